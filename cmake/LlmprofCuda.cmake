@@ -1,0 +1,16 @@
+# CUDA is optional at build and at run time. Here only its headers are looked for: nothing is ever linked.
+# llmprof_cuda_headers is always a target; LLMPROF_HAVE_NVTX3 says whether the real nvtx3 headers are there.
+add_library(llmprof_cuda_headers INTERFACE)
+set(LLMPROF_HAVE_NVTX3 OFF)
+if(NOT LLMPROF_CUDA STREQUAL "off")
+  find_path(LLMPROF_CUDA_INCLUDE nvtx3/nvToolsExt.h HINTS $ENV{CUDA_HOME}/include /usr/local/cuda/include)
+  if(LLMPROF_CUDA_INCLUDE)
+    set(LLMPROF_HAVE_NVTX3 ON)
+    target_include_directories(llmprof_cuda_headers SYSTEM INTERFACE ${LLMPROF_CUDA_INCLUDE})
+    message(STATUS "CUDA headers: ${LLMPROF_CUDA_INCLUDE}")
+  elseif(LLMPROF_CUDA STREQUAL "on")
+    message(FATAL_ERROR "LLMPROF_CUDA=on, but nvtx3/nvToolsExt.h was not found: set CUDA_HOME, or use LLMPROF_CUDA=auto")
+  else()
+    message(STATUS "CUDA headers: not found; the tests against the real nvtx3 headers are left out")
+  endif()
+endif()

@@ -1,0 +1,25 @@
+# Every dependency, in one place. tools/setup.sh installs or fetches what is missing.
+find_package(Threads REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+if(LLMPROF_TESTS)
+  find_package(GTest REQUIRED)
+endif()
+
+# DuckDB: only its C header is compiled against; the library is loaded on first use (libs/trace/duckdb_api.h).
+set(LLMPROF_DUCKDB_DIR ${LLMPROF_THIRD_PARTY}/duckdb)
+if(NOT EXISTS ${LLMPROF_DUCKDB_DIR}/duckdb.h OR NOT EXISTS ${LLMPROF_DUCKDB_DIR}/libduckdb.so)
+  message(FATAL_ERROR "DuckDB is not in ${LLMPROF_DUCKDB_DIR}: run tools/setup.sh (make does it for you)")
+endif()
+add_library(llmprof_duckdb_header INTERFACE)
+target_include_directories(llmprof_duckdb_header SYSTEM INTERFACE ${LLMPROF_DUCKDB_DIR})
+file(MAKE_DIRECTORY ${LLMPROF_LIB_OUTPUT_DIRECTORY})
+file(CREATE_LINK ${LLMPROF_DUCKDB_DIR}/libduckdb.so ${LLMPROF_LIB_OUTPUT_DIRECTORY}/libduckdb.so SYMBOLIC)
+
+# OpenBLAS: used by the embedded workload and by tests.
+find_path(OPENBLAS_INCLUDE cblas.h PATH_SUFFIXES x86_64-linux-gnu openblas REQUIRED)
+find_library(OPENBLAS_LIBRARY NAMES openblas REQUIRED)
+add_library(llmprof_openblas INTERFACE)
+target_include_directories(llmprof_openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE})
+target_link_libraries(llmprof_openblas INTERFACE ${OPENBLAS_LIBRARY})

@@ -1,0 +1,82 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/human.h"
+#include "base/json.h"
+#include "base/result.h"
+#include "base/text_table.h"
+
+namespace llmprof::base {
+namespace {
+
+Result<int> half(int value) {
+  if (value % 2 != 0) return Error{ErrorCode::kUsage, "odd", ""};
+  return value / 2;
+}
+
+Result<int> quarter(int value) {
+  LLMPROF_LET(const int once, half(value));
+  return half(once);
+}
+
+TEST(Result, PropagatesTheFirstError) {
+  EXPECT_EQ(*quarter(12), 3);
+  EXPECT_EQ(quarter(6).error().message, "odd");
+}
+
+TEST(Human, ThreeDigitsAndUnit) {
+  EXPECT_EQ(human_ns(812), "812 ns");
+  EXPECT_EQ(human_ns(1'530'000), "1.53 ms");
+  EXPECT_EQ(human_ns(192e9), "3 min 12 s");
+  EXPECT_EQ(human_bytes(97'500), "97.5 kB");
+  EXPECT_EQ(human_rate(9.3e10, "FLOP/s"), "93.0 GFLOP/s");
+  EXPECT_EQ(human_percent(0.4231), "42.3 %");
+  EXPECT_EQ(human_percent(0.0004), "<0.1 %");
+  EXPECT_EQ(human_percent(std::nullopt), "-");
+  EXPECT_EQ(human_count(999'700), "1.00 M");
+}
+
+TEST(TextTable, NeverWiderThanAsked) {
+  TextTable table({{"name", Align::kLeft, true}, {"time", Align::kRight}});
+  table.add({"layers.11.attention.output_projection", "1.25 ms"});
+  table.add({"x", "9 ns"});
+  const std::string text = table.render(24, 2);
+  EXPECT_EQ(text, "  name             time\n  layers…jection  1.25 ms\n  x               9 ns\n");
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    EXPECT_LE(display_width(std::string_view(text).substr(begin, end - begin)), 24u);
+    begin = end + 1;
+  }
+}
+
+TEST(Printable, MakesControlBytesVisible) {
+  EXPECT_EQ(printable("a\nb\x1b[31m"), "a\\x0ab\\x1b[31m");
+  EXPECT_EQ(printable("\xff"), "\\xff");
+  EXPECT_EQ(printable("été"), "été");
+  EXPECT_EQ(printable("\xE2\x80\xAE" "abc"), "\\xe2\\x80\\xaeabc");
+}
+
+TEST(File, WritesAtomicallyAndReadsBack) {
+  const std::string dir = std::filesystem::temp_directory_path() / ("llmprof_base_" + std::to_string(getpid()));
+  ASSERT_TRUE(make_directories(dir));
+  ASSERT_TRUE(write_file(dir + "/a", "hello"));
+  EXPECT_EQ(*read_file(dir + "/a", 100), "hello");
+  EXPECT_EQ(read_file(dir + "/a", 4).error().code, ErrorCode::kCorruptInput);
+  EXPECT_EQ(read_file(dir + "/b", 4).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(read_file(dir, 4).error().code, ErrorCode::kCorruptInput);
+  EXPECT_EQ(list_directory(dir), std::vector<std::string>{"a"});
+  std::filesystem::remove_all(dir);
+}
+
+TEST(Json, ErrorsNameTheFileAndTheByte) {
+  EXPECT_EQ(parse_json("{\"a\": nul}", "x.json").error().message.substr(0, 12), "x.json:byte ");
+  EXPECT_FALSE(parse_json(std::string(1000, '['), "deep"));
+  EXPECT_EQ(to_line(*parse_json("{\"b\":1,\"a\":2}", "x")), "{\"b\":1,\"a\":2}");
+  EXPECT_NO_THROW(to_line(Json("\xff")));
+}
+
+}  // namespace
+}  // namespace llmprof::base

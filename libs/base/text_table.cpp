@@ -1,0 +1,119 @@
+#include "base/text_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/assert.h"
+
+namespace llmprof::base {
+namespace {
+
+// Length of the valid UTF-8 sequence at the front of text, 0 if there is none.
+std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  if (lead < 0x80) return 1;
+  const std::size_t length = lead >= 0xF0 && lead < 0xF5 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
+  if (length == 0 || lead >= 0xF5 || text.size() < length) return 0;
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  return length;
+}
+
+bool is_bidi_control(std::string_view sequence) {
+  // U+200B..U+200F, U+202A..U+202E, U+2066..U+2069
+  if (sequence.size() != 3 || sequence[0] != '\xE2') return false;
+  const auto second = static_cast<unsigned char>(sequence[1]);
+  const auto third = static_cast<unsigned char>(sequence[2]);
+  return (second == 0x80 && ((third >= 0x8B && third <= 0x8F) || (third >= 0xAA && third <= 0xAE))) ||
+         (second == 0x81 && third >= 0xA6 && third <= 0xA9);
+}
+
+}  // namespace
+
+std::size_t display_width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+std::string shorten(std::string_view text, std::size_t width) {
+  if (display_width(text) <= width) return std::string(text);
+  if (width == 0) return "";
+  const std::size_t head = (width - 1) / 2;
+  const std::size_t tail = width - 1 - head;
+  const std::size_t total = display_width(text);
+  std::string out;
+  std::size_t column = 0;
+  bool gap = false;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = std::max<std::size_t>(1, sequence_length(text.substr(i)));
+    if (column < head || column >= total - tail) {
+      out.append(text.substr(i, length));
+    } else if (!gap) {
+      out += "…";
+      gap = true;
+    }
+    ++column;
+    i += length;
+  }
+  return out;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = sequence_length(text.substr(i));
+    const std::string_view sequence = text.substr(i, std::max<std::size_t>(1, length));
+    const auto lead = static_cast<unsigned char>(sequence[0]);
+    if (length == 0 || lead < 0x20 || lead == 0x7F || is_bidi_control(sequence)) {
+      for (const char c : sequence) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      out.append(sequence);
+    }
+    i += sequence.size();
+  }
+  return out;
+}
+
+void TextTable::add(std::vector<std::string> cells) {
+  LLMPROF_ASSERT(cells.size() == columns_.size());
+  cells.resize(columns_.size());
+  for (std::string& cell : cells) cell = printable(cell);
+  rows_.push_back(std::move(cells));
+}
+
+std::string TextTable::render(std::size_t width, std::size_t indent) const {
+  constexpr std::size_t kGap = 2;
+  std::vector<std::size_t> widths;
+  std::size_t total = indent;
+  for (std::size_t c = 0; c < columns_.size(); ++c) {
+    std::size_t widest = display_width(columns_[c].title);
+    for (const auto& row : rows_) widest = std::max(widest, display_width(row[c]));
+    widths.push_back(widest);
+    total += widest + (c > 0 ? kGap : 0);
+  }
+  for (std::size_t c = 0; c < columns_.size() && total > width; ++c) {
+    if (!columns_[c].elastic) continue;
+    const std::size_t excess = std::min(total - width, widths[c] > 8 ? widths[c] - 8 : 0);
+    widths[c] -= excess;
+    total -= excess;
+  }
+  const auto line = [&](const auto& cell_of) {
+    std::string text(indent, ' ');
+    for (std::size_t c = 0; c < columns_.size(); ++c) {
+      const std::string cell = shorten(cell_of(c), widths[c]);
+      const std::string padding(widths[c] - display_width(cell), ' ');
+      if (c > 0) text.append(kGap, ' ');
+      text += columns_[c].align == Align::kRight ? padding + cell : cell + padding;
+    }
+    text.erase(text.find_last_not_of(' ') + 1);
+    return shorten(text, width) + "\n";
+  };
+  std::string out = line([&](std::size_t c) -> const std::string& { return columns_[c].title; });
+  for (const auto& row : rows_) out += line([&](std::size_t c) -> const std::string& { return row[c]; });
+  return out;
+}
+
+}  // namespace llmprof::base

@@ -1,0 +1,32 @@
+#pragma once
+// What a device can do at most: measured once per machine, cached, copied into each run.
+
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "hw/device.h"
+
+namespace llmprof::hw {
+
+struct Peak {
+  std::string quantity;  // "flops" or "bandwidth"
+  std::string type;      // "float32", "float64"; bandwidth: "read"
+  double value = 0;      // FLOP/s or bytes/s
+  std::string unit;      // "FLOP/s", "B/s"
+  std::string source;    // "measured", "spec"
+  std::string method;    // "FMA loop, AVX-512, 2 threads, best of 5"
+};
+
+// Names this machine for the cache: CPU model, cores, memory size, kernel-independent. Safe as a file name.
+std::string fingerprint(const Device& device);
+
+// From the cache ($LLMPROF_CACHE_DIR, else $XDG_CACHE_HOME/llmprof, else ~/.cache/llmprof). Empty if there is none.
+std::vector<Peak> cached_peaks(const Device& device);
+Result<void> store_peaks(const Device& device, const std::vector<Peak>& peaks);
+
+// Takes at most about 3 s and uses all cores.
+Result<std::vector<Peak>> measure_cpu_peaks(const Device& device, const base::Progress& progress);
+
+}  // namespace llmprof::hw

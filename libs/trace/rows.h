@@ -1,0 +1,325 @@
+#pragma once
+// One struct per table. A member is a column; schema.cpp gives each its unit and meaning. Adding a member and its line
+// there is a compatible change; renaming or removing one raises kRunFormatVersion (trace/run_info.h).
+// Times are nanoseconds of CLOCK_MONOTONIC_RAW of the recording host; ids are unique in the run.
+
+#include <cstdint>
+#include <optional>
+
+#include "trace/schema.h"
+
+namespace llmprof::trace {
+
+using Id = std::int64_t;
+using OptionalId = std::optional<std::int64_t>;
+using OptionalInt = std::optional<std::int64_t>;
+using OptionalInt32 = std::optional<std::int32_t>;
+using OptionalDouble = std::optional<double>;
+
+// ---- facts ----------------------------------------------------------------------------------------------------
+
+struct ProcessRow {
+  Id id = 0;
+  std::int64_t pid = 0;
+  OptionalInt parent_pid;
+  Name host;
+  OptionalInt rank;
+  Name executable;
+  Name arguments;
+  std::int64_t begin_ns = 0;
+  OptionalInt end_ns;
+  OptionalInt exit_status;
+  bool injected = false;
+  Name log;
+};
+
+struct ThreadRow {
+  Id id = 0;
+  Id process_id = 0;
+  std::int64_t tid = 0;
+  Name name;
+  std::int64_t begin_ns = 0;
+  OptionalInt end_ns;
+};
+
+struct DeviceRow {
+  Id id = 0;
+  Name kind;
+  Name name;
+  Name chip;
+  std::int64_t units = 0;
+  std::int64_t memory_bytes = 0;
+  std::int64_t cache_bytes = 0;
+  OptionalDouble clock_mhz;
+  Name driver;
+};
+
+struct PeakRow {
+  Id device_id = 0;
+  Name quantity;
+  Name type;
+  double value = 0;
+  Name unit;
+  Name source;
+  Name method;
+};
+
+struct KernelRow {
+  Id id = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  Name name;
+  Id device_id = 0;
+  OptionalInt stream;
+  Id thread_id = 0;
+  OptionalInt launch_begin_ns;
+  OptionalInt launch_end_ns;
+  OptionalInt32 grid_x, grid_y, grid_z;
+  OptionalInt32 block_x, block_y, block_z;
+  OptionalInt32 registers;
+  OptionalInt32 shared_bytes;
+  OptionalId graph_launch_id;
+  OptionalId graph_node_id;
+};
+
+struct GraphLaunchRow {
+  Id id = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t graph = 0;
+  Id device_id = 0;
+  OptionalInt stream;
+  Id thread_id = 0;
+  OptionalInt launch_begin_ns;
+  OptionalInt launch_end_ns;
+};
+
+struct GraphNodeRow {
+  Id id = 0;
+  std::int64_t graph = 0;
+  std::int64_t node = 0;
+  OptionalInt captured_node;
+  Name name;
+  Name range_path;
+  OptionalId stack_id;
+  OptionalId gemm_id;
+};
+
+struct CopyRow {
+  Id id = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  Name direction;
+  std::int64_t bytes = 0;
+  Name host_memory;
+  Id device_id = 0;
+  OptionalInt stream;
+  Id thread_id = 0;
+  OptionalInt launch_begin_ns;
+  OptionalInt launch_end_ns;
+};
+
+struct ApiRow {
+  Id id = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  Name name;
+  Id thread_id = 0;
+  OptionalInt correlation;
+};
+
+struct OpRow {
+  Id id = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  Name name;
+  Id thread_id = 0;
+  Name shapes;
+  Name types;
+  OptionalInt correlation;
+};
+
+struct RangeRow {
+  Id id = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  Name name;
+  Name kind;
+  Id process_id = 0;
+  Id thread_id = 0;
+  OptionalId parent_id;
+  std::int32_t depth = 0;
+  Name domain;
+  Name category;
+  OptionalInt payload;
+  OptionalDouble payload_double;
+  bool closed = true;
+  Name source;
+};
+
+struct GemmRow {
+  Id id = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  OptionalId kernel_id;
+  Id thread_id = 0;
+  Name library;
+  Name function;
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+  Name type_a, type_b, type_c;
+  Name layout;
+  Name transpose_a, transpose_b;
+  Name epilogue;
+  Name algorithm;
+};
+
+struct AllocationRow {
+  Id id = 0;
+  std::int64_t begin_ns = 0;
+  OptionalInt end_ns;
+  std::int64_t bytes = 0;
+  OptionalInt address;
+  OptionalId device_id;
+  OptionalId range_id;
+  OptionalId stack_id;
+};
+
+struct SampleRow {
+  Id id = 0;
+  std::int64_t ts_ns = 0;
+  Id thread_id = 0;
+  Id stack_id = 0;
+  bool truncated = false;
+};
+
+struct StackRow {
+  Id stack_id = 0;
+  std::int32_t depth = 0;
+  Id frame_id = 0;
+};
+
+struct FrameRow {
+  Id id = 0;
+  Name kind;
+  Name function;
+  Name file;
+  OptionalInt32 line;
+};
+
+struct TelemetryRow {
+  std::int64_t ts_ns = 0;
+  Id device_id = 0;
+  Name metric;
+  double value = 0;
+  Name unit;
+};
+
+struct CounterRow {
+  Id id = 0;
+  Name scope;
+  Id scope_id = 0;
+  Name metric;
+  double value = 0;
+  Name unit;
+  Name method;
+  std::int32_t passes = 0;
+  OptionalDouble spread;
+};
+
+struct RequestRow {
+  Id id = 0;
+  std::int64_t arrival_ns = 0;
+  OptionalInt first_token_ns;
+  OptionalInt end_ns;
+  std::int64_t prompt_tokens = 0;
+  std::int64_t output_tokens = 0;
+  Name status;
+};
+
+struct LossRow {
+  Id id = 0;
+  OptionalId process_id;
+  Name name;
+  Name severity;
+  std::int64_t count = 0;
+  Name unit;
+  Name meaning;
+  Name remedy;
+  Name detail;
+};
+
+struct ClockSyncRow {
+  std::int64_t ts_ns = 0;
+  std::int64_t wall_ns = 0;
+  std::int64_t error_ns = 0;
+  OptionalId process_id;
+};
+
+// ---- derived --------------------------------------------------------------------------------------------------
+
+// One pass over the model.
+struct StepRow {
+  Id id = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  Name stage;
+  std::int64_t number = 0;
+  Id process_id = 0;
+  Id thread_id = 0;
+  OptionalId range_id;
+  OptionalInt batch, tokens, context;
+  OptionalId pass_id;
+  std::int64_t device_busy_ns = 0;
+  std::int64_t kernels = 0;
+  Name source;
+  double confidence = 1;
+};
+
+// Where one kernel belongs.
+struct AttributionRow {
+  Id kernel_id = 0;
+  OptionalId range_id;
+  OptionalId step_id;
+  Name stage;
+  Name module;
+  Name op;
+  OptionalId gemm_id;
+  Name source;
+  double confidence = 1;
+};
+
+// Where one range belongs, and its host time.
+struct RangeTimeRow {
+  Id range_id = 0;
+  OptionalId step_id;
+  Name stage;
+  Name module;
+  Name op;
+  std::int64_t total_ns = 0;
+  std::int64_t self_ns = 0;
+  std::int64_t kernel_ns = 0;
+};
+
+// Static analysis of one operator of the model in one kind of pass.
+struct ModelOpRow {
+  Id pass_id = 0;
+  std::int64_t batch = 0, tokens = 0, context = 0;
+  Name module;
+  Name op;
+  double flops = 0;
+  double weight_bytes = 0;
+  double kv_bytes = 0;
+  double activation_bytes = 0;
+};
+
+// Estimated execution of one graph node in one unsampled launch.
+struct EstimateRow {
+  Id id = 0;
+  Id graph_launch_id = 0;
+  Id graph_node_id = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  double confidence = 0;
+};
+
+}  // namespace llmprof::trace

@@ -1,0 +1,92 @@
+#pragma once
+// An opened run: its facts, its derived tables, and SQL over both. Opening checks the format version, the size of every
+// file and the schema of every Parquet file against trace/schema.h: foreign Parquet never reaches the engine.
+// Every table of the schema exists as a view, empty when the run has no file for it. Not thread-safe.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "trace/run_info.h"
+
+namespace llmprof::trace {
+
+// One value of a result. Integers of any width are kInt; DECIMAL and FLOAT are kDouble; everything else is text.
+struct Value {
+  enum class Type : std::uint8_t { kNull, kInt, kDouble, kBool, kText };
+  Type type = Type::kNull;
+  std::int64_t integer = 0;
+  double real = 0;
+  std::string text;
+
+  bool is_null() const { return type == Type::kNull; }
+  std::int64_t as_int() const;                    // 0 when NULL; doubles are truncated
+  double as_double() const;                       // 0 when NULL
+  std::optional<double> maybe_double() const;
+  std::optional<std::int64_t> maybe_int() const;
+};
+
+struct ResultTable {
+  std::vector<std::string> columns;
+  std::vector<std::vector<Value>> rows;
+  std::size_t column(std::string_view name) const;  // index; asserts that it is there
+};
+
+// Columns of a large result, for native passes: numbers as int64 (NULL as kNull), strings as codes into `names`.
+struct Columns {
+  static constexpr std::int64_t kNull = INT64_MIN;
+  std::vector<std::string> names_of_columns;
+  std::vector<std::vector<std::int64_t>> values;   // [column][row]
+  std::vector<std::string> names;                  // code -> text, shared by all string columns; code 0 is NULL
+  std::size_t rows() const { return values.empty() ? 0 : values.front().size(); }
+};
+
+struct QueryLimits {
+  std::int64_t max_rows = -1;  // -1: all
+};
+
+class Run {
+ public:
+  // `path` may be given with or without ".llmprof". The folder must hold run.json (record::open_run ingests first).
+  static Result<Run> open(const std::string& path);
+  Run(Run&&) noexcept;
+  Run& operator=(Run&&) noexcept;
+  ~Run();
+
+  const std::string& folder() const;
+  const RunInfo& info() const;
+
+  // Our own SQL (analysis).
+  Result<ResultTable> query(const std::string& sql) const;
+  Result<Columns> columns(const std::string& sql) const;
+
+  // Makes derived/<key>/ visible as views (step, attribution, …). False if it is not there or is damaged.
+  Result<bool> use_derived(const std::string& key);
+
+  // A user's SQL: one SELECT, on a connection that can read this run and nothing else (ARCHITECTURE 4, query safety).
+  Result<ResultTable> user_query(const std::string& sql, const QueryLimits& limits = {}) const;
+  // The same, written to `file` as Parquet by a second connection outside the locked one.
+  Result<std::int64_t> user_query_to_parquet(const std::string& sql, const std::string& file) const;
+
+ private:
+  struct State;
+  explicit Run(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// "x" and "x.llmprof" are the same run.
+std::string run_folder(const std::string& name);
+
+struct CheckFinding {
+  std::string where;   // file or table
+  std::string what;
+  bool fatal = false;  // the run cannot be trusted
+};
+// Reads every byte: checksums, row counts, keys that point nowhere, times that run backwards.
+Result<std::vector<CheckFinding>> check_run(const Run& run);
+
+}  // namespace llmprof::trace

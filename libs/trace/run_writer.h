@@ -1,0 +1,75 @@
+#pragma once
+// Writes the tables of a run. Rows are added in any order; a table that grows past a part is sorted and written out, so
+// memory stays bounded whatever the size of the run. finish() writes the rest and, last, run.json: a folder without
+// run.json is not a run yet, so an interrupted writer never leaves a half run that looks whole.
+//
+//   LLMPROF_LET(RunWriter writer, RunWriter::create(folder));
+//   writer.add(KernelRow{.id = 1, .begin_ns = …, .name = writer.strings().intern("gemm")});
+//   LLMPROF_TRY(writer.finish(info));
+//
+// Not thread-safe. Errors of parts written on the way are kept and returned by finish().
+
+#include <memory>
+#include <string>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "trace/rows.h"
+#include "trace/run_info.h"
+#include "trace/strings.h"
+
+namespace llmprof::trace {
+
+class RunWriter {
+ public:
+  static Result<RunWriter> create(const std::string& folder);
+  RunWriter(RunWriter&&) noexcept;
+  RunWriter& operator=(RunWriter&&) noexcept;
+  ~RunWriter();
+
+  Strings& strings();
+
+  template <class Row>
+  void add(const Row& row) {
+    add_bytes(table_of<Row>(), &row);
+  }
+
+  // Writes what is left and run.json (info.files is filled in here). The writer is done afterwards.
+  Result<void> finish(RunInfo info, const base::Progress& progress = base::no_progress);
+
+ private:
+  struct State;
+  explicit RunWriter(std::unique_ptr<State> state);
+  void add_bytes(const Table& table, const void* row);
+  std::unique_ptr<State> state_;
+};
+
+// Writes derived tables of an existing run into derived/<key>/, all or nothing (a temporary folder renamed at the end).
+class DerivedWriter {
+ public:
+  static Result<DerivedWriter> create(const std::string& run_folder, const std::string& key);
+  DerivedWriter(DerivedWriter&&) noexcept;
+  DerivedWriter& operator=(DerivedWriter&&) noexcept;
+  ~DerivedWriter();
+
+  Strings& strings();
+  template <class Row>
+  void add(const Row& row) {
+    add_bytes(table_of<Row>(), &row);
+  }
+  // Bulk form for passes over millions of rows: no copy is made, `rows` lives until finish() returned.
+  template <class Row>
+  void add_all(const std::vector<Row>& rows) {
+    add_block(table_of<Row>(), rows.data(), rows.size());
+  }
+  Result<void> finish();
+
+ private:
+  struct State;
+  explicit DerivedWriter(std::unique_ptr<State> state);
+  void add_bytes(const Table& table, const void* row);
+  void add_block(const Table& table, const void* rows, std::size_t count);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace llmprof::trace

@@ -1,0 +1,81 @@
+#pragma once
+// What a table of a run is: a description made once per row type (trace/rows.h), from which the Parquet writer,
+// the reader's views, docs/format/run.md and the schema test are made.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace llmprof::trace {
+
+// A string of the run's dictionary (trace/strings.h). 0 is NULL.
+struct Name {
+  std::uint32_t id = 0;
+  friend bool operator==(Name, Name) = default;
+};
+
+enum class ColumnType : std::uint8_t { kInt64, kInt32, kDouble, kBool, kName };
+
+struct Column {
+  std::string_view name;
+  ColumnType type = ColumnType::kInt64;
+  bool nullable = false;      // the member is std::optional; kName is NULL when its id is 0
+  std::string_view unit;      // "ns", "bytes", "" for ids, names and plain counts
+  std::string_view meaning;   // one sentence
+  std::size_t offset = 0;     // of the member in the row type
+  std::size_t present_offset = 0;  // nullable: of the optional's engaged flag
+};
+
+enum class TableKind : std::uint8_t { kFact, kDerived };
+
+struct Table {
+  std::string_view name;
+  TableKind kind = TableKind::kFact;
+  std::string_view row;       // "one row is ..."
+  std::string_view sort_by;   // column the files are sorted by
+  std::size_t row_bytes = 0;
+  std::vector<Column> columns;
+
+  const Column* find(std::string_view column) const;
+};
+
+template <class T>
+struct ColumnTraits;
+template <>
+struct ColumnTraits<std::int64_t> { static constexpr ColumnType kType = ColumnType::kInt64; };
+template <>
+struct ColumnTraits<std::int32_t> { static constexpr ColumnType kType = ColumnType::kInt32; };
+template <>
+struct ColumnTraits<double> { static constexpr ColumnType kType = ColumnType::kDouble; };
+template <>
+struct ColumnTraits<bool> { static constexpr ColumnType kType = ColumnType::kBool; };
+template <>
+struct ColumnTraits<Name> { static constexpr ColumnType kType = ColumnType::kName; };
+
+template <class Row, class Field>
+Column column(Field Row::*member, std::string_view name, std::string_view unit, std::string_view meaning) {
+  static_assert(std::is_standard_layout_v<Row> || true);
+  static const Row probe{};
+  const auto* field = &(probe.*member);
+  const auto offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(field) -
+                                               reinterpret_cast<const std::byte*>(&probe));
+  if constexpr (requires { typename Field::value_type; }) {  // std::optional: the value first, then the flag
+    using Value = typename Field::value_type;
+    static_assert(sizeof(Field) == 2 * sizeof(Value) || sizeof(Field) == sizeof(Value) + alignof(Value));
+    return {name, ColumnTraits<Value>::kType, true, unit, meaning, offset, offset + sizeof(Value)};
+  } else {
+    return {name, ColumnTraits<Field>::kType, std::is_same_v<Field, Name>, unit, meaning, offset, 0};
+  }
+}
+
+// All tables, facts first. The description of one row type.
+std::span<const Table* const> tables();
+const Table* find_table(std::string_view name);
+template <class Row>
+const Table& table_of();  // specialised for every row type in rows.h
+
+}  // namespace llmprof::trace

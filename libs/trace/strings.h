@@ -1,0 +1,24 @@
+#pragma once
+// The run's dictionary: every distinct string once. Not thread-safe.
+
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "trace/schema.h"
+
+namespace llmprof::trace {
+
+class Strings {
+ public:
+  Name intern(std::string_view text);      // the empty string is a name of its own
+  std::string_view text(Name name) const;  // id 0 (NULL) is ""
+  std::size_t size() const { return texts_.size(); }
+
+ private:
+  std::deque<std::string> texts_;  // a deque: views into it stay valid as it grows
+  std::unordered_map<std::string_view, std::uint32_t> ids_;
+};
+
+}  // namespace llmprof::trace

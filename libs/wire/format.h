@@ -1,0 +1,184 @@
+#pragma once
+// The bytes between the injected collector and the recorder. Both sides include this and share nothing else.
+// Plain data, no std types beyond integers. docs/format/wire.md describes the file; it changes with kWireVersion.
+//
+// In memory the collector keeps fixed-size records of 64 bytes (one cache line), per thread. Its writer thread
+// encodes them as columns (wire/encode.h) into CRC-framed blocks.
+
+#include <cstdint>
+
+namespace llmprof::wire {
+
+inline constexpr std::uint32_t kWireVersion = 1;
+
+// What one record says. Values are stored in files: never renumber.
+enum class RecordKind : std::uint8_t {
+  kNone = 0,
+  kRange = 1,      // an NVTX event: push, pop, start, end or mark
+  kGemm = 2,       // one BLAS call
+  kClockSync = 3,  // a pair of clock readings
+  kLoss = 4,       // something was not recorded
+  kThread = 5,     // a thread that has records, with its name
+  kProcess = 6,    // the process image: written once, first; and once more when it ends in order
+  kDomain = 7,     // an NVTX domain and its name
+  kCategory = 8,   // an NVTX category of a domain and its name
+  kLibrary = 9,    // a library the collector found in the process (a BLAS provider, hooked or not)
+};
+
+enum class RangeOp : std::uint8_t { kPush = 1, kPop = 2, kStart = 3, kEnd = 4, kMark = 5 };
+
+// Type of the 64-bit payload of a range event; the bits of `payload` are to be read as this.
+enum class PayloadType : std::uint8_t { kNone = 0, kUnsigned = 1, kSigned = 2, kDouble = 3 };
+
+// Element types, as in the gemm table.
+enum class ElementType : std::uint8_t { kUnknown = 0, kFloat32 = 1, kFloat64 = 2, kComplex64 = 3, kComplex128 = 4 };
+
+enum class Layout : std::uint8_t { kColumnMajor = 0, kRowMajor = 1 };
+enum class Transpose : std::uint8_t { kNo = 0, kYes = 1, kConjugate = 2 };
+
+// Names are string ids: defined in the log before their first use. 0 is "no name".
+using StringId = std::uint32_t;
+
+struct RangeRecord {
+  std::uint64_t ts_ns;       // CLOCK_MONOTONIC_RAW
+  std::uint64_t payload;
+  std::uint64_t correlation;  // start/end: the range id that pairs them; else 0
+  StringId name;              // 0 for pop and end
+  std::uint32_t category;
+  std::uint32_t domain;       // 0: the default domain; else the number of a kDomain record
+  RangeOp op;
+  PayloadType payload_type;
+};
+
+struct GemmRecord {
+  std::uint64_t begin_ns;
+  std::uint64_t end_ns;
+  std::int64_t m, n, k;  // of C = op(A) op(B), in the column-major sense of BLAS whatever the layout; gemv: n = 1
+  std::uint32_t batch;   // 1 unless a batched call
+  StringId function;     // "cblas_sgemm"
+  StringId library;      // path of the library that did the work
+  ElementType type;
+  Layout layout;
+  Transpose trans_a;
+  Transpose trans_b;
+};
+
+struct ClockSyncRecord {
+  std::uint64_t raw_ns;   // CLOCK_MONOTONIC_RAW
+  std::uint64_t wall_ns;  // CLOCK_REALTIME, read between two raw readings whose middle is raw_ns
+  std::uint64_t error_ns;  // half the distance of these two readings
+};
+
+// What can be lost inside the target. The recorder gives each a meaning and a remedy (libs/trace/loss.h).
+enum class LossKind : std::uint16_t {
+  kNone = 0,
+  kBufferFull = 1,      // records dropped: the pool of buffers was empty
+  kStringTableFull = 2, // names replaced by "<other>"
+  kNameTruncated = 3,   // names longer than 64 KiB cut
+  kWriteFailed = 4,     // bytes lost: write(2) failed; detail is the errno
+  kSizeLimit = 5,       // records dropped: --max-size reached
+  kReentered = 6,       // events raised while the collector was already inside an event of the same thread
+  kForkedAfterCuda = 7, // events in a forked child whose parent had initialised CUDA
+  kBlasNotHooked = 8,   // a BLAS library is loaded whose calls are not seen; detail is a string id
+  kBlasUnresolved = 9,  // calls whose real function could not be found by caller (answered by a fallback)
+  kThreadTableFull = 10,// events of threads that got no slot
+  kCudaNotTraced = 11,  // CUDA was initialised; this build records no GPU activity
+  kNvtxTableTooSmall = 12, // the NVTX client offered fewer callbacks than we know
+  kUnbalancedPop = 13,  // pops without a push on that thread
+};
+
+struct LossRecord {
+  std::uint64_t ts_ns;
+  std::uint64_t count;   // since the last record of the same kind and detail
+  std::uint64_t detail;
+  LossKind kind;
+};
+
+struct ThreadRecord {
+  std::uint64_t ts_ns;    // first event of the thread; when `ended`, its end
+  std::uint64_t tid;      // kernel thread id
+  StringId name;
+  std::uint8_t ended;
+};
+
+struct ProcessRecord {
+  std::uint64_t ts_ns;
+  std::uint64_t pid;
+  std::uint64_t parent_pid;
+  std::uint64_t start_ticks;  // field 22 of /proc/self/stat: with the pid it names the process for this boot
+  StringId executable;
+  StringId arguments;         // argv joined by '\0' (bytes as they are; secrets are redacted when ingested)
+  StringId host;
+  StringId rank;              // value of RANK, LOCAL_RANK, SLURM_PROCID or OMPI_COMM_WORLD_RANK, first that is set
+  std::uint8_t ended;         // 1: the image ended in order (exit handlers ran)
+};
+
+struct DomainRecord {
+  std::uint32_t domain;
+  StringId name;
+};
+
+struct CategoryRecord {
+  std::uint32_t domain;
+  std::uint32_t category;
+  StringId name;
+};
+
+struct LibraryRecord {
+  std::uint64_t ts_ns;
+  StringId path;
+  std::uint8_t hooked;
+};
+
+// One slot of a thread's buffer.
+struct alignas(64) Record {
+  RecordKind kind;
+  union {
+    RangeRecord range;
+    GemmRecord gemm;
+    ClockSyncRecord clock_sync;
+    LossRecord loss;
+    ThreadRecord thread;
+    ProcessRecord process;
+    DomainRecord domain;
+    CategoryRecord category;
+    LibraryRecord library;
+  };
+};
+static_assert(sizeof(RangeRecord) == 40 && sizeof(Record) == 64);
+
+// ---- the file -----------------------------------------------------------------------------------------------
+// FileHeader, then blocks. A block is a BlockHeader and `payload_bytes` of payload. All integers little-endian.
+
+struct FileHeader {
+  char magic[8];               // "LLMPROFW"
+  std::uint32_t version;       // kWireVersion
+  std::uint32_t header_bytes;  // sizeof(FileHeader): an old reader skips what it does not know
+  std::uint64_t pid;
+  std::uint64_t start_ticks;
+  std::uint64_t raw_ns;        // clock pair at creation
+  std::uint64_t wall_ns;
+  std::uint32_t reserved[3];
+  std::uint32_t crc;           // CRC-32C of all bytes before this field
+};
+static_assert(sizeof(FileHeader) == 64);
+inline constexpr char kFileMagic[8] = {'L', 'L', 'M', 'P', 'R', 'O', 'F', 'W'};
+
+struct BlockHeader {
+  std::uint32_t magic;          // kBlockMagic
+  std::uint32_t sequence;       // 0, 1, 2… in the file; a jump is a gap
+  std::uint32_t payload_bytes;  // at most kMaxPayloadBytes
+  std::uint32_t records;        // in this block
+  std::uint32_t payload_crc;    // CRC-32C of the payload
+  std::uint32_t header_crc;     // CRC-32C of the fields above
+};
+static_assert(sizeof(BlockHeader) == 24);
+inline constexpr std::uint32_t kBlockMagic = 0x314B4C42;  // "BLK1"
+inline constexpr std::uint32_t kMaxPayloadBytes = 1u << 20;
+inline constexpr std::uint32_t kMaxNameBytes = 1u << 16;
+
+// The payload is a sequence of sections: varint kind (0 = string definitions, else RecordKind), varint thread
+// (number of the thread in this log, its kThread record gives the tid), varint count, then the columns of that kind
+// one after the other, each `count` values (wire/encode.h).
+
+}  // namespace llmprof::wire
