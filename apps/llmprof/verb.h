@@ -40,7 +40,6 @@ class Arguments {
   std::vector<std::string> command;                          // what follows "--"
 
  private:
-  friend class CommandLine;
   friend Result<Arguments> parse_arguments(const struct Verb&, const std::vector<std::string>&);
   std::map<std::string, std::string, std::less<>> values_;
   std::map<std::string, bool, std::less<>> given_;
@@ -59,8 +58,11 @@ std::span<const Verb* const> verbs();
 const Verb* find_verb(std::string_view name);
 
 Result<Arguments> parse_arguments(const Verb& verb, const std::vector<std::string>& words);
+bool asks_for_help(const Verb& verb, const std::vector<std::string>& words);  // -h or --help before "--"
+std::string overview_text();                                 // llmprof --help
 std::string help_text(const Verb& verb);                     // from docs/manual/<verb>.md, examples first
 std::string options_text(const Verb& verb);                  // the options as the manual lists them (Markdown)
+std::string with_current_options(const Verb& verb, std::string page);  // a manual page, its options part renewed
 std::string completion_script(std::string_view shell);       // "bash", "zsh", "fish"
 
 // ---- what verbs share ---------------------------------------------------------------------------------------

@@ -1,0 +1,109 @@
+// What verbs share when they talk to people: errors, progress, colour, the head of JSON outputs.
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+
+#include "base/human.h"
+#include "base/json.h"
+#include "base/text_table.h"
+#include "base/version.h"
+#include "verb.h"
+
+namespace llmprof::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::atomic<bool> interrupted{false};
+
+void on_interrupt(int) {
+  interrupted = true;
+  ::signal(SIGINT, SIG_DFL);  // a second Ctrl-C ends at once
+}
+
+std::string amount(double value, std::string_view unit) {
+  return unit == "bytes" ? base::human_bytes(value) : base::human_count(value) + " " + std::string(unit);
+}
+
+class ProgressLine {
+ public:
+  ~ProgressLine() {
+    if (shown_) std::fprintf(stderr, "\r\033[K");
+  }
+
+  bool update(const base::ProgressUpdate& update) {
+    const auto now = Clock::now();
+    if (terminal_ && now - begin_ > std::chrono::seconds(1) && now - last_ > std::chrono::milliseconds(100)) {
+      last_ = now;
+      shown_ = true;
+      const double seconds = std::chrono::duration<double>(now - begin_).count();
+      std::string text = fmt::format("{}: {}", update.what, amount(update.done, update.unit));
+      if (update.total > 0 && update.done > 0) {
+        const double left = seconds * (update.total - update.done) / update.done;
+        text += fmt::format(" of {} ({}), {} left", amount(update.total, update.unit),
+                            base::human_percent(update.done / update.total), base::human_ns(left * 1e9));
+      }
+      std::fprintf(stderr, "\r\033[K%s", base::shorten(text, 79).c_str());
+    }
+    return !interrupted;
+  }
+
+ private:
+  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  bool shown_ = false;
+  Clock::time_point begin_ = Clock::now();
+  Clock::time_point last_ = begin_;
+};
+
+int exit_status(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUsage: return 1;
+    case ErrorCode::kInterrupted: return 130;
+    case ErrorCode::kInternal: return 70;
+    default: return 2;
+  }
+}
+
+}  // namespace
+
+int fail(const Error& error) {
+  std::fprintf(stderr, "llmprof: %s\n", base::printable(error.message).c_str());
+  if (!error.hint.empty()) std::fprintf(stderr, "hint: %s\n", base::printable(error.hint).c_str());
+  return exit_status(error.code);
+}
+
+base::Progress progress_line() {
+  struct sigaction old {};
+  if (::sigaction(SIGINT, nullptr, &old) == 0 && old.sa_handler == SIG_DFL) ::signal(SIGINT, on_interrupt);
+  auto line = std::make_shared<ProgressLine>();
+  return [line](const base::ProgressUpdate& update) { return line->update(update); };
+}
+
+base::Json json_head(std::string_view schema) {
+  base::Json head;
+  head["schema"] = schema;
+  head["schema_version"] = 1;
+  head["llmprof_version"] = base::version();
+  return head;
+}
+
+bool colour_wanted() {
+  const char* term = std::getenv("TERM");
+  const char* no_colour = std::getenv("NO_COLOR");
+  return ::isatty(STDOUT_FILENO) == 1 && (no_colour == nullptr || *no_colour == '\0') && term != nullptr &&
+         std::string_view(term) != "dumb";
+}
+
+void print(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace llmprof::app
