@@ -1,6 +1,10 @@
 # Every dependency, in one place. tools/setup.sh installs or fetches what is missing.
 find_package(Threads REQUIRED)
-find_package(fmt REQUIRED)
+# fmt: headers only from the system; libs/base/fmt_definitions.cpp compiles its functions in, because the bundle must run
+# where no libfmt is installed and Debian ships no archive of it.
+find_path(FMT_INCLUDE fmt/format-inl.h REQUIRED)
+add_library(llmprof_fmt INTERFACE)
+target_include_directories(llmprof_fmt SYSTEM INTERFACE ${FMT_INCLUDE})
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 if(LLMPROF_TESTS)
