@@ -44,7 +44,8 @@ TEST(TextTable, NeverWiderThanAsked) {
   table.add({"layers.11.attention.output_projection", "1.25 ms"});
   table.add({"x", "9 ns"});
   const std::string text = table.render(24, 2);
-  EXPECT_EQ(text, "  name             time\n  layers…jection  1.25 ms\n  x               9 ns\n");
+  // 24 = 2 indent + 13 name + 2 gap + 7 time; 13 = 6 + the ellipsis + 6.
+  EXPECT_EQ(text, "  name              time\n  layers…ection  1.25 ms\n  x                 9 ns\n");
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin);
     EXPECT_LE(display_width(std::string_view(text).substr(begin, end - begin)), 24u);

@@ -1,0 +1,50 @@
+# The front door. On a fresh Debian 12, `make demo` and `make test` install what is missing, build, and run.
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS)
+
+.PHONY: help demo test build bench install bundle format docs setup sanitize clean
+
+help:
+	@echo "make demo     set up, build, profile the embedded model, show the report"
+	@echo "make test     set up, build, run all tests"
+	@echo "make build    leave build/bin/llmprof"
+	@echo "make bench    the figures of perf/, measured on this machine"
+	@echo "make install  PREFIX=$(PREFIX)"
+	@echo "make bundle   dist/llmprof-*.tar.gz: unpack anywhere and run"
+	@echo "make format   clang-format over our sources     make docs  renew the generated parts of docs/"
+
+setup:
+	@tools/setup.sh
+
+build: setup
+	@[ -f build/build.ninja ] || cmake --preset release
+	@ninja -C build -j $(JOBS)
+
+demo: build
+	@build/bin/llmprof demo
+
+test: build
+	@cd build && $(CTEST)
+	@tools/sanitize.sh $(JOBS)
+
+sanitize: setup
+	@tools/sanitize.sh $(JOBS)
+
+bench: build
+	@perf/run.sh
+
+install: build
+	@cmake --install build --prefix $(PREFIX)
+
+bundle: build
+	@tools/bundle.sh
+
+format:
+	@git ls-files '*.cpp' '*.h' | xargs clang-format-14 -i
+
+docs: build
+	@build/bin/llmprof-docs .
+
+clean:
+	@rm -rf build dist
