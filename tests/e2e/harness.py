@@ -1,0 +1,45 @@
+"""Runs the built llmprof in a scratch folder with its own peak cache, so that tests never touch the user's files."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+BIN = pathlib.Path(os.environ.get("LLMPROF_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/bin"))
+LLMPROF = str(BIN / "llmprof")
+WORKLOAD = str(BIN / "llmprof-workload")
+SYSTEM_PYTHON = "/usr/bin/python3"  # the interpreter Debian's numpy belongs to
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="llmprof-e2e-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("LLMPROF_")}
+        self.environment["LLMPROF_CACHE_DIR"] = str(self.folder / "cache")
+
+    def run_command(self, words, status=0, timeout=120, **options):
+        done = subprocess.run(words, cwd=self.folder, env=options.pop("env", self.environment), capture_output=True,
+                              text=True, timeout=timeout, **options)
+        if status is not None:
+            self.assertEqual(done.returncode, status, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}")
+        return done
+
+    def llmprof(self, *words, status=0, **options):
+        return self.run_command([LLMPROF, *words], status=status, **options)
+
+    def record(self, name, *command, options=("--no-peaks",), status=0, **more):
+        return self.llmprof("record", "-o", name, *options, "--", *command, status=status, **more)
+
+    def report(self, name):
+        return json.loads(self.llmprof("report", name, "--json").stdout)
+
+    def query(self, name, sql):
+        return json.loads(self.llmprof("query", name, sql, "--json").stdout)["rows"]
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return str(path)
