@@ -40,12 +40,12 @@ enum class Transpose : std::uint8_t { kNo = 0, kYes = 1, kConjugate = 2 };
 using StringId = std::uint32_t;
 
 struct RangeRecord {
-  std::uint64_t ts_ns;       // CLOCK_MONOTONIC_RAW
+  std::uint64_t ts_ns;  // CLOCK_MONOTONIC_RAW
   std::uint64_t payload;
   std::uint64_t correlation;  // start/end: the range id that pairs them; else 0
   StringId name;              // 0 for pop and end
   std::uint32_t category;
-  std::uint32_t domain;       // 0: the default domain; else the number of a kDomain record
+  std::uint32_t domain;  // 0: the default domain; else the number of a kDomain record
   RangeOp op;
   PayloadType payload_type;
 };
@@ -53,7 +53,8 @@ struct RangeRecord {
 struct GemmRecord {
   std::uint64_t begin_ns;
   std::uint64_t end_ns;
-  std::int64_t m, n, k;  // of C = op(A) op(B), in the column-major sense of BLAS whatever the layout; gemv: n = 1
+  std::int64_t m, n, k;  // as the caller passed them: C (m x n) = op(A) (m x k) op(B) (k x n), in the caller's layout;
+                         // gemv: m = rows of op(A), n = 1, k = columns of op(A)
   std::uint32_t batch;   // 1 unless a batched call
   StringId function;     // "cblas_sgemm"
   StringId library;      // path of the library that did the work
@@ -64,39 +65,39 @@ struct GemmRecord {
 };
 
 struct ClockSyncRecord {
-  std::uint64_t raw_ns;   // CLOCK_MONOTONIC_RAW
-  std::uint64_t wall_ns;  // CLOCK_REALTIME, read between two raw readings whose middle is raw_ns
+  std::uint64_t raw_ns;    // CLOCK_MONOTONIC_RAW
+  std::uint64_t wall_ns;   // CLOCK_REALTIME, read between two raw readings whose middle is raw_ns
   std::uint64_t error_ns;  // half the distance of these two readings
 };
 
 // What can be lost inside the target. The recorder gives each a meaning and a remedy (libs/trace/loss.h).
 enum class LossKind : std::uint16_t {
   kNone = 0,
-  kBufferFull = 1,      // records dropped: the pool of buffers was empty
-  kStringTableFull = 2, // names replaced by "<other>"
-  kNameTruncated = 3,   // names longer than 64 KiB cut
-  kWriteFailed = 4,     // bytes lost: write(2) failed; detail is the errno
-  kSizeLimit = 5,       // records dropped: --max-size reached
-  kReentered = 6,       // events raised while the collector was already inside an event of the same thread
-  kForkedAfterCuda = 7, // events in a forked child whose parent had initialised CUDA
-  kBlasNotHooked = 8,   // a BLAS library is loaded whose calls are not seen; detail is a string id
-  kBlasUnresolved = 9,  // calls whose real function could not be found by caller (answered by a fallback)
-  kThreadTableFull = 10,// events of threads that got no slot
-  kCudaNotTraced = 11,  // CUDA was initialised; this build records no GPU activity
-  kNvtxTableTooSmall = 12, // the NVTX client offered fewer callbacks than we know
-  kUnbalancedPop = 13,  // pops without a push on that thread
+  kBufferFull = 1,          // records dropped: the pool of buffers was empty
+  kStringTableFull = 2,     // names replaced by "<other>"
+  kNameTruncated = 3,       // names longer than 64 KiB cut
+  kWriteFailed = 4,         // bytes lost: write(2) failed; detail is the errno
+  kSizeLimit = 5,           // records dropped: --max-size reached
+  kReentered = 6,           // events raised while the collector was already inside an event of the same thread
+  kForkedAfterCuda = 7,     // events in a forked child whose parent had initialised CUDA
+  kBlasNotHooked = 8,       // a BLAS library is loaded whose calls are not seen; detail is a string id
+  kBlasUnresolved = 9,      // calls whose real function could not be found by caller (answered by a fallback)
+  kThreadTableFull = 10,    // events of threads that got no slot
+  kCudaNotTraced = 11,      // CUDA was initialised; this build records no GPU activity
+  kNvtxTableTooSmall = 12,  // the NVTX client offered fewer callbacks than we know
+  kUnbalancedPop = 13,      // pops without a push on that thread
 };
 
 struct LossRecord {
   std::uint64_t ts_ns;
-  std::uint64_t count;   // since the last record of the same kind and detail
+  std::uint64_t count;  // since the last record of the same kind and detail
   std::uint64_t detail;
   LossKind kind;
 };
 
 struct ThreadRecord {
-  std::uint64_t ts_ns;    // first event of the thread; when `ended`, its end
-  std::uint64_t tid;      // kernel thread id
+  std::uint64_t ts_ns;  // first event of the thread; when `ended`, its end
+  std::uint64_t tid;    // kernel thread id
   StringId name;
   std::uint8_t ended;
 };
@@ -107,10 +108,10 @@ struct ProcessRecord {
   std::uint64_t parent_pid;
   std::uint64_t start_ticks;  // field 22 of /proc/self/stat: with the pid it names the process for this boot
   StringId executable;
-  StringId arguments;         // argv joined by '\0' (bytes as they are; secrets are redacted when ingested)
+  StringId arguments;  // argv joined by '\0' (bytes as they are; secrets are redacted when ingested)
   StringId host;
-  StringId rank;              // value of RANK, LOCAL_RANK, SLURM_PROCID or OMPI_COMM_WORLD_RANK, first that is set
-  std::uint8_t ended;         // 1: the image ended in order (exit handlers ran)
+  StringId rank;       // value of RANK, LOCAL_RANK, SLURM_PROCID or OMPI_COMM_WORLD_RANK, first that is set
+  std::uint8_t ended;  // 1: the image ended in order (exit handlers ran)
 };
 
 struct DomainRecord {
@@ -156,10 +157,10 @@ struct FileHeader {
   std::uint32_t header_bytes;  // sizeof(FileHeader): an old reader skips what it does not know
   std::uint64_t pid;
   std::uint64_t start_ticks;
-  std::uint64_t raw_ns;        // clock pair at creation
+  std::uint64_t raw_ns;  // clock pair at creation
   std::uint64_t wall_ns;
   std::uint32_t reserved[3];
-  std::uint32_t crc;           // CRC-32C of all bytes before this field
+  std::uint32_t crc;  // CRC-32C of all bytes before this field
 };
 static_assert(sizeof(FileHeader) == 64);
 inline constexpr char kFileMagic[8] = {'L', 'L', 'M', 'P', 'R', 'O', 'F', 'W'};
@@ -177,8 +178,12 @@ inline constexpr std::uint32_t kBlockMagic = 0x314B4C42;  // "BLK1"
 inline constexpr std::uint32_t kMaxPayloadBytes = 1u << 20;
 inline constexpr std::uint32_t kMaxNameBytes = 1u << 16;
 
+inline constexpr std::uint32_t kMaxBlockRecords = 1u << 16;
+inline constexpr std::uint32_t kMaxSectionRecords = 1u << 12;
+
 // The payload is a sequence of sections: varint kind (0 = string definitions, else RecordKind), varint thread
-// (number of the thread in this log, its kThread record gives the tid), varint count, then the columns of that kind
-// one after the other, each `count` values (wire/encode.h).
+// (number of the thread in this log, its kThread record gives the tid; 0 = the collector itself), varint count
+// (1 to kMaxSectionRecords), varint bytes (of what follows, so that an unknown kind can be skipped), then the columns
+// of that kind one after the other (wire/fields.h), or `count` definitions: varint id, varint length, the bytes.
 
 }  // namespace llmprof::wire

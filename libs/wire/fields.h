@@ -1,0 +1,152 @@
+#pragma once
+// The columns of every record kind, described once: encoder and decoder both walk these tables, so they cannot
+// disagree. The order is the order in the file. New fields go to the END of a table (old logs then lack the column
+// and read as 0, old readers skip it); removing or reordering raises kWireVersion.
+
+#include <cstddef>
+
+#include "wire/format.h"
+
+namespace llmprof::wire {
+
+// How one column is stored; the first byte of the column says which.
+enum class ColumnMode : std::uint8_t {
+  kConstant = 0,  // one varint: every record has this value
+  kPlain = 1,     // one varint per record
+  kDelta = 2,     // one zigzag varint per record: the difference to the record before (the first: to 0)
+};
+
+struct Field {
+  std::uint8_t offset;  // in Record
+  std::uint8_t width;   // bytes: 1, 2, 4 or 8
+  ColumnMode mode;      // what the encoder uses when the column is not constant
+};
+
+struct FieldList {
+  const Field* fields;
+  std::size_t count;  // 0: the kind is unknown
+};
+
+#define LLMPROF_FIELD(member, mode) \
+  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::mode }
+
+inline constexpr Field kRangeFields[] = {
+    LLMPROF_FIELD(range.ts_ns, kDelta),        LLMPROF_FIELD(range.op, kPlain),
+    LLMPROF_FIELD(range.name, kPlain),         LLMPROF_FIELD(range.domain, kPlain),
+    LLMPROF_FIELD(range.category, kPlain),     LLMPROF_FIELD(range.correlation, kDelta),
+    LLMPROF_FIELD(range.payload_type, kPlain), LLMPROF_FIELD(range.payload, kDelta),
+};
+inline constexpr Field kGemmFields[] = {
+    LLMPROF_FIELD(gemm.begin_ns, kDelta), LLMPROF_FIELD(gemm.end_ns, kDelta),  LLMPROF_FIELD(gemm.m, kPlain),
+    LLMPROF_FIELD(gemm.n, kPlain),        LLMPROF_FIELD(gemm.k, kPlain),       LLMPROF_FIELD(gemm.batch, kPlain),
+    LLMPROF_FIELD(gemm.function, kPlain), LLMPROF_FIELD(gemm.library, kPlain), LLMPROF_FIELD(gemm.type, kPlain),
+    LLMPROF_FIELD(gemm.layout, kPlain),   LLMPROF_FIELD(gemm.trans_a, kPlain), LLMPROF_FIELD(gemm.trans_b, kPlain),
+};
+inline constexpr Field kClockSyncFields[] = {
+    LLMPROF_FIELD(clock_sync.raw_ns, kDelta),
+    LLMPROF_FIELD(clock_sync.wall_ns, kDelta),
+    LLMPROF_FIELD(clock_sync.error_ns, kPlain),
+};
+inline constexpr Field kLossFields[] = {
+    LLMPROF_FIELD(loss.ts_ns, kDelta),
+    LLMPROF_FIELD(loss.kind, kPlain),
+    LLMPROF_FIELD(loss.count, kPlain),
+    LLMPROF_FIELD(loss.detail, kPlain),
+};
+inline constexpr Field kThreadFields[] = {
+    LLMPROF_FIELD(thread.ts_ns, kDelta),
+    LLMPROF_FIELD(thread.tid, kDelta),
+    LLMPROF_FIELD(thread.name, kPlain),
+    LLMPROF_FIELD(thread.ended, kPlain),
+};
+inline constexpr Field kProcessFields[] = {
+    LLMPROF_FIELD(process.ts_ns, kDelta),      LLMPROF_FIELD(process.pid, kPlain),
+    LLMPROF_FIELD(process.parent_pid, kPlain), LLMPROF_FIELD(process.start_ticks, kPlain),
+    LLMPROF_FIELD(process.executable, kPlain), LLMPROF_FIELD(process.arguments, kPlain),
+    LLMPROF_FIELD(process.host, kPlain),       LLMPROF_FIELD(process.rank, kPlain),
+    LLMPROF_FIELD(process.ended, kPlain),
+};
+inline constexpr Field kDomainFields[] = {
+    LLMPROF_FIELD(domain.domain, kPlain),
+    LLMPROF_FIELD(domain.name, kPlain),
+};
+inline constexpr Field kCategoryFields[] = {
+    LLMPROF_FIELD(category.domain, kPlain),
+    LLMPROF_FIELD(category.category, kPlain),
+    LLMPROF_FIELD(category.name, kPlain),
+};
+inline constexpr Field kLibraryFields[] = {
+    LLMPROF_FIELD(library.ts_ns, kDelta),
+    LLMPROF_FIELD(library.path, kPlain),
+    LLMPROF_FIELD(library.hooked, kPlain),
+};
+#undef LLMPROF_FIELD
+
+template <std::size_t N>
+constexpr FieldList list_of(const Field (&fields)[N]) {
+  return {fields, N};
+}
+
+// By RecordKind.
+inline constexpr FieldList kFieldLists[] = {
+    {nullptr, 0},
+    list_of(kRangeFields),
+    list_of(kGemmFields),
+    list_of(kClockSyncFields),
+    list_of(kLossFields),
+    list_of(kThreadFields),
+    list_of(kProcessFields),
+    list_of(kDomainFields),
+    list_of(kCategoryFields),
+    list_of(kLibraryFields),
+};
+inline constexpr std::size_t kRecordKinds = sizeof(kFieldLists) / sizeof(kFieldLists[0]);
+
+constexpr FieldList fields_of(std::uint64_t kind) {
+  return kind < kRecordKinds ? kFieldLists[kind] : FieldList{nullptr, 0};
+}
+
+// Copies of constant size compile to one move each.
+inline std::uint64_t load_field(const Record& record, const Field& field) {
+  const unsigned char* at = reinterpret_cast<const unsigned char*>(&record) + field.offset;
+  std::uint64_t value = 0;  // little-endian: the low bytes are the value
+  switch (field.width) {
+    case 1:
+      __builtin_memcpy(&value, at, 1);
+      break;
+    case 2:
+      __builtin_memcpy(&value, at, 2);
+      break;
+    case 4:
+      __builtin_memcpy(&value, at, 4);
+      break;
+    default:
+      __builtin_memcpy(&value, at, 8);
+      break;
+  }
+  return value;
+}
+
+inline void store_field(Record& record, const Field& field, std::uint64_t value) {
+  unsigned char* at = reinterpret_cast<unsigned char*>(&record) + field.offset;
+  switch (field.width) {
+    case 1:
+      __builtin_memcpy(at, &value, 1);
+      break;
+    case 2:
+      __builtin_memcpy(at, &value, 2);
+      break;
+    case 4:
+      __builtin_memcpy(at, &value, 4);
+      break;
+    default:
+      __builtin_memcpy(at, &value, 8);
+      break;
+  }
+}
+
+constexpr bool fits(std::uint64_t value, std::uint8_t width) { return width == 8 || (value >> (8 * width)) == 0; }
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+
+}  // namespace llmprof::wire
