@@ -1,0 +1,51 @@
+// annotated_loop N [PAUSE_NS]: N annotated modules, then its memory and the time just before main returns.
+// perf/collector_cost.py runs it with and without the collector.
+
+#include <time.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "llmprof/annotate.h"
+
+namespace {
+
+long long now_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
+}
+
+// A line of /proc/self/status in kB.
+long status_kb(const char* key) {
+  FILE* file = std::fopen("/proc/self/status", "r");
+  char line[256];
+  long value = 0;
+  while (file != nullptr && std::fgets(line, sizeof line, file) != nullptr) {
+    if (std::strncmp(line, key, std::strlen(key)) == 0) value = std::atol(line + std::strlen(key) + 1);
+  }
+  if (file != nullptr) std::fclose(file);
+  return value;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const long long count = argc > 1 ? std::atoll(argv[1]) : 1'000'000;
+  const long long pause_ns = argc > 2 ? std::atoll(argv[2]) : 0;
+  const long long begin = now_ns();
+  for (long long i = 0; i < count; ++i) {
+    llmprof_module_push("layers.0.mlp.up_proj");
+    llmprof_pop();
+    if (pause_ns > 0) {
+      for (const long long until = now_ns() + pause_ns; now_ns() < until;) {
+      }
+    }
+  }
+  const long long end = now_ns();
+  std::printf("{\"events\": %lld, \"loop_ns\": %lld, \"rss_peak_kb\": %ld, \"end_ns\": %lld}\n", 2 * count, end - begin,
+              status_kb("VmHWM"), end);
+  std::fflush(stdout);
+  return 0;
+}

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Every figure of perf/, measured here. Run on an otherwise idle machine; results worth keeping go to perf/results/ with
+# the machine's name.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+echo "machine: $(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2 | xargs), $(nproc) cores, $(uname -r)"
+echo "commit: $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
+for program in annotate_cost hook_cost; do
+  echo; echo "== perf/$program"; build/perf/$program
+done
+echo; echo "== perf/collector_cost.py"; python3 perf/collector_cost.py build/bin
+echo; echo "== perf/ingest_rate"; build/perf/ingest_rate
+echo; echo "== perf/report_scale.py"; python3 perf/report_scale.py build/bin
+echo; echo "== perf/overhead.py"; python3 perf/overhead.py build/bin
