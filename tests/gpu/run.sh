@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# On a machine with an NVIDIA GPU, PyTorch and pip's numpy: the bundle, unpacked, profiles programs that use them and
+# changes nothing about them. GPU activity itself is not recorded by this version; the report must say so.
+# Usage: tests/gpu/run.sh dist/llmprof-*.tar.gz
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+bundle=$(realpath "$1")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+tar xzf "$bundle"
+export LLMPROF_CACHE_DIR=$scratch/cache
+llmprof=$(echo "$scratch"/llmprof-*/bin/llmprof)
+passed=0
+failed=0
+check() {  # description, command…
+  local what=$1; shift
+  if "$@"; then echo "PASS $what"; passed=$((passed + 1)); else echo "FAIL $what"; failed=$((failed + 1)); fi
+}
+rows() { "$llmprof" query "$1" "$2" --csv | tail -n +2; }
+
+"$llmprof" --version
+"$llmprof" doctor || true
+"$llmprof" devices
+check "the demo runs and reports" "$llmprof" demo
+
+python3 "$here/torch_stages.py" >alone.txt
+"$llmprof" record -o torch -- python3 "$here/torch_stages.py" >recorded.txt
+check "PyTorch on the GPU prints the same under record" cmp alone.txt recorded.txt
+"$llmprof" report torch
+check "17 NVTX ranges named prefill or decode" test "$(rows torch "SELECT count(*) FROM range WHERE name IN ('prefill', 'decode')")" = 17
+check "136 module ranges inside" test "$(rows torch "SELECT count(*) FROM range WHERE name LIKE 'layers.%' AND depth = 1")" = 136
+check "16 decode steps in the report" test "$("$llmprof" report torch --json | python3 -c 'import json,sys; print([s["steps"] for s in json.load(sys.stdin)["stages"] if s["name"]=="decode"][0])')" = 16
+check "the report says that GPU activity was not recorded" test "$(rows torch "SELECT count(*) > 0 FROM loss WHERE name = 'cuda_not_traced'")" = true
+
+code='import numpy as np; a = np.ones((300, 200), np.float32); b = np.ones((200, 100), np.float32); print((a @ b).sum(), (a.astype(float) @ np.ones(200)).sum())'
+python3 -c "$code" >alone.txt
+"$llmprof" record -o numpy -- python3 -c "$code" >recorded.txt
+check "numpy from a wheel prints the same" cmp alone.txt recorded.txt
+rows numpy "SELECT function, m, n, k, library FROM gemm"
+check "its two products are seen (ILP64 names)" test "$(rows numpy "SELECT count(*) FROM gemm WHERE 2*m*n*k IN (12000000, 120000)")" = 2
+
+"$llmprof" record -o cpu -- python3 -c 'import torch; print((torch.ones(64, 64) @ torch.ones(64, 64)).sum())'
+"$llmprof" report cpu
+check "torch's own BLAS on the CPU is seen or its absence is said" test "$(rows cpu "SELECT (SELECT count(*) FROM gemm) + (SELECT count(*) FROM loss WHERE name = 'blas_not_hooked') > 0")" = true
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
