@@ -1,0 +1,125 @@
+#include "analyze/grammar.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/asset.h"
+#include "base/json.h"
+
+namespace llmprof::analyze {
+
+std::span<const base::Asset> assets();  // made by llmprof_embed_assets
+
+namespace {
+
+constexpr std::array<std::string_view, 9> kStages{"prefill", "decode",   "mixed",     "load", "warm-up",
+                                                  "forward", "backward", "optimizer", "other"};
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::optional<RangeKind> kind_of(std::string_view text) {
+  if (text == "stage") return RangeKind::kStage;
+  if (text == "step") return RangeKind::kStep;
+  if (text == "module") return RangeKind::kModule;
+  return std::nullopt;
+}
+
+Result<RangePattern> parse_pattern(const base::Json& row, std::string_view where) {
+  const auto text = [&](const char* key) { return row.contains(key) && row[key].is_string() ? row[key].get<std::string>() : ""; };
+  const std::optional<RangeKind> kind = kind_of(text("kind"));
+  if (text("pattern").empty() || !kind || text("source").empty()) {
+    return Error{ErrorCode::kCorruptInput, std::string(where) + ": a row needs pattern, kind and source: " + base::to_line(row), ""};
+  }
+  RangePattern pattern{.pattern = text("pattern"), .kind = *kind, .stage = text("stage")};
+  if (*kind != RangeKind::kModule && known_stage(pattern.stage).empty()) {
+    return Error{ErrorCode::kCorruptInput, std::string(where) + ": unknown stage in " + base::to_line(row), ""};
+  }
+  pattern.container = row.value("container", false);
+  return pattern;
+}
+
+}  // namespace
+
+std::string_view known_stage(std::string_view name) {
+  if (name == "warmup" || name == "warm_up") return "warm-up";
+  const auto* const found = std::find(kStages.begin(), kStages.end(), name);
+  return found == kStages.end() ? std::string_view{} : *found;
+}
+
+bool matches(std::string_view pattern, std::string_view text) {
+  const std::size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return pattern == text;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  const std::string_view rest = pattern.substr(star + 1);
+  for (std::size_t begin = star; begin <= text.size(); ++begin) {
+    if (matches(rest, text.substr(begin))) return true;
+  }
+  return false;
+}
+
+Result<std::vector<RangePattern>> parse_patterns(std::string_view json_text, std::string_view where) {
+  LLMPROF_LET(const base::Json rows, base::parse_json(json_text, where));
+  std::vector<RangePattern> patterns;
+  if (!rows.is_array()) return Error{ErrorCode::kCorruptInput, std::string(where) + ": not an array of rows", ""};
+  for (const base::Json& row : rows) {
+    LLMPROF_LET(RangePattern pattern, parse_pattern(row, where));
+    patterns.push_back(std::move(pattern));
+  }
+  return patterns;
+}
+
+Result<std::vector<RangePattern>> built_in_patterns() {
+  return parse_patterns(base::find_asset(assets(), "range_patterns.json"), "range_patterns.json");
+}
+
+Meaning meaning_of(std::string_view name, std::string_view domain, std::string_view category,
+                   const std::vector<RangePattern>& patterns) {
+  if (domain == "llmprof") {
+    const std::optional<RangeKind> kind = kind_of(category);
+    if (!kind) return {};
+    const bool staged = *kind != RangeKind::kModule;
+    return {*kind, staged ? std::string(known_stage(name)) : "", kDeclaredConfidence};
+  }
+  for (const RangePattern& pattern : patterns) {
+    if (!matches(pattern.pattern, name)) continue;
+    const RangeKind kind = pattern.container ? RangeKind::kStage : pattern.kind;
+    return {kind, std::string(known_stage(pattern.stage)), kPatternConfidence};
+  }
+  return {};
+}
+
+StepSize unpack(std::optional<std::int64_t> payload) {
+  const auto bits = static_cast<std::uint64_t>(payload.value_or(0));
+  const auto field = [&](unsigned shift, std::uint64_t mask) -> std::optional<std::int64_t> {
+    const auto value = static_cast<std::int64_t>(bits >> shift & mask);
+    return value == 0 ? std::nullopt : std::optional(value);
+  };
+  return {field(0, 0xFFFF), field(16, 0xFFFFFF), field(40, 0xFFFFFF)};
+}
+
+std::string module_path(std::string_view outer, std::string_view name) {
+  if (outer.empty() || name == outer) return std::string(name);
+  if (name.size() > outer.size() && name.starts_with(outer) && name[outer.size()] == '.') return std::string(name);
+  return std::string(outer) + "." + std::string(name);
+}
+
+std::string operator_of(std::string_view module) {
+  std::size_t after = 0;         // first byte behind the last numeric component
+  std::size_t numeric_begin = 0;
+  for (std::size_t begin = 0; begin <= module.size();) {
+    const std::size_t dot = std::min(module.find('.', begin), module.size());
+    if (is_number(module.substr(begin, dot - begin))) {
+      numeric_begin = begin;
+      after = dot + 1;
+    }
+    begin = dot + 1;
+  }
+  if (after == 0) return std::string(module);
+  if (after < module.size()) return std::string(module.substr(after));
+  const std::string_view head = module.substr(0, numeric_begin == 0 ? 0 : numeric_begin - 1);
+  return head.empty() ? std::string(module) : operator_of(head);
+}
+
+}  // namespace llmprof::analyze

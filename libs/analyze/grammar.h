@@ -1,0 +1,67 @@
+#pragma once
+// The annotation grammar (ARCHITECTURE 4a and 5): what the name of a range says about stage, step and module.
+// docs/format/analysis.md states the same rules in words.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+
+namespace llmprof::analyze {
+
+enum class RangeKind : std::uint8_t {
+  kPlain,   // says nothing about the model
+  kStage,   // a container of steps; one step itself if there are none inside
+  kStep,    // one pass over the model
+  kModule,  // a part of the model
+};
+
+inline constexpr double kDeclaredConfidence = 1;    // the llmprof domain
+inline constexpr double kPatternConfidence = 0.9;   // a plain name that matches a pattern
+inline constexpr double kInferredConfidence = 0.5;  // by time alone: a thread without steps of its own
+
+// What one range means by itself, before its surroundings are looked at.
+struct Meaning {
+  RangeKind kind = RangeKind::kPlain;
+  std::string stage;  // of a stage or step; "" if its name is none of the known stages
+  double confidence = 0;
+};
+
+// A row of range_patterns.json: plain names of any domain.
+struct RangePattern {
+  std::string pattern;  // the whole name; '*' stands for any text
+  RangeKind kind = RangeKind::kPlain;
+  std::string stage;
+  bool container = false;  // holds steps rather than being one
+};
+
+// The rows of the file built into the program.
+Result<std::vector<RangePattern>> built_in_patterns();
+Result<std::vector<RangePattern>> parse_patterns(std::string_view json_text, std::string_view where);
+
+bool matches(std::string_view pattern, std::string_view text);
+
+Meaning meaning_of(std::string_view name, std::string_view domain, std::string_view category,
+                   const std::vector<RangePattern>& patterns);
+
+// "decode" -> "decode", "warmup" -> "warm-up", an unknown name -> "".
+std::string_view known_stage(std::string_view name);
+
+struct StepSize {
+  std::optional<std::int64_t> batch, tokens, context;
+};
+// batch | tokens << 16 | context << 40, as include/llmprof/annotate.h packs them; a field of 0 is unknown.
+StepSize unpack(std::optional<std::int64_t> payload);
+
+// The path of `name` inside `outer`: joined with ".", unless the name is already a full path.
+std::string module_path(std::string_view outer, std::string_view name);
+
+// The same for all layers: "layers.3.mlp.up_proj" -> "mlp.up_proj". What follows the last numeric component; a path that
+// ends in a number loses only the number ("layers.3" -> "layers"), one without numbers is its own operator.
+std::string operator_of(std::string_view module);
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,64 @@
+#include "analyze/grammar.h"
+
+#include <gtest/gtest.h>
+
+namespace llmprof::analyze {
+namespace {
+
+TEST(Grammar, OperatorIsWhatFollowsTheLastNumber) {
+  EXPECT_EQ(operator_of("layers.3.mlp.up_proj"), "mlp.up_proj");
+  EXPECT_EQ(operator_of("h.0.attn.core"), "attn.core");
+  EXPECT_EQ(operator_of("blocks.1.experts.12.up"), "up");
+  EXPECT_EQ(operator_of("embed_tokens"), "embed_tokens");
+  EXPECT_EQ(operator_of("layers.3"), "layers");
+  EXPECT_EQ(operator_of("blocks.1.experts.12"), "experts");
+  EXPECT_EQ(operator_of("7"), "7");
+  EXPECT_EQ(operator_of("conv2d.w"), "conv2d.w");  // a component must be all digits
+}
+
+TEST(Grammar, ModulePaths) {
+  EXPECT_EQ(module_path("", "lm_head"), "lm_head");
+  EXPECT_EQ(module_path("layers.3", "mlp"), "layers.3.mlp");
+  EXPECT_EQ(module_path("layers.3", "layers.3.mlp"), "layers.3.mlp");
+  EXPECT_EQ(module_path("layers.3", "layers.30"), "layers.3.layers.30");  // a prefix of the text, not of the path
+  EXPECT_EQ(module_path("norm", "norm"), "norm");
+}
+
+TEST(Grammar, PayloadFields) {
+  const StepSize none = unpack(std::nullopt);
+  EXPECT_FALSE(none.batch || none.tokens || none.context);
+  // context 2^23 + 1 sets the sign bit of the 64-bit payload
+  const auto bits = std::uint64_t{3} | std::uint64_t{5} << 16 | std::uint64_t{0x800001} << 40;
+  const StepSize size = unpack(static_cast<std::int64_t>(bits));
+  EXPECT_EQ(size.batch, 3);
+  EXPECT_EQ(size.tokens, 5);
+  EXPECT_EQ(size.context, 0x800001);
+}
+
+TEST(Grammar, Wildcards) {
+  EXPECT_TRUE(matches("decode_step_*", "decode_step_12"));
+  EXPECT_TRUE(matches("a*b*c", "a--b--b--c"));
+  EXPECT_FALSE(matches("a*b*c", "a--c--b"));
+  EXPECT_FALSE(matches("decode", "decode2"));
+  EXPECT_TRUE(matches("*", ""));
+}
+
+TEST(Grammar, MeaningByDomainThenByPattern) {
+  const std::vector<RangePattern> patterns = *built_in_patterns();
+  EXPECT_EQ(meaning_of("decode", "llmprof", "stage", patterns).kind, RangeKind::kStage);
+  EXPECT_EQ(meaning_of("decode", "llmprof", "no such", patterns).kind, RangeKind::kPlain);
+  EXPECT_EQ(meaning_of("decode", "", "", patterns).confidence, kPatternConfidence);
+  EXPECT_EQ(meaning_of("generate", "app", "", patterns).kind, RangeKind::kStage);
+  EXPECT_EQ(meaning_of("warmup", "", "", patterns).stage, "warm-up");
+  EXPECT_EQ(meaning_of("anything", "", "", patterns).kind, RangeKind::kPlain);
+}
+
+TEST(Grammar, PatternRowsAreChecked) {
+  EXPECT_FALSE(parse_patterns("{}", "x"));
+  EXPECT_FALSE(parse_patterns(R"([{"pattern": "a", "kind": "step", "stage": "nonsense", "source": "s"}])", "x"));
+  EXPECT_FALSE(parse_patterns(R"([{"pattern": "a", "kind": "step", "stage": "decode"}])", "x"));
+  EXPECT_TRUE(parse_patterns(R"([{"pattern": "a", "kind": "module", "source": "s"}])", "x"));
+}
+
+}  // namespace
+}  // namespace llmprof::analyze

@@ -1,0 +1,81 @@
+#include "analyze/passes/attribute.h"
+
+#include <algorithm>
+
+namespace llmprof::analyze {
+
+StepWindows::StepWindows(const std::vector<Step>& steps) {
+  for (std::size_t i = 0; i < steps.size(); ++i) {  // sorted by begin
+    Process& process = processes_[steps[i].process_id];
+    const std::int64_t latest = process.latest_end_ns.empty() ? steps[i].end_ns : process.latest_end_ns.back();
+    process.begin_ns.push_back(steps[i].begin_ns);
+    process.end_ns.push_back(steps[i].end_ns);
+    process.latest_end_ns.push_back(std::max(latest, steps[i].end_ns));
+    process.step.push_back(static_cast<std::int32_t>(i));
+    threads_[steps[i].thread_id] = true;
+  }
+}
+
+std::int32_t StepWindows::containing(std::int64_t process_id, std::int64_t at_ns) const {
+  const auto found = processes_.find(process_id);
+  if (found == processes_.end()) return kNone;
+  const Process& process = found->second;
+  auto place = std::upper_bound(process.begin_ns.begin(), process.begin_ns.end(), at_ns) - process.begin_ns.begin();
+  while (place-- > 0 && process.latest_end_ns[place] > at_ns) {
+    if (process.end_ns[place] > at_ns) return process.step[place];
+  }
+  return kNone;
+}
+
+Attribution::Attribution(const Ranges& ranges, const Classified& classified, const GemmOfKernel& gemms,
+                         const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, trace::Strings& strings)
+    : range_kernel_ns(ranges.size()), step_kernels(classified.steps.size()), ranges_(ranges), classified_(classified),
+      gemms_(gemms), process_of_thread_(process_of_thread), timelines_(ranges), windows_(classified.steps),
+      operators_(strings), declared_(strings.intern("declared")), inferred_(strings.intern("inferred")) {}
+
+Attribution::Where Attribution::locate(std::int64_t thread_id, std::int64_t at_ns) {
+  Where where{.range = timelines_.innermost(thread_id, at_ns)};
+  if (where.range != kNone) where.step = classified_.places[where.range].step;
+  if (where.step != kNone || windows_.has_steps(thread_id)) return where;
+  const auto process = process_of_thread_.find(thread_id);
+  if (process != process_of_thread_.end()) where.step = windows_.containing(process->second, at_ns);
+  where.inferred = where.step != kNone;
+  return where;
+}
+
+std::optional<std::int64_t> Attribution::gemm_of(std::int64_t kernel_id) {
+  const std::size_t place = find_last_at_most(gemms_.kernel_id.data(), gemms_.kernel_id.size(), kernel_id, gemm_cursor_);
+  if (place == kNotFound || gemms_.kernel_id[place] != kernel_id) return std::nullopt;
+  return gemms_.gemm_id[place];
+}
+
+void Attribution::attribute(const Kernels& kernels, std::vector<trace::AttributionRow>& rows) {
+  rows.reserve(rows.size() + kernels.size());
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const std::int64_t launched = kernels.launch_begin_ns[i] != kNull ? kernels.launch_begin_ns[i] : kernels.begin_ns[i];
+    const Where where = locate(kernels.thread_id[i], launched);
+    trace::AttributionRow row{.kernel_id = kernels.id[i], .gemm_id = gemm_of(kernels.id[i]), .confidence = 0};
+    if (where.range != kNone) {
+      const RangePlace& place = classified_.places[where.range];
+      row.range_id = ranges_.id[where.range];
+      row.stage = place.stage;
+      row.module = place.module;
+      row.op = operators_.of(place.module);
+      range_kernel_ns[where.range] += kernels.end_ns[i] - kernels.begin_ns[i];
+    }
+    if (where.step != kNone) {
+      const Step& step = classified_.steps[where.step];
+      row.step_id = where.step + 1;
+      row.stage = step.stage;
+      row.source = where.inferred ? inferred_ : declared_;
+      row.confidence = where.inferred ? std::min(kInferredConfidence, step.confidence) : step.confidence;
+      ++step_kernels[where.step];
+    } else if (row.stage.id != 0) {  // in a stage, between its steps
+      row.source = declared_;
+      row.confidence = kPatternConfidence;
+    }
+    rows.push_back(row);
+  }
+}
+
+}  // namespace llmprof::analyze

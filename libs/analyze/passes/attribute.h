@@ -1,0 +1,74 @@
+#pragma once
+// Where each kernel belongs: the innermost range open on its thread when it was launched, and through that range its step,
+// stage, module and operator. Threads that open no steps themselves (workers) fall back to the step of their process whose
+// window contains the launch; such rows are "inferred".
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/passes/classify.h"
+#include "analyze/passes/operator_names.h"
+#include "analyze/passes/timeline.h"
+#include "trace/rows.h"
+
+namespace llmprof::analyze {
+
+struct Kernels {
+  std::vector<std::int64_t> id, begin_ns, end_ns, thread_id, launch_begin_ns, device_id;  // launch: kNull if unknown
+  std::size_t size() const { return id.size(); }
+};
+
+struct GemmOfKernel {  // sorted by kernel_id
+  std::vector<std::int64_t> kernel_id, gemm_id;
+};
+
+// Steps of one process by time; they may overlap when several threads make them.
+class StepWindows {
+ public:
+  explicit StepWindows(const std::vector<Step>& steps);
+  // The latest begun step of the process that contains this moment, or kNone.
+  std::int32_t containing(std::int64_t process_id, std::int64_t at_ns) const;
+  bool has_steps(std::int64_t thread_id) const { return threads_.contains(thread_id); }
+
+ private:
+  struct Process {
+    std::vector<std::int64_t> begin_ns, end_ns, latest_end_ns;  // latest_end_ns: largest end up to here
+    std::vector<std::int32_t> step;
+  };
+  std::unordered_map<std::int64_t, Process> processes_;
+  std::unordered_map<std::int64_t, bool> threads_;
+};
+
+// Kernels may come in several blocks; totals add up over them.
+class Attribution {
+ public:
+  Attribution(const Ranges& ranges, const Classified& classified, const GemmOfKernel& gemms,
+              const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, trace::Strings& strings);
+
+  void attribute(const Kernels& kernels, std::vector<trace::AttributionRow>& rows);
+
+  std::vector<std::int64_t> range_kernel_ns;  // per range: durations of the kernels launched directly in it
+  std::vector<std::int64_t> step_kernels;     // per step: how many
+
+ private:
+  struct Where {
+    std::int32_t range = kNone, step = kNone;
+    bool inferred = false;
+  };
+  Where locate(std::int64_t thread_id, std::int64_t at_ns);
+  std::optional<std::int64_t> gemm_of(std::int64_t kernel_id);
+
+  const Ranges& ranges_;
+  const Classified& classified_;
+  const GemmOfKernel& gemms_;
+  const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread_;
+  Timelines timelines_;
+  StepWindows windows_;
+  std::size_t gemm_cursor_ = 0;
+  OperatorNames operators_;
+  trace::Name declared_, inferred_;
+};
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,38 @@
+#pragma once
+// Which stage, step and module every range stands for or lies in: one sweep per thread, rules in docs/format/analysis.md.
+
+#include <cstdint>
+#include <vector>
+
+#include "analyze/grammar.h"
+#include "analyze/passes/ranges.h"
+#include "trace/rows.h"
+#include "trace/strings.h"
+
+namespace llmprof::analyze {
+
+struct RangePlace {
+  std::int32_t parent = kNone;  // index of the range that contains it
+  std::int32_t step = kNone;    // index into Classified::steps
+  trace::Name stage, module;
+  RangeKind kind = RangeKind::kPlain;  // what it stands for after the rules were applied
+};
+
+struct Step {
+  std::int32_t range = kNone;
+  std::int64_t begin_ns = 0, end_ns = 0, thread_id = 0, process_id = 0;
+  trace::Name stage;
+  std::int64_t number = 0;  // among the steps of its stage and process, by time
+  StepSize size;
+  double confidence = 1;
+};
+
+struct Classified {
+  std::vector<RangePlace> places;  // one per range
+  std::vector<Step> steps;         // sorted by begin
+};
+
+// `ranges` in sweep order. Names of stages and modules are interned into `strings`.
+Classified classify(const Ranges& ranges, const std::vector<RangePattern>& patterns, trace::Strings& strings);
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,256 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analyze/passes/attribute.h"
+#include "analyze/passes/busy.h"
+#include "analyze/passes/classify.h"
+#include "analyze/passes/range_time.h"
+#include "analyze/passes/timeline.h"
+
+namespace llmprof::analyze {
+namespace {
+
+using testing::ElementsAre;
+
+// A few ranges written down as a person would: {begin, end, name, category ("" = a plain range of no domain), thread}.
+struct Spec {
+  std::int64_t begin, end;
+  std::string name;
+  std::string category;
+  std::int64_t thread = 1;
+  std::int64_t payload = kNull;
+};
+
+Ranges make(const std::vector<Spec>& specs) {
+  Ranges ranges;
+  ranges.texts = {""};
+  const auto code = [&](const std::string& text) -> std::int64_t {
+    if (text.empty()) return 0;
+    for (std::size_t i = 1; i < ranges.texts.size(); ++i) {
+      if (ranges.texts[i] == text) return static_cast<std::int64_t>(i);
+    }
+    ranges.texts.push_back(text);
+    return static_cast<std::int64_t>(ranges.texts.size() - 1);
+  };
+  for (const Spec& spec : specs) {
+    ranges.id.push_back(100 + static_cast<std::int64_t>(ranges.id.size()));
+    ranges.begin_ns.push_back(spec.begin);
+    ranges.end_ns.push_back(spec.end);
+    ranges.thread_id.push_back(spec.thread);
+    ranges.process_id.push_back(1);
+    ranges.depth.push_back(0);
+    ranges.name.push_back(code(spec.name));
+    ranges.domain.push_back(code(spec.category.empty() ? "" : "llmprof"));
+    ranges.category.push_back(code(spec.category));
+    ranges.payload.push_back(spec.payload);
+  }
+  sort_for_sweep(ranges);
+  return ranges;
+}
+
+struct Fixture {
+  explicit Fixture(const std::vector<Spec>& specs) : ranges(make(specs)), patterns(*built_in_patterns()) {
+    classified = classify(ranges, patterns, strings);
+  }
+  std::string_view stage(std::size_t i) const { return strings.text(classified.places[i].stage); }
+  std::string_view module(std::size_t i) const { return strings.text(classified.places[i].module); }
+  std::string_view step_stage(std::size_t i) const { return strings.text(classified.steps[i].stage); }
+
+  trace::Strings strings;
+  Ranges ranges;
+  std::vector<RangePattern> patterns;
+  Classified classified;
+};
+
+TEST(SortForSweep, GroupsThreadsAndPutsTheOuterRangeFirst) {
+  // Logged in order of their ends, as a collector does: inner ranges first.
+  const Ranges ranges = make({{20, 30, "c", "", 2}, {0, 5, "b", "", 1}, {0, 10, "a", "", 1}, {12, 14, "d", "", 1}});
+  EXPECT_THAT(ranges.id, ElementsAre(102, 101, 103, 100));
+}
+
+TEST(Sweep, OverlappingRangesAreNotParents) {
+  const Ranges ranges = make({{0, 100, "outer", ""}, {10, 50, "a", ""}, {40, 60, "b", ""}, {45, 48, "c", ""}});
+  std::vector<std::int32_t> parents;
+  sweep(ranges, [&](std::int32_t, std::int32_t parent) { parents.push_back(parent); });
+  EXPECT_THAT(parents, ElementsAre(kNone, 0, 0, 2));  // b begins in a but outlives it: its parent is outer
+}
+
+TEST(Classify, StepsInAStageAndModulePaths) {
+  const std::int64_t payload = 2 | std::int64_t{1} << 16 | std::int64_t{9} << 40;
+  const Fixture f({{0, 100, "decode", "stage"},
+                   {10, 40, "decode", "step", 1, payload},
+                   {12, 30, "layers.3", "module"},
+                   {14, 20, "mlp", "module"},
+                   {15, 18, "layers.3.mlp.up_proj", "module"},
+                   {50, 90, "decode", "step"}});
+  ASSERT_EQ(f.classified.steps.size(), 2u);
+  EXPECT_EQ(f.classified.steps[0].size.batch, 2);
+  EXPECT_EQ(f.classified.steps[0].size.tokens, 1);
+  EXPECT_EQ(f.classified.steps[0].size.context, 9);
+  EXPECT_EQ(f.classified.steps[1].number, 1);
+  EXPECT_FALSE(f.classified.steps[1].size.batch.has_value());
+  EXPECT_EQ(f.module(2), "layers.3");
+  EXPECT_EQ(f.module(3), "layers.3.mlp");
+  EXPECT_EQ(f.module(4), "layers.3.mlp.up_proj");
+  EXPECT_EQ(f.stage(0), "decode");
+  EXPECT_EQ(f.classified.places[0].step, kNone);  // a container is no step
+  EXPECT_EQ(f.classified.places[4].step, 0);
+}
+
+TEST(Classify, AStageWithoutStepsIsAStep) {
+  const Fixture f({{0, 10, "load", "stage"}, {2, 4, "embed_tokens", "module"}});
+  ASSERT_EQ(f.classified.steps.size(), 1u);
+  EXPECT_EQ(f.step_stage(0), "load");
+  EXPECT_EQ(f.classified.places[1].step, 0);
+}
+
+TEST(Classify, PlainNamesMatchPatterns) {
+  const Fixture f({{0, 50, "decode", ""}, {0, 20, "decode_step_1", ""}, {20, 50, "decode_step_2", ""}, {60, 90, "step_7", ""},
+                   {61, 70, "forward", ""}, {70, 80, "backward", ""}, {80, 90, "optimizer", ""}, {95, 99, "my own", ""}});
+  // "decode" holds steps of its own stage, so it is their container; step_7 is a container by its row.
+  ASSERT_EQ(f.classified.steps.size(), 5u);
+  EXPECT_EQ(f.step_stage(0), "decode");
+  EXPECT_EQ(f.step_stage(2), "forward");
+  EXPECT_EQ(f.step_stage(3), "backward");
+  EXPECT_EQ(f.step_stage(4), "optimizer");
+  EXPECT_EQ(f.classified.steps[0].confidence, kPatternConfidence);
+  EXPECT_EQ(f.stage(7), "");
+}
+
+TEST(Classify, DeclaredStepsWinOverPatterns) {
+  // The plain "forward" inside a declared step is no step; the plain "forward" around a declared one is a container.
+  const Fixture f({{0, 20, "decode", "step"}, {2, 10, "forward", ""}, {30, 90, "forward", ""}, {40, 80, "prefill", "step"}});
+  ASSERT_EQ(f.classified.steps.size(), 2u);
+  EXPECT_EQ(f.step_stage(0), "decode");
+  EXPECT_EQ(f.step_stage(1), "prefill");
+  EXPECT_EQ(f.stage(1), "decode");
+}
+
+TEST(Classify, UnknownStepNamesTakeTheStageAroundThemOrOther) {
+  const Fixture f({{0, 20, "decode", "stage"}, {2, 10, "token 17", "step"}, {30, 40, "token 18", "step"}});
+  EXPECT_EQ(f.step_stage(0), "decode");
+  EXPECT_EQ(f.step_stage(1), "other");
+}
+
+TEST(Classify, AModuleInsideItselfCountsOnce) {
+  const Fixture f({{0, 20, "decode", "step"}, {2, 10, "norm", "module"}, {3, 9, "norm", "module"}});
+  EXPECT_EQ(f.classified.places[1].kind, RangeKind::kModule);
+  EXPECT_EQ(f.classified.places[2].kind, RangeKind::kPlain);
+}
+
+TEST(Timelines, InnermostRangeIsHalfOpenAndPerThread) {
+  const Ranges ranges = make({{0, 100, "a", ""}, {10, 20, "b", ""}, {20, 30, "c", ""}, {5, 6, "d", "", 2}});
+  Timelines timelines(ranges);
+  EXPECT_EQ(timelines.innermost(1, -1), kNone);
+  EXPECT_EQ(timelines.innermost(1, 0), 0);
+  EXPECT_EQ(timelines.innermost(1, 10), 1);
+  EXPECT_EQ(timelines.innermost(1, 19), 1);
+  EXPECT_EQ(timelines.innermost(1, 20), 2);
+  EXPECT_EQ(timelines.innermost(1, 99), 0);
+  EXPECT_EQ(timelines.innermost(1, 100), kNone);
+  EXPECT_EQ(timelines.innermost(1, 15), 1);  // back in time
+  EXPECT_EQ(timelines.innermost(2, 5), 3);
+  EXPECT_EQ(timelines.innermost(3, 5), kNone);
+}
+
+TEST(Timelines, OverlappingRangesLeaveNoGhost) {
+  const Ranges ranges = make({{0, 10, "a", ""}, {5, 15, "b", ""}});
+  Timelines timelines(ranges);
+  EXPECT_EQ(timelines.innermost(1, 7), 1);
+  EXPECT_EQ(timelines.innermost(1, 12), 1);
+  EXPECT_EQ(timelines.innermost(1, 15), kNone);  // not back to a, which ended at 10
+}
+
+TEST(FindLastAtMost, EveryQuestionFromEveryCursor) {
+  const std::vector<std::int64_t> keys{2, 4, 6, 8, 10, 12, 14};
+  for (std::size_t start = 0; start < 9; ++start) {
+    for (std::int64_t wanted = 0; wanted < 17; ++wanted) {
+      std::size_t cursor = start;
+      const std::size_t expected = wanted < 2 ? kNotFound : static_cast<std::size_t>(std::min<std::int64_t>(wanted, 14) / 2 - 1);
+      EXPECT_EQ(find_last_at_most(keys.data(), keys.size(), wanted, cursor), expected) << wanted << " from " << start;
+    }
+  }
+}
+
+TEST(Attribution, RangeStepStageModuleOperatorAndGemm) {
+  Fixture f({{0, 100, "decode", "step"}, {10, 50, "layers.0.mlp.up_proj", "module"}, {20, 30, "copy loop", ""}});
+  const GemmOfKernel gemms{{8}, {77}};
+  const std::unordered_map<std::int64_t, std::int64_t> processes{{1, 1}, {9, 1}, {7, 2}};
+  Attribution attribution(f.ranges, f.classified, gemms, processes, f.strings);
+  // 7: launched at 25 in the plain range, executed later. 8: a CPU call, by its begin. 9: worker thread of the process.
+  // 10: the same moment in another process. 11: after the step.
+  const Kernels kernels{.id = {7, 8, 9, 10, 11},
+                        .begin_ns = {200, 40, 60, 60, 150},
+                        .end_ns = {230, 45, 70, 70, 160},
+                        .thread_id = {1, 1, 9, 7, 1},
+                        .launch_begin_ns = {25, kNull, kNull, kNull, kNull},
+                        .device_id = {1, 1, 1, 1, 1}};
+  std::vector<trace::AttributionRow> rows;
+  attribution.attribute(kernels, rows);
+  ASSERT_EQ(rows.size(), 5u);
+  EXPECT_EQ(rows[0].range_id, f.ranges.id[2]);
+  EXPECT_EQ(f.strings.text(rows[0].module), "layers.0.mlp.up_proj");
+  EXPECT_EQ(f.strings.text(rows[0].op), "mlp.up_proj");
+  EXPECT_EQ(f.strings.text(rows[0].source), "declared");
+  EXPECT_EQ(rows[0].confidence, 1);
+  EXPECT_FALSE(rows[0].gemm_id.has_value());
+  EXPECT_EQ(rows[1].gemm_id, 77);
+  EXPECT_EQ(rows[1].range_id, f.ranges.id[1]);
+  EXPECT_EQ(rows[2].step_id, 1);
+  EXPECT_EQ(f.strings.text(rows[2].stage), "decode");
+  EXPECT_EQ(f.strings.text(rows[2].source), "inferred");
+  EXPECT_EQ(rows[2].confidence, kInferredConfidence);
+  EXPECT_FALSE(rows[3].step_id.has_value());
+  EXPECT_FALSE(rows[4].step_id.has_value());
+  EXPECT_EQ(rows[4].source.id, 0u);
+  EXPECT_THAT(attribution.range_kernel_ns, ElementsAre(0, 5, 30));
+  EXPECT_THAT(attribution.step_kernels, ElementsAre(3));
+}
+
+TEST(StepWindows, TheLatestBegunStepThatStillRuns) {
+  std::vector<Step> steps(3);
+  steps[0] = {.begin_ns = 0, .end_ns = 100, .process_id = 1};
+  steps[1] = {.begin_ns = 10, .end_ns = 20, .process_id = 1};
+  steps[2] = {.begin_ns = 200, .end_ns = 210, .process_id = 1};
+  const StepWindows windows(steps);
+  EXPECT_EQ(windows.containing(1, 15), 1);
+  EXPECT_EQ(windows.containing(1, 20), 0);
+  EXPECT_EQ(windows.containing(1, 150), kNone);
+  EXPECT_EQ(windows.containing(2, 15), kNone);
+}
+
+TEST(RangeTimes, SelfIsTotalLessDirectChildren) {
+  Fixture f({{0, 100, "decode", "step"}, {10, 60, "layers.0.mlp", "module"}, {20, 30, "up_proj", "module"}, {40, 50, "x", ""}});
+  const auto rows = range_times(f.ranges, f.classified, {0, 0, 7, 0}, f.strings);
+  ASSERT_EQ(rows.size(), 4u);
+  EXPECT_EQ(rows[0].self_ns, 50);  // 100 - 50
+  EXPECT_EQ(rows[1].self_ns, 30);  // 50 - 10 - 10
+  EXPECT_EQ(rows[2].self_ns, 10);
+  EXPECT_EQ(rows[2].kernel_ns, 7);
+  EXPECT_EQ(f.strings.text(rows[2].op), "mlp.up_proj");
+  EXPECT_EQ(f.strings.text(rows[1].kind), "module");
+  EXPECT_EQ(rows[3].kind.id, 0u);                                  // plain, but in the module
+  EXPECT_EQ(f.strings.text(rows[3].module), "layers.0.mlp");
+}
+
+TEST(Busy, UnionPerDeviceClippedToWindows) {
+  BusyTime busy({BusyLane({{0, 50}, {60, 100}}), BusyLane({{0, 1000}})});
+  busy.add(1, {10, 20});
+  busy.add(1, {15, 30});  // overlaps: 10-30
+  busy.add(2, {10, 20});  // another device: counted apart
+  busy.add(1, {45, 70});  // 5 in the first window, 10 in the second
+  busy.add(1, {90, 200});
+  const std::vector<BusyLane> lanes = busy.finish();
+  EXPECT_THAT(lanes[0].busy_ns(), ElementsAre(20 + 5 + 10, 10 + 10));
+  EXPECT_THAT(lanes[1].busy_ns(), ElementsAre(20 + 25 + 110 + 10));
+}
+
+TEST(Busy, UnionOfWindows) {
+  const std::vector<Window> merged = union_of({{10, 20}, {0, 5}, {15, 30}, {30, 31}});
+  ASSERT_EQ(merged.size(), 2u);
+  EXPECT_EQ(merged[1].begin_ns, 10);
+  EXPECT_EQ(merged[1].end_ns, 31);
+}
+
+}  // namespace
+}  // namespace llmprof::analyze
