@@ -271,6 +271,7 @@ struct StepRow {
   OptionalId pass_id;
   std::int64_t device_busy_ns = 0;
   std::int64_t kernels = 0;
+  std::int64_t kernel_ns = 0;
   Name source;
   double confidence = 1;
 };

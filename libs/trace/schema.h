@@ -64,9 +64,9 @@ Column column(Field Row::*member, std::string_view name, std::string_view unit, 
   const auto offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(field) -
                                                reinterpret_cast<const std::byte*>(&probe));
   if constexpr (requires { typename Field::value_type; }) {  // std::optional: the value first, then the flag
-    using Value = typename Field::value_type;
-    static_assert(sizeof(Field) == 2 * sizeof(Value) || sizeof(Field) == sizeof(Value) + alignof(Value));
-    return {name, ColumnTraits<Value>::kType, true, unit, meaning, offset, offset + sizeof(Value)};
+    using Inner = typename Field::value_type;
+    static_assert(sizeof(Field) == 2 * sizeof(Inner) || sizeof(Field) == sizeof(Inner) + alignof(Inner));
+    return {name, ColumnTraits<Inner>::kType, true, unit, meaning, offset, offset + sizeof(Inner)};
   } else {
     return {name, ColumnTraits<Field>::kType, std::is_same_v<Field, Name>, unit, meaning, offset, 0};
   }
