@@ -20,6 +20,7 @@ struct Field {
   std::uint8_t offset;  // in Record
   std::uint8_t width;   // bytes: 1, 2, 4 or 8
   ColumnMode mode;      // what the encoder uses when the column is not constant
+  bool is_name;         // a StringId: its definition must come first
 };
 
 struct FieldList {
@@ -28,18 +29,25 @@ struct FieldList {
 };
 
 #define LLMPROF_FIELD(member, mode) \
-  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::mode }
+  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::mode, false }
+#define LLMPROF_NAME(member) \
+  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::kPlain, true }
 
 inline constexpr Field kRangeFields[] = {
-    LLMPROF_FIELD(range.ts_ns, kDelta),        LLMPROF_FIELD(range.op, kPlain),
-    LLMPROF_FIELD(range.name, kPlain),         LLMPROF_FIELD(range.domain, kPlain),
-    LLMPROF_FIELD(range.category, kPlain),     LLMPROF_FIELD(range.correlation, kDelta),
-    LLMPROF_FIELD(range.payload_type, kPlain), LLMPROF_FIELD(range.payload, kDelta),
+    LLMPROF_FIELD(range.ts_ns, kDelta),
+    LLMPROF_FIELD(range.op, kPlain),
+    LLMPROF_NAME(range.name),
+    LLMPROF_FIELD(range.domain, kPlain),
+    LLMPROF_FIELD(range.category, kPlain),
+    LLMPROF_FIELD(range.correlation, kDelta),
+    LLMPROF_FIELD(range.payload_type, kPlain),
+    LLMPROF_FIELD(range.payload, kDelta),
+    LLMPROF_FIELD(range.level, kPlain),
 };
 inline constexpr Field kGemmFields[] = {
     LLMPROF_FIELD(gemm.begin_ns, kDelta), LLMPROF_FIELD(gemm.end_ns, kDelta),  LLMPROF_FIELD(gemm.m, kPlain),
     LLMPROF_FIELD(gemm.n, kPlain),        LLMPROF_FIELD(gemm.k, kPlain),       LLMPROF_FIELD(gemm.batch, kPlain),
-    LLMPROF_FIELD(gemm.function, kPlain), LLMPROF_FIELD(gemm.library, kPlain), LLMPROF_FIELD(gemm.type, kPlain),
+    LLMPROF_NAME(gemm.function),          LLMPROF_NAME(gemm.library),          LLMPROF_FIELD(gemm.type, kPlain),
     LLMPROF_FIELD(gemm.layout, kPlain),   LLMPROF_FIELD(gemm.trans_a, kPlain), LLMPROF_FIELD(gemm.trans_b, kPlain),
 };
 inline constexpr Field kClockSyncFields[] = {
@@ -56,31 +64,36 @@ inline constexpr Field kLossFields[] = {
 inline constexpr Field kThreadFields[] = {
     LLMPROF_FIELD(thread.ts_ns, kDelta),
     LLMPROF_FIELD(thread.tid, kDelta),
-    LLMPROF_FIELD(thread.name, kPlain),
+    LLMPROF_NAME(thread.name),
     LLMPROF_FIELD(thread.ended, kPlain),
 };
 inline constexpr Field kProcessFields[] = {
-    LLMPROF_FIELD(process.ts_ns, kDelta),      LLMPROF_FIELD(process.pid, kPlain),
-    LLMPROF_FIELD(process.parent_pid, kPlain), LLMPROF_FIELD(process.start_ticks, kPlain),
-    LLMPROF_FIELD(process.executable, kPlain), LLMPROF_FIELD(process.arguments, kPlain),
-    LLMPROF_FIELD(process.host, kPlain),       LLMPROF_FIELD(process.rank, kPlain),
+    LLMPROF_FIELD(process.ts_ns, kDelta),
+    LLMPROF_FIELD(process.pid, kPlain),
+    LLMPROF_FIELD(process.parent_pid, kPlain),
+    LLMPROF_FIELD(process.start_ticks, kPlain),
+    LLMPROF_NAME(process.executable),
+    LLMPROF_NAME(process.arguments),
+    LLMPROF_NAME(process.host),
+    LLMPROF_NAME(process.rank),
     LLMPROF_FIELD(process.ended, kPlain),
 };
 inline constexpr Field kDomainFields[] = {
     LLMPROF_FIELD(domain.domain, kPlain),
-    LLMPROF_FIELD(domain.name, kPlain),
+    LLMPROF_NAME(domain.name),
 };
 inline constexpr Field kCategoryFields[] = {
     LLMPROF_FIELD(category.domain, kPlain),
     LLMPROF_FIELD(category.category, kPlain),
-    LLMPROF_FIELD(category.name, kPlain),
+    LLMPROF_NAME(category.name),
 };
 inline constexpr Field kLibraryFields[] = {
     LLMPROF_FIELD(library.ts_ns, kDelta),
-    LLMPROF_FIELD(library.path, kPlain),
+    LLMPROF_NAME(library.path),
     LLMPROF_FIELD(library.hooked, kPlain),
 };
 #undef LLMPROF_FIELD
+#undef LLMPROF_NAME
 
 template <std::size_t N>
 constexpr FieldList list_of(const Field (&fields)[N]) {

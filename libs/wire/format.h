@@ -48,7 +48,11 @@ struct RangeRecord {
   std::uint32_t domain;  // 0: the default domain; else the number of a kDomain record
   RangeOp op;
   PayloadType payload_type;
+  // Push and pop: the range's 0-based level among those open on this thread in this domain, so that a reader finds
+  // the right partner even when records in between were lost. kNoLevel: not tracked.
+  std::uint16_t level;
 };
+inline constexpr std::uint16_t kNoLevel = 0xffff;
 
 struct GemmRecord {
   std::uint64_t begin_ns;

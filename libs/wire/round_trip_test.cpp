@@ -80,7 +80,7 @@ TEST(RoundTrip, RandomRecordsOfEveryKind) {
 // Every byte of a record that a field covers is covered once, so no field can be forgotten or overlap another.
 TEST(Fields, DoNotOverlapAndCoverEachRecord) {
   const std::size_t payload_bytes[kRecordKinds] = {0,
-                                                   8 + 8 + 8 + 4 + 4 + 4 + 1 + 1,              // range
+                                                   8 + 8 + 8 + 4 + 4 + 4 + 1 + 1 + 2,          // range
                                                    8 + 8 + 3 * 8 + 4 + 4 + 4 + 1 + 1 + 1 + 1,  // gemm
                                                    8 + 8 + 8,                                  // clock sync
                                                    8 + 8 + 8 + 2,                              // loss
