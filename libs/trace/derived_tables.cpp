@@ -7,7 +7,7 @@ template <>
 const Table& table_of<StepRow>() {
   using R = StepRow;
   static const Table table{
-      "step", TableKind::kDerived, "one pass over the model", "begin_ns", sizeof(R),
+      "step", TableKind::kDerived, "one pass over the model", "", "begin_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the step in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When it began."),
@@ -34,7 +34,7 @@ template <>
 const Table& table_of<AttributionRow>() {
   using R = AttributionRow;
   static const Table table{
-      "attribution", TableKind::kDerived, "where one kernel belongs", "kernel_id", sizeof(R),
+      "attribution", TableKind::kDerived, "where one kernel belongs", "", "kernel_id", sizeof(R),
       {
           column(&R::kernel_id, "kernel_id", "", "The kernel."),
           column(&R::range_id, "range_id", "", "The innermost range that launched it; NULL if none."),
@@ -53,7 +53,7 @@ template <>
 const Table& table_of<RangeTimeRow>() {
   using R = RangeTimeRow;
   static const Table table{
-      "range_time", TableKind::kDerived, "where one range belongs, and its time", "range_id", sizeof(R),
+      "range_time", TableKind::kDerived, "where one range belongs, and its time", "", "range_id", sizeof(R),
       {
           column(&R::range_id, "range_id", "", "The range."),
           column(&R::kind, "kind", "", "stage, step or module: what it stands for; NULL for a range without such a meaning."),
@@ -72,7 +72,7 @@ template <>
 const Table& table_of<ModelOpRow>() {
   using R = ModelOpRow;
   static const Table table{
-      "model_op", TableKind::kDerived, "the work of one operator of the model in one kind of pass, by calculation", "pass_id", sizeof(R),
+      "model_op", TableKind::kDerived, "the work of one operator of the model in one kind of pass, by calculation", "", "pass_id", sizeof(R),
       {
           column(&R::pass_id, "pass_id", "", "Number of the kind of pass (batch, tokens, context) in this run."),
           column(&R::batch, "batch", "", "Sequences worked on together."),
@@ -93,7 +93,7 @@ const Table& table_of<EstimateRow>() {
   using R = EstimateRow;
   static const Table table{
       "estimate", TableKind::kDerived, "an estimated execution of one graph node in a graph launch that was not measured by node",
-      "begin_ns", sizeof(R),
+      "", "begin_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the estimate in this run; no kernel has the same."),
           column(&R::graph_launch_id, "graph_launch_id", "", "The launch it is part of."),

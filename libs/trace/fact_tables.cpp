@@ -7,7 +7,7 @@ template <>
 const Table& table_of<ProcessRow>() {
   using R = ProcessRow;
   static const Table table{
-      "process", TableKind::kFact, "a process image that was traced; a process that called exec has one row per image", "begin_ns",
+      "process", TableKind::kFact, "a process image that was traced; a process that called exec has one row per image", "", "begin_ns",
       sizeof(R),
       {
           column(&R::id, "id", "", "Number of the process image in this run."),
@@ -30,7 +30,7 @@ template <>
 const Table& table_of<ThreadRow>() {
   using R = ThreadRow;
   static const Table table{
-      "thread", TableKind::kFact, "a thread with at least one event", "begin_ns", sizeof(R),
+      "thread", TableKind::kFact, "a thread with at least one event", "", "begin_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the thread in this run."),
           column(&R::process_id, "process_id", "", "The process image it belongs to."),
@@ -46,7 +46,7 @@ template <>
 const Table& table_of<DeviceRow>() {
   using R = DeviceRow;
   static const Table table{
-      "device", TableKind::kFact, "a device that executes kernels: a GPU, or the CPU of a host", "id", sizeof(R),
+      "device", TableKind::kFact, "a device that executes kernels: a GPU, or the CPU of a host", "", "id", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the device in this run."),
           column(&R::kind, "kind", "", "cpu or gpu."),
@@ -65,7 +65,7 @@ template <>
 const Table& table_of<PeakRow>() {
   using R = PeakRow;
   static const Table table{
-      "peak", TableKind::kFact, "a rate that a device can reach at most, and how it was obtained", "device_id", sizeof(R),
+      "peak", TableKind::kFact, "a rate that a device can reach at most, and how it was obtained", "", "device_id", sizeof(R),
       {
           column(&R::device_id, "device_id", "", "The device."),
           column(&R::quantity, "quantity", "", "flops or bandwidth."),
@@ -83,7 +83,7 @@ const Table& table_of<KernelRow>() {
   using R = KernelRow;
   static const Table table{
       "kernel", TableKind::kFact, "one measured execution on a device; a BLAS call on a CPU is a kernel of device cpu",
-      "begin_ns", sizeof(R),
+      "thread_id", "begin_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the execution in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When the device began it."),
@@ -112,7 +112,7 @@ template <>
 const Table& table_of<GraphLaunchRow>() {
   using R = GraphLaunchRow;
   static const Table table{
-      "graph_launch", TableKind::kFact, "one launch of an executable graph", "begin_ns", sizeof(R),
+      "graph_launch", TableKind::kFact, "one launch of an executable graph", "", "begin_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the launch in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When the device began its first node."),
@@ -131,7 +131,7 @@ template <>
 const Table& table_of<GraphNodeRow>() {
   using R = GraphNodeRow;
   static const Table table{
-      "graph_node", TableKind::kFact, "one node of an executable graph, with what was known when it was captured", "id", sizeof(R),
+      "graph_node", TableKind::kFact, "one node of an executable graph, with what was known when it was captured", "", "id", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the node in this run."),
           column(&R::graph, "graph", "", "Number of the executable graph in its process."),
@@ -149,7 +149,7 @@ template <>
 const Table& table_of<CopyRow>() {
   using R = CopyRow;
   static const Table table{
-      "copy", TableKind::kFact, "one memory copy or fill", "begin_ns", sizeof(R),
+      "copy", TableKind::kFact, "one memory copy or fill", "thread_id", "begin_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the copy in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When it began."),
@@ -170,7 +170,7 @@ template <>
 const Table& table_of<ApiRow>() {
   using R = ApiRow;
   static const Table table{
-      "api", TableKind::kFact, "one call of a device's host API", "begin_ns", sizeof(R),
+      "api", TableKind::kFact, "one call of a device's host API", "thread_id", "begin_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the call in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When the call began."),
@@ -186,7 +186,7 @@ template <>
 const Table& table_of<OpRow>() {
   using R = OpRow;
   static const Table table{
-      "op", TableKind::kFact, "one framework operator executed on the host", "begin_ns", sizeof(R),
+      "op", TableKind::kFact, "one framework operator executed on the host", "thread_id", "begin_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the execution in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When it began."),
@@ -204,7 +204,7 @@ template <>
 const Table& table_of<RangeRow>() {
   using R = RangeRow;
   static const Table table{
-      "range", TableKind::kFact, "one range or mark that the program or its framework annotated", "begin_ns", sizeof(R),
+      "range", TableKind::kFact, "one range or mark that the program or its framework annotated", "thread_id", "begin_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the range in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When it was opened."),
@@ -229,7 +229,7 @@ template <>
 const Table& table_of<GemmRow>() {
   using R = GemmRow;
   static const Table table{
-      "gemm", TableKind::kFact, "one BLAS matrix product C = op(A) op(B) as the program asked for it", "begin_ns", sizeof(R),
+      "gemm", TableKind::kFact, "one BLAS matrix product C = op(A) op(B) as the program asked for it", "thread_id", "begin_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the call in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When the call began."),
@@ -258,7 +258,7 @@ template <>
 const Table& table_of<AllocationRow>() {
   using R = AllocationRow;
   static const Table table{
-      "allocation", TableKind::kFact, "one allocation of device or host memory", "begin_ns", sizeof(R),
+      "allocation", TableKind::kFact, "one allocation of device or host memory", "", "begin_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the allocation in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When it was allocated."),
@@ -276,7 +276,7 @@ template <>
 const Table& table_of<SampleRow>() {
   using R = SampleRow;
   static const Table table{
-      "sample", TableKind::kFact, "one sample of a thread's call stack", "ts_ns", sizeof(R),
+      "sample", TableKind::kFact, "one sample of a thread's call stack", "thread_id", "ts_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the sample in this run."),
           column(&R::ts_ns, "ts_ns", "ns", "When it was taken."),
@@ -291,7 +291,7 @@ template <>
 const Table& table_of<StackRow>() {
   using R = StackRow;
   static const Table table{
-      "stack", TableKind::kFact, "one frame of one distinct call stack", "stack_id", sizeof(R),
+      "stack", TableKind::kFact, "one frame of one distinct call stack", "", "stack_id", sizeof(R),
       {
           column(&R::stack_id, "stack_id", "", "Number of the call stack in this run."),
           column(&R::depth, "depth", "", "Place in the stack; 0 is the innermost frame."),
@@ -304,7 +304,7 @@ template <>
 const Table& table_of<FrameRow>() {
   using R = FrameRow;
   static const Table table{
-      "frame", TableKind::kFact, "one distinct place in a program that appears in call stacks", "id", sizeof(R),
+      "frame", TableKind::kFact, "one distinct place in a program that appears in call stacks", "", "id", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the frame in this run."),
           column(&R::kind, "kind", "", "python or native."),
@@ -319,7 +319,7 @@ template <>
 const Table& table_of<TelemetryRow>() {
   using R = TelemetryRow;
   static const Table table{
-      "telemetry", TableKind::kFact, "one reading of a device's sensor or gauge", "ts_ns", sizeof(R),
+      "telemetry", TableKind::kFact, "one reading of a device's sensor or gauge", "", "ts_ns", sizeof(R),
       {
           column(&R::ts_ns, "ts_ns", "ns", "When it was read."),
           column(&R::device_id, "device_id", "", "The device."),
@@ -334,7 +334,7 @@ template <>
 const Table& table_of<CounterRow>() {
   using R = CounterRow;
   static const Table table{
-      "counter", TableKind::kFact, "one value of a hardware counter", "id", sizeof(R),
+      "counter", TableKind::kFact, "one value of a hardware counter", "", "id", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the value in this run."),
           column(&R::scope, "scope", "", "What was counted over: kernel, range, step or sample."),
@@ -353,7 +353,7 @@ template <>
 const Table& table_of<RequestRow>() {
   using R = RequestRow;
   static const Table table{
-      "request", TableKind::kFact, "one request served by an inference server", "arrival_ns", sizeof(R),
+      "request", TableKind::kFact, "one request served by an inference server", "", "arrival_ns", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the request in this run."),
           column(&R::arrival_ns, "arrival_ns", "ns", "When it arrived."),
@@ -370,7 +370,7 @@ template <>
 const Table& table_of<LossRow>() {
   using R = LossRow;
   static const Table table{
-      "loss", TableKind::kFact, "one kind of thing that llmprof could not see or store", "id", sizeof(R),
+      "loss", TableKind::kFact, "one kind of thing that llmprof could not see or store", "", "id", sizeof(R),
       {
           column(&R::id, "id", "", "Number of the loss in this run."),
           column(&R::process_id, "process_id", "", "The process image it concerns; NULL for the whole run."),
@@ -389,7 +389,7 @@ template <>
 const Table& table_of<ClockSyncRow>() {
   using R = ClockSyncRow;
   static const Table table{
-      "clock_sync", TableKind::kFact, "one pair of clock readings: the run's clock and wall time at the same moment", "ts_ns", sizeof(R),
+      "clock_sync", TableKind::kFact, "one pair of clock readings: the run's clock and wall time at the same moment", "", "ts_ns", sizeof(R),
       {
           column(&R::ts_ns, "ts_ns", "ns", "Reading of the run's clock."),
           column(&R::wall_ns, "wall_ns", "ns", "Wall time at that moment, since 1970-01-01 UTC."),

@@ -36,7 +36,8 @@ struct Table {
   std::string_view name;
   TableKind kind = TableKind::kFact;
   std::string_view row;       // "one row is ..."
-  std::string_view sort_by;   // column the files are sorted by
+  std::string_view lane;      // column whose equal values stand together in a file; "" if none
+  std::string_view sort_by;   // column that rows of a file (of a lane) are sorted by
   std::size_t row_bytes = 0;
   std::vector<Column> columns;
 

@@ -1,0 +1,148 @@
+#include "trace/database.h"
+
+#include <fmt/format.h>
+
+namespace llmprof::trace {
+namespace {
+
+std::string quoted(std::string_view text, char quote) {
+  std::string out(1, quote);
+  for (const char c : text) {
+    out += c;
+    if (c == quote) out += quote;
+  }
+  return out + quote;
+}
+
+// DuckDB prefixes the kind ("Binder Error: "), and adds lines that point into the statement; both help.
+Error sql_error(const char* text, Trust trust) {
+  const ErrorCode code = trust == Trust::kUser ? ErrorCode::kUsage : ErrorCode::kInternal;
+  return Error{code, fmt::format("SQL: {}", text != nullptr ? text : "unknown error"), ""};
+}
+
+Error not_a_select(std::string_view what) {
+  return Error{ErrorCode::kUsage, fmt::format("{}: only one SELECT statement is allowed", what),
+               "a run is read-only; results go to a file with --csv, --json or --parquet FILE"};
+}
+
+}  // namespace
+
+std::string sql_literal(std::string_view text) { return quoted(text, '\''); }
+std::string sql_identifier(std::string_view name) { return quoted(name, '"'); }
+
+Result<Database> Database::open(std::initializer_list<Setting> settings) {
+  const Result<DuckDbApi>& api = duckdb_api();
+  if (!api) return Error(api.error());
+  duckdb_config config = nullptr;
+  api->create_config(&config);
+  api->set_config(config, "autoinstall_known_extensions", "false");
+  api->set_config(config, "autoload_known_extensions", "false");
+  api->set_config(config, "temp_directory", "");
+  std::string wrong;
+  for (const auto& [name, value] : settings) {
+    if (api->set_config(config, name, value.c_str()) != DuckDBSuccess) wrong = fmt::format("{}={}", name, value);
+  }
+  duckdb_database handle = nullptr;
+  char* error = nullptr;
+  const bool opened = wrong.empty() && api->open_ext(":memory:", &handle, config, &error) == DuckDBSuccess;
+  api->destroy_config(&config);
+  if (opened) return Database(&*api, handle);
+  Error out{ErrorCode::kUsage, fmt::format("cannot start the SQL engine: {}", error != nullptr ? error : wrong.c_str()), ""};
+  if (error != nullptr) api->free(error);
+  return out;
+}
+
+Database& Database::operator=(Database&& other) noexcept {
+  std::swap(api_, other.api_);
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+Database::~Database() {
+  if (handle_ != nullptr) api_->close(&handle_);
+}
+
+Result<Connection> Database::connect() const {
+  duckdb_connection handle = nullptr;
+  if (api_->connect(handle_, &handle) != DuckDBSuccess) return Error{ErrorCode::kInternal, "the SQL engine refuses a connection", ""};
+  return Connection(api_, handle);
+}
+
+Stream::Stream(Stream&& other) noexcept
+    : api_(other.api_),
+      statement_(std::exchange(other.statement_, nullptr)),
+      result_(std::exchange(other.result_, duckdb_result{})),
+      chunk_(std::exchange(other.chunk_, nullptr)) {}
+
+Stream::~Stream() {
+  if (chunk_ != nullptr) api_->destroy_data_chunk(&chunk_);
+  if (result_.internal_data != nullptr) api_->destroy_result(&result_);
+  if (statement_ != nullptr) api_->destroy_prepare(&statement_);
+}
+
+Result<duckdb_data_chunk> Stream::next() {
+  if (chunk_ != nullptr) api_->destroy_data_chunk(&chunk_);
+  chunk_ = api_->fetch_chunk(result_);
+  if (chunk_ != nullptr) return chunk_;
+  if (const char* error = api_->result_error(&result_); error != nullptr && *error != '\0') return sql_error(error, Trust::kUser);
+  return chunk_;
+}
+
+Connection& Connection::operator=(Connection&& other) noexcept {
+  std::swap(api_, other.api_);
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+
+Connection::~Connection() {
+  if (handle_ != nullptr) api_->disconnect(&handle_);
+}
+
+Result<void> Connection::run(const std::string& sql) const {
+  duckdb_result result{};
+  const bool done = api_->query(handle_, sql.c_str(), &result) == DuckDBSuccess;
+  Result<void> out;
+  if (!done) out = sql_error(api_->result_error(&result), Trust::kOwn);
+  api_->destroy_result(&result);
+  return out;
+}
+
+Result<duckdb_prepared_statement> Connection::prepare(const std::string& sql, Trust trust) const {
+  if (sql.find('\0') != std::string::npos) return sql_error("the statement holds a NUL byte", trust);
+  duckdb_extracted_statements statements = nullptr;
+  const idx_t count = api_->extract_statements(handle_, sql.c_str(), &statements);
+  Result<duckdb_prepared_statement> out = duckdb_prepared_statement{};
+  if (const char* error = api_->extract_statements_error(statements); error != nullptr) {
+    out = sql_error(error, trust);
+  } else if (count != 1) {
+    out = not_a_select(count == 0 ? "no statement" : fmt::format("{} statements", count));
+  } else if (api_->prepare_extracted_statement(handle_, statements, 0, &out.value()) != DuckDBSuccess) {
+    duckdb_prepared_statement failed = out.value();
+    out = sql_error(api_->prepare_error(failed), trust);
+    api_->destroy_prepare(&failed);
+  }
+  api_->destroy_extracted(&statements);
+  return out;
+}
+
+Result<Stream> Connection::stream(const std::string& sql, Trust trust) const {
+  Stream stream(api_);
+  LLMPROF_LET(stream.statement_, prepare(sql, trust));
+  if (trust == Trust::kUser) {
+    if (api_->prepared_statement_type(stream.statement_) != DUCKDB_STATEMENT_TYPE_SELECT) return not_a_select("the statement is no query");
+    if (api_->nparams(stream.statement_) != 0) return not_a_select("the statement has open parameters");
+  }
+  duckdb_pending_result pending = nullptr;
+  const bool running = api_->pending_prepared_streaming(stream.statement_, &pending) == DuckDBSuccess &&
+                       api_->execute_pending(pending, &stream.result_) == DuckDBSuccess;
+  Result<void> state;
+  if (!running) {
+    const char* late = stream.result_.internal_data != nullptr ? api_->result_error(&stream.result_) : nullptr;
+    state = sql_error(late != nullptr ? late : api_->pending_error(pending), trust);
+  }
+  api_->destroy_pending(&pending);
+  LLMPROF_TRY(std::move(state));
+  return stream;
+}
+
+}  // namespace llmprof::trace

@@ -1,0 +1,74 @@
+#include "trace/run_info.h"
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+#include "trace/table_files.h"
+
+namespace llmprof::trace {
+namespace {
+
+using base::Json;
+
+constexpr std::string_view kFormat = "llmprof-run";
+
+Error not_a_run(std::string_view where, std::string_view what) {
+  return Error{ErrorCode::kCorruptInput, fmt::format("{}: not a run: {}", where, what), "runs are folders that llmprof record or import made"};
+}
+
+std::string text_or(const Json& json, const char* key, const char* fallback) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : fallback;
+}
+
+Result<void> check_version(const Json& json, std::string_view where) {
+  const auto version = json.find("format_version");
+  if (text_or(json, "format", "") != kFormat || version == json.end() || !version->is_number_unsigned()) {
+    return not_a_run(where, "it does not say format llmprof-run and a format_version");
+  }
+  const auto number = version->get<std::uint64_t>();
+  if (number == 0) return not_a_run(where, "format_version is 0");
+  if (number <= kRunFormatVersion) return {};
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("{}: made by llmprof {} with run format {}; this llmprof knows up to {}", where,
+                           text_or(json, "llmprof_version", "(unknown)"), number, kRunFormatVersion),
+               "update llmprof"};
+}
+
+}  // namespace
+
+Result<RunInfo> parse_run_info(std::string_view text, std::string_view where) {
+  LLMPROF_LET(const Json json, base::parse_json(text, where));
+  if (!json.is_object()) return not_a_run(where, "it is not a JSON object");
+  LLMPROF_TRY(check_version(json, where));
+  RunInfo info;
+  info.format_version = json["format_version"].get<int>();
+  info.llmprof_version = text_or(json, "llmprof_version", "");
+  info.created = text_or(json, "created", "");
+  info.clock = text_or(json, "clock", "");
+  info.source = text_or(json, "source", "");
+  if (const auto command = json.find("command"); command != json.end() && command->is_array()) {
+    for (const Json& word : *command) info.command.push_back(word.is_string() ? word.get<std::string>() : "");
+  }
+  if (const auto card = json.find("environment"); card != json.end()) info.environment = base::to_line(*card);
+  if (!json.contains("files")) return not_a_run(where, "it lists no files");
+  LLMPROF_LET(info.files, table_files_from_json(json["files"], "tables/", where));
+  return info;
+}
+
+std::string format_run_info(const RunInfo& info) {
+  const auto card = base::parse_json(info.environment.empty() ? "{}" : info.environment, "environment");
+  return base::to_text(Json{
+      {"format", kFormat},
+      {"format_version", info.format_version},
+      {"llmprof_version", info.llmprof_version},
+      {"created", info.created},
+      {"source", info.source},
+      {"clock", info.clock},
+      {"command", info.command},
+      {"environment", card ? *card : Json(info.environment)},
+      {"files", table_files_to_json(info.files)},
+  });
+}
+
+}  // namespace llmprof::trace

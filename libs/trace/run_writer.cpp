@@ -1,0 +1,172 @@
+#include "trace/run_writer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <list>
+
+#include "base/file.h"
+#include "base/version.h"
+#include "trace/part_writer.h"
+#include "trace/table_files.h"
+
+namespace llmprof::trace {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kPartBytes = 96u << 20;  // of rows: half a million kernels
+constexpr std::size_t kPartRows = 1u << 20;
+
+void remove_all(const std::string& path) {
+  std::error_code ignored;
+  fs::remove_all(path, ignored);
+}
+
+Result<void> rename(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) return base::errno_error(ErrorCode::kIo, to, errno);
+  return {};
+}
+
+// Rows of any table into a folder that is temporary until somebody renames it.
+class TableSink {
+ public:
+  TableSink(const std::string& folder, const std::string& prefix) : folder_(folder), parts_(folder, prefix) {}
+  ~TableSink() { remove_all(folder_); }  // gone already if it was renamed
+
+  Strings& strings() { return strings_; }
+
+  void add(const Table& table, const void* row) {
+    RowBuffer& buffer = buffer_of(table);
+    buffer.add(row);
+    if (buffer.rows() == kPartRows || buffer.bytes() >= kPartBytes) submit(buffer);
+  }
+
+  void add_block(const Table& table, const void* rows, std::size_t count) {
+    const auto* first = static_cast<const std::byte*>(rows);
+    for (std::size_t begin = 0; begin < count; begin += kPartRows) {
+      std::vector<const std::byte*> pointers(std::min(kPartRows, count - begin));
+      for (std::size_t i = 0; i < pointers.size(); ++i) pointers[i] = first + (begin + i) * table.row_bytes;
+      parts_.submit({RowBatch(table, std::move(pointers), strings_), {}});
+    }
+  }
+
+  Result<std::vector<TableFile>> finish(const base::Progress& progress) {
+    for (RowBuffer& buffer : buffers_) {
+      if (buffer.rows() > 0) submit(buffer);
+    }
+    return parts_.finish(progress);
+  }
+
+  const std::string& folder() const { return folder_; }
+
+ private:
+  RowBuffer& buffer_of(const Table& table) {
+    for (RowBuffer& buffer : buffers_) {  // a handful of tables are in use: cheaper than hashing
+      if (&buffer.table() == &table) return buffer;
+    }
+    return buffers_.emplace_back(table);
+  }
+
+  void submit(RowBuffer& buffer) {
+    RowBatch batch(buffer.table(), buffer.row_pointers(), strings_);
+    parts_.submit({std::move(batch), buffer.take()});
+  }
+
+  const std::string folder_;
+  Strings strings_;
+  std::list<RowBuffer> buffers_;
+  PartWriter parts_;
+};
+
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+                     parts.tm_min, parts.tm_sec);
+}
+
+bool plain_key(const std::string& key) {
+  return !key.empty() && key.front() != '.' &&
+         key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == std::string::npos;
+}
+
+}  // namespace
+
+struct RunWriter::State {
+  std::string folder;
+  TableSink sink;
+};
+
+RunWriter::RunWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+RunWriter::RunWriter(RunWriter&&) noexcept = default;
+RunWriter& RunWriter::operator=(RunWriter&&) noexcept = default;
+RunWriter::~RunWriter() = default;
+
+Result<RunWriter> RunWriter::create(const std::string& folder) {
+  if (base::is_file(folder + "/run.json")) {
+    return Error{ErrorCode::kUsage, folder + " is a run already", "choose another name"};
+  }
+  const std::string tables = folder + "/tables.tmp";
+  remove_all(tables);  // of a writer that was killed
+  LLMPROF_TRY(base::make_directories(folder));
+  LLMPROF_TRY(base::make_directories(tables));
+  return RunWriter(std::unique_ptr<State>(new State{folder, {tables, "tables/"}}));
+}
+
+Strings& RunWriter::strings() { return state_->sink.strings(); }
+
+void RunWriter::add_bytes(const Table& table, const void* row) { state_->sink.add(table, row); }
+
+Result<void> RunWriter::finish(RunInfo info, const base::Progress& progress) {
+  LLMPROF_LET(info.files, state_->sink.finish(progress));
+  info.format_version = kRunFormatVersion;
+  if (info.llmprof_version.empty()) info.llmprof_version = std::string(base::version());
+  if (info.created.empty()) info.created = now_utc();
+  const std::string tables = state_->folder + "/tables";
+  remove_all(tables);  // of a writer that was killed before it wrote run.json
+  LLMPROF_TRY(rename(state_->sink.folder(), tables));
+  return base::write_file(state_->folder + "/run.json", format_run_info(info));
+}
+
+struct DerivedWriter::State {
+  std::string folder;  // derived/<key>
+  TableSink sink;
+};
+
+DerivedWriter::DerivedWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+DerivedWriter::DerivedWriter(DerivedWriter&&) noexcept = default;
+DerivedWriter& DerivedWriter::operator=(DerivedWriter&&) noexcept = default;
+DerivedWriter::~DerivedWriter() = default;
+
+Result<DerivedWriter> DerivedWriter::create(const std::string& run_folder, const std::string& key) {
+  if (!plain_key(key)) return Error{ErrorCode::kInternal, "derived key " + key + " is not a plain name", ""};
+  const std::string temporary = fmt::format("{}/derived/.{}.{}.tmp", run_folder, key, ::getpid());
+  remove_all(temporary);
+  LLMPROF_TRY(base::make_directories(run_folder + "/derived"));
+  LLMPROF_TRY(base::make_directories(temporary));
+  return DerivedWriter(std::unique_ptr<State>(new State{run_folder + "/derived/" + key, {temporary, ""}}));
+}
+
+Strings& DerivedWriter::strings() { return state_->sink.strings(); }
+
+void DerivedWriter::add_bytes(const Table& table, const void* row) { state_->sink.add(table, row); }
+
+void DerivedWriter::add_block(const Table& table, const void* rows, std::size_t count) {
+  state_->sink.add_block(table, rows, count);
+}
+
+Result<void> DerivedWriter::finish() {
+  LLMPROF_LET(const std::vector<TableFile> files, state_->sink.finish(base::no_progress));
+  LLMPROF_TRY(base::write_file(state_->sink.folder() + "/" + kDerivedIndex, format_table_files(files)));
+  if (rename(state_->sink.folder(), state_->folder)) return {};
+  remove_all(state_->folder);  // a damaged or older one is in the way
+  return rename(state_->sink.folder(), state_->folder);
+}
+
+}  // namespace llmprof::trace
