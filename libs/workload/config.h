@@ -1,0 +1,44 @@
+#pragma once
+// The shape of a transformer: one of two families, and its sizes.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace llmprof::workload {
+
+enum class Family : std::uint8_t {
+  kGpt2,   // learned positions, LayerNorm, fused QKV with biases, GELU, tied head
+  kLlama,  // rotary positions, RMSNorm, grouped key-value heads, SwiGLU, no biases
+};
+
+struct ModelConfig {
+  Family family = Family::kLlama;
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;        // C
+  std::int64_t heads = 0;         // H
+  std::int64_t kv_heads = 0;      // G; GPT-2: = heads
+  std::int64_t head_dim = 0;      // D
+  std::int64_t intermediate = 0;  // F
+  std::int64_t vocab = 0;         // V
+  std::int64_t positions = 0;     // longest sequence
+  bool tied_embeddings = false;   // the head is the embedding table
+  float norm_epsilon = 1e-5F;
+  float rope_theta = 10000.0F;    // Llama only
+};
+
+std::string_view family_name(Family family);  // "gpt2", "llama"
+Result<Family> parse_family(std::string_view name);
+
+// Fills what follows from the rest (kv_heads, head_dim, intermediate), then checks every size against its range.
+Result<ModelConfig> complete(ModelConfig config);
+
+// A Hugging Face config.json of model_type gpt2 or llama. `where` stands in errors.
+Result<ModelConfig> parse_config(std::string_view json_text, std::string_view where);
+
+// The same keys, on one line: what a profiler is told about the model.
+std::string config_json(const ModelConfig& config);
+
+}  // namespace llmprof::workload

@@ -1,0 +1,50 @@
+#pragma once
+// The loop of inference: one prefill pass over the prompts, then one decode pass per new token. Announces its stages
+// and steps (llmprof/annotate.h) and measures itself, so that a profiler's figures can be checked against it.
+
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "workload/model.h"
+#include "workload/sampler.h"
+
+namespace llmprof::workload {
+
+struct GenerateOptions {
+  std::int64_t batch = 1;
+  std::int64_t prompt_tokens = 128;
+  std::int64_t new_tokens = 32;  // per sequence, the one that prefill samples included
+  Sampler sampler;
+  std::uint64_t prompt_seed = 0;
+};
+
+// Begin and end of one pass with its sampling, CLOCK_MONOTONIC_RAW.
+struct StepTime {
+  std::int64_t begin_ns;
+  std::int64_t end_ns;
+};
+
+struct Generated {
+  std::vector<std::vector<Token>> tokens;  // per sequence
+  StepTime prefill;
+  std::vector<StepTime> decode;            // new_tokens - 1
+};
+
+// A profiler's definitions: from the begin of prefill to the end of its sampling; from the begin of one decode step to
+// the begin of the next, so that gaps count.
+std::int64_t ttft_ns(const Generated& generated);
+std::vector<std::int64_t> tpot_samples_ns(const Generated& generated);
+
+std::int64_t now_ns();
+
+// Random prompts by seed. (B, T)
+std::vector<Token> random_prompts(const ModelConfig& config, const GenerateOptions& options);
+
+// Whether the model can do this run: positions, ranges.
+Result<void> check_run(const ModelConfig& config, const GenerateOptions& options);
+
+// The options must pass check_run.
+Generated generate(Model& model, const GenerateOptions& options);
+
+}  // namespace llmprof::workload

@@ -1,0 +1,84 @@
+#include "workload/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/human.h"
+#include "base/json.h"
+#include "workload/kernels.h"
+
+namespace llmprof::workload {
+namespace {
+
+std::int64_t decode_ns(const Generated& generated) {
+  return generated.decode.empty() ? 0 : generated.decode.back().end_ns - generated.decode.front().begin_ns;
+}
+
+double per_second(std::int64_t count, std::int64_t ns) {
+  return ns > 0 ? static_cast<double>(count) * 1e9 / static_cast<double>(ns) : 0;
+}
+
+}  // namespace
+
+std::int64_t percentile(std::vector<std::int64_t> samples, double fraction) {
+  if (samples.empty()) return 0;
+  std::sort(samples.begin(), samples.end());
+  const auto rank = static_cast<std::int64_t>(std::ceil(fraction * static_cast<double>(samples.size())));
+  return samples[static_cast<std::size_t>(std::clamp<std::int64_t>(rank, 1, std::ssize(samples)) - 1)];
+}
+
+std::string text_summary(const RunSummary& s) {
+  const auto ns = [](std::int64_t value) { return base::human_ns(static_cast<double>(value)); };
+  const std::int64_t prefill_tokens = s.options.batch * s.options.prompt_tokens;
+  const std::int64_t decode_tokens = s.options.batch * std::ssize(s.generated.decode);
+  const std::vector<std::int64_t> tpot = tpot_samples_ns(s.generated);
+  std::string out = fmt::format("model    {}, {} layers, hidden {}, {} parameters, {} of float32 weights ({})\n",
+                                family_name(s.config.family), s.config.layers, s.config.hidden,
+                                base::human_count(static_cast<double>(s.parameters)),
+                                base::human_bytes(static_cast<double>(s.weight_bytes)), s.weights);
+  out += fmt::format("run      batch {}, prompt {}, {} new tokens each, {} threads, {} kernels\n", s.options.batch,
+                     s.options.prompt_tokens, s.options.new_tokens, s.threads, kernels().name);
+  out += fmt::format("load     {}\n", ns(s.load_ns));
+  out += fmt::format("prefill  TTFT {}, {:.1f} tokens/s\n", ns(ttft_ns(s.generated)),
+                     per_second(prefill_tokens, ttft_ns(s.generated)));
+  if (!s.generated.decode.empty()) {
+    out += fmt::format("decode   TPOT p50 {}, p99 {}, {:.1f} tokens/s\n", ns(percentile(tpot, 0.5)),
+                       ns(percentile(tpot, 0.99)), per_second(decode_tokens, decode_ns(s.generated)));
+  }
+  const auto& first = s.generated.tokens.front();
+  const std::size_t shown = std::min<std::size_t>(first.size(), 8);
+  out += fmt::format("tokens   {} generated; sequence 0: {}{}\n", s.options.batch * s.options.new_tokens,
+                     fmt::join(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(shown), " "),
+                     shown < first.size() ? " …" : "");
+  return out;
+}
+
+std::string json_summary(const RunSummary& s) {
+  const std::vector<std::int64_t> tpot = tpot_samples_ns(s.generated);
+  base::Json json;
+  json["schema"] = "llmprof-workload";
+  json["schema_version"] = 1;
+  json["model"] = base::Json::parse(config_json(s.config));
+  json["parameters"] = s.parameters;
+  json["weight_bytes"] = s.weight_bytes;
+  json["weights"] = s.weights;
+  json["batch"] = s.options.batch;
+  json["prompt_tokens"] = s.options.prompt_tokens;
+  json["new_tokens"] = s.options.new_tokens;
+  json["threads"] = s.threads;
+  json["kernels"] = kernels().name;
+  json["load_ns"] = s.load_ns;
+  json["ttft_ns"] = ttft_ns(s.generated);
+  json["decode_steps"] = s.generated.decode.size();
+  json["decode_ns"] = decode_ns(s.generated);
+  if (!tpot.empty()) {
+    json["tpot_p50_ns"] = percentile(tpot, 0.5);
+    json["tpot_p99_ns"] = percentile(tpot, 0.99);
+  }
+  json["tokens"] = s.generated.tokens;
+  return base::to_text(json);
+}
+
+}  // namespace llmprof::workload

@@ -1,0 +1,29 @@
+#pragma once
+// What a run of the workload says about itself, for people and for programs.
+
+#include <cstdint>
+#include <string>
+
+#include "workload/config.h"
+#include "workload/generate.h"
+
+namespace llmprof::workload {
+
+struct RunSummary {
+  ModelConfig config;
+  GenerateOptions options;
+  Generated generated;
+  std::int64_t parameters = 0;
+  std::int64_t weight_bytes = 0;
+  std::int64_t threads = 0;
+  std::int64_t load_ns = 0;
+  std::string weights;  // "random, seed 0" or a path
+};
+
+// Nearest rank: the smallest sample that at least `fraction` of the samples do not exceed; 0 without samples.
+std::int64_t percentile(std::vector<std::int64_t> samples, double fraction);
+
+std::string text_summary(const RunSummary& summary);
+std::string json_summary(const RunSummary& summary);
+
+}  // namespace llmprof::workload

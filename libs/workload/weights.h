@@ -1,0 +1,64 @@
+#pragma once
+// The parameters of a model in one block of memory, found by their Hugging Face names without the leading "model." or
+// "transformer.". Matrices are (out, in) for both families.
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "workload/buffer.h"
+#include "workload/config.h"
+#include "workload/linear.h"
+#include "workload/thread_pool.h"
+
+namespace llmprof::workload {
+
+struct TensorSpec {
+  enum class Kind : std::uint8_t { kMatrix, kNormWeight, kBias };
+  std::string name;              // "layers.0.self_attn.q_proj.weight"
+  std::int64_t rows = 1;         // out
+  std::int64_t columns = 0;      // in; vectors: their length
+  Kind kind = Kind::kMatrix;
+  bool stored_in_out = false;    // files hold the transpose (GPT-2's Conv1D)
+  std::int64_t count() const { return rows * columns; }
+};
+
+// Every parameter tensor, in execution order. A tied head has none.
+std::vector<TensorSpec> tensor_specs(const ModelConfig& config);
+
+struct Norm {
+  const float* weight = nullptr;  // (C)
+  const float* bias = nullptr;    // (C), or none
+};
+
+class Weights {
+ public:
+  // Allocates; the values are not set.
+  explicit Weights(const ModelConfig& config);
+
+  // Uniform with variance 1/in around 0 (norm weights: close to 1). Depends on the seed only, not on the threads.
+  static Weights random(const ModelConfig& config, std::uint64_t seed, ThreadPool& pool);
+
+  const std::vector<TensorSpec>& specs() const { return specs_; }
+  float* tensor(const std::string& name);              // must exist
+  const float* tensor(const std::string& name) const;  // must exist
+  Linear linear(const std::string& path) const;        // path + ".weight" and, if it exists, ".bias"
+  Norm norm(const std::string& path) const;
+  std::int64_t parameters() const { return buffer_.count(); }
+  std::int64_t bytes() const { return parameters() * static_cast<std::int64_t>(sizeof(float)); }
+
+ private:
+  struct Place {
+    std::int64_t offset;
+    const TensorSpec* spec;
+  };
+  const Place& place(const std::string& name) const;
+
+  std::vector<TensorSpec> specs_;
+  std::unordered_map<std::string, Place> places_;
+  FloatBuffer buffer_;
+};
+
+}  // namespace llmprof::workload
