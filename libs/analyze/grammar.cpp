@@ -100,6 +100,9 @@ StepSize unpack(std::optional<std::int64_t> payload) {
 }
 
 std::string module_path(std::string_view outer, std::string_view name) {
+  for (const std::string_view root : {"model.", "transformer."}) {  // names of the whole, not of a part
+    if (outer.empty() && name.size() > root.size() && name.starts_with(root)) name.remove_prefix(root.size());
+  }
   if (outer.empty() || name == outer) return std::string(name);
   if (name.size() > outer.size() && name.starts_with(outer) && name[outer.size()] == '.') return std::string(name);
   return std::string(outer) + "." + std::string(name);

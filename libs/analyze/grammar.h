@@ -57,7 +57,8 @@ struct StepSize {
 // batch | tokens << 16 | context << 40, as include/llmprof/annotate.h packs them; a field of 0 is unknown.
 StepSize unpack(std::optional<std::int64_t> payload);
 
-// The path of `name` inside `outer`: joined with ".", unless the name is already a full path.
+// The path of `name` inside `outer`: joined with ".", unless the name is already a full path. The path begins below the
+// model: "model.layers.3" is "layers.3".
 std::string module_path(std::string_view outer, std::string_view name);
 
 // The same for all layers: "layers.3.mlp.up_proj" -> "mlp.up_proj". What follows the last numeric component; a path that

@@ -22,6 +22,7 @@ TEST(Grammar, ModulePaths) {
   EXPECT_EQ(module_path("layers.3", "layers.3.mlp"), "layers.3.mlp");
   EXPECT_EQ(module_path("layers.3", "layers.30"), "layers.3.layers.30");  // a prefix of the text, not of the path
   EXPECT_EQ(module_path("norm", "norm"), "norm");
+  EXPECT_EQ(module_path("", "model.layers.3"), "layers.3");
 }
 
 TEST(Grammar, PayloadFields) {

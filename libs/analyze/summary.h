@@ -20,10 +20,10 @@ struct Loss {
 struct Coverage {
   std::int64_t processes = 0, injected = 0;      // process images, and those that were seen from inside
   std::int64_t threads = 0, kernels = 0, ranges = 0, gemms = 0;
-  std::int64_t wall_ns = 0;                      // first to last event
+  std::int64_t wall_ns = 0;                      // first to last event, begin and end of processes included
   std::int64_t in_stages_ns = 0;                 // of wall_ns, inside a stage
   std::int64_t kernel_ns = 0;                    // sum of kernel durations
-  std::int64_t attributed_kernel_ns = 0;         // of that, in a stage
+  std::int64_t attributed_kernel_ns = 0;         // of that, in a step
   std::int64_t data_losses = 0;                  // loss rows with severity data_loss
 };
 
@@ -32,12 +32,13 @@ struct DeviceCard {
   std::int64_t units = 0, memory_bytes = 0, cache_bytes = 0;
   std::optional<double> peak_flops, peak_bandwidth;   // FLOP/s of the run's arithmetic type; B/s
   std::string peak_flops_method, peak_bandwidth_method, type;
+  std::string peak_flops_source, peak_bandwidth_source;  // "measured", "spec"
 };
 
 // Efficiency of something that ran: a stage, a module, an operator.
 struct Efficiency {
   std::optional<double> flops, flops_shapes, bytes;   // model FLOPs, FLOPs from BLAS shapes, bytes that must move
-  std::optional<double> flops_per_s, bytes_per_s, mfu, mbu;
+  std::optional<double> flops_per_s, flops_shapes_per_s, bytes_per_s, mfu, mbu;
   std::string bound;        // "compute", "memory", "unknown"
   std::string why;          // why something above is unknown; "" if nothing is
 };
@@ -49,7 +50,8 @@ struct Stage {
   std::int64_t steps = 0, kernels = 0;
   std::int64_t time_ns = 0;           // union of its step windows
   double share = 0;                   // of Coverage::wall_ns
-  std::int64_t device_busy_ns = 0;    // union of kernel intervals inside
+  std::int64_t device_busy_ns = 0;    // union of kernel intervals inside, per device, added up
+  std::int64_t idle_ns = 0;           // time_ns of every device that executed kernels, less device_busy_ns
   std::int64_t tokens = 0;            // new tokens over all sequences
   std::optional<double> tokens_per_s;
   std::optional<double> floor_ns;     // all steps
@@ -78,7 +80,11 @@ struct Summary {
   std::vector<Loss> losses;
   std::vector<DeviceCard> devices;
   std::string model;                  // the model's JSON, "" if unknown
+  std::string model_why;              // why it is unknown or not understood
+  std::string model_family;
   std::optional<std::int64_t> parameters;
+  std::optional<double> weights_read_bytes;  // by one pass
+  bool weights_fit_cache = false;     // then MBU says nothing and is left out
   std::vector<Stage> stages;
   std::vector<Part> modules;          // per stage and path
   std::vector<Part> ops;              // per stage and operator

@@ -29,7 +29,8 @@ std::int32_t StepWindows::containing(std::int64_t process_id, std::int64_t at_ns
 
 Attribution::Attribution(const Ranges& ranges, const Classified& classified, const GemmOfKernel& gemms,
                          const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, trace::Strings& strings)
-    : range_kernel_ns(ranges.size()), step_kernels(classified.steps.size()), ranges_(ranges), classified_(classified),
+    : range_kernel_ns(ranges.size()), step_kernels(classified.steps.size()),
+      step_kernel_ns(classified.steps.size()), ranges_(ranges), classified_(classified),
       gemms_(gemms), process_of_thread_(process_of_thread), timelines_(ranges), windows_(classified.steps),
       operators_(strings), declared_(strings.intern("declared")), inferred_(strings.intern("inferred")) {}
 
@@ -70,6 +71,7 @@ void Attribution::attribute(const Kernels& kernels, std::vector<trace::Attributi
       row.source = where.inferred ? inferred_ : declared_;
       row.confidence = where.inferred ? std::min(kInferredConfidence, step.confidence) : step.confidence;
       ++step_kernels[where.step];
+      step_kernel_ns[where.step] += kernels.end_ns[i] - kernels.begin_ns[i];
     } else if (row.stage.id != 0) {  // in a stage, between its steps
       row.source = declared_;
       row.confidence = kPatternConfidence;

@@ -51,6 +51,7 @@ class Attribution {
 
   std::vector<std::int64_t> range_kernel_ns;  // per range: durations of the kernels launched directly in it
   std::vector<std::int64_t> step_kernels;     // per step: how many
+  std::vector<std::int64_t> step_kernel_ns;   // per step: their durations
 
  private:
   struct Where {

@@ -15,7 +15,7 @@ struct Window {
 // Sorted, disjoint windows that cover the same time.
 std::vector<Window> union_of(std::vector<Window> windows);
 
-// Busy time inside each of a list of windows, which are sorted and disjoint.
+// Busy time inside each of a list of windows, which are sorted by begin and, but for oddities, disjoint.
 class BusyLane {
  public:
   explicit BusyLane(std::vector<Window> windows) : windows_(std::move(windows)), busy_ns_(windows_.size()) {}

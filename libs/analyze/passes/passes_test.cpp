@@ -205,6 +205,7 @@ TEST(Attribution, RangeStepStageModuleOperatorAndGemm) {
   EXPECT_EQ(rows[4].source.id, 0u);
   EXPECT_THAT(attribution.range_kernel_ns, ElementsAre(0, 5, 30));
   EXPECT_THAT(attribution.step_kernels, ElementsAre(3));
+  EXPECT_THAT(attribution.step_kernel_ns, ElementsAre(30 + 5 + 10));
 }
 
 TEST(StepWindows, TheLatestBegunStepThatStillRuns) {
@@ -221,7 +222,8 @@ TEST(StepWindows, TheLatestBegunStepThatStillRuns) {
 
 TEST(RangeTimes, SelfIsTotalLessDirectChildren) {
   Fixture f({{0, 100, "decode", "step"}, {10, 60, "layers.0.mlp", "module"}, {20, 30, "up_proj", "module"}, {40, 50, "x", ""}});
-  const auto rows = range_times(f.ranges, f.classified, {0, 0, 7, 0}, f.strings);
+  std::vector<trace::RangeTimeRow> rows;
+  for_each_range_time(f.ranges, f.classified, {0, 0, 7, 0}, f.strings, [&](const auto& row) { rows.push_back(row); });
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[0].self_ns, 50);  // 100 - 50
   EXPECT_EQ(rows[1].self_ns, 30);  // 50 - 10 - 10
@@ -231,6 +233,13 @@ TEST(RangeTimes, SelfIsTotalLessDirectChildren) {
   EXPECT_EQ(f.strings.text(rows[1].kind), "module");
   EXPECT_EQ(rows[3].kind.id, 0u);                                  // plain, but in the module
   EXPECT_EQ(f.strings.text(rows[3].module), "layers.0.mlp");
+}
+
+TEST(RangeTimes, OverlappingChildrenCountOnce) {
+  Fixture f({{0, 100, "outer", ""}, {10, 50, "a", ""}, {40, 60, "b", ""}});
+  std::vector<std::int64_t> self;
+  for_each_range_time(f.ranges, f.classified, {0, 0, 0}, f.strings, [&](const auto& row) { self.push_back(row.self_ns); });
+  EXPECT_THAT(self, ElementsAre(50, 40, 20));  // 100 less 10-60
 }
 
 TEST(Busy, UnionPerDeviceClippedToWindows) {

@@ -1,32 +1,47 @@
 #include "analyze/passes/range_time.h"
 
+#include <algorithm>
 #include <array>
 
 #include "analyze/passes/operator_names.h"
 
 namespace llmprof::analyze {
+namespace {
 
-std::vector<trace::RangeTimeRow> range_times(const Ranges& ranges, const Classified& classified,
-                                             const std::vector<std::int64_t>& kernel_ns, trace::Strings& strings) {
+// Of each range, the time that ranges directly inside it cover; start_end ranges beside each other may overlap.
+std::vector<std::int64_t> time_inside(const Ranges& ranges, const Classified& classified) {
+  std::vector<std::int64_t> inside_ns(ranges.size());
+  std::vector<std::int64_t> covered_until_ns = ranges.begin_ns;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const std::int32_t parent = classified.places[i].parent;
+    if (parent == kNone) continue;
+    std::int64_t& covered = covered_until_ns[parent];
+    inside_ns[parent] += std::max<std::int64_t>(0, ranges.end_ns[i] - std::max(ranges.begin_ns[i], covered));
+    covered = std::max(covered, ranges.end_ns[i]);
+  }
+  return inside_ns;
+}
+
+}  // namespace
+
+void for_each_range_time(const Ranges& ranges, const Classified& classified, const std::vector<std::int64_t>& kernel_ns,
+                         trace::Strings& strings, const std::function<void(const trace::RangeTimeRow&)>& emit) {
   const std::array<trace::Name, 4> kinds{trace::Name{}, strings.intern("stage"), strings.intern("step"),
                                          strings.intern("module")};
+  const std::vector<std::int64_t> inside_ns = time_inside(ranges, classified);
   OperatorNames operators(strings);
-  std::vector<trace::RangeTimeRow> rows(ranges.size());
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const RangePlace& place = classified.places[i];
-    const std::int64_t total = ranges.end_ns[i] - ranges.begin_ns[i];
-    rows[i].range_id = ranges.id[i];
-    rows[i].kind = kinds[static_cast<std::size_t>(place.kind)];
-    if (place.step != kNone) rows[i].step_id = place.step + 1;
-    rows[i].stage = place.stage;
-    rows[i].module = place.module;
-    rows[i].op = operators.of(place.module);
-    rows[i].total_ns = total;
-    rows[i].self_ns += total;
-    rows[i].kernel_ns = kernel_ns[i];
-    if (place.parent != kNone) rows[place.parent].self_ns -= total;
+    trace::RangeTimeRow row{.range_id = ranges.id[i], .kind = kinds[static_cast<std::size_t>(place.kind)]};
+    if (place.step != kNone) row.step_id = place.step + 1;
+    row.stage = place.stage;
+    row.module = place.module;
+    row.op = operators.of(place.module);
+    row.total_ns = ranges.end_ns[i] - ranges.begin_ns[i];
+    row.self_ns = row.total_ns - inside_ns[i];
+    row.kernel_ns = kernel_ns[i];
+    emit(row);
   }
-  return rows;
 }
 
 }  // namespace llmprof::analyze

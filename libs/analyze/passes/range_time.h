@@ -1,6 +1,7 @@
 #pragma once
 // Host time of every range: total, and self = total less the ranges directly inside it on its thread.
 
+#include <functional>
 #include <vector>
 
 #include "analyze/passes/classify.h"
@@ -8,8 +9,8 @@
 
 namespace llmprof::analyze {
 
-// One row per range. `kernel_ns` as Attribution::range_kernel_ns counted it.
-std::vector<trace::RangeTimeRow> range_times(const Ranges& ranges, const Classified& classified,
-                                             const std::vector<std::int64_t>& kernel_ns, trace::Strings& strings);
+// Calls emit with one row per range. `kernel_ns` as Attribution::range_kernel_ns counted it.
+void for_each_range_time(const Ranges& ranges, const Classified& classified, const std::vector<std::int64_t>& kernel_ns,
+                         trace::Strings& strings, const std::function<void(const trace::RangeTimeRow&)>& emit);
 
 }  // namespace llmprof::analyze

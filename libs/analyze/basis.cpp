@@ -1,0 +1,95 @@
+#include "analyze/basis.h"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "analyze/questions.h"
+#include "base/asset.h"
+#include "base/file.h"
+
+namespace llmprof::analyze {
+
+std::span<const base::Asset> assets();  // made by llmprof_embed_assets
+
+namespace {
+
+// Raise it when a pass changes what it computes.
+constexpr int kAnalysisVersion = 1;
+constexpr std::uint64_t kMaxModelBytes = 16 << 20;
+
+std::uint64_t fnv1a(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+Result<void> find_model(const trace::Run& run, const Options& options, Basis& basis) {
+  if (!options.model_file.empty()) {
+    LLMPROF_LET(basis.model_text, base::read_file(options.model_file, kMaxModelBytes));
+    LLMPROF_LET(basis.model, model::parse_config(basis.model_text, options.model_file));
+    return {};
+  }
+  LLMPROF_LET(const trace::ResultTable mark, ask(run, "sql/model_mark"));
+  if (mark.rows.empty()) {
+    basis.model_why = "the run does not say its model; annotate with llmprof_model() or pass --model";
+    return {};
+  }
+  basis.model_text = mark.rows[0][0].text;
+  Result<model::Config> config = model::parse_config(basis.model_text, "the model the run declares");
+  if (config) {
+    basis.model = std::move(*config);
+  } else {
+    basis.model_why = config.error().message;
+  }
+  return {};
+}
+
+Result<void> find_devices(const trace::Run& run, Basis& basis) {
+  LLMPROF_LET(const trace::ResultTable devices, ask(run, "sql/devices"));
+  for (const auto& row : devices.rows) {
+    const auto text = [&](const char* name) { return row[devices.column(name)].text; };
+    const auto number = [&](const char* name) { return row[devices.column(name)].as_int(); };
+    basis.device_ids.push_back(number("id"));
+    if (number("kernel_ns") > 0) ++basis.busy_devices;
+    basis.devices.push_back({.kind = text("kind"), .name = text("name"), .chip = text("chip"), .driver = text("driver"),
+                             .units = number("units"), .memory_bytes = number("memory_bytes"),
+                             .cache_bytes = number("cache_bytes")});
+  }
+  LLMPROF_LET(const trace::ResultTable peaks, ask(run, "sql/peaks"));
+  for (const auto& row : peaks.rows) {
+    const auto text = [&](const char* name) { return row[peaks.column(name)].text; };
+    basis.peaks.push_back({.device_id = row[peaks.column("device_id")].as_int(), .quantity = text("quantity"),
+                           .type = text("type"), .value = row[peaks.column("value")].as_double(), .source = text("source"),
+                           .method = text("method")});
+  }
+  return {};
+}
+
+}  // namespace
+
+const PeakRate* Basis::peak(std::string_view quantity, std::string_view type) const {
+  for (const PeakRate& rate : peaks) {
+    if (device_ids.empty() || rate.device_id != device_ids.front() || rate.quantity != quantity) continue;
+    if (rate.type == type || type.empty()) return &rate;
+  }
+  return nullptr;
+}
+
+std::string Basis::key() const {
+  std::string text = fmt::format("{}|{}|{}|{}", kAnalysisVersion, model_text, cache_bytes(),
+                                 base::find_asset(assets(), "range_patterns.json"));
+  for (const PeakRate& rate : peaks) {
+    text += fmt::format("|{} {} {} {}", rate.device_id, rate.quantity, rate.type, rate.value);
+  }
+  return fmt::format("{:016x}", fnv1a(text));
+}
+
+Result<Basis> find_basis(const trace::Run& run, const Options& options) {
+  Basis basis;
+  LLMPROF_TRY(find_model(run, options, basis));
+  LLMPROF_TRY(find_devices(run, basis));
+  return basis;
+}
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,187 @@
+#include "analyze/derive.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+
+#include "analyze/model_passes.h"
+#include "analyze/passes/attribute.h"
+#include "analyze/passes/busy.h"
+#include "analyze/passes/classify.h"
+#include "analyze/passes/range_time.h"
+#include "analyze/questions.h"
+#include "trace/run_writer.h"
+
+namespace llmprof::analyze {
+namespace {
+
+// Kernels read at once: their columns and rows take about 140 MB.
+constexpr std::int64_t kBlockKernels = 1'000'000;
+
+Result<Ranges> read_ranges(const trace::Run& run) {
+  LLMPROF_LET(trace::Columns columns, ask_columns(run, "sql/pass_ranges"));
+  Ranges ranges;
+  const std::array targets{&ranges.id,    &ranges.begin_ns, &ranges.end_ns, &ranges.thread_id, &ranges.process_id,
+                           &ranges.depth, &ranges.name,     &ranges.domain, &ranges.category,  &ranges.payload};
+  for (std::size_t i = 0; i < targets.size(); ++i) *targets[i] = std::move(columns.values[i]);
+  ranges.texts = std::move(columns.names);
+  if (ranges.texts.empty()) ranges.texts.emplace_back();  // code 0 is NULL
+  sort_for_sweep(ranges);
+  return ranges;
+}
+
+void sort_by_begin(Kernels& kernels) {
+  if (std::is_sorted(kernels.begin_ns.begin(), kernels.begin_ns.end())) return;
+  std::vector<std::uint32_t> order(kernels.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return kernels.begin_ns[a] < kernels.begin_ns[b]; });
+  for (auto* column : {&kernels.id, &kernels.begin_ns, &kernels.end_ns, &kernels.thread_id, &kernels.launch_begin_ns,
+                       &kernels.device_id}) {
+    std::vector<std::int64_t> sorted(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = (*column)[order[i]];
+    *column = std::move(sorted);
+  }
+}
+
+Result<Kernels> read_kernels(const trace::Run& run, Window slice) {
+  const Question* question = find_question("sql/pass_kernels");
+  LLMPROF_LET(trace::Columns columns, run.columns(fmt::format("{}WHERE begin_ns >= {} AND begin_ns < {}", question->sql,
+                                                              slice.begin_ns, slice.end_ns)));
+  Kernels kernels;
+  const std::array targets{&kernels.id, &kernels.begin_ns, &kernels.end_ns, &kernels.thread_id, &kernels.launch_begin_ns,
+                           &kernels.device_id};
+  for (std::size_t i = 0; i < targets.size(); ++i) *targets[i] = std::move(columns.values[i]);
+  sort_by_begin(kernels);
+  return kernels;
+}
+
+// Windows of begin_ns with at most kBlockKernels each, but for a single slice that holds more.
+Result<std::vector<Window>> kernel_blocks(const trace::Run& run) {
+  LLMPROF_LET(const trace::ResultTable slices, ask(run, "sql/pass_kernel_slices"));
+  std::vector<Window> blocks;
+  std::int64_t filled = 0;
+  for (const auto& row : slices.rows) {
+    const std::int64_t begin = row[0].as_int();
+    const std::int64_t kernels = row[1].as_int();
+    if (blocks.empty() || filled + kernels > kBlockKernels) {
+      if (!blocks.empty()) blocks.back().end_ns = begin;
+      blocks.push_back({begin, INT64_MAX});
+      filled = 0;
+    }
+    filled += kernels;
+  }
+  return blocks;
+}
+
+Result<GemmOfKernel> read_gemms(const trace::Run& run) {
+  LLMPROF_LET(trace::Columns columns, ask_columns(run, "sql/pass_gemms"));
+  return GemmOfKernel{std::move(columns.values[0]), std::move(columns.values[1])};
+}
+
+Result<std::unordered_map<std::int64_t, std::int64_t>> read_threads(const trace::Run& run) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/pass_threads"));
+  std::unordered_map<std::int64_t, std::int64_t> process_of_thread;
+  for (const auto& row : table.rows) process_of_thread[row[0].as_int()] = row[1].as_int();
+  return process_of_thread;
+}
+
+// One lane per thread: the steps of a thread do not overlap.
+struct StepLanes {
+  std::vector<BusyLane> lanes;
+  std::vector<std::vector<std::size_t>> steps;  // of each window of each lane
+};
+
+StepLanes lanes_of(const std::vector<Step>& steps) {
+  std::map<std::int64_t, std::pair<std::vector<Window>, std::vector<std::size_t>>> threads;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    auto& [windows, indices] = threads[steps[i].thread_id];
+    windows.push_back({steps[i].begin_ns, steps[i].end_ns});
+    indices.push_back(i);
+  }
+  StepLanes out;
+  for (auto& [thread, lane] : threads) {
+    out.lanes.emplace_back(std::move(lane.first));
+    out.steps.push_back(std::move(lane.second));
+  }
+  return out;
+}
+
+// What reading the kernels once gives: their attribution (written on the way), and totals per range and step.
+Result<std::vector<std::int64_t>> attribute_kernels(const trace::Run& run, const Classified& classified,
+                                                    Attribution& attribution, trace::DerivedWriter& writer,
+                                                    const base::Progress& progress) {
+  LLMPROF_LET(const std::vector<Window> blocks, kernel_blocks(run));
+  StepLanes step_lanes = lanes_of(classified.steps);
+  BusyTime busy(std::move(step_lanes.lanes));
+  std::vector<trace::AttributionRow> rows;
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    const base::ProgressUpdate update{"attributing kernels", static_cast<double>(b), static_cast<double>(blocks.size()), "blocks"};
+    if (!progress(update)) return Error{ErrorCode::kInterrupted, "interrupted", ""};
+    LLMPROF_LET(const Kernels kernels, read_kernels(run, blocks[b]));
+    rows.clear();
+    attribution.attribute(kernels, rows);
+    for (const trace::AttributionRow& row : rows) writer.add(row);
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      busy.add(kernels.device_id[i], {kernels.begin_ns[i], kernels.end_ns[i]});
+    }
+  }
+  const std::vector<BusyLane> lanes = busy.finish();
+  std::vector<std::int64_t> busy_ns(classified.steps.size());
+  for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+    for (std::size_t i = 0; i < step_lanes.steps[lane].size(); ++i) busy_ns[step_lanes.steps[lane][i]] = lanes[lane].busy_ns()[i];
+  }
+  return busy_ns;
+}
+
+void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Attribution& attribution,
+                 const std::vector<std::int64_t>& busy_ns, const ModelPasses& passes, trace::DerivedWriter& writer) {
+  const trace::Name declared = writer.strings().intern("declared");
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    trace::StepRow row{.id = static_cast<std::int64_t>(i) + 1, .begin_ns = step.begin_ns, .end_ns = step.end_ns,
+                       .stage = step.stage, .number = step.number, .process_id = step.process_id,
+                       .thread_id = step.thread_id, .range_id = ranges.id[step.range], .batch = step.size.batch,
+                       .tokens = step.size.tokens, .context = step.size.context};
+    if (i < passes.pass_of_step.size()) row.pass_id = passes.pass_of_step[i];
+    row.device_busy_ns = busy_ns[i];
+    row.kernels = attribution.step_kernels[i];
+    row.kernel_ns = attribution.step_kernel_ns[i];
+    row.source = declared;
+    row.confidence = step.confidence;
+    writer.add(row);
+  }
+}
+
+Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progress& progress) {
+  LLMPROF_LET(trace::DerivedWriter writer, trace::DerivedWriter::create(run.folder(), basis.key()));
+  LLMPROF_LET(const std::vector<RangePattern> patterns, built_in_patterns());
+  LLMPROF_LET(const Ranges ranges, read_ranges(run));
+  LLMPROF_LET(const GemmOfKernel gemms, read_gemms(run));
+  LLMPROF_LET(const auto process_of_thread, read_threads(run));
+  const Classified classified = classify(ranges, patterns, writer.strings());
+  ModelPasses passes;
+  if (basis.model) passes = model_passes(classified.steps, *basis.model, basis.cache_bytes(), writer.strings());
+  Attribution attribution(ranges, classified, gemms, process_of_thread, writer.strings());
+  LLMPROF_LET(const std::vector<std::int64_t> busy_ns, attribute_kernels(run, classified, attribution, writer, progress));
+  write_steps(ranges, classified.steps, attribution, busy_ns, passes, writer);
+  for (const trace::ModelOpRow& row : passes.rows) writer.add(row);
+  for_each_range_time(ranges, classified, attribution.range_kernel_ns, writer.strings(),
+                      [&](const trace::RangeTimeRow& row) { writer.add(row); });
+  return writer.finish();
+}
+
+}  // namespace
+
+Result<void> ensure_derived(trace::Run& run, const Basis& basis, const base::Progress& progress) {
+  LLMPROF_LET(const bool there, run.use_derived(basis.key()));
+  if (there) return {};
+  LLMPROF_TRY(derive(run, basis, progress));
+  LLMPROF_LET(const bool written, run.use_derived(basis.key()));
+  if (!written) return Error{ErrorCode::kInternal, "the derived tables of " + run.folder() + " cannot be read back", ""};
+  return {};
+}
+
+}  // namespace llmprof::analyze

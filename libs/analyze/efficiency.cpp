@@ -1,0 +1,63 @@
+#include "analyze/efficiency.h"
+
+#include "model/model.h"
+
+namespace llmprof::analyze {
+namespace {
+
+std::optional<double> rate(std::optional<double> amount, double time_ns) {
+  if (!amount || time_ns <= 0) return std::nullopt;
+  return *amount / (time_ns * 1e-9);
+}
+
+bool too_fast(std::optional<double> ratio) { return ratio && *ratio > 1; }
+
+}  // namespace
+
+void add_why(std::string& why, std::string_view reason) {
+  if (reason.empty() || why.find(reason) != std::string::npos) return;
+  if (!why.empty()) why += "; ";
+  why += reason;
+}
+
+Denominators denominators(const Basis& basis, const std::string& type) {
+  Denominators by;
+  if (const PeakRate* peak = basis.peak("flops", type)) by.peak_flops = peak->value;
+  if (const PeakRate* peak = basis.peak("bandwidth", "")) by.peak_bandwidth = peak->value;
+  if (basis.model) {
+    by.weights_fit_cache = model::weights_read_bytes(*basis.model) <= static_cast<double>(basis.cache_bytes());
+  }
+  by.cost_why = basis.model_why;
+  return by;
+}
+
+std::optional<double> floor_ns(double flops, double bytes, const Denominators& by) {
+  return model::floor_ns(flops, by.weights_fit_cache ? 0 : bytes, by.peak_flops.value_or(0), by.peak_bandwidth.value_or(0));
+}
+
+void complete(Efficiency& e, double time_ns, const Denominators& by) {
+  e.flops_per_s = rate(e.flops, time_ns);
+  e.flops_shapes_per_s = rate(e.flops_shapes, time_ns);
+  e.bytes_per_s = rate(e.bytes, time_ns);
+  e.bound = "unknown";
+  if (!e.flops && !e.bytes) {
+    add_why(e.why, by.cost_why);
+    return;
+  }
+  e.mfu = model::efficiency(e.flops.value_or(0), time_ns, by.peak_flops.value_or(0));
+  e.mbu = model::efficiency(e.bytes.value_or(0), time_ns, by.peak_bandwidth.value_or(0));
+  e.bound = model::bound_by(e.flops.value_or(0), e.bytes.value_or(0), by.peak_flops.value_or(0), by.peak_bandwidth.value_or(0));
+  if (!by.peak_flops) add_why(e.why, "no peak FLOP/s is known for this device and type");
+  if (!by.peak_bandwidth) add_why(e.why, "no peak bandwidth is known for this device");
+  if (by.weights_fit_cache) {
+    e.mbu.reset();
+    if (e.bound == "memory") e.bound = "unknown";
+    add_why(e.why, "weights fit the last-level cache");
+  }
+  if (e.flops == 0.0) add_why(e.why, "no matrix products, so no MFU");
+  if (too_fast(e.mfu) || too_fast(e.mbu)) {
+    add_why(e.why, "faster than the measured peak: the peak was measured under load or the cache helped");
+  }
+}
+
+}  // namespace llmprof::analyze

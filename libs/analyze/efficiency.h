@@ -1,0 +1,29 @@
+#pragma once
+// Rates and ratios of something that ran (a stage, a module, an operator), and why one of them is unknown.
+// The formulas are those of libs/model.
+
+#include <string>
+
+#include "analyze/basis.h"
+#include "analyze/summary.h"
+
+namespace llmprof::analyze {
+
+// What everything in one report is divided by.
+struct Denominators {
+  std::optional<double> peak_flops, peak_bandwidth;
+  bool weights_fit_cache = false;
+  std::string cost_why;  // why flops and bytes are unknown where they are
+};
+
+Denominators denominators(const Basis& basis, const std::string& type);
+
+// Fills rates, ratios, bound and why from flops, flops_shapes and bytes.
+void complete(Efficiency& efficiency, double time_ns, const Denominators& by);
+
+// Least time the work can take; bytes do not count when the weights stay in the cache.
+std::optional<double> floor_ns(double flops, double bytes, const Denominators& by);
+
+void add_why(std::string& why, std::string_view reason);
+
+}  // namespace llmprof::analyze

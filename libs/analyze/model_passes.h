@@ -1,0 +1,27 @@
+#pragma once
+// The kinds of pass a run made over its model, and what each must cost (libs/model).
+
+#include <map>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "analyze/passes/classify.h"
+#include "model/model.h"
+#include "trace/rows.h"
+
+namespace llmprof::analyze {
+
+// The pass of a step; nullopt if it does not say its size, or its stage has no formula (load, backward, …).
+std::optional<model::Pass> pass_of(const StepSize& size, std::string_view stage);
+bool has_formula(std::string_view stage);
+
+struct ModelPasses {
+  std::vector<std::optional<std::int64_t>> pass_of_step;  // pass_id
+  std::vector<trace::ModelOpRow> rows;
+};
+
+ModelPasses model_passes(const std::vector<Step>& steps, const model::Config& config, std::int64_t on_chip_bytes,
+                         trace::Strings& strings);
+
+}  // namespace llmprof::analyze

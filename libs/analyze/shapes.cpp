@@ -1,0 +1,47 @@
+#include "analyze/shapes.h"
+
+#include "analyze/questions.h"
+#include "analyze/rows_of.h"
+#include "model/model.h"
+
+namespace llmprof::analyze {
+namespace {
+
+Shape shape_of(const RowView& row, const Basis& basis) {
+  Shape shape;
+  GemmShape& gemm = shape.gemm;
+  gemm = {.function = row.text("function"), .type = row.text("type"), .stage = row.text("stage"), .m = row.integer("m"),
+          .n = row.integer("n"), .k = row.integer("k"), .batch = row.integer("batch"), .calls = row.integer("calls"),
+          .time_ns = row.integer("time_ns"), .ops = row.text("ops")};
+  const auto calls = static_cast<double>(gemm.calls);
+  const double seconds = static_cast<double>(gemm.time_ns) * 1e-9;
+  shape.flops = calls * model::gemm_flops(gemm.m, gemm.n, gemm.k, gemm.batch);
+  if (gemm.time_ns <= 0) return shape;
+  gemm.flops_per_s = shape.flops / seconds;
+  if (const auto bytes = element_bytes(gemm.type)) {
+    gemm.bytes_per_s = calls * model::gemm_bytes(gemm.m, gemm.n, gemm.k, gemm.batch, *bytes) / seconds;
+  }
+  if (const PeakRate* peak = basis.peak("flops", gemm.type)) {
+    gemm.of_peak = model::efficiency(shape.flops, static_cast<double>(gemm.time_ns), peak->value);
+  }
+  return shape;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> element_bytes(std::string_view type) {
+  if (type == "float32" || type == "tf32") return 4;
+  if (type == "float64" || type == "complex64") return 8;
+  if (type == "float16" || type == "bfloat16") return 2;
+  if (type == "int8" || type.starts_with("float8")) return 1;
+  return std::nullopt;
+}
+
+Result<std::vector<Shape>> gemm_shapes(const trace::Run& run, const Basis& basis) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/gemm_shapes"));
+  std::vector<Shape> shapes;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) shapes.push_back(shape_of({table, i}, basis));
+  return shapes;
+}
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,21 @@
+-- title: What the modules of the model must cost
+-- unit: FLOP, bytes
+-- A module costs what the operators below its path cost, once for every step in which it was called. Modules that the model
+-- analysis does not know have no row; neither have modules with a call in a step of unknown size.
+WITH called AS (
+  SELECT r.stage, r.module, s.pass_id, count(DISTINCT r.step_id) AS steps
+  FROM range_time AS r LEFT JOIN step AS s ON s.id = r.step_id
+  WHERE r.kind = 'module'
+  GROUP BY r.stage, r.module, s.pass_id),
+part AS (
+  SELECT c.module, o.module AS operator
+  FROM (SELECT DISTINCT module FROM called) AS c
+  JOIN (SELECT DISTINCT module FROM model_op) AS o ON o.module = c.module OR starts_with(o.module, c.module || '.'))
+SELECT c.stage, c.module, sum(c.steps * m.flops) AS flops,
+  sum(c.steps * (m.weight_bytes + m.kv_bytes + m.activation_bytes)) AS bytes
+FROM called AS c
+JOIN part AS p ON p.module = c.module
+LEFT JOIN model_op AS m ON m.pass_id = c.pass_id AND m.module = p.operator
+GROUP BY c.stage, c.module
+HAVING bool_and(m.pass_id IS NOT NULL)
+ORDER BY c.stage, c.module;

@@ -1,0 +1,6 @@
+-- title: Ranges for the attribution passes
+-- unit: ns
+-- Every range that has an inside. Marks have none. The passes sort by thread themselves.
+SELECT id, begin_ns, end_ns, thread_id, process_id, depth, name, domain, category, payload
+FROM range
+WHERE kind IS DISTINCT FROM 'mark';

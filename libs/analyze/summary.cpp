@@ -1,0 +1,227 @@
+#include "analyze/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "analyze/basis.h"
+#include "analyze/derive.h"
+#include "analyze/efficiency.h"
+#include "analyze/model_passes.h"
+#include "analyze/parts.h"
+#include "analyze/passes/busy.h"
+#include "analyze/questions.h"
+#include "analyze/rows_of.h"
+#include "analyze/shapes.h"
+
+namespace llmprof::analyze {
+namespace {
+
+Result<void> fill_coverage(const trace::Run& run, Summary& summary) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/coverage"));
+  const RowView row{table, 0};
+  Coverage& coverage = summary.coverage;
+  coverage.processes = row.integer("processes");
+  coverage.injected = row.integer("injected");
+  coverage.threads = row.integer("threads");
+  coverage.kernels = row.integer("kernels");
+  coverage.ranges = row.integer("ranges");
+  coverage.gemms = row.integer("gemms");
+  coverage.wall_ns = row.integer("wall_ns");
+  coverage.kernel_ns = row.integer("kernel_ns");
+  coverage.attributed_kernel_ns = row.integer("attributed_kernel_ns");
+  coverage.data_losses = row.integer("data_losses");
+  return {};
+}
+
+Result<void> fill_losses(const trace::Run& run, Summary& summary) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/losses"));
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    summary.losses.push_back({.name = row.text("name"), .severity = row.text("severity"), .unit = row.text("unit"),
+                              .meaning = row.text("meaning"), .remedy = row.text("remedy"), .detail = row.text("detail"),
+                              .count = row.integer("count")});
+  }
+  return {};
+}
+
+void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
+  summary.devices = basis.devices;
+  for (std::size_t i = 0; i < summary.devices.size(); ++i) {
+    DeviceCard& card = summary.devices[i];
+    card.type = type;
+    for (const PeakRate& peak : basis.peaks) {
+      if (peak.device_id != basis.device_ids[i]) continue;
+      if (peak.quantity == "flops" && peak.type == type && !card.peak_flops) {
+        card.peak_flops = peak.value;
+        card.peak_flops_method = peak.method;
+        card.peak_flops_source = peak.source;
+      } else if (peak.quantity == "bandwidth" && !card.peak_bandwidth) {
+        card.peak_bandwidth = peak.value;
+        card.peak_bandwidth_method = peak.method;
+        card.peak_bandwidth_source = peak.source;
+      }
+    }
+  }
+  summary.model = basis.model_text;
+  summary.model_why = basis.model_why;
+  if (!basis.model) return;
+  summary.model_family = basis.model->family;
+  summary.parameters = model::parameters(*basis.model);
+  summary.weights_read_bytes = model::weights_read_bytes(*basis.model);
+}
+
+// The arithmetic of the run: the model's, else that of most FLOPs, else float32.
+std::string arithmetic_type(const Basis& basis, const std::vector<Shape>& shapes) {
+  if (basis.model) return basis.model->type;
+  std::map<std::string, double> flops;
+  for (const Shape& shape : shapes) flops[shape.gemm.type] += shape.flops;
+  const auto most = std::max_element(flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == flops.end() || most->first.empty() ? "float32" : most->first;
+}
+
+Result<void> fill_stages(const trace::Run& run, Summary& summary) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/stages"));
+  LLMPROF_LET(const trace::ResultTable ttft, ask(run, "sql/ttft"));
+  LLMPROF_LET(const trace::ResultTable tpot, ask(run, "sql/tpot"));
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    Stage stage{.name = row.text("stage"), .source = row.text("source"), .confidence = row.real("confidence"),
+                .steps = row.integer("steps"), .kernels = row.integer("kernels"), .tokens = row.integer("tokens")};
+    stage.step_p50_ns = row.maybe_integer("step_p50_ns");
+    stage.step_p90_ns = row.maybe_integer("step_p90_ns");
+    stage.step_p99_ns = row.maybe_integer("step_p99_ns");
+    if (stage.name == "prefill" && !ttft.rows.empty()) stage.ttft_ns = ttft.rows[0][0].maybe_int();
+    if (stage.name == "decode" && !tpot.rows.empty()) {
+      const RowView sample{tpot, 0};
+      stage.tpot_p50_ns = sample.maybe_integer("tpot_p50_ns");
+      stage.tpot_p90_ns = sample.maybe_integer("tpot_p90_ns");
+      stage.tpot_p99_ns = sample.maybe_integer("tpot_p99_ns");
+    }
+    summary.stages.push_back(std::move(stage));
+  }
+  return {};
+}
+
+std::int64_t length_of(const std::vector<Window>& windows) {
+  std::int64_t total = 0;
+  for (const Window& window : windows) total += window.end_ns - window.begin_ns;
+  return total;
+}
+
+// Busy time in the union of overlapping step windows: the per-step figures would count shared time twice.
+Result<std::int64_t> busy_in(const trace::Run& run, const std::vector<Window>& windows) {
+  LLMPROF_LET(const trace::Columns kernels, ask_columns(run, "sql/kernel_windows"));
+  BusyTime busy({BusyLane(windows)});
+  for (std::size_t i = 0; i < kernels.rows(); ++i) {
+    busy.add(kernels.values[0][i], {kernels.values[1][i], kernels.values[2][i]});
+  }
+  std::int64_t total = 0;
+  for (const BusyLane& lane : busy.finish()) {
+    for (const std::int64_t ns : lane.busy_ns()) total += ns;
+  }
+  return total;
+}
+
+// Union of the step windows, per stage and over all.
+Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summary& summary) {
+  LLMPROF_LET(const trace::Columns steps, ask_columns(run, "sql/step_windows"));
+  std::vector<Window> all;
+  for (std::size_t i = 0; i < steps.rows(); ++i) all.push_back({steps.values[1][i], steps.values[2][i]});
+  summary.coverage.in_stages_ns = length_of(union_of(all));
+  for (Stage& stage : summary.stages) {
+    std::vector<Window> windows;
+    std::int64_t summed_ns = 0;
+    for (std::size_t i = 0; i < steps.rows(); ++i) {
+      if (steps.names[steps.values[0][i]] != stage.name) continue;
+      windows.push_back(all[i]);
+      summed_ns += steps.values[3][i];
+    }
+    const std::int64_t separate_ns = length_of(windows);
+    windows = union_of(std::move(windows));
+    stage.time_ns = length_of(windows);
+    stage.device_busy_ns = summed_ns;
+    if (separate_ns != stage.time_ns) {
+      LLMPROF_LET(stage.device_busy_ns, busy_in(run, windows));
+    }
+    stage.idle_ns = busy_devices * stage.time_ns - stage.device_busy_ns;
+    if (summary.coverage.wall_ns > 0) {
+      stage.share = static_cast<double>(stage.time_ns) / static_cast<double>(summary.coverage.wall_ns);
+    }
+    if (stage.tokens > 0 && stage.time_ns > 0) {
+      stage.tokens_per_s = static_cast<double>(stage.tokens) / (static_cast<double>(stage.time_ns) * 1e-9);
+    }
+  }
+  return {};
+}
+
+// Model FLOPs, bytes and the floor: known only if they are known for every step.
+Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const Denominators& by, Summary& summary) {
+  LLMPROF_LET(const trace::ResultTable passes, ask(run, "sql/stage_passes"));
+  for (Stage& stage : summary.stages) {
+    double flops = 0, bytes = 0, floor = 0;
+    std::int64_t unknown = 0;
+    bool floor_known = true;
+    for (std::size_t i = 0; i < passes.rows.size(); ++i) {
+      const RowView row{passes, i};
+      if (row.text("stage") != stage.name) continue;
+      const auto steps = row.real("steps");
+      if (!row.maybe_real("flops")) {
+        unknown += row.integer("steps");
+        continue;
+      }
+      flops += steps * row.real("flops");
+      bytes += steps * row.real("bytes");
+      const std::optional<double> least = floor_ns(row.real("flops"), row.real("bytes"), by);
+      floor_known = floor_known && least;
+      floor += steps * least.value_or(0);
+    }
+    if (unknown == 0 && basis.model) {
+      stage.efficiency.flops = flops;
+      stage.efficiency.bytes = bytes;
+      if (floor_known) stage.floor_ns = floor;
+    } else if (basis.model) {
+      add_why(stage.efficiency.why, has_formula(stage.name)
+                  ? fmt::format("{} of {} steps do not say their batch, tokens and context", unknown, stage.steps)
+                  : "the model analysis has no formula for this stage");
+    }
+    complete(stage.efficiency, static_cast<double>(stage.time_ns), by);
+  }
+  return {};
+}
+
+void fill_stage_shapes(const std::vector<Shape>& shapes, Summary& summary) {
+  for (Stage& stage : summary.stages) {
+    double flops = 0;
+    for (const Shape& shape : shapes) {
+      if (shape.gemm.stage == stage.name) flops += shape.flops;
+    }
+    if (flops > 0) stage.efficiency.flops_shapes = flops;
+  }
+}
+
+}  // namespace
+
+Result<Summary> summarise(trace::Run& run, const Options& options, const base::Progress& progress) {
+  LLMPROF_LET(const Basis basis, find_basis(run, options));
+  LLMPROF_TRY(ensure_derived(run, basis, progress));
+  Summary summary;
+  LLMPROF_TRY(fill_coverage(run, summary));
+  LLMPROF_TRY(fill_losses(run, summary));
+  LLMPROF_LET(const std::vector<Shape> shapes, gemm_shapes(run, basis));
+  const std::string type = arithmetic_type(basis, shapes);
+  fill_basis(basis, type, summary);
+  for (const Shape& shape : shapes) summary.gemms.push_back(shape.gemm);
+  const Denominators by = denominators(basis, type);
+  summary.weights_fit_cache = by.weights_fit_cache;
+  LLMPROF_TRY(fill_stages(run, summary));
+  LLMPROF_TRY(fill_times(run, basis.busy_devices, summary));
+  fill_stage_shapes(shapes, summary);
+  LLMPROF_TRY(fill_stage_costs(run, basis, by, summary));
+  LLMPROF_TRY(fill_parts(run, by, summary));
+  return summary;
+}
+
+}  // namespace llmprof::analyze

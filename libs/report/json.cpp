@@ -1,0 +1,137 @@
+#include "base/json.h"
+
+#include "report/page.h"
+#include "report/tables.h"
+
+namespace llmprof::report {
+namespace {
+
+using analyze::Efficiency;
+using base::Json;
+
+template <class T>
+Json maybe(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json run_json(const Page& page) {
+  return {{"path", page.run},         {"created", page.info.created}, {"command", page.info.command},
+          {"source", page.info.source}, {"clock", page.info.clock},   {"format_version", page.info.format_version},
+          {"recorded_by", page.info.llmprof_version}};
+}
+
+Json coverage_json(const analyze::Coverage& c) {
+  return {{"processes", c.processes}, {"injected", c.injected},         {"threads", c.threads},
+          {"kernels", c.kernels},     {"ranges", c.ranges},             {"gemms", c.gemms},
+          {"wall_ns", c.wall_ns},     {"in_stages_ns", c.in_stages_ns}, {"kernel_ns", c.kernel_ns},
+          {"attributed_kernel_ns", c.attributed_kernel_ns},             {"data_losses", c.data_losses}};
+}
+
+Json losses_json(const std::vector<analyze::Loss>& losses) {
+  Json out = Json::array();
+  for (const analyze::Loss& loss : losses) {
+    out.push_back({{"name", loss.name}, {"severity", loss.severity}, {"count", loss.count}, {"unit", loss.unit},
+                   {"meaning", loss.meaning}, {"remedy", text_or_null(loss.remedy)}, {"detail", text_or_null(loss.detail)}});
+  }
+  return out;
+}
+
+Json devices_json(const std::vector<analyze::DeviceCard>& devices) {
+  Json out = Json::array();
+  for (const analyze::DeviceCard& d : devices) {
+    out.push_back({{"kind", d.kind}, {"name", d.name}, {"chip", text_or_null(d.chip)}, {"driver", text_or_null(d.driver)},
+                   {"units", d.units}, {"memory_bytes", d.memory_bytes}, {"cache_bytes", d.cache_bytes}, {"type", d.type},
+                   {"peak_flops", maybe(d.peak_flops)}, {"peak_flops_source", text_or_null(d.peak_flops_source)},
+                   {"peak_flops_method", text_or_null(d.peak_flops_method)}, {"peak_bandwidth", maybe(d.peak_bandwidth)},
+                   {"peak_bandwidth_source", text_or_null(d.peak_bandwidth_source)},
+                   {"peak_bandwidth_method", text_or_null(d.peak_bandwidth_method)}});
+  }
+  return out;
+}
+
+Json model_json(const analyze::Summary& s) {
+  Json config = nullptr;
+  if (Result<Json> parsed = base::parse_json(s.model, "model"); parsed) config = *parsed;
+  return {{"config", config}, {"family", text_or_null(s.model_family)}, {"parameters", maybe(s.parameters)},
+          {"weights_read_bytes", maybe(s.weights_read_bytes)}, {"weights_fit_cache", s.weights_fit_cache},
+          {"why", text_or_null(s.model_why)}};
+}
+
+void add_efficiency(Json& out, const Efficiency& e) {
+  out["flops"] = maybe(e.flops);
+  out["flops_shapes"] = maybe(e.flops_shapes);
+  out["bytes"] = maybe(e.bytes);
+  out["flops_per_s"] = maybe(e.flops_per_s);
+  out["flops_shapes_per_s"] = maybe(e.flops_shapes_per_s);
+  out["bytes_per_s"] = maybe(e.bytes_per_s);
+  out["mfu"] = maybe(e.mfu);
+  out["mbu"] = maybe(e.mbu);
+  out["bound"] = e.bound;
+  out["why"] = text_or_null(e.why);
+}
+
+Json stage_json(const analyze::Stage& s) {
+  Json out = {{"name", s.name}, {"source", s.source}, {"confidence", s.confidence}, {"steps", s.steps}, {"kernels", s.kernels},
+              {"time_ns", s.time_ns}, {"share", s.share}, {"device_busy_ns", s.device_busy_ns}, {"idle_ns", s.idle_ns},
+              {"tokens", s.tokens}, {"tokens_per_s", maybe(s.tokens_per_s)}, {"floor_ns", maybe(s.floor_ns)},
+              {"step_p50_ns", maybe(s.step_p50_ns)}, {"step_p90_ns", maybe(s.step_p90_ns)}, {"step_p99_ns", maybe(s.step_p99_ns)}};
+  if (s.name == "prefill") out["ttft_ns"] = maybe(s.ttft_ns);
+  if (s.name == "decode") {
+    out["tpot_p50_ns"] = maybe(s.tpot_p50_ns);
+    out["tpot_p90_ns"] = maybe(s.tpot_p90_ns);
+    out["tpot_p99_ns"] = maybe(s.tpot_p99_ns);
+  }
+  add_efficiency(out, s.efficiency);
+  return out;
+}
+
+Json parts_json(const Page& page, const std::vector<analyze::Part>& parts) {
+  Json out = Json::array();
+  for (const analyze::Part& p : parts) {
+    if (!shown(page, p.stage)) continue;
+    Json row = {{"name", p.name}, {"stage", text_or_null(p.stage)}, {"calls", p.calls}, {"total_ns", p.total_ns},
+                {"self_ns", p.self_ns}, {"kernel_ns", p.kernel_ns}, {"share", p.share}};
+    add_efficiency(row, p.efficiency);
+    row.erase("flops_shapes");  // shapes are told by stage and in gemms
+    row.erase("flops_shapes_per_s");
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+Json gemms_json(const Page& page) {
+  Json out = Json::array();
+  for (const analyze::GemmShape& g : page.summary.gemms) {
+    if (!shown(page, g.stage)) continue;
+    out.push_back({{"function", g.function}, {"type", text_or_null(g.type)}, {"stage", text_or_null(g.stage)}, {"m", g.m},
+                   {"n", g.n}, {"k", g.k}, {"batch", g.batch}, {"calls", g.calls}, {"time_ns", g.time_ns},
+                   {"ops", text_or_null(g.ops)}, {"flops_per_s", maybe(g.flops_per_s)}, {"bytes_per_s", maybe(g.bytes_per_s)},
+                   {"of_peak", maybe(g.of_peak)},
+                   {"why", g.of_peak ? Json(nullptr) : Json("no time, or no peak FLOP/s is known for this device and type")}});
+  }
+  return out;
+}
+
+}  // namespace
+
+void to_json(const Page& page, base::Json& out) {
+  const analyze::Summary& s = page.summary;
+  out["run"] = run_json(page);
+  out["coverage"] = coverage_json(s.coverage);
+  out["losses"] = losses_json(s.losses);
+  Result<Json> environment = base::parse_json(page.info.environment, "environment");
+  out["environment"] = environment ? *environment : Json(nullptr);
+  out["devices"] = devices_json(s.devices);
+  out["model"] = model_json(s);
+  out["stages"] = Json::array();
+  for (const analyze::Stage& stage : s.stages) {
+    if (shown(page, stage.name)) out["stages"].push_back(stage_json(stage));
+  }
+  out["modules"] = parts_json(page, s.modules);
+  out["operators"] = parts_json(page, s.ops);
+  out["gemms"] = gemms_json(page);
+}
+
+}  // namespace llmprof::report

@@ -1,0 +1,25 @@
+#pragma once
+// Small pieces of terminal text: headings, wrapped sentences, cells.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace llmprof::report {
+
+struct Style {
+  bool colour = false;
+  std::string heading(std::string_view text) const;  // bold; a blank line before it
+  std::string warning(std::string_view text) const;  // red
+};
+
+// A sentence broken into lines of at most kWidth columns, every line indented.
+std::string wrapped(std::string_view text, std::size_t indent = 2);
+
+// Cells. Unknown is "-".
+std::string percent_cell(std::optional<double> fraction);           // "42.3", the unit stands in the title
+std::string time_cell(std::optional<std::int64_t> ns);              // "1.53 ms"
+std::string giga_cell(std::optional<double> amount);                // in units of 1e9: "93.0"
+
+}  // namespace llmprof::report

@@ -1,0 +1,29 @@
+#pragma once
+// A report: what analyze found about one run, laid out as terminal text or as JSON. Computes nothing.
+
+#include <cstddef>
+#include <string>
+
+#include "analyze/summary.h"
+#include "base/json_fwd.h"
+#include "trace/run_info.h"
+
+namespace llmprof::report {
+
+struct Page {
+  std::string run;            // the folder as the user named it
+  trace::RunInfo info;
+  analyze::Summary summary;
+  std::size_t top = 15;       // rows per table of the terminal text
+  std::string stage;          // show only this one; "" all
+};
+
+inline constexpr std::size_t kWidth = 100;
+
+// Lines of at most kWidth columns. Escape sequences only if `colour`.
+std::string to_text(const Page& page, bool colour);
+
+// Adds run, coverage, losses and the payload behind what `out` already holds. docs/format/json.md describes every key.
+void to_json(const Page& page, base::Json& out);
+
+}  // namespace llmprof::report

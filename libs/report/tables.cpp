@@ -1,0 +1,138 @@
+#include "report/tables.h"
+
+#include <fmt/format.h>
+
+#include "base/human.h"
+#include "base/text_table.h"
+
+namespace llmprof::report {
+namespace {
+
+using analyze::Part;
+using analyze::Stage;
+using base::Align;
+using base::TextTable;
+
+std::string left_out(std::size_t all, std::size_t top, std::string_view what) {
+  return all > top ? fmt::format("  {} more {}; --top shows more.\n", all - top, what) : "";
+}
+
+std::string stage_name(const std::string& name) { return name.empty() ? "(none)" : name; }
+
+std::string busy_percent(const Stage& stage) {
+  const double available = static_cast<double>(stage.device_busy_ns + stage.idle_ns);
+  return available > 0 ? percent_cell(static_cast<double>(stage.device_busy_ns) / available) : "-";
+}
+
+std::vector<TextTable::Column> part_columns(std::string name) {
+  return {{std::move(name), Align::kLeft, true}, {"calls"},   {"self"},  {"total"}, {"% of stage"},
+          {"GFLOP/s"},                           {"MFU %"},   {"GB/s"},  {"MBU %"}};
+}
+
+void add_part(TextTable& table, const Part& part) {
+  table.add({part.name, std::to_string(part.calls), time_cell(part.self_ns), time_cell(part.total_ns), percent_cell(part.share),
+             giga_cell(part.efficiency.flops_per_s), percent_cell(part.efficiency.mfu), giga_cell(part.efficiency.bytes_per_s),
+             percent_cell(part.efficiency.mbu)});
+}
+
+std::string operators_of(const Page& page, const Style& style, const std::string& stage, std::int64_t stage_ns) {
+  TextTable table(part_columns("operator"));
+  std::size_t all = 0;
+  for (const Part& op : page.summary.ops) {
+    if (op.stage == stage && ++all <= page.top) add_part(table, op);
+  }
+  if (all == 0) return "";
+  std::string out = style.heading(fmt::format("Operators of {}", stage.empty() ? "no stage" : stage));
+  if (stage_ns > 0) {
+    out += wrapped(fmt::format("% of stage: self time, of {}. Rates: model FLOPs and bytes by total time.",
+                               base::human_ns(static_cast<double>(stage_ns))));
+  }
+  return out + table.render(kWidth) + left_out(all, page.top, "operators");
+}
+
+std::string modules(const Page& page, const Style& style) {
+  std::vector<TextTable::Column> columns = part_columns("module");
+  columns.insert(columns.begin() + 1, {"stage", Align::kLeft});
+  TextTable table(std::move(columns));
+  std::size_t all = 0;
+  for (const Part& m : page.summary.modules) {
+    if (!shown(page, m.stage) || ++all > page.top) continue;
+    table.add({m.name, stage_name(m.stage), std::to_string(m.calls), time_cell(m.self_ns), time_cell(m.total_ns),
+               percent_cell(m.share), giga_cell(m.efficiency.flops_per_s), percent_cell(m.efficiency.mfu),
+               giga_cell(m.efficiency.bytes_per_s), percent_cell(m.efficiency.mbu)});
+  }
+  if (all == 0) return "";
+  return style.heading("Modules by self time") + wrapped("% of stage: self time, of the stage's time.") + table.render(kWidth) +
+         left_out(all, page.top, "modules");
+}
+
+}  // namespace
+
+bool shown(const Page& page, std::string_view stage) { return page.stage.empty() || page.stage == stage; }
+
+std::string stage_table(const Page& page, const Style& style) {
+  TextTable table({{"stage", Align::kLeft, true}, {"time"}, {"% of wall"}, {"busy %"}, {"steps"}, {"tokens/s"},
+                   {"TTFT"}, {"TPOT p50"}, {"p90"}, {"p99"}});
+  bool inferred = false;
+  for (const Stage& s : page.summary.stages) {
+    if (!shown(page, s.name)) continue;
+    const bool sure = s.source == "declared" && s.confidence >= 1;
+    inferred = inferred || !sure;
+    table.add({s.name + (sure ? "" : "*"), time_cell(s.time_ns), percent_cell(s.share), busy_percent(s), std::to_string(s.steps),
+               s.tokens_per_s ? base::three_digits(*s.tokens_per_s) : "-", time_cell(s.ttft_ns), time_cell(s.tpot_p50_ns),
+               time_cell(s.tpot_p90_ns), time_cell(s.tpot_p99_ns)});
+  }
+  std::string out = style.heading("Stages") + table.render(kWidth);
+  out += wrapped(fmt::format("% of wall: of {}. busy %: of the stage's time, with a kernel or BLAS call executing.",
+                             base::human_ns(static_cast<double>(page.summary.coverage.wall_ns))));
+  if (inferred) {
+    for (const Stage& s : page.summary.stages) {
+      if (!shown(page, s.name) || (s.source == "declared" && s.confidence >= 1)) continue;
+      out += wrapped(fmt::format("* {}: told from the names of ranges, confidence {:.1f}.", s.name, s.confidence));
+    }
+  }
+  return out;
+}
+
+std::string efficiency_table(const Page& page, const Style& style) {
+  TextTable table({{"stage", Align::kLeft, true}, {"GFLOP"}, {"by shapes"}, {"GFLOP/s"}, {"MFU %"}, {"GB"}, {"GB/s"}, {"MBU %"},
+                   {"bound by", Align::kLeft}, {"floor"}, {"time/floor"}});
+  for (const Stage& s : page.summary.stages) {
+    if (!shown(page, s.name)) continue;
+    const analyze::Efficiency& e = s.efficiency;
+    const std::string slower = s.floor_ns && *s.floor_ns > 0 ? base::three_digits(static_cast<double>(s.time_ns) / *s.floor_ns) : "-";
+    table.add({s.name, giga_cell(e.flops), giga_cell(e.flops_shapes), giga_cell(e.flops ? e.flops_per_s : e.flops_shapes_per_s),
+               percent_cell(e.mfu), giga_cell(e.bytes), giga_cell(e.bytes_per_s), percent_cell(e.mbu),
+               e.bound == "unknown" ? "-" : e.bound, s.floor_ns ? base::human_ns(*s.floor_ns) : "-", slower});
+  }
+  return style.heading("Efficiency") + table.render(kWidth) +
+         wrapped("GFLOP: what the model must compute (attention causal); by shapes: what the BLAS calls computed. GFLOP/s: of the "
+                 "first, or of the second where the model is unknown. floor: least time at peak rates.");
+}
+
+std::string part_tables(const Page& page, const Style& style) {
+  std::string out;
+  for (const Stage& stage : page.summary.stages) {
+    if (shown(page, stage.name)) out += operators_of(page, style, stage.name, stage.time_ns);
+  }
+  if (page.stage.empty()) out += operators_of(page, style, "", 0);
+  return out + modules(page, style);
+}
+
+std::string gemm_table(const Page& page, const Style& style) {
+  TextTable table({{"function", Align::kLeft}, {"m"}, {"n"}, {"k"}, {"calls"}, {"time"}, {"GFLOP/s"}, {"% of peak"}, {"GB/s"},
+                   {"stage", Align::kLeft}, {"operators", Align::kLeft, true}});
+  std::size_t all = 0;
+  for (const analyze::GemmShape& g : page.summary.gemms) {
+    if (!shown(page, g.stage) || ++all > page.top) continue;
+    table.add({g.batch > 1 ? fmt::format("{} x{}", g.function, g.batch) : g.function, std::to_string(g.m), std::to_string(g.n),
+               std::to_string(g.k), std::to_string(g.calls), time_cell(g.time_ns), giga_cell(g.flops_per_s),
+               percent_cell(g.of_peak), giga_cell(g.bytes_per_s), stage_name(g.stage), g.ops});
+  }
+  if (all == 0) return "";
+  return style.heading("Matrix products by time") + table.render(kWidth) + left_out(all, page.top, "shapes") +
+         wrapped("% of peak: FLOPs of the shapes / time, of the device's peak FLOP/s of the type. GB/s: operands and result, each "
+                 "moved once; a rate above the memory's means the cache helped.");
+}
+
+}  // namespace llmprof::report

@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/human.h"
+#include "base/text_table.h"
+#include "report/environment_line.h"
+#include "report/layout.h"
+#include "report/page.h"
+#include "report/tables.h"
+
+namespace llmprof::report {
+namespace {
+
+using analyze::Coverage;
+using analyze::Summary;
+
+double part(std::int64_t some, std::int64_t all) {
+  return all > 0 ? static_cast<double>(some) / static_cast<double>(all) : 0;
+}
+
+std::string title(const Page& page, const Style& style) {
+  std::string command;
+  for (const std::string& word : page.info.command) command += (command.empty() ? "" : " ") + word;
+  std::string out = style.heading(page.run).substr(1);
+  if (!command.empty()) out += wrapped(command);
+  return out + wrapped(fmt::format("{}, llmprof {}{}", page.info.created, page.info.llmprof_version,
+                                   page.info.source == "record" ? "" : ", from " + page.info.source));
+}
+
+std::string losses(const Page& page, const Style& style) {
+  std::string out;
+  for (const analyze::Loss& loss : page.summary.losses) {
+    std::string line = fmt::format("{}: {} {}: {}", loss.name, loss.count, loss.unit, loss.meaning);
+    if (!loss.detail.empty()) line += " (" + loss.detail + ")";
+    if (!loss.remedy.empty()) line += ". To do: " + loss.remedy;
+    const bool bad = loss.severity == "data_loss";
+    out += bad ? style.warning("  LOST\n") + wrapped(line, 4) : wrapped(line, 4);
+  }
+  return out.empty() ? "  Nothing was lost.\n" : "  Lost or not seen:\n" + out;
+}
+
+std::string coverage(const Page& page, const Style& style) {
+  const Coverage& c = page.summary.coverage;
+  std::string out = style.heading("Coverage");
+  out += losses(page, style);
+  out += wrapped(fmt::format("{} of {} processes seen from inside; {} threads, {} kernels and BLAS calls, {} ranges, {} matrix products.",
+                             c.injected, c.processes, c.threads, c.kernels, c.ranges, c.gemms));
+  if (c.wall_ns > 0) {
+    out += wrapped(fmt::format("Wall time {}; {} of it in stages.", base::human_ns(static_cast<double>(c.wall_ns)),
+                               base::human_percent(part(c.in_stages_ns, c.wall_ns))));
+  }
+  if (c.kernel_ns > 0) {
+    out += wrapped(fmt::format("Kernel time {}, added up; {} of it belongs to a step.",
+                               base::human_ns(static_cast<double>(c.kernel_ns)),
+                               base::human_percent(part(c.attributed_kernel_ns, c.kernel_ns))));
+  }
+  return out;
+}
+
+std::string machine(const Page& page, const Style& style) {
+  std::string out = style.heading("Machine");
+  for (const analyze::DeviceCard& device : page.summary.devices) {
+    std::string line = fmt::format("{}: {}", device.kind, device.name);
+    if (!device.chip.empty()) line += " (" + device.chip + ")";
+    line += fmt::format(", {} {}", device.units, device.kind == "cpu" ? "cores" : "units");
+    if (device.memory_bytes > 0) line += ", memory " + base::human_bytes(static_cast<double>(device.memory_bytes));
+    if (device.cache_bytes > 0) line += ", last-level cache " + base::human_bytes(static_cast<double>(device.cache_bytes));
+    if (!device.driver.empty()) line += ", driver " + device.driver;
+    out += wrapped(line);
+  }
+  return out + wrapped(environment_line(page.info.environment));
+}
+
+std::string model(const Page& page, const Style& style) {
+  const Summary& s = page.summary;
+  std::string line = s.model_family.empty() ? "unknown: " + s.model_why : s.model_family;
+  if (s.parameters) line += fmt::format(", {} parameters", base::human_count(static_cast<double>(*s.parameters)));
+  if (s.weights_read_bytes) line += fmt::format(", {} of weights read by one pass", base::human_bytes(*s.weights_read_bytes));
+  return style.heading("Model") + wrapped(line);
+}
+
+std::string denominator(std::string_view what, std::string_view of, const std::optional<double>& peak, const char* unit,
+                        std::string_view source, std::string_view method) {
+  if (!peak) return wrapped(fmt::format("{}: unknown, this device has no peak {}.", what, of));
+  return wrapped(fmt::format("{}, of {} {} ({}{}{}).", what, base::human_rate(*peak, unit), of,
+                             source == "measured" ? "measured on this machine" : source, method.empty() ? "" : ": ", method));
+}
+
+std::string denominators(const Page& page) {
+  const Summary& s = page.summary;
+  if (s.devices.empty()) return wrapped("MFU and MBU: unknown, the run names no device.");
+  const analyze::DeviceCard& device = s.devices.front();
+  std::string out = denominator("MFU %: model FLOPs / time", device.type, device.peak_flops, "FLOP/s", device.peak_flops_source,
+                                device.peak_flops_method);
+  out += denominator("MBU %: bytes that must move / time", "bandwidth", device.peak_bandwidth, "B/s",
+                     device.peak_bandwidth_source, device.peak_bandwidth_method);
+  return out;
+}
+
+// Reasons for what is missing, each once, with the stages it concerns.
+std::string reasons(const Page& page) {
+  std::vector<std::pair<std::string, std::string>> notes;  // why, stages
+  for (const analyze::Stage& stage : page.summary.stages) {
+    if (stage.efficiency.why.empty() || !shown(page, stage.name)) continue;
+    const auto same = std::find_if(notes.begin(), notes.end(), [&](const auto& note) { return note.first == stage.efficiency.why; });
+    if (same == notes.end()) {
+      notes.emplace_back(stage.efficiency.why, stage.name);
+    } else {
+      same->second += ", " + stage.name;
+    }
+  }
+  std::string out;
+  for (const auto& [why, stages] : notes) out += wrapped(fmt::format("{}: {}.", stages, why));
+  return out;
+}
+
+std::string without_stages(const Page& page, const Style& style) {
+  std::string out = style.heading("Stages");
+  out += wrapped(page.summary.coverage.ranges == 0
+                     ? "None: the program announced no ranges, so llmprof cannot tell prefill from decode."
+                     : "None: no range of the program is named as a stage or step that llmprof knows.");
+  out += wrapped("To get them, annotate the program with include/llmprof/annotate.h, or give NVTX ranges the names prefill, "
+                 "decode, forward, backward or optimizer.");
+  return out;
+}
+
+}  // namespace
+
+std::string to_text(const Page& page, bool colour) {
+  const Style style{colour};
+  std::string out = title(page, style) + coverage(page, style) + machine(page, style);
+  if (page.summary.stages.empty()) {
+    out += without_stages(page, style);
+  } else {
+    out += model(page, style) + stage_table(page, style) + efficiency_table(page, style) + denominators(page) + reasons(page);
+  }
+  out += part_tables(page, style);
+  out += gemm_table(page, style);
+  if (page.summary.coverage.kernels == 0 && page.summary.coverage.gemms == 0) {
+    out += "\n" + wrapped("No BLAS call or kernel was seen: the program made none, or made them in a way llmprof cannot see "
+                          "(statically linked, or GPU work, which this version does not record).");
+  }
+  return out;
+}
+
+}  // namespace llmprof::report
