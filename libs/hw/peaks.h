@@ -2,6 +2,7 @@
 // What a device can do at most: measured once per machine, cached, copied into each run.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/progress.h"
@@ -25,6 +26,9 @@ std::string fingerprint(const Device& device);
 // From the cache ($LLMPROF_CACHE_DIR, else $XDG_CACHE_HOME/llmprof, else ~/.cache/llmprof). Empty if there is none.
 std::vector<Peak> cached_peaks(const Device& device);
 Result<void> store_peaks(const Device& device, const std::vector<Peak>& peaks);
+
+// In a method when other programs had the CPU meanwhile: "…, share of the CPU 61 %". The value is then too low.
+inline constexpr std::string_view kShortOfCpu = "share of the CPU";
 
 // Takes at most about 3 s and uses all cores.
 Result<std::vector<Peak>> measure_cpu_peaks(const Device& device, const base::Progress& progress);

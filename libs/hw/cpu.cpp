@@ -1,0 +1,172 @@
+#include "hw/cpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "hw/cgroup.h"
+#include "hw/device.h"
+
+namespace llmprof::hw {
+namespace {
+
+using WordSet = std::set<std::string_view>;
+
+WordSet words_of(std::string_view text) {
+  const auto words = split(text, ' ');
+  return WordSet(words.begin(), words.end());
+}
+
+bool has_all(const WordSet& flags, std::initializer_list<std::string_view> wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](std::string_view flag) { return flags.contains(flag); });
+}
+
+// The levels of the x86-64 psABI, in the kernel's names of the flags (abm is LZCNT, pni is SSE3).
+std::string isa_level(const SystemFiles& files) {
+  const std::string text = files.value("proc/cpuinfo", "flags");
+  if (text.empty()) return files.value("proc/cpuinfo", "Features").empty() ? "" : "aarch64";
+  const WordSet flags = words_of(text);
+  if (!has_all(flags, {"cx16", "lahf_lm", "popcnt", "pni", "sse4_1", "sse4_2", "ssse3"})) return "x86-64";
+  if (!has_all(flags, {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "xsave"})) return "x86-64-v2";
+  if (!has_all(flags, {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"})) return "x86-64-v3";
+  return "x86-64-v4";
+}
+
+std::string cpu_folder(int cpu) { return fmt::format("sys/devices/system/cpu/cpu{}", cpu); }
+
+void read_topology(const SystemFiles& files, Cpu& cpu) {
+  std::set<std::string> cores, sockets;
+  for (const int number : cpu.online) {
+    const std::string folder = cpu_folder(number) + "/topology";
+    const std::string siblings = files.line(folder + "/thread_siblings_list");
+    if (siblings.empty()) return;
+    cores.insert(siblings);
+    sockets.insert(files.line(folder + "/physical_package_id"));
+    cpu.threads_per_core = std::max(cpu.threads_per_core, static_cast<std::int64_t>(parse_cpu_list(siblings).size()));
+  }
+  cpu.cores = static_cast<std::int64_t>(cores.size());
+  cpu.sockets = static_cast<std::int64_t>(sockets.size());
+}
+
+std::optional<double> to_mhz(std::string_view text) {
+  const auto whole = to_number(split(text, '.').front());  // "2596.130"
+  return whole ? std::optional<double>(static_cast<double>(*whole)) : std::nullopt;
+}
+
+void read_clocks(const SystemFiles& files, Cpu& cpu) {
+  const auto raise = [](std::optional<double>& highest, double mhz) { highest = std::max(highest.value_or(0), mhz); };
+  const std::string cpuinfo = files.text("proc/cpuinfo");
+  for (const std::string_view line : split(cpuinfo, '\n')) {
+    if (!line.starts_with("cpu MHz")) continue;
+    if (const auto mhz = to_mhz(trim(line.substr(std::min(line.size(), line.find(':') + 1))))) raise(cpu.now_mhz, *mhz);
+  }
+  for (const int number : cpu.online) {
+    const std::string folder = cpu_folder(number) + "/cpufreq";
+    if (const auto khz = files.number(folder + "/cpuinfo_max_freq")) raise(cpu.max_mhz, static_cast<double>(*khz) / 1000);
+    if (cpu.governor.empty()) cpu.governor = files.line(folder + "/scaling_governor");
+  }
+}
+
+std::int64_t parse_cache_bytes(std::string_view text) {  // "32K", "8M"
+  if (text.empty()) return 0;
+  const std::int64_t unit = text.back() == 'K' ? 1024 : text.back() == 'M' ? 1024 * 1024 : 1;
+  if (unit != 1) text.remove_suffix(1);
+  const auto number = to_number(text);
+  return number && *number > 0 && *number < (std::int64_t{1} << 40) ? *number * unit : 0;
+}
+
+void read_caches(const SystemFiles& files, Cpu& cpu) {
+  std::map<std::pair<std::int64_t, std::string>, std::pair<std::int64_t, std::set<std::string>>> found;
+  for (const int number : cpu.allowed) {
+    const std::string folder = cpu_folder(number) + "/cache";
+    for (const std::string& index : files.list(folder)) {
+      const std::string entry = folder + "/" + index;
+      const auto level = files.number(entry + "/level");
+      const std::int64_t bytes = parse_cache_bytes(files.line(entry + "/size"));
+      if (!level || bytes == 0) continue;
+      auto& [size, sharers] = found[{*level, files.line(entry + "/type")}];
+      size = std::max(size, bytes);
+      const std::string shared = files.line(entry + "/shared_cpu_list");
+      sharers.insert(shared.empty() ? std::to_string(number) : shared);
+    }
+  }
+  for (const auto& [kind, cache] : found) {
+    cpu.caches.push_back({kind.first, kind.second, cache.first, static_cast<std::int64_t>(cache.second.size())});
+  }
+}
+
+std::int64_t count_processors(const SystemFiles& files) {
+  const std::string cpuinfo = files.text("proc/cpuinfo");
+  const auto lines = split(cpuinfo, '\n');
+  return std::count_if(lines.begin(), lines.end(), [](std::string_view line) { return line.starts_with("processor"); });
+}
+
+void read_cpu_sets(const SystemFiles& files, Cpu& cpu) {
+  cpu.online = parse_cpu_list(files.line("sys/devices/system/cpu/online"));
+  for (int number = 0; cpu.online.empty() && number < count_processors(files); ++number) cpu.online.push_back(number);
+  if (cpu.online.empty()) cpu.online = {0};
+  // The mask may name CPUs that are not there; the kernel never runs us on those.
+  const auto mask = parse_cpu_list(files.value("proc/self/status", "Cpus_allowed_list"));
+  std::set_intersection(cpu.online.begin(), cpu.online.end(), mask.begin(), mask.end(), std::back_inserter(cpu.allowed));
+  if (cpu.allowed.empty()) cpu.allowed = cpu.online;
+}
+
+void read_memory(const SystemFiles& files, const CgroupLimits& limits, Cpu& cpu) {
+  const std::string total = files.value("proc/meminfo", "MemTotal");  // "24575 kB"
+  const auto kib = to_number(split(total, ' ').front());
+  cpu.memory_bytes = kib.value_or(0) * 1024;
+  if (limits.memory_bytes && (*limits.memory_bytes < cpu.memory_bytes || cpu.memory_bytes == 0)) {
+    cpu.memory_limit_bytes = limits.memory_bytes;
+  }
+}
+
+std::string read_name(const SystemFiles& files) {
+  for (const char* key : {"model name", "Model", "Hardware"}) {
+    const std::string name = files.value("proc/cpuinfo", key);
+    if (!name.empty()) return name;
+  }
+  return "CPU";
+}
+
+}  // namespace
+
+std::int64_t Cpu::usable_cpus() const {
+  const auto by_affinity = static_cast<std::int64_t>(allowed.size());
+  const std::int64_t by_quota = quota_cpus ? static_cast<std::int64_t>(std::ceil(*quota_cpus)) : by_affinity;
+  return std::max<std::int64_t>(1, std::min(by_affinity, by_quota));
+}
+
+std::int64_t Cpu::last_level_cache_bytes() const {
+  return caches.empty() ? 0 : caches.back().bytes * caches.back().instances;
+}
+
+Cpu read_cpu(const SystemFiles& files) {
+  Cpu cpu;
+  cpu.name = read_name(files);
+  cpu.isa = isa_level(files);
+  read_cpu_sets(files, cpu);
+  const CgroupLimits limits = cgroup_limits(files);
+  cpu.quota_cpus = limits.cpus;
+  read_topology(files, cpu);
+  read_clocks(files, cpu);
+  read_caches(files, cpu);
+  read_memory(files, limits, cpu);
+  return cpu;
+}
+
+Device probe_cpu(const std::string& root) {
+  const Cpu cpu = read_cpu(SystemFiles(root));
+  return {.kind = "cpu",
+          .name = cpu.name,
+          .chip = cpu.isa,
+          .units = cpu.usable_cpus(),
+          .memory_bytes = cpu.memory_limit_bytes.value_or(cpu.memory_bytes),
+          .cache_bytes = cpu.last_level_cache_bytes(),
+          .clock_mhz = cpu.max_mhz ? cpu.max_mhz : cpu.now_mhz,
+          .driver = ""};
+}
+
+}  // namespace llmprof::hw

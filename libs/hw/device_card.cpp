@@ -1,0 +1,76 @@
+#include "hw/device_card.h"
+
+#include <fmt/format.h>
+
+#include "base/human.h"
+#include "base/json.h"
+#include "base/text_table.h"
+
+namespace llmprof::hw {
+namespace {
+
+const Peak* find(const std::vector<Peak>& peaks, std::string_view quantity, std::string_view type) {
+  for (const Peak& peak : peaks) {
+    if (peak.quantity == quantity && peak.type == type) return &peak;
+  }
+  return nullptr;
+}
+
+std::string no_peaks_text(const Device& device) {
+  return device.kind == "cpu" ? "not measured on this machine: llmprof devices --measure"
+                              : "unknown: this version measures CPUs only";
+}
+
+}  // namespace
+
+std::optional<double> ridge(const std::vector<Peak>& peaks, std::string_view type) {
+  const Peak* flops = find(peaks, "flops", type);
+  const Peak* bandwidth = find(peaks, "bandwidth", "read");
+  if (flops == nullptr || bandwidth == nullptr || bandwidth->value <= 0) return std::nullopt;
+  return flops->value / bandwidth->value;
+}
+
+std::string device_card(const Device& device, const std::vector<Peak>& peaks) {
+  const bool cpu = device.kind == "cpu";
+  std::string text = fmt::format("{}  {}\n", device.kind, base::printable(device.name));
+  const auto line = [&](std::string_view label, const std::string& value) {
+    text += base::shorten(fmt::format("  {:<10} {}", label, base::printable(value)), 100) + "\n";
+  };
+  const auto known = [](std::int64_t value, std::string shown) { return value > 0 ? shown : std::string("unknown"); };
+  line(cpu ? "level" : "chip", device.chip.empty() ? "unknown" : device.chip);
+  line(cpu ? "cores" : "SMs", known(device.units, fmt::format("{}{}", device.units, cpu ? " usable" : "")));
+  line("memory", known(device.memory_bytes, base::human_bytes(static_cast<double>(device.memory_bytes))));
+  line("cache", known(device.cache_bytes, base::human_bytes(static_cast<double>(device.cache_bytes)) + ", last level"));
+  if (device.clock_mhz) line("clock", fmt::format("{:.0f} MHz, highest reported", *device.clock_mhz));
+  if (!device.driver.empty()) line("driver", device.driver);
+  if (peaks.empty()) line("peaks", no_peaks_text(device));
+  for (const Peak& peak : peaks) {
+    line(peak.type, fmt::format("{:<14} {}: {}", base::human_rate(peak.value, peak.unit.c_str()), peak.source, peak.method));
+    if (const auto point = ridge(peaks, peak.type); point && peak.quantity == "flops") {
+      line("", fmt::format("ridge at {} FLOP per byte", base::three_digits(*point)));
+    }
+  }
+  return text;
+}
+
+base::Json device_json(const Device& device, const std::vector<Peak>& peaks) {
+  base::Json json{{"kind", device.kind}, {"name", device.name}, {"chip", device.chip}, {"units", device.units},
+                  {"memory_bytes", device.memory_bytes}, {"cache_bytes", device.cache_bytes}};
+  json["clock_mhz"] = device.clock_mhz ? base::Json(*device.clock_mhz) : base::Json();
+  json["driver"] = device.driver;
+  json["fingerprint"] = fingerprint(device);
+  json["peaks"] = base::Json::array();
+  for (const Peak& peak : peaks) {
+    base::Json row{{"quantity", peak.quantity}, {"type", peak.type},     {"value", peak.value},
+                   {"unit", peak.unit},         {"source", peak.source}, {"method", peak.method}};
+    if (peak.quantity == "flops") {
+      const auto point = ridge(peaks, peak.type);
+      row["ridge_flops_per_byte"] = point ? base::Json(*point) : base::Json();
+    }
+    json["peaks"].push_back(std::move(row));
+  }
+  if (peaks.empty()) json["why"] = no_peaks_text(device);
+  return json;
+}
+
+}  // namespace llmprof::hw

@@ -1,0 +1,36 @@
+#pragma once
+// What this machine permits: every thing that recording needs or that makes it better, with the remedy when it is not so.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace llmprof::hw {
+
+enum class Status : std::uint8_t {
+  kOk,
+  kWarn,    // works, with less
+  kFail,    // recording will not work
+  kAbsent,  // not there, and not needed to record on the CPU
+};
+std::string_view name_of(Status status);
+
+struct Finding {
+  std::string check;   // "duckdb"
+  Status status = Status::kOk;
+  std::string found;
+  std::string remedy;  // "" only when the status is kOk
+};
+
+struct DoctorInput {
+  std::string root = "/";      // a fake /proc and /sys in tests
+  std::string library_folder;  // of llmprof's own libraries
+  std::string folder = ".";    // where a run would be written
+};
+
+// Starts short-lived child processes; call while this process has one thread.
+std::vector<Finding> examine(const DoctorInput& input);
+bool can_record(const std::vector<Finding>& findings);
+
+}  // namespace llmprof::hw

@@ -1,0 +1,78 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+
+#include "base/dynlib.h"
+#include "hw/device.h"
+#include "hw/nvml.h"
+
+namespace llmprof::hw {
+namespace {
+
+using base::bind;
+using base::Need;
+
+constexpr base::Binding<NvmlApi> kSymbols[] = {
+    bind<&NvmlApi::init>("nvmlInit_v2"),
+    bind<&NvmlApi::shutdown>("nvmlShutdown"),
+    bind<&NvmlApi::driver_version>("nvmlSystemGetDriverVersion"),
+    bind<&NvmlApi::count>("nvmlDeviceGetCount_v2"),
+    bind<&NvmlApi::handle>("nvmlDeviceGetHandleByIndex_v2"),
+    bind<&NvmlApi::name>("nvmlDeviceGetName"),
+    bind<&NvmlApi::memory>("nvmlDeviceGetMemoryInfo"),
+    bind<&NvmlApi::max_clock>("nvmlDeviceGetMaxClockInfo"),
+    bind<&NvmlApi::capability>("nvmlDeviceGetCudaComputeCapability"),
+    bind<&NvmlApi::cores>("nvmlDeviceGetNumGpuCores", Need::kOptional),
+    bind<&NvmlApi::error_string>("nvmlErrorString", Need::kOptional),
+};
+
+// NVML counts FP32 lanes ("cores"); a multiprocessor has 64 or 128 of them, by compute capability.
+unsigned lanes_per_multiprocessor(int major, int minor) {
+  const bool narrow = (major == 6 && minor == 0) || major == 7 || (major == 8 && minor == 0);
+  return narrow ? 64 : 128;
+}
+
+Device read_gpu(const NvmlApi& nvml, NvmlDevice* handle, const std::string& driver) {
+  Device device{.kind = "gpu", .driver = driver};
+  std::array<char, 128> name{};
+  if (nvml.name(handle, name.data(), name.size()) == kNvmlSuccess) device.name = name.data();
+  NvmlMemory memory{};
+  if (nvml.memory(handle, &memory) == kNvmlSuccess) device.memory_bytes = static_cast<std::int64_t>(memory.total);
+  unsigned mhz = 0;
+  if (nvml.max_clock(handle, kNvmlClockSm, &mhz) == kNvmlSuccess && mhz > 0) device.clock_mhz = mhz;
+  int major = 0, minor = 0;
+  if (nvml.capability(handle, &major, &minor) == kNvmlSuccess) {
+    device.chip = fmt::format("sm_{}{}", major, minor);
+    unsigned cores = 0;
+    if (nvml.cores != nullptr && nvml.cores(handle, &cores) == kNvmlSuccess) {
+      device.units = cores / lanes_per_multiprocessor(major, minor);
+    }
+  }
+  return device;
+}
+
+}  // namespace
+
+Result<NvmlApi> load_nvml() {
+  const std::string names[] = {"libnvidia-ml.so.1"};
+  return base::load_api<NvmlApi>(names, kSymbols);
+}
+
+std::vector<Device> probe_gpus() {
+  const Result<NvmlApi> nvml = load_nvml();
+  if (!nvml || nvml->init() != kNvmlSuccess) return {};
+  std::array<char, 96> driver{};
+  unsigned count = 0;
+  nvml->driver_version(driver.data(), driver.size());
+  if (nvml->count(&count) != kNvmlSuccess) count = 0;
+  std::vector<Device> devices;
+  for (unsigned index = 0; index < count; ++index) {
+    NvmlDevice* handle = nullptr;
+    if (nvml->handle(index, &handle) == kNvmlSuccess) devices.push_back(read_gpu(*nvml, handle, driver.data()));
+  }
+  nvml->shutdown();
+  return devices;
+}
+
+}  // namespace llmprof::hw

@@ -1,0 +1,148 @@
+#include "hw/peaks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "hw/device_card.h"
+#include "hw/fake_machine.h"
+#include "hw/peak_kernels.h"
+
+namespace llmprof::hw {
+namespace {
+
+using ::testing::HasSubstr;
+
+Device a_cpu() {
+  return {.kind = "cpu", .name = "Fake/CPU (R) 9000 ../x", .chip = "x86-64-v3", .units = 4, .memory_bytes = 16ll << 30,
+          .cache_bytes = 32 << 20, .clock_mhz = 3000};
+}
+
+std::vector<Peak> some_peaks() {
+  return {{"flops", "float32", 1e11, "FLOP/s", "measured", "loop"}, {"bandwidth", "read", 2e10, "B/s", "measured", "sum"}};
+}
+
+class PeaksCache : public ::testing::Test {
+ protected:
+  void SetUp() override { ::setenv("LLMPROF_CACHE_DIR", (machine_.root() + "/a/b").c_str(), 1); }
+  void TearDown() override { ::unsetenv("LLMPROF_CACHE_DIR"); }
+  std::string file() const { return machine_.root() + "/a/b/peaks-" + fingerprint(a_cpu()) + ".json"; }
+  FakeMachine machine_;
+};
+
+TEST(Fingerprint, IsAFileNameAndNamesTheMachine) {
+  const std::string text = fingerprint(a_cpu());
+  EXPECT_EQ(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string::npos) << text;
+  EXPECT_THAT(text, HasSubstr("cpu-fake-cpu-r-9000-x-4x-16gib-"));
+  Device other = a_cpu();
+  other.clock_mhz = 1;               // changes by the minute
+  other.memory_bytes -= 100'000'000;  // another kernel keeps a little more for itself
+  EXPECT_EQ(fingerprint(other), text);
+  other.units = 2;
+  EXPECT_NE(fingerprint(other), text);
+  other = a_cpu();
+  other.chip = "x86-64-v4";
+  EXPECT_NE(fingerprint(other), text);
+  other.name = std::string(1000, 'a');
+  EXPECT_LT(fingerprint(other).size(), 100u);
+}
+
+TEST_F(PeaksCache, ReturnsWhatWasStored) {
+  EXPECT_TRUE(cached_peaks(a_cpu()).empty());
+  ASSERT_TRUE(store_peaks(a_cpu(), some_peaks()));
+  const auto peaks = cached_peaks(a_cpu());
+  ASSERT_EQ(peaks.size(), 2u);
+  EXPECT_EQ(peaks[0].type, "float32");
+  EXPECT_EQ(peaks[0].value, 1e11);
+  EXPECT_EQ(peaks[1].method, "sum");
+  const base::Json json = *base::read_json(file());
+  EXPECT_EQ(json["machine"]["units"], 4);
+  EXPECT_EQ(json["date"].get<std::string>().size(), 20u);
+}
+
+TEST_F(PeaksCache, AnotherMachineHasItsOwn) {
+  ASSERT_TRUE(store_peaks(a_cpu(), some_peaks()));
+  Device other = a_cpu();
+  other.units = 8;
+  EXPECT_TRUE(cached_peaks(other).empty());
+}
+
+TEST_F(PeaksCache, ADamagedFileIsNoFile) {
+  ASSERT_TRUE(store_peaks(a_cpu(), some_peaks()));
+  const std::string whole = *base::read_file(file(), 1 << 20);
+  const std::size_t last_brace = whole.rfind('}');
+  for (std::size_t length = 0; length <= last_brace; ++length) {
+    ASSERT_TRUE(base::write_file(file(), whole.substr(0, length)));
+    EXPECT_TRUE(cached_peaks(a_cpu()).empty()) << length;
+  }
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    text.replace(text.find(from), from.size(), to);
+    EXPECT_TRUE(base::write_file(file(), text));
+    return cached_peaks(a_cpu()).size();
+  };
+  EXPECT_EQ(with("\"schema_version\": 1", "\"schema_version\": 1"), 2u);  // the replacement itself does no harm
+  EXPECT_EQ(with("\"schema_version\": 1", "\"schema_version\": 2"), 0u);
+  EXPECT_EQ(with("\"schema_version\": 1", "\"schema_version\": \"1\""), 0u);
+  EXPECT_EQ(with("100000000000.0", "-1"), 0u);
+  EXPECT_EQ(with("100000000000.0", "1e999"), 0u);
+  EXPECT_EQ(with("100000000000.0", "\"fast\""), 0u);
+  EXPECT_EQ(with("\"flops\"", "\"flips\""), 0u);
+  EXPECT_EQ(with("\"peaks\": [", "\"peaks\": [7,"), 0u);
+  EXPECT_EQ(with(fingerprint(a_cpu()), "another"), 0u);
+  EXPECT_EQ(with(whole, "[]"), 0u);
+}
+
+TEST_F(PeaksCache, AFolderThatCannotBeMadeIsAnError) {
+  ASSERT_TRUE(base::write_file(machine_.root() + "/file", "x"));
+  ::setenv("LLMPROF_CACHE_DIR", (machine_.root() + "/file/below").c_str(), 1);
+  EXPECT_FALSE(store_peaks(a_cpu(), some_peaks()));
+}
+
+TEST(PeakKernels, AllInstructionSetsComputeTheSame) {
+  alignas(64) std::uint64_t buffer[4 * kReadBlockBytes / sizeof(std::uint64_t)];
+  std::iota(std::begin(buffer), std::end(buffer), 7u);
+  const std::uint64_t expected = std::accumulate(std::begin(buffer), std::end(buffer), std::uint64_t{0});
+  for (const PeakKernels& kernels : peak_kernels()) {
+    if (!kernels.supported()) continue;
+    EXPECT_EQ(kernels.sum(reinterpret_cast<const std::byte*>(buffer), sizeof buffer), expected) << kernels.isa;
+    for (const auto kernel : {kernels.multiply_add_float32, kernels.multiply_add_float64}) {
+      double sink[2] = {0.5, 0};
+      const std::int64_t flops = kernel(100, sink);
+      EXPECT_EQ(flops % (100 * 2), 0);
+      // Every chain is at 1 after 100 halvings of its distance; the sum is the number of chains and lanes: flops / 200.
+      EXPECT_NEAR(sink[1], static_cast<double>(flops) / 200, 1e-3) << kernels.isa;
+      double once[2] = {0.5, 0};
+      EXPECT_EQ(kernel(1, once) * 100, flops);
+    }
+  }
+}
+
+TEST(MeasurePeaks, StopsWhenAskedTo) {
+  const auto peaks = measure_cpu_peaks(a_cpu(), [](const base::ProgressUpdate&) { return false; });
+  ASSERT_FALSE(peaks);
+  EXPECT_EQ(peaks.error().code, ErrorCode::kInterrupted);
+}
+
+TEST(DeviceCard, RidgeIsFlopsPerByte) {
+  EXPECT_DOUBLE_EQ(*ridge(some_peaks(), "float32"), 5);  // 1e11 / 2e10
+  EXPECT_FALSE(ridge(some_peaks(), "float64"));
+  EXPECT_FALSE(ridge({}, "float32"));
+}
+
+TEST(DeviceCard, ShowsPeaksAndWhereTheyComeFrom) {
+  const std::string card = device_card(a_cpu(), some_peaks());
+  EXPECT_THAT(card, HasSubstr("100 GFLOP/s    measured: loop"));
+  EXPECT_THAT(card, HasSubstr("ridge at 5.00 FLOP per byte"));
+  EXPECT_THAT(card, HasSubstr("20.0 GB/s"));
+  EXPECT_THAT(device_card(a_cpu(), {}), HasSubstr("llmprof devices --measure"));
+  const base::Json json = device_json(a_cpu(), some_peaks());
+  EXPECT_EQ(json["peaks"][0]["ridge_flops_per_byte"], 5);
+  EXPECT_EQ(device_json(a_cpu(), {})["peaks"].size(), 0u);
+}
+
+}  // namespace
+}  // namespace llmprof::hw
