@@ -16,8 +16,20 @@ std::string quoted(std::string_view text, char quote) {
 
 // DuckDB prefixes the kind ("Binder Error: "), and adds lines that point into the statement; both help.
 Error sql_error(const char* text, Trust trust) {
-  const ErrorCode code = trust == Trust::kUser ? ErrorCode::kUsage : ErrorCode::kInternal;
-  return Error{code, fmt::format("SQL: {}", text != nullptr ? text : "unknown error"), ""};
+  const ErrorCode code = trust == Trust::kOwn ? ErrorCode::kInternal : ErrorCode::kUsage;
+  const std::string message = fmt::format("SQL: {}", text != nullptr ? text : "unknown error");
+  const bool memory = message.find("Out of Memory") != std::string::npos;
+  return Error{code, message, memory ? "LLMPROF_QUERY_MEMORY=8GB (or more) gives queries more memory" : ""};
+}
+
+bool is_plain(duckdb_type type) {
+  switch (type) {
+    case DUCKDB_TYPE_BOOLEAN: case DUCKDB_TYPE_TINYINT: case DUCKDB_TYPE_SMALLINT: case DUCKDB_TYPE_INTEGER:
+    case DUCKDB_TYPE_BIGINT: case DUCKDB_TYPE_UTINYINT: case DUCKDB_TYPE_USMALLINT: case DUCKDB_TYPE_UINTEGER:
+    case DUCKDB_TYPE_UBIGINT: case DUCKDB_TYPE_HUGEINT: case DUCKDB_TYPE_FLOAT: case DUCKDB_TYPE_DOUBLE:
+    case DUCKDB_TYPE_DECIMAL: case DUCKDB_TYPE_VARCHAR: return true;
+    default: return false;
+  }
 }
 
 Error not_a_select(std::string_view what) {
@@ -72,7 +84,8 @@ Stream::Stream(Stream&& other) noexcept
     : api_(other.api_),
       statement_(std::exchange(other.statement_, nullptr)),
       result_(std::exchange(other.result_, duckdb_result{})),
-      chunk_(std::exchange(other.chunk_, nullptr)) {}
+      chunk_(std::exchange(other.chunk_, nullptr)),
+      names_(std::move(other.names_)) {}
 
 Stream::~Stream() {
   if (chunk_ != nullptr) api_->destroy_data_chunk(&chunk_);
@@ -107,30 +120,54 @@ Result<void> Connection::run(const std::string& sql) const {
   return out;
 }
 
-Result<duckdb_prepared_statement> Connection::prepare(const std::string& sql, Trust trust) const {
+Result<void> Connection::prepare(Stream& stream, const std::string& sql, Trust trust) const {
   if (sql.find('\0') != std::string::npos) return sql_error("the statement holds a NUL byte", trust);
+  if (stream.statement_ != nullptr) api_->destroy_prepare(&stream.statement_);
   duckdb_extracted_statements statements = nullptr;
   const idx_t count = api_->extract_statements(handle_, sql.c_str(), &statements);
-  Result<duckdb_prepared_statement> out = duckdb_prepared_statement{};
+  Result<void> out;
   if (const char* error = api_->extract_statements_error(statements); error != nullptr) {
     out = sql_error(error, trust);
   } else if (count != 1) {
     out = not_a_select(count == 0 ? "no statement" : fmt::format("{} statements", count));
-  } else if (api_->prepare_extracted_statement(handle_, statements, 0, &out.value()) != DuckDBSuccess) {
-    duckdb_prepared_statement failed = out.value();
-    out = sql_error(api_->prepare_error(failed), trust);
-    api_->destroy_prepare(&failed);
+  } else if (trust == Trust::kRefused) {
+    out = not_a_select("the statement is no query");
+  } else if (api_->prepare_extracted_statement(handle_, statements, 0, &stream.statement_) != DuckDBSuccess) {
+    out = sql_error(api_->prepare_error(stream.statement_), trust);
+  } else if (trust == Trust::kUser && api_->prepared_statement_type(stream.statement_) != DUCKDB_STATEMENT_TYPE_SELECT) {
+    out = not_a_select("the statement is no query");
+  } else if (api_->nparams(stream.statement_) != 0) {
+    out = not_a_select("the statement has open parameters");
   }
   api_->destroy_extracted(&statements);
   return out;
 }
 
-Result<Stream> Connection::stream(const std::string& sql, Trust trust) const {
+// The statement around itself, with a CAST where one is needed; "" if none is. query() takes it as it stands, with its
+// comments and final semicolon.
+std::string Connection::with_plain_types(const Stream& stream, const std::string& sql) const {
+  std::string aliases, columns;
+  bool needed = false;
+  for (idx_t i = 0; i < api_->prepared_column_count(stream.statement_); ++i) {
+    const bool plain = is_plain(api_->prepared_column_type(stream.statement_, i));
+    needed = needed || !plain;
+    const std::string alias = fmt::format("c{}", i);
+    aliases += (i == 0 ? "" : ", ") + alias;
+    columns += (i == 0 ? "" : ", ") + (plain ? alias : fmt::format("CAST({} AS VARCHAR)", alias));
+  }
+  return needed ? fmt::format("SELECT {} FROM query({}) AS q({})", columns, sql_literal(sql), aliases) : "";
+}
+
+Result<Stream> Connection::stream(const std::string& sql, Trust trust, Types types) const {
   Stream stream(api_);
-  LLMPROF_LET(stream.statement_, prepare(sql, trust));
-  if (trust == Trust::kUser) {
-    if (api_->prepared_statement_type(stream.statement_) != DUCKDB_STATEMENT_TYPE_SELECT) return not_a_select("the statement is no query");
-    if (api_->nparams(stream.statement_) != 0) return not_a_select("the statement has open parameters");
+  LLMPROF_TRY(prepare(stream, sql, trust));
+  for (idx_t i = 0; i < api_->prepared_column_count(stream.statement_); ++i) {
+    const char* name = api_->prepared_column_name(stream.statement_, i);
+    stream.names_.emplace_back(name != nullptr ? name : "");
+    api_->free(const_cast<char*>(name));
+  }
+  if (const std::string plain = types == Types::kPlain ? with_plain_types(stream, sql) : ""; !plain.empty()) {
+    LLMPROF_TRY(prepare(stream, plain, trust));
   }
   duckdb_pending_result pending = nullptr;
   const bool running = api_->pending_prepared_streaming(stream.statement_, &pending) == DuckDBSuccess &&

@@ -40,6 +40,7 @@ class Stream {
   // The next chunk, nullptr at the end. It is valid until the next call.
   Result<duckdb_data_chunk> next();
   duckdb_result& result() { return result_; }
+  const std::vector<std::string>& names() const { return names_; }
 
  private:
   friend class Connection;
@@ -48,9 +49,18 @@ class Stream {
   duckdb_prepared_statement statement_ = nullptr;
   duckdb_result result_{};
   duckdb_data_chunk chunk_ = nullptr;
+  std::vector<std::string> names_;
 };
 
-enum class Trust : std::uint8_t { kOwn, kUser };  // a user's SQL must be exactly one SELECT without parameters
+enum class Trust : std::uint8_t {
+  kOwn,
+  kUser,     // must be a SELECT
+  kRefused,  // never runs: only the reason is wanted
+};
+enum class Types : std::uint8_t {
+  kAll,    // as the engine has them
+  kPlain,  // numbers, BOOLEAN and VARCHAR; dates, lists and everything else are cast to VARCHAR
+};
 
 class Connection {
  public:
@@ -61,12 +71,13 @@ class Connection {
   duckdb_connection handle() const { return handle_; }
 
   Result<void> run(const std::string& sql) const;      // statements without a result
-  Result<Stream> stream(const std::string& sql, Trust trust = Trust::kOwn) const;
+  Result<Stream> stream(const std::string& sql, Trust trust = Trust::kOwn, Types types = Types::kAll) const;
 
  private:
   friend class Database;
   Connection(const DuckDbApi* api, duckdb_connection handle) : api_(api), handle_(handle) {}
-  Result<duckdb_prepared_statement> prepare(const std::string& sql, Trust trust) const;
+  Result<void> prepare(Stream& stream, const std::string& sql, Trust trust) const;
+  std::string with_plain_types(const Stream& stream, const std::string& sql) const;
   const DuckDbApi* api_;
   duckdb_connection handle_;
 };

@@ -31,6 +31,7 @@ constexpr base::Binding<DuckDbApi> kSymbols[] = {
     bind<&DuckDbApi::nparams>("duckdb_nparams"),
     bind<&DuckDbApi::prepared_statement_type>("duckdb_prepared_statement_type"),
     bind<&DuckDbApi::prepared_column_count>("duckdb_prepared_statement_column_count"),
+    bind<&DuckDbApi::prepared_column_name>("duckdb_prepared_statement_column_name"),
     bind<&DuckDbApi::prepared_column_type>("duckdb_prepared_statement_column_type"),
     bind<&DuckDbApi::pending_prepared_streaming>("duckdb_pending_prepared_streaming"),
     bind<&DuckDbApi::pending_error>("duckdb_pending_error"),

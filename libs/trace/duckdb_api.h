@@ -28,6 +28,7 @@ struct DuckDbApi {
   decltype(&::duckdb_nparams) nparams = nullptr;
   decltype(&::duckdb_prepared_statement_type) prepared_statement_type = nullptr;
   decltype(&::duckdb_prepared_statement_column_count) prepared_column_count = nullptr;
+  decltype(&::duckdb_prepared_statement_column_name) prepared_column_name = nullptr;
   decltype(&::duckdb_prepared_statement_column_type) prepared_column_type = nullptr;
   decltype(&::duckdb_pending_prepared_streaming) pending_prepared_streaming = nullptr;
   decltype(&::duckdb_pending_error) pending_error = nullptr;

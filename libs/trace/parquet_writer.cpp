@@ -1,10 +1,9 @@
 #include "trace/parquet_writer.h"
 
-#include <fmt/format.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include "trace/parquet_copy.h"
 
 namespace llmprof::trace {
 namespace {
@@ -15,13 +14,6 @@ T load(const std::byte* at) {
   std::memcpy(&value, at, sizeof value);
   return value;
 }
-
-// What the table function walks through.
-struct Scan {
-  const DuckDbApi* api;
-  const RowBatch* batch;
-  std::size_t at = 0;
-};
 
 // The values of one column for `count` rows, into a vector of the engine.
 class ColumnFill {
@@ -96,71 +88,51 @@ duckdb_logical_type type_of(const DuckDbApi& api, const Column& column, const Ro
   return api.create_enum_type(members.data(), members.size());
 }
 
-void bind_rows(duckdb_bind_info info) {
-  const DuckDbApi& api = *duckdb_api();
-  duckdb_value address = api.bind_get_parameter(info, 0);
-  auto* scan = reinterpret_cast<Scan*>(api.get_uint64(address));
-  api.destroy_value(&address);
-  const Table& table = scan->batch->table();
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    duckdb_logical_type type = type_of(api, table.columns[i], scan->batch->dictionary(i));
-    api.bind_add_result_column(info, std::string(table.columns[i].name).c_str(), type);
-    api.destroy_logical_type(&type);
+// A batch, 2048 rows at a time.
+class BatchSource : public ChunkSource {
+ public:
+  BatchSource(const DuckDbApi& api, const RowBatch& batch) : api_(api), batch_(batch) {}
+
+  void describe(duckdb_bind_info info) override {
+    const std::vector<Column>& columns = batch_.table().columns;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      duckdb_logical_type type = type_of(api_, columns[i], batch_.dictionary(i));
+      api_.bind_add_result_column(info, std::string(columns[i].name).c_str(), type);
+      api_.destroy_logical_type(&type);
+    }
+    api_.bind_set_cardinality(info, batch_.rows().size(), true);
   }
-  api.bind_set_cardinality(info, scan->batch->rows().size(), true);
-  api.bind_set_bind_data(info, scan, nullptr);
-}
 
-void init_rows(duckdb_init_info) {}
-
-void next_rows(duckdb_function_info info, duckdb_data_chunk chunk) {
-  const DuckDbApi& api = *duckdb_api();
-  auto* scan = static_cast<Scan*>(api.function_get_bind_data(info));
-  const RowBatch& batch = *scan->batch;
-  const std::size_t count = std::min<std::size_t>(api.vector_size(), batch.rows().size() - scan->at);
-  const Table& table = batch.table();
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    ColumnFill out(api, api.chunk_vector(chunk, i), batch.rows().data() + scan->at, count);
-    fill(out, table.columns[i], batch.dictionary(i));
+  Result<void> next(duckdb_data_chunk chunk) override {
+    const std::size_t count = std::min<std::size_t>(api_.vector_size(), batch_.rows().size() - at_);
+    const std::vector<Column>& columns = batch_.table().columns;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      ColumnFill out(api_, api_.chunk_vector(chunk, i), batch_.rows().data() + at_, count);
+      fill(out, columns[i], batch_.dictionary(i));
+    }
+    at_ += count;
+    api_.set_chunk_size(chunk, count);
+    return {};
   }
-  scan->at += count;
-  api.set_chunk_size(chunk, count);
-}
 
-Result<void> register_rows(const Connection& connection) {
-  const DuckDbApi& api = connection.api();
-  duckdb_table_function function = api.create_table_function();
-  duckdb_logical_type address = api.create_logical_type(DUCKDB_TYPE_UBIGINT);
-  api.table_function_set_name(function, "llmprof_rows");
-  api.table_function_add_parameter(function, address);
-  api.table_function_set_bind(function, bind_rows);
-  api.table_function_set_init(function, init_rows);
-  api.table_function_set_function(function, next_rows);
-  const bool registered = api.register_table_function(connection.handle(), function) == DuckDBSuccess;
-  api.destroy_logical_type(&address);
-  api.destroy_table_function(&function);
-  if (!registered) return Error{ErrorCode::kInternal, "the SQL engine refuses the row reader", ""};
-  return {};
-}
+ private:
+  const DuckDbApi& api_;
+  const RowBatch& batch_;
+  std::size_t at_ = 0;
+};
 
 }  // namespace
 
 Result<ParquetWriter> ParquetWriter::create() {
   LLMPROF_LET(Database database, Database::open({{"threads", "1"}}));  // the caller's thread does the work
   LLMPROF_LET(Connection connection, database.connect());
-  LLMPROF_TRY(register_rows(connection));
+  LLMPROF_TRY(register_chunk_source(connection));
   return ParquetWriter(std::move(database), std::move(connection));
 }
 
 Result<void> ParquetWriter::write(const RowBatch& batch, const std::string& path) const {
-  Scan scan{&connection_.api(), &batch};
-  auto written = connection_.run(fmt::format("COPY (SELECT * FROM llmprof_rows({}::UBIGINT)) TO {} ({})", reinterpret_cast<std::uintptr_t>(&scan),
-                                             sql_literal(path), kParquetOptions));
-  if (!written) {
-    return Error{ErrorCode::kIo, fmt::format("{}: cannot write: {}", path, written.error().message), "check the free disk space"};
-  }
-  ::chmod(path.c_str(), 0600);
-  return {};
+  BatchSource source(connection_.api(), batch);
+  return copy_to_parquet(connection_, source, path);
 }
 
 }  // namespace llmprof::trace

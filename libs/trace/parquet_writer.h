@@ -23,8 +23,4 @@ class ParquetWriter {
   Connection connection_;
 };
 
-// COPY options of every Parquet file llmprof writes. V2 brings the delta encodings; more than zstd's default level gains
-// 1 % and costs a quarter of the speed.
-inline constexpr const char* kParquetOptions = "FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd, ROW_GROUP_SIZE 122880";
-
 }  // namespace llmprof::trace

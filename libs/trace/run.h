@@ -1,9 +1,11 @@
 #pragma once
-// An opened run: its facts, its derived tables, and SQL over both. Opening checks the format version, the size of every
-// file and the schema of every Parquet file against trace/schema.h: foreign Parquet never reaches the engine.
+// An opened run: its facts, its derived tables, and SQL over both. Opening checks the format version, the size and
+// checksum of every file, and the metadata of every Parquet file against trace/schema.h: foreign Parquet is refused
+// before any of its values is read.
 // Every table of the schema exists as a view, empty when the run has no file for it. Not thread-safe.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,6 +51,9 @@ struct QueryLimits {
   std::int64_t max_rows = -1;  // -1: all
 };
 
+using ColumnSink = std::function<void(const std::vector<std::string>& names)>;
+using RowSink = std::function<bool(const std::vector<Value>& row)>;  // false: no more rows are wanted
+
 class Run {
  public:
   // `path` may be given with or without ".llmprof". The folder must hold run.json (record::open_run ingests first).
@@ -69,6 +74,8 @@ class Run {
 
   // A user's SQL: one SELECT, on a connection that can read this run and nothing else (ARCHITECTURE 4, query safety).
   Result<ResultTable> user_query(const std::string& sql, const QueryLimits& limits = {}) const;
+  // The same row by row, in bounded memory: `columns` is called once, then `row` for each row.
+  Result<void> user_query_each(const std::string& sql, const ColumnSink& columns, const RowSink& row) const;
   // The same, written to `file` as Parquet by a second connection outside the locked one.
   Result<std::int64_t> user_query_to_parquet(const std::string& sql, const std::string& file) const;
 

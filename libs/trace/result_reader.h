@@ -1,0 +1,36 @@
+#pragma once
+// Chunks of the engine as the values and columns of trace/run.h.
+
+#include <vector>
+
+#include "base/result.h"
+#include "trace/database.h"
+#include "trace/run.h"
+
+namespace llmprof::trace {
+
+// Reads the rows of a stream with plain types (Types::kPlain).
+class RowReader {
+ public:
+  RowReader(const Connection& connection, Stream& stream);
+  // Overwrites `row` with row number `at` of the chunk.
+  void read(duckdb_data_chunk chunk, std::size_t at, std::vector<Value>& row) const;
+
+ private:
+  struct Source {
+    duckdb_type type;       // DECIMAL: of the integer behind it
+    double scale = 0;       // DECIMAL: what the integer is divided by
+  };
+  const DuckDbApi& api_;
+  std::vector<Source> sources_;
+};
+
+// All rows as columns. Fails on types that are neither numbers, BOOLEAN nor VARCHAR.
+Result<Columns> read_columns(const Connection& connection, Stream& stream);
+
+std::string_view text_of(const duckdb_string_t& text);
+inline bool is_valid(const std::uint64_t* validity, std::size_t row) {
+  return validity == nullptr || (validity[row / 64] >> (row % 64) & 1) != 0;
+}
+
+}  // namespace llmprof::trace

@@ -1,0 +1,209 @@
+#include "trace/run.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/assert.h"
+#include "base/file.h"
+#include "trace/database.h"
+#include "trace/parquet_check.h"
+#include "trace/result_reader.h"
+#include "trace/table_files.h"
+#include "trace/user_engine.h"
+#include "trace/views.h"
+
+namespace llmprof::trace {
+namespace {
+
+constexpr std::uint64_t kMaxRunJson = 64u << 20;
+
+Result<void> must_be_run(const std::string& folder) {
+  if (base::is_file(folder + "/run.json")) return {};
+  if (base::is_file(folder)) {
+    return Error{ErrorCode::kCorruptInput, folder + ": not a run: it is a file", "a run is a folder; llmprof check reads single logs"};
+  }
+  if (!base::is_directory(folder)) return Error{ErrorCode::kNotFound, folder + ": no such run", "llmprof record makes one"};
+  return Error{ErrorCode::kCorruptInput, folder + ": not a run: it has no run.json", "a run is a folder that llmprof record or import made"};
+}
+
+// The engine reads * ? [ and { in paths as patterns. Behind the folder's own file descriptor there are none.
+class EngineFolder {
+ public:
+  explicit EngineFolder(const std::string& folder) {
+    std::error_code error;
+    path_ = std::filesystem::absolute(folder, error).string();
+    if (path_.find_first_of("*?[{") == std::string::npos) return;
+    descriptor_ = ::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    path_ = fmt::format("/proc/self/fd/{}", descriptor_);
+  }
+  EngineFolder(const EngineFolder&) = delete;
+  EngineFolder& operator=(const EngineFolder&) = delete;
+  ~EngineFolder() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace
+
+struct Run::State {
+  std::string folder;
+  EngineFolder engine_folder;
+  RunInfo info;
+  Database database;
+  Connection connection;
+  std::vector<OpenFile> facts, derived;
+  ColumnsOfTables fact_columns, derived_columns;
+  std::optional<UserEngine> user;  // made when first asked for
+
+  std::vector<OpenFile> files() const {
+    std::vector<OpenFile> all = facts;
+    all.insert(all.end(), derived.begin(), derived.end());
+    return all;
+  }
+  std::vector<std::string> views() const {
+    ColumnsOfTables columns = fact_columns;
+    columns.insert(derived_columns.begin(), derived_columns.end());
+    return view_statements(files(), columns);
+  }
+  // Checks the files and gives them the names the engine opens them by.
+  Result<std::vector<OpenFile>> open_files(const std::string& below, const std::vector<TableFile>& listed, TableKind kind) const {
+    std::vector<OpenFile> files;
+    for (const TableFile& file : listed) {
+      if (find_table(file.table)->kind != kind) continue;
+      LLMPROF_TRY(check_table_file(folder + below, file));
+      files.push_back({file, engine_folder.path() + below + "/" + file.file});
+    }
+    return files;
+  }
+  Result<void> show() {
+    user.reset();
+    for (const std::string& view : views()) LLMPROF_TRY(connection.run(view));
+    return {};
+  }
+  Result<const UserEngine*> user_engine() {
+    if (!user.has_value()) {
+      LLMPROF_LET(UserEngine engine, UserEngine::create(files(), views()));
+      user.emplace(std::move(engine));
+    }
+    return &*user;
+  }
+};
+
+Run::Run(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Run::Run(Run&&) noexcept = default;
+Run& Run::operator=(Run&&) noexcept = default;
+Run::~Run() = default;
+
+std::string run_folder(const std::string& name) {
+  std::string folder = name;
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  if (folder.ends_with(".llmprof") || base::is_file(folder + "/run.json")) return folder;
+  return folder + ".llmprof";
+}
+
+Result<Run> Run::open(const std::string& path) {
+  std::string folder = run_folder(path);
+  if (!base::is_directory(folder) && (base::is_file(path) || base::is_directory(path))) folder = path;
+  LLMPROF_TRY(must_be_run(folder));
+  LLMPROF_LET(const std::string text, base::read_file(folder + "/run.json", kMaxRunJson));
+  LLMPROF_LET(RunInfo info, parse_run_info(text, folder + "/run.json"));
+  LLMPROF_LET(Database database, Database::open());
+  LLMPROF_LET(Connection connection, database.connect());
+  std::unique_ptr<State> state(
+      new State{folder, EngineFolder(folder), std::move(info), std::move(database), std::move(connection), {}, {}, {}, {}, {}});
+  LLMPROF_LET(state->facts, state->open_files("", state->info.files, TableKind::kFact));
+  LLMPROF_LET(state->fact_columns, check_parquet(state->connection, state->facts));
+  LLMPROF_TRY(state->show());
+  return Run(std::move(state));
+}
+
+const std::string& Run::folder() const { return state_->folder; }
+const RunInfo& Run::info() const { return state_->info; }
+
+Result<ResultTable> Run::query(const std::string& sql) const {
+  const Connection& connection = state_->connection;
+  LLMPROF_LET(Stream stream, connection.stream(sql, Trust::kOwn, Types::kPlain));
+  const RowReader reader(connection, stream);
+  ResultTable out{stream.names(), {}};
+  while (true) {
+    LLMPROF_LET(duckdb_data_chunk chunk, stream.next());
+    if (chunk == nullptr) return out;
+    for (std::size_t i = 0; i < connection.api().chunk_size(chunk); ++i) reader.read(chunk, i, out.rows.emplace_back());
+  }
+}
+
+Result<Columns> Run::columns(const std::string& sql) const {
+  LLMPROF_LET(Stream stream, state_->connection.stream(sql));
+  return read_columns(state_->connection, stream);
+}
+
+Result<bool> Run::use_derived(const std::string& key) {
+  const std::string below = "/derived/" + key;
+  const std::string index = state_->folder + below + "/" + kDerivedIndex;
+  const auto text = base::read_file(index, kMaxRunJson);
+  if (!text) return false;
+  const auto listed = parse_table_files(*text, index);
+  if (!listed) return false;
+  auto files = state_->open_files(below, *listed, TableKind::kDerived);
+  if (!files) return false;
+  auto columns = check_parquet(state_->connection, *files);
+  if (!columns) return false;
+  state_->derived = std::move(*files);
+  state_->derived_columns = std::move(*columns);
+  LLMPROF_TRY(state_->show());
+  return true;
+}
+
+Result<void> Run::user_query_each(const std::string& sql, const ColumnSink& columns, const RowSink& row) const {
+  LLMPROF_LET(const UserEngine* engine, state_->user_engine());
+  return engine->each(sql, columns, row);
+}
+
+Result<ResultTable> Run::user_query(const std::string& sql, const QueryLimits& limits) const {
+  ResultTable out;
+  const auto full = [&] { return limits.max_rows >= 0 && out.rows.size() >= static_cast<std::size_t>(limits.max_rows); };
+  LLMPROF_TRY(user_query_each(
+      sql, [&](const std::vector<std::string>& names) { out.columns = names; },
+      [&](const std::vector<Value>& row) {
+        if (!full()) out.rows.push_back(row);
+        return !full();
+      }));
+  return out;
+}
+
+Result<std::int64_t> Run::user_query_to_parquet(const std::string& sql, const std::string& file) const {
+  LLMPROF_LET(const UserEngine* engine, state_->user_engine());
+  return engine->to_parquet(sql, file);
+}
+
+std::size_t ResultTable::column(std::string_view name) const {
+  const auto found = std::ranges::find(columns, name);
+  LLMPROF_ASSERT(found != columns.end());
+  return static_cast<std::size_t>(found - columns.begin());
+}
+
+std::int64_t Value::as_int() const {
+  if (type == Type::kInt || type == Type::kBool) return integer;
+  if (type != Type::kDouble || std::isnan(real)) return 0;
+  return static_cast<std::int64_t>(std::clamp(real, -9.2e18, 9.2e18));
+}
+
+double Value::as_double() const {
+  if (type == Type::kInt || type == Type::kBool) return static_cast<double>(integer);
+  return type == Type::kDouble ? real : 0;
+}
+
+std::optional<double> Value::maybe_double() const { return is_null() ? std::nullopt : std::optional(as_double()); }
+std::optional<std::int64_t> Value::maybe_int() const { return is_null() ? std::nullopt : std::optional(as_int()); }
+
+}  // namespace llmprof::trace
