@@ -1,0 +1,71 @@
+// llmprof demo: records the embedded transformer and shows the report.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "record_verb.h"
+#include "verb.h"
+
+namespace llmprof::app {
+namespace {
+
+constexpr std::string_view kName = "llmprof-demo";
+
+constexpr Option kOptions[] = {
+    {"--output", "-o", "", "NAME", kName, "Name of the run. The default name is replaced each time."},
+    {"--force", "-f", "", "", "", "Replace an existing run of another name."},
+    {"--preset", "", "", "NAME", "demo", "Preset of the embedded model: `llmprof-workload presets` lists them."},
+    {"--no-peaks", "", "", "", "", "Do not measure this machine's peaks if none are cached; MFU and MBU stay unknown."},
+    {"--json", "", "", "", "", "Show the report as JSON."},
+};
+
+// Installed beside this program.
+Result<std::string> find_workload() {
+  std::error_code ignored;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  const std::string path = (self.parent_path() / "llmprof-workload").string();
+  if (!base::is_file(path)) return Error{ErrorCode::kNotFound, path + " is missing", "reinstall llmprof"};
+  return path;
+}
+
+int report(const std::string& folder, bool json) {
+  const Verb* verb = find_verb("report");
+  if (verb == nullptr) return fail({ErrorCode::kInternal, "this build has no report", ""});
+  std::vector<std::string> words{folder};
+  if (json) words.push_back("--json");
+  const auto arguments = parse_arguments(*verb, words);
+  return arguments ? verb->run(*arguments) : fail(arguments.error());
+}
+
+int run(const Arguments& arguments) {
+  const auto workload = find_workload();
+  if (!workload) return fail(workload.error());
+  record::RecordOptions options;
+  options.command = {*workload, "infer", "--preset", arguments.get("--preset")};
+  options.output = arguments.get("--output");
+  options.force = arguments.on("--force") || options.output == kName;
+  options.peaks = !arguments.on("--no-peaks");
+  options.announce = [](std::string_view text) { fmt::print(stderr, "llmprof: {}\n", text); };
+  options.announce(fmt::format("recording the embedded model: llmprof-workload infer --preset {}", options.command[3]));
+  options.program_output = record::ProgramOutput::kToStderr;
+  const Recorded recorded = record_and_tell(options, Tally::kNone);
+  if (recorded.exit_status != 0 || !recorded.complete) return recorded.exit_status != 0 ? recorded.exit_status : 2;
+  const std::string path = short_path(recorded.folder);
+  const int status = report(path, arguments.on("--json"));
+  fmt::print(stderr,
+             "\nThe run is in {0}. Go on with:\n"
+             "  llmprof query {0} \"SELECT name, count(*) AS calls FROM kernel GROUP BY name\"\n"
+             "  llmprof report {0} --json\n"
+             "  llmprof record -o mine -- python3 your_program.py\n",
+             path);
+  return status;
+}
+
+}  // namespace
+
+extern const Verb kDemo;
+const Verb kDemo{"demo", "profile the embedded model and show the report", kOptions, {}, false, run};
+
+}  // namespace llmprof::app

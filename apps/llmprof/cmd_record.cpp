@@ -1,0 +1,158 @@
+// llmprof record -- cmd args…: profiles a program. stdout belongs to the program; all of ours goes to stderr.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "base/human.h"
+#include "base/json.h"
+#include "base/text_table.h"
+#include "record_verb.h"
+#include "verb.h"
+
+namespace llmprof::app {
+namespace {
+
+constexpr int kNotLaunched = 125;
+constexpr int kInterrupted = 130;
+
+constexpr Option kOptions[] = {
+    {"--output", "-o", "LLMPROF_OUTPUT", "NAME", "",
+     "Name of the run; `x` and `x.llmprof` are the same. Without it: the command and the time."},
+    {"--force", "-f", "", "", "", "Replace an existing run of that name. A folder that is not a run is never touched."},
+    {"--max-size", "", "LLMPROF_MAX_SIZE", "SIZE", "10GiB",
+     "Stop collecting when the logs reach this size; the program goes on."},
+    {"--no-peaks", "", "", "", "", "Do not measure this machine's peaks if none are cached; MFU and MBU stay unknown."},
+    {"--no-blas", "", "", "", "", "Do not preload the BLAS hook: no GEMM shapes, no CPU kernels."},
+    {"--no-nvtx", "", "", "", "", "Do not listen to NVTX annotations."},
+    {"--keep-capture", "", "", "", "", "Keep the capture logs in the run after they were read."},
+    {"--no-ingest", "", "", "", "", "Leave the logs as they are; the first verb that opens the run reads them."},
+    {"--quiet", "-q", "", "", "", "Print errors only."},
+    {"--json", "", "", "", "", "Print the tally as one line of JSON, the last line of stderr."},
+};
+
+void say(std::string_view text) { fmt::print(stderr, "llmprof: {}\n", base::printable(text)); }
+
+// A line per phase, begun when its work begins: the time the program itself took is not ours to show.
+base::Progress phased_progress() {
+  struct Phase {
+    std::string what;
+    base::Progress line;
+  };
+  auto phase = std::make_shared<Phase>();
+  return [phase](const base::ProgressUpdate& update) {
+    if (!phase->line || phase->what != update.what) {
+      phase->line = nullptr;  // clears the old line before the new one begins
+      phase->what = update.what;
+      phase->line = progress_line();
+    }
+    return phase->line(update);
+  };
+}
+
+std::string loss_text(const record::LossTotal& total) {
+  const trace::LossInfo& info = trace::info_of(total.loss);
+  std::string text = fmt::format("{}: {} {}: {}", info.name, total.count, info.unit, info.meaning);
+  if (!total.detail.empty()) text += fmt::format(" ({})", total.detail);
+  if (!info.remedy.empty()) text += fmt::format("; {}", info.remedy);
+  return text;
+}
+
+void tell_text(const record::Outcome& outcome) {
+  const std::string path = short_path(outcome.folder);
+  if (!outcome.tally) {
+    say(fmt::format("{} of logs in {}", base::human_bytes(static_cast<double>(outcome.log_bytes)), path));
+    return;
+  }
+  const record::IngestTally& tally = *outcome.tally;
+  const auto count = [](std::int64_t value) { return base::human_count(static_cast<double>(value)); };
+  say(fmt::format("{}: {} kernels, {} ranges, {} threads, {} processes; {} in {}",
+                  base::human_ns(static_cast<double>(outcome.elapsed_ns)), count(tally.kernels), count(tally.ranges),
+                  count(tally.threads), count(tally.processes), base::human_bytes(static_cast<double>(tally.run_bytes)),
+                  path));
+  for (const record::LossTotal& total : tally.losses) fmt::print(stderr, "  {}\n", base::printable(loss_text(total)));
+  say(fmt::format("next: llmprof report {}", path));
+}
+
+base::Json loss_json(const record::LossTotal& total) {
+  const trace::LossInfo& info = trace::info_of(total.loss);
+  return {{"name", info.name},       {"severity", trace::name_of(info.severity)}, {"count", total.count}, {"unit", info.unit},
+          {"meaning", info.meaning}, {"remedy", info.remedy},                     {"detail", total.detail}};
+}
+
+void tell_json(const record::Outcome& outcome, int exit_status) {
+  base::Json json = json_head("llmprof.record");
+  json["run"] = outcome.folder;
+  json["exit_status"] = exit_status;
+  json["elapsed_ns"] = outcome.elapsed_ns;
+  json["log_bytes"] = outcome.log_bytes;
+  json["ingested"] = outcome.tally.has_value();
+  json["losses"] = base::Json::array();
+  if (outcome.tally) {
+    const record::IngestTally& tally = *outcome.tally;
+    json["run_bytes"] = tally.run_bytes;
+    json["records"] = tally.records;
+    json["processes"] = tally.processes;
+    json["threads"] = tally.threads;
+    json["kernels"] = tally.kernels;
+    json["ranges"] = tally.ranges;
+    for (const record::LossTotal& total : tally.losses) json["losses"].push_back(loss_json(total));
+  }
+  if (outcome.problem) json["problem"] = outcome.problem->message;
+  fmt::print(stderr, "{}\n", base::to_line(json));
+}
+
+// The command's own status wins; ours shows only where the command had nothing to complain about.
+int status_of(const record::Outcome& outcome) {
+  if (outcome.exit_status != 0 || !outcome.problem) return outcome.exit_status;
+  return outcome.problem->code == ErrorCode::kInterrupted ? kInterrupted : 2;
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.command.empty()) {
+    return fail({ErrorCode::kUsage, "no command to record", "llmprof record -- COMMAND ARGS…"});
+  }
+  const auto max_bytes = record::parse_bytes(arguments.get("--max-size"));
+  if (!max_bytes) return fail(max_bytes.error());
+  record::RecordOptions options;
+  options.command = arguments.command;
+  options.output = arguments.get("--output");
+  options.force = arguments.on("--force");
+  options.max_bytes = *max_bytes;
+  options.peaks = !arguments.on("--no-peaks");
+  options.blas = !arguments.on("--no-blas");
+  options.nvtx = !arguments.on("--no-nvtx");
+  options.keep_capture = arguments.on("--keep-capture");
+  options.ingest = !arguments.on("--no-ingest");
+  const Tally tally = arguments.on("--json") ? Tally::kJson : arguments.on("--quiet") ? Tally::kNone : Tally::kText;
+  if (!arguments.on("--quiet")) options.announce = say;
+  return record_and_tell(std::move(options), tally).exit_status;
+}
+
+}  // namespace
+
+std::string short_path(const std::string& path) {
+  std::error_code ignored;
+  const std::string relative = std::filesystem::proximate(path, ignored).string();
+  return relative.empty() || relative.starts_with("..") ? path : relative;
+}
+
+Recorded record_and_tell(record::RecordOptions options, Tally tally) {
+  const auto outcome = record::record(options, phased_progress());
+  if (!outcome) {
+    fail(outcome.error());
+    return {outcome.error().code == ErrorCode::kInterrupted ? kInterrupted : kNotLaunched, "", false};
+  }
+  const int exit_status = status_of(*outcome);
+  const bool launched = !outcome->folder.empty();
+  if (outcome->problem) fail(*outcome->problem);
+  if (launched && tally == Tally::kText) tell_text(*outcome);
+  if (tally == Tally::kJson) tell_json(*outcome, exit_status);
+  return {exit_status, outcome->folder, outcome->tally.has_value()};
+}
+
+extern const Verb kRecord;
+const Verb kRecord{"record", "profile a program", kOptions, {}, true, run};
+
+}  // namespace llmprof::app

@@ -1,0 +1,21 @@
+#pragma once
+// Recording as `record` and `demo` do it: with progress, messages and the final tally on stderr.
+
+#include "record/record.h"
+
+namespace llmprof::app {
+
+enum class Tally : std::uint8_t { kText, kJson, kNone };
+
+struct Recorded {
+  int exit_status = 0;   // as ARCHITECTURE 7 says for record
+  std::string folder;
+  bool complete = false; // there is a run to report on
+};
+
+Recorded record_and_tell(record::RecordOptions options, Tally tally);
+
+// As the user would type it: relative to the current folder when it lies inside.
+std::string short_path(const std::string& path);
+
+}  // namespace llmprof::app

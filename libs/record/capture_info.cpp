@@ -1,0 +1,152 @@
+#include "record/capture_info.h"
+
+#include <ctime>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "record/capture_folder.h"
+
+namespace llmprof::record {
+namespace {
+
+using base::Json;
+
+std::int64_t now_ns(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+Json to_json(const ClockPair& pair) {
+  return {{"raw_ns", pair.raw_ns}, {"wall_ns", pair.wall_ns}, {"error_ns", pair.error_ns}};
+}
+
+Json to_json(const hw::Device& device) {
+  Json json{{"kind", device.kind},       {"name", device.name},
+            {"chip", device.chip},       {"units", device.units},
+            {"memory_bytes", device.memory_bytes}, {"cache_bytes", device.cache_bytes},
+            {"clock_mhz", nullptr},      {"driver", device.driver}};
+  if (device.clock_mhz) json["clock_mhz"] = *device.clock_mhz;
+  return json;
+}
+
+Json to_json(const hw::Peak& peak) {
+  return {{"quantity", peak.quantity}, {"type", peak.type},     {"value", peak.value},
+          {"unit", peak.unit},         {"source", peak.source}, {"method", peak.method}};
+}
+
+// Members of the wrong type read as absent: record.json may come from a stranger's folder.
+std::string text(const Json& json, const char* key) {
+  const auto at = json.find(key);
+  return at != json.end() && at->is_string() ? at->get<std::string>() : "";
+}
+std::int64_t integer(const Json& json, const char* key) {
+  const auto at = json.find(key);
+  return at != json.end() && at->is_number_integer() ? at->get<std::int64_t>() : 0;
+}
+double real(const Json& json, const char* key) {
+  const auto at = json.find(key);
+  return at != json.end() && at->is_number() ? at->get<double>() : 0;
+}
+const Json& child(const Json& json, const char* key) {
+  static const Json nothing;
+  const auto at = json.find(key);
+  return at != json.end() ? *at : nothing;
+}
+
+ClockPair to_pair(const Json& json) {
+  return {integer(json, "raw_ns"), integer(json, "wall_ns"), integer(json, "error_ns")};
+}
+
+hw::Device to_device(const Json& json) {
+  hw::Device device;
+  device.kind = text(json, "kind");
+  device.name = text(json, "name");
+  device.chip = text(json, "chip");
+  device.units = integer(json, "units");
+  device.memory_bytes = integer(json, "memory_bytes");
+  device.cache_bytes = integer(json, "cache_bytes");
+  if (child(json, "clock_mhz").is_number()) device.clock_mhz = real(json, "clock_mhz");
+  device.driver = text(json, "driver");
+  return device;
+}
+
+hw::Peak to_peak(const Json& json) {
+  return {text(json, "quantity"), text(json, "type"),   real(json, "value"),
+          text(json, "unit"),     text(json, "source"), text(json, "method")};
+}
+
+NotedLoss to_loss(const Json& json) {
+  NotedLoss noted{.count = integer(json, "count"), .detail = text(json, "detail")};
+  const std::string name = text(json, "name");
+  for (std::size_t i = 0; i < trace::kLossInfo.size(); ++i) {
+    if (trace::kLossInfo[i].name == name) noted.loss = static_cast<trace::Loss>(i);
+  }
+  return noted;
+}
+
+}  // namespace
+
+ClockPair read_clocks() {
+  const std::int64_t before = now_ns(CLOCK_MONOTONIC_RAW);
+  const std::int64_t wall = now_ns(CLOCK_REALTIME);
+  const std::int64_t after = now_ns(CLOCK_MONOTONIC_RAW);
+  return {before + (after - before) / 2, wall, (after - before + 1) / 2};
+}
+
+Result<void> write_capture_info(const std::string& capture_folder, const CaptureInfo& info) {
+  Json json;
+  json["llmprof_version"] = info.llmprof_version;
+  json["command"] = info.command;
+  json["executable"] = info.executable;
+  json["environment"] = info.environment;
+  json["root_pid"] = info.root_pid;
+  json["root_start_ticks"] = info.root_start_ticks;
+  json["begin"] = to_json(info.begin);
+  json["end"] = info.end ? to_json(*info.end) : Json(nullptr);
+  json["exit_status"] = info.exit_status ? Json(*info.exit_status) : Json(nullptr);
+  json["injectable"] = info.injectable;
+  json["cpu"] = to_json(info.cpu);
+  json["peaks"] = Json::array();
+  for (const hw::Peak& peak : info.peaks) json["peaks"].push_back(to_json(peak));
+  json["losses"] = Json::array();
+  for (const NotedLoss& loss : info.losses) {
+    json["losses"].push_back(
+        {{"name", trace::info_of(loss.loss).name}, {"count", loss.count}, {"detail", loss.detail}});
+  }
+  return base::write_file(record_json(capture_folder), base::to_text(json));
+}
+
+Result<CaptureInfo> read_capture_info(const std::string& capture_folder) {
+  const std::string path = record_json(capture_folder);
+  LLMPROF_LET(const Json json, base::read_json(path));
+  if (!json.is_object()) return Error{ErrorCode::kCorruptInput, path + ": not a JSON object", ""};
+  CaptureInfo info;
+  info.llmprof_version = text(json, "llmprof_version");
+  for (const Json& word : child(json, "command")) {
+    if (word.is_string()) info.command.push_back(word.get<std::string>());
+  }
+  info.executable = text(json, "executable");
+  info.environment = text(json, "environment");
+  info.root_pid = integer(json, "root_pid");
+  info.root_start_ticks = integer(json, "root_start_ticks");
+  info.begin = to_pair(child(json, "begin"));
+  if (child(json, "end").is_object()) info.end = to_pair(child(json, "end"));
+  if (child(json, "exit_status").is_number_integer()) info.exit_status = static_cast<int>(integer(json, "exit_status"));
+  info.injectable = !child(json, "injectable").is_boolean() || child(json, "injectable").get<bool>();
+  info.cpu = to_device(child(json, "cpu"));
+  for (const Json& peak : child(json, "peaks")) info.peaks.push_back(to_peak(peak));
+  for (const Json& loss : child(json, "losses")) info.losses.push_back(to_loss(loss));
+  return info;
+}
+
+std::string iso_time(std::int64_t wall_ns) {
+  const std::time_t seconds = wall_ns / 1'000'000'000;
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char buffer[32];
+  std::strftime(buffer, sizeof buffer, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return buffer;
+}
+
+}  // namespace llmprof::record

@@ -1,0 +1,53 @@
+#pragma once
+// capture/record.json: what the recorder knows and no log can tell. Written before the launch and again when the
+// program ended, so that a recording whose recorder was killed can still be ingested.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "hw/device.h"
+#include "hw/peaks.h"
+#include "trace/loss.h"
+
+namespace llmprof::record {
+
+// Two clocks read at the same moment.
+struct ClockPair {
+  std::int64_t raw_ns = 0;    // CLOCK_MONOTONIC_RAW
+  std::int64_t wall_ns = 0;   // CLOCK_REALTIME
+  std::int64_t error_ns = 0;  // how far apart they may be
+};
+ClockPair read_clocks();
+
+struct NotedLoss {
+  trace::Loss loss = trace::Loss::kNone;
+  std::int64_t count = 0;
+  std::string detail;
+};
+
+struct CaptureInfo {
+  std::string llmprof_version;
+  std::vector<std::string> command;       // secrets redacted
+  std::string executable;                 // path of the program file
+  std::string environment;                // the environment card, JSON text
+  std::int64_t root_pid = 0;              // 0: not launched yet
+  std::int64_t root_start_ticks = 0;
+  ClockPair begin;
+  std::optional<ClockPair> end;           // none: the recorder did not live to see the end
+  std::optional<int> exit_status;
+  bool injectable = true;
+  hw::Device cpu;
+  std::vector<hw::Peak> peaks;
+  std::vector<NotedLoss> losses;
+};
+
+Result<CaptureInfo> read_capture_info(const std::string& capture_folder);
+Result<void> write_capture_info(const std::string& capture_folder, const CaptureInfo& info);
+
+// "2026-11-15T10:15:00Z"
+std::string iso_time(std::int64_t wall_ns);
+
+}  // namespace llmprof::record

@@ -1,0 +1,101 @@
+#include "record/check_log.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <unordered_set>
+
+namespace llmprof::record {
+namespace {
+
+constexpr std::array<const char*, wire::kRecordKinds> kKindNames{
+    "none", "range", "gemm", "clock_sync", "loss", "thread", "process", "domain", "category", "library"};
+
+class Counter final : public LogSink {
+ public:
+  explicit Counter(LogCheck& check) : check_(check) {}
+
+  void define(wire::StringId id, std::string_view) override {
+    ++check_.names;
+    defined_.insert(id);
+  }
+  void gap() override {}
+
+  void receive(wire::RecordKind kind, std::uint32_t, std::span<const wire::Record> records) override {
+    counts_[static_cast<std::size_t>(kind)] += static_cast<std::int64_t>(records.size());
+    for (const wire::Record& record : records) take(kind, record);
+  }
+
+  void finish() {
+    for (std::size_t kind = 1; kind < counts_.size(); ++kind) {
+      if (counts_[kind] != 0) check_.records.emplace_back(kKindNames[kind], counts_[kind]);
+    }
+    check_.lost_names = static_cast<std::int64_t>(lost_.size());
+  }
+
+ private:
+  void take(wire::RecordKind kind, const wire::Record& record) {
+    if (kind == wire::RecordKind::kRange) {
+      use(record.range.name);
+      note_time(record.range.ts_ns, record.range.ts_ns);
+    } else if (kind == wire::RecordKind::kGemm) {
+      use(record.gemm.function);
+      use(record.gemm.library);
+      note_time(record.gemm.begin_ns, record.gemm.end_ns);
+    } else if (kind == wire::RecordKind::kProcess) {
+      check_.ended = check_.ended || record.process.ended != 0;
+    } else if (kind == wire::RecordKind::kLoss) {
+      add_loss(record.loss);
+    }
+  }
+  void use(wire::StringId id) {
+    if (id != 0 && !defined_.contains(id)) lost_.insert(id);
+  }
+  void note_time(std::uint64_t begin, std::uint64_t end) {
+    const auto begin_ns = static_cast<std::int64_t>(begin);
+    if (check_.first_ns == 0 || begin_ns < check_.first_ns) check_.first_ns = begin_ns;
+    check_.last_ns = std::max(check_.last_ns, static_cast<std::int64_t>(end));
+  }
+  void add_loss(const wire::LossRecord& record) {
+    if (static_cast<std::size_t>(record.kind) > static_cast<std::size_t>(trace::Loss::kUnbalancedPop)) return;
+    const auto loss = static_cast<trace::Loss>(record.kind);
+    for (LossTotal& total : check_.losses) {
+      if (total.loss == loss) {
+        total.count += static_cast<std::int64_t>(record.count);
+        return;
+      }
+    }
+    check_.losses.push_back({loss, static_cast<std::int64_t>(record.count), ""});
+  }
+
+  LogCheck& check_;
+  std::array<std::int64_t, wire::kRecordKinds> counts_{};
+  std::unordered_set<wire::StringId> defined_;
+  std::unordered_set<wire::StringId> lost_;
+};
+
+}  // namespace
+
+Result<LogCheck> check_log(const std::string& path, const base::Progress& progress) {
+  LLMPROF_LET(const LogReader reader, LogReader::open(path));
+  LogCheck check;
+  check.version = reader.header().version;
+  check.pid = static_cast<std::int64_t>(reader.header().pid);
+  check.header_damaged = reader.header_damaged();
+  Counter counter(check);
+  LLMPROF_LET(check.stats, reader.read(counter, progress));
+  counter.finish();
+  return check;
+}
+
+bool is_log(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return false;
+  char magic[sizeof wire::kFileMagic] = {};
+  const bool read = std::fread(magic, sizeof magic, 1, file) == 1;
+  std::fclose(file);
+  return read && std::memcmp(magic, wire::kFileMagic, sizeof magic) == 0;
+}
+
+}  // namespace llmprof::record

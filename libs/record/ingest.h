@@ -1,0 +1,34 @@
+#pragma once
+// Capture logs and record.json to the tables of a run. run.json is written last and capture/ is deleted after it, so
+// an ingest that was interrupted at any point can be done again.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "record/ledger.h"
+
+namespace llmprof::record {
+
+struct IngestTally {
+  std::int64_t logs = 0;
+  std::int64_t log_bytes = 0;
+  std::int64_t run_bytes = 0;    // of the tables
+  std::int64_t records = 0;      // in the logs
+  std::int64_t processes = 0;
+  std::int64_t threads = 0;
+  std::int64_t kernels = 0;
+  std::int64_t ranges = 0;
+  std::vector<LossTotal> losses;
+};
+
+struct IngestOptions {
+  bool keep_capture = false;
+};
+
+// The caller holds the CaptureLock of the run.
+Result<IngestTally> ingest(const std::string& run_folder, const IngestOptions& options, const base::Progress& progress);
+
+}  // namespace llmprof::record

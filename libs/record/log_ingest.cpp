@@ -1,0 +1,240 @@
+#include "record/log_ingest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "hw/environment.h"
+
+namespace llmprof::record {
+namespace {
+
+constexpr std::uint32_t kMaxThreads = 1u << 20;  // numbers beyond it come from no collector
+
+trace::OptionalInt parse_rank(std::string_view text) {
+  std::int64_t rank = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return {};
+  return rank;
+}
+
+// argv joined by '\0' -> one line, secrets redacted.
+std::string command_line(std::string_view joined) {
+  std::vector<std::string> words;
+  while (!joined.empty()) {
+    const std::size_t end = std::min(joined.find('\0'), joined.size());
+    words.emplace_back(joined.substr(0, end));
+    joined.remove_prefix(std::min(end + 1, joined.size()));
+  }
+  return fmt::format("{}", fmt::join(hw::redact(words), " "));
+}
+
+}  // namespace
+
+LogIngest::LogIngest(RunRows& rows, LogFacts facts, const wire::FileHeader& header)
+    : rows_(rows),
+      facts_(std::move(facts)),
+      header_(header),
+      names_(rows.writer.strings()),
+      process_id_(rows.next_id++),
+      ranges_(rows.writer, names_, process_id_, facts_.window, rows.next_id) {
+  trace::Strings& strings = rows.writer.strings();
+  constexpr const char* kTypes[] = {nullptr, "float32", "float64", "complex64", "complex128"};
+  for (std::size_t i = 1; i < std::size(types_); ++i) types_[i] = strings.intern(kTypes[i]);
+  layouts_[0] = strings.intern("column");
+  layouts_[1] = strings.intern("row");
+  constexpr const char* kTransposes[] = {"n", "t", "c"};
+  for (std::size_t i = 0; i < std::size(transposes_); ++i) transposes_[i] = strings.intern(kTransposes[i]);
+}
+
+void LogIngest::receive(wire::RecordKind kind, std::uint32_t number, std::span<const wire::Record> records) {
+  if (number >= kMaxThreads) {
+    unknown_ += static_cast<std::int64_t>(records.size());
+    return;
+  }
+  if (kind == wire::RecordKind::kRange) return take_ranges(number, records);
+  if (kind == wire::RecordKind::kGemm) return take_gemms(number, records);
+  for (const wire::Record& record : records) take_other(kind, number, record);
+}
+
+void LogIngest::take_other(wire::RecordKind kind, std::uint32_t number, const wire::Record& record) {
+  switch (kind) {
+    case wire::RecordKind::kThread: return take_thread(number, record.thread);
+    case wire::RecordKind::kProcess: return take_process(record.process);
+    case wire::RecordKind::kClockSync: return take_clock(record.clock_sync);
+    case wire::RecordKind::kLoss: return take_loss(record.loss);
+    case wire::RecordKind::kDomain: return names_.define_domain(record.domain);
+    case wire::RecordKind::kCategory: return names_.define_category(record.category);
+    case wire::RecordKind::kLibrary: hooked_libraries_ += record.library.hooked; return;
+    default: ++unknown_;
+  }
+}
+
+LogIngest::Thread& LogIngest::thread(std::uint32_t number, std::uint64_t ts_ns) {
+  if (number >= threads_.size()) threads_.resize(number + 1);
+  Thread& thread = threads_[number];
+  if (thread.id == 0) thread.id = rows_.next_id++;
+  if (facts_.window.holds(ts_ns)) thread.begin_ns = std::min(thread.begin_ns, static_cast<std::int64_t>(ts_ns));
+  return thread;
+}
+
+void LogIngest::take_ranges(std::uint32_t number, std::span<const wire::Record> records) {
+  const trace::Id thread_id = thread(number, records.front().range.ts_ns).id;
+  for (const wire::Record& record : records) {
+    ranges_.take(record.range, number, thread_id);
+    if (facts_.window.holds(record.range.ts_ns)) note_time(record.range.ts_ns);
+  }
+}
+
+void LogIngest::take_gemms(std::uint32_t number, std::span<const wire::Record> records) {
+  const trace::Id thread_id = thread(number, records.front().gemm.begin_ns).id;
+  for (const wire::Record& record : records) {
+    const wire::GemmRecord& call = record.gemm;
+    if (!facts_.window.holds(call.begin_ns) || !facts_.window.holds(call.end_ns) || call.end_ns < call.begin_ns) {
+      ++bad_times_;
+      continue;
+    }
+    trace::KernelRow kernel;
+    kernel.id = rows_.next_id++;
+    kernel.begin_ns = static_cast<std::int64_t>(call.begin_ns);
+    kernel.end_ns = static_cast<std::int64_t>(call.end_ns);
+    kernel.name = names_.kernel_name(call.function);
+    kernel.device_id = rows_.cpu_id;
+    kernel.thread_id = thread_id;
+    rows_.writer.add(kernel);
+
+    trace::GemmRow gemm;
+    gemm.id = rows_.next_id++;
+    gemm.begin_ns = kernel.begin_ns;
+    gemm.end_ns = kernel.end_ns;
+    gemm.kernel_id = kernel.id;
+    gemm.thread_id = thread_id;
+    gemm.library = names_.name(call.library);
+    gemm.function = names_.name(call.function);
+    gemm.m = call.m;
+    gemm.n = call.n;
+    gemm.k = call.k;
+    gemm.batch = call.batch;
+    const auto type = static_cast<std::size_t>(call.type);
+    gemm.type_a = gemm.type_b = gemm.type_c = type < std::size(types_) ? types_[type] : trace::Name{};
+    gemm.layout = layouts_[call.layout == wire::Layout::kRowMajor ? 1 : 0];
+    gemm.transpose_a = transposes_[std::min<std::size_t>(static_cast<std::size_t>(call.trans_a), 2)];
+    gemm.transpose_b = transposes_[std::min<std::size_t>(static_cast<std::size_t>(call.trans_b), 2)];
+    rows_.writer.add(gemm);
+    ++rows_.kernels;
+    note_time(call.end_ns);
+  }
+}
+
+void LogIngest::take_thread(std::uint32_t number, const wire::ThreadRecord& record) {
+  Thread& known = thread(number, record.ended != 0 ? UINT64_MAX : record.ts_ns);
+  known.tid = static_cast<std::int64_t>(record.tid);
+  if (record.name != 0) known.name = record.name;
+  if (record.ended != 0 && facts_.window.holds(record.ts_ns)) known.end_ns = static_cast<std::int64_t>(record.ts_ns);
+}
+
+void LogIngest::take_process(const wire::ProcessRecord& record) {
+  if (record.ended != 0) {
+    if (facts_.window.holds(record.ts_ns)) process_end_ns_ = record.ts_ns;
+    return;
+  }
+  process_ = record;
+}
+
+void LogIngest::take_clock(const wire::ClockSyncRecord& record) {
+  if (!facts_.window.holds(record.raw_ns)) {
+    ++bad_times_;
+    return;
+  }
+  trace::ClockSyncRow row;
+  row.ts_ns = static_cast<std::int64_t>(record.raw_ns);
+  row.wall_ns = static_cast<std::int64_t>(record.wall_ns);
+  row.error_ns = static_cast<std::int64_t>(record.error_ns);
+  row.process_id = process_id_;
+  rows_.writer.add(row);
+}
+
+void LogIngest::take_loss(const wire::LossRecord& record) {
+  const auto kind = static_cast<std::size_t>(record.kind);
+  if (kind == 0 || kind > static_cast<std::size_t>(trace::Loss::kUnbalancedPop)) {
+    ++unknown_;
+    return;
+  }
+  std::string detail;
+  if (record.kind == wire::LossKind::kWriteFailed) detail = std::strerror(static_cast<int>(record.detail & 0xffff));
+  if (record.kind == wire::LossKind::kBlasNotHooked) detail = names_.text(static_cast<wire::StringId>(record.detail));
+  // Dropped events may have been pushes or pops of any thread: what is open can no longer be told.
+  if (record.kind == wire::LossKind::kBufferFull || record.kind == wire::LossKind::kWriteFailed) ranges_.gap();
+  const auto count = static_cast<std::int64_t>(std::min<std::uint64_t>(record.count, INT64_MAX / 2));
+  rows_.ledger.add(static_cast<trace::Loss>(kind), count, process_id_, detail);
+}
+
+void LogIngest::finish(const LogStats& stats) {
+  const auto end_ns = static_cast<std::int64_t>(process_end_ns_);
+  ranges_.finish(std::max(last_ns_, end_ns));
+  write_process();
+  write_threads();
+  write_losses(stats);
+  rows_.ranges += ranges_.counts().ranges;
+  rows_.records += static_cast<std::int64_t>(stats.records);
+  ++rows_.processes;
+}
+
+void LogIngest::write_process() {
+  trace::ProcessRow row;
+  row.id = process_id_;
+  row.pid = static_cast<std::int64_t>(process_.pid != 0 ? process_.pid : header_.pid);
+  if (process_.parent_pid != 0) row.parent_pid = static_cast<std::int64_t>(process_.parent_pid);
+  row.host = names_.name(process_.host);
+  if (process_.rank != 0) row.rank = parse_rank(names_.text(process_.rank));
+  row.executable = names_.name(process_.executable);
+  if (process_.arguments != 0) {
+    row.arguments = rows_.writer.strings().intern(command_line(names_.text(process_.arguments)));
+  }
+  row.begin_ns = static_cast<std::int64_t>(process_.ts_ns != 0 ? process_.ts_ns : header_.raw_ns);
+  if (process_end_ns_ != 0) row.end_ns = static_cast<std::int64_t>(process_end_ns_);
+  if (!row.end_ns) row.end_ns = facts_.end_ns;
+  row.exit_status = facts_.exit_status;
+  row.injected = true;
+  row.log = rows_.writer.strings().intern(facts_.name);
+  rows_.writer.add(row);
+}
+
+void LogIngest::write_threads() {
+  for (const Thread& thread : threads_) {
+    if (thread.id == 0) continue;
+    trace::ThreadRow row;
+    row.id = thread.id;
+    row.process_id = process_id_;
+    row.tid = thread.tid;
+    row.name = names_.name(thread.name);
+    row.begin_ns = thread.begin_ns != INT64_MAX ? thread.begin_ns : static_cast<std::int64_t>(header_.raw_ns);
+    if (thread.end_ns != 0) row.end_ns = thread.end_ns;
+    rows_.writer.add(row);
+    ++rows_.threads;
+  }
+}
+
+void LogIngest::write_losses(const LogStats& stats) {
+  const auto add = [&](trace::Loss loss, std::uint64_t count, const std::string& detail = "") {
+    rows_.ledger.add(loss, static_cast<std::int64_t>(count), process_id_, detail);
+  };
+  const RangeCounts& ranges = ranges_.counts();
+  add(trace::Loss::kOpenRange, static_cast<std::uint64_t>(ranges.open));
+  add(trace::Loss::kUnbalancedPop, static_cast<std::uint64_t>(ranges.unbalanced));
+  add(trace::Loss::kBadTime, static_cast<std::uint64_t>(ranges.bad_times + bad_times_));
+  add(trace::Loss::kUnknownRecord, stats.unknown_records + static_cast<std::uint64_t>(unknown_ + ranges.unknown));
+  add(trace::Loss::kLostName, names_.lost_names());
+  add(trace::Loss::kDamagedBlock, stats.damaged_bytes, facts_.name);
+  if (stats.missing_blocks != 0 && stats.damaged_bytes == 0) {
+    // Nothing in the file is damaged, yet blocks are absent: their size is unknown, so each counts at least one byte.
+    add(trace::Loss::kDamagedBlock, stats.missing_blocks, facts_.name + ": blocks are missing");
+  }
+  if (facts_.still_running) return add(trace::Loss::kStillRunning, 1);
+  add(trace::Loss::kTornTail, stats.torn_bytes, facts_.name);
+  if (process_end_ns_ == 0 && !facts_.replaced_by_exec) add(trace::Loss::kAbnormalEnd, 1);
+}
+
+}  // namespace llmprof::record

@@ -1,0 +1,92 @@
+#pragma once
+// One capture log to rows: process, threads, ranges, BLAS calls as kernels, clock pairs, losses.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "record/ledger.h"
+#include "record/log_names.h"
+#include "record/log_reader.h"
+#include "record/range_pairing.h"
+#include "trace/run_writer.h"
+
+namespace llmprof::record {
+
+// What all logs of a run share.
+struct RunRows {
+  trace::RunWriter& writer;
+  Ledger& ledger;
+  trace::Id next_id = 1;     // ids are unique in the run, whatever the table
+  trace::Id cpu_id = 0;      // the device of BLAS calls
+  std::int64_t kernels = 0;
+  std::int64_t ranges = 0;
+  std::int64_t threads = 0;
+  std::int64_t processes = 0;
+  std::int64_t records = 0;
+};
+
+// What the recorder knows about the process of a log.
+struct LogFacts {
+  std::string name;                    // of the file
+  TimeWindow window;
+  trace::OptionalInt exit_status;
+  trace::OptionalInt end_ns;
+  bool still_running = false;
+  bool replaced_by_exec = false;       // a later log has the same process
+};
+
+class LogIngest final : public LogSink {
+ public:
+  LogIngest(RunRows& rows, LogFacts facts, const wire::FileHeader& header);
+
+  void define(wire::StringId id, std::string_view text) override { names_.define(id, text); }
+  void receive(wire::RecordKind kind, std::uint32_t thread, std::span<const wire::Record> records) override;
+  void gap() override { ranges_.gap(); }
+
+  // Writes what is known only at the end of the log.
+  void finish(const LogStats& stats);
+
+ private:
+  struct Thread {
+    trace::Id id = 0;  // 0: not seen yet
+    std::int64_t tid = 0;
+    wire::StringId name = 0;
+    std::int64_t begin_ns = INT64_MAX;
+    std::int64_t end_ns = 0;  // 0: not seen
+  };
+
+  Thread& thread(std::uint32_t number, std::uint64_t ts_ns);
+  void note_time(std::uint64_t ts_ns) { last_ns_ = std::max(last_ns_, static_cast<std::int64_t>(ts_ns)); }
+  void take_ranges(std::uint32_t number, std::span<const wire::Record> records);
+  void take_gemms(std::uint32_t number, std::span<const wire::Record> records);
+  void take_thread(std::uint32_t number, const wire::ThreadRecord& record);
+  void take_process(const wire::ProcessRecord& record);
+  void take_clock(const wire::ClockSyncRecord& record);
+  void take_loss(const wire::LossRecord& record);
+  void take_other(wire::RecordKind kind, std::uint32_t number, const wire::Record& record);
+  void write_process();
+  void write_threads();
+  void write_losses(const LogStats& stats);
+
+  RunRows& rows_;
+  LogFacts facts_;
+  wire::FileHeader header_;
+  LogNames names_;
+  trace::Id process_id_;
+  RangePairing ranges_;
+  std::vector<Thread> threads_;  // by number
+  wire::ProcessRecord process_{};
+  std::uint64_t process_end_ns_ = 0;  // 0: no orderly end was seen
+  std::int64_t last_ns_ = 0;
+  std::int64_t bad_times_ = 0;
+  std::int64_t unknown_ = 0;
+  std::int64_t hooked_libraries_ = 0;
+
+  // Names used by every BLAS row.
+  trace::Name types_[5];
+  trace::Name layouts_[2];
+  trace::Name transposes_[3];
+};
+
+}  // namespace llmprof::record

@@ -1,0 +1,147 @@
+#include "record/log_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "base/file.h"
+
+namespace llmprof::record {
+namespace {
+
+constexpr std::uint64_t kGiveBackBytes = 32u << 20;  // pages behind the reader are dropped in steps of this
+
+Result<wire::Bytes> map_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0) {
+    return base::errno_error(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path, errno);
+  }
+  struct stat info {};
+  const bool regular = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+  const auto size = static_cast<std::size_t>(regular ? info.st_size : 0);
+  void* data = size == 0 ? nullptr : ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
+  const int error_number = errno;
+  ::close(fd);
+  if (!regular) return Error{ErrorCode::kCorruptInput, path + ": not a regular file", ""};
+  if (data == MAP_FAILED) return base::errno_error(ErrorCode::kIo, path, error_number);
+  if (data != nullptr) ::madvise(data, size, MADV_SEQUENTIAL);
+  return wire::Bytes{static_cast<const std::uint8_t*>(data), size};
+}
+
+// Hands the sections of intact blocks to a sink and counts the rest.
+class Pass {
+ public:
+  Pass(LogSink& sink, LogStats& stats)
+      : sink_(sink), stats_(stats), records_(std::make_unique<wire::Record[]>(wire::kMaxSectionRecords)) {}
+
+  void take(const wire::Step& step) {
+    if (step.kind == wire::StepKind::kTornTail) {
+      stats_.torn_bytes += step.bytes;
+    } else if (step.kind == wire::StepKind::kDamage) {
+      stats_.damaged_bytes += step.bytes;
+      sink_.gap();
+    } else {
+      take_block(step);
+    }
+  }
+
+ private:
+  void take_block(const wire::Step& step) {
+    ++stats_.blocks;
+    stats_.missing_blocks += step.missing_blocks;
+    if (step.missing_blocks != 0) sink_.gap();
+    wire::SectionReader sections(step.block);
+    wire::Section section;
+    bool intact = true;
+    while (intact && sections.next(&section)) intact = take_section(section);
+    if (intact && sections.complete()) return;
+    stats_.damaged_bytes += step.bytes;
+    sink_.gap();
+  }
+
+  bool take_section(const wire::Section& section) {
+    if (section.kind == 0) return take_strings(section);
+    if (!wire::is_known(section)) {
+      stats_.unknown_records += section.count;
+      return true;
+    }
+    if (!wire::decode_records(section, records_.get())) return false;
+    stats_.records += section.count;
+    sink_.receive(static_cast<wire::RecordKind>(section.kind), section.thread, {records_.get(), section.count});
+    return true;
+  }
+
+  bool take_strings(const wire::Section& section) {
+    wire::StringReader strings(section);
+    wire::StringDefinition definition;
+    while (strings.next(&definition)) sink_.define(definition.id, {definition.text, definition.length});
+    return strings.complete();
+  }
+
+  LogSink& sink_;
+  LogStats& stats_;
+  std::unique_ptr<wire::Record[]> records_;
+};
+
+}  // namespace
+
+Result<LogReader> LogReader::open(const std::string& path) {
+  LogReader reader;
+  LLMPROF_LET(reader.file_, map_file(path));
+  switch (wire::read_file_header(reader.file_, &reader.header_)) {
+    case wire::HeaderStatus::kOk:
+      return reader;
+    case wire::HeaderStatus::kBadCrc:
+      reader.header_ = {};
+      reader.header_.header_bytes = sizeof(wire::FileHeader);
+      reader.header_damaged_ = true;
+      return reader;
+    case wire::HeaderStatus::kNewer:
+      return Error{ErrorCode::kUnsupported,
+                   fmt::format("{}: log version {} was made by a newer llmprof; this one knows {}", path,
+                               reader.header_.version, wire::kWireVersion),
+                   "update llmprof"};
+    case wire::HeaderStatus::kTooShort:
+      return Error{ErrorCode::kCorruptInput,
+                   fmt::format("{}: {} bytes are too short for a capture log", path, reader.file_.size), ""};
+    case wire::HeaderStatus::kBadMagic:
+      break;
+  }
+  return Error{ErrorCode::kCorruptInput, path + ": not a capture log", ""};
+}
+
+LogReader::LogReader(LogReader&& other) noexcept
+    : file_(std::exchange(other.file_, {})), header_(other.header_), header_damaged_(other.header_damaged_) {}
+
+LogReader::~LogReader() {
+  if (file_.data != nullptr) ::munmap(const_cast<std::uint8_t*>(file_.data), file_.size);
+}
+
+Result<LogStats> LogReader::read(LogSink& sink, const base::Progress& progress) const {
+  LogStats stats;
+  stats.bytes = file_.size;
+  if (header_damaged_) stats.damaged_bytes += sizeof(wire::FileHeader);
+  Pass pass(sink, stats);
+  wire::BlockReader blocks(file_, header_.header_bytes);
+  std::uint64_t given_back = 0;
+  for (wire::Step step = blocks.next(); step.kind != wire::StepKind::kEnd; step = blocks.next()) {
+    pass.take(step);
+    const std::uint64_t done = step.offset + step.bytes;
+    if (!progress({"reading logs", static_cast<double>(done), static_cast<double>(file_.size), "bytes"})) {
+      return Error{ErrorCode::kInterrupted, "interrupted", ""};
+    }
+    if (done - given_back < kGiveBackBytes) continue;
+    const std::uint64_t end = done & ~std::uint64_t{0xffff};  // whole pages of any size
+    ::madvise(const_cast<std::uint8_t*>(file_.data) + given_back, end - given_back, MADV_DONTNEED);
+    given_back = end;
+  }
+  return stats;
+}
+
+}  // namespace llmprof::record

@@ -1,0 +1,61 @@
+#pragma once
+// Reads one capture log (wire/format.h, docs/format/wire.md). Only what matches its checksums is handed out; what is
+// damaged, torn, missing or unknown is counted. The file is mapped and given back as it is read, so memory stays small
+// whatever its size.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/progress.h"
+#include "base/result.h"
+#include "wire/decode.h"
+
+namespace llmprof::record {
+
+// Receives a log in its order. Views are valid during the call.
+class LogSink {
+ public:
+  virtual ~LogSink() = default;
+  virtual void define(wire::StringId id, std::string_view text) = 0;
+  // Records of one kind and one thread of the log (0: the collector itself).
+  virtual void receive(wire::RecordKind kind, std::uint32_t thread, std::span<const wire::Record> records) = 0;
+  // Something is missing here: state carried over from before, such as open ranges, is not to be trusted.
+  virtual void gap() = 0;
+};
+
+struct LogStats {
+  std::uint64_t bytes = 0;
+  std::uint64_t blocks = 0;
+  std::uint64_t records = 0;
+  std::uint64_t missing_blocks = 0;
+  std::uint64_t damaged_bytes = 0;
+  std::uint64_t torn_bytes = 0;
+  std::uint64_t unknown_records = 0;
+};
+
+class LogReader {
+ public:
+  // Errors: cannot be opened, not a capture log, too short for a header, or made by a newer llmprof.
+  static Result<LogReader> open(const std::string& path);
+  LogReader(LogReader&& other) noexcept;
+  LogReader& operator=(LogReader&&) = delete;
+  ~LogReader();
+
+  // Zeros when the header is damaged (the blocks can still be read).
+  const wire::FileHeader& header() const { return header_; }
+  bool header_damaged() const { return header_damaged_; }
+  std::uint64_t bytes() const { return file_.size; }
+
+  // Reads the whole log. `progress` gets the bytes of this log; kInterrupted when it says no.
+  Result<LogStats> read(LogSink& sink, const base::Progress& progress) const;
+
+ private:
+  LogReader() = default;
+  wire::Bytes file_;
+  wire::FileHeader header_{};
+  bool header_damaged_ = false;
+};
+
+}  // namespace llmprof::record

@@ -1,0 +1,42 @@
+#include "record/open_run.h"
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "record/capture_folder.h"
+#include "record/capture_info.h"
+#include "record/ingest.h"
+
+namespace llmprof::record {
+namespace {
+
+bool needs_ingest(const std::string& folder) {
+  return !base::is_file(folder + "/run.json") && base::is_directory(capture_folder(folder));
+}
+
+// The recorder died, the program did not: its log still grows, and ingesting would lose the rest of it.
+Result<void> check_ended(const std::string& folder) {
+  const auto info = read_capture_info(capture_folder(folder));
+  if (!info || info->end || !is_alive(info->root_pid, info->root_start_ticks)) return {};
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("{}: the recorded program (process {}) is still running", folder, info->root_pid),
+               "wait until it has ended, then try again"};
+}
+
+Result<void> ingest_first(const std::string& folder, const base::Progress& progress) {
+  LLMPROF_LET(const CaptureLock lock, CaptureLock::take(capture_folder(folder)));
+  if (!needs_ingest(folder)) return {};  // another llmprof did it meanwhile
+  LLMPROF_TRY(check_ended(folder));
+  LLMPROF_TRY(ingest(folder, {}, progress));
+  return {};
+}
+
+}  // namespace
+
+Result<trace::Run> open_run(const std::string& path, const base::Progress& progress) {
+  const std::string folder = trace::run_folder(path);
+  if (needs_ingest(folder)) LLMPROF_TRY(ingest_first(folder, progress));
+  return trace::Run::open(path);
+}
+
+}  // namespace llmprof::record

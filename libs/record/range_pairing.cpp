@@ -1,0 +1,157 @@
+#include "record/range_pairing.h"
+
+#include <algorithm>
+
+#include "trace/run_writer.h"
+
+namespace llmprof::record {
+namespace {
+
+constexpr std::size_t kMaxEarlyEnds = 1u << 20;  // threads are stored a buffer at a time, so only few ends come early
+
+}  // namespace
+
+RangePairing::RangePairing(trace::RunWriter& writer, LogNames& names, trace::Id process_id, TimeWindow window,
+                           trace::Id& next_id)
+    : writer_(writer), names_(names), process_id_(process_id), window_(window), next_id_(next_id) {
+  push_pop_ = writer.strings().intern("push_pop");
+  start_end_ = writer.strings().intern("start_end");
+  mark_ = writer.strings().intern("mark");
+  source_ = writer.strings().intern("nvtx");
+}
+
+void RangePairing::take(const wire::RangeRecord& event, std::uint32_t number, trace::Id thread_id) {
+  if (number >= threads_.size()) threads_.resize(number + 1);
+  Thread& thread = threads_[number];
+  if (event.op == wire::RangeOp::kPush || event.op == wire::RangeOp::kPop) {
+    return take_nesting(event, thread, thread_id);
+  }
+  if (!window_.holds(event.ts_ns)) {
+    ++counts_.bad_times;
+    return;
+  }
+  thread.last_ns = static_cast<std::int64_t>(event.ts_ns);
+  switch (event.op) {
+    case wire::RangeOp::kStart: return start(event, thread, thread_id);
+    case wire::RangeOp::kEnd: return end(event);
+    case wire::RangeOp::kMark: return close(open(event, thread, thread_id), thread.last_ns, mark_, true);
+    default: ++counts_.unknown;
+  }
+}
+
+// A push or pop with an impossible time still nests: without it every later pop would close the wrong range. Its range
+// gets no length.
+void RangePairing::take_nesting(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id) {
+  const bool bad_time = !window_.holds(event.ts_ns);
+  if (bad_time) ++counts_.bad_times;
+  if (!bad_time) thread.last_ns = static_cast<std::int64_t>(event.ts_ns);
+  if (event.op == wire::RangeOp::kPop) return pop(event, thread, bad_time);
+  thread.stack.push_back(open(event, thread, thread_id));
+  if (!bad_time) return;
+  thread.stack.back().begin_ns = std::max(thread.last_ns, window_.begin_ns);
+  thread.stack.back().bad_time = true;
+}
+
+RangePairing::Open RangePairing::open(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id) {
+  return {.id = next_id_++,
+          .begin_ns = static_cast<std::int64_t>(event.ts_ns),
+          .payload = event.payload,
+          .parent_id = thread.stack.empty() ? trace::OptionalId{} : trace::OptionalId{thread.stack.back().id},
+          .thread_id = thread_id,
+          .name = event.name,
+          .category = event.category,
+          .domain = event.domain,
+          .depth = static_cast<std::int32_t>(thread.stack.size()),
+          .payload_type = event.payload_type,
+          .bad_time = false};
+}
+
+// Every domain has its own stack on a thread; ours is one, because parents are asked across domains.
+void RangePairing::pop(const wire::RangeRecord& event, Thread& thread, bool bad_time) {
+  const auto found = std::find_if(thread.stack.rbegin(), thread.stack.rend(),
+                                  [&](const Open& range) { return range.domain == event.domain; });
+  if (found == thread.stack.rend()) {
+    ++counts_.unbalanced;
+    return;
+  }
+  const bool backwards = !bad_time && thread.last_ns < found->begin_ns;
+  if (backwards) ++counts_.bad_times;
+  const bool good = !bad_time && !backwards && !found->bad_time;
+  close(*found, good ? thread.last_ns : found->begin_ns, push_pop_, good);
+  thread.stack.erase(std::next(found).base());
+}
+
+void RangePairing::start(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id) {
+  const Open range = open(event, thread, thread_id);
+  if (const auto early = early_ends_.find(event.correlation); early != early_ends_.end()) {
+    close(range, early->second, start_end_, true);
+    early_ends_.erase(early);
+  } else if (!starts_.emplace(event.correlation, range).second) {
+    ++counts_.unbalanced;  // two starts of one number
+  }
+}
+
+void RangePairing::end(const wire::RangeRecord& event) {
+  const auto found = starts_.find(event.correlation);
+  if (found != starts_.end()) {
+    close(found->second, static_cast<std::int64_t>(event.ts_ns), start_end_, true);
+    starts_.erase(found);
+  } else if (early_ends_.size() >= kMaxEarlyEnds ||
+             !early_ends_.emplace(event.correlation, static_cast<std::int64_t>(event.ts_ns)).second) {
+    ++counts_.unbalanced;
+  }
+}
+
+void RangePairing::close(const Open& range, std::int64_t end_ns, trace::Name kind, bool closed) {
+  if (end_ns < range.begin_ns) {  // never a push_pop range: others have no children that would lose their parent
+    ++counts_.bad_times;
+    return;
+  }
+  trace::RangeRow row;
+  row.id = range.id;
+  row.begin_ns = range.begin_ns;
+  row.end_ns = end_ns;
+  row.name = names_.name(range.name);
+  row.kind = kind;
+  row.process_id = process_id_;
+  row.thread_id = range.thread_id;
+  row.parent_id = range.parent_id;
+  row.depth = range.depth;
+  row.domain = names_.domain(range.domain);
+  row.category = names_.category(range.domain, range.category);
+  if (range.payload_type == wire::PayloadType::kDouble) {
+    row.payload_double = __builtin_bit_cast(double, range.payload);
+  } else if (range.payload_type != wire::PayloadType::kNone) {
+    row.payload = static_cast<std::int64_t>(range.payload);
+  }
+  row.closed = closed;
+  row.source = source_;
+  writer_.add(row);
+  ++counts_.ranges;
+}
+
+void RangePairing::close_stacks(std::int64_t last_ns) {
+  for (Thread& thread : threads_) {
+    for (const Open& range : thread.stack) {
+      const std::int64_t end_ns = last_ns != 0 ? last_ns : thread.last_ns;
+      close(range, range.bad_time ? range.begin_ns : std::max(end_ns, range.begin_ns), push_pop_, false);
+      ++counts_.open;
+    }
+    thread.stack.clear();
+  }
+}
+
+void RangePairing::gap() { close_stacks(0); }
+
+void RangePairing::finish(std::int64_t last_ns) {
+  close_stacks(last_ns);
+  for (const auto& [correlation, range] : starts_) {
+    close(range, std::max(last_ns, range.begin_ns), start_end_, false);
+    ++counts_.open;
+  }
+  starts_.clear();
+  counts_.unbalanced += static_cast<std::int64_t>(early_ends_.size());
+  early_ends_.clear();
+}
+
+}  // namespace llmprof::record

@@ -1,0 +1,90 @@
+#pragma once
+// NVTX events to ranges: push and pop nest per thread and domain, start and end meet by correlation on any threads,
+// marks stand alone. Push and pop allocate nothing per event.
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+#include <vector>
+
+#include "record/log_names.h"
+#include "trace/rows.h"
+#include "wire/format.h"
+
+namespace llmprof::trace {
+class RunWriter;
+}
+
+namespace llmprof::record {
+
+struct RangeCounts {
+  std::int64_t ranges = 0;
+  std::int64_t open = 0;            // closed by us
+  std::int64_t unbalanced = 0;      // pops and ends without their beginning
+  std::int64_t bad_times = 0;       // events outside the recording, or an end before its begin
+  std::int64_t unknown = 0;         // operations of a newer version
+};
+
+// Times that events of a log can have; others are counted as bad.
+struct TimeWindow {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = INT64_MAX;
+  bool holds(std::uint64_t ts_ns) const {
+    return ts_ns >= static_cast<std::uint64_t>(begin_ns) && ts_ns <= static_cast<std::uint64_t>(end_ns);
+  }
+};
+
+class RangePairing {
+ public:
+  RangePairing(trace::RunWriter& writer, LogNames& names, trace::Id process_id, TimeWindow window, trace::Id& next_id);
+
+  // One event of the thread with this number in the log. Events of a thread come in the order of time.
+  void take(const wire::RangeRecord& event, std::uint32_t thread, trace::Id thread_id);
+  // Events may be missing here: what is open on a thread cannot be told from what comes, so it is closed at the last
+  // event of its thread. Starts stay open: their ends name them.
+  void gap();
+  // The log is at its end; `last_ns` is the last event of the process.
+  void finish(std::int64_t last_ns);
+
+  const RangeCounts& counts() const { return counts_; }
+
+ private:
+  struct Open {
+    trace::Id id;
+    std::int64_t begin_ns;
+    std::uint64_t payload;
+    trace::OptionalId parent_id;
+    trace::Id thread_id;
+    wire::StringId name;
+    std::uint32_t category;
+    std::uint32_t domain;
+    std::int32_t depth;
+    wire::PayloadType payload_type;
+    bool bad_time;
+  };
+  struct Thread {
+    std::vector<Open> stack;
+    std::int64_t last_ns = 0;
+  };
+
+  Open open(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
+  void take_nesting(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id);
+  void pop(const wire::RangeRecord& event, Thread& thread, bool bad_time);
+  void start(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
+  void end(const wire::RangeRecord& event);
+  void close_stacks(std::int64_t last_ns);
+  void close(const Open& range, std::int64_t end_ns, trace::Name kind, bool closed);
+
+  trace::RunWriter& writer_;
+  LogNames& names_;
+  trace::Id process_id_;
+  TimeWindow window_;
+  trace::Id& next_id_;
+  trace::Name push_pop_, start_end_, mark_, source_;
+  std::vector<Thread> threads_;  // by number
+  std::unordered_map<std::uint64_t, Open> starts_;
+  std::unordered_map<std::uint64_t, std::int64_t> early_ends_;  // the end was stored before the start
+  RangeCounts counts_;
+};
+
+}  // namespace llmprof::record

@@ -1,0 +1,188 @@
+#include "record/record.h"
+
+#include <fmt/format.h>
+
+#include <ctime>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/version.h"
+#include "hw/environment.h"
+#include "record/capture_folder.h"
+#include "record/capture_info.h"
+#include "record/injection.h"
+#include "record/supervise.h"
+#include "record/target.h"
+#include "trace/run.h"
+
+namespace llmprof::record {
+namespace {
+
+std::string unused_folder(const std::string& name) {
+  std::string folder = trace::run_folder(name);
+  for (int i = 2; base::is_directory(folder); ++i) folder = trace::run_folder(fmt::format("{}-{}", name, i));
+  return folder;
+}
+
+std::string absolute(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::absolute(path, ignored).lexically_normal().string();
+}
+
+// Cached peaks, or measured ones. Only Ctrl-C is an error: a run without peaks is still a run.
+Result<std::vector<hw::Peak>> find_peaks(const hw::Device& cpu, const RecordOptions& options,
+                                         const base::Progress& progress) {
+  std::vector<hw::Peak> peaks = hw::cached_peaks(cpu);
+  if (!peaks.empty() || !options.peaks) return peaks;
+  options.announce("measuring what this machine can do (once, at most 3 s; --no-peaks skips it)");
+  auto measured = hw::measure_cpu_peaks(cpu, progress);
+  if (!measured) {
+    if (measured.error().code == ErrorCode::kInterrupted) return measured.error();
+    options.announce("the peaks could not be measured: " + measured.error().message);
+    return peaks;
+  }
+  if (const auto stored = hw::store_peaks(cpu, *measured); !stored) {
+    options.announce("the peaks could not be kept for the next time: " + stored.error().message);
+  }
+  return measured;
+}
+
+void note(CaptureInfo& info, trace::Loss loss, const std::string& detail) { info.losses.push_back({loss, 1, detail}); }
+
+Result<CaptureInfo> describe(const RecordOptions& options, const Target& target, const base::Progress& progress) {
+  CaptureInfo info;
+  info.llmprof_version = base::version();
+  info.command = hw::redact(options.command);
+  info.executable = target.path;
+  info.environment = base::to_line(hw::environment_card());
+  info.injectable = !target.not_injectable;
+  info.cpu = hw::probe_cpu();
+  LLMPROF_LET(info.peaks, find_peaks(info.cpu, options, progress));
+  if (info.peaks.empty()) note(info, trace::Loss::kNoPeaks, options.peaks ? "" : "--no-peaks");
+  if (target.not_injectable) note(info, trace::Loss::kNotInjected, *target.not_injectable);
+  return info;
+}
+
+// The launch itself, from the folder that is ready to the program that ended.
+class Session {
+ public:
+  Session(const RecordOptions& options, const Target& target, std::string folder)
+      : options_(options), target_(target), folder_(std::move(folder)), capture_(capture_folder(folder_)) {}
+
+  Result<Ended> run(CaptureInfo& info) {
+    const Injection injection = inject();
+    for (const std::string& line : injection.kept) note(info, trace::Loss::kExistingInjection, line);
+    info.begin = read_clocks();
+    LLMPROF_TRY(write_capture_info(capture_, info));
+    Watch watch;
+    watch.started = [&](pid_t pid) {
+      info.root_pid = pid;
+      info.root_start_ticks = start_ticks(pid);
+      (void)write_capture_info(capture_, info);  // written again at the end; a failure shows there
+    };
+    watch.poll = [&] { limit_size(); };
+    const Launch launch{target_.path, options_.command, injection.environment,
+                        options_.program_output == ProgramOutput::kToStderr};
+    LLMPROF_LET(const Ended ended, launch_and_wait(launch, watch));
+    info.end = read_clocks();
+    info.exit_status = ended.exit_status;
+    return ended;
+  }
+
+ private:
+  Injection inject() const {
+    return child_environment(own_environment(), {.library_folder = library_folder(),
+                                                 .capture_folder = capture_,
+                                                 .max_bytes = options_.max_bytes,
+                                                 .blas = options_.blas,
+                                                 .nvtx = options_.nvtx});
+  }
+  void limit_size() const {
+    if (!is_full(capture_) && log_bytes(capture_) >= options_.max_bytes) mark_full(capture_);
+  }
+
+  const RecordOptions& options_;
+  const Target& target_;
+  std::string folder_;
+  std::string capture_;
+};
+
+void ingest_now(const RecordOptions& options, Outcome& outcome, const base::Progress& progress) {
+  auto tally = ingest(outcome.folder, {.keep_capture = options.keep_capture}, progress);
+  if (tally) {
+    outcome.tally = std::move(*tally);
+    return;
+  }
+  outcome.problem = std::move(tally.error());
+  outcome.problem->hint = fmt::format("the recording is kept: run `llmprof report {}` to finish", outcome.folder);
+}
+
+Outcome not_started(const Error& error) {
+  Outcome outcome;
+  outcome.exit_status = error.code == ErrorCode::kNotFound ? 127 : 126;
+  outcome.problem = error;
+  return outcome;
+}
+
+Result<void> check_before(const RecordOptions& options) {
+  return check_libraries({.library_folder = library_folder(), .blas = options.blas, .nvtx = options.nvtx});
+}
+
+std::string output_folder(const RecordOptions& options) {
+  if (!options.output.empty()) return absolute(trace::run_folder(options.output));
+  return absolute(unused_folder(default_name(options.command.front(), read_clocks().wall_ns)));
+}
+
+}  // namespace
+
+Result<Outcome> record(const RecordOptions& options, const base::Progress& progress) {
+  if (options.command.empty()) return Error{ErrorCode::kUsage, "no command to record", "llmprof record -- COMMAND"};
+  const auto target = find_target(options.command.front(), base::env_or("PATH", "/usr/local/bin:/usr/bin:/bin"));
+  if (!target) return not_started(target.error());
+  LLMPROF_TRY(check_before(options));
+  Outcome outcome;
+  outcome.folder = output_folder(options);
+  outcome.not_injectable = target->not_injectable;
+  LLMPROF_TRY(create_run_folder(outcome.folder, options.force));
+  LLMPROF_LET(const CaptureLock lock, CaptureLock::take(capture_folder(outcome.folder)));
+
+  auto info = describe(options, *target, progress);
+  if (!info) {
+    remove_run_folder(outcome.folder);
+    return info.error();
+  }
+  const auto ended = Session(options, *target, outcome.folder).run(*info);
+  if (!ended) {
+    remove_run_folder(outcome.folder);
+    const ErrorCode code = ended.error().code;
+    if (code == ErrorCode::kNotFound || code == ErrorCode::kPermission) return not_started(ended.error());
+    return ended.error();
+  }
+  outcome.exit_status = ended->exit_status;
+  outcome.elapsed_ns = info->end->raw_ns - info->begin.raw_ns;
+  outcome.log_bytes = log_bytes(capture_folder(outcome.folder));
+  if (const auto written = write_capture_info(capture_folder(outcome.folder), *info); !written) {
+    outcome.problem = written.error();
+  } else if (options.ingest) {
+    ingest_now(options, outcome, progress);
+  }
+  return outcome;
+}
+
+std::string default_name(const std::string& command, std::int64_t wall_ns) {
+  std::string name = std::filesystem::path(command).filename().string();
+  for (char& c : name) {
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_';
+    if (!plain) c = '-';
+  }
+  if (name.empty() || name.starts_with('-') || name.starts_with('.')) name = "run" + name;
+  const std::time_t seconds = wall_ns / 1'000'000'000;
+  std::tm parts{};
+  ::localtime_r(&seconds, &parts);
+  char stamp[32];
+  std::strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &parts);
+  return fmt::format("{}-{}", name.substr(0, 60), stamp);
+}
+
+}  // namespace llmprof::record

@@ -1,0 +1,39 @@
+#pragma once
+// Runs the recorded program to its end as a shell would: same terminal, same process group, its own signals.
+// Blocks the signals it waits for in the calling thread; no other thread of this process may have them open.
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace llmprof::record {
+
+struct Launch {
+  std::string path;                      // program file
+  std::vector<std::string> arguments;    // argv, argv[0] as the user typed it
+  std::vector<std::string> environment;
+  bool stdout_to_stderr = false;
+};
+
+struct Ended {
+  pid_t pid = 0;
+  int exit_status = 0;   // its own, or 128 + signal
+  int signal = 0;        // 0: it ended by itself
+};
+
+struct Watch {
+  std::chrono::milliseconds every{200};
+  std::function<void(pid_t)> started = [](pid_t) {};  // once, after the program started
+  std::function<void()> poll = [] {};                 // about every `every` while it runs
+};
+
+// kPermission (126) or kNotFound (127) if execve refused. Signals sent to this process alone are passed on; those the
+// terminal sent to the whole process group are not, as the program got them already.
+Result<Ended> launch_and_wait(const Launch& launch, const Watch& watch);
+
+}  // namespace llmprof::record
