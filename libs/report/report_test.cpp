@@ -139,6 +139,7 @@ TEST(Json, HasTheContractKeys) {
 }
 
 void collect_keys(const Json& value, std::set<std::string>& keys) {
+  if (!value.is_structured()) return;
   for (const auto& [key, child] : value.items()) {
     if (value.is_object()) keys.insert(key);
     if (key != "environment" && key != "config") collect_keys(child, keys);  // described elsewhere

@@ -1,0 +1,166 @@
+// Runs every *.test file of this folder. A case is three parts that a reader can check by hand:
+//   trace   tiny_decode          a run built by tests/traces
+//   query   sql/stages           an analysis (CSV), or "report" (text), or "report --json"
+//   ----
+//   the expected text
+// golden_test --update rewrites the expected texts; the review reads the difference.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+#include "analyze/questions.h"
+#include "analyze/summary.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "report/page.h"
+#include "traces.h"
+
+namespace llmprof {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool update = false;
+
+struct Case {
+  std::string head;  // up to and with the line "----"
+  std::string trace, query, expected;
+};
+
+Case read_case(const std::string& path) {
+  const std::string text = base::read_file(path, 1 << 20).value();
+  const std::size_t cut = text.find("----\n");
+  Case found{.head = text.substr(0, cut + 5), .expected = text.substr(cut + 5)};
+  std::istringstream lines(found.head);
+  for (std::string line; std::getline(lines, line);) {
+    line = line.substr(0, line.find('#'));
+    std::istringstream words(line);
+    std::string key, value, more;
+    words >> key >> value >> more;
+    if (key == "trace") found.trace = value;
+    if (key == "query") found.query = more.empty() ? value : value + " " + more;
+  }
+  return found;
+}
+
+// Each trace is written once per program run.
+std::string trace_folder(const std::string& name) {
+  static std::map<std::string, std::string> folders;
+  std::string& folder = folders[name];
+  if (folder.empty()) {
+    std::string base = (fs::temp_directory_path() / "llmprof_golden_XXXXXX").string();
+    folder = std::string(::mkdtemp(base.data())) + "/" + name + ".llmprof";
+    const Result<void> written = traces::write_trace(name, folder);
+    EXPECT_TRUE(written) << written.error().message;
+  }
+  return folder;
+}
+
+std::string csv(const trace::ResultTable& table) {
+  std::ostringstream out;
+  for (std::size_t i = 0; i < table.columns.size(); ++i) out << (i > 0 ? "," : "") << table.columns[i];
+  out << "\n";
+  for (const auto& row : table.rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) out << ",";
+      switch (row[i].type) {
+        case trace::Value::Type::kNull: break;
+        case trace::Value::Type::kDouble: out << row[i].real; break;
+        case trace::Value::Type::kText: out << (row[i].text.find(',') == std::string::npos ? row[i].text : '"' + row[i].text + '"'); break;
+        default: out << row[i].integer;
+      }
+    }
+    out << "\n";
+  }
+  return out.str();
+}
+
+Result<std::string> answer(trace::Run& run, const std::string& query, const std::string& name) {
+  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, {}));
+  if (query.starts_with("sql/")) {
+    LLMPROF_LET(const trace::ResultTable table, analyze::ask(run, query));
+    return csv(table);
+  }
+  const report::Page page{.run = name + ".llmprof", .info = run.info(), .summary = std::move(summary)};
+  if (query == "report") return report::to_text(page, false);
+  base::Json json;
+  report::to_json(page, json);
+  return base::to_text(json);
+}
+
+class Golden : public testing::TestWithParam<std::string> {};
+
+TEST_P(Golden, Matches) {
+  const Case wanted = read_case(GetParam());
+  Result<trace::Run> run = trace::Run::open(trace_folder(wanted.trace));
+  ASSERT_TRUE(run) << run.error().message;
+  const Result<std::string> text = answer(*run, wanted.query, wanted.trace);
+  ASSERT_TRUE(text) << text.error().message;
+  if (update) {
+    ASSERT_TRUE(base::write_file(GetParam(), wanted.head + *text));
+  } else {
+    EXPECT_EQ(*text, wanted.expected);
+  }
+}
+
+// Every SQL file has its header and runs, on a run with everything and on one with nothing.
+TEST(Questions, RunAndHaveHeaders) {
+  EXPECT_GE(analyze::questions().size(), 15u);
+  for (const char* name : {"tiny_decode", "nothing"}) {
+    Result<trace::Run> run = trace::Run::open(trace_folder(name));
+    ASSERT_TRUE(run) << run.error().message;
+    const auto summary = analyze::summarise(*run, {});
+    ASSERT_TRUE(summary) << summary.error().message;
+    for (const analyze::Question& question : analyze::questions()) {
+      EXPECT_TRUE(question.sql.starts_with("-- title: ")) << question.name;
+      EXPECT_FALSE(question.title.empty()) << question.name;
+      EXPECT_FALSE(question.unit.empty()) << question.name;
+      const auto table = analyze::ask(*run, question.name);
+      EXPECT_TRUE(table) << question.name << ": " << (table ? "" : table.error().message);
+    }
+  }
+}
+
+// A derived folder whose files were damaged is not trusted but made again.
+TEST(Derived, DamagedTablesAreRebuilt) {
+  const std::string folder = trace_folder("tiny_decode");
+  const auto steps = [&]() -> std::int64_t {
+    Result<trace::Run> run = trace::Run::open(folder);
+    if (!run) return -1;
+    const auto summary = analyze::summarise(*run, {});
+    return summary ? summary->stages.back().steps : -1;
+  };
+  EXPECT_EQ(steps(), 3);
+  int damaged = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder + "/derived")) {
+    if (entry.path().extension() == ".parquet") fs::resize_file(entry.path(), 10), ++damaged;
+  }
+  EXPECT_GT(damaged, 3);
+  EXPECT_EQ(steps(), 3);
+}
+
+std::vector<std::string> all_cases() {
+  std::vector<std::string> paths;
+  for (const std::string& name : base::list_directory(GOLDEN_DIR)) {
+    if (name.ends_with(".test")) paths.push_back(std::string(GOLDEN_DIR) + "/" + name);
+  }
+  return paths;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Golden, testing::ValuesIn(all_cases()),
+                         [](const auto& test) { return fs::path(test.param).stem().string(); });
+
+}  // namespace
+}  // namespace llmprof
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--update") llmprof::update = true;
+  }
+  return RUN_ALL_TESTS();
+}

@@ -1,0 +1,18 @@
+#pragma once
+// Small runs whose every number can be derived by hand, for golden tests.
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace llmprof::traces {
+
+// Writes the run `name` ("tiny_decode", "plain_gemms", "nothing") into `folder`.
+Result<void> write_trace(std::string_view name, const std::string& folder);
+
+Result<void> write_tiny_decode(const std::string& folder);
+Result<void> write_plain_gemms(const std::string& folder);
+Result<void> write_nothing(const std::string& folder);
+
+}  // namespace llmprof::traces
