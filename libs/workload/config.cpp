@@ -68,11 +68,11 @@ Result<void> read_sizes(const base::Json& json, std::span<const Key> keys, std::
   return {};
 }
 
-Result<void> read_float(const base::Json& json, const char* key, std::string_view where, float& value) {
+Result<void> read_positive(const base::Json& json, const char* key, std::string_view where, double& value) {
   const auto found = json.find(key);
   if (found == json.end() || found->is_null()) return {};
-  if (!found->is_number() || found->get<float>() <= 0) return bad_key(where, key, "not a positive number");
-  value = found->get<float>();
+  if (!found->is_number() || found->get<double>() <= 0) return bad_key(where, key, "not a positive number");
+  value = found->get<double>();
   return {};
 }
 
@@ -136,12 +136,12 @@ Result<ModelConfig> parse_config(std::string_view json_text, std::string_view wh
   ModelConfig config{.family = family};
   if (family == Family::kGpt2) {
     LLMPROF_TRY(read_sizes(json, kGpt2Keys, where, config));
-    LLMPROF_TRY(read_float(json, "layer_norm_epsilon", where, config.norm_epsilon));
+    LLMPROF_TRY(read_positive(json, "layer_norm_epsilon", where, config.norm_epsilon));
   } else {
     LLMPROF_TRY(refuse_variants(json, where));
     LLMPROF_TRY(read_sizes(json, kLlamaKeys, where, config));
-    LLMPROF_TRY(read_float(json, "rms_norm_eps", where, config.norm_epsilon));
-    LLMPROF_TRY(read_float(json, "rope_theta", where, config.rope_theta));
+    LLMPROF_TRY(read_positive(json, "rms_norm_eps", where, config.norm_epsilon));
+    LLMPROF_TRY(read_positive(json, "rope_theta", where, config.rope_theta));
     const auto tied = json.find("tie_word_embeddings");
     config.tied_embeddings = tied != json.end() && tied->is_boolean() && tied->get<bool>();
   }

@@ -25,8 +25,8 @@ struct ModelConfig {
   std::int64_t vocab = 0;         // V
   std::int64_t positions = 0;     // longest sequence
   bool tied_embeddings = false;   // the head is the embedding table
-  float norm_epsilon = 1e-5F;
-  float rope_theta = 10000.0F;    // Llama only
+  double norm_epsilon = 1e-5;
+  double rope_theta = 10000;       // Llama only
 };
 
 std::string_view family_name(Family family);  // "gpt2", "llama"

@@ -95,7 +95,7 @@ void Llama::extend_angles(std::int64_t positions) {
   for (auto position = static_cast<std::int64_t>(cosine_.size()) / half; position < positions; ++position) {
     for (std::int64_t i = 0; i < half; ++i) {
       const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(config_.head_dim);
-      const double angle = static_cast<double>(position) * std::pow(static_cast<double>(config_.rope_theta), exponent);
+      const double angle = static_cast<double>(position) * std::pow(config_.rope_theta, exponent);
       cosine_.push_back(static_cast<float>(std::cos(angle)));
       sine_.push_back(static_cast<float>(std::sin(angle)));
     }

@@ -44,13 +44,14 @@ std::span<const float> Model::logits(const Pass& pass) {
 
 void Model::normalise(const Norm& norm, const float* x, std::int64_t rows, float* out) {
   const std::int64_t n = config_.hidden;
+  const auto epsilon = static_cast<float>(config_.norm_epsilon);
   pool_.parallel_for(rows, std::max<std::int64_t>(1, (1 << 15) / n), [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const float* const in = x + row * n;
       if (norm.bias == nullptr) {
-        kernels().rms_norm(in, norm.weight, config_.norm_epsilon, n, out + row * n);
+        kernels().rms_norm(in, norm.weight, epsilon, n, out + row * n);
       } else {
-        kernels().layer_norm(in, norm.weight, norm.bias, config_.norm_epsilon, n, out + row * n);
+        kernels().layer_norm(in, norm.weight, norm.bias, epsilon, n, out + row * n);
       }
     }
   });

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "base/json.h"
@@ -18,124 +19,175 @@ constexpr ElementType kTypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2
                                   {"I16", 2}, {"I8", 1},  {"U8", 1},  {"U16", 2},  {"U32", 4}, {"U64", 8},
                                   {"BOOL", 1}};
 
-// What the file says, not what the parser makes of it: a repeated key silently replaces the first one otherwise, and
-// nesting beyond tensor -> shape has no meaning here.
-struct Scan {
-  std::vector<std::set<std::string>> keys;
-  std::string duplicate;
-  bool too_deep = false;
-};
+constexpr std::size_t kMostDimensions = 16;
+constexpr std::string_view kMetadata = "__metadata__";
 
-base::Json parse_strictly(std::string_view header, Scan& scan) {
-  using Event = base::Json::parse_event_t;
-  const auto watch = [&scan](int depth, Event event, base::Json& parsed) {
-    if (event == Event::object_start) scan.keys.emplace_back();
-    if (event == Event::object_end) scan.keys.pop_back();
-    if (event == Event::key) {
-      const auto key = parsed.get<std::string>();
-      if (!scan.keys.back().insert(key).second && scan.duplicate.empty()) scan.duplicate = key;
-    }
-    if (depth > 3) scan.too_deep = true;
-    return depth <= 3;  // false: the value is dropped, so deep nesting costs no memory
-  };
-  return base::Json::parse(header, watch, /*allow_exceptions=*/false);
-}
-
-class HeaderReader {
+// Takes the header piece by piece from the JSON parser and stops at the first broken rule, so that no header, however
+// made, costs more memory or time than its length. Returning false stops the parser.
+class HeaderReader final : public base::Json::json_sax_t {
  public:
-  HeaderReader(std::uint64_t data_bytes, std::string_view where) : data_bytes_(data_bytes), where_(where) {}
+  explicit HeaderReader(std::string_view where) : where_(where) {}
 
-  Result<std::vector<SafetensorsEntry>> read(std::string_view header) {
-    if (header.empty() || header.front() != '{') return broken("header", "does not begin with '{'");
-    Scan scan;
-    const base::Json json = parse_strictly(header, scan);
-    if (scan.too_deep) return broken("header", "is nested too deeply");
-    if (json.is_discarded() || !json.is_object()) return broken("header", "is not valid UTF-8 JSON");
-    if (!scan.duplicate.empty()) return broken(scan.duplicate, "duplicate key");
-    if (json.size() > kMostTensors) return broken("header", fmt::format("has more than {} tensors", kMostTensors));
-    for (const auto& [name, value] : json.items()) {
-      if (name == "__metadata__") {
-        LLMPROF_TRY(check_metadata(value));
-        continue;
-      }
-      LLMPROF_LET(SafetensorsEntry entry, read_entry(name, value));
-      entries_.push_back(std::move(entry));
-    }
-    LLMPROF_TRY(check_layout());
+  Result<std::vector<SafetensorsEntry>> take(std::string_view header) {
+    if (header.empty() || header.front() != '{') break_rule("header", "does not begin with '{'");
+    if (!error_) return std::move(error_.error());
+    base::Json::sax_parse(header, this);
+    if (!error_) return std::move(error_.error());
     return std::move(entries_);
   }
 
+  bool null() override { return other_value(); }
+  bool boolean(bool) override { return other_value(); }
+  bool number_float(double, const std::string&) override { return other_value(); }
+  bool number_integer(std::int64_t) override { return other_value(); }
+  bool binary(base::Json::binary_t&) override { return other_value(); }
+
+  bool number_unsigned(std::uint64_t value) override {
+    if (depth_ != 3 || in_metadata()) return other_value();
+    if (key_ == "data_offsets") offsets_.push_back(value);
+    if (key_ == "shape") return add_dimension(value);
+    return offsets_.size() <= 2 || break_rule(entry_.name, "data_offsets are not two non-negative integers");
+  }
+
+  bool string(std::string& value) override {
+    if (depth_ != 2) return other_value();
+    if (in_metadata()) return true;
+    if (key_ == "dtype") entry_.type = value;
+    return true;
+  }
+
+  bool key(std::string& value) override {
+    auto& seen = depth_ == 1 ? names_ : fields_;
+    if (!seen.insert(value).second) return break_rule(value, "duplicate key");
+    if (names_.size() > kMostTensors) return break_rule("header", fmt::format("has more than {} tensors", kMostTensors));
+    if (depth_ == 1) entry_ = {.name = value};
+    key_ = value;
+    return true;
+  }
+
+  bool start_object(std::size_t) override {
+    if (depth_ >= 2) return too_deep();
+    if (depth_ == 1) {
+      fields_.clear();
+      offsets_.clear();
+      count_ = 1;
+      has_shape_ = false;
+    }
+    ++depth_;
+    return true;
+  }
+
+  bool end_object() override {
+    --depth_;
+    return depth_ == 0 || in_metadata() || finish_entry();
+  }
+
+  bool start_array(std::size_t) override {
+    if (depth_ == 1) return not_an_object();
+    if (depth_ > 2 || in_metadata()) return too_deep();
+    has_shape_ = has_shape_ || key_ == "shape";
+    ++depth_;
+    return true;
+  }
+
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return break_rule("header", "is not valid UTF-8 JSON");
+  }
+
  private:
-  Error broken(std::string_view tensor, std::string_view rule) const {
-    return {ErrorCode::kCorruptInput, fmt::format("{}: {}: {}", where_, tensor, rule), ""};
+  bool in_metadata() const { return entry_.name == kMetadata; }
+
+  bool break_rule(std::string_view tensor, std::string_view rule) {
+    error_ = Error{ErrorCode::kCorruptInput, fmt::format("{}: {}: {}", where_, tensor, rule), ""};
+    return false;
+  }
+  bool too_deep() {
+    return in_metadata() ? not_an_object() : break_rule("header", "is nested too deeply");
+  }
+  bool not_an_object() {
+    return break_rule(entry_.name, in_metadata() ? "is not an object of strings" : "is not an object");
   }
 
-  Result<void> check_metadata(const base::Json& value) const {
-    const bool strings = value.is_object() && std::all_of(value.begin(), value.end(),
-                                                          [](const base::Json& item) { return item.is_string(); });
-    if (!strings) return broken("__metadata__", "is not an object of strings");
-    return {};
+  // A value that has no place here, unless it belongs to a field that nobody reads.
+  bool other_value() {
+    if (depth_ == 1 || in_metadata()) return not_an_object();
+    if (depth_ == 2) return true;  // a missing field is reported at the end of the tensor
+    if (key_ == "shape") return break_rule(entry_.name, "shape has something else than non-negative integers");
+    if (key_ == "data_offsets") return break_rule(entry_.name, "data_offsets are not two non-negative integers");
+    return true;
   }
 
-  Result<SafetensorsEntry> read_entry(const std::string& name, const base::Json& value) const {
-    if (!value.is_object()) return broken(name, "is not an object");
-    const base::Json type = value.value("dtype", base::Json());
-    const base::Json shape = value.value("shape", base::Json());
-    const base::Json offsets = value.value("data_offsets", base::Json());
-    if (!type.is_string()) return broken(name, "has no dtype");
-    if (!shape.is_array()) return broken(name, "has no shape");
-    const bool pair = offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() &&
-                      offsets[1].is_number_unsigned();
-    if (!pair) return broken(name, "data_offsets are not two non-negative integers");
-    SafetensorsEntry entry{.name = name, .type = type.get<std::string>(), .begin = offsets[0].get<std::uint64_t>(),
-                           .end = offsets[1].get<std::uint64_t>()};
-    LLMPROF_TRY(read_shape(shape, entry));
-    return entry;
-  }
-
-  Result<void> read_shape(const base::Json& shape, SafetensorsEntry& entry) const {
-    std::uint64_t count = 1;
-    for (const base::Json& size : shape) {
-      if (!size.is_number_unsigned()) return broken(entry.name, "shape has something else than non-negative integers");
-      const auto value = size.get<std::uint64_t>();
-      if (__builtin_mul_overflow(count, value, &count) || count > INT64_MAX || value > INT64_MAX) {
-        return broken(entry.name, "product of the shape overflows");
-      }
-      entry.shape.push_back(static_cast<std::int64_t>(value));
+  bool add_dimension(std::uint64_t value) {
+    if (entry_.shape.size() == kMostDimensions) {
+      return break_rule(entry_.name, fmt::format("shape has more than {} dimensions", kMostDimensions));
     }
-    if (entry.end < entry.begin) return broken(entry.name, "ends before it begins");
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (value > kMost || __builtin_mul_overflow(count_, value, &count_) || count_ > kMost) {
+      return break_rule(entry_.name, "product of the shape overflows");
+    }
+    entry_.shape.push_back(static_cast<std::int64_t>(value));
+    return true;
+  }
+
+  bool finish_entry() {
+    if (entry_.type.empty()) return break_rule(entry_.name, "has no dtype");
+    if (!has_shape_) return break_rule(entry_.name, "has no shape");
+    if (offsets_.size() != 2) return break_rule(entry_.name, "data_offsets are not two non-negative integers");
+    entry_.begin = offsets_[0];
+    entry_.end = offsets_[1];
+    if (entry_.end < entry_.begin) return break_rule(entry_.name, "ends before it begins");
+    if (!check_size()) return false;
+    entries_.push_back(std::move(entry_));
+    return true;
+  }
+
+  bool check_size() {
     const auto* const known = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                           [&](const ElementType& type) { return type.name == entry.type; });
-    if (known == std::end(kTypes)) return {};  // newer than this reader: its size is what the offsets say
+                                           [&](const ElementType& type) { return type.name == entry_.type; });
+    if (known == std::end(kTypes)) return true;  // newer than this reader: its size is what the offsets say
     std::uint64_t bytes = 0;
-    if (__builtin_mul_overflow(count, known->bytes, &bytes)) return broken(entry.name, "size in bytes overflows");
-    if (bytes != entry.end - entry.begin) {
-      return broken(entry.name, fmt::format("shape needs {} bytes, offsets give {}", bytes, entry.end - entry.begin));
+    if (__builtin_mul_overflow(count_, known->bytes, &bytes)) {
+      return break_rule(entry_.name, "size in bytes overflows");
     }
-    return {};
+    const std::uint64_t given = entry_.end - entry_.begin;
+    return bytes == given ||
+           break_rule(entry_.name, fmt::format("shape needs {} bytes, offsets give {}", bytes, given));
   }
 
-  // Sorted by offset, the tensors must follow each other without overlap or hole, from 0 to the end of the file.
-  Result<void> check_layout() {
-    std::sort(entries_.begin(), entries_.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
-      return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
-    });
-    std::uint64_t expected = 0;
-    for (const SafetensorsEntry& entry : entries_) {
-      if (entry.begin < expected) return broken(entry.name, "overlaps the tensor before it");
-      if (entry.begin > expected) return broken(entry.name, "leaves a hole before it");
-      expected = entry.end;
-    }
-    if (expected != data_bytes_) {
-      return broken("header", fmt::format("tensors end at byte {}, the data has {}", expected, data_bytes_));
-    }
-    return {};
-  }
-
-  std::uint64_t data_bytes_;
   std::string_view where_;
+  Result<void> error_;
+  int depth_ = 0;                               // 1: in the header, 2: in a tensor, 3: in one of its lists
+  std::set<std::string, std::less<>> names_, fields_;
+  std::string key_;
+  SafetensorsEntry entry_;                      // being read; its name also while it is __metadata__
+  std::vector<std::uint64_t> offsets_;
+  std::uint64_t count_ = 1;                     // product of the shape so far
+  bool has_shape_ = false;
   std::vector<SafetensorsEntry> entries_;
 };
+
+// Sorted by offset, the tensors must follow each other without overlap or hole, from 0 to the end of the file.
+Result<void> check_layout(const std::vector<SafetensorsEntry>& sorted, std::uint64_t data_bytes,
+                          std::string_view where) {
+  const auto broken = [&](std::string_view tensor, std::string_view rule) {
+    return Error{ErrorCode::kCorruptInput, fmt::format("{}: {}: {}", where, tensor, rule), ""};
+  };
+  std::uint64_t expected = 0;
+  for (const SafetensorsEntry& entry : sorted) {
+    if (entry.begin < expected) return broken(entry.name, "overlaps the tensor before it");
+    if (entry.begin > expected) return broken(entry.name, "leaves a hole before it");
+    expected = entry.end;
+  }
+  if (expected != data_bytes) {
+    return broken("header", fmt::format("tensors end at byte {}, the data has {}", expected, data_bytes));
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -147,7 +199,12 @@ std::int64_t SafetensorsEntry::count() const {
 
 Result<std::vector<SafetensorsEntry>> parse_safetensors_header(std::string_view header, std::uint64_t data_bytes,
                                                                std::string_view where) {
-  return HeaderReader(data_bytes, where).read(header);
+  LLMPROF_LET(std::vector<SafetensorsEntry> entries, HeaderReader(where).take(header));
+  std::sort(entries.begin(), entries.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
+  });
+  LLMPROF_TRY(check_layout(entries, data_bytes, where));
+  return entries;
 }
 
 }  // namespace llmprof::workload
