@@ -45,10 +45,10 @@ std::string device_card(const Device& device, const std::vector<Peak>& peaks) {
   if (!device.driver.empty()) line("driver", device.driver);
   if (peaks.empty()) line("peaks", no_peaks_text(device));
   for (const Peak& peak : peaks) {
-    line(peak.type, fmt::format("{:<14} {}: {}", base::human_rate(peak.value, peak.unit.c_str()), peak.source, peak.method));
-    if (const auto point = ridge(peaks, peak.type); point && peak.quantity == "flops") {
-      line("", fmt::format("ridge at {} FLOP per byte", base::three_digits(*point)));
-    }
+    const auto point = peak.quantity == "flops" ? ridge(peaks, peak.type) : std::nullopt;
+    const std::string ridge_text = point ? fmt::format(", ridge at {} FLOP per byte", base::three_digits(*point)) : "";
+    line(peak.type, base::human_rate(peak.value, peak.unit.c_str()) + ridge_text);
+    line("", fmt::format("{}: {}", peak.source, peak.method));
   }
   return text;
 }

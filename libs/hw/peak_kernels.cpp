@@ -33,7 +33,7 @@ namespace avx2 {
 
 bool has_avx512() { return __builtin_cpu_supports("avx512f") != 0; }
 bool has_avx2_fma() { return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0; }
-constexpr std::string_view kBaseline = "SSE2 multiply and add";
+constexpr std::string_view kBaseline = "SSE2";
 #else
 constexpr std::string_view kBaseline = "128-bit vectors";
 #endif
@@ -54,7 +54,7 @@ std::span<const PeakKernels> peak_kernels() {
   static constexpr std::array kKernels{
 #if defined(__x86_64__)
       PeakKernels{"AVX-512", has_avx512, avx512::multiply_add_float32, avx512::multiply_add_float64, avx512::sum},
-      PeakKernels{"AVX2 and FMA", has_avx2_fma, avx2::multiply_add_float32, avx2::multiply_add_float64, avx2::sum},
+      PeakKernels{"AVX2+FMA", has_avx2_fma, avx2::multiply_add_float32, avx2::multiply_add_float64, avx2::sum},
 #endif
       PeakKernels{kBaseline, always, baseline::multiply_add_float32, baseline::multiply_add_float64, baseline::sum},
   };

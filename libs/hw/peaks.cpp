@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <barrier>
 #include <chrono>
 #include <functional>
 #include <system_error>
@@ -25,8 +24,8 @@ using Clock = std::chrono::steady_clock;
 // About 2 s in all when the machine is idle, 3 s when it is not: the best of many short rounds, each part within its time.
 constexpr auto kComputeRound = std::chrono::milliseconds(10);
 constexpr int kComputeRounds = 24;  // per instruction set, after one of warm-up
-constexpr auto kComputeTime = std::chrono::milliseconds(400);  // per instruction set
-constexpr auto kReadTime = std::chrono::milliseconds(800);
+constexpr auto kComputeTime = std::chrono::milliseconds(260);  // per instruction set
+constexpr auto kReadTime = std::chrono::milliseconds(700);
 constexpr double kEnoughCpu = 0.95;
 constexpr int kMinReadPasses = 3, kMaxReadPasses = 40;
 
@@ -71,11 +70,11 @@ class Team {
   // Runs work(thread) on all at once; the threads meet before they begin.
   Result<Work> run(const std::function<double(std::int64_t)>& work) const {
     std::vector<Work> parts(static_cast<std::size_t>(size_));
-    std::barrier meeting(size_);
+    std::atomic<std::int64_t> missing{size_};
     std::vector<std::thread> threads;
     const auto body = [&](std::int64_t index) {
       pin(index);
-      meeting.arrive_and_wait();
+      meet(missing);
       Work& part = parts[static_cast<std::size_t>(index)];
       const double cpu_before = thread_cpu_seconds();
       part.begin = Clock::now();
@@ -83,19 +82,26 @@ class Team {
       part.end = Clock::now();
       part.cpu_seconds = thread_cpu_seconds() - cpu_before;
     };
-    bool complete = true;
     try {
       for (std::int64_t index = 0; index < size_; ++index) threads.emplace_back(body, index);
-    } catch (const std::system_error&) {  // the limit on threads: let those that wait go, and say so
-      complete = false;
-      for (auto missing = static_cast<std::int64_t>(threads.size()); missing < size_; ++missing) meeting.arrive_and_drop();
+    } catch (const std::system_error&) {  // the limit on threads
     }
+    const bool complete = static_cast<std::int64_t>(threads.size()) == size_;
+    if (!complete) missing = 0;  // let those that wait go
     for (std::thread& thread : threads) thread.join();
     if (!complete) return Error{ErrorCode::kUnsupported, fmt::format("cannot start {} threads", size_), "raise `ulimit -u`"};
     return together(parts);
   }
 
  private:
+  // Spins: threads woken by the kernel one after the other would begin milliseconds apart.
+  static void meet(std::atomic<std::int64_t>& missing) {
+    missing.fetch_sub(1);
+    for (int spins = 0; missing.load(std::memory_order_acquire) > 0; ++spins) {
+      if (spins % 1024 == 1023) std::this_thread::yield();
+    }
+  }
+
   void pin(std::int64_t index) const {
     if (static_cast<std::int64_t>(cpus_.size()) != size_) return;
     const int cpu = cpus_[static_cast<std::size_t>(index)];

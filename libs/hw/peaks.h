@@ -27,8 +27,8 @@ std::string fingerprint(const Device& device);
 std::vector<Peak> cached_peaks(const Device& device);
 Result<void> store_peaks(const Device& device, const std::vector<Peak>& peaks);
 
-// In a method when other programs had the CPU meanwhile: "…, share of the CPU 61 %". The value is then too low.
-inline constexpr std::string_view kShortOfCpu = "share of the CPU";
+// In a method when other programs had the CPU meanwhile: "…, CPU share 61 %". The value is then too low.
+inline constexpr std::string_view kShortOfCpu = "CPU share";
 
 // Takes at most about 3 s and uses all cores.
 Result<std::vector<Peak>> measure_cpu_peaks(const Device& device, const base::Progress& progress);

@@ -135,8 +135,7 @@ TEST(DeviceCard, RidgeIsFlopsPerByte) {
 
 TEST(DeviceCard, ShowsPeaksAndWhereTheyComeFrom) {
   const std::string card = device_card(a_cpu(), some_peaks());
-  EXPECT_THAT(card, HasSubstr("100 GFLOP/s    measured: loop"));
-  EXPECT_THAT(card, HasSubstr("ridge at 5.00 FLOP per byte"));
+  EXPECT_THAT(card, HasSubstr("float32    100 GFLOP/s, ridge at 5.00 FLOP per byte\n             measured: loop\n"));
   EXPECT_THAT(card, HasSubstr("20.0 GB/s"));
   EXPECT_THAT(device_card(a_cpu(), {}), HasSubstr("llmprof devices --measure"));
   const base::Json json = device_json(a_cpu(), some_peaks());
