@@ -45,7 +45,14 @@ std::string time_cell(std::optional<std::int64_t> ns) { return ns ? base::human_
 
 std::string giga_cell(std::optional<double> amount) {
   if (!amount) return "-";
+  if (*amount == 0) return "0";
   return *amount > 0 && *amount < 0.005e9 ? "<0.01" : base::three_digits(*amount * 1e-9);
+}
+
+std::string amount_cell(std::optional<double> amount) { return amount ? base::human_count(*amount) : "-"; }
+
+std::string counted(std::int64_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : one.ends_with('s') ? "es" : "s");
 }
 
 }  // namespace llmprof::report

@@ -169,7 +169,9 @@ TEST(Layout, WrapsAndFormats) {
   EXPECT_EQ(percent_cell(std::nullopt), "-");
   EXPECT_EQ(giga_cell(1.5e9), "1.50");
   EXPECT_EQ(giga_cell(1e6), "<0.01");
-  EXPECT_EQ(giga_cell(0.0), "0.00");
+  EXPECT_EQ(giga_cell(0.0), "0");
+  EXPECT_EQ(counted(1, "thread"), "1 thread");
+  EXPECT_EQ(counted(2, "process"), "2 processes");
 }
 
 }  // namespace

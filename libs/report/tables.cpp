@@ -25,7 +25,7 @@ std::string busy_percent(const Stage& stage) {
 }
 
 std::vector<TextTable::Column> part_columns(std::string name) {
-  return {{std::move(name), Align::kLeft, true}, {"calls"},   {"self"},  {"total"}, {"% of stage"},
+  return {{std::move(name), Align::kLeft, true}, {"calls"},   {"self"},  {"total"}, {"stage %"},
           {"GFLOP/s"},                           {"MFU %"},   {"GB/s"},  {"MBU %"}};
 }
 
@@ -44,7 +44,7 @@ std::string operators_of(const Page& page, const Style& style, const std::string
   if (all == 0) return "";
   std::string out = style.heading(fmt::format("Operators of {}", stage.empty() ? "no stage" : stage));
   if (stage_ns > 0) {
-    out += wrapped(fmt::format("% of stage: self time, of {}. Rates: model FLOPs and bytes by total time.",
+    out += wrapped(fmt::format("stage %: self time, of {}. Rates: model FLOPs and bytes by total time.",
                                base::human_ns(static_cast<double>(stage_ns))));
   }
   return out + table.render(kWidth) + left_out(all, page.top, "operators");
@@ -62,7 +62,7 @@ std::string modules(const Page& page, const Style& style) {
                giga_cell(m.efficiency.bytes_per_s), percent_cell(m.efficiency.mbu)});
   }
   if (all == 0) return "";
-  return style.heading("Modules by self time") + wrapped("% of stage: self time, of the stage's time.") + table.render(kWidth) +
+  return style.heading("Modules by self time") + wrapped("stage %: self time, of the stage's time.") + table.render(kWidth) +
          left_out(all, page.top, "modules");
 }
 
@@ -95,18 +95,18 @@ std::string stage_table(const Page& page, const Style& style) {
 }
 
 std::string efficiency_table(const Page& page, const Style& style) {
-  TextTable table({{"stage", Align::kLeft, true}, {"GFLOP"}, {"by shapes"}, {"GFLOP/s"}, {"MFU %"}, {"GB"}, {"GB/s"}, {"MBU %"},
+  TextTable table({{"stage", Align::kLeft, true}, {"FLOPs"}, {"by shapes"}, {"GFLOP/s"}, {"MFU %"}, {"bytes"}, {"GB/s"}, {"MBU %"},
                    {"bound by", Align::kLeft}, {"floor"}, {"time/floor"}});
   for (const Stage& s : page.summary.stages) {
     if (!shown(page, s.name)) continue;
     const analyze::Efficiency& e = s.efficiency;
     const std::string slower = s.floor_ns && *s.floor_ns > 0 ? base::three_digits(static_cast<double>(s.time_ns) / *s.floor_ns) : "-";
-    table.add({s.name, giga_cell(e.flops), giga_cell(e.flops_shapes), giga_cell(e.flops ? e.flops_per_s : e.flops_shapes_per_s),
-               percent_cell(e.mfu), giga_cell(e.bytes), giga_cell(e.bytes_per_s), percent_cell(e.mbu),
+    table.add({s.name, amount_cell(e.flops), amount_cell(e.flops_shapes), giga_cell(e.flops ? e.flops_per_s : e.flops_shapes_per_s),
+               percent_cell(e.mfu), e.bytes ? base::human_bytes(*e.bytes) : "-", giga_cell(e.bytes_per_s), percent_cell(e.mbu),
                e.bound == "unknown" ? "-" : e.bound, s.floor_ns ? base::human_ns(*s.floor_ns) : "-", slower});
   }
   return style.heading("Efficiency") + table.render(kWidth) +
-         wrapped("GFLOP: what the model must compute (attention causal); by shapes: what the BLAS calls computed. GFLOP/s: of the "
+         wrapped("FLOPs: what the model must compute (attention causal); by shapes: what the BLAS calls computed. GFLOP/s: of the "
                  "first, or of the second where the model is unknown. floor: least time at peak rates.");
 }
 

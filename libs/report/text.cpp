@@ -44,8 +44,9 @@ std::string coverage(const Page& page, const Style& style) {
   const Coverage& c = page.summary.coverage;
   std::string out = style.heading("Coverage");
   out += losses(page, style);
-  out += wrapped(fmt::format("{} of {} processes seen from inside; {} threads, {} kernels and BLAS calls, {} ranges, {} matrix products.",
-                             c.injected, c.processes, c.threads, c.kernels, c.ranges, c.gemms));
+  out += wrapped(fmt::format("{} of {} seen from inside; {}, {} and BLAS calls, {}, {}.", c.injected,
+                             counted(c.processes, "process"), counted(c.threads, "thread"), counted(c.kernels, "kernel"),
+                             counted(c.ranges, "range"), counted(c.gemms, "matrix product")));
   if (c.wall_ns > 0) {
     out += wrapped(fmt::format("Wall time {}; {} of it in stages.", base::human_ns(static_cast<double>(c.wall_ns)),
                                base::human_percent(part(c.in_stages_ns, c.wall_ns))));

@@ -1,0 +1,71 @@
+// llmprof report: stages, efficiency, operators, modules and matrix products of a run, as text or JSON.
+
+#include <charconv>
+
+#include "analyze/summary.h"
+#include "base/json.h"
+#include "record/open_run.h"
+#include "report/page.h"
+#include "verb.h"
+
+namespace llmprof::app {
+namespace {
+
+constexpr Option kOptions[] = {
+    {"--json", "", "", "", "", "print the report as JSON (docs/format/json.md)"},
+    {"--model", "", "", "FILE", "", "the model's config.json, if the run does not say its model or to override it"},
+    {"--stage", "", "", "NAME", "", "show only this stage"},
+    {"--top", "", "LLMPROF_TOP", "N", "15", "rows of each table"},
+};
+constexpr Positional kPositionals[] = {{"RUN"}};
+
+Result<std::size_t> parse_top(const std::string& text) {
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value == 0) {
+    return Error{ErrorCode::kUsage, "--top wants a number of rows, not '" + text + "'", ""};
+  }
+  return value;
+}
+
+Result<void> check_stage(const report::Page& page) {
+  std::string names;
+  for (const analyze::Stage& stage : page.summary.stages) {
+    if (stage.name == page.stage) return {};
+    names += (names.empty() ? "" : ", ") + stage.name;
+  }
+  if (page.stage.empty()) return {};
+  return Error{ErrorCode::kUsage, "the run has no stage '" + page.stage + "'",
+               names.empty() ? "it has no stages at all" : "it has " + names};
+}
+
+Result<report::Page> make_page(const Arguments& arguments) {
+  LLMPROF_LET(const std::size_t top, parse_top(arguments.get("--top")));
+  const base::Progress progress = progress_line();
+  LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
+  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, {.model_file = arguments.get("--model")}, progress));
+  report::Page page{.run = run.folder(), .info = run.info(), .summary = std::move(summary), .top = top,
+                    .stage = arguments.get("--stage")};
+  LLMPROF_TRY(check_stage(page));
+  return page;
+}
+
+int run(const Arguments& arguments) {
+  const Result<report::Page> page = make_page(arguments);
+  if (!page) return fail(page.error());
+  if (arguments.on("--json")) {
+    base::Json json = json_head("llmprof.report");
+    report::to_json(*page, json);
+    print(base::to_text(json));
+  } else {
+    print(report::to_text(*page, colour_wanted()));
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb kReport;
+const Verb kReport{"report", "say where time, FLOPs and bytes of a run went", kOptions, kPositionals, false, run};
+
+}  // namespace llmprof::app
