@@ -53,11 +53,23 @@ class EngineFolder {
   int descriptor_ = -1;
 };
 
+// Checks the files (size, checksum) and gives them the names the engine opens them by.
+Result<std::vector<OpenFile>> open_files(const std::string& folder, const std::string& engine_folder, const std::vector<TableFile>& listed,
+                                         TableKind kind) {
+  std::vector<OpenFile> files;
+  for (const TableFile& file : listed) {
+    if (find_table(file.table)->kind != kind) continue;
+    LLMPROF_TRY(check_table_file(folder, file));
+    files.push_back({file, engine_folder + "/" + file.file});
+  }
+  return files;
+}
+
 }  // namespace
 
 struct Run::State {
   std::string folder;
-  EngineFolder engine_folder;
+  std::unique_ptr<EngineFolder> engine_folder;
   RunInfo info;
   Database database;
   Connection connection;
@@ -74,16 +86,6 @@ struct Run::State {
     ColumnsOfTables columns = fact_columns;
     columns.insert(derived_columns.begin(), derived_columns.end());
     return view_statements(files(), columns);
-  }
-  // Checks the files and gives them the names the engine opens them by.
-  Result<std::vector<OpenFile>> open_files(const std::string& below, const std::vector<TableFile>& listed, TableKind kind) const {
-    std::vector<OpenFile> files;
-    for (const TableFile& file : listed) {
-      if (find_table(file.table)->kind != kind) continue;
-      LLMPROF_TRY(check_table_file(folder + below, file));
-      files.push_back({file, engine_folder.path() + below + "/" + file.file});
-    }
-    return files;
   }
   Result<void> show() {
     user.reset();
@@ -117,11 +119,12 @@ Result<Run> Run::open(const std::string& path) {
   LLMPROF_TRY(must_be_run(folder));
   LLMPROF_LET(const std::string text, base::read_file(folder + "/run.json", kMaxRunJson));
   LLMPROF_LET(RunInfo info, parse_run_info(text, folder + "/run.json"));
+  auto engine_folder = std::make_unique<EngineFolder>(folder);
+  LLMPROF_LET(std::vector<OpenFile> files, open_files(folder, engine_folder->path(), info.files, TableKind::kFact));
   LLMPROF_LET(Database database, Database::open());
   LLMPROF_LET(Connection connection, database.connect());
-  std::unique_ptr<State> state(
-      new State{folder, EngineFolder(folder), std::move(info), std::move(database), std::move(connection), {}, {}, {}, {}, {}});
-  LLMPROF_LET(state->facts, state->open_files("", state->info.files, TableKind::kFact));
+  std::unique_ptr<State> state(new State{folder, std::move(engine_folder), std::move(info), std::move(database),
+                                         std::move(connection), std::move(files), {}, {}, {}, {}});
   LLMPROF_LET(state->fact_columns, check_parquet(state->connection, state->facts));
   LLMPROF_TRY(state->show());
   return Run(std::move(state));
@@ -154,7 +157,7 @@ Result<bool> Run::use_derived(const std::string& key) {
   if (!text) return false;
   const auto listed = parse_table_files(*text, index);
   if (!listed) return false;
-  auto files = state_->open_files(below, *listed, TableKind::kDerived);
+  auto files = open_files(state_->folder + below, state_->engine_folder->path() + below, *listed, TableKind::kDerived);
   if (!files) return false;
   auto columns = check_parquet(state_->connection, *files);
   if (!columns) return false;

@@ -1,0 +1,475 @@
+// What is written is read back; what is not a whole run of ours is refused with a reason.
+#include "trace/run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "base/file.h"
+#include "trace/database.h"
+#include "trace/file_stamp.h"
+#include "trace/test_run.h"
+
+namespace llmprof::trace {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string why_not(const std::string& path) {
+  const auto run = Run::open(path);
+  return run ? "opened" : run.error().message;
+}
+
+std::string read(const std::string& path) { return *base::read_file(path, 1 << 20); }
+
+void write(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+void replace(const std::string& path, const std::string& from, const std::string& to) {
+  std::string text = read(path);
+  const std::size_t at = text.find(from);
+  ASSERT_NE(at, std::string::npos) << from;
+  write(path, text.replace(at, from.size(), to));
+}
+
+TEST(Run, KeepsWhatWasWritten) {
+  const TestFolder folder;
+  make_small_run(folder / "a.llmprof");
+  auto run = Run::open(folder / "a");
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->info().source, "test");
+  EXPECT_EQ(run->info().environment, R"({"cpu":"test"})");
+  EXPECT_THAT(run->info().command, ElementsAre("serve", "--port", "1"));
+  const auto kernels = run->columns("SELECT id, name, grid_x, stream FROM kernel");  // file order: thread, then begin
+  ASSERT_TRUE(kernels) << kernels.error().message;
+  EXPECT_THAT(kernels->values[0], ElementsAre(10, 11, 12));
+  EXPECT_EQ(kernels->values[1][0], kernels->values[1][1]);
+  EXPECT_EQ(kernels->names[static_cast<std::size_t>(kernels->values[1][2])], "softmax");
+  EXPECT_THAT(kernels->values[2], ElementsAre(Columns::kNull, 128, Columns::kNull));
+  EXPECT_THAT(kernels->values[3], ElementsAre(Columns::kNull, 7, 7));
+}
+
+TEST(Run, TablesWithoutRowsAreEmptyViews) {
+  const TestFolder folder;
+  make_small_run(folder / "a.llmprof");
+  auto run = Run::open(folder / "a");
+  ASSERT_TRUE(run);
+  const auto counts = run->query("SELECT (SELECT count(*) FROM gemm), (SELECT sum(m) FROM gemm), (SELECT count(*) FROM attribution)");
+  ASSERT_TRUE(counts) << counts.error().message;
+  EXPECT_EQ(counts->rows[0][0].as_int(), 0);
+  EXPECT_TRUE(counts->rows[0][1].is_null());
+  EXPECT_FALSE(base::is_file(folder / "a.llmprof/tables/gemm.parquet"));
+}
+
+TEST(Run, WithoutAnyRow) {
+  const TestFolder folder;
+  auto writer = RunWriter::create(folder / "empty.llmprof");
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE(writer->finish({}));
+  auto run = Run::open(folder / "empty");
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->query("SELECT count(*) FROM kernel_all")->rows[0][0].as_int(), 0);
+  EXPECT_TRUE(check_run(*run)->empty());
+}
+
+TEST(Run, EveryTypeAtItsEnds) {
+  const TestFolder folder;
+  auto writer = RunWriter::create(folder / "a.llmprof");
+  ASSERT_TRUE(writer);
+  const auto name = [&](std::string_view text) { return writer->strings().intern(text); };
+  writer->add(RangeRow{.id = INT64_MAX, .begin_ns = INT64_MIN, .end_ns = 0, .name = name(""), .depth = INT32_MIN,
+                       .payload = INT64_MIN, .payload_double = 1e308, .closed = false});
+  writer->add(RangeRow{.id = -1, .begin_ns = 0, .end_ns = INT64_MAX, .depth = INT32_MAX, .payload_double = -0.5});
+  ASSERT_TRUE(writer->finish({}));
+  auto run = Run::open(folder / "a");
+  ASSERT_TRUE(run) << run.error().message;
+  const auto rows = run->query("SELECT id, begin_ns, end_ns, name, depth, payload, payload_double, closed FROM range ORDER BY begin_ns");
+  ASSERT_TRUE(rows) << rows.error().message;
+  const auto& first = rows->rows[0];
+  EXPECT_EQ(first[0].as_int(), INT64_MAX);
+  EXPECT_EQ(first[1].as_int(), INT64_MIN);
+  EXPECT_EQ(first[3].type, Value::Type::kText);  // "" is a name, NULL is none
+  EXPECT_EQ(first[3].text, "");
+  EXPECT_EQ(first[4].as_int(), INT32_MIN);
+  EXPECT_EQ(first[5].as_int(), INT64_MIN);
+  EXPECT_EQ(first[6].as_double(), 1e308);
+  EXPECT_EQ(first[7].type, Value::Type::kBool);
+  EXPECT_EQ(first[7].as_int(), 0);
+  const auto& second = rows->rows[1];
+  EXPECT_TRUE(second[3].is_null());
+  EXPECT_TRUE(second[5].is_null());
+  EXPECT_EQ(second[6].as_double(), -0.5);
+  EXPECT_EQ(second[7].as_int(), 1);
+}
+
+TEST(Run, HostileNamesSurvive) {
+  const TestFolder folder;
+  const std::vector<std::string> names{"'); DROP TABLE kernel; --", "\"quoted\"", "line\nbreak\ttab", "back\\slash", "NULL",
+                                       "\xe2\x80\xae" "rtl", std::string(100'000, 'x'), "a", "A", " a ", "\xf0\x9f\x92\xa9", "%s%n{}"};
+  auto writer = RunWriter::create(folder / "a.llmprof");
+  ASSERT_TRUE(writer);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    writer->add(KernelRow{.id = static_cast<Id>(i), .begin_ns = static_cast<Id>(i), .name = writer->strings().intern(names[i])});
+  }
+  writer->add(KernelRow{.id = 99, .begin_ns = 99, .name = writer->strings().intern(std::string_view("nul\0\xff", 5))});
+  ASSERT_TRUE(writer->finish({}));
+  auto run = Run::open(folder / "a");
+  ASSERT_TRUE(run) << run.error().message;
+  const auto rows = run->query("SELECT name FROM kernel ORDER BY begin_ns");
+  ASSERT_TRUE(rows) << rows.error().message;
+  for (std::size_t i = 0; i < names.size(); ++i) EXPECT_EQ(rows->rows[i][0].text, names[i]);
+  EXPECT_EQ(rows->rows.back()[0].text, "nul\\x00\\xff");
+}
+
+// The widths of ENUM codes change at 256 and 65536 members.
+TEST(Run, ManyNames) {
+  for (const std::int64_t count : {255, 256, 65535, 65536, 70000}) {
+    const TestFolder folder;
+    auto writer = RunWriter::create(folder / "a.llmprof");
+    ASSERT_TRUE(writer);
+    for (Id i = 0; i < count; ++i) writer->add(KernelRow{.id = i, .begin_ns = i, .name = writer->strings().intern(std::to_string(i))});
+    ASSERT_TRUE(writer->finish({}));
+    auto run = Run::open(folder / "a");
+    ASSERT_TRUE(run) << run.error().message;
+    const auto wrong = run->query("SELECT count(*), count(*) FILTER (WHERE name <> id::VARCHAR) FROM kernel");
+    EXPECT_EQ(wrong->rows[0][0].as_int(), count);
+    EXPECT_EQ(wrong->rows[0][1].as_int(), 0);
+  }
+}
+
+TEST(Run, LargeTablesAreWrittenInParts) {
+  const TestFolder folder;
+  auto writer = RunWriter::create(folder / "a.llmprof");
+  ASSERT_TRUE(writer);
+  constexpr Id kRows = 1'300'000;  // a part holds at most 2^20 rows
+  for (Id i = 0; i < kRows; ++i) {
+    writer->add(StackRow{.stack_id = kRows - i, .depth = static_cast<std::int32_t>(i % 7), .frame_id = i});
+  }
+  ASSERT_TRUE(writer->finish({}));
+  auto run = Run::open(folder / "a");
+  ASSERT_TRUE(run) << run.error().message;
+  ASSERT_EQ(run->info().files.size(), 2u);
+  EXPECT_EQ(run->info().files[1].file, "tables/stack.1.parquet");
+  EXPECT_EQ(run->info().files[0].rows, 1 << 20);
+  const auto sums = run->query("SELECT count(*), sum(stack_id + frame_id), count(DISTINCT stack_id) FROM stack");
+  EXPECT_EQ(sums->rows[0][0].as_int(), kRows);
+  EXPECT_EQ(sums->rows[0][1].as_int(), kRows * kRows);  // stack_id + frame_id is kRows in every row
+  EXPECT_EQ(sums->rows[0][2].as_int(), kRows);
+  const auto order = run->columns("SELECT stack_id FROM stack LIMIT 1048576");  // the first part: sorted though added backwards
+  EXPECT_TRUE(std::ranges::is_sorted(order->values[0]));
+}
+
+TEST(Run, FilesArePrivate) {
+  const TestFolder folder;
+  make_small_run(folder / "a.llmprof");
+  for (const char* name : {"", "/tables"}) {
+    struct stat info {};
+    ASSERT_EQ(::stat((folder / "a.llmprof" + name).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0700u) << name;
+  }
+  for (const char* name : {"/run.json", "/tables/kernel.parquet"}) {
+    struct stat info {};
+    ASSERT_EQ(::stat((folder / "a.llmprof" + name).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u) << name;
+  }
+}
+
+TEST(Run, PathsMayHoldAnything) {
+  const TestFolder folder;
+  for (const std::string name : {"with space", "quo'te", "glob[1]*?", "{a,b}", "\xc3\xa9"}) {
+    make_small_run(folder / (name + ".llmprof"));
+    auto run = Run::open(folder / name);
+    ASSERT_TRUE(run) << name << ": " << run.error().message;
+    EXPECT_EQ(run->query("SELECT count(*) FROM kernel")->rows[0][0].as_int(), 3) << name;
+    const auto user = run->user_query("SELECT count(*) FROM kernel");
+    ASSERT_TRUE(user) << name << ": " << user.error().message;
+    EXPECT_EQ(user->rows[0][0].as_int(), 3) << name;
+  }
+}
+
+TEST(Run, AnAbandonedWriterLeavesNoRun) {
+  const TestFolder folder;
+  {
+    auto writer = RunWriter::create(folder / "a.llmprof");
+    ASSERT_TRUE(writer);
+    add_small_run(*writer);
+  }
+  EXPECT_THAT(why_not(folder / "a"), HasSubstr("no run.json"));
+  EXPECT_THAT(base::list_directory(folder / "a.llmprof"), ElementsAre());
+  make_small_run(folder / "a.llmprof");  // and the folder can be used again
+  EXPECT_EQ(why_not(folder / "a"), "opened");
+  EXPECT_FALSE(RunWriter::create(folder / "a.llmprof"));  // but not twice
+}
+
+TEST(Run, InterruptedWritersSaySo) {
+  const TestFolder folder;
+  auto writer = RunWriter::create(folder / "a.llmprof");
+  ASSERT_TRUE(writer);
+  for (Id i = 0; i < 400'000; ++i) writer->add(KernelRow{.id = i});
+  const auto finished = writer->finish({}, [](const base::ProgressUpdate&) { return false; });
+  // The work may be done before it is asked for progress; either way the run is whole or not there.
+  EXPECT_EQ(finished ? "opened" : "not a run", why_not(folder / "a") == "opened" ? "opened" : "not a run");
+}
+
+TEST(Run, KernelAllHasTheEstimates) {
+  const TestFolder folder;
+  auto writer = RunWriter::create(folder / "a.llmprof");
+  ASSERT_TRUE(writer);
+  add_small_run(*writer);
+  writer->add(GraphLaunchRow{.id = 5, .begin_ns = 100, .end_ns = 200, .graph = 1, .device_id = 1, .stream = 9, .thread_id = 1});
+  writer->add(GraphNodeRow{.id = 6, .graph = 1, .node = 1, .name = writer->strings().intern("node_gemm")});
+  ASSERT_TRUE(writer->finish({}));
+  auto derived = DerivedWriter::create(folder / "a.llmprof", "v1-test");
+  ASSERT_TRUE(derived) << derived.error().message;
+  derived->add(EstimateRow{.id = 77, .graph_launch_id = 5, .graph_node_id = 6, .begin_ns = 100, .end_ns = 200, .confidence = 0.5});
+  ASSERT_TRUE(derived->finish());
+  auto run = Run::open(folder / "a");
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_EQ(run->query("SELECT count(*) FROM kernel_all")->rows[0][0].as_int(), 3);
+  ASSERT_TRUE(*run->use_derived("v1-test"));
+  const auto rows = run->query("SELECT name, stream, source, confidence, grid_x FROM kernel_all WHERE source = 'estimated'");
+  ASSERT_TRUE(rows) << rows.error().message;
+  ASSERT_EQ(rows->rows.size(), 1u);
+  EXPECT_EQ(rows->rows[0][0].text, "node_gemm");
+  EXPECT_EQ(rows->rows[0][1].as_int(), 9);
+  EXPECT_EQ(rows->rows[0][3].as_double(), 0.5);
+  EXPECT_TRUE(rows->rows[0][4].is_null());
+  EXPECT_EQ(run->user_query("SELECT count(*) FROM estimate")->rows[0][0].as_int(), 1);  // users see it too
+}
+
+TEST(Derived, IsThereOrNot) {
+  const TestFolder folder;
+  make_small_run(folder / "a.llmprof");
+  auto run = Run::open(folder / "a");
+  ASSERT_TRUE(run);
+  EXPECT_FALSE(*run->use_derived("k1"));
+  std::vector<AttributionRow> rows;
+  for (Id i = 0; i < 2'500'000; ++i) rows.push_back({.kernel_id = i});
+  {
+    auto writer = DerivedWriter::create(folder / "a.llmprof", "k1");
+    ASSERT_TRUE(writer);
+    rows[7].stage = writer->strings().intern("decode");
+    writer->add_all(rows);
+    EXPECT_FALSE(*run->use_derived("k1"));  // not before it is finished
+    ASSERT_TRUE(writer->finish());
+  }
+  ASSERT_TRUE(*run->use_derived("k1"));
+  const auto back = run->query("SELECT count(*), max(kernel_id), any_value(kernel_id) FILTER (WHERE stage = 'decode') FROM attribution");
+  EXPECT_EQ(back->rows[0][0].as_int(), 2'500'000);
+  EXPECT_EQ(back->rows[0][1].as_int(), 2'499'999);
+  EXPECT_EQ(back->rows[0][2].as_int(), 7);
+  const std::string file = folder / "a.llmprof/derived/k1/attribution.parquet";
+  write(file, read(file).substr(0, 100));
+  EXPECT_FALSE(*run->use_derived("k1"));  // damaged: computed again
+  auto again = DerivedWriter::create(folder / "a.llmprof", "k1");
+  again->add(AttributionRow{.kernel_id = 1});
+  ASSERT_TRUE(again->finish());
+  EXPECT_TRUE(*run->use_derived("k1"));
+  EXPECT_FALSE(DerivedWriter::create(folder / "a.llmprof", "../k"));
+}
+
+TEST(NotARun, SaysWhy) {
+  const TestFolder folder;
+  EXPECT_THAT(why_not(folder / "nothing"), HasSubstr("no such run"));
+  write(folder / "file", "x");
+  EXPECT_THAT(why_not(folder / "file"), HasSubstr("it is a file"));
+  ASSERT_TRUE(base::make_directories(folder / "b.llmprof"));
+  EXPECT_THAT(why_not(folder / "b"), HasSubstr("it has no run.json"));
+  write(folder / "b.llmprof/run.json", "not json");
+  EXPECT_THAT(why_not(folder / "b"), HasSubstr("not valid JSON"));
+  write(folder / "b.llmprof/run.json", "[]");
+  EXPECT_THAT(why_not(folder / "b"), HasSubstr("not a JSON object"));
+  write(folder / "b.llmprof/run.json", R"({"name": "package", "version": "1"})");
+  EXPECT_THAT(why_not(folder / "b"), HasSubstr("does not say format llmprof-run"));
+}
+
+TEST(NotARun, OfANewerFormat) {
+  const TestFolder folder;
+  make_small_run(folder / "a.llmprof");
+  replace(folder / "a.llmprof/run.json", "\"format_version\": 1", "\"format_version\": 7");
+  const auto run = Run::open(folder / "a");
+  ASSERT_FALSE(run);
+  EXPECT_EQ(run.error().code, ErrorCode::kUnsupported);
+  EXPECT_THAT(run.error().message, HasSubstr("with run format 7; this llmprof knows up to 1"));
+  EXPECT_EQ(run.error().hint, "update llmprof");
+}
+
+TEST(Damage, RunJsonCutAnywhere) {
+  const TestFolder folder;
+  make_small_run(folder / "a.llmprof");
+  const std::string text = read(folder / "a.llmprof/run.json");
+  for (std::size_t size = 0; size + 2 < text.size(); ++size) {  // all but the last newline and brace
+    EXPECT_FALSE(parse_run_info(text.substr(0, size), "run.json")) << size;
+  }
+  EXPECT_TRUE(parse_run_info(text, "run.json"));
+}
+
+TEST(Damage, RunJsonWithWrongValues) {
+  const std::string entry = R"({"table": "kernel", "file": "tables/kernel.parquet", "rows": 1, "bytes": 2, "crc32c": "00000003"})";
+  const auto parse = [](const std::string& files) {
+    return parse_run_info(R"({"format": "llmprof-run", "format_version": 1, "files": )" + files + "}", "run.json");
+  };
+  EXPECT_TRUE(parse("[]"));
+  EXPECT_TRUE(parse("[" + entry + "]"));
+  EXPECT_FALSE(parse("[" + entry + "," + entry + "]"));  // listed twice
+  EXPECT_FALSE(parse("{}"));
+  EXPECT_FALSE(parse("[1]"));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = entry;
+    return parse("[" + changed.replace(changed.find(from), from.size(), to) + "]");
+  };
+  for (const char* path : {"../../etc/passwd", "tables/../kernel.parquet", "/tables/kernel.parquet", "tables/range.parquet",
+                           "tables/kernel.parquet/x", "tables/kernel..parquet", "tables/kernel.x.parquet", "tables//kernel.parquet",
+                           "tables/kernel.99999999999.parquet", "kernel.parquet", ""}) {
+    EXPECT_FALSE(with("tables/kernel.parquet", path)) << path;
+  }
+  EXPECT_TRUE(with("tables/kernel.parquet", "tables/kernel.12.parquet"));
+  EXPECT_FALSE(with(R"("rows": 1)", R"("rows": -1)"));
+  EXPECT_FALSE(with(R"("rows": 1)", R"("rows": 1.5)"));
+  EXPECT_FALSE(with(R"("rows": 1)", R"("rows": 18446744073709551615)"));
+  EXPECT_FALSE(with(R"("bytes": 2)", R"("bytes": "2")"));
+  EXPECT_FALSE(with("00000003", "3"));
+  EXPECT_FALSE(with("00000003", "0000000g"));
+  const auto unknown = with("\"kernel\"", "\"of_the_future\"");
+  ASSERT_TRUE(unknown);  // a table added later is no damage
+  EXPECT_TRUE(unknown->files.empty());
+}
+
+TEST(Damage, ParquetCutOrFlipped) {
+  const TestFolder folder;
+  make_small_run(folder / "a.llmprof");
+  const std::string file = folder / "a.llmprof/tables/kernel.parquet";
+  const std::string bytes = read(file);
+  for (std::size_t size = 0; size < bytes.size(); size += 97) {
+    write(file, bytes.substr(0, size));
+    EXPECT_THAT(why_not(folder / "a"), HasSubstr("bytes, its list says")) << size;
+  }
+  for (std::size_t at = 0; at < bytes.size(); at += 31) {
+    std::string flipped = bytes;
+    flipped[at] = static_cast<char>(flipped[at] ^ 0x40);
+    write(file, flipped);
+    EXPECT_THAT(why_not(folder / "a"), HasSubstr("do not match their checksum")) << at;
+  }
+  std::filesystem::remove(file);
+  EXPECT_THAT(why_not(folder / "a"), HasSubstr("No such file"));
+}
+
+// A file whose checksum is right but which is not ours: what the metadata check is for.
+class Foreign : public ::testing::Test {
+ protected:
+  Foreign() { make_small_run(folder_ / "a.llmprof"); }
+  // Puts the result of a query in the place of the kernel table, with a matching entry in run.json.
+  std::string open_with(const std::string& sql, const std::string& options = "COMPRESSION zstd") {
+    const std::string file = folder_ / "a.llmprof/tables/kernel.parquet";
+    auto database = Database::open();
+    EXPECT_TRUE(database->connect()->run("COPY (" + sql + ") TO '" + file + "' (FORMAT parquet, " + options + ")"));
+    auto info = *parse_run_info(read(folder_ / "a.llmprof/run.json"), "run.json");
+    for (TableFile& entry : info.files) {
+      if (entry.table != "kernel") continue;
+      const auto stamp = *stamp_file(file);
+      entry.rows = 1;
+      entry.bytes = stamp.bytes;
+      entry.crc32c = stamp.crc32c;
+    }
+    write(folder_ / "a.llmprof/run.json", format_run_info(info));
+    return why_not(folder_ / "a");
+  }
+  TestFolder folder_;
+};
+
+TEST_F(Foreign, IsRefused) {
+  EXPECT_EQ(open_with("SELECT 1::BIGINT AS id, 'x' AS name"), "opened");
+  EXPECT_THAT(open_with("SELECT 'x' AS id"), HasSubstr("column id is VARCHAR, not BIGINT"));
+  EXPECT_THAT(open_with("SELECT 1::INTEGER AS id"), HasSubstr("column id is INTEGER, not BIGINT"));
+  EXPECT_THAT(open_with("SELECT 1::BIGINT AS unknown"), HasSubstr("no column of table kernel"));
+  EXPECT_THAT(open_with("SELECT 1::BIGINT AS id, [1] AS list"), HasSubstr("nested"));
+  EXPECT_THAT(open_with("SELECT i AS id FROM range(2) t(i)"), HasSubstr("row count is not 1"));
+  EXPECT_THAT(open_with("SELECT 1::BIGINT AS id", "COMPRESSION brotli"), HasSubstr("compression BROTLI"));
+  EXPECT_THAT(open_with("SELECT 1::BIGINT AS id", "COMPRESSION gzip"), HasSubstr("compression GZIP"));
+}
+
+TEST_F(Foreign, MissingColumnsAreNullAndNewOnesAreIgnored) {
+  ASSERT_EQ(open_with("SELECT 5::BIGINT AS id, 1::BIGINT AS begin_ns, 2::BIGINT AS end_ns, true AS of_the_future"), "opened");
+  auto run = Run::open(folder_ / "a");
+  const auto rows = run->query("SELECT id, name, stream FROM kernel");
+  ASSERT_TRUE(rows) << rows.error().message;
+  EXPECT_EQ(rows->rows[0][0].as_int(), 5);
+  EXPECT_TRUE(rows->rows[0][1].is_null());
+  EXPECT_FALSE(run->query("SELECT of_the_future FROM kernel"));
+}
+
+TEST_F(Foreign, NotEvenParquet) {
+  const std::string file = folder_ / "a.llmprof/tables/kernel.parquet";
+  std::string text = read(folder_ / "a.llmprof/run.json");
+  auto info = *parse_run_info(text, "run.json");
+  for (const std::string& bytes : {std::string("PAR1"), std::string("hello"), std::string(64, '\0'), "PAR1" + std::string(100, '\xff') + "PAR1"}) {
+    write(file, bytes);
+    for (TableFile& entry : info.files) {
+      if (entry.table != "kernel") continue;
+      const auto stamp = *stamp_file(file);
+      entry.bytes = stamp.bytes;
+      entry.crc32c = stamp.crc32c;
+    }
+    write(folder_ / "a.llmprof/run.json", format_run_info(info));
+    EXPECT_THAT(why_not(folder_ / "a"), HasSubstr("cannot be read"));
+  }
+}
+
+TEST(Check, FindsNothingInAGoodRun) {
+  const TestFolder folder;
+  make_small_run(folder / "a.llmprof");
+  auto run = Run::open(folder / "a");
+  const auto findings = check_run(*run);
+  ASSERT_TRUE(findings) << findings.error().message;
+  for (const CheckFinding& finding : *findings) ADD_FAILURE() << finding.where << ": " << finding.what;
+}
+
+TEST(Check, FindsWhatIsWrong) {
+  const TestFolder folder;
+  auto writer = RunWriter::create(folder / "a.llmprof");
+  add_small_run(*writer);
+  writer->add(KernelRow{.id = 10, .begin_ns = 500, .end_ns = 400, .device_id = 1, .thread_id = 99});  // id again, backwards, no such thread
+  writer->add(RangeRow{.id = 30, .process_id = 1, .thread_id = 1, .parent_id = 999});
+  ASSERT_TRUE(writer->finish({}));
+  auto run = Run::open(folder / "a");
+  const auto findings = check_run(*run);
+  ASSERT_TRUE(findings) << findings.error().message;
+  std::vector<std::string> seen;
+  for (const CheckFinding& finding : *findings) seen.push_back(finding.where + ": " + finding.what + (finding.fatal ? " (fatal)" : ""));
+  EXPECT_THAT(seen, ElementsAre("kernel: 1 ids are there twice (fatal)", "kernel: 1 rows have end_ns before begin_ns (fatal)",
+                                "kernel: 1 rows have a thread_id that is no thread", "range: 1 rows have a parent_id that is no range"));
+}
+
+TEST(Check, SeesFilesThatChangedSinceOpening) {
+  const TestFolder folder;
+  make_small_run(folder / "a.llmprof");
+  auto run = Run::open(folder / "a");
+  const std::string file = folder / "a.llmprof/tables/kernel.parquet";
+  std::string bytes = read(file);
+  bytes[50] = static_cast<char>(bytes[50] ^ 1);
+  write(file, bytes);
+  const auto findings = check_run(*run);
+  ASSERT_TRUE(findings);
+  ASSERT_EQ(findings->size(), 1u);
+  EXPECT_TRUE(findings->front().fatal);
+  EXPECT_THAT(findings->front().what, HasSubstr("checksum"));
+}
+
+TEST(Engine, MissingLibraryIsExplained) {
+  EXPECT_THAT(library_folder(), HasSubstr("lib/llmprof"));
+  ::setenv("LLMPROF_LIBDIR", "/nowhere", 1);
+  EXPECT_EQ(library_folder(), "/nowhere");
+  ::unsetenv("LLMPROF_LIBDIR");
+}
+
+TEST(Values, Convert) {
+  EXPECT_EQ((Value{.type = Value::Type::kDouble, .real = 2.9}).as_int(), 2);
+  EXPECT_EQ((Value{.type = Value::Type::kInt, .integer = 3}).as_double(), 3.0);
+  EXPECT_EQ(Value{}.maybe_int(), std::nullopt);
+  EXPECT_EQ((Value{.type = Value::Type::kInt, .integer = 3}).maybe_double(), 3.0);
+}
+
+}  // namespace
+}  // namespace llmprof::trace
