@@ -1,0 +1,259 @@
+// The hooked BLAS functions. Each call is passed on unchanged to the function it would have reached without us, and
+// becomes one GemmRecord. A hook needs little stack and keeps errno.
+
+#include "collect/blas/connect.h"
+#include "collect/blas/resolve.h"
+
+namespace llmprof::collect::blas {
+namespace {
+
+using wire::ElementType;
+using wire::GemmRecord;
+using wire::Layout;
+using wire::Transpose;
+
+// Integers are passed on as whole registers and stack slots: whatever the width they were meant in, they arrive as sent
+// (MKL's ILP64 interface has the same names as its LP64 one).
+using Word = std::int64_t;
+
+template <int Bits>
+std::int64_t number(Word value) {
+  return Bits == 32 ? static_cast<std::int32_t>(value) : value;
+}
+template <int Bits>
+std::int64_t number(const void* value) {
+  std::int64_t result = 0;
+  __builtin_memcpy(&result, value, Bits / 8);
+  return number<Bits>(result);
+}
+
+Transpose cblas_transpose(Word value) {
+  switch (static_cast<std::int32_t>(value)) {  // CBLAS_TRANSPOSE
+    case 112:
+      return Transpose::kYes;
+    case 113:
+      return Transpose::kConjugate;
+    default:
+      return Transpose::kNo;
+  }
+}
+Transpose fortran_transpose(const char* value) {
+  switch (*value) {
+    case 't':
+    case 'T':
+      return Transpose::kYes;
+    case 'c':
+    case 'C':
+      return Transpose::kConjugate;
+    default:
+      return Transpose::kNo;
+  }
+}
+Layout cblas_layout(Word value) {
+  return static_cast<std::int32_t>(value) == 101 ? Layout::kRowMajor : Layout::kColumnMajor;  // CBLAS_LAYOUT
+}
+constexpr ElementType type_of(float) { return ElementType::kFloat32; }
+constexpr ElementType type_of(double) { return ElementType::kFloat64; }
+
+GemmRecord gemm(ElementType type, Layout layout, Transpose a, Transpose b, std::int64_t m, std::int64_t n,
+                std::int64_t k) {
+  return {0, 0, m, n, k, 1, 0, 0, type, layout, a, b};
+}
+// The matrix is m x n as stored; the record has the shape of op(A).
+GemmRecord gemv(ElementType type, Layout layout, Transpose a, std::int64_t m, std::int64_t n) {
+  const bool flipped = a != Transpose::kNo;
+  return gemm(type, layout, a, Transpose::kNo, flipped ? n : m, 1, flipped ? m : n);
+}
+
+// The frame of the outermost hooked call of this thread. Libraries call their own hooked functions (cblas to Fortran):
+// a frame below it is such a call. A frame above it means that the outer call was left by an exception or longjmp.
+__thread std::uintptr_t outer_frame;
+
+bool is_nested(std::uintptr_t frame) {
+  constexpr std::uintptr_t kFarthest = 64u << 20;  // farther away it is another stack
+  return outer_frame != 0 && frame < outer_frame && outer_frame - frame < kFarthest;
+}
+
+[[gnu::noinline]] void name_site(const llmprof_collector_table* table, Site* site) {
+  site->function_id.store(table->intern(name_of(site->function)), std::memory_order_relaxed);
+  table->note_library(site->library, 1);
+  site->library_id.store(table->intern(site->library), std::memory_order_release);
+}
+
+struct Call {
+  Function function;
+  std::uintptr_t return_address;
+  std::uintptr_t frame;
+};
+
+template <class Describe, class Forward>
+[[gnu::always_inline]] inline void pass_on(const Call& call, Describe describe, Forward forward) {
+  Site* site = const_cast<Site*>(find_site(call.function, call.return_address));
+  const llmprof_collector_table* table = is_nested(call.frame) ? nullptr : collector();
+  if (table == nullptr || site->target == nullptr) [[unlikely]] {
+    if (site->target != nullptr) return forward(site->target);
+    // The caller was linked, so this cannot happen unless its library was unloaded under it.
+    if (table != nullptr) table->count_loss(static_cast<std::uint16_t>(wire::LossKind::kBlasUnresolved), 1);
+    return;
+  }
+  if (site->library_id.load(std::memory_order_acquire) == 0) [[unlikely]]
+    name_site(table, site);
+  if (!site->told) [[unlikely]]
+    table->count_loss(static_cast<std::uint16_t>(wire::LossKind::kBlasUnresolved), 1);
+  GemmRecord record = describe();
+  record.function = site->function_id.load(std::memory_order_relaxed);
+  record.library = site->library_id.load(std::memory_order_relaxed);
+  outer_frame = call.frame;
+  table->gemm_begin(&record);
+  forward(site->target);
+  table->gemm_end(&record);
+  outer_frame = 0;
+}
+
+}  // namespace
+}  // namespace llmprof::collect::blas
+
+using namespace llmprof::collect::blas;  // the hooks themselves stand outside: their names are C's
+
+#define LLMPROF_CALL(name)                                                   \
+  Call {                                                                     \
+    k_##name, reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)), \
+        reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0))         \
+  }
+
+#define LLMPROF_CblasGemm(symbol, name, real, bits)                                                                  \
+  extern "C" void symbol(Word layout, Word ta, Word tb, Word m, Word n, Word k, real alpha, const real* a, Word lda, \
+                         const real* b, Word ldb, real beta, real* c, Word ldc) {                                    \
+    pass_on(                                                                                                         \
+        LLMPROF_CALL(name),                                                                                          \
+        [&] {                                                                                                        \
+          return gemm(type_of(real{}), cblas_layout(layout), cblas_transpose(ta), cblas_transpose(tb),               \
+                      number<bits>(m), number<bits>(n), number<bits>(k));                                            \
+        },                                                                                                           \
+        [&](void* target) {                                                                                          \
+          reinterpret_cast<decltype(&symbol)>(target)(layout, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); \
+        });                                                                                                          \
+  }
+
+#define LLMPROF_CblasGemv(symbol, name, real, bits)                                                                  \
+  extern "C" void symbol(Word layout, Word ta, Word m, Word n, real alpha, const real* a, Word lda, const real* x,   \
+                         Word incx, real beta, real* y, Word incy) {                                                 \
+    pass_on(                                                                                                         \
+        LLMPROF_CALL(name),                                                                                          \
+        [&] {                                                                                                        \
+          return gemv(type_of(real{}), cblas_layout(layout), cblas_transpose(ta), number<bits>(m), number<bits>(n)); \
+        },                                                                                                           \
+        [&](void* target) {                                                                                          \
+          reinterpret_cast<decltype(&symbol)>(target)(layout, ta, m, n, alpha, a, lda, x, incx, beta, y, incy);      \
+        });                                                                                                          \
+  }
+
+// Fortran compilers append the lengths of character arguments; C callers do not. Two more words are passed on either
+// way: if nobody sent them they are some bytes of the caller's frame, which the callee does not look at.
+#define LLMPROF_FortranGemm(symbol, name, real, bits)                                                                 \
+  extern "C" void symbol(const char* ta, const char* tb, const void* m, const void* n, const void* k,                 \
+                         const real* alpha, const real* a, const void* lda, const real* b, const void* ldb,           \
+                         const real* beta, real* c, const void* ldc, Word length_a, Word length_b) {                  \
+    pass_on(                                                                                                          \
+        LLMPROF_CALL(name),                                                                                           \
+        [&] {                                                                                                         \
+          return gemm(type_of(real{}), Layout::kColumnMajor, fortran_transpose(ta), fortran_transpose(tb),            \
+                      number<bits>(m), number<bits>(n), number<bits>(k));                                             \
+        },                                                                                                            \
+        [&](void* target) {                                                                                           \
+          reinterpret_cast<decltype(&symbol)>(target)(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length_a, \
+                                                      length_b);                                                      \
+        });                                                                                                           \
+  }
+
+#define LLMPROF_FortranGemv(symbol, name, real, bits)                                                                  \
+  extern "C" void symbol(const char* ta, const void* m, const void* n, const real* alpha, const real* a,               \
+                         const void* lda, const real* x, const void* incx, const real* beta, real* y,                  \
+                         const void* incy, Word length_a) {                                                            \
+    pass_on(                                                                                                           \
+        LLMPROF_CALL(name),                                                                                            \
+        [&] {                                                                                                          \
+          return gemv(type_of(real{}), Layout::kColumnMajor, fortran_transpose(ta), number<bits>(m), number<bits>(n)); \
+        },                                                                                                             \
+        [&](void* target) {                                                                                            \
+          reinterpret_cast<decltype(&symbol)>(target)(ta, m, n, alpha, a, lda, x, incx, beta, y, incy, length_a);      \
+        });                                                                                                            \
+  }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-declarations"
+#pragma GCC visibility push(default)
+#define LLMPROF_BLAS_FUNCTION(name, abi, real, bits) LLMPROF_##abi(name, name, real, bits)
+#define LLMPROF_BLAS_GUARDED(name, abi, real, bits)
+#include "collect/blas/functions.def"
+#undef LLMPROF_BLAS_FUNCTION
+#undef LLMPROF_BLAS_GUARDED
+#pragma GCC visibility pop
+
+#if defined(__x86_64__)
+
+// The guarded names: the exported symbol is a few instructions that keep every argument register, ask where the call
+// should go, and jump there. The hook proper has a hidden name.
+#define LLMPROF_BLAS_FUNCTION(name, abi, real, bits)
+#define LLMPROF_BLAS_GUARDED(name, abi, real, bits) LLMPROF_##abi(llmprof_hook_##name, name, real, bits)
+#include "collect/blas/functions.def"
+#undef LLMPROF_BLAS_FUNCTION
+#undef LLMPROF_BLAS_GUARDED
+
+namespace {
+
+void* hook_of(Function function) {
+  switch (function) {
+#define LLMPROF_BLAS_FUNCTION(name, abi, real, bits)
+#define LLMPROF_BLAS_GUARDED(name, abi, real, bits) \
+  case k_##name:                                    \
+    return reinterpret_cast<void*>(&llmprof_hook_##name);
+#include "collect/blas/functions.def"
+#undef LLMPROF_BLAS_FUNCTION
+#undef LLMPROF_BLAS_GUARDED
+    default:
+      return nullptr;
+  }
+}
+
+void nothing() {}
+
+}  // namespace
+
+extern "C" [[gnu::used]] void* llmprof_guarded_target(std::uint32_t function, std::uintptr_t return_address) {
+  const Site* site = find_site(static_cast<Function>(function), return_address);
+  if (site->target == nullptr) return reinterpret_cast<void*>(&nothing);
+  return site->is_mkl ? hook_of(static_cast<Function>(function)) : site->target;
+}
+#pragma GCC diagnostic pop
+
+// 200 bytes of frame and the return address keep the stack on a multiple of 16.
+#define LLMPROF_BLAS_FUNCTION(name, abi, real, bits)
+#define LLMPROF_BLAS_GUARDED(name, abi, real, bits)                                                    \
+  extern "C" [[gnu::naked, gnu::visibility("default")]] void name();                                   \
+  extern "C" [[gnu::naked, gnu::visibility("default")]] void name() {                                  \
+    asm volatile(                                                                                      \
+        "subq $200, %%rsp\n"                                                                           \
+        ".cfi_adjust_cfa_offset 200\n"                                                                 \
+        "movq %%rdi, (%%rsp)\n movq %%rsi, 8(%%rsp)\n movq %%rdx, 16(%%rsp)\n movq %%rcx, 24(%%rsp)\n" \
+        "movq %%r8, 32(%%rsp)\n movq %%r9, 40(%%rsp)\n movq %%rax, 48(%%rsp)\n"                        \
+        "movups %%xmm0, 64(%%rsp)\n movups %%xmm1, 80(%%rsp)\n movups %%xmm2, 96(%%rsp)\n"             \
+        "movups %%xmm3, 112(%%rsp)\n movups %%xmm4, 128(%%rsp)\n movups %%xmm5, 144(%%rsp)\n"          \
+        "movups %%xmm6, 160(%%rsp)\n movups %%xmm7, 176(%%rsp)\n"                                      \
+        "movl %0, %%edi\n movq 200(%%rsp), %%rsi\n"                                                    \
+        "call llmprof_guarded_target\n"                                                                \
+        "movq %%rax, %%r11\n"                                                                          \
+        "movq (%%rsp), %%rdi\n movq 8(%%rsp), %%rsi\n movq 16(%%rsp), %%rdx\n movq 24(%%rsp), %%rcx\n" \
+        "movq 32(%%rsp), %%r8\n movq 40(%%rsp), %%r9\n movq 48(%%rsp), %%rax\n"                        \
+        "movups 64(%%rsp), %%xmm0\n movups 80(%%rsp), %%xmm1\n movups 96(%%rsp), %%xmm2\n"             \
+        "movups 112(%%rsp), %%xmm3\n movups 128(%%rsp), %%xmm4\n movups 144(%%rsp), %%xmm5\n"          \
+        "movups 160(%%rsp), %%xmm6\n movups 176(%%rsp), %%xmm7\n"                                      \
+        "addq $200, %%rsp\n"                                                                           \
+        ".cfi_adjust_cfa_offset -200\n"                                                                \
+        "jmp *%%r11\n"                                                                                 \
+        :                                                                                              \
+        : "i"(static_cast<int>(k_##name)));                                                            \
+  }
+#include "collect/blas/functions.def"
+
+#endif

@@ -1,0 +1,160 @@
+#include "collect/blas/resolve.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+
+#include "collect/images.h"
+
+namespace llmprof::collect::blas {
+namespace {
+
+constexpr const char* kNames[] = {
+#define LLMPROF_BLAS_FUNCTION(name, abi, real, bits) #name,
+#define LLMPROF_BLAS_GUARDED(name, abi, real, bits) #name,
+#include "collect/blas/functions.def"
+#undef LLMPROF_BLAS_FUNCTION
+#undef LLMPROF_BLAS_GUARDED
+};
+
+// Call sites in open addressing. When all are taken (code made at run time can have any number) the rest is resolved
+// at every call: slow, right, and bounded in memory.
+constexpr std::uint32_t kMaxSites = 4096;
+constexpr std::uint32_t kSlots = kMaxSites * 2;
+constinit Site sites[kMaxSites]{};
+constinit std::atomic<std::uint32_t> used_sites{0};
+constinit std::atomic<Site*> slots[kSlots]{};
+
+struct Question {
+  const char* symbol;
+  std::uintptr_t caller;
+  // the answer
+  std::uintptr_t target;
+  const char* library;
+  bool is_ifunc;
+  bool may_be_unloaded;
+  bool told;
+};
+
+// Takes image `i` for the answer if it defines the function.
+bool answer(ImageList list, std::size_t i, Question* question) {
+  const ElfW(Sym)* symbol = find_function(list.images[i], question->symbol);
+  if (symbol == nullptr) return false;
+  question->target = list.images[i].base + symbol->st_value;
+  question->is_ifunc = (symbol->st_info & 0xf) == STT_GNU_IFUNC;
+  question->library = list.images[i].path;
+  return true;
+}
+
+bool is_needed_by_program(ImageList list, std::size_t i) {
+  closure(list, 0);
+  return list.images[i].reached;
+}
+
+// Libraries preloaded after us stand directly behind us. They expect to see the call, as they would without us.
+bool search_preloads(ImageList list, std::size_t self, Question* question) {
+  for (std::size_t i = self + 1; i < list.count && !is_needed_by_program(list, i); ++i) {
+    if (answer(list, i, question)) return true;
+  }
+  return false;
+}
+
+// What the caller was linked with. This is what makes extensions of Python work, which are loaded for themselves
+// (RTLD_LOCAL), and what keeps two versions of a library apart.
+bool search_dependencies(ImageList list, std::size_t self, Question* question) {
+  const std::size_t caller = image_at(list, question->caller);
+  if (caller == list.count) return false;
+  const std::size_t reached = closure(list, caller);
+  for (std::size_t i = 0; i < reached; ++i) {
+    if (list.order[i] != self && answer(list, list.order[i], question)) return true;
+  }
+  return false;
+}
+
+// Anything that is loaded: first what comes after us in the loader's order, as RTLD_NEXT would.
+bool search_everything(ImageList list, std::size_t self, Question* question) {
+  std::size_t candidates = 0;
+  for (std::size_t n = 1; n < list.count; ++n) {
+    const std::size_t i = (self + n) % list.count;
+    Question other = *question;
+    if (answer(list, i, candidates == 0 ? question : &other)) ++candidates;
+  }
+  question->told = candidates == 1;
+  return candidates > 0;
+}
+
+void resolve(void* context, ImageList list) {
+  auto* question = static_cast<Question*>(context);
+  const std::size_t self = image_at(list, reinterpret_cast<std::uintptr_t>(&resolve));
+  question->told = true;
+  if (self == list.count) return;
+  if (search_preloads(list, self, question)) return;
+  if (!search_dependencies(list, self, question) && !search_everything(list, self, question)) return;
+  question->may_be_unloaded = !is_needed_by_program(list, image_at(list, question->target));
+}
+
+void fill(Site* site, Function function, std::uintptr_t address) {
+  const int saved_errno = errno;
+  Question question{kNames[function], address, 0, "", false, false, false};
+  with_images(resolve, &question);
+  if (question.may_be_unloaded) dlopen(question.library, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+  void* target = reinterpret_cast<void*>(question.target);
+  if (question.is_ifunc) target = reinterpret_cast<void* (*)()>(question.target)();
+  site->address = address;
+  site->function = function;
+  site->target = target;
+  site->library = question.library;
+  site->told = question.told;
+  site->is_mkl = strstr(base_name(question.library), "mkl") != nullptr;
+  errno = saved_errno;
+}
+
+const Site* add_site(Function function, std::uintptr_t address) {
+  static __thread Site unlisted;  // for when the table is full
+  const std::uint32_t index = used_sites.fetch_add(1, std::memory_order_relaxed);
+  Site* site = index < kMaxSites ? &sites[index] : &unlisted;
+  if (index >= kMaxSites) used_sites.store(kMaxSites, std::memory_order_relaxed);
+  fill(site, function, address);
+  site->library_id.store(0, std::memory_order_relaxed);
+  site->function_id.store(0, std::memory_order_relaxed);
+  return site;
+}
+
+}  // namespace
+
+const char* name_of(Function function) { return kNames[function]; }
+
+const Site* find_site(Function function, std::uintptr_t address) {
+  const std::uint64_t hash = (address ^ (static_cast<std::uint64_t>(function) << 40)) * 0x9E3779B97F4A7C15u;
+  Site* mine = nullptr;
+  for (std::uint32_t probe = 0; probe < kSlots; ++probe) {
+    std::atomic<Site*>& slot = slots[((hash >> 40) + probe) % kSlots];
+    Site* site = slot.load(std::memory_order_acquire);
+    if (site == nullptr) {
+      if (mine == nullptr) mine = const_cast<Site*>(add_site(function, address));
+      // A function that is nowhere now may be loaded later; an unlisted site is this thread's only.
+      const bool listed = mine >= sites && mine < sites + kMaxSites;
+      if (mine->target == nullptr || !listed) return mine;
+      if (slot.compare_exchange_strong(site, mine, std::memory_order_acq_rel)) return mine;
+    }
+    if (site->address == address && site->function == function) return site;
+  }
+  return mine != nullptr ? mine : add_site(function, address);
+}
+
+namespace {
+
+void find_own_path(void* context, ImageList list) {
+  const std::size_t self = image_at(list, reinterpret_cast<std::uintptr_t>(&find_own_path));
+  if (self < list.count) *static_cast<const char**>(context) = list.images[self].path;
+}
+
+}  // namespace
+
+const char* own_path() {
+  const char* path = nullptr;
+  with_images(find_own_path, &path);
+  return path;
+}
+
+}  // namespace llmprof::collect::blas

@@ -1,0 +1,40 @@
+#pragma once
+// From a call to a hooked symbol to the function that would have been called without us.
+
+#include <atomic>
+#include <cstdint>
+
+#include "wire/format.h"
+
+namespace llmprof::collect::blas {
+
+enum Function : std::uint32_t {
+#define LLMPROF_BLAS_FUNCTION(name, abi, real, bits) k_##name,
+#define LLMPROF_BLAS_GUARDED(name, abi, real, bits) k_##name,
+#include "collect/blas/functions.def"
+#undef LLMPROF_BLAS_FUNCTION
+#undef LLMPROF_BLAS_GUARDED
+  kFunctions,
+};
+
+const char* name_of(Function function);
+
+// One place in the program that calls one hooked symbol. Never changes once published, but for the two ids.
+struct Site {
+  std::uintptr_t address;  // that the call returns to
+  Function function;
+  void* target;         // null: no library of this process defines the function
+  const char* library;  // path
+  bool told;            // false: several libraries define it and the caller depends on none of them
+  bool is_mkl;
+  std::atomic<wire::StringId> library_id;  // 0: not asked for yet
+  std::atomic<wire::StringId> function_id;
+};
+
+// Lock-free after the first call from a place. The answer is good for ever: a library that could be unloaded is pinned.
+const Site* find_site(Function function, std::uintptr_t return_address);
+
+// Path of this library, or null.
+const char* own_path();
+
+}  // namespace llmprof::collect::blas

@@ -1,0 +1,31 @@
+#pragma once
+// How libllmprof_blas.so hands over to libllmprof_inject.so: one exported function that returns one table. The two are
+// shipped together, but a process may hold an older one of either, so the table says its size and version.
+
+#include "wire/format.h"
+
+extern "C" {
+
+struct llmprof_collector_table {
+  std::uint32_t size;     // of this structure as the collector was built
+  std::uint32_t version;  // 1
+
+  std::uint64_t (*now)();  // nanoseconds on the recording's clock
+  llmprof::wire::StringId (*intern)(const char* text);
+
+  // Around a BLAS call. begin sets begin_ns and makes the record the thread's current call; end sets end_ns and records
+  // it. The record lives on the caller's stack.
+  void (*gemm_begin)(llmprof::wire::GemmRecord* record);
+  void (*gemm_end)(llmprof::wire::GemmRecord* record);
+  const llmprof::wire::GemmRecord* (*current_gemm)();  // of this thread; null outside a call
+
+  void (*note_library)(const char* path, int hooked);
+  void (*count_loss)(std::uint16_t kind, std::uint64_t count);
+  void (*start)();  // opens the log now; normally the first event does
+  void (*end)();    // orderly end of the recording, for a process that is exiting
+};
+
+// Null: this process is not recorded.
+const llmprof_collector_table* llmprof_collector_v1();
+
+}  // extern "C"

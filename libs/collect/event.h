@@ -1,0 +1,47 @@
+#pragma once
+// Recording one event, on the thread that raises it. No lock, no allocation, no system call but the first time:
+//   if (Thread* thread = enter()) {
+//     if (Record* record = reserve(thread)) { … fill …; commit(thread); }
+//     leave();
+//   }
+
+#include "collect/state.h"
+
+namespace llmprof::collect {
+
+// The slow paths.
+Thread* attach();                 // first event of a thread, or after recording changed; null: drop, counted
+bool next_chunk(Thread* thread);  // hands the full chunk over and takes another; false: none, counted
+void wake_writer();
+
+// Null: the event is not recorded (and is counted where that matters). Else leave() must follow.
+inline Thread* enter() {
+  if (tl.inside != 0) [[unlikely]] {  // a signal handler interrupted us on this thread
+    count_loss(wire::LossKind::kReentered);
+    return nullptr;
+  }
+  tl.inside = 1;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  if (tl.generation == g.live.load(std::memory_order_relaxed)) [[likely]]
+    return tl.thread;
+  Thread* thread = attach();
+  if (thread == nullptr) tl.inside = 0;
+  return thread;
+}
+
+inline void leave() {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  tl.inside = 0;
+}
+
+// The next record to fill, or null: no buffer is free and the record was counted as dropped.
+inline wire::Record* reserve(Thread* thread) {
+  if (thread->records == nullptr || thread->used == kChunkRecords) [[unlikely]] {
+    if (!next_chunk(thread)) return nullptr;
+  }
+  return &thread->records[thread->used];
+}
+
+inline void commit(Thread* thread) { thread->chunk->committed.store(++thread->used, std::memory_order_release); }
+
+}  // namespace llmprof::collect

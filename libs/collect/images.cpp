@@ -1,0 +1,198 @@
+#include "collect/images.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+namespace llmprof::collect {
+namespace {
+
+constexpr std::size_t kMaxImages = 2048;
+constexpr std::size_t kScratchBytes = kMaxImages * (sizeof(Image) + sizeof(std::uint16_t));
+
+// The loader relocates these pointers in place, except in objects it did not map (the vdso).
+template <class T>
+const T* pointer(const Image& image, ElfW(Addr) value) {
+  return reinterpret_cast<const T*>(value < image.base ? value + image.base : value);
+}
+
+void read_dynamic(Image* image) {
+  ElfW(Addr) soname = 0;
+  bool named = false;
+  for (const ElfW(Dyn)* entry = image->dynamic; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
+    const ElfW(Addr) value = entry->d_un.d_ptr;
+    switch (entry->d_tag) {
+      case DT_STRTAB:
+        image->strings = pointer<char>(*image, value);
+        break;
+      case DT_SYMTAB:
+        image->symbols = pointer<ElfW(Sym)>(*image, value);
+        break;
+      case DT_GNU_HASH:
+        image->gnu_hash = pointer<std::uint32_t>(*image, value);
+        break;
+      case DT_HASH:
+        image->sysv_hash = pointer<std::uint32_t>(*image, value);
+        break;
+      case DT_VERSYM:
+        image->versions = pointer<ElfW(Half)>(*image, value);
+        break;
+      case DT_SONAME:
+        soname = value, named = true;
+        break;
+      default:
+        break;
+    }
+  }
+  if (named && image->strings != nullptr) image->soname = image->strings + soname;
+}
+
+int collect_image(dl_phdr_info* info, std::size_t, void* context) {
+  auto* list = static_cast<ImageList*>(context);
+  if (list->count == kMaxImages) return 1;
+  Image image{};
+  image.path = info->dlpi_name != nullptr ? info->dlpi_name : "";
+  image.base = info->dlpi_addr;
+  image.low = ~std::uintptr_t{0};
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& header = info->dlpi_phdr[i];
+    const std::uintptr_t begin = info->dlpi_addr + header.p_vaddr;
+    if (header.p_type == PT_DYNAMIC) image.dynamic = reinterpret_cast<const ElfW(Dyn)*>(begin);
+    if (header.p_type != PT_LOAD) continue;
+    if (begin < image.low) image.low = begin;
+    if (begin + header.p_memsz > image.high) image.high = begin + header.p_memsz;
+  }
+  read_dynamic(&image);
+  list->images[list->count++] = image;
+  return 0;
+}
+
+struct Visit {
+  void (*visit)(void* context, ImageList list);
+  void* context;
+  ImageList list;
+};
+
+// Runs inside a callback of dl_iterate_phdr, whose lock is recursive: the inner walk collects, and everything stays
+// where it is until the outer one ends (at its first object).
+int visit_locked(dl_phdr_info*, std::size_t, void* context) {
+  auto* visit = static_cast<Visit*>(context);
+  dl_iterate_phdr(collect_image, &visit->list);
+  visit->visit(visit->context, visit->list);
+  return 1;
+}
+
+bool is_exported_function(const Image& image, std::uint32_t index, const char* name) {
+  const ElfW(Sym)& symbol = image.symbols[index];
+  const unsigned type = symbol.st_info & 0xf, binding = symbol.st_info >> 4;
+  if (symbol.st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC)) return false;
+  if (binding != STB_GLOBAL && binding != STB_WEAK) return false;
+  if (image.versions != nullptr && (image.versions[index] & 0x8000) != 0) return false;  // an old, hidden version
+  return strcmp(image.strings + symbol.st_name, name) == 0;
+}
+
+const ElfW(Sym) * find_by_gnu_hash(const Image& image, const char* name) {
+  std::uint32_t hash = 5381;
+  for (const char* at = name; *at != '\0'; ++at) hash = hash * 33 + static_cast<unsigned char>(*at);
+  const std::uint32_t* table = image.gnu_hash;
+  const std::uint32_t buckets = table[0], first = table[1], bloom_words = table[2];
+  if (buckets == 0) return nullptr;
+  const std::uint32_t* bucket = table + 4 + bloom_words * (sizeof(ElfW(Addr)) / 4);
+  const std::uint32_t* chain = bucket + buckets;
+  std::uint32_t index = bucket[hash % buckets];
+  if (index < first) return nullptr;
+  for (;; ++index) {
+    const std::uint32_t entry = chain[index - first];
+    if ((entry | 1) == (hash | 1) && is_exported_function(image, index, name)) return &image.symbols[index];
+    if ((entry & 1) != 0) return nullptr;
+  }
+}
+
+const ElfW(Sym) * find_by_sysv_hash(const Image& image, const char* name) {
+  std::uint32_t hash = 0;
+  for (const char* at = name; *at != '\0'; ++at) {
+    hash = (hash << 4) + static_cast<unsigned char>(*at);
+    const std::uint32_t high = hash & 0xf0000000u;
+    hash = (hash ^ (high >> 24)) & ~high;
+  }
+  const std::uint32_t* table = image.sysv_hash;
+  if (table[0] == 0) return nullptr;
+  const std::uint32_t* chain = table + 2 + table[0];
+  for (std::uint32_t index = table[2 + hash % table[0]]; index != 0; index = chain[index]) {
+    if (is_exported_function(image, index, name)) return &image.symbols[index];
+  }
+  return nullptr;
+}
+
+std::size_t find_needed(ImageList list, const char* needed) {
+  const char* wanted = base_name(needed);
+  for (std::size_t i = 0; i < list.count; ++i) {
+    const Image& image = list.images[i];
+    if (image.soname != nullptr && strcmp(image.soname, wanted) == 0) return i;
+    if (*image.path != '\0' && strcmp(base_name(image.path), wanted) == 0) return i;
+  }
+  return list.count;
+}
+
+}  // namespace
+
+bool with_images(void (*visit)(void* context, ImageList list), void* context) {
+  void* memory =
+      mmap(nullptr, kScratchBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  auto* images = static_cast<Image*>(memory);
+  Visit call{visit, context, {images, 0, reinterpret_cast<std::uint16_t*>(images + kMaxImages)}};
+  dl_iterate_phdr(visit_locked, &call);
+  munmap(memory, kScratchBytes);
+  return true;
+}
+
+const ElfW(Sym) * find_function(const Image& image, const char* name) {
+  if (image.symbols == nullptr || image.strings == nullptr) return nullptr;
+  if (image.gnu_hash != nullptr) return find_by_gnu_hash(image, name);
+  return image.sysv_hash != nullptr ? find_by_sysv_hash(image, name) : nullptr;
+}
+
+bool any_import(const Image& image, bool (*matches)(const char* name)) {
+  if (image.symbols == nullptr || image.strings == nullptr) return false;
+  // The GNU hash table leaves out undefined symbols: they all come before its first.
+  const std::uint32_t end = image.sysv_hash != nullptr  ? image.sysv_hash[1]
+                            : image.gnu_hash != nullptr ? image.gnu_hash[1]
+                                                        : 0;
+  for (std::uint32_t i = 1; i < end; ++i) {
+    if (image.symbols[i].st_shndx == SHN_UNDEF && matches(image.strings + image.symbols[i].st_name)) return true;
+  }
+  return false;
+}
+
+std::size_t closure(ImageList list, std::size_t root) {
+  for (std::size_t i = 0; i < list.count; ++i) list.images[i].reached = false;
+  std::size_t found = 0;
+  list.order[found++] = static_cast<std::uint16_t>(root);
+  list.images[root].reached = true;
+  for (std::size_t at = 0; at < found; ++at) {
+    const Image& image = list.images[list.order[at]];
+    if (image.strings == nullptr) continue;
+    for (const ElfW(Dyn)* entry = image.dynamic; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
+      if (entry->d_tag != DT_NEEDED) continue;
+      const std::size_t needed = find_needed(list, image.strings + entry->d_un.d_val);
+      if (needed == list.count || list.images[needed].reached) continue;
+      list.images[needed].reached = true;
+      list.order[found++] = static_cast<std::uint16_t>(needed);
+    }
+  }
+  return found;
+}
+
+std::size_t image_at(ImageList list, std::uintptr_t address) {
+  for (std::size_t i = 0; i < list.count; ++i) {
+    if (address >= list.images[i].low && address < list.images[i].high) return i;
+  }
+  return list.count;
+}
+
+const char* base_name(const char* path) {
+  const char* slash = strrchr(path, '/');
+  return slash != nullptr ? slash + 1 : path;
+}
+
+}  // namespace llmprof::collect

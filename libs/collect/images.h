@@ -1,0 +1,51 @@
+#pragma once
+// The shared objects of this process and the symbols they define or want, read from their own tables in memory.
+// Why not dladdr/dlsym: those take the loader's lock, which a thread in dlopen holds while constructors run; a BLAS
+// call from a thread that such a constructor waits for would never return. dl_iterate_phdr takes another, short one.
+
+#include <link.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace llmprof::collect {
+
+struct Image {
+  const char* path;  // as the loader knows it; "" is the program itself
+  const char* soname;
+  std::uintptr_t base, low, high;
+  const ElfW(Dyn) * dynamic;
+  const char* strings;
+  const ElfW(Sym) * symbols;
+  const std::uint32_t* gnu_hash;
+  const std::uint32_t* sysv_hash;
+  const ElfW(Half) * versions;
+  bool reached;  // scratch of closure()
+  bool hooked;   // scratch of find_unhooked_blas()
+};
+
+struct ImageList {
+  Image* images;
+  std::size_t count;
+  std::uint16_t* order;  // scratch: what closure() found
+};
+
+// Calls visit(context, list) once, while the list cannot change. False: no memory.
+bool with_images(void (*visit)(void* context, ImageList list), void* context);
+
+// A function that the object defines and exports, or null.
+const ElfW(Sym) * find_function(const Image& image, const char* name);
+
+// Calls visit(context, name) for every symbol that the object wants from others, until it returns true.
+bool any_import(const Image& image, bool (*matches)(const char* name));
+
+// Fills list.order with `root` and everything it needs, breadth first as the loader searches; returns how many.
+std::size_t closure(ImageList list, std::size_t root);
+
+// Index of the object that holds the address; list.count if none.
+std::size_t image_at(ImageList list, std::uintptr_t address);
+
+// Last component of a path.
+const char* base_name(const char* path);
+
+}  // namespace llmprof::collect

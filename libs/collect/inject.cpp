@@ -1,0 +1,79 @@
+// The exports of libllmprof_inject.so: the two entry points of NVIDIA's injection interfaces, and the table for
+// libllmprof_blas.so.
+
+#include "collect/clock.h"
+#include "collect/collector_v1.h"
+#include "collect/definitions.h"
+#include "collect/event.h"
+#include "collect/lifecycle.h"
+#include "collect/names.h"
+#include "collect/nvtx.h"
+
+namespace llmprof::collect {
+namespace {
+
+void gemm_begin(wire::GemmRecord* record) {
+  tl.gemm = record;
+  record->begin_ns = now_ns();
+}
+
+void gemm_end(wire::GemmRecord* record) {
+  record->end_ns = now_ns();
+  tl.gemm = nullptr;
+  Thread* thread = enter();
+  if (thread == nullptr) return;
+  if (wire::Record* slot = reserve(thread)) {
+    slot->kind = wire::RecordKind::kGemm;
+    slot->gemm = *record;
+    commit(thread);
+  }
+  leave();
+}
+
+// A call that was left by an exception or longjmp leaves its pointer behind: it then lies below the stack pointer.
+const wire::GemmRecord* current_gemm() {
+  return static_cast<const void*>(tl.gemm) > __builtin_frame_address(0) ? tl.gemm : nullptr;
+}
+
+void note_library(const char* path, int hooked) { define_library(intern(path), hooked != 0); }
+
+void count_loss_by_number(std::uint16_t kind, std::uint64_t count) {
+  if (kind < kLossKinds) count_loss(static_cast<wire::LossKind>(kind), count);
+}
+
+constexpr llmprof_collector_table kTable = {sizeof(llmprof_collector_table),
+                                            1,
+                                            now_ns,
+                                            intern,
+                                            gemm_begin,
+                                            gemm_end,
+                                            current_gemm,
+                                            note_library,
+                                            count_loss_by_number,
+                                            start_now,
+                                            end_recording};
+
+}  // namespace
+}  // namespace llmprof::collect
+
+#define LLMPROF_EXPORT extern "C" [[gnu::visibility("default")]]
+
+LLMPROF_EXPORT int InitializeInjectionNvtx2(llmprof::collect::nvtx::GetExportTable get_export_table);
+LLMPROF_EXPORT int InitializeInjectionNvtx2(llmprof::collect::nvtx::GetExportTable get_export_table) {
+  return llmprof::collect::attach_nvtx(get_export_table);
+}
+
+// Called by the CUDA driver inside cuInit. GPU activity is not recorded by this version: say so, touch nothing.
+LLMPROF_EXPORT int InitializeInjection();
+LLMPROF_EXPORT int InitializeInjection() {
+  using namespace llmprof::collect;
+  if (enabled() && g.cuda_seen.exchange(1) == 0) {
+    count_loss(llmprof::wire::LossKind::kCudaNotTraced);
+    start_now();
+  }
+  return 1;
+}
+
+LLMPROF_EXPORT const llmprof_collector_table* llmprof_collector_v1() {
+  return llmprof::collect::enabled() ? &llmprof::collect::kTable : nullptr;
+}

@@ -1,0 +1,163 @@
+#include "collect/lifecycle.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "collect/clock.h"
+#include "collect/event.h"
+#include "collect/futex.h"
+#include "collect/log_file.h"
+#include "collect/threads.h"
+#include "collect/writer.h"
+
+namespace llmprof::collect {
+
+constinit Collector g;
+__thread ThreadLocal tl;
+
+namespace {
+
+constexpr std::uint64_t kExitLimitMs = 2000;
+
+// In the child only flags change: other threads of the parent may have been anywhere. The mapping, the log and the
+// writer of the parent are abandoned; the child's first own event builds new ones.
+void in_forked_child() {
+  const Phase phase = g.phase.load(std::memory_order_relaxed);
+  g.live.store(kNotLive, std::memory_order_relaxed);
+  if (phase == Phase::kOff || phase == Phase::kUnread) return;
+  g.forked = 1;
+  g.drop_reason.store(0, std::memory_order_relaxed);
+  g.phase.store(Phase::kCold, std::memory_order_relaxed);
+  tl.inside = 0;  // fork() inside an event is possible in a signal handler only; the child starts clean
+}
+
+bool map_shared() {
+  void* memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, memory, sizeof(Shared), "llmprof");  // shown in /proc/self/maps; may fail
+  Shared* shared = static_cast<Shared*>(memory);
+  if (shared->strings.intern("<other>", 7) != kOtherName) return false;
+  if (pthread_atfork(nullptr, nullptr, in_forked_child) != 0) return false;
+  pthread_key_t key;
+  if (pthread_key_create(&key, on_thread_exit) != 0) return false;
+  g.key = key;
+  g.shared.store(shared, std::memory_order_release);
+  return true;
+}
+
+// What a forked child inherited: drop it without touching the parent's copy.
+void abandon_inherited(Shared* shared) {
+  madvise(shared, offsetof(Shared, strings), MADV_DONTNEED);
+  close_inherited_log();
+  for (auto& count : g.lost) count.store(0, std::memory_order_relaxed);
+  __builtin_memset(static_cast<void*>(&g.lists), 0, sizeof(g.lists));
+  g.stop.store(0, std::memory_order_relaxed);
+  g.done.store(0, std::memory_order_relaxed);
+  g.wake.store(0, std::memory_order_relaxed);
+  g.forked = 0;
+}
+
+// Runs on one thread, phase kStarting.
+Phase start() {
+  Shared* shared = shared_memory();
+  if (shared == nullptr) return Phase::kOff;
+  const bool child = g.forked != 0;
+  if (child) abandon_inherited(shared);
+  g.pid = getpid();
+  g.generation.fetch_add(1, std::memory_order_relaxed);
+  if (!open_log() || !start_writer()) return Phase::kOff;
+  if (child && g.cuda_seen.load(std::memory_order_relaxed) != 0) {
+    g.drop_reason.store(static_cast<std::uint32_t>(wire::LossKind::kForkedAfterCuda), std::memory_order_relaxed);
+    return Phase::kDropping;
+  }
+  g.live.store(g.generation.load(std::memory_order_relaxed), std::memory_order_release);
+  return Phase::kRunning;
+}
+
+// Another thread is doing it; it takes about a millisecond. The limit is for a thread that was lost in a fork.
+template <class Done>
+bool wait_until(Done done) {
+  for (int i = 0; i < 10000; ++i) {
+    if (done()) return true;
+    sleep_us(50);
+  }
+  return false;
+}
+
+}  // namespace
+
+bool enabled() {
+  const KeepErrno keep;
+  Phase phase = g.phase.load(std::memory_order_acquire);
+  if (phase == Phase::kUnread) {
+    // Reading twice on two threads would write the same bytes twice, but let one do it.
+    std::uint32_t free = 0;
+    if (g.shared_lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) {
+      if (g.phase.load(std::memory_order_relaxed) == Phase::kUnread) {
+        g.phase.store(read_settings(&g.settings) ? Phase::kCold : Phase::kOff, std::memory_order_release);
+      }
+      g.shared_lock.store(0, std::memory_order_release);
+    } else if (!wait_until([] { return g.phase.load(std::memory_order_acquire) != Phase::kUnread; })) {
+      return false;
+    }
+    phase = g.phase.load(std::memory_order_acquire);
+  }
+  return phase != Phase::kOff;
+}
+
+Shared* shared_memory() {
+  Shared* shared = g.shared.load(std::memory_order_acquire);
+  if (shared != nullptr || !enabled()) return shared;
+  const KeepErrno keep;
+  std::uint32_t free = 0;
+  if (g.shared_lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) {
+    if (g.shared.load(std::memory_order_relaxed) == nullptr && !map_shared()) g.phase.store(Phase::kOff);
+    g.shared_lock.store(0, std::memory_order_release);
+  } else {
+    wait_until([] { return g.shared_lock.load(std::memory_order_acquire) == 0; });
+  }
+  return g.shared.load(std::memory_order_acquire);
+}
+
+void start_now() {
+  if (!enabled()) return;
+  const KeepErrno keep;
+  Phase expected = Phase::kCold;
+  if (g.phase.compare_exchange_strong(expected, Phase::kStarting, std::memory_order_acq_rel)) {
+    g.phase.store(start(), std::memory_order_release);
+  } else if (expected == Phase::kStarting) {
+    wait_until([] { return g.phase.load(std::memory_order_acquire) != Phase::kStarting; });
+  }
+}
+
+void stop_recording(wire::LossKind reason) {
+  g.drop_reason.store(static_cast<std::uint32_t>(reason), std::memory_order_relaxed);
+  g.live.store(kNotLive, std::memory_order_relaxed);
+  Phase running = Phase::kRunning;
+  g.phase.compare_exchange_strong(running, Phase::kDropping, std::memory_order_acq_rel);
+}
+
+void end_recording() {
+  const KeepErrno keep;
+  const Phase phase = g.phase.load(std::memory_order_acquire);
+  if (phase != Phase::kRunning && phase != Phase::kDropping) return;
+  if (g.pid != getpid()) return;  // forked without atfork handlers: the writer lives in the parent
+  g.live.store(kNotLive, std::memory_order_relaxed);
+  g.phase.store(Phase::kEnded, std::memory_order_release);
+  g.stop.store(1, std::memory_order_release);
+  wake_writer();
+  const std::uint64_t give_up_ns = now_ns() + kExitLimitMs * 1000000;
+  while (g.done.load(std::memory_order_acquire) == 0 && now_ns() < give_up_ns) futex_wait(g.done, 0, 50);
+}
+
+namespace {
+
+// Runs in exit() with the destructors of shared objects; _exit, signals and exec skip it, and nothing depends on it.
+[[gnu::destructor]] void at_exit() { end_recording(); }
+
+}  // namespace
+
+}  // namespace llmprof::collect

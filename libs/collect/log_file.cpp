@@ -1,0 +1,144 @@
+#include "collect/log_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "collect/clock.h"
+#include "collect/proc.h"
+#include "collect/state.h"
+#include "wire/encode.h"
+
+namespace llmprof::collect {
+namespace {
+
+constexpr int kHighDescriptor = 500;  // programs that number their own descriptors start low
+constexpr int kMaxImages = 100000;    // execs of one process
+
+struct Log {
+  int descriptor = -1;
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::uint64_t bytes = 0;  // written so far
+  std::uint64_t ticks = 0;
+  char host[65] = {};
+  char path[4096] = {};
+};
+constinit Log log_state;
+
+bool is_ours(int descriptor) {
+  struct stat status;
+  return descriptor >= 0 && fstat(descriptor, &status) == 0 && status.st_dev == log_state.device &&
+         status.st_ino == log_state.inode;
+}
+
+// Out of the way of a program that closes or numbers low descriptors. Where that is not permitted, it stays.
+int move_up(int descriptor) {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= static_cast<rlim_t>(kHighDescriptor))
+    return descriptor;
+  const int high = fcntl(descriptor, F_DUPFD_CLOEXEC, kHighDescriptor);
+  if (high < 0) return descriptor;
+  close(descriptor);
+  return high;
+}
+
+bool create_file() {
+  for (int n = 0; n < kMaxImages; ++n) {
+    const int length = snprintf(log_state.path, sizeof(log_state.path), "%s/%s-%d-%llu-%d.log", g.settings.folder,
+                                log_state.host, g.pid, static_cast<unsigned long long>(log_state.ticks), n);
+    if (length < 0 || static_cast<std::size_t>(length) >= sizeof(log_state.path)) return false;
+    const int descriptor = open(log_state.path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (descriptor >= 0) {
+      log_state.descriptor = move_up(descriptor);
+      return true;
+    }
+    if (errno != EEXIST && errno != EINTR) return false;
+  }
+  return false;
+}
+
+// Writes everything, however often the kernel takes only a part. False: errno says why.
+bool write_all(const char* bytes, std::size_t size) {
+  while (size > 0) {
+    const ssize_t written = write(log_state.descriptor, bytes, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes += written;
+    size -= static_cast<std::size_t>(written);
+  }
+  return true;
+}
+
+// The program closed or replaced our descriptor: the file itself is still there, unless its name was taken too.
+void reopen() {
+  log_state.descriptor = -1;
+  const int descriptor = open(log_state.path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
+  if (descriptor < 0) return;
+  if (is_ours(descriptor)) {
+    log_state.descriptor = move_up(descriptor);
+  } else {
+    close(descriptor);
+  }
+}
+
+}  // namespace
+
+bool open_log() {
+  log_state.bytes = 0;
+  log_state.descriptor = -1;
+  log_state.ticks = read_start_ticks();
+  read_host_name(log_state.host, sizeof(log_state.host));
+  if (!create_file()) return false;
+  struct stat status;
+  if (fstat(log_state.descriptor, &status) != 0) return false;
+  log_state.device = status.st_dev;
+  log_state.inode = status.st_ino;
+  wire::FileHeader header{};
+  header.pid = static_cast<std::uint64_t>(g.pid);
+  header.start_ticks = log_state.ticks;
+  header.raw_ns = now_ns();
+  header.wall_ns = read_clock_ns(CLOCK_REALTIME);
+  wire::seal_file_header(&header);
+  int error = 0;
+  return append_to_log(&header, sizeof(header), &error);
+}
+
+bool append_to_log(const void* bytes, std::size_t size, int* error) {
+  if (!is_ours(log_state.descriptor)) {
+    // Not written, even though the file can be reached again: the caller is told, and may append its last words.
+    *error = EBADF;
+    reopen();
+    return false;
+  }
+  if (write_all(static_cast<const char*>(bytes), size)) {
+    log_state.bytes += size;
+    return true;
+  }
+  *error = errno;
+  if (ftruncate(log_state.descriptor, static_cast<off_t>(log_state.bytes)) != 0) return false;
+  return false;
+}
+
+std::uint64_t log_bytes() { return log_state.bytes; }
+std::uint64_t start_ticks() { return log_state.ticks; }
+const char* host_name() { return log_state.host; }
+
+bool folder_is_full() {
+  char path[kMaxFolderBytes + 8];
+  snprintf(path, sizeof(path), "%s/full", g.settings.folder);
+  return access(path, F_OK) == 0;
+}
+
+void close_log() {
+  if (is_ours(log_state.descriptor)) close(log_state.descriptor);
+  log_state.descriptor = -1;
+}
+
+void close_inherited_log() { close_log(); }
+
+}  // namespace llmprof::collect

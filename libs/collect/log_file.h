@@ -1,0 +1,26 @@
+#pragma once
+// The log of this process image: created exclusively, appended with write(2), never trusted to be still ours.
+// Only the starting thread and then the writer use it.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace llmprof::collect {
+
+// Creates <folder>/<host>-<pid>-<start ticks>-<n>.log with its header; n is the first that is free. False: cannot.
+bool open_log();
+
+// Appends the bytes, all or nothing: what a failed attempt left behind is cut off again. False: `error` says why.
+bool append_to_log(const void* bytes, std::size_t size, int* error);
+
+std::uint64_t log_bytes();
+std::uint64_t start_ticks();
+const char* host_name();
+
+// The recorder puts a file named "full" into the folder when the recording as a whole has reached its limit.
+bool folder_is_full();
+
+void close_log();
+void close_inherited_log();
+
+}  // namespace llmprof::collect

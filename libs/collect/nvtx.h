@@ -1,0 +1,12 @@
+#pragma once
+// The NVTX v3 listener: annotations of the program become range records.
+
+#include "collect/nvtx_abi.h"
+
+namespace llmprof::collect {
+
+// Puts our functions into the client's tables. Called once per copy of NVTX in the process.
+// 0: recording is off or the client is not understood; it then makes its calls no-ops.
+int attach_nvtx(nvtx::GetExportTable get_export_table);
+
+}  // namespace llmprof::collect

@@ -1,0 +1,232 @@
+#include "collect/output.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collect/clock.h"
+#include "collect/lifecycle.h"
+#include "collect/log_file.h"
+#include "collect/names.h"
+#include "collect/proc.h"
+
+namespace llmprof::collect {
+namespace {
+
+using wire::LossKind;
+using wire::Record;
+using wire::RecordKind;
+
+constexpr std::size_t kFlushBytes = 64u << 10;       // a block is written when it has this much, or at the next flush
+constexpr std::uint64_t kReservedBytes = 16u << 10;  // beyond the size limit, for the records that say so
+constexpr std::uint32_t kCollectorThread = 0;
+
+Record blank(RecordKind kind) {
+  Record record;
+  memset(static_cast<void*>(&record), 0, sizeof(record));
+  record.kind = kind;
+  return record;
+}
+
+}  // namespace
+
+// A failed write is counted in bytes: what a record takes in memory.
+void count_dropped(std::uint64_t records) {
+  const auto reason = static_cast<LossKind>(g.drop_reason.load(std::memory_order_relaxed));
+  count_loss(reason, reason == LossKind::kWriteFailed ? records * sizeof(Record) : records);
+}
+
+Output::Output(Shared* shared)
+    : shared_(shared),
+      block_(shared->block, sizeof(shared->block)),
+      generation_(g.generation.load(std::memory_order_relaxed)) {}
+
+void Output::process(bool ended) {
+  if (!ended) {
+    process_ = blank(RecordKind::kProcess);
+    wire::ProcessRecord& process = process_.process;
+    process.pid = static_cast<std::uint64_t>(getpid());
+    process.parent_pid = static_cast<std::uint64_t>(getppid());
+    process.start_ticks = start_ticks();
+    char* const scratch = shared_->scratch;
+    const ssize_t length = readlink("/proc/self/exe", scratch, sizeof(shared_->scratch));
+    if (length > 0) process.executable = intern_bytes(scratch, static_cast<std::size_t>(length));
+    std::size_t bytes = read_file("/proc/self/cmdline", scratch, sizeof(shared_->scratch));
+    if (bytes > 0 && scratch[bytes - 1] == '\0') --bytes;
+    process.arguments = intern_bytes(scratch, bytes);
+    process.host = intern(host_name());
+    process.rank = intern(rank_variable());
+  }
+  process_.process.ts_ns = now_ns();
+  process_.process.ended = ended ? 1 : 0;
+  add(process_, kCollectorThread);
+}
+
+void Output::clock_sync() {
+  Record record = blank(RecordKind::kClockSync);
+  const std::uint64_t before = now_ns();
+  record.clock_sync.wall_ns = read_clock_ns(CLOCK_REALTIME);
+  const std::uint64_t after = now_ns();
+  record.clock_sync.raw_ns = before + (after - before) / 2;
+  record.clock_sync.error_ns = (after - before + 1) / 2;
+  add(record, kCollectorThread);
+}
+
+void Output::thread_ended(std::uint32_t thread, std::uint32_t tid) {
+  Record record = blank(RecordKind::kThread);
+  record.thread.ts_ns = now_ns();
+  record.thread.tid = tid;
+  record.thread.ended = 1;
+  add(record, thread);
+}
+
+void Output::records(const Record* records, std::uint32_t count, std::uint32_t thread, std::uint32_t tid) {
+  if (stopped_) return count_dropped(count);
+  define_tables();
+  const Record* by_kind[wire::kRecordKinds][kChunkRecords];
+  std::uint32_t counts[wire::kRecordKinds] = {};
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto kind = static_cast<std::uint32_t>(records[i].kind);
+    define_names(records[i]);
+    if (records[i].kind == RecordKind::kThread && records[i].thread.tid != tid) {
+      add(records[i], kCollectorThread);  // this thread named another one
+    } else if (kind < wire::kRecordKinds) {
+      by_kind[kind][counts[kind]++] = &records[i];
+    }
+  }
+  for (std::uint32_t kind = 1; kind < wire::kRecordKinds; ++kind) {
+    if (counts[kind] > 0) add_section(static_cast<RecordKind>(kind), thread, by_kind[kind], counts[kind]);
+  }
+}
+
+void Output::add(const Record& record, std::uint32_t thread) {
+  define_names(record);
+  const Record* one = &record;
+  add_section(record.kind, thread, &one, 1);
+}
+
+void Output::add_section(RecordKind kind, std::uint32_t thread, const Record* const* records, std::uint32_t count) {
+  if (stopped_ && kind != RecordKind::kProcess) return;
+  make_room(wire::section_bound(kind, count));
+  block_.add_records(kind, thread, records, count);
+}
+
+void Output::define_names(const Record& record) {
+  const wire::FieldList list = wire::fields_of(static_cast<std::uint64_t>(record.kind));
+  for (std::size_t i = 0; i < list.count; ++i) {
+    if (list.fields[i].is_name) define_name(static_cast<wire::StringId>(wire::load_field(record, list.fields[i])));
+  }
+}
+
+void Output::define_name(wire::StringId id) {
+  if (!shared_->strings.valid(id) || shared_->strings.name(id).emitted == generation_) return;
+  StringTable::Name& name = shared_->strings.name(id);
+  name.emitted = generation_;
+  make_room(wire::string_bound(name.length));
+  block_.add_string(id, shared_->strings.text(id), name.length);
+}
+
+// New domains, categories and libraries, before any record that was made after them.
+void Output::define_tables() {
+  const std::uint32_t definitions = g.definitions.load(std::memory_order_acquire);
+  if (definitions == definitions_seen_ || stopped_) return;
+  definitions_seen_ = definitions;
+  for (std::uint32_t i = 0; i < kMaxDomains; ++i) {
+    Domain& domain = shared_->domains[i];
+    const wire::StringId name = domain.name.load(std::memory_order_acquire);
+    if (name == 0 || domain.emitted == generation_) continue;
+    domain.emitted = generation_;
+    Record record = blank(RecordKind::kDomain);
+    record.domain = {i, name};
+    add(record, kCollectorThread);
+  }
+  for (Category& category : shared_->categories) {
+    if (category.ready.load(std::memory_order_acquire) != 2 || category.emitted == generation_) continue;
+    category.emitted = generation_;
+    Record record = blank(RecordKind::kCategory);
+    record.category = {category.domain, category.category, category.name};
+    add(record, kCollectorThread);
+  }
+  for (Library& library : shared_->libraries) define_library(library);
+}
+
+void Output::define_library(Library& library) {
+  const wire::StringId path = library.path.load(std::memory_order_acquire);
+  const std::uint32_t hooked = library.hooked.load(std::memory_order_acquire);
+  if (path == 0 || (library.emitted == generation_ && library.emitted_hooked == hooked)) return;
+  library.emitted = generation_;
+  library.emitted_hooked = hooked;
+  Record record = blank(RecordKind::kLibrary);
+  record.library = {now_ns(), path, static_cast<std::uint8_t>(hooked)};
+  add(record, kCollectorThread);
+  if (hooked != 0) return;
+  make_room(wire::section_bound(RecordKind::kLoss, 1));
+  loss(LossKind::kBlasNotHooked, 1, path);
+}
+
+void Output::make_room(std::size_t bytes) {
+  if (block_.room() < bytes || block_.size() > kFlushBytes) write_block();
+}
+
+// Counts stay pending until a block that holds them is in the log. Once recording has stopped they are reported when
+// they have doubled, and at the end: a few records, however long the program goes on.
+void Output::losses(bool final) {
+  bool due = final || !stopped_;
+  for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
+    pending_[kind] += g.lost[kind].exchange(0, std::memory_order_relaxed);
+    due = due || pending_[kind] > reported_[kind];
+  }
+  if (!due) return;
+  make_room(kLossKinds * wire::section_bound(RecordKind::kLoss, 1));
+  for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
+    if (pending_[kind] == 0) continue;
+    const bool failed = static_cast<LossKind>(kind) == LossKind::kWriteFailed;
+    loss(static_cast<LossKind>(kind), pending_[kind], failed ? static_cast<std::uint64_t>(last_error_) : 0);
+  }
+}
+
+void Output::loss(LossKind kind, std::uint64_t count, std::uint64_t detail) {
+  Record record = blank(RecordKind::kLoss);
+  record.loss = {now_ns(), count, detail, kind};
+  const Record* one = &record;
+  block_.add_records(RecordKind::kLoss, kCollectorThread, &one, 1);
+}
+
+void Output::flush(bool final) {
+  define_tables();
+  losses(final);
+  if (write_block()) return settle_losses();
+  // The program goes on. The log ends here, but for one attempt to say so: what was cut off may have made room.
+  losses(true);
+  if (write_block()) settle_losses();
+}
+
+void Output::settle_losses() {
+  for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
+    reported_[kind] += pending_[kind];
+    pending_[kind] = 0;
+  }
+}
+
+// True: the block is in the log, or there was none.
+bool Output::write_block() {
+  if (block_.empty()) return true;
+  const std::size_t bytes = block_.size();
+  const std::uint64_t limit = stopped_ ? g.settings.max_bytes + kReservedBytes : g.settings.max_bytes;
+  const std::uint64_t records = block_.records();
+  const bool full = bytes > limit || log_bytes() > limit - bytes || (!stopped_ && folder_is_full());
+  int error = 0;
+  block_.finish(sequence_++);
+  const bool written = !full && append_to_log(block_.data(), bytes, &error);
+  block_.clear();
+  if (written) return true;
+  if (!stopped_) {
+    stopped_ = true;
+    last_error_ = error;
+    count_loss(full ? LossKind::kSizeLimit : LossKind::kWriteFailed, full ? records : bytes);
+    stop_recording(full ? LossKind::kSizeLimit : LossKind::kWriteFailed);
+  }
+  return false;
+}
+
+}  // namespace llmprof::collect

@@ -1,0 +1,146 @@
+#pragma once
+// All state of the collector: one constant-initialised struct, and one mapping that exists from the first name or
+// event on. Nothing here has a constructor that runs, so nothing happens in a process that raises no event.
+
+#include <atomic>
+#include <cstdint>
+
+#include "collect/settings.h"
+#include "collect/string_table.h"
+#include "wire/format.h"
+
+namespace llmprof::collect {
+
+inline constexpr std::uint32_t kChunkRecords = 32;
+inline constexpr std::uint32_t kMaxChunks = 16384;  // 32 MiB of records
+inline constexpr std::uint32_t kMaxThreads = 16384;
+inline constexpr std::uint32_t kMaxDomains = 256;
+inline constexpr std::uint32_t kTrackedDomains = 64;  // domains whose push/pop levels are kept per thread
+inline constexpr std::uint32_t kMaxCategories = 1024;
+inline constexpr std::uint32_t kMaxLibraries = 64;
+inline constexpr std::uint32_t kNameCacheSlots = 64;
+inline constexpr std::uint32_t kBlockBytes = 256u << 10;
+inline constexpr std::uint32_t kLossKinds = 16;
+
+// A buffer of one thread. Only the writer gives chunks back, so whoever sees one may read it.
+struct alignas(64) Chunk {
+  std::atomic<std::uint32_t> committed;  // records that are complete
+  std::atomic<std::uint32_t> next;       // link of the list it is in: index + 1
+  std::uint32_t thread;                  // number of the owner
+  std::uint32_t tid;
+  std::uint32_t drained;  // writer only
+};
+
+enum class SlotState : std::uint32_t { kFree = 0, kLive = 1, kExited = 2 };
+
+struct alignas(64) Thread {
+  // The owning thread.
+  wire::Record* records;  // of the current chunk; null: none
+  Chunk* chunk;
+  std::uint32_t used;
+  std::uint32_t number;  // of this thread in the log
+  std::uint32_t tid;
+  std::uint32_t ranges_started;
+  // Shared with the writer.
+  std::atomic<std::uint32_t> current;  // index + 1 of the chunk being filled
+  std::atomic<SlotState> state;
+  std::atomic<std::uint32_t> next;  // link in the list of free slots
+  // The writer.
+  std::uint32_t seen_chunk;
+  std::uint32_t seen_records;
+  SlotState seen_state;
+  // The owning thread again.
+  std::int32_t level[kTrackedDomains];
+  wire::StringId name_cache[kNameCacheSlots];
+};
+
+// Things that are defined once and must be in every log that may use them.
+struct Domain {
+  std::atomic<wire::StringId> name;
+  std::uint32_t emitted;  // writer only, as in StringTable::Name
+};
+struct Category {
+  std::atomic<std::uint32_t> ready;
+  std::uint32_t domain, category;
+  wire::StringId name;
+  std::uint32_t emitted;
+};
+struct Library {
+  std::atomic<wire::StringId> path;
+  std::atomic<std::uint32_t> hooked;
+  std::uint32_t emitted;  // writer only
+  std::uint32_t emitted_hooked;
+};
+
+// The mapping. Zero bytes are its initial state. What precedes `strings` is dropped in a forked child.
+struct Shared {
+  wire::Record records[kMaxChunks][kChunkRecords];
+  Chunk chunks[kMaxChunks];
+  Thread threads[kMaxThreads];
+  alignas(4096) StringTable strings;
+  Domain domains[kMaxDomains];
+  Category categories[kMaxCategories];
+  Library libraries[kMaxLibraries];
+  char scratch[wire::kMaxNameBytes];  // writer only
+  std::uint8_t block[kBlockBytes];    // writer only
+};
+static_assert(sizeof(Shared) < (62u << 20));
+
+enum class Phase : std::uint32_t {
+  kUnread,    // settings not read yet
+  kCold,      // on, nothing recorded yet
+  kStarting,  // one thread is building the state
+  kRunning,
+  kDropping,  // recording stopped; events are counted under drop_reason
+  kOff,
+  kEnded,
+};
+
+inline constexpr std::uint32_t kNotLive = ~0u;
+
+struct Lists {
+  std::atomic<std::uint64_t> free_chunks;   // tag << 32 | index + 1
+  std::atomic<std::uint64_t> free_threads;  // the same
+  std::atomic<std::uint32_t> full_chunks;   // index + 1; pushed by all, taken whole by the writer
+  std::atomic<std::uint32_t> full_count;
+  std::atomic<std::uint32_t> fresh_chunks;  // never used so far: from here on
+  std::atomic<std::uint32_t> fresh_threads;
+  std::atomic<std::uint32_t> thread_numbers;
+};
+
+struct Collector {
+  std::atomic<std::uint32_t> live{kNotLive};  // generation being recorded; a thread compares its own with it
+  std::atomic<Phase> phase{Phase::kUnread};
+  std::atomic<std::uint32_t> generation{0};  // counts starts: 1, then one more in each forked child that records
+  std::atomic<std::uint32_t> drop_reason{0};
+  std::atomic<Shared*> shared{nullptr};
+  std::atomic<std::uint32_t> shared_lock{0};
+  std::atomic<std::uint32_t> cuda_seen{0};
+  std::atomic<std::uint32_t> definitions{0};  // bumped after every new domain, category or library
+  std::atomic<std::uint32_t> wake{0};         // futex: the writer should look now
+  std::atomic<std::uint32_t> stop{0};
+  std::atomic<std::uint32_t> done{0};  // futex: the writer has ended
+  std::atomic<std::uint64_t> lost[kLossKinds]{};
+  Lists lists{};
+  std::uint32_t key = 0;
+  std::uint32_t key_made = 0;
+  std::uint32_t forked = 0;  // this is a forked child that has not started yet
+  std::int32_t pid = 0;
+  Settings settings{};
+};
+extern constinit Collector g;
+
+// Per thread, as small as can be: dynamic thread-local storage is scarce.
+struct ThreadLocal {
+  Thread* thread;
+  const wire::GemmRecord* gemm;  // the BLAS call this thread is in
+  std::uint32_t generation;      // 0: never attached
+  std::uint32_t inside;          // an event of this thread is being recorded
+};
+extern __thread ThreadLocal tl;
+
+inline void count_loss(wire::LossKind kind, std::uint64_t count = 1) {
+  g.lost[static_cast<std::uint32_t>(kind)].fetch_add(count, std::memory_order_relaxed);
+}
+
+}  // namespace llmprof::collect

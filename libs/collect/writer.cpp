@@ -1,0 +1,127 @@
+#include "collect/writer.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "collect/blas_scan.h"
+#include "collect/clock.h"
+#include "collect/event.h"
+#include "collect/futex.h"
+#include "collect/lifecycle.h"
+#include "collect/list.h"
+#include "collect/log_file.h"
+#include "collect/output.h"
+#include "collect/threads.h"
+
+namespace llmprof::collect {
+namespace {
+
+constexpr std::size_t kStackBytes = 256u << 10;  // the C library puts the program's static thread-local data there too
+constexpr std::uint64_t kClockSyncEveryNs = 1000000000;
+
+// Drains every buffer. The order keeps the records of a thread in the order it made them: what each thread is filling
+// is noted first, then the full chunks (which hold everything older) are encoded, then what was noted.
+class Drain {
+ public:
+  Drain(Shared* shared, Output* output) : shared_(shared), output_(output) {}
+
+  void run() {
+    const std::uint32_t threads = used_slots();
+    for (std::uint32_t i = 0; i < threads; ++i) note(shared_->threads[i]);
+    g.lists.full_count.store(0, std::memory_order_relaxed);
+    std::uint32_t at = take_all(g.lists.full_chunks, shared_->chunks);
+    while (at != 0) {
+      const std::uint32_t next = shared_->chunks[at - 1].next.load(std::memory_order_relaxed);
+      encode(at - 1, shared_->chunks[at - 1].committed.load(std::memory_order_acquire));
+      free_chunk(at - 1);
+      at = next;
+    }
+    for (std::uint32_t i = 0; i < threads; ++i) finish(i);
+  }
+
+ private:
+  static std::uint32_t used_slots() {
+    const std::uint32_t used = g.lists.fresh_threads.load(std::memory_order_acquire);
+    return used < kMaxThreads ? used : kMaxThreads;
+  }
+
+  void note(Thread& thread) {
+    thread.seen_state = thread.state.load(std::memory_order_acquire);
+    thread.seen_chunk = thread.current.load(std::memory_order_acquire);
+    thread.seen_records = 0;
+    if (thread.seen_chunk == 0) return;
+    thread.seen_records = shared_->chunks[thread.seen_chunk - 1].committed.load(std::memory_order_acquire);
+  }
+
+  void finish(std::uint32_t slot) {
+    Thread& thread = shared_->threads[slot];
+    if (thread.seen_chunk != 0) encode_live(thread);
+    if (thread.seen_state != SlotState::kExited) return;
+    output_->thread_ended(thread.number, thread.tid);
+    free_thread(slot);
+  }
+
+  // The chunk may have been handed over since it was noted; then it was freed above, or it will be next time.
+  void encode_live(const Thread& thread) {
+    const std::uint32_t index = thread.seen_chunk - 1;
+    if (thread.current.load(std::memory_order_acquire) != thread.seen_chunk) return;
+    encode(index, thread.seen_records);
+  }
+
+  void encode(std::uint32_t index, std::uint32_t end) {
+    Chunk& chunk = shared_->chunks[index];
+    if (end <= chunk.drained) return;
+    output_->records(shared_->records[index] + chunk.drained, end - chunk.drained, chunk.thread, chunk.tid);
+    chunk.drained = end;
+  }
+
+  Shared* shared_;
+  Output* output_;
+};
+
+void* writer_main(void*) {
+  pthread_setname_np(pthread_self(), "llmprof-writer");
+  Shared* const shared = g.shared.load(std::memory_order_acquire);
+  Output output(shared);
+  Drain drain(shared, &output);
+  BlasScan scan;
+  output.process(false);
+  std::uint64_t next_sync_ns = 0;
+  bool stopping = false;
+  while (!stopping) {
+    if (g.wake.exchange(0, std::memory_order_acquire) == 0) futex_wait(g.wake, 0, g.settings.flush_ms);
+    stopping = g.stop.load(std::memory_order_acquire) != 0;
+    drain.run();
+    if (stopping || now_ns() >= next_sync_ns) {
+      next_sync_ns = now_ns() + kClockSyncEveryNs;
+      output.clock_sync();
+      scan.run(stopping);
+    }
+    output.flush(false);
+  }
+  output.process(true);
+  output.flush(true);
+  close_log();
+  g.done.store(1, std::memory_order_release);
+  futex_wake(g.done);
+  return nullptr;
+}
+
+}  // namespace
+
+bool start_writer() {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return false;
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the new thread: it never runs the program's handlers
+  pthread_t thread;
+  const int result = pthread_create(&thread, &attributes, writer_main, nullptr);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  return result == 0;
+}
+
+}  // namespace llmprof::collect
