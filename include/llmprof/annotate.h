@@ -228,7 +228,8 @@ LLMPROF_DETAIL_ONCE const void* llmprof_detail_register(const char* text) {
 
 /* The whole cost when nobody listens. */
 static inline int llmprof_detail_nobody(void) {
-  return __atomic_load_n(&llmprof_detail_global.phase, __ATOMIC_ACQUIRE) == LLMPROF_DETAIL_NOBODY;
+  const int phase = __atomic_load_n(&llmprof_detail_global.phase, __ATOMIC_ACQUIRE);
+  return __builtin_expect(phase == LLMPROF_DETAIL_NOBODY, 1) != 0;
 }
 
 #define LLMPROF_DETAIL_WHEN_HEARD(call) \

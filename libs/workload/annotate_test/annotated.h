@@ -1,0 +1,5 @@
+#pragma once
+#ifdef __cplusplus
+extern "C"
+#endif
+void annotate_in_c(void);
