@@ -88,31 +88,45 @@ Result<std::unordered_map<std::int64_t, std::int64_t>> read_threads(const trace:
   return process_of_thread;
 }
 
-// One lane per thread: the steps of a thread do not overlap.
+// Windows of the steps, for busy time: one lane per thread, whose steps do not overlap, and one per stage, in which a
+// step's window begins where the earlier steps of the stage have ended. The latter add up to the stage without overlap.
 struct StepLanes {
   std::vector<BusyLane> lanes;
   std::vector<std::vector<std::size_t>> steps;  // of each window of each lane
+  std::size_t threads = 0;                      // lanes before this are threads, the others stages
 };
 
 StepLanes lanes_of(const std::vector<Step>& steps) {
-  std::map<std::int64_t, std::pair<std::vector<Window>, std::vector<std::size_t>>> threads;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    auto& [windows, indices] = threads[steps[i].thread_id];
-    windows.push_back({steps[i].begin_ns, steps[i].end_ns});
-    indices.push_back(i);
+  std::map<std::pair<bool, std::int64_t>, std::pair<std::vector<Window>, std::vector<std::size_t>>> groups;
+  std::map<std::uint32_t, std::int64_t> covered_until_ns;
+  for (std::size_t i = 0; i < steps.size(); ++i) {  // sorted by begin
+    const Window window{steps[i].begin_ns, steps[i].end_ns};
+    auto& [of_thread, thread_steps] = groups[{false, steps[i].thread_id}];
+    of_thread.push_back(window);
+    thread_steps.push_back(i);
+    auto& [of_stage, stage_steps] = groups[{true, steps[i].stage.id}];
+    std::int64_t& covered = covered_until_ns.try_emplace(steps[i].stage.id, window.begin_ns).first->second;
+    if (window.end_ns <= covered) continue;
+    of_stage.push_back({std::max(window.begin_ns, covered), window.end_ns});
+    stage_steps.push_back(i);
+    covered = window.end_ns;
   }
   StepLanes out;
-  for (auto& [thread, lane] : threads) {
-    out.lanes.emplace_back(std::move(lane.first));
-    out.steps.push_back(std::move(lane.second));
+  for (auto& [key, group] : groups) {
+    if (!key.first) ++out.threads;
+    out.lanes.emplace_back(std::move(group.first));
+    out.steps.push_back(std::move(group.second));
   }
   return out;
 }
 
-// What reading the kernels once gives: their attribution (written on the way), and totals per range and step.
-Result<std::vector<std::int64_t>> attribute_kernels(const trace::Run& run, const Classified& classified,
-                                                    Attribution& attribution, trace::DerivedWriter& writer,
-                                                    const base::Progress& progress) {
+struct StepBusy {
+  std::vector<std::int64_t> device_ns, stage_ns;  // per step
+};
+
+// Reads the kernels once: writes their attribution, and returns the busy time of every step.
+Result<StepBusy> attribute_kernels(const trace::Run& run, const Classified& classified, Attribution& attribution,
+                                   trace::DerivedWriter& writer, const base::Progress& progress) {
   LLMPROF_LET(const std::vector<Window> blocks, kernel_blocks(run));
   StepLanes step_lanes = lanes_of(classified.steps);
   BusyTime busy(std::move(step_lanes.lanes));
@@ -129,15 +143,16 @@ Result<std::vector<std::int64_t>> attribute_kernels(const trace::Run& run, const
     }
   }
   const std::vector<BusyLane> lanes = busy.finish();
-  std::vector<std::int64_t> busy_ns(classified.steps.size());
+  StepBusy out{std::vector<std::int64_t>(classified.steps.size()), std::vector<std::int64_t>(classified.steps.size())};
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-    for (std::size_t i = 0; i < step_lanes.steps[lane].size(); ++i) busy_ns[step_lanes.steps[lane][i]] = lanes[lane].busy_ns()[i];
+    std::vector<std::int64_t>& target = lane < step_lanes.threads ? out.device_ns : out.stage_ns;
+    for (std::size_t i = 0; i < step_lanes.steps[lane].size(); ++i) target[step_lanes.steps[lane][i]] = lanes[lane].busy_ns()[i];
   }
-  return busy_ns;
+  return out;
 }
 
 void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Attribution& attribution,
-                 const std::vector<std::int64_t>& busy_ns, const ModelPasses& passes, trace::DerivedWriter& writer) {
+                 const StepBusy& busy, const ModelPasses& passes, trace::DerivedWriter& writer) {
   const trace::Name declared = writer.strings().intern("declared");
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
@@ -146,7 +161,8 @@ void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Att
                        .thread_id = step.thread_id, .range_id = ranges.id[step.range], .batch = step.size.batch,
                        .tokens = step.size.tokens, .context = step.size.context};
     if (i < passes.pass_of_step.size()) row.pass_id = passes.pass_of_step[i];
-    row.device_busy_ns = busy_ns[i];
+    row.device_busy_ns = busy.device_ns[i];
+    row.stage_busy_ns = busy.stage_ns[i];
     row.kernels = attribution.step_kernels[i];
     row.kernel_ns = attribution.step_kernel_ns[i];
     row.source = declared;
@@ -165,8 +181,8 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   ModelPasses passes;
   if (basis.model) passes = model_passes(classified.steps, *basis.model, basis.cache_bytes(), writer.strings());
   Attribution attribution(ranges, classified, gemms, process_of_thread, writer.strings());
-  LLMPROF_LET(const std::vector<std::int64_t> busy_ns, attribute_kernels(run, classified, attribution, writer, progress));
-  write_steps(ranges, classified.steps, attribution, busy_ns, passes, writer);
+  LLMPROF_LET(const StepBusy busy, attribute_kernels(run, classified, attribution, writer, progress));
+  write_steps(ranges, classified.steps, attribution, busy, passes, writer);
   for (const trace::ModelOpRow& row : passes.rows) writer.add(row);
   for_each_range_time(ranges, classified, attribution.range_kernel_ns, writer.strings(),
                       [&](const trace::RangeTimeRow& row) { writer.add(row); });

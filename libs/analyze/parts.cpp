@@ -76,7 +76,7 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
   for (auto& [name, op] : ops) summary.ops.push_back(std::move(op));
   std::stable_sort(summary.ops.begin(), summary.ops.end(), [](const Part& a, const Part& b) { return a.self_ns > b.self_ns; });
   std::map<std::string, std::int64_t> stage_ns;
-  for (const Stage& stage : summary.stages) stage_ns[stage.name] = stage.time_ns;
+  for (const Stage& stage : summary.stages) stage_ns[stage.name] = stage.steps_ns;
   for (auto* parts : {&summary.modules, &summary.ops}) {
     for (Part& part : *parts) complete_part(part, stage_ns, by);
   }

@@ -111,20 +111,6 @@ std::int64_t length_of(const std::vector<Window>& windows) {
   return total;
 }
 
-// Busy time in the union of overlapping step windows: the per-step figures would count shared time twice.
-Result<std::int64_t> busy_in(const trace::Run& run, const std::vector<Window>& windows) {
-  LLMPROF_LET(const trace::Columns kernels, ask_columns(run, "sql/kernel_windows"));
-  BusyTime busy({BusyLane(windows)});
-  for (std::size_t i = 0; i < kernels.rows(); ++i) {
-    busy.add(kernels.values[0][i], {kernels.values[1][i], kernels.values[2][i]});
-  }
-  std::int64_t total = 0;
-  for (const BusyLane& lane : busy.finish()) {
-    for (const std::int64_t ns : lane.busy_ns()) total += ns;
-  }
-  return total;
-}
-
 // Union of the step windows, per stage and over all.
 Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summary& summary) {
   LLMPROF_LET(const trace::Columns steps, ask_columns(run, "sql/step_windows"));
@@ -133,19 +119,13 @@ Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summar
   summary.coverage.in_stages_ns = length_of(union_of(all));
   for (Stage& stage : summary.stages) {
     std::vector<Window> windows;
-    std::int64_t summed_ns = 0;
     for (std::size_t i = 0; i < steps.rows(); ++i) {
       if (steps.names[steps.values[0][i]] != stage.name) continue;
       windows.push_back(all[i]);
-      summed_ns += steps.values[3][i];
+      stage.device_busy_ns += steps.values[3][i];
     }
-    const std::int64_t separate_ns = length_of(windows);
-    windows = union_of(std::move(windows));
-    stage.time_ns = length_of(windows);
-    stage.device_busy_ns = summed_ns;
-    if (separate_ns != stage.time_ns) {
-      LLMPROF_LET(stage.device_busy_ns, busy_in(run, windows));
-    }
+    stage.steps_ns = length_of(windows);
+    stage.time_ns = length_of(union_of(std::move(windows)));
     stage.idle_ns = busy_devices * stage.time_ns - stage.device_busy_ns;
     if (summary.coverage.wall_ns > 0) {
       stage.share = static_cast<double>(stage.time_ns) / static_cast<double>(summary.coverage.wall_ns);

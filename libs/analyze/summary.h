@@ -49,7 +49,8 @@ struct Stage {
   double confidence = 1;
   std::int64_t steps = 0, kernels = 0;
   std::int64_t time_ns = 0;           // union of its step windows
-  double share = 0;                   // of Coverage::wall_ns
+  std::int64_t steps_ns = 0;          // durations of its steps, added up; more than time_ns where steps overlap
+  double share = 0;                   // time_ns of Coverage::wall_ns
   std::int64_t device_busy_ns = 0;    // union of kernel intervals inside, per device, added up
   std::int64_t idle_ns = 0;           // time_ns of every device that executed kernels, less device_busy_ns
   std::int64_t tokens = 0;            // new tokens over all sequences
@@ -64,7 +65,7 @@ struct Stage {
 struct Part {                         // a module or an operator within a stage
   std::string name, stage;
   std::int64_t calls = 0, total_ns = 0, self_ns = 0, kernel_ns = 0;
-  double share = 0;                   // of the stage's time_ns, by self time
+  double share = 0;                   // self_ns of the stage's steps_ns
   Efficiency efficiency;
 };
 

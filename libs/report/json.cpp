@@ -74,7 +74,7 @@ void add_efficiency(Json& out, const Efficiency& e) {
 
 Json stage_json(const analyze::Stage& s) {
   Json out = {{"name", s.name}, {"source", s.source}, {"confidence", s.confidence}, {"steps", s.steps}, {"kernels", s.kernels},
-              {"time_ns", s.time_ns}, {"share", s.share}, {"device_busy_ns", s.device_busy_ns}, {"idle_ns", s.idle_ns},
+              {"time_ns", s.time_ns}, {"steps_ns", s.steps_ns}, {"share", s.share}, {"device_busy_ns", s.device_busy_ns}, {"idle_ns", s.idle_ns},
               {"tokens", s.tokens}, {"tokens_per_s", maybe(s.tokens_per_s)}, {"floor_ns", maybe(s.floor_ns)},
               {"step_p50_ns", maybe(s.step_p50_ns)}, {"step_p90_ns", maybe(s.step_p90_ns)}, {"step_p99_ns", maybe(s.step_p99_ns)}};
   if (s.name == "prefill") out["ttft_ns"] = maybe(s.ttft_ns);

@@ -35,7 +35,7 @@ void add_part(TextTable& table, const Part& part) {
              percent_cell(part.efficiency.mbu)});
 }
 
-std::string operators_of(const Page& page, const Style& style, const std::string& stage, std::int64_t stage_ns) {
+std::string operators_of(const Page& page, const Style& style, const std::string& stage, std::int64_t steps_ns) {
   TextTable table(part_columns("operator"));
   std::size_t all = 0;
   for (const Part& op : page.summary.ops) {
@@ -43,9 +43,9 @@ std::string operators_of(const Page& page, const Style& style, const std::string
   }
   if (all == 0) return "";
   std::string out = style.heading(fmt::format("Operators of {}", stage.empty() ? "no stage" : stage));
-  if (stage_ns > 0) {
-    out += wrapped(fmt::format("stage %: self time, of {}. Rates: model FLOPs and bytes by total time.",
-                               base::human_ns(static_cast<double>(stage_ns))));
+  if (steps_ns > 0) {
+    out += wrapped(fmt::format("stage %: self time, of its steps, {} added up. Rates: model FLOPs and bytes by total time.",
+                               base::human_ns(static_cast<double>(steps_ns))));
   }
   return out + table.render(kWidth) + left_out(all, page.top, "operators");
 }
@@ -62,7 +62,7 @@ std::string modules(const Page& page, const Style& style) {
                giga_cell(m.efficiency.bytes_per_s), percent_cell(m.efficiency.mbu)});
   }
   if (all == 0) return "";
-  return style.heading("Modules by self time") + wrapped("stage %: self time, of the stage's time.") + table.render(kWidth) +
+  return style.heading("Modules by self time") + wrapped("stage %: self time, of the stage's steps added up.") + table.render(kWidth) +
          left_out(all, page.top, "modules");
 }
 
@@ -113,7 +113,7 @@ std::string efficiency_table(const Page& page, const Style& style) {
 std::string part_tables(const Page& page, const Style& style) {
   std::string out;
   for (const Stage& stage : page.summary.stages) {
-    if (shown(page, stage.name)) out += operators_of(page, style, stage.name, stage.time_ns);
+    if (shown(page, stage.name)) out += operators_of(page, style, stage.name, stage.steps_ns);
   }
   if (page.stage.empty()) out += operators_of(page, style, "", 0);
   return out + modules(page, style);

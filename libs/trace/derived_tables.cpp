@@ -22,6 +22,8 @@ const Table& table_of<StepRow>() {
           column(&R::context, "context", "tokens", "Length of each sequence, the new tokens included; NULL if unknown."),
           column(&R::pass_id, "pass_id", "", "The kind of pass in model_op; NULL if the model is unknown."),
           column(&R::device_busy_ns, "device_busy_ns", "ns", "Time in its window with at least one kernel executing, added over devices."),
+          column(&R::stage_busy_ns, "stage_busy_ns", "ns",
+                 "The same, but only where no earlier step of the stage is still running: adds up to the busy time of the stage."),
           column(&R::kernels, "kernels", "", "Kernels that belong to it."),
           column(&R::kernel_ns, "kernel_ns", "ns", "Their durations, added up."),
           column(&R::source, "source", "", "declared (by a range) or inferred."),

@@ -270,6 +270,7 @@ struct StepRow {
   OptionalInt batch, tokens, context;
   OptionalId pass_id;
   std::int64_t device_busy_ns = 0;
+  std::int64_t stage_busy_ns = 0;
   std::int64_t kernels = 0;
   std::int64_t kernel_ns = 0;
   Name source;
