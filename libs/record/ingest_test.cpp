@@ -170,7 +170,11 @@ TEST(Ingest, NeverPairsAcrossAGap) {
   begin_process(log, 77);
   log.push(1, kBegin + 100, "before");
   log.end_block();
-  log.skip_block();  // held: pop of "before", push of something else
+  log.drop(true);
+  log.pop(1, kBegin + 150);
+  log.push(1, kBegin + 160, "lost");
+  log.drop(false);
+  log.skip_block();
   log.push(1, kBegin + 300, "after");
   log.pop(1, kBegin + 400);
   log.pop(1, kBegin + 500);  // closes the push that was lost: it must not close "before"
@@ -181,6 +185,48 @@ TEST(Ingest, NeverPairsAcrossAGap) {
               ElementsAre("before|1000100|false", "after|1000400|true"));
   EXPECT_THAT(recording.rows("SELECT name, count FROM loss ORDER BY name"),
               ElementsAre("damaged_block|1", "open_range|1", "unbalanced_pop|1"));
+}
+
+TEST(Ingest, DroppedEventsDoNotShiftTheNesting) {
+  LogBuilder log(77);
+  begin_process(log, 77);
+  const auto dropped = [&](auto&& event) {
+    log.drop(true);
+    event();
+    log.drop(false);
+  };
+  log.push(1, kBegin + 100, "outer");
+  dropped([&] { log.push(1, kBegin + 110, "lost"); });
+  log.push(1, kBegin + 120, "inside the lost one");
+  log.pop(1, kBegin + 130);
+  log.pop(1, kBegin + 140);  // of "lost": must not close "outer"
+  log.push(1, kBegin + 200, "loses its pop");
+  log.range(1, RangeOp::kMark, kBegin + 210, "seen last");
+  dropped([&] { log.pop(1, kBegin + 220); });
+  log.push(1, kBegin + 300, "next");
+  dropped([&] { log.pop(1, kBegin + 310); });
+  log.pop(1, kBegin + 400);  // of "outer"
+  end_process(log, 77);
+  Recording recording;
+  recording.info(info_of(77)).log("77.log", log.bytes());
+  EXPECT_THAT(recording.rows("SELECT name, end_ns - 1000000, depth, closed FROM range ORDER BY begin_ns"),
+              ElementsAre("outer|400|0|true", "inside the lost one|130|1|true", "loses its pop|210|1|false",
+                          "seen last|210|2|true", "next|300|1|false"));
+  EXPECT_THAT(recording.rows(kLosses), ElementsAre("open_range|2|", "unbalanced_pop|1|"));
+}
+
+TEST(Ingest, ThreadsGetTheNamesTheyWereGiven) {
+  LogBuilder log(77);
+  begin_process(log, 77);
+  log.thread(2, 78, "python3", kBegin + 20);
+  log.thread(2, 78, "self-named", kBegin + 30);
+  log.thread(3, 79, "python3", kBegin + 20);
+  log.thread(0, 79, "named by another", kBegin + 40);
+  end_process(log, 77);
+  Recording recording;
+  recording.info(info_of(77)).log("77.log", log.bytes());
+  EXPECT_THAT(recording.rows("SELECT tid, name FROM thread ORDER BY tid"),
+              ElementsAre("77|main", "78|self-named", "79|named by another"));
 }
 
 TEST(Ingest, BlasCallsAreKernelsOfTheCpu) {

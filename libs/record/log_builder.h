@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "wire/encode.h"
@@ -47,8 +48,14 @@ class LogBuilder {
     record.range.op = op;
     record.range.ts_ns = ts_ns;
     record.range.name = text.empty() ? 0 : name(text);
-    add(thread, {record});
+    std::uint16_t& level = levels_[{thread, more.domain}];  // as a collector counts them
+    record.range.level = wire::kNoLevel;
+    if (op == wire::RangeOp::kPush) record.range.level = level++;
+    if (op == wire::RangeOp::kPop) record.range.level = level > 0 ? --level : wire::kNoLevel;
+    if (!dropping_) add(thread, {record});
   }
+  // While on, range events count in the nesting but are not in the log.
+  void drop(bool on) { dropping_ = on; }
   void push(std::uint32_t thread, std::uint64_t ts_ns, const std::string& text, wire::RangeRecord more = {}) {
     range(thread, wire::RangeOp::kPush, ts_ns, text, more);
   }
@@ -122,6 +129,8 @@ class LogBuilder {
   wire::BlockBuilder block_;
   std::string bytes_;
   std::map<std::string, wire::StringId> names_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t> levels_;
+  bool dropping_ = false;
   std::uint32_t sequence_ = 0;
 };
 

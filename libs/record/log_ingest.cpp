@@ -11,8 +11,6 @@
 namespace llmprof::record {
 namespace {
 
-constexpr std::uint32_t kMaxThreads = 1u << 20;  // numbers beyond it come from no collector
-
 trace::OptionalInt parse_rank(std::string_view text) {
   std::int64_t rank = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
@@ -50,10 +48,6 @@ LogIngest::LogIngest(RunRows& rows, LogFacts facts, const wire::FileHeader& head
 }
 
 void LogIngest::receive(wire::RecordKind kind, std::uint32_t number, std::span<const wire::Record> records) {
-  if (number >= kMaxThreads) {
-    unknown_ += static_cast<std::int64_t>(records.size());
-    return;
-  }
   if (kind == wire::RecordKind::kRange) return take_ranges(number, records);
   if (kind == wire::RecordKind::kGemm) return take_gemms(number, records);
   for (const wire::Record& record : records) take_other(kind, number, record);
@@ -73,7 +67,6 @@ void LogIngest::take_other(wire::RecordKind kind, std::uint32_t number, const wi
 }
 
 LogIngest::Thread& LogIngest::thread(std::uint32_t number, std::uint64_t ts_ns) {
-  if (number >= threads_.size()) threads_.resize(number + 1);
   Thread& thread = threads_[number];
   if (thread.id == 0) thread.id = rows_.next_id++;
   if (facts_.window.holds(ts_ns)) thread.begin_ns = std::min(thread.begin_ns, static_cast<std::int64_t>(ts_ns));
@@ -81,9 +74,8 @@ LogIngest::Thread& LogIngest::thread(std::uint32_t number, std::uint64_t ts_ns) 
 }
 
 void LogIngest::take_ranges(std::uint32_t number, std::span<const wire::Record> records) {
-  const trace::Id thread_id = thread(number, records.front().range.ts_ns).id;
+  ranges_.take(records, number, thread(number, records.front().range.ts_ns).id);
   for (const wire::Record& record : records) {
-    ranges_.take(record.range, number, thread_id);
     if (facts_.window.holds(record.range.ts_ns)) note_time(record.range.ts_ns);
   }
 }
@@ -129,6 +121,10 @@ void LogIngest::take_gemms(std::uint32_t number, std::span<const wire::Record> r
 }
 
 void LogIngest::take_thread(std::uint32_t number, const wire::ThreadRecord& record) {
+  if (number == 0) {  // one thread named another
+    names_by_tid_[record.tid] = record.name;
+    return;
+  }
   Thread& known = thread(number, record.ended != 0 ? UINT64_MAX : record.ts_ns);
   known.tid = static_cast<std::int64_t>(record.tid);
   if (record.name != 0) known.name = record.name;
@@ -165,8 +161,6 @@ void LogIngest::take_loss(const wire::LossRecord& record) {
   std::string detail;
   if (record.kind == wire::LossKind::kWriteFailed) detail = std::strerror(static_cast<int>(record.detail & 0xffff));
   if (record.kind == wire::LossKind::kBlasNotHooked) detail = names_.text(static_cast<wire::StringId>(record.detail));
-  // Dropped events may have been pushes or pops of any thread: what is open can no longer be told.
-  if (record.kind == wire::LossKind::kBufferFull || record.kind == wire::LossKind::kWriteFailed) ranges_.gap();
   const auto count = static_cast<std::int64_t>(std::min<std::uint64_t>(record.count, INT64_MAX / 2));
   rows_.ledger.add(static_cast<trace::Loss>(kind), count, process_id_, detail);
 }
@@ -203,13 +197,13 @@ void LogIngest::write_process() {
 }
 
 void LogIngest::write_threads() {
-  for (const Thread& thread : threads_) {
-    if (thread.id == 0) continue;
+  for (const auto& [number, thread] : threads_) {
+    const auto given = names_by_tid_.find(static_cast<std::uint64_t>(thread.tid));
     trace::ThreadRow row;
     row.id = thread.id;
     row.process_id = process_id_;
     row.tid = thread.tid;
-    row.name = names_.name(thread.name);
+    row.name = names_.name(given != names_by_tid_.end() ? given->second : thread.name);
     row.begin_ns = thread.begin_ns != INT64_MAX ? thread.begin_ns : static_cast<std::int64_t>(header_.raw_ns);
     if (thread.end_ns != 0) row.end_ns = thread.end_ns;
     rows_.writer.add(row);

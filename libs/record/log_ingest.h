@@ -3,7 +3,7 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
+#include <unordered_map>
 
 #include "record/ledger.h"
 #include "record/log_names.h"
@@ -75,7 +75,8 @@ class LogIngest final : public LogSink {
   LogNames names_;
   trace::Id process_id_;
   RangePairing ranges_;
-  std::vector<Thread> threads_;  // by number
+  std::unordered_map<std::uint32_t, Thread> threads_;               // by number in the log
+  std::unordered_map<std::uint64_t, wire::StringId> names_by_tid_;  // given by other threads
   wire::ProcessRecord process_{};
   std::uint64_t process_end_ns_ = 0;  // 0: no orderly end was seen
   std::int64_t last_ns_ = 0;

@@ -20,9 +20,12 @@ RangePairing::RangePairing(trace::RunWriter& writer, LogNames& names, trace::Id 
   source_ = writer.strings().intern("nvtx");
 }
 
-void RangePairing::take(const wire::RangeRecord& event, std::uint32_t number, trace::Id thread_id) {
-  if (number >= threads_.size()) threads_.resize(number + 1);
+void RangePairing::take(std::span<const wire::Record> events, std::uint32_t number, trace::Id thread_id) {
   Thread& thread = threads_[number];
+  for (const wire::Record& record : events) take_one(record.range, thread, thread_id);
+}
+
+void RangePairing::take_one(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id) {
   if (event.op == wire::RangeOp::kPush || event.op == wire::RangeOp::kPop) {
     return take_nesting(event, thread, thread_id);
   }
@@ -43,13 +46,26 @@ void RangePairing::take(const wire::RangeRecord& event, std::uint32_t number, tr
 // gets no length.
 void RangePairing::take_nesting(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id) {
   const bool bad_time = !window_.holds(event.ts_ns);
+  const bool is_push = event.op == wire::RangeOp::kPush;
   if (bad_time) ++counts_.bad_times;
+  if (event.level != wire::kNoLevel) drop_deeper(event, thread, is_push ? event.level - 1 : event.level);
   if (!bad_time) thread.last_ns = static_cast<std::int64_t>(event.ts_ns);
-  if (event.op == wire::RangeOp::kPop) return pop(event, thread, bad_time);
+  if (!is_push) return pop(event, thread, bad_time);
   thread.stack.push_back(open(event, thread, thread_id));
   if (!bad_time) return;
   thread.stack.back().begin_ns = std::max(thread.last_ns, window_.begin_ns);
   thread.stack.back().bad_time = true;
+}
+
+// Ranges of the domain deeper than this level are over, though their pops were lost: they end at the last event seen.
+void RangePairing::drop_deeper(const wire::RangeRecord& event, Thread& thread, int level) {
+  for (std::size_t i = thread.stack.size(); i > 0; --i) {
+    const Open& range = thread.stack[i - 1];
+    if (range.domain != event.domain) continue;
+    if (range.level == wire::kNoLevel || range.level <= level) return;
+    close_open(range, thread.last_ns, push_pop_);
+    thread.stack.erase(thread.stack.begin() + static_cast<std::ptrdiff_t>(i - 1));
+  }
 }
 
 RangePairing::Open RangePairing::open(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id) {
@@ -62,6 +78,7 @@ RangePairing::Open RangePairing::open(const wire::RangeRecord& event, const Thre
           .category = event.category,
           .domain = event.domain,
           .depth = static_cast<std::int32_t>(thread.stack.size()),
+          .level = event.level,
           .payload_type = event.payload_type,
           .bad_time = false};
 }
@@ -70,7 +87,8 @@ RangePairing::Open RangePairing::open(const wire::RangeRecord& event, const Thre
 void RangePairing::pop(const wire::RangeRecord& event, Thread& thread, bool bad_time) {
   const auto found = std::find_if(thread.stack.rbegin(), thread.stack.rend(),
                                   [&](const Open& range) { return range.domain == event.domain; });
-  if (found == thread.stack.rend()) {
+  const bool pushed = found != thread.stack.rend() && found->level == event.level;
+  if (!pushed) {  // a deeper one was dropped before, a shallower one has its own pop to come
     ++counts_.unbalanced;
     return;
   }
@@ -130,13 +148,14 @@ void RangePairing::close(const Open& range, std::int64_t end_ns, trace::Name kin
   ++counts_.ranges;
 }
 
+void RangePairing::close_open(const Open& range, std::int64_t end_ns, trace::Name kind) {
+  close(range, range.bad_time ? range.begin_ns : std::max(end_ns, range.begin_ns), kind, false);
+  ++counts_.open;
+}
+
 void RangePairing::close_stacks(std::int64_t last_ns) {
-  for (Thread& thread : threads_) {
-    for (const Open& range : thread.stack) {
-      const std::int64_t end_ns = last_ns != 0 ? last_ns : thread.last_ns;
-      close(range, range.bad_time ? range.begin_ns : std::max(end_ns, range.begin_ns), push_pop_, false);
-      ++counts_.open;
-    }
+  for (auto& [number, thread] : threads_) {
+    for (const Open& range : thread.stack) close_open(range, last_ns != 0 ? last_ns : thread.last_ns, push_pop_);
     thread.stack.clear();
   }
 }
@@ -145,10 +164,7 @@ void RangePairing::gap() { close_stacks(0); }
 
 void RangePairing::finish(std::int64_t last_ns) {
   close_stacks(last_ns);
-  for (const auto& [correlation, range] : starts_) {
-    close(range, std::max(last_ns, range.begin_ns), start_end_, false);
-    ++counts_.open;
-  }
+  for (const auto& [correlation, range] : starts_) close_open(range, last_ns, start_end_);
   starts_.clear();
   counts_.unbalanced += static_cast<std::int64_t>(early_ends_.size());
   early_ends_.clear();

@@ -1,9 +1,9 @@
 #pragma once
-// NVTX events to ranges: push and pop nest per thread and domain, start and end meet by correlation on any threads,
-// marks stand alone. Push and pop allocate nothing per event.
+// NVTX events to ranges: push and pop nest per thread and domain and meet by level, start and end meet by correlation on
+// any threads, marks stand alone. Push and pop allocate nothing per event.
 
 #include <cstdint>
-#include <functional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -38,8 +38,8 @@ class RangePairing {
  public:
   RangePairing(trace::RunWriter& writer, LogNames& names, trace::Id process_id, TimeWindow window, trace::Id& next_id);
 
-  // One event of the thread with this number in the log. Events of a thread come in the order of time.
-  void take(const wire::RangeRecord& event, std::uint32_t thread, trace::Id thread_id);
+  // Events of the thread with this number in the log, in the order it raised them.
+  void take(std::span<const wire::Record> events, std::uint32_t thread, trace::Id thread_id);
   // Events may be missing here: what is open on a thread cannot be told from what comes, so it is closed at the last
   // event of its thread. Starts stay open: their ends name them.
   void gap();
@@ -59,6 +59,7 @@ class RangePairing {
     std::uint32_t category;
     std::uint32_t domain;
     std::int32_t depth;
+    std::uint16_t level;
     wire::PayloadType payload_type;
     bool bad_time;
   };
@@ -67,11 +68,14 @@ class RangePairing {
     std::int64_t last_ns = 0;
   };
 
+  void take_one(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id);
   Open open(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
   void take_nesting(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id);
   void pop(const wire::RangeRecord& event, Thread& thread, bool bad_time);
+  void drop_deeper(const wire::RangeRecord& event, Thread& thread, int level);
   void start(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
   void end(const wire::RangeRecord& event);
+  void close_open(const Open& range, std::int64_t end_ns, trace::Name kind);
   void close_stacks(std::int64_t last_ns);
   void close(const Open& range, std::int64_t end_ns, trace::Name kind, bool closed);
 
@@ -81,7 +85,7 @@ class RangePairing {
   TimeWindow window_;
   trace::Id& next_id_;
   trace::Name push_pop_, start_end_, mark_, source_;
-  std::vector<Thread> threads_;  // by number
+  std::unordered_map<std::uint32_t, Thread> threads_;  // by number
   std::unordered_map<std::uint64_t, Open> starts_;
   std::unordered_map<std::uint64_t, std::int64_t> early_ends_;  // the end was stored before the start
   RangeCounts counts_;
