@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/text_table.h"
 #include "llmprof/annotate.h"
 #include "workload/generate.h"
 #include "workload/presets.h"
@@ -121,7 +122,8 @@ int run(const Options& o) {
   }
   const Result<RunSummary> summary = infer(o);
   if (!summary) {
-    fmt::print(stderr, "llmprof-workload: {}\n", summary.error().message);
+    // Names in it may come from a stranger's file.
+    fmt::print(stderr, "llmprof-workload: {}\n", base::printable(summary.error().message));
     if (!summary.error().hint.empty()) fmt::print(stderr, "hint: {}\n", summary.error().hint);
     return summary.error().code == ErrorCode::kUsage ? 1 : 2;
   }
