@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/json.h"
 #include "base/text_table.h"
 #include "hw/doctor.h"
@@ -13,16 +15,31 @@ namespace {
 
 constexpr Option kOptions[] = {{"--json", "", "", "", "", "print the findings as JSON"}};
 
+// "gpu driver, nvml: install it": one line per remedy, in the order of the checks.
+std::string remedies_of(const std::vector<hw::Finding>& findings) {
+  std::vector<std::pair<std::string, std::string>> lines;  // remedy, checks
+  for (const hw::Finding& finding : findings) {
+    if (finding.remedy.empty()) continue;
+    const auto same = std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == finding.remedy; });
+    if (same == lines.end()) {
+      lines.emplace_back(finding.remedy, finding.check);
+    } else {
+      same->second += ", " + finding.check;
+    }
+  }
+  std::string text;
+  for (const auto& [remedy, checks] : lines) text += fmt::format("  {}:\n    {}\n", checks, remedy);
+  return text;
+}
+
 std::string text_of(const std::vector<hw::Finding>& findings) {
   base::TextTable table({{"check", base::Align::kLeft}, {"status", base::Align::kLeft}, {"found", base::Align::kLeft, true}});
-  std::string remedies;
   for (const hw::Finding& finding : findings) {
     table.add({finding.check, std::string(hw::name_of(finding.status)), finding.found});
-    if (!finding.remedy.empty()) remedies += fmt::format("  {}: {}\n", finding.check, finding.remedy);
   }
-  std::string text = table.render(100, 0);
-  if (!remedies.empty()) text += "\nwhat to do:\n" + remedies;
-  return text + (hw::can_record(findings) ? "\nrecording will work\n" : "\nrecording will NOT work\n");
+  const std::string remedies = remedies_of(findings);
+  return table.render(100, 0) + (remedies.empty() ? "" : "\nwhat to do:\n" + remedies) +
+         (hw::can_record(findings) ? "\nrecording will work\n" : "\nrecording will NOT work\n");
 }
 
 base::Json json_of(const std::vector<hw::Finding>& findings) {
@@ -30,7 +47,10 @@ base::Json json_of(const std::vector<hw::Finding>& findings) {
   json["can_record"] = hw::can_record(findings);
   json["checks"] = base::Json::array();
   for (const hw::Finding& finding : findings) {
-    json["checks"].push_back({{"check", finding.check}, {"status", hw::name_of(finding.status)}, {"found", finding.found}, {"remedy", finding.remedy}});
+    json["checks"].push_back({{"check", finding.check},
+                              {"status", hw::name_of(finding.status)},
+                              {"found", finding.found},
+                              {"remedy", finding.remedy}});
   }
   return json;
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/human.h"
 #include "hw/device.h"
 #include "hw/doctor_checks.h"
@@ -24,6 +25,7 @@ std::string duckdb_version(void* handle) {
 }
 
 Finding check_library(const std::string& check, const std::string& path, std::string (*ask)(void*)) {
+  if (!base::is_file(path)) return {check, Status::kFail, path + " is missing", kReinstall};
   const LibraryProbe probe = probe_library(path, ask);
   if (!probe.loaded) return {check, Status::kFail, probe.detail, kReinstall};
   return {check, Status::kOk, probe.detail.empty() ? "loads" : probe.detail, ""};
