@@ -19,6 +19,7 @@ class TemporaryFile {
   TemporaryFile() : path_(testing::TempDir() + "llmprof_log_" + std::to_string(::getpid())) {}
   ~TemporaryFile() { std::filesystem::remove(path_); }
   const std::string& holding(const std::string& bytes) {
+    std::filesystem::remove(path_);  // rewriting a file makes some file systems wait for the disk: 12 000 times here
     std::FILE* file = std::fopen(path_.c_str(), "wb");
     std::fwrite(bytes.data(), 1, bytes.size(), file);
     std::fclose(file);
