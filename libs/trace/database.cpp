@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace llmprof::trace {
 namespace {
 
@@ -14,12 +16,17 @@ std::string quoted(std::string_view text, char quote) {
   return out + quote;
 }
 
-// DuckDB prefixes the kind ("Binder Error: "), and adds lines that point into the statement; both help.
+// The engine's messages have several lines; the last two point into the statement and become the hint.
 Error sql_error(const char* text, Trust trust) {
-  const ErrorCode code = trust == Trust::kOwn ? ErrorCode::kInternal : ErrorCode::kUsage;
-  const std::string message = fmt::format("SQL: {}", text != nullptr ? text : "unknown error");
-  const bool memory = message.find("Out of Memory") != std::string::npos;
-  return Error{code, message, memory ? "LLMPROF_QUERY_MEMORY=8GB (or more) gives queries more memory" : ""};
+  std::string message = text != nullptr ? text : "unknown error";
+  std::string hint;
+  if (const std::size_t at = message.find("\n\nLINE "); at != std::string::npos) {
+    hint = "see " + message.substr(at + 2, message.find('\n', at + 2) - at - 2);
+    message.resize(at);
+  }
+  if (message.find("Out of Memory") != std::string::npos) hint = "LLMPROF_QUERY_MEMORY=8GB (or more) gives queries more memory";
+  std::ranges::replace(message, '\n', ' ');
+  return Error{trust == Trust::kOwn ? ErrorCode::kInternal : ErrorCode::kCorruptInput, "SQL: " + message, hint};
 }
 
 bool is_plain(duckdb_type type) {
@@ -33,7 +40,7 @@ bool is_plain(duckdb_type type) {
 }
 
 Error not_a_select(std::string_view what) {
-  return Error{ErrorCode::kUsage, fmt::format("{}: only one SELECT statement is allowed", what),
+  return Error{ErrorCode::kPermission, fmt::format("{}: only one SELECT statement is allowed", what),
                "a run is read-only; results go to a file with --csv, --json or --parquet FILE"};
 }
 

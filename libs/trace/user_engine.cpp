@@ -54,9 +54,9 @@ std::string lock_statement(const std::vector<OpenFile>& files) {
 
 // Table functions a query may call: they make rows from their arguments, or describe the tables. The others read files,
 // take raw addresses or switch things on (enable_logging is a table function, and no setting forbids it).
-constexpr std::array<std::string_view, 13> kTableFunctions{
-    "duckdb_columns", "duckdb_functions", "duckdb_keywords", "duckdb_tables", "duckdb_types",  "duckdb_views",     "generate_series",
-    "json_each",      "json_tree",        "pragma_version",  "range",         "repeat",        "pragma_table_info"};
+constexpr std::array<std::string_view, 14> kTableFunctions{
+    "duckdb_columns",  "duckdb_functions", "duckdb_keywords", "duckdb_tables",     "duckdb_types",   "duckdb_views", "generate_series",
+    "json_each",       "json_tree",        "pragma_version",  "pragma_table_info", "range",          "repeat",       "unnest"};
 
 // What the parser makes of the statement, asked before it is prepared: preparing runs the bind step of functions.
 struct Parsed {
@@ -64,7 +64,7 @@ struct Parsed {
   std::string table_functions;  // joined by ','
 };
 Result<Parsed> parse(const Connection& connection, const std::string& sql) {
-  if (sql.find('\0') != std::string::npos) return Error{ErrorCode::kUsage, "SQL: the statement holds a NUL byte", ""};
+  if (sql.find('\0') != std::string::npos) return Error{ErrorCode::kCorruptInput, "SQL: the statement holds a NUL byte", ""};
   LLMPROF_LET(Stream stream, connection.stream(fmt::format(
       "SELECT j->>'$.error', array_to_string(json_extract_string(j, '$..function.function_name'), ',') "
       "FROM (SELECT json_serialize_sql({}) AS j)", sql_literal(sql))));
@@ -79,7 +79,7 @@ Result<void> allow_functions(std::string_view names) {
   while (!names.empty()) {
     const std::string_view name = names.substr(0, names.find(','));
     if (std::ranges::find(kTableFunctions, name) == kTableFunctions.end()) {
-      return Error{ErrorCode::kUsage, fmt::format("SQL: table function {} is not allowed", name), "queries read the tables of this run and nothing else"};
+      return Error{ErrorCode::kPermission, fmt::format("SQL: table function {} is not allowed", name), "queries read the tables of this run and nothing else"};
     }
     names.remove_prefix(std::min(names.size(), name.size() + 1));
   }

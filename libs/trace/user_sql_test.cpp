@@ -48,6 +48,8 @@ TEST_F(UserSql, Selects) {
   EXPECT_EQ(answer("FROM kernel SELECT max(end_ns);  -- trailing comment"), "3500 ");
   EXPECT_EQ(answer("WITH k AS (SELECT * FROM kernel) SELECT count(*) FROM k"), "3 ");
   EXPECT_THAT(answer("DESCRIBE kernel"), HasSubstr("begin_ns BIGINT"));
+  EXPECT_THAT(answer("SUMMARIZE SELECT id FROM kernel"), HasSubstr("id BIGINT 10 12 3"));  // min, max, distinct
+  EXPECT_EQ(answer("SELECT * FROM unnest([4, 5]), range(1)"), "4 0 5 0 ");
 }
 
 TEST_F(UserSql, EveryTableNeedsNoQuotes) {
