@@ -133,7 +133,6 @@ class Ingest {
     LogFacts facts;
     facts.name = log.name;
     facts.window = window_of(info_, log.header);
-    facts.replaced_by_exec = !log.last_image;
     facts.still_running = log.last_image && is_alive(static_cast<std::int64_t>(log.header.pid),
                                                      static_cast<std::int64_t>(log.header.start_ticks));
     if (is_root(log) && log.last_image) {

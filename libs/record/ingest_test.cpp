@@ -310,7 +310,7 @@ TEST(Ingest, EveryProcessImageIsARow) {
   EXPECT_THAT(recording.rows("SELECT pid, injected, exit_status, log, (SELECT count(*) FROM range r WHERE r.process_id = p.id) "
                              "FROM process p ORDER BY log"),
               ElementsAre("90|true|-|a|1", "90|true|-|b|1", "77|true|3|c|1"));
-  EXPECT_THAT(recording.rows(kLosses), ElementsAre("open_range|1|"));
+  EXPECT_THAT(recording.rows(kLosses), ElementsAre("abnormal_end|1|", "open_range|1|"));
   EXPECT_THAT(recording.rows("SELECT count(*) FROM (SELECT id FROM range UNION ALL SELECT id FROM thread UNION ALL "
                              "SELECT id FROM process UNION ALL SELECT id FROM device) GROUP BY id HAVING count(*) > 1"),
               IsEmpty());

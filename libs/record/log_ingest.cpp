@@ -228,7 +228,8 @@ void LogIngest::write_losses(const LogStats& stats) {
   }
   if (facts_.still_running) return add(trace::Loss::kStillRunning, 1);
   add(trace::Loss::kTornTail, stats.torn_bytes, facts_.name);
-  if (process_end_ns_ == 0 && !facts_.replaced_by_exec) add(trace::Loss::kAbnormalEnd, 1);
+  // Also after exec: what the collector had not written yet went with the old image.
+  if (process_end_ns_ == 0) add(trace::Loss::kAbnormalEnd, 1);
 }
 
 }  // namespace llmprof::record

@@ -33,7 +33,6 @@ struct LogFacts {
   trace::OptionalInt exit_status;
   trace::OptionalInt end_ns;
   bool still_running = false;
-  bool replaced_by_exec = false;       // a later log has the same process
 };
 
 class LogIngest final : public LogSink {

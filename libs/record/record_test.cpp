@@ -25,9 +25,13 @@ class RecordTest : public testing::Test {
       std::filesystem::copy_file(EMPTY_LIBRARY, folder_ / "lib/" + name);
     }
     ::setenv("LLMPROF_LIBDIR", (folder_ / "lib").c_str(), 1);
+    ::setenv("LLMPROF_CACHE_DIR", (folder_ / "cache").c_str(), 1);  // no peaks, whatever this machine has cached
     ::unsetenv("LD_PRELOAD");
   }
-  void TearDown() override { ::unsetenv("LLMPROF_LIBDIR"); }
+  void TearDown() override {
+    ::unsetenv("LLMPROF_LIBDIR");
+    ::unsetenv("LLMPROF_CACHE_DIR");
+  }
 
   RecordOptions options(std::vector<std::string> words) const {
     RecordOptions options;
