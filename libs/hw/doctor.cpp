@@ -45,7 +45,7 @@ Finding check_injection_variables(const SystemFiles& files) {
 
 Finding check_secure_execution() {
   if (::getauxval(AT_SECURE) == 0) {
-    return {"secure execution", Status::kOk, "off; setuid programs and those with file capabilities run without injection", ""};
+    return {"secure execution", Status::kOk, "off; setuid programs still run without injection", ""};
   }
   return {"secure execution", Status::kWarn, "llmprof itself runs with raised privileges", "remove its setuid bit or file capabilities"};
 }

@@ -127,6 +127,34 @@ TEST(MeasurePeaks, StopsWhenAskedTo) {
   EXPECT_EQ(peaks.error().code, ErrorCode::kInterrupted);
 }
 
+TEST(MeasurePeaks, MeasuresTwoTypesAndTheBandwidth) {
+  Device device = probe_cpu();
+  device.memory_bytes = 256 << 20;  // a small buffer: this tests the machinery, not the machine
+  int updates = 0;
+  const auto peaks = measure_cpu_peaks(device, [&](const base::ProgressUpdate&) { return ++updates > 0; });
+  ASSERT_TRUE(peaks) << peaks.error().message;
+  ASSERT_EQ(peaks->size(), 3u);
+  const std::string threads = ", " + std::to_string(device.units) + " thread";
+  for (const Peak& peak : *peaks) {
+    EXPECT_GT(peak.value, 1e6) << peak.type;
+    EXPECT_EQ(peak.source, "measured");
+    EXPECT_THAT(peak.method, HasSubstr(threads));
+    EXPECT_THAT(peak.method, HasSubstr("best of "));
+  }
+  EXPECT_EQ((*peaks)[0].type, "float32");
+  EXPECT_EQ((*peaks)[1].type, "float64");
+  EXPECT_EQ((*peaks)[2].type, "read");
+  EXPECT_THAT((*peaks)[2].method, HasSubstr("sum of 67.1 MB"));  // a quarter of 256 MiB
+  EXPECT_GT(updates, 5);
+}
+
+TEST(MeasurePeaks, StopsBetweenRounds) {
+  int updates = 0;
+  const auto peaks = measure_cpu_peaks(probe_cpu(), [&](const base::ProgressUpdate&) { return ++updates < 4; });
+  EXPECT_FALSE(peaks);
+  EXPECT_EQ(updates, 4);
+}
+
 TEST(DeviceCard, RidgeIsFlopsPerByte) {
   EXPECT_DOUBLE_EQ(*ridge(some_peaks(), "float32"), 5);  // 1e11 / 2e10
   EXPECT_FALSE(ridge(some_peaks(), "float64"));
