@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/human.h"
 #include "base/text_table.h"
 
@@ -18,6 +20,12 @@ std::string left_out(std::size_t all, std::size_t top, std::string_view what) {
 }
 
 std::string stage_name(const std::string& name) { return name.empty() ? "(none)" : name; }
+
+// "mlp.gate_proj, mlp.up_proj" -> "mlp.gate_proj +1": the first used most time.
+std::string first_of(const std::string& ops) {
+  const auto more = std::count(ops.begin(), ops.end(), ',');
+  return more == 0 ? ops : fmt::format("{} +{}", ops.substr(0, ops.find(',')), more);
+}
 
 std::string busy_percent(const Stage& stage) {
   const double available = static_cast<double>(stage.device_busy_ns + stage.idle_ns);
@@ -120,18 +128,18 @@ std::string part_tables(const Page& page, const Style& style) {
 }
 
 std::string gemm_table(const Page& page, const Style& style) {
-  TextTable table({{"function", Align::kLeft}, {"m"}, {"n"}, {"k"}, {"calls"}, {"time"}, {"GFLOP/s"}, {"% of peak"}, {"GB/s"},
+  TextTable table({{"function", Align::kLeft}, {"m"}, {"n"}, {"k"}, {"calls"}, {"time"}, {"GFLOP/s"}, {"peak %"}, {"GB/s"},
                    {"stage", Align::kLeft}, {"operators", Align::kLeft, true}});
   std::size_t all = 0;
   for (const analyze::GemmShape& g : page.summary.gemms) {
     if (!shown(page, g.stage) || ++all > page.top) continue;
     table.add({g.batch > 1 ? fmt::format("{} x{}", g.function, g.batch) : g.function, std::to_string(g.m), std::to_string(g.n),
                std::to_string(g.k), std::to_string(g.calls), time_cell(g.time_ns), giga_cell(g.flops_per_s),
-               percent_cell(g.of_peak), giga_cell(g.bytes_per_s), stage_name(g.stage), g.ops});
+               percent_cell(g.of_peak), giga_cell(g.bytes_per_s), stage_name(g.stage), first_of(g.ops)});
   }
   if (all == 0) return "";
   return style.heading("Matrix products by time") + table.render(kWidth) + left_out(all, page.top, "shapes") +
-         wrapped("% of peak: FLOPs of the shapes / time, of the device's peak FLOP/s of the type. GB/s: operands and result, each "
+         wrapped("peak %: FLOPs of the shapes / time, of the device's peak FLOP/s of the type. GB/s: operands and result, each "
                  "moved once; a rate above the memory's means the cache helped.");
 }
 

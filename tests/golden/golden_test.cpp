@@ -47,13 +47,20 @@ Case read_case(const std::string& path) {
   return found;
 }
 
-// Each trace is written once per program run.
+// Each trace is written once per program run, into one folder that main removes.
+const fs::path& work_folder() {
+  static const fs::path folder = [] {
+    std::string pattern = (fs::temp_directory_path() / "llmprof_golden_XXXXXX").string();
+    return fs::path(::mkdtemp(pattern.data()));
+  }();
+  return folder;
+}
+
 std::string trace_folder(const std::string& name) {
   static std::map<std::string, std::string> folders;
   std::string& folder = folders[name];
   if (folder.empty()) {
-    std::string base = (fs::temp_directory_path() / "llmprof_golden_XXXXXX").string();
-    folder = std::string(::mkdtemp(base.data())) + "/" + name + ".llmprof";
+    folder = (work_folder() / (name + ".llmprof")).string();
     const Result<void> written = traces::write_trace(name, folder);
     EXPECT_TRUE(written) << written.error().message;
   }
@@ -143,6 +150,23 @@ TEST(Derived, DamagedTablesAreRebuilt) {
   EXPECT_EQ(steps(), 3);
 }
 
+// --model replaces the model of the run; its results live beside, not instead of, those of the declared one.
+TEST(Model, AFileOverridesTheDeclaredModel) {
+  const std::string folder = trace_folder("tiny_decode");
+  const std::string file = (work_folder() / "one_layer.json").string();
+  ASSERT_TRUE(base::write_file(file, R"({"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 4, "num_attention_heads": 2,
+    "num_key_value_heads": 1, "intermediate_size": 8, "vocab_size": 10, "tie_word_embeddings": false, "torch_dtype": "float32"})"));
+  Result<trace::Run> run = trace::Run::open(folder);
+  ASSERT_TRUE(run) << run.error().message;
+  const auto summary = analyze::summarise(*run, {.model_file = file});
+  ASSERT_TRUE(summary) << summary.error().message;
+  EXPECT_EQ(summary->stages[1].efficiency.flops, 2080.0);  // 6·288 + 2·6·16 + 2·80: half the layers of tiny_decode.cpp
+  const auto declared = analyze::summarise(*run, {});
+  ASSERT_TRUE(declared) << declared.error().message;
+  EXPECT_EQ(declared->stages[1].efficiency.flops, 4000.0);
+  EXPECT_FALSE(analyze::summarise(*run, {.model_file = "/no/such/file"}));
+}
+
 std::vector<std::string> all_cases() {
   std::vector<std::string> paths;
   for (const std::string& name : base::list_directory(GOLDEN_DIR)) {
@@ -162,5 +186,7 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) == "--update") llmprof::update = true;
   }
-  return RUN_ALL_TESTS();
+  const int status = RUN_ALL_TESTS();
+  std::filesystem::remove_all(llmprof::work_folder());
+  return status;
 }

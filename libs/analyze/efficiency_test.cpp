@@ -1,0 +1,128 @@
+#include "analyze/efficiency.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analyze/model_passes.h"
+#include "analyze/shapes.h"
+
+namespace llmprof::analyze {
+namespace {
+
+using testing::HasSubstr;
+
+// 1 GFLOP/s and 1 GB/s: an amount per nanosecond is its ratio to the peak.
+Denominators plain() { return {.peak_flops = 1e9, .peak_bandwidth = 1e9}; }
+
+TEST(Efficiency, RatesRatiosAndBound) {
+  Efficiency e{.flops = 200.0, .flops_shapes = 300.0, .bytes = 500.0};
+  complete(e, 1000, plain());
+  EXPECT_DOUBLE_EQ(*e.flops_per_s, 0.2e9);
+  EXPECT_DOUBLE_EQ(*e.flops_shapes_per_s, 0.3e9);
+  EXPECT_DOUBLE_EQ(*e.mfu, 0.2);
+  EXPECT_DOUBLE_EQ(*e.mbu, 0.5);
+  EXPECT_EQ(e.bound, "memory");
+  EXPECT_EQ(e.why, "");
+}
+
+TEST(Efficiency, WeightsInTheCacheHideMbuAndMemoryBound) {
+  Denominators by = plain();
+  by.weights_fit_cache = true;
+  Efficiency e{.flops = 200.0, .bytes = 500.0};
+  complete(e, 1000, by);
+  EXPECT_FALSE(e.mbu.has_value());
+  EXPECT_TRUE(e.mfu.has_value());
+  EXPECT_EQ(e.bound, "unknown");
+  EXPECT_EQ(e.why, "weights fit the last-level cache");
+  EXPECT_DOUBLE_EQ(*floor_ns(200, 500, by), 200);  // FLOPs only
+  EXPECT_DOUBLE_EQ(*floor_ns(200, 500, plain()), 500);
+}
+
+TEST(Efficiency, FasterThanThePeakIsShownAndSaid) {
+  Efficiency e{.flops = 10.0, .bytes = 1500.0};
+  complete(e, 1000, plain());
+  EXPECT_DOUBLE_EQ(*e.mbu, 1.5);  // never clamped
+  EXPECT_THAT(e.why, HasSubstr("faster than the measured peak"));
+}
+
+TEST(Efficiency, UnknownIsSaidWhy) {
+  Denominators by;
+  by.cost_why = "no model";
+  Efficiency nothing{.flops_shapes = 100.0};
+  complete(nothing, 1000, by);
+  EXPECT_EQ(nothing.why, "no model");
+  EXPECT_TRUE(nothing.flops_shapes_per_s.has_value());
+  Efficiency no_peaks{.flops = 1.0, .bytes = 1.0};
+  complete(no_peaks, 1000, {});
+  EXPECT_FALSE(no_peaks.mfu || no_peaks.mbu);
+  EXPECT_THAT(no_peaks.why, HasSubstr("no peak FLOP/s"));
+  EXPECT_THAT(no_peaks.why, HasSubstr("no peak bandwidth"));
+}
+
+TEST(Efficiency, ReasonsAreNotRepeated) {
+  std::string why;
+  add_why(why, "a");
+  add_why(why, "b");
+  add_why(why, "a");
+  add_why(why, "");
+  EXPECT_EQ(why, "a; b");
+}
+
+TEST(ModelPasses, WhatAStepMustSay) {
+  EXPECT_TRUE(pass_of({.batch = 2, .tokens = 3, .context = 3}, "prefill"));
+  EXPECT_EQ(pass_of({.batch = 2, .tokens = 3}, "prefill")->context, 3);  // a prompt from its begin
+  EXPECT_FALSE(pass_of({.batch = 2, .tokens = 1}, "decode"));            // its context is not 1
+  EXPECT_FALSE(pass_of({.tokens = 1, .context = 5}, "decode"));
+  EXPECT_FALSE(pass_of({.batch = 1, .tokens = 1, .context = 1}, "backward"));
+  EXPECT_EQ(pass_of({.batch = 1, .tokens = 7, .context = 7}, "forward")->sampled, 7);
+  EXPECT_EQ(pass_of({.batch = 1, .tokens = 7, .context = 7}, "prefill")->sampled, 1);
+}
+
+TEST(ModelPasses, StepsOfOneSizeShareAPass) {
+  model::Config config{.family = "llama", .layers = 1, .hidden = 4, .heads = 2, .kv_heads = 1, .head_dim = 2,
+                       .intermediate = 8, .vocab = 10, .gated_mlp = true};
+  trace::Strings strings;
+  std::vector<Step> steps(3);
+  for (Step& step : steps) step.stage = strings.intern("decode");
+  steps[0].size = steps[2].size = {.batch = 1, .tokens = 1, .context = 4};
+  steps[1].size = {.batch = 1, .tokens = 1};
+  const ModelPasses passes = model_passes(steps, config, 0, strings);
+  EXPECT_THAT(passes.pass_of_step, testing::ElementsAre(testing::Optional(1), std::nullopt, testing::Optional(1)));
+  double flops = 0;
+  for (const trace::ModelOpRow& row : passes.rows) flops += row.flops;
+  EXPECT_DOUBLE_EQ(flops, 2 * 144 + 16 * 4 + 80);  // weights, 4 pairs, lm_head: as tests/traces/tiny_decode.cpp derives
+}
+
+TEST(Basis, KeyFollowsWhatTheResultDependsOn) {
+  Basis basis{.model_text = "a", .devices = {{.cache_bytes = 1}}, .device_ids = {1}};
+  const std::string key = basis.key();
+  EXPECT_EQ(basis.key(), key);
+  Basis other = basis;
+  other.model_text = "b";
+  EXPECT_NE(other.key(), key);
+  other = basis;
+  other.devices[0].cache_bytes = 2;
+  EXPECT_NE(other.key(), key);
+  other = basis;
+  other.peaks.push_back({.device_id = 1, .quantity = "flops", .type = "float32", .value = 1});
+  EXPECT_NE(other.key(), key);
+}
+
+TEST(Basis, PeaksAreThoseOfTheBusiestDevice) {
+  Basis basis{.device_ids = {7, 1}};
+  basis.peaks = {{.device_id = 1, .quantity = "flops", .type = "float32", .value = 1},
+                 {.device_id = 7, .quantity = "flops", .type = "float64", .value = 2},
+                 {.device_id = 7, .quantity = "bandwidth", .type = "read", .value = 3}};
+  EXPECT_EQ(basis.peak("flops", "float32"), nullptr);
+  EXPECT_EQ(basis.peak("flops", "float64")->value, 2);
+  EXPECT_EQ(basis.peak("bandwidth", "")->value, 3);
+}
+
+TEST(Shapes, ElementBytes) {
+  EXPECT_EQ(element_bytes("float32"), 4);
+  EXPECT_EQ(element_bytes("bfloat16"), 2);
+  EXPECT_FALSE(element_bytes("something"));
+}
+
+}  // namespace
+}  // namespace llmprof::analyze
