@@ -1,5 +1,5 @@
-// annotate_cost: what one push and pop of llmprof/annotate.h costs when nobody listens (at most 5 ns), and compiled out.
-// Best of several rounds: the cost itself, without what else the machine does.
+// annotate_cost: what one push and pop of llmprof/annotate.h costs when nobody listens (at most 5 ns), and compiled
+// out. Best of several rounds: the cost itself, without what else the machine does.
 
 #include <time.h>
 

@@ -77,9 +77,9 @@ typedef struct llmprof_detail_event { /* nvtxEventAttributes_v2 */
 typedef struct llmprof_detail_state {
   int phase;
   void* domain;
-  llmprof_detail_fn core2[LLMPROF_DETAIL_SLOTS];        /* what the tool wants called; null: not interested */
+  llmprof_detail_fn core2[LLMPROF_DETAIL_SLOTS]; /* what the tool wants called; null: not interested */
   llmprof_detail_fn* core2_table[LLMPROF_DETAIL_SLOTS + 1];
-  llmprof_detail_fn ignored;                            /* takes callbacks that this header never calls */
+  llmprof_detail_fn ignored; /* takes callbacks that this header never calls */
   llmprof_detail_fn* ignored_table[LLMPROF_DETAIL_SLOTS + 1];
 } llmprof_detail_state;
 
@@ -264,8 +264,8 @@ static inline llmprof_name llmprof_register(const char* text) {
   return name;
 }
 
-/* A stage: prefill, decode, forward, backward, optimizer, mixed, load, warm-up or other. It holds steps; without steps
- * inside, it counts as one step. batch: sequences; tokens: new tokens of each; context: length of each, these included. */
+/* A stage: prefill, decode, mixed, forward, backward, optimizer, load, warm-up or other. It holds steps; without steps
+ * inside, it counts as one. batch: sequences; tokens: new tokens of each; context: length of each, these included. */
 static inline void llmprof_stage_push(const char* name, uint32_t batch, uint32_t tokens, uint32_t context) {
   (void)name, (void)batch, (void)tokens, (void)context;
   LLMPROF_DETAIL_WHEN_HEARD(

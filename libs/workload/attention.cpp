@@ -11,20 +11,9 @@
 namespace llmprof::workload {
 namespace {
 
-struct Attention {
-  const ModelConfig& config;
-  const NewTokens& pass;
-  const Queries& queries;
-  KvCache& cache;
-  std::int64_t layer;
-  float* scores;
-  float* out;
-  ThreadPool& pool;
-
-  std::int64_t kv_head(std::int64_t head) const { return head / (config.heads / config.kv_heads); }
-  float scale() const { return 1.0F / std::sqrt(static_cast<float>(config.head_dim)); }
-  std::int64_t out_stride() const { return config.heads * config.head_dim; }
-};
+std::int64_t kv_head(const Attention& a, std::int64_t head) { return head / (a.config.heads / a.config.kv_heads); }
+float scale(const Attention& a) { return 1.0F / std::sqrt(static_cast<float>(a.config.head_dim)); }
+std::int64_t out_stride(const Attention& a) { return a.config.heads * a.config.head_dim; }
 
 // One new token per sequence: every (sequence, head) is one walk through its block of the cache. No BLAS: a product
 // with one row is all overhead at this size.
@@ -37,26 +26,26 @@ void decode(const Attention& a) {
       const std::int64_t sequence = item / a.config.heads;
       const std::int64_t head = item % a.config.heads;
       const HeadQuery query{.query = a.queries.data + sequence * a.queries.row_stride + head * dim,
-                            .keys = a.cache.keys(a.layer, sequence, a.kv_head(head)),
-                            .values = a.cache.values(a.layer, sequence, a.kv_head(head)),
+                            .keys = a.cache.keys(a.layer, sequence, kv_head(a, head)),
+                            .values = a.cache.values(a.layer, sequence, kv_head(a, head)),
                             .context = context,
                             .head_dim = dim,
-                            .scale = a.scale()};
-      kernels().attend(query, a.scores + item * context, a.out + sequence * a.out_stride() + head * dim);
+                            .scale = scale(a)};
+      kernels().attend(query, a.scores.data() + item * context, a.out + sequence * out_stride(a) + head * dim);
     }
   });
 }
 
 // scores (H, T, context) = Q Kᵀ of one sequence, a full product per head: half of it is masked afterwards.
 void multiply_keys(const Attention& a, std::int64_t sequence) {
-  const auto [tokens, context, dim] = std::array{static_cast<blasint>(a.pass.tokens),
-                                                 static_cast<blasint>(a.pass.context()),
-                                                 static_cast<blasint>(a.config.head_dim)};
+  const auto [tokens, context, dim] =
+      std::array{static_cast<blasint>(a.pass.tokens), static_cast<blasint>(a.pass.context()),
+                 static_cast<blasint>(a.config.head_dim)};
   const float* const q = a.queries.data + sequence * a.pass.tokens * a.queries.row_stride;  // (T, H, D)
   for (std::int64_t head = 0; head < a.config.heads; ++head) {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, tokens, context, dim, 1.0F, q + head * dim,
-                static_cast<blasint>(a.queries.row_stride), a.cache.keys(a.layer, sequence, a.kv_head(head)), dim, 0.0F,
-                a.scores + head * tokens * std::int64_t{context}, context);
+                static_cast<blasint>(a.queries.row_stride), a.cache.keys(a.layer, sequence, kv_head(a, head)), dim,
+                0.0F, a.scores.data() + head * tokens * std::int64_t{context}, context);
   }
 }
 
@@ -66,9 +55,9 @@ void mask_and_normalise(const Attention& a) {
   const std::int64_t min_rows = std::max<std::int64_t>(1, (1 << 14) / context);
   a.pool.parallel_for(a.config.heads * a.pass.tokens, min_rows, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
-      float* const score = a.scores + row * context;
+      float* const score = a.scores.data() + row * context;
       const std::int64_t visible = a.pass.position + row % a.pass.tokens + 1;
-      kernels().softmax(score, a.scale(), visible);
+      kernels().softmax(score, scale(a), visible);
       std::fill(score + visible, score + context, 0.0F);
     }
   });
@@ -76,30 +65,28 @@ void mask_and_normalise(const Attention& a) {
 
 // out (T, H, D) = scores · V of one sequence.
 void multiply_values(const Attention& a, std::int64_t sequence) {
-  const auto [tokens, context, dim] = std::array{static_cast<blasint>(a.pass.tokens),
-                                                 static_cast<blasint>(a.pass.context()),
-                                                 static_cast<blasint>(a.config.head_dim)};
-  float* const out = a.out + sequence * a.pass.tokens * a.out_stride();
+  const auto [tokens, context, dim] =
+      std::array{static_cast<blasint>(a.pass.tokens), static_cast<blasint>(a.pass.context()),
+                 static_cast<blasint>(a.config.head_dim)};
+  float* const out = a.out + sequence * a.pass.tokens * out_stride(a);
   for (std::int64_t head = 0; head < a.config.heads; ++head) {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, tokens, dim, context, 1.0F,
-                a.scores + head * tokens * std::int64_t{context}, context,
-                a.cache.values(a.layer, sequence, a.kv_head(head)), dim, 0.0F, out + head * dim,
-                static_cast<blasint>(a.out_stride()));
+                a.scores.data() + head * tokens * std::int64_t{context}, context,
+                a.cache.values(a.layer, sequence, kv_head(a, head)), dim, 0.0F, out + head * dim,
+                static_cast<blasint>(out_stride(a)));
   }
 }
 
 }  // namespace
 
-void attend(const ModelConfig& config, const NewTokens& pass, const Queries& queries, KvCache& cache,
-            std::int64_t layer, FloatBuffer& scratch, float* out, ThreadPool& pool) {
-  const std::int64_t sequences_at_once = pass.tokens == 1 ? pass.batch : 1;
-  float* const scores = scratch.reserve(sequences_at_once * config.heads * pass.tokens * pass.context());
-  const Attention attention{config, pass, queries, cache, layer, scores, out, pool};
-  if (pass.tokens == 1) return decode(attention);
-  for (std::int64_t sequence = 0; sequence < pass.batch; ++sequence) {
-    multiply_keys(attention, sequence);
-    mask_and_normalise(attention);
-    multiply_values(attention, sequence);
+void attend(const Attention& a) {
+  const std::int64_t sequences_at_once = a.pass.tokens == 1 ? a.pass.batch : 1;
+  a.scores.reserve(sequences_at_once * a.config.heads * a.pass.tokens * a.pass.context());
+  if (a.pass.tokens == 1) return decode(a);
+  for (std::int64_t sequence = 0; sequence < a.pass.batch; ++sequence) {
+    multiply_keys(a, sequence);
+    mask_and_normalise(a);
+    multiply_values(a, sequence);
   }
 }
 

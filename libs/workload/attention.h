@@ -19,12 +19,21 @@ struct NewTokens {
 };
 
 struct Queries {
-  const float* data;        // (B, T, H, D), a row of all heads every row_stride floats
+  const float* data;  // (B, T, H, D), a row of all heads every row_stride floats
   std::int64_t row_stride;
 };
 
-// out (B, T, H·D). `scratch` holds the scores.
-void attend(const ModelConfig& config, const NewTokens& pass, const Queries& queries, KvCache& cache,
-            std::int64_t layer, FloatBuffer& scratch, float* out, ThreadPool& pool);
+struct Attention {
+  const ModelConfig& config;
+  const NewTokens& pass;
+  Queries queries;
+  KvCache& cache;
+  std::int64_t layer;
+  FloatBuffer& scores;  // scratch
+  float* out;           // (B, T, H·D)
+  ThreadPool& pool;
+};
+
+void attend(const Attention& attention);
 
 }  // namespace llmprof::workload

@@ -15,14 +15,10 @@ struct Range {
 
 // Largest values: matrix dimensions must fit the 32-bit integers of BLAS with room to spare.
 constexpr Range kRanges[] = {
-    {"layers", &ModelConfig::layers, 4096},
-    {"hidden", &ModelConfig::hidden, 1 << 17},
-    {"heads", &ModelConfig::heads, 4096},
-    {"kv-heads", &ModelConfig::kv_heads, 4096},
-    {"head-dim", &ModelConfig::head_dim, 4096},
-    {"intermediate", &ModelConfig::intermediate, 1 << 20},
-    {"vocab", &ModelConfig::vocab, 1 << 24},
-    {"positions", &ModelConfig::positions, 1 << 24},
+    {"layers", &ModelConfig::layers, 4096},     {"hidden", &ModelConfig::hidden, 1 << 17},
+    {"heads", &ModelConfig::heads, 4096},       {"kv-heads", &ModelConfig::kv_heads, 4096},
+    {"head-dim", &ModelConfig::head_dim, 4096}, {"intermediate", &ModelConfig::intermediate, 1 << 20},
+    {"vocab", &ModelConfig::vocab, 1 << 24},    {"positions", &ModelConfig::positions, 1 << 24},
 };
 
 struct Key {
@@ -32,27 +28,24 @@ struct Key {
 };
 
 constexpr Key kGpt2Keys[] = {
-    {"n_layer", &ModelConfig::layers, true},      {"n_embd", &ModelConfig::hidden, true},
-    {"n_head", &ModelConfig::heads, true},        {"n_inner", &ModelConfig::intermediate, false},
-    {"vocab_size", &ModelConfig::vocab, true},    {"n_positions", &ModelConfig::positions, true},
+    {"n_layer", &ModelConfig::layers, true},   {"n_embd", &ModelConfig::hidden, true},
+    {"n_head", &ModelConfig::heads, true},     {"n_inner", &ModelConfig::intermediate, false},
+    {"vocab_size", &ModelConfig::vocab, true}, {"n_positions", &ModelConfig::positions, true},
 };
 
 constexpr Key kLlamaKeys[] = {
-    {"num_hidden_layers", &ModelConfig::layers, true},
-    {"hidden_size", &ModelConfig::hidden, true},
-    {"num_attention_heads", &ModelConfig::heads, true},
-    {"num_key_value_heads", &ModelConfig::kv_heads, false},
-    {"head_dim", &ModelConfig::head_dim, false},
-    {"intermediate_size", &ModelConfig::intermediate, true},
-    {"vocab_size", &ModelConfig::vocab, true},
-    {"max_position_embeddings", &ModelConfig::positions, false},
+    {"num_hidden_layers", &ModelConfig::layers, true},  {"hidden_size", &ModelConfig::hidden, true},
+    {"num_attention_heads", &ModelConfig::heads, true}, {"num_key_value_heads", &ModelConfig::kv_heads, false},
+    {"head_dim", &ModelConfig::head_dim, false},        {"intermediate_size", &ModelConfig::intermediate, true},
+    {"vocab_size", &ModelConfig::vocab, true},          {"max_position_embeddings", &ModelConfig::positions, false},
 };
 
 Error bad_key(std::string_view where, std::string_view key, std::string_view what) {
   return {ErrorCode::kCorruptInput, fmt::format("{}: {}: {}", where, key, what), ""};
 }
 
-Result<void> read_sizes(const base::Json& json, std::span<const Key> keys, std::string_view where, ModelConfig& config) {
+Result<void> read_sizes(const base::Json& json, std::span<const Key> keys, std::string_view where,
+                        ModelConfig& config) {
   for (const Key& key : keys) {
     const auto found = json.find(key.name);
     if (found == json.end() || found->is_null()) {
@@ -114,15 +107,16 @@ Result<ModelConfig> complete(ModelConfig config) {
     }
   }
   if (config.heads % config.kv_heads != 0) {
-    return Error{ErrorCode::kUsage, fmt::format("{} heads do not divide into {} key-value heads", config.heads,
-                                                config.kv_heads), ""};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("{} heads do not divide into {} key-value heads", config.heads, config.kv_heads), ""};
   }
   if (gpt2 && config.heads * config.head_dim != config.hidden) {
-    return Error{ErrorCode::kUsage, fmt::format("hidden size {} is not a multiple of {} heads", config.hidden,
-                                                config.heads), ""};
+    return Error{ErrorCode::kUsage,
+                 fmt::format("hidden size {} is not a multiple of {} heads", config.hidden, config.heads), ""};
   }
   if (!gpt2 && config.head_dim % 2 != 0) {
-    return Error{ErrorCode::kUsage, fmt::format("head size {} is odd, rotary positions need pairs", config.head_dim), ""};
+    return Error{ErrorCode::kUsage, fmt::format("head size {} is odd, rotary positions need pairs", config.head_dim),
+                 ""};
   }
   return config;
 }

@@ -26,7 +26,7 @@ struct ModelConfig {
   std::int64_t positions = 0;     // longest sequence
   bool tied_embeddings = false;   // the head is the embedding table
   double norm_epsilon = 1e-5;
-  double rope_theta = 10000;       // Llama only
+  double rope_theta = 10000;  // Llama only
 };
 
 std::string_view family_name(Family family);  // "gpt2", "llama"

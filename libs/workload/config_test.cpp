@@ -30,7 +30,8 @@ TEST(Config, EveryPresetSurvivesItsOwnJson) {
 
 TEST(Config, LlamaDefaultsFollowFromTheRest) {
   auto config = parse_config(R"({"model_type":"llama","hidden_size":64,"num_hidden_layers":2,"num_attention_heads":4,
-                                "intermediate_size":100,"vocab_size":50})", "c.json");
+                                "intermediate_size":100,"vocab_size":50})",
+                             "c.json");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_EQ(config->kv_heads, 4);
   EXPECT_EQ(config->head_dim, 16);
@@ -48,8 +49,9 @@ TEST(Config, BadOnesNameTheKey) {
   EXPECT_THAT(error_of(R"({"model_type":"gpt2","n_layer":18446744073709551615})"), HasSubstr("is not positive"));
   EXPECT_THAT(error_of(R"({"model_type":"gpt2","n_layer":2,"n_embd":10,"n_head":4,"vocab_size":9,"n_positions":8})"),
               HasSubstr("hidden size 10 is not a multiple of 4 heads"));
-  EXPECT_THAT(error_of(R"({"model_type":"gpt2","n_layer":2,"n_embd":9999999,"n_head":1,"vocab_size":9,"n_positions":8})"),
-              HasSubstr("hidden is 9999999, allowed are 1 to 131072"));
+  EXPECT_THAT(
+      error_of(R"({"model_type":"gpt2","n_layer":2,"n_embd":9999999,"n_head":1,"vocab_size":9,"n_positions":8})"),
+      HasSubstr("hidden is 9999999, allowed are 1 to 131072"));
   EXPECT_THAT(error_of(R"({"model_type":"llama","rope_scaling":{"factor":8}})"), HasSubstr("rope_scaling"));
   EXPECT_THAT(error_of(R"({"model_type":"llama","attention_bias":true})"), HasSubstr("attention_bias"));
 }

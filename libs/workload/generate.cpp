@@ -92,7 +92,8 @@ Result<void> check_run(const ModelConfig& config, const GenerateOptions& options
   if (options.batch < 1 || options.batch > kMostSequences) {
     return bad_option(fmt::format("batch is {}, allowed are 1 to {}", options.batch, kMostSequences));
   }
-  if (options.prompt_tokens < 1 || options.new_tokens < 1) return bad_option("prompt and new tokens must be at least 1");
+  if (options.prompt_tokens < 1 || options.new_tokens < 1)
+    return bad_option("prompt and new tokens must be at least 1");
   if (options.prompt_tokens > config.positions || options.new_tokens > config.positions - options.prompt_tokens) {
     return bad_option(fmt::format("{} prompt and {} new tokens exceed the {} positions of the model",
                                   options.prompt_tokens, options.new_tokens, config.positions));

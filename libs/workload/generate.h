@@ -28,7 +28,7 @@ struct StepTime {
 struct Generated {
   std::vector<std::vector<Token>> tokens;  // per sequence
   StepTime prefill;
-  std::vector<StepTime> decode;            // new_tokens - 1
+  std::vector<StepTime> decode;  // new_tokens - 1
 };
 
 // A profiler's definitions: from the begin of prefill to the end of its sampling; from the begin of one decode step to

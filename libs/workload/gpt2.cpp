@@ -61,8 +61,8 @@ class Gpt2 final : public Model {
   const float* position_embedding_;  // (positions, C)
   Norm ln_f_;
   llmprof_name embed_name_, ln_f_name_;
-  FloatBuffer qkv_;     // (B, T, 3C)
-  FloatBuffer inner_;   // (B, T, F)
+  FloatBuffer qkv_;    // (B, T, 3C)
+  FloatBuffer inner_;  // (B, T, F)
 };
 
 Gpt2::Gpt2(const ModelConfig& config, Weights weights, ThreadPool& pool)
@@ -111,8 +111,14 @@ void Gpt2::attention(const Pass& pass, std::int64_t layer) {
   {
     const llmprof::Module part(names.core);
     cache_keys_and_values(pass, layer);
-    const Queries queries{.data = qkv_.data(), .row_stride = w.c_attn.out};
-    attend(config_, pass, queries, pass.cache, layer, scores_, mixed_.data(), pool_);
+    attend({.config = config_,
+            .pass = pass,
+            .queries = {.data = qkv_.data(), .row_stride = w.c_attn.out},
+            .cache = pass.cache,
+            .layer = layer,
+            .scores = scores_,
+            .out = mixed_.data(),
+            .pool = pool_});
   }
   const llmprof::Module part(names.c_proj);
   project(w.c_proj, mixed_.data(), rows, Store::kAccumulate, pass.x);

@@ -9,11 +9,11 @@ namespace llmprof::workload {
 
 // One query against the cached keys and values of its head.
 struct HeadQuery {
-  const float* query;        // (D)
-  const float* keys;         // (context, D)
-  const float* values;       // (context, D)
+  const float* query;   // (D)
+  const float* keys;    // (context, D)
+  const float* values;  // (context, D)
   std::int64_t context;
-  std::int64_t head_dim;     // D
+  std::int64_t head_dim;  // D
   float scale;
 };
 

@@ -145,8 +145,14 @@ void Llama::self_attention(const Pass& pass, std::int64_t layer) {
   }
   {
     const llmprof::Module part(names.core);
-    const Queries queries{.data = q_.data(), .row_stride = w.q_proj.out};
-    attend(config_, pass, queries, pass.cache, layer, scores_, mixed_.data(), pool_);
+    attend({.config = config_,
+            .pass = pass,
+            .queries = {.data = q_.data(), .row_stride = w.q_proj.out},
+            .cache = pass.cache,
+            .layer = layer,
+            .scores = scores_,
+            .out = mixed_.data(),
+            .pool = pool_});
   }
   const llmprof::Module part(names.o_proj);
   project(w.o_proj, mixed_.data(), rows, Store::kAccumulate, pass.x);

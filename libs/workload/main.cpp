@@ -22,7 +22,7 @@ struct Options {
   std::string preset = "demo";
   std::string family, config_path, weights_path;
   std::string sampler = "greedy";
-  ModelConfig sizes;  // 0: as the preset says
+  ModelConfig sizes;                                   // 0: as the preset says
   std::int64_t batch = 0, prompt = 0, new_tokens = 0;  // 0: as the preset says
   std::int64_t k = 40, threads = 0;
   std::uint64_t seed = 0;

@@ -19,7 +19,8 @@ std::span<const float> Model::forward(std::span<const Token> tokens, KvCache& ca
   LLMPROF_ASSERT(count > 0 && count % cache.batch() == 0);
   LLMPROF_ASSERT(cache.length() + count / cache.batch() <= cache.capacity());
   float* const x = residual_.reserve(count * config_.hidden);
-  const Pass pass{{.batch = cache.batch(), .tokens = count / cache.batch(), .position = cache.length()}, tokens, cache, x};
+  const Pass pass{
+      {.batch = cache.batch(), .tokens = count / cache.batch(), .position = cache.length()}, tokens, cache, x};
   normed_.reserve(count * config_.hidden);
   mixed_.reserve(count * config_.heads * config_.head_dim);
   embed(pass);

@@ -33,11 +33,11 @@ class Model {
   struct Pass : NewTokens {
     std::span<const Token> ids;  // (B, T)
     KvCache& cache;
-    float* x;                    // (B, T, C): the residual stream
+    float* x;  // (B, T, C): the residual stream
   };
 
   // The two parts in which families differ.
-  virtual void embed(const Pass& pass) = 0;                       // writes x
+  virtual void embed(const Pass& pass) = 0;                          // writes x
   virtual void run_layer(const Pass& pass, std::int64_t layer) = 0;  // x = layer(x)
   virtual void final_norm(const float* x, std::int64_t rows, float* out) = 0;
 
@@ -51,8 +51,8 @@ class Model {
   Weights weights_;
   ThreadPool& pool_;
   ModuleNames names_;
-  FloatBuffer normed_;   // (B, T, C)
-  FloatBuffer mixed_;    // (B, T, H·D): output of attention
+  FloatBuffer normed_;  // (B, T, C)
+  FloatBuffer mixed_;   // (B, T, H·D): output of attention
   FloatBuffer scores_;
 
  private:

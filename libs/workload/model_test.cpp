@@ -31,13 +31,21 @@ double relative_l2(const A& actual, const B& expected) {
 }
 
 ModelConfig llama_config(std::int64_t heads, std::int64_t kv_heads, bool tied = false) {
-  ModelConfig config{.family = Family::kLlama, .layers = 3, .hidden = 96, .heads = heads, .kv_heads = kv_heads,
-                     .intermediate = 176, .vocab = 211, .positions = 64, .tied_embeddings = tied};
+  ModelConfig config{.family = Family::kLlama,
+                     .layers = 3,
+                     .hidden = 96,
+                     .heads = heads,
+                     .kv_heads = kv_heads,
+                     .intermediate = 176,
+                     .vocab = 211,
+                     .positions = 64,
+                     .tied_embeddings = tied};
   return complete(config).value();
 }
 
 ModelConfig gpt2_config() {
-  return complete({.family = Family::kGpt2, .layers = 3, .hidden = 96, .heads = 6, .vocab = 211, .positions = 64}).value();
+  return complete({.family = Family::kGpt2, .layers = 3, .hidden = 96, .heads = 6, .vocab = 211, .positions = 64})
+      .value();
 }
 
 std::vector<Token> tokens_of(const ModelConfig& config, std::int64_t count, std::uint64_t seed = 7) {
@@ -58,12 +66,13 @@ class ModelTest : public testing::TestWithParam<ModelConfig> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Families, ModelTest,
-                         testing::Values(gpt2_config(), llama_config(6, 2), llama_config(6, 6), llama_config(6, 1, true)));
+                         testing::Values(gpt2_config(), llama_config(6, 2), llama_config(6, 6),
+                                         llama_config(6, 1, true)));
 
 TEST_P(ModelTest, LogitsEqualTheReferenceAtEveryLength) {
   const std::vector<Token> tokens = tokens_of(config_, 20);
-  const auto expected =
-      reference_logits(config_, [&](const std::string& name) { return weights_.tensor(name); }, tokens);
+  const auto expected = reference_logits(
+      config_, [&](const std::string& name) { return weights_.tensor(name); }, tokens);
   for (const std::size_t length : {1, 2, 5, 11, 20}) {
     KvCache cache(config_, 1, 20);
     const std::vector<Token> prefix(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(length));
@@ -132,7 +141,8 @@ TEST(Attention, GroupedHeadsEqualPlainHeadsWithRepeatedProjections) {
   Weights few = Weights::random(grouped, 1, pool);
   Weights many(plain);
   for (const TensorSpec& spec : many.specs()) {
-    const bool repeated = spec.name.find("k_proj") != std::string::npos || spec.name.find("v_proj") != std::string::npos;
+    const bool repeated =
+        spec.name.find("k_proj") != std::string::npos || spec.name.find("v_proj") != std::string::npos;
     const std::int64_t head_values = grouped.head_dim * grouped.hidden;
     for (std::int64_t i = 0; i < spec.count(); ++i) {
       const std::int64_t head = i / head_values;  // of 6, three share one of the 2

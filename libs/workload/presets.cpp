@@ -9,14 +9,28 @@ namespace {
 
 constexpr ModelConfig llama(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t kv_heads,
                             std::int64_t intermediate, std::int64_t vocab) {
-  return {.family = Family::kLlama, .layers = layers, .hidden = hidden, .heads = heads, .kv_heads = kv_heads,
-          .head_dim = hidden / heads, .intermediate = intermediate, .vocab = vocab, .positions = 4096};
+  return {.family = Family::kLlama,
+          .layers = layers,
+          .hidden = hidden,
+          .heads = heads,
+          .kv_heads = kv_heads,
+          .head_dim = hidden / heads,
+          .intermediate = intermediate,
+          .vocab = vocab,
+          .positions = 4096};
 }
 
 constexpr ModelConfig gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocab,
                            std::int64_t positions) {
-  return {.family = Family::kGpt2, .layers = layers, .hidden = hidden, .heads = heads, .kv_heads = heads,
-          .head_dim = hidden / heads, .intermediate = 4 * hidden, .vocab = vocab, .positions = positions,
+  return {.family = Family::kGpt2,
+          .layers = layers,
+          .hidden = hidden,
+          .heads = heads,
+          .kv_heads = heads,
+          .head_dim = hidden / heads,
+          .intermediate = 4 * hidden,
+          .vocab = vocab,
+          .positions = positions,
           .tied_embeddings = true};
 }
 

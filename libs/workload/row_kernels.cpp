@@ -139,7 +139,7 @@ void fill_random(float* out, std::int64_t first, std::int64_t n, std::uint32_t k
 }  // namespace
 
 extern const RowKernels LLMPROF_ROW_KERNELS;
-const RowKernels LLMPROF_ROW_KERNELS{LLMPROF_ROW_KERNELS_NAME, rms_norm, layer_norm, softmax, attend, rotate,
-                                     silu_multiply, gelu, add, fill_random};
+const RowKernels LLMPROF_ROW_KERNELS{
+    LLMPROF_ROW_KERNELS_NAME, rms_norm, layer_norm, softmax, attend, rotate, silu_multiply, gelu, add, fill_random};
 
 }  // namespace llmprof::workload

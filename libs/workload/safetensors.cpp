@@ -63,11 +63,13 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
   std::uint64_t header_bytes = 0;  // little-endian, as this machine
   LLMPROF_TRY(read_at(file.fd_, 0, &header_bytes, sizeof(header_bytes), path));
   if (header_bytes < 2 || header_bytes > kMostHeaderBytes) {
-    return Error{ErrorCode::kCorruptInput, fmt::format("{}: header length {} is not between 2 and {}", path, header_bytes,
-                                                       kMostHeaderBytes), "is this a safetensors file?"};
+    return Error{ErrorCode::kCorruptInput,
+                 fmt::format("{}: header length {} is not between 2 and {}", path, header_bytes, kMostHeaderBytes),
+                 "is this a safetensors file?"};
   }
   if (header_bytes > file_bytes - 8) {
-    return Error{ErrorCode::kCorruptInput, fmt::format("{}: header length {} exceeds the file", path, header_bytes), ""};
+    return Error{ErrorCode::kCorruptInput, fmt::format("{}: header length {} exceeds the file", path, header_bytes),
+                 ""};
   }
   std::string header(header_bytes, '\0');
   LLMPROF_TRY(read_at(file.fd_, 8, header.data(), header_bytes, path));
@@ -87,8 +89,8 @@ SafetensorsFile::~SafetensorsFile() {
 }
 
 const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
-  const auto found = std::find_if(entries_.begin(), entries_.end(),
-                                  [&](const SafetensorsEntry& entry) { return entry.name == name; });
+  const auto found =
+      std::find_if(entries_.begin(), entries_.end(), [&](const SafetensorsEntry& entry) { return entry.name == name; });
   return found != entries_.end() ? &*found : nullptr;
 }
 
@@ -97,8 +99,9 @@ Result<void> SafetensorsFile::read(const SafetensorsEntry& entry, float* out) co
   if (entry.type == "F32") return read_at(fd_, data_offset_ + entry.begin, out, bytes, path_);
   const bool bf16 = entry.type == "BF16";
   if (!bf16 && entry.type != "F16") {
-    return Error{ErrorCode::kUnsupported, fmt::format("{}: {}: type {} cannot be read as float", path_, entry.name,
-                                                      entry.type), "F32, F16 and BF16 can"};
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: {}: type {} cannot be read as float", path_, entry.name, entry.type),
+                 "F32, F16 and BF16 can"};
   }
   std::vector<std::uint16_t> half(bytes / 2);
   LLMPROF_TRY(read_at(fd_, data_offset_ + entry.begin, half.data(), bytes, path_));

@@ -13,7 +13,7 @@ namespace llmprof::workload {
 
 struct SafetensorsEntry {
   std::string name;
-  std::string type;                  // "F32", "BF16", …; unknown ones are kept, and cannot be read
+  std::string type;  // "F32", "BF16", …; unknown ones are kept, and cannot be read
   std::vector<std::int64_t> shape;
   std::uint64_t begin = 0, end = 0;  // bytes in the data part
   std::int64_t count() const;        // product of the shape; checked not to overflow

@@ -15,9 +15,8 @@ struct ElementType {
   std::uint64_t bytes;
 };
 
-constexpr ElementType kTypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4},
-                                  {"I16", 2}, {"I8", 1},  {"U8", 1},  {"U16", 2},  {"U32", 4}, {"U64", 8},
-                                  {"BOOL", 1}};
+constexpr ElementType kTypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4}, {"I16", 2},
+                                  {"I8", 1},  {"U8", 1},  {"U16", 2}, {"U32", 4},  {"U64", 8}, {"BOOL", 1}};
 
 constexpr std::size_t kMostDimensions = 16;
 constexpr std::string_view kMetadata = "__metadata__";
@@ -59,7 +58,8 @@ class HeaderReader final : public base::Json::json_sax_t {
   bool key(std::string& value) override {
     auto& seen = depth_ == 1 ? names_ : fields_;
     if (!seen.insert(value).second) return break_rule(value, "duplicate key");
-    if (names_.size() > kMostTensors) return break_rule("header", fmt::format("has more than {} tensors", kMostTensors));
+    if (names_.size() > kMostTensors)
+      return break_rule("header", fmt::format("has more than {} tensors", kMostTensors));
     if (depth_ == 1) entry_ = {.name = value};
     key_ = value;
     return true;
@@ -106,9 +106,7 @@ class HeaderReader final : public base::Json::json_sax_t {
     error_ = Error{ErrorCode::kCorruptInput, fmt::format("{}: {}: {}", where_, tensor, rule), ""};
     return false;
   }
-  bool too_deep() {
-    return in_metadata() ? not_an_object() : break_rule("header", "is nested too deeply");
-  }
+  bool too_deep() { return in_metadata() ? not_an_object() : break_rule("header", "is nested too deeply"); }
   bool not_an_object() {
     return break_rule(entry_.name, in_metadata() ? "is not an object of strings" : "is not an object");
   }
@@ -161,12 +159,12 @@ class HeaderReader final : public base::Json::json_sax_t {
 
   std::string_view where_;
   Result<void> error_;
-  int depth_ = 0;                               // 1: in the header, 2: in a tensor, 3: in one of its lists
+  int depth_ = 0;  // 1: in the header, 2: in a tensor, 3: in one of its lists
   std::set<std::string, std::less<>> names_, fields_;
   std::string key_;
-  SafetensorsEntry entry_;                      // being read; its name also while it is __metadata__
+  SafetensorsEntry entry_;  // being read; its name also while it is __metadata__
   std::vector<std::uint64_t> offsets_;
-  std::uint64_t count_ = 1;                     // product of the shape so far
+  std::uint64_t count_ = 1;  // product of the shape so far
   bool has_shape_ = false;
   std::vector<SafetensorsEntry> entries_;
 };

@@ -72,7 +72,8 @@ class SafetensorsTest : public testing::Test {
 
 TEST_F(SafetensorsTest, ModelsComeBackFromTheirFiles) {
   ThreadPool pool(1);
-  for (const auto& [preset, prefix] : {std::pair{"tiny-gpt2", "transformer."}, {"tiny-gpt2", ""}, {"tiny-llama", "model."}}) {
+  for (const auto& [preset, prefix] :
+       {std::pair{"tiny-gpt2", "transformer."}, {"tiny-gpt2", ""}, {"tiny-llama", "model."}}) {
     const ModelConfig config = find_preset(preset)->config;
     Weights original = Weights::random(config, 3, pool);
     write_model(config, original, prefix);
@@ -91,8 +92,9 @@ TEST_F(SafetensorsTest, HalfTypesAreWidened) {
   const std::uint16_t bf16[] = {0x3FC0, 0xC000};
   std::string data(reinterpret_cast<const char*>(f16), sizeof(f16));
   data.append(reinterpret_cast<const char*>(bf16), sizeof(bf16));
-  write(R"({"a":{"dtype":"F16","shape":[4],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[2],"data_offsets":[8,12]}})",
-        data);
+  write(
+      R"({"a":{"dtype":"F16","shape":[4],"data_offsets":[0,8]},"b":{"dtype":"BF16","shape":[2],"data_offsets":[8,12]}})",
+      data);
   auto file = SafetensorsFile::open(path());
   ASSERT_TRUE(file) << file.error().message;
   float values[4];
@@ -163,16 +165,18 @@ const BadHeader kBadHeaders[] = {
     {R"({"a":{"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,4]}})", 4, "f: a: size in bytes overflows"},
     {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, "f: a: shape needs 8 bytes, offsets give 4"},
     {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4, "f: a: ends before it begins"},
-    {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8,
-     "f: a: duplicate key"},
+    {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+     8, "f: a: duplicate key"},
     {R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4, "f: dtype: duplicate key"},
-    {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8,
-     "f: b: overlaps the tensor before it"},
+    {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+     8, "f: b: overlaps the tensor before it"},
     {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})",
      12, "f: b: leaves a hole before it"},
     {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8, "f: a: leaves a hole before it"},
-    {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5, "f: header: tensors end at byte 4, the data has 5"},
-    {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 3, "f: header: tensors end at byte 4, the data has 3"},
+    {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 5,
+     "f: header: tensors end at byte 4, the data has 5"},
+    {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 3,
+     "f: header: tensors end at byte 4, the data has 3"},
     {R"({"__metadata__":{"format":1}})", 0, "f: __metadata__: is not an object of strings"},
     {R"({"__metadata__":["x"]})", 0, "f: __metadata__: is not an object of strings"},
     {R"({"__metadata__":{"format":{"a":"b"}}})", 0, "f: __metadata__: is not an object of strings"},
@@ -188,8 +192,9 @@ TEST_F(SafetensorsTest, EveryBadHeaderIsRejectedWithItsRule) {
   EXPECT_EQ(error_of("{}", 0), "accepted");
   EXPECT_EQ(error_of(R"({"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})", 4), "accepted");     // a scalar
   EXPECT_EQ(error_of(R"({"a":{"dtype":"F32","shape":[0,9],"data_offsets":[0,0]}})", 0), "accepted");  // empty
-  EXPECT_EQ(error_of(R"({"__metadata__":{"a":"b","c":"d"},"a":{"x":[1],"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1),
-            "accepted");
+  EXPECT_EQ(
+      error_of(R"({"__metadata__":{"a":"b","c":"d"},"a":{"x":[1],"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1),
+      "accepted");
 }
 
 TEST_F(SafetensorsTest, TooManyTensorsAndDeepNestingEndQuickly) {

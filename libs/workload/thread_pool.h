@@ -22,9 +22,12 @@ class ThreadPool {
   // Waking a thread costs some microseconds: choose min_part so that a part takes longer.
   template <class Body>
   void parallel_for(std::int64_t count, std::int64_t min_part, Body&& body) {
-    run(count, min_part, [](void* context, std::int64_t begin, std::int64_t end) {
-      (*static_cast<std::remove_reference_t<Body>*>(context))(begin, end);
-    }, &body);
+    run(
+        count, min_part,
+        [](void* context, std::int64_t begin, std::int64_t end) {
+          (*static_cast<std::remove_reference_t<Body>*>(context))(begin, end);
+        },
+        &body);
   }
 
  private:
@@ -34,7 +37,7 @@ class ThreadPool {
   void work(std::int64_t index);
 
   std::vector<std::thread> workers_;
-  std::atomic<std::uint32_t> round_{0};    // a new value: there is work, or the end
+  std::atomic<std::uint32_t> round_{0};  // a new value: there is work, or the end
   std::atomic<std::int64_t> unfinished_{0};
   std::atomic<bool> stopping_{false};
   // The work of this round; written before round_ changes.

@@ -119,7 +119,9 @@ const float* Weights::tensor(const std::string& name) const { return buffer_.dat
 Linear Weights::linear(const std::string& path) const {
   const TensorSpec& spec = *place(path + ".weight").spec;
   const bool biased = places_.contains(path + ".bias");
-  return {.weight = tensor(path + ".weight"), .bias = biased ? tensor(path + ".bias") : nullptr, .in = spec.columns,
+  return {.weight = tensor(path + ".weight"),
+          .bias = biased ? tensor(path + ".bias") : nullptr,
+          .in = spec.columns,
           .out = spec.rows};
 }
 

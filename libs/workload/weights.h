@@ -17,11 +17,11 @@ namespace llmprof::workload {
 
 struct TensorSpec {
   enum class Kind : std::uint8_t { kMatrix, kNormWeight, kBias };
-  std::string name;              // "layers.0.self_attn.q_proj.weight"
-  std::int64_t rows = 1;         // out
-  std::int64_t columns = 0;      // in; vectors: their length
+  std::string name;          // "layers.0.self_attn.q_proj.weight"
+  std::int64_t rows = 1;     // out
+  std::int64_t columns = 0;  // in; vectors: their length
   Kind kind = Kind::kMatrix;
-  bool stored_in_out = false;    // files hold the transpose (GPT-2's Conv1D)
+  bool stored_in_out = false;  // files hold the transpose (GPT-2's Conv1D)
   std::int64_t count() const { return rows * columns; }
 };
 

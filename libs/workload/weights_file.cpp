@@ -34,9 +34,10 @@ Result<void> load_tensor(const SafetensorsFile& file, const std::string& path, c
   if (entry == nullptr) return Error{ErrorCode::kCorruptInput, fmt::format("{}: no tensor {}", path, spec.name), ""};
   const std::vector<std::int64_t> expected = stored_shape(spec);
   if (entry->shape != expected) {
-    return Error{ErrorCode::kCorruptInput, fmt::format("{}: {}: shape is [{}], the configuration says [{}]", path,
-                                                       entry->name, fmt::join(entry->shape, ", "),
-                                                       fmt::join(expected, ", ")), ""};
+    return Error{ErrorCode::kCorruptInput,
+                 fmt::format("{}: {}: shape is [{}], the configuration says [{}]", path, entry->name,
+                             fmt::join(entry->shape, ", "), fmt::join(expected, ", ")),
+                 ""};
   }
   if (!spec.stored_in_out) return file.read(*entry, out);
   std::vector<float> stored(static_cast<std::size_t>(spec.count()));

@@ -40,19 +40,18 @@ TEST(Annotate, NobodyListening) {
 
 // Payloads: 2 | 128 << 16 | 128 << 40; 0xFFFF | 1 << 16 | 0xFFFFFF << 40. C and C++ share one state: one domain.
 TEST(Annotate, TheToolHearsTheWholeGrammar) {
-  EXPECT_THAT(run(kTool, "all"),
-              ElementsAre("domain llmprof", "category 1=stage", "category 2=step", "category 3=module",
-                          "category 4=model", "register layers.0.mlp",
-                          "mark v3/48 category=4 payload=0:0 message=1:{\"model_type\": \"llama\"}",
-                          "push v3/48 category=1 payload=0:0 message=1:prefill",
-                          "push v3/48 category=2 payload=1:800000800002 message=1:prefill",
-                          "push v3/48 category=3 payload=0:0 message=1:layers.0",
-                          "push v3/48 category=3 payload=0:0 message=3:layers.0.mlp", "pop ", "pop ", "pop ", "pop ",
-                          "push v3/48 category=1 payload=0:0 message=1:decode",
-                          "push v3/48 category=2 payload=1:ffffff000001ffff message=1:decode",
-                          "push v3/48 category=3 payload=0:0 message=1:lm_head", "register sampling",
-                          "push v3/48 category=3 payload=0:0 message=3:sampling", "pop ", "pop ", "pop ", "pop ",
-                          "listening 1"));
+  EXPECT_THAT(run(kTool, "all"), ElementsAre("domain llmprof", "category 1=stage", "category 2=step",
+                                             "category 3=module", "category 4=model", "register layers.0.mlp",
+                                             "mark v3/48 category=4 payload=0:0 message=1:{\"model_type\": \"llama\"}",
+                                             "push v3/48 category=1 payload=0:0 message=1:prefill",
+                                             "push v3/48 category=2 payload=1:800000800002 message=1:prefill",
+                                             "push v3/48 category=3 payload=0:0 message=1:layers.0",
+                                             "push v3/48 category=3 payload=0:0 message=3:layers.0.mlp", "pop ", "pop ",
+                                             "pop ", "pop ", "push v3/48 category=1 payload=0:0 message=1:decode",
+                                             "push v3/48 category=2 payload=1:ffffff000001ffff message=1:decode",
+                                             "push v3/48 category=3 payload=0:0 message=1:lm_head", "register sampling",
+                                             "push v3/48 category=3 payload=0:0 message=3:sampling", "pop ", "pop ",
+                                             "pop ", "pop ", "listening 1"));
 }
 
 TEST(Annotate, AToolThatOnlyWantsRangesGetsThemWithPlainNames) {

@@ -1,5 +1,11 @@
 #pragma once
+
 #ifdef __cplusplus
-extern "C"
+extern "C" {
 #endif
+
 void annotate_in_c(void);
+
+#ifdef __cplusplus
+}
+#endif

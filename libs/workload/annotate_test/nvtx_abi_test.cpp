@@ -29,7 +29,8 @@ static_assert(NVTX_CBID_CORE2_DomainMarkEx == 1 && NVTX_CBID_CORE2_DomainRangePu
               NVTX_CBID_CORE2_DomainRegisterStringA == 10 && NVTX_CBID_CORE2_DomainCreateA == 12);
 
 TEST(NvtxAbi, ExportTablesLookLikeNvtx) {
-  const auto* const callbacks = static_cast<const NvtxExportTableCallbacks*>(llmprof_detail_export_table(NVTX_ETID_CALLBACKS));
+  const auto* const callbacks =
+      static_cast<const NvtxExportTableCallbacks*>(llmprof_detail_export_table(NVTX_ETID_CALLBACKS));
   ASSERT_NE(callbacks, nullptr);
   EXPECT_EQ(callbacks->struct_size, sizeof(NvtxExportTableCallbacks));
   const auto* const version =
@@ -42,9 +43,15 @@ TEST(NvtxAbi, ExportTablesLookLikeNvtx) {
 }
 
 TEST(NvtxAbi, EveryModuleHasAsManySlotsAsNvtxGives) {
-  const unsigned int expected[] = {0, NVTX_CBID_CORE_SIZE, NVTX_CBID_CUDA_SIZE, NVTX_CBID_OPENCL_SIZE,
-                                   NVTX_CBID_CUDART_SIZE, NVTX_CBID_CORE2_SIZE, NVTX_CBID_SYNC_SIZE};
-  const auto* const callbacks = static_cast<const NvtxExportTableCallbacks*>(llmprof_detail_export_table(NVTX_ETID_CALLBACKS));
+  const unsigned int expected[] = {0,
+                                   NVTX_CBID_CORE_SIZE,
+                                   NVTX_CBID_CUDA_SIZE,
+                                   NVTX_CBID_OPENCL_SIZE,
+                                   NVTX_CBID_CUDART_SIZE,
+                                   NVTX_CBID_CORE2_SIZE,
+                                   NVTX_CBID_SYNC_SIZE};
+  const auto* const callbacks =
+      static_cast<const NvtxExportTableCallbacks*>(llmprof_detail_export_table(NVTX_ETID_CALLBACKS));
   for (int module = 1; module < NVTX_CB_MODULE_SIZE; ++module) {
     NvtxFunctionTable table = nullptr;
     unsigned int size = 0;

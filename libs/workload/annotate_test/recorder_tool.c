@@ -14,7 +14,8 @@ struct callbacks_table { /* NvtxExportTableCallbacks */
 
 static void print(const char* what, const void* domain, const char* detail) {
   char line[512];
-  const int length = snprintf(line, sizeof(line), "%d %s %s%s\n", (int)gettid(), what, domain ? "" : "(default) ", detail);
+  const int length =
+      snprintf(line, sizeof(line), "%d %s %s%s\n", (int)gettid(), what, domain ? "" : "(default) ", detail);
   if (write(1, line, (size_t)length) != length) _exit(3); /* one write: lines of threads do not mix */
 }
 

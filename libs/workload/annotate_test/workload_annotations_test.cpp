@@ -25,8 +25,10 @@ std::string after(const std::string& line, const std::string& key) {
 
 Heard listen(const std::string& arguments) {
   Heard heard;
-  FILE* const pipe = ::popen(("NVTX_INJECTION64_PATH=" LLMPROF_RECORDER_TOOL " " LLMPROF_WORKLOAD_PROGRAM
-                              " infer --threads 2 " + arguments).c_str(), "r");
+  FILE* const pipe = ::popen(
+      ("NVTX_INJECTION64_PATH=" LLMPROF_RECORDER_TOOL " " LLMPROF_WORKLOAD_PROGRAM " infer --threads 2 " + arguments)
+          .c_str(),
+      "r");
   char buffer[4096];
   while (std::fgets(buffer, sizeof(buffer), pipe) != nullptr) {
     std::string line(buffer);
@@ -37,7 +39,8 @@ Heard listen(const std::string& arguments) {
     const std::string name = line.substr(line.find_last_of(':') + 1);
     if (line.find(" mark ") != std::string::npos) heard.models.push_back(line.substr(line.find('{')));
     if (push && line.find("category=1 ") != std::string::npos) heard.stages.push_back(name);
-    if (push && line.find("category=2 ") != std::string::npos) heard.steps.push_back(name + " " + after(line, "payload=1:"));
+    if (push && line.find("category=2 ") != std::string::npos)
+      heard.steps.push_back(name + " " + after(line, "payload=1:"));
     if (push && line.find("category=3 ") != std::string::npos) ++heard.modules[name];
   }
   EXPECT_EQ(::pclose(pipe), 0);
@@ -76,9 +79,9 @@ TEST(WorkloadAnnotations, LlamaModules) {
 }
 
 TEST(WorkloadAnnotations, Gpt2Modules) {
-  expect_modules(listen("--preset tiny-gpt2 --new 3"), {"wte", "ln_f", "lm_head", "sampling"}, "h.",
-                 {"ln_1", "attn", "attn.c_attn", "attn.core", "attn.c_proj", "ln_2", "mlp", "mlp.c_fc", "mlp.act",
-                  "mlp.c_proj"});
+  expect_modules(
+      listen("--preset tiny-gpt2 --new 3"), {"wte", "ln_f", "lm_head", "sampling"}, "h.",
+      {"ln_1", "attn", "attn.c_attn", "attn.core", "attn.c_proj", "ln_2", "mlp", "mlp.c_fc", "mlp.act", "mlp.c_proj"});
 }
 
 TEST(WorkloadAnnotations, OneTokenNeedsNoDecode) {
