@@ -178,6 +178,7 @@ void Output::losses(bool final) {
   }
   if (!due) return;
   make_room(kLossKinds * wire::section_bound(RecordKind::kLoss, 1));
+  losses_in_block_ = true;
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
     if (pending_[kind] == 0) continue;
     const bool failed = static_cast<LossKind>(kind) == LossKind::kWriteFailed;
@@ -202,6 +203,8 @@ void Output::flush(bool final) {
 }
 
 void Output::settle_losses() {
+  if (!losses_in_block_) return;
+  losses_in_block_ = false;
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
     reported_[kind] += pending_[kind];
     pending_[kind] = 0;

@@ -45,6 +45,7 @@ class Output {
   std::uint64_t pending_[kLossKinds] = {};   // lost, not yet said in the log
   std::uint64_t reported_[kLossKinds] = {};  // said
   int last_error_ = 0;
+  bool losses_in_block_ = false;
   bool stopped_ = false;  // a write failed or the limit was reached: only losses are still tried
 };
 

@@ -44,7 +44,7 @@ void read_section(const wire::Section& section, Log* log) {
 }
 
 std::vector<std::string> environment_of(const CaptureFolder& folder, const Launch& launch) {
-  std::vector<std::string> result;
+  std::vector<std::string> result = launch.environment;  // first: the first of a name counts
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string text = *variable;
     if (text.rfind("LD_PRELOAD=", 0) != 0 && text.rfind("LLMPROF_", 0) != 0) result.push_back(text);
@@ -57,7 +57,6 @@ std::vector<std::string> environment_of(const CaptureFolder& folder, const Launc
   result.push_back("NVTX_INJECTION64_PATH=" + library_folder() + "/libllmprof_inject.so");
   result.push_back("LLMPROF_CAPTURE_DIR=" + folder.path());
   result.push_back("ASAN_OPTIONS=verify_asan_link_order=0");  // in a sanitized build the preload stands before it
-  result.insert(result.end(), launch.environment.begin(), launch.environment.end());
   return result;
 }
 

@@ -1,0 +1,231 @@
+// BLAS calls from the program to the decoded log: plain programs, numpy, libraries loaded at run time.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "collect/testing/test_log.h"
+
+namespace llmprof::collect::testing {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using wire::ElementType;
+using wire::GemmRecord;
+using wire::Layout;
+using wire::LossKind;
+using wire::RecordKind;
+using wire::Transpose;
+
+std::string test_library(const std::string& name) { return std::string(LLMPROF_TEST_CLIENTS) + "/" + name; }
+
+struct Call {
+  std::string function;
+  std::int64_t m, n, k;
+  ElementType type;
+  Layout layout;
+  Transpose a, b;
+  bool operator==(const Call&) const = default;
+};
+void PrintTo(const Call& call, std::ostream* out) {
+  *out << call.function << " " << call.m << "x" << call.n << "x" << call.k << " type " << int(call.type) << " layout "
+       << int(call.layout) << " " << int(call.a) << int(call.b);
+}
+
+std::vector<Call> calls(const Log& log) {
+  std::vector<Call> result;
+  std::vector<GemmRecord> gemms = log.gemms();
+  std::sort(gemms.begin(), gemms.end(), [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
+  for (const GemmRecord& gemm : gemms) {
+    EXPECT_LE(gemm.begin_ns, gemm.end_ns);
+    EXPECT_EQ(gemm.batch, 1u);
+    result.push_back(
+        {log.name(gemm.function), gemm.m, gemm.n, gemm.k, gemm.type, gemm.layout, gemm.trans_a, gemm.trans_b});
+  }
+  return result;
+}
+
+constexpr auto kF32 = ElementType::kFloat32;
+constexpr auto kF64 = ElementType::kFloat64;
+constexpr auto kRow = Layout::kRowMajor;
+constexpr auto kColumn = Layout::kColumnMajor;
+constexpr auto kN = Transpose::kNo;
+constexpr auto kT = Transpose::kYes;
+constexpr auto kC = Transpose::kConjugate;
+
+// What client_blas.cpp does: m, n, k as passed; gemv of a 3 x 5 matrix, whose transpose is 5 x 3.
+const std::vector<Call> kGemms = {{"cblas_sgemm", 3, 5, 7, kF32, kRow, kN, kT},
+                                  {"cblas_dgemm", 3, 5, 7, kF64, kColumn, kT, kN},
+                                  {"sgemm_", 3, 5, 7, kF32, kColumn, kN, kT},
+                                  {"dgemm_", 3, 5, 7, kF64, kColumn, kT, kC}};
+const std::vector<Call> kGemvs = {{"cblas_sgemv", 3, 1, 5, kF32, kRow, kN, kN},
+                                  {"cblas_dgemv", 5, 1, 3, kF64, kColumn, kT, kN},
+                                  {"sgemv_", 5, 1, 3, kF32, kColumn, kT, kN},
+                                  {"dgemv_", 3, 1, 5, kF64, kColumn, kN, kN}};
+std::vector<Call> operator+(std::vector<Call> a, const std::vector<Call>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+class Blas : public ::testing::Test {
+ protected:
+  std::vector<Log> logs(const Launch& launch, std::string* output = nullptr) {
+    status_ = run(folder_, launch, output);
+    std::vector<Log> result = read_folder(folder_.path());
+    for (const Log& log : result) EXPECT_EQ(log.damaged_bytes + log.missing_blocks + log.undefined_names, 0u);
+    return result;
+  }
+  Log only_log(const Launch& launch, std::string* output = nullptr) {
+    const std::vector<Log> all = logs(launch, output);
+    EXPECT_EQ(all.size(), 1u);
+    return all.empty() ? Log{} : all.front();
+  }
+  CaptureFolder folder_;
+  int status_ = -1;
+};
+
+TEST_F(Blas, PlainProgramEverySpelling) {
+  std::string output;
+  const Log log = only_log({.arguments = {client("blas")}}, &output);
+  EXPECT_EQ(status_, 0);
+  EXPECT_EQ(output, "right\n");
+  EXPECT_EQ(calls(log), kGemms + kGemvs);
+  EXPECT_THAT(log.name(log.gemms().front().library), HasSubstr("blas"));
+  EXPECT_EQ(log.lost(LossKind::kBlasNotHooked), 0u);
+  EXPECT_EQ(log.lost(LossKind::kBlasUnresolved), 0u);
+  EXPECT_TRUE(log.ended());
+}
+
+TEST_F(Blas, ForkedChildHasItsOwnLog) {
+  const std::vector<Log> all = logs({.arguments = {client("blas"), "fork"}});
+  EXPECT_EQ(status_, 0);
+  ASSERT_EQ(all.size(), 2u);
+  const bool first_is_parent = all[0].ended();
+  EXPECT_EQ(calls(all[first_is_parent ? 0 : 1]), kGemms + kGemvs + kGemvs);
+  EXPECT_EQ(calls(all[first_is_parent ? 1 : 0]), kGemms);
+}
+
+// Python opens extensions with RTLD_LOCAL, so the BLAS behind numpy is in no global scope.
+TEST_F(Blas, Numpy) {
+  const std::string python = "/usr/bin/python3";
+  if (!std::filesystem::exists(python) || system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) {
+    GTEST_SKIP() << "python3-numpy is not installed: the numpy case was not run";
+  }
+  std::string output;
+  const Log log = only_log({.arguments = {python, "-c",
+                                          "import numpy as np\n"
+                                          "a = np.ones((30, 20), dtype=np.float32)\n"
+                                          "b = np.ones((20, 10), dtype=np.float32)\n"
+                                          "print(float((a @ b).sum()))\n"
+                                          "print(float((np.ones((4, 6)) @ np.ones(6)).sum()))\n"}},
+                           &output);
+  EXPECT_EQ(status_, 0);
+  EXPECT_EQ(output, "6000.0\n24.0\n");  // 300 elements of 20, 4 elements of 6
+  const std::vector<Call> seen = calls(log);
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0], (Call{"cblas_sgemm", 30, 10, 20, kF32, kRow, kN, kN}));
+  EXPECT_EQ(seen[1].function, "cblas_dgemv");
+  EXPECT_EQ(seen[1].m * 100 + seen[1].k, 406);  // op(A) is 4 x 6 however numpy asked for it
+  EXPECT_EQ(log.lost(LossKind::kBlasNotHooked), 0u);
+}
+
+// Importing numpy without a product must not look like a BLAS that is hidden from us.
+TEST_F(Blas, LoadedButUnusedIsNoLoss) {
+  if (system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "python3-numpy is not installed";
+  EXPECT_TRUE(logs({.arguments = {"/usr/bin/python3", "-c", "import ctypes.util"}}).empty());
+  for (const Log& log : logs({.arguments = {"/usr/bin/python3", "-c", "import numpy"}})) {
+    EXPECT_EQ(log.lost(LossKind::kBlasNotHooked), 0u);
+  }
+}
+
+// Two plugins, each linked with a BLAS of its own under the same names: a call goes where its caller was linked to.
+TEST_F(Blas, EachCallerReachesItsOwnLibrary) {
+  std::string output;
+  const Log log = only_log({.arguments = {client("dl"), "plugins", test_library("libcollect_plugin_a.so"),
+                                          test_library("libcollect_plugin_b.so")}},
+                           &output);
+  EXPECT_EQ(status_, 0);
+  EXPECT_EQ(output, "1 1 6.25 2 2 6.25 \n");  // 6.25 = 1.5 * 4 + 0.25: their own sgemm, arguments in any register
+  const std::vector<Call> expected = {{"cblas_sgemm", 2, 3, 4, kF32, kRow, kN, kT},
+                                      {"cblas_dgemm64_", 5, 6, std::int64_t{1} << 33, kF64, kColumn, kT, kN}};
+  EXPECT_EQ(calls(log), expected + expected);
+  EXPECT_THAT(log.name(log.gemms()[0].library), EndsWith("libcollect_fake_a.so"));
+  EXPECT_THAT(log.name(log.gemms()[2].library), EndsWith("libcollect_fake_b.so"));
+  EXPECT_EQ(log.lost(LossKind::kBlasUnresolved), 0u);
+}
+
+TEST_F(Blas, PlainNamesOfMkl) {
+  std::string output;
+  const Log log = only_log({.arguments = {client("dl"), "plugins", test_library("libcollect_plugin_mkl.so")}}, &output);
+  EXPECT_EQ(output, "3 3 3 \n");
+  ASSERT_EQ(calls(log).size(), 3u);
+  EXPECT_EQ(calls(log)[2], (Call{"sgemm", 1, 2, 3, kF32, kColumn, kT, kN}));
+}
+
+TEST_F(Blas, ReachedThroughAHandleIsALoss) {
+  const Log log = only_log({.arguments = {client("dl"), "handle", test_library("libcollect_fake_a.so")}});
+  EXPECT_EQ(status_, 0);
+  EXPECT_TRUE(log.gemms().empty());
+  EXPECT_EQ(log.lost(LossKind::kBlasNotHooked), 1u);
+  std::vector<std::string> not_hooked;
+  for (const Entry& entry : log.entries) {
+    if (entry.record.kind == RecordKind::kLibrary && entry.record.library.hooked == 0) {
+      not_hooked.push_back(log.name(entry.record.library.path));
+    }
+    if (entry.record.kind == RecordKind::kLoss && entry.record.loss.kind == LossKind::kBlasNotHooked) {
+      EXPECT_THAT(log.name(static_cast<wire::StringId>(entry.record.loss.detail)), EndsWith("libcollect_fake_a.so"));
+    }
+  }
+  EXPECT_THAT(not_hooked, ::testing::ElementsAre(EndsWith("libcollect_fake_a.so")));
+}
+
+TEST_F(Blas, LibraryLoadedAndUnloadedAgain) {
+  const Log log = only_log({.arguments = {client("dl"), "reload", test_library("libcollect_plugin_a.so")}});
+  EXPECT_EQ(status_, 0);
+  EXPECT_EQ(log.gemms().size(), 20u);
+}
+
+// The first two calls are left by an exception and by longjmp: they have no end, but those after them are seen.
+TEST_F(Blas, CallsLeftSideways) {
+  const Log log = only_log({.arguments = {client("dl"), "leave", test_library("libcollect_plugin_a.so"),
+                                          test_library("libcollect_fake_a.so")}});
+  EXPECT_EQ(status_, 0);
+  ASSERT_EQ(calls(log).size(), 2u);
+  EXPECT_EQ(calls(log)[0].m, 3);
+  EXPECT_EQ(calls(log)[1].m, 4);
+}
+
+TEST_F(Blas, ThreadWithASmallStack) {
+  const Log log = only_log({.arguments = {client("dl"), "small_stack", test_library("libcollect_plugin_a.so")}});
+  EXPECT_EQ(status_, 0);
+  EXPECT_EQ(log.gemms().size(), 1u);
+}
+
+// Another preload of the same name sees every call too, whichever comes first.
+TEST_F(Blas, TwoPreloadsInBothOrders) {
+  for (const bool after : {false, true}) {
+    const CaptureFolder folder;
+    std::string output;
+    const int status = run(
+        folder,
+        {.arguments = {client("blas")}, .preload = test_library("libcollect_interposer.so"), .preload_after = after},
+        &output);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(output, "right\ninterposer 1\n") << "ours " << (after ? "first" : "second");
+    const std::vector<Log> all = read_folder(folder.path());
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_EQ(calls(all[0]), kGemms + kGemvs) << "ours " << (after ? "first" : "second");
+  }
+}
+
+TEST_F(Blas, OffWithoutAFolder) {
+  std::string output;
+  EXPECT_EQ(run(folder_, {.arguments = {client("blas")}, .environment = {"LLMPROF_CAPTURE_DIR="}}, &output), 0);
+  EXPECT_EQ(output, "right\n");
+}
+
+}  // namespace
+}  // namespace llmprof::collect::testing

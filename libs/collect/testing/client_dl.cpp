@@ -1,0 +1,122 @@
+// A program under test that is linked with no BLAS and loads libraries at run time. `client_dl SCENARIO LIBRARY…`.
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csetjmp>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+namespace {
+
+template <class F>
+F symbol(void* library, const char* name) {
+  void* address = dlsym(library, name);
+  if (address == nullptr) std::fprintf(stderr, "no %s: %s\n", name, dlerror());
+  return reinterpret_cast<F>(address);
+}
+using Gemm = float (*)(int, int, int);
+using Gemm64 = double (*)(std::int64_t, std::int64_t, std::int64_t);
+using Plain = double (*)();
+using Cblas64 = void (*)(int, int, int, std::int64_t, std::int64_t, std::int64_t, double, const double*, std::int64_t,
+                         const double*, std::int64_t, double, double*, std::int64_t);
+
+void* load(const char* path) {
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) std::fprintf(stderr, "%s\n", dlerror());
+  return library;
+}
+
+// Each plugin has its own BLAS; prints what each answers.
+int plugins(int count, char** paths) {
+  for (int i = 0; i < count; ++i) {
+    void* plugin = load(paths[i]);
+    std::printf("%g ", static_cast<double>(symbol<Gemm>(plugin, "plugin_gemm")(2, 3, 4)));
+    std::printf("%g ", symbol<Gemm64>(plugin, "plugin_gemm64")(5, 6, std::int64_t{1} << 33));
+    std::printf("%g ", symbol<Plain>(plugin, "plugin_plain")());
+  }
+  std::printf("\n");
+  return 0;
+}
+
+// A BLAS reached by dlsym on its handle: cannot be seen.
+int handle(int, char** paths) {
+  void* library = load(paths[0]);
+  double value = 0;
+  symbol<Cblas64>(library, "cblas_dgemm64_")(101, 111, 111, 1, 1, 1, 1, &value, 1, &value, 1, 0, &value, 1);
+  return value != 0 ? 0 : 1;
+}
+
+int reload(int, char** paths) {
+  for (int i = 0; i < 20; ++i) {
+    void* plugin = load(paths[0]);
+    if (symbol<Gemm>(plugin, "plugin_gemm")(i, 1, 1) == 0) return 1;
+    dlclose(plugin);
+  }
+  return 0;
+}
+
+std::jmp_buf back;
+void throw_error() { throw std::runtime_error("from inside"); }
+void jump() { std::longjmp(back, 1); }
+
+// Calls left by an exception and by longjmp, then one that returns.
+int leave(int, char** paths) {
+  void* plugin = load(paths[0]);
+  void* blas = load(paths[1]);
+  const Gemm gemm = symbol<Gemm>(plugin, "plugin_gemm");
+  auto** callback = symbol<void (**)()>(blas, "fake_blas_callback");
+  int left = 0;
+  *callback = throw_error;
+  try {
+    gemm(1, 1, 1);
+  } catch (const std::runtime_error&) {
+    ++left;
+  }
+  *callback = jump;
+  if (setjmp(back) == 0) {
+    gemm(2, 2, 2);
+  } else {
+    ++left;
+  }
+  *callback = nullptr;
+  gemm(3, 3, 3);
+  gemm(4, 4, 4);
+  return left == 2 ? 0 : 1;
+}
+
+void* on_small_stack(void* gemm) {
+  const float answer = reinterpret_cast<Gemm>(gemm)(8, 8, 8);
+  return answer != 0 ? gemm : nullptr;
+}
+
+int small_stack(int, char** paths) {
+  void* plugin = load(paths[0]);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, 16384);
+  pthread_t thread;
+  if (pthread_create(&thread, &attributes, on_small_stack, symbol<void*>(plugin, "plugin_gemm")) != 0) return 1;
+  void* result = nullptr;
+  pthread_join(thread, &result);
+  return result != nullptr ? 0 : 1;
+}
+
+struct Scenario {
+  const char* name;
+  int (*run)(int count, char** paths);
+};
+constexpr Scenario kScenarios[] = {
+    {"plugins", plugins}, {"handle", handle}, {"reload", reload}, {"leave", leave}, {"small_stack", small_stack}};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (const Scenario& scenario : kScenarios) {
+    if (argc > 2 && std::strcmp(argv[1], scenario.name) == 0) return scenario.run(argc - 2, argv + 2);
+  }
+  return 99;
+}

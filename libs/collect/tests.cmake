@@ -1,0 +1,60 @@
+# Programs and libraries that the tests run under the collector, then the tests.
+set(clients ${CMAKE_BINARY_DIR}/tests/collect)
+
+function(collect_test_binary target)
+  target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/libs)
+  target_link_libraries(${target} PRIVATE llmprof_warnings Threads::Threads ${CMAKE_DL_LIBS})
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${clients} LIBRARY_OUTPUT_DIRECTORY ${clients}
+    BUILD_RPATH "\$ORIGIN")
+endfunction()
+
+add_executable(collect_client_nvtx testing/client_nvtx.cpp)
+add_executable(collect_client_blas testing/client_blas.cpp)
+target_link_libraries(collect_client_blas PRIVATE llmprof_openblas)
+add_executable(collect_client_dl testing/client_dl.cpp)
+add_library(collect_interposer SHARED testing/interposer.cpp)
+add_executable(collect_dump_log testing/dump_log.cpp)
+set(parts collect_client_nvtx collect_client_blas collect_client_dl collect_interposer collect_dump_log)
+if(LLMPROF_HAVE_NVTX3)
+  add_executable(collect_client_nvtx3 testing/client_nvtx.cpp)
+  target_compile_definitions(collect_client_nvtx3 PRIVATE LLMPROF_REAL_NVTX3=1)
+  target_link_libraries(collect_client_nvtx3 PRIVATE llmprof_cuda_headers)
+  list(APPEND parts collect_client_nvtx3)
+endif()
+
+# Two BLAS libraries under the same names and one that calls itself MKL, each with a plugin that is linked to it.
+set(value 0)
+foreach(variant a b mkl)
+  math(EXPR value "${value} + 1")
+  add_library(collect_fake_${variant} SHARED testing/fake_blas.cpp)
+  add_library(collect_plugin_${variant} SHARED testing/plugin.cpp)
+  target_compile_definitions(collect_fake_${variant} PRIVATE LLMPROF_FAKE_VALUE=${value})
+  if(variant STREQUAL "mkl")
+    target_compile_definitions(collect_fake_mkl PRIVATE LLMPROF_FAKE_MKL=1)
+    target_compile_definitions(collect_plugin_mkl PRIVATE LLMPROF_FAKE_MKL=1)
+  endif()
+  target_link_libraries(collect_plugin_${variant} PRIVATE collect_fake_${variant})
+  list(APPEND parts collect_fake_${variant} collect_plugin_${variant})
+endforeach()
+foreach(part ${parts})
+  collect_test_binary(${part})
+endforeach()
+
+set(tests pieces_test.cpp nvtx_test.cpp blas_test.cpp robustness_test.cpp testing/test_log.cpp
+    settings.cpp string_table.cpp proc.cpp)
+if(LLMPROF_HAVE_NVTX3)
+  list(APPEND tests nvtx_abi_test.cpp)
+endif()
+llmprof_add_test(collect SOURCES ${tests} LIBS llmprof_cuda_headers Threads::Threads ${CMAKE_DL_LIBS})
+target_compile_definitions(collect_test PRIVATE LLMPROF_TEST_LIBRARIES="${LLMPROF_LIB_OUTPUT_DIRECTORY}"
+  LLMPROF_TEST_CLIENTS="${clients}" LLMPROF_HAVE_NVTX3=$<BOOL:${LLMPROF_HAVE_NVTX3}>)
+add_dependencies(collect_test llmprof_inject llmprof_blas ${parts})
+
+# Exports, needed libraries, glibc floor and hardening of both libraries.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+set(check ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_collector_abi.py)
+list(JOIN inject_exports "," inject_list)
+add_test(NAME hygiene.collector_abi COMMAND ${check} $<TARGET_FILE:llmprof_inject> --exports ${inject_list})
+add_test(NAME hygiene.collector_abi_blas
+  COMMAND ${check} $<TARGET_FILE:llmprof_blas> --exports-from ${CMAKE_CURRENT_SOURCE_DIR}/blas/functions.def)
+set_tests_properties(hygiene.collector_abi hygiene.collector_abi_blas PROPERTIES LABELS "hygiene;collect")
