@@ -20,7 +20,8 @@ std::string remedies_of(const std::vector<hw::Finding>& findings) {
   std::vector<std::pair<std::string, std::string>> lines;  // remedy, checks
   for (const hw::Finding& finding : findings) {
     if (finding.remedy.empty()) continue;
-    const auto same = std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == finding.remedy; });
+    const auto same =
+        std::find_if(lines.begin(), lines.end(), [&](const auto& line) { return line.first == finding.remedy; });
     if (same == lines.end()) {
       lines.emplace_back(finding.remedy, finding.check);
     } else {
@@ -33,7 +34,8 @@ std::string remedies_of(const std::vector<hw::Finding>& findings) {
 }
 
 std::string text_of(const std::vector<hw::Finding>& findings) {
-  base::TextTable table({{"check", base::Align::kLeft}, {"status", base::Align::kLeft}, {"found", base::Align::kLeft, true}});
+  base::TextTable table(
+      {{"check", base::Align::kLeft}, {"status", base::Align::kLeft}, {"found", base::Align::kLeft, true}});
   for (const hw::Finding& finding : findings) {
     table.add({finding.check, std::string(hw::name_of(finding.status)), finding.found});
   }

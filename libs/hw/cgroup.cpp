@@ -71,7 +71,8 @@ CgroupLimits cgroup_limits(const SystemFiles& files) {
       for (const std::string& folder : with_ancestors(mount, group)) read_cpu(files, folder, limits);
     }
     if (has_controller(parts[1], "memory")) {
-      for (const std::string& folder : with_ancestors("sys/fs/cgroup/memory", group)) read_memory(files, folder, limits);
+      for (const std::string& folder : with_ancestors("sys/fs/cgroup/memory", group))
+        read_memory(files, folder, limits);
     }
   }
   return limits;

@@ -9,7 +9,7 @@
 namespace llmprof::hw {
 
 struct CgroupLimits {
-  std::optional<double> cpus;                 // quota / period
+  std::optional<double> cpus;  // quota / period
   std::optional<std::int64_t> memory_bytes;
 };
 

@@ -65,7 +65,8 @@ void read_clocks(const SystemFiles& files, Cpu& cpu) {
   }
   for (const int number : cpu.online) {
     const std::string folder = cpu_folder(number) + "/cpufreq";
-    if (const auto khz = files.number(folder + "/cpuinfo_max_freq")) raise(cpu.max_mhz, static_cast<double>(*khz) / 1000);
+    if (const auto khz = files.number(folder + "/cpuinfo_max_freq"))
+      raise(cpu.max_mhz, static_cast<double>(*khz) / 1000);
     if (cpu.governor.empty()) cpu.governor = files.line(folder + "/scaling_governor");
   }
 }
@@ -110,7 +111,8 @@ void read_cpu_sets(const SystemFiles& files, Cpu& cpu) {
   if (cpu.online.empty()) cpu.online = {0};
   // The mask may name CPUs that are not there; the kernel never runs us on those.
   const auto mask = parse_cpu_list(files.value("proc/self/status", "Cpus_allowed_list"));
-  std::set_intersection(cpu.online.begin(), cpu.online.end(), mask.begin(), mask.end(), std::back_inserter(cpu.allowed));
+  std::set_intersection(cpu.online.begin(), cpu.online.end(), mask.begin(), mask.end(),
+                        std::back_inserter(cpu.allowed));
   if (cpu.allowed.empty()) cpu.allowed = cpu.online;
 }
 

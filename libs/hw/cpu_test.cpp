@@ -54,7 +54,8 @@ TEST(ProbeCpu, CgroupVersion2) {
 TEST(ProbeCpu, CgroupVersion1) {
   FakeMachine machine;
   machine.four_cpus().write("proc/self/cgroup", "4:memory:/m\n1:cpu,cpuacct:/c\n0::/\n");
-  machine.write("sys/fs/cgroup/cpu,cpuacct/c/cpu.cfs_quota_us", "300000").write("sys/fs/cgroup/cpu,cpuacct/c/cpu.cfs_period_us", "100000");
+  machine.write("sys/fs/cgroup/cpu,cpuacct/c/cpu.cfs_quota_us", "300000")
+      .write("sys/fs/cgroup/cpu,cpuacct/c/cpu.cfs_period_us", "100000");
   machine.write("sys/fs/cgroup/memory/m/memory.limit_in_bytes", "9223372036854771712");  // "no limit" in version 1
   const Device device = probe_cpu(machine.root());
   EXPECT_EQ(device.units, 3);
@@ -63,14 +64,18 @@ TEST(ProbeCpu, CgroupVersion1) {
 
 TEST(ProbeCpu, AContainerSeesItsLimitsAtTheMount) {
   FakeMachine machine;  // the group's path is the host's and does not exist inside
-  machine.four_cpus().write("proc/self/cgroup", "0::/kubepods/pod1/x\n").write("sys/fs/cgroup/cpu.max", "100000 100000\n");
+  machine.four_cpus()
+      .write("proc/self/cgroup", "0::/kubepods/pod1/x\n")
+      .write("sys/fs/cgroup/cpu.max", "100000 100000\n");
   EXPECT_EQ(probe_cpu(machine.root()).units, 1);
 }
 
 TEST(ProbeCpu, QuotaUnlimitedOrDamagedIsNoLimit) {
   for (const char* quota : {"max 100000", "-1 100000", "0 100000", "100000", "x y", ""}) {
     FakeMachine machine;
-    machine.four_cpus().write("proc/self/cgroup", "0::/\nnonsense\n0::relative\n").write("sys/fs/cgroup/cpu.max", quota);
+    machine.four_cpus()
+        .write("proc/self/cgroup", "0::/\nnonsense\n0::relative\n")
+        .write("sys/fs/cgroup/cpu.max", quota);
     EXPECT_EQ(probe_cpu(machine.root()).units, 4) << quota;
   }
 }
@@ -91,8 +96,11 @@ TEST(ProbeCpu, InstructionSetLevels) {
   const std::string v2 = "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3";
   const std::string v3 = v2 + " avx avx2 bmi1 bmi2 f16c fma abm movbe xsave";
   const std::string v4 = v3 + " avx512f avx512bw avx512cd avx512dq avx512vl";
-  for (const auto& [flags, level] : {std::pair<std::string, std::string>{"fpu sse2", "x86-64"}, {v2, "x86-64-v2"}, {v3, "x86-64-v3"},
-                                     {v4, "x86-64-v4"}, {v3 + " avx512f", "x86-64-v3"}}) {
+  for (const auto& [flags, level] : {std::pair<std::string, std::string>{"fpu sse2", "x86-64"},
+                                     {v2, "x86-64-v2"},
+                                     {v3, "x86-64-v3"},
+                                     {v4, "x86-64-v4"},
+                                     {v3 + " avx512f", "x86-64-v3"}}) {
     FakeMachine machine;
     machine.write("proc/cpuinfo", "processor : 0\nflags : " + flags + "\n");
     EXPECT_EQ(probe_cpu(machine.root()).chip, level);

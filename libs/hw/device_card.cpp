@@ -54,8 +54,12 @@ std::string device_card(const Device& device, const std::vector<Peak>& peaks) {
 }
 
 base::Json device_json(const Device& device, const std::vector<Peak>& peaks) {
-  base::Json json{{"kind", device.kind}, {"name", device.name}, {"chip", device.chip}, {"units", device.units},
-                  {"memory_bytes", device.memory_bytes}, {"cache_bytes", device.cache_bytes}};
+  base::Json json{{"kind", device.kind},
+                  {"name", device.name},
+                  {"chip", device.chip},
+                  {"units", device.units},
+                  {"memory_bytes", device.memory_bytes},
+                  {"cache_bytes", device.cache_bytes}};
   json["clock_mhz"] = device.clock_mhz ? base::Json(*device.clock_mhz) : base::Json();
   json["driver"] = device.driver;
   json["fingerprint"] = fingerprint(device);

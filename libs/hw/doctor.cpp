@@ -40,37 +40,47 @@ Finding check_injection_variables(const SystemFiles& files) {
   }
   if (const std::string line = files.line("etc/ld.so.preload"); !line.empty()) add("/etc/ld.so.preload: " + line);
   if (found.empty()) return {"other injections", Status::kOk, "none", ""};
-  return {"other injections", Status::kWarn, found, "kept and reported by record; unset them if the program then misbehaves"};
+  return {"other injections", Status::kWarn, found,
+          "kept and reported by record; unset them if the program then misbehaves"};
 }
 
 Finding check_secure_execution() {
   if (::getauxval(AT_SECURE) == 0) {
     return {"secure execution", Status::kOk, "off; setuid programs still run without injection", ""};
   }
-  return {"secure execution", Status::kWarn, "llmprof itself runs with raised privileges", "remove its setuid bit or file capabilities"};
+  return {"secure execution", Status::kWarn, "llmprof itself runs with raised privileges",
+          "remove its setuid bit or file capabilities"};
 }
 
 Finding check_peaks(const SystemFiles& files) {
   const std::vector<Peak> peaks = cached_peaks(probe_cpu(files.path("")));
-  if (peaks.empty()) return {"cpu peaks", Status::kAbsent, "not measured yet", "record measures them once, or: llmprof devices --measure"};
+  if (peaks.empty())
+    return {"cpu peaks", Status::kAbsent, "not measured yet",
+            "record measures them once, or: llmprof devices --measure"};
   std::string found;
   bool busy = false;
   for (const Peak& peak : peaks) {
-    found += fmt::format("{}{} {}", found.empty() ? "" : ", ", peak.type, base::human_rate(peak.value, peak.unit.c_str()));
+    found +=
+        fmt::format("{}{} {}", found.empty() ? "" : ", ", peak.type, base::human_rate(peak.value, peak.unit.c_str()));
     busy = busy || peak.method.find(kShortOfCpu) != std::string::npos;
   }
   if (!busy) return {"cpu peaks", Status::kOk, found, ""};
-  return {"cpu peaks", Status::kWarn, found + "; measured on a busy machine", "when it is idle: llmprof devices --measure"};
+  return {"cpu peaks", Status::kWarn, found + "; measured on a busy machine",
+          "when it is idle: llmprof devices --measure"};
 }
 
 }  // namespace
 
 std::string_view name_of(Status status) {
   switch (status) {
-    case Status::kOk: return "ok";
-    case Status::kWarn: return "warn";
-    case Status::kFail: return "fail";
-    case Status::kAbsent: return "absent";
+    case Status::kOk:
+      return "ok";
+    case Status::kWarn:
+      return "warn";
+    case Status::kFail:
+      return "fail";
+    case Status::kAbsent:
+      return "absent";
   }
   return "";
 }
@@ -97,7 +107,8 @@ std::vector<Finding> examine(const DoctorInput& input) {
 }
 
 bool can_record(const std::vector<Finding>& findings) {
-  return std::none_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.status == Status::kFail; });
+  return std::none_of(findings.begin(), findings.end(),
+                      [](const Finding& finding) { return finding.status == Status::kFail; });
 }
 
 }  // namespace llmprof::hw

@@ -1,5 +1,6 @@
 #pragma once
-// What this machine permits: every thing that recording needs or that makes it better, with the remedy when it is not so.
+// What this machine permits: every thing that recording needs or that makes it better, with the remedy when it is not
+// so.
 
 #include <cstdint>
 #include <string>
@@ -17,7 +18,7 @@ enum class Status : std::uint8_t {
 std::string_view name_of(Status status);
 
 struct Finding {
-  std::string check;   // "duckdb"
+  std::string check;  // "duckdb"
   Status status = Status::kOk;
   std::string found;
   std::string remedy;  // "" only when the status is kOk

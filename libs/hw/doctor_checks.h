@@ -19,7 +19,7 @@ Finding check_clock(const SystemFiles& files);
 Finding check_folder(const std::string& folder);
 Finding check_disk(const std::string& folder);
 
-bool is_privileged(const SystemFiles& files);  // CAP_SYS_ADMIN or CAP_PERFMON in effect
+bool is_privileged(const SystemFiles& files);                           // CAP_SYS_ADMIN or CAP_PERFMON in effect
 std::string variable(const SystemFiles& files, std::string_view name);  // of this process, "" if unset
 
 }  // namespace llmprof::hw

@@ -20,7 +20,8 @@ std::string cupti_version(void* handle) {
 // Where CUPTI is when the loader does not know it: the toolkit's folders and the Python package's.
 std::vector<std::string> cupti_paths(const SystemFiles& files) {
   std::vector<std::string> paths{"libcupti.so.13", "libcupti.so.12"};
-  std::vector<std::string> roots{variable(files, "CUDA_HOME"), variable(files, "CUDA_PATH"), files.path("usr/local/cuda")};
+  std::vector<std::string> roots{variable(files, "CUDA_HOME"), variable(files, "CUDA_PATH"),
+                                 files.path("usr/local/cuda")};
   for (const std::string& name : files.list("usr/local")) {
     if (name.starts_with("cuda-")) roots.push_back(files.path("usr/local/" + name));
   }
@@ -48,7 +49,8 @@ Finding check_driver(const SystemFiles& files) {
   const std::string version = files.value("proc/driver/nvidia/version", "NVRM version");
   if (version.empty()) return {"gpu driver", Status::kAbsent, "no NVIDIA driver", kNoGpuNeeded};
   if (!files.exists("dev/nvidiactl")) {
-    return {"gpu driver", Status::kWarn, version + ", but no /dev/nvidiactl", "start the container with its GPUs (docker run --gpus all)"};
+    return {"gpu driver", Status::kWarn, version + ", but no /dev/nvidiactl",
+            "start the container with its GPUs (docker run --gpus all)"};
   }
   return {"gpu driver", Status::kOk, version, ""};
 }
@@ -58,7 +60,8 @@ Finding check_nvml() {
   if (!nvml) return {"nvml", Status::kAbsent, "libnvidia-ml.so.1 not found", kNoGpuNeeded};
   if (const int code = nvml->init(); code != kNvmlSuccess) {
     const std::string text = nvml->error_string != nullptr ? nvml->error_string(code) : fmt::format("error {}", code);
-    return {"nvml", Status::kWarn, text, "check that the driver is loaded and matches its libraries (nvidia-smi says more)"};
+    return {"nvml", Status::kWarn, text,
+            "check that the driver is loaded and matches its libraries (nvidia-smi says more)"};
   }
   nvml->shutdown();
   const std::vector<Device> gpus = probe_gpus();
@@ -82,9 +85,11 @@ Finding check_counters(const SystemFiles& files) {
   const std::string admin_only = files.value("proc/driver/nvidia/params", "RmProfilingAdminOnly");
   if (admin_only.empty()) return {"gpu counters", Status::kAbsent, "no NVIDIA driver", kNoGpuNeeded};
   if (admin_only == "0") return {"gpu counters", Status::kOk, "open to all users", ""};
-  if (is_privileged(files)) return {"gpu counters", Status::kOk, "for administrators only, and this process is one", ""};
-  return {"gpu counters", Status::kWarn, "for administrators only (RmProfilingAdminOnly = 1)",
-          "load the driver with NVreg_RestrictProfilingToAdminUsers=0, or run as root (container: --cap-add SYS_ADMIN)"};
+  if (is_privileged(files))
+    return {"gpu counters", Status::kOk, "for administrators only, and this process is one", ""};
+  return {
+      "gpu counters", Status::kWarn, "for administrators only (RmProfilingAdminOnly = 1)",
+      "load the driver with NVreg_RestrictProfilingToAdminUsers=0, or run as root (container: --cap-add SYS_ADMIN)"};
 }
 
 }  // namespace llmprof::hw

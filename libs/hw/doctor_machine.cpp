@@ -35,7 +35,8 @@ double clock_read_ns() {
 std::string variable(const SystemFiles& files, std::string_view name) {
   const std::string text = files.text("proc/self/environ");
   for (const std::string_view entry : split(text, '\0')) {
-    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=') return std::string(entry.substr(name.size() + 1));
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
+      return std::string(entry.substr(name.size() + 1));
   }
   return "";
 }
@@ -50,8 +51,10 @@ bool is_privileged(const SystemFiles& files) {
 
 Finding check_perf_events(const SystemFiles& files) {
   const auto level = files.number("proc/sys/kernel/perf_event_paranoid");
-  if (!level) return {"perf events", Status::kAbsent, "this kernel has none", "nothing to do: recording does not need them"};
-  if (is_privileged(files)) return {"perf events", Status::kOk, fmt::format("perf_event_paranoid = {}, privileged", *level), ""};
+  if (!level)
+    return {"perf events", Status::kAbsent, "this kernel has none", "nothing to do: recording does not need them"};
+  if (is_privileged(files))
+    return {"perf events", Status::kOk, fmt::format("perf_event_paranoid = {}, privileged", *level), ""};
   if (*level <= 2) return {"perf events", Status::kOk, fmt::format("perf_event_paranoid = {}", *level), ""};
   return {"perf events", Status::kWarn, fmt::format("perf_event_paranoid = {}: not for this user", *level),
           "sudo sysctl kernel.perf_event_paranoid=2 (recording works without; CPU samples will need it)"};
@@ -66,15 +69,18 @@ Finding check_ptrace(const SystemFiles& files) {
 Finding check_clock(const SystemFiles& files) {
   const std::string source = files.line("sys/devices/system/clocksource/clocksource0/current_clocksource");
   const double cost_ns = clock_read_ns();
-  const std::string found = fmt::format("CLOCK_MONOTONIC_RAW read in {:.0f} ns, source {}", cost_ns, source.empty() ? "unknown" : source);
+  const std::string found =
+      fmt::format("CLOCK_MONOTONIC_RAW read in {:.0f} ns, source {}", cost_ns, source.empty() ? "unknown" : source);
   constexpr double kSystemCallNs = 150;  // above it the read is a system call: two of them per event
   if (cost_ns <= kSystemCallNs) return {"clock", Status::kOk, found, ""};
-  return {"clock", Status::kWarn, found, "use the tsc clock source (kernel parameter clocksource=tsc); events cost more until then"};
+  return {"clock", Status::kWarn, found,
+          "use the tsc clock source (kernel parameter clocksource=tsc); events cost more until then"};
 }
 
 Finding check_folder(const std::string& folder) {
   if (::access(folder.c_str(), W_OK | X_OK) == 0) return {"folder", Status::kOk, "writable", ""};
-  return {"folder", Status::kFail, fmt::format("{}: {}", folder, std::strerror(errno)), "change to a writable folder, or name one with record -o"};
+  return {"folder", Status::kFail, fmt::format("{}: {}", folder, std::strerror(errno)),
+          "change to a writable folder, or name one with record -o"};
 }
 
 Finding check_disk(const std::string& folder) {
@@ -86,7 +92,8 @@ Finding check_disk(const std::string& folder) {
   const double free_bytes = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
   const std::string found = base::human_bytes(free_bytes) + " free";
   if (free_bytes >= kLittle) return {"disk", Status::kOk, found, ""};
-  return {"disk", free_bytes < kTooLittle ? Status::kFail : Status::kWarn, found, "free space, or record to another folder with -o"};
+  return {"disk", free_bytes < kTooLittle ? Status::kFail : Status::kWarn, found,
+          "free space, or record to another folder with -o"};
 }
 
 }  // namespace llmprof::hw

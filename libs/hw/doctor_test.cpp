@@ -71,7 +71,8 @@ TEST(Doctor, Driver) {
   FakeMachine machine;
   const SystemFiles files(machine.root());
   EXPECT_EQ(check_driver(files).status, Status::kAbsent);
-  machine.write("proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.1\nGCC version: x\n");
+  machine.write("proc/driver/nvidia/version",
+                "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.1\nGCC version: x\n");
   EXPECT_EQ(check_driver(files).status, Status::kWarn);
   machine.write("dev/nvidiactl", "");
   EXPECT_EQ(check_driver(files).status, Status::kOk);

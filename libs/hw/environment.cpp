@@ -38,7 +38,8 @@ Json cpu_json(const Cpu& cpu) {
   json["governor"] = or_null(cpu.governor);
   json["caches"] = Json::array();
   for (const CpuCache& cache : cpu.caches) {
-    json["caches"].push_back({{"level", cache.level}, {"type", cache.type}, {"bytes", cache.bytes}, {"instances", cache.instances}});
+    json["caches"].push_back(
+        {{"level", cache.level}, {"type", cache.type}, {"bytes", cache.bytes}, {"instances", cache.instances}});
   }
   return json;
 }
@@ -57,7 +58,8 @@ Json memory_json(const SystemFiles& files, const Cpu& cpu) {
   // "always [madvise] never"
   const std::string pages = files.line("sys/kernel/mm/transparent_hugepage/enabled");
   const std::size_t open = pages.find('['), close = pages.find(']');
-  json["huge_pages"] = open < close && close != std::string::npos ? Json(pages.substr(open + 1, close - open - 1)) : Json();
+  json["huge_pages"] =
+      open < close && close != std::string::npos ? Json(pages.substr(open + 1, close - open - 1)) : Json();
   int nodes = 0;
   for (const std::string& name : files.list("sys/devices/system/node")) {
     if (name.starts_with("node") && to_number(name.substr(4))) ++nodes;
@@ -80,8 +82,10 @@ std::string container_of(const SystemFiles& files) {
 std::string hypervisor_of(const SystemFiles& files) {
   const std::string type = files.line("sys/hypervisor/type");
   if (!type.empty()) return type;
-  const std::string maker = files.line("sys/class/dmi/id/sys_vendor"), product = files.line("sys/class/dmi/id/product_name");
-  for (const char* name : {"QEMU", "KVM", "VMware", "VirtualBox", "Google Compute Engine", "Amazon EC2", "Virtual Machine"}) {
+  const std::string maker = files.line("sys/class/dmi/id/sys_vendor"),
+                    product = files.line("sys/class/dmi/id/product_name");
+  for (const char* name :
+       {"QEMU", "KVM", "VMware", "VirtualBox", "Google Compute Engine", "Amazon EC2", "Virtual Machine"}) {
     if (maker.find(name) != std::string::npos || product.find(name) != std::string::npos) return name;
   }
   const std::string flags = " " + files.value("proc/cpuinfo", "flags") + " ";
@@ -103,8 +107,12 @@ Json system_json(const SystemFiles& files) {
 Json gpus_json() {
   Json rows = Json::array();
   for (const Device& gpu : probe_gpus()) {
-    rows.push_back({{"name", gpu.name}, {"chip", or_null(gpu.chip)}, {"units", or_null(gpu.units)},
-                    {"memory_bytes", gpu.memory_bytes}, {"clock_mhz", or_null(gpu.clock_mhz)}, {"driver", gpu.driver}});
+    rows.push_back({{"name", gpu.name},
+                    {"chip", or_null(gpu.chip)},
+                    {"units", or_null(gpu.units)},
+                    {"memory_bytes", gpu.memory_bytes},
+                    {"clock_mhz", or_null(gpu.clock_mhz)},
+                    {"driver", gpu.driver}});
   }
   return rows;
 }
@@ -112,18 +120,29 @@ Json gpus_json() {
 Json versions_json(const SystemFiles& files) {
   Json json{{"llmprof", base::version()}, {"build", base::build_description()}, {"glibc", ::gnu_get_libc_version()}};
   json["fmt"] = fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100);
-  json["nlohmann_json"] = fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH);
+  json["nlohmann_json"] =
+      fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH);
   // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.86.15  …"
   json["nvidia_driver"] = or_null(files.value("proc/driver/nvidia/version", "NVRM version"));
   return json;
 }
 
 constexpr std::array<std::string_view, 22> kPrefixes{
-    "OMP_",  "GOMP_", "KMP_",   "OPENBLAS_", "GOTO_", "MKL_",  "BLIS_", "VECLIB_", "CUDA_",         "CUBLAS_", "CUDNN_",
-    "NCCL_", "NVTX_", "TORCH_", "PYTORCH_",  "VLLM_", "SGLANG_", "TRTLLM_", "HF_", "TRANSFORMERS_", "MALLOC_", "LLMPROF_"};
-constexpr std::array<std::string_view, 12> kNames{
-    "LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "GLIBC_TUNABLES", "TOKENIZERS_PARALLELISM", "NVIDIA_VISIBLE_DEVICES",
-    "RANK", "LOCAL_RANK", "WORLD_SIZE", "PYTHONUNBUFFERED", "PYTHONPERFSUPPORT", "VIRTUAL_ENV"};
+    "OMP_",    "GOMP_",   "KMP_",   "OPENBLAS_",     "GOTO_",   "MKL_",    "BLIS_",    "VECLIB_",
+    "CUDA_",   "CUBLAS_", "CUDNN_", "NCCL_",         "NVTX_",   "TORCH_",  "PYTORCH_", "VLLM_",
+    "SGLANG_", "TRTLLM_", "HF_",    "TRANSFORMERS_", "MALLOC_", "LLMPROF_"};
+constexpr std::array<std::string_view, 12> kNames{"LD_PRELOAD",
+                                                  "LD_LIBRARY_PATH",
+                                                  "LD_AUDIT",
+                                                  "GLIBC_TUNABLES",
+                                                  "TOKENIZERS_PARALLELISM",
+                                                  "NVIDIA_VISIBLE_DEVICES",
+                                                  "RANK",
+                                                  "LOCAL_RANK",
+                                                  "WORLD_SIZE",
+                                                  "PYTHONUNBUFFERED",
+                                                  "PYTHONPERFSUPPORT",
+                                                  "VIRTUAL_ENV"};
 
 bool is_relevant(std::string_view name) {
   for (const std::string_view prefix : kPrefixes) {
@@ -138,7 +157,8 @@ bool is_relevant(std::string_view name) {
 // "/home/anna/x" -> "~/x": a run is passed on, a user's name need not be.
 std::string without_home(std::string value, std::string_view home) {
   if (home.size() < 2) return value;
-  for (std::size_t at = value.find(home); at != std::string::npos; at = value.find(home, at + 1)) value.replace(at, home.size(), "~");
+  for (std::size_t at = value.find(home); at != std::string::npos; at = value.find(home, at + 1))
+    value.replace(at, home.size(), "~");
   return value;
 }
 

@@ -12,8 +12,11 @@ using namespace std::string_literals;
 
 TEST(EnvironmentCard, SaysWhatTheMachineIs) {
   FakeMachine machine;
-  machine.four_cpus().write("proc/sys/kernel/osrelease", "6.1.0-test\n").write("etc/os-release", "ID=x\nPRETTY_NAME=\"Fake Linux 1\"\n");
-  machine.write("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n").write("sys/devices/system/node/node0/x", "");
+  machine.four_cpus()
+      .write("proc/sys/kernel/osrelease", "6.1.0-test\n")
+      .write("etc/os-release", "ID=x\nPRETTY_NAME=\"Fake Linux 1\"\n");
+  machine.write("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n")
+      .write("sys/devices/system/node/node0/x", "");
   machine.write(".dockerenv", "").write("sys/devices/system/cpu/cpufreq/boost", "1\n");
   const base::Json card = environment_card(machine.root());
   EXPECT_EQ(card["cpu"]["name"], "Fake CPU 9000");
@@ -39,12 +42,16 @@ TEST(EnvironmentCard, SaysWhatTheMachineIs) {
 
 TEST(EnvironmentCard, VariablesThatMatterAndNoSecrets) {
   FakeMachine machine;
-  machine.four_cpus().write("proc/self/environ",
-                            "HOME=/home/anna\0OMP_NUM_THREADS=2\0HF_TOKEN=hf_abc\0SECRET_PLAN=x\0HF_HOME=/home/anna/hf\0"
-                            "LLMPROF_X=https://a:b@c/\0LD_PRELOAD=/x.so\0nonsense\0"s);
+  machine.four_cpus().write(
+      "proc/self/environ",
+      "HOME=/home/anna\0OMP_NUM_THREADS=2\0HF_TOKEN=hf_abc\0SECRET_PLAN=x\0HF_HOME=/home/anna/hf\0"
+      "LLMPROF_X=https://a:b@c/\0LD_PRELOAD=/x.so\0nonsense\0"s);
   const base::Json variables = environment_card(machine.root())["variables"];
-  EXPECT_EQ(variables, (base::Json{{"OMP_NUM_THREADS", "2"}, {"HF_TOKEN", "***"}, {"HF_HOME", "~/hf"},
-                                   {"LLMPROF_X", "https://***@c/"}, {"LD_PRELOAD", "/x.so"}}));
+  EXPECT_EQ(variables, (base::Json{{"OMP_NUM_THREADS", "2"},
+                                   {"HF_TOKEN", "***"},
+                                   {"HF_HOME", "~/hf"},
+                                   {"LLMPROF_X", "https://***@c/"},
+                                   {"LD_PRELOAD", "/x.so"}}));
 }
 
 TEST(EnvironmentCard, AnEmptyMachineMakesACard) {

@@ -29,7 +29,8 @@ std::string read_until(int fd, std::chrono::steady_clock::time_point deadline) {
   std::string text;
   char buffer[512];
   while (true) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     pollfd waiting{fd, POLLIN, 0};
     if (left <= 0 || ::poll(&waiting, 1, static_cast<int>(left)) <= 0) return text;
     const ssize_t count = ::read(fd, buffer, sizeof buffer);

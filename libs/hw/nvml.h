@@ -1,6 +1,7 @@
 #pragma once
 // The few functions of NVIDIA's management library that llmprof calls. Declared here, loaded by dlopen: no CUDA header
-// and no driver is needed to build or to run. Signatures are part of NVML's stable interface (suffix _v2 where renewed).
+// and no driver is needed to build or to run. Signatures are part of NVML's stable interface (suffix _v2 where
+// renewed).
 
 #include <cstdint>
 
@@ -27,8 +28,8 @@ struct NvmlApi {
   int (*memory)(NvmlDevice*, NvmlMemory*) = nullptr;
   int (*max_clock)(NvmlDevice*, unsigned, unsigned*) = nullptr;
   int (*capability)(NvmlDevice*, int*, int*) = nullptr;
-  int (*cores)(NvmlDevice*, unsigned*) = nullptr;        // optional: older drivers lack it
-  const char* (*error_string)(int) = nullptr;            // optional
+  int (*cores)(NvmlDevice*, unsigned*) = nullptr;  // optional: older drivers lack it
+  const char* (*error_string)(int) = nullptr;      // optional
 };
 
 Result<NvmlApi> load_nvml();

@@ -51,12 +51,12 @@ bool always() { return true; }
 }  // namespace
 
 std::span<const PeakKernels> peak_kernels() {
-  static constexpr std::array kKernels{
+  static constexpr std::array kKernels {
 #if defined(__x86_64__)
-      PeakKernels{"AVX-512", has_avx512, avx512::multiply_add_float32, avx512::multiply_add_float64, avx512::sum},
-      PeakKernels{"AVX2+FMA", has_avx2_fma, avx2::multiply_add_float32, avx2::multiply_add_float64, avx2::sum},
+    PeakKernels{"AVX-512", has_avx512, avx512::multiply_add_float32, avx512::multiply_add_float64, avx512::sum},
+        PeakKernels{"AVX2+FMA", has_avx2_fma, avx2::multiply_add_float32, avx2::multiply_add_float64, avx2::sum},
 #endif
-      PeakKernels{kBaseline, always, baseline::multiply_add_float32, baseline::multiply_add_float64, baseline::sum},
+        PeakKernels{kBaseline, always, baseline::multiply_add_float32, baseline::multiply_add_float64, baseline::sum},
   };
   return kKernels;
 }

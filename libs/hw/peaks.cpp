@@ -21,9 +21,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// About 2 s in all when the machine is idle, 3 s when it is not: the best of many short rounds, each part within its time.
+// About 2 s in all when the machine is idle, 3 s when it is not: the best of many short rounds, each part within its
+// time.
 constexpr auto kComputeRound = std::chrono::milliseconds(10);
-constexpr int kComputeRounds = 24;  // per instruction set, after one of warm-up
+constexpr int kComputeRounds = 24;                             // per instruction set, after one of warm-up
 constexpr auto kComputeTime = std::chrono::milliseconds(260);  // per instruction set
 constexpr auto kReadTime = std::chrono::milliseconds(700);
 constexpr double kEnoughCpu = 0.95;
@@ -63,7 +64,8 @@ struct Best {
 // One thread per usable CPU, each on its own CPU when there is one for each: the scheduler never stacks two.
 class Team {
  public:
-  explicit Team(const Device& device) : size_(std::max<std::int64_t>(1, device.units)), cpus_(read_cpu(SystemFiles()).allowed) {}
+  explicit Team(const Device& device)
+      : size_(std::max<std::int64_t>(1, device.units)), cpus_(read_cpu(SystemFiles()).allowed) {}
 
   std::int64_t size() const { return size_; }
 
@@ -89,7 +91,8 @@ class Team {
     const bool complete = static_cast<std::int64_t>(threads.size()) == size_;
     if (!complete) missing = 0;  // let those that wait go
     for (std::thread& thread : threads) thread.join();
-    if (!complete) return Error{ErrorCode::kUnsupported, fmt::format("cannot start {} threads", size_), "raise `ulimit -u`"};
+    if (!complete)
+      return Error{ErrorCode::kUnsupported, fmt::format("cannot start {} threads", size_), "raise `ulimit -u`"};
     return together(parts);
   }
 
@@ -129,8 +132,8 @@ class Team {
 };
 
 std::string method_text(std::string_view what, const Best& best, const Team& team, std::string_view unit) {
-  std::string text = fmt::format("{}, {}, {} thread{}, best of {} {}", what, best.isa, team.size(), team.size() == 1 ? "" : "s",
-                                 best.rounds, unit);
+  std::string text = fmt::format("{}, {}, {} thread{}, best of {} {}", what, best.isa, team.size(),
+                                 team.size() == 1 ? "" : "s", best.rounds, unit);
   if (best.cpu_share < kEnoughCpu) text += fmt::format(", {} {:.0f} %", kShortOfCpu, best.cpu_share * 100);
   return text;
 }
@@ -164,13 +167,15 @@ std::vector<const PeakKernels*> candidates() {
   return found;
 }
 
-Result<Peak> measure_flops(const Team& team, const char* type, MultiplyAdd PeakKernels::*kernel, const base::Progress& progress) {
+Result<Peak> measure_flops(const Team& team, const char* type, MultiplyAdd PeakKernels::*kernel,
+                           const base::Progress& progress) {
   Best best;
   for (const PeakKernels* kernels : candidates()) {
     const auto deadline = Clock::now() + kComputeTime;
     for (int round = 0; round <= kComputeRounds && (round < 3 || Clock::now() < deadline); ++round) {
       LLMPROF_TRY(report(progress, "measuring peak FLOP/s", round, kComputeRounds));
-      LLMPROF_LET(const Work work, team.run([&](std::int64_t) { return multiply_add_for(kernels->*kernel, kComputeRound); }));
+      LLMPROF_LET(const Work work,
+                  team.run([&](std::int64_t) { return multiply_add_for(kernels->*kernel, kComputeRound); }));
       if (round > 0) best.offer(work, team.size(), kernels->isa);  // the first one woke the clocks
     }
   }
@@ -217,7 +222,8 @@ Result<Peak> measure_read(const Team& team, const Device& device, const base::Pr
   const std::size_t total = slice * static_cast<std::size_t>(team.size());
   const Buffer buffer(total);
   if (buffer.data() == nullptr) {
-    return Error{ErrorCode::kUnsupported, fmt::format("no {} of memory for the bandwidth measurement", base::human_bytes(total)), ""};
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("no {} of memory for the bandwidth measurement", base::human_bytes(total)), ""};
   }
   const auto part = [&](std::int64_t index) { return buffer.data() + static_cast<std::size_t>(index) * slice; };
   // Each thread touches what it will read: page faults happen now, and pages lie near the thread's memory.

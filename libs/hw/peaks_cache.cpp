@@ -19,7 +19,8 @@ constexpr int kSchemaVersion = 1;
 
 std::string cache_folder() {
   if (const std::string folder = base::env_or("LLMPROF_CACHE_DIR", ""); !folder.empty()) return folder;
-  if (const std::string folder = base::env_or("XDG_CACHE_HOME", ""); folder.starts_with('/')) return folder + "/llmprof";
+  if (const std::string folder = base::env_or("XDG_CACHE_HOME", ""); folder.starts_with('/'))
+    return folder + "/llmprof";
   if (const std::string home = base::env_or("HOME", ""); !home.empty()) return home + "/.cache/llmprof";
   return "";
 }
@@ -80,7 +81,9 @@ std::vector<Peak> cached_peaks(const Device& device) {
   const Result<std::string> text = base::read_file(path, 1u << 20);
   if (!text) return {};
   const base::Json json = base::Json::parse(*text, nullptr, false);  // never throws; damaged text is "discarded"
-  if (!json.is_object() || text_of(json, "schema") != kSchema || json.value("schema_version", base::Json()) != kSchemaVersion) return {};
+  if (!json.is_object() || text_of(json, "schema") != kSchema ||
+      json.value("schema_version", base::Json()) != kSchemaVersion)
+    return {};
   if (text_of(json, "fingerprint") != fingerprint(device)) return {};
   const auto rows = json.find("peaks");
   if (rows == json.end() || !rows->is_array()) return {};
@@ -96,14 +99,22 @@ std::vector<Peak> cached_peaks(const Device& device) {
 Result<void> store_peaks(const Device& device, const std::vector<Peak>& peaks) {
   const std::string path = cache_file(device);
   if (path.empty()) return Error{ErrorCode::kNotFound, "no folder for the cache of peaks", "set LLMPROF_CACHE_DIR"};
-  base::Json json{{"schema", kSchema}, {"schema_version", kSchemaVersion}, {"fingerprint", fingerprint(device)}, {"date", today()}};
-  json["machine"] = {{"kind", device.kind},   {"name", device.name},
-                     {"chip", device.chip},   {"units", device.units},
-                     {"memory_bytes", device.memory_bytes}, {"cache_bytes", device.cache_bytes}};
+  base::Json json{
+      {"schema", kSchema}, {"schema_version", kSchemaVersion}, {"fingerprint", fingerprint(device)}, {"date", today()}};
+  json["machine"] = {{"kind", device.kind},
+                     {"name", device.name},
+                     {"chip", device.chip},
+                     {"units", device.units},
+                     {"memory_bytes", device.memory_bytes},
+                     {"cache_bytes", device.cache_bytes}};
   json["peaks"] = base::Json::array();
   for (const Peak& peak : peaks) {
-    json["peaks"].push_back({{"quantity", peak.quantity}, {"type", peak.type}, {"value", peak.value},
-                             {"unit", peak.unit},         {"source", peak.source}, {"method", peak.method}});
+    json["peaks"].push_back({{"quantity", peak.quantity},
+                             {"type", peak.type},
+                             {"value", peak.value},
+                             {"unit", peak.unit},
+                             {"source", peak.source},
+                             {"method", peak.method}});
   }
   LLMPROF_TRY(base::make_directories(cache_folder()));
   return base::write_file(path, base::to_text(json));

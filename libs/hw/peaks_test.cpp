@@ -17,12 +17,18 @@ namespace {
 using ::testing::HasSubstr;
 
 Device a_cpu() {
-  return {.kind = "cpu", .name = "Fake/CPU (R) 9000 ../x", .chip = "x86-64-v3", .units = 4, .memory_bytes = 16ll << 30,
-          .cache_bytes = 32 << 20, .clock_mhz = 3000};
+  return {.kind = "cpu",
+          .name = "Fake/CPU (R) 9000 ../x",
+          .chip = "x86-64-v3",
+          .units = 4,
+          .memory_bytes = 16ll << 30,
+          .cache_bytes = 32 << 20,
+          .clock_mhz = 3000};
 }
 
 std::vector<Peak> some_peaks() {
-  return {{"flops", "float32", 1e11, "FLOP/s", "measured", "loop"}, {"bandwidth", "read", 2e10, "B/s", "measured", "sum"}};
+  return {{"flops", "float32", 1e11, "FLOP/s", "measured", "loop"},
+          {"bandwidth", "read", 2e10, "B/s", "measured", "sum"}};
 }
 
 class PeaksCache : public ::testing::Test {
@@ -38,7 +44,7 @@ TEST(Fingerprint, IsAFileNameAndNamesTheMachine) {
   EXPECT_EQ(text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-"), std::string::npos) << text;
   EXPECT_THAT(text, HasSubstr("cpu-fake-cpu-r-9000-x-4x-16gib-"));
   Device other = a_cpu();
-  other.clock_mhz = 1;               // changes by the minute
+  other.clock_mhz = 1;                // changes by the minute
   other.memory_bytes -= 100'000'000;  // another kernel keeps a little more for itself
   EXPECT_EQ(fingerprint(other), text);
   other.units = 2;

@@ -29,7 +29,8 @@ std::vector<std::string> words_of(std::string_view name) {
   bool open = false;
   for (std::size_t i = 0; i < name.size(); ++i) {
     const char c = name[i];
-    const bool hump = i > 0 && std::isupper(static_cast<unsigned char>(c)) && std::islower(static_cast<unsigned char>(name[i - 1]));
+    const bool hump =
+        i > 0 && std::isupper(static_cast<unsigned char>(c)) && std::islower(static_cast<unsigned char>(name[i - 1]));
     if (!is_alnum(c) || hump) open = false;
     if (!is_alnum(c)) continue;
     if (!open) words.emplace_back();
@@ -42,13 +43,14 @@ std::vector<std::string> words_of(std::string_view name) {
 constexpr std::array<std::string_view, 12> kSecretWords{"credential", "credentials", "authorization", "bearer",
                                                         "cookie",     "cookies",     "pwd",           "pat",
                                                         "secrets",    "passcode",    "accesskey",     "privatekey"};
-constexpr std::array<std::string_view, 6> kSecretEndings{"secret", "password", "passwd", "passphrase", "apikey", "secretkey"};
+constexpr std::array<std::string_view, 6> kSecretEndings{"secret",     "password", "passwd",
+                                                         "passphrase", "apikey",   "secretkey"};
 constexpr std::array<std::string_view, 4> kSecretLastWords{"pass", "auth", "otp", "key"};
 // Language models count tokens and have special ones: with these words a token is no secret.
 constexpr std::array<std::string_view, 33> kCountingWords{
-    "max", "min", "num", "n",   "new",  "total", "count", "len",  "length", "size",  "limit", "budget", "per",   "batch",    "prompt",
-    "output", "input", "pad", "eos", "bos", "unk", "sep", "cls", "mask", "id", "ids", "type", "first", "last", "time", "position",
-    "sort", "cache"};
+    "max",    "min",  "num",   "n",      "new",    "total", "count", "len",  "length",   "size", "limit",
+    "budget", "per",  "batch", "prompt", "output", "input", "pad",   "eos",  "bos",      "unk",  "sep",
+    "cls",    "mask", "id",    "ids",    "type",   "first", "last",  "time", "position", "sort", "cache"};
 constexpr std::array<std::string_view, 7> kOwners{"api", "auth", "access", "secret", "bearer", "refresh", "session"};
 // "--token-file x" names a place, not a secret.
 constexpr std::array<std::string_view, 5> kPlaces{"file", "path", "dir", "url", "endpoint"};
@@ -60,18 +62,18 @@ bool any_of(const std::vector<std::string>& words, auto&& condition) {
 // The characters that follow a known prefix make a token when they look random: a digit or a capital, or very long.
 struct TokenShape {
   std::string_view prefix;
-  std::size_t least;           // characters after the prefix
-  std::string_view also;       // allowed besides letters and digits
+  std::size_t least;      // characters after the prefix
+  std::string_view also;  // allowed besides letters and digits
 };
 constexpr std::array kTokenShapes{
-    TokenShape{"hf_", 6, ""},          TokenShape{"sk-", 6, "-_"},         TokenShape{"sk_live_", 6, "_"},
-    TokenShape{"sk_test_", 6, "_"},    TokenShape{"rk_live_", 6, "_"},     TokenShape{"ghp_", 6, ""},
-    TokenShape{"gho_", 6, ""},         TokenShape{"ghu_", 6, ""},          TokenShape{"ghs_", 6, ""},
-    TokenShape{"ghr_", 6, ""},         TokenShape{"github_pat_", 6, "_"},  TokenShape{"glpat-", 6, "-_"},
-    TokenShape{"xoxb-", 6, "-"},       TokenShape{"xoxp-", 6, "-"},        TokenShape{"xoxa-", 6, "-"},
-    TokenShape{"nvapi-", 6, "-_"},     TokenShape{"npm_", 16, ""},         TokenShape{"pypi-", 16, "-_"},
-    TokenShape{"gsk_", 16, ""},        TokenShape{"r8_", 16, ""},          TokenShape{"AKIA", 16, ""},
-    TokenShape{"ASIA", 16, ""},        TokenShape{"AIza", 30, "-_"},       TokenShape{"ya29.", 10, "-_."},
+    TokenShape{"hf_", 6, ""},       TokenShape{"sk-", 6, "-_"},        TokenShape{"sk_live_", 6, "_"},
+    TokenShape{"sk_test_", 6, "_"}, TokenShape{"rk_live_", 6, "_"},    TokenShape{"ghp_", 6, ""},
+    TokenShape{"gho_", 6, ""},      TokenShape{"ghu_", 6, ""},         TokenShape{"ghs_", 6, ""},
+    TokenShape{"ghr_", 6, ""},      TokenShape{"github_pat_", 6, "_"}, TokenShape{"glpat-", 6, "-_"},
+    TokenShape{"xoxb-", 6, "-"},    TokenShape{"xoxp-", 6, "-"},       TokenShape{"xoxa-", 6, "-"},
+    TokenShape{"nvapi-", 6, "-_"},  TokenShape{"npm_", 16, ""},        TokenShape{"pypi-", 16, "-_"},
+    TokenShape{"gsk_", 16, ""},     TokenShape{"r8_", 16, ""},         TokenShape{"AKIA", 16, ""},
+    TokenShape{"ASIA", 16, ""},     TokenShape{"AIza", 30, "-_"},      TokenShape{"ya29.", 10, "-_."},
     TokenShape{"eyJ", 20, "-_."},
 };
 
@@ -160,10 +162,10 @@ class Scanner {
       const std::size_t value = skip_spaces(separator + 1 + (peek(separator + 1) == '>' ? 1 : 0));
       return value < text_.size() ? value : 0;
     }
-    if (flag && at > end && c == ',') return skip_spaces(separator + 1);           // ["--token", "x"]
+    if (flag && at > end && c == ',') return skip_spaces(separator + 1);  // ["--token", "x"]
     const bool word_follows = separator > at && at == end && separator < text_.size();
-    if (flag && word_follows && c != '-') return separator;                        // --token x
-    return bearer && word_follows ? separator : 0;                                 // Bearer x
+    if (flag && word_follows && c != '-') return separator;  // --token x
+    return bearer && word_follows ? separator : 0;           // Bearer x
   }
 
   void hide_value(bool whole_line) {
@@ -199,7 +201,8 @@ bool looks_like_flag(std::string_view argument) {
 bool is_user_and_password(std::string_view argument) {
   const std::size_t colon = argument.find(':');
   if (colon == 0 || colon == std::string_view::npos || argument.find('/') < colon) return false;
-  return argument.find_first_not_of("0123456789:") != std::string_view::npos && argument.find("://") == std::string_view::npos;
+  return argument.find_first_not_of("0123456789:") != std::string_view::npos &&
+         argument.find("://") == std::string_view::npos;
 }
 
 // "--password=a b" and "PASSWORD=a b" whole, so that no part of an odd value stays.
@@ -220,8 +223,8 @@ bool names_secret(std::string_view name) {
   const std::vector<std::string> words = words_of(name);
   if (words.empty() || contains(kPlaces, words.back())) return false;
   const auto secret = [](std::string_view word) {
-    return contains(kSecretWords, word) ||
-           std::any_of(kSecretEndings.begin(), kSecretEndings.end(), [&](auto ending) { return word.ends_with(ending); });
+    return contains(kSecretWords, word) || std::any_of(kSecretEndings.begin(), kSecretEndings.end(),
+                                                       [&](auto ending) { return word.ends_with(ending); });
   };
   if (any_of(words, secret)) return true;
   if (any_of(words, [](const auto& word) { return contains(kCountingWords, word); })) return false;

@@ -6,8 +6,8 @@
 
 namespace llmprof::hw {
 
-// Is `name` (an option, a variable, a header, a JSON key) the name of a secret? "--api-key", "HF_TOKEN", "Authorization";
-// not "--max-new-tokens", "TOKENIZERS_PARALLELISM".
+// Is `name` (an option, a variable, a header, a JSON key) the name of a secret? "--api-key", "HF_TOKEN",
+// "Authorization"; not "--max-new-tokens", "TOKENIZERS_PARALLELISM".
 bool names_secret(std::string_view name);
 
 // Free text: name=value and name: value of secret names, "--name value", passwords in URLs, strings that look like the

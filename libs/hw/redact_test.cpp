@@ -20,7 +20,7 @@ TEST(Redact, OptionsWithAValueBehindEquals) {
 
 TEST(Redact, OptionsWithTheValueInTheNextArgument) {
   EXPECT_EQ(redact({"x", "--token", "abc", "--model", "m"}), (Words{"x", "--token", "***", "--model", "m"}));
-  EXPECT_EQ(redact({"--token", "-Aq3/abc"}), (Words{"--token", "***"}));       // a value may begin with a dash
+  EXPECT_EQ(redact({"--token", "-Aq3/abc"}), (Words{"--token", "***"}));         // a value may begin with a dash
   EXPECT_EQ(redact({"--token", "--verbose"}), (Words{"--token", "--verbose"}));  // but a flag is no value
   EXPECT_EQ(redact({"--use-auth-token", "-v", "x"}), (Words{"--use-auth-token", "-v", "x"}));
   EXPECT_EQ(redact({"--token"}), Words{"--token"});
@@ -36,7 +36,8 @@ TEST(Redact, CodeGivenWithDashC) {
             (Words{"sh", "-c", "HF_TOKEN=*** python serve.py --api-key=*** --token *** --port 80"}));
   EXPECT_EQ(redact({"python3", "-c", "login(token=\"ab cd\", user='u'); d = {'password': 'pw', 'n': 3}"}),
             (Words{"python3", "-c", "login(token=\"***\", user='u'); d = {'password': '***', 'n': 3}"}));
-  EXPECT_EQ(redact({"python3", "-c", "run(['x', '--token', 'abc'])"}), (Words{"python3", "-c", "run(['x', '--token', '***'])"}));
+  EXPECT_EQ(redact({"python3", "-c", "run(['x', '--token', 'abc'])"}),
+            (Words{"python3", "-c", "run(['x', '--token', '***'])"}));
 }
 
 TEST(Redact, Urls) {
@@ -57,9 +58,9 @@ TEST(Redact, HeadersAndUsers) {
 }
 
 TEST(Redact, TokensOfKnownServicesAnywhere) {
-  for (const char* token : {"hf_AbCdEf123456", "sk-proj-Abc123_def", "ghp_0123456789abcdef", "github_pat_11ABC_def", "glpat-abc-123X",
-                            "xoxb-12-34-AbCd", "nvapi-Abc123", "AKIAIOSFODNN7EXAMPLE", "AIzaSyA0123456789012345678901234567890",
-                            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc"}) {
+  for (const char* token : {"hf_AbCdEf123456", "sk-proj-Abc123_def", "ghp_0123456789abcdef", "github_pat_11ABC_def",
+                            "glpat-abc-123X", "xoxb-12-34-AbCd", "nvapi-Abc123", "AKIAIOSFODNN7EXAMPLE",
+                            "AIzaSyA0123456789012345678901234567890", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc"}) {
     const std::string text = redact_text(std::string("say '") + token + "' twice");
     EXPECT_EQ(text, "say '***' twice") << token;
   }
@@ -70,10 +71,27 @@ TEST(Redact, PrivateKeys) {
 }
 
 TEST(Redact, LeavesTheWordsOfLanguageModelsAlone) {
-  const Words arguments{"vllm",          "serve",         "--tokenizer",  "meta-llama/Llama-3.2-1B", "--max-new-tokens", "64",
-                        "--max-tokens=5", "--pad-token-id", "0",          "--tokens",                "128",              "--eos-token=</s>",
-                        "--num-tokens-per-batch=9",        "TOKENIZERS_PARALLELISM=false",          "hf_transfer",      "sk-learn",
-                        "--token-file", "/run/secrets.txt", "--sort-key",  "name",                    "monkey=1"};
+  const Words arguments{"vllm",
+                        "serve",
+                        "--tokenizer",
+                        "meta-llama/Llama-3.2-1B",
+                        "--max-new-tokens",
+                        "64",
+                        "--max-tokens=5",
+                        "--pad-token-id",
+                        "0",
+                        "--tokens",
+                        "128",
+                        "--eos-token=</s>",
+                        "--num-tokens-per-batch=9",
+                        "TOKENIZERS_PARALLELISM=false",
+                        "hf_transfer",
+                        "sk-learn",
+                        "--token-file",
+                        "/run/secrets.txt",
+                        "--sort-key",
+                        "name",
+                        "monkey=1"};
   EXPECT_EQ(redact(arguments), arguments);
 }
 
@@ -84,11 +102,12 @@ TEST(Redact, JsonInAnArgument) {
 
 TEST(Redact, NoSecretSurvivesInAnyPosition) {
   // One secret value behind every way to name it, alone, quoted and inside a longer text.
-  for (const char* form : {"--api-key=@", "--secret @", "PASSWORD=@", "client_secret: @", "x?token=@", "Bearer @", "--auth=@",
-                           "{\"privateKey\":\"@\"}", "https://u:@@h/", "AUTHORIZATION=@", "db_pass='@'"}) {
+  for (const char* form : {"--api-key=@", "--secret @", "PASSWORD=@", "client_secret: @", "x?token=@", "Bearer @",
+                           "--auth=@", "{\"privateKey\":\"@\"}", "https://u:@@h/", "AUTHORIZATION=@", "db_pass='@'"}) {
     std::string text(form);
     text.replace(text.find('@'), 1, "s3cretV4lue");
-    for (const std::string& around : {std::string("%"), std::string("run % --port 1"), std::string("'%'"), std::string("a;%;b")}) {
+    for (const std::string& around :
+         {std::string("%"), std::string("run % --port 1"), std::string("'%'"), std::string("a;%;b")}) {
       std::string whole = around;
       whole.replace(whole.find('%'), 1, text);
       EXPECT_THAT(redact({"sh", "-c", whole}).back(), Not(HasSubstr("s3cretV4lue"))) << whole;

@@ -66,7 +66,9 @@ std::string SystemFiles::line(std::string_view relative) const {
 
 std::optional<std::int64_t> SystemFiles::number(std::string_view relative) const { return to_number(line(relative)); }
 
-std::vector<std::string> SystemFiles::list(std::string_view relative) const { return base::list_directory(path(relative)); }
+std::vector<std::string> SystemFiles::list(std::string_view relative) const {
+  return base::list_directory(path(relative));
+}
 
 bool SystemFiles::exists(std::string_view relative) const { return ::access(path(relative).c_str(), F_OK) == 0; }
 

@@ -13,12 +13,12 @@ class SystemFiles {
  public:
   explicit SystemFiles(std::string root = "/");
 
-  std::string path(std::string_view relative) const;          // "proc/meminfo" -> "/proc/meminfo"
-  std::string text(std::string_view relative) const;          // the whole file, at most 16 MiB
-  std::string line(std::string_view relative) const;          // the first line, trimmed
+  std::string path(std::string_view relative) const;  // "proc/meminfo" -> "/proc/meminfo"
+  std::string text(std::string_view relative) const;  // the whole file, at most 16 MiB
+  std::string line(std::string_view relative) const;  // the first line, trimmed
   std::optional<std::int64_t> number(std::string_view relative) const;
   std::vector<std::string> list(std::string_view relative) const;
-  bool exists(std::string_view relative) const;               // file, directory or device
+  bool exists(std::string_view relative) const;  // file, directory or device
   // Value of the first "key : value" or "key=value" line of a file, trimmed; "" if there is none.
   std::string value(std::string_view relative, std::string_view key) const;
 
@@ -28,7 +28,7 @@ class SystemFiles {
 
 std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);  // empty parts are kept
-std::optional<std::int64_t> to_number(std::string_view text);                // leading digits only count if all is digits
-std::vector<int> parse_cpu_list(std::string_view text);                      // "0-3,8" -> 0 1 2 3 8
+std::optional<std::int64_t> to_number(std::string_view text);  // leading digits only count if all is digits
+std::vector<int> parse_cpu_list(std::string_view text);        // "0-3,8" -> 0 1 2 3 8
 
 }  // namespace llmprof::hw

@@ -91,7 +91,8 @@ double weights_read_bytes(const Config& config) {
     for (const Op& op : ops) total += static_cast<double>(op.parameters);
     return total;
   };
-  const double values = sum(structure.first) + static_cast<double>(config.layers) * sum(structure.layer) + sum(structure.last);
+  const double values =
+      sum(structure.first) + static_cast<double>(config.layers) * sum(structure.layer) + sum(structure.last);
   return values * static_cast<double>(config.weight_bytes);
 }
 

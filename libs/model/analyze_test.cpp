@@ -9,14 +9,30 @@ namespace {
 
 // A Llama small enough to count by hand: hidden 8, 4 query heads of 2, 2 kv heads, MLP 12, 10 words, 2 layers.
 Config tiny_llama() {
-  return {.family = "llama", .layers = 2, .hidden = 8, .heads = 4, .kv_heads = 2, .head_dim = 2, .intermediate = 12,
-          .vocab = 10, .gated_mlp = true};
+  return {.family = "llama",
+          .layers = 2,
+          .hidden = 8,
+          .heads = 4,
+          .kv_heads = 2,
+          .head_dim = 2,
+          .intermediate = 12,
+          .vocab = 10,
+          .gated_mlp = true};
 }
 
 // The same for GPT-2: hidden 8, 2 heads of 4, MLP 32, 10 words, 16 positions, 3 layers.
 Config tiny_gpt2() {
-  return {.family = "gpt2", .layers = 3, .hidden = 8, .heads = 2, .kv_heads = 2, .head_dim = 4, .intermediate = 32,
-          .vocab = 10, .positions = 16, .biases = true, .tied_embeddings = true};
+  return {.family = "gpt2",
+          .layers = 3,
+          .hidden = 8,
+          .heads = 2,
+          .kv_heads = 2,
+          .head_dim = 4,
+          .intermediate = 32,
+          .vocab = 10,
+          .positions = 16,
+          .biases = true,
+          .tied_embeddings = true};
 }
 
 constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
@@ -53,25 +69,60 @@ std::vector<std::string> modules(const std::vector<OpCost>& costs) {
 
 TEST(Parameters, EqualThePublishedCounts) {
   // Llama 3.2 1B: 128256·2048 + 16·(2·2048² + 2·2048·512 + 3·2048·8192 + 2·2048) + 2048, tied.
-  const Config llama_3_2_1b{.family = "llama", .layers = 16, .hidden = 2048, .heads = 32, .kv_heads = 8, .head_dim = 64,
-                            .intermediate = 8192, .vocab = 128256, .gated_mlp = true, .tied_embeddings = true};
+  const Config llama_3_2_1b{.family = "llama",
+                            .layers = 16,
+                            .hidden = 2048,
+                            .heads = 32,
+                            .kv_heads = 8,
+                            .head_dim = 64,
+                            .intermediate = 8192,
+                            .vocab = 128256,
+                            .gated_mlp = true,
+                            .tied_embeddings = true};
   EXPECT_EQ(parameters(llama_3_2_1b), 1'235'814'400);
-  const Config llama_2_7b{.family = "llama", .layers = 32, .hidden = 4096, .heads = 32, .kv_heads = 32, .head_dim = 128,
-                          .intermediate = 11008, .vocab = 32000, .gated_mlp = true};
+  const Config llama_2_7b{.family = "llama",
+                          .layers = 32,
+                          .hidden = 4096,
+                          .heads = 32,
+                          .kv_heads = 32,
+                          .head_dim = 128,
+                          .intermediate = 11008,
+                          .vocab = 32000,
+                          .gated_mlp = true};
   EXPECT_EQ(parameters(llama_2_7b), 6'738'415'616);
-  const Config gpt2{.family = "gpt2", .layers = 12, .hidden = 768, .heads = 12, .kv_heads = 12, .head_dim = 64,
-                    .intermediate = 3072, .vocab = 50257, .positions = 1024, .biases = true, .tied_embeddings = true};
+  const Config gpt2{.family = "gpt2",
+                    .layers = 12,
+                    .hidden = 768,
+                    .heads = 12,
+                    .kv_heads = 12,
+                    .head_dim = 64,
+                    .intermediate = 3072,
+                    .vocab = 50257,
+                    .positions = 1024,
+                    .biases = true,
+                    .tied_embeddings = true};
   EXPECT_EQ(parameters(gpt2), 124'439'808);
 }
 
 TEST(Analyze, LlamaModulesInExecutionOrder) {
   Config config = tiny_llama();
   config.layers = 1;
-  const std::vector<std::string> expected{
-      "embed_tokens", "layers.0.input_layernorm", "layers.0.self_attn.q_proj", "layers.0.self_attn.k_proj",
-      "layers.0.self_attn.v_proj", "layers.0.self_attn.rope", "layers.0.self_attn.core", "layers.0.self_attn.o_proj",
-      "layers.0.post_attention_layernorm", "layers.0.mlp.gate_proj", "layers.0.mlp.up_proj", "layers.0.mlp.act",
-      "layers.0.mlp.down_proj", "norm", "lm_head", "sampling"};
+  const std::vector<std::string> expected{"embed_tokens",
+                                          "layers.0.input_layernorm",
+                                          "layers.0.self_attn.q_proj",
+                                          "layers.0.self_attn.k_proj",
+                                          "layers.0.self_attn.v_proj",
+                                          "layers.0.self_attn.rope",
+                                          "layers.0.self_attn.core",
+                                          "layers.0.self_attn.o_proj",
+                                          "layers.0.post_attention_layernorm",
+                                          "layers.0.mlp.gate_proj",
+                                          "layers.0.mlp.up_proj",
+                                          "layers.0.mlp.act",
+                                          "layers.0.mlp.down_proj",
+                                          "norm",
+                                          "lm_head",
+                                          "sampling"};
   const std::vector<OpCost> costs = analyze(config, {}, kUnlimited);
   EXPECT_EQ(modules(costs), expected);
   EXPECT_EQ(costs[2].op, "self_attn.q_proj");
@@ -81,26 +132,27 @@ TEST(Analyze, LlamaModulesInExecutionOrder) {
 TEST(Analyze, Gpt2ModulesInExecutionOrder) {
   Config config = tiny_gpt2();
   config.layers = 1;
-  const std::vector<std::string> expected{"wte", "h.0.ln_1", "h.0.attn.c_attn", "h.0.attn.core", "h.0.attn.c_proj",
-                                          "h.0.ln_2", "h.0.mlp.c_fc", "h.0.mlp.act", "h.0.mlp.c_proj", "ln_f", "lm_head",
-                                          "sampling"};
+  const std::vector<std::string> expected{
+      "wte",          "h.0.ln_1",    "h.0.attn.c_attn", "h.0.attn.core", "h.0.attn.c_proj", "h.0.ln_2",
+      "h.0.mlp.c_fc", "h.0.mlp.act", "h.0.mlp.c_proj",  "ln_f",          "lm_head",         "sampling"};
   EXPECT_EQ(modules(analyze(config, {}, kUnlimited)), expected);
 }
 
 TEST(Analyze, LlamaPrefillByHand) {
   // 3 sequences of 5 new tokens, nothing before: 15 rows.
-  const std::vector<OpCost> costs = analyze(tiny_llama(), {.batch = 3, .tokens = 5, .context = 5, .sampled = 1}, kUnlimited);
+  const std::vector<OpCost> costs =
+      analyze(tiny_llama(), {.batch = 3, .tokens = 5, .context = 5, .sampled = 1}, kUnlimited);
   const auto at = by_module(costs);
-  EXPECT_EQ(at.at("layers.1.self_attn.q_proj").flops, 2 * 15 * 8 * 8);    // 1920
-  EXPECT_EQ(at.at("layers.1.self_attn.k_proj").flops, 2 * 15 * 8 * 4);    // 960: 2 kv heads of 2
-  EXPECT_EQ(at.at("layers.1.self_attn.o_proj").flops, 2 * 15 * 8 * 8);    // 1920
-  EXPECT_EQ(at.at("layers.1.mlp.gate_proj").flops, 2 * 15 * 8 * 12);      // 2880
-  EXPECT_EQ(at.at("layers.1.mlp.down_proj").flops, 2 * 15 * 12 * 8);      // 2880
+  EXPECT_EQ(at.at("layers.1.self_attn.q_proj").flops, 2 * 15 * 8 * 8);  // 1920
+  EXPECT_EQ(at.at("layers.1.self_attn.k_proj").flops, 2 * 15 * 8 * 4);  // 960: 2 kv heads of 2
+  EXPECT_EQ(at.at("layers.1.self_attn.o_proj").flops, 2 * 15 * 8 * 8);  // 1920
+  EXPECT_EQ(at.at("layers.1.mlp.gate_proj").flops, 2 * 15 * 8 * 12);    // 2880
+  EXPECT_EQ(at.at("layers.1.mlp.down_proj").flops, 2 * 15 * 12 * 8);    // 2880
   // 1 + 2 + 3 + 4 + 5 = 15 pairs, 4 heads, scores and values 2·2 each: 2·4·(2 + 2)·15·3 sequences.
   EXPECT_EQ(at.at("layers.1.self_attn.core").flops, 1440);
-  EXPECT_EQ(at.at("lm_head").flops, 2 * 3 * 8 * 10);                      // 480: one position of each sequence
-  for (const char* path : {"embed_tokens", "layers.0.input_layernorm", "layers.0.self_attn.rope", "layers.0.mlp.act", "norm",
-                           "sampling"}) {
+  EXPECT_EQ(at.at("lm_head").flops, 2 * 3 * 8 * 10);  // 480: one position of each sequence
+  for (const char* path : {"embed_tokens", "layers.0.input_layernorm", "layers.0.self_attn.rope", "layers.0.mlp.act",
+                           "norm", "sampling"}) {
     EXPECT_EQ(at.at(path).flops, 0) << path;
   }
   // Two layers of 1920 + 960 + 960 + 1920 + 3·2880 + 1440 = 15840, and the logits.
@@ -109,7 +161,8 @@ TEST(Analyze, LlamaPrefillByHand) {
 
 TEST(Analyze, LlamaDecodeByHand) {
   // 3 sequences, one new token each, 6 of context: 3 rows, 6 pairs a sequence.
-  const std::vector<OpCost> costs = analyze(tiny_llama(), {.batch = 3, .tokens = 1, .context = 6, .sampled = 1}, kUnlimited);
+  const std::vector<OpCost> costs =
+      analyze(tiny_llama(), {.batch = 3, .tokens = 1, .context = 6, .sampled = 1}, kUnlimited);
   const auto at = by_module(costs);
   EXPECT_EQ(at.at("layers.0.self_attn.core").flops, 2 * 4 * (2 + 2) * 6 * 3);  // 576
   // Rows 3 instead of 15: 384 + 192 + 192 + 384 + 3·576 = 2880 for the weights of a layer.
@@ -121,7 +174,8 @@ TEST(Analyze, LlamaDecodeByHand) {
 
 TEST(Analyze, Gpt2ByHand) {
   // 2 sequences of 4 new tokens after 3 cached ones: 8 rows; queries see 4, 5, 6, 7 keys: 22 pairs.
-  const std::vector<OpCost> costs = analyze(tiny_gpt2(), {.batch = 2, .tokens = 4, .context = 7, .sampled = 4}, kUnlimited);
+  const std::vector<OpCost> costs =
+      analyze(tiny_gpt2(), {.batch = 2, .tokens = 4, .context = 7, .sampled = 4}, kUnlimited);
   const auto at = by_module(costs);
   EXPECT_EQ(at.at("h.2.attn.c_attn").flops, 2 * 8 * 8 * 24);
   EXPECT_EQ(at.at("h.2.attn.core").flops, 2 * 2 * (4 + 4) * 22 * 2);
@@ -137,7 +191,8 @@ TEST(Analyze, Gpt2ByHand) {
 
 TEST(Analyze, ALookupNeverReadsMoreThanItsTable) {
   // 100 tokens, 10 words: the whole table, once.
-  const auto at = by_module(analyze(tiny_llama(), {.batch = 1, .tokens = 100, .context = 100, .sampled = 1}, kUnlimited));
+  const auto at =
+      by_module(analyze(tiny_llama(), {.batch = 1, .tokens = 100, .context = 100, .sampled = 1}, kUnlimited));
   EXPECT_EQ(at.at("embed_tokens").weight_bytes, 10 * 8 * 4);
 }
 
@@ -146,7 +201,8 @@ TEST(Analyze, WeightsAreReadOncePerPass) {
   for (const Config& config : {tiny_llama(), tiny_gpt2()}) {
     for (const std::int64_t tokens : {1, 7}) {
       double sum = 0;
-      for (const OpCost& cost : analyze(config, {.batch = 2, .tokens = tokens, .context = 9, .sampled = 1}, kUnlimited)) {
+      for (const OpCost& cost :
+           analyze(config, {.batch = 2, .tokens = tokens, .context = 9, .sampled = 1}, kUnlimited)) {
         sum += cost.op == "embed_tokens" || cost.op == "wte" ? 0 : cost.weight_bytes;
       }
       EXPECT_EQ(sum, weights_read_bytes(config)) << config.family;
@@ -170,10 +226,10 @@ TEST(Analyze, ActivationsMoveOnlyWhenTheyAreLargerThanTheChip) {
   EXPECT_EQ(by_module(analyze(tiny_llama(), pass, 479)).at("layers.0.mlp.gate_proj").activation_bytes, 480);
   EXPECT_EQ(by_module(analyze(tiny_llama(), pass, 0)).at("layers.0.mlp.gate_proj").activation_bytes, 800);
   const auto at = by_module(analyze(tiny_llama(), pass, 0));
-  EXPECT_EQ(at.at("layers.0.mlp.down_proj").activation_bytes, 480 + 320 + 320);       // with the residual it is added to
-  EXPECT_EQ(at.at("layers.0.self_attn.rope").activation_bytes, 2 * (320 + 160));      // q and k, in and out
+  EXPECT_EQ(at.at("layers.0.mlp.down_proj").activation_bytes, 480 + 320 + 320);   // with the residual it is added to
+  EXPECT_EQ(at.at("layers.0.self_attn.rope").activation_bytes, 2 * (320 + 160));  // q and k, in and out
   EXPECT_EQ(at.at("layers.0.mlp.act").activation_bytes, 3 * 480);
-  EXPECT_EQ(at.at("sampling").activation_bytes, 10 * 4);                              // the logits of one position
+  EXPECT_EQ(at.at("sampling").activation_bytes, 10 * 4);  // the logits of one position
 }
 
 TEST(Analyze, AddsUpOverLayers) {
@@ -202,7 +258,8 @@ TEST(Analyze, PrefillEqualsTheSumOfItsTokens) {
         steps += total(step).flops;
         logits = flops_of_op(step, "lm_head");
       }
-      EXPECT_EQ(total(prefill).flops, steps - static_cast<double>(length - 1) * logits) << config.family << " " << length;
+      EXPECT_EQ(total(prefill).flops, steps - static_cast<double>(length - 1) * logits)
+          << config.family << " " << length;
     }
   }
 }
@@ -219,7 +276,8 @@ TEST(Analyze, AsManyKvHeadsAsHeadsIsMultiHeadAttention) {
 }
 
 TEST(Analyze, NonsenseFromAnnotationsNeverGoesNegative) {
-  for (const Pass& pass : {Pass{-1, 5, 5, 1}, Pass{1, -5, 5, 1}, Pass{1, 5, -5, 1}, Pass{1, 5, 2, 99}, Pass{0, 0, 0, 0}}) {
+  for (const Pass& pass :
+       {Pass{-1, 5, 5, 1}, Pass{1, -5, 5, 1}, Pass{1, 5, -5, 1}, Pass{1, 5, 2, 99}, Pass{0, 0, 0, 0}}) {
     for (const OpCost& cost : analyze(tiny_gpt2(), pass, 0)) {
       EXPECT_GE(cost.flops, 0);
       EXPECT_GE(cost.weight_bytes, 0);

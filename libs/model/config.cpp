@@ -56,11 +56,13 @@ void read_type(Fields& fields, Config& config) {
 // In floating point: the product of absurd sizes must not wrap before it is refused.
 void check_size(Fields& fields, const Config& config) {
   const double attention = static_cast<double>(config.heads) * static_cast<double>(config.head_dim);
-  const double widest = std::max({static_cast<double>(config.hidden), static_cast<double>(config.intermediate), attention});
+  const double widest =
+      std::max({static_cast<double>(config.hidden), static_cast<double>(config.intermediate), attention});
   const double layers = static_cast<double>(config.layers) * 8 * widest * static_cast<double>(config.hidden);
   const double tables = 2 * static_cast<double>(config.vocab + config.positions) * static_cast<double>(config.hidden);
   if (layers + tables > kMaxParameters) {
-    fields.reject(ErrorCode::kCorruptInput, fmt::format("the sizes make a model of up to {:.1e} parameters", layers + tables),
+    fields.reject(ErrorCode::kCorruptInput,
+                  fmt::format("the sizes make a model of up to {:.1e} parameters", layers + tables),
                   "check the sizes in the file");
   }
 }

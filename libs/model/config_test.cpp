@@ -68,11 +68,14 @@ TEST(ParseConfig, ErrorsNameTheKeyAndTheValue) {
   EXPECT_EQ(error_of(with(kLlama, "num_attention_heads", 0)).message,
             "config.json: num_attention_heads: 0 is not a whole number from 1 to 2147483648");
   EXPECT_THAT(error_of(with(kLlama, "vocab_size", -5)).message, HasSubstr("vocab_size: -5 is not"));
-  EXPECT_THAT(error_of(with(kLlama, "vocab_size", (std::int64_t{1} << 31) + 1)).message, HasSubstr("vocab_size: 2147483649 is not"));
-  EXPECT_THAT(error_of(with(kLlama, "vocab_size", UINT64_MAX)).message, HasSubstr("vocab_size: 18446744073709551615 is not"));
+  EXPECT_THAT(error_of(with(kLlama, "vocab_size", (std::int64_t{1} << 31) + 1)).message,
+              HasSubstr("vocab_size: 2147483649 is not"));
+  EXPECT_THAT(error_of(with(kLlama, "vocab_size", UINT64_MAX)).message,
+              HasSubstr("vocab_size: 18446744073709551615 is not"));
   EXPECT_THAT(error_of(with(kLlama, "hidden_size", "2048")).message, HasSubstr("hidden_size: \"2048\" is not"));
   EXPECT_THAT(error_of(with(kLlama, "hidden_size", 2048.5)).message, HasSubstr("hidden_size: 2048.5 is not"));
-  EXPECT_THAT(error_of(with(kGpt2, "n_layer", 1'000'000)).message, HasSubstr("n_layer: 1000000 is not a whole number from 1 to 100000"));
+  EXPECT_THAT(error_of(with(kGpt2, "n_layer", 1'000'000)).message,
+              HasSubstr("n_layer: 1000000 is not a whole number from 1 to 100000"));
   EXPECT_THAT(error_of(with(kLlama, "tie_word_embeddings", "yes")).message, HasSubstr("tie_word_embeddings: \"yes\""));
   EXPECT_EQ(error_of(with(kLlama, "num_key_value_heads", 5)).message,
             "config.json: num_attention_heads: 32 is not divisible by num_key_value_heads = 5");
@@ -93,7 +96,8 @@ TEST(ParseConfig, UnsupportedIsSaidSo) {
   EXPECT_EQ(family.hint, "known families: gpt2, llama");
   EXPECT_EQ(error_of(with(kLlama, "torch_dtype", "int3")).code, ErrorCode::kUnsupported);
   EXPECT_THAT(error_of(with(kLlama, "attention_bias", true)).message, HasSubstr("attention_bias"));
-  EXPECT_THAT(error_of(with(kLlama, "quantization_config", base::Json{{"bits", 4}})).message, HasSubstr("quantization_config"));
+  EXPECT_THAT(error_of(with(kLlama, "quantization_config", base::Json{{"bits", 4}})).message,
+              HasSubstr("quantization_config"));
 }
 
 TEST(ParseConfig, NotAConfig) {
@@ -106,7 +110,8 @@ TEST(ParseConfig, NotAConfig) {
 
 TEST(ParseConfig, EveryPrefixAndEveryReplacedValueIsAnErrorNotACrash) {
   const std::string whole = kLlama;
-  for (std::size_t length = 0; length < whole.size(); ++length) EXPECT_FALSE(parse_config(whole.substr(0, length), "x"));
+  for (std::size_t length = 0; length < whole.size(); ++length)
+    EXPECT_FALSE(parse_config(whole.substr(0, length), "x"));
   const base::Json json = *base::parse_json(kLlama, "x");
   for (const auto& [key, ignored] : json.items()) {
     for (const char* value : {"null", "[]", "{}", "-1", "1e999", "1e300", "\"\"", "true", "99999999999999999999"}) {

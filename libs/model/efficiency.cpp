@@ -21,7 +21,8 @@ double gemm_flops(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t b
 
 double gemm_bytes(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, std::int64_t element_bytes) {
   const auto rows = static_cast<double>(m), columns = static_cast<double>(n), inner = static_cast<double>(k);
-  return (rows * inner + inner * columns + rows * columns) * static_cast<double>(batch) * static_cast<double>(element_bytes);
+  return (rows * inner + inner * columns + rows * columns) * static_cast<double>(batch) *
+         static_cast<double>(element_bytes);
 }
 
 std::optional<double> efficiency(double amount, double time_ns, double peak_per_second) {

@@ -43,7 +43,7 @@ TEST(Floor, IsTheSlowerOfComputeAndMemory) {
   EXPECT_EQ(bound_by(2e9, 1e8, 1e11, 1e10), "compute");
   EXPECT_DOUBLE_EQ(*floor_ns(5e8, 1e8, 1e11, 1e10), 1e7);  // 5 ms and 10 ms
   EXPECT_EQ(bound_by(5e8, 1e8, 1e11, 1e10), "memory");
-  EXPECT_DOUBLE_EQ(*floor_ns(0, 1e8, 1e11, 1e10), 1e7);    // element-wise work has bytes only
+  EXPECT_DOUBLE_EQ(*floor_ns(0, 1e8, 1e11, 1e10), 1e7);  // element-wise work has bytes only
   EXPECT_EQ(bound_by(0, 1e8, 1e11, 1e10), "memory");
 }
 

@@ -10,8 +10,8 @@
 namespace llmprof::model {
 
 struct Family {
-  std::string_view name;                    // model_type in config.json, Config::family
-  Config (*read)(Fields& fields);           // errors stay in `fields`
+  std::string_view name;           // model_type in config.json, Config::family
+  Config (*read)(Fields& fields);  // errors stay in `fields`
   Structure (*describe)(const Config& config);
 };
 

@@ -28,7 +28,8 @@ std::int64_t Fields::count(std::string_view key, std::int64_t most) {
   }
   const base::Json& value = *object_.find(std::string(key));
   // A number too large for 64 bits is unsigned or a double here: never compared as a wrapped one.
-  const bool whole = value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX);
+  const bool whole =
+      value.is_number_integer() && !(value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX);
   const std::int64_t number = whole ? value.get<std::int64_t>() : 0;
   if (!whole || number < 1 || number > most) {
     reject_value(key, fmt::format("a whole number from 1 to {}", most));

@@ -20,8 +20,8 @@ class Fields {
   // `object` must be a JSON object and outlive this. `where` stands in front of every message.
   Fields(const base::Json& object, std::string_view where) : object_(object), where_(where) {}
 
-  bool has(std::string_view key) const;  // there and not null
-  std::int64_t count(std::string_view key, std::int64_t most = kMaxCount);            // a whole number, 1…most
+  bool has(std::string_view key) const;                                     // there and not null
+  std::int64_t count(std::string_view key, std::int64_t most = kMaxCount);  // a whole number, 1…most
   std::int64_t count_or(std::string_view key, std::int64_t fallback);
   bool flag_or(std::string_view key, bool fallback);
   std::string text_or(std::string_view key, std::string_view fallback);

@@ -24,7 +24,9 @@ Op elementwise(std::string name, std::vector<std::int64_t> tensors) {
 
 Op attention_core(std::string name, const Config& config) {
   const std::int64_t width = config.heads * config.head_dim;
-  return {.name = std::move(name), .attention = true, .tensors = {width, width}};  // q in, result out; K and V are the cache
+  return {.name = std::move(name),
+          .attention = true,
+          .tensors = {width, width}};  // q in, result out; K and V are the cache
 }
 
 Op embedding(std::string name, const Config& config, std::vector<Lookup> lookups) {
@@ -38,8 +40,6 @@ Op lm_head(const Config& config) {
   return op;
 }
 
-Op sampling(const Config& config) {
-  return {.name = "sampling", .rows = Rows::kSampled, .tensors = {config.vocab}};
-}
+Op sampling(const Config& config) { return {.name = "sampling", .rows = Rows::kSampled, .tensors = {config.vocab}}; }
 
 }  // namespace llmprof::model

@@ -24,14 +24,14 @@ struct Lookup {
 };
 
 struct Op {
-  std::string name;                    // "self_attn.q_proj": the path without the layer
+  std::string name;  // "self_attn.q_proj": the path without the layer
   Rows rows = Rows::kTokens;
-  std::int64_t multiply_adds = 0;      // per row
-  std::int64_t parameters = 0;         // read in full, once per pass
-  bool borrowed = false;               // the parameters belong to another operator (tied lm_head)
-  bool attention = false;              // the core: FLOPs and bytes depend on the context
+  std::int64_t multiply_adds = 0;  // per row
+  std::int64_t parameters = 0;     // read in full, once per pass
+  bool borrowed = false;           // the parameters belong to another operator (tied lm_head)
+  bool attention = false;          // the core: FLOPs and bytes depend on the context
   std::vector<Lookup> lookups;
-  std::vector<std::int64_t> tensors;   // values per row of each input and each output
+  std::vector<std::int64_t> tensors;  // values per row of each input and each output
 };
 
 // A model in execution order. The operators of `layer` repeat Config::layers times under "<layer_prefix>.N.".
