@@ -66,11 +66,13 @@ void tell_text(const record::Outcome& outcome) {
     return;
   }
   const record::IngestTally& tally = *outcome.tally;
-  const auto count = [](std::int64_t value) { return base::human_count(static_cast<double>(value)); };
-  say(fmt::format("{}: {} kernels, {} ranges, {} threads, {} processes; {} in {}",
-                  base::human_ns(static_cast<double>(outcome.elapsed_ns)), count(tally.kernels), count(tally.ranges),
-                  count(tally.threads), count(tally.processes), base::human_bytes(static_cast<double>(tally.run_bytes)),
-                  path));
+  const auto count = [](std::int64_t value, std::string_view one, std::string_view many) {
+    return fmt::format("{} {}", base::human_count(static_cast<double>(value)), value == 1 ? one : many);
+  };
+  say(fmt::format("{}: {}, {}, {}, {}; {} in {}", base::human_ns(static_cast<double>(outcome.elapsed_ns)),
+                  count(tally.kernels, "kernel", "kernels"), count(tally.ranges, "range", "ranges"),
+                  count(tally.threads, "thread", "threads"), count(tally.processes, "process", "processes"),
+                  base::human_bytes(static_cast<double>(tally.run_bytes)), path));
   for (const record::LossTotal& total : tally.losses) fmt::print(stderr, "  {}\n", base::printable(loss_text(total)));
   say(fmt::format("next: llmprof report {}", path));
 }
