@@ -20,7 +20,8 @@ std::int64_t out_stride(const Attention& a) { return a.config.heads * a.config.h
 void decode(const Attention& a) {
   const std::int64_t context = a.pass.context();
   const std::int64_t dim = a.config.head_dim;
-  const std::int64_t min_heads = std::max<std::int64_t>(1, (1 << 15) / (context * dim));
+  // 2^17 key values: some 20 us, worth waking a thread for
+  const std::int64_t min_heads = std::max<std::int64_t>(1, (1 << 17) / (context * dim));
   a.pool.parallel_for(a.pass.batch * a.config.heads, min_heads, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t item = begin; item < end; ++item) {
       const std::int64_t sequence = item / a.config.heads;
