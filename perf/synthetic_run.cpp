@@ -27,6 +27,9 @@ constexpr int kPromptTokens = 512;
 constexpr int kDecodeSteps = 128;  // after each prefill
 constexpr std::int64_t kStart = 86'400'000'000'000;
 
+constexpr const char* kModel = R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 4096, "num_hidden_layers": 32,
+ "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000, "torch_dtype": "float16"})";
+
 // xorshift: fast, and the same everywhere.
 class Random {
  public:
@@ -56,17 +59,17 @@ struct Op {
   std::int32_t grid, block, registers, shared_bytes;
 };
 constexpr Op kLayerOps[] = {
-    {"input_norm", "rms_norm", 2100, 9800, 8, 1024, 32, 4096},
-    {"attn", "gemm_qkv", 9200, 118000, 96, 256, 168, 98304},
-    {"attn", "split_heads", 1900, 7400, 64, 256, 24, 0},
-    {"attn", "rope_q", 1700, 6100, 64, 128, 28, 0},
-    {"attn", "rope_k", 1600, 3100, 16, 128, 28, 0},
-    {"attn", "kv_append", 1500, 2900, 16, 128, 20, 0},
-    {"attn", "attention", 11800, 96000, 256, 128, 224, 131072},
-    {"attn", "attention_merge", 2300, 2400, 64, 128, 40, 2048},
-    {"attn", "gemm_out", 7100, 81000, 64, 256, 168, 98304},
-    {"attn", "residual", 1800, 5200, 32, 512, 16, 0},
-    {"post_norm", "rms_norm_post", 2100, 9700, 8, 1024, 32, 4096},
+    {"input_layernorm", "rms_norm", 2100, 9800, 8, 1024, 32, 4096},
+    {"self_attn", "gemm_qkv", 9200, 118000, 96, 256, 168, 98304},
+    {"self_attn", "split_heads", 1900, 7400, 64, 256, 24, 0},
+    {"self_attn", "rope_q", 1700, 6100, 64, 128, 28, 0},
+    {"self_attn", "rope_k", 1600, 3100, 16, 128, 28, 0},
+    {"self_attn", "kv_append", 1500, 2900, 16, 128, 20, 0},
+    {"self_attn", "attention", 11800, 96000, 256, 128, 224, 131072},
+    {"self_attn", "attention_merge", 2300, 2400, 64, 128, 40, 2048},
+    {"self_attn", "gemm_out", 7100, 81000, 64, 256, 168, 98304},
+    {"self_attn", "residual", 1800, 5200, 32, 512, 16, 0},
+    {"post_attention_layernorm", "rms_norm_post", 2100, 9700, 8, 1024, 32, 4096},
     {"mlp", "gemm_gate_up", 21500, 260000, 224, 256, 168, 98304},
     {"mlp", "silu_mul", 2400, 14800, 112, 256, 22, 0},
     {"mlp", "gemm_down", 14300, 139000, 64, 256, 168, 98304},
@@ -109,7 +112,7 @@ class Generator {
       }
       for (int i = 0; i < kHeadKernels; ++i) head_names_.push_back(intern(fmt::format("void llm::head_kernel<{}, {}>(float const*)", stage, i)));
     }
-    for (const char* module : {"", "input_norm", "attn", "post_norm", "mlp"}) {
+    for (const char* module : {"", "input_layernorm", "self_attn", "post_attention_layernorm", "mlp"}) {
       for (int layer = 0; layer < kLayers; ++layer) {
         module_names_.push_back(intern(*module == 0 ? fmt::format("layers.{}", layer) : fmt::format("layers.{}.{}", layer, module)));
       }
@@ -134,10 +137,12 @@ class Generator {
     writer_.add(trace::DeviceRow{.id = 1, .kind = intern("gpu"), .name = intern("Synthetic GPU"), .chip = intern("SYN100"),
                                  .units = 132, .memory_bytes = 80'000'000'000, .cache_bytes = 50'000'000, .clock_mhz = 1980.0,
                                  .driver = intern("0.0")});
-    writer_.add(trace::PeakRow{.device_id = 1, .quantity = intern("flops"), .type = intern("float32"), .value = 60e12,
+    writer_.add(trace::PeakRow{.device_id = 1, .quantity = intern("flops"), .type = intern("float16"), .value = 2e15,
                                .unit = intern("FLOP/s"), .source = intern("spec"), .method = intern("invented for the synthetic run")});
     writer_.add(trace::PeakRow{.device_id = 1, .quantity = intern("bandwidth"), .type = intern("read"), .value = 3.3e12,
                                .unit = intern("B/s"), .source = intern("spec"), .method = intern("invented for the synthetic run")});
+    writer_.add(trace::RangeRow{.id = ++ids_, .begin_ns = kStart, .end_ns = kStart, .name = intern(kModel), .kind = intern("mark"),
+                                .process_id = 1, .thread_id = 1, .domain = domain_, .category = intern("model"), .source = nvtx_});
     writer_.add(trace::ClockSyncRow{.ts_ns = kStart, .wall_ns = 1'700'000'000'000'000'000, .error_ns = 40});
   }
 
@@ -190,7 +195,7 @@ class Generator {
   }
 
   Name module_name(int layer, std::string_view module) const {
-    const int kind = module == "input_norm" ? 1 : module == "attn" ? 2 : module == "post_norm" ? 3 : 4;
+    const int kind = module == "input_layernorm" ? 1 : module == "self_attn" ? 2 : module == "post_attention_layernorm" ? 3 : 4;
     return module_names_[kind * kLayers + layer];
   }
 
@@ -199,7 +204,7 @@ class Generator {
     const std::int64_t place = stream.steps++ % (kDecodeSteps + 1);
     const bool prefill = place == 0;
     const std::int64_t tokens = prefill ? kPromptTokens : 1;
-    const std::int64_t context = prefill ? 0 : kPromptTokens + place - 1;
+    const std::int64_t context = kPromptTokens + place;  // the new tokens included
     trace::RangeRow range = open(thread, prefill ? prefill_ : decode_, step_, nullptr);
     range.payload = kBatch | tokens << 16 | context << 40;
     for (int number = 0; number < kLayers; ++number) layer(thread, number, prefill, range);

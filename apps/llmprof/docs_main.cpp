@@ -1,0 +1,40 @@
+// llmprof-docs ROOT: renews the generated parts of docs/: the options in the manual pages, the tables in format/run.md.
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "trace/schema_page.h"
+#include "verb.h"
+
+namespace {
+
+using namespace llmprof;
+
+template <class Renew>
+Result<void> renew(const std::string& path, const Renew& current) {
+  LLMPROF_LET(const std::string page, base::read_file(path, 4u << 20));
+  const std::string renewed = current(page);
+  if (renewed == page) return {};
+  fmt::print("renewed {}\n", path);
+  LLMPROF_TRY(base::write_file(path, renewed));
+  ::chmod(path.c_str(), 0644);
+  return {};
+}
+
+Result<void> renew_all(const std::string& root) {
+  LLMPROF_TRY(renew(root + "/docs/format/run.md", [](const std::string& page) { return trace::with_current_tables(page); }));
+  for (const app::Verb* verb : app::verbs()) {
+    const std::string path = fmt::format("{}/docs/manual/{}.md", root, verb->name);
+    if (!base::is_file(path)) continue;  // tools/check_docs.py misses it
+    LLMPROF_TRY(renew(path, [&](const std::string& page) { return app::with_current_options(*verb, page); }));
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto done = renew_all(argc > 1 ? argv[1] : ".");
+  return done ? 0 : app::fail(done.error());
+}
