@@ -75,6 +75,7 @@ TEST(File, WritesAtomicallyAndReadsBack) {
 TEST(Json, ErrorsNameTheFileAndTheByte) {
   EXPECT_EQ(parse_json("{\"a\": nul}", "x.json").error().message.substr(0, 12), "x.json:byte ");
   EXPECT_FALSE(parse_json(std::string(1000, '['), "deep"));
+  EXPECT_FALSE(parse_json("1e999", "huge number"));
   EXPECT_EQ(to_line(*parse_json("{\"b\":1,\"a\":2}", "x")), "{\"b\":1,\"a\":2}");
   EXPECT_NO_THROW(to_line(Json("\xff")));
 }

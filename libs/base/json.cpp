@@ -21,6 +21,8 @@ Result<Json> parse_json(std::string_view text, std::string_view where) {
     return value;
   } catch (const Json::parse_error& error) {
     return Error{ErrorCode::kCorruptInput, fmt::format("{}:byte {}: not valid JSON", where, error.byte), ""};
+  } catch (const Json::exception& error) {  // a number such as 1e999 is valid JSON that no double can hold
+    return Error{ErrorCode::kCorruptInput, fmt::format("{}: {}", where, error.what()), ""};
   }
 }
 
