@@ -30,6 +30,14 @@ std::int64_t take(std::atomic<std::uint64_t>& reused, std::atomic<std::uint32_t>
   return -1;
 }
 
+// Full chunks that wake the writer before its time: few enough that the buffers in use stay in the cache and fresh
+// pages are seldom touched (1 MiB), and never so many that the pool could run dry.
+std::uint32_t wake_at() {
+  constexpr std::uint64_t kChunksInCache = 512;
+  const std::uint64_t quarter = (g.settings.pool_chunks + 3) / 4;
+  return static_cast<std::uint32_t>(quarter < kChunksInCache ? quarter : kChunksInCache);
+}
+
 void hand_over(Thread* thread) {
   if (thread->records == nullptr) return;
   Shared* shared = g.shared.load(std::memory_order_relaxed);
@@ -38,8 +46,8 @@ void hand_over(Thread* thread) {
   thread->records = nullptr;
   thread->chunk = nullptr;
   push_full(g.lists.full_chunks, shared->chunks, index);
-  const std::uint64_t waiting = g.lists.full_count.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (waiting == (g.settings.pool_chunks + 3) / 4) wake_writer();
+  const std::uint32_t waiting = g.lists.full_count.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (waiting == wake_at()) wake_writer();
 }
 
 void record_thread(Thread* thread) {
