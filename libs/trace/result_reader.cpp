@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <unordered_map>
@@ -53,31 +52,38 @@ void set_double(Value& out, double value) {
 }
 
 // Strings as codes. Within a chunk equal strings of a column mostly share their bytes (the reader's dictionary), so the
-// place of the bytes tells the code; across chunks that memory may be reused, hence forget().
+// place of the bytes tells the code; across chunks that memory may be reused, hence next_chunk().
 class NameCodes {
  public:
-  explicit NameCodes(std::vector<std::string>& names) : names_(names) { names_.assign(1, ""); }
+  explicit NameCodes(std::vector<std::string>& names) : names_(names), recent_(kRecent) { names_.assign(1, ""); }
 
-  void forget() { recent_.fill({}); }
+  void next_chunk() { ++chunk_; }
 
   std::int64_t code(const duckdb_string_t& text) {
     std::uint64_t key[2];
     std::memcpy(key, &text, sizeof key);
-    Recent& recent = recent_[((key[0] ^ key[1]) * 0x9E3779B97F4A7C15u) >> 56];
-    if (recent.code == 0 || recent.key[0] != key[0] || recent.key[1] != key[1]) {
-      recent = {{key[0], key[1]}, find(text_of(text))};
+    Recent& recent = recent_[((key[0] ^ key[1]) * 0x9E3779B97F4A7C15u) >> (64 - kRecentBits)];
+    if (recent.chunk != chunk_ || recent.key[0] != key[0] || recent.key[1] != key[1]) {
+      recent = {{key[0], key[1]}, chunk_, find(text_of(text))};
     }
     return recent.code;
   }
 
  private:
+  static constexpr int kRecentBits = 12;
+  static constexpr std::size_t kRecent = 1u << kRecentBits;
   struct Recent {
     std::uint64_t key[2] = {0, 0};
+    std::uint64_t chunk = 0;  // that `key` was seen in
     std::int64_t code = 0;
+  };
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
   };
 
   std::int64_t find(std::string_view text) {
-    if (const auto found = codes_.find(std::string(text)); found != codes_.end()) return found->second;
+    if (const auto found = codes_.find(text); found != codes_.end()) return found->second;
     const auto code = static_cast<std::int64_t>(names_.size());
     names_.emplace_back(text);
     codes_.emplace(text, code);
@@ -85,16 +91,15 @@ class NameCodes {
   }
 
   std::vector<std::string>& names_;
-  std::unordered_map<std::string, std::int64_t> codes_;
-  std::array<Recent, 256> recent_{};
+  std::unordered_map<std::string, std::int64_t, Hash, std::equal_to<>> codes_;
+  std::vector<Recent> recent_;
+  std::uint64_t chunk_ = 0;
 };
 
 template <class T>
 void append(std::vector<std::int64_t>& out, const void* data, std::size_t count) {
   const auto* values = static_cast<const T*>(data);
-  const std::size_t begin = out.size();
-  out.resize(begin + count);
-  for (std::size_t i = 0; i < count; ++i) out[begin + i] = static_cast<std::int64_t>(values[i]);
+  out.insert(out.end(), values, values + count);
 }
 
 void append_any(std::vector<std::int64_t>& out, duckdb_type type, const void* data, std::size_t count) {
@@ -192,7 +197,7 @@ Result<Columns> read_columns(const Connection& connection, Stream& stream) {
   while (true) {
     LLMPROF_LET(duckdb_data_chunk chunk, stream.next());
     if (chunk == nullptr) return out;
-    codes.forget();
+    codes.next_chunk();
     const std::size_t count = api.chunk_size(chunk);
     for (std::size_t i = 0; i < types.size(); ++i) append_column(out.values[i], api, types[i], api.chunk_vector(chunk, i), count, codes);
   }
