@@ -77,31 +77,33 @@ void tell_text(const record::Outcome& outcome) {
   say(fmt::format("next: llmprof report {}", path));
 }
 
+base::Json text_or_null(std::string_view text) { return text.empty() ? base::Json(nullptr) : base::Json(text); }
+
 base::Json loss_json(const record::LossTotal& total) {
   const trace::LossInfo& info = trace::info_of(total.loss);
-  return {{"name", info.name},       {"severity", trace::name_of(info.severity)}, {"count", total.count}, {"unit", info.unit},
-          {"meaning", info.meaning}, {"remedy", info.remedy},                     {"detail", total.detail}};
+  base::Json json{{"name", info.name}, {"severity", trace::name_of(info.severity)}, {"count", total.count}, {"unit", info.unit}};
+  json["meaning"] = info.meaning;
+  json["remedy"] = text_or_null(info.remedy);
+  json["detail"] = text_or_null(total.detail);
+  return json;
 }
 
 void tell_json(const record::Outcome& outcome, int exit_status) {
   base::Json json = json_head("llmprof.record");
-  json["run"] = outcome.folder;
-  json["exit_status"] = exit_status;
-  json["elapsed_ns"] = outcome.elapsed_ns;
-  json["log_bytes"] = outcome.log_bytes;
-  json["ingested"] = outcome.tally.has_value();
+  json["run"] = outcome.folder.empty() ? base::Json(nullptr) : base::Json{{"path", outcome.folder}};
+  json["coverage"] = nullptr;
   json["losses"] = base::Json::array();
   if (outcome.tally) {
     const record::IngestTally& tally = *outcome.tally;
-    json["run_bytes"] = tally.run_bytes;
-    json["records"] = tally.records;
-    json["processes"] = tally.processes;
-    json["threads"] = tally.threads;
-    json["kernels"] = tally.kernels;
-    json["ranges"] = tally.ranges;
+    json["coverage"] = {{"processes", tally.processes}, {"threads", tally.threads}, {"kernels", tally.kernels},
+                        {"ranges", tally.ranges},       {"gemms", tally.gemms},     {"records", tally.records}};
     for (const record::LossTotal& total : tally.losses) json["losses"].push_back(loss_json(total));
   }
-  if (outcome.problem) json["problem"] = outcome.problem->message;
+  json["exit_status"] = exit_status;
+  json["elapsed_ns"] = outcome.elapsed_ns;
+  json["log_bytes"] = outcome.log_bytes;
+  json["run_bytes"] = outcome.tally ? base::Json(outcome.tally->run_bytes) : base::Json(nullptr);
+  json["why"] = outcome.problem ? base::Json(outcome.problem->message) : base::Json(nullptr);
   fmt::print(stderr, "{}\n", base::to_line(json));
 }
 

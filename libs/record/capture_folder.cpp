@@ -118,19 +118,33 @@ CaptureLock::~CaptureLock() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-std::int64_t start_ticks(std::int64_t pid) {
+namespace {
+
+struct ProcessState {
+  char state = 'X';
+  std::int64_t ticks = 0;
+};
+
+ProcessState state_of(std::int64_t pid) {
   const auto stat = base::read_file(fmt::format("/proc/{}/stat", pid), 65536);
-  if (!stat) return 0;
+  if (!stat) return {};
   // The name in parentheses may hold anything; after its last ')' come fields 3, 4, …, so 22 is the 20th word.
   std::size_t at = stat->rfind(')');
-  if (at == std::string::npos || at + 2 >= stat->size()) return 0;
-  if ((*stat)[at + 2] == 'Z' || (*stat)[at + 2] == 'X') return 0;  // ended, only not collected by its parent yet
+  if (at == std::string::npos || at + 2 >= stat->size()) return {};
+  ProcessState result{(*stat)[at + 2], 0};
   for (int field = 0; field < 20 && at != std::string::npos; ++field) at = stat->find(' ', at + 1);
-  std::int64_t ticks = 0;
-  if (at != std::string::npos) std::from_chars(stat->data() + at + 1, stat->data() + stat->size(), ticks);
-  return ticks;
+  if (at != std::string::npos) std::from_chars(stat->data() + at + 1, stat->data() + stat->size(), result.ticks);
+  return result;
 }
 
-bool is_alive(std::int64_t pid, std::int64_t ticks) { return pid > 0 && start_ticks(pid) == ticks && ticks != 0; }
+}  // namespace
+
+std::int64_t start_ticks(std::int64_t pid) { return state_of(pid).ticks; }
+
+bool is_alive(std::int64_t pid, std::int64_t ticks) {
+  if (pid <= 0 || ticks == 0) return false;
+  const ProcessState found = state_of(pid);
+  return found.ticks == ticks && found.state != 'Z' && found.state != 'X';  // Z: ended, not collected by its parent yet
+}
 
 }  // namespace llmprof::record

@@ -111,6 +111,7 @@ class Ingest {
     tally_.processes = rows_.processes;
     tally_.threads = rows_.threads;
     tally_.kernels = rows_.kernels;
+    tally_.gemms = rows_.kernels;  // on a CPU every kernel is a BLAS call
     tally_.ranges = rows_.ranges;
     return tally_;
   }

@@ -20,6 +20,7 @@ struct IngestTally {
   std::int64_t processes = 0;
   std::int64_t threads = 0;
   std::int64_t kernels = 0;
+  std::int64_t gemms = 0;
   std::int64_t ranges = 0;
   std::vector<LossTotal> losses;
 };

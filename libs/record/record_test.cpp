@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "record/capture_folder.h"
+#include "record/capture_info.h"
 #include "record/open_run.h"
 #include "record/testing/folder.h"
 
@@ -65,6 +66,18 @@ TEST_F(RecordTest, ReturnsTheStatusAndLeavesARun) {
   ASSERT_TRUE(run);
   EXPECT_EQ(run->query("SELECT exit_status FROM process")->rows[0][0].as_int(), 3);
   EXPECT_EQ(run->info().command.at(1), "exit");
+}
+
+TEST_F(RecordTest, AProgramThatEndsAtOnceIsStillKnownByItsLog) {
+  // A log of the root process itself, whose end may come before the recorder has looked at it.
+  RecordOptions all = options({});
+  all.keep_capture = true;
+  all.command = {"sh", "-c", "exit 0"};
+  for (int i = 0; i < 10; ++i) {
+    all.force = true;
+    ASSERT_TRUE(record(all, base::no_progress));
+    EXPECT_NE(read_capture_info(capture_folder(run_folder()))->root_start_ticks, 0);
+  }
 }
 
 TEST_F(RecordTest, StatusOfSignalsAndOfWhatDoesNotStart) {
