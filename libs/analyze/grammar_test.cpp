@@ -54,6 +54,14 @@ TEST(Grammar, MeaningByDomainThenByPattern) {
   EXPECT_EQ(meaning_of("anything", "", "", patterns).kind, RangeKind::kPlain);
 }
 
+TEST(Grammar, NamesOfServingEngines) {
+  const std::vector<RangePattern> patterns = *built_in_patterns();
+  EXPECT_EQ(meaning_of("execute_context_0(0)_generation_64(64)", "", "", patterns).stage, "decode");
+  EXPECT_EQ(meaning_of("execute_context_1(512)_generation_0(0)", "", "", patterns).stage, "prefill");
+  EXPECT_EQ(meaning_of("execute_context_1(512)_generation_63(63)", "", "", patterns).stage, "mixed");
+  EXPECT_EQ(meaning_of("_forward_step", "TensorRT-LLM", "", patterns).stage, "mixed");
+}
+
 TEST(Grammar, PatternRowsAreChecked) {
   EXPECT_FALSE(parse_patterns("{}", "x"));
   EXPECT_FALSE(parse_patterns(R"([{"pattern": "a", "kind": "step", "stage": "nonsense", "source": "s"}])", "x"));

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/busy.h"
 #include "analyze/passes/classify.h"
@@ -159,6 +161,30 @@ TEST(Timelines, OverlappingRangesLeaveNoGhost) {
   EXPECT_EQ(timelines.innermost(1, 7), 1);
   EXPECT_EQ(timelines.innermost(1, 12), 1);
   EXPECT_EQ(timelines.innermost(1, 15), kNone);  // not back to a, which ended at 10
+}
+
+// Random nested and overlapping ranges against the definition: the open range that began last (of equals, the shortest).
+TEST(Timelines, AgreesWithTheDefinition) {
+  std::mt19937 random(7);
+  const auto below = [&](int limit) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(limit)); };
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Spec> specs;
+    for (int i = 0; i < 12; ++i) {
+      const std::int64_t begin = below(40);
+      specs.push_back({begin, begin + below(30), "r", "", 1 + below(2)});
+    }
+    const Ranges ranges = make(specs);
+    Timelines timelines(ranges);
+    for (int question = 0; question < 80; ++question) {
+      const std::int64_t at = below(80) - 5;
+      std::int32_t expected = kNone;
+      for (std::size_t i = 0; i < ranges.size(); ++i) {  // sweep order: a later one began later or is shorter
+        const bool open = ranges.begin_ns[i] <= at && at < ranges.end_ns[i];
+        if (ranges.thread_id[i] == 1 && open) expected = static_cast<std::int32_t>(i);
+      }
+      ASSERT_EQ(timelines.innermost(1, at), expected) << "round " << round << " at " << at;
+    }
+  }
 }
 
 TEST(FindLastAtMost, EveryQuestionFromEveryCursor) {
