@@ -27,6 +27,13 @@ std::string first_of(const std::string& ops) {
   return more == 0 ? ops : fmt::format("{} +{}", ops.substr(0, ops.find(',')), more);
 }
 
+// " (227 GFLOP/s float32)": the peak of the run's own type.
+std::string peak_of(const Page& page) {
+  if (page.summary.devices.empty() || !page.summary.devices.front().peak_flops) return "";
+  const analyze::DeviceCard& device = page.summary.devices.front();
+  return fmt::format(" ({} {})", base::human_rate(*device.peak_flops, "FLOP/s"), device.type);
+}
+
 std::string busy_percent(const Stage& stage) {
   const double available = static_cast<double>(stage.device_busy_ns + stage.idle_ns);
   return available > 0 ? percent_cell(static_cast<double>(stage.device_busy_ns) / available) : "-";
@@ -139,8 +146,8 @@ std::string gemm_table(const Page& page, const Style& style) {
   }
   if (all == 0) return "";
   return style.heading("Matrix products by time") + table.render(kWidth) + left_out(all, page.top, "shapes") +
-         wrapped("peak %: FLOPs of the shapes / time, of the device's peak FLOP/s of the type. GB/s: operands and result, each "
-                 "moved once; a rate above the memory's means the cache helped.");
+         wrapped(fmt::format("peak %: FLOPs of the shapes / time, of the device's peak FLOP/s of the type{}. GB/s: operands and result, "
+                             "each moved once; a rate above the memory's means the cache helped.", peak_of(page)));
 }
 
 }  // namespace llmprof::report
