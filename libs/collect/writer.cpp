@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::size_t kStackBytes = 256u << 10;  // the C library puts the program's static thread-local data there too
 constexpr std::uint64_t kClockSyncEveryNs = 1000000000;
+constexpr std::uint64_t kFirstWaitMs = 5;  // then twice as long each time, up to the setting: workers may die young
 
 // Drains every buffer. The order keeps the records of a thread in the order it made them: what each thread is filling
 // is noted first, then the full chunks (which hold everything older) are encoded, then what was noted.
@@ -86,10 +87,14 @@ void* writer_main(void*) {
   Drain drain(shared, &output);
   BlasScan scan;
   output.process(false);
+  output.flush(false);
   std::uint64_t next_sync_ns = 0;
+  std::uint64_t wait_ms = kFirstWaitMs;
   bool stopping = false;
   while (!stopping) {
-    if (g.wake.exchange(0, std::memory_order_acquire) == 0) futex_wait(g.wake, 0, g.settings.flush_ms);
+    if (wait_ms > g.settings.flush_ms) wait_ms = g.settings.flush_ms;
+    if (g.wake.exchange(0, std::memory_order_acquire) == 0) futex_wait(g.wake, 0, wait_ms);
+    wait_ms *= 2;
     stopping = g.stop.load(std::memory_order_acquire) != 0;
     drain.run();
     if (stopping || now_ns() >= next_sync_ns) {

@@ -114,12 +114,16 @@ int churn(const Arguments& arguments) {
 int crowd(const Arguments& arguments) {
   const long count = number(arguments, 0, 1000);
   std::atomic<long> there{0};
+  std::atomic<bool> complete{false};
   std::vector<std::thread> threads;
   for (long i = 0; i < count; ++i) {
     threads.emplace_back([&] {
       pairs(5);
-      ++there;
-      while (there < count) usleep(20000);
+      if (++there == count) {
+        complete = true;
+        complete.notify_all();
+      }
+      complete.wait(false);
     });
   }
   for (auto& thread : threads) thread.join();
