@@ -23,7 +23,9 @@ struct Log {
   int descriptor = -1;
   dev_t device = 0;
   ino_t inode = 0;
-  std::uint64_t bytes = 0;  // written so far
+  std::uint64_t bytes = 0;        // written so far
+  std::uint64_t last_append = 0;  // bytes of the last one; 0: must stay
+  std::uint32_t appends = 0;
   std::uint64_t ticks = 0;
   char host[65] = {};
   char path[4096] = {};
@@ -90,6 +92,8 @@ void reopen() {
 
 bool open_log() {
   log_state.bytes = 0;
+  log_state.last_append = 0;
+  log_state.appends = 0;
   log_state.descriptor = -1;
   log_state.ticks = read_start_ticks();
   read_host_name(log_state.host, sizeof(log_state.host));
@@ -117,11 +121,21 @@ bool append_to_log(const void* bytes, std::size_t size, int* error) {
   }
   if (write_all(static_cast<const char*>(bytes), size)) {
     log_state.bytes += size;
+    log_state.last_append = ++log_state.appends > 2 ? size : 0;
     return true;
   }
   *error = errno;
   if (ftruncate(log_state.descriptor, static_cast<off_t>(log_state.bytes)) != 0) return false;
   return false;
+}
+
+std::uint64_t cut_last_append() {
+  const std::uint64_t size = log_state.last_append;
+  if (size == 0 || !is_ours(log_state.descriptor)) return 0;
+  if (ftruncate(log_state.descriptor, static_cast<off_t>(log_state.bytes - size)) != 0) return 0;
+  log_state.bytes -= size;
+  log_state.last_append = 0;
+  return size;
 }
 
 std::uint64_t log_bytes() { return log_state.bytes; }

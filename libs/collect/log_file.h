@@ -13,6 +13,10 @@ bool open_log();
 // Appends the bytes, all or nothing: what a failed attempt left behind is cut off again. False: `error` says why.
 bool append_to_log(const void* bytes, std::size_t size, int* error);
 
+// Takes the last append back, to make room for a record that says what is missing. How many bytes it had; 0: the file
+// has nothing but its header and its first block, or cannot be cut.
+std::uint64_t cut_last_append();
+
 std::uint64_t log_bytes();
 std::uint64_t start_ticks();
 const char* host_name();

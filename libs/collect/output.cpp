@@ -197,7 +197,13 @@ void Output::flush(bool final) {
   define_tables();
   losses(final);
   if (write_block()) return settle_losses();
-  // The program goes on. The log ends here, but for one attempt to say so: what was cut off may have made room.
+  // The program goes on. The log ends here, but for a record that says so. What was cut off may have made room for it;
+  // if not, the block before gives way: a log that ends without a word is worse.
+  losses(true);
+  if (write_block()) return settle_losses();
+  const std::uint64_t cut = cut_last_append();
+  if (cut == 0) return;
+  count_loss(LossKind::kWriteFailed, cut);
   losses(true);
   if (write_block()) settle_losses();
 }

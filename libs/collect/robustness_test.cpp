@@ -144,7 +144,7 @@ TEST(Robustness, FailedWritesAreCountedAndTheLogStaysGood) {
     ASSERT_EQ(logs.size(), 1u);
     EXPECT_EQ(logs[0].damaged_bytes + logs[0].torn_bytes, 0u) << limit;
     EXPECT_LE(std::filesystem::file_size(logs[0].path), std::stoull(limit));
-    const bool room_to_say_so = std::stoull(limit) > sizeof(wire::FileHeader);
+    const bool room_to_say_so = std::stoull(limit) > sizeof(wire::FileHeader);  // even if data must give way
     EXPECT_EQ(logs[0].lost(LossKind::kWriteFailed) > 0, room_to_say_so) << limit;
   }
 }
