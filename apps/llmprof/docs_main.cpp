@@ -1,4 +1,5 @@
-// llmprof-docs ROOT: renews the generated parts of docs/: the options in the manual pages, the tables in format/run.md.
+// llmprof-docs [--check] ROOT: renews the generated parts of docs/: the options in the manual pages, the tables in
+// format/run.md. --check changes nothing and fails when a page is not what the code says.
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -11,11 +12,14 @@ namespace {
 
 using namespace llmprof;
 
+bool check_only = false;
+
 template <class Renew>
 Result<void> renew(const std::string& path, const Renew& current) {
   LLMPROF_LET(const std::string page, base::read_file(path, 4u << 20));
   const std::string renewed = current(page);
   if (renewed == page) return {};
+  if (check_only) return Error{ErrorCode::kCorruptInput, path + " is not what the code says", "make docs renews it"};
   fmt::print("renewed {}\n", path);
   LLMPROF_TRY(base::write_file(path, renewed));
   ::chmod(path.c_str(), 0644);
@@ -35,6 +39,8 @@ Result<void> renew_all(const std::string& root) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto done = renew_all(argc > 1 ? argv[1] : ".");
+  check_only = argc > 1 && std::string_view(argv[1]) == "--check";
+  const int root = check_only ? 2 : 1;
+  const auto done = renew_all(argc > root ? argv[root] : ".");
   return done ? 0 : app::fail(done.error());
 }

@@ -66,7 +66,7 @@ std::string usage(const Verb& verb) {
 std::string options_text(const Verb& verb) {
   std::string text = fmt::format("{}\nUsage: `{}`\n\n", kOptionsBegin, usage(verb));
   for (const Option& option : verb.options) {
-    text += fmt::format("- `{}`: {}", option_head(option), option.help);
+    text += fmt::format("- `{}`: {}{}", option_head(option), option.help, option.help.ends_with('.') ? "" : ".");
     if (!option.fallback.empty()) text += fmt::format(" Default: `{}`.", option.fallback);
     if (!option.variable.empty()) text += fmt::format(" Variable: `{}`.", option.variable);
     text += "\n";
