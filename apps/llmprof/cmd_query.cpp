@@ -30,6 +30,7 @@ constexpr Option kOptions[] = {
     {"--json", "", "", "", "", "print JSON: run, coverage, losses, columns, rows"},
     {"--parquet", "", "", "FILE", "", "write the result to a Parquet file"},
     {"--limit", "", "", "N", "", "at most N rows; tables on the terminal stop at 1000 if it is not given"},
+    {"--memory", "", "LLMPROF_QUERY_MEMORY", "SIZE", "2GB", "memory the statement may use"},
     {"--tables", "", "", "", "", "list the tables of the run instead, or the columns of the one named in place of the SQL"},
 };
 constexpr Positional kPositionals[] = {{"RUN"}, {"SQL", false}};
@@ -254,6 +255,7 @@ Result<void> query(const Arguments& arguments) {
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
   if (arguments.on("--tables")) return print_tables(run);
   LLMPROF_TRY(derive_if_named(sql, run, progress));
+  run.limit_user_memory(arguments.get("--memory"));
   return show(arguments, run, sql);
 }
 

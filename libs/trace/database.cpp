@@ -24,7 +24,7 @@ Error sql_error(const char* text, Trust trust) {
     hint = "see " + message.substr(at + 2, message.find('\n', at + 2) - at - 2);
     message.resize(at);
   }
-  if (message.find("Out of Memory") != std::string::npos) hint = "LLMPROF_QUERY_MEMORY=8GB (or more) gives queries more memory";
+  if (message.find("Out of Memory") != std::string::npos) hint = "--memory 8GB (or more) gives the statement more memory";
   std::ranges::replace(message, '\n', ' ');
   return Error{trust == Trust::kOwn ? ErrorCode::kInternal : ErrorCode::kCorruptInput, "SQL: " + message, hint};
 }

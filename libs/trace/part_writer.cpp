@@ -13,7 +13,7 @@ namespace llmprof::trace {
 namespace {
 
 constexpr std::size_t kThreads = 2;
-constexpr std::size_t kQueuedParts = 2;
+constexpr std::size_t kQueuedParts = 1;  // besides those being written: each part may be 100 MB
 
 // The capture logs are deleted once a run is whole, so its files must be on the disk by then.
 void sync_file(const std::string& path) {

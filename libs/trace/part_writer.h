@@ -31,6 +31,7 @@ class PartWriter {
   PartWriter(std::string folder, std::string prefix);
   ~PartWriter();
   void submit(Part part);
+  void stop();  // waits for parts being written; what is still queued is thrown away unless finish() was called
   // Waits for all parts. The files are in the order of tables and parts.
   Result<std::vector<TableFile>> finish(const base::Progress& progress);
 
@@ -42,7 +43,6 @@ class PartWriter {
   };
   void work();
   void done(std::size_t number, Result<TableFile> file);
-  void stop();
   Result<TableFile> write(Result<ParquetWriter>& writer, Job& job) const;
 
   const std::string folder_, prefix_;

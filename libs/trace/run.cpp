@@ -73,9 +73,10 @@ struct Run::State {
   RunInfo info;
   Database database;
   Connection connection;
-  std::vector<OpenFile> facts, derived;
-  ColumnsOfTables fact_columns, derived_columns;
-  std::optional<UserEngine> user;  // made when first asked for
+  std::vector<OpenFile> facts, derived = {};
+  ColumnsOfTables fact_columns = {}, derived_columns = {};
+  std::string user_memory = "2GB";
+  std::optional<UserEngine> user = {};  // made when first asked for
 
   std::vector<OpenFile> files() const {
     std::vector<OpenFile> all = facts;
@@ -94,7 +95,7 @@ struct Run::State {
   }
   Result<const UserEngine*> user_engine() {
     if (!user.has_value()) {
-      LLMPROF_LET(UserEngine engine, UserEngine::create(files(), views()));
+      LLMPROF_LET(UserEngine engine, UserEngine::create(files(), views(), user_memory));
       user.emplace(std::move(engine));
     }
     return &*user;
@@ -123,8 +124,8 @@ Result<Run> Run::open(const std::string& path) {
   LLMPROF_LET(std::vector<OpenFile> files, open_files(folder, engine_folder->path(), info.files, TableKind::kFact));
   LLMPROF_LET(Database database, Database::open());
   LLMPROF_LET(Connection connection, database.connect());
-  std::unique_ptr<State> state(new State{folder, std::move(engine_folder), std::move(info), std::move(database),
-                                         std::move(connection), std::move(files), {}, {}, {}, {}});
+  std::unique_ptr<State> state(new State{.folder = folder, .engine_folder = std::move(engine_folder), .info = std::move(info),
+                                         .database = std::move(database), .connection = std::move(connection), .facts = std::move(files)});
   LLMPROF_LET(state->fact_columns, check_parquet(state->connection, state->facts));
   LLMPROF_TRY(state->show());
   return Run(std::move(state));
@@ -165,6 +166,11 @@ Result<bool> Run::use_derived(const std::string& key) {
   state_->derived_columns = std::move(*columns);
   LLMPROF_TRY(state_->show());
   return true;
+}
+
+void Run::limit_user_memory(const std::string& size) {
+  state_->user_memory = size;
+  state_->user.reset();
 }
 
 Result<void> Run::user_query_each(const std::string& sql, const ColumnSink& columns, const RowSink& row) const {

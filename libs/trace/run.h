@@ -74,6 +74,7 @@ class Run {
 
   // A user's SQL: one SELECT, on a connection that can read this run and nothing else (ARCHITECTURE 4, query safety).
   Result<ResultTable> user_query(const std::string& sql, const QueryLimits& limits = {}) const;
+  void limit_user_memory(const std::string& size);  // "2GB" unless told otherwise; nothing is spilled to disk
   // The same row by row, in bounded memory: `columns` is called once, then `row` for each row.
   Result<void> user_query_each(const std::string& sql, const ColumnSink& columns, const RowSink& row) const;
   // The same, written to `file` as Parquet by a second connection outside the locked one.

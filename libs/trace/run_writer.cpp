@@ -36,7 +36,10 @@ Result<void> rename(const std::string& from, const std::string& to) {
 class TableSink {
  public:
   TableSink(const std::string& folder, const std::string& prefix) : folder_(folder), parts_(folder, prefix) {}
-  ~TableSink() { remove_all(folder_); }  // gone already if it was renamed
+  ~TableSink() {
+    parts_.stop();
+    remove_all(folder_);  // gone already if it was renamed
+  }
 
   Strings& strings() { return strings_; }
 

@@ -95,8 +95,9 @@ Result<Stream> UserEngine::open(const std::string& sql, Types types) const {
   return connection_.stream(sql, parsed.is_select ? Trust::kUser : Trust::kRefused, types);
 }
 
-Result<UserEngine> UserEngine::create(const std::vector<OpenFile>& files, const std::vector<std::string>& views) {
-  LLMPROF_LET(Database database, Database::open({{"memory_limit", base::env_or("LLMPROF_QUERY_MEMORY", "2GB")}}));
+Result<UserEngine> UserEngine::create(const std::vector<OpenFile>& files, const std::vector<std::string>& views,
+                                      const std::string& memory) {
+  LLMPROF_LET(Database database, Database::open({{"memory_limit", memory}}));
   LLMPROF_LET(Connection connection, database.connect());
   for (const std::string& view : views) LLMPROF_TRY(connection.run(view));
   LLMPROF_TRY(connection.run(lock_statement(files)));

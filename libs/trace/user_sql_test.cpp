@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <fstream>
 
 #include "base/file.h"
@@ -177,13 +176,16 @@ TEST_F(UserSql, StopsAtTheLimit) {
 }
 
 TEST_F(UserSql, MemoryIsBounded) {
-  ::setenv("LLMPROF_QUERY_MEMORY", "20MB", 1);
-  auto run = trace::Run::open(folder_ / "r");
-  const auto table = run->user_query("SELECT list(i) FROM range(100000000) t(i)");  // 800 MB
-  ::unsetenv("LLMPROF_QUERY_MEMORY");
+  run_->limit_user_memory("20MB");
+  const auto table = run_->user_query("SELECT list(i) FROM range(100000000) t(i)");  // 800 MB
   ASSERT_FALSE(table);
   EXPECT_THAT(table.error().message, HasSubstr("Out of Memory"));
-  EXPECT_THAT(table.error().hint, HasSubstr("LLMPROF_QUERY_MEMORY"));
+  EXPECT_THAT(table.error().hint, HasSubstr("--memory"));
+}
+
+TEST_F(UserSql, MemoryMustBeASize) {
+  run_->limit_user_memory("much");
+  EXPECT_THAT(answer("SELECT 1"), HasSubstr("error"));
 }
 
 TEST_F(UserSql, ErrorsInTheMiddleOfAStream) {
