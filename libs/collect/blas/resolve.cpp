@@ -66,16 +66,16 @@ bool search_dependencies(ImageList list, std::size_t self, Question* question) {
   if (caller == list.count) return false;
   const std::size_t reached = closure(list, caller);
   for (std::size_t i = 0; i < reached; ++i) {
-    if (list.order[i] != self && answer(list, list.order[i], question)) return true;
+    // What stands before us was asked before us: a preload that passes its call on must not get it back.
+    if (list.order[i] > self && answer(list, list.order[i], question)) return true;
   }
   return false;
 }
 
-// Anything that is loaded: first what comes after us in the loader's order, as RTLD_NEXT would.
+// Anything that is loaded after us, in the loader's order, as RTLD_NEXT would (and what it does not see).
 bool search_everything(ImageList list, std::size_t self, Question* question) {
   std::size_t candidates = 0;
-  for (std::size_t n = 1; n < list.count; ++n) {
-    const std::size_t i = (self + n) % list.count;
+  for (std::size_t i = self + 1; i < list.count; ++i) {
     Question other = *question;
     if (answer(list, i, candidates == 0 ? question : &other)) ++candidates;
   }

@@ -56,7 +56,7 @@ std::vector<std::string> environment_of(const CaptureFolder& folder, const Launc
   result.push_back("LD_PRELOAD=" + preload);
   result.push_back("NVTX_INJECTION64_PATH=" + library_folder() + "/libllmprof_inject.so");
   result.push_back("LLMPROF_CAPTURE_DIR=" + folder.path());
-  result.push_back("ASAN_OPTIONS=verify_asan_link_order=0");  // in a sanitized build the preload stands before it
+  result.push_back("ASAN_OPTIONS=verify_asan_link_order=0:detect_leaks=0");  // sanitized: we stand before it
   return result;
 }
 
