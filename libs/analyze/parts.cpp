@@ -33,6 +33,7 @@ void add_module(const Part& module, const std::string& name, bool first, Part& o
   op.total_ns += module.total_ns;
   op.self_ns += module.self_ns;
   op.kernel_ns += module.kernel_ns;
+  op.time_ns += module.time_ns;
   const auto add = [&](std::optional<double>& sum, const std::optional<double>& more) {
     if (first) {
       sum = more;
@@ -52,15 +53,30 @@ void complete_part(Part& part, const std::map<std::string, std::int64_t>& stage_
     part.share = static_cast<double>(part.self_ns) / static_cast<double>(stage->second);
   }
   if (!part.efficiency.flops && by.cost_why.empty()) part.efficiency.why = "not a part of the model analysis, or of unknown size";
-  complete(part.efficiency, static_cast<double>(part.total_ns), by);
+  complete(part.efficiency, static_cast<double>(part.time_ns), by);
 }
 
 }  // namespace
+
+void set_times(std::vector<Part>& modules) {
+  std::map<StageAndName, std::int64_t> kernel_ns;
+  for (const Part& module : modules) {
+    std::string path = module.name;
+    while (true) {
+      kernel_ns[{module.stage, path}] += module.kernel_ns;
+      const std::size_t dot = path.rfind('.');
+      if (dot == std::string::npos) break;
+      path.resize(dot);
+    }
+  }
+  for (Part& module : modules) module.time_ns = std::max(module.total_ns, kernel_ns[{module.stage, module.name}]);
+}
 
 Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& summary) {
   LLMPROF_LET(const auto costs, module_costs(run));
   LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/modules"));
   std::map<StageAndName, Part> ops;
+  std::vector<std::string> op_names;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
     Part module{.name = row.text("module"), .stage = row.text("stage"), .calls = row.integer("calls"),
@@ -69,9 +85,13 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
       module.efficiency.flops = cost->second.flops;
       module.efficiency.bytes = cost->second.bytes;
     }
-    const auto [op, fresh] = ops.try_emplace({module.stage, row.text("op")});
-    add_module(module, row.text("op"), fresh, op->second);
+    op_names.push_back(row.text("op"));
     summary.modules.push_back(std::move(module));
+  }
+  set_times(summary.modules);
+  for (std::size_t i = 0; i < op_names.size(); ++i) {
+    const auto [op, fresh] = ops.try_emplace({summary.modules[i].stage, op_names[i]});
+    add_module(summary.modules[i], op_names[i], fresh, op->second);
   }
   for (auto& [name, op] : ops) summary.ops.push_back(std::move(op));
   std::stable_sort(summary.ops.begin(), summary.ops.end(), [](const Part& a, const Part& b) { return a.self_ns > b.self_ns; });

@@ -65,6 +65,7 @@ struct Stage {
 struct Part {                         // a module or an operator within a stage
   std::string name, stage;
   std::int64_t calls = 0, total_ns = 0, self_ns = 0, kernel_ns = 0;
+  std::int64_t time_ns = 0;           // what the rates refer to: total_ns, or its kernels' time if that is longer
   double share = 0;                   // self_ns of the stage's steps_ns
   Efficiency efficiency;
 };

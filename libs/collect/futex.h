@@ -9,21 +9,20 @@
 
 #include <atomic>
 #include <cstdint>
+#include <type_traits>
 
 namespace llmprof::collect {
 
-inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t while_value, std::uint64_t limit_ms) {
+template <class Word>
+void futex_wait(std::atomic<Word>& word, std::type_identity_t<Word> while_value, std::uint64_t limit_ms) {
+  static_assert(sizeof(word) == 4);
   const timespec limit = {static_cast<time_t>(limit_ms / 1000), static_cast<long>(limit_ms % 1000) * 1000000};
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, while_value, &limit, nullptr, 0);
 }
 
-inline void futex_wake(std::atomic<std::uint32_t>& word) {
+template <class Word>
+void futex_wake(std::atomic<Word>& word) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 0x7fffffff, nullptr, nullptr, 0);
-}
-
-inline void sleep_us(long us) {
-  const timespec time = {0, us * 1000};
-  nanosleep(&time, nullptr);
 }
 
 // The program's errno is not ours to change.

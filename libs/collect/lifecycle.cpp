@@ -20,12 +20,14 @@ __thread ThreadLocal tl;
 namespace {
 
 constexpr std::uint64_t kExitLimitMs = 2000;
+constexpr std::uint64_t kStartLimitMs = 2000;  // a start takes a millisecond; the limit is for one lost in a fork
 
 // In the child only flags change: other threads of the parent may have been anywhere. The mapping, the log and the
 // writer of the parent are abandoned; the child's first own event builds new ones.
 void in_forked_child() {
   const Phase phase = g.phase.load(std::memory_order_relaxed);
   g.live.store(kNotLive, std::memory_order_relaxed);
+  g.shared_lock.store(0, std::memory_order_relaxed);
   if (phase == Phase::kOff || phase == Phase::kUnread) return;
   g.forked = 1;
   g.drop_reason.store(0, std::memory_order_relaxed);
@@ -77,48 +79,53 @@ Phase start() {
   return Phase::kRunning;
 }
 
-// Another thread is doing it; it takes about a millisecond. The limit is for a thread that was lost in a fork.
-template <class Done>
-bool wait_until(Done done) {
-  for (int i = 0; i < 10000; ++i) {
-    if (done()) return true;
-    sleep_us(50);
+// What two threads must not do at once while recording begins. Waiters sleep: thousands of threads may begin together, and
+// the one that holds the lock needs the processor. The limit is for a holder that was lost in a fork.
+class StartLock {
+ public:
+  StartLock() {
+    const std::uint64_t give_up_ns = now_ns() + kStartLimitMs * 1000000;
+    std::uint32_t free = 0;
+    while (!g.shared_lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) {
+      if (now_ns() > give_up_ns) return;
+      futex_wait(g.shared_lock, 1, kStartLimitMs);
+      free = 0;
+    }
+    held_ = true;
   }
-  return false;
-}
+  ~StartLock() {
+    if (!held_) return;
+    g.shared_lock.store(0, std::memory_order_release);
+    futex_wake(g.shared_lock);
+  }
+  StartLock(const StartLock&) = delete;
+  StartLock& operator=(const StartLock&) = delete;
+  bool held() const { return held_; }
+
+ private:
+  bool held_ = false;
+};
 
 }  // namespace
 
 bool enabled() {
-  const KeepErrno keep;
-  Phase phase = g.phase.load(std::memory_order_acquire);
-  if (phase == Phase::kUnread) {
-    // Reading twice on two threads would write the same bytes twice, but let one do it.
-    std::uint32_t free = 0;
-    if (g.shared_lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) {
-      if (g.phase.load(std::memory_order_relaxed) == Phase::kUnread) {
-        g.phase.store(read_settings(&g.settings) ? Phase::kCold : Phase::kOff, std::memory_order_release);
-      }
-      g.shared_lock.store(0, std::memory_order_release);
-    } else if (!wait_until([] { return g.phase.load(std::memory_order_acquire) != Phase::kUnread; })) {
-      return false;
+  if (g.phase.load(std::memory_order_acquire) == Phase::kUnread) {
+    const KeepErrno keep;
+    const StartLock lock;
+    if (!lock.held()) return false;
+    if (g.phase.load(std::memory_order_relaxed) == Phase::kUnread) {
+      g.phase.store(read_settings(&g.settings) ? Phase::kCold : Phase::kOff, std::memory_order_release);
     }
-    phase = g.phase.load(std::memory_order_acquire);
   }
-  return phase != Phase::kOff;
+  return g.phase.load(std::memory_order_acquire) != Phase::kOff;
 }
 
 Shared* shared_memory() {
   Shared* shared = g.shared.load(std::memory_order_acquire);
   if (shared != nullptr || !enabled()) return shared;
   const KeepErrno keep;
-  std::uint32_t free = 0;
-  if (g.shared_lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) {
-    if (g.shared.load(std::memory_order_relaxed) == nullptr && !map_shared()) g.phase.store(Phase::kOff);
-    g.shared_lock.store(0, std::memory_order_release);
-  } else {
-    wait_until([] { return g.shared_lock.load(std::memory_order_acquire) == 0; });
-  }
+  const StartLock lock;
+  if (lock.held() && g.shared.load(std::memory_order_relaxed) == nullptr && !map_shared()) g.phase.store(Phase::kOff);
   return g.shared.load(std::memory_order_acquire);
 }
 
@@ -128,8 +135,13 @@ void start_now() {
   Phase expected = Phase::kCold;
   if (g.phase.compare_exchange_strong(expected, Phase::kStarting, std::memory_order_acq_rel)) {
     g.phase.store(start(), std::memory_order_release);
-  } else if (expected == Phase::kStarting) {
-    wait_until([] { return g.phase.load(std::memory_order_acquire) != Phase::kStarting; });
+    futex_wake(g.phase);
+    return;
+  }
+  // Asleep and not polling: thousands of threads may begin at once, and the one that starts needs the processor.
+  const std::uint64_t give_up_ns = now_ns() + kStartLimitMs * 1000000;
+  while (g.phase.load(std::memory_order_acquire) == Phase::kStarting && now_ns() < give_up_ns) {
+    futex_wait(g.phase, Phase::kStarting, kStartLimitMs);
   }
 }
 

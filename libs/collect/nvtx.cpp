@@ -125,6 +125,7 @@ int push(std::uint32_t domain, What what) {
   if (wire::Record* record = reserve(thread)) {
     put(record, RangeOp::kPush, domain, description,
         tracked && level < wire::kNoLevel ? static_cast<std::uint16_t>(level) : wire::kNoLevel);
+    record->range.correlation = thread->dropped;
     record->range.ts_ns = now_ns();
     commit(thread);
   }
@@ -146,6 +147,7 @@ int pop(std::uint32_t domain) {
   if (wire::Record* record = reserve(thread)) {
     put(record, RangeOp::kPop, domain, {},
         tracked && level < wire::kNoLevel ? static_cast<std::uint16_t>(level) : wire::kNoLevel);
+    record->range.correlation = thread->dropped;
     record->range.ts_ns = ts_ns;
     commit(thread);
   }

@@ -32,7 +32,8 @@ Record blank(RecordKind kind) {
 
 // A failed write is counted in bytes: what a record takes in memory.
 void count_dropped(std::uint64_t records) {
-  const auto reason = static_cast<LossKind>(g.drop_reason.load(std::memory_order_relaxed));
+  auto reason = static_cast<LossKind>(g.drop_reason.load(std::memory_order_relaxed));
+  if (reason == LossKind::kNone) reason = LossKind::kBufferFull;  // recording had not begun yet: no buffers
   count_loss(reason, reason == LossKind::kWriteFailed ? records * sizeof(Record) : records);
 }
 

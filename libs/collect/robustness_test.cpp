@@ -209,7 +209,10 @@ TEST(Robustness, ThreadChurnReusesEverything) {
   const std::vector<Log> logs = read_folder(folder.path());
   ASSERT_EQ(logs.size(), 1u);
   expect_sound(logs[0]);
-  EXPECT_EQ(logs[0].ranges().size() + logs[0].lost(LossKind::kBufferFull), 10 * kThreads);
+  // A thread's own record may be among the dropped ones, so up to one more a thread.
+  const std::uint64_t accounted = logs[0].ranges().size() + logs[0].lost(LossKind::kBufferFull);
+  EXPECT_GE(accounted, 10 * kThreads);
+  EXPECT_LE(accounted, 11 * kThreads);
   EXPECT_GT(logs[0].ranges().size(), 10 * 64u);
   EXPECT_EQ(logs[0].lost(LossKind::kThreadTableFull), 0u);
 }

@@ -68,6 +68,7 @@ bool next_chunk(Thread* thread) {
   Shared* shared = g.shared.load(std::memory_order_relaxed);
   const std::int64_t index = take(g.lists.free_chunks, g.lists.fresh_chunks, shared->chunks, g.settings.pool_chunks);
   if (index < 0) {
+    ++thread->dropped;
     count_loss(wire::LossKind::kBufferFull);
     return false;
   }
@@ -99,6 +100,7 @@ Thread* attach() {
   thread->number = g.lists.thread_numbers.fetch_add(1, std::memory_order_relaxed) + 1;
   thread->tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
   thread->ranges_started = 0;
+  thread->dropped = 0;
   thread->state.store(SlotState::kLive, std::memory_order_release);
   tl.thread = thread;
   tl.generation = g.generation.load(std::memory_order_relaxed);

@@ -210,9 +210,29 @@ TEST(Ingest, DroppedEventsDoNotShiftTheNesting) {
   Recording recording;
   recording.info(info_of(77)).log("77.log", log.bytes());
   EXPECT_THAT(recording.rows("SELECT name, end_ns - 1000000, depth, closed FROM range ORDER BY begin_ns"),
-              ElementsAre("outer|400|0|true", "inside the lost one|130|1|true", "loses its pop|210|1|false",
+              ElementsAre("outer|400|0|false", "inside the lost one|130|1|true", "loses its pop|210|1|false",
                           "seen last|210|2|true", "next|300|1|false"));
-  EXPECT_THAT(recording.rows(kLosses), ElementsAre("open_range|2|", "unbalanced_pop|1|"));
+  EXPECT_THAT(recording.rows(kLosses), ElementsAre("open_range|3|", "unbalanced_pop|1|"));
+}
+
+// A pop and the next push at the same level are both lost: levels cannot tell, but the count of dropped records can.
+TEST(Ingest, RangesWithAGapInsideAreNotCertain) {
+  LogBuilder log(77);
+  begin_process(log, 77);
+  log.push(1, kBegin + 100, "before the gap");
+  log.drop(true);
+  log.pop(1, kBegin + 110);
+  log.push(1, kBegin + 120, "lost");
+  log.drop(false);
+  log.pop(1, kBegin + 200);  // of "lost"
+  log.push(1, kBegin + 300, "after");
+  log.pop(1, kBegin + 310);
+  end_process(log, 77);
+  Recording recording;
+  recording.info(info_of(77)).log("77.log", log.bytes());
+  EXPECT_THAT(recording.rows("SELECT name, end_ns - 1000000, closed FROM range ORDER BY begin_ns"),
+              ElementsAre("before the gap|200|false", "after|310|true"));
+  EXPECT_THAT(recording.rows(kLosses), ElementsAre("open_range|1|"));
 }
 
 TEST(Ingest, ThreadsGetTheNamesTheyWereGiven) {

@@ -52,9 +52,14 @@ class LogBuilder {
     record.range.level = wire::kNoLevel;
     if (op == wire::RangeOp::kPush) record.range.level = level++;
     if (op == wire::RangeOp::kPop) record.range.level = level > 0 ? --level : wire::kNoLevel;
-    if (!dropping_) add(thread, {record});
+    if (op == wire::RangeOp::kPush || op == wire::RangeOp::kPop) record.range.correlation = dropped_[thread];
+    if (dropping_) {
+      ++dropped_[thread];
+    } else {
+      add(thread, {record});
+    }
   }
-  // While on, range events count in the nesting but are not in the log.
+  // While on, range events count in the nesting and as dropped, but are not in the log.
   void drop(bool on) { dropping_ = on; }
   void push(std::uint32_t thread, std::uint64_t ts_ns, const std::string& text, wire::RangeRecord more = {}) {
     range(thread, wire::RangeOp::kPush, ts_ns, text, more);
@@ -130,6 +135,7 @@ class LogBuilder {
   std::string bytes_;
   std::map<std::string, wire::StringId> names_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint16_t> levels_;
+  std::map<std::uint32_t, std::uint64_t> dropped_;  // by thread
   bool dropping_ = false;
   std::uint32_t sequence_ = 0;
 };

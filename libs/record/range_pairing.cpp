@@ -72,6 +72,7 @@ RangePairing::Open RangePairing::open(const wire::RangeRecord& event, const Thre
   return {.id = next_id_++,
           .begin_ns = static_cast<std::int64_t>(event.ts_ns),
           .payload = event.payload,
+          .dropped = event.correlation,
           .parent_id = thread.stack.empty() ? trace::OptionalId{} : trace::OptionalId{thread.stack.back().id},
           .thread_id = thread_id,
           .name = event.name,
@@ -95,7 +96,10 @@ void RangePairing::pop(const wire::RangeRecord& event, Thread& thread, bool bad_
   const bool backwards = !bad_time && thread.last_ns < found->begin_ns;
   if (backwards) ++counts_.bad_times;
   const bool good = !bad_time && !backwards && !found->bad_time;
-  close(*found, good ? thread.last_ns : found->begin_ns, push_pop_, good);
+  // Records were lost in between: perhaps the range's own pop and the push of another one at its level.
+  const bool certain = found->dropped == event.correlation;
+  if (!certain) ++counts_.open;
+  close(*found, good ? thread.last_ns : found->begin_ns, push_pop_, good && certain);
   thread.stack.erase(std::next(found).base());
 }
 

@@ -19,7 +19,7 @@ namespace llmprof::record {
 
 struct RangeCounts {
   std::int64_t ranges = 0;
-  std::int64_t open = 0;            // closed by us
+  std::int64_t open = 0;            // closed by us, or with records lost between their push and their pop
   std::int64_t unbalanced = 0;      // pops and ends without their beginning
   std::int64_t bad_times = 0;       // events outside the recording, or an end before its begin
   std::int64_t unknown = 0;         // operations of a newer version
@@ -53,6 +53,7 @@ class RangePairing {
     trace::Id id;
     std::int64_t begin_ns;
     std::uint64_t payload;
+    std::uint64_t dropped;  // records of its thread that were lost before it
     trace::OptionalId parent_id;
     trace::Id thread_id;
     wire::StringId name;

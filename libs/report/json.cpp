@@ -92,7 +92,7 @@ Json parts_json(const Page& page, const std::vector<analyze::Part>& parts) {
   for (const analyze::Part& p : parts) {
     if (!shown(page, p.stage)) continue;
     Json row = {{"name", p.name}, {"stage", text_or_null(p.stage)}, {"calls", p.calls}, {"total_ns", p.total_ns},
-                {"self_ns", p.self_ns}, {"kernel_ns", p.kernel_ns}, {"share", p.share}};
+                {"self_ns", p.self_ns}, {"kernel_ns", p.kernel_ns}, {"time_ns", p.time_ns}, {"share", p.share}};
     add_efficiency(row, p.efficiency);
     row.erase("flops_shapes");  // shapes are told by stage and in gemms
     row.erase("flops_shapes_per_s");

@@ -219,7 +219,7 @@ const Table& table_of<RangeRow>() {
           column(&R::category, "category", "", "NVTX category; in domain llmprof: stage, step or module."),
           column(&R::payload, "payload", "", "Integer payload; in domain llmprof: batch + tokens * 2^16 + context * 2^40."),
           column(&R::payload_double, "payload_double", "", "Floating-point payload."),
-          column(&R::closed, "closed", "", "False if the program ended first; end_ns is then the last event of the process."),
+          column(&R::closed, "closed", "", "False if its end is not certain: the program ended first (end_ns is then its last event), or records were lost inside."),
           column(&R::source, "source", "", "Where it came from: nvtx, or an importer's name."),
       }};
   return table;
@@ -238,8 +238,8 @@ const Table& table_of<GemmRow>() {
           column(&R::thread_id, "thread_id", "", "Thread that called."),
           column(&R::library, "library", "", "Library that did the work."),
           column(&R::function, "function", "", "Function that was called."),
-          column(&R::m, "m", "", "Rows of C in the column-major sense."),
-          column(&R::n, "n", "", "Columns of C in the column-major sense; 1 for a matrix-vector product."),
+          column(&R::m, "m", "", "Rows of C, as the caller passed it."),
+          column(&R::n, "n", "", "Columns of C, as the caller passed it; 1 for a matrix-vector product."),
           column(&R::k, "k", "", "Length of the inner products."),
           column(&R::batch, "batch", "", "Products done by the one call."),
           column(&R::type_a, "type_a", "", "Element type of A."),

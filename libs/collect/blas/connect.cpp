@@ -74,11 +74,13 @@ Link connect() {
     connection.table = load_collector();
     expected = connection.table != nullptr ? Link::kOn : Link::kOff;
     connection.link.store(expected, std::memory_order_release);
+    futex_wake(connection.link);
     return expected;
   }
   // Another thread is at it. The limit is for one that was lost in a fork: then this process goes unrecorded.
-  for (int i = 0; i < 10000 && expected == Link::kConnecting; ++i) {
-    sleep_us(50);
+  constexpr std::uint64_t kLimitMs = 100;
+  for (int i = 0; i < 20 && expected == Link::kConnecting; ++i) {
+    futex_wait(connection.link, Link::kConnecting, kLimitMs);
     expected = connection.link.load(std::memory_order_acquire);
   }
   return expected;
