@@ -1,10 +1,12 @@
 #include "hw/cpu.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "hw/cgroup.h"
@@ -107,8 +109,10 @@ std::int64_t count_processors(const SystemFiles& files) {
 
 void read_cpu_sets(const SystemFiles& files, Cpu& cpu) {
   cpu.online = parse_cpu_list(files.line("sys/devices/system/cpu/online"));
-  for (int number = 0; cpu.online.empty() && number < count_processors(files); ++number) cpu.online.push_back(number);
-  if (cpu.online.empty()) cpu.online = {0};
+  if (cpu.online.empty()) {  // no /sys, as in some containers
+    cpu.online.resize(static_cast<std::size_t>(std::max<std::int64_t>(1, count_processors(files))));
+    std::iota(cpu.online.begin(), cpu.online.end(), 0);
+  }
   // The mask may name CPUs that are not there; the kernel never runs us on those.
   const auto mask = parse_cpu_list(files.value("proc/self/status", "Cpus_allowed_list"));
   std::set_intersection(cpu.online.begin(), cpu.online.end(), mask.begin(), mask.end(),
@@ -161,12 +165,14 @@ Cpu read_cpu(const SystemFiles& files) {
 
 Device probe_cpu(const std::string& root) {
   const Cpu cpu = read_cpu(SystemFiles(root));
+  std::int64_t cache_bytes = cpu.last_level_cache_bytes();
+  if (cache_bytes == 0 && root == "/") cache_bytes = std::max(0L, ::sysconf(_SC_LEVEL3_CACHE_SIZE));  // asks the CPU itself
   return {.kind = "cpu",
           .name = cpu.name,
           .chip = cpu.isa,
           .units = cpu.usable_cpus(),
           .memory_bytes = cpu.memory_limit_bytes.value_or(cpu.memory_bytes),
-          .cache_bytes = cpu.last_level_cache_bytes(),
+          .cache_bytes = cache_bytes,
           .clock_mhz = cpu.max_mhz ? cpu.max_mhz : cpu.now_mhz,
           .driver = ""};
 }

@@ -110,6 +110,12 @@ TEST(ProbeCpu, InstructionSetLevels) {
   EXPECT_EQ(probe_cpu(arm.root()).chip, "aarch64");
 }
 
+TEST(ProbeCpu, WithoutSysTheProcessorsOfCpuinfoCount) {
+  FakeMachine machine;
+  machine.write("proc/cpuinfo", "processor : 0\nflags : sse2\n\nprocessor : 1\nflags : sse2\n\nprocessor : 2\n");
+  EXPECT_EQ(probe_cpu(machine.root()).units, 3);
+}
+
 TEST(ProbeCpu, AnEmptyMachineIsStillACpu) {
   FakeMachine machine;
   const Device device = probe_cpu(machine.root());
