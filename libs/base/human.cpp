@@ -46,6 +46,12 @@ std::string human_bytes(double bytes) { return scaled(bytes, "B"); }
 std::string human_count(double count) { return scaled(count, ""); }
 std::string human_rate(double per_second, const char* unit) { return scaled(per_second, unit); }
 
+std::string singular(std::string_view plural) {
+  if (plural.ends_with("ies")) return std::string(plural.substr(0, plural.size() - 3)) + "y";
+  if (plural.ends_with("sses")) return std::string(plural.substr(0, plural.size() - 2));
+  return std::string(plural.ends_with("s") ? plural.substr(0, plural.size() - 1) : plural);
+}
+
 std::string human_percent(double fraction) {
   const double percent = fraction * 100;
   if (percent > 0 && percent < 0.1) return "<0.1 %";

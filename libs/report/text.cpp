@@ -8,6 +8,7 @@
 #include "report/layout.h"
 #include "report/page.h"
 #include "report/tables.h"
+#include "trace/loss.h"
 
 namespace llmprof::report {
 namespace {
@@ -31,11 +32,10 @@ std::string title(const Page& page, const Style& style) {
 std::string losses(const Page& page, const Style& style) {
   std::string out;
   for (const analyze::Loss& loss : page.summary.losses) {
-    std::string line = fmt::format("{}: {} {}: {}", loss.name, loss.count, loss.unit, loss.meaning);
-    if (!loss.detail.empty()) line += " (" + loss.detail + ")";
-    if (!loss.remedy.empty()) line += ". To do: " + loss.remedy;
-    const bool bad = loss.severity == "data_loss";
-    out += bad ? style.warning("  LOST\n") + wrapped(line, 4) : wrapped(line, 4);
+    const std::string line = trace::describe({.name = loss.name, .severity = loss.severity, .count = loss.count, .unit = loss.unit,
+                                              .meaning = loss.meaning, .remedy = loss.remedy, .detail = loss.detail});
+    const bool bad = loss.severity == trace::name_of(trace::Severity::kDataLoss);
+    out += bad ? style.warning(wrapped(line, 4)) : wrapped(line, 4);
   }
   return out.empty() ? "  Nothing was lost.\n" : "  Lost or not seen:\n" + out;
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace llmprof::trace {
@@ -85,5 +86,14 @@ constexpr const LossInfo& info_of(Loss loss) { return kLossInfo[static_cast<std:
 constexpr std::string_view name_of(Severity severity) {
   return severity == Severity::kInfo ? "info" : severity == Severity::kDegraded ? "degraded" : "data_loss";
 }
+
+
+// One row of the ledger as every verb prints it: "LOST: size_limit, 3 records: the recording reached --max-size. To do: …".
+struct LossEntry {
+  std::string_view name, severity;
+  std::int64_t count = 0;
+  std::string_view unit, meaning, remedy, detail;
+};
+std::string describe(const LossEntry& entry);
 
 }  // namespace llmprof::trace
