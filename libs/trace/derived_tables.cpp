@@ -36,7 +36,7 @@ template <>
 const Table& table_of<AttributionRow>() {
   using R = AttributionRow;
   static const Table table{
-      "attribution", TableKind::kDerived, "where one kernel belongs", "", "kernel_id", sizeof(R),
+      "attribution", TableKind::kDerived, "where one kernel belongs", "", "", sizeof(R),
       {
           column(&R::kernel_id, "kernel_id", "", "The kernel."),
           column(&R::range_id, "range_id", "", "The innermost range that launched it; NULL if none."),
@@ -55,7 +55,7 @@ template <>
 const Table& table_of<RangeTimeRow>() {
   using R = RangeTimeRow;
   static const Table table{
-      "range_time", TableKind::kDerived, "where one range belongs, and its time", "", "range_id", sizeof(R),
+      "range_time", TableKind::kDerived, "where one range belongs, and its time", "", "", sizeof(R),
       {
           column(&R::range_id, "range_id", "", "The range."),
           column(&R::kind, "kind", "", "stage, step or module: what it stands for; NULL for a range without such a meaning."),

@@ -66,6 +66,7 @@ RowBatch::RowBatch(const Table& table, std::vector<const std::byte*> rows, const
 }
 
 void RowBatch::sort() {
+  if (table_->sort_by.empty()) return;
   const Column& key = *table_->find(table_->sort_by);
   LLMPROF_ASSERT(key.type == ColumnType::kInt64);
   if (table_->lane.empty()) return sort_by_key(rows_, key.offset);

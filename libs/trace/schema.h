@@ -37,7 +37,7 @@ struct Table {
   TableKind kind = TableKind::kFact;
   std::string_view row;       // "one row is ..."
   std::string_view lane;      // column whose equal values stand together in a file; "" if none
-  std::string_view sort_by;   // column that rows of a file (of a lane) are sorted by
+  std::string_view sort_by;   // column that rows of a file (of a lane) are sorted by; "": in the order they were made
   std::size_t row_bytes = 0;
   std::vector<Column> columns;
 

@@ -12,11 +12,12 @@ constexpr std::string_view kBegin = "<!-- tables: made from the schema by `make 
 constexpr std::string_view kEnd = "<!-- /tables -->";
 
 std::string order_of(const Table& table) {
-  return table.lane.empty() ? fmt::format("`{}`", table.sort_by) : fmt::format("`{}`, `{}`", table.lane, table.sort_by);
+  if (table.sort_by.empty()) return "Not sorted";
+  return table.lane.empty() ? fmt::format("Sorted by `{}`", table.sort_by) : fmt::format("Sorted by `{}`, `{}`", table.lane, table.sort_by);
 }
 
 std::string section(const Table& table) {
-  std::string text = fmt::format("### {}\n\nOne row is {}. Sorted by {}.\n\n| column | type | unit | meaning |\n|---|---|---|---|\n", table.name,
+  std::string text = fmt::format("### {}\n\nOne row is {}. {}.\n\n| column | type | unit | meaning |\n|---|---|---|---|\n", table.name,
                                  table.row, order_of(table));
   for (const Column& column : table.columns) {
     text += fmt::format("| `{}` | {}{} | {} | {} |\n", column.name, sql_type(column), column.nullable ? ", NULL" : "", column.unit, column.meaning);
