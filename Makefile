@@ -41,7 +41,7 @@ bundle: build
 	@tools/bundle.sh
 
 format:
-	@git ls-files '*.cpp' '*.h' | xargs clang-format-14 -i
+	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
 
 docs: build
 	@build/bin/llmprof-docs .

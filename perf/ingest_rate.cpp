@@ -1,5 +1,5 @@
-// How fast capture logs become a run: builds a log of N million events as a decode loop makes them (nested ranges around
-// BLAS calls), ingests it from the page cache, prints events/s, bytes per event and peak memory.
+// How fast capture logs become a run: builds a log of N million events as a decode loop makes them (nested ranges
+// around BLAS calls), ingests it from the page cache, prints events/s, bytes per event and peak memory.
 //   ingest_rate [million events, default 10] [folder, default /tmp]
 
 #include <fmt/format.h>
@@ -23,7 +23,7 @@ namespace {
 using namespace llmprof;
 
 constexpr std::uint64_t kThreads = 2;
-constexpr std::size_t kSection = 1024;  // records of one thread that a collector stores together
+constexpr std::size_t kSection = 1024;      // records of one thread that a collector stores together
 constexpr std::size_t kEventsPerLayer = 6;  // push, push, gemm, pop, gemm, pop
 
 std::uint64_t random_state = 42;
@@ -72,9 +72,18 @@ class Source {
   }
   void gemm(std::int64_t n) {
     wire::Record record = record::LogBuilder::make(wire::RecordKind::kGemm);
-    record.gemm = {.begin_ns = tick(200), .end_ns = tick(20'000), .m = 1, .n = n, .k = 4096, .batch = 1,
-                   .function = function_, .library = library_, .type = wire::ElementType::kFloat32,
-                   .layout = wire::Layout::kRowMajor, .trans_a = wire::Transpose::kNo, .trans_b = wire::Transpose::kYes};
+    record.gemm = {.begin_ns = tick(200),
+                   .end_ns = tick(20'000),
+                   .m = 1,
+                   .n = n,
+                   .k = 4096,
+                   .batch = 1,
+                   .function = function_,
+                   .library = library_,
+                   .type = wire::ElementType::kFloat32,
+                   .layout = wire::Layout::kRowMajor,
+                   .trans_a = wire::Transpose::kNo,
+                   .trans_b = wire::Transpose::kYes};
     gemms_.push_back(record);
   }
 
@@ -123,7 +132,8 @@ int main(int argc, char** argv) {
   if (::mkdtemp(folder.data()) == nullptr) return 1;
   const std::string run = folder + "/x.llmprof";
   prepare(run);
-  const std::uint64_t events = write_log(record::capture_folder(run) + "/a.log", static_cast<std::uint64_t>(millions * 1e6));
+  const std::uint64_t events =
+      write_log(record::capture_folder(run) + "/a.log", static_cast<std::uint64_t>(millions * 1e6));
 
   rusage before{}, after{};
   ::getrusage(RUSAGE_SELF, &before);

@@ -27,7 +27,8 @@ constexpr int kPromptTokens = 512;
 constexpr int kDecodeSteps = 128;  // after each prefill
 constexpr std::int64_t kStart = 86'400'000'000'000;
 
-constexpr const char* kModel = R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 4096, "num_hidden_layers": 32,
+constexpr const char* kModel =
+    R"({"model_type": "llama", "hidden_size": 2048, "intermediate_size": 4096, "num_hidden_layers": 32,
  "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000, "torch_dtype": "float16"})";
 
 // xorshift: fast, and the same everywhere.
@@ -83,7 +84,8 @@ class Generator {
   Generator(trace::RunWriter& writer, std::int64_t kernels) : writer_(writer), wanted_(kernels) {
     intern_names();
     write_setting();
-    for (int i = 0; i < kThreads; ++i) streams_.push_back({kStart + i * 1'000'000, kStart + i * 1'000'000, Random(i + 1)});
+    for (int i = 0; i < kThreads; ++i)
+      streams_.push_back({kStart + i * 1'000'000, kStart + i * 1'000'000, Random(i + 1)});
   }
 
   void run() {
@@ -110,11 +112,13 @@ class Generator {
                                                      stage == 0 ? "Decode" : "Prefill", 32 << variant)));
         }
       }
-      for (int i = 0; i < kHeadKernels; ++i) head_names_.push_back(intern(fmt::format("void llm::head_kernel<{}, {}>(float const*)", stage, i)));
+      for (int i = 0; i < kHeadKernels; ++i)
+        head_names_.push_back(intern(fmt::format("void llm::head_kernel<{}, {}>(float const*)", stage, i)));
     }
     for (const char* module : {"", "input_layernorm", "self_attn", "post_attention_layernorm", "mlp"}) {
       for (int layer = 0; layer < kLayers; ++layer) {
-        module_names_.push_back(intern(*module == 0 ? fmt::format("layers.{}", layer) : fmt::format("layers.{}.{}", layer, module)));
+        module_names_.push_back(
+            intern(*module == 0 ? fmt::format("layers.{}", layer) : fmt::format("layers.{}.{}", layer, module)));
       }
     }
     domain_ = intern("llmprof");
@@ -129,20 +133,53 @@ class Generator {
   }
 
   void write_setting() {
-    writer_.add(trace::ProcessRow{.id = 1, .pid = 4242, .host = intern("synthetic"), .executable = intern("/usr/bin/serve"),
-                                  .arguments = intern("serve --model synthetic"), .begin_ns = kStart, .injected = true});
+    writer_.add(trace::ProcessRow{.id = 1,
+                                  .pid = 4242,
+                                  .host = intern("synthetic"),
+                                  .executable = intern("/usr/bin/serve"),
+                                  .arguments = intern("serve --model synthetic"),
+                                  .begin_ns = kStart,
+                                  .injected = true});
     for (int i = 0; i < kThreads; ++i) {
-      writer_.add(trace::ThreadRow{.id = i + 1, .process_id = 1, .tid = 4242 + i, .name = intern(fmt::format("worker {}", i)), .begin_ns = kStart});
+      writer_.add(trace::ThreadRow{.id = i + 1,
+                                   .process_id = 1,
+                                   .tid = 4242 + i,
+                                   .name = intern(fmt::format("worker {}", i)),
+                                   .begin_ns = kStart});
     }
-    writer_.add(trace::DeviceRow{.id = 1, .kind = intern("gpu"), .name = intern("Synthetic GPU"), .chip = intern("SYN100"),
-                                 .units = 132, .memory_bytes = 80'000'000'000, .cache_bytes = 50'000'000, .clock_mhz = 1980.0,
+    writer_.add(trace::DeviceRow{.id = 1,
+                                 .kind = intern("gpu"),
+                                 .name = intern("Synthetic GPU"),
+                                 .chip = intern("SYN100"),
+                                 .units = 132,
+                                 .memory_bytes = 80'000'000'000,
+                                 .cache_bytes = 50'000'000,
+                                 .clock_mhz = 1980.0,
                                  .driver = intern("0.0")});
-    writer_.add(trace::PeakRow{.device_id = 1, .quantity = intern("flops"), .type = intern("float16"), .value = 2e15,
-                               .unit = intern("FLOP/s"), .source = intern("spec"), .method = intern("invented for the synthetic run")});
-    writer_.add(trace::PeakRow{.device_id = 1, .quantity = intern("bandwidth"), .type = intern("read"), .value = 3.3e12,
-                               .unit = intern("B/s"), .source = intern("spec"), .method = intern("invented for the synthetic run")});
-    writer_.add(trace::RangeRow{.id = ++ids_, .begin_ns = kStart, .end_ns = kStart, .name = intern(kModel), .kind = intern("mark"),
-                                .process_id = 1, .thread_id = 1, .domain = domain_, .category = intern("model"), .source = nvtx_});
+    writer_.add(trace::PeakRow{.device_id = 1,
+                               .quantity = intern("flops"),
+                               .type = intern("float16"),
+                               .value = 2e15,
+                               .unit = intern("FLOP/s"),
+                               .source = intern("spec"),
+                               .method = intern("invented for the synthetic run")});
+    writer_.add(trace::PeakRow{.device_id = 1,
+                               .quantity = intern("bandwidth"),
+                               .type = intern("read"),
+                               .value = 3.3e12,
+                               .unit = intern("B/s"),
+                               .source = intern("spec"),
+                               .method = intern("invented for the synthetic run")});
+    writer_.add(trace::RangeRow{.id = ++ids_,
+                                .begin_ns = kStart,
+                                .end_ns = kStart,
+                                .name = intern(kModel),
+                                .kind = intern("mark"),
+                                .process_id = 1,
+                                .thread_id = 1,
+                                .domain = domain_,
+                                .category = intern("model"),
+                                .source = nvtx_});
     writer_.add(trace::ClockSyncRow{.ts_ns = kStart, .wall_ns = 1'700'000'000'000'000'000, .error_ns = 40});
   }
 
@@ -150,9 +187,17 @@ class Generator {
   trace::RangeRow open(int thread, Name name, Name category, const trace::RangeRow* parent) {
     Stream& stream = streams_[thread];
     stream.host_ns += 150 + stream.random.below(60);
-    return {.id = ++ids_, .begin_ns = stream.host_ns, .name = name, .kind = push_pop_, .process_id = 1, .thread_id = thread + 1,
+    return {.id = ++ids_,
+            .begin_ns = stream.host_ns,
+            .name = name,
+            .kind = push_pop_,
+            .process_id = 1,
+            .thread_id = thread + 1,
             .parent_id = parent != nullptr ? trace::OptionalId(parent->id) : std::nullopt,
-            .depth = parent != nullptr ? parent->depth + 1 : 0, .domain = domain_, .category = category, .source = nvtx_};
+            .depth = parent != nullptr ? parent->depth + 1 : 0,
+            .domain = domain_,
+            .category = category,
+            .source = nvtx_};
   }
   void close(int thread, trace::RangeRow& range) {
     Stream& stream = streams_[thread];
@@ -166,13 +211,27 @@ class Generator {
     stream.host_ns += stream.random.around(1900);  // between launches
     const std::int64_t launch_begin = stream.host_ns;
     stream.host_ns += stream.random.around(2600);  // the launch itself
-    const std::int64_t begin = std::max(stream.device_ns + stream.random.around(1100), stream.host_ns + stream.random.around(1500));
+    const std::int64_t begin =
+        std::max(stream.device_ns + stream.random.around(1100), stream.host_ns + stream.random.around(1500));
     const std::int64_t end = begin + stream.random.around(duration_ns);
     stream.device_ns = end;
-    writer_.add(trace::KernelRow{.id = ++ids_, .begin_ns = begin, .end_ns = end, .name = name, .device_id = 1, .stream = 7 + thread,
-                                 .thread_id = thread + 1, .launch_begin_ns = launch_begin, .launch_end_ns = stream.host_ns,
-                                 .grid_x = op.grid, .grid_y = 1, .grid_z = 1, .block_x = op.block, .block_y = 1, .block_z = 1,
-                                 .registers = op.registers, .shared_bytes = op.shared_bytes});
+    writer_.add(trace::KernelRow{.id = ++ids_,
+                                 .begin_ns = begin,
+                                 .end_ns = end,
+                                 .name = name,
+                                 .device_id = 1,
+                                 .stream = 7 + thread,
+                                 .thread_id = thread + 1,
+                                 .launch_begin_ns = launch_begin,
+                                 .launch_end_ns = stream.host_ns,
+                                 .grid_x = op.grid,
+                                 .grid_y = 1,
+                                 .grid_z = 1,
+                                 .block_x = op.block,
+                                 .block_y = 1,
+                                 .block_z = 1,
+                                 .registers = op.registers,
+                                 .shared_bytes = op.shared_bytes});
     ++written_;
   }
 
@@ -195,7 +254,10 @@ class Generator {
   }
 
   Name module_name(int layer, std::string_view module) const {
-    const int kind = module == "input_layernorm" ? 1 : module == "self_attn" ? 2 : module == "post_attention_layernorm" ? 3 : 4;
+    const int kind = module == "input_layernorm"            ? 1
+                     : module == "self_attn"                ? 2
+                     : module == "post_attention_layernorm" ? 3
+                                                            : 4;
     return module_names_[kind * kLayers + layer];
   }
 
@@ -238,11 +300,13 @@ Result<void> write_run(const std::string& folder, std::int64_t kernels) {
   LLMPROF_LET(trace::RunWriter writer, trace::RunWriter::create(folder));
   Generator generator(writer, kernels);
   generator.run();
-  LLMPROF_TRY(writer.finish({.command = {"synthetic_run", folder, std::to_string(kernels)}, .environment = "{}", .source = "synthetic"}));
+  LLMPROF_TRY(writer.finish(
+      {.command = {"synthetic_run", folder, std::to_string(kernels)}, .environment = "{}", .source = "synthetic"}));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const auto bytes = static_cast<double>(kernel_bytes(folder));
-  fmt::print("{} kernels, {:.1f} MB, {:.2f} bytes per kernel row, {:.2f} M kernels/s with their ranges\n", generator.written(),
-             bytes / 1e6, bytes / static_cast<double>(generator.written()), static_cast<double>(generator.written()) / seconds / 1e6);
+  fmt::print("{} kernels, {:.1f} MB, {:.2f} bytes per kernel row, {:.2f} M kernels/s with their ranges\n",
+             generator.written(), bytes / 1e6, bytes / static_cast<double>(generator.written()),
+             static_cast<double>(generator.written()) / seconds / 1e6);
   return {};
 }
 

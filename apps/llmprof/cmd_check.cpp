@@ -24,8 +24,8 @@ constexpr int kNotTrustworthy = 2;
 
 // What both kinds of input come down to.
 struct Verdict {
-  Json json;                        // the whole JSON output, findings and verdict still missing
-  std::string title;                // "x.llmprof: run format 1, …"
+  Json json;          // the whole JSON output, findings and verdict still missing
+  std::string title;  // "x.llmprof: run format 1, …"
   std::vector<CheckFinding> findings;
   std::vector<std::string> losses;  // lines
 
@@ -33,7 +33,10 @@ struct Verdict {
     return std::ranges::none_of(findings, [](const CheckFinding& finding) { return finding.fatal; });
   }
   std::string_view word() const {
-    return !trustworthy() ? "not trustworthy" : findings.empty() && losses.empty() ? "fine" : findings.empty() ? "fine, with losses" : "usable";
+    return !trustworthy()                       ? "not trustworthy"
+           : findings.empty() && losses.empty() ? "fine"
+           : findings.empty()                   ? "fine, with losses"
+                                                : "usable";
   }
 };
 
@@ -59,12 +62,17 @@ Result<Verdict> check_run(const std::string& path) {
   json["rows"] = total_rows(info);
   json["bytes"] = static_cast<std::int64_t>(total_bytes(info));
   Verdict verdict{std::move(json), "", std::move(findings), {}};
-  verdict.title = fmt::format("{}: run format {}, made by llmprof {} ({}) on {}\n{} rows in {} files, {}", run.folder(), info.format_version,
-                              info.llmprof_version, info.source, info.created, total_rows(info), info.files.size(),
-                              base::human_bytes(total_bytes(info)));
+  verdict.title = fmt::format("{}: run format {}, made by llmprof {} ({}) on {}\n{} rows in {} files, {}", run.folder(),
+                              info.format_version, info.llmprof_version, info.source, info.created, total_rows(info),
+                              info.files.size(), base::human_bytes(total_bytes(info)));
   for (const auto& row : losses.rows) {
-    verdict.losses.push_back(trace::describe({.name = row[0].text, .severity = row[1].text, .count = row[2].as_int(), .unit = row[3].text,
-                                              .meaning = row[4].text, .remedy = row[5].text, .detail = {}}));
+    verdict.losses.push_back(trace::describe({.name = row[0].text,
+                                              .severity = row[1].text,
+                                              .count = row[2].as_int(),
+                                              .unit = row[3].text,
+                                              .meaning = row[4].text,
+                                              .remedy = row[5].text,
+                                              .detail = {}}));
   }
   return verdict;
 }
@@ -86,8 +94,11 @@ std::vector<CheckFinding> log_findings(const std::string& path, const record::Lo
   add(log.header_damaged, "the file header is damaged", true);
   add(log.stats.damaged_bytes > 0, fmt::format("{} bytes do not match their checksum", log.stats.damaged_bytes), true);
   add(log.stats.missing_blocks > 0, fmt::format("{} blocks are missing", log.stats.missing_blocks), true);
-  add(log.stats.torn_bytes > 0, fmt::format("torn tail: the last {} bytes are half a block (the process was killed)", log.stats.torn_bytes), false);
-  add(log.stats.unknown_records > 0, fmt::format("{} records of a kind this llmprof does not know", log.stats.unknown_records), false);
+  add(log.stats.torn_bytes > 0,
+      fmt::format("torn tail: the last {} bytes are half a block (the process was killed)", log.stats.torn_bytes),
+      false);
+  add(log.stats.unknown_records > 0,
+      fmt::format("{} records of a kind this llmprof does not know", log.stats.unknown_records), false);
   add(log.lost_names > 0, fmt::format("{} names have no definition", log.lost_names), false);
   return findings;
 }
@@ -101,10 +112,19 @@ Result<Verdict> check_log(const std::string& path) {
   json["losses"] = Json::array();
   for (const record::LossTotal& total : log.losses) {
     const trace::LossInfo& info = trace::info_of(total.loss);
-    verdict.losses.push_back(trace::describe({.name = info.name, .severity = trace::name_of(info.severity), .count = total.count,
-                                              .unit = info.unit, .meaning = info.meaning, .remedy = info.remedy, .detail = {}}));
-    json["losses"].push_back({{"name", info.name}, {"severity", trace::name_of(info.severity)}, {"count", total.count}, {"unit", info.unit},
-                              {"meaning", info.meaning}, {"remedy", info.remedy}});
+    verdict.losses.push_back(trace::describe({.name = info.name,
+                                              .severity = trace::name_of(info.severity),
+                                              .count = total.count,
+                                              .unit = info.unit,
+                                              .meaning = info.meaning,
+                                              .remedy = info.remedy,
+                                              .detail = {}}));
+    json["losses"].push_back({{"name", info.name},
+                              {"severity", trace::name_of(info.severity)},
+                              {"count", total.count},
+                              {"unit", info.unit},
+                              {"meaning", info.meaning},
+                              {"remedy", info.remedy}});
   }
   std::string kinds;
   Json records = Json::object();
@@ -112,11 +132,19 @@ Result<Verdict> check_log(const std::string& path) {
     kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", count, kind);
     records[kind] = count;
   }
-  json["log"] = {{"path", path}, {"wire_version", log.version}, {"pid", log.pid}, {"ended_in_order", log.ended}, {"bytes", log.stats.bytes},
-                 {"blocks", log.stats.blocks}, {"records", records}, {"names", log.names}, {"duration_ns", log.last_ns - log.first_ns}};
-  verdict.title = fmt::format("{}: capture log, wire format {}, process {}{}\n{} in {} blocks, {} names, {}", path, log.version, log.pid,
-                              log.ended ? "" : ", which did not end in order", kinds.empty() ? "no records" : kinds, log.stats.blocks,
-                              log.names, base::human_bytes(static_cast<double>(log.stats.bytes)));
+  json["log"] = {{"path", path},
+                 {"wire_version", log.version},
+                 {"pid", log.pid},
+                 {"ended_in_order", log.ended},
+                 {"bytes", log.stats.bytes},
+                 {"blocks", log.stats.blocks},
+                 {"records", records},
+                 {"names", log.names},
+                 {"duration_ns", log.last_ns - log.first_ns}};
+  verdict.title =
+      fmt::format("{}: capture log, wire format {}, process {}{}\n{} in {} blocks, {} names, {}", path, log.version,
+                  log.pid, log.ended ? "" : ", which did not end in order", kinds.empty() ? "no records" : kinds,
+                  log.stats.blocks, log.names, base::human_bytes(static_cast<double>(log.stats.bytes)));
   return verdict;
 }
 
@@ -134,7 +162,8 @@ void show_json(Verdict& verdict) {
 void show_text(const Verdict& verdict) {
   std::string text = verdict.title + "\n";
   for (const CheckFinding& finding : verdict.findings) {
-    text += fmt::format("{} {}: {}\n", finding.fatal ? "wrong:" : "note:", base::printable(finding.where), base::printable(finding.what));
+    text += fmt::format("{} {}: {}\n", finding.fatal ? "wrong:" : "note:", base::printable(finding.where),
+                        base::printable(finding.what));
   }
   for (const std::string& loss : verdict.losses) text += fmt::format("lost: {}\n", base::printable(loss));
   print(fmt::format("{}verdict: {}\n", text, verdict.word()));
@@ -145,7 +174,8 @@ bool is_damage(ErrorCode code) { return code == ErrorCode::kCorruptInput || code
 int run(const Arguments& arguments) {
   const std::string& path = arguments.positionals.at(0);
   Result<Verdict> verdict = record::is_log(path) ? check_log(path) : check_run(path);
-  if (!verdict && arguments.on("--json") && is_damage(verdict.error().code)) verdict = broken_run(path, verdict.error());
+  if (!verdict && arguments.on("--json") && is_damage(verdict.error().code))
+    verdict = broken_run(path, verdict.error());
   if (!verdict) return fail(verdict.error());
   if (arguments.on("--json")) {
     show_json(*verdict);
@@ -158,6 +188,7 @@ int run(const Arguments& arguments) {
 }  // namespace
 
 extern const Verb kCheck;
-const Verb kCheck{"check", "tell whether a run or a capture log is whole, and what was lost", kOptions, kPositionals, false, run};
+const Verb kCheck{
+    "check", "tell whether a run or a capture log is whole, and what was lost", kOptions, kPositionals, false, run};
 
 }  // namespace llmprof::app

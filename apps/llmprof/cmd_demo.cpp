@@ -16,7 +16,8 @@ constexpr std::string_view kName = "llmprof-demo";
 constexpr Option kOptions[] = {
     {"--output", "-o", "", "NAME", kName, "Name of the run. The default name is replaced each time."},
     {"--force", "-f", "", "", "", "Replace an existing run of another name."},
-    {"--preset", "", "", "NAME", "demo", "Preset of the embedded model; `llmprof-workload infer --list-presets` lists them."},
+    {"--preset", "", "", "NAME", "demo",
+     "Preset of the embedded model; `llmprof-workload infer --list-presets` lists them."},
     {"--no-peaks", "", "", "", "", "Do not measure this machine's peaks if none are cached; MFU and MBU stay unknown."},
     {"--json", "", "", "", "", "Show the report as JSON."},
 };

@@ -31,7 +31,8 @@ constexpr Option kOptions[] = {
     {"--parquet", "", "", "FILE", "", "write the result to a Parquet file"},
     {"--limit", "", "", "N", "", "at most N rows; tables on the terminal stop at 1000 if it is not given"},
     {"--memory", "", "LLMPROF_QUERY_MEMORY", "SIZE", "2GB", "memory the statement may use"},
-    {"--tables", "", "", "", "", "list the tables of the run instead, or the columns of the one named in place of the SQL"},
+    {"--tables", "", "", "", "",
+     "list the tables of the run instead, or the columns of the one named in place of the SQL"},
 };
 constexpr Positional kPositionals[] = {{"RUN"}, {"SQL", false}};
 
@@ -76,11 +77,16 @@ Result<void> derive_if_named(const std::string& sql, trace::Run& run, const base
 
 std::string cell_text(const Value& value) {
   switch (value.type) {
-    case Value::Type::kNull: return "";
-    case Value::Type::kInt: return fmt::format("{}", value.integer);
-    case Value::Type::kBool: return value.integer != 0 ? "true" : "false";
-    case Value::Type::kDouble: return fmt::format("{}", value.real);
-    case Value::Type::kText: return value.text;
+    case Value::Type::kNull:
+      return "";
+    case Value::Type::kInt:
+      return fmt::format("{}", value.integer);
+    case Value::Type::kBool:
+      return value.integer != 0 ? "true" : "false";
+    case Value::Type::kDouble:
+      return fmt::format("{}", value.real);
+    case Value::Type::kText:
+      return value.text;
   }
   return "";
 }
@@ -103,9 +109,11 @@ class Output {
   std::string text_;
 };
 
-// A name may begin like a formula; spreadsheets would run it, so such text is marked with a quote. Numbers are left alone.
+// A name may begin like a formula; spreadsheets would run it, so such text is marked with a quote. Numbers are left
+// alone.
 std::string csv_cell(std::string text, bool is_text) {
-  if (is_text && !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos) text.insert(0, "'");
+  if (is_text && !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos)
+    text.insert(0, "'");
   if (text.find_first_of(",\"\r\n") == std::string::npos && !(is_text && text.empty())) return text;
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
@@ -132,7 +140,10 @@ Result<void> print_csv(const trace::Run& run, const std::string& sql, Limiter& l
     out << "\n";
   };
   return run.user_query_each(
-      sql, [&](const std::vector<std::string>& names) { line(names, [](const std::string& name) { return csv_cell(name, true); }); },
+      sql,
+      [&](const std::vector<std::string>& names) {
+        line(names, [](const std::string& name) { return csv_cell(name, true); });
+      },
       [&](const Row& row) {
         if (!limiter.take()) return false;
         line(row, [](const Value& value) { return csv_cell(cell_text(value), value.type == Value::Type::kText); });
@@ -145,7 +156,8 @@ std::vector<std::string> unique_names(const std::vector<std::string>& names) {
   std::vector<std::string> unique;
   for (const std::string& name : names) {
     std::string candidate = name;
-    for (int i = 2; std::ranges::find(unique, candidate) != unique.end(); ++i) candidate = fmt::format("{}_{}", name, i);
+    for (int i = 2; std::ranges::find(unique, candidate) != unique.end(); ++i)
+      candidate = fmt::format("{}_{}", name, i);
     unique.push_back(std::move(candidate));
   }
   return unique;
@@ -176,7 +188,8 @@ Result<void> print_json(const trace::Run& run, const std::string& sql, Limiter& 
 
 std::size_t output_width() {
   winsize size{};
-  const bool known = ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40;
+  const bool known =
+      ::isatty(STDOUT_FILENO) == 1 && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40;
   return known ? size.ws_col : 100'000;  // a file or a pipe gets everything
 }
 
@@ -207,9 +220,12 @@ Result<void> print_table(const trace::Run& run, const std::string& sql, Limiter&
 
 Result<void> print_columns(const std::string& name) {
   const trace::Table* table = trace::find_table(name);
-  if (table == nullptr) return Error{ErrorCode::kUsage, fmt::format("there is no table {}", name), "llmprof query RUN --tables lists them"};
-  base::TextTable out({{"column", base::Align::kLeft}, {"unit", base::Align::kLeft}, {"meaning", base::Align::kLeft, true}});
-  for (const trace::Column& column : table->columns) out.add({std::string(column.name), std::string(column.unit), std::string(column.meaning)});
+  if (table == nullptr)
+    return Error{ErrorCode::kUsage, fmt::format("there is no table {}", name), "llmprof query RUN --tables lists them"};
+  base::TextTable out(
+      {{"column", base::Align::kLeft}, {"unit", base::Align::kLeft}, {"meaning", base::Align::kLeft, true}});
+  for (const trace::Column& column : table->columns)
+    out.add({std::string(column.name), std::string(column.unit), std::string(column.meaning)});
   print(fmt::format("{}: one row is {}\n\n{}", table->name, table->row, out.render(output_width(), 0)));
   return {};
 }
@@ -218,7 +234,8 @@ Result<void> print_tables(const trace::Run& run) {
   base::TextTable out({{"table", base::Align::kLeft}, {"rows"}, {"one row is", base::Align::kLeft, true}});
   for (const trace::Table* table : trace::tables()) {
     const bool derived = table->kind == trace::TableKind::kDerived;
-    out.add({std::string(table->name), derived ? "(derived)" : fmt::format("{}", rows_of(run, table->name)), std::string(table->row)});
+    out.add({std::string(table->name), derived ? "(derived)" : fmt::format("{}", rows_of(run, table->name)),
+             std::string(table->row)});
   }
   out.add({"kernel_all", "(derived)", "a kernel or an estimate, with its source and confidence"});
   print(out.render(output_width(), 0));
@@ -226,16 +243,21 @@ Result<void> print_tables(const trace::Run& run) {
 }
 
 Result<void> write_parquet(const trace::Run& run, const std::string& sql, const std::string& file, std::int64_t limit) {
-  const std::string limited = limit < 0 ? sql : fmt::format("SELECT * FROM ({}\n) LIMIT {}", sql.substr(0, sql.find_last_not_of("; \t\r\n") + 1), limit);
+  const std::string limited = limit < 0 ? sql
+                                        : fmt::format("SELECT * FROM ({}\n) LIMIT {}",
+                                                      sql.substr(0, sql.find_last_not_of("; \t\r\n") + 1), limit);
   LLMPROF_LET(const std::int64_t rows, run.user_query_to_parquet(limited, file));
-  fmt::print(stderr, "{} rows, {}: {}\n", rows, base::human_bytes(static_cast<double>(base::file_bytes(file))), base::printable(file));
+  fmt::print(stderr, "{} rows, {}: {}\n", rows, base::human_bytes(static_cast<double>(base::file_bytes(file))),
+             base::printable(file));
   return {};
 }
 
 Result<void> show(const Arguments& arguments, const trace::Run& run, const std::string& sql) {
   LLMPROF_LET(std::int64_t limit, row_limit(arguments));
   const std::string parquet = arguments.get("--parquet");
-  if (static_cast<int>(arguments.on("--csv")) + static_cast<int>(arguments.on("--json")) + static_cast<int>(!parquet.empty()) > 1) {
+  if (static_cast<int>(arguments.on("--csv")) + static_cast<int>(arguments.on("--json")) +
+          static_cast<int>(!parquet.empty()) >
+      1) {
     return Error{ErrorCode::kUsage, "--csv, --json and --parquet exclude each other", ""};
   }
   if (!parquet.empty()) return write_parquet(run, sql, parquet, limit);

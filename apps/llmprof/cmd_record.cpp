@@ -53,8 +53,13 @@ base::Progress phased_progress() {
 
 std::string loss_text(const record::LossTotal& total) {
   const trace::LossInfo& info = trace::info_of(total.loss);
-  return trace::describe({.name = info.name, .severity = trace::name_of(info.severity), .count = total.count, .unit = info.unit,
-                          .meaning = info.meaning, .remedy = info.remedy, .detail = total.detail});
+  return trace::describe({.name = info.name,
+                          .severity = trace::name_of(info.severity),
+                          .count = total.count,
+                          .unit = info.unit,
+                          .meaning = info.meaning,
+                          .remedy = info.remedy,
+                          .detail = total.detail});
 }
 
 void tell_text(const record::Outcome& outcome) {
@@ -79,7 +84,8 @@ base::Json text_or_null(std::string_view text) { return text.empty() ? base::Jso
 
 base::Json loss_json(const record::LossTotal& total) {
   const trace::LossInfo& info = trace::info_of(total.loss);
-  base::Json json{{"name", info.name}, {"severity", trace::name_of(info.severity)}, {"count", total.count}, {"unit", info.unit}};
+  base::Json json{
+      {"name", info.name}, {"severity", trace::name_of(info.severity)}, {"count", total.count}, {"unit", info.unit}};
   json["meaning"] = info.meaning;
   json["remedy"] = text_or_null(info.remedy);
   json["detail"] = text_or_null(total.detail);

@@ -44,7 +44,10 @@ Result<report::Page> make_page(const Arguments& arguments) {
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
   LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, {.model_file = arguments.get("--model")}, progress));
-  report::Page page{.run = run.folder(), .info = run.info(), .summary = std::move(summary), .top = top,
+  report::Page page{.run = run.folder(),
+                    .info = run.info(),
+                    .summary = std::move(summary),
+                    .top = top,
                     .stage = arguments.get("--stage")};
   LLMPROF_TRY(check_stage(page));
   return page;

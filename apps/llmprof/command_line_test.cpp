@@ -46,8 +46,8 @@ TEST(CommandLine, WhatFollowsTheDashesIsTheCommandsOwn) {
 }
 
 TEST(CommandLine, ErrorsAreUsageErrorsWithAHint) {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {}, {"a", "b"}, {"x", "--no-such"}, {"x", "--output"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{}, {"a", "b"}, {"x", "--no-such"}, {"x", "--output"}}) {
     const Result<Arguments> arguments = parse_arguments(kVerb, words);
     ASSERT_FALSE(arguments);
     EXPECT_EQ(arguments.error().code, ErrorCode::kUsage);

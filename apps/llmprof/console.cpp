@@ -64,10 +64,14 @@ class ProgressLine {
 
 int exit_status(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kUsage: return 1;
-    case ErrorCode::kInterrupted: return 130;
-    case ErrorCode::kInternal: return 70;
-    default: return 2;
+    case ErrorCode::kUsage:
+      return 1;
+    case ErrorCode::kInterrupted:
+      return 130;
+    case ErrorCode::kInternal:
+      return 70;
+    default:
+      return 2;
   }
 }
 

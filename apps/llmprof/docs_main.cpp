@@ -27,7 +27,8 @@ Result<void> renew(const std::string& path, const Renew& current) {
 }
 
 Result<void> renew_all(const std::string& root) {
-  LLMPROF_TRY(renew(root + "/docs/format/run.md", [](const std::string& page) { return trace::with_current_tables(page); }));
+  LLMPROF_TRY(
+      renew(root + "/docs/format/run.md", [](const std::string& page) { return trace::with_current_tables(page); }));
   for (const app::Verb* verb : app::verbs()) {
     const std::string path = fmt::format("{}/docs/manual/{}.md", root, verb->name);
     if (!base::is_file(path)) continue;  // tools/check_docs.py misses it

@@ -91,7 +91,8 @@ std::string overview_text() {
       "llmprof profiles large language models on the hardware they run on.\n\n"
       "  llmprof demo                                   profile the embedded model and show the report\n"
       "  llmprof record -o x -- python3 serve.py        profile a program\n"
-      "  llmprof report x                               what it cost, and how far that is from the hardware's limits\n\n"
+      "  llmprof report x                               what it cost, and how far that is from the hardware's "
+      "limits\n\n"
       "Verbs:\n";
   for (const Verb* verb : verbs()) text += fmt::format("  {:<12}{}\n", verb->name, verb->summary);
   return text + "\nllmprof VERB --help shows a verb's manual page; llmprof --version tells the build.\n";
@@ -105,7 +106,8 @@ std::string completion_script(std::string_view shell) {
     std::string flags = "--help";
     for (const Option& option : verb->options) flags += fmt::format(" {}", option.flag);
     if (shell == "fish") {
-      cases += fmt::format("complete -c llmprof -n __fish_use_subcommand -f -a {} -d '{}'\n", verb->name, verb->summary);
+      cases +=
+          fmt::format("complete -c llmprof -n __fish_use_subcommand -f -a {} -d '{}'\n", verb->name, verb->summary);
       for (const Option& option : verb->options) {
         cases += fmt::format("complete -c llmprof -n '__fish_seen_subcommand_from {}' -l {} -d '{}'\n", verb->name,
                              option.flag.substr(2), option.help.substr(0, option.help.find('\'')));
@@ -130,7 +132,8 @@ std::string completion_script(std::string_view shell) {
   esac
 }}
 complete -o filenames -F _llmprof llmprof
-)", names, cases);
+)",
+                                names, cases);
 }
 
 }  // namespace llmprof::app

@@ -8,9 +8,9 @@ namespace llmprof::app {
 enum class Tally : std::uint8_t { kText, kJson, kNone };
 
 struct Recorded {
-  int exit_status = 0;   // as ARCHITECTURE 7 says for record
+  int exit_status = 0;  // as ARCHITECTURE 7 says for record
   std::string folder;
-  bool complete = false; // there is a run to report on
+  bool complete = false;  // there is a run to report on
 };
 
 Recorded record_and_tell(record::RecordOptions options, Tally tally);

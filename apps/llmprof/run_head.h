@@ -16,24 +16,34 @@ inline std::int64_t rows_of(const trace::Run& run, std::string_view table) {
 
 inline base::Json run_json(const trace::Run& run) {
   const trace::RunInfo& info = run.info();
-  return {{"path", run.folder()}, {"created", info.created}, {"source", info.source}, {"clock", info.clock},
-          {"format_version", info.format_version}, {"recorded_by", info.llmprof_version}};
+  return {{"path", run.folder()},
+          {"created", info.created},
+          {"source", info.source},
+          {"clock", info.clock},
+          {"format_version", info.format_version},
+          {"recorded_by", info.llmprof_version}};
 }
 
 inline Result<trace::ResultTable> losses_of(const trace::Run& run) {
   return run.query(
       "SELECT name, severity, sum(count)::BIGINT AS count, any_value(unit) AS unit, any_value(meaning) AS meaning, "
-      "any_value(remedy) AS remedy, string_agg(DISTINCT detail, ', ' ORDER BY detail) AS detail FROM loss GROUP BY name, severity "
+      "any_value(remedy) AS remedy, string_agg(DISTINCT detail, ', ' ORDER BY detail) AS detail FROM loss GROUP BY "
+      "name, severity "
       "ORDER BY CASE severity WHEN 'data_loss' THEN 0 WHEN 'degraded' THEN 1 ELSE 2 END, name");
 }
 
 inline base::Json value_json(const trace::Value& value) {
   switch (value.type) {
-    case trace::Value::Type::kNull: return nullptr;
-    case trace::Value::Type::kInt: return value.integer;
-    case trace::Value::Type::kBool: return value.integer != 0;
-    case trace::Value::Type::kDouble: return value.real;  // NaN and infinity are written as null
-    case trace::Value::Type::kText: return value.text;
+    case trace::Value::Type::kNull:
+      return nullptr;
+    case trace::Value::Type::kInt:
+      return value.integer;
+    case trace::Value::Type::kBool:
+      return value.integer != 0;
+    case trace::Value::Type::kDouble:
+      return value.real;  // NaN and infinity are written as null
+    case trace::Value::Type::kText:
+      return value.text;
   }
   return nullptr;
 }
@@ -42,8 +52,11 @@ inline Result<base::Json> run_head(std::string_view schema, const trace::Run& ru
   LLMPROF_LET(const trace::ResultTable losses, losses_of(run));
   base::Json head = json_head(schema);
   head["run"] = run_json(run);
-  head["coverage"] = {{"processes", rows_of(run, "process")}, {"threads", rows_of(run, "thread")}, {"kernels", rows_of(run, "kernel")},
-                      {"ranges", rows_of(run, "range")}, {"gemms", rows_of(run, "gemm")}};
+  head["coverage"] = {{"processes", rows_of(run, "process")},
+                      {"threads", rows_of(run, "thread")},
+                      {"kernels", rows_of(run, "kernel")},
+                      {"ranges", rows_of(run, "range")},
+                      {"gemms", rows_of(run, "gemm")}};
   head["losses"] = base::Json::array();
   for (const auto& row : losses.rows) {
     base::Json loss;

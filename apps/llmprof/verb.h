@@ -1,7 +1,7 @@
 #pragma once
 // A verb of the command line. One file per verb (cmd_<verb>.cpp) defines one Verb; verbs.cpp lists them.
-// A verb's options are rows of a table: the parser, the LLMPROF_* variable, the default, the manual page, --help and the
-// shell completion all read the same row. Values come from the flag, then the variable, then the default.
+// A verb's options are rows of a table: the parser, the LLMPROF_* variable, the default, the manual page, --help and
+// the shell completion all read the same row. Values come from the flag, then the variable, then the default.
 
 #include <map>
 #include <optional>
@@ -17,16 +17,16 @@
 namespace llmprof::app {
 
 struct Option {
-  std::string_view flag;       // "--output"
-  std::string_view short_flag; // "-o" or ""
-  std::string_view variable;   // "LLMPROF_OUTPUT" or ""
-  std::string_view value;      // "NAME"; "" makes it a switch
-  std::string_view fallback;   // default as the user would type it; "" none
+  std::string_view flag;        // "--output"
+  std::string_view short_flag;  // "-o" or ""
+  std::string_view variable;    // "LLMPROF_OUTPUT" or ""
+  std::string_view value;       // "NAME"; "" makes it a switch
+  std::string_view fallback;    // default as the user would type it; "" none
   std::string_view help;
 };
 
 struct Positional {
-  std::string_view name;       // "RUN"
+  std::string_view name;  // "RUN"
   bool required = true;
   bool many = false;
 };
@@ -34,10 +34,10 @@ struct Positional {
 class Arguments {
  public:
   bool on(std::string_view flag) const { return values_.contains(flag) && values_.find(flag)->second == "1"; }
-  std::string get(std::string_view flag) const;              // "" if neither given nor defaulted
-  bool given(std::string_view flag) const;                   // typed or set by its variable
+  std::string get(std::string_view flag) const;  // "" if neither given nor defaulted
+  bool given(std::string_view flag) const;       // typed or set by its variable
   std::vector<std::string> positionals;
-  std::vector<std::string> command;                          // what follows "--"
+  std::vector<std::string> command;  // what follows "--"
 
  private:
   friend Result<Arguments> parse_arguments(const struct Verb&, const std::vector<std::string>&);
@@ -50,8 +50,8 @@ struct Verb {
   std::string_view summary;
   std::span<const Option> options;
   std::span<const Positional> positionals;
-  bool takes_command = false;                                // accepts "-- cmd args…"
-  int (*run)(const Arguments&) = nullptr;                    // returns the exit status
+  bool takes_command = false;              // accepts "-- cmd args…"
+  int (*run)(const Arguments&) = nullptr;  // returns the exit status
 };
 
 std::span<const Verb* const> verbs();
@@ -59,11 +59,11 @@ const Verb* find_verb(std::string_view name);
 
 Result<Arguments> parse_arguments(const Verb& verb, const std::vector<std::string>& words);
 bool asks_for_help(const Verb& verb, const std::vector<std::string>& words);  // -h or --help before "--"
-std::string overview_text();                                 // llmprof --help
-std::string help_text(const Verb& verb);                     // from docs/manual/<verb>.md, examples first
-std::string options_text(const Verb& verb);                  // the options as the manual lists them (Markdown)
+std::string overview_text();                                                  // llmprof --help
+std::string help_text(const Verb& verb);     // from docs/manual/<verb>.md, examples first
+std::string options_text(const Verb& verb);  // the options as the manual lists them (Markdown)
 std::string with_current_options(const Verb& verb, std::string page);  // a manual page, its options part renewed
-std::string completion_script(std::string_view shell);       // "bash", "zsh", "fish"
+std::string completion_script(std::string_view shell);                 // "bash", "zsh", "fish"
 
 // ---- what verbs share ---------------------------------------------------------------------------------------
 
@@ -73,8 +73,7 @@ int fail(const Error& error);
 base::Progress progress_line();
 // The head every JSON output has: schema, schema_version, llmprof_version.
 base::Json json_head(std::string_view schema);
-bool colour_wanted();                                        // stdout is a terminal, NO_COLOR unset, TERM not dumb
-void print(std::string_view text);                           // stdout; a closed pipe ends the program quietly
-
+bool colour_wanted();               // stdout is a terminal, NO_COLOR unset, TERM not dumb
+void print(std::string_view text);  // stdout; a closed pipe ends the program quietly
 
 }  // namespace llmprof::app

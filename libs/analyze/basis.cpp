@@ -52,15 +52,22 @@ Result<void> find_devices(const trace::Run& run, Basis& basis) {
     const auto number = [&](const char* name) { return row[devices.column(name)].as_int(); };
     basis.device_ids.push_back(number("id"));
     if (number("kernel_ns") > 0) ++basis.busy_devices;
-    basis.devices.push_back({.kind = text("kind"), .name = text("name"), .chip = text("chip"), .driver = text("driver"),
-                             .units = number("units"), .memory_bytes = number("memory_bytes"),
+    basis.devices.push_back({.kind = text("kind"),
+                             .name = text("name"),
+                             .chip = text("chip"),
+                             .driver = text("driver"),
+                             .units = number("units"),
+                             .memory_bytes = number("memory_bytes"),
                              .cache_bytes = number("cache_bytes")});
   }
   LLMPROF_LET(const trace::ResultTable peaks, ask(run, "sql/peaks"));
   for (const auto& row : peaks.rows) {
     const auto text = [&](const char* name) { return row[peaks.column(name)].text; };
-    basis.peaks.push_back({.device_id = row[peaks.column("device_id")].as_int(), .quantity = text("quantity"),
-                           .type = text("type"), .value = row[peaks.column("value")].as_double(), .source = text("source"),
+    basis.peaks.push_back({.device_id = row[peaks.column("device_id")].as_int(),
+                           .quantity = text("quantity"),
+                           .type = text("type"),
+                           .value = row[peaks.column("value")].as_double(),
+                           .source = text("source"),
                            .method = text("method")});
   }
   return {};

@@ -1,6 +1,6 @@
 #pragma once
-// What an analysis rests on besides the facts: the model, and the devices with their peaks. The derived tables are keyed by
-// it, so another model or other peaks never meet stale results.
+// What an analysis rests on besides the facts: the model, and the devices with their peaks. The derived tables are
+// keyed by it, so another model or other peaks never meet stale results.
 
 #include <optional>
 #include <string>
@@ -19,18 +19,18 @@ struct PeakRate {
 };
 
 struct Basis {
-  std::string model_text;                // JSON, "" if unknown
+  std::string model_text;  // JSON, "" if unknown
   std::optional<model::Config> model;
   std::string model_why;                 // why there is none
   std::vector<DeviceCard> devices;       // the busiest first
   std::vector<std::int64_t> device_ids;  // of `devices`
   std::vector<PeakRate> peaks;
-  std::int64_t busy_devices = 0;         // that executed a kernel
+  std::int64_t busy_devices = 0;  // that executed a kernel
 
   std::int64_t cache_bytes() const { return devices.empty() ? 0 : devices.front().cache_bytes; }
   // Of the busiest device; nullptr if it was not measured.
   const PeakRate* peak(std::string_view quantity, std::string_view type) const;
-  std::string key() const;               // of derived/<key>/
+  std::string key() const;  // of derived/<key>/
 };
 
 // A --model file that cannot be read is an error; a model that the run declares but we do not know is not.

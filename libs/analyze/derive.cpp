@@ -37,7 +37,8 @@ void sort_by_begin(Kernels& kernels) {
   if (std::is_sorted(kernels.begin_ns.begin(), kernels.begin_ns.end())) return;
   std::vector<std::uint32_t> order(kernels.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
-  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return kernels.begin_ns[a] < kernels.begin_ns[b]; });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return kernels.begin_ns[a] < kernels.begin_ns[b]; });
   for (auto* column : {&kernels.id, &kernels.begin_ns, &kernels.end_ns, &kernels.thread_id, &kernels.launch_begin_ns,
                        &kernels.device_id}) {
     std::vector<std::int64_t> sorted(order.size());
@@ -51,8 +52,8 @@ Result<Kernels> read_kernels(const trace::Run& run, Window slice) {
   LLMPROF_LET(trace::Columns columns, run.columns(fmt::format("{}WHERE begin_ns >= {} AND begin_ns < {}", question->sql,
                                                               slice.begin_ns, slice.end_ns)));
   Kernels kernels;
-  const std::array targets{&kernels.id, &kernels.begin_ns, &kernels.end_ns, &kernels.thread_id, &kernels.launch_begin_ns,
-                           &kernels.device_id};
+  const std::array targets{&kernels.id,        &kernels.begin_ns,        &kernels.end_ns,
+                           &kernels.thread_id, &kernels.launch_begin_ns, &kernels.device_id};
   for (std::size_t i = 0; i < targets.size(); ++i) *targets[i] = std::move(columns.values[i]);
   sort_by_begin(kernels);
   return kernels;
@@ -132,7 +133,8 @@ Result<StepBusy> attribute_kernels(const trace::Run& run, const Classified& clas
   BusyTime busy(std::move(step_lanes.lanes));
   std::vector<trace::AttributionRow> rows;
   for (std::size_t b = 0; b < blocks.size(); ++b) {
-    const base::ProgressUpdate update{"attributing kernels", static_cast<double>(b), static_cast<double>(blocks.size()), "blocks"};
+    const base::ProgressUpdate update{"attributing kernels", static_cast<double>(b), static_cast<double>(blocks.size()),
+                                      "blocks"};
     if (!progress(update)) return Error{ErrorCode::kInterrupted, "interrupted", ""};
     LLMPROF_LET(const Kernels kernels, read_kernels(run, blocks[b]));
     rows.clear();
@@ -146,7 +148,8 @@ Result<StepBusy> attribute_kernels(const trace::Run& run, const Classified& clas
   StepBusy out{std::vector<std::int64_t>(classified.steps.size()), std::vector<std::int64_t>(classified.steps.size())};
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
     std::vector<std::int64_t>& target = lane < step_lanes.threads ? out.device_ns : out.stage_ns;
-    for (std::size_t i = 0; i < step_lanes.steps[lane].size(); ++i) target[step_lanes.steps[lane][i]] = lanes[lane].busy_ns()[i];
+    for (std::size_t i = 0; i < step_lanes.steps[lane].size(); ++i)
+      target[step_lanes.steps[lane][i]] = lanes[lane].busy_ns()[i];
   }
   return out;
 }
@@ -156,10 +159,17 @@ void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Att
   const trace::Name declared = writer.strings().intern("declared");
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
-    trace::StepRow row{.id = static_cast<std::int64_t>(i) + 1, .begin_ns = step.begin_ns, .end_ns = step.end_ns,
-                       .stage = step.stage, .number = step.number, .process_id = step.process_id,
-                       .thread_id = step.thread_id, .range_id = ranges.id[step.range], .batch = step.size.batch,
-                       .tokens = step.size.tokens, .context = step.size.context};
+    trace::StepRow row{.id = static_cast<std::int64_t>(i) + 1,
+                       .begin_ns = step.begin_ns,
+                       .end_ns = step.end_ns,
+                       .stage = step.stage,
+                       .number = step.number,
+                       .process_id = step.process_id,
+                       .thread_id = step.thread_id,
+                       .range_id = ranges.id[step.range],
+                       .batch = step.size.batch,
+                       .tokens = step.size.tokens,
+                       .context = step.size.context};
     if (i < passes.pass_of_step.size()) row.pass_id = passes.pass_of_step[i];
     row.device_busy_ns = busy.device_ns[i];
     row.stage_busy_ns = busy.stage_ns[i];
@@ -196,7 +206,8 @@ Result<void> ensure_derived(trace::Run& run, const Basis& basis, const base::Pro
   if (there) return {};
   LLMPROF_TRY(derive(run, basis, progress));
   LLMPROF_LET(const bool written, run.use_derived(basis.key()));
-  if (!written) return Error{ErrorCode::kInternal, "the derived tables of " + run.folder() + " cannot be read back", ""};
+  if (!written)
+    return Error{ErrorCode::kInternal, "the derived tables of " + run.folder() + " cannot be read back", ""};
   return {};
 }
 

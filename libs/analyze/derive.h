@@ -1,5 +1,6 @@
 #pragma once
-// derived/<key>/: steps, attribution, range times and model costs, computed from the facts of a run and written beside them.
+// derived/<key>/: steps, attribution, range times and model costs, computed from the facts of a run and written beside
+// them.
 
 #include "analyze/basis.h"
 #include "base/progress.h"

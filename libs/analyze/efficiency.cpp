@@ -32,7 +32,8 @@ Denominators denominators(const Basis& basis, const std::string& type) {
 }
 
 std::optional<double> floor_ns(double flops, double bytes, const Denominators& by) {
-  return model::floor_ns(flops, by.weights_fit_cache ? 0 : bytes, by.peak_flops.value_or(0), by.peak_bandwidth.value_or(0));
+  return model::floor_ns(flops, by.weights_fit_cache ? 0 : bytes, by.peak_flops.value_or(0),
+                         by.peak_bandwidth.value_or(0));
 }
 
 void complete(Efficiency& e, double time_ns, const Denominators& by) {
@@ -46,7 +47,8 @@ void complete(Efficiency& e, double time_ns, const Denominators& by) {
   }
   e.mfu = model::efficiency(e.flops.value_or(0), time_ns, by.peak_flops.value_or(0));
   e.mbu = model::efficiency(e.bytes.value_or(0), time_ns, by.peak_bandwidth.value_or(0));
-  e.bound = model::bound_by(e.flops.value_or(0), e.bytes.value_or(0), by.peak_flops.value_or(0), by.peak_bandwidth.value_or(0));
+  e.bound = model::bound_by(e.flops.value_or(0), e.bytes.value_or(0), by.peak_flops.value_or(0),
+                            by.peak_bandwidth.value_or(0));
   if (!by.peak_flops) add_why(e.why, "no peak FLOP/s is known for this device and type");
   if (!by.peak_bandwidth) add_why(e.why, "no peak bandwidth is known for this device");
   if (by.weights_fit_cache) {

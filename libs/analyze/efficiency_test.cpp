@@ -79,8 +79,15 @@ TEST(ModelPasses, WhatAStepMustSay) {
 }
 
 TEST(ModelPasses, StepsOfOneSizeShareAPass) {
-  model::Config config{.family = "llama", .layers = 1, .hidden = 4, .heads = 2, .kv_heads = 1, .head_dim = 2,
-                       .intermediate = 8, .vocab = 10, .gated_mlp = true};
+  model::Config config{.family = "llama",
+                       .layers = 1,
+                       .hidden = 4,
+                       .heads = 2,
+                       .kv_heads = 1,
+                       .head_dim = 2,
+                       .intermediate = 8,
+                       .vocab = 10,
+                       .gated_mlp = true};
   trace::Strings strings;
   std::vector<Step> steps(3);
   for (Step& step : steps) step.stage = strings.intern("decode");

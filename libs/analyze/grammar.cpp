@@ -27,10 +27,13 @@ std::optional<RangeKind> kind_of(std::string_view text) {
 }
 
 Result<RangePattern> parse_pattern(const base::Json& row, std::string_view where) {
-  const auto text = [&](const char* key) { return row.contains(key) && row[key].is_string() ? row[key].get<std::string>() : ""; };
+  const auto text = [&](const char* key) {
+    return row.contains(key) && row[key].is_string() ? row[key].get<std::string>() : "";
+  };
   const std::optional<RangeKind> kind = kind_of(text("kind"));
   if (text("pattern").empty() || !kind || text("source").empty()) {
-    return Error{ErrorCode::kCorruptInput, std::string(where) + ": a row needs pattern, kind and source: " + base::to_line(row), ""};
+    return Error{ErrorCode::kCorruptInput,
+                 std::string(where) + ": a row needs pattern, kind and source: " + base::to_line(row), ""};
   }
   RangePattern pattern{.pattern = text("pattern"), .kind = *kind, .stage = text("stage")};
   if (*kind != RangeKind::kModule && known_stage(pattern.stage).empty()) {
@@ -109,7 +112,7 @@ std::string module_path(std::string_view outer, std::string_view name) {
 }
 
 std::string operator_of(std::string_view module) {
-  std::size_t after = 0;         // first byte behind the last numeric component
+  std::size_t after = 0;  // first byte behind the last numeric component
   std::size_t numeric_begin = 0;
   for (std::size_t begin = 0; begin <= module.size();) {
     const std::size_t dot = std::min(module.find('.', begin), module.size());

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -61,8 +61,8 @@ StepSize unpack(std::optional<std::int64_t> payload);
 // model: "model.layers.3" is "layers.3".
 std::string module_path(std::string_view outer, std::string_view name);
 
-// The same for all layers: "layers.3.mlp.up_proj" -> "mlp.up_proj". What follows the last numeric component; a path that
-// ends in a number loses only the number ("layers.3" -> "layers"), one without numbers is its own operator.
+// The same for all layers: "layers.3.mlp.up_proj" -> "mlp.up_proj". What follows the last numeric component; a path
+// that ends in a number loses only the number ("layers.3" -> "layers"), one without numbers is its own operator.
 std::string operator_of(std::string_view module);
 
 }  // namespace llmprof::analyze

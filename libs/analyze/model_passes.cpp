@@ -29,9 +29,15 @@ ModelPasses model_passes(const std::vector<Step>& steps, const model::Config& co
     out.pass_of_step.back() = entry->second;
     if (!fresh) continue;
     for (const model::OpCost& cost : model::analyze(config, *pass, on_chip_bytes)) {
-      out.rows.push_back({.pass_id = next, .batch = pass->batch, .tokens = pass->tokens, .context = pass->context,
-                          .module = strings.intern(cost.module), .op = strings.intern(cost.op), .flops = cost.flops,
-                          .weight_bytes = cost.weight_bytes, .kv_bytes = cost.kv_bytes,
+      out.rows.push_back({.pass_id = next,
+                          .batch = pass->batch,
+                          .tokens = pass->tokens,
+                          .context = pass->context,
+                          .module = strings.intern(cost.module),
+                          .op = strings.intern(cost.op),
+                          .flops = cost.flops,
+                          .weight_bytes = cost.weight_bytes,
+                          .kv_bytes = cost.kv_bytes,
                           .activation_bytes = cost.activation_bytes});
     }
   }

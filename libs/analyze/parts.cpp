@@ -52,7 +52,8 @@ void complete_part(Part& part, const std::map<std::string, std::int64_t>& stage_
   if (stage != stage_ns.end() && stage->second > 0) {
     part.share = static_cast<double>(part.self_ns) / static_cast<double>(stage->second);
   }
-  if (!part.efficiency.flops && by.cost_why.empty()) part.efficiency.why = "not a part of the model analysis, or of unknown size";
+  if (!part.efficiency.flops && by.cost_why.empty())
+    part.efficiency.why = "not a part of the model analysis, or of unknown size";
   complete(part.efficiency, static_cast<double>(part.time_ns), by);
 }
 
@@ -79,8 +80,12 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
   std::vector<std::string> op_names;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
-    Part module{.name = row.text("module"), .stage = row.text("stage"), .calls = row.integer("calls"),
-                .total_ns = row.integer("total_ns"), .self_ns = row.integer("self_ns"), .kernel_ns = row.integer("kernel_ns")};
+    Part module{.name = row.text("module"),
+                .stage = row.text("stage"),
+                .calls = row.integer("calls"),
+                .total_ns = row.integer("total_ns"),
+                .self_ns = row.integer("self_ns"),
+                .kernel_ns = row.integer("kernel_ns")};
     if (const auto cost = costs.find({module.stage, module.name}); cost != costs.end()) {
       module.efficiency.flops = cost->second.flops;
       module.efficiency.bytes = cost->second.bytes;
@@ -94,7 +99,8 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
     add_module(summary.modules[i], op_names[i], fresh, op->second);
   }
   for (auto& [name, op] : ops) summary.ops.push_back(std::move(op));
-  std::stable_sort(summary.ops.begin(), summary.ops.end(), [](const Part& a, const Part& b) { return a.self_ns > b.self_ns; });
+  std::stable_sort(summary.ops.begin(), summary.ops.end(),
+                   [](const Part& a, const Part& b) { return a.self_ns > b.self_ns; });
   std::map<std::string, std::int64_t> stage_ns;
   for (const Stage& stage : summary.stages) stage_ns[stage.name] = stage.steps_ns;
   for (auto* parts : {&summary.modules, &summary.ops}) {

@@ -6,8 +6,8 @@
 
 namespace llmprof::analyze {
 
-// Sets time_ns, what rates refer to: the time of the module's ranges or, where a device works on after the host has left
-// them, that of the kernels launched in the module and in those inside it.
+// Sets time_ns, what rates refer to: the time of the module's ranges or, where a device works on after the host has
+// left them, that of the kernels launched in the module and in those inside it.
 void set_times(std::vector<Part>& modules);
 
 // Fills modules and ops; summary.stages must have their times.

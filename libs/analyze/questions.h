@@ -1,5 +1,6 @@
 #pragma once
-// The analyses that SQL says well: one question per file of sql/, packed into the program. A file begins with its header:
+// The analyses that SQL says well: one question per file of sql/, packed into the program. A file begins with its
+// header:
 //   -- title: Kernel time by operator
 //   -- unit: ns
 //   -- What it means, in words.
@@ -13,9 +14,9 @@
 namespace llmprof::analyze {
 
 struct Question {
-  std::string_view name;   // "sql/stages": the file without ".sql"
+  std::string_view name;  // "sql/stages": the file without ".sql"
   std::string_view title, unit;
-  std::string_view sql;    // the whole file
+  std::string_view sql;  // the whole file
 };
 
 std::vector<Question> questions();

@@ -10,9 +10,16 @@ namespace {
 Shape shape_of(const RowView& row, const Basis& basis) {
   Shape shape;
   GemmShape& gemm = shape.gemm;
-  gemm = {.function = row.text("function"), .type = row.text("type"), .stage = row.text("stage"), .m = row.integer("m"),
-          .n = row.integer("n"), .k = row.integer("k"), .batch = row.integer("batch"), .calls = row.integer("calls"),
-          .time_ns = row.integer("time_ns"), .ops = row.text("ops")};
+  gemm = {.function = row.text("function"),
+          .type = row.text("type"),
+          .stage = row.text("stage"),
+          .m = row.integer("m"),
+          .n = row.integer("n"),
+          .k = row.integer("k"),
+          .batch = row.integer("batch"),
+          .calls = row.integer("calls"),
+          .time_ns = row.integer("time_ns"),
+          .ops = row.text("ops")};
   const auto calls = static_cast<double>(gemm.calls);
   const double seconds = static_cast<double>(gemm.time_ns) * 1e-9;
   shape.flops = calls * model::gemm_flops(gemm.m, gemm.n, gemm.k, gemm.batch);

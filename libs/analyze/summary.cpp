@@ -40,8 +40,12 @@ Result<void> fill_losses(const trace::Run& run, Summary& summary) {
   LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/losses"));
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
-    summary.losses.push_back({.name = row.text("name"), .severity = row.text("severity"), .unit = row.text("unit"),
-                              .meaning = row.text("meaning"), .remedy = row.text("remedy"), .detail = row.text("detail"),
+    summary.losses.push_back({.name = row.text("name"),
+                              .severity = row.text("severity"),
+                              .unit = row.text("unit"),
+                              .meaning = row.text("meaning"),
+                              .remedy = row.text("remedy"),
+                              .detail = row.text("detail"),
                               .count = row.integer("count")});
   }
   return {};
@@ -78,7 +82,8 @@ std::string arithmetic_type(const Basis& basis, const std::vector<Shape>& shapes
   if (basis.model) return basis.model->type;
   std::map<std::string, double> flops;
   for (const Shape& shape : shapes) flops[shape.gemm.type] += shape.flops;
-  const auto most = std::max_element(flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == flops.end() || most->first.empty() ? "float32" : most->first;
 }
 
@@ -88,8 +93,12 @@ Result<void> fill_stages(const trace::Run& run, Summary& summary) {
   LLMPROF_LET(const trace::ResultTable tpot, ask(run, "sql/tpot"));
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
-    Stage stage{.name = row.text("stage"), .source = row.text("source"), .confidence = row.real("confidence"),
-                .steps = row.integer("steps"), .kernels = row.integer("kernels"), .tokens = row.integer("tokens")};
+    Stage stage{.name = row.text("stage"),
+                .source = row.text("source"),
+                .confidence = row.real("confidence"),
+                .steps = row.integer("steps"),
+                .kernels = row.integer("kernels"),
+                .tokens = row.integer("tokens")};
     stage.step_p50_ns = row.maybe_integer("step_p50_ns");
     stage.step_p90_ns = row.maybe_integer("step_p90_ns");
     stage.step_p99_ns = row.maybe_integer("step_p99_ns");
@@ -163,7 +172,8 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
       stage.efficiency.bytes = bytes;
       if (floor_known) stage.floor_ns = floor;
     } else if (basis.model) {
-      add_why(stage.efficiency.why, has_formula(stage.name)
+      add_why(stage.efficiency.why,
+              has_formula(stage.name)
                   ? fmt::format("{} of {} steps do not say their batch, tokens and context", unknown, stage.steps)
                   : "the model analysis has no formula for this stage");
     }

@@ -18,62 +18,62 @@ struct Loss {
 };
 
 struct Coverage {
-  std::int64_t processes = 0, injected = 0;      // process images, and those that were seen from inside
+  std::int64_t processes = 0, injected = 0;  // process images, and those that were seen from inside
   std::int64_t threads = 0, kernels = 0, ranges = 0, gemms = 0;
-  std::int64_t wall_ns = 0;                      // first to last event, begin and end of processes included
-  std::int64_t in_stages_ns = 0;                 // of wall_ns, inside a stage
-  std::int64_t kernel_ns = 0;                    // sum of kernel durations
-  std::int64_t attributed_kernel_ns = 0;         // of that, in a step
-  std::int64_t data_losses = 0;                  // loss rows with severity data_loss
+  std::int64_t wall_ns = 0;               // first to last event, begin and end of processes included
+  std::int64_t in_stages_ns = 0;          // of wall_ns, inside a stage
+  std::int64_t kernel_ns = 0;             // sum of kernel durations
+  std::int64_t attributed_kernel_ns = 0;  // of that, in a step
+  std::int64_t data_losses = 0;           // loss rows with severity data_loss
 };
 
 struct DeviceCard {
   std::string kind, name, chip, driver;
   std::int64_t units = 0, memory_bytes = 0, cache_bytes = 0;
-  std::optional<double> peak_flops, peak_bandwidth;   // FLOP/s of the run's arithmetic type; B/s
+  std::optional<double> peak_flops, peak_bandwidth;  // FLOP/s of the run's arithmetic type; B/s
   std::string peak_flops_method, peak_bandwidth_method, type;
   std::string peak_flops_source, peak_bandwidth_source;  // "measured", "spec"
 };
 
 // Efficiency of something that ran: a stage, a module, an operator.
 struct Efficiency {
-  std::optional<double> flops, flops_shapes, bytes;   // model FLOPs, FLOPs from BLAS shapes, bytes that must move
+  std::optional<double> flops, flops_shapes, bytes;  // model FLOPs, FLOPs from BLAS shapes, bytes that must move
   std::optional<double> flops_per_s, flops_shapes_per_s, bytes_per_s, mfu, mbu;
-  std::string bound;        // "compute", "memory", "unknown"
-  std::string why;          // why something above is unknown; "" if nothing is
+  std::string bound;  // "compute", "memory", "unknown"
+  std::string why;    // why something above is unknown; "" if nothing is
 };
 
 struct Stage {
   std::string name;
-  std::string source;                 // "declared", "inferred"
+  std::string source;  // "declared", "inferred"
   double confidence = 1;
   std::int64_t steps = 0, kernels = 0;
-  std::int64_t time_ns = 0;           // union of its step windows
-  std::int64_t steps_ns = 0;          // durations of its steps, added up; more than time_ns where steps overlap
-  double share = 0;                   // time_ns of Coverage::wall_ns
-  std::int64_t device_busy_ns = 0;    // union of kernel intervals inside, per device, added up
-  std::int64_t idle_ns = 0;           // time_ns of every device that executed kernels, less device_busy_ns
-  std::int64_t tokens = 0;            // new tokens over all sequences
+  std::int64_t time_ns = 0;         // union of its step windows
+  std::int64_t steps_ns = 0;        // durations of its steps, added up; more than time_ns where steps overlap
+  double share = 0;                 // time_ns of Coverage::wall_ns
+  std::int64_t device_busy_ns = 0;  // union of kernel intervals inside, per device, added up
+  std::int64_t idle_ns = 0;         // time_ns of every device that executed kernels, less device_busy_ns
+  std::int64_t tokens = 0;          // new tokens over all sequences
   std::optional<double> tokens_per_s;
-  std::optional<double> floor_ns;     // all steps
+  std::optional<double> floor_ns;  // all steps
   std::optional<std::int64_t> ttft_ns;
   std::optional<std::int64_t> step_p50_ns, step_p90_ns, step_p99_ns;  // step durations
   std::optional<std::int64_t> tpot_p50_ns, tpot_p90_ns, tpot_p99_ns;  // decode: begin to begin
   Efficiency efficiency;
 };
 
-struct Part {                         // a module or an operator within a stage
+struct Part {  // a module or an operator within a stage
   std::string name, stage;
   std::int64_t calls = 0, total_ns = 0, self_ns = 0, kernel_ns = 0;
-  std::int64_t time_ns = 0;           // what the rates refer to: total_ns, or its kernels' time if that is longer
-  double share = 0;                   // self_ns of the stage's steps_ns
+  std::int64_t time_ns = 0;  // what the rates refer to: total_ns, or its kernels' time if that is longer
+  double share = 0;          // self_ns of the stage's steps_ns
   Efficiency efficiency;
 };
 
 struct GemmShape {
   std::string function, type, stage;
   std::int64_t m = 0, n = 0, k = 0, batch = 1, calls = 0, time_ns = 0;
-  std::string ops;                    // operators that used it, most time first
+  std::string ops;  // operators that used it, most time first
   std::optional<double> flops_per_s, bytes_per_s, of_peak;
 };
 
@@ -81,20 +81,20 @@ struct Summary {
   Coverage coverage;
   std::vector<Loss> losses;
   std::vector<DeviceCard> devices;
-  std::string model;                  // the model's JSON, "" if unknown
-  std::string model_why;              // why it is unknown or not understood
+  std::string model;      // the model's JSON, "" if unknown
+  std::string model_why;  // why it is unknown or not understood
   std::string model_family;
   std::optional<std::int64_t> parameters;
   std::optional<double> weights_read_bytes;  // by one pass
-  bool weights_fit_cache = false;     // then MBU says nothing and is left out
+  bool weights_fit_cache = false;            // then MBU says nothing and is left out
   std::vector<Stage> stages;
-  std::vector<Part> modules;          // per stage and path
-  std::vector<Part> ops;              // per stage and operator
+  std::vector<Part> modules;  // per stage and path
+  std::vector<Part> ops;      // per stage and operator
   std::vector<GemmShape> gemms;
 };
 
 struct Options {
-  std::string model_file;             // overrides the model the run declares
+  std::string model_file;  // overrides the model the run declares
 };
 
 // Makes the derived tables if they are not there, then fills the summary from SQL.

@@ -5,12 +5,12 @@
 #include <cstdlib>
 
 #ifdef LLMPROF_ASSERTS
-#define LLMPROF_ASSERT(condition)                                                                   \
-  do {                                                                                              \
-    if (!(condition)) {                                                                             \
-      std::fprintf(stderr, "llmprof: bug: %s, %s:%d\n", #condition, __FILE__, __LINE__);            \
-      std::abort();                                                                                 \
-    }                                                                                               \
+#define LLMPROF_ASSERT(condition)                                                        \
+  do {                                                                                   \
+    if (!(condition)) {                                                                  \
+      std::fprintf(stderr, "llmprof: bug: %s, %s:%d\n", #condition, __FILE__, __LINE__); \
+      std::abort();                                                                      \
+    }                                                                                    \
   } while (false)
 #else
 #define LLMPROF_ASSERT(condition) ((void)sizeof(condition))

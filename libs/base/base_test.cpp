@@ -60,7 +60,9 @@ TEST(Printable, MakesControlBytesVisible) {
   EXPECT_EQ(printable("a\nb\x1b[31m"), "a\\x0ab\\x1b[31m");
   EXPECT_EQ(printable("\xff"), "\\xff");
   EXPECT_EQ(printable("été"), "été");
-  EXPECT_EQ(printable("\xE2\x80\xAE" "abc"), "\\xe2\\x80\\xaeabc");
+  EXPECT_EQ(printable("\xE2\x80\xAE"
+                      "abc"),
+            "\\xe2\\x80\\xaeabc");
 }
 
 TEST(File, WritesAtomicallyAndReadsBack) {

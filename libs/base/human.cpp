@@ -16,7 +16,8 @@ std::string scaled(double value, const char* unit) {
     value /= 1000;
     ++prefix;
   }
-  const std::string number = prefix == 0 && value == std::floor(value) ? fmt::format("{:.0f}", value) : three_digits(value);
+  const std::string number =
+      prefix == 0 && value == std::floor(value) ? fmt::format("{:.0f}", value) : three_digits(value);
   const std::string suffix = std::string(kPrefixes[prefix]) + unit;
   return suffix.empty() ? number : number + " " + suffix;
 }

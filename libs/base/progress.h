@@ -8,10 +8,10 @@
 namespace llmprof::base {
 
 struct ProgressUpdate {
-  std::string_view what;   // "reading logs"
-  double done = 0;         // in `unit`
-  double total = 0;        // 0: unknown
-  std::string_view unit;   // "bytes", "rows"
+  std::string_view what;  // "reading logs"
+  double done = 0;        // in `unit`
+  double total = 0;       // 0: unknown
+  std::string_view unit;  // "bytes", "rows"
 };
 
 using Progress = std::function<bool(const ProgressUpdate&)>;

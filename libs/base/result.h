@@ -30,8 +30,8 @@ struct Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}        // NOLINT: conversion is the point
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}    // NOLINT
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: conversion is the point
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
   T& value() { return *std::get_if<0>(&state_); }
@@ -64,20 +64,20 @@ class [[nodiscard]] Result<void> {
 }  // namespace llmprof
 
 // LLMPROF_TRY(expr): returns the error of expr from this function, if it has one.
-#define LLMPROF_TRY(expr)                                        \
-  do {                                                           \
-    if (auto llmprof_result_ = (expr); !llmprof_result_) {       \
-      return std::move(llmprof_result_.error());                 \
-    }                                                            \
+#define LLMPROF_TRY(expr)                                  \
+  do {                                                     \
+    if (auto llmprof_result_ = (expr); !llmprof_result_) { \
+      return std::move(llmprof_result_.error());           \
+    }                                                      \
   } while (false)
 
 #define LLMPROF_CONCAT_(a, b) a##b
 #define LLMPROF_CONCAT(a, b) LLMPROF_CONCAT_(a, b)
-#define LLMPROF_LET_(temporary, declaration, expr)  \
-  auto temporary = (expr);                          \
-  if (!temporary) {                                 \
-    return std::move(temporary.error());            \
-  }                                                 \
+#define LLMPROF_LET_(temporary, declaration, expr) \
+  auto temporary = (expr);                         \
+  if (!temporary) {                                \
+    return std::move(temporary.error());           \
+  }                                                \
   declaration = std::move(*temporary)
 
 // LLMPROF_LET(const Header header, parse_header(bytes)): declares header, or returns the error.

@@ -79,8 +79,8 @@ Phase start() {
   return Phase::kRunning;
 }
 
-// What two threads must not do at once while recording begins. Waiters sleep: thousands of threads may begin together, and
-// the one that holds the lock needs the processor. The limit is for a holder that was lost in a fork.
+// What two threads must not do at once while recording begins. Waiters sleep: thousands of threads may begin together,
+// and the one that holds the lock needs the processor. The limit is for a holder that was lost in a fork.
 class StartLock {
  public:
   StartLock() {

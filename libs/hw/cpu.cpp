@@ -166,7 +166,8 @@ Cpu read_cpu(const SystemFiles& files) {
 Device probe_cpu(const std::string& root) {
   const Cpu cpu = read_cpu(SystemFiles(root));
   std::int64_t cache_bytes = cpu.last_level_cache_bytes();
-  if (cache_bytes == 0 && root == "/") cache_bytes = std::max(0L, ::sysconf(_SC_LEVEL3_CACHE_SIZE));  // asks the CPU itself
+  if (cache_bytes == 0 && root == "/")
+    cache_bytes = std::max(0L, ::sysconf(_SC_LEVEL3_CACHE_SIZE));  // asks the CPU itself
   return {.kind = "cpu",
           .name = cpu.name,
           .chip = cpu.isa,

@@ -9,14 +9,14 @@
 namespace llmprof::hw {
 
 struct Device {
-  std::string kind;                  // "cpu", "gpu"
-  std::string name;                  // "AMD EPYC 7B13"
-  std::string chip;                  // instruction set level ("x86-64-v3") or GPU chip ("GH100")
-  std::int64_t units = 0;            // cores usable by this process, or SMs
+  std::string kind;        // "cpu", "gpu"
+  std::string name;        // "AMD EPYC 7B13"
+  std::string chip;        // instruction set level ("x86-64-v3") or GPU chip ("GH100")
+  std::int64_t units = 0;  // cores usable by this process, or SMs
   std::int64_t memory_bytes = 0;
-  std::int64_t cache_bytes = 0;      // last-level cache this process can use
-  std::optional<double> clock_mhz;   // highest the system reports
-  std::string driver;                // GPU driver version, "" for a CPU
+  std::int64_t cache_bytes = 0;     // last-level cache this process can use
+  std::optional<double> clock_mhz;  // highest the system reports
+  std::string driver;               // GPU driver version, "" for a CPU
 };
 
 // The CPU of this machine. `root` is "/" but in tests (a fake /proc and /sys).

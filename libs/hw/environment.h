@@ -10,7 +10,8 @@
 namespace llmprof::hw {
 
 // CPU model, cores, siblings, clocks, governor, caches, memory, kernel, distribution, GPUs and driver, versions of
-// llmprof and the libraries it uses, container, relevant variables (OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES…; values redacted).
+// llmprof and the libraries it uses, container, relevant variables (OMP_NUM_THREADS, CUDA_VISIBLE_DEVICES…; values
+// redacted).
 base::Json environment_card(const std::string& root = "/");
 
 // argv with secrets replaced by "***": --api-key=X, --token X, FOO_TOKEN=X, URLs with passwords, hf_…/sk-… strings.

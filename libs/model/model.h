@@ -1,7 +1,7 @@
 #pragma once
 // What a transformer must cost. The only place with FLOP and byte formulas (ARCHITECTURE 6); analysis, benchmarks and
-// prediction call these, so "MFU" means one thing. Conventions: matrix products only, 2MNK; attention causal; logits for
-// sampled positions; element-wise work counts bytes, not FLOPs. docs/format/model.md derives each formula.
+// prediction call these, so "MFU" means one thing. Conventions: matrix products only, 2MNK; attention causal; logits
+// for sampled positions; element-wise work counts bytes, not FLOPs. docs/format/model.md derives each formula.
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@
 namespace llmprof::model {
 
 struct Config {
-  std::string family;                 // "gpt2", "llama"
+  std::string family;  // "gpt2", "llama"
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
@@ -22,9 +22,9 @@ struct Config {
   std::int64_t head_dim = 0;
   std::int64_t intermediate = 0;
   std::int64_t vocab = 0;
-  std::int64_t positions = 0;         // GPT-2: rows of the position table
-  bool gated_mlp = false;             // gate, up, down instead of up, down
-  bool biases = false;                // GPT-2: every projection and norm has one
+  std::int64_t positions = 0;  // GPT-2: rows of the position table
+  bool gated_mlp = false;      // gate, up, down instead of up, down
+  bool biases = false;         // GPT-2: every projection and norm has one
   bool tied_embeddings = false;
   std::int64_t weight_bytes = 4;      // per parameter
   std::int64_t kv_bytes = 4;          // per cached value
@@ -38,7 +38,8 @@ Result<Config> parse_config(std::string_view json_text, std::string_view where);
 // Every parameter, tied ones once.
 std::int64_t parameters(const Config& config);
 
-// One pass over the model: `tokens` new tokens for each of `batch` sequences whose context, these included, is `context`.
+// One pass over the model: `tokens` new tokens for each of `batch` sequences whose context, these included, is
+// `context`.
 struct Pass {
   std::int64_t batch = 1;
   std::int64_t tokens = 1;
@@ -47,12 +48,12 @@ struct Pass {
 };
 
 struct OpCost {
-  std::string module;            // "layers.3.mlp.up_proj": the path annotations use, HF names without the leading "model."
-  std::string op;                // "mlp.up_proj": the same for all layers
+  std::string module;  // "layers.3.mlp.up_proj": the path annotations use, HF names without the leading "model."
+  std::string op;      // "mlp.up_proj": the same for all layers
   double flops = 0;
-  double weight_bytes = 0;       // parameters read, once per pass
-  double kv_bytes = 0;           // KV cache read and written
-  double activation_bytes = 0;   // activations that cannot stay on chip
+  double weight_bytes = 0;      // parameters read, once per pass
+  double kv_bytes = 0;          // KV cache read and written
+  double activation_bytes = 0;  // activations that cannot stay on chip
 };
 
 // Operators in execution order. Activations larger than `on_chip_bytes` must move; smaller ones need not.

@@ -46,7 +46,8 @@ Result<void> make_room(const std::string& folder, bool force) {
   }
   if (base::list_directory(folder).empty()) return {};
   if (!is_run(folder)) {
-    return Error{ErrorCode::kUsage, folder + " exists and is not a run; it is left alone", "choose another name with -o"};
+    return Error{ErrorCode::kUsage, folder + " exists and is not a run; it is left alone",
+                 "choose another name with -o"};
   }
   if (!force) {
     return Error{ErrorCode::kUsage, folder + " exists", "choose another name with -o, or replace it with -f"};
@@ -108,7 +109,8 @@ Result<CaptureLock> CaptureLock::take(const std::string& capture_folder) {
   if (fd < 0) return base::errno_error(ErrorCode::kPermission, path, errno);
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     ::close(fd);
-    return Error{ErrorCode::kUnsupported, fs::path(capture_folder).parent_path().string() + " is being recorded or read now",
+    return Error{ErrorCode::kUnsupported,
+                 fs::path(capture_folder).parent_path().string() + " is being recorded or read now",
                  "wait until the other llmprof is done"};
   }
   return CaptureLock(fd);

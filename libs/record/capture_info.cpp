@@ -22,10 +22,14 @@ Json to_json(const ClockPair& pair) {
 }
 
 Json to_json(const hw::Device& device) {
-  Json json{{"kind", device.kind},       {"name", device.name},
-            {"chip", device.chip},       {"units", device.units},
-            {"memory_bytes", device.memory_bytes}, {"cache_bytes", device.cache_bytes},
-            {"clock_mhz", nullptr},      {"driver", device.driver}};
+  Json json{{"kind", device.kind},
+            {"name", device.name},
+            {"chip", device.chip},
+            {"units", device.units},
+            {"memory_bytes", device.memory_bytes},
+            {"cache_bytes", device.cache_bytes},
+            {"clock_mhz", nullptr},
+            {"driver", device.driver}};
   if (device.clock_mhz) json["clock_mhz"] = *device.clock_mhz;
   return json;
 }

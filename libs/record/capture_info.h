@@ -30,13 +30,13 @@ struct NotedLoss {
 
 struct CaptureInfo {
   std::string llmprof_version;
-  std::vector<std::string> command;       // secrets redacted
-  std::string executable;                 // path of the program file
-  std::string environment;                // the environment card, JSON text
-  std::int64_t root_pid = 0;              // 0: not launched yet
+  std::vector<std::string> command;  // secrets redacted
+  std::string executable;            // path of the program file
+  std::string environment;           // the environment card, JSON text
+  std::int64_t root_pid = 0;         // 0: not launched yet
   std::int64_t root_start_ticks = 0;
   ClockPair begin;
-  std::optional<ClockPair> end;           // none: the recorder did not live to see the end
+  std::optional<ClockPair> end;  // none: the recorder did not live to see the end
   std::optional<int> exit_status;
   bool injectable = true;
   hw::Device cpu;

@@ -14,14 +14,14 @@ namespace llmprof::record {
 
 struct LogCheck {
   std::uint32_t version = 0;
-  std::int64_t pid = 0;                                     // 0: the file header is damaged
+  std::int64_t pid = 0;  // 0: the file header is damaged
   bool header_damaged = false;
-  bool ended = false;                                       // the process ended in order
-  std::int64_t first_ns = 0, last_ns = 0;                   // of ranges and BLAS calls; 0 if there are none
+  bool ended = false;                                         // the process ended in order
+  std::int64_t first_ns = 0, last_ns = 0;                     // of ranges and BLAS calls; 0 if there are none
   std::vector<std::pair<std::string, std::int64_t>> records;  // per kind, kinds that occur
-  std::int64_t names = 0;                                   // string definitions
-  std::int64_t lost_names = 0;                              // used, but not defined
-  std::vector<LossTotal> losses;                            // as the collector wrote them
+  std::int64_t names = 0;                                     // string definitions
+  std::int64_t lost_names = 0;                                // used, but not defined
+  std::vector<LossTotal> losses;                              // as the collector wrote them
   LogStats stats;
 
   bool whole() const {

@@ -17,8 +17,8 @@
 namespace llmprof::record {
 namespace {
 
-constexpr std::int64_t kSlackNs = 60'000'000'000;                      // clocks are read at slightly different moments
-constexpr std::int64_t kLongestRunNs = 366 * 86'400'000'000'000;       // when the end is unknown
+constexpr std::int64_t kSlackNs = 60'000'000'000;                 // clocks are read at slightly different moments
+constexpr std::int64_t kLongestRunNs = 366 * 86'400'000'000'000;  // when the end is unknown
 
 // A log that could be opened. It is opened again when its turn comes: there may be more logs than mappings.
 struct Log {
@@ -45,7 +45,8 @@ std::vector<Log> open_logs(const std::string& folder, Ledger& ledger) {
   std::stable_sort(logs.begin(), logs.end(),
                    [](const Log& a, const Log& b) { return a.header.raw_ns < b.header.raw_ns; });
   std::set<Process> seen;
-  for (auto log = logs.rbegin(); log != logs.rend(); ++log) log->last_image = seen.insert(process_of(log->header)).second;
+  for (auto log = logs.rbegin(); log != logs.rend(); ++log)
+    log->last_image = seen.insert(process_of(log->header)).second;
   return logs;
 }
 
@@ -67,7 +68,9 @@ class Ingest {
 
   void write_machine() {
     trace::Strings& strings = rows_.writer.strings();
-    const auto optional_text = [&](const std::string& text) { return text.empty() ? trace::Name{} : strings.intern(text); };
+    const auto optional_text = [&](const std::string& text) {
+      return text.empty() ? trace::Name{} : strings.intern(text);
+    };
     trace::DeviceRow device;
     device.id = rows_.cpu_id = rows_.next_id++;
     device.kind = strings.intern("cpu");
@@ -206,7 +209,8 @@ Result<IngestTally> write_tables(const std::string& run_folder, const base::Prog
 
 }  // namespace
 
-Result<IngestTally> ingest(const std::string& run_folder, const IngestOptions& options, const base::Progress& progress) {
+Result<IngestTally> ingest(const std::string& run_folder, const IngestOptions& options,
+                           const base::Progress& progress) {
   remove_tables(run_folder);  // of an ingest that was interrupted
   auto tally = write_tables(run_folder, progress);
   if (!tally) {

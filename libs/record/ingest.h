@@ -15,8 +15,8 @@ namespace llmprof::record {
 struct IngestTally {
   std::int64_t logs = 0;
   std::int64_t log_bytes = 0;
-  std::int64_t run_bytes = 0;    // of the tables
-  std::int64_t records = 0;      // in the logs
+  std::int64_t run_bytes = 0;  // of the tables
+  std::int64_t records = 0;    // in the logs
   std::int64_t processes = 0;
   std::int64_t threads = 0;
   std::int64_t kernels = 0;

@@ -79,11 +79,21 @@ class Recording {
     for (const trace::Value& value : row) {
       if (!line.empty()) line += "|";
       switch (value.type) {
-        case trace::Value::Type::kNull: line += "-"; break;
-        case trace::Value::Type::kInt: line += std::to_string(value.integer); break;
-        case trace::Value::Type::kDouble: line += std::to_string(value.real); break;
-        case trace::Value::Type::kBool: line += value.integer != 0 ? "true" : "false"; break;
-        case trace::Value::Type::kText: line += value.text; break;
+        case trace::Value::Type::kNull:
+          line += "-";
+          break;
+        case trace::Value::Type::kInt:
+          line += std::to_string(value.integer);
+          break;
+        case trace::Value::Type::kDouble:
+          line += std::to_string(value.real);
+          break;
+        case trace::Value::Type::kBool:
+          line += value.integer != 0 ? "true" : "false";
+          break;
+        case trace::Value::Type::kText:
+          line += value.text;
+          break;
       }
     }
     return line;
@@ -111,10 +121,12 @@ TEST(Ingest, PairsPushAndPopPerThreadAndDomain) {
   log.thread(2, 78, "worker", kBegin + 20);
   log.domain(5, "llmprof");
   log.category(5, 2, "stage");
-  log.push(1, kBegin + 100, "decode", {.payload = 42, .category = 2, .domain = 5, .payload_type = wire::PayloadType::kUnsigned});
+  log.push(1, kBegin + 100, "decode",
+           {.payload = 42, .category = 2, .domain = 5, .payload_type = wire::PayloadType::kUnsigned});
   log.push(1, kBegin + 200, "inner", {.category = 9});
   log.push(2, kBegin + 210, "other thread");
-  log.range(1, RangeOp::kMark, kBegin + 250, "token", {.payload = __builtin_bit_cast(std::uint64_t, 1.5), .payload_type = wire::PayloadType::kDouble});
+  log.range(1, RangeOp::kMark, kBegin + 250, "token",
+            {.payload = __builtin_bit_cast(std::uint64_t, 1.5), .payload_type = wire::PayloadType::kDouble});
   log.pop(1, kBegin + 300);     // default domain: "inner"
   log.pop(1, kBegin + 400, 5);  // "decode"
   log.pop(2, kBegin + 500);
@@ -253,21 +265,36 @@ TEST(Ingest, BlasCallsAreKernelsOfTheCpu) {
   LogBuilder log(77);
   begin_process(log, 77);
   log.gemm(1, "scipy_cblas_sgemm64_",
-           {.begin_ns = kBegin + 100, .end_ns = kBegin + 350, .m = 8, .n = 512, .k = 128, .batch = 1,
-            .type = wire::ElementType::kFloat32, .layout = wire::Layout::kRowMajor, .trans_b = wire::Transpose::kYes});
-  log.gemm(1, "dgemv_", {.begin_ns = kBegin + 400, .end_ns = kBegin + 450, .m = 16, .n = 1, .k = 32, .batch = 1,
-                         .type = wire::ElementType::kFloat64});
-  log.gemm(1, "sgemm_", {.begin_ns = kBegin + 500, .end_ns = kBegin + 499, .m = 1, .n = 1, .k = 1, .batch = 1});  // backwards
+           {.begin_ns = kBegin + 100,
+            .end_ns = kBegin + 350,
+            .m = 8,
+            .n = 512,
+            .k = 128,
+            .batch = 1,
+            .type = wire::ElementType::kFloat32,
+            .layout = wire::Layout::kRowMajor,
+            .trans_b = wire::Transpose::kYes});
+  log.gemm(1, "dgemv_",
+           {.begin_ns = kBegin + 400,
+            .end_ns = kBegin + 450,
+            .m = 16,
+            .n = 1,
+            .k = 32,
+            .batch = 1,
+            .type = wire::ElementType::kFloat64});
+  log.gemm(1, "sgemm_",
+           {.begin_ns = kBegin + 500, .end_ns = kBegin + 499, .m = 1, .n = 1, .k = 1, .batch = 1});  // backwards
   end_process(log, 77);
   Recording recording;
   recording.info(info_of(77)).log("77.log", log.bytes());
-  EXPECT_THAT(recording.rows("SELECT k.name, d.kind, d.name, k.begin_ns, k.end_ns, g.function, g.library, m, n, k, batch, "
-                             "type_a, layout, transpose_a, transpose_b, g.begin_ns = k.begin_ns FROM kernel k "
-                             "JOIN device d ON d.id = device_id JOIN gemm g ON g.kernel_id = k.id ORDER BY k.begin_ns"),
-              ElementsAre("sgemm|cpu|Test CPU|1000100|1000350|scipy_cblas_sgemm64_|/usr/lib/libopenblas.so.0|"
-                          "8|512|128|1|float32|row|n|t|true",
-                          "dgemv|cpu|Test CPU|1000400|1000450|dgemv_|/usr/lib/libopenblas.so.0|"
-                          "16|1|32|1|float64|column|n|n|true"));
+  EXPECT_THAT(
+      recording.rows("SELECT k.name, d.kind, d.name, k.begin_ns, k.end_ns, g.function, g.library, m, n, k, batch, "
+                     "type_a, layout, transpose_a, transpose_b, g.begin_ns = k.begin_ns FROM kernel k "
+                     "JOIN device d ON d.id = device_id JOIN gemm g ON g.kernel_id = k.id ORDER BY k.begin_ns"),
+      ElementsAre("sgemm|cpu|Test CPU|1000100|1000350|scipy_cblas_sgemm64_|/usr/lib/libopenblas.so.0|"
+                  "8|512|128|1|float32|row|n|t|true",
+                  "dgemv|cpu|Test CPU|1000400|1000450|dgemv_|/usr/lib/libopenblas.so.0|"
+                  "16|1|32|1|float64|column|n|n|true"));
   EXPECT_THAT(recording.rows(kLosses), ElementsAre("bad_time|1|"));
   EXPECT_THAT(recording.rows("SELECT quantity, type, value, source FROM peak"),
               ElementsAre("flops|float32|100000000000.000000|measured"));
@@ -307,10 +334,12 @@ TEST(Ingest, LostNamesAndUnknownThingsAreLosses) {
   end_process(log, 77);
   Recording recording;
   recording.info(info_of(77)).log("77.log", log.bytes());
-  EXPECT_THAT(recording.rows("SELECT DISTINCT name, domain FROM range"), ElementsAre("<lost name 123>|<lost domain 8>"));
+  EXPECT_THAT(recording.rows("SELECT DISTINCT name, domain FROM range"),
+              ElementsAre("<lost name 123>|<lost domain 8>"));
   EXPECT_THAT(recording.rows(kLosses), ElementsAre("blas_not_hooked|1|/opt/libmkl_rt.so", "buffer_full|42|",
                                                    "lost_name|2|", "unknown_record|2|"));
-  EXPECT_THAT(recording.rows("SELECT DISTINCT meaning = '' OR severity = '' OR unit = '' FROM loss"), ElementsAre("false"));
+  EXPECT_THAT(recording.rows("SELECT DISTINCT meaning = '' OR severity = '' OR unit = '' FROM loss"),
+              ElementsAre("false"));
 }
 
 TEST(Ingest, EveryProcessImageIsARow) {
@@ -327,9 +356,10 @@ TEST(Ingest, EveryProcessImageIsARow) {
   end_process(image2, 90);
   Recording recording;
   recording.info(info_of(77)).log("a", image2.bytes()).log("b", image1.bytes()).log("c", parent.bytes());
-  EXPECT_THAT(recording.rows("SELECT pid, injected, exit_status, log, (SELECT count(*) FROM range r WHERE r.process_id = p.id) "
-                             "FROM process p ORDER BY log"),
-              ElementsAre("90|true|-|a|1", "90|true|-|b|1", "77|true|3|c|1"));
+  EXPECT_THAT(
+      recording.rows("SELECT pid, injected, exit_status, log, (SELECT count(*) FROM range r WHERE r.process_id = p.id) "
+                     "FROM process p ORDER BY log"),
+      ElementsAre("90|true|-|a|1", "90|true|-|b|1", "77|true|3|c|1"));
   EXPECT_THAT(recording.rows(kLosses), ElementsAre("abnormal_end|1|", "open_range|1|"));
   EXPECT_THAT(recording.rows("SELECT count(*) FROM (SELECT id FROM range UNION ALL SELECT id FROM thread UNION ALL "
                              "SELECT id FROM process UNION ALL SELECT id FROM device) GROUP BY id HAVING count(*) > 1"),

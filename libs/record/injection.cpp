@@ -77,7 +77,8 @@ Result<void> check_libraries(const InjectionOptions& options) {
     if (library == kBlasLibrary && !options.blas) continue;
     const std::string path = fmt::format("{}/{}", options.library_folder, library);
     if (!base::is_file(path)) {
-      return Error{ErrorCode::kNotFound, path + " is missing", "reinstall llmprof, or set LLMPROF_LIBDIR to its folder"};
+      return Error{ErrorCode::kNotFound, path + " is missing",
+                   "reinstall llmprof, or set LLMPROF_LIBDIR to its folder"};
     }
   }
   // LD_PRELOAD separates its entries by colons and blanks and knows no quoting.

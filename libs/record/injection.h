@@ -11,8 +11,8 @@
 namespace llmprof::record {
 
 struct InjectionOptions {
-  std::string library_folder;   // holds libllmprof_inject.so and libllmprof_blas.so
-  std::string capture_folder;   // absolute
+  std::string library_folder;  // holds libllmprof_inject.so and libllmprof_blas.so
+  std::string capture_folder;  // absolute
   std::uint64_t max_bytes = 0;
   bool blas = true;
   bool nvtx = true;

@@ -55,14 +55,23 @@ void LogIngest::receive(wire::RecordKind kind, std::uint32_t number, std::span<c
 
 void LogIngest::take_other(wire::RecordKind kind, std::uint32_t number, const wire::Record& record) {
   switch (kind) {
-    case wire::RecordKind::kThread: return take_thread(number, record.thread);
-    case wire::RecordKind::kProcess: return take_process(record.process);
-    case wire::RecordKind::kClockSync: return take_clock(record.clock_sync);
-    case wire::RecordKind::kLoss: return take_loss(record.loss);
-    case wire::RecordKind::kDomain: return names_.define_domain(record.domain);
-    case wire::RecordKind::kCategory: return names_.define_category(record.category);
-    case wire::RecordKind::kLibrary: hooked_libraries_ += record.library.hooked; return;
-    default: ++unknown_;
+    case wire::RecordKind::kThread:
+      return take_thread(number, record.thread);
+    case wire::RecordKind::kProcess:
+      return take_process(record.process);
+    case wire::RecordKind::kClockSync:
+      return take_clock(record.clock_sync);
+    case wire::RecordKind::kLoss:
+      return take_loss(record.loss);
+    case wire::RecordKind::kDomain:
+      return names_.define_domain(record.domain);
+    case wire::RecordKind::kCategory:
+      return names_.define_category(record.category);
+    case wire::RecordKind::kLibrary:
+      hooked_libraries_ += record.library.hooked;
+      return;
+    default:
+      ++unknown_;
   }
 }
 

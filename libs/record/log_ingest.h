@@ -17,8 +17,8 @@ namespace llmprof::record {
 struct RunRows {
   trace::RunWriter& writer;
   Ledger& ledger;
-  trace::Id next_id = 1;     // ids are unique in the run, whatever the table
-  trace::Id cpu_id = 0;      // the device of BLAS calls
+  trace::Id next_id = 1;  // ids are unique in the run, whatever the table
+  trace::Id cpu_id = 0;   // the device of BLAS calls
   std::int64_t kernels = 0;
   std::int64_t ranges = 0;
   std::int64_t threads = 0;
@@ -28,7 +28,7 @@ struct RunRows {
 
 // What the recorder knows about the process of a log.
 struct LogFacts {
-  std::string name;                    // of the file
+  std::string name;  // of the file
   TimeWindow window;
   trace::OptionalInt exit_status;
   trace::OptionalInt end_ns;

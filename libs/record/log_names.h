@@ -40,9 +40,9 @@ class LogNames {
   trace::Name resolve(wire::StringId id);
 
   trace::Strings& strings_;
-  std::vector<std::string> texts_;     // by string id
+  std::vector<std::string> texts_;  // by string id
   std::vector<bool> defined_;
-  std::vector<trace::Name> names_;     // by string id, once used
+  std::vector<trace::Name> names_;  // by string id, once used
   std::vector<trace::Name> kernel_names_;
   std::unordered_map<std::uint32_t, wire::StringId> domains_;
   std::unordered_map<std::uint64_t, wire::StringId> categories_;

@@ -38,7 +38,9 @@ Result<wire::Bytes> map_file(const std::string& path) {
 class Pass {
  public:
   Pass(LogSink& sink, LogStats& stats)
-      : sink_(sink), stats_(stats), records_(std::make_unique_for_overwrite<wire::Record[]>(wire::kMaxSectionRecords)) {}
+      : sink_(sink),
+        stats_(stats),
+        records_(std::make_unique_for_overwrite<wire::Record[]>(wire::kMaxSectionRecords)) {}
 
   void take(const wire::Step& step) {
     if (step.kind == wire::StepKind::kTornTail) {

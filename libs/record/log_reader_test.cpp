@@ -65,7 +65,8 @@ std::string small_log() {
   log.end_block();
   log.domain(1, "llmprof");
   log.category(1, 3, "stage");
-  log.push(1, 1'000'200, "prefill", {.payload = 7, .category = 3, .domain = 1, .payload_type = wire::PayloadType::kUnsigned});
+  log.push(1, 1'000'200, "prefill",
+           {.payload = 7, .category = 3, .domain = 1, .payload_type = wire::PayloadType::kUnsigned});
   log.gemm(1, "cblas_sgemm", {.begin_ns = 1'000'300, .end_ns = 1'000'900, .m = 8, .n = 512, .k = 128, .batch = 1});
   log.end_block();
   for (std::uint64_t i = 0; i < 20; ++i) {
@@ -88,7 +89,8 @@ struct Reading {
   Collected collected;
 
   bool anything_reported() const {
-    return !opened || header_damaged || stats.damaged_bytes + stats.torn_bytes + stats.missing_blocks + stats.unknown_records > 0;
+    return !opened || header_damaged ||
+           stats.damaged_bytes + stats.torn_bytes + stats.missing_blocks + stats.unknown_records > 0;
   }
 };
 

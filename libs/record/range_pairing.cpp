@@ -35,10 +35,14 @@ void RangePairing::take_one(const wire::RangeRecord& event, Thread& thread, trac
   }
   thread.last_ns = static_cast<std::int64_t>(event.ts_ns);
   switch (event.op) {
-    case wire::RangeOp::kStart: return start(event, thread, thread_id);
-    case wire::RangeOp::kEnd: return end(event);
-    case wire::RangeOp::kMark: return close(open(event, thread, thread_id), thread.last_ns, mark_, true);
-    default: ++counts_.unknown;
+    case wire::RangeOp::kStart:
+      return start(event, thread, thread_id);
+    case wire::RangeOp::kEnd:
+      return end(event);
+    case wire::RangeOp::kMark:
+      return close(open(event, thread, thread_id), thread.last_ns, mark_, true);
+    default:
+      ++counts_.unknown;
   }
 }
 

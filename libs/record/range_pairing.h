@@ -1,6 +1,6 @@
 #pragma once
-// NVTX events to ranges: push and pop nest per thread and domain and meet by level, start and end meet by correlation on
-// any threads, marks stand alone. Push and pop allocate nothing per event.
+// NVTX events to ranges: push and pop nest per thread and domain and meet by level, start and end meet by correlation
+// on any threads, marks stand alone. Push and pop allocate nothing per event.
 
 #include <cstdint>
 #include <span>
@@ -19,10 +19,10 @@ namespace llmprof::record {
 
 struct RangeCounts {
   std::int64_t ranges = 0;
-  std::int64_t open = 0;            // closed by us, or with records lost between their push and their pop
-  std::int64_t unbalanced = 0;      // pops and ends without their beginning
-  std::int64_t bad_times = 0;       // events outside the recording, or an end before its begin
-  std::int64_t unknown = 0;         // operations of a newer version
+  std::int64_t open = 0;        // closed by us, or with records lost between their push and their pop
+  std::int64_t unbalanced = 0;  // pops and ends without their beginning
+  std::int64_t bad_times = 0;   // events outside the recording, or an end before its begin
+  std::int64_t unknown = 0;     // operations of a newer version
 };
 
 // Times that events of a log can have; others are counted as bad.

@@ -173,7 +173,8 @@ Result<Outcome> record(const RecordOptions& options, const base::Progress& progr
 std::string default_name(const std::string& command, std::int64_t wall_ns) {
   std::string name = std::filesystem::path(command).filename().string();
   for (char& c : name) {
-    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_';
+    const bool plain =
+        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '_';
     if (!plain) c = '-';
   }
   if (name.empty() || name.starts_with('-') || name.starts_with('.')) name = "run" + name;

@@ -19,11 +19,11 @@ namespace llmprof::record {
 enum class ProgramOutput : std::uint8_t { kUntouched, kToStderr };
 
 struct RecordOptions {
-  std::vector<std::string> command;     // argv
-  std::string output;                   // "x" or "x.llmprof"; "": a name from the command and the time
-  bool force = false;                   // replace an existing run
+  std::vector<std::string> command;  // argv
+  std::string output;                // "x" or "x.llmprof"; "": a name from the command and the time
+  bool force = false;                // replace an existing run
   std::uint64_t max_bytes = 10ull << 30;
-  bool peaks = true;                    // measure them if none are cached
+  bool peaks = true;  // measure them if none are cached
   bool blas = true;
   bool nvtx = true;
   bool keep_capture = false;
@@ -34,12 +34,12 @@ struct RecordOptions {
 
 struct Outcome {
   std::string folder;
-  int exit_status = 0;                  // the program's own, 128+N after a signal, 126 or 127 if it did not start
-  std::int64_t elapsed_ns = 0;          // of the program
+  int exit_status = 0;          // the program's own, 128+N after a signal, 126 or 127 if it did not start
+  std::int64_t elapsed_ns = 0;  // of the program
   std::uint64_t log_bytes = 0;
   std::optional<std::string> not_injectable;  // why nothing was recorded
-  std::optional<IngestTally> tally;     // none: not ingested
-  std::optional<Error> problem;         // the program did not start, or the run is not complete (its capture is kept)
+  std::optional<IngestTally> tally;           // none: not ingested
+  std::optional<Error> problem;  // the program did not start, or the run is not complete (its capture is kept)
 };
 
 // An error means that nothing was launched (exit status 125, or 130 if interrupted).

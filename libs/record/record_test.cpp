@@ -47,7 +47,9 @@ class RecordTest : public testing::Test {
   std::int64_t losses_named(const std::string& name) const {
     auto run = open_run(folder_ / "x", base::no_progress);
     EXPECT_TRUE(run);
-    return run->query("SELECT coalesce(sum(count), 0)::BIGINT FROM loss WHERE name = '" + name + "'")->rows[0][0].as_int();
+    return run->query("SELECT coalesce(sum(count), 0)::BIGINT FROM loss WHERE name = '" + name + "'")
+        ->rows[0][0]
+        .as_int();
   }
 
   TestFolder folder_;
@@ -130,8 +132,7 @@ TEST_F(RecordTest, KeepsAnExistingPreload) {
   folder_.write("mine.so", base::read_file(EMPTY_LIBRARY, 1 << 24).value());
   ::setenv("LD_PRELOAD", (folder_ / "mine.so").c_str(), 1);
   // The program itself compares: both libraries, ours last.
-  const std::string script =
-      "case $LD_PRELOAD in *mine.so:*libllmprof_blas.so) exit 11;; *) exit 12;; esac";
+  const std::string script = "case $LD_PRELOAD in *mine.so:*libllmprof_blas.so) exit 11;; *) exit 12;; esac";
   RecordOptions all = options({});
   all.command = {"sh", "-c", script};
   const auto outcome = record(all, base::no_progress);
@@ -191,7 +192,8 @@ TEST(ParseBytes, ReadsSizes) {
   EXPECT_EQ(*parse_bytes("10GiB"), 10ull << 30);
   EXPECT_EQ(*parse_bytes("500MB"), 500'000'000u);
   EXPECT_EQ(*parse_bytes("1.5k"), 1536u);
-  for (const char* bad : {"", "GB", "-1", "0", "10 GB", "1XB", "nan", "1e30", "10GiBs"}) EXPECT_FALSE(parse_bytes(bad)) << bad;
+  for (const char* bad : {"", "GB", "-1", "0", "10 GB", "1XB", "nan", "1e30", "10GiBs"})
+    EXPECT_FALSE(parse_bytes(bad)) << bad;
 }
 
 TEST(DefaultName, IsMadeOfTheCommandAndTheTime) {

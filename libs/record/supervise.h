@@ -14,16 +14,16 @@
 namespace llmprof::record {
 
 struct Launch {
-  std::string path;                      // program file
-  std::vector<std::string> arguments;    // argv, argv[0] as the user typed it
+  std::string path;                    // program file
+  std::vector<std::string> arguments;  // argv, argv[0] as the user typed it
   std::vector<std::string> environment;
   bool stdout_to_stderr = false;
 };
 
 struct Ended {
   pid_t pid = 0;
-  int exit_status = 0;   // its own, or 128 + signal
-  int signal = 0;        // 0: it ended by itself
+  int exit_status = 0;  // its own, or 128 + signal
+  int signal = 0;       // 0: it ended by itself
 };
 
 struct Watch {

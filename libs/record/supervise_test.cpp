@@ -100,6 +100,7 @@ TEST(Supervise, LeavesStdinToTheProgram) {
 }
 
 TEST(Supervise, TheProgramInheritsNoBlockedOrIgnoredSignal) {
+  for (const int signal : {SIGINT, SIGQUIT}) ::signal(signal, SIG_DFL);  // a shell ignores them for background jobs
   EXPECT_EQ(output_of(launch_of({"blocked"})), "");
   struct sigaction ignore {};
   struct sigaction before {};

@@ -11,8 +11,8 @@
 namespace llmprof::record {
 
 struct Target {
-  std::string path;                            // what execve gets
-  std::optional<std::string> not_injectable;   // why the dynamic linker will not load our libraries into it
+  std::string path;                           // what execve gets
+  std::optional<std::string> not_injectable;  // why the dynamic linker will not load our libraries into it
 };
 
 // Searches `search_path` (the value of PATH) unless the command has a slash. kNotFound becomes exit status 127,

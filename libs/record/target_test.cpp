@@ -27,7 +27,7 @@ TEST(Target, IsFoundAsAShellFindsIt) {
   EXPECT_EQ(find_target("other", search).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(find_target("", search).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(find_target(folder.path(), search).error().code, ErrorCode::kPermission);  // a folder
-  EXPECT_TRUE(find_target(folder / "b/tool", ""));  // a slash: no search
+  EXPECT_TRUE(find_target(folder / "b/tool", ""));                                     // a slash: no search
 }
 
 TEST(Target, TellsWhatCannotBeInjected) {
@@ -36,18 +36,22 @@ TEST(Target, TellsWhatCannotBeInjected) {
   EXPECT_THAT(why_not_injectable(STATIC_PROGRAM, "/bin").value_or(""), HasSubstr("statically linked"));
 
   std::string foreign(64, '\0');  // an ELF header of class 32
-  foreign.replace(0, 5, "\x7f" "ELF\x01");
+  foreign.replace(0, 5,
+                  "\x7f"
+                  "ELF\x01");
   EXPECT_THAT(why_not_injectable(folder.write("old", foreign, 0755), "").value_or(""), HasSubstr("32-bit"));
-  foreign[4] = 2;      // 64-bit
+  foreign[4] = 2;        // 64-bit
   foreign[18] = '\x16';  // machine: S/390
   EXPECT_THAT(why_not_injectable(folder.write("mainframe", foreign, 0755), "").value_or(""), HasSubstr("architecture"));
-  EXPECT_THAT(why_not_injectable(folder.write("torn", foreign.substr(0, 20), 0755), "").value_or(""), HasSubstr("short"));
+  EXPECT_THAT(why_not_injectable(folder.write("torn", foreign.substr(0, 20), 0755), "").value_or(""),
+              HasSubstr("short"));
 }
 
 TEST(Target, FollowsScriptsToTheirInterpreter) {
   const TestFolder folder;
   const auto reason = [&](const std::string& text) {
-    return why_not_injectable(folder.write("script", text, 0755), folder.path() + ":/usr/bin:/bin").value_or("injectable");
+    return why_not_injectable(folder.write("script", text, 0755), folder.path() + ":/usr/bin:/bin")
+        .value_or("injectable");
   };
   EXPECT_EQ(reason("#!/bin/sh\necho\n"), "injectable");
   EXPECT_EQ(reason("echo no first line\n"), "injectable");
@@ -79,10 +83,11 @@ TEST(Injection, AddsToTheEnvironmentAndKeepsWhatIsThere) {
   const InjectionOptions options{.library_folder = "/opt/lib", .capture_folder = "/runs/x/capture", .max_bytes = 1000};
   const Injection plain = child_environment({"HOME=/root", "LLMPROF_MAX_BYTES=7"}, options);
   EXPECT_THAT(plain.kept, IsEmpty());
-  EXPECT_THAT(plain.environment,
-              ElementsAre("HOME=/root", "LLMPROF_MAX_BYTES=1000", "LD_PRELOAD=/opt/lib/libllmprof_blas.so",
-                          "NVTX_INJECTION64_PATH=/opt/lib/libllmprof_inject.so",
-                          "CUDA_INJECTION64_PATH=/opt/lib/libllmprof_inject.so", "LLMPROF_CAPTURE_DIR=/runs/x/capture"));
+  EXPECT_THAT(
+      plain.environment,
+      ElementsAre("HOME=/root", "LLMPROF_MAX_BYTES=1000", "LD_PRELOAD=/opt/lib/libllmprof_blas.so",
+                  "NVTX_INJECTION64_PATH=/opt/lib/libllmprof_inject.so",
+                  "CUDA_INJECTION64_PATH=/opt/lib/libllmprof_inject.so", "LLMPROF_CAPTURE_DIR=/runs/x/capture"));
 
   const Injection kept = child_environment({"LD_PRELOAD=/lib/jemalloc.so", "NVTX_INJECTION64_PATH=/n.so"}, options);
   EXPECT_THAT(kept.environment, Contains("LD_PRELOAD=/lib/jemalloc.so:/opt/lib/libllmprof_blas.so"));

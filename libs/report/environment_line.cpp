@@ -27,7 +27,8 @@ std::string environment_line(std::string_view card_json) {
     if (section == card->end() || !section->is_object() || !section->contains(field.key)) continue;
     const base::Json& value = (*section)[field.key];
     if (value.is_null()) continue;
-    out += (out.empty() ? "" : ", ") + std::string(field.label) + (value.is_string() ? value.get<std::string>() : base::to_line(value));
+    out += (out.empty() ? "" : ", ") + std::string(field.label) +
+           (value.is_string() ? value.get<std::string>() : base::to_line(value));
   }
   return out;
 }

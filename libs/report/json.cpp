@@ -17,23 +17,34 @@ Json maybe(const std::optional<T>& value) {
 Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json run_json(const Page& page) {
-  return {{"path", page.run},         {"created", page.info.created}, {"command", page.info.command},
-          {"source", page.info.source}, {"clock", page.info.clock},   {"format_version", page.info.format_version},
+  return {{"path", page.run},
+          {"created", page.info.created},
+          {"command", page.info.command},
+          {"source", page.info.source},
+          {"clock", page.info.clock},
+          {"format_version", page.info.format_version},
           {"recorded_by", page.info.llmprof_version}};
 }
 
 Json coverage_json(const analyze::Coverage& c) {
-  return {{"processes", c.processes}, {"injected", c.injected},         {"threads", c.threads},
-          {"kernels", c.kernels},     {"ranges", c.ranges},             {"gemms", c.gemms},
-          {"wall_ns", c.wall_ns},     {"in_stages_ns", c.in_stages_ns}, {"kernel_ns", c.kernel_ns},
-          {"attributed_kernel_ns", c.attributed_kernel_ns},             {"data_losses", c.data_losses}};
+  return {{"processes", c.processes},    {"injected", c.injected},
+          {"threads", c.threads},        {"kernels", c.kernels},
+          {"ranges", c.ranges},          {"gemms", c.gemms},
+          {"wall_ns", c.wall_ns},        {"in_stages_ns", c.in_stages_ns},
+          {"kernel_ns", c.kernel_ns},    {"attributed_kernel_ns", c.attributed_kernel_ns},
+          {"data_losses", c.data_losses}};
 }
 
 Json losses_json(const std::vector<analyze::Loss>& losses) {
   Json out = Json::array();
   for (const analyze::Loss& loss : losses) {
-    out.push_back({{"name", loss.name}, {"severity", loss.severity}, {"count", loss.count}, {"unit", loss.unit},
-                   {"meaning", loss.meaning}, {"remedy", text_or_null(loss.remedy)}, {"detail", text_or_null(loss.detail)}});
+    out.push_back({{"name", loss.name},
+                   {"severity", loss.severity},
+                   {"count", loss.count},
+                   {"unit", loss.unit},
+                   {"meaning", loss.meaning},
+                   {"remedy", text_or_null(loss.remedy)},
+                   {"detail", text_or_null(loss.detail)}});
   }
   return out;
 }
@@ -41,10 +52,18 @@ Json losses_json(const std::vector<analyze::Loss>& losses) {
 Json devices_json(const std::vector<analyze::DeviceCard>& devices) {
   Json out = Json::array();
   for (const analyze::DeviceCard& d : devices) {
-    out.push_back({{"kind", d.kind}, {"name", d.name}, {"chip", text_or_null(d.chip)}, {"driver", text_or_null(d.driver)},
-                   {"units", d.units}, {"memory_bytes", d.memory_bytes}, {"cache_bytes", d.cache_bytes}, {"type", d.type},
-                   {"peak_flops", maybe(d.peak_flops)}, {"peak_flops_source", text_or_null(d.peak_flops_source)},
-                   {"peak_flops_method", text_or_null(d.peak_flops_method)}, {"peak_bandwidth", maybe(d.peak_bandwidth)},
+    out.push_back({{"kind", d.kind},
+                   {"name", d.name},
+                   {"chip", text_or_null(d.chip)},
+                   {"driver", text_or_null(d.driver)},
+                   {"units", d.units},
+                   {"memory_bytes", d.memory_bytes},
+                   {"cache_bytes", d.cache_bytes},
+                   {"type", d.type},
+                   {"peak_flops", maybe(d.peak_flops)},
+                   {"peak_flops_source", text_or_null(d.peak_flops_source)},
+                   {"peak_flops_method", text_or_null(d.peak_flops_method)},
+                   {"peak_bandwidth", maybe(d.peak_bandwidth)},
                    {"peak_bandwidth_source", text_or_null(d.peak_bandwidth_source)},
                    {"peak_bandwidth_method", text_or_null(d.peak_bandwidth_method)}});
   }
@@ -54,8 +73,11 @@ Json devices_json(const std::vector<analyze::DeviceCard>& devices) {
 Json model_json(const analyze::Summary& s) {
   Json config = nullptr;
   if (Result<Json> parsed = base::parse_json(s.model, "model"); parsed) config = *parsed;
-  return {{"config", config}, {"family", text_or_null(s.model_family)}, {"parameters", maybe(s.parameters)},
-          {"weights_read_bytes", maybe(s.weights_read_bytes)}, {"weights_fit_cache", s.weights_fit_cache},
+  return {{"config", config},
+          {"family", text_or_null(s.model_family)},
+          {"parameters", maybe(s.parameters)},
+          {"weights_read_bytes", maybe(s.weights_read_bytes)},
+          {"weights_fit_cache", s.weights_fit_cache},
           {"why", text_or_null(s.model_why)}};
 }
 
@@ -73,10 +95,22 @@ void add_efficiency(Json& out, const Efficiency& e) {
 }
 
 Json stage_json(const analyze::Stage& s) {
-  Json out = {{"name", s.name}, {"source", s.source}, {"confidence", s.confidence}, {"steps", s.steps}, {"kernels", s.kernels},
-              {"time_ns", s.time_ns}, {"steps_ns", s.steps_ns}, {"share", s.share}, {"device_busy_ns", s.device_busy_ns}, {"idle_ns", s.idle_ns},
-              {"tokens", s.tokens}, {"tokens_per_s", maybe(s.tokens_per_s)}, {"floor_ns", maybe(s.floor_ns)},
-              {"step_p50_ns", maybe(s.step_p50_ns)}, {"step_p90_ns", maybe(s.step_p90_ns)}, {"step_p99_ns", maybe(s.step_p99_ns)}};
+  Json out = {{"name", s.name},
+              {"source", s.source},
+              {"confidence", s.confidence},
+              {"steps", s.steps},
+              {"kernels", s.kernels},
+              {"time_ns", s.time_ns},
+              {"steps_ns", s.steps_ns},
+              {"share", s.share},
+              {"device_busy_ns", s.device_busy_ns},
+              {"idle_ns", s.idle_ns},
+              {"tokens", s.tokens},
+              {"tokens_per_s", maybe(s.tokens_per_s)},
+              {"floor_ns", maybe(s.floor_ns)},
+              {"step_p50_ns", maybe(s.step_p50_ns)},
+              {"step_p90_ns", maybe(s.step_p90_ns)},
+              {"step_p99_ns", maybe(s.step_p99_ns)}};
   if (s.name == "prefill") out["ttft_ns"] = maybe(s.ttft_ns);
   if (s.name == "decode") {
     out["tpot_p50_ns"] = maybe(s.tpot_p50_ns);
@@ -91,8 +125,9 @@ Json parts_json(const Page& page, const std::vector<analyze::Part>& parts) {
   Json out = Json::array();
   for (const analyze::Part& p : parts) {
     if (!shown(page, p.stage)) continue;
-    Json row = {{"name", p.name}, {"stage", text_or_null(p.stage)}, {"calls", p.calls}, {"total_ns", p.total_ns},
-                {"self_ns", p.self_ns}, {"kernel_ns", p.kernel_ns}, {"time_ns", p.time_ns}, {"share", p.share}};
+    Json row = {
+        {"name", p.name},       {"stage", text_or_null(p.stage)}, {"calls", p.calls},     {"total_ns", p.total_ns},
+        {"self_ns", p.self_ns}, {"kernel_ns", p.kernel_ns},       {"time_ns", p.time_ns}, {"share", p.share}};
     add_efficiency(row, p.efficiency);
     row.erase("flops_shapes");  // shapes are told by stage and in gemms
     row.erase("flops_shapes_per_s");
@@ -105,11 +140,21 @@ Json gemms_json(const Page& page) {
   Json out = Json::array();
   for (const analyze::GemmShape& g : page.summary.gemms) {
     if (!shown(page, g.stage)) continue;
-    out.push_back({{"function", g.function}, {"type", text_or_null(g.type)}, {"stage", text_or_null(g.stage)}, {"m", g.m},
-                   {"n", g.n}, {"k", g.k}, {"batch", g.batch}, {"calls", g.calls}, {"time_ns", g.time_ns},
-                   {"ops", text_or_null(g.ops)}, {"flops_per_s", maybe(g.flops_per_s)}, {"bytes_per_s", maybe(g.bytes_per_s)},
-                   {"of_peak", maybe(g.of_peak)},
-                   {"why", g.of_peak ? Json(nullptr) : Json("no time, or no peak FLOP/s is known for this device and type")}});
+    out.push_back(
+        {{"function", g.function},
+         {"type", text_or_null(g.type)},
+         {"stage", text_or_null(g.stage)},
+         {"m", g.m},
+         {"n", g.n},
+         {"k", g.k},
+         {"batch", g.batch},
+         {"calls", g.calls},
+         {"time_ns", g.time_ns},
+         {"ops", text_or_null(g.ops)},
+         {"flops_per_s", maybe(g.flops_per_s)},
+         {"bytes_per_s", maybe(g.bytes_per_s)},
+         {"of_peak", maybe(g.of_peak)},
+         {"why", g.of_peak ? Json(nullptr) : Json("no time, or no peak FLOP/s is known for this device and type")}});
   }
   return out;
 }

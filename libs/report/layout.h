@@ -18,10 +18,10 @@ struct Style {
 std::string wrapped(std::string_view text, std::size_t indent = 2);
 
 // Cells. Unknown is "-".
-std::string percent_cell(std::optional<double> fraction);           // "42.3", the unit stands in the title
-std::string time_cell(std::optional<std::int64_t> ns);              // "1.53 ms"
-std::string giga_cell(std::optional<double> amount);                // in units of 1e9: "93.0"
-std::string amount_cell(std::optional<double> amount);              // "4.00 k", "93.0 G"
-std::string counted(std::int64_t count, std::string_view one);      // "1 thread", "2 threads"; "process" -> "processes"
+std::string percent_cell(std::optional<double> fraction);       // "42.3", the unit stands in the title
+std::string time_cell(std::optional<std::int64_t> ns);          // "1.53 ms"
+std::string giga_cell(std::optional<double> amount);            // in units of 1e9: "93.0"
+std::string amount_cell(std::optional<double> amount);          // "4.00 k", "93.0 G"
+std::string counted(std::int64_t count, std::string_view one);  // "1 thread", "2 threads"; "process" -> "processes"
 
 }  // namespace llmprof::report

@@ -11,11 +11,11 @@
 namespace llmprof::report {
 
 struct Page {
-  std::string run;            // the folder as the user named it
+  std::string run;  // the folder as the user named it
   trace::RunInfo info;
   analyze::Summary summary;
-  std::size_t top = 15;       // rows per table of the terminal text
-  std::string stage;          // show only this one; "" all
+  std::size_t top = 15;  // rows per table of the terminal text
+  std::string stage;     // show only this one; "" all
 };
 
 inline constexpr std::size_t kWidth = 100;

@@ -19,8 +19,15 @@ using testing::HasSubstr;
 using testing::Not;
 
 analyze::Efficiency efficiency() {
-  analyze::Efficiency e{.flops = 2e9, .flops_shapes = 3e9, .bytes = 1e9, .flops_per_s = 4e9, .flops_shapes_per_s = 6e9,
-                        .bytes_per_s = 2e9, .mfu = 0.25, .mbu = 0.5, .bound = "memory"};
+  analyze::Efficiency e{.flops = 2e9,
+                        .flops_shapes = 3e9,
+                        .bytes = 1e9,
+                        .flops_per_s = 4e9,
+                        .flops_shapes_per_s = 6e9,
+                        .bytes_per_s = 2e9,
+                        .mfu = 0.25,
+                        .mbu = 0.5,
+                        .bound = "memory"};
   return e;
 }
 
@@ -29,21 +36,54 @@ Page full_page() {
   Page page{.run = "x.llmprof"};
   page.info.command = {"program", std::string(300, 'a'), "\x1b[31mred"};
   page.info.created = "2026-01-02T03:04:05Z";
-  page.info.environment = R"({"system": {"kernel": "6.1.0", "distribution": "Debian"}, "cpu": {"cores": 2, "quota_cpus": null}})";
+  page.info.environment =
+      R"({"system": {"kernel": "6.1.0", "distribution": "Debian"}, "cpu": {"cores": 2, "quota_cpus": null}})";
   analyze::Summary& s = page.summary;
-  s.coverage = {.processes = 2, .injected = 1, .threads = 3, .kernels = 10, .ranges = 20, .gemms = 5, .wall_ns = 1'000'000'000,
-                .in_stages_ns = 500'000'000, .kernel_ns = 200, .attributed_kernel_ns = 100, .data_losses = 1};
-  s.losses = {{"buffer_full", "data_loss", "records", std::string(150, 'm') + " long meaning", "do this", "detail", 12}};
-  s.devices = {{.kind = "cpu", .name = "A CPU", .chip = "x86-64-v3", .units = 2, .memory_bytes = 1 << 30, .cache_bytes = 1 << 20,
-                .peak_flops = 16e9, .peak_bandwidth = 4e9, .peak_flops_method = "FMA loop", .peak_bandwidth_method = "read loop",
-                .type = "float32", .peak_flops_source = "measured", .peak_bandwidth_source = "spec"}};
+  s.coverage = {.processes = 2,
+                .injected = 1,
+                .threads = 3,
+                .kernels = 10,
+                .ranges = 20,
+                .gemms = 5,
+                .wall_ns = 1'000'000'000,
+                .in_stages_ns = 500'000'000,
+                .kernel_ns = 200,
+                .attributed_kernel_ns = 100,
+                .data_losses = 1};
+  s.losses = {
+      {"buffer_full", "data_loss", "records", std::string(150, 'm') + " long meaning", "do this", "detail", 12}};
+  s.devices = {{.kind = "cpu",
+                .name = "A CPU",
+                .chip = "x86-64-v3",
+                .units = 2,
+                .memory_bytes = 1 << 30,
+                .cache_bytes = 1 << 20,
+                .peak_flops = 16e9,
+                .peak_bandwidth = 4e9,
+                .peak_flops_method = "FMA loop",
+                .peak_bandwidth_method = "read loop",
+                .type = "float32",
+                .peak_flops_source = "measured",
+                .peak_bandwidth_source = "spec"}};
   s.model = R"({"model_type": "llama"})";
   s.model_family = "llama";
   s.parameters = 110'000'000;
   s.weights_read_bytes = 440e6;
-  analyze::Stage prefill{.name = "prefill", .source = "declared", .steps = 1, .kernels = 4, .time_ns = 500'000'000, .share = 0.5,
-                         .device_busy_ns = 400'000'000, .idle_ns = 100'000'000, .tokens = 64, .tokens_per_s = 128.0,
-                         .floor_ns = 250e6, .ttft_ns = 500'000'000, .step_p50_ns = 1, .step_p90_ns = 2, .step_p99_ns = 3};
+  analyze::Stage prefill{.name = "prefill",
+                         .source = "declared",
+                         .steps = 1,
+                         .kernels = 4,
+                         .time_ns = 500'000'000,
+                         .share = 0.5,
+                         .device_busy_ns = 400'000'000,
+                         .idle_ns = 100'000'000,
+                         .tokens = 64,
+                         .tokens_per_s = 128.0,
+                         .floor_ns = 250e6,
+                         .ttft_ns = 500'000'000,
+                         .step_p50_ns = 1,
+                         .step_p90_ns = 2,
+                         .step_p99_ns = 3};
   prefill.efficiency = efficiency();
   analyze::Stage decode = prefill;
   decode.name = "decode";
@@ -54,14 +94,29 @@ Page full_page() {
   decode.tpot_p99_ns = 13'000'000;
   decode.efficiency = {.bound = "unknown", .why = "a reason"};
   s.stages = {prefill, decode};
-  analyze::Part part{.name = "layers.0." + std::string(120, 'x'), .stage = "prefill", .calls = 1234567, .total_ns = 99'999'999'999,
-                     .self_ns = 88'888'888'888, .kernel_ns = 3, .share = 0.123};
+  analyze::Part part{.name = "layers.0." + std::string(120, 'x'),
+                     .stage = "prefill",
+                     .calls = 1234567,
+                     .total_ns = 99'999'999'999,
+                     .self_ns = 88'888'888'888,
+                     .kernel_ns = 3,
+                     .share = 0.123};
   part.efficiency = efficiency();
   s.modules = {part, part};
   s.ops = {part};
-  s.gemms = {{.function = "cblas_sgemm64_", .type = "float32", .stage = "prefill", .m = 123456, .n = 123456, .k = 123456,
-              .batch = 128, .calls = 1234567, .time_ns = 99'999'999'999, .ops = std::string(200, 'o'), .flops_per_s = 123e9,
-              .bytes_per_s = 45e9, .of_peak = 0.77}};
+  s.gemms = {{.function = "cblas_sgemm64_",
+              .type = "float32",
+              .stage = "prefill",
+              .m = 123456,
+              .n = 123456,
+              .k = 123456,
+              .batch = 128,
+              .calls = 1234567,
+              .time_ns = 99'999'999'999,
+              .ops = std::string(200, 'o'),
+              .flops_per_s = 123e9,
+              .bytes_per_s = 45e9,
+              .of_peak = 0.77}};
   return page;
 }
 
@@ -92,7 +147,8 @@ TEST(Text, CoverageAndLossesComeFirst) {
 
 TEST(Text, SpellsTheDenominatorsOut) {
   const std::string text = to_text(full_page(), false);
-  EXPECT_THAT(text, HasSubstr("MFU %: model FLOPs / time, of 16.0 GFLOP/s float32 (measured on this machine: FMA loop)."));
+  EXPECT_THAT(text,
+              HasSubstr("MFU %: model FLOPs / time, of 16.0 GFLOP/s float32 (measured on this machine: FMA loop)."));
   EXPECT_THAT(text, HasSubstr("MBU %: bytes that must move / time, of 4.00 GB/s bandwidth (spec: read loop)."));
   EXPECT_THAT(text, HasSubstr("% of wall: of 1.00 s."));
   EXPECT_THAT(text, HasSubstr("decode: a reason."));
@@ -125,8 +181,8 @@ TEST(Json, HasTheContractKeys) {
   to_json(full_page(), out);
   std::vector<std::string> top;
   for (const auto& [key, value] : out.items()) top.push_back(key);
-  EXPECT_THAT(top, testing::ElementsAre("schema", "schema_version", "llmprof_version", "run", "coverage", "losses", "environment",
-                                        "devices", "model", "stages", "modules", "operators", "gemms"));
+  EXPECT_THAT(top, testing::ElementsAre("schema", "schema_version", "llmprof_version", "run", "coverage", "losses",
+                                        "environment", "devices", "model", "stages", "modules", "operators", "gemms"));
   const Json& prefill = out["stages"][0];
   for (const char* key : {"name", "steps", "time_ns", "device_busy_ns", "flops", "bytes", "mfu", "mbu", "ttft_ns"}) {
     EXPECT_TRUE(prefill.contains(key)) << key;

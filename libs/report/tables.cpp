@@ -40,14 +40,21 @@ std::string busy_percent(const Stage& stage) {
 }
 
 std::vector<TextTable::Column> part_columns(std::string name) {
-  return {{std::move(name), Align::kLeft, true}, {"calls"},   {"self"},  {"total"}, {"stage %"},
-          {"GFLOP/s"},                           {"MFU %"},   {"GB/s"},  {"MBU %"}};
+  return {{std::move(name), Align::kLeft, true},
+          {"calls"},
+          {"self"},
+          {"total"},
+          {"stage %"},
+          {"GFLOP/s"},
+          {"MFU %"},
+          {"GB/s"},
+          {"MBU %"}};
 }
 
 void add_part(TextTable& table, const Part& part) {
-  table.add({part.name, std::to_string(part.calls), time_cell(part.self_ns), time_cell(part.total_ns), percent_cell(part.share),
-             giga_cell(part.efficiency.flops_per_s), percent_cell(part.efficiency.mfu), giga_cell(part.efficiency.bytes_per_s),
-             percent_cell(part.efficiency.mbu)});
+  table.add({part.name, std::to_string(part.calls), time_cell(part.self_ns), time_cell(part.total_ns),
+             percent_cell(part.share), giga_cell(part.efficiency.flops_per_s), percent_cell(part.efficiency.mfu),
+             giga_cell(part.efficiency.bytes_per_s), percent_cell(part.efficiency.mbu)});
 }
 
 std::string operators_of(const Page& page, const Style& style, const std::string& stage, std::int64_t steps_ns) {
@@ -59,8 +66,9 @@ std::string operators_of(const Page& page, const Style& style, const std::string
   if (all == 0) return "";
   std::string out = style.heading(fmt::format("Operators of {}", stage.empty() ? "no stage" : stage));
   if (steps_ns > 0) {
-    out += wrapped(fmt::format("stage %: self time, of its steps, {} added up. Rates: model FLOPs and bytes by total time.",
-                               base::human_ns(static_cast<double>(steps_ns))));
+    out += wrapped(
+        fmt::format("stage %: self time, of its steps, {} added up. Rates: model FLOPs and bytes by total time.",
+                    base::human_ns(static_cast<double>(steps_ns))));
   }
   return out + table.render(kWidth) + left_out(all, page.top, "operators");
 }
@@ -77,8 +85,8 @@ std::string modules(const Page& page, const Style& style) {
                giga_cell(m.efficiency.bytes_per_s), percent_cell(m.efficiency.mbu)});
   }
   if (all == 0) return "";
-  return style.heading("Modules by self time") + wrapped("stage %: self time, of the stage's steps added up.") + table.render(kWidth) +
-         left_out(all, page.top, "modules");
+  return style.heading("Modules by self time") + wrapped("stage %: self time, of the stage's steps added up.") +
+         table.render(kWidth) + left_out(all, page.top, "modules");
 }
 
 }  // namespace
@@ -86,16 +94,24 @@ std::string modules(const Page& page, const Style& style) {
 bool shown(const Page& page, std::string_view stage) { return page.stage.empty() || page.stage == stage; }
 
 std::string stage_table(const Page& page, const Style& style) {
-  TextTable table({{"stage", Align::kLeft, true}, {"time"}, {"% of wall"}, {"busy %"}, {"steps"}, {"tokens/s"},
-                   {"TTFT"}, {"TPOT p50"}, {"p90"}, {"p99"}});
+  TextTable table({{"stage", Align::kLeft, true},
+                   {"time"},
+                   {"% of wall"},
+                   {"busy %"},
+                   {"steps"},
+                   {"tokens/s"},
+                   {"TTFT"},
+                   {"TPOT p50"},
+                   {"p90"},
+                   {"p99"}});
   bool inferred = false;
   for (const Stage& s : page.summary.stages) {
     if (!shown(page, s.name)) continue;
     const bool sure = s.source == "declared" && s.confidence >= 1;
     inferred = inferred || !sure;
-    table.add({s.name + (sure ? "" : "*"), time_cell(s.time_ns), percent_cell(s.share), busy_percent(s), std::to_string(s.steps),
-               s.tokens_per_s ? base::three_digits(*s.tokens_per_s) : "-", time_cell(s.ttft_ns), time_cell(s.tpot_p50_ns),
-               time_cell(s.tpot_p90_ns), time_cell(s.tpot_p99_ns)});
+    table.add({s.name + (sure ? "" : "*"), time_cell(s.time_ns), percent_cell(s.share), busy_percent(s),
+               std::to_string(s.steps), s.tokens_per_s ? base::three_digits(*s.tokens_per_s) : "-",
+               time_cell(s.ttft_ns), time_cell(s.tpot_p50_ns), time_cell(s.tpot_p90_ns), time_cell(s.tpot_p99_ns)});
   }
   std::string out = style.heading("Stages") + table.render(kWidth);
   out += wrapped(fmt::format("% of wall: of {}. busy %: of the stage's time, with a kernel or BLAS call executing.",
@@ -110,19 +126,32 @@ std::string stage_table(const Page& page, const Style& style) {
 }
 
 std::string efficiency_table(const Page& page, const Style& style) {
-  TextTable table({{"stage", Align::kLeft, true}, {"FLOPs"}, {"by shapes"}, {"GFLOP/s"}, {"MFU %"}, {"bytes"}, {"GB/s"}, {"MBU %"},
-                   {"bound by", Align::kLeft}, {"floor"}, {"time/floor"}});
+  TextTable table({{"stage", Align::kLeft, true},
+                   {"FLOPs"},
+                   {"by shapes"},
+                   {"GFLOP/s"},
+                   {"MFU %"},
+                   {"bytes"},
+                   {"GB/s"},
+                   {"MBU %"},
+                   {"bound by", Align::kLeft},
+                   {"floor"},
+                   {"time/floor"}});
   for (const Stage& s : page.summary.stages) {
     if (!shown(page, s.name)) continue;
     const analyze::Efficiency& e = s.efficiency;
-    const std::string slower = s.floor_ns && *s.floor_ns > 0 ? base::three_digits(static_cast<double>(s.time_ns) / *s.floor_ns) : "-";
-    table.add({s.name, amount_cell(e.flops), amount_cell(e.flops_shapes), giga_cell(e.flops ? e.flops_per_s : e.flops_shapes_per_s),
-               percent_cell(e.mfu), e.bytes ? base::human_bytes(*e.bytes) : "-", giga_cell(e.bytes_per_s), percent_cell(e.mbu),
+    const std::string slower =
+        s.floor_ns && *s.floor_ns > 0 ? base::three_digits(static_cast<double>(s.time_ns) / *s.floor_ns) : "-";
+    table.add({s.name, amount_cell(e.flops), amount_cell(e.flops_shapes),
+               giga_cell(e.flops ? e.flops_per_s : e.flops_shapes_per_s), percent_cell(e.mfu),
+               e.bytes ? base::human_bytes(*e.bytes) : "-", giga_cell(e.bytes_per_s), percent_cell(e.mbu),
                e.bound == "unknown" ? "-" : e.bound, s.floor_ns ? base::human_ns(*s.floor_ns) : "-", slower});
   }
   return style.heading("Efficiency") + table.render(kWidth) +
-         wrapped("FLOPs: what the model must compute (attention causal); by shapes: what the BLAS calls computed. GFLOP/s: of the "
-                 "first, or of the second where the model is unknown. floor: least time at peak rates.");
+         wrapped(
+             "FLOPs: what the model must compute (attention causal); by shapes: what the BLAS calls computed. GFLOP/s: "
+             "of the "
+             "first, or of the second where the model is unknown. floor: least time at peak rates.");
 }
 
 std::string part_tables(const Page& page, const Style& style) {
@@ -135,19 +164,31 @@ std::string part_tables(const Page& page, const Style& style) {
 }
 
 std::string gemm_table(const Page& page, const Style& style) {
-  TextTable table({{"function", Align::kLeft}, {"m"}, {"n"}, {"k"}, {"calls"}, {"time"}, {"GFLOP/s"}, {"peak %"}, {"GB/s"},
-                   {"stage", Align::kLeft}, {"operators", Align::kLeft, true}});
+  TextTable table({{"function", Align::kLeft},
+                   {"m"},
+                   {"n"},
+                   {"k"},
+                   {"calls"},
+                   {"time"},
+                   {"GFLOP/s"},
+                   {"peak %"},
+                   {"GB/s"},
+                   {"stage", Align::kLeft},
+                   {"operators", Align::kLeft, true}});
   std::size_t all = 0;
   for (const analyze::GemmShape& g : page.summary.gemms) {
     if (!shown(page, g.stage) || ++all > page.top) continue;
-    table.add({g.batch > 1 ? fmt::format("{} x{}", g.function, g.batch) : g.function, std::to_string(g.m), std::to_string(g.n),
-               std::to_string(g.k), std::to_string(g.calls), time_cell(g.time_ns), giga_cell(g.flops_per_s),
-               percent_cell(g.of_peak), giga_cell(g.bytes_per_s), stage_name(g.stage), first_of(g.ops)});
+    table.add({g.batch > 1 ? fmt::format("{} x{}", g.function, g.batch) : g.function, std::to_string(g.m),
+               std::to_string(g.n), std::to_string(g.k), std::to_string(g.calls), time_cell(g.time_ns),
+               giga_cell(g.flops_per_s), percent_cell(g.of_peak), giga_cell(g.bytes_per_s), stage_name(g.stage),
+               first_of(g.ops)});
   }
   if (all == 0) return "";
   return style.heading("Matrix products by time") + table.render(kWidth) + left_out(all, page.top, "shapes") +
-         wrapped(fmt::format("peak %: FLOPs of the shapes / time, of the device's peak FLOP/s of the type{}. GB/s: operands and result, "
-                             "each moved once; a rate above the memory's means the cache helped.", peak_of(page)));
+         wrapped(fmt::format("peak %: FLOPs of the shapes / time, of the device's peak FLOP/s of the type{}. GB/s: "
+                             "operands and result, "
+                             "each moved once; a rate above the memory's means the cache helped.",
+                             peak_of(page)));
 }
 
 }  // namespace llmprof::report

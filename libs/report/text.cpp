@@ -32,8 +32,13 @@ std::string title(const Page& page, const Style& style) {
 std::string losses(const Page& page, const Style& style) {
   std::string out;
   for (const analyze::Loss& loss : page.summary.losses) {
-    const std::string line = trace::describe({.name = loss.name, .severity = loss.severity, .count = loss.count, .unit = loss.unit,
-                                              .meaning = loss.meaning, .remedy = loss.remedy, .detail = loss.detail});
+    const std::string line = trace::describe({.name = loss.name,
+                                              .severity = loss.severity,
+                                              .count = loss.count,
+                                              .unit = loss.unit,
+                                              .meaning = loss.meaning,
+                                              .remedy = loss.remedy,
+                                              .detail = loss.detail});
     const bool bad = loss.severity == trace::name_of(trace::Severity::kDataLoss);
     out += bad ? style.warning(wrapped(line, 4)) : wrapped(line, 4);
   }
@@ -44,9 +49,10 @@ std::string coverage(const Page& page, const Style& style) {
   const Coverage& c = page.summary.coverage;
   std::string out = style.heading("Coverage");
   out += losses(page, style);
-  out += wrapped(fmt::format("{} of {} seen from inside; {}, {} and BLAS calls, {}, {}.", c.injected,
-                             counted(c.processes, "process"), counted(c.threads, "thread"), counted(c.kernels, "kernel"),
-                             counted(c.ranges, "range"), counted(c.gemms, "matrix product")));
+  out +=
+      wrapped(fmt::format("{} of {} seen from inside; {}, {} and BLAS calls, {}, {}.", c.injected,
+                          counted(c.processes, "process"), counted(c.threads, "thread"), counted(c.kernels, "kernel"),
+                          counted(c.ranges, "range"), counted(c.gemms, "matrix product")));
   if (c.wall_ns > 0) {
     out += wrapped(fmt::format("Wall time {}; {} of it in stages.", base::human_ns(static_cast<double>(c.wall_ns)),
                                base::human_percent(part(c.in_stages_ns, c.wall_ns))));
@@ -66,7 +72,8 @@ std::string machine(const Page& page, const Style& style) {
     if (!device.chip.empty()) line += " (" + device.chip + ")";
     line += fmt::format(", {} {}", device.units, device.kind == "cpu" ? "cores" : "units");
     if (device.memory_bytes > 0) line += ", memory " + base::human_bytes(static_cast<double>(device.memory_bytes));
-    if (device.cache_bytes > 0) line += ", last-level cache " + base::human_bytes(static_cast<double>(device.cache_bytes));
+    if (device.cache_bytes > 0)
+      line += ", last-level cache " + base::human_bytes(static_cast<double>(device.cache_bytes));
     if (!device.driver.empty()) line += ", driver " + device.driver;
     out += wrapped(line);
   }
@@ -77,7 +84,8 @@ std::string model(const Page& page, const Style& style) {
   const Summary& s = page.summary;
   std::string line = s.model_family.empty() ? "unknown: " + s.model_why : s.model_family;
   if (s.parameters) line += fmt::format(", {} parameters", base::human_count(static_cast<double>(*s.parameters)));
-  if (s.weights_read_bytes) line += fmt::format(", {} of weights read by one pass", base::human_bytes(*s.weights_read_bytes));
+  if (s.weights_read_bytes)
+    line += fmt::format(", {} of weights read by one pass", base::human_bytes(*s.weights_read_bytes));
   return style.heading("Model") + wrapped(line);
 }
 
@@ -85,15 +93,16 @@ std::string denominator(std::string_view what, std::string_view of, const std::o
                         std::string_view source, std::string_view method) {
   if (!peak) return wrapped(fmt::format("{}: unknown, this device has no peak {}.", what, of));
   return wrapped(fmt::format("{}, of {} {} ({}{}{}).", what, base::human_rate(*peak, unit), of,
-                             source == "measured" ? "measured on this machine" : source, method.empty() ? "" : ": ", method));
+                             source == "measured" ? "measured on this machine" : source, method.empty() ? "" : ": ",
+                             method));
 }
 
 std::string denominators(const Page& page) {
   const Summary& s = page.summary;
   if (s.devices.empty()) return wrapped("MFU and MBU: unknown, the run names no device.");
   const analyze::DeviceCard& device = s.devices.front();
-  std::string out = denominator("MFU %: model FLOPs / time", device.type, device.peak_flops, "FLOP/s", device.peak_flops_source,
-                                device.peak_flops_method);
+  std::string out = denominator("MFU %: model FLOPs / time", device.type, device.peak_flops, "FLOP/s",
+                                device.peak_flops_source, device.peak_flops_method);
   out += denominator("MBU %: bytes that must move / time", "bandwidth", device.peak_bandwidth, "B/s",
                      device.peak_bandwidth_source, device.peak_bandwidth_method);
   return out;
@@ -104,7 +113,8 @@ std::string reasons(const Page& page) {
   std::vector<std::pair<std::string, std::string>> notes;  // why, stages
   for (const analyze::Stage& stage : page.summary.stages) {
     if (stage.efficiency.why.empty() || !shown(page, stage.name)) continue;
-    const auto same = std::find_if(notes.begin(), notes.end(), [&](const auto& note) { return note.first == stage.efficiency.why; });
+    const auto same =
+        std::find_if(notes.begin(), notes.end(), [&](const auto& note) { return note.first == stage.efficiency.why; });
     if (same == notes.end()) {
       notes.emplace_back(stage.efficiency.why, stage.name);
     } else {
@@ -121,8 +131,9 @@ std::string without_stages(const Page& page, const Style& style) {
   out += wrapped(page.summary.coverage.ranges == 0
                      ? "None: the program announced no ranges, so llmprof cannot tell prefill from decode."
                      : "None: no range of the program is named as a stage or step that llmprof knows.");
-  out += wrapped("To get them, annotate the program with include/llmprof/annotate.h, or give NVTX ranges the names prefill, "
-                 "decode, forward, backward or optimizer.");
+  out += wrapped(
+      "To get them, annotate the program with include/llmprof/annotate.h, or give NVTX ranges the names prefill, "
+      "decode, forward, backward or optimizer.");
   return out;
 }
 
@@ -134,13 +145,16 @@ std::string to_text(const Page& page, bool colour) {
   if (page.summary.stages.empty()) {
     out += without_stages(page, style);
   } else {
-    out += model(page, style) + stage_table(page, style) + efficiency_table(page, style) + denominators(page) + reasons(page);
+    out += model(page, style) + stage_table(page, style) + efficiency_table(page, style) + denominators(page) +
+           reasons(page);
   }
   out += part_tables(page, style);
   out += gemm_table(page, style);
   if (page.summary.coverage.kernels == 0 && page.summary.coverage.gemms == 0) {
-    out += "\n" + wrapped("No BLAS call or kernel was seen: the program made none, or made them in a way llmprof cannot see "
-                          "(statically linked, or GPU work, which this version does not record).");
+    out +=
+        "\n" + wrapped(
+                   "No BLAS call or kernel was seen: the program made none, or made them in a way llmprof cannot see "
+                   "(statically linked, or GPU work, which this version does not record).");
   }
   return out;
 }

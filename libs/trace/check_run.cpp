@@ -37,19 +37,23 @@ Result<void> check_files(const Run& run, Findings& findings) {
 Result<void> check_rows(const Run& run, const Table& table, Findings& findings) {
   std::int64_t listed = 0;
   for (const TableFile& file : run.info().files) listed += file.table == table.name ? file.rows : 0;
-  return expect_none(run, fmt::format("SELECT abs(count(*) - {}) {}", listed, from(table)),
-                     {std::string(table.name), fmt::format("rows more or less than the {} that run.json lists", listed), true}, findings);
+  return expect_none(
+      run, fmt::format("SELECT abs(count(*) - {}) {}", listed, from(table)),
+      {std::string(table.name), fmt::format("rows more or less than the {} that run.json lists", listed), true},
+      findings);
 }
 
 Result<void> check_values(const Run& run, const Table& table, Findings& findings) {
   const std::string name(table.name);
   for (const Column& column : table.columns) {
     if (column.nullable) continue;
-    LLMPROF_TRY(expect_none(run, fmt::format("SELECT count(*) - count({}) {}", sql_identifier(column.name), from(table)),
+    LLMPROF_TRY(expect_none(run,
+                            fmt::format("SELECT count(*) - count({}) {}", sql_identifier(column.name), from(table)),
                             {name, fmt::format("rows have no {}", column.name), true}, findings));
   }
   if (table.find("id") != nullptr) {
-    LLMPROF_TRY(expect_none(run, "SELECT count(id) - count(DISTINCT id) " + from(table), {name, "ids are there twice", true}, findings));
+    LLMPROF_TRY(expect_none(run, "SELECT count(id) - count(DISTINCT id) " + from(table),
+                            {name, "ids are there twice", true}, findings));
   }
   for (const std::string prefix : {"", "launch_"}) {
     if (table.find(prefix + "begin_ns") == nullptr || table.find(prefix + "end_ns") == nullptr) continue;
@@ -78,10 +82,13 @@ Result<void> check_keys(const Run& run, const Table& table, Findings& findings) 
     if (target.table.empty() || target.table == table.name) {
       if (column.name != "parent_id") continue;
     }
-    const std::string sql = fmt::format("SELECT count(*) {} AS a ANTI JOIN {} AS b ON a.{} = b.{} WHERE a.{} IS NOT NULL", from(table),
-                                        sql_identifier(target.table), column.name, target.column, column.name);
-    LLMPROF_TRY(expect_none(run, sql, {std::string(table.name), fmt::format("rows have a {} that is no {}", column.name, target.table), false},
-                            findings));
+    const std::string sql =
+        fmt::format("SELECT count(*) {} AS a ANTI JOIN {} AS b ON a.{} = b.{} WHERE a.{} IS NOT NULL", from(table),
+                    sql_identifier(target.table), column.name, target.column, column.name);
+    LLMPROF_TRY(expect_none(
+        run, sql,
+        {std::string(table.name), fmt::format("rows have a {} that is no {}", column.name, target.table), false},
+        findings));
   }
   return {};
 }

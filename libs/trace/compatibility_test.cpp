@@ -14,7 +14,8 @@ TEST(Compatibility, Version1) {
   EXPECT_EQ(run->info().source, "sample");
   // As tests/runs/README.md says: 3 kernels of 900 + 200 + 500 ns, a range in a range, a GEMM, a loss of 3 records.
   const auto facts = run->query(
-      "SELECT (SELECT sum(end_ns - begin_ns) FROM kernel), (SELECT string_agg(DISTINCT name, ',' ORDER BY name) FROM kernel), "
+      "SELECT (SELECT sum(end_ns - begin_ns) FROM kernel), (SELECT string_agg(DISTINCT name, ',' ORDER BY name) FROM "
+      "kernel), "
       "(SELECT parent_id FROM range WHERE name = 'mlp'), (SELECT m * n * k FROM gemm), (SELECT count FROM loss), "
       "(SELECT count(*) FROM kernel WHERE grid_x IS NULL), (SELECT value FROM peak)");
   ASSERT_TRUE(facts) << facts.error().message;

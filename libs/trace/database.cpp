@@ -24,18 +24,31 @@ Error sql_error(const char* text, Trust trust) {
     hint = "see " + message.substr(at + 2, message.find('\n', at + 2) - at - 2);
     message.resize(at);
   }
-  if (message.find("Out of Memory") != std::string::npos) hint = "--memory 8GB (or more) gives the statement more memory";
+  if (message.find("Out of Memory") != std::string::npos)
+    hint = "--memory 8GB (or more) gives the statement more memory";
   std::ranges::replace(message, '\n', ' ');
   return Error{trust == Trust::kOwn ? ErrorCode::kInternal : ErrorCode::kCorruptInput, "SQL: " + message, hint};
 }
 
 bool is_plain(duckdb_type type) {
   switch (type) {
-    case DUCKDB_TYPE_BOOLEAN: case DUCKDB_TYPE_TINYINT: case DUCKDB_TYPE_SMALLINT: case DUCKDB_TYPE_INTEGER:
-    case DUCKDB_TYPE_BIGINT: case DUCKDB_TYPE_UTINYINT: case DUCKDB_TYPE_USMALLINT: case DUCKDB_TYPE_UINTEGER:
-    case DUCKDB_TYPE_UBIGINT: case DUCKDB_TYPE_HUGEINT: case DUCKDB_TYPE_FLOAT: case DUCKDB_TYPE_DOUBLE:
-    case DUCKDB_TYPE_DECIMAL: case DUCKDB_TYPE_VARCHAR: return true;
-    default: return false;
+    case DUCKDB_TYPE_BOOLEAN:
+    case DUCKDB_TYPE_TINYINT:
+    case DUCKDB_TYPE_SMALLINT:
+    case DUCKDB_TYPE_INTEGER:
+    case DUCKDB_TYPE_BIGINT:
+    case DUCKDB_TYPE_UTINYINT:
+    case DUCKDB_TYPE_USMALLINT:
+    case DUCKDB_TYPE_UINTEGER:
+    case DUCKDB_TYPE_UBIGINT:
+    case DUCKDB_TYPE_HUGEINT:
+    case DUCKDB_TYPE_FLOAT:
+    case DUCKDB_TYPE_DOUBLE:
+    case DUCKDB_TYPE_DECIMAL:
+    case DUCKDB_TYPE_VARCHAR:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -66,7 +79,8 @@ Result<Database> Database::open(std::initializer_list<Setting> settings) {
   const bool opened = wrong.empty() && api->open_ext(":memory:", &handle, config, &error) == DuckDBSuccess;
   api->destroy_config(&config);
   if (opened) return Database(&*api, handle);
-  Error out{ErrorCode::kUsage, fmt::format("cannot start the SQL engine: {}", error != nullptr ? error : wrong.c_str()), ""};
+  Error out{ErrorCode::kUsage, fmt::format("cannot start the SQL engine: {}", error != nullptr ? error : wrong.c_str()),
+            ""};
   if (error != nullptr) api->free(error);
   return out;
 }
@@ -83,7 +97,8 @@ Database::~Database() {
 
 Result<Connection> Database::connect() const {
   duckdb_connection handle = nullptr;
-  if (api_->connect(handle_, &handle) != DuckDBSuccess) return Error{ErrorCode::kInternal, "the SQL engine refuses a connection", ""};
+  if (api_->connect(handle_, &handle) != DuckDBSuccess)
+    return Error{ErrorCode::kInternal, "the SQL engine refuses a connection", ""};
   return Connection(api_, handle);
 }
 
@@ -104,7 +119,8 @@ Result<duckdb_data_chunk> Stream::next() {
   if (chunk_ != nullptr) api_->destroy_data_chunk(&chunk_);
   chunk_ = api_->fetch_chunk(result_);
   if (chunk_ != nullptr) return chunk_;
-  if (const char* error = api_->result_error(&result_); error != nullptr && *error != '\0') return sql_error(error, Trust::kUser);
+  if (const char* error = api_->result_error(&result_); error != nullptr && *error != '\0')
+    return sql_error(error, Trust::kUser);
   return chunk_;
 }
 
@@ -141,7 +157,8 @@ Result<void> Connection::prepare(Stream& stream, const std::string& sql, Trust t
     out = not_a_select("the statement is no query");
   } else if (api_->prepare_extracted_statement(handle_, statements, 0, &stream.statement_) != DuckDBSuccess) {
     out = sql_error(api_->prepare_error(stream.statement_), trust);
-  } else if (trust == Trust::kUser && api_->prepared_statement_type(stream.statement_) != DUCKDB_STATEMENT_TYPE_SELECT) {
+  } else if (trust == Trust::kUser &&
+             api_->prepared_statement_type(stream.statement_) != DUCKDB_STATEMENT_TYPE_SELECT) {
     out = not_a_select("the statement is no query");
   } else if (api_->nparams(stream.statement_) != 0) {
     out = not_a_select("the statement has open parameters");

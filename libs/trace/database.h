@@ -70,7 +70,7 @@ class Connection {
   const DuckDbApi& api() const { return *api_; }
   duckdb_connection handle() const { return handle_; }
 
-  Result<void> run(const std::string& sql) const;      // statements without a result
+  Result<void> run(const std::string& sql) const;  // statements without a result
   Result<Stream> stream(const std::string& sql, Trust trust = Trust::kOwn, Types types = Types::kAll) const;
 
  private:

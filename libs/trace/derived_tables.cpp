@@ -7,23 +7,32 @@ template <>
 const Table& table_of<StepRow>() {
   using R = StepRow;
   static const Table table{
-      "step", TableKind::kDerived, "one pass over the model", "", "begin_ns", sizeof(R),
+      "step",
+      TableKind::kDerived,
+      "one pass over the model",
+      "",
+      "begin_ns",
+      sizeof(R),
       {
           column(&R::id, "id", "", "Number of the step in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When it began."),
           column(&R::end_ns, "end_ns", "ns", "When it ended."),
-          column(&R::stage, "stage", "", "prefill, decode, mixed, load, warm-up, forward, backward, optimizer or other."),
+          column(&R::stage, "stage", "",
+                 "prefill, decode, mixed, load, warm-up, forward, backward, optimizer or other."),
           column(&R::number, "number", "", "Place among the steps of its stage and process, from 0."),
           column(&R::process_id, "process_id", "", "The process image that made it."),
           column(&R::thread_id, "thread_id", "", "The thread that made it."),
           column(&R::range_id, "range_id", "", "The range that declared it; NULL if it was inferred."),
           column(&R::batch, "batch", "", "Sequences worked on together; NULL if unknown."),
           column(&R::tokens, "tokens", "tokens", "New tokens per sequence; NULL if unknown."),
-          column(&R::context, "context", "tokens", "Length of each sequence, the new tokens included; NULL if unknown."),
+          column(&R::context, "context", "tokens",
+                 "Length of each sequence, the new tokens included; NULL if unknown."),
           column(&R::pass_id, "pass_id", "", "The kind of pass in model_op; NULL if the model is unknown."),
-          column(&R::device_busy_ns, "device_busy_ns", "ns", "Time in its window with at least one kernel executing, added over devices."),
+          column(&R::device_busy_ns, "device_busy_ns", "ns",
+                 "Time in its window with at least one kernel executing, added over devices."),
           column(&R::stage_busy_ns, "stage_busy_ns", "ns",
-                 "The same, but only where no earlier step of the stage is still running: adds up to the busy time of the stage."),
+                 "The same, but only where no earlier step of the stage is still running: adds up to the busy time of "
+                 "the stage."),
           column(&R::kernels, "kernels", "", "Kernels that belong to it."),
           column(&R::kernel_ns, "kernel_ns", "ns", "Their durations, added up."),
           column(&R::source, "source", "", "declared (by a range) or inferred."),
@@ -36,7 +45,12 @@ template <>
 const Table& table_of<AttributionRow>() {
   using R = AttributionRow;
   static const Table table{
-      "attribution", TableKind::kDerived, "where one kernel belongs", "", "", sizeof(R),
+      "attribution",
+      TableKind::kDerived,
+      "where one kernel belongs",
+      "",
+      "",
+      sizeof(R),
       {
           column(&R::kernel_id, "kernel_id", "", "The kernel."),
           column(&R::range_id, "range_id", "", "The innermost range that launched it; NULL if none."),
@@ -55,10 +69,16 @@ template <>
 const Table& table_of<RangeTimeRow>() {
   using R = RangeTimeRow;
   static const Table table{
-      "range_time", TableKind::kDerived, "where one range belongs, and its time", "", "", sizeof(R),
+      "range_time",
+      TableKind::kDerived,
+      "where one range belongs, and its time",
+      "",
+      "",
+      sizeof(R),
       {
           column(&R::range_id, "range_id", "", "The range."),
-          column(&R::kind, "kind", "", "stage, step or module: what it stands for; NULL for a range without such a meaning."),
+          column(&R::kind, "kind", "",
+                 "stage, step or module: what it stands for; NULL for a range without such a meaning."),
           column(&R::step_id, "step_id", "", "The step it belongs to; NULL if none."),
           column(&R::stage, "stage", "", "The stage it belongs to; NULL if none."),
           column(&R::module, "module", "", "Path of the model's part it stands for or lies in; NULL if unknown."),
@@ -74,7 +94,12 @@ template <>
 const Table& table_of<ModelOpRow>() {
   using R = ModelOpRow;
   static const Table table{
-      "model_op", TableKind::kDerived, "the work of one operator of the model in one kind of pass, by calculation", "", "pass_id", sizeof(R),
+      "model_op",
+      TableKind::kDerived,
+      "the work of one operator of the model in one kind of pass, by calculation",
+      "",
+      "pass_id",
+      sizeof(R),
       {
           column(&R::pass_id, "pass_id", "", "Number of the kind of pass (batch, tokens, context) in this run."),
           column(&R::batch, "batch", "", "Sequences worked on together."),
@@ -94,8 +119,12 @@ template <>
 const Table& table_of<EstimateRow>() {
   using R = EstimateRow;
   static const Table table{
-      "estimate", TableKind::kDerived, "an estimated execution of one graph node in a graph launch that was not measured by node",
-      "", "begin_ns", sizeof(R),
+      "estimate",
+      TableKind::kDerived,
+      "an estimated execution of one graph node in a graph launch that was not measured by node",
+      "",
+      "begin_ns",
+      sizeof(R),
       {
           column(&R::id, "id", "", "Number of the estimate in this run; no kernel has the same."),
           column(&R::graph_launch_id, "graph_launch_id", "", "The launch it is part of."),

@@ -1,7 +1,7 @@
 #include "trace/duckdb_api.h"
 
-#include <climits>
 #include <unistd.h>
+#include <climits>
 
 #include <vector>
 

@@ -7,7 +7,11 @@ template <>
 const Table& table_of<ProcessRow>() {
   using R = ProcessRow;
   static const Table table{
-      "process", TableKind::kFact, "a process image that was traced; a process that called exec has one row per image", "", "begin_ns",
+      "process",
+      TableKind::kFact,
+      "a process image that was traced; a process that called exec has one row per image",
+      "",
+      "begin_ns",
       sizeof(R),
       {
           column(&R::id, "id", "", "Number of the process image in this run."),
@@ -19,7 +23,8 @@ const Table& table_of<ProcessRow>() {
           column(&R::arguments, "arguments", "", "Command line with secrets redacted."),
           column(&R::begin_ns, "begin_ns", "ns", "When the image began to be traced."),
           column(&R::end_ns, "end_ns", "ns", "When the image ended; NULL if that was not seen."),
-          column(&R::exit_status, "exit_status", "", "Exit status, or 128 + the signal that ended it; NULL if not seen."),
+          column(&R::exit_status, "exit_status", "",
+                 "Exit status, or 128 + the signal that ended it; NULL if not seen."),
           column(&R::injected, "injected", "", "Whether llmprof saw it from inside."),
           column(&R::log, "log", "", "File name of the capture log it came from."),
       }};
@@ -29,16 +34,20 @@ const Table& table_of<ProcessRow>() {
 template <>
 const Table& table_of<ThreadRow>() {
   using R = ThreadRow;
-  static const Table table{
-      "thread", TableKind::kFact, "a thread with at least one event", "", "begin_ns", sizeof(R),
-      {
-          column(&R::id, "id", "", "Number of the thread in this run."),
-          column(&R::process_id, "process_id", "", "The process image it belongs to."),
-          column(&R::tid, "tid", "", "Thread id the system gave it."),
-          column(&R::name, "name", "", "Name the program gave it."),
-          column(&R::begin_ns, "begin_ns", "ns", "Its first event."),
-          column(&R::end_ns, "end_ns", "ns", "When it ended; NULL if that was not seen."),
-      }};
+  static const Table table{"thread",
+                           TableKind::kFact,
+                           "a thread with at least one event",
+                           "",
+                           "begin_ns",
+                           sizeof(R),
+                           {
+                               column(&R::id, "id", "", "Number of the thread in this run."),
+                               column(&R::process_id, "process_id", "", "The process image it belongs to."),
+                               column(&R::tid, "tid", "", "Thread id the system gave it."),
+                               column(&R::name, "name", "", "Name the program gave it."),
+                               column(&R::begin_ns, "begin_ns", "ns", "Its first event."),
+                               column(&R::end_ns, "end_ns", "ns", "When it ended; NULL if that was not seen."),
+                           }};
   return table;
 }
 
@@ -46,7 +55,12 @@ template <>
 const Table& table_of<DeviceRow>() {
   using R = DeviceRow;
   static const Table table{
-      "device", TableKind::kFact, "a device that executes kernels: a GPU, or the CPU of a host", "", "id", sizeof(R),
+      "device",
+      TableKind::kFact,
+      "a device that executes kernels: a GPU, or the CPU of a host",
+      "",
+      "id",
+      sizeof(R),
       {
           column(&R::id, "id", "", "Number of the device in this run."),
           column(&R::kind, "kind", "", "cpu or gpu."),
@@ -65,7 +79,12 @@ template <>
 const Table& table_of<PeakRow>() {
   using R = PeakRow;
   static const Table table{
-      "peak", TableKind::kFact, "a rate that a device can reach at most, and how it was obtained", "", "device_id", sizeof(R),
+      "peak",
+      TableKind::kFact,
+      "a rate that a device can reach at most, and how it was obtained",
+      "",
+      "device_id",
+      sizeof(R),
       {
           column(&R::device_id, "device_id", "", "The device."),
           column(&R::quantity, "quantity", "", "flops or bandwidth."),
@@ -82,8 +101,12 @@ template <>
 const Table& table_of<KernelRow>() {
   using R = KernelRow;
   static const Table table{
-      "kernel", TableKind::kFact, "one measured execution on a device; a BLAS call on a CPU is a kernel of device cpu",
-      "thread_id", "begin_ns", sizeof(R),
+      "kernel",
+      TableKind::kFact,
+      "one measured execution on a device; a BLAS call on a CPU is a kernel of device cpu",
+      "thread_id",
+      "begin_ns",
+      sizeof(R),
       {
           column(&R::id, "id", "", "Number of the execution in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When the device began it."),
@@ -92,7 +115,8 @@ const Table& table_of<KernelRow>() {
           column(&R::device_id, "device_id", "", "The device that executed it."),
           column(&R::stream, "stream", "", "Stream it was queued on; NULL on a CPU."),
           column(&R::thread_id, "thread_id", "", "Thread that launched it."),
-          column(&R::launch_begin_ns, "launch_begin_ns", "ns", "When the launching call began on the host; NULL if unknown."),
+          column(&R::launch_begin_ns, "launch_begin_ns", "ns",
+                 "When the launching call began on the host; NULL if unknown."),
           column(&R::launch_end_ns, "launch_end_ns", "ns", "When the launching call returned; NULL if unknown."),
           column(&R::grid_x, "grid_x", "", "Blocks in x; NULL on a CPU."),
           column(&R::grid_y, "grid_y", "", "Blocks in y; NULL on a CPU."),
@@ -101,8 +125,10 @@ const Table& table_of<KernelRow>() {
           column(&R::block_y, "block_y", "", "Threads of a block in y; NULL on a CPU."),
           column(&R::block_z, "block_z", "", "Threads of a block in z; NULL on a CPU."),
           column(&R::registers, "registers", "", "Registers per thread; NULL on a CPU."),
-          column(&R::shared_bytes, "shared_bytes", "bytes", "Shared memory per block, static and dynamic; NULL on a CPU."),
-          column(&R::graph_launch_id, "graph_launch_id", "", "The graph launch it was part of; NULL if launched by itself."),
+          column(&R::shared_bytes, "shared_bytes", "bytes",
+                 "Shared memory per block, static and dynamic; NULL on a CPU."),
+          column(&R::graph_launch_id, "graph_launch_id", "",
+                 "The graph launch it was part of; NULL if launched by itself."),
           column(&R::graph_node_id, "graph_node_id", "", "The graph node it executed; NULL if launched by itself."),
       }};
   return table;
@@ -112,7 +138,12 @@ template <>
 const Table& table_of<GraphLaunchRow>() {
   using R = GraphLaunchRow;
   static const Table table{
-      "graph_launch", TableKind::kFact, "one launch of an executable graph", "", "begin_ns", sizeof(R),
+      "graph_launch",
+      TableKind::kFact,
+      "one launch of an executable graph",
+      "",
+      "begin_ns",
+      sizeof(R),
       {
           column(&R::id, "id", "", "Number of the launch in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When the device began its first node."),
@@ -130,18 +161,24 @@ const Table& table_of<GraphLaunchRow>() {
 template <>
 const Table& table_of<GraphNodeRow>() {
   using R = GraphNodeRow;
-  static const Table table{
-      "graph_node", TableKind::kFact, "one node of an executable graph, with what was known when it was captured", "", "id", sizeof(R),
-      {
-          column(&R::id, "id", "", "Number of the node in this run."),
-          column(&R::graph, "graph", "", "Number of the executable graph in its process."),
-          column(&R::node, "node", "", "Number of the node in the executable graph."),
-          column(&R::captured_node, "captured_node", "", "Number of the node it was cloned from; NULL if it was not captured."),
-          column(&R::name, "name", "", "Name of the kernel, or kind of the node."),
-          column(&R::range_path, "range_path", "", "Names of the ranges open at capture, outermost first, joined by '/'."),
-          column(&R::stack_id, "stack_id", "", "Call stack at capture."),
-          column(&R::gemm_id, "gemm_id", "", "The BLAS call that created it."),
-      }};
+  static const Table table{"graph_node",
+                           TableKind::kFact,
+                           "one node of an executable graph, with what was known when it was captured",
+                           "",
+                           "id",
+                           sizeof(R),
+                           {
+                               column(&R::id, "id", "", "Number of the node in this run."),
+                               column(&R::graph, "graph", "", "Number of the executable graph in its process."),
+                               column(&R::node, "node", "", "Number of the node in the executable graph."),
+                               column(&R::captured_node, "captured_node", "",
+                                      "Number of the node it was cloned from; NULL if it was not captured."),
+                               column(&R::name, "name", "", "Name of the kernel, or kind of the node."),
+                               column(&R::range_path, "range_path", "",
+                                      "Names of the ranges open at capture, outermost first, joined by '/'."),
+                               column(&R::stack_id, "stack_id", "", "Call stack at capture."),
+                               column(&R::gemm_id, "gemm_id", "", "The BLAS call that created it."),
+                           }};
   return table;
 }
 
@@ -149,12 +186,18 @@ template <>
 const Table& table_of<CopyRow>() {
   using R = CopyRow;
   static const Table table{
-      "copy", TableKind::kFact, "one memory copy or fill", "thread_id", "begin_ns", sizeof(R),
+      "copy",
+      TableKind::kFact,
+      "one memory copy or fill",
+      "thread_id",
+      "begin_ns",
+      sizeof(R),
       {
           column(&R::id, "id", "", "Number of the copy in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When it began."),
           column(&R::end_ns, "end_ns", "ns", "When it ended."),
-          column(&R::direction, "direction", "", "host_to_device, device_to_host, device_to_device, peer, host_to_host or fill."),
+          column(&R::direction, "direction", "",
+                 "host_to_device, device_to_host, device_to_device, peer, host_to_host or fill."),
           column(&R::bytes, "bytes", "bytes", "Bytes copied or filled."),
           column(&R::host_memory, "host_memory", "", "pageable or pinned; NULL when no host memory takes part."),
           column(&R::device_id, "device_id", "", "The device that did it."),
@@ -169,16 +212,21 @@ const Table& table_of<CopyRow>() {
 template <>
 const Table& table_of<ApiRow>() {
   using R = ApiRow;
-  static const Table table{
-      "api", TableKind::kFact, "one call of a device's host API", "thread_id", "begin_ns", sizeof(R),
-      {
-          column(&R::id, "id", "", "Number of the call in this run."),
-          column(&R::begin_ns, "begin_ns", "ns", "When the call began."),
-          column(&R::end_ns, "end_ns", "ns", "When it returned."),
-          column(&R::name, "name", "", "Name of the function."),
-          column(&R::thread_id, "thread_id", "", "Thread that called it."),
-          column(&R::correlation, "correlation", "", "Number that pairs the call with the work it launched, within a process."),
-      }};
+  static const Table table{"api",
+                           TableKind::kFact,
+                           "one call of a device's host API",
+                           "thread_id",
+                           "begin_ns",
+                           sizeof(R),
+                           {
+                               column(&R::id, "id", "", "Number of the call in this run."),
+                               column(&R::begin_ns, "begin_ns", "ns", "When the call began."),
+                               column(&R::end_ns, "end_ns", "ns", "When it returned."),
+                               column(&R::name, "name", "", "Name of the function."),
+                               column(&R::thread_id, "thread_id", "", "Thread that called it."),
+                               column(&R::correlation, "correlation", "",
+                                      "Number that pairs the call with the work it launched, within a process."),
+                           }};
   return table;
 }
 
@@ -186,7 +234,12 @@ template <>
 const Table& table_of<OpRow>() {
   using R = OpRow;
   static const Table table{
-      "op", TableKind::kFact, "one framework operator executed on the host", "thread_id", "begin_ns", sizeof(R),
+      "op",
+      TableKind::kFact,
+      "one framework operator executed on the host",
+      "thread_id",
+      "begin_ns",
+      sizeof(R),
       {
           column(&R::id, "id", "", "Number of the execution in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When it began."),
@@ -204,7 +257,12 @@ template <>
 const Table& table_of<RangeRow>() {
   using R = RangeRow;
   static const Table table{
-      "range", TableKind::kFact, "one range or mark that the program or its framework annotated", "thread_id", "begin_ns", sizeof(R),
+      "range",
+      TableKind::kFact,
+      "one range or mark that the program or its framework annotated",
+      "thread_id",
+      "begin_ns",
+      sizeof(R),
       {
           column(&R::id, "id", "", "Number of the range in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When it was opened."),
@@ -213,13 +271,17 @@ const Table& table_of<RangeRow>() {
           column(&R::kind, "kind", "", "push_pop (nested on its thread), start_end (may cross threads) or mark."),
           column(&R::process_id, "process_id", "", "The process image it belongs to."),
           column(&R::thread_id, "thread_id", "", "Thread that opened it."),
-          column(&R::parent_id, "parent_id", "", "The innermost push_pop range that encloses it on its thread; NULL if none."),
+          column(&R::parent_id, "parent_id", "",
+                 "The innermost push_pop range that encloses it on its thread; NULL if none."),
           column(&R::depth, "depth", "", "Number of push_pop ranges that enclose it on its thread."),
           column(&R::domain, "domain", "", "NVTX domain; NULL for the default domain."),
           column(&R::category, "category", "", "NVTX category; in domain llmprof: stage, step or module."),
-          column(&R::payload, "payload", "", "Integer payload; in domain llmprof: batch + tokens * 2^16 + context * 2^40."),
+          column(&R::payload, "payload", "",
+                 "Integer payload; in domain llmprof: batch + tokens * 2^16 + context * 2^40."),
           column(&R::payload_double, "payload_double", "", "Floating-point payload."),
-          column(&R::closed, "closed", "", "False if its end is not certain: the program ended first (end_ns is then its last event), or records were lost inside."),
+          column(&R::closed, "closed", "",
+                 "False if its end is not certain: the program ended first (end_ns is then its last event), or records "
+                 "were lost inside."),
           column(&R::source, "source", "", "Where it came from: nvtx, or an importer's name."),
       }};
   return table;
@@ -229,7 +291,12 @@ template <>
 const Table& table_of<GemmRow>() {
   using R = GemmRow;
   static const Table table{
-      "gemm", TableKind::kFact, "one BLAS matrix product C = op(A) op(B) as the program asked for it", "thread_id", "begin_ns", sizeof(R),
+      "gemm",
+      TableKind::kFact,
+      "one BLAS matrix product C = op(A) op(B) as the program asked for it",
+      "thread_id",
+      "begin_ns",
+      sizeof(R),
       {
           column(&R::id, "id", "", "Number of the call in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When the call began."),
@@ -258,7 +325,12 @@ template <>
 const Table& table_of<AllocationRow>() {
   using R = AllocationRow;
   static const Table table{
-      "allocation", TableKind::kFact, "one allocation of device or host memory", "", "begin_ns", sizeof(R),
+      "allocation",
+      TableKind::kFact,
+      "one allocation of device or host memory",
+      "",
+      "begin_ns",
+      sizeof(R),
       {
           column(&R::id, "id", "", "Number of the allocation in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When it was allocated."),
@@ -275,43 +347,55 @@ const Table& table_of<AllocationRow>() {
 template <>
 const Table& table_of<SampleRow>() {
   using R = SampleRow;
-  static const Table table{
-      "sample", TableKind::kFact, "one sample of a thread's call stack", "thread_id", "ts_ns", sizeof(R),
-      {
-          column(&R::id, "id", "", "Number of the sample in this run."),
-          column(&R::ts_ns, "ts_ns", "ns", "When it was taken."),
-          column(&R::thread_id, "thread_id", "", "The sampled thread."),
-          column(&R::stack_id, "stack_id", "", "Its call stack."),
-          column(&R::truncated, "truncated", "", "Whether the outer end of the stack is missing."),
-      }};
+  static const Table table{"sample",
+                           TableKind::kFact,
+                           "one sample of a thread's call stack",
+                           "thread_id",
+                           "ts_ns",
+                           sizeof(R),
+                           {
+                               column(&R::id, "id", "", "Number of the sample in this run."),
+                               column(&R::ts_ns, "ts_ns", "ns", "When it was taken."),
+                               column(&R::thread_id, "thread_id", "", "The sampled thread."),
+                               column(&R::stack_id, "stack_id", "", "Its call stack."),
+                               column(&R::truncated, "truncated", "", "Whether the outer end of the stack is missing."),
+                           }};
   return table;
 }
 
 template <>
 const Table& table_of<StackRow>() {
   using R = StackRow;
-  static const Table table{
-      "stack", TableKind::kFact, "one frame of one distinct call stack", "", "stack_id", sizeof(R),
-      {
-          column(&R::stack_id, "stack_id", "", "Number of the call stack in this run."),
-          column(&R::depth, "depth", "", "Place in the stack; 0 is the innermost frame."),
-          column(&R::frame_id, "frame_id", "", "The frame at that place."),
-      }};
+  static const Table table{"stack",
+                           TableKind::kFact,
+                           "one frame of one distinct call stack",
+                           "",
+                           "stack_id",
+                           sizeof(R),
+                           {
+                               column(&R::stack_id, "stack_id", "", "Number of the call stack in this run."),
+                               column(&R::depth, "depth", "", "Place in the stack; 0 is the innermost frame."),
+                               column(&R::frame_id, "frame_id", "", "The frame at that place."),
+                           }};
   return table;
 }
 
 template <>
 const Table& table_of<FrameRow>() {
   using R = FrameRow;
-  static const Table table{
-      "frame", TableKind::kFact, "one distinct place in a program that appears in call stacks", "", "id", sizeof(R),
-      {
-          column(&R::id, "id", "", "Number of the frame in this run."),
-          column(&R::kind, "kind", "", "python or native."),
-          column(&R::function, "function", "", "Function name."),
-          column(&R::file, "file", "", "Source file, or library when the source is unknown."),
-          column(&R::line, "line", "", "Line in the source file."),
-      }};
+  static const Table table{"frame",
+                           TableKind::kFact,
+                           "one distinct place in a program that appears in call stacks",
+                           "",
+                           "id",
+                           sizeof(R),
+                           {
+                               column(&R::id, "id", "", "Number of the frame in this run."),
+                               column(&R::kind, "kind", "", "python or native."),
+                               column(&R::function, "function", "", "Function name."),
+                               column(&R::file, "file", "", "Source file, or library when the source is unknown."),
+                               column(&R::line, "line", "", "Line in the source file."),
+                           }};
   return table;
 }
 
@@ -319,11 +403,17 @@ template <>
 const Table& table_of<TelemetryRow>() {
   using R = TelemetryRow;
   static const Table table{
-      "telemetry", TableKind::kFact, "one reading of a device's sensor or gauge", "", "ts_ns", sizeof(R),
+      "telemetry",
+      TableKind::kFact,
+      "one reading of a device's sensor or gauge",
+      "",
+      "ts_ns",
+      sizeof(R),
       {
           column(&R::ts_ns, "ts_ns", "ns", "When it was read."),
           column(&R::device_id, "device_id", "", "The device."),
-          column(&R::metric, "metric", "", "What was read: power, energy, clocks, temperature, utilisation, throttle reasons or alike."),
+          column(&R::metric, "metric", "",
+                 "What was read: power, energy, clocks, temperature, utilisation, throttle reasons or alike."),
           column(&R::value, "value", "by row", "The reading, in the unit of the column unit."),
           column(&R::unit, "unit", "", "Unit of the value."),
       }};
@@ -333,36 +423,46 @@ const Table& table_of<TelemetryRow>() {
 template <>
 const Table& table_of<CounterRow>() {
   using R = CounterRow;
-  static const Table table{
-      "counter", TableKind::kFact, "one value of a hardware counter", "", "id", sizeof(R),
-      {
-          column(&R::id, "id", "", "Number of the value in this run."),
-          column(&R::scope, "scope", "", "What was counted over: kernel, range, step or sample."),
-          column(&R::scope_id, "scope_id", "", "Id of that kernel, range, step or sample."),
-          column(&R::metric, "metric", "", "Name of the counter or metric."),
-          column(&R::value, "value", "by row", "The value, in the unit of the column unit."),
-          column(&R::unit, "unit", "", "Unit of the value."),
-          column(&R::method, "method", "", "How it was collected."),
-          column(&R::passes, "passes", "", "How often the work was replayed for it."),
-          column(&R::spread, "spread", "fraction", "Spread over repetitions, relative to the value; NULL if taken once."),
-      }};
+  static const Table table{"counter",
+                           TableKind::kFact,
+                           "one value of a hardware counter",
+                           "",
+                           "id",
+                           sizeof(R),
+                           {
+                               column(&R::id, "id", "", "Number of the value in this run."),
+                               column(&R::scope, "scope", "", "What was counted over: kernel, range, step or sample."),
+                               column(&R::scope_id, "scope_id", "", "Id of that kernel, range, step or sample."),
+                               column(&R::metric, "metric", "", "Name of the counter or metric."),
+                               column(&R::value, "value", "by row", "The value, in the unit of the column unit."),
+                               column(&R::unit, "unit", "", "Unit of the value."),
+                               column(&R::method, "method", "", "How it was collected."),
+                               column(&R::passes, "passes", "", "How often the work was replayed for it."),
+                               column(&R::spread, "spread", "fraction",
+                                      "Spread over repetitions, relative to the value; NULL if taken once."),
+                           }};
   return table;
 }
 
 template <>
 const Table& table_of<RequestRow>() {
   using R = RequestRow;
-  static const Table table{
-      "request", TableKind::kFact, "one request served by an inference server", "", "arrival_ns", sizeof(R),
-      {
-          column(&R::id, "id", "", "Number of the request in this run."),
-          column(&R::arrival_ns, "arrival_ns", "ns", "When it arrived."),
-          column(&R::first_token_ns, "first_token_ns", "ns", "When its first output token was ready; NULL if there was none."),
-          column(&R::end_ns, "end_ns", "ns", "When it was done; NULL if it never was."),
-          column(&R::prompt_tokens, "prompt_tokens", "tokens", "Tokens of the prompt."),
-          column(&R::output_tokens, "output_tokens", "tokens", "Tokens that were produced."),
-          column(&R::status, "status", "", "How it ended."),
-      }};
+  static const Table table{"request",
+                           TableKind::kFact,
+                           "one request served by an inference server",
+                           "",
+                           "arrival_ns",
+                           sizeof(R),
+                           {
+                               column(&R::id, "id", "", "Number of the request in this run."),
+                               column(&R::arrival_ns, "arrival_ns", "ns", "When it arrived."),
+                               column(&R::first_token_ns, "first_token_ns", "ns",
+                                      "When its first output token was ready; NULL if there was none."),
+                               column(&R::end_ns, "end_ns", "ns", "When it was done; NULL if it never was."),
+                               column(&R::prompt_tokens, "prompt_tokens", "tokens", "Tokens of the prompt."),
+                               column(&R::output_tokens, "output_tokens", "tokens", "Tokens that were produced."),
+                               column(&R::status, "status", "", "How it ended."),
+                           }};
   return table;
 }
 
@@ -370,7 +470,12 @@ template <>
 const Table& table_of<LossRow>() {
   using R = LossRow;
   static const Table table{
-      "loss", TableKind::kFact, "one kind of thing that llmprof could not see or store", "", "id", sizeof(R),
+      "loss",
+      TableKind::kFact,
+      "one kind of thing that llmprof could not see or store",
+      "",
+      "id",
+      sizeof(R),
       {
           column(&R::id, "id", "", "Number of the loss in this run."),
           column(&R::process_id, "process_id", "", "The process image it concerns; NULL for the whole run."),
@@ -389,7 +494,12 @@ template <>
 const Table& table_of<ClockSyncRow>() {
   using R = ClockSyncRow;
   static const Table table{
-      "clock_sync", TableKind::kFact, "one pair of clock readings: the run's clock and wall time at the same moment", "", "ts_ns", sizeof(R),
+      "clock_sync",
+      TableKind::kFact,
+      "one pair of clock readings: the run's clock and wall time at the same moment",
+      "",
+      "ts_ns",
+      sizeof(R),
       {
           column(&R::ts_ns, "ts_ns", "ns", "Reading of the run's clock."),
           column(&R::wall_ns, "wall_ns", "ns", "Wall time at that moment, since 1970-01-01 UTC."),

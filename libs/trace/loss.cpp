@@ -7,9 +7,9 @@
 namespace llmprof::trace {
 
 std::string describe(const LossEntry& entry) {
-  const std::string_view label = entry.severity == name_of(Severity::kDataLoss)    ? "LOST"
+  const std::string_view label = entry.severity == name_of(Severity::kDataLoss)   ? "LOST"
                                  : entry.severity == name_of(Severity::kDegraded) ? "incomplete"
-                                                                                   : "note";
+                                                                                  : "note";
   const std::string unit = entry.count == 1 ? base::singular(entry.unit) : std::string(entry.unit);
   std::string text = fmt::format("{}: {}, {} {}: {}", label, entry.name, entry.count, unit, entry.meaning);
   if (!entry.detail.empty()) text += fmt::format(" ({})", entry.detail);

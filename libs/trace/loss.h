@@ -46,7 +46,7 @@ enum class Loss : std::uint8_t {
 struct LossInfo {
   std::string_view name;
   Severity severity;
-  std::string_view unit;     // what `count` counts
+  std::string_view unit;  // what `count` counts
   std::string_view meaning;
   std::string_view remedy;
 };
@@ -58,28 +58,50 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
     {"string_table_full", Severity::kDegraded, "names", "too many distinct names; further ones are shown as <other>",
      "do not put numbers into range names; use payloads"},
     {"name_truncated", Severity::kInfo, "names", "names longer than 64 KiB were cut", "shorten the names"},
-    {"write_failed", Severity::kDataLoss, "bytes", "the log could not be written", "free disk space or choose another folder with -o"},
+    {"write_failed", Severity::kDataLoss, "bytes", "the log could not be written",
+     "free disk space or choose another folder with -o"},
     {"size_limit", Severity::kDataLoss, "records", "the recording reached --max-size", "raise --max-size"},
-    {"reentered", Severity::kDegraded, "events", "events raised inside an event of the same thread (signal handlers)", ""},
-    {"forked_after_cuda", Severity::kDataLoss, "events", "a forked child of a process that had initialised CUDA", "start workers by spawn"},
-    {"blas_not_hooked", Severity::kDegraded, "libraries", "a BLAS library is loaded whose calls llmprof does not see (static, or reached by dlsym)", ""},
+    {"reentered", Severity::kDegraded, "events", "events raised inside an event of the same thread (signal handlers)",
+     ""},
+    {"forked_after_cuda", Severity::kDataLoss, "events", "a forked child of a process that had initialised CUDA",
+     "start workers by spawn"},
+    {"blas_not_hooked", Severity::kDegraded, "libraries",
+     "a BLAS library is loaded whose calls llmprof does not see (static, or reached by dlsym)", ""},
     {"blas_unresolved", Severity::kDegraded, "calls", "BLAS calls whose library could not be told from the caller", ""},
     {"thread_table_full", Severity::kDataLoss, "events", "more threads at once than llmprof can follow", ""},
-    {"cuda_not_traced", Severity::kDataLoss, "processes", "the process uses CUDA; this version records no GPU activity", ""},
-    {"nvtx_table_too_small", Severity::kDegraded, "modules", "an NVTX client offers fewer callbacks than expected", "update its nvtx3 headers"},
-    {"unbalanced_pop", Severity::kInfo, "events", "range pops without a push on the same thread", "close ranges on the thread that opened them"},
-    {"not_injected", Severity::kDataLoss, "processes", "the program cannot be injected (static, setuid or another architecture)", "link it dynamically, or run it without the setuid bit"},
-    {"still_running", Severity::kDegraded, "processes", "a child process was still running when recording ended; its later events are missing", ""},
-    {"abnormal_end", Severity::kInfo, "processes", "the process ended without running its exit handlers (signal, _exit, exec): its last fraction of a second may be missing", ""},
-    {"torn_tail", Severity::kDataLoss, "bytes", "the last block of a log is incomplete (the process was killed while writing)", ""},
-    {"damaged_block", Severity::kDataLoss, "bytes", "a part of a log does not match its checksum and was left out", "check the disk"},
+    {"cuda_not_traced", Severity::kDataLoss, "processes", "the process uses CUDA; this version records no GPU activity",
+     ""},
+    {"nvtx_table_too_small", Severity::kDegraded, "modules", "an NVTX client offers fewer callbacks than expected",
+     "update its nvtx3 headers"},
+    {"unbalanced_pop", Severity::kInfo, "events", "range pops without a push on the same thread",
+     "close ranges on the thread that opened them"},
+    {"not_injected", Severity::kDataLoss, "processes",
+     "the program cannot be injected (static, setuid or another architecture)",
+     "link it dynamically, or run it without the setuid bit"},
+    {"still_running", Severity::kDegraded, "processes",
+     "a child process was still running when recording ended; its later events are missing", ""},
+    {"abnormal_end", Severity::kInfo, "processes",
+     "the process ended without running its exit handlers (signal, _exit, exec): its last fraction of a second may be "
+     "missing",
+     ""},
+    {"torn_tail", Severity::kDataLoss, "bytes",
+     "the last block of a log is incomplete (the process was killed while writing)", ""},
+    {"damaged_block", Severity::kDataLoss, "bytes", "a part of a log does not match its checksum and was left out",
+     "check the disk"},
     {"lost_name", Severity::kDegraded, "names", "names whose definition was in a lost part of a log", ""},
-    {"unknown_record", Severity::kDegraded, "records", "records of a kind this version does not know", "update llmprof"},
-    {"open_range", Severity::kInfo, "ranges", "ranges whose end was not seen for certain: still open when the process ended (closed at its last event), or records were lost inside them", ""},
-    {"bad_time", Severity::kDataLoss, "records", "records whose end is before their begin, or far outside the recording", ""},
+    {"unknown_record", Severity::kDegraded, "records", "records of a kind this version does not know",
+     "update llmprof"},
+    {"open_range", Severity::kInfo, "ranges",
+     "ranges whose end was not seen for certain: still open when the process ended (closed at its last event), or "
+     "records were lost inside them",
+     ""},
+    {"bad_time", Severity::kDataLoss, "records",
+     "records whose end is before their begin, or far outside the recording", ""},
     {"log_unreadable", Severity::kDataLoss, "logs", "a log file could not be read at all", ""},
-    {"existing_injection", Severity::kInfo, "variables", "the environment already had an LD_PRELOAD or injection variable; it was kept", ""},
-    {"no_peaks", Severity::kDegraded, "devices", "no measured peaks: MFU and MBU are unknown", "record without --no-peaks"},
+    {"existing_injection", Severity::kInfo, "variables",
+     "the environment already had an LD_PRELOAD or injection variable; it was kept", ""},
+    {"no_peaks", Severity::kDegraded, "devices", "no measured peaks: MFU and MBU are unknown",
+     "record without --no-peaks"},
 }};
 
 constexpr const LossInfo& info_of(Loss loss) { return kLossInfo[static_cast<std::size_t>(loss)]; }
@@ -87,8 +109,8 @@ constexpr std::string_view name_of(Severity severity) {
   return severity == Severity::kInfo ? "info" : severity == Severity::kDegraded ? "degraded" : "data_loss";
 }
 
-
-// One row of the ledger as every verb prints it: "LOST: size_limit, 3 records: the recording reached --max-size. To do: …".
+// One row of the ledger as every verb prints it: "LOST: size_limit, 3 records: the recording reached --max-size. To do:
+// …".
 struct LossEntry {
   std::string_view name, severity;
   std::int64_t count = 0;

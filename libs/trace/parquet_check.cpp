@@ -9,7 +9,8 @@ namespace llmprof::trace {
 namespace {
 
 Error foreign(const std::string& path, const std::string& what) {
-  return Error{ErrorCode::kCorruptInput, fmt::format("{}: not written by llmprof: {}", path, what), "record or import the run again"};
+  return Error{ErrorCode::kCorruptInput, fmt::format("{}: not written by llmprof: {}", path, what),
+               "record or import the run again"};
 }
 
 std::string path_list(const std::vector<OpenFile>& files) {
@@ -36,7 +37,8 @@ Result<Facts> ask(const Connection& connection, const std::string& sql) {
 }
 
 // The first row is the root; the rest are (file, name, type, children).
-Result<std::set<std::string, std::less<>>> known_columns(const OpenFile& file, const std::vector<std::vector<Value>>& rows) {
+Result<std::set<std::string, std::less<>>> known_columns(const OpenFile& file,
+                                                         const std::vector<std::vector<Value>>& rows) {
   const Table& table = *find_table(file.listed.table);
   std::set<std::string, std::less<>> known;
   for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -68,18 +70,24 @@ Result<void> check_storage(const OpenFile& file, const Facts& sizes, const Facts
 
 // Whatever is wrong with the metadata is wrong with the file.
 Error as_damage(Error error) {
-  return Error{ErrorCode::kCorruptInput, "the run's tables cannot be read: " + error.message, "record or import the run again"};
+  return Error{ErrorCode::kCorruptInput, "the run's tables cannot be read: " + error.message,
+               "record or import the run again"};
 }
 
 }  // namespace
 
 std::string_view sql_type(const Column& column) {
   switch (column.type) {
-    case ColumnType::kInt64: return "BIGINT";
-    case ColumnType::kInt32: return "INTEGER";
-    case ColumnType::kDouble: return "DOUBLE";
-    case ColumnType::kBool: return "BOOLEAN";
-    case ColumnType::kName: break;
+    case ColumnType::kInt64:
+      return "BIGINT";
+    case ColumnType::kInt32:
+      return "INTEGER";
+    case ColumnType::kDouble:
+      return "DOUBLE";
+    case ColumnType::kBool:
+      return "BOOLEAN";
+    case ColumnType::kName:
+      break;
   }
   return "VARCHAR";
 }
@@ -88,7 +96,9 @@ Result<ColumnsOfTables> check_parquet(const Connection& connection, const std::v
   ColumnsOfTables columns;
   if (files.empty()) return columns;
   const std::string list = path_list(files);
-  auto schemas = ask(connection, "SELECT file_name, name, coalesce(duckdb_type, ''), coalesce(num_children, 0) FROM parquet_schema(" + list + ")");
+  auto schemas = ask(
+      connection,
+      "SELECT file_name, name, coalesce(duckdb_type, ''), coalesce(num_children, 0) FROM parquet_schema(" + list + ")");
   auto sizes = ask(connection, "SELECT file_name, num_rows FROM parquet_file_metadata(" + list + ")");
   auto codecs = ask(connection, "SELECT DISTINCT file_name, compression FROM parquet_metadata(" + list + ")");
   for (auto* facts : {&schemas, &sizes, &codecs}) {
@@ -98,7 +108,8 @@ Result<ColumnsOfTables> check_parquet(const Connection& connection, const std::v
     LLMPROF_LET(auto known, known_columns(file, (*schemas)[file.path]));
     LLMPROF_TRY(check_storage(file, *sizes, *codecs));
     const auto [entry, first] = columns.try_emplace(file.listed.table, known);
-    if (!first && entry->second != known) return foreign(file.path, "its columns differ from the other parts of the table");
+    if (!first && entry->second != known)
+      return foreign(file.path, "its columns differ from the other parts of the table");
   }
   return columns;
 }

@@ -19,8 +19,8 @@ struct OpenFile {
   std::string path;
 };
 
-// Columns that the files of each table have, of those the schema knows. Refuses columns of another type, nested columns,
-// foreign compression, other row counts, and parts of a table that differ.
+// Columns that the files of each table have, of those the schema knows. Refuses columns of another type, nested
+// columns, foreign compression, other row counts, and parts of a table that differ.
 using ColumnsOfTables = std::map<std::string, std::set<std::string, std::less<>>, std::less<>>;
 Result<ColumnsOfTables> check_parquet(const Connection& connection, const std::vector<OpenFile>& files);
 

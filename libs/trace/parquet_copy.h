@@ -8,15 +8,16 @@
 
 namespace llmprof::trace {
 
-// COPY options of every Parquet file llmprof writes. V2 brings the delta encodings; more than zstd's default level gains
-// 1 % and costs a quarter of the speed.
-inline constexpr const char* kParquetOptions = "FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd, ROW_GROUP_SIZE 122880";
+// COPY options of every Parquet file llmprof writes. V2 brings the delta encodings; more than zstd's default level
+// gains 1 % and costs a quarter of the speed.
+inline constexpr const char* kParquetOptions =
+    "FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd, ROW_GROUP_SIZE 122880";
 
 class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
-  virtual void describe(duckdb_bind_info info) = 0;            // adds the columns
-  virtual Result<void> next(duckdb_data_chunk chunk) = 0;      // fills the next rows; a size of 0 ends
+  virtual void describe(duckdb_bind_info info) = 0;        // adds the columns
+  virtual Result<void> next(duckdb_data_chunk chunk) = 0;  // fills the next rows; a size of 0 ends
 };
 
 // Once per database, before copy_to_parquet.

@@ -62,10 +62,18 @@ class ColumnFill {
 
 void fill(ColumnFill& out, const Column& column, const RowBatch::Dictionary& dictionary) {
   switch (column.type) {
-    case ColumnType::kInt64: out.plain<std::int64_t>(column.offset); break;
-    case ColumnType::kInt32: out.plain<std::int32_t>(column.offset); break;
-    case ColumnType::kDouble: out.plain<double>(column.offset); break;
-    case ColumnType::kBool: out.plain<bool>(column.offset); break;
+    case ColumnType::kInt64:
+      out.plain<std::int64_t>(column.offset);
+      break;
+    case ColumnType::kInt32:
+      out.plain<std::int32_t>(column.offset);
+      break;
+    case ColumnType::kDouble:
+      out.plain<double>(column.offset);
+      break;
+    case ColumnType::kBool:
+      out.plain<bool>(column.offset);
+      break;
     case ColumnType::kName:  // an ENUM's codes are as wide as its members need
       if (dictionary.texts.size() <= UINT8_MAX) return out.names<std::uint8_t>(column.offset, dictionary.codes);
       if (dictionary.texts.size() <= UINT16_MAX) return out.names<std::uint16_t>(column.offset, dictionary.codes);
@@ -76,11 +84,16 @@ void fill(ColumnFill& out, const Column& column, const RowBatch::Dictionary& dic
 
 duckdb_logical_type type_of(const DuckDbApi& api, const Column& column, const RowBatch::Dictionary& dictionary) {
   switch (column.type) {
-    case ColumnType::kInt64: return api.create_logical_type(DUCKDB_TYPE_BIGINT);
-    case ColumnType::kInt32: return api.create_logical_type(DUCKDB_TYPE_INTEGER);
-    case ColumnType::kDouble: return api.create_logical_type(DUCKDB_TYPE_DOUBLE);
-    case ColumnType::kBool: return api.create_logical_type(DUCKDB_TYPE_BOOLEAN);
-    case ColumnType::kName: break;
+    case ColumnType::kInt64:
+      return api.create_logical_type(DUCKDB_TYPE_BIGINT);
+    case ColumnType::kInt32:
+      return api.create_logical_type(DUCKDB_TYPE_INTEGER);
+    case ColumnType::kDouble:
+      return api.create_logical_type(DUCKDB_TYPE_DOUBLE);
+    case ColumnType::kBool:
+      return api.create_logical_type(DUCKDB_TYPE_BOOLEAN);
+    case ColumnType::kName:
+      break;
   }
   // An ENUM is written as a dictionary of its members, without hashing a single string. It needs one member at least.
   std::vector<const char*> members = dictionary.texts;

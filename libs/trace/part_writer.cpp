@@ -25,7 +25,8 @@ void sync_file(const std::string& path) {
 
 }  // namespace
 
-PartWriter::PartWriter(std::string folder, std::string prefix) : folder_(std::move(folder)), prefix_(std::move(prefix)) {}
+PartWriter::PartWriter(std::string folder, std::string prefix)
+    : folder_(std::move(folder)), prefix_(std::move(prefix)) {}
 
 PartWriter::~PartWriter() { stop(); }
 
@@ -65,7 +66,8 @@ Result<TableFile> PartWriter::write(Result<ParquetWriter>& writer, Job& job) con
   LLMPROF_TRY(writer->write(job.part.batch, path));
   sync_file(path);
   LLMPROF_LET(const FileStamp stamp, stamp_file(path));
-  return TableFile{job.table, prefix_ + job.name, static_cast<std::int64_t>(job.part.batch.rows().size()), stamp.bytes, stamp.crc32c};
+  return TableFile{job.table, prefix_ + job.name, static_cast<std::int64_t>(job.part.batch.rows().size()), stamp.bytes,
+                   stamp.crc32c};
 }
 
 void PartWriter::done(std::size_t number, Result<TableFile> file) {

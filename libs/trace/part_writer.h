@@ -49,8 +49,8 @@ class PartWriter {
   std::map<std::string, int, std::less<>> parts_of_table_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Job> queue_;                            // guarded by mutex_, as all below
-  std::vector<std::optional<TableFile>> files_;      // by job number
+  std::deque<Job> queue_;                        // guarded by mutex_, as all below
+  std::vector<std::optional<TableFile>> files_;  // by job number
   std::optional<Error> error_;
   std::size_t written_ = 0;
   bool stopping_ = false;

@@ -21,16 +21,26 @@ __int128 huge(const duckdb_hugeint& value) { return static_cast<__int128>(value.
 // Any integer type as 128 bits.
 __int128 integer_at(duckdb_type type, const void* data, std::size_t row) {
   switch (type) {
-    case DUCKDB_TYPE_BOOLEAN: return at<bool>(data, row) ? 1 : 0;
-    case DUCKDB_TYPE_TINYINT: return at<std::int8_t>(data, row);
-    case DUCKDB_TYPE_SMALLINT: return at<std::int16_t>(data, row);
-    case DUCKDB_TYPE_INTEGER: return at<std::int32_t>(data, row);
-    case DUCKDB_TYPE_BIGINT: return at<std::int64_t>(data, row);
-    case DUCKDB_TYPE_UTINYINT: return at<std::uint8_t>(data, row);
-    case DUCKDB_TYPE_USMALLINT: return at<std::uint16_t>(data, row);
-    case DUCKDB_TYPE_UINTEGER: return at<std::uint32_t>(data, row);
-    case DUCKDB_TYPE_UBIGINT: return at<std::uint64_t>(data, row);
-    default: return huge(at<duckdb_hugeint>(data, row));
+    case DUCKDB_TYPE_BOOLEAN:
+      return at<bool>(data, row) ? 1 : 0;
+    case DUCKDB_TYPE_TINYINT:
+      return at<std::int8_t>(data, row);
+    case DUCKDB_TYPE_SMALLINT:
+      return at<std::int16_t>(data, row);
+    case DUCKDB_TYPE_INTEGER:
+      return at<std::int32_t>(data, row);
+    case DUCKDB_TYPE_BIGINT:
+      return at<std::int64_t>(data, row);
+    case DUCKDB_TYPE_UTINYINT:
+      return at<std::uint8_t>(data, row);
+    case DUCKDB_TYPE_USMALLINT:
+      return at<std::uint16_t>(data, row);
+    case DUCKDB_TYPE_UINTEGER:
+      return at<std::uint32_t>(data, row);
+    case DUCKDB_TYPE_UBIGINT:
+      return at<std::uint64_t>(data, row);
+    default:
+      return huge(at<duckdb_hugeint>(data, row));
   }
 }
 
@@ -104,17 +114,21 @@ void append(std::vector<std::int64_t>& out, const void* data, std::size_t count)
 
 void append_any(std::vector<std::int64_t>& out, duckdb_type type, const void* data, std::size_t count) {
   switch (type) {
-    case DUCKDB_TYPE_BIGINT: return append<std::int64_t>(out, data, count);
-    case DUCKDB_TYPE_INTEGER: return append<std::int32_t>(out, data, count);
-    case DUCKDB_TYPE_DOUBLE: return append<double>(out, data, count);
-    case DUCKDB_TYPE_BOOLEAN: return append<bool>(out, data, count);
+    case DUCKDB_TYPE_BIGINT:
+      return append<std::int64_t>(out, data, count);
+    case DUCKDB_TYPE_INTEGER:
+      return append<std::int32_t>(out, data, count);
+    case DUCKDB_TYPE_DOUBLE:
+      return append<double>(out, data, count);
+    case DUCKDB_TYPE_BOOLEAN:
+      return append<bool>(out, data, count);
     default:
       for (std::size_t i = 0; i < count; ++i) out.push_back(static_cast<std::int64_t>(integer_at(type, data, i)));
   }
 }
 
-void append_column(std::vector<std::int64_t>& out, const DuckDbApi& api, duckdb_type type, duckdb_vector vector, std::size_t count,
-                   NameCodes& codes) {
+void append_column(std::vector<std::int64_t>& out, const DuckDbApi& api, duckdb_type type, duckdb_vector vector,
+                   std::size_t count, NameCodes& codes) {
   const std::size_t begin = out.size();
   const void* data = api.vector_data(vector);
   const std::uint64_t* validity = api.vector_validity(vector);
@@ -131,7 +145,8 @@ void append_column(std::vector<std::int64_t>& out, const DuckDbApi& api, duckdb_
 }
 
 bool is_number(duckdb_type type) {
-  return (type >= DUCKDB_TYPE_BOOLEAN && type <= DUCKDB_TYPE_UBIGINT) || type == DUCKDB_TYPE_DOUBLE || type == DUCKDB_TYPE_HUGEINT;
+  return (type >= DUCKDB_TYPE_BOOLEAN && type <= DUCKDB_TYPE_UBIGINT) || type == DUCKDB_TYPE_DOUBLE ||
+         type == DUCKDB_TYPE_HUGEINT;
 }
 
 }  // namespace
@@ -189,7 +204,8 @@ Result<Columns> read_columns(const Connection& connection, Stream& stream) {
   for (idx_t i = 0; i < api.column_count(&stream.result()); ++i) {
     types.push_back(api.column_type(&stream.result(), i));
     if (!is_number(types.back()) && types.back() != DUCKDB_TYPE_VARCHAR) {
-      return Error{ErrorCode::kInternal, fmt::format("column {} has no type for native passes; cast it", stream.names()[i]), ""};
+      return Error{ErrorCode::kInternal,
+                   fmt::format("column {} has no type for native passes; cast it", stream.names()[i]), ""};
     }
   }
   out.values.resize(types.size());
@@ -199,7 +215,8 @@ Result<Columns> read_columns(const Connection& connection, Stream& stream) {
     if (chunk == nullptr) return out;
     codes.next_chunk();
     const std::size_t count = api.chunk_size(chunk);
-    for (std::size_t i = 0; i < types.size(); ++i) append_column(out.values[i], api, types[i], api.chunk_vector(chunk, i), count, codes);
+    for (std::size_t i = 0; i < types.size(); ++i)
+      append_column(out.values[i], api, types[i], api.chunk_vector(chunk, i), count, codes);
   }
 }
 

@@ -18,8 +18,8 @@ class RowReader {
 
  private:
   struct Source {
-    duckdb_type type;       // DECIMAL: of the integer behind it
-    double scale = 0;       // DECIMAL: what the integer is divided by
+    duckdb_type type;  // DECIMAL: of the integer behind it
+    double scale = 0;  // DECIMAL: what the integer is divided by
   };
   const DuckDbApi& api_;
   std::vector<Source> sources_;

@@ -326,31 +326,57 @@ struct EstimateRow {
 };
 
 // Their descriptions, in fact_tables.cpp and derived_tables.cpp.
-template <> const Table& table_of<ProcessRow>();
-template <> const Table& table_of<ThreadRow>();
-template <> const Table& table_of<DeviceRow>();
-template <> const Table& table_of<PeakRow>();
-template <> const Table& table_of<KernelRow>();
-template <> const Table& table_of<GraphLaunchRow>();
-template <> const Table& table_of<GraphNodeRow>();
-template <> const Table& table_of<CopyRow>();
-template <> const Table& table_of<ApiRow>();
-template <> const Table& table_of<OpRow>();
-template <> const Table& table_of<RangeRow>();
-template <> const Table& table_of<GemmRow>();
-template <> const Table& table_of<AllocationRow>();
-template <> const Table& table_of<SampleRow>();
-template <> const Table& table_of<StackRow>();
-template <> const Table& table_of<FrameRow>();
-template <> const Table& table_of<TelemetryRow>();
-template <> const Table& table_of<CounterRow>();
-template <> const Table& table_of<RequestRow>();
-template <> const Table& table_of<LossRow>();
-template <> const Table& table_of<ClockSyncRow>();
-template <> const Table& table_of<StepRow>();
-template <> const Table& table_of<AttributionRow>();
-template <> const Table& table_of<RangeTimeRow>();
-template <> const Table& table_of<ModelOpRow>();
-template <> const Table& table_of<EstimateRow>();
+template <>
+const Table& table_of<ProcessRow>();
+template <>
+const Table& table_of<ThreadRow>();
+template <>
+const Table& table_of<DeviceRow>();
+template <>
+const Table& table_of<PeakRow>();
+template <>
+const Table& table_of<KernelRow>();
+template <>
+const Table& table_of<GraphLaunchRow>();
+template <>
+const Table& table_of<GraphNodeRow>();
+template <>
+const Table& table_of<CopyRow>();
+template <>
+const Table& table_of<ApiRow>();
+template <>
+const Table& table_of<OpRow>();
+template <>
+const Table& table_of<RangeRow>();
+template <>
+const Table& table_of<GemmRow>();
+template <>
+const Table& table_of<AllocationRow>();
+template <>
+const Table& table_of<SampleRow>();
+template <>
+const Table& table_of<StackRow>();
+template <>
+const Table& table_of<FrameRow>();
+template <>
+const Table& table_of<TelemetryRow>();
+template <>
+const Table& table_of<CounterRow>();
+template <>
+const Table& table_of<RequestRow>();
+template <>
+const Table& table_of<LossRow>();
+template <>
+const Table& table_of<ClockSyncRow>();
+template <>
+const Table& table_of<StepRow>();
+template <>
+const Table& table_of<AttributionRow>();
+template <>
+const Table& table_of<RangeTimeRow>();
+template <>
+const Table& table_of<ModelOpRow>();
+template <>
+const Table& table_of<EstimateRow>();
 
 }  // namespace llmprof::trace

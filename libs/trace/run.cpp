@@ -25,10 +25,13 @@ constexpr std::uint64_t kMaxRunJson = 64u << 20;
 Result<void> must_be_run(const std::string& folder) {
   if (base::is_file(folder + "/run.json")) return {};
   if (base::is_file(folder)) {
-    return Error{ErrorCode::kCorruptInput, folder + ": not a run: it is a file", "a run is a folder; llmprof check reads single logs"};
+    return Error{ErrorCode::kCorruptInput, folder + ": not a run: it is a file",
+                 "a run is a folder; llmprof check reads single logs"};
   }
-  if (!base::is_directory(folder)) return Error{ErrorCode::kNotFound, folder + ": no such run", "llmprof record makes one"};
-  return Error{ErrorCode::kCorruptInput, folder + ": not a run: it has no run.json", "a run is a folder that llmprof record or import made"};
+  if (!base::is_directory(folder))
+    return Error{ErrorCode::kNotFound, folder + ": no such run", "llmprof record makes one"};
+  return Error{ErrorCode::kCorruptInput, folder + ": not a run: it has no run.json",
+               "a run is a folder that llmprof record or import made"};
 }
 
 // The engine reads * ? [ and { in paths as patterns. Behind the folder's own file descriptor there are none.
@@ -54,8 +57,8 @@ class EngineFolder {
 };
 
 // Checks the files (size, checksum) and gives them the names the engine opens them by.
-Result<std::vector<OpenFile>> open_files(const std::string& folder, const std::string& engine_folder, const std::vector<TableFile>& listed,
-                                         TableKind kind) {
+Result<std::vector<OpenFile>> open_files(const std::string& folder, const std::string& engine_folder,
+                                         const std::vector<TableFile>& listed, TableKind kind) {
   std::vector<OpenFile> files;
   for (const TableFile& file : listed) {
     if (find_table(file.table)->kind != kind) continue;
@@ -124,8 +127,12 @@ Result<Run> Run::open(const std::string& path) {
   LLMPROF_LET(std::vector<OpenFile> files, open_files(folder, engine_folder->path(), info.files, TableKind::kFact));
   LLMPROF_LET(Database database, Database::open());
   LLMPROF_LET(Connection connection, database.connect());
-  std::unique_ptr<State> state(new State{.folder = folder, .engine_folder = std::move(engine_folder), .info = std::move(info),
-                                         .database = std::move(database), .connection = std::move(connection), .facts = std::move(files)});
+  std::unique_ptr<State> state(new State{.folder = folder,
+                                         .engine_folder = std::move(engine_folder),
+                                         .info = std::move(info),
+                                         .database = std::move(database),
+                                         .connection = std::move(connection),
+                                         .facts = std::move(files)});
   LLMPROF_LET(state->fact_columns, check_parquet(state->connection, state->facts));
   LLMPROF_TRY(state->show());
   return Run(std::move(state));
@@ -180,7 +187,9 @@ Result<void> Run::user_query_each(const std::string& sql, const ColumnSink& colu
 
 Result<ResultTable> Run::user_query(const std::string& sql, const QueryLimits& limits) const {
   ResultTable out;
-  const auto full = [&] { return limits.max_rows >= 0 && out.rows.size() >= static_cast<std::size_t>(limits.max_rows); };
+  const auto full = [&] {
+    return limits.max_rows >= 0 && out.rows.size() >= static_cast<std::size_t>(limits.max_rows);
+  };
   LLMPROF_TRY(user_query_each(
       sql, [&](const std::vector<std::string>& names) { out.columns = names; },
       [&](const std::vector<Value>& row) {

@@ -26,8 +26,8 @@ struct Value {
   std::string text;
 
   bool is_null() const { return type == Type::kNull; }
-  std::int64_t as_int() const;                    // 0 when NULL; doubles are truncated
-  double as_double() const;                       // 0 when NULL
+  std::int64_t as_int() const;  // 0 when NULL; doubles are truncated
+  double as_double() const;     // 0 when NULL
   std::optional<double> maybe_double() const;
   std::optional<std::int64_t> maybe_int() const;
 };
@@ -42,8 +42,8 @@ struct ResultTable {
 struct Columns {
   static constexpr std::int64_t kNull = INT64_MIN;
   std::vector<std::string> names_of_columns;
-  std::vector<std::vector<std::int64_t>> values;   // [column][row]
-  std::vector<std::string> names;                  // code -> text, shared by all string columns; code 0 is NULL
+  std::vector<std::vector<std::int64_t>> values;  // [column][row]
+  std::vector<std::string> names;                 // code -> text, shared by all string columns; code 0 is NULL
   std::size_t rows() const { return values.empty() ? 0 : values.front().size(); }
 };
 
@@ -90,7 +90,7 @@ class Run {
 std::string run_folder(const std::string& name);
 
 struct CheckFinding {
-  std::string where;   // file or table
+  std::string where;  // file or table
   std::string what;
   bool fatal = false;  // the run cannot be trusted
 };

@@ -13,7 +13,8 @@ using base::Json;
 constexpr std::string_view kFormat = "llmprof-run";
 
 Error not_a_run(std::string_view where, std::string_view what) {
-  return Error{ErrorCode::kCorruptInput, fmt::format("{}: not a run: {}", where, what), "runs are folders that llmprof record or import made"};
+  return Error{ErrorCode::kCorruptInput, fmt::format("{}: not a run: {}", where, what),
+               "runs are folders that llmprof record or import made"};
 }
 
 std::string text_or(const Json& json, const char* key, const char* fallback) {

@@ -14,7 +14,7 @@ inline constexpr int kRunFormatVersion = 1;
 
 struct TableFile {
   std::string table;
-  std::string file;        // relative to the run folder: "tables/kernel.parquet", "tables/kernel.1.parquet"
+  std::string file;  // relative to the run folder: "tables/kernel.parquet", "tables/kernel.1.parquet"
   std::int64_t rows = 0;
   std::int64_t bytes = 0;
   std::uint32_t crc32c = 0;
@@ -23,11 +23,11 @@ struct TableFile {
 struct RunInfo {
   int format_version = kRunFormatVersion;
   std::string llmprof_version;
-  std::string created;                  // wall time, ISO 8601 UTC
-  std::vector<std::string> command;     // secrets redacted
-  std::string environment;              // the environment card as JSON text (libs/hw/environment.h)
+  std::string created;               // wall time, ISO 8601 UTC
+  std::vector<std::string> command;  // secrets redacted
+  std::string environment;           // the environment card as JSON text (libs/hw/environment.h)
   std::string clock = "CLOCK_MONOTONIC_RAW";
-  std::string source = "record";        // or the importer's name, or "synthetic"
+  std::string source = "record";  // or the importer's name, or "synthetic"
   std::vector<TableFile> files;
 };
 

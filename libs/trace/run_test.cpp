@@ -56,7 +56,8 @@ TEST(Run, TablesWithoutRowsAreEmptyViews) {
   make_small_run(folder / "a.llmprof");
   auto run = Run::open(folder / "a");
   ASSERT_TRUE(run);
-  const auto counts = run->query("SELECT (SELECT count(*) FROM gemm), (SELECT sum(m) FROM gemm), (SELECT count(*) FROM attribution)");
+  const auto counts =
+      run->query("SELECT (SELECT count(*) FROM gemm), (SELECT sum(m) FROM gemm), (SELECT count(*) FROM attribution)");
   ASSERT_TRUE(counts) << counts.error().message;
   EXPECT_EQ(counts->rows[0][0].as_int(), 0);
   EXPECT_TRUE(counts->rows[0][1].is_null());
@@ -79,13 +80,20 @@ TEST(Run, EveryTypeAtItsEnds) {
   auto writer = RunWriter::create(folder / "a.llmprof");
   ASSERT_TRUE(writer);
   const auto name = [&](std::string_view text) { return writer->strings().intern(text); };
-  writer->add(RangeRow{.id = INT64_MAX, .begin_ns = INT64_MIN, .end_ns = 0, .name = name(""), .depth = INT32_MIN,
-                       .payload = INT64_MIN, .payload_double = 1e308, .closed = false});
+  writer->add(RangeRow{.id = INT64_MAX,
+                       .begin_ns = INT64_MIN,
+                       .end_ns = 0,
+                       .name = name(""),
+                       .depth = INT32_MIN,
+                       .payload = INT64_MIN,
+                       .payload_double = 1e308,
+                       .closed = false});
   writer->add(RangeRow{.id = -1, .begin_ns = 0, .end_ns = INT64_MAX, .depth = INT32_MAX, .payload_double = -0.5});
   ASSERT_TRUE(writer->finish({}));
   auto run = Run::open(folder / "a");
   ASSERT_TRUE(run) << run.error().message;
-  const auto rows = run->query("SELECT id, begin_ns, end_ns, name, depth, payload, payload_double, closed FROM range ORDER BY begin_ns");
+  const auto rows = run->query(
+      "SELECT id, begin_ns, end_ns, name, depth, payload, payload_double, closed FROM range ORDER BY begin_ns");
   ASSERT_TRUE(rows) << rows.error().message;
   const auto& first = rows->rows[0];
   EXPECT_EQ(first[0].as_int(), INT64_MAX);
@@ -106,12 +114,24 @@ TEST(Run, EveryTypeAtItsEnds) {
 
 TEST(Run, HostileNamesSurvive) {
   const TestFolder folder;
-  const std::vector<std::string> names{"'); DROP TABLE kernel; --", "\"quoted\"", "line\nbreak\ttab", "back\\slash", "NULL",
-                                       "\xe2\x80\xae" "rtl", std::string(100'000, 'x'), "a", "A", " a ", "\xf0\x9f\x92\xa9", "%s%n{}"};
+  const std::vector<std::string> names{"'); DROP TABLE kernel; --",
+                                       "\"quoted\"",
+                                       "line\nbreak\ttab",
+                                       "back\\slash",
+                                       "NULL",
+                                       "\xe2\x80\xae"
+                                       "rtl",
+                                       std::string(100'000, 'x'),
+                                       "a",
+                                       "A",
+                                       " a ",
+                                       "\xf0\x9f\x92\xa9",
+                                       "%s%n{}"};
   auto writer = RunWriter::create(folder / "a.llmprof");
   ASSERT_TRUE(writer);
   for (std::size_t i = 0; i < names.size(); ++i) {
-    writer->add(KernelRow{.id = static_cast<Id>(i), .begin_ns = static_cast<Id>(i), .name = writer->strings().intern(names[i])});
+    writer->add(KernelRow{
+        .id = static_cast<Id>(i), .begin_ns = static_cast<Id>(i), .name = writer->strings().intern(names[i])});
   }
   writer->add(KernelRow{.id = 99, .begin_ns = 99, .name = writer->strings().intern(std::string_view("nul\0\xff", 5))});
   ASSERT_TRUE(writer->finish({}));
@@ -129,7 +149,8 @@ TEST(Run, ManyNames) {
     const TestFolder folder;
     auto writer = RunWriter::create(folder / "a.llmprof");
     ASSERT_TRUE(writer);
-    for (Id i = 0; i < count; ++i) writer->add(KernelRow{.id = i, .begin_ns = i, .name = writer->strings().intern(std::to_string(i))});
+    for (Id i = 0; i < count; ++i)
+      writer->add(KernelRow{.id = i, .begin_ns = i, .name = writer->strings().intern(std::to_string(i))});
     ASSERT_TRUE(writer->finish({}));
     auto run = Run::open(folder / "a");
     ASSERT_TRUE(run) << run.error().message;
@@ -157,7 +178,8 @@ TEST(Run, LargeTablesAreWrittenInParts) {
   EXPECT_EQ(sums->rows[0][0].as_int(), kRows);
   EXPECT_EQ(sums->rows[0][1].as_int(), kRows * kRows);  // stack_id + frame_id is kRows in every row
   EXPECT_EQ(sums->rows[0][2].as_int(), kRows);
-  const auto order = run->columns("SELECT stack_id FROM stack LIMIT 1048576");  // the first part: sorted though added backwards
+  const auto order =
+      run->columns("SELECT stack_id FROM stack LIMIT 1048576");  // the first part: sorted though added backwards
   EXPECT_TRUE(std::ranges::is_sorted(order->values[0]));
 }
 
@@ -218,18 +240,21 @@ TEST(Run, KernelAllHasTheEstimates) {
   auto writer = RunWriter::create(folder / "a.llmprof");
   ASSERT_TRUE(writer);
   add_small_run(*writer);
-  writer->add(GraphLaunchRow{.id = 5, .begin_ns = 100, .end_ns = 200, .graph = 1, .device_id = 1, .stream = 9, .thread_id = 1});
+  writer->add(
+      GraphLaunchRow{.id = 5, .begin_ns = 100, .end_ns = 200, .graph = 1, .device_id = 1, .stream = 9, .thread_id = 1});
   writer->add(GraphNodeRow{.id = 6, .graph = 1, .node = 1, .name = writer->strings().intern("node_gemm")});
   ASSERT_TRUE(writer->finish({}));
   auto derived = DerivedWriter::create(folder / "a.llmprof", "v1-test");
   ASSERT_TRUE(derived) << derived.error().message;
-  derived->add(EstimateRow{.id = 77, .graph_launch_id = 5, .graph_node_id = 6, .begin_ns = 100, .end_ns = 200, .confidence = 0.5});
+  derived->add(EstimateRow{
+      .id = 77, .graph_launch_id = 5, .graph_node_id = 6, .begin_ns = 100, .end_ns = 200, .confidence = 0.5});
   ASSERT_TRUE(derived->finish());
   auto run = Run::open(folder / "a");
   ASSERT_TRUE(run) << run.error().message;
   EXPECT_EQ(run->query("SELECT count(*) FROM kernel_all")->rows[0][0].as_int(), 3);
   ASSERT_TRUE(*run->use_derived("v1-test"));
-  const auto rows = run->query("SELECT name, stream, source, confidence, grid_x FROM kernel_all WHERE source = 'estimated'");
+  const auto rows =
+      run->query("SELECT name, stream, source, confidence, grid_x FROM kernel_all WHERE source = 'estimated'");
   ASSERT_TRUE(rows) << rows.error().message;
   ASSERT_EQ(rows->rows.size(), 1u);
   EXPECT_EQ(rows->rows[0][0].text, "node_gemm");
@@ -256,7 +281,8 @@ TEST(Derived, IsThereOrNot) {
     ASSERT_TRUE(writer->finish());
   }
   ASSERT_TRUE(*run->use_derived("k1"));
-  const auto back = run->query("SELECT count(*), max(kernel_id), any_value(kernel_id) FILTER (WHERE stage = 'decode') FROM attribution");
+  const auto back = run->query(
+      "SELECT count(*), max(kernel_id), any_value(kernel_id) FILTER (WHERE stage = 'decode') FROM attribution");
   EXPECT_EQ(back->rows[0][0].as_int(), 2'500'000);
   EXPECT_EQ(back->rows[0][1].as_int(), 2'499'999);
   EXPECT_EQ(back->rows[0][2].as_int(), 7);
@@ -307,7 +333,8 @@ TEST(Damage, RunJsonCutAnywhere) {
 }
 
 TEST(Damage, RunJsonWithWrongValues) {
-  const std::string entry = R"({"table": "kernel", "file": "tables/kernel.parquet", "rows": 1, "bytes": 2, "crc32c": "00000003"})";
+  const std::string entry =
+      R"({"table": "kernel", "file": "tables/kernel.parquet", "rows": 1, "bytes": 2, "crc32c": "00000003"})";
   const auto parse = [](const std::string& files) {
     return parse_run_info(R"({"format": "llmprof-run", "format_version": 1, "files": )" + files + "}", "run.json");
   };
@@ -320,9 +347,10 @@ TEST(Damage, RunJsonWithWrongValues) {
     std::string changed = entry;
     return parse("[" + changed.replace(changed.find(from), from.size(), to) + "]");
   };
-  for (const char* path : {"../../etc/passwd", "tables/../kernel.parquet", "/tables/kernel.parquet", "tables/range.parquet",
-                           "tables/kernel.parquet/x", "tables/kernel..parquet", "tables/kernel.x.parquet", "tables//kernel.parquet",
-                           "tables/kernel.99999999999.parquet", "kernel.parquet", ""}) {
+  for (const char* path :
+       {"../../etc/passwd", "tables/../kernel.parquet", "/tables/kernel.parquet", "tables/range.parquet",
+        "tables/kernel.parquet/x", "tables/kernel..parquet", "tables/kernel.x.parquet", "tables//kernel.parquet",
+        "tables/kernel.99999999999.parquet", "kernel.parquet", ""}) {
     EXPECT_FALSE(with("tables/kernel.parquet", path)) << path;
   }
   EXPECT_TRUE(with("tables/kernel.parquet", "tables/kernel.12.parquet"));
@@ -391,7 +419,8 @@ TEST_F(Foreign, IsRefused) {
 }
 
 TEST_F(Foreign, MissingColumnsAreNullAndNewOnesAreIgnored) {
-  ASSERT_EQ(open_with("SELECT 5::BIGINT AS id, 1::BIGINT AS begin_ns, 2::BIGINT AS end_ns, true AS of_the_future"), "opened");
+  ASSERT_EQ(open_with("SELECT 5::BIGINT AS id, 1::BIGINT AS begin_ns, 2::BIGINT AS end_ns, true AS of_the_future"),
+            "opened");
   auto run = Run::open(folder_ / "a");
   const auto rows = run->query("SELECT id, name, stream FROM kernel");
   ASSERT_TRUE(rows) << rows.error().message;
@@ -404,7 +433,8 @@ TEST_F(Foreign, NotEvenParquet) {
   const std::string file = folder_ / "a.llmprof/tables/kernel.parquet";
   std::string text = read(folder_ / "a.llmprof/run.json");
   auto info = *parse_run_info(text, "run.json");
-  for (const std::string& bytes : {std::string("PAR1"), std::string("hello"), std::string(64, '\0'), "PAR1" + std::string(100, '\xff') + "PAR1"}) {
+  for (const std::string& bytes :
+       {std::string("PAR1"), std::string("hello"), std::string(64, '\0'), "PAR1" + std::string(100, '\xff') + "PAR1"}) {
     write(file, bytes);
     for (TableFile& entry : info.files) {
       if (entry.table != "kernel") continue;
@@ -430,16 +460,23 @@ TEST(Check, FindsWhatIsWrong) {
   const TestFolder folder;
   auto writer = RunWriter::create(folder / "a.llmprof");
   add_small_run(*writer);
-  writer->add(KernelRow{.id = 10, .begin_ns = 500, .end_ns = 400, .device_id = 1, .thread_id = 99});  // id again, backwards, no such thread
+  writer->add(KernelRow{.id = 10,
+                        .begin_ns = 500,
+                        .end_ns = 400,
+                        .device_id = 1,
+                        .thread_id = 99});  // id again, backwards, no such thread
   writer->add(RangeRow{.id = 30, .process_id = 1, .thread_id = 1, .parent_id = 999});
   ASSERT_TRUE(writer->finish({}));
   auto run = Run::open(folder / "a");
   const auto findings = check_run(*run);
   ASSERT_TRUE(findings) << findings.error().message;
   std::vector<std::string> seen;
-  for (const CheckFinding& finding : *findings) seen.push_back(finding.where + ": " + finding.what + (finding.fatal ? " (fatal)" : ""));
-  EXPECT_THAT(seen, ElementsAre("kernel: 1 ids are there twice (fatal)", "kernel: 1 rows have end_ns before begin_ns (fatal)",
-                                "kernel: 1 rows have a thread_id that is no thread", "range: 1 rows have a parent_id that is no range"));
+  for (const CheckFinding& finding : *findings)
+    seen.push_back(finding.where + ": " + finding.what + (finding.fatal ? " (fatal)" : ""));
+  EXPECT_THAT(seen,
+              ElementsAre("kernel: 1 ids are there twice (fatal)", "kernel: 1 rows have end_ns before begin_ns (fatal)",
+                          "kernel: 1 rows have a thread_id that is no thread",
+                          "range: 1 rows have a parent_id that is no range"));
 }
 
 TEST(Check, SeesFilesThatChangedSinceOpening) {

@@ -23,10 +23,10 @@ enum class ColumnType : std::uint8_t { kInt64, kInt32, kDouble, kBool, kName };
 struct Column {
   std::string_view name;
   ColumnType type = ColumnType::kInt64;
-  bool nullable = false;      // the member is std::optional; kName is NULL when its id is 0
-  std::string_view unit;      // "ns", "bytes", "" for ids, names and plain counts
-  std::string_view meaning;   // one sentence
-  std::size_t offset = 0;     // of the member in the row type
+  bool nullable = false;           // the member is std::optional; kName is NULL when its id is 0
+  std::string_view unit;           // "ns", "bytes", "" for ids, names and plain counts
+  std::string_view meaning;        // one sentence
+  std::size_t offset = 0;          // of the member in the row type
   std::size_t present_offset = 0;  // nullable: of the optional's engaged flag
 };
 
@@ -35,9 +35,9 @@ enum class TableKind : std::uint8_t { kFact, kDerived };
 struct Table {
   std::string_view name;
   TableKind kind = TableKind::kFact;
-  std::string_view row;       // "one row is ..."
-  std::string_view lane;      // column whose equal values stand together in a file; "" if none
-  std::string_view sort_by;   // column that rows of a file (of a lane) are sorted by; "": in the order they were made
+  std::string_view row;      // "one row is ..."
+  std::string_view lane;     // column whose equal values stand together in a file; "" if none
+  std::string_view sort_by;  // column that rows of a file (of a lane) are sorted by; "": in the order they were made
   std::size_t row_bytes = 0;
   std::vector<Column> columns;
 
@@ -47,23 +47,33 @@ struct Table {
 template <class T>
 struct ColumnTraits;
 template <>
-struct ColumnTraits<std::int64_t> { static constexpr ColumnType kType = ColumnType::kInt64; };
+struct ColumnTraits<std::int64_t> {
+  static constexpr ColumnType kType = ColumnType::kInt64;
+};
 template <>
-struct ColumnTraits<std::int32_t> { static constexpr ColumnType kType = ColumnType::kInt32; };
+struct ColumnTraits<std::int32_t> {
+  static constexpr ColumnType kType = ColumnType::kInt32;
+};
 template <>
-struct ColumnTraits<double> { static constexpr ColumnType kType = ColumnType::kDouble; };
+struct ColumnTraits<double> {
+  static constexpr ColumnType kType = ColumnType::kDouble;
+};
 template <>
-struct ColumnTraits<bool> { static constexpr ColumnType kType = ColumnType::kBool; };
+struct ColumnTraits<bool> {
+  static constexpr ColumnType kType = ColumnType::kBool;
+};
 template <>
-struct ColumnTraits<Name> { static constexpr ColumnType kType = ColumnType::kName; };
+struct ColumnTraits<Name> {
+  static constexpr ColumnType kType = ColumnType::kName;
+};
 
 template <class Row, class Field>
 Column column(Field Row::*member, std::string_view name, std::string_view unit, std::string_view meaning) {
   static_assert(std::is_standard_layout_v<Row> || true);
   static const Row probe{};
   const auto* field = &(probe.*member);
-  const auto offset = static_cast<std::size_t>(reinterpret_cast<const std::byte*>(field) -
-                                               reinterpret_cast<const std::byte*>(&probe));
+  const auto offset =
+      static_cast<std::size_t>(reinterpret_cast<const std::byte*>(field) - reinterpret_cast<const std::byte*>(&probe));
   if constexpr (requires { typename Field::value_type; }) {  // std::optional: the value first, then the flag
     using Inner = typename Field::value_type;
     static_assert(sizeof(Field) == 2 * sizeof(Inner) || sizeof(Field) == sizeof(Inner) + alignof(Inner));

@@ -13,14 +13,17 @@ constexpr std::string_view kEnd = "<!-- /tables -->";
 
 std::string order_of(const Table& table) {
   if (table.sort_by.empty()) return "Not sorted";
-  return table.lane.empty() ? fmt::format("Sorted by `{}`", table.sort_by) : fmt::format("Sorted by `{}`, `{}`", table.lane, table.sort_by);
+  return table.lane.empty() ? fmt::format("Sorted by `{}`", table.sort_by)
+                            : fmt::format("Sorted by `{}`, `{}`", table.lane, table.sort_by);
 }
 
 std::string section(const Table& table) {
-  std::string text = fmt::format("### {}\n\nOne row is {}. {}.\n\n| column | type | unit | meaning |\n|---|---|---|---|\n", table.name,
-                                 table.row, order_of(table));
+  std::string text =
+      fmt::format("### {}\n\nOne row is {}. {}.\n\n| column | type | unit | meaning |\n|---|---|---|---|\n", table.name,
+                  table.row, order_of(table));
   for (const Column& column : table.columns) {
-    text += fmt::format("| `{}` | {}{} | {} | {} |\n", column.name, sql_type(column), column.nullable ? ", NULL" : "", column.unit, column.meaning);
+    text += fmt::format("| `{}` | {}{} | {} | {} |\n", column.name, sql_type(column), column.nullable ? ", NULL" : "",
+                        column.unit, column.meaning);
   }
   return text + "\n";
 }

@@ -17,7 +17,8 @@ TEST(SchemaPage, ThePublishedPageIsCurrent) {
 }
 
 TEST(SchemaPage, OnlyTheMarkedPartChanges) {
-  const std::string page = "before\n<!-- tables: made from the schema by `make docs` -->\nold\n<!-- /tables -->\nafter\n";
+  const std::string page =
+      "before\n<!-- tables: made from the schema by `make docs` -->\nold\n<!-- /tables -->\nafter\n";
   const std::string current = with_current_tables(page);
   EXPECT_THAT(current, ::testing::StartsWith("before\n"));
   EXPECT_THAT(current, ::testing::EndsWith("<!-- /tables -->\nafter\n"));

@@ -15,9 +15,14 @@ namespace {
 
 std::size_t value_bytes(ColumnType type) {
   switch (type) {
-    case ColumnType::kInt64: case ColumnType::kDouble: return 8;
-    case ColumnType::kInt32: case ColumnType::kName: return 4;
-    case ColumnType::kBool: return 1;
+    case ColumnType::kInt64:
+    case ColumnType::kDouble:
+      return 8;
+    case ColumnType::kInt32:
+    case ColumnType::kName:
+      return 4;
+    case ColumnType::kBool:
+      return 1;
   }
   return 0;
 }
@@ -73,10 +78,10 @@ void expect_every_member_described() {
 
 TEST(Schema, EveryMemberIsAColumn) {
   EXPECT_EQ(member_count<ThreadRow>(), 6u);  // counted by hand: the counting itself is tested too
-  expect_every_member_described<ProcessRow, ThreadRow, DeviceRow, PeakRow, KernelRow, GraphLaunchRow, GraphNodeRow, CopyRow,
-                                ApiRow, OpRow, RangeRow, GemmRow, AllocationRow, SampleRow, StackRow, FrameRow, TelemetryRow,
-                                CounterRow, RequestRow, LossRow, ClockSyncRow, StepRow, AttributionRow, RangeTimeRow,
-                                ModelOpRow, EstimateRow>();
+  expect_every_member_described<ProcessRow, ThreadRow, DeviceRow, PeakRow, KernelRow, GraphLaunchRow, GraphNodeRow,
+                                CopyRow, ApiRow, OpRow, RangeRow, GemmRow, AllocationRow, SampleRow, StackRow, FrameRow,
+                                TelemetryRow, CounterRow, RequestRow, LossRow, ClockSyncRow, StepRow, AttributionRow,
+                                RangeTimeRow, ModelOpRow, EstimateRow>();
 }
 
 TEST(Schema, ColumnsDoNotOverlap) {

@@ -14,7 +14,8 @@ namespace {
 using base::Json;
 
 Error broken(std::string_view where, std::string_view what) {
-  return Error{ErrorCode::kCorruptInput, fmt::format("{}: {}", where, what), "the run is damaged; record or import it again"};
+  return Error{ErrorCode::kCorruptInput, fmt::format("{}: {}", where, what),
+               "the run is damaged; record or import it again"};
 }
 
 bool is_number(std::string_view text) {
@@ -53,13 +54,17 @@ bool parse_hex(const std::string& text, std::uint32_t& value) {
 Json table_files_to_json(const std::vector<TableFile>& files) {
   Json out = Json::array();
   for (const TableFile& file : files) {
-    out.push_back({{"table", file.table}, {"file", file.file}, {"rows", file.rows}, {"bytes", file.bytes},
+    out.push_back({{"table", file.table},
+                   {"file", file.file},
+                   {"rows", file.rows},
+                   {"bytes", file.bytes},
                    {"crc32c", fmt::format("{:08x}", file.crc32c)}});
   }
   return out;
 }
 
-Result<std::vector<TableFile>> table_files_from_json(const Json& json, std::string_view prefix, std::string_view where) {
+Result<std::vector<TableFile>> table_files_from_json(const Json& json, std::string_view prefix,
+                                                     std::string_view where) {
   if (!json.is_array()) return broken(where, "files is not a list");
   std::vector<TableFile> files;
   for (const Json& entry : json) {
@@ -70,7 +75,8 @@ Result<std::vector<TableFile>> table_files_from_json(const Json& json, std::stri
     if (!path.starts_with(prefix) || !is_part_name(path.substr(prefix.size()), file.table)) {
       return broken(where, fmt::format("\"{}\" is not a file of table {}", file.file, file.table));
     }
-    if (std::ranges::find(files, file.file, &TableFile::file) != files.end()) return broken(where, file.file + " is listed twice");
+    if (std::ranges::find(files, file.file, &TableFile::file) != files.end())
+      return broken(where, file.file + " is listed twice");
     if (file.rows < 0 || file.bytes < 0) return broken(where, file.file + " has no row count or size");
     if (!parse_hex(text_of(entry, "crc32c"), file.crc32c)) return broken(where, file.file + " has no checksum");
     files.push_back(std::move(file));

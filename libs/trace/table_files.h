@@ -16,7 +16,8 @@ inline constexpr const char* kDerivedIndex = "index.json";
 
 base::Json table_files_to_json(const std::vector<TableFile>& files);
 // File names must be <prefix><known table>[.N].parquet and numbers in range; tables of newer versions are left out.
-Result<std::vector<TableFile>> table_files_from_json(const base::Json& json, std::string_view prefix, std::string_view where);
+Result<std::vector<TableFile>> table_files_from_json(const base::Json& json, std::string_view prefix,
+                                                     std::string_view where);
 
 std::string format_table_files(const std::vector<TableFile>& files);
 Result<std::vector<TableFile>> parse_table_files(std::string_view text, std::string_view where);

@@ -49,14 +49,26 @@ class StreamSource : public ChunkSource {
 std::string lock_statement(const std::vector<OpenFile>& files) {
   std::string paths;
   for (const OpenFile& file : files) paths += (paths.empty() ? "" : ", ") + sql_literal(file.path);
-  return fmt::format("SET allowed_paths = [{}]; SET enable_external_access = false; SET lock_configuration = true", paths);
+  return fmt::format("SET allowed_paths = [{}]; SET enable_external_access = false; SET lock_configuration = true",
+                     paths);
 }
 
 // Table functions a query may call: they make rows from their arguments, or describe the tables. The others read files,
 // take raw addresses or switch things on (enable_logging is a table function, and no setting forbids it).
-constexpr std::array<std::string_view, 14> kTableFunctions{
-    "duckdb_columns",  "duckdb_functions", "duckdb_keywords", "duckdb_tables",     "duckdb_types",   "duckdb_views", "generate_series",
-    "json_each",       "json_tree",        "pragma_version",  "pragma_table_info", "range",          "repeat",       "unnest"};
+constexpr std::array<std::string_view, 14> kTableFunctions{"duckdb_columns",
+                                                           "duckdb_functions",
+                                                           "duckdb_keywords",
+                                                           "duckdb_tables",
+                                                           "duckdb_types",
+                                                           "duckdb_views",
+                                                           "generate_series",
+                                                           "json_each",
+                                                           "json_tree",
+                                                           "pragma_version",
+                                                           "pragma_table_info",
+                                                           "range",
+                                                           "repeat",
+                                                           "unnest"};
 
 // What the parser makes of the statement, asked before it is prepared: preparing runs the bind step of functions.
 struct Parsed {
@@ -64,10 +76,13 @@ struct Parsed {
   std::string table_functions;  // joined by ','
 };
 Result<Parsed> parse(const Connection& connection, const std::string& sql) {
-  if (sql.find('\0') != std::string::npos) return Error{ErrorCode::kCorruptInput, "SQL: the statement holds a NUL byte", ""};
-  LLMPROF_LET(Stream stream, connection.stream(fmt::format(
-      "SELECT j->>'$.error', array_to_string(json_extract_string(j, '$..function.function_name'), ',') "
-      "FROM (SELECT json_serialize_sql({}) AS j)", sql_literal(sql))));
+  if (sql.find('\0') != std::string::npos)
+    return Error{ErrorCode::kCorruptInput, "SQL: the statement holds a NUL byte", ""};
+  LLMPROF_LET(Stream stream,
+              connection.stream(fmt::format(
+                  "SELECT j->>'$.error', array_to_string(json_extract_string(j, '$..function.function_name'), ',') "
+                  "FROM (SELECT json_serialize_sql({}) AS j)",
+                  sql_literal(sql))));
   const RowReader reader(connection, stream);
   LLMPROF_LET(duckdb_data_chunk chunk, stream.next());
   std::vector<Value> row(2);
@@ -79,7 +94,8 @@ Result<void> allow_functions(std::string_view names) {
   while (!names.empty()) {
     const std::string_view name = names.substr(0, names.find(','));
     if (std::ranges::find(kTableFunctions, name) == kTableFunctions.end()) {
-      return Error{ErrorCode::kPermission, fmt::format("SQL: table function {} is not allowed", name), "queries read the tables of this run and nothing else"};
+      return Error{ErrorCode::kPermission, fmt::format("SQL: table function {} is not allowed", name),
+                   "queries read the tables of this run and nothing else"};
     }
     names.remove_prefix(std::min(names.size(), name.size() + 1));
   }

@@ -16,7 +16,8 @@ class UserEngine {
  public:
   // Makes the views, then locks: `files` are the only paths, nothing can be loaded, written or set.
   // It may use `memory` ("2GB"); nothing is spilled to disk.
-  static Result<UserEngine> create(const std::vector<OpenFile>& files, const std::vector<std::string>& views, const std::string& memory);
+  static Result<UserEngine> create(const std::vector<OpenFile>& files, const std::vector<std::string>& views,
+                                   const std::string& memory);
 
   Result<void> each(const std::string& sql, const ColumnSink& columns, const RowSink& row) const;
   // Rows written. The file is written by a second engine that never sees the SQL.
@@ -24,7 +25,8 @@ class UserEngine {
 
  private:
   Result<Stream> open(const std::string& sql, Types types) const;
-  UserEngine(Database database, Connection connection) : database_(std::move(database)), connection_(std::move(connection)) {}
+  UserEngine(Database database, Connection connection)
+      : database_(std::move(database)), connection_(std::move(connection)) {}
   Database database_;
   Connection connection_;
 };

@@ -30,9 +30,10 @@ class UserSql : public ::testing::Test {
     std::string out;
     for (const auto& row : table->rows) {
       for (const Value& value : row) {
-        out += value.is_null() ? "NULL" : value.type == Value::Type::kText ? value.text
-               : value.type == Value::Type::kDouble                        ? std::to_string(value.real)
-                                                                            : std::to_string(value.integer);
+        out += value.is_null()                      ? "NULL"
+               : value.type == Value::Type::kText   ? value.text
+               : value.type == Value::Type::kDouble ? std::to_string(value.real)
+                                                    : std::to_string(value.integer);
         out += ' ';
       }
     }
@@ -53,16 +54,19 @@ TEST_F(UserSql, Selects) {
 
 TEST_F(UserSql, EveryTableNeedsNoQuotes) {
   for (const Table* table : tables()) {
-    EXPECT_THAT(answer("SELECT count(*) FROM " + std::string(table->name)), ::testing::Not(HasSubstr("error"))) << table->name;
+    EXPECT_THAT(answer("SELECT count(*) FROM " + std::string(table->name)), ::testing::Not(HasSubstr("error")))
+        << table->name;
     for (const Column& column : table->columns) {
-      const std::string sql = "SELECT " + std::string(column.name) + ", t." + std::string(column.name) + " FROM " + std::string(table->name) + " AS t";
+      const std::string sql = "SELECT " + std::string(column.name) + ", t." + std::string(column.name) + " FROM " +
+                              std::string(table->name) + " AS t";
       EXPECT_THAT(answer(sql), ::testing::Not(HasSubstr("error"))) << sql;
     }
   }
 }
 
 TEST_F(UserSql, PlainTypesStayAndTheRestIsText) {
-  EXPECT_EQ(answer("SELECT 1::TINYINT, 2::HUGEINT, 2.5::DECIMAL(10, 3), 1.5::FLOAT, true, NULL"), "1 2 2.500000 1.500000 1 NULL ");
+  EXPECT_EQ(answer("SELECT 1::TINYINT, 2::HUGEINT, 2.5::DECIMAL(10, 3), 1.5::FLOAT, true, NULL"),
+            "1 2 2.500000 1.500000 1 NULL ");
   EXPECT_EQ(answer("SELECT [1, 2], {'a': 1}, DATE '2024-02-29', 'x' -- comment"), "[1, 2] {'a': 1} 2024-02-29 x ");
   EXPECT_EQ(answer("SELECT 18446744073709551615::UBIGINT"), "18446744073709551615 ");  // does not fit: exact as text
   EXPECT_EQ(answer("SELECT i, [i] FROM range(3) t(i) ORDER BY i DESC"), "2 [2] 1 [1] 0 [0] ");
@@ -189,12 +193,14 @@ TEST_F(UserSql, MemoryMustBeASize) {
 }
 
 TEST_F(UserSql, ErrorsInTheMiddleOfAStream) {
-  EXPECT_THAT(answer("SELECT CASE WHEN i = 500000 THEN error('half way') ELSE i END FROM range(1000000) t(i)"), HasSubstr("half way"));
+  EXPECT_THAT(answer("SELECT CASE WHEN i = 500000 THEN error('half way') ELSE i END FROM range(1000000) t(i)"),
+              HasSubstr("half way"));
 }
 
 TEST_F(UserSql, ParquetIsWrittenOutside) {
   const std::string file = folder_ / "out.parquet";
-  const auto rows = run_->user_query_to_parquet("SELECT i, 'name ' || i AS name, [i, NULL] AS list FROM range(5000) t(i)", file);
+  const auto rows =
+      run_->user_query_to_parquet("SELECT i, 'name ' || i AS name, [i, NULL] AS list FROM range(5000) t(i)", file);
   ASSERT_TRUE(rows) << rows.error().message;
   EXPECT_EQ(*rows, 5000);
   const auto back = run_->query("SELECT count(*), sum(i), max(name), count(list[2]) FROM read_parquet('" + file + "')");
@@ -208,8 +214,8 @@ TEST_F(UserSql, ParquetIsWrittenOutside) {
 TEST_F(UserSql, ParquetErrorsLeaveNothingBehind) {
   EXPECT_FALSE(run_->user_query_to_parquet("COPY kernel TO 'x'", folder_ / "a.parquet"));
   EXPECT_FALSE(run_->user_query_to_parquet("SELECT 1", folder_ / "missing/a.parquet"));
-  EXPECT_FALSE(run_->user_query_to_parquet("SELECT CASE WHEN i = 500000 THEN error('half way') ELSE i END FROM range(1000000) t(i)",
-                                           folder_ / "a.parquet"));
+  EXPECT_FALSE(run_->user_query_to_parquet(
+      "SELECT CASE WHEN i = 500000 THEN error('half way') ELSE i END FROM range(1000000) t(i)", folder_ / "a.parquet"));
   EXPECT_THAT(base::list_directory(folder_ / ""), ElementsAre("r.llmprof", "secret.csv"));
 }
 

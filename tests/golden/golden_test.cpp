@@ -75,10 +75,16 @@ std::string csv(const trace::ResultTable& table) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       if (i > 0) out << ",";
       switch (row[i].type) {
-        case trace::Value::Type::kNull: break;
-        case trace::Value::Type::kDouble: out << row[i].real; break;
-        case trace::Value::Type::kText: out << (row[i].text.find(',') == std::string::npos ? row[i].text : '"' + row[i].text + '"'); break;
-        default: out << row[i].integer;
+        case trace::Value::Type::kNull:
+          break;
+        case trace::Value::Type::kDouble:
+          out << row[i].real;
+          break;
+        case trace::Value::Type::kText:
+          out << (row[i].text.find(',') == std::string::npos ? row[i].text : '"' + row[i].text + '"');
+          break;
+        default:
+          out << row[i].integer;
       }
     }
     out << "\n";
@@ -154,7 +160,8 @@ TEST(Derived, DamagedTablesAreRebuilt) {
 TEST(Model, AFileOverridesTheDeclaredModel) {
   const std::string folder = trace_folder("tiny_decode");
   const std::string file = (work_folder() / "one_layer.json").string();
-  ASSERT_TRUE(base::write_file(file, R"({"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 4, "num_attention_heads": 2,
+  ASSERT_TRUE(base::write_file(
+      file, R"({"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 4, "num_attention_heads": 2,
     "num_key_value_heads": 1, "intermediate_size": 8, "vocab_size": 10, "tie_word_embeddings": false, "torch_dtype": "float32"})"));
   Result<trace::Run> run = trace::Run::open(folder);
   ASSERT_TRUE(run) << run.error().message;

@@ -15,10 +15,20 @@ struct Gemm {
 class Builder {
  public:
   Builder(trace::RunWriter& writer, std::int64_t end_ns) : writer_(writer) {
-    writer_.add(trace::ProcessRow{.id = 1, .pid = 100, .executable = name("/bin/tiny"), .begin_ns = 0, .end_ns = end_ns,
-                                  .exit_status = 0, .injected = true});
-    writer_.add(trace::DeviceRow{.id = 1, .kind = name("cpu"), .name = name("Toy CPU"), .chip = name("x86-64-v3"), .units = 2,
-                                 .memory_bytes = 1'000'000'000, .cache_bytes = 1024});
+    writer_.add(trace::ProcessRow{.id = 1,
+                                  .pid = 100,
+                                  .executable = name("/bin/tiny"),
+                                  .begin_ns = 0,
+                                  .end_ns = end_ns,
+                                  .exit_status = 0,
+                                  .injected = true});
+    writer_.add(trace::DeviceRow{.id = 1,
+                                 .kind = name("cpu"),
+                                 .name = name("Toy CPU"),
+                                 .chip = name("x86-64-v3"),
+                                 .units = 2,
+                                 .memory_bytes = 1'000'000'000,
+                                 .cache_bytes = 1024});
   }
 
   trace::Name name(std::string_view text) { return text.empty() ? trace::Name{} : writer_.strings().intern(text); }
@@ -26,13 +36,25 @@ class Builder {
   void thread(std::int64_t id) { writer_.add(trace::ThreadRow{.id = id, .process_id = 1, .tid = 100 + id}); }
 
   void peak(std::string_view quantity, std::string_view type, double value, std::string_view unit) {
-    writer_.add(trace::PeakRow{.device_id = 1, .quantity = name(quantity), .type = name(type), .value = value,
-                               .unit = name(unit), .source = name("measured"), .method = name("by hand")});
+    writer_.add(trace::PeakRow{.device_id = 1,
+                               .quantity = name(quantity),
+                               .type = name(type),
+                               .value = value,
+                               .unit = name(unit),
+                               .source = name("measured"),
+                               .method = name("by hand")});
   }
 
-  void range(std::string_view category, std::string_view text, std::int64_t begin, std::int64_t end, std::int64_t payload = 0) {
-    trace::RangeRow row{.id = next_id_++, .begin_ns = begin, .end_ns = end, .name = name(text), .kind = name("push_pop"),
-                        .process_id = 1, .thread_id = 1, .domain = name(category.empty() ? "" : "llmprof"),
+  void range(std::string_view category, std::string_view text, std::int64_t begin, std::int64_t end,
+             std::int64_t payload = 0) {
+    trace::RangeRow row{.id = next_id_++,
+                        .begin_ns = begin,
+                        .end_ns = end,
+                        .name = name(text),
+                        .kind = name("push_pop"),
+                        .process_id = 1,
+                        .thread_id = 1,
+                        .domain = name(category.empty() ? "" : "llmprof"),
                         .category = name(category)};
     if (payload != 0) row.payload = payload;
     if (begin == end) row.kind = name("mark");
@@ -41,15 +63,27 @@ class Builder {
   }
 
   void kernel(std::string_view text, std::int64_t begin, std::int64_t end, std::int64_t thread_id = 1) {
-    writer_.add(trace::KernelRow{.id = next_id_++, .begin_ns = begin, .end_ns = end, .name = name(text), .device_id = 1,
+    writer_.add(trace::KernelRow{.id = next_id_++,
+                                 .begin_ns = begin,
+                                 .end_ns = end,
+                                 .name = name(text),
+                                 .device_id = 1,
                                  .thread_id = thread_id});
   }
 
   void gemm(std::int64_t begin, std::int64_t end, Gemm shape) {
     const std::int64_t kernel_id = next_id_;
     kernel("cblas_sgemm", begin, end);
-    trace::GemmRow row{.id = next_id_++, .begin_ns = begin, .end_ns = end, .kernel_id = kernel_id, .thread_id = 1,
-                       .library = name("openblas"), .function = name("cblas_sgemm"), .m = shape.m, .n = shape.n, .k = shape.k};
+    trace::GemmRow row{.id = next_id_++,
+                       .begin_ns = begin,
+                       .end_ns = end,
+                       .kernel_id = kernel_id,
+                       .thread_id = 1,
+                       .library = name("openblas"),
+                       .function = name("cblas_sgemm"),
+                       .m = shape.m,
+                       .n = shape.n,
+                       .k = shape.k};
     row.type_a = row.type_b = row.type_c = name("float32");
     writer_.add(row);
   }

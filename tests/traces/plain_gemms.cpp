@@ -12,8 +12,13 @@ Result<void> write_plain_gemms(const std::string& folder) {
   run.thread(1);
   for (const std::int64_t begin : {1000, 3000, 5000}) run.gemm(begin, begin + 1000, {100, 100, 100});
   const trace::LossInfo& loss = trace::info_of(trace::Loss::kNoPeaks);
-  writer.add(trace::LossRow{.id = 1, .name = run.name(loss.name), .severity = run.name(trace::name_of(loss.severity)), .count = 1,
-                            .unit = run.name(loss.unit), .meaning = run.name(loss.meaning), .remedy = run.name(loss.remedy)});
+  writer.add(trace::LossRow{.id = 1,
+                            .name = run.name(loss.name),
+                            .severity = run.name(trace::name_of(loss.severity)),
+                            .count = 1,
+                            .unit = run.name(loss.unit),
+                            .meaning = run.name(loss.meaning),
+                            .remedy = run.name(loss.remedy)});
   return writer.finish(run_info({"python3", "numpy_program.py"}));
 }
 
@@ -27,7 +32,8 @@ Result<void> write_trace(std::string_view name, const std::string& folder) {
   if (name == "tiny_decode") return write_tiny_decode(folder);
   if (name == "plain_gemms") return write_plain_gemms(folder);
   if (name == "nothing") return write_nothing(folder);
-  return Error{ErrorCode::kNotFound, "no trace named " + std::string(name), "traces are listed in tests/traces/traces.h"};
+  return Error{ErrorCode::kNotFound, "no trace named " + std::string(name),
+               "traces are listed in tests/traces/traces.h"};
 }
 
 }  // namespace llmprof::traces

@@ -1,11 +1,11 @@
 // Two layers, a prefill and three decode steps. What the golden files expect, derived by hand:
 //
 // Model: llama, 2 layers, hidden 4, 2 heads of 2, 1 KV head, MLP 8, vocabulary 10, float32.
-//   Weights of a layer: q 4·4, k 4·2, v 4·2, o 4·4, gate, up, down 4·8 each = 144; two norms of 4 = 8. lm_head 40, norm 4.
-//   One pass reads 2·(144 + 8) + 4 + 40 = 348 parameters = 1392 B, and 16 B for each embedding row it looks up.
-//   Parameters with the 10 embedding rows: 348 + 40 = 388. The cache holds 1024 B, so MBU is shown; no tensor exceeds it.
-//   FLOPs: 2·144 = 288 per layer and token; attention 4·2·2 = 16 per layer and pair of query and key; lm_head 80 per sequence.
-//   KV: 2·2·4 = 16 B per token and layer, the whole context read and the new tokens written.
+//   Weights of a layer: q 4·4, k 4·2, v 4·2, o 4·4, gate, up, down 4·8 each = 144; two norms of 4 = 8. lm_head 40,
+//   norm 4. One pass reads 2·(144 + 8) + 4 + 40 = 348 parameters = 1392 B, and 16 B for each embedding row it looks up.
+//   Parameters with the 10 embedding rows: 348 + 40 = 388. The cache holds 1024 B, so MBU is shown; no tensor exceeds
+//   it. FLOPs: 2·144 = 288 per layer and token; attention 4·2·2 = 16 per layer and pair of query and key; lm_head 80
+//   per sequence. KV: 2·2·4 = 16 B per token and layer, the whole context read and the new tokens written.
 // Prefill, 2 sequences of 3 tokens: 6 rows; 6 pairs per sequence.
 //   FLOPs 2·(6·288 + 2·6·16) + 2·80 = 4000. Bytes 1392 + 6·16 + 2·(3 + 3)·2·16 = 1872.
 // Decode, 2 sequences of 1 token, context 4, 5, 6: 2 rows.

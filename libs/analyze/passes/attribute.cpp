@@ -28,11 +28,20 @@ std::int32_t StepWindows::containing(std::int64_t process_id, std::int64_t at_ns
 }
 
 Attribution::Attribution(const Ranges& ranges, const Classified& classified, const GemmOfKernel& gemms,
-                         const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, trace::Strings& strings)
-    : range_kernel_ns(ranges.size()), step_kernels(classified.steps.size()),
-      step_kernel_ns(classified.steps.size()), ranges_(ranges), classified_(classified),
-      gemms_(gemms), process_of_thread_(process_of_thread), timelines_(ranges), windows_(classified.steps),
-      operators_(strings), declared_(strings.intern("declared")), inferred_(strings.intern("inferred")) {}
+                         const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
+                         trace::Strings& strings)
+    : range_kernel_ns(ranges.size()),
+      step_kernels(classified.steps.size()),
+      step_kernel_ns(classified.steps.size()),
+      ranges_(ranges),
+      classified_(classified),
+      gemms_(gemms),
+      process_of_thread_(process_of_thread),
+      timelines_(ranges),
+      windows_(classified.steps),
+      operators_(strings),
+      declared_(strings.intern("declared")),
+      inferred_(strings.intern("inferred")) {}
 
 Attribution::Where Attribution::locate(std::int64_t thread_id, std::int64_t at_ns) {
   Where where{.range = timelines_.innermost(thread_id, at_ns)};
@@ -45,7 +54,8 @@ Attribution::Where Attribution::locate(std::int64_t thread_id, std::int64_t at_n
 }
 
 std::optional<std::int64_t> Attribution::gemm_of(std::int64_t kernel_id) {
-  const std::size_t place = find_last_at_most(gemms_.kernel_id.data(), gemms_.kernel_id.size(), kernel_id, gemm_cursor_);
+  const std::size_t place =
+      find_last_at_most(gemms_.kernel_id.data(), gemms_.kernel_id.size(), kernel_id, gemm_cursor_);
   if (place == kNotFound || gemms_.kernel_id[place] != kernel_id) return std::nullopt;
   return gemms_.gemm_id[place];
 }
@@ -53,7 +63,8 @@ std::optional<std::int64_t> Attribution::gemm_of(std::int64_t kernel_id) {
 void Attribution::attribute(const Kernels& kernels, std::vector<trace::AttributionRow>& rows) {
   rows.reserve(rows.size() + kernels.size());
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const std::int64_t launched = kernels.launch_begin_ns[i] != kNull ? kernels.launch_begin_ns[i] : kernels.begin_ns[i];
+    const std::int64_t launched =
+        kernels.launch_begin_ns[i] != kNull ? kernels.launch_begin_ns[i] : kernels.begin_ns[i];
     const Where where = locate(kernels.thread_id[i], launched);
     trace::AttributionRow row{.kernel_id = kernels.id[i], .gemm_id = gemm_of(kernels.id[i]), .confidence = 0};
     if (where.range != kNone) {

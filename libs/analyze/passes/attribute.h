@@ -1,7 +1,7 @@
 #pragma once
-// Where each kernel belongs: the innermost range open on its thread when it was launched, and through that range its step,
-// stage, module and operator. Threads that open no steps themselves (workers) fall back to the step of their process whose
-// window contains the launch; such rows are "inferred".
+// Where each kernel belongs: the innermost range open on its thread when it was launched, and through that range its
+// step, stage, module and operator. Threads that open no steps themselves (workers) fall back to the step of their
+// process whose window contains the launch; such rows are "inferred".
 
 #include <cstdint>
 #include <optional>

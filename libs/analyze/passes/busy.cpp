@@ -20,7 +20,8 @@ std::vector<Window> union_of(std::vector<Window> windows) {
 void BusyLane::add(Window busy) {
   while (next_ < windows_.size() && windows_[next_].end_ns <= busy.begin_ns) ++next_;
   for (std::size_t i = next_; i < windows_.size() && windows_[i].begin_ns < busy.end_ns; ++i) {
-    const std::int64_t inside = std::min(busy.end_ns, windows_[i].end_ns) - std::max(busy.begin_ns, windows_[i].begin_ns);
+    const std::int64_t inside =
+        std::min(busy.end_ns, windows_[i].end_ns) - std::max(busy.begin_ns, windows_[i].begin_ns);
     busy_ns_[i] += std::max<std::int64_t>(0, inside);  // a window among overlapping ones may have ended
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Time with at least one kernel executing: the union of kernel intervals of each device, clipped to windows. Kernels come
-// sorted by begin, in one block or several; memory does not grow with them.
+// Time with at least one kernel executing: the union of kernel intervals of each device, clipped to windows. Kernels
+// come sorted by begin, in one block or several; memory does not grow with them.
 
 #include <cstdint>
 #include <map>
@@ -19,7 +19,7 @@ std::vector<Window> union_of(std::vector<Window> windows);
 class BusyLane {
  public:
   explicit BusyLane(std::vector<Window> windows) : windows_(std::move(windows)), busy_ns_(windows_.size()) {}
-  void add(Window busy);  // disjoint, in order of time
+  void add(Window busy);              // disjoint, in order of time
   void merge(const BusyLane& other);  // the same windows, another device
   const std::vector<std::int64_t>& busy_ns() const { return busy_ns_; }
 

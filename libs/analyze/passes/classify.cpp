@@ -117,11 +117,16 @@ class Classifier {
   void open_step(std::int32_t i) {
     RangePlace& here = out_.places[i];
     here.step = static_cast<std::int32_t>(out_.steps.size());
-    Step step{.range = i, .begin_ns = ranges_.begin_ns[i], .end_ns = ranges_.end_ns[i], .thread_id = ranges_.thread_id[i],
-              .process_id = ranges_.process_id[i], .stage = here.stage};
+    Step step{.range = i,
+              .begin_ns = ranges_.begin_ns[i],
+              .end_ns = ranges_.end_ns[i],
+              .thread_id = ranges_.thread_id[i],
+              .process_id = ranges_.process_id[i],
+              .stage = here.stage};
     step.confidence = own_[i].declared ? kDeclaredConfidence : kPatternConfidence;
     const std::int64_t payload = ranges_.payload[i];
-    if (own_[i].declared && payload != kNull) step.size = unpack(payload);  // other programs' payloads mean other things
+    if (own_[i].declared && payload != kNull)
+      step.size = unpack(payload);  // other programs' payloads mean other things
     out_.steps.push_back(step);
   }
 

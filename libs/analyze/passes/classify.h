@@ -1,5 +1,6 @@
 #pragma once
-// Which stage, step and module every range stands for or lies in: one sweep per thread, rules in docs/format/analysis.md.
+// Which stage, step and module every range stands for or lies in: one sweep per thread, rules in
+// docs/format/analysis.md.
 
 #include <cstdint>
 #include <vector>

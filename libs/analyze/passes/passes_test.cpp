@@ -107,8 +107,14 @@ TEST(Classify, AStageWithoutStepsIsAStep) {
 }
 
 TEST(Classify, PlainNamesMatchPatterns) {
-  const Fixture f({{0, 50, "decode", ""}, {0, 20, "decode_step_1", ""}, {20, 50, "decode_step_2", ""}, {60, 90, "step_7", ""},
-                   {61, 70, "forward", ""}, {70, 80, "backward", ""}, {80, 90, "optimizer", ""}, {95, 99, "my own", ""}});
+  const Fixture f({{0, 50, "decode", ""},
+                   {0, 20, "decode_step_1", ""},
+                   {20, 50, "decode_step_2", ""},
+                   {60, 90, "step_7", ""},
+                   {61, 70, "forward", ""},
+                   {70, 80, "backward", ""},
+                   {80, 90, "optimizer", ""},
+                   {95, 99, "my own", ""}});
   // "decode" holds steps of its own stage, so it is their container; step_7 is a container by its row.
   ASSERT_EQ(f.classified.steps.size(), 5u);
   EXPECT_EQ(f.step_stage(0), "decode");
@@ -121,7 +127,8 @@ TEST(Classify, PlainNamesMatchPatterns) {
 
 TEST(Classify, DeclaredStepsWinOverPatterns) {
   // The plain "forward" inside a declared step is no step; the plain "forward" around a declared one is a container.
-  const Fixture f({{0, 20, "decode", "step"}, {2, 10, "forward", ""}, {30, 90, "forward", ""}, {40, 80, "prefill", "step"}});
+  const Fixture f(
+      {{0, 20, "decode", "step"}, {2, 10, "forward", ""}, {30, 90, "forward", ""}, {40, 80, "prefill", "step"}});
   ASSERT_EQ(f.classified.steps.size(), 2u);
   EXPECT_EQ(f.step_stage(0), "decode");
   EXPECT_EQ(f.step_stage(1), "prefill");
@@ -163,7 +170,8 @@ TEST(Timelines, OverlappingRangesLeaveNoGhost) {
   EXPECT_EQ(timelines.innermost(1, 15), kNone);  // not back to a, which ended at 10
 }
 
-// Random nested and overlapping ranges against the definition: the open range that began last (of equals, the shortest).
+// Random nested and overlapping ranges against the definition: the open range that began last (of equals, the
+// shortest).
 TEST(Timelines, AgreesWithTheDefinition) {
   std::mt19937 random(7);
   const auto below = [&](int limit) { return static_cast<std::int64_t>(random() % static_cast<unsigned>(limit)); };
@@ -192,7 +200,8 @@ TEST(FindLastAtMost, EveryQuestionFromEveryCursor) {
   for (std::size_t start = 0; start < 9; ++start) {
     for (std::int64_t wanted = 0; wanted < 17; ++wanted) {
       std::size_t cursor = start;
-      const std::size_t expected = wanted < 2 ? kNotFound : static_cast<std::size_t>(std::min<std::int64_t>(wanted, 14) / 2 - 1);
+      const std::size_t expected =
+          wanted < 2 ? kNotFound : static_cast<std::size_t>(std::min<std::int64_t>(wanted, 14) / 2 - 1);
       EXPECT_EQ(find_last_at_most(keys.data(), keys.size(), wanted, cursor), expected) << wanted << " from " << start;
     }
   }
@@ -247,7 +256,10 @@ TEST(StepWindows, TheLatestBegunStepThatStillRuns) {
 }
 
 TEST(RangeTimes, SelfIsTotalLessDirectChildren) {
-  Fixture f({{0, 100, "decode", "step"}, {10, 60, "layers.0.mlp", "module"}, {20, 30, "up_proj", "module"}, {40, 50, "x", ""}});
+  Fixture f({{0, 100, "decode", "step"},
+             {10, 60, "layers.0.mlp", "module"},
+             {20, 30, "up_proj", "module"},
+             {40, 50, "x", ""}});
   std::vector<trace::RangeTimeRow> rows;
   for_each_range_time(f.ranges, f.classified, {0, 0, 7, 0}, f.strings, [&](const auto& row) { rows.push_back(row); });
   ASSERT_EQ(rows.size(), 4u);
@@ -257,14 +269,15 @@ TEST(RangeTimes, SelfIsTotalLessDirectChildren) {
   EXPECT_EQ(rows[2].kernel_ns, 7);
   EXPECT_EQ(f.strings.text(rows[2].op), "mlp.up_proj");
   EXPECT_EQ(f.strings.text(rows[1].kind), "module");
-  EXPECT_EQ(rows[3].kind.id, 0u);                                  // plain, but in the module
+  EXPECT_EQ(rows[3].kind.id, 0u);  // plain, but in the module
   EXPECT_EQ(f.strings.text(rows[3].module), "layers.0.mlp");
 }
 
 TEST(RangeTimes, OverlappingChildrenCountOnce) {
   Fixture f({{0, 100, "outer", ""}, {10, 50, "a", ""}, {40, 60, "b", ""}});
   std::vector<std::int64_t> self;
-  for_each_range_time(f.ranges, f.classified, {0, 0, 0}, f.strings, [&](const auto& row) { self.push_back(row.self_ns); });
+  for_each_range_time(f.ranges, f.classified, {0, 0, 0}, f.strings,
+                      [&](const auto& row) { self.push_back(row.self_ns); });
   EXPECT_THAT(self, ElementsAre(50, 40, 20));  // 100 less 10-60
 }
 

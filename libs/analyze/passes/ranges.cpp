@@ -36,8 +36,8 @@ void sort_for_sweep(Ranges& ranges) {
            std::tie(ranges.thread_id[b], ranges.begin_ns[b], ranges.end_ns[a], ranges.depth[b], ranges.id[b]);
   };
   if (!std::is_sorted(order.begin(), order.end(), before)) std::sort(order.begin(), order.end(), before);
-  for (auto* column : {&ranges.id, &ranges.begin_ns, &ranges.end_ns, &ranges.thread_id, &ranges.process_id, &ranges.depth,
-                       &ranges.name, &ranges.domain, &ranges.category, &ranges.payload}) {
+  for (auto* column : {&ranges.id, &ranges.begin_ns, &ranges.end_ns, &ranges.thread_id, &ranges.process_id,
+                       &ranges.depth, &ranges.name, &ranges.domain, &ranges.category, &ranges.payload}) {
     permute(*column, order);
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The innermost open range of every thread as a step function of time: built once from the ranges, then asked for millions
-// of kernels. Also a general sorted-key lookup that is fast when questions come nearly in order, as traces do.
+// The innermost open range of every thread as a step function of time: built once from the ranges, then asked for
+// millions of kernels. Also a general sorted-key lookup that is fast when questions come nearly in order, as traces do.
 
 #include <cstdint>
 #include <unordered_map>
