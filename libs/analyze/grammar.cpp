@@ -36,7 +36,8 @@ Result<RangePattern> parse_pattern(const base::Json& row, std::string_view where
                  std::string(where) + ": a row needs pattern, kind and source: " + base::to_line(row), ""};
   }
   RangePattern pattern{.pattern = text("pattern"), .kind = *kind, .stage = text("stage")};
-  if (*kind != RangeKind::kModule && known_stage(pattern.stage).empty()) {
+  const bool inherits = *kind == RangeKind::kStage && pattern.stage.empty();  // the stage around it
+  if (*kind != RangeKind::kModule && !inherits && known_stage(pattern.stage).empty()) {
     return Error{ErrorCode::kCorruptInput, std::string(where) + ": unknown stage in " + base::to_line(row), ""};
   }
   pattern.container = row.value("container", false);

@@ -65,14 +65,17 @@ class Classifier {
     return own;
   }
 
-  // From the inside out: a step that holds steps of its own stage, or declared ones while it is a mere pattern, is a
-  // container; a container that holds none is a step.
+  // From the inside out: a step that holds steps of its own stage or of none, or declared ones while it is a mere
+  // pattern, is a container; a container that holds none is a step.
   void find_containers() {
+    const auto unsaid = stage_bits_.find(0);
+    const StageSet unsaid_bit = unsaid == stage_bits_.end() ? StageSet{0} : unsaid->second;
     for (std::size_t i = ranges_.size(); i-- > 0;) {
       Own& own = own_[i];
       const Inside& inside = inside_[i];
       if (own.kind == RangeKind::kStep &&
-          ((!own.declared && inside.declared != 0) || ((own.declared ? inside.declared : inside.any) & own.bit) != 0)) {
+          ((!own.declared && inside.declared != 0) ||
+           ((own.declared ? inside.declared : inside.any) & (own.bit | unsaid_bit)) != 0)) {
         own.kind = RangeKind::kStage;
       }
       const bool acts_as_step = own.kind == RangeKind::kStep || (own.kind == RangeKind::kStage && inside.any == 0);

@@ -99,6 +99,20 @@ TEST(Classify, StepsInAStageAndModulePaths) {
   EXPECT_EQ(f.classified.places[4].step, 0);
 }
 
+TEST(Classify, NumberedStepsBelongToTheStageAroundThem) {
+  const Fixture f({{0, 10, "e2e", ""},
+                   {0, 4, "prefill", ""},
+                   {4, 10, "decode", ""},
+                   {4, 6, "step_0", ""},
+                   {6, 10, "step_1", ""},
+                   {20, 30, "step_2", ""}});
+  ASSERT_EQ(f.classified.steps.size(), 4u);
+  EXPECT_EQ(f.step_stage(0), "prefill");
+  EXPECT_EQ(f.step_stage(1), "decode");
+  EXPECT_EQ(f.step_stage(2), "decode");
+  EXPECT_EQ(f.step_stage(3), "other");  // nothing around it says
+}
+
 TEST(Classify, AStageWithoutStepsIsAStep) {
   const Fixture f({{0, 10, "load", "stage"}, {2, 4, "embed_tokens", "module"}});
   ASSERT_EQ(f.classified.steps.size(), 1u);
