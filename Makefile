@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: help demo test build bench install bundle format docs setup sanitize clean
+.PHONY: help demo test build bench install bundle format tidy docs setup sanitize clean
 
 help:
 	@echo "make demo     set up, build, profile the embedded model, show the report"
@@ -12,7 +12,8 @@ help:
 	@echo "make bench    the figures of perf/, measured on this machine"
 	@echo "make install  PREFIX=$(PREFIX)"
 	@echo "make bundle   dist/llmprof-*.tar.gz: unpack anywhere and run"
-	@echo "make format   clang-format over our sources     make docs  renew the generated parts of docs/"
+	@echo "make format   clang-format over our sources     make tidy  clang-tidy over them"
+	@echo "make docs     renew the generated parts of docs/"
 
 setup:
 	@tools/setup.sh
@@ -42,6 +43,9 @@ bundle: build
 
 format:
 	@git ls-files '*.cpp' '*.h' | xargs clang-format -i
+
+tidy: build
+	@git ls-files 'libs/*.cpp' 'apps/*.cpp' | grep -v _test.cpp | xargs -P $(JOBS) -n 1 clang-tidy -p build --quiet
 
 docs: build
 	@build/bin/llmprof-docs .

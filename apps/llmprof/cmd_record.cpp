@@ -146,7 +146,7 @@ std::string short_path(const std::string& path) {
   return relative.empty() || relative.starts_with("..") ? path : relative;
 }
 
-Recorded record_and_tell(record::RecordOptions options, Tally tally) {
+Recorded record_and_tell(const record::RecordOptions& options, Tally tally) {
   const auto outcome = record::record(options, phased_progress());
   if (!outcome) {
     fail(outcome.error());

@@ -13,7 +13,7 @@ struct Recorded {
   bool complete = false;  // there is a run to report on
 };
 
-Recorded record_and_tell(record::RecordOptions options, Tally tally);
+Recorded record_and_tell(const record::RecordOptions& options, Tally tally);
 
 // As the user would type it: relative to the current folder when it lies inside.
 std::string short_path(const std::string& path);

@@ -36,7 +36,7 @@ std::string device_card(const Device& device, const std::vector<Peak>& peaks) {
   const auto line = [&](std::string_view label, const std::string& value) {
     text += base::shorten(fmt::format("  {:<10} {}", label, base::printable(value)), 100) + "\n";
   };
-  const auto known = [](std::int64_t value, std::string shown) { return value > 0 ? shown : std::string("unknown"); };
+  const auto known = [](std::int64_t value, const std::string& shown) { return value > 0 ? shown : std::string("unknown"); };
   line(cpu ? "level" : "chip", device.chip.empty() ? "unknown" : device.chip);
   line(cpu ? "cores" : "SMs", known(device.units, fmt::format("{}{}", device.units, cpu ? " usable" : "")));
   line("memory", known(device.memory_bytes, base::human_bytes(static_cast<double>(device.memory_bytes))));

@@ -69,7 +69,7 @@ Result<void> check_storage(const OpenFile& file, const Facts& sizes, const Facts
 }
 
 // Whatever is wrong with the metadata is wrong with the file.
-Error as_damage(Error error) {
+Error as_damage(const Error& error) {
   return Error{ErrorCode::kCorruptInput, "the run's tables cannot be read: " + error.message,
                "record or import the run again"};
 }
