@@ -69,7 +69,6 @@ struct ColumnTraits<Name> {
 
 template <class Row, class Field>
 Column column(Field Row::*member, std::string_view name, std::string_view unit, std::string_view meaning) {
-  static_assert(std::is_standard_layout_v<Row> || true);
   static const Row probe{};
   const auto* field = &(probe.*member);
   const auto offset =
