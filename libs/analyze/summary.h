@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "analyze/cost_summary.h"
+#include "analyze/host_summary.h"
 #include "base/progress.h"
 #include "base/result.h"
 #include "trace/run.h"
@@ -62,12 +64,18 @@ struct Stage {
   Efficiency efficiency;
 };
 
+struct Product {  // a matrix product [m, k] x [k, n] that an operator asked of BLAS
+  std::int64_t m = 0, n = 0, k = 0, batch = 1, calls = 0, time_ns = 0;
+  std::optional<double> flops_per_s;
+};
+
 struct Part {  // a module or an operator within a stage
   std::string name, stage;
   std::int64_t calls = 0, total_ns = 0, self_ns = 0, kernel_ns = 0;
   std::int64_t time_ns = 0;  // what the rates refer to: total_ns, or its kernels' time if that is longer
   double share = 0;          // self_ns of the stage's steps_ns
   Efficiency efficiency;
+  std::vector<Product> products;  // of an operator, most time first; modules leave it empty
 };
 
 struct GemmShape {
@@ -75,6 +83,17 @@ struct GemmShape {
   std::int64_t m = 0, n = 0, k = 0, batch = 1, calls = 0, time_ns = 0;
   std::string ops;  // operators that used it, most time first
   std::optional<double> flops_per_s, bytes_per_s, of_peak;
+};
+
+struct TrainingStep {
+  std::int64_t number = 0, begin_ns = 0;
+  std::int64_t forward_ns = 0, backward_ns = 0, optimizer_ns = 0;  // durations of its stages
+  std::int64_t total_ns = 0;                                       // begin of the first to end of the last
+};
+
+struct StepSeries {  // the training steps that one thread made, in order of time
+  std::int64_t process_id = 0, thread_id = 0;
+  std::vector<TrainingStep> steps;
 };
 
 struct Summary {
@@ -91,6 +110,8 @@ struct Summary {
   std::vector<Part> modules;  // per stage and path
   std::vector<Part> ops;      // per stage and operator
   std::vector<GemmShape> gemms;
+  Host host;
+  CollectorCost cost;
 };
 
 struct Options {
