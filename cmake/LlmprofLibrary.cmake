@@ -4,6 +4,7 @@
 
 set(LLMPROF_LAYER_base 0)
 set(LLMPROF_LAYER_wire 0)
+set(LLMPROF_LAYER_host 1)
 set(LLMPROF_LAYER_hw 1)
 set(LLMPROF_LAYER_model 1)
 set(LLMPROF_LAYER_trace 1)

@@ -163,7 +163,7 @@ void LogIngest::take_clock(const wire::ClockSyncRecord& record) {
 
 void LogIngest::take_loss(const wire::LossRecord& record) {
   const auto kind = static_cast<std::size_t>(record.kind);
-  if (kind == 0 || kind > static_cast<std::size_t>(trace::Loss::kUnbalancedPop)) {
+  if (kind == 0 || kind > static_cast<std::size_t>(trace::Loss::kOutsideWindow)) {
     ++unknown_;
     return;
   }

@@ -357,8 +357,9 @@ const Table& table_of<SampleRow>() {
                                column(&R::id, "id", "", "Number of the sample in this run."),
                                column(&R::ts_ns, "ts_ns", "ns", "When it was taken."),
                                column(&R::thread_id, "thread_id", "", "The sampled thread."),
-                               column(&R::stack_id, "stack_id", "", "Its call stack."),
+                               column(&R::stack_id, "stack_id", "", "Its call stack; NULL if it could not be read."),
                                column(&R::truncated, "truncated", "", "Whether the outer end of the stack is missing."),
+                               column(&R::weight_ns, "weight_ns", "ns", "CPU time the sample stands for."),
                            }};
   return table;
 }

@@ -12,7 +12,7 @@ namespace llmprof::trace {
 enum class Severity : std::uint8_t { kInfo, kDegraded, kDataLoss };
 
 enum class Loss : std::uint8_t {
-  // 1…13 are wire::LossKind, in the same order.
+  // 1…14 are wire::LossKind, in the same order.
   kNone,
   kBufferFull,
   kStringTableFull,
@@ -27,6 +27,7 @@ enum class Loss : std::uint8_t {
   kCudaNotTraced,
   kNvtxTableTooSmall,
   kUnbalancedPop,
+  kOutsideWindow,
   // found by the recorder
   kNotInjected,
   kStillRunning,
@@ -40,6 +41,11 @@ enum class Loss : std::uint8_t {
   kLogUnreadable,
   kExistingInjection,
   kNoPeaks,
+  kNoStackSamples,
+  kSamplesLost,
+  kNoPythonFrames,
+  kUsageUnreadable,
+  kSegmentsDropped,
   kCount,
 };
 
@@ -75,6 +81,8 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
      "update its nvtx3 headers"},
     {"unbalanced_pop", Severity::kInfo, "events", "range pops without a push on the same thread",
      "close ranges on the thread that opened them"},
+    {"outside_window", Severity::kInfo, "records",
+     "records before or after the window that was asked for (--delay, --duration, --start-range, --steps)", ""},
     {"not_injected", Severity::kDataLoss, "processes",
      "the program cannot be injected (static, setuid or another architecture)",
      "link it dynamically, or run it without the setuid bit"},
@@ -102,6 +110,15 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
      "the environment already had an LD_PRELOAD or injection variable; it was kept", ""},
     {"no_peaks", Severity::kDegraded, "devices", "no measured peaks: MFU and MBU are unknown",
      "record without --no-peaks"},
+    {"no_stack_samples", Severity::kDegraded, "processes", "CPU stacks were not sampled: no function table",
+     "llmprof doctor says what this machine permits"},
+    {"samples_lost", Severity::kDegraded, "samples", "stack samples came faster than they could be read",
+     "lower --sample-hz"},
+    {"no_python_frames", Severity::kDegraded, "processes",
+     "the Python frames of a process could not be read; its stacks show the interpreter's own functions", ""},
+    {"usage_unreadable", Severity::kDegraded, "processes",
+     "memory and CPU time of a process could not be read from outside", ""},
+    {"segments_dropped", Severity::kInfo, "logs", "older than what --last asked to keep", ""},
 }};
 
 constexpr const LossInfo& info_of(Loss loss) { return kLossInfo[static_cast<std::size_t>(loss)]; }

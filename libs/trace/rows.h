@@ -188,8 +188,9 @@ struct SampleRow {
   Id id = 0;
   std::int64_t ts_ns = 0;
   Id thread_id = 0;
-  Id stack_id = 0;
+  OptionalId stack_id;
   bool truncated = false;
+  std::int64_t weight_ns = 0;
 };
 
 struct StackRow {
@@ -204,6 +205,35 @@ struct FrameRow {
   Name function;
   Name file;
   OptionalInt32 line;
+};
+
+// What a process had used so far, read from outside.
+struct ProcessUsageRow {
+  std::int64_t ts_ns = 0;
+  Id process_id = 0;
+  std::int64_t rss_bytes = 0;
+  std::int64_t threads = 0;
+  std::int64_t user_ns = 0;
+  std::int64_t system_ns = 0;
+  std::int64_t minor_faults = 0;
+  std::int64_t major_faults = 0;
+  OptionalInt read_bytes;
+  OptionalInt written_bytes;
+  OptionalInt voluntary_switches;
+  OptionalInt involuntary_switches;
+  OptionalInt peak_rss_bytes;
+};
+
+// What the collector cost the process it was in.
+struct CollectorCostRow {
+  std::int64_t ts_ns = 0;
+  Id process_id = 0;
+  std::int64_t range_events = 0;
+  std::int64_t gemm_events = 0;
+  std::int64_t log_bytes = 0;
+  std::int64_t writer_cpu_ns = 0;
+  OptionalDouble range_event_ns;
+  OptionalDouble gemm_event_ns;
 };
 
 struct TelemetryRow {
@@ -358,6 +388,10 @@ template <>
 const Table& table_of<StackRow>();
 template <>
 const Table& table_of<FrameRow>();
+template <>
+const Table& table_of<ProcessUsageRow>();
+template <>
+const Table& table_of<CollectorCostRow>();
 template <>
 const Table& table_of<TelemetryRow>();
 template <>

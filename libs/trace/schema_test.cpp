@@ -80,8 +80,8 @@ TEST(Schema, EveryMemberIsAColumn) {
   EXPECT_EQ(member_count<ThreadRow>(), 6u);  // counted by hand: the counting itself is tested too
   expect_every_member_described<ProcessRow, ThreadRow, DeviceRow, PeakRow, KernelRow, GraphLaunchRow, GraphNodeRow,
                                 CopyRow, ApiRow, OpRow, RangeRow, GemmRow, AllocationRow, SampleRow, StackRow, FrameRow,
-                                TelemetryRow, CounterRow, RequestRow, LossRow, ClockSyncRow, StepRow, AttributionRow,
-                                RangeTimeRow, ModelOpRow, EstimateRow>();
+                                ProcessUsageRow, CollectorCostRow, TelemetryRow, CounterRow, RequestRow, LossRow,
+                                ClockSyncRow, StepRow, AttributionRow, RangeTimeRow, ModelOpRow, EstimateRow>();
 }
 
 TEST(Schema, ColumnsDoNotOverlap) {

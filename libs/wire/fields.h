@@ -92,6 +92,44 @@ inline constexpr Field kLibraryFields[] = {
     LLMPROF_NAME(library.path),
     LLMPROF_FIELD(library.hooked, kPlain),
 };
+inline constexpr Field kUsageFields[] = {
+    LLMPROF_FIELD(usage.ts_ns, kDelta),        LLMPROF_FIELD(usage.pid, kPlain),
+    LLMPROF_FIELD(usage.threads, kPlain),      LLMPROF_FIELD(usage.rss_bytes, kDelta),
+    LLMPROF_FIELD(usage.user_ns, kDelta),      LLMPROF_FIELD(usage.system_ns, kDelta),
+    LLMPROF_FIELD(usage.minor_faults, kDelta), LLMPROF_FIELD(usage.major_faults, kDelta),
+};
+inline constexpr Field kIoFields[] = {
+    LLMPROF_FIELD(io.ts_ns, kDelta),
+    LLMPROF_FIELD(io.pid, kPlain),
+    LLMPROF_FIELD(io.read_bytes, kDelta),
+    LLMPROF_FIELD(io.written_bytes, kDelta),
+    LLMPROF_FIELD(io.voluntary_switches, kDelta),
+    LLMPROF_FIELD(io.involuntary_switches, kDelta),
+    LLMPROF_FIELD(io.peak_rss_bytes, kDelta),
+};
+inline constexpr Field kFrameFields[] = {
+    LLMPROF_FIELD(frame.id, kDelta), LLMPROF_FIELD(frame.kind, kPlain), LLMPROF_NAME(frame.function),
+    LLMPROF_NAME(frame.file),        LLMPROF_FIELD(frame.line, kPlain),
+};
+inline constexpr Field kStackFields[] = {
+    LLMPROF_FIELD(stack.id, kDelta),
+    LLMPROF_FIELD(stack.parent, kDelta),
+    LLMPROF_FIELD(stack.frame, kDelta),
+};
+inline constexpr Field kSampleFields[] = {
+    LLMPROF_FIELD(sample.ts_ns, kDelta),     LLMPROF_FIELD(sample.pid, kPlain),
+    LLMPROF_FIELD(sample.tid, kPlain),       LLMPROF_FIELD(sample.stack, kPlain),
+    LLMPROF_FIELD(sample.weight_ns, kPlain), LLMPROF_FIELD(sample.truncated, kPlain),
+};
+inline constexpr Field kCostFields[] = {
+    LLMPROF_FIELD(cost.ts_ns, kDelta),         LLMPROF_FIELD(cost.range_events, kDelta),
+    LLMPROF_FIELD(cost.gemm_events, kDelta),   LLMPROF_FIELD(cost.log_bytes, kDelta),
+    LLMPROF_FIELD(cost.writer_cpu_ns, kDelta),
+};
+inline constexpr Field kSegmentFields[] = {
+    LLMPROF_FIELD(segment.ts_ns, kDelta),
+    LLMPROF_FIELD(segment.number, kPlain),
+};
 #undef LLMPROF_FIELD
 #undef LLMPROF_NAME
 
@@ -112,6 +150,13 @@ inline constexpr FieldList kFieldLists[] = {
     list_of(kDomainFields),
     list_of(kCategoryFields),
     list_of(kLibraryFields),
+    list_of(kUsageFields),
+    list_of(kIoFields),
+    list_of(kFrameFields),
+    list_of(kStackFields),
+    list_of(kSampleFields),
+    list_of(kCostFields),
+    list_of(kSegmentFields),
 };
 inline constexpr std::size_t kRecordKinds = sizeof(kFieldLists) / sizeof(kFieldLists[0]);
 

@@ -23,6 +23,13 @@ enum class RecordKind : std::uint8_t {
   kDomain = 7,     // an NVTX domain and its name
   kCategory = 8,   // an NVTX category of a domain and its name
   kLibrary = 9,    // a library the collector found in the process (a BLAS provider, hooked or not)
+  kUsage = 10,     // what a process used so far, read from outside (the recorder's log)
+  kIo = 11,        // the same: I/O, context switches, memory peak
+  kFrame = 12,     // a function on a stack, defined before its first use
+  kStack = 13,     // a stack: a frame called by another stack
+  kSample = 14,    // a thread's stack at a moment
+  kCost = 15,      // what the collector itself cost so far
+  kSegment = 16,   // this log continues the process's log before it; first record after the process
 };
 
 enum class RangeOp : std::uint8_t { kPush = 1, kPop = 2, kStart = 3, kEnd = 4, kMark = 5 };
@@ -90,6 +97,69 @@ enum class LossKind : std::uint16_t {
   kCudaNotTraced = 11,      // CUDA was initialised; this build records no GPU activity
   kNvtxTableTooSmall = 12,  // the NVTX client offered fewer callbacks than we know
   kUnbalancedPop = 13,      // pops without a push on that thread
+  kOutsideWindow = 14,      // records outside the window that was asked for
+};
+
+// Added up since the process began, but for rss_bytes and threads.
+struct UsageRecord {
+  std::uint64_t ts_ns;
+  std::uint64_t rss_bytes;
+  std::uint64_t user_ns;
+  std::uint64_t system_ns;
+  std::uint64_t minor_faults;
+  std::uint64_t major_faults;
+  std::uint32_t pid;
+  std::uint32_t threads;
+};
+
+struct IoRecord {
+  std::uint64_t ts_ns;
+  std::uint64_t read_bytes;     // from storage
+  std::uint64_t written_bytes;  // to storage
+  std::uint64_t voluntary_switches;
+  std::uint64_t involuntary_switches;
+  std::uint64_t peak_rss_bytes;  // as the kernel keeps it: samples may miss the top
+  std::uint32_t pid;
+};
+
+enum class FrameKind : std::uint8_t { kNative = 0, kPython = 1, kKernel = 2, kUnknown = 3 };
+
+struct FrameRecord {
+  std::uint32_t id;  // from 1
+  StringId function;
+  StringId file;  // shared object or source file
+  std::uint32_t line;
+  FrameKind kind;
+};
+
+// Stacks share their outer parts: each is one frame called by a stack that was defined before.
+struct StackRecord {
+  std::uint32_t id;      // from 1
+  std::uint32_t parent;  // the stack of the caller; 0: this frame is the outermost
+  std::uint32_t frame;
+};
+
+struct SampleRecord {
+  std::uint64_t ts_ns;
+  std::uint64_t weight_ns;  // time this sample stands for
+  std::uint32_t pid;
+  std::uint32_t tid;
+  std::uint32_t stack;     // 0: nothing could be read
+  std::uint8_t truncated;  // 1: outer frames are missing
+};
+
+// Added up since the log began. Events count whether or not they were stored.
+struct CostRecord {
+  std::uint64_t ts_ns;
+  std::uint64_t range_events;
+  std::uint64_t gemm_events;
+  std::uint64_t log_bytes;
+  std::uint64_t writer_cpu_ns;
+};
+
+struct SegmentRecord {
+  std::uint64_t ts_ns;
+  std::uint32_t number;  // 1 for the second log of the process image
 };
 
 struct LossRecord {
@@ -148,6 +218,13 @@ struct alignas(64) Record {
     DomainRecord domain;
     CategoryRecord category;
     LibraryRecord library;
+    UsageRecord usage;
+    IoRecord io;
+    FrameRecord frame;
+    StackRecord stack;
+    SampleRecord sample;
+    CostRecord cost;
+    SegmentRecord segment;
   };
 };
 static_assert(sizeof(RangeRecord) == 40 && sizeof(Record) == 64);

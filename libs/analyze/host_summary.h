@@ -1,0 +1,60 @@
+#pragma once
+// The host side of a run: processes, memory, functions. Filled by analyze, laid out by report.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace llmprof::analyze {
+
+struct ProcessUsage {
+  std::string name;  // executable
+  std::int64_t pid = 0;
+  std::int64_t begin_ns = 0, wall_ns = 0;
+  std::int64_t user_ns = 0, system_ns = 0;
+  std::int64_t peak_rss_bytes = 0;
+  std::int64_t minor_faults = 0, major_faults = 0, most_threads = 0;
+  std::optional<std::int64_t> read_bytes, written_bytes, voluntary_switches, involuntary_switches;
+};
+
+// Resident memory of all processes together over time, thinned for display.
+struct MemoryPoint {
+  std::int64_t ts_ns = 0, rss_bytes = 0;
+};
+struct MemoryPeak {
+  std::int64_t ts_ns = 0, rss_bytes = 0;
+  std::vector<std::string> open_ranges;  // outermost first, of the thread with the deepest nesting per process
+};
+struct MemoryGain {  // memory gained between begin and end of the ranges of one name
+  std::string range, stage;
+  std::int64_t ranges = 0;         // long enough to have been read at both ends
+  std::int64_t gained_bytes = 0;   // their gains added up; negative when given back
+  std::int64_t largest_bytes = 0;  // most by one of them
+};
+
+struct Function {  // by stage
+  std::string name, file, kind, stage;
+  std::optional<std::int64_t> calls;  // where known: from BLAS calls or ranges of the same name
+  std::int64_t samples = 0;
+  std::int64_t self_ns = 0, total_ns = 0;
+  double self_share = 0;  // of the CPU time sampled in the stage
+};
+
+struct StackCoverage {
+  std::int64_t samples = 0, truncated = 0, without_stack = 0, lost = 0;
+  std::int64_t sampled_ns = 0;  // CPU time the samples stand for
+  std::string why;              // why there are none
+};
+
+struct Host {
+  std::vector<ProcessUsage> processes;
+  std::vector<MemoryPoint> memory;
+  std::optional<MemoryPeak> peak;
+  std::vector<MemoryGain> gains;
+  StackCoverage stacks;
+  std::vector<Function> functions;
+};
+
+}  // namespace llmprof::analyze

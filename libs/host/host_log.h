@@ -1,0 +1,53 @@
+#pragma once
+// The recorder's own log, capture/recorder.log: what it sees of the processes from outside, in the wire format, so that
+// a recorder that is killed loses at most its last flush. One thread at a time.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "wire/encode.h"
+
+namespace llmprof::host {
+
+inline constexpr std::string_view kHostLogName = "recorder.log";
+
+class HostLog {
+ public:
+  // Creates `path`, which must not exist.
+  static Result<HostLog> create(const std::string& path);
+  HostLog(HostLog&& other) noexcept;
+  HostLog& operator=(HostLog&&) = delete;
+  ~HostLog();  // flushes
+
+  // The id of a name, defined in the log at its first use. Cut at wire::kMaxNameBytes.
+  wire::StringId name(std::string_view text);
+  void add(const wire::Record& record);
+  void loss(wire::LossKind kind, std::uint64_t count);
+
+  // Writes what is buffered; to be called at least once a second. After an error nothing more is written.
+  Result<void> flush();
+  std::uint64_t bytes() const { return bytes_; }
+
+  // A record of zeros of this kind.
+  static wire::Record make(wire::RecordKind kind);
+
+ private:
+  explicit HostLog(int descriptor);
+  void make_room(std::size_t bytes);
+  void add_pending();
+
+  int descriptor_;
+  std::vector<std::uint8_t> memory_;
+  wire::BlockBuilder block_;
+  std::vector<wire::Record> pending_;  // of one kind, encoded together
+  std::map<std::string, wire::StringId, std::less<>> names_;
+  std::uint32_t sequence_ = 0;
+  std::uint64_t bytes_ = 0;
+  bool failed_ = false;
+};
+
+}  // namespace llmprof::host

@@ -1,0 +1,45 @@
+#pragma once
+// CPU stacks of a program and all its threads and children, sampled by the kernel (perf_event_open) and unwound here,
+// outside of them: nothing is loaded, stopped or signalled in the program.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "host/host_log.h"
+
+namespace llmprof::host {
+
+struct StackOptions {
+  std::uint32_t hz = 99;
+  std::uint32_t stack_bytes = 32 << 10;  // of each thread's stack, copied by the kernel per sample
+  bool python = true;                    // read the frames of CPython 3.11 and 3.12
+};
+
+struct StackStats {
+  std::uint64_t samples = 0;
+  std::uint64_t truncated = 0;       // outer frames are missing
+  std::uint64_t lost = 0;            // the kernel had no room
+  std::uint64_t python_samples = 0;  // with Python frames
+  std::uint64_t python_failed = 0;   // of a Python process, but its frames could not be read
+};
+
+class StackSampler {
+ public:
+  // To be called when `root` exists and has not yet executed the program: sampling begins at its exec. The error says
+  // what forbids it and what to do.
+  static Result<std::unique_ptr<StackSampler>> open(pid_t root, const StackOptions& options, HostLog& log);
+  virtual ~StackSampler() = default;
+
+  // Readable when samples wait.
+  virtual std::vector<int> descriptors() const = 0;
+  // Reads and unwinds what waits, and adds frames, stacks and samples to the log.
+  virtual void drain() = 0;
+  virtual StackStats stats() const = 0;
+};
+
+}  // namespace llmprof::host
