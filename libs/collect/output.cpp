@@ -21,6 +21,9 @@ constexpr std::size_t kFlushBytes = 64u << 10;       // a block is written when 
 constexpr std::uint64_t kReservedBytes = 16u << 10;  // beyond the size limit, for the records that say so
 constexpr std::uint32_t kCollectorThread = 0;
 
+// Records the program made. What the collector notes itself is not missed when it is lost.
+bool is_event(RecordKind kind) { return kind == RecordKind::kRange || kind == RecordKind::kGemm; }
+
 Record blank(RecordKind kind) {
   Record record;
   memset(static_cast<void*>(&record), 0, sizeof(record));
@@ -30,11 +33,10 @@ Record blank(RecordKind kind) {
 
 }  // namespace
 
-// A failed write is counted in bytes: what a record takes in memory.
-void count_dropped(std::uint64_t records) {
+void count_dropped(std::uint64_t events) {
   auto reason = static_cast<LossKind>(g.drop_reason.load(std::memory_order_relaxed));
   if (reason == LossKind::kNone) reason = LossKind::kBufferFull;  // recording had not begun yet: no buffers
-  count_loss(reason, reason == LossKind::kWriteFailed ? records * sizeof(Record) : records);
+  count_loss(reason, events);
 }
 
 Output::Output(Shared* shared)
@@ -82,7 +84,7 @@ void Output::thread_ended(std::uint32_t thread, std::uint32_t tid) {
 }
 
 void Output::records(const Record* records, std::uint32_t count, std::uint32_t thread, std::uint32_t tid) {
-  if (stopped_) return count_dropped(count);
+  if (stopped_) return count_refused(records, count);
   define_tables();
   const Record* by_kind[wire::kRecordKinds][kChunkRecords];
   std::uint32_t counts[wire::kRecordKinds] = {};
@@ -100,6 +102,12 @@ void Output::records(const Record* records, std::uint32_t count, std::uint32_t t
   }
 }
 
+void Output::count_refused(const Record* records, std::uint32_t count) {
+  std::uint64_t events = 0;
+  for (std::uint32_t i = 0; i < count; ++i) events += is_event(records[i].kind) ? 1 : 0;
+  count_dropped(events);
+}
+
 void Output::add(const Record& record, std::uint32_t thread) {
   define_names(record);
   const Record* one = &record;
@@ -107,9 +115,10 @@ void Output::add(const Record& record, std::uint32_t thread) {
 }
 
 void Output::add_section(RecordKind kind, std::uint32_t thread, const Record* const* records, std::uint32_t count) {
-  if (stopped_ && kind != RecordKind::kProcess) return;
   make_room(wire::section_bound(kind, count));
+  if (stopped_ && kind != RecordKind::kProcess) return is_event(kind) ? count_dropped(count) : void();
   block_.add_records(kind, thread, records, count);
+  if (is_event(kind)) events_in_block_ += count;
 }
 
 void Output::define_names(const Record& record) {
@@ -202,17 +211,30 @@ void Output::flush(bool final) {
   // if not, the block before gives way: a log that ends without a word is worse.
   losses(true);
   if (write_block()) return settle_losses();
-  const std::uint64_t cut = cut_last_append();
-  if (cut == 0) return;
-  count_loss(LossKind::kWriteFailed, cut);
+  if (cut_last_append() == 0) return;
+  take_back_last_block();
   losses(true);
   if (write_block()) settle_losses();
+}
+
+// The last block is no longer in the log: its events are lost now, and what it said about losses must be said again.
+void Output::take_back_last_block() {
+  --sequence_;
+  const auto reason = static_cast<LossKind>(g.drop_reason.load(std::memory_order_relaxed));
+  count_loss(reason, last_events_);
+  last_events_ = 0;
+  for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
+    pending_[kind] += last_losses_[kind];
+    reported_[kind] -= last_losses_[kind];
+    last_losses_[kind] = 0;
+  }
 }
 
 void Output::settle_losses() {
   if (!losses_in_block_) return;
   losses_in_block_ = false;
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
+    last_losses_[kind] = pending_[kind];
     reported_[kind] += pending_[kind];
     pending_[kind] = 0;
   }
@@ -223,17 +245,24 @@ bool Output::write_block() {
   if (block_.empty()) return true;
   const std::size_t bytes = block_.size();
   const std::uint64_t limit = stopped_ ? g.settings.max_bytes + kReservedBytes : g.settings.max_bytes;
-  const std::uint64_t records = block_.records();
+  const std::uint64_t events = events_in_block_;
   const bool full = bytes > limit || log_bytes() > limit - bytes || (!stopped_ && folder_is_full());
   int error = 0;
-  block_.finish(sequence_++);
+  block_.finish(sequence_);
   const bool written = !full && append_to_log(block_.data(), bytes, &error);
   block_.clear();
-  if (written) return true;
+  events_in_block_ = 0;
+  if (written) {
+    ++sequence_;  // a number is used up by a block in the log only: a gap means damage
+    last_events_ = events;
+    memset(last_losses_, 0, sizeof(last_losses_));
+    return true;
+  }
+  losses_in_block_ = false;
   if (!stopped_) {
     stopped_ = true;
     last_error_ = error;
-    count_loss(full ? LossKind::kSizeLimit : LossKind::kWriteFailed, full ? records : bytes);
+    count_loss(full ? LossKind::kSizeLimit : LossKind::kWriteFailed, events);
     stop_recording(full ? LossKind::kSizeLimit : LossKind::kWriteFailed);
   }
   return false;

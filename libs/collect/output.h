@@ -7,8 +7,8 @@
 
 namespace llmprof::collect {
 
-// Counts records that came after recording stopped, under the reason it stopped for.
-void count_dropped(std::uint64_t records);
+// Counts events that came after recording stopped, under the reason it stopped for.
+void count_dropped(std::uint64_t events);
 
 class Output {
  public:
@@ -33,6 +33,8 @@ class Output {
   void make_room(std::size_t bytes);
   void losses(bool final);
   void settle_losses();
+  void take_back_last_block();
+  void count_refused(const wire::Record* records, std::uint32_t count);
   void loss(wire::LossKind kind, std::uint64_t count, std::uint64_t detail);
   bool write_block();
 
@@ -42,8 +44,11 @@ class Output {
   std::uint32_t sequence_ = 0;
   std::uint32_t definitions_seen_ = 0;
   wire::Record process_{};
-  std::uint64_t pending_[kLossKinds] = {};   // lost, not yet said in the log
-  std::uint64_t reported_[kLossKinds] = {};  // said
+  std::uint64_t pending_[kLossKinds] = {};      // lost, not yet said in the log
+  std::uint64_t reported_[kLossKinds] = {};     // said
+  std::uint64_t last_losses_[kLossKinds] = {};  // said in the last block of the log
+  std::uint64_t events_in_block_ = 0;
+  std::uint64_t last_events_ = 0;  // of the last block of the log
   int last_error_ = 0;
   bool losses_in_block_ = false;
   bool stopped_ = false;  // a write failed or the limit was reached: only losses are still tried

@@ -42,6 +42,7 @@ struct alignas(64) Thread {
   std::uint32_t tid;
   std::uint32_t ranges_started;
   std::uint32_t dropped;  // records of this thread that found no buffer
+  bool introduced;        // its kThread record is made
   // Shared with the writer.
   std::atomic<std::uint32_t> current;  // index + 1 of the chunk being filled
   std::atomic<SlotState> state;

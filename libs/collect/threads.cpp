@@ -50,11 +50,13 @@ void hand_over(Thread* thread) {
   if (waiting == wake_at()) wake_writer();
 }
 
-void record_thread(Thread* thread) {
-  wire::Record* record = reserve(thread);
-  if (record == nullptr) return;
+// The first record of a thread says which one it is. It is made with the first buffer, so that it is never among the
+// dropped ones: what is counted as dropped are the program's own events.
+void introduce(Thread* thread) {
   char name[17] = {};
   prctl(PR_GET_NAME, name);
+  thread->introduced = true;
+  wire::Record* record = &thread->records[thread->used];
   record->kind = wire::RecordKind::kThread;
   record->thread = {now_ns(), thread->tid, intern(name), 0};
   commit(thread);
@@ -79,6 +81,7 @@ bool next_chunk(Thread* thread) {
   thread->records = shared->records[index];
   thread->used = 0;
   thread->current.store(static_cast<std::uint32_t>(index) + 1, std::memory_order_release);
+  if (!thread->introduced) introduce(thread);
   return true;
 }
 
@@ -101,11 +104,11 @@ Thread* attach() {
   thread->tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
   thread->ranges_started = 0;
   thread->dropped = 0;
+  thread->introduced = false;
   thread->state.store(SlotState::kLive, std::memory_order_release);
   tl.thread = thread;
   tl.generation = g.generation.load(std::memory_order_relaxed);
   pthread_setspecific(g.key, thread);
-  record_thread(thread);
   return thread;
 }
 
