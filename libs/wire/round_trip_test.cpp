@@ -88,7 +88,14 @@ TEST(Fields, DoNotOverlapAndCoverEachRecord) {
                                                    4 * 8 + 4 * 4 + 1,                          // process
                                                    4 + 4,                                      // domain
                                                    4 + 4 + 4,                                  // category
-                                                   8 + 4 + 1};                                 // library
+                                                   8 + 4 + 1,                                  // library
+                                                   6 * 8 + 4 + 4,                              // usage
+                                                   6 * 8 + 4,                                  // io
+                                                   4 * 4 + 1,                                  // frame
+                                                   3 * 4,                                      // stack
+                                                   2 * 8 + 3 * 4 + 1,                          // sample
+                                                   5 * 8,                                      // cost
+                                                   8 + 4};                                     // segment
   for (std::size_t kind = 1; kind < kRecordKinds; ++kind) {
     bool used[sizeof(Record)] = {};
     std::size_t covered = 0;
