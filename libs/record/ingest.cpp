@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 #include <utility>
 
@@ -31,10 +32,22 @@ struct Log {
 using Process = std::pair<std::uint64_t, std::uint64_t>;
 Process process_of(const wire::FileHeader& header) { return {header.pid, header.start_ticks}; }
 
+// A collector that cannot make a log leaves a symbolic link instead, which takes no descriptor and no space; where it
+// points to is the reason.
+constexpr std::string_view kOffSuffix = ".off";
+std::string why_off(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::read_symlink(path, ignored).string();
+}
+
 // Logs that can be opened, in the order in which they were begun; the others become losses.
 std::vector<Log> open_logs(const std::string& folder, Ledger& ledger) {
   std::vector<Log> logs;
   for (const std::string& name : log_names(folder)) {
+    if (name.ends_with(kOffSuffix)) {
+      ledger.add(trace::Loss::kCollectorOff, 1, {}, why_off(folder + "/" + name));
+      continue;
+    }
     const auto reader = LogReader::open(folder + "/" + name);
     if (reader) {
       logs.push_back({name, reader->header(), reader->bytes()});

@@ -196,7 +196,15 @@ TEST(Ingest, NeverPairsAcrossAGap) {
   EXPECT_THAT(recording.rows("SELECT name, end_ns, closed FROM range ORDER BY begin_ns"),
               ElementsAre("before|1000100|false", "after|1000400|true"));
   EXPECT_THAT(recording.rows("SELECT name, count FROM loss ORDER BY name"),
-              ElementsAre("damaged_block|1", "open_range|1", "unbalanced_pop|1"));
+              ElementsAre("missing_block|1", "open_range|1", "unbalanced_pop|1"));
+}
+
+TEST(Ingest, ACollectorThatCouldNotStartIsALoss) {
+  Recording recording;
+  recording.info(info_of(77));
+  const std::string link = capture_folder(recording.folder()) + "/host-78-1-0.off";
+  ASSERT_EQ(::symlink("Too many open files: log", link.c_str()), 0);
+  EXPECT_THAT(recording.rows(kLosses), ElementsAre("collector_off|1|Too many open files: log"));
 }
 
 TEST(Ingest, DroppedEventsDoNotShiftTheNesting) {

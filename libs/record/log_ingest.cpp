@@ -232,10 +232,8 @@ void LogIngest::write_losses(const LogStats& stats) {
   add(trace::Loss::kUnknownRecord, stats.unknown_records + static_cast<std::uint64_t>(unknown_ + ranges.unknown));
   add(trace::Loss::kLostName, names_.lost_names());
   add(trace::Loss::kDamagedBlock, stats.damaged_bytes, facts_.name);
-  if (stats.missing_blocks != 0 && stats.damaged_bytes == 0) {
-    // Nothing in the file is damaged, yet blocks are absent: their size is unknown, so each counts at least one byte.
-    add(trace::Loss::kDamagedBlock, stats.missing_blocks, facts_.name + ": blocks are missing");
-  }
+  // With damage in the file, the missing blocks are what was damaged.
+  if (stats.damaged_bytes == 0) add(trace::Loss::kMissingBlock, stats.missing_blocks, facts_.name);
   if (facts_.still_running) return add(trace::Loss::kStillRunning, 1);
   add(trace::Loss::kTornTail, stats.torn_bytes, facts_.name);
   // Also after exec: what the collector had not written yet went with the old image.

@@ -34,6 +34,7 @@ enum class Loss : std::uint8_t {
   kAbnormalEnd,
   kTornTail,
   kDamagedBlock,
+  kMissingBlock,
   kLostName,
   kUnknownRecord,
   kOpenRange,
@@ -46,6 +47,7 @@ enum class Loss : std::uint8_t {
   kNoPythonFrames,
   kUsageUnreadable,
   kSegmentsDropped,
+  kCollectorOff,
   kCount,
 };
 
@@ -64,7 +66,7 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
     {"string_table_full", Severity::kDegraded, "names", "too many distinct names; further ones are shown as <other>",
      "do not put numbers into range names; use payloads"},
     {"name_truncated", Severity::kInfo, "names", "names longer than 64 KiB were cut", "shorten the names"},
-    {"write_failed", Severity::kDataLoss, "bytes", "the log could not be written",
+    {"write_failed", Severity::kDataLoss, "events", "the log could not be written",
      "free disk space or choose another folder with -o"},
     {"size_limit", Severity::kDataLoss, "records", "the recording reached --max-size", "raise --max-size"},
     {"reentered", Severity::kDegraded, "events", "events raised inside an event of the same thread (signal handlers)",
@@ -96,6 +98,8 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
      "the last block of a log is incomplete (the process was killed while writing)", ""},
     {"damaged_block", Severity::kDataLoss, "bytes", "a part of a log does not match its checksum and was left out",
      "check the disk"},
+    {"missing_block", Severity::kDataLoss, "blocks", "blocks of a log are missing; nobody knows what was in them",
+     "check the disk"},
     {"lost_name", Severity::kDegraded, "names", "names whose definition was in a lost part of a log", ""},
     {"unknown_record", Severity::kDegraded, "records", "records of a kind this version does not know",
      "update llmprof"},
@@ -119,6 +123,9 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
     {"usage_unreadable", Severity::kDegraded, "processes",
      "memory and CPU time of a process could not be read from outside", ""},
     {"segments_dropped", Severity::kInfo, "logs", "older than what --last asked to keep", ""},
+    {"collector_off", Severity::kDataLoss, "processes",
+     "the collector could not start in a process; the program ran, its events were not recorded",
+     "give the process more of what the detail names"},
 }};
 
 constexpr const LossInfo& info_of(Loss loss) { return kLossInfo[static_cast<std::size_t>(loss)]; }

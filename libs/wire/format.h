@@ -87,7 +87,7 @@ enum class LossKind : std::uint16_t {
   kBufferFull = 1,          // records dropped: the pool of buffers was empty
   kStringTableFull = 2,     // names replaced by "<other>"
   kNameTruncated = 3,       // names longer than 64 KiB cut
-  kWriteFailed = 4,         // bytes lost: write(2) failed; detail is the errno
+  kWriteFailed = 4,         // events lost: write(2) failed; detail is the errno
   kSizeLimit = 5,           // records dropped: --max-size reached
   kReentered = 6,           // events raised while the collector was already inside an event of the same thread
   kForkedAfterCuda = 7,     // events in a forked child whose parent had initialised CUDA
