@@ -1,5 +1,6 @@
 #include "collect/lifecycle.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -20,7 +21,7 @@ __thread ThreadLocal tl;
 namespace {
 
 constexpr std::uint64_t kExitLimitMs = 2000;
-constexpr std::uint64_t kStartLimitMs = 2000;  // a start takes a millisecond; the limit is for one lost in a fork
+constexpr std::uint64_t kStartLimitMs = 2000;  // a start takes a millisecond
 
 // In the child only flags change: other threads of the parent may have been anywhere. The mapping, the log and the
 // writer of the parent are abandoned; the child's first own event builds new ones.
@@ -28,6 +29,7 @@ void in_forked_child() {
   const Phase phase = g.phase.load(std::memory_order_relaxed);
   g.live.store(kNotLive, std::memory_order_relaxed);
   g.shared_lock.store(0, std::memory_order_relaxed);
+  g.pid.store(0, std::memory_order_relaxed);
   if (phase == Phase::kOff || phase == Phase::kUnread) return;
   g.forked = 1;
   g.drop_reason.store(0, std::memory_order_relaxed);
@@ -38,7 +40,10 @@ void in_forked_child() {
 bool map_shared() {
   void* memory =
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
+  if (memory == MAP_FAILED) {
+    note_off(errno, "memory");
+    return false;
+  }
   prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, memory, sizeof(Shared), "llmprof");  // shown in /proc/self/maps; may fail
   Shared* shared = static_cast<Shared*>(memory);
   if (shared->strings.intern("<other>", 7) != kOtherName) return false;
@@ -62,15 +67,22 @@ void abandon_inherited(Shared* shared) {
   g.forked = 0;
 }
 
+// The reason is in errno.
+Phase off(const char* what) {
+  note_off(errno, what);
+  discard_log();
+  return Phase::kOff;
+}
+
 // Runs on one thread, phase kStarting.
 Phase start() {
   Shared* shared = shared_memory();
   if (shared == nullptr) return Phase::kOff;
   const bool child = g.forked != 0;
   if (child) abandon_inherited(shared);
-  g.pid = getpid();
   g.generation.fetch_add(1, std::memory_order_relaxed);
-  if (!open_log() || !start_writer()) return Phase::kOff;
+  if (!open_log()) return off("log");
+  if (!start_writer()) return off("thread");
   if (child && g.cuda_seen.load(std::memory_order_relaxed) != 0) {
     g.drop_reason.store(static_cast<std::uint32_t>(wire::LossKind::kForkedAfterCuda), std::memory_order_relaxed);
     return Phase::kDropping;
@@ -79,22 +91,47 @@ Phase start() {
   return Phase::kRunning;
 }
 
-// What two threads must not do at once while recording begins. Waiters sleep: thousands of threads may begin together,
-// and the one that holds the lock needs the processor. The limit is for a holder that was lost in a fork.
+// What runs on the program's threads while recording begins: open, write and close are places where a cancelled thread
+// ends, and it must not end there with our lock in hand. Its errno is not ours to change either.
+class Undisturbed {
+ public:
+  Undisturbed() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_); }
+  ~Undisturbed() { pthread_setcancelstate(cancel_state_, nullptr); }
+  Undisturbed(const Undisturbed&) = delete;
+  Undisturbed& operator=(const Undisturbed&) = delete;
+
+ private:
+  KeepErrno keep_;
+  int cancel_state_ = PTHREAD_CANCEL_ENABLE;
+};
+
+// Takes `word` over from a holder that is not of this process: it was lost in a fork.
+bool take_over(std::atomic<std::int32_t>& word) {
+  std::int32_t holder = word.load(std::memory_order_acquire);
+  const std::int32_t self = getpid();
+  return holder != 0 && holder != self && word.compare_exchange_strong(holder, self, std::memory_order_acq_rel);
+}
+
+// What two threads must not do at once while recording begins. The word is the pid of the holder. Waiters sleep:
+// thousands of threads may begin together, and the one that holds the lock needs the processor.
 class StartLock {
  public:
   StartLock() {
     const std::uint64_t give_up_ns = now_ns() + kStartLimitMs * 1000000;
-    std::uint32_t free = 0;
-    while (!g.shared_lock.compare_exchange_strong(free, 1, std::memory_order_acquire)) {
+    std::int32_t holder = 0;
+    while (!g.shared_lock.compare_exchange_strong(holder, getpid(), std::memory_order_acquire)) {
+      if (take_over(g.shared_lock)) break;
       if (now_ns() > give_up_ns) return;
-      futex_wait(g.shared_lock, 1, kStartLimitMs);
-      free = 0;
+      futex_wait(g.shared_lock, holder, kStartLimitMs);
+      holder = 0;
     }
     held_ = true;
   }
   ~StartLock() {
-    if (!held_) return;
+    if (!held_) {
+      give_up();
+      return;
+    }
     g.shared_lock.store(0, std::memory_order_release);
     futex_wake(g.shared_lock);
   }
@@ -103,14 +140,39 @@ class StartLock {
   bool held() const { return held_; }
 
  private:
+  // The program waits once, not at every event.
+  static void give_up() {
+    for (Phase phase : {Phase::kUnread, Phase::kCold}) {
+      g.phase.compare_exchange_strong(phase, Phase::kOff, std::memory_order_acq_rel);
+    }
+  }
   bool held_ = false;
 };
+
+void finish_start() {
+  g.phase.store(start(), std::memory_order_release);
+  futex_wake(g.phase);
+}
+
+// Another thread is starting. Asleep and not polling: thousands of threads may begin at once.
+void await_start() {
+  const std::uint64_t give_up_ns = now_ns() + kStartLimitMs * 1000000;
+  while (g.phase.load(std::memory_order_acquire) == Phase::kStarting && now_ns() < give_up_ns) {
+    if (take_over(g.pid)) {  // forked before our fork handler was there
+      g.forked = 1;
+      return finish_start();
+    }
+    futex_wait(g.phase, Phase::kStarting, kStartLimitMs);
+  }
+  Phase starting = Phase::kStarting;  // one that is late will still begin; until then nobody waits again
+  g.phase.compare_exchange_strong(starting, Phase::kOff, std::memory_order_acq_rel);
+}
 
 }  // namespace
 
 bool enabled() {
   if (g.phase.load(std::memory_order_acquire) == Phase::kUnread) {
-    const KeepErrno keep;
+    const Undisturbed undisturbed;
     const StartLock lock;
     if (!lock.held()) return false;
     if (g.phase.load(std::memory_order_relaxed) == Phase::kUnread) {
@@ -123,7 +185,7 @@ bool enabled() {
 Shared* shared_memory() {
   Shared* shared = g.shared.load(std::memory_order_acquire);
   if (shared != nullptr || !enabled()) return shared;
-  const KeepErrno keep;
+  const Undisturbed undisturbed;
   const StartLock lock;
   if (lock.held() && g.shared.load(std::memory_order_relaxed) == nullptr && !map_shared()) g.phase.store(Phase::kOff);
   return g.shared.load(std::memory_order_acquire);
@@ -131,18 +193,11 @@ Shared* shared_memory() {
 
 void start_now() {
   if (!enabled()) return;
-  const KeepErrno keep;
+  const Undisturbed undisturbed;
   Phase expected = Phase::kCold;
-  if (g.phase.compare_exchange_strong(expected, Phase::kStarting, std::memory_order_acq_rel)) {
-    g.phase.store(start(), std::memory_order_release);
-    futex_wake(g.phase);
-    return;
-  }
-  // Asleep and not polling: thousands of threads may begin at once, and the one that starts needs the processor.
-  const std::uint64_t give_up_ns = now_ns() + kStartLimitMs * 1000000;
-  while (g.phase.load(std::memory_order_acquire) == Phase::kStarting && now_ns() < give_up_ns) {
-    futex_wait(g.phase, Phase::kStarting, kStartLimitMs);
-  }
+  if (!g.phase.compare_exchange_strong(expected, Phase::kStarting, std::memory_order_acq_rel)) return await_start();
+  g.pid.store(getpid(), std::memory_order_release);
+  finish_start();
 }
 
 void stop_recording(wire::LossKind reason) {
@@ -156,7 +211,8 @@ void end_recording() {
   const KeepErrno keep;
   const Phase phase = g.phase.load(std::memory_order_acquire);
   if (phase != Phase::kRunning && phase != Phase::kDropping) return;
-  if (g.pid != getpid()) return;  // forked without atfork handlers: the writer lives in the parent
+  if (g.pid.load(std::memory_order_relaxed) != getpid())
+    return;  // forked without atfork handlers: the writer lives in the parent
   g.live.store(kNotLive, std::memory_order_relaxed);
   g.phase.store(Phase::kEnded, std::memory_order_release);
   g.stop.store(1, std::memory_order_release);

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -9,6 +11,7 @@
 #include <unistd.h>
 
 #include "collect/clock.h"
+#include "collect/futex.h"
 #include "collect/proc.h"
 #include "collect/state.h"
 #include "wire/encode.h"
@@ -27,15 +30,19 @@ struct Log {
   std::uint64_t last_append = 0;  // bytes of the last one; 0: must stay
   std::uint32_t appends = 0;
   std::uint64_t ticks = 0;
+  bool noted = false;  // note_off() was here
   char host[65] = {};
   char path[4096] = {};
+  char off_path[4096] = {};
 };
 constinit Log log_state;
 
+bool is_log(const struct stat& status) { return status.st_dev == log_state.device && status.st_ino == log_state.inode; }
+
+// Whether the descriptor is the log, and the log still has a name: what goes into a deleted file nobody will read.
 bool is_ours(int descriptor) {
   struct stat status;
-  return descriptor >= 0 && fstat(descriptor, &status) == 0 && status.st_dev == log_state.device &&
-         status.st_ino == log_state.inode;
+  return descriptor >= 0 && fstat(descriptor, &status) == 0 && is_log(status) && status.st_nlink > 0;
 }
 
 // Out of the way of a program that closes or numbers low descriptors. Where that is not permitted, it stays.
@@ -49,11 +56,16 @@ int move_up(int descriptor) {
   return high;
 }
 
+// Writes the n-th name of this process.
+bool put_path(char (&out)[4096], int n, const char* suffix) {
+  const int length = snprintf(out, sizeof(out), "%s/%s-%d-%llu-%d.%s", g.settings.folder, log_state.host, getpid(),
+                              static_cast<unsigned long long>(log_state.ticks), n, suffix);
+  return length > 0 && static_cast<std::size_t>(length) < sizeof(out);
+}
+
 bool create_file() {
   for (int n = 0; n < kMaxImages; ++n) {
-    const int length = snprintf(log_state.path, sizeof(log_state.path), "%s/%s-%d-%llu-%d.log", g.settings.folder,
-                                log_state.host, g.pid, static_cast<unsigned long long>(log_state.ticks), n);
-    if (length < 0 || static_cast<std::size_t>(length) >= sizeof(log_state.path)) return false;
+    if (!put_path(log_state.path, n, "log")) return false;
     const int descriptor = open(log_state.path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (descriptor >= 0) {
       log_state.descriptor = move_up(descriptor);
@@ -78,15 +90,44 @@ bool write_all(const char* bytes, std::size_t size) {
 
 // The program closed or replaced our descriptor: the file itself is still there, unless its name was taken too.
 void reopen() {
+  struct stat status;
+  if (fstat(log_state.descriptor, &status) == 0 && is_log(status)) close(log_state.descriptor);  // ours, but deleted
   log_state.descriptor = -1;
   const int descriptor = open(log_state.path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
-  if (descriptor < 0) return;
+  if (descriptor < 0) return note_off(errno, "log");
   if (is_ours(descriptor)) {
     log_state.descriptor = move_up(descriptor);
   } else {
     close(descriptor);
+    note_off(ESTALE, "log");
   }
 }
+
+// The header is written on a thread of the program. A file size limit that small must not kill it: the signal that
+// comes with the failed write is kept back and taken away again. (The writer's thread has all signals blocked.)
+class HoldFileSizeSignal {
+ public:
+  HoldFileSizeSignal() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    sigset_t pending;
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  ~HoldFileSizeSignal() {
+    const KeepErrno keep;
+    const timespec now = {};
+    if (!was_pending_) sigtimedwait(&signal_, nullptr, &now);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  HoldFileSizeSignal(const HoldFileSizeSignal&) = delete;
+  HoldFileSizeSignal& operator=(const HoldFileSizeSignal&) = delete;
+
+ private:
+  sigset_t signal_{}, before_{};
+  bool was_pending_ = false;
+};
 
 }  // namespace
 
@@ -95,6 +136,7 @@ bool open_log() {
   log_state.last_append = 0;
   log_state.appends = 0;
   log_state.descriptor = -1;
+  log_state.noted = false;
   log_state.ticks = read_start_ticks();
   read_host_name(log_state.host, sizeof(log_state.host));
   if (!create_file()) return false;
@@ -103,13 +145,29 @@ bool open_log() {
   log_state.device = status.st_dev;
   log_state.inode = status.st_ino;
   wire::FileHeader header{};
-  header.pid = static_cast<std::uint64_t>(g.pid);
+  header.pid = static_cast<std::uint64_t>(getpid());
   header.start_ticks = log_state.ticks;
   header.raw_ns = now_ns();
   header.wall_ns = read_clock_ns(CLOCK_REALTIME);
   wire::seal_file_header(&header);
+  const HoldFileSizeSignal hold;
   int error = 0;
-  return append_to_log(&header, sizeof(header), &error);
+  if (append_to_log(&header, sizeof(header), &error)) return true;
+  discard_log();
+  errno = error;
+  return false;
+}
+
+void note_off(int error, const char* what) {
+  if (log_state.noted) return;
+  log_state.noted = true;
+  if (log_state.host[0] == '\0') read_host_name(log_state.host, sizeof(log_state.host));
+  if (log_state.ticks == 0) log_state.ticks = read_start_ticks();
+  char reason[64];
+  snprintf(reason, sizeof(reason), "%d %s", error, what);
+  for (int n = 0; n < kMaxImages && put_path(log_state.off_path, n, "off"); ++n) {
+    if (symlink(reason, log_state.off_path) == 0 || errno != EEXIST) return;
+  }
 }
 
 bool append_to_log(const void* bytes, std::size_t size, int* error) {
@@ -154,5 +212,10 @@ void close_log() {
 }
 
 void close_inherited_log() { close_log(); }
+
+void discard_log() {
+  if (is_ours(log_state.descriptor)) unlink(log_state.path);
+  close_log();
+}
 
 }  // namespace llmprof::collect

@@ -24,6 +24,10 @@ const char* host_name();
 // The recorder puts a file named "full" into the folder when the recording as a whole has reached its limit.
 bool folder_is_full();
 
+// Leaves the reason why this process has no log, or no longer: a symbolic link, which takes no descriptor and no space.
+void note_off(int error, const char* what);
+
+void discard_log();  // it holds nothing
 void close_log();
 void close_inherited_log();
 

@@ -116,7 +116,8 @@ struct Collector {
   std::atomic<std::uint32_t> generation{0};  // counts starts: 1, then one more in each forked child that records
   std::atomic<std::uint32_t> drop_reason{0};
   std::atomic<Shared*> shared{nullptr};
-  std::atomic<std::uint32_t> shared_lock{0};
+  std::atomic<std::int32_t> shared_lock{0};  // pid of the holder
+  std::atomic<std::int32_t> pid{0};          // of the process that started, or is starting, this recording
   std::atomic<std::uint32_t> cuda_seen{0};
   std::atomic<std::uint32_t> definitions{0};  // bumped after every new domain, category or library
   std::atomic<std::uint32_t> wake{0};         // futex: the writer should look now
@@ -127,7 +128,6 @@ struct Collector {
   std::uint32_t key = 0;
   std::uint32_t key_made = 0;
   std::uint32_t forked = 0;  // this is a forked child that has not started yet
-  std::int32_t pid = 0;
   Settings settings{};
 };
 extern constinit Collector g;

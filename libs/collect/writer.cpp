@@ -1,5 +1,6 @@
 #include "collect/writer.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 
@@ -17,6 +18,7 @@ namespace llmprof::collect {
 namespace {
 
 constexpr std::size_t kStackBytes = 256u << 10;  // the C library puts the program's static thread-local data there too
+constexpr std::size_t kLargeStackBytes = 64u << 20;
 constexpr std::uint64_t kClockSyncEveryNs = 1000000000;
 constexpr std::uint64_t kFirstWaitMs = 5;  // then twice as long each time, up to the setting: workers may die young
 
@@ -123,9 +125,14 @@ bool start_writer() {
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the new thread: it never runs the program's handlers
   pthread_t thread;
-  const int result = pthread_create(&thread, &attributes, writer_main, nullptr);
+  int result = pthread_create(&thread, &attributes, writer_main, nullptr);
+  if (result == EINVAL) {  // the program's thread-local data alone is larger
+    pthread_attr_setstacksize(&attributes, kLargeStackBytes);
+    result = pthread_create(&thread, &attributes, writer_main, nullptr);
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   pthread_attr_destroy(&attributes);
+  errno = result;
   return result == 0;
 }
 

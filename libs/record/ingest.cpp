@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -33,11 +35,15 @@ using Process = std::pair<std::uint64_t, std::uint64_t>;
 Process process_of(const wire::FileHeader& header) { return {header.pid, header.start_ticks}; }
 
 // A collector that cannot make a log leaves a symbolic link instead, which takes no descriptor and no space; where it
-// points to is the reason.
+// points to is the reason: an errno and what failed, "24 log".
 constexpr std::string_view kOffSuffix = ".off";
 std::string why_off(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::read_symlink(path, ignored).string();
+  const std::string text = std::filesystem::read_symlink(path, ignored).string();
+  int error = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), error);
+  if (failure != std::errc{}) return text;
+  return fmt::format("{}:{}", std::strerror(error), std::string_view(end, text.data() + text.size()));
 }
 
 // Logs that can be opened, in the order in which they were begun; the others become losses.

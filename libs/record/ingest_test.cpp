@@ -203,7 +203,7 @@ TEST(Ingest, ACollectorThatCouldNotStartIsALoss) {
   Recording recording;
   recording.info(info_of(77));
   const std::string link = capture_folder(recording.folder()) + "/host-78-1-0.off";
-  ASSERT_EQ(::symlink("Too many open files: log", link.c_str()), 0);
+  ASSERT_EQ(::symlink("24 log", link.c_str()), 0);
   EXPECT_THAT(recording.rows(kLosses), ElementsAre("collector_off|1|Too many open files: log"));
 }
 

@@ -2,9 +2,11 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "collect/blas/resolve.h"
 #include "collect/futex.h"
@@ -65,24 +67,36 @@ void search(void* context, ImageList list) { find_unhooked_blas(list, {no_provid
   table->end();
 }
 
+Link finish_connecting() {
+  int cancel_state = PTHREAD_CANCEL_ENABLE;
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+  connection.table = load_collector();
+  const Link link = connection.table != nullptr ? Link::kOn : Link::kOff;
+  connection.link.store(link, std::memory_order_release);
+  futex_wake(connection.link);
+  pthread_setcancelstate(cancel_state, nullptr);
+  return link;
+}
+
 }  // namespace
 
 Link connect() {
   const KeepErrno keep;
   Link expected = Link::kUndecided;
   if (connection.link.compare_exchange_strong(expected, Link::kConnecting, std::memory_order_acq_rel)) {
-    connection.table = load_collector();
-    expected = connection.table != nullptr ? Link::kOn : Link::kOff;
-    connection.link.store(expected, std::memory_order_release);
-    futex_wake(connection.link);
-    return expected;
+    connection.pid.store(getpid(), std::memory_order_release);
+    return finish_connecting();
   }
-  // Another thread is at it. The limit is for one that was lost in a fork: then this process goes unrecorded.
+  // Another thread is at it: it may hold the loader's lock, or wait for who holds it, so not for ever. And not again.
   constexpr std::uint64_t kLimitMs = 100;
   for (int i = 0; i < 20 && expected == Link::kConnecting; ++i) {
+    std::int32_t pid = connection.pid.load(std::memory_order_acquire);
+    const bool lost_in_fork = pid != 0 && pid != getpid();
+    if (lost_in_fork && connection.pid.compare_exchange_strong(pid, getpid())) return finish_connecting();
     futex_wait(connection.link, Link::kConnecting, kLimitMs);
     expected = connection.link.load(std::memory_order_acquire);
   }
+  if (expected == Link::kConnecting && connection.link.compare_exchange_strong(expected, Link::kOff)) return Link::kOff;
   return expected;
 }
 

@@ -11,6 +11,7 @@ enum class Link : std::uint32_t { kUndecided, kConnecting, kOn, kOff };
 
 struct Connection {
   std::atomic<Link> link{Link::kUndecided};
+  std::atomic<std::int32_t> pid{0};  // of the process that is connecting
   const llmprof_collector_table* table = nullptr;
 };
 extern constinit Connection connection;
