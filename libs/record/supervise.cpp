@@ -80,26 +80,58 @@ Error exec_error(const std::string& command, int error_number) {
   return base::errno_error(missing ? ErrorCode::kNotFound : ErrorCode::kPermission, command, error_number);
 }
 
-// Starts the program. The pipe closes at a successful exec; else errno comes through it.
-Result<pid_t> start(const Launch& launch, const SignalGate& gate) {
-  int pipe_ends[2];
-  if (::pipe2(pipe_ends, O_CLOEXEC) != 0) return base::errno_error(ErrorCode::kIo, "pipe", errno);
+// A pipe that programs do not inherit.
+struct Pipe {
+  int read_end = -1, write_end = -1;
+
+  static Result<Pipe> make() {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return base::errno_error(ErrorCode::kIo, "pipe", errno);
+    return Pipe{ends[0], ends[1]};
+  }
+  void close_read() { close(read_end); }
+  void close_write() { close(write_end); }
+
+ private:
+  static void close(int& descriptor) {
+    if (descriptor >= 0) ::close(descriptor);
+    descriptor = -1;
+  }
+};
+
+// The child. Allocates nothing: another thread may have held the allocator's lock at the fork.
+[[noreturn]] void become_program(const Launch& launch, char* const* arguments, char* const* environment,
+                                 const SignalGate& gate, Pipe go, const Pipe& failed) {
+  go.close_write();  // else the end of the recorder would never be seen
+  char released = 0;
+  while (::read(go.read_end, &released, 1) < 0 && errno == EINTR) {
+  }
+  if (launch.stdout_to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  gate.restore_for_exec();
+  ::execvpe(launch.path.c_str(), arguments, environment);  // the p: scripts without "#!" go to sh
+  const int error_number = errno;
+  (void)!::write(failed.write_end, &error_number, sizeof error_number);
+  ::_exit(127);
+}
+
+// Starts the program when `watch.forked` has returned. `failed` closes at a successful exec; else errno comes through
+// it. `go` holds the process back; its end, also by our death, lets it go.
+Result<pid_t> start(const Launch& launch, const Watch& watch, const SignalGate& gate) {
+  LLMPROF_LET(Pipe failed, Pipe::make());
+  auto go = Pipe::make();
   const std::vector<char*> arguments = pointers(launch.arguments);
   const std::vector<char*> environment = pointers(launch.environment);
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    if (launch.stdout_to_stderr) ::dup2(STDERR_FILENO, STDOUT_FILENO);
-    gate.restore_for_exec();
-    ::execvpe(launch.path.c_str(), arguments.data(), environment.data());  // the p: scripts without "#!" go to sh
-    const int error_number = errno;
-    (void)!::write(pipe_ends[1], &error_number, sizeof error_number);
-    ::_exit(127);
-  }
+  const pid_t pid = go ? ::fork() : -1;
   const int fork_error = errno;
-  ::close(pipe_ends[1]);
+  if (pid == 0) become_program(launch, arguments.data(), environment.data(), gate, *go, failed);
+  failed.close_write();
+  if (go) go->close_read();
+  if (pid > 0) watch.forked(pid);
+  if (go) go->close_write();
   int error_number = 0;
-  const ssize_t count = pid < 0 ? 0 : ::read(pipe_ends[0], &error_number, sizeof error_number);
-  ::close(pipe_ends[0]);
+  const ssize_t count = pid < 0 ? 0 : ::read(failed.read_end, &error_number, sizeof error_number);
+  failed.close_read();
+  if (!go) return go.error();
   if (pid < 0) return base::errno_error(ErrorCode::kIo, "fork", fork_error);
   if (count <= 0) return pid;
   ::waitpid(pid, nullptr, 0);
@@ -108,23 +140,34 @@ Result<pid_t> start(const Launch& launch, const SignalGate& gate) {
 
 bool sent_by_terminal(const siginfo_t& info) { return info.si_code == SI_KERNEL; }
 
-Ended ended_as(pid_t pid, int status) {
-  if (WIFSIGNALED(status)) return {pid, 128 + WTERMSIG(status), WTERMSIG(status)};
-  return {pid, WEXITSTATUS(status), 0};
+bool has_ended(pid_t pid) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == pid;
+}
+
+Result<Ended> collect(pid_t pid) {
+  int status = 0;
+  Ended ended{.pid = pid};
+  while (::wait4(pid, &status, 0, &ended.used) != pid) {
+    if (errno != EINTR) return base::errno_error(ErrorCode::kInternal, "wait4", errno);
+  }
+  ended.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  ended.exit_status = ended.signal != 0 ? 128 + ended.signal : WEXITSTATUS(status);
+  return ended;
 }
 
 }  // namespace
 
 Result<Ended> launch_and_wait(const Launch& launch, const Watch& watch) {
   const SignalGate gate;
-  LLMPROF_LET(const pid_t pid, start(launch, gate));
+  LLMPROF_LET(const pid_t pid, start(launch, watch, gate));
   watch.started(pid);
   auto next_poll = std::chrono::steady_clock::now() + watch.every;
   while (true) {
-    int status = 0;
-    const pid_t waited = ::waitpid(pid, &status, WNOHANG);
-    if (waited == pid) return ended_as(pid, status);
-    if (waited < 0 && errno != EINTR) return base::errno_error(ErrorCode::kInternal, "waitpid", errno);
+    if (has_ended(pid)) {
+      watch.ended(pid);
+      return collect(pid);
+    }
     siginfo_t info{};
     const int signal = gate.next(watch.every, info);
     if (signal != 0 && signal != SIGCHLD && !sent_by_terminal(info)) ::kill(pid, signal);

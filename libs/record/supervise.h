@@ -2,6 +2,7 @@
 // Runs the recorded program to its end as a shell would: same terminal, same process group, its own signals.
 // Blocks the signals it waits for in the calling thread; no other thread of this process may have them open.
 
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -24,12 +25,16 @@ struct Ended {
   pid_t pid = 0;
   int exit_status = 0;  // its own, or 128 + signal
   int signal = 0;       // 0: it ended by itself
+  rusage used{};        // by it and by those of its children that it waited for
 };
 
 struct Watch {
   std::chrono::milliseconds every{200};
+  std::function<void(pid_t)> forked = [](pid_t) {};   // once: the process exists and waits; it becomes the program when
+                                                      // this returns (or this process dies)
   std::function<void(pid_t)> started = [](pid_t) {};  // once, after the program started
   std::function<void()> poll = [] {};                 // about every `every` while it runs
+  std::function<void(pid_t)> ended = [](pid_t) {};    // once: it ended, but /proc still knows it
 };
 
 // kPermission (126) or kNotFound (127) if execve refused. Signals sent to this process alone are passed on; those the

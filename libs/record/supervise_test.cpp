@@ -131,6 +131,37 @@ TEST(Supervise, PollsWhileTheProgramRuns) {
   EXPECT_GE(polls, 2);
 }
 
+char state_of(pid_t pid) {
+  const std::string stat = base::read_file("/proc/" + std::to_string(pid) + "/stat", 4096).value();
+  const std::size_t end = stat.rfind(')');
+  return end == std::string::npos ? '?' : stat[end + 2];
+}
+
+TEST(Supervise, HoldsTheProgramBackUntilTheRecorderIsReady) {
+  const TestFolder folder;
+  Launch launch = launch_of({});
+  launch.path = folder.write("script", "#!/bin/sh\n: > $1\n", 0755);
+  launch.arguments = {"script", folder / "ran"};
+  pid_t forked = 0, started = 0, ended = 0;
+  Watch watch;
+  watch.forked = [&](pid_t pid) {
+    forked = pid;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_FALSE(base::is_file(folder / "ran"));
+    EXPECT_EQ(started, 0);
+  };
+  watch.started = [&](pid_t pid) { started = pid; };
+  watch.ended = [&](pid_t pid) {
+    ended = pid;
+    EXPECT_EQ(state_of(pid), 'Z');  // its last numbers can still be read
+  };
+  ASSERT_TRUE(launch_and_wait(launch, watch));
+  EXPECT_TRUE(base::is_file(folder / "ran"));
+  EXPECT_GT(forked, 0);
+  EXPECT_EQ(started, forked);
+  EXPECT_EQ(ended, forked);
+}
+
 bool wait_for_text(const std::string& path, const std::string& text) {
   for (int i = 0; i < 600; ++i) {
     const auto found = base::read_file(path, 100);
@@ -177,6 +208,31 @@ TEST(Supervise, ASignalForTheSupervisorIsPassedOnOnce) {
   ::close(terminal.master);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(base::read_file(folder / "count", 100).value(), "1");
+}
+
+TEST(Supervise, ADyingRecorderLetsTheProgramGo) {
+  const TestFolder folder;
+  Launch launch = launch_of({});
+  launch.path = folder.write("script", "#!/bin/sh\nprintf ran > $1\n", 0755);
+  launch.arguments = {"script", folder / "ran"};
+  const pid_t recorder = ::fork();
+  if (recorder == 0) {
+    Watch watch;
+    watch.forked = [](pid_t) { ::kill(::getpid(), SIGKILL); };
+    (void)launch_and_wait(launch, watch);
+    ::_exit(99);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(recorder, &status, 0), recorder);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(wait_for_text(folder / "ran", "ran"));
+}
+
+TEST(Supervise, ReturnsWhatTheProgramUsed) {
+  const auto ended = launch_and_wait(launch_of({"exit", "0"}), {});
+  ASSERT_TRUE(ended);
+  EXPECT_GT(ended->used.ru_minflt, 0);
+  EXPECT_GT(ended->used.ru_maxrss, 0);
 }
 
 }  // namespace
