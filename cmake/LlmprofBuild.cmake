@@ -18,7 +18,7 @@ endif()
 add_compile_definitions($<$<NOT:$<CONFIG:Release>>:LLMPROF_ASSERTS=1>)
 
 if(LLMPROF_SANITIZE)
-  add_compile_options(-fsanitize=${LLMPROF_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  add_compile_options(-fsanitize=${LLMPROF_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${LLMPROF_SANITIZE})
 endif()
 

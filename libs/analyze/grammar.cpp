@@ -40,7 +40,8 @@ Result<RangePattern> parse_pattern(const base::Json& row, std::string_view where
   if (*kind != RangeKind::kModule && !inherits && known_stage(pattern.stage).empty()) {
     return Error{ErrorCode::kCorruptInput, std::string(where) + ": unknown stage in " + base::to_line(row), ""};
   }
-  pattern.container = row.value("container", false);
+  const auto container = row.find("container");
+  pattern.container = container != row.end() && container->is_boolean() && container->get<bool>();
   return pattern;
 }
 
@@ -52,15 +53,24 @@ std::string_view known_stage(std::string_view name) {
   return found == kStages.end() ? std::string_view{} : *found;
 }
 
+// A text that does not fit goes back to the last '*' only, which then takes one byte more: an earlier one could not do
+// better. So the time is at most the product of the lengths.
 bool matches(std::string_view pattern, std::string_view text) {
-  const std::size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == text;
-  if (!text.starts_with(pattern.substr(0, star))) return false;
-  const std::string_view rest = pattern.substr(star + 1);
-  for (std::size_t begin = star; begin <= text.size(); ++begin) {
-    if (matches(rest, text.substr(begin))) return true;
+  std::size_t p = 0, t = 0, star = std::string_view::npos, taken = 0;
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      taken = t;
+    } else if (p < pattern.size() && pattern[p] == text[t]) {
+      ++p, ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++taken;
+    } else {
+      return false;
+    }
   }
-  return false;
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
 Result<std::vector<RangePattern>> parse_patterns(std::string_view json_text, std::string_view where) {

@@ -42,6 +42,27 @@ TEST(Grammar, Wildcards) {
   EXPECT_FALSE(matches("a*b*c", "a--c--b"));
   EXPECT_FALSE(matches("decode", "decode2"));
   EXPECT_TRUE(matches("*", ""));
+  EXPECT_TRUE(matches("*ab", "aab"));
+  EXPECT_FALSE(matches("ab*", "a"));
+  EXPECT_TRUE(matches("", ""));
+  EXPECT_FALSE(matches("", "a"));
+}
+
+// Trying every way to divide the text among the stars would take 2^60 steps here.
+TEST(Grammar, ManyWildcardsTakeNoTime) {
+  std::string pattern, text(1000, 'a');
+  for (int i = 0; i < 60; ++i) pattern += "*a";
+  EXPECT_FALSE(matches(pattern + "b", text));
+  EXPECT_TRUE(matches(pattern, text));
+}
+
+TEST(Grammar, PatternsWithMembersOfTheWrongType) {
+  const auto rows = parse_patterns(
+      R"([{"pattern": "x", "kind": "step", "stage": "decode", "source": "s", "container": "yes"}])", "test");
+  ASSERT_TRUE(rows);
+  EXPECT_FALSE(rows->front().container);
+  EXPECT_FALSE(parse_patterns(R"([5])", "test"));
+  EXPECT_FALSE(parse_patterns(R"([{"pattern": 1, "kind": 2, "source": 3}])", "test"));
 }
 
 TEST(Grammar, MeaningByDomainThenByPattern) {

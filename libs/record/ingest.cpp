@@ -69,13 +69,18 @@ std::vector<Log> open_logs(const std::string& folder, Ledger& ledger) {
   return logs;
 }
 
+// The sum, or the largest time there is: headers and record.json may say anything.
+std::int64_t later(std::int64_t time_ns, std::int64_t by_ns) {
+  return time_ns > INT64_MAX - by_ns ? INT64_MAX : time_ns + by_ns;
+}
+
 TimeWindow window_of(const CaptureInfo& info, const wire::FileHeader& header) {
-  const auto created = static_cast<std::int64_t>(std::min<std::uint64_t>(header.raw_ns, INT64_MAX / 4));
+  const auto created = static_cast<std::int64_t>(std::min<std::uint64_t>(header.raw_ns, INT64_MAX));
   const std::int64_t begin = info.begin.raw_ns != 0 ? info.begin.raw_ns : created;
   TimeWindow window;
-  window.begin_ns = std::max<std::int64_t>(begin - kSlackNs, 0);
-  window.end_ns = begin + kLongestRunNs;
-  if (info.end) window.end_ns = std::max(info.end->raw_ns, created) + kSlackNs;
+  window.begin_ns = std::max(begin, kSlackNs) - kSlackNs;
+  window.end_ns = later(begin, kLongestRunNs);
+  if (info.end) window.end_ns = later(std::max(info.end->raw_ns, created), kSlackNs);
   return window;
 }
 

@@ -8,12 +8,17 @@ namespace {
 constexpr std::size_t kMaxRows = 100'000;  // a hostile log cannot fill memory with details
 constexpr std::int64_t kWholeRun = -1;
 
+// A log may claim any loss: sums stop at the largest number instead of wrapping.
+void add_up(std::int64_t& total, std::int64_t count) {
+  if (__builtin_add_overflow(total, count, &total)) total = INT64_MAX;
+}
+
 }  // namespace
 
 void Ledger::add(trace::Loss loss, std::int64_t count, trace::OptionalId process_id, const std::string& detail) {
   if (count <= 0) return;
   const Key key{loss, process_id.value_or(kWholeRun), counts_.size() < kMaxRows ? detail : ""};
-  counts_[key] += count;
+  add_up(counts_[key], count);
 }
 
 std::vector<LossTotal> Ledger::write(trace::RunWriter& writer, trace::Id& next_id) const {
@@ -37,7 +42,7 @@ std::vector<LossTotal> Ledger::write(trace::RunWriter& writer, trace::Id& next_i
     if (totals.empty() || totals.back().loss != loss || totals.back().detail != detail) {
       totals.push_back({loss, 0, detail});
     }
-    totals.back().count += count;
+    add_up(totals.back().count, count);
   }
   return totals;
 }

@@ -1,0 +1,157 @@
+#include "log_through_ingest.h"
+
+#include <cstring>
+
+#include "fuzz.h"
+#include "record/log_builder.h"
+#include "record/log_ingest.h"
+#include "trace/run_writer.h"
+
+// The real writer makes Parquet files with threads and DuckDB; this one looks at each row and forgets it.
+namespace llmprof::trace {
+
+struct RunWriter::State {
+  Strings strings;
+};
+RunWriter::RunWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
+RunWriter::RunWriter(RunWriter&&) noexcept = default;
+RunWriter& RunWriter::operator=(RunWriter&&) noexcept = default;
+RunWriter::~RunWriter() = default;
+Result<RunWriter> RunWriter::create(const std::string&) { return RunWriter(std::make_unique<State>()); }
+Strings& RunWriter::strings() { return state_->strings; }
+
+void RunWriter::add_bytes(const Table& table, const void* row) {
+  const auto* bytes = static_cast<const char*>(row);
+  std::int64_t begin_ns = 0, end_ns = 0;
+  for (const Column& column : table.columns) {
+    if (column.type == ColumnType::kName) {
+      Name name;
+      std::memcpy(&name, bytes + column.offset, sizeof name);
+      fuzz::require(name.id <= state_->strings.size());
+    }
+    if (column.name == "begin_ns") std::memcpy(&begin_ns, bytes + column.offset, sizeof begin_ns);
+    if (column.name == "end_ns" && !column.nullable) std::memcpy(&end_ns, bytes + column.offset, sizeof end_ns);
+  }
+  if (table.name == "range" || table.name == "kernel" || table.name == "gemm") fuzz::require(begin_ns <= end_ns);
+}
+
+}  // namespace llmprof::trace
+
+namespace llmprof::fuzz {
+namespace {
+
+using record::LogBuilder;
+using wire::RangeOp;
+
+// What is decoded must survive being encoded and decoded again.
+void round_trip(wire::RecordKind kind, std::uint32_t thread, std::span<const wire::Record> records) {
+  static std::vector<std::uint8_t> memory(sizeof(wire::BlockHeader) + wire::kMaxPayloadBytes);
+  static std::vector<wire::Record> again(wire::kMaxSectionRecords);
+  std::vector<const wire::Record*> pointers;
+  for (const wire::Record& record : records) pointers.push_back(&record);
+  wire::BlockBuilder block(memory.data(), memory.size());
+  if (!block.add_records(kind, thread, pointers.data(), pointers.size())) return;  // 4096 of the widest do not fit
+  block.finish(0);
+  const wire::Step step = wire::BlockReader({block.data(), block.size()}, 0).next();
+  wire::SectionReader sections(step.block);
+  wire::Section section;
+  require(sections.next(&section) && section.thread == thread && section.count == records.size());
+  require(wire::decode_records(section, again.data()));
+  require(std::memcmp(static_cast<const void*>(again.data()), records.data(), records.size_bytes()) == 0);
+}
+
+class CheckedIngest final : public record::LogSink {
+ public:
+  explicit CheckedIngest(record::LogIngest& ingest) : ingest_(ingest) {}
+  void define(wire::StringId id, std::string_view text) override { ingest_.define(id, text); }
+  void receive(wire::RecordKind kind, std::uint32_t thread, std::span<const wire::Record> records) override {
+    round_trip(kind, thread, records);
+    ingest_.receive(kind, thread, records);
+  }
+  void gap() override { ingest_.gap(); }
+
+ private:
+  record::LogIngest& ingest_;
+};
+
+std::string ordinary_log() {
+  LogBuilder log;
+  log.process({.ts_ns = 1'000'000, .pid = 4242, .parent_pid = 1, .start_ticks = 1}, "/usr/bin/python3",
+              std::string("python3\0--token=x", 17));
+  log.thread(1, 4242, "main", 1'000'100);
+  log.domain(1, "llmprof");
+  log.category(1, 7, "stage");
+  log.push(1, 1'100'000, "decode",
+           {.payload = 5, .category = 7, .domain = 1, .payload_type = wire::PayloadType::kSigned});
+  log.push(1, 1'200'000, "layers.0.mlp.up_proj");
+  log.gemm(1, "cblas_sgemm", {.begin_ns = 1'210'000, .end_ns = 1'290'000, .m = 1, .n = 4096, .k = 11008, .batch = 1});
+  log.pop(1, 1'300'000);
+  log.pop(1, 1'400'000, 1);
+  log.end_block();
+  log.range(1, RangeOp::kStart, 1'500'000, "across", {.correlation = (1ull << 32) + 1});
+  log.thread(2, 4243, "worker", 1'500'100);
+  log.range(2, RangeOp::kEnd, 1'600'000, "", {.correlation = (1ull << 32) + 1});
+  log.range(2, RangeOp::kMark, 1'650'000, "mark");
+  log.loss(wire::LossKind::kBufferFull, 3);
+  log.loss(wire::LossKind::kWriteFailed, 100, 28);
+  log.process({.ts_ns = 1'700'000, .pid = 4242, .start_ticks = 1, .ended = 1}, "/usr/bin/python3", "python3");
+  return log.bytes();
+}
+
+// Killed with a range open; a block is missing before, and the last one is torn.
+std::string killed_log() {
+  LogBuilder log;
+  log.thread(1, 4242, "main", 1'000'100);
+  log.push(1, 1'100'000, "outer");
+  log.end_block();
+  log.push(1, 1'150'000, "lost");
+  log.skip_block();
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    log.push(1, 1'200'000 + 1000 * i, "inner");
+    log.pop(1, 1'200'500 + 1000 * i);
+  }
+  const std::string bytes = log.bytes();
+  return bytes.substr(0, bytes.size() - 5);
+}
+
+// Times and counts around which something might wrap.
+std::string late_log() {
+  LogBuilder log;
+  for (const std::uint64_t ns : {1ull << 47, 1ull << 53, (1ull << 63) - 1, ~0ull}) {
+    log.push(1, ns - 1, "late");
+    log.pop(1, ns);
+    log.loss(wire::LossKind::kBufferFull, ns);
+  }
+  return log.bytes();
+}
+
+}  // namespace
+
+void log_through_ingest(std::string_view log) {
+  const auto reader = record::LogReader::open(in_file(log));
+  if (!reader) return;
+  auto writer = trace::RunWriter::create("");
+  record::Ledger ledger;
+  record::RunRows rows{.writer = *writer, .ledger = ledger};
+  record::LogIngest ingest(rows, {.name = "input.log"}, reader->header());
+  CheckedIngest checked(ingest);
+  const auto stats = reader->read(checked, base::no_progress);
+  require(bool(stats));
+  require(stats->damaged_bytes + stats->torn_bytes <= 2 * log.size());
+  ingest.finish(*stats);
+  for (const record::LossTotal& total : ledger.write(*writer, rows.next_id)) require(total.count > 0);
+}
+
+std::vector<std::string> sample_logs() { return {ordinary_log(), killed_log(), late_log()}; }
+
+std::vector<std::string> log_words() {
+  std::vector<std::string> words{"LLMPROFW", "BLK1"};
+  for (const std::uint64_t value : {~0ull, 1ull << 63, 1ull << 53, 1ull << 47, 4095ull, 4096ull, 4097ull, 65536ull}) {
+    std::uint8_t bytes[wire::kMaxVarintBytes];
+    const std::uint8_t* end = wire::put_varint(bytes, value);
+    words.emplace_back(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(end - bytes));
+  }
+  return words;
+}
+
+}  // namespace llmprof::fuzz
