@@ -10,6 +10,7 @@
 #include "workload/generate.h"
 #include "workload/model.h"
 #include "workload/presets.h"
+#include "workload/train/trainer.h"
 
 namespace {
 
@@ -82,6 +83,31 @@ TEST_P(BlasCallsTest, FlopsOfAPassAreThoseOfItsWeightsAndFullAttention) {
   // Per layer 7 products for Llama, 4 for GPT-2, and the head; a row each, as there are few.
   const std::int64_t products = config.layers * (config.family == Family::kLlama ? 7 : 4) + 1;
   EXPECT_EQ(g_counts.calls, kBatch * products);
+}
+
+// One training step: every position has logits; backward multiplies each matrix twice, for the gradient of its input
+// and for its own. Attention is 2 full squares per head forward and 4 backward. The update multiplies nothing.
+TEST(TrainingBlasCalls, FlopsOfAStepAreThoseOfItsWeightsAndFullAttention) {
+  constexpr std::int64_t kBatch = 3, kTokens = 7, kRows = kBatch * kTokens;
+  const ModelConfig config = gpt2_config(2, 128, 4, 300, 64);
+  ThreadPool pool(1);
+  Trainer trainer(config, Weights::random(config, 1, pool), kBatch, kTokens, pool);
+  AdamW optimizer({}, trainer.weights().parameters());
+  const std::vector<Token> tokens = random_prompts(config, {.batch = kBatch, .prompt_tokens = kTokens});
+  const std::int64_t square = 2 * kBatch * config.heads * kTokens * kTokens * config.head_dim;
+  const std::int64_t weights = config.layers * layer_weights(config) + config.vocab * config.hidden;
+
+  g_counts = {};
+  trainer.forward(tokens, tokens);
+  EXPECT_EQ(g_counts.flops, 2 * kRows * weights + config.layers * 2 * square);
+  EXPECT_EQ(g_counts.calls, config.layers * (4 + 2 * kBatch * config.heads) + 1);
+  g_counts = {};
+  trainer.backward();
+  EXPECT_EQ(g_counts.flops, 2 * 2 * kRows * weights + config.layers * 4 * square);
+  EXPECT_EQ(g_counts.calls, config.layers * (2 * 4 + 4 * kBatch * config.heads) + 2);
+  g_counts = {};
+  trainer.update(optimizer);
+  EXPECT_EQ(g_counts.calls, 0);
 }
 
 }  // namespace

@@ -4,44 +4,12 @@
 #include <utility>
 #include <vector>
 
+#include "workload/gpt2_layer.h"
 #include "workload/kernels.h"
 #include "workload/model.h"
 
 namespace llmprof::workload {
 namespace {
-
-struct LayerWeights {
-  Norm ln_1, ln_2;
-  Linear c_attn, c_proj;
-  Linear mlp_c_fc, mlp_c_proj;
-};
-
-struct LayerNames {
-  llmprof_name layer, ln_1, attn, c_attn, core, c_proj, ln_2, mlp, mlp_c_fc, act, mlp_c_proj;
-};
-
-LayerWeights layer_weights(const Weights& w, const std::string& path) {
-  return {.ln_1 = w.norm(path + ".ln_1"),
-          .ln_2 = w.norm(path + ".ln_2"),
-          .c_attn = w.linear(path + ".attn.c_attn"),
-          .c_proj = w.linear(path + ".attn.c_proj"),
-          .mlp_c_fc = w.linear(path + ".mlp.c_fc"),
-          .mlp_c_proj = w.linear(path + ".mlp.c_proj")};
-}
-
-LayerNames layer_names(ModuleNames& names, const std::string& path) {
-  return {.layer = names.add(path),
-          .ln_1 = names.add(path + ".ln_1"),
-          .attn = names.add(path + ".attn"),
-          .c_attn = names.add(path + ".attn.c_attn"),
-          .core = names.add(path + ".attn.core"),
-          .c_proj = names.add(path + ".attn.c_proj"),
-          .ln_2 = names.add(path + ".ln_2"),
-          .mlp = names.add(path + ".mlp"),
-          .mlp_c_fc = names.add(path + ".mlp.c_fc"),
-          .act = names.add(path + ".mlp.act"),
-          .mlp_c_proj = names.add(path + ".mlp.c_proj")};
-}
 
 class Gpt2 final : public Model {
  public:
@@ -55,8 +23,8 @@ class Gpt2 final : public Model {
   void mlp(const Pass& pass, std::int64_t layer);
   void cache_keys_and_values(const Pass& pass, std::int64_t layer);
 
-  std::vector<LayerWeights> layers_;
-  std::vector<LayerNames> layer_names_;
+  std::vector<Gpt2LayerWeights> layers_;
+  std::vector<Gpt2LayerNames> layer_names_;
   const float* token_embedding_;     // (V, C)
   const float* position_embedding_;  // (positions, C)
   Norm ln_f_;
@@ -74,8 +42,8 @@ Gpt2::Gpt2(const ModelConfig& config, Weights weights, ThreadPool& pool)
       ln_f_name_(names_.add("ln_f")) {
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::string path = "h." + std::to_string(layer);
-    layers_.push_back(layer_weights(weights_, path));
-    layer_names_.push_back(layer_names(names_, path));
+    layers_.push_back(gpt2_layer_weights(weights_, path));
+    layer_names_.push_back(gpt2_layer_names(names_, path));
   }
 }
 
@@ -96,8 +64,8 @@ void Gpt2::run_layer(const Pass& pass, std::int64_t layer) {
 }
 
 void Gpt2::attention(const Pass& pass, std::int64_t layer) {
-  const LayerWeights& w = layers_[static_cast<std::size_t>(layer)];
-  const LayerNames& names = layer_names_[static_cast<std::size_t>(layer)];
+  const Gpt2LayerWeights& w = layers_[static_cast<std::size_t>(layer)];
+  const Gpt2LayerNames& names = layer_names_[static_cast<std::size_t>(layer)];
   const std::int64_t rows = pass.rows();
   {
     const llmprof::Module range(names.ln_1);
@@ -141,8 +109,8 @@ void Gpt2::cache_keys_and_values(const Pass& pass, std::int64_t layer) {
 }
 
 void Gpt2::mlp(const Pass& pass, std::int64_t layer) {
-  const LayerWeights& w = layers_[static_cast<std::size_t>(layer)];
-  const LayerNames& names = layer_names_[static_cast<std::size_t>(layer)];
+  const Gpt2LayerWeights& w = layers_[static_cast<std::size_t>(layer)];
+  const Gpt2LayerNames& names = layer_names_[static_cast<std::size_t>(layer)];
   const std::int64_t rows = pass.rows();
   {
     const llmprof::Module range(names.ln_2);

@@ -17,6 +17,17 @@ struct HeadQuery {
   float scale;
 };
 
+// One update of AdamW. The corrections are 1 / (1 - beta^t) for step t = 1, 2, …
+struct AdamWStep {
+  float learning_rate, beta1, beta2, epsilon, weight_decay;
+  float correction1, correction2;
+};
+
+// The statistics of a row that LayerNorm divides out.
+struct RowStatistics {
+  float mean, inverse;  // inverse: 1 / sqrt(variance + epsilon)
+};
+
 struct RowKernels {
   const char* name;
   // out = x / rms(x) * weight                                    all (n)
@@ -36,6 +47,22 @@ struct RowKernels {
   void (*add)(float* y, const float* x, std::int64_t n);  // y += x
   // out[i] = center + width * u(key, first + i), u uniform in [-1, 1): a function of its arguments only
   void (*fill_random)(float* out, std::int64_t first, std::int64_t n, std::uint32_t key, float center, float width);
+
+  // ---- for training: "d" is the gradient of the loss with respect to what follows it ----
+  // dx += what LayerNorm's output gradient dy gives its input x; returns the statistics of x, for the next one
+  RowStatistics (*layer_norm_backward)(const float* x, const float* weight, const float* dy, float epsilon,
+                                       std::int64_t n, float* dx);
+  // dweight += dy * normalised x, dbias += dy; n columns of one row
+  void (*layer_norm_gradients)(const float* x, const float* dy, RowStatistics row, std::int64_t n, float* dweight,
+                               float* dbias);
+  // dy = gradient of gelu's input x, given that of its output
+  void (*gelu_backward)(const float* x, float* dy, std::int64_t n);
+  // dp = gradient of the scores that row p = softmax(scores * scale) came from
+  void (*softmax_backward)(const float* p, float* dp, float scale, std::int64_t n);
+  void (*multiply)(float* x, float factor, std::int64_t n);  // x *= factor
+  // Moves n parameters against their gradient; first and second are the moments.
+  void (*adamw)(const AdamWStep& step, const float* gradient, std::int64_t n, float* parameter, float* first,
+                float* second);
 };
 
 const RowKernels& kernels();

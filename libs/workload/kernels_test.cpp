@@ -127,5 +127,33 @@ TEST_P(KernelsTest, RandomNumbersAreTheSameHoweverTheyAreSplit) {
   EXPECT_NE(whole[0], whole[1]);
 }
 
+// The kernels of training; that they are the slopes they claim to be is held in train/gradients_test.cpp. Here: both
+// compilations give the same, also at the odd ends of loops.
+TEST_P(KernelsTest, TrainingKernelsEqualTheBaseline) {
+  constexpr int kN = 37;
+  const std::vector<float> x = ramp(kN, 3.0F), weight = ramp(kN, 1.5F), dy = ramp(kN, 0.7F);
+  const auto outputs = [&](const RowKernels& set) {
+    std::vector<float> out = ramp(kN, 0.1F), dweight(kN), dbias(kN), gelu = dy, scores = dy, scaled = x;
+    const RowStatistics row = set.layer_norm_backward(x.data(), weight.data(), dy.data(), 0.1F, kN, out.data());
+    set.layer_norm_gradients(x.data(), dy.data(), row, kN, dweight.data(), dbias.data());
+    set.gelu_backward(x.data(), gelu.data(), kN);
+    set.softmax_backward(weight.data(), scores.data(), 0.5F, kN);
+    set.multiply(scaled.data(), 0.25F, kN);
+    std::vector<float> parameter = x, first = weight, second(kN, 0.3F);
+    set.adamw({0.1F, 0.9F, 0.99F, 1e-8F, 0.01F, 2.0F, 3.0F}, dy.data(), kN, parameter.data(), first.data(),
+              second.data());
+    for (const auto* more : {&dweight, &dbias, &gelu, &scores, &scaled, &parameter, &first, &second}) {
+      out.insert(out.end(), more->begin(), more->end());
+    }
+    return out;
+  };
+  const std::vector<float> actual = outputs(k()), expected = outputs(kBaselineKernels);
+  ASSERT_EQ(actual.size(), 9U * kN);
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    EXPECT_NEAR(actual[i], expected[i], 2e-6 * (1 + std::abs(expected[i]))) << i;
+  }
+  EXPECT_FLOAT_EQ(actual[5 * kN + 3], 0.25F * x[3]);
+}
+
 }  // namespace
 }  // namespace llmprof::workload

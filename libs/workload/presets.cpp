@@ -20,29 +20,16 @@ constexpr ModelConfig llama(std::int64_t layers, std::int64_t hidden, std::int64
           .positions = 4096};
 }
 
-constexpr ModelConfig gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocab,
-                           std::int64_t positions) {
-  return {.family = Family::kGpt2,
-          .layers = layers,
-          .hidden = hidden,
-          .heads = heads,
-          .kv_heads = heads,
-          .head_dim = hidden / heads,
-          .intermediate = 4 * hidden,
-          .vocab = vocab,
-          .positions = positions,
-          .tied_embeddings = true};
-}
-
 constexpr std::array kPresets{
     // 8 x 11.27 M + 2 x 16.78 M = 123.7 M parameters, 495 MB. A decode step reads all but the embedding table: 428 MB.
     Preset{"demo", "Llama, 124 M parameters, 495 MB: decode reads memory, prefill computes",
            llama(8, 1024, 16, 4, 2816, 16384), 1, 256, 64},
     Preset{"tiny-llama", "Llama, 0.5 M parameters: for tests", llama(2, 128, 4, 2, 344, 512), 2, 16, 8},
-    Preset{"tiny-gpt2", "GPT-2, 0.5 M parameters: for tests", gpt2(2, 128, 4, 512, 128), 2, 16, 8},
-    Preset{"gpt2", "GPT-2 small as published: 124 M parameters, 498 MB", gpt2(12, 768, 12, 50257, 1024), 1, 128, 32},
-    Preset{"gpt2-medium", "GPT-2 medium as published: 355 M parameters, 1.4 GB", gpt2(24, 1024, 16, 50257, 1024), 1,
-           128, 32},
+    Preset{"tiny-gpt2", "GPT-2, 0.5 M parameters: for tests", gpt2_config(2, 128, 4, 512, 128), 2, 16, 8},
+    Preset{"gpt2", "GPT-2 small as published: 124 M parameters, 498 MB", gpt2_config(12, 768, 12, 50257, 1024), 1, 128,
+           32},
+    Preset{"gpt2-medium", "GPT-2 medium as published: 355 M parameters, 1.4 GB", gpt2_config(24, 1024, 16, 50257, 1024),
+           1, 128, 32},
     Preset{"tinyllama-1.1b", "TinyLlama 1.1B as published: 1.1 G parameters, 4.4 GB",
            llama(22, 2048, 32, 4, 5632, 32000), 1, 128, 32},
 };

@@ -10,6 +10,21 @@
 
 namespace llmprof::workload {
 
+// A complete GPT-2 of these sizes.
+constexpr ModelConfig gpt2_config(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocab,
+                                  std::int64_t positions) {
+  return {.family = Family::kGpt2,
+          .layers = layers,
+          .hidden = hidden,
+          .heads = heads,
+          .kv_heads = heads,
+          .head_dim = hidden / heads,
+          .intermediate = 4 * hidden,
+          .vocab = vocab,
+          .positions = positions,
+          .tied_embeddings = true};
+}
+
 struct Preset {
   std::string_view name;
   std::string_view summary;

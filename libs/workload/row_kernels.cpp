@@ -47,7 +47,7 @@ void rms_norm(const float* x, const float* weight, float epsilon, std::int64_t n
   for (std::int64_t i = 0; i < n; ++i) out[i] = x[i] * inverse * weight[i];
 }
 
-void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, std::int64_t n, float* out) {
+RowStatistics statistics(const float* x, float epsilon, std::int64_t n) {
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (std::int64_t i = 0; i < n; ++i) sum += x[i];
@@ -55,9 +55,13 @@ void layer_norm(const float* x, const float* weight, const float* bias, float ep
   float squares = 0;
 #pragma omp simd reduction(+ : squares)
   for (std::int64_t i = 0; i < n; ++i) squares += (x[i] - mean) * (x[i] - mean);
-  const float inverse = 1.0F / __builtin_sqrtf(squares / static_cast<float>(n) + epsilon);
+  return {mean, 1.0F / __builtin_sqrtf(squares / static_cast<float>(n) + epsilon)};
+}
+
+void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, std::int64_t n, float* out) {
+  const RowStatistics row = statistics(x, epsilon, n);
 #pragma omp simd
-  for (std::int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * inverse * weight[i] + bias[i];
+  for (std::int64_t i = 0; i < n; ++i) out[i] = (x[i] - row.mean) * row.inverse * weight[i] + bias[i];
 }
 
 void softmax(float* row, float scale, std::int64_t n) {
@@ -136,10 +140,93 @@ void fill_random(float* out, std::int64_t first, std::int64_t n, std::uint32_t k
   }
 }
 
+// With h = (x - mean) * inverse and g = dy * weight: dx = inverse * (g - mean(g) - h * mean(g * h)).
+RowStatistics layer_norm_backward(const float* x, const float* weight, const float* dy, float epsilon, std::int64_t n,
+                                  float* dx) {
+  const RowStatistics row = statistics(x, epsilon, n);
+  float sum = 0;
+  float weighted = 0;
+#pragma omp simd reduction(+ : sum, weighted)
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float g = dy[i] * weight[i];
+    sum += g;
+    weighted += g * (x[i] - row.mean);
+  }
+  const float mean_g = sum / static_cast<float>(n);
+  const float mean_gh = weighted * row.inverse / static_cast<float>(n);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float h = (x[i] - row.mean) * row.inverse;
+    dx[i] += row.inverse * (dy[i] * weight[i] - mean_g - h * mean_gh);
+  }
+  return row;
+}
+
+void layer_norm_gradients(const float* x, const float* dy, RowStatistics row, std::int64_t n, float* dweight,
+                          float* dbias) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    dweight[i] += dy[i] * (x[i] - row.mean) * row.inverse;
+    dbias[i] += dy[i];
+  }
+}
+
+// gelu = x s with s = 1 / (1 + e^(-2u)), so gelu' = s + x s (1 - s) 2u'
+void gelu_backward(const float* x, float* dy, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float square = x[i] * x[i];
+    const float u = 0.7978845608F * x[i] * (1.0F + 0.044715F * square);
+    const float twice_slope = 2.0F * 0.7978845608F * (1.0F + 3.0F * 0.044715F * square);
+    const float s = 1.0F / (1.0F + exponential(-2.0F * u));
+    dy[i] *= s + x[i] * s * (1.0F - s) * twice_slope;
+  }
+}
+
+void softmax_backward(const float* p, float* dp, float scale, std::int64_t n) {
+  const float mean = dot(p, dp, n);
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) dp[i] = scale * p[i] * (dp[i] - mean);
+}
+
+void multiply(float* x, float factor, std::int64_t n) {
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) x[i] *= factor;
+}
+
+void adamw(const AdamWStep& step, const float* gradient, std::int64_t n, float* parameter, float* first,
+           float* second) {
+  const AdamWStep s = step;  // a copy: the stores below cannot change it, so it stays in registers
+#pragma omp simd
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float g = gradient[i];
+    const float m = s.beta1 * first[i] + (1.0F - s.beta1) * g;
+    const float v = s.beta2 * second[i] + (1.0F - s.beta2) * g * g;
+    first[i] = m;
+    second[i] = v;
+    const float direction = m * s.correction1 / (__builtin_sqrtf(v * s.correction2) + s.epsilon);
+    parameter[i] -= s.learning_rate * (direction + s.weight_decay * parameter[i]);
+  }
+}
+
 }  // namespace
 
 extern const RowKernels LLMPROF_ROW_KERNELS;
-const RowKernels LLMPROF_ROW_KERNELS{
-    LLMPROF_ROW_KERNELS_NAME, rms_norm, layer_norm, softmax, attend, rotate, silu_multiply, gelu, add, fill_random};
+const RowKernels LLMPROF_ROW_KERNELS{LLMPROF_ROW_KERNELS_NAME,
+                                     rms_norm,
+                                     layer_norm,
+                                     softmax,
+                                     attend,
+                                     rotate,
+                                     silu_multiply,
+                                     gelu,
+                                     add,
+                                     fill_random,
+                                     layer_norm_backward,
+                                     layer_norm_gradients,
+                                     gelu_backward,
+                                     softmax_backward,
+                                     multiply,
+                                     adamw};
 
 }  // namespace llmprof::workload

@@ -74,13 +74,36 @@ std::uint32_t stream_key(std::uint64_t seed, std::size_t tensor) {
   return static_cast<std::uint32_t>((x ^ (x >> 31)) >> 16);
 }
 
-void fill(const TensorSpec& spec, std::uint32_t key, float* data, ThreadPool& pool) {
+// Uniform in [center - width, center + width): the deviation is width / sqrt(3).
+struct Spread {
+  float center, width;
+};
+
+Spread random_spread(const TensorSpec& spec, const ModelConfig&) {
   const float center = spec.kind == Kind::kNormWeight ? 1.0F : 0.0F;
-  // A uniform number in [-w, w) has variance w²/3.
-  const float width = spec.kind == Kind::kMatrix ? std::sqrt(3.0F / static_cast<float>(spec.columns)) : 0.1F;
+  return {center, spec.kind == Kind::kMatrix ? std::sqrt(3.0F / static_cast<float>(spec.columns)) : 0.1F};
+}
+
+Spread untrained_spread(const TensorSpec& spec, const ModelConfig& config) {
+  if (spec.kind != Kind::kMatrix) return {spec.kind == Kind::kNormWeight ? 1.0F : 0.0F, 0.0F};
+  const bool ends_half = spec.name.ends_with(".c_proj.weight");
+  return {0.0F, 0.02F * std::sqrt(3.0F / (ends_half ? 2.0F * static_cast<float>(config.layers) : 1.0F))};
+}
+
+void fill(const TensorSpec& spec, const Spread& spread, std::uint32_t key, float* data, ThreadPool& pool) {
   pool.parallel_for(spec.count(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    kernels().fill_random(data + begin, begin, end - begin, key, center, width);
+    kernels().fill_random(data + begin, begin, end - begin, key, spread.center, spread.width);
   });
+}
+
+Weights filled(const ModelConfig& config, Spread (*spread)(const TensorSpec&, const ModelConfig&), std::uint64_t seed,
+               ThreadPool& pool) {
+  Weights weights(config);
+  for (std::size_t i = 0; i < weights.specs().size(); ++i) {
+    const TensorSpec& spec = weights.specs()[i];
+    fill(spec, spread(spec, config), stream_key(seed, i), weights.tensor(spec.name), pool);
+  }
+  return weights;
 }
 
 }  // namespace
@@ -99,12 +122,11 @@ Weights::Weights(const ModelConfig& config) : specs_(tensor_specs(config)) {
 }
 
 Weights Weights::random(const ModelConfig& config, std::uint64_t seed, ThreadPool& pool) {
-  Weights weights(config);
-  for (std::size_t i = 0; i < weights.specs_.size(); ++i) {
-    const TensorSpec& spec = weights.specs_[i];
-    fill(spec, stream_key(seed, i), weights.tensor(spec.name), pool);
-  }
-  return weights;
+  return filled(config, random_spread, seed, pool);
+}
+
+Weights Weights::untrained(const ModelConfig& config, std::uint64_t seed, ThreadPool& pool) {
+  return filled(config, untrained_spread, seed, pool);
 }
 
 const Weights::Place& Weights::place(const std::string& name) const {

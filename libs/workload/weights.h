@@ -40,12 +40,17 @@ class Weights {
 
   // Uniform with variance 1/in around 0 (norm weights: close to 1). Depends on the seed only, not on the threads.
   static Weights random(const ModelConfig& config, std::uint64_t seed, ThreadPool& pool);
+  // To begin training with, as GPT-2 did: deviation 0.02 around 0, that of the two projections that end a layer's
+  // halves divided by sqrt(2 layers); biases 0, norm weights 1. Uniform where GPT-2's were normal.
+  static Weights untrained(const ModelConfig& config, std::uint64_t seed, ThreadPool& pool);
 
   const std::vector<TensorSpec>& specs() const { return specs_; }
   float* tensor(const std::string& name);              // must exist
   const float* tensor(const std::string& name) const;  // must exist
   Linear linear(const std::string& path) const;        // path + ".weight" and, if it exists, ".bias"
   Norm norm(const std::string& path) const;
+  float* data() { return buffer_.data(); }  // the whole block, tensors in the order of specs()
+  const float* data() const { return buffer_.data(); }
   std::int64_t parameters() const { return buffer_.count(); }
   std::int64_t bytes() const { return parameters() * static_cast<std::int64_t>(sizeof(float)); }
 

@@ -1,0 +1,25 @@
+#pragma once
+// The commands of llmprof-workload, one file each, and what they share.
+
+#include <cstdint>
+#include <functional>
+
+#include "base/result.h"
+
+namespace CLI {
+class App;
+}
+
+namespace llmprof::workload {
+
+// Adds the command to `app`. When the user names it, `chosen` becomes the function to run; it returns the exit status.
+void add_infer(CLI::App& app, std::function<int()>& chosen);
+void add_train(CLI::App& app, std::function<int()>& chosen);
+
+// Threads of the program and of BLAS, which it sets; 0: as many as there are processors.
+Result<std::int64_t> choose_threads(std::int64_t wanted);
+
+// Tells the user; returns the exit status: 1 usage, 2 anything else.
+int fail(const Error& error);
+
+}  // namespace llmprof::workload

@@ -1,0 +1,90 @@
+#include "workload/train/train.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "llmprof/annotate.h"
+#include "workload/generate.h"
+#include "workload/train/corpus.h"
+
+namespace llmprof::workload {
+namespace {
+
+Error bad_option(std::string message) { return {ErrorCode::kUsage, std::move(message), ""}; }
+
+class Loop {
+ public:
+  Loop(Trainer& trainer, const TrainOptions& options)
+      : trainer_(trainer),
+        options_(options),
+        optimizer_(options.optimizer, trainer.weights().parameters()),
+        batch_(static_cast<std::uint32_t>(options.batch)),
+        tokens_(static_cast<std::uint32_t>(options.tokens)) {}
+
+  TrainedStep step(std::int64_t number) {
+    const llmprof::Stage container("train_step", batch_, tokens_, tokens_);
+    TrainedStep result;
+    const std::int64_t begin_ns = now_ns();
+    const TrainingBatch data = training_batch(corpus(), options_.batch, options_.tokens, options_.seed, number);
+    result.forward_ns = stage("forward", [&] { result.loss = trainer_.forward(data.inputs, data.targets); });
+    result.backward_ns = stage("backward", [&] { trainer_.backward(); });
+    result.optimizer_ns = stage("optimizer", [&] { trainer_.update(optimizer_); });
+    result.total_ns = now_ns() - begin_ns;
+    return result;
+  }
+
+ private:
+  template <class Body>
+  std::int64_t stage(const char* name, Body&& body) {
+    const std::int64_t begin_ns = now_ns();
+    const llmprof::Step range(name, batch_, tokens_, tokens_);
+    body();
+    return now_ns() - begin_ns;
+  }
+
+  Trainer& trainer_;
+  const TrainOptions& options_;
+  AdamW optimizer_;
+  std::uint32_t batch_, tokens_;
+};
+
+bool is_fraction(double value) { return value >= 0 && value < 1; }
+
+}  // namespace
+
+Result<void> check_training(const ModelConfig& config, const TrainOptions& o) {
+  constexpr std::int64_t kMostSequences = 1 << 16;
+  if (config.family != Family::kGpt2) {
+    return Error{ErrorCode::kUnsupported, "only the GPT-2 family can be trained", ""};
+  }
+  if (config.vocab < kByteTokens) {
+    return bad_option(fmt::format("vocab is {}, the text needs {}: one token per byte", config.vocab, kByteTokens));
+  }
+  if (o.batch < 1 || o.batch > kMostSequences) {
+    return bad_option(fmt::format("batch is {}, allowed are 1 to {}", o.batch, kMostSequences));
+  }
+  const std::int64_t most_tokens = std::min<std::int64_t>(config.positions, std::ssize(corpus()) - 1);
+  if (o.tokens < 1 || o.tokens > most_tokens) {
+    return bad_option(
+        fmt::format("tokens is {}, allowed are 1 to {}: the positions of the model", o.tokens, most_tokens));
+  }
+  if (o.steps < 1 || o.steps > 1'000'000'000) return bad_option("steps must be 1 to 1000000000");
+  const AdamWOptions& a = o.optimizer;
+  if (!(a.learning_rate >= 0 && std::isfinite(a.learning_rate))) return bad_option("lr must be 0 or more");
+  if (!is_fraction(a.beta1) || !is_fraction(a.beta2)) return bad_option("beta1 and beta2 must be 0 to less than 1");
+  if (!(a.weight_decay >= 0 && std::isfinite(a.weight_decay))) return bad_option("weight-decay must be 0 or more");
+  return {};
+}
+
+std::vector<TrainedStep> train(Trainer& trainer, const TrainOptions& options, const StepDone& done) {
+  Loop loop(trainer, options);
+  std::vector<TrainedStep> steps;
+  for (std::int64_t number = 0; number < options.steps; ++number) {
+    steps.push_back(loop.step(number));
+    done(number, steps.back());
+  }
+  return steps;
+}
+
+}  // namespace llmprof::workload

@@ -1,0 +1,36 @@
+#pragma once
+// The loop of training: forward, backward, update, over and over. Announces its steps and their stages
+// (llmprof/annotate.h) and measures itself, so that a profiler's figures can be checked against it.
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/result.h"
+#include "workload/train/trainer.h"
+
+namespace llmprof::workload {
+
+struct TrainOptions {
+  std::int64_t batch = 4;    // sequences of a step
+  std::int64_t tokens = 64;  // of each
+  std::int64_t steps = 40;
+  std::uint64_t seed = 0;  // of the weights and of the places in the text
+  AdamWOptions optimizer;
+};
+
+struct TrainedStep {
+  double loss = 0;  // before the update
+  std::int64_t forward_ns = 0, backward_ns = 0, optimizer_ns = 0;
+  std::int64_t total_ns = 0;  // with the making of the batch
+};
+
+// Whether the model and the text can do this run: family, vocabulary, positions, ranges.
+Result<void> check_training(const ModelConfig& config, const TrainOptions& options);
+
+using StepDone = std::function<void(std::int64_t number, const TrainedStep& step)>;
+
+// The options must pass check_training. `done` hears of each step, numbered from 0.
+std::vector<TrainedStep> train(Trainer& trainer, const TrainOptions& options, const StepDone& done);
+
+}  // namespace llmprof::workload
