@@ -14,6 +14,7 @@
 namespace llmprof::host {
 
 inline constexpr std::string_view kHostLogName = "recorder.log";
+inline constexpr std::uint64_t kUnreadable = UINT64_MAX;  // read_bytes and written_bytes that we may not read
 
 class HostLog {
  public:

@@ -1,0 +1,49 @@
+#pragma once
+// How often something is done: at a wanted period, or as seldom as its CPU time demands.
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+namespace llmprof::host {
+
+class Pace {
+ public:
+  // `share`: of one core, at most.
+  Pace(std::uint64_t period_ns, double share) : wanted_ns_(period_ns), share_(share) {}
+
+  bool is_due(std::uint64_t now_ns) const { return now_ns >= next_ns_; }
+  void due_now() { next_ns_ = 0; }
+  std::uint64_t next_ns() const { return next_ns_; }
+  std::uint64_t period_ns() const {
+    return std::max(wanted_ns_, static_cast<std::uint64_t>(static_cast<double>(cost_ns_) / share_));
+  }
+
+  // Does it now and plans the next time by what it took.
+  template <class Work>
+  void measure(std::uint64_t now_ns, Work&& work) {
+    const std::uint64_t begin = thread_cpu_ns();
+    std::forward<Work>(work)();
+    took(now_ns, thread_cpu_ns() - begin);
+  }
+  void took(std::uint64_t now_ns, std::uint64_t cpu_ns) {
+    cost_ns_ = cost_ns_ == 0 ? cpu_ns : (7 * cost_ns_ + cpu_ns) / 8;  // one slow time must not slow down the next
+    next_ns_ = std::max(next_ns_, now_ns - std::min(now_ns, period_ns() / 2)) + period_ns();
+  }
+
+ private:
+  static std::uint64_t thread_cpu_ns() {
+    timespec time{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
+  }
+
+  std::uint64_t wanted_ns_;
+  double share_;
+  std::uint64_t cost_ns_ = 0;
+  std::uint64_t next_ns_ = 0;
+};
+
+}  // namespace llmprof::host

@@ -1,0 +1,215 @@
+#include "host/proc.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+#include "wire/format.h"
+
+namespace llmprof::host {
+namespace {
+
+using Buffer = std::array<char, 4096>;  // holds any of the short files
+
+std::uint64_t number(std::string_view text) {
+  std::uint64_t value = 0;
+  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
+  std::from_chars(text.data() + begin, text.data() + text.size(), value);
+  return value;
+}
+
+int open_read(const char* path) { return ::open(path, O_RDONLY | O_CLOEXEC); }
+
+// Short files come whole in one read.
+std::string_view read_once(int descriptor, Buffer& buffer) {
+  const ssize_t count = ::pread(descriptor, buffer.data(), buffer.size(), 0);
+  return {buffer.data(), count > 0 ? static_cast<std::size_t>(count) : 0};
+}
+
+std::string_view read_short(const char* path, Buffer& buffer) {
+  const int descriptor = open_read(path);
+  if (descriptor < 0) return {};
+  const std::string_view text = read_once(descriptor, buffer);
+  ::close(descriptor);
+  return text;
+}
+
+std::string read_long(const char* path, std::size_t limit) {
+  std::string text;
+  const int descriptor = open_read(path);
+  if (descriptor < 0) return text;
+  Buffer buffer;
+  while (text.size() < limit) {
+    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
+    if (count <= 0) break;
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+  ::close(descriptor);
+  text.resize(std::min(text.size(), limit));
+  return text;
+}
+
+// A path below /proc without allocation.
+struct Path {
+  char text[64];
+  template <class... Args>
+  explicit Path(fmt::format_string<Args...> pattern, Args&&... args) {
+    *fmt::format_to_n(text, sizeof text - 1, pattern, std::forward<Args>(args)...).out = '\0';
+  }
+};
+
+std::string_view value_of(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  return at == std::string_view::npos ? std::string_view() : text.substr(at + key.size());
+}
+
+std::vector<pid_t> numbered_entries(const char* path) {
+  std::vector<pid_t> ids;
+  DIR* folder = ::opendir(path);
+  if (folder == nullptr) return ids;
+  while (const dirent* entry = ::readdir(folder)) {
+    if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9') ids.push_back(static_cast<pid_t>(number(entry->d_name)));
+  }
+  ::closedir(folder);
+  return ids;
+}
+
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) { return (hash ^ value) * 0x100000001b3u; }
+
+std::uint64_t image_of(std::string_view name, std::uint64_t code, std::uint64_t stack) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  if (code == 0) return 0;                                 // its memory is gone already
+  if (stack != 0) return mixed(mixed(hash, code), stack);  // their addresses are random, new at each exec
+  for (const char c : name) hash = mixed(hash, static_cast<unsigned char>(c));  // not shown to us: the name must do
+  return hash;
+}
+
+}  // namespace
+
+std::optional<ProcStat> parse_stat(std::string_view text) {
+  static const std::uint64_t ns_per_tick = 1'000'000'000u / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
+  static const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  // "pid (name) state ppid …": the name may hold anything, so fields count from behind its last ')'.
+  const std::size_t open = text.find('(');
+  const std::size_t close = text.rfind(')');
+  if (open == std::string_view::npos || close == std::string_view::npos || close + 2 >= text.size()) return {};
+  constexpr int kFirst = 3, kLast = 28;  // field numbers of proc(5)
+  std::array<std::string_view, kLast - kFirst + 1> fields;
+  std::size_t begin = close + 2;
+  for (std::string_view& field : fields) {
+    if (begin >= text.size()) return {};
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    field = text.substr(begin, end - begin);
+    begin = end + 1;
+  }
+  const auto value = [&](int field) { return number(fields[static_cast<std::size_t>(field - kFirst)]); };
+  ProcStat stat;
+  stat.pid = static_cast<pid_t>(number(text));
+  stat.state = fields[0].empty() ? '?' : fields[0].front();
+  stat.parent = static_cast<pid_t>(value(4));
+  stat.minor_faults = value(10);
+  stat.children_minor_faults = value(11);
+  stat.major_faults = value(12);
+  stat.user_ns = value(14) * ns_per_tick;
+  stat.system_ns = value(15) * ns_per_tick;
+  stat.threads = static_cast<std::uint32_t>(value(20));
+  stat.start_ticks = value(22);
+  stat.rss_bytes = value(24) * page_bytes;
+  stat.image = image_of(text.substr(open, close - open), value(26), value(28));
+  return stat;
+}
+
+StatFile::StatFile(pid_t pid) : descriptor_(open_read(Path("/proc/{}/stat", pid).text)) {
+  if (descriptor_ < 0) error_ = errno;
+}
+StatFile::StatFile(StatFile&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)), error_(other.error_) {}
+StatFile& StatFile::operator=(StatFile&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(error_, other.error_);
+  return *this;
+}
+StatFile::~StatFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+std::optional<ProcStat> StatFile::read() const {
+  Buffer buffer;
+  return parse_stat(read_once(descriptor_, buffer));
+}
+
+std::optional<ProcStat> read_stat(pid_t pid) {
+  const StatFile file(pid);
+  return file.is_open() ? file.read() : std::nullopt;
+}
+
+ProcStatus parse_status(std::string_view text) {
+  ProcStatus status;
+  status.process = static_cast<pid_t>(number(value_of(text, "\nTgid:")));
+  status.peak_rss_bytes = number(value_of(text, "\nVmHWM:")) * 1024;
+  status.voluntary_switches = number(value_of(text, "\nvoluntary_ctxt_switches:"));
+  status.involuntary_switches = number(value_of(text, "\nnonvoluntary_ctxt_switches:"));
+  return status;
+}
+
+namespace {
+std::optional<ProcStatus> read_status_file(const char* path) {
+  Buffer buffer;
+  const std::string_view text = read_short(path, buffer);
+  return text.empty() ? std::nullopt : std::optional(parse_status(text));
+}
+}  // namespace
+
+std::optional<ProcStatus> read_status(pid_t pid) { return read_status_file(Path("/proc/{}/status", pid).text); }
+std::optional<ProcStatus> read_status(pid_t pid, pid_t thread) {
+  return read_status_file(Path("/proc/{}/task/{}/status", pid, thread).text);
+}
+
+std::optional<ProcIo> parse_io(std::string_view text) {
+  const std::string_view read = value_of(text, "\nread_bytes:");
+  const std::string_view written = value_of(text, "\nwrite_bytes:");
+  if (read.empty() || written.empty()) return {};
+  return ProcIo{number(read), number(written)};
+}
+
+std::optional<ProcIo> read_io(pid_t pid) {
+  Buffer buffer;
+  return parse_io(read_short(Path("/proc/{}/io", pid).text, buffer));
+}
+
+std::vector<pid_t> processes() { return numbered_entries("/proc"); }
+std::vector<pid_t> threads(pid_t pid) { return numbered_entries(Path("/proc/{}/task", pid).text); }
+
+pid_t newest_id() {
+  static const int descriptor = open_read("/proc/loadavg");  // one for the life of the program
+  Buffer buffer;
+  const std::string_view text = read_once(descriptor, buffer);
+  const std::size_t at = text.rfind(' ');
+  return at == std::string_view::npos ? 0 : static_cast<pid_t>(number(text.substr(at)));
+}
+
+std::string executable(pid_t pid) {
+  std::string path(4096, '\0');
+  const ssize_t length = ::readlink(Path("/proc/{}/exe", pid).text, path.data(), path.size());
+  path.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  return path;
+}
+
+std::string arguments(pid_t pid) {
+  std::string text = read_long(Path("/proc/{}/cmdline", pid).text, wire::kMaxNameBytes);
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  return text;
+}
+
+bool has_variable(pid_t pid, std::string_view setting) {
+  const std::string environment = '\0' + read_long(Path("/proc/{}/environ", pid).text, 1 << 20) + '\0';
+  return environment.find('\0' + std::string(setting) + '\0') != std::string::npos;
+}
+
+}  // namespace llmprof::host

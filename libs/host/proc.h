@@ -1,0 +1,75 @@
+#pragma once
+// What /proc says of one process. Reading it stops nobody and needs no rights beyond those of the same user.
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace llmprof::host {
+
+// /proc/PID/stat: numbers of the whole process, all threads, also of those that ended.
+struct ProcStat {
+  pid_t pid = 0;
+  pid_t parent = 0;
+  char state = '?';
+  std::uint64_t minor_faults = 0, major_faults = 0;
+  std::uint64_t children_minor_faults = 0;  // of children that ended and were waited for
+  std::uint64_t user_ns = 0, system_ns = 0;
+  std::uint32_t threads = 0;
+  std::uint64_t start_ticks = 0;
+  std::uint64_t rss_bytes = 0;
+  std::uint64_t image = 0;  // changes when the process executes another program; 0: it is ending
+
+  // Z: ended, not yet waited for. A process whose first thread ended alone looks the same, but has other threads.
+  bool ended() const { return (state == 'Z' && threads <= 1) || state == 'X'; }
+};
+std::optional<ProcStat> parse_stat(std::string_view text);
+
+// An open /proc/PID/stat. It names one process for ever: when the pid is used again, it reads nothing.
+class StatFile {
+ public:
+  StatFile() = default;
+  explicit StatFile(pid_t pid);
+  StatFile(StatFile&& other) noexcept;
+  StatFile& operator=(StatFile&& other) noexcept;
+  ~StatFile();
+
+  bool is_open() const { return descriptor_ >= 0; }
+  int error() const { return error_; }  // errno of the open
+  std::optional<ProcStat> read() const;
+
+ private:
+  int descriptor_ = -1;
+  int error_ = 0;
+};
+std::optional<ProcStat> read_stat(pid_t pid);
+
+struct ProcStatus {
+  pid_t process = 0;                 // id of the process; differs from the id asked for when that is a thread's
+  std::uint64_t peak_rss_bytes = 0;  // of this image; 0: ended
+  std::uint64_t voluntary_switches = 0, involuntary_switches = 0;  // of the one thread
+};
+ProcStatus parse_status(std::string_view text);
+std::optional<ProcStatus> read_status(pid_t pid);
+std::optional<ProcStatus> read_status(pid_t pid, pid_t thread);
+
+struct ProcIo {
+  std::uint64_t read_bytes = 0, written_bytes = 0;  // from and to storage
+};
+std::optional<ProcIo> parse_io(std::string_view text);
+std::optional<ProcIo> read_io(pid_t pid);
+
+std::vector<pid_t> processes();         // all that can be seen
+std::vector<pid_t> threads(pid_t pid);  // of one process
+// The id that was given out last: while it stays the same, no process and no thread was made. 0: unknown.
+pid_t newest_id();
+
+std::string executable(pid_t pid);                       // "" if it cannot be read
+std::string arguments(pid_t pid);                        // joined by '\0'
+bool has_variable(pid_t pid, std::string_view setting);  // whether it was started with "NAME=value" in its environment
+
+}  // namespace llmprof::host

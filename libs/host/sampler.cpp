@@ -1,0 +1,218 @@
+#include "host/sampler.h"
+
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <thread>
+#include <utility>
+
+#include "base/file.h"
+#include "host/pace.h"
+#include "host/process_tree.h"
+#include "host/usage.h"
+
+namespace llmprof::host {
+namespace {
+
+constexpr std::uint64_t kMillisecond = 1'000'000;
+constexpr std::uint64_t kLookNs = 50 * kMillisecond;    // a new process is seen after this at the latest
+constexpr std::uint64_t kMoreNs = 1000 * kMillisecond;  // I/O, switches, memory peak
+constexpr std::uint64_t kFlushNs = 500 * kMillisecond;
+constexpr double kUsageShare = 0.002;  // of one core, at most: where a reading costs more, readings come less often
+constexpr double kMoreShare = 0.001;
+
+// A descriptor that is closed.
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  int get() const { return value_; }
+
+ private:
+  int value_;
+};
+
+void add_to(const Descriptor& epoll, int descriptor) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = descriptor;
+  ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, descriptor, &event);
+}
+
+// One descriptor per followed process. Our program was forked already and keeps its own limit.
+void allow_many_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 1 << 16);
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void be_modest() {
+  ::pthread_setname_np(::pthread_self(), "llmprof-host");
+  (void)::setpriority(PRIO_PROCESS, 0, 5);  // of this thread only; if refused, it goes on as it is
+}
+
+class ThreadSampler final : public Sampler {
+ public:
+  ThreadSampler(pid_t root, const SamplerOptions& options, HostLog log)
+      : root_(root),
+        options_(options),
+        log_(std::move(log)),
+        usage_(log_),
+        timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+        stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+        usage_pace_(1'000'000'000u / std::max(options.usage_hz, 1u), kUsageShare),
+        more_pace_(kMoreNs, kMoreShare) {}
+
+  ~ThreadSampler() override { end_thread(); }
+
+  // What can still fail.
+  Result<void> prepare() {
+    for (const Descriptor* descriptor : {&timer_, &stop_, &epoll_}) {
+      if (descriptor->get() < 0) return base::errno_error(ErrorCode::kIo, "host sampler", errno);
+    }
+    add_to(epoll_, timer_.get());
+    add_to(epoll_, stop_.get());
+    if (const auto status = read_status(root_)) peak_before_ = status->peak_rss_bytes;
+    if (options_.stacks) open_stacks();
+    return {};
+  }
+
+  void start() override {
+    allow_many_files();
+    sigset_t all, found;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &found);  // the thread inherits it: signals are the main thread's business
+    thread_ = std::thread([this] { run(); });
+    ::pthread_sigmask(SIG_SETMASK, &found, nullptr);
+  }
+
+  void stop() override {
+    end_thread();
+    if (stacks_) stacks_->drain();
+    usage_.last_reading(root_);
+  }
+
+  SamplerOutcome finish(const rusage& used) override {
+    usage_.collected(root_, used, peak_before_);
+    SamplerOutcome outcome;
+    outcome.unreadable = usage_.unreadable();
+    outcome.no_stacks = no_stacks_;
+    if (stacks_) outcome.stacks = stacks_->stats();
+    if (const auto flushed = log_.flush(); !flushed) outcome.problem = flushed.error().message;
+    return outcome;
+  }
+
+ private:
+  void open_stacks() {
+#ifdef LLMPROF_HOST_STACKS
+    auto opened = StackSampler::open(root_, options_.stack, log_);
+    if (!opened) {
+      no_stacks_ = opened.error().message;
+      return;
+    }
+    stacks_ = std::move(*opened);
+    for (const int descriptor : stacks_->descriptors()) add_to(epoll_, descriptor);
+#else
+    no_stacks_ = "this build cannot sample stacks";
+#endif
+  }
+
+  void end_thread() {
+    if (!thread_.joinable()) return;
+    const std::uint64_t one = 1;
+    (void)!::write(stop_.get(), &one, sizeof one);
+    thread_.join();
+  }
+
+  void run() {
+    be_modest();
+    ProcessTree tree(root_, options_.setting);
+    for (bool go = true; go;) {
+      tick(tree);
+      go = wait();
+    }
+  }
+
+  void tick(ProcessTree& tree) {
+    const std::uint64_t now = now_ns();
+    for (const pid_t pid : tree.look()) {
+      usage_.follow(pid);
+      usage_pace_.due_now();
+    }
+    if (usage_pace_.is_due(now)) {
+      usage_pace_.measure(now, [&] {
+        for (const pid_t pid : usage_.read()) tree.ended(pid);
+      });
+    }
+    if (more_pace_.is_due(now)) more_pace_.measure(now, [&] { usage_.read_more(); });
+    if (now >= next_flush_ns_) {
+      if (stacks_) stacks_->drain();
+      (void)log_.flush();  // an error stays and is told at the end
+      next_flush_ns_ = now + kFlushNs;
+    }
+    set_timer(std::min({usage_pace_.next_ns(), more_pace_.next_ns(), next_flush_ns_, now + kLookNs}));
+  }
+
+  // Until `time_ns` of now_ns(). The clocks differ by less than a thousandth.
+  void set_timer(std::uint64_t time_ns) const {
+    const std::uint64_t now = now_ns();
+    const std::uint64_t wait = std::max(time_ns, now + kMillisecond) - now;
+    itimerspec timer{};
+    timer.it_value = {static_cast<time_t>(wait / 1'000'000'000u), static_cast<long>(wait % 1'000'000'000u)};
+    ::timerfd_settime(timer_.get(), 0, &timer, nullptr);
+  }
+
+  // Until the timer rings; stack samples are drained meanwhile. False: the thread is to end.
+  bool wait() const {
+    std::array<epoll_event, 16> events;
+    while (true) {
+      const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
+      bool samples = false, time = false;
+      for (int i = 0; i < count; ++i) {
+        const int descriptor = events[static_cast<std::size_t>(i)].data.fd;
+        if (descriptor == stop_.get()) return false;
+        (descriptor == timer_.get() ? time : samples) = true;
+      }
+      if (samples && stacks_) stacks_->drain();
+      if (time) return true;
+      if (count < 0 && errno != EINTR) return false;
+    }
+  }
+
+  pid_t root_;
+  SamplerOptions options_;
+  HostLog log_;
+  Usage usage_;
+  Descriptor timer_, stop_, epoll_;
+  Pace usage_pace_, more_pace_;
+  std::unique_ptr<StackSampler> stacks_;  // before log_ goes
+  std::string no_stacks_;
+  std::uint64_t peak_before_ = 0;
+  std::uint64_t next_flush_ns_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Sampler>> Sampler::create(pid_t root, const SamplerOptions& options) {
+  LLMPROF_LET(HostLog log, HostLog::create(options.log_path));
+  auto sampler = std::make_unique<ThreadSampler>(root, options, std::move(log));
+  LLMPROF_TRY(sampler->prepare());
+  return std::unique_ptr<Sampler>(std::move(sampler));
+}
+
+}  // namespace llmprof::host

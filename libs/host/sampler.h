@@ -1,0 +1,45 @@
+#pragma once
+// The thread `llmprof-host` of the recorder: watches the program and all processes that come from it, from outside.
+// It reads /proc and the kernel's stack samples, and writes the recorder's log. It sends no signal, stops nobody and
+// loads nothing into the program. Rates fall by themselves so that its own CPU time stays small.
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "host/stacks/stack_sampler.h"
+
+namespace llmprof::host {
+
+struct SamplerOptions {
+  std::string log_path;         // to be made
+  std::string setting;          // "NAME=value" in the environment of the program: tells its orphans
+  std::uint32_t usage_hz = 50;  // readings of memory and CPU time per second, at most
+  bool stacks = true;
+  StackOptions stack;
+};
+
+struct SamplerOutcome {
+  std::uint64_t unreadable = 0;  // processes that could not be read
+  std::string no_stacks;         // why stacks were not sampled; "" if they were, or were not asked for
+  StackStats stacks;
+  std::string problem;  // why the log is not whole; "" if it is
+};
+
+class Sampler {
+ public:
+  // `root` exists and has not become the program yet.
+  static Result<std::unique_ptr<Sampler>> create(pid_t root, const SamplerOptions& options);
+  virtual ~Sampler() = default;  // ends the thread
+
+  virtual void start() = 0;  // `root` is the program now
+  virtual void stop() = 0;   // `root` ended and was not collected yet: takes its last numbers and ends the thread
+  // `root` was collected; closes the log.
+  virtual SamplerOutcome finish(const rusage& used) = 0;
+};
+
+}  // namespace llmprof::host

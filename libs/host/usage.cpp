@@ -1,0 +1,185 @@
+#include "host/usage.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <utility>
+
+namespace llmprof::host {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+}  // namespace
+
+std::uint64_t now_ns() {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC_RAW, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+void Usage::follow(pid_t pid) {
+  Process process;
+  process.pid = pid;
+  process.stat = StatFile(pid);
+  if (!process.stat.is_open()) {
+    if (process.stat.error() != ENOENT && process.stat.error() != ESRCH) ++unreadable_;  // else it is gone already
+    return;
+  }
+  const auto stat = process.stat.read();
+  if (!stat || stat->pid != pid) return;
+  process.last = *stat;
+  look_at_image(process);
+  process.image = stat->image;
+  read_more(process);
+  followed_.push_back(std::move(process));
+}
+
+std::vector<pid_t> Usage::read() {
+  std::vector<pid_t> gone;
+  std::erase_if(followed_, [&](Process& process) {
+    if (read(process)) return false;
+    finish(process);
+    gone.push_back(process.pid);
+    return true;
+  });
+  return gone;
+}
+
+// False: the process is no more.
+bool Usage::read(Process& process) {
+  const auto stat = process.stat.read();
+  if (!stat) return false;
+  if (process.over) return true;
+  process.last = *stat;
+  if (stat->image != 0 && stat->image != process.image) {
+    process.image = stat->image;
+    process.announced = false;
+    look_at_image(process);
+  } else if (!process.announced) {  // only now: a process that was just forked mostly becomes another program at once
+    announce(process);
+  }
+  wire::Record record = HostLog::make(wire::RecordKind::kUsage);
+  record.usage = {.ts_ns = now_ns(),
+                  .rss_bytes = stat->rss_bytes,
+                  .user_ns = stat->user_ns,
+                  .system_ns = stat->system_ns,
+                  .minor_faults = stat->minor_faults,
+                  .major_faults = stat->major_faults,
+                  .pid = static_cast<std::uint32_t>(process.pid),
+                  .threads = stat->threads};
+  log_.add(record);
+  if (stat->ended()) finish(process);
+  return true;
+}
+
+void Usage::look_at_image(Process& process) {
+  process.image_ns = now_ns();
+  process.executable = executable(process.pid);
+  process.arguments = arguments(process.pid);
+}
+
+void Usage::announce(Process& process) {
+  wire::Record record = HostLog::make(wire::RecordKind::kProcess);
+  record.process = {.ts_ns = process.image_ns,
+                    .pid = static_cast<std::uint64_t>(process.pid),
+                    .parent_pid = static_cast<std::uint64_t>(process.last.parent),
+                    .start_ticks = process.last.start_ticks,
+                    .executable = log_.name(process.executable),
+                    .arguments = log_.name(process.arguments),
+                    .host = log_.name(host_name())};
+  log_.add(record);
+  process.announced = true;
+}
+
+void Usage::finish(Process& process) {
+  if (std::exchange(process.over, true)) return;
+  if (!process.announced) announce(process);
+  wire::Record record = HostLog::make(wire::RecordKind::kProcess);
+  record.process = {.ts_ns = now_ns(),
+                    .pid = static_cast<std::uint64_t>(process.pid),
+                    .start_ticks = process.last.start_ticks,
+                    .ended = 1};
+  add_more(process);
+  log_.add(record);
+}
+
+void Usage::read_more() {
+  for (Process& process : followed_) {
+    if (process.over) continue;
+    read_more(process);
+    add_more(process);
+  }
+}
+
+void Usage::read_more(Process& process) {
+  wire::IoRecord& more = process.more;
+  more.ts_ns = now_ns();
+  more.pid = static_cast<std::uint32_t>(process.pid);
+  const auto io = read_io(process.pid);
+  more.read_bytes = io ? io->read_bytes : kUnreadable;
+  more.written_bytes = io ? io->written_bytes : kUnreadable;
+  std::map<pid_t, Switches> now;
+  for (const pid_t thread : threads(process.pid)) {
+    const auto status = read_status(process.pid, thread);
+    if (!status) continue;
+    now[thread] = {status->voluntary_switches, status->involuntary_switches};
+    if (thread == process.pid) more.peak_rss_bytes = std::max(more.peak_rss_bytes, status->peak_rss_bytes);
+  }
+  if (now.empty()) return;  // it ended: what was read last stands
+  for (const auto& [thread, switches] : process.threads) {
+    if (now.contains(thread)) continue;
+    process.gone.voluntary += switches.voluntary;
+    process.gone.involuntary += switches.involuntary;
+  }
+  process.threads = std::move(now);
+  more.voluntary_switches = process.gone.voluntary;
+  more.involuntary_switches = process.gone.involuntary;
+  for (const auto& [thread, switches] : process.threads) {
+    more.voluntary_switches += switches.voluntary;
+    more.involuntary_switches += switches.involuntary;
+  }
+}
+
+void Usage::add_more(const Process& process) {
+  wire::Record record = HostLog::make(wire::RecordKind::kIo);
+  record.io = process.more;
+  log_.add(record);
+}
+
+Usage::Process* Usage::find(pid_t pid) {
+  const auto found = std::find_if(followed_.begin(), followed_.end(), [&](const Process& p) { return p.pid == pid; });
+  return found == followed_.end() ? nullptr : &*found;
+}
+
+void Usage::last_reading(pid_t pid) {
+  Process* process = find(pid);
+  if (process == nullptr) return;
+  if (const auto io = read_io(pid)) {
+    process->more.read_bytes = io->read_bytes;
+    process->more.written_bytes = io->written_bytes;
+  }
+  (void)read(*process);
+}
+
+void Usage::collected(pid_t pid, const rusage& used, std::uint64_t peak_before) {
+  Process* process = find(pid);
+  if (process == nullptr || process->last.children_minor_faults != 0) return;
+  wire::IoRecord& more = process->more;
+  more.ts_ns = now_ns();
+  more.voluntary_switches = static_cast<std::uint64_t>(used.ru_nvcsw);
+  more.involuntary_switches = static_cast<std::uint64_t>(used.ru_nivcsw);
+  const auto peak = static_cast<std::uint64_t>(used.ru_maxrss) * 1024;
+  constexpr std::uint64_t kUntilExec = 1 << 20;  // what it may have touched between our look and its exec
+  if (peak > peak_before + kUntilExec) more.peak_rss_bytes = std::max(more.peak_rss_bytes, peak);
+  add_more(*process);
+}
+
+}  // namespace llmprof::host

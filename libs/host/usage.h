@@ -1,0 +1,70 @@
+#pragma once
+// Follows processes and writes what they use into the recorder's log. One thread at a time.
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "host/host_log.h"
+#include "host/proc.h"
+
+namespace llmprof::host {
+
+std::uint64_t now_ns();  // CLOCK_MONOTONIC_RAW
+
+class Usage {
+ public:
+  explicit Usage(HostLog& log) : log_(log) {}
+
+  void follow(pid_t pid);
+  // One reading of every process: memory, CPU time, faults, threads. Returns those that ended since the last.
+  std::vector<pid_t> read();
+  // One reading of what costs more: I/O, context switches, memory peak.
+  void read_more();
+
+  // The last numbers of a process that ended and was not collected yet.
+  void last_reading(pid_t pid);
+  // What its collector got. The kernel keeps some numbers only there: switches of threads that are gone, and the memory
+  // peak to its end. Both are mixed with those of its children if it had any; then they are left out. `peak_before` is
+  // its peak before it became the program: the kernel's peak covers that time too.
+  void collected(pid_t pid, const rusage& used, std::uint64_t peak_before);
+
+  std::size_t processes() const { return followed_.size(); }
+  std::uint64_t unreadable() const { return unreadable_; }
+
+ private:
+  struct Switches {
+    std::uint64_t voluntary = 0, involuntary = 0;
+  };
+  struct Process {
+    pid_t pid = 0;
+    StatFile stat;
+    ProcStat last;
+    std::uint64_t image = 0;
+    std::uint64_t image_ns = 0;  // when the image was first seen
+    std::string executable, arguments;
+    bool announced = false;  // the image is in the log
+    bool over = false;       // it ended; its numbers are final
+    wire::IoRecord more{};
+    std::map<pid_t, Switches> threads;  // at their last reading
+    Switches gone;                      // of threads that ended
+  };
+
+  bool read(Process& process);
+  void look_at_image(Process& process);
+  void announce(Process& process);
+  void finish(Process& process);
+  void read_more(Process& process);
+  void add_more(const Process& process);
+  Process* find(pid_t pid);
+
+  HostLog& log_;
+  std::vector<Process> followed_;
+  std::uint64_t unreadable_ = 0;
+};
+
+}  // namespace llmprof::host
