@@ -30,6 +30,7 @@ struct Log {
   std::uint64_t last_append = 0;  // bytes of the last one; 0: must stay
   std::uint32_t appends = 0;
   std::uint64_t ticks = 0;
+  int image = 0;       // n of its name
   bool noted = false;  // note_off() was here
   char host[65] = {};
   char path[4096] = {};
@@ -69,6 +70,7 @@ bool create_file() {
     const int descriptor = open(log_state.path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (descriptor >= 0) {
       log_state.descriptor = move_up(descriptor);
+      log_state.image = n;
       return true;
     }
     if (errno != EEXIST && errno != EINTR) return false;
@@ -129,17 +131,11 @@ class HoldFileSizeSignal {
   bool was_pending_ = false;
 };
 
-}  // namespace
-
-bool open_log() {
+// The file was just created.
+bool begin_file(std::uint32_t segment) {
   log_state.bytes = 0;
   log_state.last_append = 0;
   log_state.appends = 0;
-  log_state.descriptor = -1;
-  log_state.noted = false;
-  log_state.ticks = read_start_ticks();
-  read_host_name(log_state.host, sizeof(log_state.host));
-  if (!create_file()) return false;
   struct stat status;
   if (fstat(log_state.descriptor, &status) != 0) return false;
   log_state.device = status.st_dev;
@@ -149,6 +145,7 @@ bool open_log() {
   header.start_ticks = log_state.ticks;
   header.raw_ns = now_ns();
   header.wall_ns = read_clock_ns(CLOCK_REALTIME);
+  header.segment = segment;
   wire::seal_file_header(&header);
   const HoldFileSizeSignal hold;
   int error = 0;
@@ -156,6 +153,38 @@ bool open_log() {
   discard_log();
   errno = error;
   return false;
+}
+
+bool put_segment_path(std::uint32_t number) {
+  char suffix[32];
+  snprintf(suffix, sizeof(suffix), "%u.log", number);
+  return put_path(log_state.path, log_state.image, number == 0 ? "log" : suffix);
+}
+
+}  // namespace
+
+bool open_log() {
+  log_state.descriptor = -1;
+  log_state.noted = false;
+  log_state.ticks = read_start_ticks();
+  read_host_name(log_state.host, sizeof(log_state.host));
+  return create_file() && begin_file(0);
+}
+
+bool open_segment(std::uint32_t number) {
+  close_log();
+  if (!put_segment_path(number)) return false;
+  const int descriptor = open(log_state.path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (descriptor < 0) return false;
+  log_state.descriptor = move_up(descriptor);
+  return begin_file(number);
+}
+
+void remove_segment(std::uint32_t number) {
+  char current[sizeof(log_state.path)];
+  memcpy(current, log_state.path, sizeof(current));
+  if (put_segment_path(number)) unlink(log_state.path);
+  memcpy(log_state.path, current, sizeof(current));
 }
 
 void note_off(int error, const char* what) {

@@ -10,6 +10,11 @@ namespace llmprof::collect {
 // Creates <folder>/<host>-<pid>-<start ticks>-<n>.log with its header; n is the first that is free. False: cannot.
 bool open_log();
 
+// Closes the log and begins another one that continues it: …-<n>.<number>.log. False: cannot, errno says why.
+bool open_segment(std::uint32_t number);
+// Deletes an earlier one.
+void remove_segment(std::uint32_t number);
+
 // Appends the bytes, all or nothing: what a failed attempt left behind is cut off again. False: `error` says why.
 bool append_to_log(const void* bytes, std::size_t size, int* error);
 

@@ -24,6 +24,24 @@ constexpr std::uint32_t kCollectorThread = 0;
 // Records the program made. What the collector notes itself is not missed when it is lost.
 bool is_event(RecordKind kind) { return kind == RecordKind::kRange || kind == RecordKind::kGemm; }
 
+// Losses whose count is events that hooks have seen.
+bool counts_events(LossKind kind) {
+  return kind == LossKind::kBufferFull || kind == LossKind::kWriteFailed || kind == LossKind::kSizeLimit ||
+         kind == LossKind::kForkedAfterCuda || kind == LossKind::kThreadTableFull;
+}
+
+WindowPlan plan_of(const Settings& settings) {
+  WindowPlan plan;
+  plan.from_ns = settings.window_from_ns;
+  plan.until_ns = settings.window_until_ns;
+  plan.lasts_ns = settings.window_lasts_ns;
+  plan.waits_for_range = settings.window_range[0] != '\0';
+  plan.counts_steps = settings.step_patterns[0] != '\0';
+  plan.first_step = settings.first_step;
+  plan.end_step = settings.end_step;
+  return plan;
+}
+
 Record blank(RecordKind kind) {
   Record record;
   memset(static_cast<void*>(&record), 0, sizeof(record));
@@ -42,7 +60,12 @@ void count_dropped(std::uint64_t events) {
 Output::Output(Shared* shared)
     : shared_(shared),
       block_(shared->block, sizeof(shared->block)),
-      generation_(g.generation.load(std::memory_order_relaxed)) {}
+      log_(++g.logs),
+      selection_(&shared->selection, Window(plan_of(g.settings)), g.settings.keep_ms != 0),
+      names_(shared),
+      segment_begin_ns_(now_ns()) {
+  segments_.begun(0, segment_begin_ns_);
+}
 
 void Output::process(bool ended) {
   if (!ended) {
@@ -75,23 +98,13 @@ void Output::clock_sync() {
   add(record, kCollectorThread);
 }
 
-void Output::thread_ended(std::uint32_t thread, std::uint32_t tid) {
-  Record record = blank(RecordKind::kThread);
-  record.thread.ts_ns = now_ns();
-  record.thread.tid = tid;
-  record.thread.ended = 1;
-  add(record, thread);
-}
-
-void Output::records(const Record* records, std::uint32_t count, std::uint32_t thread, std::uint32_t tid) {
-  if (stopped_) return count_refused(records, count);
-  define_tables();
+void Output::write(const Record* records, std::uint32_t count, std::uint32_t thread, std::uint32_t tid) {
   const Record* by_kind[wire::kRecordKinds][kChunkRecords];
   std::uint32_t counts[wire::kRecordKinds] = {};
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto kind = static_cast<std::uint32_t>(records[i].kind);
     define_names(records[i]);
-    if (records[i].kind == RecordKind::kThread && records[i].thread.tid != tid) {
+    if (records[i].kind == RecordKind::kThread && tid != kAnyTid && records[i].thread.tid != tid) {
       add(records[i], kCollectorThread);  // this thread named another one
     } else if (kind < wire::kRecordKinds) {
       by_kind[kind][counts[kind]++] = &records[i];
@@ -105,6 +118,11 @@ void Output::records(const Record* records, std::uint32_t count, std::uint32_t t
 void Output::count_refused(const Record* records, std::uint32_t count) {
   std::uint64_t events = 0;
   for (std::uint32_t i = 0; i < count; ++i) events += is_event(records[i].kind) ? 1 : 0;
+  count_refused(events);
+}
+
+void Output::count_refused(std::uint64_t events) {
+  refused_events_ += events;
   count_dropped(events);
 }
 
@@ -116,7 +134,8 @@ void Output::add(const Record& record, std::uint32_t thread) {
 
 void Output::add_section(RecordKind kind, std::uint32_t thread, const Record* const* records, std::uint32_t count) {
   make_room(wire::section_bound(kind, count));
-  if (stopped_ && kind != RecordKind::kProcess) return is_event(kind) ? count_dropped(count) : void();
+  const bool last_words = kind == RecordKind::kProcess || kind == RecordKind::kCost;
+  if (stopped_ && !last_words) return is_event(kind) ? count_refused(std::uint64_t{count}) : void();
   block_.add_records(kind, thread, records, count);
   if (is_event(kind)) events_in_block_ += count;
 }
@@ -129,9 +148,9 @@ void Output::define_names(const Record& record) {
 }
 
 void Output::define_name(wire::StringId id) {
-  if (!shared_->strings.valid(id) || shared_->strings.name(id).emitted == generation_) return;
+  if (!shared_->strings.valid(id) || shared_->strings.name(id).emitted == log_) return;
   StringTable::Name& name = shared_->strings.name(id);
-  name.emitted = generation_;
+  name.emitted = log_;
   make_room(wire::string_bound(name.length));
   block_.add_string(id, shared_->strings.text(id), name.length);
 }
@@ -144,15 +163,15 @@ void Output::define_tables() {
   for (std::uint32_t i = 0; i < kMaxDomains; ++i) {
     Domain& domain = shared_->domains[i];
     const wire::StringId name = domain.name.load(std::memory_order_acquire);
-    if (name == 0 || domain.emitted == generation_) continue;
-    domain.emitted = generation_;
+    if (name == 0 || domain.emitted == log_) continue;
+    domain.emitted = log_;
     Record record = blank(RecordKind::kDomain);
     record.domain = {i, name};
     add(record, kCollectorThread);
   }
   for (Category& category : shared_->categories) {
-    if (category.ready.load(std::memory_order_acquire) != 2 || category.emitted == generation_) continue;
-    category.emitted = generation_;
+    if (category.ready.load(std::memory_order_acquire) != 2 || category.emitted == log_) continue;
+    category.emitted = log_;
     Record record = blank(RecordKind::kCategory);
     record.category = {category.domain, category.category, category.name};
     add(record, kCollectorThread);
@@ -163,15 +182,15 @@ void Output::define_tables() {
 void Output::define_library(Library& library) {
   const wire::StringId path = library.path.load(std::memory_order_acquire);
   const std::uint32_t hooked = library.hooked.load(std::memory_order_acquire);
-  if (path == 0 || (library.emitted == generation_ && library.emitted_hooked == hooked)) return;
-  library.emitted = generation_;
+  if (path == 0 || (library.emitted == log_ && library.emitted_hooked == hooked)) return;
+  library.emitted = log_;
   library.emitted_hooked = hooked;
   Record record = blank(RecordKind::kLibrary);
   record.library = {now_ns(), path, static_cast<std::uint8_t>(hooked)};
   add(record, kCollectorThread);
   if (hooked != 0) return;
   make_room(wire::section_bound(RecordKind::kLoss, 1));
-  loss(LossKind::kBlasNotHooked, 1, path);
+  loss(LossKind::kBlasNotHooked, 1, path, now_ns());
 }
 
 void Output::make_room(std::size_t bytes) {
@@ -182,8 +201,12 @@ void Output::make_room(std::size_t bytes) {
 // they have doubled, and at the end: a few records, however long the program goes on.
 void Output::losses(bool final) {
   bool due = final || !stopped_;
+  count_loss(LossKind::kOutsideWindow, selection_.outside() - outside_told_);
+  outside_told_ = selection_.outside();
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
-    pending_[kind] += g.lost[kind].exchange(0, std::memory_order_relaxed);
+    const std::uint64_t lost = g.lost[kind].exchange(0, std::memory_order_relaxed);
+    pending_[kind] += lost;
+    lost_events_ += counts_events(static_cast<LossKind>(kind)) ? lost : 0;
     due = due || pending_[kind] > reported_[kind];
   }
   if (!due) return;
@@ -192,13 +215,13 @@ void Output::losses(bool final) {
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
     if (pending_[kind] == 0) continue;
     const bool failed = static_cast<LossKind>(kind) == LossKind::kWriteFailed;
-    loss(static_cast<LossKind>(kind), pending_[kind], failed ? static_cast<std::uint64_t>(last_error_) : 0);
+    loss(static_cast<LossKind>(kind), pending_[kind], failed ? static_cast<std::uint64_t>(last_error_) : 0, now_ns());
   }
 }
 
-void Output::loss(LossKind kind, std::uint64_t count, std::uint64_t detail) {
+void Output::loss(LossKind kind, std::uint64_t count, std::uint64_t detail, std::uint64_t ts_ns) {
   Record record = blank(RecordKind::kLoss);
-  record.loss = {now_ns(), count, detail, kind};
+  record.loss = {ts_ns, count, detail, kind};
   const Record* one = &record;
   block_.add_records(RecordKind::kLoss, kCollectorThread, &one, 1);
 }
@@ -221,6 +244,7 @@ void Output::flush(bool final) {
 void Output::take_back_last_block() {
   --sequence_;
   const auto reason = static_cast<LossKind>(g.drop_reason.load(std::memory_order_relaxed));
+  refused_events_ += last_events_;
   count_loss(reason, last_events_);
   last_events_ = 0;
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
@@ -262,6 +286,7 @@ bool Output::write_block() {
   if (!stopped_) {
     stopped_ = true;
     last_error_ = error;
+    refused_events_ += events;
     count_loss(full ? LossKind::kSizeLimit : LossKind::kWriteFailed, events);
     stop_recording(full ? LossKind::kSizeLimit : LossKind::kWriteFailed);
   }

@@ -2,6 +2,8 @@
 // Records into blocks, blocks into the log. Owned by the writer thread. Names, domains, categories and libraries are
 // defined in the log just before they are first used, so only what occurs is written, and a log stands on its own.
 
+#include "collect/range_names.h"
+#include "collect/segments.h"
 #include "collect/state.h"
 #include "wire/encode.h"
 
@@ -15,14 +17,28 @@ class Output {
   explicit Output(Shared* shared);
 
   void process(bool ended);
-  void records(const wire::Record* records, std::uint32_t count, std::uint32_t thread, std::uint32_t tid);
-  void thread_ended(std::uint32_t thread, std::uint32_t tid);
+  // What the program recorded. With a window all records of a drain are shown before the first is handed over.
+  bool watches() const { return selection_.watches(); }
+  void watch(const wire::Record* records, std::uint32_t count, const Source& source);
+  void records(const wire::Record* records, std::uint32_t count, const Source& source);
+  void thread_ended(const Source& source);
+  void drained(std::uint32_t slots);  // every thread once
+
   void clock_sync();
+  void cost();    // what the collector has cost so far
+  void rotate();  // begins a new log when it is time, and deletes old ones
+  void finish();  // nothing comes any more
 
   // Adds what was lost since the last time and writes the block. `final`: nothing follows.
   void flush(bool final);
 
  private:
+  class Batch;
+  static constexpr std::uint32_t kAnyTid = 0;  // that a thread names another one was decided before
+  void write(const wire::Record* records, std::uint32_t count, std::uint32_t thread, std::uint32_t tid);
+  void begin_segment(std::uint64_t now);
+  void repeat_losses(std::uint64_t ts_ns);
+  void count_events(const wire::Record* records, std::uint32_t count);
   void add(const wire::Record& record, std::uint32_t thread);
   void add_section(wire::RecordKind kind, std::uint32_t thread, const wire::Record* const* records,
                    std::uint32_t count);
@@ -35,12 +51,13 @@ class Output {
   void settle_losses();
   void take_back_last_block();
   void count_refused(const wire::Record* records, std::uint32_t count);
-  void loss(wire::LossKind kind, std::uint64_t count, std::uint64_t detail);
+  void count_refused(std::uint64_t events);
+  void loss(wire::LossKind kind, std::uint64_t count, std::uint64_t detail, std::uint64_t ts_ns);
   bool write_block();
 
   Shared* shared_;
   wire::BlockBuilder block_;
-  std::uint32_t generation_;
+  std::uint32_t log_;  // number of this log: what is defined in it carries the number
   std::uint32_t sequence_ = 0;
   std::uint32_t definitions_seen_ = 0;
   wire::Record process_{};
@@ -51,6 +68,17 @@ class Output {
   std::uint64_t last_events_ = 0;  // of the last block of the log
   int last_error_ = 0;
   bool losses_in_block_ = false;
+  Selection selection_;
+  RangeNames names_;
+  Segments segments_;
+  std::uint32_t segment_ = 0;
+  std::uint32_t slots_ = 0;
+  std::uint64_t segment_begin_ns_;
+  std::uint64_t outside_told_ = 0;
+  std::uint64_t range_events_ = 0, gemm_events_ = 0;  // that came here
+  std::uint64_t lost_events_ = 0;                     // all
+  std::uint64_t refused_events_ = 0;                  // of these, that came here
+  std::uint64_t closed_bytes_ = 0;                    // of the logs before this one
   bool stopped_ = false;  // a write failed or the limit was reached: only losses are still tried
 };
 

@@ -8,11 +8,18 @@ namespace llmprof::collect {
 
 inline constexpr std::size_t kMaxFolderBytes = 3072;  // leaves room for the file name within PATH_MAX
 
+inline constexpr std::size_t kMaxPatternBytes = 2048;
+
 struct Settings {
-  char folder[kMaxFolderBytes];  // LLMPROF_CAPTURE_DIR: absolute; empty means off
+  char folder[kMaxFolderBytes];          // LLMPROF_CAPTURE_DIR: absolute; empty means off
+  char window_range[kMaxPatternBytes];   // LLMPROF_WINDOW_RANGE: the range that opens the window; "": none
+  char step_patterns[kMaxPatternBytes];  // LLMPROF_STEP_PATTERNS: names of steps, one a line; "": not counted
   std::uint64_t max_bytes;
   std::uint64_t flush_ms;
   std::uint64_t pool_chunks;
+  std::uint64_t window_from_ns, window_until_ns, window_lasts_ns;
+  std::uint64_t first_step, end_step;
+  std::uint64_t keep_ms, segment_ms;
 };
 
 // One row is the whole definition of a number: a value outside is moved to the nearest end, nonsense to `fallback`.
@@ -27,6 +34,13 @@ inline constexpr SettingRow kSettings[] = {
     {"LLMPROF_MAX_BYTES", &Settings::max_bytes, 4096, ~0ull, ~0ull, "size at which a process stops its log, bytes"},
     {"LLMPROF_FLUSH_MS", &Settings::flush_ms, 1, 60000, 200, "longest time a record waits in memory, ms"},
     {"LLMPROF_POOL_CHUNKS", &Settings::pool_chunks, 4, 16384, 16384, "record buffers of 2 KiB each"},
+    {"LLMPROF_WINDOW_FROM_NS", &Settings::window_from_ns, 0, ~0ull, 0, "begin of the window on CLOCK_MONOTONIC_RAW"},
+    {"LLMPROF_WINDOW_UNTIL_NS", &Settings::window_until_ns, 0, ~0ull, ~0ull, "end of the window"},
+    {"LLMPROF_WINDOW_LASTS_NS", &Settings::window_lasts_ns, 0, ~0ull, ~0ull, "length of the window, from its range"},
+    {"LLMPROF_FIRST_STEP", &Settings::first_step, 0, ~0ull, ~0ull, "step that opens the window"},
+    {"LLMPROF_END_STEP", &Settings::end_step, 0, ~0ull, ~0ull, "first step behind the window"},
+    {"LLMPROF_KEEP_MS", &Settings::keep_ms, 0, 1ull << 42, 0, "keep only this much of the end; 0: everything"},
+    {"LLMPROF_SEGMENT_MS", &Settings::segment_ms, 10, 1ull << 42, 1000, "length of a log, when only the end is kept"},
 };
 
 // Fills `settings`. False: recording is off (no folder, not absolute, too long, or a setuid program).

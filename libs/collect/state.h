@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "collect/selection.h"
 #include "collect/settings.h"
 #include "collect/string_table.h"
 #include "wire/format.h"
@@ -28,7 +29,9 @@ struct alignas(64) Chunk {
   std::atomic<std::uint32_t> next;       // link of the list it is in: index + 1
   std::uint32_t thread;                  // number of the owner
   std::uint32_t tid;
+  std::uint32_t slot;     // of the owner
   std::uint32_t drained;  // writer only
+  std::uint32_t watched;  // writer only: shown to the selection
 };
 
 enum class SlotState : std::uint32_t { kFree = 0, kLive = 1, kExited = 2 };
@@ -79,13 +82,16 @@ struct Shared {
   wire::Record records[kMaxChunks][kChunkRecords];
   Chunk chunks[kMaxChunks];
   Thread threads[kMaxThreads];
+  SelectionMemory selection;  // writer only
   alignas(4096) StringTable strings;
   Domain domains[kMaxDomains];
   Category categories[kMaxCategories];
   Library libraries[kMaxLibraries];
-  char scratch[wire::kMaxNameBytes];  // writer only
-  std::uint8_t block[kBlockBytes];    // writer only
+  std::uint8_t name_verdicts[StringTable::kMaxNames];  // writer only, of RangeNames
+  char scratch[wire::kMaxNameBytes];                   // writer only
+  std::uint8_t block[kBlockBytes];                     // writer only
 };
+static_assert(kMaxRangeThreads == kMaxThreads);
 static_assert(sizeof(Shared) < (62u << 20));
 
 enum class Phase : std::uint32_t {
@@ -125,6 +131,7 @@ struct Collector {
   std::atomic<std::uint32_t> done{0};  // futex: the writer has ended
   std::atomic<std::uint64_t> lost[kLossKinds]{};
   Lists lists{};
+  std::uint32_t logs = 0;  // begun so far, also by the processes this one was forked from
   std::uint32_t key = 0;
   std::uint32_t key_made = 0;
   std::uint32_t forked = 0;  // this is a forked child that has not started yet

@@ -40,7 +40,7 @@ foreach(part ${parts})
   collect_test_binary(${part})
 endforeach()
 
-set(tests pieces_test.cpp nvtx_test.cpp blas_test.cpp robustness_test.cpp testing/test_log.cpp
+set(tests pieces_test.cpp selection_test.cpp open_ranges.cpp nvtx_test.cpp blas_test.cpp robustness_test.cpp testing/test_log.cpp
     settings.cpp string_table.cpp proc.cpp)
 if(LLMPROF_HAVE_NVTX3)
   list(APPEND tests nvtx_abi_test.cpp)

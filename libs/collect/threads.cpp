@@ -77,6 +77,7 @@ bool next_chunk(Thread* thread) {
   Chunk& chunk = shared->chunks[index];
   chunk.thread = thread->number;
   chunk.tid = thread->tid;
+  chunk.slot = static_cast<std::uint32_t>(thread - shared->threads);
   thread->chunk = &chunk;
   thread->records = shared->records[index];
   thread->used = 0;

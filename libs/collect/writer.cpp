@@ -33,13 +33,16 @@ class Drain {
     for (std::uint32_t i = 0; i < threads; ++i) note(shared_->threads[i]);
     g.lists.full_count.store(0, std::memory_order_relaxed);
     std::uint32_t at = take_all(g.lists.full_chunks, shared_->chunks);
+    if (output_->watches()) watch(at, threads);
     while (at != 0) {
       const std::uint32_t next = shared_->chunks[at - 1].next.load(std::memory_order_relaxed);
       encode(at - 1, shared_->chunks[at - 1].committed.load(std::memory_order_acquire));
+      shared_->chunks[at - 1].watched = 0;
       free_chunk(at - 1);
       at = next;
     }
     for (std::uint32_t i = 0; i < threads; ++i) finish(i);
+    output_->drained(threads);
   }
 
  private:
@@ -56,11 +59,32 @@ class Drain {
     thread.seen_records = shared_->chunks[thread.seen_chunk - 1].committed.load(std::memory_order_acquire);
   }
 
+  // Shows what will be encoded now, in the same order. A chunk that turns out to be handed over in the meantime is
+  // encoded next time, but not shown again.
+  void watch(std::uint32_t full, std::uint32_t threads) {
+    for (; full != 0; full = shared_->chunks[full - 1].next.load(std::memory_order_relaxed))
+      watch_chunk(full - 1, shared_->chunks[full - 1].committed.load(std::memory_order_acquire));
+    for (std::uint32_t i = 0; i < threads; ++i) {
+      const Thread& thread = shared_->threads[i];
+      if (thread.seen_chunk != 0) watch_chunk(thread.seen_chunk - 1, thread.seen_records);
+    }
+  }
+
+  void watch_chunk(std::uint32_t index, std::uint32_t end) {
+    Chunk& chunk = shared_->chunks[index];
+    const std::uint32_t begin = chunk.watched > chunk.drained ? chunk.watched : chunk.drained;
+    if (end <= begin) return;
+    output_->watch(shared_->records[index] + begin, end - begin, source_of(chunk));
+    chunk.watched = end;
+  }
+
+  static Source source_of(const Chunk& chunk) { return {chunk.slot, chunk.thread, chunk.tid}; }
+
   void finish(std::uint32_t slot) {
     Thread& thread = shared_->threads[slot];
     if (thread.seen_chunk != 0) encode_live(thread);
     if (thread.seen_state != SlotState::kExited) return;
-    output_->thread_ended(thread.number, thread.tid);
+    output_->thread_ended({slot, thread.number, thread.tid});
     free_thread(slot);
   }
 
@@ -74,7 +98,7 @@ class Drain {
   void encode(std::uint32_t index, std::uint32_t end) {
     Chunk& chunk = shared_->chunks[index];
     if (end <= chunk.drained) return;
-    output_->records(shared_->records[index] + chunk.drained, end - chunk.drained, chunk.thread, chunk.tid);
+    output_->records(shared_->records[index] + chunk.drained, end - chunk.drained, source_of(chunk));
     chunk.drained = end;
   }
 
@@ -102,10 +126,13 @@ void* writer_main(void*) {
     if (stopping || now_ns() >= next_sync_ns) {
       next_sync_ns = now_ns() + kClockSyncEveryNs;
       output.clock_sync();
+      output.cost();
       scan.run(stopping);
     }
+    output.rotate();
     output.flush(false);
   }
+  output.finish();
   output.process(true);
   output.flush(true);
   close_log();

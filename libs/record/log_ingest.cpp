@@ -70,6 +70,11 @@ void LogIngest::take_other(wire::RecordKind kind, std::uint32_t number, const wi
     case wire::RecordKind::kLibrary:
       hooked_libraries_ += record.library.hooked;
       return;
+    case wire::RecordKind::kCost:
+      return take_cost(record.cost);
+    case wire::RecordKind::kSegment:
+      segment_ns_ = record.segment.ts_ns;
+      return;
     default:
       ++unknown_;
   }
@@ -158,6 +163,26 @@ void LogIngest::take_clock(const wire::ClockSyncRecord& record) {
   row.wall_ns = static_cast<std::int64_t>(record.wall_ns);
   row.error_ns = static_cast<std::int64_t>(record.error_ns);
   row.process_id = process_id_;
+  rows_.writer.add(row);
+}
+
+void LogIngest::take_cost(const wire::CostRecord& record) {
+  if (!facts_.window.holds(record.ts_ns)) {
+    ++bad_times_;
+    return;
+  }
+  const auto number = [](std::uint64_t value) {
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX));
+  };
+  trace::CollectorCostRow row;
+  row.ts_ns = static_cast<std::int64_t>(record.ts_ns);
+  row.process_id = process_id_;
+  row.range_events = number(record.range_events);
+  row.gemm_events = number(record.gemm_events);
+  row.log_bytes = number(record.log_bytes);
+  row.writer_cpu_ns = number(record.writer_cpu_ns);
+  row.range_event_ns = rows_.range_event_ns;
+  row.gemm_event_ns = rows_.gemm_event_ns;
   rows_.writer.add(row);
 }
 

@@ -24,6 +24,7 @@ struct RunRows {
   std::int64_t threads = 0;
   std::int64_t processes = 0;
   std::int64_t records = 0;
+  trace::OptionalDouble range_event_ns, gemm_event_ns;  // what recording one event costs, measured
 };
 
 // What the recorder knows about the process of a log.
@@ -62,6 +63,7 @@ class LogIngest final : public LogSink {
   void take_thread(std::uint32_t number, const wire::ThreadRecord& record);
   void take_process(const wire::ProcessRecord& record);
   void take_clock(const wire::ClockSyncRecord& record);
+  void take_cost(const wire::CostRecord& record);
   void take_loss(const wire::LossRecord& record);
   void take_other(wire::RecordKind kind, std::uint32_t number, const wire::Record& record);
   void write_process();
@@ -82,6 +84,7 @@ class LogIngest final : public LogSink {
   std::int64_t bad_times_ = 0;
   std::int64_t unknown_ = 0;
   std::int64_t hooked_libraries_ = 0;
+  std::uint64_t segment_ns_ = 0;  // when the log being read continued the one before it; 0: it did not
 
   // Names used by every BLAS row.
   trace::Name types_[5];

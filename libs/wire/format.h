@@ -240,7 +240,8 @@ struct FileHeader {
   std::uint64_t start_ticks;
   std::uint64_t raw_ns;  // clock pair at creation
   std::uint64_t wall_ns;
-  std::uint32_t reserved[3];
+  std::uint32_t segment;  // 0, or the number of this log among those that continue each other (kSegment)
+  std::uint32_t reserved[2];
   std::uint32_t crc;  // CRC-32C of all bytes before this field
 };
 static_assert(sizeof(FileHeader) == 64);

@@ -1,0 +1,163 @@
+// The parts of Output that a plain recording passes through untouched: windows, segments, and what recording cost.
+
+#include <errno.h>
+#include <string.h>
+
+#include "collect/clock.h"
+#include "collect/lifecycle.h"
+#include "collect/log_file.h"
+#include "collect/output.h"
+
+namespace llmprof::collect {
+namespace {
+
+using wire::LossKind;
+using wire::Record;
+using wire::RecordKind;
+
+Record blank(RecordKind kind) {
+  Record record;
+  memset(static_cast<void*>(&record), 0, sizeof(record));
+  record.kind = kind;
+  return record;
+}
+
+constexpr std::uint64_t kNsPerMs = 1000000;
+constexpr std::uint64_t kSegmentsPerLimit = 8;  // a log is at most this part of --max-size
+
+}  // namespace
+
+// What the selection keeps, gathered per thread: columns of many records are smaller than many columns of one.
+class Output::Batch {
+ public:
+  explicit Batch(Output* output) : output_(output) {}
+  ~Batch() { flush(); }
+  Batch(const Batch&) = delete;
+  Batch& operator=(const Batch&) = delete;
+
+  void keep(const Record& record, std::uint32_t thread) {
+    if (thread != thread_ || count_ == kChunkRecords) flush();
+    thread_ = thread;
+    records_[count_++] = record;
+  }
+
+ private:
+  void flush() {
+    if (count_ > 0) output_->write(records_, count_, thread_, kAnyTid);
+    count_ = 0;
+  }
+
+  Output* output_;
+  std::uint32_t thread_ = 0;
+  std::uint32_t count_ = 0;
+  Record records_[kChunkRecords];
+};
+
+void Output::watch(const Record* records, std::uint32_t count, const Source& source) {
+  names_.refresh();
+  for (std::uint32_t i = 0; i < count; ++i) selection_.watch(records[i], source, names_);
+}
+
+void Output::records(const Record* records, std::uint32_t count, const Source& source) {
+  count_events(records, count);
+  if (stopped_) return count_refused(records, count);
+  define_tables();
+  if (!selection_.active()) return write(records, count, source.number, source.tid);
+  names_.refresh();
+  Batch batch(this);
+  for (std::uint32_t i = 0; i < count; ++i) selection_.take(records[i], source, names_, batch);
+}
+
+void Output::count_events(const Record* records, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    range_events_ += records[i].kind == RecordKind::kRange ? 1 : 0;
+    gemm_events_ += records[i].kind == RecordKind::kGemm ? 1 : 0;
+  }
+}
+
+void Output::thread_ended(const Source& source) {
+  if (selection_.active()) {
+    Batch batch(this);
+    if (!selection_.thread_ended(source, batch)) return;
+  }
+  Record record = blank(RecordKind::kThread);
+  record.thread.ts_ns = now_ns();
+  record.thread.tid = source.tid;
+  record.thread.ended = 1;
+  add(record, source.number);
+}
+
+void Output::drained(std::uint32_t slots) {
+  slots_ = slots;
+  if (!selection_.active() || stopped_) return;
+  Batch batch(this);
+  selection_.drained(now_ns(), slots, batch);
+}
+
+void Output::finish() {
+  if (selection_.active()) selection_.finish(slots_);
+}
+
+void Output::cost() {
+  Record record = blank(RecordKind::kCost);
+  record.cost.ts_ns = now_ns();
+  // Which kind of event was dropped before it came here is not known; nearly all events are ranges.
+  record.cost.range_events = range_events_ + (lost_events_ - refused_events_);
+  record.cost.gemm_events = gemm_events_;
+  record.cost.log_bytes = closed_bytes_ + log_bytes();
+  record.cost.writer_cpu_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  add(record, 0);
+}
+
+void Output::rotate() {
+  if (g.settings.keep_ms == 0 || stopped_) return;
+  const std::uint64_t now = now_ns();
+  const bool old = now - segment_begin_ns_ >= g.settings.segment_ms * kNsPerMs;
+  if (old || log_bytes() > g.settings.max_bytes / kSegmentsPerLimit) begin_segment(now);
+  for (std::uint32_t number = 0; number != Segments::kNone;) {
+    number = segments_.expired(now, g.settings.keep_ms * kNsPerMs, g.settings.max_bytes);
+    if (number != Segments::kNone) remove_segment(number);
+  }
+}
+
+// A log that stands on its own: it says again whose it is, what was lost before, and what is open.
+void Output::begin_segment(std::uint64_t now) {
+  cost();
+  flush(false);
+  if (stopped_) return;
+  segments_.closed(log_bytes());
+  closed_bytes_ += log_bytes();
+  if (!open_segment(segment_ + 1)) {
+    last_error_ = errno;
+    note_off(last_error_, "segment");
+    stopped_ = true;
+    return stop_recording(LossKind::kWriteFailed);
+  }
+  segments_.begun(++segment_, now);
+  segment_begin_ns_ = now;
+  log_ = ++g.logs;
+  sequence_ = 0;
+  definitions_seen_ = ~0u;
+  last_events_ = 0;
+  memset(last_losses_, 0, sizeof(last_losses_));
+  add(process_, 0);
+  Record record = blank(RecordKind::kSegment);
+  record.segment = {now, segment_};
+  add(record, 0);
+  repeat_losses(now);
+  define_tables();
+  clock_sync();
+  Batch batch(this);
+  selection_.begin_log(log_, batch);
+  selection_.drained(now, slots_, batch);
+}
+
+// The logs that said so may be deleted. The time tells a reader of several logs that these are repetitions.
+void Output::repeat_losses(std::uint64_t ts_ns) {
+  make_room(kLossKinds * wire::section_bound(RecordKind::kLoss, 1));
+  for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
+    if (reported_[kind] != 0) loss(static_cast<LossKind>(kind), reported_[kind], 0, ts_ns);
+  }
+}
+
+}  // namespace llmprof::collect

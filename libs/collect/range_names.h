@@ -1,0 +1,42 @@
+#pragma once
+// What the names of ranges mean to the collector: whether one is a step, opens the window, or declares the model. Each
+// name is compared once. Used by the writer alone.
+
+#include "collect/state.h"
+
+namespace llmprof::collect {
+
+class RangeNames {
+ public:
+  explicit RangeNames(Shared* shared) : shared_(shared) {}
+
+  // Looks for new domains and categories. Before every batch.
+  void refresh();
+
+  bool is_step(const wire::RangeRecord& event) const {
+    return (is_declared(event) && event.category == step_category_) || (verdict(event.name) & kStep) != 0;
+  }
+  bool is_awaited(const wire::RangeRecord& event) const { return (verdict(event.name) & kAwaited) != 0; }
+  bool is_model(const wire::RangeRecord& event) const {
+    return is_declared(event) && event.category == model_category_;
+  }
+
+ private:
+  enum : std::uint8_t { kKnown = 1, kStep = 2, kAwaited = 4 };
+
+  bool is_declared(const wire::RangeRecord& event) const { return event.domain != 0 && event.domain == domain_; }
+  std::uint8_t verdict(wire::StringId name) const {
+    if (name == 0 || name >= StringTable::kMaxNames) return 0;
+    if (shared_->name_verdicts[name] == 0) shared_->name_verdicts[name] = compare(name);
+    return shared_->name_verdicts[name];
+  }
+  std::uint8_t compare(wire::StringId name) const;
+
+  Shared* shared_;
+  std::uint32_t definitions_seen_ = ~0u;
+  std::uint32_t domain_ = 0;  // "llmprof"
+  std::uint32_t step_category_ = ~0u;
+  std::uint32_t model_category_ = ~0u;
+};
+
+}  // namespace llmprof::collect

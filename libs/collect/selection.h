@@ -1,0 +1,319 @@
+#pragma once
+// Decides which of the records that the threads made go into the log, and completes what begins in its middle: a log
+// that is a window or a segment says of every open range when it began and of every thread in it who it is.
+//
+// The rule: what overlaps the window is kept whole, with its true begin and end; a range still open when its pop comes
+// after the window keeps that pop. Declarations of the model are kept whenever they are made, and repeated in every
+// segment. Everything else is counted as outside. Used by the writer alone. Nothing here knows a clock or a file:
+//   Sink:  void keep(const wire::Record&, std::uint32_t thread)
+//   Names: bool is_step(const wire::RangeRecord&), is_awaited(…), is_model(…)
+
+#include "collect/open_ranges.h"
+#include "collect/window.h"
+
+namespace llmprof::collect {
+
+struct Source {
+  std::uint32_t slot;    // of the thread that made the records
+  std::uint32_t number;  // of the thread in the log
+  std::uint32_t tid;
+};
+
+// Zero bytes are its initial state.
+struct SelectionMemory {
+  struct ThreadMemory {
+    wire::ThreadRecord record;  // tid 0: nothing known
+    std::uint32_t number;
+    std::uint32_t log;  // that introduced it
+    std::uint64_t step;
+    std::uint32_t step_domain;
+    std::uint16_t step_level;
+    bool in_step;
+  };
+  OpenRanges open;
+  ThreadMemory threads[kMaxRangeThreads];
+};
+
+class Selection {
+ public:
+  Selection(SelectionMemory* memory, const Window& window, bool segments)
+      : memory_(memory), window_(window), active_(segments || !window.is_everything()) {}
+
+  // False: everything is kept as it comes, and nothing below needs to be called.
+  bool active() const { return active_; }
+  const Window& window() const { return window_; }
+  std::uint64_t outside() const { return outside_; }
+
+  // Before a batch of records is taken all of them are shown, so that no thread is ahead of the one that opens the
+  // window.
+  bool watches() const { return active_ && window_.watches(); }
+  template <class Names>
+  void watch(const wire::Record& record, const Source& source, const Names& names);
+
+  template <class Names, class Sink>
+  void take(const wire::Record& record, const Source& source, const Names& names, Sink& sink);
+
+  // All threads were drained up to about `now_ns`. Ranges open inside the window are written now: the process may be
+  // killed before they end.
+  template <class Sink>
+  void drained(std::uint64_t now_ns, std::uint32_t slots, Sink& sink);
+
+  // False: the log does not know this thread, so its end is no news.
+  template <class Sink>
+  bool thread_ended(const Source& source, Sink& sink);
+
+  // What comes now goes into another log; logs have numbers of their own, from 1.
+  template <class Sink>
+  void begin_log(std::uint32_t log, Sink& sink);
+  // Nothing comes any more.
+  void finish(std::uint32_t slots);
+
+ private:
+  using Memory = SelectionMemory::ThreadMemory;
+
+  template <class Sink>
+  void put(const wire::Record& record, std::uint32_t slot, std::uint32_t thread, Sink& sink);
+  template <class Sink>
+  void put(OpenRange* range, Sink& sink);
+  template <class Sink>
+  void carry(std::uint32_t slot, Sink& sink);
+  template <class Names, class Sink>
+  void take_range(const wire::Record& record, const Source& source, const Names& names, Sink& sink);
+  template <class Sink>
+  void take_begin(OpenRange* range, const wire::Record& record, const Source& source, Sink& sink);
+  template <class Sink>
+  void take_end(const OpenRange* begun, const wire::Record& record, const Source& source, Sink& sink);
+  template <class Sink>
+  void take_both(const wire::Record& start, const Source& source, OpenRange& end, Sink& sink);
+  template <class Sink>
+  void take_thread(const wire::Record& record, const Source& source, Sink& sink);
+  template <class Sink>
+  void take_model(const wire::Record& record, const Source& source, Sink& sink);
+
+  SelectionMemory* memory_;
+  Window window_;
+  bool active_;
+  bool carried_ = false;  // all that was open when the log or the window began
+  std::uint32_t log_ = 1;
+  std::uint64_t outside_ = 0;
+  wire::Record model_{};  // the last one declared
+  wire::Record model_thread_{};
+  std::uint32_t model_number_ = 0;
+};
+
+template <class Names>
+void Selection::watch(const wire::Record& record, const Source& source, const Names& names) {
+  if (record.kind != wire::RecordKind::kRange) return;
+  const wire::RangeRecord& event = record.range;
+  const bool begins = event.op == wire::RangeOp::kPush || event.op == wire::RangeOp::kStart;
+  if (begins && window_.waits_for_range() && names.is_awaited(event)) window_.range_began(event.ts_ns);
+  if (!window_.counts_steps()) return;
+  // Steps are pushed and popped; one inside another is a part of it.
+  Memory& thread = memory_->threads[source.slot];
+  if (event.op == wire::RangeOp::kPush && !thread.in_step && names.is_step(event)) {
+    thread.in_step = true;
+    thread.step_domain = event.domain;
+    thread.step_level = event.level;
+    thread.step = window_.step_began(event.ts_ns);
+  } else if (event.op == wire::RangeOp::kPop && thread.in_step && thread.step_domain == event.domain &&
+             thread.step_level >= event.level) {
+    thread.in_step = false;
+    window_.step_ended(thread.step, event.ts_ns);
+  }
+}
+
+template <class Names, class Sink>
+void Selection::take(const wire::Record& record, const Source& source, const Names& names, Sink& sink) {
+  switch (record.kind) {
+    case wire::RecordKind::kRange:
+      return take_range(record, source, names, sink);
+    case wire::RecordKind::kGemm:
+      if (!window_.overlaps(record.gemm.begin_ns, record.gemm.end_ns)) {
+        ++outside_;
+        return;
+      }
+      carry(source.slot, sink);
+      return put(record, source.slot, source.number, sink);
+    case wire::RecordKind::kThread:
+      return take_thread(record, source, sink);
+    default:
+      return put(record, source.slot, source.number, sink);
+  }
+}
+
+template <class Names, class Sink>
+void Selection::take_range(const wire::Record& record, const Source& source, const Names& names, Sink& sink) {
+  const wire::RangeRecord& event = record.range;
+  OpenRange other;
+  switch (event.op) {
+    case wire::RangeOp::kPush:
+      return take_begin(memory_->open.push(source.slot, source.number, event), record, source, sink);
+    case wire::RangeOp::kPop:
+      return take_end(memory_->open.pop(source.slot, event, &other) ? &other : nullptr, record, source, sink);
+    case wire::RangeOp::kStart: {
+      OpenRange* range = memory_->open.start(source.slot, source.number, event, &other);
+      if (other.ended_at != 0) return take_both(record, source, other, sink);
+      return take_begin(range, record, source, sink);
+    }
+    case wire::RangeOp::kEnd: {
+      const OpenRanges::End end = memory_->open.end(source.slot, source.number, event, &other);
+      if (end == OpenRanges::End::kEarly) return;
+      return take_end(end == OpenRanges::End::kFound ? &other : nullptr, record, source, sink);
+    }
+    default:
+      if (event.op == wire::RangeOp::kMark && names.is_model(event)) return take_model(record, source, sink);
+      if (!window_.holds(event.ts_ns)) {
+        ++outside_;
+        return;
+      }
+      carry(source.slot, sink);
+      put(record, source.slot, source.number, sink);
+  }
+}
+
+// `range` is null if there was no room to remember it.
+template <class Sink>
+void Selection::take_begin(OpenRange* range, const wire::Record& record, const Source& source, Sink& sink) {
+  if (!window_.holds(record.range.ts_ns)) {
+    outside_ += range == nullptr ? 1 : 0;  // else it is counted when it ends outside
+    return;
+  }
+  carry(source.slot, sink);
+  if (range == nullptr) return put(record, source.slot, source.number, sink);
+  if (range->log != log_) put(range, sink);
+}
+
+template <class Sink>
+void Selection::take_end(const OpenRange* begun, const wire::Record& record, const Source& source, Sink& sink) {
+  const bool kept = begun != nullptr && begun->log == log_;
+  const bool inside =
+      begun != nullptr ? window_.overlaps(begun->record.ts_ns, record.range.ts_ns) : window_.holds(record.range.ts_ns);
+  if (!kept && !inside) {
+    outside_ += begun != nullptr && begun->log == 0 ? 2 : 1;
+    return;
+  }
+  if (inside) carry(source.slot, sink);
+  if (begun != nullptr && !kept) {
+    OpenRange copy = *begun;
+    put(&copy, sink);
+  }
+  put(record, source.slot, source.number, sink);
+}
+
+// A start whose end was drained before it.
+template <class Sink>
+void Selection::take_both(const wire::Record& start, const Source& source, OpenRange& end, Sink& sink) {
+  if (!window_.overlaps(start.range.ts_ns, end.record.ts_ns)) {
+    outside_ += 2;
+    return;
+  }
+  put(start, source.slot, source.number, sink);
+  put(&end, sink);
+}
+
+template <class Sink>
+void Selection::take_thread(const wire::Record& record, const Source& source, Sink& sink) {
+  if (record.thread.tid == source.tid) {
+    Memory& thread = memory_->threads[source.slot];
+    const bool known = thread.number == source.number;
+    if (!known) thread = {};
+    thread.number = source.number;
+    const std::uint64_t begin_ns = known ? thread.record.ts_ns : record.thread.ts_ns;
+    thread.record = record.thread;
+    thread.record.ts_ns = begin_ns;
+    if (thread.log == log_) sink.keep(record, source.number);  // a new name
+    return;
+  }
+  for (Memory& thread : memory_->threads) {  // this thread named another one: rare
+    if (thread.record.tid == record.thread.tid) thread.record.name = record.thread.name;
+  }
+  sink.keep(record, 0);
+}
+
+template <class Sink>
+void Selection::take_model(const wire::Record& record, const Source& source, Sink& sink) {
+  model_ = record;
+  model_number_ = source.number;
+  model_thread_ = record;
+  model_thread_.kind = wire::RecordKind::kThread;
+  model_thread_.thread = memory_->threads[source.slot].record;
+  put(record, source.slot, source.number, sink);
+}
+
+// The first record of a thread in a log introduces it.
+template <class Sink>
+void Selection::put(const wire::Record& record, std::uint32_t slot, std::uint32_t number, Sink& sink) {
+  Memory& thread = memory_->threads[slot];
+  if (thread.number == number && thread.log != log_) {
+    thread.log = log_;
+    wire::Record introduction{};
+    introduction.kind = wire::RecordKind::kThread;
+    introduction.thread = thread.record;
+    sink.keep(introduction, number);
+  }
+  sink.keep(record, number);
+}
+
+template <class Sink>
+void Selection::put(OpenRange* range, Sink& sink) {
+  range->log = log_;
+  wire::Record record{};
+  record.kind = wire::RecordKind::kRange;
+  record.range = range->record;
+  put(record, range->slot, range->thread, sink);
+}
+
+// The ranges around what is written now, outermost first. The innermost is written last, so if it is there all are.
+template <class Sink>
+void Selection::carry(std::uint32_t slot, Sink& sink) {
+  OpenRanges& open = memory_->open;
+  if (open.top(slot) == nullptr || open.top(slot)->log == log_) return;
+  for (OpenRange* range = open.in_order(slot, nullptr); range != nullptr; range = open.in_order(slot, range)) {
+    if (range->log != log_ && range->record.ts_ns < window_.end_ns()) put(range, sink);
+  }
+}
+
+template <class Sink>
+void Selection::drained(std::uint64_t now_ns, std::uint32_t slots, Sink& sink) {
+  outside_ += memory_->open.next_drain();
+  if (carried_ || now_ns < window_.begin_ns()) return;
+  carried_ = true;
+  for (std::uint32_t slot = 0; slot < slots; ++slot) carry(slot, sink);
+  OpenRanges& open = memory_->open;
+  for (OpenRange* range = open.started(nullptr); range != nullptr; range = open.started(range)) {
+    if (range->log != log_ && range->record.ts_ns < window_.end_ns()) put(range, sink);
+  }
+}
+
+template <class Sink>
+bool Selection::thread_ended(const Source& source, Sink& sink) {
+  Memory& thread = memory_->threads[source.slot];
+  if (carried_) carry(source.slot, sink);
+  OpenRange left;
+  while (memory_->open.drop_top(source.slot, &left)) outside_ += left.log == 0 ? 1 : 0;
+  const bool known = thread.number == source.number && thread.log == log_;
+  thread = {};
+  return known;
+}
+
+template <class Sink>
+void Selection::begin_log(std::uint32_t log, Sink& sink) {
+  log_ = log;
+  carried_ = false;
+  if (model_number_ == 0) return;
+  if (model_thread_.thread.tid != 0) sink.keep(model_thread_, model_number_);
+  sink.keep(model_, model_number_);
+}
+
+inline void Selection::finish(std::uint32_t slots) {
+  OpenRange left;
+  for (std::uint32_t slot = 0; slot < slots; ++slot) {
+    while (memory_->open.drop_top(slot, &left)) outside_ += left.log == 0 ? 1 : 0;
+  }
+  OpenRanges& open = memory_->open;
+  for (OpenRange* range = open.started(nullptr); range != nullptr; range = open.started(range)) {
+    outside_ += range->log == 0 ? 1 : 0;
+  }
+}
+
+}  // namespace llmprof::collect
