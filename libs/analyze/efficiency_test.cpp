@@ -73,8 +73,11 @@ TEST(ModelPasses, WhatAStepMustSay) {
   EXPECT_EQ(pass_of({.batch = 2, .tokens = 3}, "prefill")->context, 3);  // a prompt from its begin
   EXPECT_FALSE(pass_of({.batch = 2, .tokens = 1}, "decode"));            // its context is not 1
   EXPECT_FALSE(pass_of({.tokens = 1, .context = 5}, "decode"));
-  EXPECT_FALSE(pass_of({.batch = 1, .tokens = 1, .context = 1}, "backward"));
-  EXPECT_EQ(pass_of({.batch = 1, .tokens = 7, .context = 7}, "forward")->sampled, 7);
+  EXPECT_FALSE(pass_of({.batch = 1, .tokens = 1, .context = 1}, "load"));
+  EXPECT_EQ(pass_of({.batch = 1, .tokens = 7}, "forward")->kind, model::PassKind::kForward);
+  EXPECT_EQ(pass_of({.batch = 1, .tokens = 7}, "backward")->kind, model::PassKind::kBackward);
+  EXPECT_FALSE(pass_of({}, "backward"));
+  EXPECT_EQ(pass_of({}, "optimizer")->kind, model::PassKind::kOptimizer);  // costs the same whatever the batch was
   EXPECT_EQ(pass_of({.batch = 1, .tokens = 7, .context = 7}, "prefill")->sampled, 1);
 }
 

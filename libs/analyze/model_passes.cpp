@@ -4,28 +4,43 @@
 
 namespace llmprof::analyze {
 
-bool has_formula(std::string_view stage) {
-  return stage == "prefill" || stage == "decode" || stage == "mixed" || stage == "forward";
+namespace {
+
+std::optional<model::PassKind> kind_of(std::string_view stage) {
+  if (stage == "prefill" || stage == "decode" || stage == "mixed") return model::PassKind::kInference;
+  if (stage == "forward") return model::PassKind::kForward;
+  if (stage == "backward") return model::PassKind::kBackward;
+  if (stage == "optimizer") return model::PassKind::kOptimizer;
+  return std::nullopt;
 }
 
+}  // namespace
+
+bool has_formula(std::string_view stage) { return kind_of(stage).has_value(); }
+
 std::optional<model::Pass> pass_of(const StepSize& size, std::string_view stage) {
-  if (!has_formula(stage) || !size.batch || !size.tokens) return std::nullopt;
+  const std::optional<model::PassKind> kind = kind_of(stage);
+  if (!kind) return std::nullopt;
+  if (*kind == model::PassKind::kOptimizer) return model::Pass{.kind = *kind};  // the same whatever was learned from
+  if (!size.batch || !size.tokens) return std::nullopt;
   if (!size.context && stage == "decode") return std::nullopt;  // its length is not its one new token
-  model::Pass pass{.batch = *size.batch, .tokens = *size.tokens, .context = size.context.value_or(*size.tokens)};
-  pass.sampled = stage == "forward" ? pass.tokens : 1;  // a training step wants the logits of every position
-  return pass;
+  return model::Pass{.batch = *size.batch,
+                     .tokens = *size.tokens,
+                     .context = size.context.value_or(*size.tokens),
+                     .sampled = 1,  // of inference; training wants every position, and the model knows that
+                     .kind = *kind};
 }
 
 ModelPasses model_passes(const std::vector<Step>& steps, const model::Config& config, std::int64_t on_chip_bytes,
                          trace::Strings& strings) {
   ModelPasses out;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, std::int64_t> known;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, model::PassKind>, std::int64_t> known;
   for (const Step& step : steps) {
     const std::optional<model::Pass> pass = pass_of(step.size, strings.text(step.stage));
     out.pass_of_step.emplace_back();
     if (!pass) continue;
     const auto next = static_cast<std::int64_t>(known.size() + 1);
-    const auto [entry, fresh] = known.try_emplace({pass->batch, pass->tokens, pass->context, pass->sampled}, next);
+    const auto [entry, fresh] = known.try_emplace({pass->batch, pass->tokens, pass->context, pass->kind}, next);
     out.pass_of_step.back() = entry->second;
     if (!fresh) continue;
     for (const model::OpCost& cost : model::analyze(config, *pass, on_chip_bytes)) {

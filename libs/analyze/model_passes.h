@@ -12,7 +12,8 @@
 
 namespace llmprof::analyze {
 
-// The pass of a step; nullopt if it does not say its size, or its stage has no formula (load, backward, …).
+// The pass of a step; nullopt if it does not say its size, or its stage has no formula (load, …). An
+// optimizer step needs no size.
 std::optional<model::Pass> pass_of(const StepSize& size, std::string_view stage);
 bool has_formula(std::string_view stage);
 

@@ -5,6 +5,7 @@
 
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
+#include "model/model.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -57,6 +58,31 @@ void complete_part(Part& part, const std::map<std::string, std::int64_t>& stage_
   complete(part.efficiency, static_cast<double>(part.time_ns), by);
 }
 
+Result<void> fill_products(const trace::Run& run, Summary& summary) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/operator_products"));
+  std::map<StageAndName, std::vector<Product>> products;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    Product product{.m = row.integer("m"),
+                    .n = row.integer("n"),
+                    .k = row.integer("k"),
+                    .batch = row.integer("batch"),
+                    .calls = row.integer("calls"),
+                    .time_ns = row.integer("time_ns")};
+    if (product.time_ns > 0) {
+      const double flops = model::gemm_flops(product.m, product.n, product.k, product.batch);
+      product.flops_per_s = flops * static_cast<double>(product.calls) / (static_cast<double>(product.time_ns) * 1e-9);
+    }
+    products[{row.text("stage"), row.text("op")}].push_back(product);
+  }
+  for (Part& op : summary.ops) {
+    if (const auto found = products.find({op.stage, op.name}); found != products.end()) {
+      op.products = std::move(found->second);
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 void set_times(std::vector<Part>& modules) {
@@ -106,7 +132,7 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
   for (auto* parts : {&summary.modules, &summary.ops}) {
     for (Part& part : *parts) complete_part(part, stage_ns, by);
   }
-  return {};
+  return fill_products(run, summary);
 }
 
 }  // namespace llmprof::analyze

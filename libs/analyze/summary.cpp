@@ -15,6 +15,7 @@
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
 #include "analyze/shapes.h"
+#include "analyze/step_series.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -211,6 +212,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   fill_stage_shapes(shapes, summary);
   LLMPROF_TRY(fill_stage_costs(run, basis, by, summary));
   LLMPROF_TRY(fill_parts(run, by, summary));
+  LLMPROF_LET(summary.training, training_series(run));
   return summary;
 }
 

@@ -110,6 +110,7 @@ struct Summary {
   std::vector<Part> modules;  // per stage and path
   std::vector<Part> ops;      // per stage and operator
   std::vector<GemmShape> gemms;
+  std::vector<StepSeries> training;  // empty without training steps
   Host host;
   CollectorCost cost;
 };

@@ -1,8 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/assert.h"
+#include "model/cost.h"
 #include "model/families.h"
 #include "model/model.h"
 
@@ -15,61 +14,24 @@ Structure structure_of(const Config& config) {
   return family != nullptr ? family->describe(config) : Structure{};
 }
 
-std::int64_t own_parameters(const Op& op) {
-  std::int64_t total = op.borrowed ? 0 : op.parameters;
-  for (const Lookup& table : op.lookups) total += table.rows * table.width;
-  return total;
+bool used(const Op& op, PassKind kind) {
+  if (op.use == Use::kAlways) return true;
+  return (op.use == Use::kInference) == (kind == PassKind::kInference);
 }
 
-// The amounts of one pass, as floating point: products of the sizes of a large pass exceed 64 bits.
-struct Amounts {
-  double batch, tokens, context, sampled;
-  double rows_of(Rows rows) const { return batch * (rows == Rows::kTokens ? tokens : sampled); }
-};
-
-// Passes come from other programs' annotations: whatever they say, no amount becomes negative.
-Amounts amounts_of(const Pass& pass) {
-  const std::int64_t tokens = std::max<std::int64_t>(0, pass.tokens);
-  return {.batch = static_cast<double>(std::max<std::int64_t>(0, pass.batch)),
-          .tokens = static_cast<double>(tokens),
-          .context = static_cast<double>(std::max(pass.context, tokens)),
-          .sampled = static_cast<double>(std::clamp<std::int64_t>(pass.sampled, 0, tokens))};
-}
-
-// Query i of n new tokens (i = 1…n) sees c - n + i keys, itself included: n·c - n(n-1)/2 pairs of query and key.
-double causal_pairs(double n, double c) { return n * c - n * (n - 1) / 2; }
-
-double flops_of(const Op& op, const Config& config, const Amounts& amounts) {
-  if (!op.attention) return 2 * static_cast<double>(op.multiply_adds) * amounts.rows_of(op.rows);
-  const double per_pair = 2 * static_cast<double>(config.heads) * 2 * static_cast<double>(config.head_dim);
-  return per_pair * causal_pairs(amounts.tokens, amounts.context) * amounts.batch;
-}
-
-double weight_bytes_of(const Op& op, const Config& config, const Amounts& amounts) {
-  if (amounts.rows_of(op.rows) <= 0) return 0;
-  auto values = static_cast<double>(op.parameters);
-  for (const Lookup& table : op.lookups) {
-    const double wanted = table.by_position ? amounts.tokens : amounts.rows_of(op.rows);
-    values += std::min(wanted, static_cast<double>(table.rows)) * static_cast<double>(table.width);
+OpCost cost_of(const Op& op, const Config& config, const Pass& pass, std::int64_t on_chip_bytes) {
+  const Amounts amounts = amounts_of(pass);
+  switch (pass.kind) {
+    case PassKind::kForward:
+      return forward_cost(op, config, amounts, on_chip_bytes);
+    case PassKind::kBackward:
+      return backward_cost(op, config, amounts, on_chip_bytes);
+    case PassKind::kOptimizer:
+      return optimizer_cost(op, config);
+    case PassKind::kInference:
+      break;
   }
-  return values * static_cast<double>(config.weight_bytes);
-}
-
-double kv_bytes_of(const Op& op, const Config& config, const Amounts& amounts) {
-  if (!op.attention || amounts.tokens <= 0) return 0;
-  const double per_token = 2 * static_cast<double>(config.kv_heads) * static_cast<double>(config.head_dim) *
-                           static_cast<double>(config.kv_bytes);
-  return (amounts.context + amounts.tokens) * amounts.batch * per_token;
-}
-
-double activation_bytes_of(const Op& op, const Config& config, const Amounts& amounts, std::int64_t on_chip_bytes) {
-  const double row_bytes = amounts.rows_of(op.rows) * static_cast<double>(config.activation_bytes);
-  double total = 0;
-  for (const std::int64_t width : op.tensors) {
-    const double bytes = row_bytes * static_cast<double>(width);
-    if (bytes > static_cast<double>(on_chip_bytes)) total += bytes;
-  }
-  return total;
+  return inference_cost(op, config, amounts, on_chip_bytes);
 }
 
 }  // namespace
@@ -78,7 +40,7 @@ std::int64_t parameters(const Config& config) {
   const Structure structure = structure_of(config);
   const auto sum = [](const std::vector<Op>& ops) {
     std::int64_t total = 0;
-    for (const Op& op : ops) total += own_parameters(op);
+    for (const Op& op : ops) total += op.own_parameters();
     return total;
   };
   return sum(structure.first) + config.layers * sum(structure.layer) + sum(structure.last);
@@ -98,16 +60,14 @@ double weights_read_bytes(const Config& config) {
 
 std::vector<OpCost> analyze(const Config& config, const Pass& pass, std::int64_t on_chip_bytes) {
   const Structure structure = structure_of(config);
-  const Amounts amounts = amounts_of(pass);
   std::vector<OpCost> costs;
   const auto add = [&](const std::vector<Op>& ops, const std::string& prefix) {
     for (const Op& op : ops) {
-      costs.push_back({.module = prefix + op.name,
-                       .op = op.name,
-                       .flops = flops_of(op, config, amounts),
-                       .weight_bytes = weight_bytes_of(op, config, amounts),
-                       .kv_bytes = kv_bytes_of(op, config, amounts),
-                       .activation_bytes = activation_bytes_of(op, config, amounts, on_chip_bytes)});
+      if (!used(op, pass.kind)) continue;
+      OpCost cost = cost_of(op, config, pass, on_chip_bytes);
+      cost.module = prefix + op.name;
+      cost.op = op.name;
+      costs.push_back(std::move(cost));
     }
   };
   add(structure.first, "");

@@ -38,20 +38,28 @@ Result<Config> parse_config(std::string_view json_text, std::string_view where);
 // Every parameter, tied ones once.
 std::int64_t parameters(const Config& config);
 
+enum class PassKind : std::uint8_t {
+  kInference,  // with a KV cache; logits for sampled positions
+  kForward,    // of training: whole sequences, no cache, a loss at every position
+  kBackward,   // the gradients of that, for every parameter
+  kOptimizer,  // AdamW over every parameter
+};
+
 // One pass over the model: `tokens` new tokens for each of `batch` sequences whose context, these included, is
-// `context`.
+// `context`. Training passes work on whole sequences: their context and sampled positions are their tokens.
 struct Pass {
   std::int64_t batch = 1;
   std::int64_t tokens = 1;
   std::int64_t context = 1;
   std::int64_t sampled = 1;  // positions per sequence whose logits are computed
+  PassKind kind = PassKind::kInference;
 };
 
 struct OpCost {
   std::string module;  // "layers.3.mlp.up_proj": the path annotations use, HF names without the leading "model."
   std::string op;      // "mlp.up_proj": the same for all layers
   double flops = 0;
-  double weight_bytes = 0;      // parameters read, once per pass
+  double weight_bytes = 0;      // parameters read, once per pass; training: gradients and moments too
   double kv_bytes = 0;          // KV cache read and written
   double activation_bytes = 0;  // activations that cannot stay on chip
 };

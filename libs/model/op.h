@@ -23,6 +23,8 @@ struct Lookup {
   bool by_position = false;  // all sequences of a batch look up the same rows
 };
 
+enum class Use : std::uint8_t { kAlways, kInference, kTraining };
+
 struct Op {
   std::string name;  // "self_attn.q_proj": the path without the layer
   Rows rows = Rows::kTokens;
@@ -32,6 +34,12 @@ struct Op {
   bool attention = false;          // the core: FLOPs and bytes depend on the context
   std::vector<Lookup> lookups;
   std::vector<std::int64_t> tensors;  // values per row of each input and each output
+  // The way back: the parameters that the input's gradient needs, and the tensors it reads and writes.
+  std::int64_t backward_reads = 0;
+  std::vector<std::int64_t> backward_tensors;
+  Use use = Use::kAlways;
+
+  std::int64_t own_parameters() const;  // tables included; 0 for borrowed ones
 };
 
 // A model in execution order. The operators of `layer` repeat Config::layers times under "<layer_prefix>.N.".
@@ -49,10 +57,11 @@ struct Linear {
 };
 Op linear(const Linear& linear);
 Op norm(std::string name, const Config& config, Rows rows = Rows::kTokens);
-Op elementwise(std::string name, std::vector<std::int64_t> tensors);
+Op elementwise(std::string name, std::vector<std::int64_t> tensors, std::vector<std::int64_t> backward_tensors);
 Op attention_core(std::string name, const Config& config);
 Op embedding(std::string name, const Config& config, std::vector<Lookup> lookups);
 Op lm_head(const Config& config);
-Op sampling(const Config& config);
+Op sampling(const Config& config);  // inference: chooses tokens
+Op loss(const Config& config);      // training: cross entropy
 
 }  // namespace llmprof::model

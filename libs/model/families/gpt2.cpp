@@ -33,10 +33,12 @@ Structure describe(const Config& c) {
               linear({.name = "attn.c_proj", .in = c.hidden, .out = c.hidden, .bias = true, .residual = true}),
               norm("ln_2", c),
               linear({.name = "mlp.c_fc", .in = c.hidden, .out = c.intermediate, .bias = true}),
-              elementwise("mlp.act", {c.intermediate, c.intermediate}),
+              // back: its input, the gradients of its output and of its input
+              elementwise("mlp.act", {c.intermediate, c.intermediate},
+                          {c.intermediate, c.intermediate, c.intermediate}),
               linear({.name = "mlp.c_proj", .in = c.intermediate, .out = c.hidden, .bias = true, .residual = true}),
           },
-      .last = {norm("ln_f", c, Rows::kSampled), lm_head(c), sampling(c)},
+      .last = {norm("ln_f", c, Rows::kSampled), lm_head(c), sampling(c), loss(c)},
   };
 }
 

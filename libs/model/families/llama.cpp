@@ -39,16 +39,17 @@ Structure describe(const Config& c) {
               linear({.name = "self_attn.q_proj", .in = c.hidden, .out = q}),
               linear({.name = "self_attn.k_proj", .in = c.hidden, .out = kv}),
               linear({.name = "self_attn.v_proj", .in = c.hidden, .out = kv}),
-              elementwise("self_attn.rope", {q, kv, q, kv}),  // q and k in, q and k out
+              elementwise("self_attn.rope", {q, kv, q, kv}, {q, kv, q, kv}),  // q and k in and out; gradients too
               attention_core("self_attn.core", c),
               linear({.name = "self_attn.o_proj", .in = q, .out = c.hidden, .residual = true}),
               norm("post_attention_layernorm", c),
               linear({.name = "mlp.gate_proj", .in = c.hidden, .out = c.intermediate}),
               linear({.name = "mlp.up_proj", .in = c.hidden, .out = c.intermediate}),
-              elementwise("mlp.act", {c.intermediate, c.intermediate, c.intermediate}),  // gate and up in, product out
+              // gate and up in, product out; back: gate, up and the product's gradient in, those of gate and up out
+              elementwise("mlp.act", std::vector(3, c.intermediate), std::vector(5, c.intermediate)),
               linear({.name = "mlp.down_proj", .in = c.intermediate, .out = c.hidden, .residual = true}),
           },
-      .last = {norm("norm", c, Rows::kSampled), lm_head(c), sampling(c)},
+      .last = {norm("norm", c, Rows::kSampled), lm_head(c), sampling(c), loss(c)},
   };
 }
 

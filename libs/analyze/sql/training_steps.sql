@@ -1,0 +1,28 @@
+-- title: Training steps
+-- unit: ns
+-- Forward, backward and optimizer steps of one thread that belong together. A training step ends with its optimizer step, so
+-- several forward and backward steps before it (gradient accumulation) are one; where a thread never updates, it ends before
+-- the forward step that follows a backward step. Threads that only go forward do not train.
+WITH pass AS (
+  SELECT process_id, thread_id, stage, begin_ns, end_ns, lag(stage) OVER follow AS before,
+    bool_or(stage = 'forward') OVER whole AS reads,
+    bool_or(stage = 'backward') OVER whole AS learns,
+    bool_or(stage = 'optimizer') OVER whole AS updates
+  FROM step
+  WHERE stage IN ('forward', 'backward', 'optimizer')
+  WINDOW follow AS (PARTITION BY process_id, thread_id ORDER BY begin_ns, end_ns),
+    whole AS (PARTITION BY process_id, thread_id)),
+numbered AS (
+  SELECT *, count(*) FILTER (CASE WHEN updates THEN before = 'optimizer' AND stage <> 'optimizer'
+    ELSE before = 'backward' AND stage = 'forward' END)
+    OVER (PARTITION BY process_id, thread_id ORDER BY begin_ns, end_ns ROWS UNBOUNDED PRECEDING) AS number
+  FROM pass
+  WHERE reads AND (learns OR updates))
+SELECT process_id, thread_id, number, min(begin_ns) AS begin_ns,
+  coalesce(sum(end_ns - begin_ns) FILTER (stage = 'forward'), 0)::BIGINT AS forward_ns,
+  coalesce(sum(end_ns - begin_ns) FILTER (stage = 'backward'), 0)::BIGINT AS backward_ns,
+  coalesce(sum(end_ns - begin_ns) FILTER (stage = 'optimizer'), 0)::BIGINT AS optimizer_ns,
+  max(end_ns) - min(begin_ns) AS total_ns
+FROM numbered
+GROUP BY process_id, thread_id, number
+ORDER BY process_id, thread_id, number;
