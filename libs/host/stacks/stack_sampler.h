@@ -22,10 +22,11 @@ struct StackOptions {
 
 struct StackStats {
   std::uint64_t samples = 0;
-  std::uint64_t truncated = 0;       // outer frames are missing
-  std::uint64_t lost = 0;            // the kernel had no room
-  std::uint64_t python_samples = 0;  // with Python frames
-  std::uint64_t python_failed = 0;   // of a Python process, but its frames could not be read
+  std::uint64_t truncated = 0;                // outer frames are missing
+  std::uint64_t lost = 0;                     // the kernel had no room
+  std::uint64_t python_samples = 0;           // with Python frames
+  std::uint64_t python_failed = 0;            // in Python, but some frames show as the interpreter's own functions
+  std::uint64_t python_processes_failed = 0;  // whose Python frames could never be read
 };
 
 class StackSampler {

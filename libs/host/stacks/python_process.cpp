@@ -1,0 +1,164 @@
+#include "host/stacks/python_process.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+namespace llmprof::host {
+namespace {
+
+constexpr int kMaxDepth = 512, kMaxThreads = 4096, kMaxInterpreters = 16;
+constexpr std::uint8_t kOwnedByCStack = 3;
+constexpr std::uint64_t kMaxLoopFrameBytes = 4096;  // of the C stack, for one call of the interpreter loop
+
+// Registers that a called function leaves alone: rbx, rbp, r12 to r15.
+constexpr std::array<std::uint8_t, 6> kKept{3, 6, 12, 13, 14, 15};
+
+// While the loop executes a code object it keeps a pointer to the next instruction, in a register or in its stack
+// frame. Both were copied when the sample was taken: if no such pointer is there, the code ran at another time.
+bool was_executing(const PythonCode& code, const NativeFrame& frame, bool innermost, const StackMemory& stack) {
+  if (innermost) {
+    for (std::size_t number = 0; number < kRip; ++number) {
+      if (frame.registers.has(number) && code.contains(frame.registers.value[number])) return true;
+    }
+  } else {
+    for (const std::uint8_t number : kKept) {
+      if (frame.registers.has(number) && code.contains(frame.registers.value[number])) return true;
+    }
+  }
+  for (std::uint64_t at = frame.registers.value[kRsp]; at < frame.cfa; at += 8) {
+    const auto word = stack.word(at);
+    if (word && code.contains(*word)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+PythonProcess::PythonProcess(pid_t pid, const AddressSpace::Place& place) : memory_(pid) {
+  const auto runtime = place.module->symbol("_PyRuntime"), version = place.module->symbol("Py_Version");
+  std::uint64_t number = 0;
+  if (!runtime || !version || !place.module->file().read_address(*version, &number, sizeof number)) {
+    why_ = "its Python is older than 3.11, or does not say where its state is";
+    return;
+  }
+  layout_ = python_layout(number);
+  if (layout_ == nullptr) {
+    why_ = fmt::format("Python {}.{}: llmprof reads the frames of 3.11 and 3.12", number >> 24, number >> 16 & 0xff);
+    return;
+  }
+  runtime_ = *runtime + place.bias;
+  codes_ = std::make_unique<PythonCodes>(*layout_, memory_);
+  std::uint64_t probe = 0;
+  if (!memory_.read(runtime_ + layout_->runtime_interpreters, &probe, sizeof probe))
+    why_ = "reading its memory is not permitted (process_vm_readv)";
+}
+
+std::optional<PythonProcess::FrameWords> PythonProcess::read_frame(std::uint64_t address) {
+  std::array<std::uint8_t, 72> bytes{};
+  if (address == 0 || (address & 7) != 0 || !memory_.read(address, bytes.data(), bytes.size())) return std::nullopt;
+  const auto word = [&](std::uint32_t offset) {
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes.data() + offset, sizeof value);
+    return value;
+  };
+  FrameWords words{word(layout_->frame_code), word(layout_->frame_previous), word(layout_->frame_instruction), false,
+                   false};
+  const std::uint8_t owner = bytes[layout_->frame_owner];
+  if (owner > kOwnedByCStack) return std::nullopt;
+  words.entry = layout_->entry_is_flag && bytes[layout_->frame_is_entry] != 0;
+  words.shim = !layout_->entry_is_flag && owner == kOwnedByCStack;
+  return words;
+}
+
+// Of one call of the loop, or of all.
+bool PythonProcess::walk(std::uint64_t address, bool whole_stack, std::vector<PythonFrame>& out) {
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    if (address == 0) return whole_stack;
+    const auto words = read_frame(address);
+    if (!words) return false;
+    if (words->shim) {
+      if (!whole_stack) return true;
+    } else {
+      const PythonCode* code = codes_->at(words->code);
+      if (code == nullptr) return false;
+      out.push_back({code->name, code->file, code->line_of(words->instruction)});
+      if (words->entry && !whole_stack) return true;
+    }
+    address = words->previous;
+  }
+  return false;
+}
+
+std::vector<std::uint64_t> PythonProcess::threads() {
+  std::vector<std::uint64_t> found;
+  auto interpreter = memory_.value<std::uint64_t>(runtime_ + layout_->runtime_interpreters);
+  for (int i = 0; interpreter && *interpreter != 0 && i < kMaxInterpreters; ++i) {
+    auto thread = memory_.value<std::uint64_t>(*interpreter + layout_->interpreter_threads);
+    for (int j = 0; thread && *thread != 0 && j < kMaxThreads; ++j) {
+      // A thread knows its interpreter: if it does not, these are not threads.
+      if (memory_.value<std::uint64_t>(*thread + layout_->thread_interpreter) != interpreter) break;
+      found.push_back(*thread);
+      thread = memory_.value<std::uint64_t>(*thread + layout_->thread_next);
+    }
+    interpreter = memory_.value<std::uint64_t>(*interpreter + layout_->interpreter_next);
+  }
+  return found;
+}
+
+// Some thread's innermost _PyCFrame lies in one of the loop's stack frames of this sample: that is the distance.
+bool PythonProcess::learn_distance(const std::vector<NativeFrame>& frames, const StackMemory& stack) {
+  for (const std::uint64_t thread : threads()) {
+    const auto cframe = memory_.value<std::uint64_t>(thread + layout_->thread_cframe);
+    for (std::size_t i = 0; cframe && i < frames.size(); ++i) {
+      const NativeFrame& frame = frames[i];
+      if (frame.cfa == 0 || *cframe < frame.registers.value[kRsp] || *cframe >= frame.cfa) continue;
+      if (frame.place.module == nullptr || !frame.place.module->function(frame.place.address).python_loop) continue;
+      const auto current = stack.word(*cframe + layout_->cframe_current);
+      std::vector<PythonFrame> ignored;
+      if (frame.cfa - *cframe > kMaxLoopFrameBytes || !current || !walk(*current, false, ignored)) continue;
+      distance_ = frame.cfa - *cframe;
+      return true;
+    }
+  }
+  return false;
+}
+
+std::optional<std::uint64_t> PythonProcess::current_frame(const NativeFrame& frame, const StackMemory& stack) {
+  if (frame.cfa < distance_) return std::nullopt;
+  return stack.word(frame.cfa - distance_ + layout_->cframe_current);
+}
+
+bool PythonProcess::frames_of(const std::vector<NativeFrame>& frames, std::size_t index, const StackMemory& stack,
+                              std::vector<PythonFrame>& out) {
+  const NativeFrame& frame = frames[index];
+  if (layout_ == nullptr || frame.cfa == 0) return false;
+  if (distance_ == 0 && !learn_distance(frames, stack)) return false;
+  const auto current = current_frame(frame, stack);
+  if (!current) return false;
+  const auto words = read_frame(*current);
+  if (!words || words->shim) return false;
+  const PythonCode* code = codes_->at(words->code);
+  if (code == nullptr || !was_executing(*code, frame, index == 0, stack)) return false;
+  const std::size_t before = out.size();
+  if (walk(*current, false, out)) return true;
+  out.resize(before);
+  return false;
+}
+
+std::vector<PythonFrame> PythonProcess::stack_of_thread(pid_t tid) {
+  std::vector<PythonFrame> out;
+  if (layout_ == nullptr) return out;
+  memory_.forget();
+  for (const std::uint64_t thread : threads()) {
+    if (memory_.value<std::uint64_t>(thread + layout_->thread_native_id) != static_cast<std::uint64_t>(tid)) continue;
+    const auto cframe = memory_.value<std::uint64_t>(thread + layout_->thread_cframe);
+    const auto current = cframe ? memory_.value<std::uint64_t>(*cframe + layout_->cframe_current) : std::nullopt;
+    if (!current || !walk(*current, true, out)) out.clear();
+    return out;
+  }
+  return out;
+}
+
+}  // namespace llmprof::host

@@ -1,0 +1,30 @@
+#pragma once
+// The part of a thread's stack that the kernel copied when it took the sample. Nothing else is read to unwind.
+
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+
+namespace llmprof::host {
+
+class StackMemory {
+ public:
+  StackMemory(std::uint64_t begin, std::span<const std::uint8_t> bytes) : begin_(begin), bytes_(bytes) {}
+
+  std::optional<std::uint64_t> word(std::uint64_t address) const {
+    std::uint64_t value = 0;
+    if (address < begin_ || bytes_.size() < sizeof value || address - begin_ > bytes_.size() - sizeof value)
+      return std::nullopt;
+    std::memcpy(&value, bytes_.data() + (address - begin_), sizeof value);
+    return value;
+  }
+  std::uint64_t begin() const { return begin_; }
+  std::uint64_t end() const { return begin_ + bytes_.size(); }
+
+ private:
+  std::uint64_t begin_;
+  std::span<const std::uint8_t> bytes_;
+};
+
+}  // namespace llmprof::host

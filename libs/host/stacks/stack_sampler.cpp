@@ -1,0 +1,164 @@
+#include "host/stacks/stack_sampler.h"
+
+#include <map>
+#include <optional>
+
+#include "host/stacks/address_space.h"
+#include "host/stacks/perf_events.h"
+#include "host/stacks/python_process.h"
+#include "host/stacks/stack_table.h"
+#include "host/stacks/unwinder.h"
+
+namespace llmprof::host {
+namespace {
+
+constexpr std::size_t kMaxProcesses = 4096;  // known at once; ended ones leave
+
+struct Process {
+  Process(pid_t pid, ModuleCache& modules) : space(pid, modules) {}
+  AddressSpace space;
+  std::unique_ptr<PythonProcess> python;  // once its interpreter loop was seen on a stack
+  bool python_read = false;               // its frames could be read at least once
+};
+
+class PerfStackSampler final : public StackSampler {
+ public:
+  PerfStackSampler(PerfEvents events, const StackOptions& options, HostLog& log)
+      : events_(std::move(events)), options_(options), log_(log), table_(log) {}
+
+  std::vector<int> descriptors() const override { return events_.descriptors(); }
+  StackStats stats() const override;
+  void drain() override {
+    events_.read([this](const PerfRecord& record) { take(record); });
+  }
+
+ private:
+  Process& process(std::uint32_t pid);
+  void take(const PerfRecord& record);
+  void add_sample(const PerfRecord& record, const PerfSample& sample);
+  void name_frames(Process& process, const StackMemory& stack, bool in_kernel);
+  bool add_python(Process& process, std::size_t index, const StackMemory& stack);
+  void end(std::uint32_t pid);
+
+  PerfEvents events_;
+  StackOptions options_;
+  HostLog& log_;
+  ModuleCache modules_;
+  StackTable table_;
+  std::map<std::uint32_t, Process> processes_;
+  NativeStack native_;                 // reused
+  std::vector<std::uint32_t> frames_;  // reused
+  std::vector<PythonFrame> python_;    // reused
+  StackStats stats_;
+};
+
+Process& PerfStackSampler::process(std::uint32_t pid) {
+  const auto known = processes_.find(pid);
+  if (known != processes_.end()) return known->second;
+  if (processes_.size() >= kMaxProcesses) end(processes_.begin()->first);
+  return processes_.try_emplace(pid, static_cast<pid_t>(pid), modules_).first->second;
+}
+
+void PerfStackSampler::end(std::uint32_t pid) {
+  const auto known = processes_.find(pid);
+  if (known == processes_.end()) return;
+  if (known->second.python != nullptr && !known->second.python_read) ++stats_.python_processes_failed;
+  processes_.erase(known);
+}
+
+StackStats PerfStackSampler::stats() const {
+  StackStats stats = stats_;
+  for (const auto& [pid, process] : processes_) {
+    if (process.python != nullptr && !process.python_read) ++stats.python_processes_failed;
+  }
+  return stats;
+}
+
+void PerfStackSampler::take(const PerfRecord& record) {
+  if (const auto* sample = std::get_if<PerfSample>(&record.content)) {
+    add_sample(record, *sample);
+  } else if (const auto* mapping = std::get_if<PerfMapping>(&record.content)) {
+    process(record.pid).space.add(mapping->mapping);
+  } else if (const auto* fork = std::get_if<PerfFork>(&record.content)) {
+    if (fork->parent_pid == record.pid) return;  // a thread
+    const auto parent = processes_.find(fork->parent_pid);
+    if (parent != processes_.end()) {
+      const AddressSpace& space = parent->second.space;  // process() may let go of it
+      AddressSpace copy = space;
+      process(record.pid).space.inherit(copy);
+    }
+  } else if (std::holds_alternative<PerfExec>(record.content)) {
+    end(record.pid);
+  } else if (const auto* exit = std::get_if<PerfExit>(&record.content)) {
+    if (exit->process) end(record.pid);
+  } else if (const auto* lost = std::get_if<PerfLost>(&record.content)) {
+    stats_.lost += lost->records;
+  }
+}
+
+// Puts the Python frames of one call of the interpreter loop in its place; false if they are not known for certain.
+bool PerfStackSampler::add_python(Process& process, std::size_t index, const StackMemory& stack) {
+  if (process.python == nullptr) {
+    process.python = std::make_unique<PythonProcess>(process.space.pid(), native_.frames[index].place);
+    process.python->begin_sample();
+  }
+  python_.clear();
+  if (!process.python->why().empty() || !process.python->frames_of(native_.frames, index, stack, python_)) return false;
+  for (const PythonFrame& frame : python_) frames_.push_back(table_.python(frame));
+  return true;
+}
+
+void PerfStackSampler::name_frames(Process& process, const StackMemory& stack, bool in_kernel) {
+  frames_.clear();
+  if (in_kernel) frames_.push_back(table_.other(wire::FrameKind::kKernel, "[kernel]"));
+  if (process.python != nullptr) process.python->begin_sample();
+  std::size_t loops = 0, read = 0;
+  for (std::size_t i = 0; i < native_.frames.size(); ++i) {
+    const AddressSpace::Place& place = native_.frames[i].place;
+    if (place.module == nullptr) {
+      frames_.push_back(table_.other(wire::FrameKind::kUnknown, "[unknown]"));
+      continue;
+    }
+    const NativeFunction& function = place.module->function(place.address);
+    if (options_.python && function.python_loop) {
+      ++loops;
+      if (add_python(process, i, stack)) {
+        ++read;
+        continue;
+      }
+    }
+    frames_.push_back(table_.native(*place.module, function));
+  }
+  if (read > 0) process.python_read = true;
+  if (loops > 0) ++(read == loops ? stats_.python_samples : stats_.python_failed);
+}
+
+void PerfStackSampler::add_sample(const PerfRecord& record, const PerfSample& sample) {
+  Process& of = process(record.pid);
+  ++stats_.samples;
+  wire::Record out = HostLog::make(wire::RecordKind::kSample);
+  out.sample = {.ts_ns = record.ts_ns,
+                .weight_ns = sample.period_ns,
+                .pid = record.pid,
+                .tid = record.tid,
+                .stack = 0,
+                .truncated = 1};
+  if (sample.registers.has(kRip)) {
+    const StackMemory stack(sample.registers.value[kRsp], sample.stack);
+    unwind(sample.registers, stack, of.space, record.ts_ns, native_);
+    name_frames(of, stack, sample.in_kernel);
+    out.sample.stack = table_.stack(frames_);
+    out.sample.truncated = native_.truncated ? 1 : 0;
+  }
+  stats_.truncated += out.sample.truncated;
+  log_.add(out);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<StackSampler>> StackSampler::open(pid_t root, const StackOptions& options, HostLog& log) {
+  LLMPROF_LET(PerfEvents events, PerfEvents::open(root, {options.hz, options.stack_bytes}));
+  return std::unique_ptr<StackSampler>(std::make_unique<PerfStackSampler>(std::move(events), options, log));
+}
+
+}  // namespace llmprof::host
