@@ -100,6 +100,8 @@ class ThreadSampler final : public Sampler {
     ::pthread_sigmask(SIG_SETMASK, &found, nullptr);
   }
 
+  void pause() override { end_thread(); }
+
   void stop() override {
     end_thread();
     if (stacks_) stacks_->drain();

@@ -37,6 +37,7 @@ class Sampler {
   virtual ~Sampler() = default;  // ends the thread
 
   virtual void start() = 0;  // `root` is the program now
+  virtual void pause() = 0;  // reads no more until the end
   virtual void stop() = 0;   // `root` ended and was not collected yet: takes its last numbers and ends the thread
   // `root` was collected; closes the log.
   virtual SamplerOutcome finish(const rusage& used) = 0;

@@ -10,7 +10,9 @@ namespace llmprof::record {
 namespace {
 
 constexpr std::array<const char*, wire::kRecordKinds> kKindNames{
-    "none", "range", "gemm", "clock_sync", "loss", "thread", "process", "domain", "category", "library"};
+    "none",    "range", "gemm", "clock_sync", "loss",  "thread", "process", "domain", "category",
+    "library", "usage", "io",   "frame",      "stack", "sample", "cost",    "segment"};
+static_assert(kKindNames.back() != nullptr);
 
 class Counter final : public LogSink {
  public:

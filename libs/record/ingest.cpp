@@ -11,8 +11,10 @@
 
 #include "base/file.h"
 #include "base/version.h"
+#include "host/host_log.h"
 #include "record/capture_folder.h"
 #include "record/capture_info.h"
+#include "record/host_ingest.h"
 #include "record/log_ingest.h"
 #include "record/log_reader.h"
 #include "trace/run_writer.h"
@@ -50,6 +52,7 @@ std::string why_off(const std::string& path) {
 std::vector<Log> open_logs(const std::string& folder, Ledger& ledger) {
   std::vector<Log> logs;
   for (const std::string& name : log_names(folder)) {
+    if (name == host::kHostLogName) continue;  // read by ingest_host_log
     if (name.ends_with(kOffSuffix)) {
       ledger.add(trace::Loss::kCollectorOff, 1, {}, why_off(folder + "/" + name));
       continue;
@@ -127,7 +130,11 @@ class Ingest {
       tally_.log_bytes += static_cast<std::int64_t>(log.bytes);
       ++tally_.logs;
     }
-    if (std::none_of(logs.begin(), logs.end(), [&](const Log& log) { return is_root(log); })) write_silent_root();
+    LLMPROF_LET(const HostRead host,
+                ingest_host_log(fmt::format("{}/{}", folder, host::kHostLogName), host_facts(), rows_, progress));
+    tally_.log_bytes += static_cast<std::int64_t>(host.bytes);
+    const bool silent = std::none_of(logs.begin(), logs.end(), [&](const Log& log) { return is_root(log); });
+    if (silent && !host.root_known) write_silent_root();
     return {};
   }
 
@@ -167,6 +174,16 @@ class Ingest {
       if (info_.exit_status) facts.exit_status = *info_.exit_status;
       if (info_.end) facts.end_ns = info_.end->raw_ns;
     }
+    return facts;
+  }
+
+  HostFacts host_facts() const {
+    HostFacts facts;
+    facts.window = window_of(info_, {});
+    facts.root_pid = info_.root_pid;
+    facts.root_injectable = info_.injectable;
+    if (info_.exit_status) facts.root_exit_status = *info_.exit_status;
+    if (info_.end) facts.root_end_ns = info_.end->raw_ns;
     return facts;
   }
 

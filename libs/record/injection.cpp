@@ -97,7 +97,7 @@ Injection child_environment(const std::vector<std::string>& environment, const I
   if (options.blas) append_preload(child, fmt::format("{}/{}", options.library_folder, kBlasLibrary), injection.kept);
   if (options.nvtx) set_unless_set(child, "NVTX_INJECTION64_PATH", inject, injection.kept);
   set_unless_set(child, "CUDA_INJECTION64_PATH", inject, injection.kept);
-  child.set("LLMPROF_CAPTURE_DIR", options.capture_folder);
+  child.set(kCaptureVariable, options.capture_folder);
   child.set("LLMPROF_MAX_BYTES", std::to_string(options.max_bytes));
   injection.environment = child.take();
   return injection;

@@ -10,6 +10,9 @@
 
 namespace llmprof::record {
 
+// Names the capture folder to the injected libraries; also stands in the environment of all the program's children.
+inline constexpr const char* kCaptureVariable = "LLMPROF_CAPTURE_DIR";
+
 struct InjectionOptions {
   std::string library_folder;  // holds libllmprof_inject.so and libllmprof_blas.so
   std::string capture_folder;  // absolute

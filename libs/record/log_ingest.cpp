@@ -18,7 +18,8 @@ trace::OptionalInt parse_rank(std::string_view text) {
   return rank;
 }
 
-// argv joined by '\0' -> one line, secrets redacted.
+}  // namespace
+
 std::string command_line(std::string_view joined) {
   std::vector<std::string> words;
   while (!joined.empty()) {
@@ -28,8 +29,6 @@ std::string command_line(std::string_view joined) {
   }
   return fmt::format("{}", fmt::join(hw::redact(words), " "));
 }
-
-}  // namespace
 
 LogIngest::LogIngest(RunRows& rows, LogFacts facts, const wire::FileHeader& header)
     : rows_(rows),
@@ -229,6 +228,13 @@ void LogIngest::write_process() {
   row.injected = true;
   row.log = rows_.writer.strings().intern(facts_.name);
   rows_.writer.add(row);
+  LogImage image{.pid = row.pid,
+                 .start_ticks = static_cast<std::int64_t>(header_.start_ticks),
+                 .begin_ns = row.begin_ns,
+                 .executable = row.executable,
+                 .process_id = process_id_};
+  for (const auto& [thread_number, known] : threads_) image.threads[known.tid] = known.id;
+  rows_.images.push_back(std::move(image));
 }
 
 void LogIngest::write_threads() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "record/ledger.h"
 #include "record/log_names.h"
@@ -12,6 +13,15 @@
 #include "trace/run_writer.h"
 
 namespace llmprof::record {
+
+// The process image of one log, for those who saw it from outside.
+struct LogImage {
+  std::int64_t pid = 0, start_ticks = 0;
+  std::int64_t begin_ns = 0;  // its first event
+  trace::Name executable;
+  trace::Id process_id = 0;
+  std::unordered_map<std::int64_t, trace::Id> threads;  // by tid
+};
 
 // What all logs of a run share.
 struct RunRows {
@@ -24,6 +34,7 @@ struct RunRows {
   std::int64_t threads = 0;
   std::int64_t processes = 0;
   std::int64_t records = 0;
+  std::vector<LogImage> images;
   trace::OptionalDouble range_event_ns, gemm_event_ns;  // what recording one event costs, measured
 };
 
@@ -91,5 +102,8 @@ class LogIngest final : public LogSink {
   trace::Name layouts_[2];
   trace::Name transposes_[3];
 };
+
+// argv joined by '\0' -> one line, secrets redacted.
+std::string command_line(std::string_view joined);
 
 }  // namespace llmprof::record

@@ -81,12 +81,15 @@ class Session {
       info.root_start_ticks = start_ticks(pid);
       (void)write_capture_info(capture_, info);  // written again at the end; a failure shows there
     };
-    watch.poll = [&] { limit_size(); };
+    HostWatch host(options_.host, capture_);
+    host.attach(watch);
+    watch.poll = [&] { limit_size(host); };
     const Launch launch{target_.path, options_.command, injection.environment,
                         options_.program_output == ProgramOutput::kToStderr};
     LLMPROF_LET(const Ended ended, launch_and_wait(launch, watch));
     info.end = read_clocks();
     info.exit_status = ended.exit_status;
+    host.finish(ended, info);
     return ended;
   }
 
@@ -98,8 +101,9 @@ class Session {
                                                  .blas = options_.blas,
                                                  .nvtx = options_.nvtx});
   }
-  void limit_size() const {
+  void limit_size(HostWatch& host) const {
     if (!is_full(capture_) && log_bytes(capture_) >= options_.max_bytes) mark_full(capture_);
+    if (is_full(capture_)) host.full();
   }
 
   const RecordOptions& options_;

@@ -11,6 +11,7 @@
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "record/host_watch.h"
 #include "record/ingest.h"
 
 namespace llmprof::record {
@@ -26,6 +27,7 @@ struct RecordOptions {
   bool peaks = true;  // measure them if none are cached
   bool blas = true;
   bool nvtx = true;
+  HostOptions host;
   bool keep_capture = false;
   bool ingest = true;
   ProgramOutput program_output = ProgramOutput::kUntouched;

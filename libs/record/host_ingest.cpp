@@ -1,0 +1,174 @@
+#include "record/host_ingest.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "host/host_log.h"
+
+namespace llmprof::record {
+namespace {
+
+std::int64_t number(std::uint64_t value) {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX / 4));
+}
+
+trace::OptionalInt unless_unreadable(std::uint64_t value) {
+  return value == host::kUnreadable ? trace::OptionalInt() : number(value);
+}
+
+}  // namespace
+
+HostIngest::HostIngest(RunRows& rows, HostImages& images, TimeWindow window)
+    : rows_(rows), images_(images), window_(window), names_(rows.writer.strings()) {
+  constexpr const char* kKinds[] = {"native", "python", "kernel", "unknown"};
+  for (std::size_t i = 0; i < std::size(kinds_); ++i) kinds_[i] = rows.writer.strings().intern(kKinds[i]);
+}
+
+void HostIngest::receive(wire::RecordKind kind, std::uint32_t, std::span<const wire::Record> records) {
+  for (const wire::Record& record : records) take(kind, record);
+}
+
+void HostIngest::take(wire::RecordKind kind, const wire::Record& record) {
+  switch (kind) {
+    case wire::RecordKind::kUsage:
+      return take_usage(record.usage);
+    case wire::RecordKind::kIo:
+      return take_io(record.io);
+    case wire::RecordKind::kFrame:
+      return take_frame(record.frame);
+    case wire::RecordKind::kStack:
+      return take_stack(record.stack);
+    case wire::RecordKind::kSample:
+      return take_sample(record.sample);
+    case wire::RecordKind::kProcess:
+    case wire::RecordKind::kThread:
+      return;  // HostImages took them
+    default:
+      ++unknown_;
+  }
+}
+
+bool HostIngest::in_time(std::uint64_t ts_ns) {
+  if (window_.holds(ts_ns)) return true;
+  ++bad_times_;
+  return false;
+}
+
+void HostIngest::take_usage(const wire::UsageRecord& record) {
+  if (!in_time(record.ts_ns)) return;
+  const auto [found, first] = readings_.try_emplace(record.pid);
+  trace::ProcessUsageRow& row = found->second;
+  if (!first) rows_.writer.add(row);
+  row = {};
+  row.ts_ns = number(record.ts_ns);
+  row.process_id = images_.process_at(record.pid, row.ts_ns);
+  row.rss_bytes = number(record.rss_bytes);
+  row.threads = record.threads;
+  row.user_ns = number(record.user_ns);
+  row.system_ns = number(record.system_ns);
+  row.minor_faults = number(record.minor_faults);
+  row.major_faults = number(record.major_faults);
+}
+
+// These come less often: they join the reading before them.
+void HostIngest::take_io(const wire::IoRecord& record) {
+  if (!in_time(record.ts_ns)) return;
+  const auto found = readings_.find(record.pid);
+  if (found == readings_.end()) return;
+  trace::ProcessUsageRow& row = found->second;
+  row.read_bytes = unless_unreadable(record.read_bytes);
+  row.written_bytes = unless_unreadable(record.written_bytes);
+  row.voluntary_switches = number(record.voluntary_switches);
+  row.involuntary_switches = number(record.involuntary_switches);
+  if (record.peak_rss_bytes != 0) row.peak_rss_bytes = number(record.peak_rss_bytes);
+}
+
+void HostIngest::take_frame(const wire::FrameRecord& record) {
+  Frame frame;
+  frame.row.kind = kinds_[std::min<std::size_t>(static_cast<std::size_t>(record.kind), 3)];
+  frame.row.function = names_.name(record.function);
+  frame.row.file = names_.name(record.file);
+  if (record.line != 0) frame.row.line = static_cast<std::int32_t>(std::min<std::uint32_t>(record.line, INT32_MAX));
+  frames_[record.id] = frame;
+}
+
+// Only what leads to known frames is kept: the definitions of a stack stand before it, so it cannot lead to itself.
+void HostIngest::take_stack(const wire::StackRecord& record) {
+  const bool known = frames_.contains(record.frame) && (record.parent == 0 || stacks_.contains(record.parent));
+  if (!known || record.id == record.parent || record.id == 0 || stacks_.contains(record.id)) return;
+  stacks_[record.id] = {record.parent, record.frame, 0};
+}
+
+trace::Id HostIngest::frame_id(Frame& frame) {
+  if (frame.row.id == 0) {
+    frame.row.id = rows_.next_id++;
+    rows_.writer.add(frame.row);
+  }
+  return frame.row.id;
+}
+
+trace::OptionalId HostIngest::stack_id(std::uint32_t number) {
+  if (number == 0) return {};
+  const auto found = stacks_.find(number);
+  if (found == stacks_.end()) {
+    ++lost_stacks_;
+    return {};
+  }
+  if (found->second.id != 0) return found->second.id;
+  found->second.id = rows_.next_id++;
+  std::int32_t depth = 0;
+  for (std::uint32_t at = number; at != 0; at = stacks_[at].parent) {
+    rows_.writer.add(trace::StackRow{found->second.id, depth++, frame_id(frames_[stacks_[at].frame])});
+  }
+  return found->second.id;
+}
+
+void HostIngest::take_sample(const wire::SampleRecord& record) {
+  if (!in_time(record.ts_ns)) return;
+  trace::SampleRow row;
+  row.id = rows_.next_id++;
+  row.ts_ns = number(record.ts_ns);
+  row.thread_id = images_.thread_at(record.pid, record.tid, row.ts_ns);
+  row.stack_id = stack_id(record.stack);
+  row.truncated = record.truncated != 0;
+  row.weight_ns = number(record.weight_ns);
+  rows_.writer.add(row);
+}
+
+void HostIngest::finish(const LogStats& stats, const std::string& log_name) {
+  for (const auto& [pid, row] : readings_) rows_.writer.add(row);
+  rows_.records += static_cast<std::int64_t>(stats.records);
+  const auto add = [&](trace::Loss loss, std::uint64_t count, const std::string& detail) {
+    rows_.ledger.add(loss, static_cast<std::int64_t>(count), {}, detail);
+  };
+  add(trace::Loss::kBadTime, static_cast<std::uint64_t>(bad_times_), log_name);
+  add(trace::Loss::kUnknownRecord, stats.unknown_records + static_cast<std::uint64_t>(unknown_), log_name);
+  add(trace::Loss::kLostName, names_.lost_names(), log_name);
+  add(trace::Loss::kLostName, static_cast<std::uint64_t>(lost_stacks_), log_name + ": stacks of samples");
+  add(trace::Loss::kDamagedBlock, stats.damaged_bytes, log_name);
+  if (stats.damaged_bytes == 0) add(trace::Loss::kMissingBlock, stats.missing_blocks, log_name);
+  add(trace::Loss::kTornTail, stats.torn_bytes, log_name);
+}
+
+Result<HostRead> ingest_host_log(const std::string& path, const HostFacts& facts, RunRows& rows,
+                                 const base::Progress& progress) {
+  HostRead read;
+  if (!base::is_file(path)) return read;
+  const auto reader = LogReader::open(path);
+  if (!reader) {
+    rows.ledger.add(trace::Loss::kLogUnreadable, 1, {}, reader.error().message);
+    return read;
+  }
+  HostImages images(rows, facts);
+  LLMPROF_TRY(reader->read(images, base::no_progress));
+  images.finish();
+  HostIngest ingest(rows, images, facts.window);
+  LLMPROF_LET(const LogStats stats, reader->read(ingest, progress));
+  ingest.finish(stats, std::string(host::kHostLogName));
+  images.write_threads();
+  read.root_known = images.knows(facts.root_pid);
+  read.bytes = reader->bytes();
+  return read;
+}
+
+}  // namespace llmprof::record

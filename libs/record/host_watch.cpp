@@ -1,0 +1,71 @@
+#include "record/host_watch.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "host/host_log.h"
+#include "record/injection.h"
+
+namespace llmprof::record {
+
+HostWatch::HostWatch(const HostOptions& options, std::string capture_folder)
+    : options_(options), capture_(std::move(capture_folder)) {}
+
+void HostWatch::create(pid_t root) {
+  if (!options_.on) return;
+  host::SamplerOptions options;
+  options.log_path = fmt::format("{}/{}", capture_, host::kHostLogName);
+  options.setting = fmt::format("{}={}", kCaptureVariable, capture_);
+  options.usage_hz = options_.usage_hz;
+  options.stacks = options_.stacks;
+  options.stack.hz = options_.sample_hz;
+  auto sampler = host::Sampler::create(root, options);
+  if (sampler) {
+    sampler_ = std::move(*sampler);
+  } else {
+    problem_ = sampler.error().message;
+  }
+}
+
+void HostWatch::attach(Watch& watch) {
+  watch.forked = [this, next = std::move(watch.forked)](pid_t pid) {
+    create(pid);
+    next(pid);
+  };
+  watch.started = [this, next = std::move(watch.started)](pid_t pid) {
+    if (sampler_) sampler_->start();
+    next(pid);
+  };
+  watch.ended = [this, next = std::move(watch.ended)](pid_t pid) {
+    if (sampler_) sampler_->stop();
+    next(pid);
+  };
+}
+
+void HostWatch::full() {
+  if (sampler_ && !std::exchange(full_, true)) sampler_->pause();
+}
+
+void HostWatch::finish(const Ended& ended, CaptureInfo& info) {
+  const auto note = [&](trace::Loss loss, std::uint64_t count, const std::string& detail) {
+    if (count > 0) info.losses.push_back({loss, static_cast<std::int64_t>(count), detail});
+  };
+  if (!options_.on || !options_.stacks) {
+    note(trace::Loss::kNoStackSamples, 1, options_.on ? "--no-stacks" : "--no-host");
+  }
+  if (!problem_.empty()) note(trace::Loss::kUsageUnreadable, 1, problem_);
+  if (!sampler_) return;
+  const host::SamplerOutcome outcome = sampler_->finish(ended.used);
+  sampler_.reset();
+  note(trace::Loss::kUsageUnreadable, outcome.unreadable, "");
+  if (full_) note(trace::Loss::kSizeLimit, 1, std::string(host::kHostLogName));
+  if (!outcome.no_stacks.empty()) note(trace::Loss::kNoStackSamples, 1, outcome.no_stacks);
+  note(trace::Loss::kSamplesLost, outcome.stacks.lost, "");
+  if (outcome.stacks.python_failed > 0) {
+    note(trace::Loss::kNoPythonFrames, 1, fmt::format("{} samples", outcome.stacks.python_failed));
+  }
+  if (!outcome.problem.empty()) note(trace::Loss::kWriteFailed, 1, outcome.problem);
+}
+
+}  // namespace llmprof::record
