@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <filesystem>
 #include <memory>
 
@@ -26,11 +27,33 @@ constexpr Option kOptions[] = {
     {"--no-peaks", "", "", "", "", "Do not measure this machine's peaks if none are cached; MFU and MBU stay unknown."},
     {"--no-blas", "", "", "", "", "Do not preload the BLAS hook: no GEMM shapes, no CPU kernels."},
     {"--no-nvtx", "", "", "", "", "Do not listen to NVTX annotations."},
+    {"--no-host", "", "", "", "", "Do not watch the processes from outside: no memory, no CPU time, no stacks."},
+    {"--usage-hz", "", "LLMPROF_USAGE_HZ", "N", "50",
+     "Readings of memory and CPU time per second and process, at most: fewer when there are many processes."},
+    {"--no-stacks", "", "", "", "", "Do not sample CPU stacks: no function table."},
+    {"--sample-hz", "", "LLMPROF_SAMPLE_HZ", "N", "99", "Stack samples per second of CPU time of a thread."},
     {"--keep-capture", "", "", "", "", "Keep the capture logs in the run after they were read."},
     {"--no-ingest", "", "", "", "", "Leave the logs as they are; the first verb that opens the run reads them."},
     {"--quiet", "-q", "", "", "", "Print errors only."},
     {"--json", "", "", "", "", "Print the tally as one line of JSON, the last line of stderr."},
 };
+
+Result<std::uint32_t> parse_hz(const Arguments& arguments, std::string_view flag) {
+  const std::string text = arguments.get(flag);
+  std::uint32_t hz = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hz);
+  if (error == std::errc{} && end == text.data() + text.size() && hz >= 1 && hz <= 10'000) return hz;
+  return Error{ErrorCode::kUsage, fmt::format("{} {}: not a number from 1 to 10000", flag, text), ""};
+}
+
+Result<record::HostOptions> host_options(const Arguments& arguments) {
+  record::HostOptions host;
+  host.on = !arguments.on("--no-host");
+  host.stacks = !arguments.on("--no-stacks");
+  LLMPROF_LET(host.usage_hz, parse_hz(arguments, "--usage-hz"));
+  LLMPROF_LET(host.sample_hz, parse_hz(arguments, "--sample-hz"));
+  return host;
+}
 
 void say(std::string_view text) { fmt::print(stderr, "llmprof: {}\n", base::printable(text)); }
 
@@ -123,7 +146,10 @@ int run(const Arguments& arguments) {
   }
   const auto max_bytes = record::parse_bytes(arguments.get("--max-size"));
   if (!max_bytes) return fail(max_bytes.error());
+  const auto host = host_options(arguments);
+  if (!host) return fail(host.error());
   record::RecordOptions options;
+  options.host = *host;
   options.command = arguments.command;
   options.output = arguments.get("--output");
   options.force = arguments.on("--force");
