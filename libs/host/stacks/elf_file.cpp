@@ -96,7 +96,8 @@ std::vector<ElfSymbol> ElfFile::symbols() const {
     const bool named_place = type == STT_NOTYPE || type == STT_OBJECT;
     if (entry.st_shndx == SHN_UNDEF || entry.st_value == 0 || (!function && !named_place)) continue;
     if (entry.st_name == 0 || entry.st_name >= section.text_bytes) continue;
-    symbols.push_back({entry.st_value, entry.st_size, section.text_offset + entry.st_name, function});
+    const bool local = ELF64_ST_BIND(entry.st_info) == STB_LOCAL;
+    symbols.push_back({entry.st_value, entry.st_size, section.text_offset + entry.st_name, function, local});
   }
   return symbols;
 }

@@ -16,6 +16,7 @@ struct ElfSymbol {
   std::uint64_t begin = 0, bytes = 0;  // virtual address
   std::uint64_t name_offset = 0;       // of the name, in the file
   bool function = false;
+  bool local = false;  // seen inside its file only
 };
 
 class ElfFile {

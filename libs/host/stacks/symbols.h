@@ -14,8 +14,8 @@ namespace llmprof::host {
 class Symbols {
  public:
   struct Place {
-    std::uint64_t begin = 0, end = 0;
-    std::string name;  // as in the file
+    std::uint64_t begin = 0;
+    std::string name;  // as in the file, without its version
   };
 
   // From the file, or from its separate debug file below /usr/lib/debug where it has been stripped.
@@ -27,6 +27,7 @@ class Symbols {
 
  private:
   std::string name_of(const ElfSymbol& symbol) const;
+  bool better(const ElfSymbol& a, const ElfSymbol& b) const;
   const ElfFile& file_;
   std::optional<ElfFile> debug_file_;
   std::vector<ElfSymbol> functions_;  // by address

@@ -14,5 +14,7 @@ if(LLMPROF_TESTS)
   endforeach()
   add_dependencies(host_test host_victim host_victim_stripped)
   target_compile_definitions(host_test PRIVATE VICTIM="$<TARGET_FILE:host_victim>"
-    VICTIM_STRIPPED="$<TARGET_FILE:host_victim_stripped>")
+    VICTIM_STRIPPED="$<TARGET_FILE:host_victim_stripped>"
+    PYTHON_WAITS="${CMAKE_CURRENT_LIST_DIR}/testing/python_waits.py"
+    PYTHON_BURNS="${CMAKE_CURRENT_LIST_DIR}/testing/python_burns.py")
 endif()

@@ -1,0 +1,12 @@
+#pragma once
+// The Python interpreters of this machine that llmprof can read: those named in LLMPROF_TEST_PYTHONS (joined by ':'),
+// or those found in the usual places.
+
+#include <string>
+#include <vector>
+
+namespace llmprof::host::testing {
+
+std::vector<std::string> supported_pythons();
+
+}  // namespace llmprof::host::testing
