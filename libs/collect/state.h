@@ -31,6 +31,7 @@ struct alignas(64) Chunk {
   std::uint32_t tid;
   std::uint32_t slot;     // of the owner
   std::uint32_t drained;  // writer only
+  std::uint32_t freed_in;  // writer only: its last pass that gave this chunk back
   std::uint32_t watched;  // writer only: shown to the selection
 };
 

@@ -13,6 +13,7 @@
 #include "collect/list.h"
 #include "collect/names.h"
 #include "collect/output.h"
+#include "collect/stress_point.h"
 
 namespace llmprof::collect {
 namespace {
@@ -43,6 +44,7 @@ void hand_over(Thread* thread) {
   Shared* shared = g.shared.load(std::memory_order_relaxed);
   const auto index = static_cast<std::uint32_t>(thread->chunk - shared->chunks);
   thread->current.store(0, std::memory_order_release);
+  stress_point();
   thread->records = nullptr;
   thread->chunk = nullptr;
   push_full(g.lists.full_chunks, shared->chunks, index);

@@ -12,6 +12,7 @@
 #include "collect/list.h"
 #include "collect/log_file.h"
 #include "collect/output.h"
+#include "collect/stress_point.h"
 #include "collect/threads.h"
 
 namespace llmprof::collect {
@@ -30,7 +31,9 @@ class Drain {
 
   void run() {
     const std::uint32_t threads = used_slots();
+    ++pass_;
     for (std::uint32_t i = 0; i < threads; ++i) note(shared_->threads[i]);
+    stress_point();
     g.lists.full_count.store(0, std::memory_order_relaxed);
     std::uint32_t at = take_all(g.lists.full_chunks, shared_->chunks);
     if (output_->watches()) watch(at, threads);
@@ -38,9 +41,11 @@ class Drain {
       const std::uint32_t next = shared_->chunks[at - 1].next.load(std::memory_order_relaxed);
       encode(at - 1, shared_->chunks[at - 1].committed.load(std::memory_order_acquire));
       shared_->chunks[at - 1].watched = 0;
+      shared_->chunks[at - 1].freed_in = pass_;
       free_chunk(at - 1);
       at = next;
     }
+    stress_point();
     for (std::uint32_t i = 0; i < threads; ++i) finish(i);
     output_->drained(threads);
   }
@@ -88,10 +93,12 @@ class Drain {
     free_thread(slot);
   }
 
-  // The chunk may have been handed over since it was noted; then it was freed above, or it will be next time.
+  // The chunk may have been handed over since it was noted; then it was freed above, or it will be next time. It may
+  // even have come back to the same thread: what was noted of it no longer holds then.
   void encode_live(const Thread& thread) {
     const std::uint32_t index = thread.seen_chunk - 1;
     if (thread.current.load(std::memory_order_acquire) != thread.seen_chunk) return;
+    if (shared_->chunks[index].freed_in == pass_) return;
     encode(index, thread.seen_records);
   }
 
@@ -104,6 +111,7 @@ class Drain {
 
   Shared* shared_;
   Output* output_;
+  std::uint32_t pass_ = 0;
 };
 
 void* writer_main(void*) {
