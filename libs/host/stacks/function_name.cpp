@@ -2,8 +2,10 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 namespace llmprof::host {
@@ -21,8 +23,8 @@ std::size_t operator_at(std::string_view text) {
   return 0;
 }
 
-// The name with everything in <> and () left out; {} are kept, for lambdas.
-std::string without_brackets(std::string_view text) {
+// The name with everything in <> and () left out; {} are kept, for lambdas. Nothing if brackets do not match.
+std::optional<std::string> without_brackets(std::string_view text) {
   std::string out;
   int depth = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -36,18 +38,22 @@ std::string without_brackets(std::string_view text) {
       ++depth;
     } else if (text[i] == '>' || text[i] == ')') {
       --depth;
-      if (depth < 0) return std::string(text);  // not what we think it is
+      if (depth < 0) return std::nullopt;
     } else if (depth == 0) {
       out += text[i];
     }
   }
-  return depth == 0 ? out : std::string(text);
+  if (depth != 0) return std::nullopt;
+  return out;
 }
 
 }  // namespace
 
 std::string shorten_function(const std::string& demangled) {
-  std::string name = without_brackets(demangled);
+  const std::optional<std::string> short_name = without_brackets(demangled);
+  if (!short_name) return demangled.substr(0, kLongest);
+  std::string name = *short_name;
+  while (name.ends_with(' ')) name.pop_back();
   for (const std::string_view tail : {" const", " volatile", " &&", " &"}) {
     if (name.size() > tail.size() && std::string_view(name).ends_with(tail)) name.resize(name.size() - tail.size());
   }
