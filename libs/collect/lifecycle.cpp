@@ -11,6 +11,7 @@
 #include "collect/futex.h"
 #include "collect/log_file.h"
 #include "collect/threads.h"
+#include "collect/undisturbed.h"
 #include "collect/writer.h"
 
 namespace llmprof::collect {
@@ -90,20 +91,6 @@ Phase start() {
   g.live.store(g.generation.load(std::memory_order_relaxed), std::memory_order_release);
   return Phase::kRunning;
 }
-
-// What runs on the program's threads while recording begins: open, write and close are places where a cancelled thread
-// ends, and it must not end there with our lock in hand. Its errno is not ours to change either.
-class Undisturbed {
- public:
-  Undisturbed() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_); }
-  ~Undisturbed() { pthread_setcancelstate(cancel_state_, nullptr); }
-  Undisturbed(const Undisturbed&) = delete;
-  Undisturbed& operator=(const Undisturbed&) = delete;
-
- private:
-  KeepErrno keep_;
-  int cancel_state_ = PTHREAD_CANCEL_ENABLE;
-};
 
 // Takes `word` over from a holder that is not of this process: it was lost in a fork.
 bool take_over(std::atomic<std::int32_t>& word) {

@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,6 +9,7 @@
 
 #include "collect/blas/resolve.h"
 #include "collect/futex.h"
+#include "collect/undisturbed.h"
 #include "collect/unhooked.h"
 
 namespace llmprof::collect::blas {
@@ -68,13 +68,11 @@ void search(void* context, ImageList list) { find_unhooked_blas(list, {no_provid
 }
 
 Link finish_connecting() {
-  int cancel_state = PTHREAD_CANCEL_ENABLE;
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+  const Undisturbed undisturbed;
   connection.table = load_collector();
   const Link link = connection.table != nullptr ? Link::kOn : Link::kOff;
   connection.link.store(link, std::memory_order_release);
   futex_wake(connection.link);
-  pthread_setcancelstate(cancel_state, nullptr);
   return link;
 }
 

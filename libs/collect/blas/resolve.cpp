@@ -1,10 +1,10 @@
 #include "collect/blas/resolve.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <string.h>
 
 #include "collect/images.h"
+#include "collect/undisturbed.h"
 
 namespace llmprof::collect::blas {
 namespace {
@@ -94,7 +94,7 @@ void resolve(void* context, ImageList list) {
 }
 
 void fill(Site* site, Function function, std::uintptr_t address) {
-  const int saved_errno = errno;
+  const Undisturbed undisturbed;  // a handler that jumped out would leave the loader's lock behind
   Question question{kNames[function], address, 0, "", false, false, false};
   with_images(resolve, &question);
   if (question.may_be_unloaded) dlopen(question.library, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
@@ -106,11 +106,10 @@ void fill(Site* site, Function function, std::uintptr_t address) {
   site->library = question.library;
   site->told = question.told;
   site->is_mkl = strstr(base_name(question.library), "mkl") != nullptr;
-  errno = saved_errno;
 }
 
 const Site* add_site(Function function, std::uintptr_t address) {
-  static __thread Site unlisted;  // for when the table is full
+  static __thread Site unlisted{};  // for when the table is full
   const std::uint32_t index = used_sites.fetch_add(1, std::memory_order_relaxed);
   Site* site = index < kMaxSites ? &sites[index] : &unlisted;
   if (index >= kMaxSites) used_sites.store(kMaxSites, std::memory_order_relaxed);
