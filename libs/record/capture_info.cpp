@@ -118,6 +118,12 @@ Result<void> write_capture_info(const std::string& capture_folder, const Capture
     json["losses"].push_back(
         {{"name", trace::info_of(loss.loss).name}, {"count", loss.count}, {"detail", loss.detail}});
   }
+  const auto maybe = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  json["window"] = info.window;
+  json["last_ns"] = maybe(info.last_ns);
+  json["range_event_ns"] = maybe(info.range_event_ns);
+  json["gemm_event_ns"] = maybe(info.gemm_event_ns);
+  json["recorder_cpu_ns"] = maybe(info.recorder_cpu_ns);
   return base::write_file(record_json(capture_folder), base::to_text(json));
 }
 
@@ -141,6 +147,11 @@ Result<CaptureInfo> read_capture_info(const std::string& capture_folder) {
   info.cpu = to_device(child(json, "cpu"));
   for (const Json& peak : child(json, "peaks")) info.peaks.push_back(to_peak(peak));
   for (const Json& loss : child(json, "losses")) info.losses.push_back(to_loss(loss));
+  info.window = text(json, "window");
+  if (child(json, "last_ns").is_number_integer()) info.last_ns = integer(json, "last_ns");
+  if (child(json, "range_event_ns").is_number()) info.range_event_ns = real(json, "range_event_ns");
+  if (child(json, "gemm_event_ns").is_number()) info.gemm_event_ns = real(json, "gemm_event_ns");
+  if (child(json, "recorder_cpu_ns").is_number_integer()) info.recorder_cpu_ns = integer(json, "recorder_cpu_ns");
   return info;
 }
 

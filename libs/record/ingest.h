@@ -8,15 +8,18 @@
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "record/capture_info.h"
 #include "record/ledger.h"
+#include "trace/run_info.h"
 
 namespace llmprof::record {
 
 struct IngestTally {
   std::int64_t logs = 0;
   std::int64_t log_bytes = 0;
-  std::int64_t run_bytes = 0;  // of the tables
-  std::int64_t records = 0;    // in the logs
+  std::int64_t followed_bytes = 0;  // of these, read while the program ran
+  std::int64_t run_bytes = 0;       // of the tables
+  std::int64_t records = 0;         // in the logs
   std::int64_t processes = 0;
   std::int64_t threads = 0;
   std::int64_t kernels = 0;
@@ -31,5 +34,11 @@ struct IngestOptions {
 
 // The caller holds the CaptureLock of the run.
 Result<IngestTally> ingest(const std::string& run_folder, const IngestOptions& options, const base::Progress& progress);
+
+// What run.json says about a recording.
+trace::RunInfo run_info(const CaptureInfo& info);
+// The steps of ingest() behind the writing of the tables: cleans up.
+Result<IngestTally> complete_ingest(const std::string& run_folder, const IngestOptions& options,
+                                    Result<IngestTally> tally);
 
 }  // namespace llmprof::record

@@ -46,6 +46,16 @@ LogIngest::LogIngest(RunRows& rows, LogFacts facts, const wire::FileHeader& head
   for (std::size_t i = 0; i < std::size(transposes_); ++i) transposes_[i] = strings.intern(kTransposes[i]);
 }
 
+void LogIngest::update(LogFacts facts) {
+  facts_ = std::move(facts);
+  ranges_.set_window(facts_.window);
+}
+
+void LogIngest::next_log() {
+  continued_ = true;
+  segment_ns_ = 0;
+}
+
 void LogIngest::receive(wire::RecordKind kind, std::uint32_t number, std::span<const wire::Record> records) {
   if (kind == wire::RecordKind::kRange) return take_ranges(number, records);
   if (kind == wire::RecordKind::kGemm) return take_gemms(number, records);
@@ -73,7 +83,7 @@ void LogIngest::take_other(wire::RecordKind kind, std::uint32_t number, const wi
       return take_cost(record.cost);
     case wire::RecordKind::kSegment:
       segment_ns_ = record.segment.ts_ns;
-      return;
+      return ranges_.continue_at(static_cast<std::int64_t>(std::min<std::uint64_t>(segment_ns_, INT64_MAX)));
     default:
       ++unknown_;
   }
@@ -99,6 +109,10 @@ void LogIngest::take_gemms(std::uint32_t number, std::span<const wire::Record> r
     const wire::GemmRecord& call = record.gemm;
     if (!facts_.window.holds(call.begin_ns) || !facts_.window.holds(call.end_ns) || call.end_ns < call.begin_ns) {
       ++bad_times_;
+      continue;
+    }
+    if (static_cast<std::int64_t>(call.end_ns) < facts_.window.keep_from_ns) {
+      ++too_old_;
       continue;
     }
     trace::KernelRow kernel;
@@ -191,9 +205,12 @@ void LogIngest::take_loss(const wire::LossRecord& record) {
     ++unknown_;
     return;
   }
+  // A log begins with what was lost before it; the log before it said so too.
+  if (continued_ && segment_ns_ != 0 && record.ts_ns == segment_ns_) return;
   std::string detail;
   if (record.kind == wire::LossKind::kWriteFailed) detail = std::strerror(static_cast<int>(record.detail & 0xffff));
   if (record.kind == wire::LossKind::kBlasNotHooked) detail = names_.text(static_cast<wire::StringId>(record.detail));
+  if (record.kind == wire::LossKind::kBlasNotHooked && !not_hooked_.insert(detail).second) return;
   const auto count = static_cast<std::int64_t>(std::min<std::uint64_t>(record.count, INT64_MAX / 2));
   rows_.ledger.add(static_cast<trace::Loss>(kind), count, process_id_, detail);
 }
@@ -262,6 +279,7 @@ void LogIngest::write_losses(const LogStats& stats) {
   add(trace::Loss::kBadTime, static_cast<std::uint64_t>(ranges.bad_times + bad_times_));
   add(trace::Loss::kUnknownRecord, stats.unknown_records + static_cast<std::uint64_t>(unknown_ + ranges.unknown));
   add(trace::Loss::kLostName, names_.lost_names());
+  add(trace::Loss::kOutsideWindow, static_cast<std::uint64_t>(ranges.too_old + too_old_));
   add(trace::Loss::kDamagedBlock, stats.damaged_bytes, facts_.name);
   // With damage in the file, the missing blocks are what was damaged.
   if (stats.damaged_bytes == 0) add(trace::Loss::kMissingBlock, stats.missing_blocks, facts_.name);

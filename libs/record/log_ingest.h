@@ -2,6 +2,7 @@
 // One capture log to rows: process, threads, ranges, BLAS calls as kernels, clock pairs, losses.
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -55,6 +56,10 @@ class LogIngest final : public LogSink {
   void receive(wire::RecordKind kind, std::uint32_t thread, std::span<const wire::Record> records) override;
   void gap() override { ranges_.gap(); }
 
+  // What the recorder knows by now.
+  void update(LogFacts facts);
+  // What comes now is from the next log of the process.
+  void next_log();
   // Writes what is known only at the end of the log.
   void finish(const LogStats& stats);
 
@@ -95,7 +100,10 @@ class LogIngest final : public LogSink {
   std::int64_t bad_times_ = 0;
   std::int64_t unknown_ = 0;
   std::int64_t hooked_libraries_ = 0;
-  std::uint64_t segment_ns_ = 0;  // when the log being read continued the one before it; 0: it did not
+  bool continued_ = false;        // the log before this one was read
+  std::uint64_t segment_ns_ = 0;  // when this log continued the one before it; 0: it did not
+  std::int64_t too_old_ = 0;
+  std::set<std::string> not_hooked_;  // said again by every log
 
   // Names used by every BLAS row.
   trace::Name types_[5];

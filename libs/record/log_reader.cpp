@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/file.h"
 
@@ -91,6 +92,12 @@ class Pass {
   std::unique_ptr<wire::Record[]> records_;
 };
 
+// `origin`: where in the file the step's bytes began to be counted.
+void advance(LogPosition& position, const wire::Step& step, std::uint64_t origin) {
+  position.offset = origin + step.offset + step.bytes;
+  if (step.kind == wire::StepKind::kBlock) position.sequence = step.block.sequence + 1;
+}
+
 }  // namespace
 
 Result<LogReader> LogReader::open(const std::string& path) {
@@ -126,15 +133,24 @@ LogReader::~LogReader() {
 }
 
 Result<LogStats> LogReader::read(LogSink& sink, const base::Progress& progress) const {
-  LogStats stats;
-  stats.bytes = file_.size;
-  if (header_damaged_) stats.damaged_bytes += sizeof(wire::FileHeader);
-  Pass pass(sink, stats);
-  wire::BlockReader blocks(file_, header_.header_bytes);
+  LogPosition position;
+  LLMPROF_TRY(read_rest(position, sink, progress));
+  return position.stats;
+}
+
+Result<void> LogReader::read_rest(LogPosition& position, LogSink& sink, const base::Progress& progress) const {
+  if (position.offset == 0) {
+    position.offset = header_.header_bytes;
+    if (header_damaged_) position.stats.damaged_bytes += sizeof(wire::FileHeader);
+  }
+  position.stats.bytes = file_.size;
+  Pass pass(sink, position.stats);
+  wire::BlockReader blocks(file_, position.offset, position.sequence);
   std::uint64_t given_back = 0;
   for (wire::Step step = blocks.next(); step.kind != wire::StepKind::kEnd; step = blocks.next()) {
     pass.take(step);
-    const std::uint64_t done = step.offset + step.bytes;
+    advance(position, step, 0);
+    const std::uint64_t done = position.offset;
     if (!progress({"reading logs", static_cast<double>(done), static_cast<double>(file_.size), "bytes"})) {
       return Error{ErrorCode::kInterrupted, "interrupted", ""};
     }
@@ -143,7 +159,61 @@ Result<LogStats> LogReader::read(LogSink& sink, const base::Progress& progress) 
     ::madvise(const_cast<std::uint8_t*>(file_.data) + given_back, end - given_back, MADV_DONTNEED);
     given_back = end;
   }
-  return stats;
+  return {};
+}
+
+namespace {
+
+// A piece of a growing log. Read, not mapped: the file may become shorter at any moment.
+Result<std::size_t> read_piece(const std::string& path, std::uint64_t offset, std::vector<std::uint8_t>& bytes) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+  if (fd < 0) return base::errno_error(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo, path, errno);
+  std::size_t size = 0;
+  while (size < bytes.size()) {
+    const ssize_t count = ::pread(fd, bytes.data() + size, bytes.size() - size, static_cast<off_t>(offset + size));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    size += static_cast<std::size_t>(count);
+  }
+  ::close(fd);
+  return size;
+}
+
+// Hands out all steps but the last. How many there were.
+std::size_t take_all_but_last(wire::Bytes piece, LogPosition& position, LogSink& sink,
+                              const std::function<bool()>& stop) {
+  Pass pass(sink, position.stats);
+  const std::uint64_t begin = position.offset;
+  wire::BlockReader blocks(piece, 0, position.sequence);
+  wire::Step held = blocks.next();
+  std::size_t taken = 0;
+  for (wire::Step step = blocks.next(); step.kind == wire::StepKind::kBlock && !stop(); step = blocks.next()) {
+    pass.take(held);
+    advance(position, held, begin);
+    held = step;
+    ++taken;
+  }
+  position.stats.bytes = position.offset;
+  return taken;
+}
+
+}  // namespace
+
+Result<void> follow_log(const std::string& path, LogPosition& position, LogSink& sink,
+                        const std::function<bool()>& stop) {
+  constexpr std::size_t kPieceBytes = 8u << 20;  // several of the largest blocks
+  std::vector<std::uint8_t> bytes(kPieceBytes);
+  if (position.offset == 0) {
+    LLMPROF_LET(const LogReader reader, LogReader::open(path));
+    if (reader.header_damaged()) position.stats.damaged_bytes += sizeof(wire::FileHeader);
+    position.offset = reader.header().header_bytes;
+  }
+  while (!stop()) {
+    LLMPROF_LET(const std::size_t size, read_piece(path, position.offset, bytes));
+    const std::size_t taken = take_all_but_last({bytes.data(), size}, position, sink, stop);
+    if (taken == 0 || size < bytes.size()) return {};
+  }
+  return {};
 }
 
 }  // namespace llmprof::record

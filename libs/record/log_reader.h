@@ -4,6 +4,7 @@
 // whatever its size.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,13 @@ struct LogStats {
   std::uint64_t unknown_records = 0;
 };
 
+// How far a log was read.
+struct LogPosition {
+  std::uint64_t offset = 0;    // of the next block; 0: nothing was read
+  std::uint32_t sequence = 0;  // that it should have
+  LogStats stats;              // of what was read; `bytes` counts the file header too
+};
+
 class LogReader {
  public:
   // Errors: cannot be opened, not a capture log, too short for a header, or made by a newer llmprof.
@@ -50,6 +58,8 @@ class LogReader {
 
   // Reads the whole log. `progress` gets the bytes of this log; kInterrupted when it says no.
   Result<LogStats> read(LogSink& sink, const base::Progress& progress) const;
+  // Reads what is left behind `position`, to the end.
+  Result<void> read_rest(LogPosition& position, LogSink& sink, const base::Progress& progress) const;
 
  private:
   LogReader() = default;
@@ -57,5 +67,10 @@ class LogReader {
   wire::FileHeader header_{};
   bool header_damaged_ = false;
 };
+
+// Reads what a log that is still being written holds behind `position`, but for its last block: the collector may take
+// that one back when the disk is full, and what follows it is perhaps not complete yet. `stop` is asked between blocks.
+Result<void> follow_log(const std::string& path, LogPosition& position, LogSink& sink,
+                        const std::function<bool()>& stop);
 
 }  // namespace llmprof::record

@@ -40,10 +40,31 @@ void RangePairing::take_one(const wire::RangeRecord& event, Thread& thread, trac
     case wire::RangeOp::kEnd:
       return end(event);
     case wire::RangeOp::kMark:
-      return close(open(event, thread, thread_id), thread.last_ns, mark_, true);
+      return take_mark(event, thread, thread_id);
     default:
       ++counts_.unknown;
   }
+}
+
+bool RangePairing::is_repeated(const wire::RangeRecord& event, const Thread& thread) const {
+  if (static_cast<std::int64_t>(event.ts_ns) > continued_ns_) return false;
+  return std::any_of(thread.stack.begin(), thread.stack.end(), [&](const Open& range) {
+    return range.domain == event.domain && range.level == event.level && range.name == event.name &&
+           range.begin_ns == static_cast<std::int64_t>(event.ts_ns);
+  });
+}
+
+// Every log of a process says its model again, and that is never too old.
+void RangePairing::take_mark(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id) {
+  const trace::Strings& strings = writer_.strings();
+  const auto ts_ns = static_cast<std::int64_t>(event.ts_ns);
+  const bool model = strings.text(names_.category(event.domain, event.category)) == "model" &&
+                     strings.text(names_.domain(event.domain)) == "llmprof";
+  if (model && !model_marks_.insert(ts_ns).second) return;
+  const std::int64_t keep_from_ns = window_.keep_from_ns;
+  if (model) window_.keep_from_ns = INT64_MIN;
+  close(open(event, thread, thread_id), ts_ns, mark_, true);
+  window_.keep_from_ns = keep_from_ns;
 }
 
 // A push or pop with an impossible time still nests: without it every later pop would close the wrong range. Its range
@@ -51,6 +72,7 @@ void RangePairing::take_one(const wire::RangeRecord& event, Thread& thread, trac
 void RangePairing::take_nesting(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id) {
   const bool bad_time = !window_.holds(event.ts_ns);
   const bool is_push = event.op == wire::RangeOp::kPush;
+  if (is_push && is_repeated(event, thread)) return;
   if (bad_time) ++counts_.bad_times;
   if (event.level != wire::kNoLevel) drop_deeper(event, thread, is_push ? event.level - 1 : event.level);
   if (!bad_time) thread.last_ns = static_cast<std::int64_t>(event.ts_ns);
@@ -112,8 +134,9 @@ void RangePairing::start(const wire::RangeRecord& event, const Thread& thread, t
   if (const auto early = early_ends_.find(event.correlation); early != early_ends_.end()) {
     close(range, early->second, start_end_, true);
     early_ends_.erase(early);
-  } else if (!starts_.emplace(event.correlation, range).second) {
-    ++counts_.unbalanced;  // two starts of one number
+  } else if (const auto [known, fresh] = starts_.emplace(event.correlation, range);
+             !fresh && known->second.begin_ns != range.begin_ns) {
+    ++counts_.unbalanced;  // two starts of one number; at the same time it is one start, said again by the next log
   }
 }
 
@@ -131,6 +154,10 @@ void RangePairing::end(const wire::RangeRecord& event) {
 void RangePairing::close(const Open& range, std::int64_t end_ns, trace::Name kind, bool closed) {
   if (end_ns < range.begin_ns) {  // never a push_pop range: others have no children that would lose their parent
     ++counts_.bad_times;
+    return;
+  }
+  if (end_ns < window_.keep_from_ns) {
+    counts_.too_old += kind == mark_ ? 1 : 2;
     return;
   }
   trace::RangeRow row;

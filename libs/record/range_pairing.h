@@ -3,6 +3,7 @@
 // on any threads, marks stand alone. Push and pop allocate nothing per event.
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -23,12 +24,14 @@ struct RangeCounts {
   std::int64_t unbalanced = 0;  // pops and ends without their beginning
   std::int64_t bad_times = 0;   // events outside the recording, or an end before its begin
   std::int64_t unknown = 0;     // operations of a newer version
+  std::int64_t too_old = 0;     // events of ranges that ended before the part that is kept
 };
 
 // Times that events of a log can have; others are counted as bad.
 struct TimeWindow {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = INT64_MAX;
+  std::int64_t keep_from_ns = INT64_MIN;  // what ended before is not kept
   bool holds(std::uint64_t ts_ns) const {
     return ts_ns >= static_cast<std::uint64_t>(begin_ns) && ts_ns <= static_cast<std::uint64_t>(end_ns);
   }
@@ -40,6 +43,9 @@ class RangePairing {
 
   // Events of the thread with this number in the log, in the order it raised them.
   void take(std::span<const wire::Record> events, std::uint32_t thread, trace::Id thread_id);
+  // The next log of the same process begins. It says again what was open: such pushes and starts are known already.
+  void continue_at(std::int64_t ts_ns) { continued_ns_ = ts_ns; }
+  void set_window(const TimeWindow& window) { window_ = window; }
   // Events may be missing here: what is open on a thread cannot be told from what comes, so it is closed at the last
   // event of its thread. Starts stay open: their ends name them.
   void gap();
@@ -69,6 +75,8 @@ class RangePairing {
     std::int64_t last_ns = 0;
   };
 
+  bool is_repeated(const wire::RangeRecord& event, const Thread& thread) const;
+  void take_mark(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
   void take_one(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id);
   Open open(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
   void take_nesting(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id);
@@ -89,6 +97,8 @@ class RangePairing {
   std::unordered_map<std::uint32_t, Thread> threads_;  // by number
   std::unordered_map<std::uint64_t, Open> starts_;
   std::unordered_map<std::uint64_t, std::int64_t> early_ends_;  // the end was stored before the start
+  std::int64_t continued_ns_ = 0;
+  std::set<std::int64_t> model_marks_;  // their times
   RangeCounts counts_;
 };
 

@@ -48,6 +48,10 @@ Result<RunInfo> parse_run_info(std::string_view text, std::string_view where) {
   info.created = text_or(json, "created", "");
   info.clock = text_or(json, "clock", "");
   info.source = text_or(json, "source", "");
+  info.window = text_or(json, "window", "");
+  if (const auto cpu = json.find("recorder_cpu_ns"); cpu != json.end() && cpu->is_number_integer()) {
+    info.recorder_cpu_ns = cpu->get<std::int64_t>();
+  }
   if (const auto command = json.find("command"); command != json.end() && command->is_array()) {
     for (const Json& word : *command) info.command.push_back(word.is_string() ? word.get<std::string>() : "");
   }
@@ -66,6 +70,8 @@ std::string format_run_info(const RunInfo& info) {
       {"created", info.created},
       {"source", info.source},
       {"clock", info.clock},
+      {"window", info.window.empty() ? Json(nullptr) : Json(info.window)},
+      {"recorder_cpu_ns", info.recorder_cpu_ns ? Json(*info.recorder_cpu_ns) : Json(nullptr)},
       {"command", info.command},
       {"environment", card ? *card : Json(info.environment)},
       {"files", table_files_to_json(info.files)},

@@ -2,6 +2,7 @@
 // run.json: what a run is, apart from its tables. docs/format/run.md describes it.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct RunInfo {
   std::string environment;           // the environment card as JSON text (libs/hw/environment.h)
   std::string clock = "CLOCK_MONOTONIC_RAW";
   std::string source = "record";  // or the importer's name, or "synthetic"
+  std::string window;                           // the part of the run that was recorded, in words; "": all of it
+  std::optional<std::int64_t> recorder_cpu_ns;  // CPU time of llmprof itself while the program ran
   std::vector<TableFile> files;
 };
 

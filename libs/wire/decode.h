@@ -78,8 +78,8 @@ struct Step {
 // and comes later in sequence, so no byte of a damaged block is ever taken for data.
 class BlockReader {
  public:
-  BlockReader(Bytes file, std::uint64_t first_block)
-      : file_(file), at_(first_block < file.size ? first_block : file.size) {}
+  BlockReader(Bytes file, std::uint64_t first_block, std::uint32_t first_sequence = 0)
+      : file_(file), at_(first_block < file.size ? first_block : file.size), next_sequence_(first_sequence) {}
 
   Step next() {
     if (at_ == file_.size) return {};
@@ -153,7 +153,7 @@ class BlockReader {
 
   Bytes file_;
   std::uint64_t at_;
-  std::uint32_t next_sequence_ = 0;
+  std::uint32_t next_sequence_;
 };
 
 // ---- sections -------------------------------------------------------------------------------------------------

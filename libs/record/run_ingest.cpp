@@ -1,0 +1,248 @@
+#include "record/run_ingest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "host/host_log.h"
+#include "record/capture_folder.h"
+
+namespace llmprof::record {
+namespace {
+
+constexpr std::int64_t kSlackNs = 60'000'000'000;                 // clocks are read at slightly different moments
+constexpr std::int64_t kLongestRunNs = 366 * 86'400'000'000'000;  // when the end is unknown
+
+// The sum, or the largest time there is: headers and record.json may say anything.
+std::int64_t later(std::int64_t time_ns, std::int64_t by_ns) {
+  return time_ns > INT64_MAX - by_ns ? INT64_MAX : time_ns + by_ns;
+}
+
+void add(LogStats& sum, const LogStats& more) {
+  sum.bytes += more.bytes;
+  sum.blocks += more.blocks;
+  sum.records += more.records;
+  sum.missing_blocks += more.missing_blocks;
+  sum.damaged_bytes += more.damaged_bytes;
+  sum.torn_bytes += more.torn_bytes;
+  sum.unknown_records += more.unknown_records;
+}
+
+bool still_runs(const wire::FileHeader& header) {
+  return is_alive(static_cast<std::int64_t>(header.pid), static_cast<std::int64_t>(header.start_ticks));
+}
+
+}  // namespace
+
+RunIngest::RunIngest(trace::RunWriter& writer, CaptureInfo info, const std::string& capture_folder)
+    : info_(std::move(info)), rows_{writer, ledger_}, logs_(capture_folder) {
+  rows_.range_event_ns = info_.range_event_ns;
+  rows_.gemm_event_ns = info_.gemm_event_ns;
+  write_machine();
+}
+
+void RunIngest::write_machine() {
+  trace::Strings& strings = rows_.writer.strings();
+  const auto optional_text = [&](const std::string& text) {
+    return text.empty() ? trace::Name{} : strings.intern(text);
+  };
+  trace::DeviceRow device;
+  device.id = rows_.cpu_id = rows_.next_id++;
+  device.kind = strings.intern("cpu");
+  device.name = optional_text(info_.cpu.name);
+  device.chip = optional_text(info_.cpu.chip);
+  device.units = info_.cpu.units;
+  device.memory_bytes = info_.cpu.memory_bytes;
+  device.cache_bytes = info_.cpu.cache_bytes;
+  device.clock_mhz = info_.cpu.clock_mhz;
+  device.driver = optional_text(info_.cpu.driver);
+  rows_.writer.add(device);
+  for (const hw::Peak& peak : info_.peaks) {
+    rows_.writer.add(trace::PeakRow{device.id, strings.intern(peak.quantity), strings.intern(peak.type), peak.value,
+                                    strings.intern(peak.unit), strings.intern(peak.source),
+                                    strings.intern(peak.method)});
+  }
+  write_clock(info_.begin);
+}
+
+void RunIngest::look(bool complete) {
+  logs_.look(ledger_, complete);
+  readings_.resize(logs_.chains().size());
+}
+
+Result<void> RunIngest::follow(const std::function<bool()>& stop) {
+  look(false);
+  for (std::size_t i = 0; i < readings_.size() && !stop(); ++i) {
+    if (!readings_[i].done) LLMPROF_TRY(follow_chain(logs_.chains()[i], readings_[i], stop));
+  }
+  return {};
+}
+
+// A log that another one continues is complete, and so is the last one of an image that is over. How the program itself
+// ended is known to finish() only.
+Result<void> RunIngest::follow_chain(const Chain& chain, Reading& reading, const std::function<bool()>& stop) {
+  const bool over = !chain.last_image || (!is_root(chain) && !still_runs(chain.header()));
+  begin(chain, reading);
+  reading.ingest->update(facts(chain));
+  while (!stop()) {
+    const std::uint64_t before = reading.position.offset;
+    LLMPROF_TRY(follow_log(logs_.path(chain.logs[reading.log]), reading.position, *reading.ingest, stop));
+    followed_bytes_ += reading.position.offset - before;
+    if (stop()) return {};
+    if (reading.log + 1 == chain.logs.size()) break;
+    LLMPROF_LET(const LogReader rest, LogReader::open(logs_.path(chain.logs[reading.log])));
+    LLMPROF_TRY(rest.read_rest(reading.position, *reading.ingest, base::no_progress));
+    next_log(chain, reading);
+  }
+  if (!over || stop()) return {};
+  LLMPROF_LET(const LogReader rest, LogReader::open(logs_.path(chain.logs[reading.log])));
+  LLMPROF_TRY(rest.read_rest(reading.position, *reading.ingest, base::no_progress));
+  end(chain, reading);
+  return {};
+}
+
+Result<IngestTally> RunIngest::finish(CaptureInfo info, const base::Progress& progress) {
+  info_ = std::move(info);
+  look(true);
+  const auto total = static_cast<double>(bytes_left());
+  double done = 0;
+  for (std::size_t i = 0; i < readings_.size(); ++i) {
+    if (readings_[i].done) continue;
+    LLMPROF_TRY(read_chain(logs_.chains()[i], readings_[i], [&](const base::ProgressUpdate& update) {
+      return progress({update.what, std::min(done + update.done, total), total, update.unit});
+    }));
+    for (const Log& log : logs_.chains()[i].logs) done += static_cast<double>(base::file_bytes(logs_.path(log)));
+  }
+  LLMPROF_LET(const HostRead host,
+              ingest_host_log(fmt::format("{}/{}", logs_.folder(), host::kHostLogName), host_facts(), rows_, progress));
+  tally_.log_bytes += static_cast<std::int64_t>(host.bytes);
+  const auto& chains = logs_.chains();
+  const bool silent = std::none_of(chains.begin(), chains.end(), [&](const Chain& chain) { return is_root(chain); });
+  if (silent && !host.root_known) write_silent_root();
+  for (const NotedLoss& noted : info_.losses) ledger_.add(noted.loss, noted.count, {}, noted.detail);
+  if (info_.end) write_clock(*info_.end);
+  tally_.followed_bytes = static_cast<std::int64_t>(followed_bytes_);
+  tally_.losses = ledger_.write(rows_.writer, rows_.next_id);
+  tally_.records = rows_.records;
+  tally_.processes = rows_.processes;
+  tally_.threads = rows_.threads;
+  tally_.kernels = rows_.kernels;
+  tally_.gemms = rows_.kernels;  // on a CPU every kernel is a BLAS call
+  tally_.ranges = rows_.ranges;
+  return tally_;
+}
+
+Result<void> RunIngest::read_chain(const Chain& chain, Reading& reading, const base::Progress& progress) {
+  begin(chain, reading);
+  reading.ingest->update(facts(chain));
+  while (true) {
+    const auto reader = LogReader::open(logs_.path(chain.logs[reading.log]));
+    if (reader) {
+      LLMPROF_TRY(reader->read_rest(reading.position, *reading.ingest, progress));
+    } else if (reader.error().code != ErrorCode::kNotFound) {  // a process that still runs deletes its oldest
+      return reader.error();
+    }
+    if (reading.log + 1 == chain.logs.size()) break;
+    next_log(chain, reading);
+  }
+  end(chain, reading);
+  return {};
+}
+
+void RunIngest::begin(const Chain& chain, Reading& reading) {
+  if (reading.ingest != nullptr) return;
+  reading.ingest = std::make_unique<LogIngest>(rows_, facts(chain), chain.header());
+  // Numbers are counted from 0: those before the first one there were deleted.
+  ledger_.add(trace::Loss::kSegmentsDropped, chain.header().segment);
+}
+
+void RunIngest::next_log(const Chain& chain, Reading& reading) {
+  add(reading.before, reading.position.stats);
+  const std::uint32_t segment = chain.logs[reading.log].header.segment;
+  reading.position = {};
+  ++reading.log;
+  ++tally_.logs;
+  if (chain.logs[reading.log].header.segment != segment + 1) reading.ingest->gap();
+  reading.ingest->next_log();
+}
+
+void RunIngest::end(const Chain& chain, Reading& reading) {
+  reading.ingest->update(facts(chain));
+  add(reading.before, reading.position.stats);
+  reading.ingest->finish(reading.before);
+  reading.ingest.reset();
+  reading.done = true;
+  tally_.log_bytes += static_cast<std::int64_t>(reading.before.bytes);
+  ++tally_.logs;
+}
+
+std::uint64_t RunIngest::bytes_left() const {
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < readings_.size(); ++i) {
+    if (readings_[i].done) continue;
+    for (const Log& log : logs_.chains()[i].logs) bytes += base::file_bytes(logs_.path(log));
+  }
+  return bytes;
+}
+
+bool RunIngest::is_root(const Chain& chain) const {
+  return info_.root_pid != 0 && chain.header().pid == static_cast<std::uint64_t>(info_.root_pid) &&
+         chain.header().start_ticks == static_cast<std::uint64_t>(info_.root_start_ticks);
+}
+
+TimeWindow RunIngest::window(const wire::FileHeader& header) const {
+  const auto created = static_cast<std::int64_t>(std::min<std::uint64_t>(header.raw_ns, INT64_MAX));
+  const std::int64_t begin = info_.begin.raw_ns != 0 ? info_.begin.raw_ns : created;
+  TimeWindow window;
+  window.begin_ns = std::max(begin, kSlackNs) - kSlackNs;
+  window.end_ns = later(begin, kLongestRunNs);
+  if (info_.end) window.end_ns = later(std::max(info_.end->raw_ns, created), kSlackNs);
+  if (info_.end && info_.last_ns) window.keep_from_ns = info_.end->raw_ns - *info_.last_ns;
+  return window;
+}
+
+LogFacts RunIngest::facts(const Chain& chain) const {
+  LogFacts facts;
+  facts.name = chain.logs.front().name;
+  facts.window = window(chain.header());
+  facts.still_running = chain.last_image && still_runs(chain.header());
+  if (is_root(chain) && chain.last_image) {
+    if (info_.exit_status) facts.exit_status = *info_.exit_status;
+    if (info_.end) facts.end_ns = info_.end->raw_ns;
+  }
+  return facts;
+}
+
+HostFacts RunIngest::host_facts() const {
+  HostFacts facts;
+  facts.window = window({});
+  facts.root_pid = info_.root_pid;
+  facts.root_injectable = info_.injectable;
+  if (info_.exit_status) facts.root_exit_status = *info_.exit_status;
+  if (info_.end) facts.root_end_ns = info_.end->raw_ns;
+  return facts;
+}
+
+// A program without any event makes no log; it ran all the same.
+void RunIngest::write_silent_root() {
+  trace::Strings& strings = rows_.writer.strings();
+  trace::ProcessRow row;
+  row.id = rows_.next_id++;
+  row.pid = info_.root_pid;
+  row.executable = strings.intern(info_.executable);
+  row.arguments = strings.intern(fmt::format("{}", fmt::join(info_.command, " ")));
+  row.begin_ns = info_.begin.raw_ns;
+  if (info_.end) row.end_ns = info_.end->raw_ns;
+  if (info_.exit_status) row.exit_status = *info_.exit_status;
+  row.injected = info_.injectable;
+  rows_.writer.add(row);
+  ++rows_.processes;
+}
+
+void RunIngest::write_clock(const ClockPair& pair) {
+  if (pair.raw_ns == 0) return;
+  rows_.writer.add(trace::ClockSyncRow{pair.raw_ns, pair.wall_ns, pair.error_ns, {}});
+}
+
+}  // namespace llmprof::record

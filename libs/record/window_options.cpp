@@ -1,0 +1,138 @@
+#include "record/window_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/human.h"
+
+namespace llmprof::record {
+namespace {
+
+constexpr std::int64_t kNsPerMs = 1'000'000;
+constexpr std::int64_t kLeastSegmentMs = 100;
+constexpr std::int64_t kSegments = 8;  // logs that the kept end is cut into: one of them more is on the disk
+constexpr std::size_t kMaxNameBytes = 2000;
+
+Error usage(std::string message, std::string hint) { return {ErrorCode::kUsage, std::move(message), std::move(hint)}; }
+
+std::string span(std::int64_t ns) { return base::human_ns(static_cast<double>(ns)); }
+
+std::string step_lines(const WindowOptions& options) {
+  std::string lines = options.declared_steps ? "@step" : "";
+  for (const std::string& name : options.step_names) lines += (lines.empty() ? "" : "\n") + name;
+  return lines;
+}
+
+Result<std::optional<std::int64_t>> parse_number(std::string_view text) {
+  std::int64_t value = 0;
+  if (text.empty()) return std::optional<std::int64_t>{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 0) return usage("", "");
+  return std::optional<std::int64_t>{value};
+}
+
+}  // namespace
+
+Result<void> check(const WindowOptions& options) {
+  const bool window = options.delay_ns || options.duration_ns || !options.start_range.empty() || options.steps;
+  if (options.last_ns && window) {
+    return usage("--last keeps the end of the recording; it cannot be combined with a window",
+                 "leave out --delay, --duration, --start-range and --steps");
+  }
+  if (options.steps && (options.delay_ns || options.duration_ns || !options.start_range.empty())) {
+    return usage("--steps says where the window begins and ends; it cannot be combined with another window",
+                 "leave out --delay, --duration and --start-range");
+  }
+  if (options.steps && step_lines(options).size() > kMaxNameBytes) {
+    return usage("the names of the steps are too long", "choose one with --step-range");
+  }
+  if (options.start_range.size() > kMaxNameBytes || options.start_range.find('\n') != std::string::npos) {
+    return usage("the name of --start-range is too long or has several lines", "cut it and end it with *");
+  }
+  return {};
+}
+
+const std::vector<std::string>& window_variable_names() {
+  static const std::vector<std::string> names{
+      "LLMPROF_WINDOW_FROM_NS", "LLMPROF_WINDOW_UNTIL_NS", "LLMPROF_WINDOW_LASTS_NS",
+      "LLMPROF_WINDOW_RANGE",   "LLMPROF_STEP_PATTERNS",   "LLMPROF_FIRST_STEP",
+      "LLMPROF_END_STEP",       "LLMPROF_KEEP_MS",         "LLMPROF_SEGMENT_MS"};
+  return names;
+}
+
+std::vector<std::pair<std::string, std::string>> window_variables(const WindowOptions& options, std::int64_t begin_ns) {
+  std::vector<std::pair<std::string, std::string>> variables;
+  const auto add = [&](const char* name, std::int64_t value) { variables.emplace_back(name, fmt::to_string(value)); };
+  const std::int64_t from_ns = begin_ns + options.delay_ns.value_or(0);
+  if (options.delay_ns) add("LLMPROF_WINDOW_FROM_NS", from_ns);
+  if (!options.start_range.empty()) variables.emplace_back("LLMPROF_WINDOW_RANGE", options.start_range);
+  if (options.duration_ns && options.start_range.empty())
+    add("LLMPROF_WINDOW_UNTIL_NS", from_ns + *options.duration_ns);
+  if (options.duration_ns && !options.start_range.empty()) add("LLMPROF_WINDOW_LASTS_NS", *options.duration_ns);
+  if (options.steps) {
+    variables.emplace_back("LLMPROF_STEP_PATTERNS", step_lines(options));
+    if (options.steps->first) add("LLMPROF_FIRST_STEP", *options.steps->first);
+    if (options.steps->end) add("LLMPROF_END_STEP", *options.steps->end);
+  }
+  if (options.last_ns) {
+    const std::int64_t keep_ms = std::max<std::int64_t>(*options.last_ns / kNsPerMs, 1);
+    add("LLMPROF_KEEP_MS", keep_ms);
+    add("LLMPROF_SEGMENT_MS", std::max(keep_ms / kSegments, kLeastSegmentMs));
+  }
+  return variables;
+}
+
+std::string describe(const WindowOptions& options) {
+  if (options.last_ns) return fmt::format("the last {}", span(*options.last_ns));
+  if (options.steps) {
+    const auto first = options.steps->first, end = options.steps->end;
+    if (!first) return fmt::format("up to the end of step {} of each process", *end - 1);
+    if (!end) return fmt::format("from step {} of each process on", *first);
+    if (*end == *first + 1) return fmt::format("step {} of each process", *first);
+    return fmt::format("steps {} to {} of each process", *first, *end - 1);
+  }
+  std::string text = options.duration_ns ? span(*options.duration_ns) + " " : "";
+  if (!options.start_range.empty())
+    text += fmt::format("from the first range \"{}\" of each process on", options.start_range);
+  if (options.delay_ns) {
+    text += fmt::format("{}{} after the start{}", options.start_range.empty() ? "from " : ", not before ",
+                        span(*options.delay_ns), options.start_range.empty() ? " on" : "");
+  }
+  if (options.duration_ns && !options.delay_ns && options.start_range.empty()) text += "from the start on";
+  return text;
+}
+
+Result<std::int64_t> parse_duration(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    double ns;
+  };
+  constexpr Unit kUnits[] = {{"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
+  for (const Unit& known : kUnits) {
+    if (failure != std::errc{} || unit != known.name || !(value > 0) || !(value * known.ns < 1e18)) continue;
+    if (const double ns = std::round(value * known.ns); ns >= 1e6) return static_cast<std::int64_t>(ns);
+  }
+  return usage(fmt::format("'{}' is not a duration of a millisecond or more", text),
+               "write it as 500ms, 10s, 5m or 1h");
+}
+
+Result<StepSpan> parse_steps(std::string_view text) {
+  const Error error = usage(fmt::format("'{}' are not steps", text),
+                            "write 10:20 for steps 10 to 19, 10: for all from 10 on, :20 for all before 20");
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos || text == ":") return error;
+  const auto first = parse_number(text.substr(0, colon));
+  const auto end = parse_number(text.substr(colon + 1));
+  if (!first || !end) return error;
+  const StepSpan span{*first, *end};
+  if (span.end && *span.end <= span.first.value_or(0)) return error;
+  return span;
+}
+
+}  // namespace llmprof::record
