@@ -154,6 +154,25 @@ Result<StepBusy> attribute_kernels(const trace::Run& run, const Classified& clas
   return out;
 }
 
+// In blocks of ids, so that memory does not grow with the run.
+Result<void> place_samples(const trace::Run& run, Attribution& attribution, trace::DerivedWriter& writer) {
+  constexpr std::int64_t kBlockSamples = 1'000'000;
+  LLMPROF_LET(const trace::ResultTable ids, run.query("SELECT min(id), max(id) FROM sample"));
+  const std::optional<std::int64_t> first = ids.rows[0][0].maybe_int();
+  if (!first) return {};
+  const Question* question = find_question("sql/pass_samples");
+  for (std::int64_t id = *first; id <= ids.rows[0][1].as_int(); id += kBlockSamples) {
+    LLMPROF_LET(const trace::Columns samples, run.columns(fmt::format("{}WHERE id >= {} AND id < {}", question->sql, id,
+                                                                      id + kBlockSamples)));
+    for (std::size_t i = 0; i < samples.rows(); ++i) {
+      trace::SamplePlaceRow row = attribution.place(samples.values[1][i], samples.values[2][i]);
+      row.sample_id = samples.values[0][i];
+      writer.add(row);
+    }
+  }
+  return {};
+}
+
 void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Attribution& attribution,
                  const StepBusy& busy, const ModelPasses& passes, trace::DerivedWriter& writer) {
   const trace::Name declared = writer.strings().intern("declared");
@@ -192,6 +211,7 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   if (basis.model) passes = model_passes(classified.steps, *basis.model, basis.cache_bytes(), writer.strings());
   Attribution attribution(ranges, classified, gemms, process_of_thread, writer.strings());
   LLMPROF_LET(const StepBusy busy, attribute_kernels(run, classified, attribution, writer, progress));
+  LLMPROF_TRY(place_samples(run, attribution, writer));
   write_steps(ranges, classified.steps, attribution, busy, passes, writer);
   for (const trace::ModelOpRow& row : passes.rows) writer.add(row);
   for_each_range_time(ranges, classified, attribution.range_kernel_ns, writer.strings(),

@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include "report/functions.h"
 #include "report/page.h"
 #include "report/tables.h"
 
@@ -177,6 +178,8 @@ void to_json(const Page& page, base::Json& out) {
   out["modules"] = parts_json(page, s.modules);
   out["operators"] = parts_json(page, s.ops);
   out["gemms"] = gemms_json(page);
+  out["functions"] = functions_json(page);
+  out["stacks"] = stack_coverage_json(page);
 }
 
 }  // namespace llmprof::report

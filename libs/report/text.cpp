@@ -5,6 +5,7 @@
 #include "base/human.h"
 #include "base/text_table.h"
 #include "report/environment_line.h"
+#include "report/functions.h"
 #include "report/layout.h"
 #include "report/page.h"
 #include "report/tables.h"
@@ -62,6 +63,7 @@ std::string coverage(const Page& page, const Style& style) {
                                base::human_ns(static_cast<double>(c.kernel_ns)),
                                base::human_percent(part(c.attributed_kernel_ns, c.kernel_ns))));
   }
+  out += stack_coverage(page);
   return out;
 }
 
@@ -150,6 +152,7 @@ std::string to_text(const Page& page, bool colour) {
   }
   out += part_tables(page, style);
   out += gemm_table(page, style);
+  out += function_table(page, style);
   if (page.summary.coverage.kernels == 0 && page.summary.coverage.gemms == 0) {
     out +=
         "\n" + wrapped(

@@ -91,6 +91,30 @@ const Table& table_of<RangeTimeRow>() {
 }
 
 template <>
+const Table& table_of<SamplePlaceRow>() {
+  using R = SamplePlaceRow;
+  static const Table table{
+      "sample_place",
+      TableKind::kDerived,
+      "where one stack sample belongs",
+      "",
+      "",
+      sizeof(R),
+      {
+          column(&R::sample_id, "sample_id", "", "The sample."),
+          column(&R::range_id, "range_id", "", "The innermost range open on its thread; NULL if none."),
+          column(&R::step_id, "step_id", "", "The step it belongs to; NULL if none."),
+          column(&R::stage, "stage", "", "The stage it belongs to; NULL if none."),
+          column(&R::module, "module", "", "Path of the model's part it belongs to; NULL if unknown."),
+          column(&R::op, "op", "", "Operator it belongs to; NULL if unknown."),
+          column(&R::source, "source", "",
+                 "declared, or inferred: the thread opens no steps and the process was in this one."),
+          column(&R::confidence, "confidence", "fraction", "How sure the place is; 1 when declared."),
+      }};
+  return table;
+}
+
+template <>
 const Table& table_of<ModelOpRow>() {
   using R = ModelOpRow;
   static const Table table{

@@ -333,6 +333,18 @@ struct RangeTimeRow {
   std::int64_t kernel_ns = 0;
 };
 
+// Where one stack sample belongs.
+struct SamplePlaceRow {
+  Id sample_id = 0;
+  OptionalId range_id;
+  OptionalId step_id;
+  Name stage;
+  Name module;
+  Name op;
+  Name source;
+  double confidence = 1;
+};
+
 // Static analysis of one operator of the model in one kind of pass.
 struct ModelOpRow {
   Id pass_id = 0;
@@ -408,6 +420,8 @@ template <>
 const Table& table_of<AttributionRow>();
 template <>
 const Table& table_of<RangeTimeRow>();
+template <>
+const Table& table_of<SamplePlaceRow>();
 template <>
 const Table& table_of<ModelOpRow>();
 template <>

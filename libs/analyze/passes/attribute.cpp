@@ -60,32 +60,47 @@ std::optional<std::int64_t> Attribution::gemm_of(std::int64_t kernel_id) {
   return gemms_.gemm_id[place];
 }
 
+template <class Row>
+void Attribution::describe(const Where& where, Row& row) {
+  row.confidence = 0;
+  if (where.range != kNone) {
+    const RangePlace& place = classified_.places[where.range];
+    row.range_id = ranges_.id[where.range];
+    row.stage = place.stage;
+    row.module = place.module;
+    row.op = operators_.of(place.module);
+  }
+  if (where.step != kNone) {
+    const Step& step = classified_.steps[where.step];
+    row.step_id = where.step + 1;
+    row.stage = step.stage;
+    row.source = where.inferred ? inferred_ : declared_;
+    row.confidence = where.inferred ? std::min(kInferredConfidence, step.confidence) : step.confidence;
+  } else if (row.stage.id != 0) {  // in a stage, between its steps
+    row.source = declared_;
+    row.confidence = kPatternConfidence;
+  }
+}
+
+trace::SamplePlaceRow Attribution::place(std::int64_t thread_id, std::int64_t at_ns) {
+  trace::SamplePlaceRow row;
+  describe(locate(thread_id, at_ns), row);
+  return row;
+}
+
 void Attribution::attribute(const Kernels& kernels, std::vector<trace::AttributionRow>& rows) {
   rows.reserve(rows.size() + kernels.size());
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const std::int64_t launched =
         kernels.launch_begin_ns[i] != kNull ? kernels.launch_begin_ns[i] : kernels.begin_ns[i];
+    const std::int64_t duration_ns = kernels.end_ns[i] - kernels.begin_ns[i];
     const Where where = locate(kernels.thread_id[i], launched);
-    trace::AttributionRow row{.kernel_id = kernels.id[i], .gemm_id = gemm_of(kernels.id[i]), .confidence = 0};
-    if (where.range != kNone) {
-      const RangePlace& place = classified_.places[where.range];
-      row.range_id = ranges_.id[where.range];
-      row.stage = place.stage;
-      row.module = place.module;
-      row.op = operators_.of(place.module);
-      range_kernel_ns[where.range] += kernels.end_ns[i] - kernels.begin_ns[i];
-    }
+    trace::AttributionRow row{.kernel_id = kernels.id[i], .gemm_id = gemm_of(kernels.id[i])};
+    describe(where, row);
+    if (where.range != kNone) range_kernel_ns[where.range] += duration_ns;
     if (where.step != kNone) {
-      const Step& step = classified_.steps[where.step];
-      row.step_id = where.step + 1;
-      row.stage = step.stage;
-      row.source = where.inferred ? inferred_ : declared_;
-      row.confidence = where.inferred ? std::min(kInferredConfidence, step.confidence) : step.confidence;
       ++step_kernels[where.step];
-      step_kernel_ns[where.step] += kernels.end_ns[i] - kernels.begin_ns[i];
-    } else if (row.stage.id != 0) {  // in a stage, between its steps
-      row.source = declared_;
-      row.confidence = kPatternConfidence;
+      step_kernel_ns[where.step] += duration_ns;
     }
     rows.push_back(row);
   }

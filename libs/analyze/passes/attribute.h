@@ -48,6 +48,8 @@ class Attribution {
               const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, trace::Strings& strings);
 
   void attribute(const Kernels& kernels, std::vector<trace::AttributionRow>& rows);
+  // Where what a thread did at one moment belongs: the row of a stack sample, but for its id.
+  trace::SamplePlaceRow place(std::int64_t thread_id, std::int64_t at_ns);
 
   std::vector<std::int64_t> range_kernel_ns;  // per range: durations of the kernels launched directly in it
   std::vector<std::int64_t> step_kernels;     // per step: how many
@@ -59,6 +61,9 @@ class Attribution {
     bool inferred = false;
   };
   Where locate(std::int64_t thread_id, std::int64_t at_ns);
+  // Fills what the rows of kernels and of samples have in common.
+  template <class Row>
+  void describe(const Where& where, Row& row);
   std::optional<std::int64_t> gemm_of(std::int64_t kernel_id);
 
   const Ranges& ranges_;

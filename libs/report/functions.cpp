@@ -1,0 +1,96 @@
+#include "report/functions.h"
+
+#include <fmt/format.h>
+
+#include "base/human.h"
+#include "base/json.h"
+#include "base/text_table.h"
+#include "report/tables.h"
+
+namespace llmprof::report {
+namespace {
+
+using analyze::Function;
+using analyze::StackCoverage;
+using base::Align;
+using base::Json;
+using base::TextTable;
+
+double share(std::int64_t part, std::int64_t of) {
+  return of > 0 ? static_cast<double>(part) / static_cast<double>(of) : 0;
+}
+
+// "train.py", "libc.so.6": the folders are in the JSON.
+std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::string kind_word(const std::string& kind) { return kind == "python" ? "py" : kind; }
+
+}  // namespace
+
+std::string stack_coverage(const Page& page) {
+  const StackCoverage& stacks = page.summary.host.stacks;
+  if (stacks.samples == 0) {
+    return stacks.why.empty() ? "" : wrapped(fmt::format("CPU stacks were not sampled: {}.", stacks.why));
+  }
+  std::string line =
+      fmt::format("{} of CPU time in {}; {} of the stacks are truncated (outer frames missing)",
+                  base::human_ns(static_cast<double>(stacks.sampled_ns)), counted(stacks.samples, "stack sample"),
+                  base::human_percent(share(stacks.truncated, stacks.samples)));
+  if (stacks.without_stack > 0) line += fmt::format(", {} could not be read", stacks.without_stack);
+  if (stacks.lost > 0) line += fmt::format(", {} more were lost", stacks.lost);
+  return wrapped(line + ".");
+}
+
+std::string function_table(const Page& page, const Style& style) {
+  TextTable table({{"function", Align::kLeft, true},
+                   {"in", Align::kLeft, true},
+                   {"kind", Align::kLeft},
+                   {"stage", Align::kLeft},
+                   {"calls"},
+                   {"self"},
+                   {"self %"},
+                   {"total"}});
+  std::size_t all = 0;
+  for (const Function& f : page.summary.host.functions) {
+    if (!shown(page, f.stage) || ++all > page.top) continue;
+    table.add({f.name, file_name(f.file), kind_word(f.kind), f.stage.empty() ? "(none)" : f.stage,
+               f.calls ? std::to_string(*f.calls) : "-", time_cell(f.self_ns), percent_cell(f.self_share),
+               time_cell(f.total_ns)});
+  }
+  if (all == 0) return "";
+  std::string out = style.heading("Functions by self time") + table.render(kWidth);
+  if (all > page.top) out += fmt::format("  {} more functions; --top shows more.\n", all - page.top);
+  return out + wrapped(
+                   "CPU time of all threads, from stack samples. self %: of the CPU time sampled in the stage. total: "
+                   "with what it called. calls: where BLAS calls or ranges of that name were counted.");
+}
+
+Json stack_coverage_json(const Page& page) {
+  const StackCoverage& stacks = page.summary.host.stacks;
+  return {{"samples", stacks.samples},
+          {"truncated", stacks.truncated},
+          {"truncated_share", stacks.samples > 0 ? Json(share(stacks.truncated, stacks.samples)) : Json(nullptr)},
+          {"without_stack", stacks.without_stack},
+          {"lost", stacks.lost},
+          {"sampled_ns", stacks.sampled_ns},
+          {"why", stacks.why.empty() ? Json(nullptr) : Json(stacks.why)}};
+}
+
+Json functions_json(const Page& page) {
+  Json out = Json::array();
+  for (const Function& f : page.summary.host.functions) {
+    if (!shown(page, f.stage)) continue;
+    out.push_back({{"name", f.name},
+                   {"file", f.file.empty() ? Json(nullptr) : Json(f.file)},
+                   {"kind", f.kind},
+                   {"stage", f.stage.empty() ? Json(nullptr) : Json(f.stage)},
+                   {"calls", f.calls ? Json(*f.calls) : Json(nullptr)},
+                   {"samples", f.samples},
+                   {"self_ns", f.self_ns},
+                   {"self_share", f.self_share},
+                   {"total_ns", f.total_ns}});
+  }
+  return out;
+}
+
+}  // namespace llmprof::report
