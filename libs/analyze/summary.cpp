@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analyze/basis.h"
+#include "analyze/blocks.h"
 #include "analyze/derive.h"
 #include "analyze/efficiency.h"
 #include "analyze/functions.h"
@@ -214,6 +215,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_TRY(fill_stage_costs(run, basis, by, summary));
   LLMPROF_TRY(fill_parts(run, by, summary));
   LLMPROF_TRY(fill_functions(run, summary.host));
+  LLMPROF_LET(summary.blocks, blocks_of(run));
   LLMPROF_LET(summary.training, training_series(run));
   return summary;
 }

@@ -85,6 +85,15 @@ struct GemmShape {
   std::optional<double> flops_per_s, bytes_per_s, of_peak;
 };
 
+struct Block {  // a layer, or a part of the model outside the layers
+  struct InStage {
+    std::string stage;
+    std::int64_t calls = 0, total_ns = 0;
+  };
+  std::string name;  // "h.3", "lm_head"
+  std::vector<InStage> stages;
+};
+
 struct TrainingStep {
   std::int64_t number = 0, begin_ns = 0;
   std::int64_t forward_ns = 0, backward_ns = 0, optimizer_ns = 0;  // durations of its stages
@@ -110,6 +119,7 @@ struct Summary {
   std::vector<Part> modules;  // per stage and path
   std::vector<Part> ops;      // per stage and operator
   std::vector<GemmShape> gemms;
+  std::vector<Block> blocks;         // in the order of their first call; empty without layers
   std::vector<StepSeries> training;  // empty without training steps
   Host host;
   CollectorCost cost;

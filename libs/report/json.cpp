@@ -2,6 +2,7 @@
 
 #include "report/functions.h"
 #include "report/page.h"
+#include "report/steps.h"
 #include "report/tables.h"
 
 namespace llmprof::report {
@@ -122,7 +123,22 @@ Json stage_json(const analyze::Stage& s) {
   return out;
 }
 
-Json parts_json(const Page& page, const std::vector<analyze::Part>& parts) {
+Json products_json(const std::vector<analyze::Product>& products) {
+  Json out = Json::array();
+  for (const analyze::Product& p : products) {
+    out.push_back({{"m", p.m},
+                   {"n", p.n},
+                   {"k", p.k},
+                   {"batch", p.batch},
+                   {"shape", shape_text(p)},
+                   {"calls", p.calls},
+                   {"time_ns", p.time_ns},
+                   {"flops_per_s", maybe(p.flops_per_s)}});
+  }
+  return out;
+}
+
+Json parts_json(const Page& page, const std::vector<analyze::Part>& parts, bool operators) {
   Json out = Json::array();
   for (const analyze::Part& p : parts) {
     if (!shown(page, p.stage)) continue;
@@ -132,6 +148,7 @@ Json parts_json(const Page& page, const std::vector<analyze::Part>& parts) {
     add_efficiency(row, p.efficiency);
     row.erase("flops_shapes");  // shapes are told by stage and in gemms
     row.erase("flops_shapes_per_s");
+    if (operators) row["products"] = products_json(p.products);
     out.push_back(std::move(row));
   }
   return out;
@@ -175,11 +192,13 @@ void to_json(const Page& page, base::Json& out) {
   for (const analyze::Stage& stage : s.stages) {
     if (shown(page, stage.name)) out["stages"].push_back(stage_json(stage));
   }
-  out["modules"] = parts_json(page, s.modules);
-  out["operators"] = parts_json(page, s.ops);
+  out["modules"] = parts_json(page, s.modules, false);
+  out["operators"] = parts_json(page, s.ops, true);
   out["gemms"] = gemms_json(page);
   out["functions"] = functions_json(page);
   out["stacks"] = stack_coverage_json(page);
+  out["blocks"] = blocks_json(page);
+  out["training"] = training_json(page);
 }
 
 }  // namespace llmprof::report

@@ -104,6 +104,12 @@ Page full_page() {
   part.efficiency = efficiency();
   s.modules = {part, part};
   s.ops = {part};
+  s.ops[0].products = {
+      {.m = 123456, .n = 123456, .k = 123456, .batch = 128, .calls = 1234567, .time_ns = 9, .flops_per_s = 1e9}};
+  s.blocks = {{.name = "layers." + std::string(120, '9'), .stages = {{"prefill", 1, 2}, {"decode", 3, 4}}}};
+  s.training = {{.process_id = 1, .thread_id = 2}};
+  s.training[0].steps.assign(1000,
+                             {.number = 999'999, .forward_ns = 1, .backward_ns = 2, .optimizer_ns = 3, .total_ns = 7});
   s.gemms = {{.function = "cblas_sgemm64_",
               .type = "float32",
               .stage = "prefill",
@@ -183,7 +189,7 @@ TEST(Json, HasTheContractKeys) {
   for (const auto& [key, value] : out.items()) top.push_back(key);
   EXPECT_THAT(top, testing::ElementsAre("schema", "schema_version", "llmprof_version", "run", "coverage", "losses",
                                         "environment", "devices", "model", "stages", "modules", "operators", "gemms",
-                                        "functions", "stacks"));
+                                        "functions", "stacks", "blocks", "training"));
   const Json& prefill = out["stages"][0];
   for (const char* key : {"name", "steps", "time_ns", "device_busy_ns", "flops", "bytes", "mfu", "mbu", "ttft_ns"}) {
     EXPECT_TRUE(prefill.contains(key)) << key;

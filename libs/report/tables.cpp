@@ -57,11 +57,24 @@ void add_part(TextTable& table, const Part& part) {
              giga_cell(part.efficiency.bytes_per_s), percent_cell(part.efficiency.mbu)});
 }
 
+// Below an operator its costliest products: the two of a backward pass, at most.
+constexpr std::size_t kMostProducts = 2;
+
+void add_products(TextTable& table, const Part& op) {
+  for (std::size_t i = 0; i < std::min(op.products.size(), kMostProducts); ++i) {
+    const analyze::Product& p = op.products[i];
+    table.add({"  " + shape_text(p), std::to_string(p.calls), "", time_cell(p.time_ns), "", giga_cell(p.flops_per_s),
+               "", "", ""});
+  }
+}
+
 std::string operators_of(const Page& page, const Style& style, const std::string& stage, std::int64_t steps_ns) {
   TextTable table(part_columns("operator"));
   std::size_t all = 0;
   for (const Part& op : page.summary.ops) {
-    if (op.stage == stage && ++all <= page.top) add_part(table, op);
+    if (op.stage != stage || ++all > page.top) continue;
+    add_part(table, op);
+    add_products(table, op);
   }
   if (all == 0) return "";
   std::string out = style.heading(fmt::format("Operators of {}", stage.empty() ? "no stage" : stage));
@@ -91,27 +104,41 @@ std::string modules(const Page& page, const Style& style) {
 
 }  // namespace
 
+std::string shape_text(const analyze::Product& p) {
+  return fmt::format("[{0}, {1}] x [{1}, {2}]{3}", p.m, p.k, p.n, p.batch > 1 ? fmt::format(" x{}", p.batch) : "");
+}
+
 bool shown(const Page& page, std::string_view stage) { return page.stage.empty() || page.stage == stage; }
 
 std::string stage_table(const Page& page, const Style& style) {
-  TextTable table({{"stage", Align::kLeft, true},
-                   {"time"},
-                   {"% of wall"},
-                   {"busy %"},
-                   {"steps"},
-                   {"tokens/s"},
-                   {"TTFT"},
-                   {"TPOT p50"},
-                   {"p90"},
-                   {"p99"}});
+  const std::vector<Stage>& stages = page.summary.stages;
+  // Tokens come from inference; without it the durations of steps say more.
+  const bool inference = std::any_of(stages.begin(), stages.end(), [](const Stage& s) {
+    return s.ttft_ns || s.tpot_p50_ns || s.name == "prefill" || s.name == "decode";
+  });
+  std::vector<TextTable::Column> columns{
+      {"stage", Align::kLeft, true}, {"time"}, {"% of wall"}, {"busy %"}, {"steps"}, {"tokens/s"}};
+  for (const char* title : {"TTFT", "TPOT p50"}) {
+    if (inference) columns.push_back({title});
+  }
+  if (!inference) columns.push_back({"step p50"});
+  columns.insert(columns.end(), {{"p90"}, {"p99"}});
+  TextTable table(std::move(columns));
   bool inferred = false;
-  for (const Stage& s : page.summary.stages) {
+  for (const Stage& s : stages) {
     if (!shown(page, s.name)) continue;
     const bool sure = s.source == "declared" && s.confidence >= 1;
     inferred = inferred || !sure;
-    table.add({s.name + (sure ? "" : "*"), time_cell(s.time_ns), percent_cell(s.share), busy_percent(s),
-               std::to_string(s.steps), s.tokens_per_s ? base::three_digits(*s.tokens_per_s) : "-",
-               time_cell(s.ttft_ns), time_cell(s.tpot_p50_ns), time_cell(s.tpot_p90_ns), time_cell(s.tpot_p99_ns)});
+    std::vector<std::string> cells{
+        s.name + (sure ? "" : "*"), time_cell(s.time_ns),
+        percent_cell(s.share),      busy_percent(s),
+        std::to_string(s.steps),    s.tokens_per_s ? base::three_digits(*s.tokens_per_s) : "-"};
+    if (inference) {
+      for (const auto& ns : {s.ttft_ns, s.tpot_p50_ns, s.tpot_p90_ns, s.tpot_p99_ns}) cells.push_back(time_cell(ns));
+    } else {
+      for (const auto& ns : {s.step_p50_ns, s.step_p90_ns, s.step_p99_ns}) cells.push_back(time_cell(ns));
+    }
+    table.add(std::move(cells));
   }
   std::string out = style.heading("Stages") + table.render(kWidth);
   out += wrapped(fmt::format("% of wall: of {}. busy %: of the stage's time, with a kernel or BLAS call executing.",

@@ -8,7 +8,8 @@
 
 namespace llmprof::report {
 
-bool shown(const Page& page, std::string_view stage);  // passes the --stage filter
+std::string shape_text(const analyze::Product& product);  // "[256, 768] x [768, 3072]"
+bool shown(const Page& page, std::string_view stage);     // passes the --stage filter
 
 std::string stage_table(const Page& page, const Style& style);       // time, steps, tokens, TTFT, TPOT
 std::string efficiency_table(const Page& page, const Style& style);  // FLOPs, bytes, MFU, MBU, bound, floor

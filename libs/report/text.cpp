@@ -8,6 +8,7 @@
 #include "report/functions.h"
 #include "report/layout.h"
 #include "report/page.h"
+#include "report/steps.h"
 #include "report/tables.h"
 #include "trace/loss.h"
 
@@ -150,6 +151,7 @@ std::string to_text(const Page& page, bool colour) {
     out += model(page, style) + stage_table(page, style) + efficiency_table(page, style) + denominators(page) +
            reasons(page);
   }
+  out += training_table(page, style) + block_table(page, style);
   out += part_tables(page, style);
   out += gemm_table(page, style);
   out += function_table(page, style);

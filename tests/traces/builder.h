@@ -46,14 +46,14 @@ class Builder {
   }
 
   void range(std::string_view category, std::string_view text, std::int64_t begin, std::int64_t end,
-             std::int64_t payload = 0) {
+             std::int64_t payload = 0, std::int64_t thread_id = 1) {
     trace::RangeRow row{.id = next_id_++,
                         .begin_ns = begin,
                         .end_ns = end,
                         .name = name(text),
                         .kind = name("push_pop"),
                         .process_id = 1,
-                        .thread_id = 1,
+                        .thread_id = thread_id,
                         .domain = name(category.empty() ? "" : "llmprof"),
                         .category = name(category)};
     if (payload != 0) row.payload = payload;

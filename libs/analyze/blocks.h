@@ -1,0 +1,13 @@
+#pragma once
+// The blocks of the model and their time in each stage.
+
+#include <vector>
+
+#include "analyze/summary.h"
+
+namespace llmprof::analyze {
+
+// Empty where no module is a layer.
+Result<std::vector<Block>> blocks_of(const trace::Run& run);
+
+}  // namespace llmprof::analyze

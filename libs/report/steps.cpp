@@ -1,0 +1,164 @@
+#include "report/steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "analyze/step_series.h"
+#include "base/human.h"
+#include "base/json.h"
+#include "base/text_table.h"
+#include "report/tables.h"
+
+namespace llmprof::report {
+namespace {
+
+using analyze::Block;
+using analyze::StepSeries;
+using analyze::TrainingStep;
+using base::Align;
+using base::Json;
+using base::TextTable;
+
+constexpr std::size_t kBars = 80;
+
+std::int64_t between(const TrainingStep& step) {
+  return step.total_ns - step.forward_ns - step.backward_ns - step.optimizer_ns;
+}
+
+std::string series_table(const StepSeries& series) {
+  const auto slowest = std::max_element(series.steps.begin(), series.steps.end(),
+                                        [](const auto& a, const auto& b) { return a.total_ns < b.total_ns; });
+  TextTable table({{"", Align::kLeft}, {"step"}, {"forward"}, {"backward"}, {"optimizer"}, {"between"}, {"total"}});
+  const auto add = [&](const char* what, const TrainingStep& step) {
+    table.add({what, std::to_string(step.number), time_cell(step.forward_ns), time_cell(step.backward_ns),
+               time_cell(step.optimizer_ns), time_cell(between(step)), time_cell(step.total_ns)});
+  };
+  add("first", series.steps.front());
+  add("median", analyze::median_step(series));
+  add("last", series.steps.back());
+  add("slowest", *slowest);
+  return table.render(kWidth);
+}
+
+// The blocks to show: the `top` that took most time, in the order of the model.
+std::vector<const Block*> costliest(const std::vector<Block>& blocks, std::size_t top) {
+  const auto time = [](const Block& block) {
+    std::int64_t sum = 0;
+    for (const Block::InStage& in : block.stages) sum += in.total_ns;
+    return sum;
+  };
+  std::vector<const Block*> shown;
+  for (const Block& block : blocks) shown.push_back(&block);
+  if (shown.size() <= top) return shown;
+  std::stable_sort(shown.begin(), shown.end(), [&](auto* a, auto* b) { return time(*a) > time(*b); });
+  shown.resize(top);
+  std::sort(shown.begin(), shown.end());  // they lie in one array, in the order of the model
+  return shown;
+}
+
+const Block::InStage* find_stage(const Block& block, const std::string& stage) {
+  const auto found = std::find_if(block.stages.begin(), block.stages.end(),
+                                  [&](const Block::InStage& in) { return in.stage == stage; });
+  return found == block.stages.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::string sparkline(const std::vector<std::int64_t>& values, std::size_t width) {
+  static constexpr std::array<std::string_view, 8> kBar{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  if (values.empty() || width == 0) return "";
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const std::size_t bars = std::min(width, values.size());
+  std::string out;
+  for (std::size_t bar = 0; bar < bars; ++bar) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(bar * values.size() / bars);
+    const auto end = values.begin() + static_cast<std::ptrdiff_t>((bar + 1) * values.size() / bars);
+    const double above = static_cast<double>(*std::max_element(begin, end) - *low);
+    const double part = *high > *low ? above / static_cast<double>(*high - *low) : 0;
+    out += kBar[std::min<std::size_t>(7, static_cast<std::size_t>(part * 8))];
+  }
+  return out;
+}
+
+std::string training_table(const Page& page, const Style& style) {
+  const auto& all = page.summary.training;
+  if (all.empty() || !page.stage.empty()) return "";
+  const StepSeries& series = all.front();
+  std::vector<std::int64_t> totals;
+  for (const TrainingStep& step : series.steps) totals.push_back(step.total_ns);
+  const auto [low, high] = std::minmax_element(totals.begin(), totals.end());
+  std::string out = style.heading("Training steps") + series_table(series);
+  out += "  " + sparkline(totals, kBars) + "\n";
+  const std::string bars = totals.size() > kBars ? ", each bar the slowest of its steps" : "";
+  out += wrapped(fmt::format("Total of {} in order of time{}: {} to {}.", counted(std::ssize(series.steps), "step"),
+                             bars, time_cell(*low), time_cell(*high)));
+  out += wrapped("between: time of the step outside these stages. median: the step whose total is the median.");
+  if (all.size() > 1) {
+    out += wrapped(fmt::format("{} trained too; --json has them.", counted(std::ssize(all) - 1, "more thread")));
+  }
+  return out;
+}
+
+std::string block_table(const Page& page, const Style& style) {
+  std::vector<std::string> stages;
+  std::vector<TextTable::Column> columns{{"block", Align::kLeft, true}};
+  for (const analyze::Stage& stage : page.summary.stages) {
+    const bool used = std::any_of(page.summary.blocks.begin(), page.summary.blocks.end(),
+                                  [&](const Block& block) { return find_stage(block, stage.name) != nullptr; });
+    if (!used || !shown(page, stage.name)) continue;
+    stages.push_back(stage.name);
+    columns.push_back({stage.name});
+  }
+  if (stages.empty()) return "";
+  TextTable table(columns);
+  for (const Block* block : costliest(page.summary.blocks, page.top)) {
+    std::vector<std::string> cells{block->name};
+    for (const std::string& stage : stages) {
+      const Block::InStage* const in = find_stage(*block, stage);
+      cells.push_back(in != nullptr ? time_cell(in->total_ns) : "-");
+    }
+    table.add(std::move(cells));
+  }
+  const std::size_t all = page.summary.blocks.size();
+  const std::string rest =
+      all > page.top
+          ? fmt::format("  {} that took less; --top shows more.\n",
+                        counted(std::ssize(page.summary.blocks) - static_cast<std::int64_t>(page.top), "block"))
+          : "";
+  return style.heading("Blocks") + wrapped("Total time in each stage, what is inside included.") +
+         table.render(kWidth) + rest;
+}
+
+Json training_json(const Page& page) {
+  Json out = Json::array();
+  for (const StepSeries& series : page.summary.training) {
+    Json steps = Json::array();
+    for (const TrainingStep& step : series.steps) {
+      steps.push_back({{"number", step.number},
+                       {"begin_ns", step.begin_ns},
+                       {"forward_ns", step.forward_ns},
+                       {"backward_ns", step.backward_ns},
+                       {"optimizer_ns", step.optimizer_ns},
+                       {"total_ns", step.total_ns}});
+    }
+    out.push_back({{"process_id", series.process_id}, {"thread_id", series.thread_id}, {"steps", std::move(steps)}});
+  }
+  return out;
+}
+
+Json blocks_json(const Page& page) {
+  Json out = Json::array();
+  for (const Block& block : page.summary.blocks) {
+    Json stages = Json::array();
+    for (const Block::InStage& in : block.stages) {
+      if (shown(page, in.stage))
+        stages.push_back({{"stage", in.stage}, {"calls", in.calls}, {"total_ns", in.total_ns}});
+    }
+    out.push_back({{"name", block.name}, {"stages", std::move(stages)}});
+  }
+  return out;
+}
+
+}  // namespace llmprof::report
