@@ -10,7 +10,8 @@
 namespace llmprof::analyze {
 
 struct ProcessUsage {
-  std::string name;  // executable
+  std::string name;       // executable
+  std::string arguments;  // as one line
   std::int64_t pid = 0;
   std::int64_t begin_ns = 0, wall_ns = 0;
   std::int64_t user_ns = 0, system_ns = 0;
@@ -23,11 +24,15 @@ struct ProcessUsage {
 struct MemoryPoint {
   std::int64_t ts_ns = 0, rss_bytes = 0;
 };
+struct OpenRanges {
+  std::int64_t pid = 0;
+  std::vector<std::string> names;  // outermost first, of the thread with the deepest nesting
+};
 struct MemoryPeak {
   std::int64_t ts_ns = 0, rss_bytes = 0;
-  std::vector<std::string> open_ranges;  // outermost first, of the thread with the deepest nesting per process
+  std::vector<OpenRanges> open_ranges;  // per process
 };
-struct MemoryGain {  // memory gained between begin and end of the ranges of one name
+struct MemoryGain {  // memory gained between begin and end of the ranges of one name, less that of ranges inside them
   std::string range, stage;
   std::int64_t ranges = 0;         // long enough to have been read at both ends
   std::int64_t gained_bytes = 0;   // their gains added up; negative when given back
@@ -50,6 +55,7 @@ struct StackCoverage {
 
 struct Host {
   std::vector<ProcessUsage> processes;
+  std::optional<double> readings_per_s;  // of a process, as it was
   std::vector<MemoryPoint> memory;
   std::optional<MemoryPeak> peak;
   std::vector<MemoryGain> gains;

@@ -11,6 +11,7 @@
 #include "analyze/derive.h"
 #include "analyze/efficiency.h"
 #include "analyze/functions.h"
+#include "analyze/host.h"
 #include "analyze/model_passes.h"
 #include "analyze/parts.h"
 #include "analyze/passes/busy.h"
@@ -214,6 +215,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   fill_stage_shapes(shapes, summary);
   LLMPROF_TRY(fill_stage_costs(run, basis, by, summary));
   LLMPROF_TRY(fill_parts(run, by, summary));
+  LLMPROF_TRY(fill_host(run, summary.host));
   LLMPROF_TRY(fill_functions(run, summary.host));
   LLMPROF_LET(summary.blocks, blocks_of(run));
   LLMPROF_LET(summary.training, training_series(run));

@@ -1,6 +1,7 @@
 #include "base/json.h"
 
 #include "report/functions.h"
+#include "report/host.h"
 #include "report/page.h"
 #include "report/steps.h"
 #include "report/tables.h"
@@ -195,6 +196,7 @@ void to_json(const Page& page, base::Json& out) {
   out["modules"] = parts_json(page, s.modules, false);
   out["operators"] = parts_json(page, s.ops, true);
   out["gemms"] = gemms_json(page);
+  out["host"] = host_json(page);
   out["functions"] = functions_json(page);
   out["stacks"] = stack_coverage_json(page);
   out["blocks"] = blocks_json(page);

@@ -6,6 +6,7 @@
 #include "base/text_table.h"
 #include "report/environment_line.h"
 #include "report/functions.h"
+#include "report/host.h"
 #include "report/layout.h"
 #include "report/page.h"
 #include "report/steps.h"
@@ -154,6 +155,7 @@ std::string to_text(const Page& page, bool colour) {
   out += training_table(page, style) + block_table(page, style);
   out += part_tables(page, style);
   out += gemm_table(page, style);
+  out += host_section(page, style);
   out += function_table(page, style);
   if (page.summary.coverage.kernels == 0 && page.summary.coverage.gemms == 0) {
     out +=

@@ -8,7 +8,7 @@
 
 namespace llmprof::traces {
 
-// Writes the run `name` ("tiny_decode", "tiny_train", "plain_gemms", "sampled", "nothing") into `folder`.
+// Writes the run `name` ("tiny_decode", "tiny_train", "plain_gemms", "sampled", "nothing", "host_memory") into `folder`.
 Result<void> write_trace(std::string_view name, const std::string& folder);
 
 Result<void> write_tiny_decode(const std::string& folder);
@@ -16,5 +16,6 @@ Result<void> write_tiny_train(const std::string& folder);
 Result<void> write_plain_gemms(const std::string& folder);
 Result<void> write_sampled(const std::string& folder);
 Result<void> write_nothing(const std::string& folder);
+Result<void> write_host_memory(const std::string& folder);
 
 }  // namespace llmprof::traces

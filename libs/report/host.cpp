@@ -1,0 +1,215 @@
+#include "report/host.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/human.h"
+#include "base/json.h"
+#include "base/text_table.h"
+#include "report/tables.h"
+
+namespace llmprof::report {
+namespace {
+
+using analyze::Host;
+using analyze::MemoryGain;
+using analyze::ProcessUsage;
+using base::Align;
+using base::Json;
+using base::TextTable;
+
+constexpr std::string_view kNoReadings =
+    "No process was read from outside: recorded with --no-host, or too short to be read, or not by llmprof record.";
+
+std::string bytes_cell(std::optional<std::int64_t> bytes) {
+  return bytes ? base::human_bytes(static_cast<double>(*bytes)) : "-";
+}
+std::string signed_bytes(std::int64_t bytes) {
+  return (bytes < 0 ? "-" : "+") + base::human_bytes(std::abs(static_cast<double>(bytes)));
+}
+std::string count_cell(std::int64_t count) { return base::human_count(static_cast<double>(count)); }
+
+std::string short_name(const ProcessUsage& process) {
+  const std::string name = process.name.substr(process.name.rfind('/') + 1);
+  return fmt::format("{} {}", name.empty() ? "(unknown)" : name, process.pid);
+}
+
+std::optional<std::int64_t> sum(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+  return a && b ? std::optional(*a + *b) : std::nullopt;
+}
+
+double share(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+std::string process_table(const Page& page) {
+  std::vector<ProcessUsage> processes = page.summary.host.processes;
+  std::stable_sort(processes.begin(), processes.end(), [](const ProcessUsage& a, const ProcessUsage& b) {
+    return a.user_ns + a.system_ns > b.user_ns + b.system_ns;
+  });
+  TextTable table({{"process", Align::kLeft, true},
+                   {"CPU"},
+                   {"sys %"},
+                   {"core %"},
+                   {"peak RSS"},
+                   {"threads"},
+                   {"faults"},
+                   {"major"},
+                   {"read"},
+                   {"written"},
+                   {"switches"}});
+  for (std::size_t i = 0; i < std::min(processes.size(), page.top); ++i) {
+    const ProcessUsage& p = processes[i];
+    const std::int64_t cpu = p.user_ns + p.system_ns;
+    const auto switches = sum(p.voluntary_switches, p.involuntary_switches);
+    table.add({short_name(p), time_cell(cpu), cpu > 0 ? percent_cell(share(p.system_ns, cpu)) : "-",
+               percent_cell(share(cpu, p.wall_ns)), bytes_cell(p.peak_rss_bytes), std::to_string(p.most_threads),
+               count_cell(p.minor_faults), count_cell(p.major_faults), bytes_cell(p.read_bytes),
+               bytes_cell(p.written_bytes), switches ? count_cell(*switches) : "-"});
+  }
+  std::string out = table.render(kWidth);
+  if (processes.size() > page.top)
+    out += fmt::format("  {} more processes; --top shows more.\n", processes.size() - page.top);
+  return out +
+         wrapped(
+             "sys %: of its CPU time. core %: CPU time, of one core over its life. faults: page faults; major: those "
+             "that waited for storage, which read and written refer to.");
+}
+
+std::string memory_lines(const Page& page) {
+  const Host& host = page.summary.host;
+  if (!host.peak || host.memory.empty()) return "";
+  constexpr std::size_t kColumns = 64;
+  const std::int64_t begin = host.memory.front().ts_ns;
+  std::string out =
+      fmt::format("  memory  {}  up to {}\n", sparkline(host.memory, kColumns), bytes_cell(host.peak->rss_bytes));
+  out +=
+      wrapped(fmt::format("All processes together, resident; memory they share counts for each. Highest {} after {}, "
+                          "of {} watched.",
+                          bytes_cell(host.peak->rss_bytes), time_cell(host.peak->ts_ns - begin),
+                          time_cell(host.memory.back().ts_ns - begin)));
+  for (const analyze::OpenRanges& open : host.peak->open_ranges) {
+    std::string path;
+    for (const std::string& name : open.names) path += (path.empty() ? "" : " › ") + name;
+    out += wrapped(host.peak->open_ranges.size() > 1 ? fmt::format("Open then in {}: {}", open.pid, path)
+                                                     : "Open then: " + path);
+  }
+  if (host.peak->open_ranges.empty()) out += wrapped("No range was open then.");
+  return out;
+}
+
+std::string gain_table(const Page& page, const Style& style) {
+  std::vector<MemoryGain> gains;
+  for (const MemoryGain& gain : page.summary.host.gains) {
+    if (shown(page, gain.stage)) gains.push_back(gain);
+  }
+  if (gains.empty()) return "";
+  std::stable_sort(gains.begin(), gains.end(), [](const MemoryGain& a, const MemoryGain& b) {
+    return std::abs(a.gained_bytes) > std::abs(b.gained_bytes);
+  });
+  TextTable table({{"range", Align::kLeft, true}, {"stage", Align::kLeft}, {"ranges"}, {"gained"}, {"most by one"}});
+  for (std::size_t i = 0; i < std::min(gains.size(), page.top); ++i) {
+    const MemoryGain& gain = gains[i];
+    table.add({gain.range, gain.stage.empty() ? "-" : gain.stage, std::to_string(gain.ranges),
+               signed_bytes(gain.gained_bytes), signed_bytes(gain.largest_bytes)});
+  }
+  std::string out = style.heading("Memory gained by ranges") + table.render(kWidth);
+  if (gains.size() > page.top) out += fmt::format("  {} more ranges; --top shows more.\n", gains.size() - page.top);
+  return out + wrapped(
+                   "gained: resident memory of the process at the end less at the begin, without what ranges inside "
+                   "gained. Ranges shorter than the time between two readings count for the range around them.");
+}
+
+template <class T>
+Json maybe(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json process_json(const ProcessUsage& p) {
+  return {{"name", text_or_null(p.name)},
+          {"arguments", text_or_null(p.arguments)},
+          {"pid", p.pid},
+          {"begin_ns", p.begin_ns},
+          {"wall_ns", p.wall_ns},
+          {"user_ns", p.user_ns},
+          {"system_ns", p.system_ns},
+          {"core_share", share(p.user_ns + p.system_ns, p.wall_ns)},
+          {"peak_rss_bytes", p.peak_rss_bytes},
+          {"minor_faults", p.minor_faults},
+          {"major_faults", p.major_faults},
+          {"most_threads", p.most_threads},
+          {"read_bytes", maybe(p.read_bytes)},
+          {"written_bytes", maybe(p.written_bytes)},
+          {"voluntary_switches", maybe(p.voluntary_switches)},
+          {"involuntary_switches", maybe(p.involuntary_switches)}};
+}
+
+Json peak_json(const std::optional<analyze::MemoryPeak>& peak) {
+  if (!peak) return nullptr;
+  Json open = Json::array();
+  for (const analyze::OpenRanges& ranges : peak->open_ranges)
+    open.push_back({{"pid", ranges.pid}, {"names", ranges.names}});
+  return {{"ts_ns", peak->ts_ns}, {"rss_bytes", peak->rss_bytes}, {"open_ranges", open}};
+}
+
+}  // namespace
+
+std::string sparkline(const std::vector<analyze::MemoryPoint>& points, std::size_t columns) {
+  constexpr std::array kBlocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  if (points.empty() || columns == 0) return "";
+  const std::int64_t begin = points.front().ts_ns;
+  const std::int64_t column_ns = (points.back().ts_ns - begin) / static_cast<std::int64_t>(columns) + 1;
+  std::vector<std::int64_t> highest(columns, -1);
+  for (const analyze::MemoryPoint& point : points) {
+    std::int64_t& value = highest[static_cast<std::size_t>((point.ts_ns - begin) / column_ns)];
+    value = std::max(value, point.rss_bytes);
+  }
+  const std::int64_t most = *std::max_element(highest.begin(), highest.end());
+  std::string line;
+  std::int64_t last = 0;
+  for (const std::int64_t value : highest) {
+    if (value >= 0) last = value;  // without a point of its own a column goes on as before
+    const double level = most > 0 ? static_cast<double>(last) / static_cast<double>(most) : 0;
+    line += kBlocks[static_cast<std::size_t>(std::lround(level * (kBlocks.size() - 1)))];
+  }
+  return line;
+}
+
+std::string host_section(const Page& page, const Style& style) {
+  const Host& host = page.summary.host;
+  if (host.processes.empty()) return style.heading("Processes") + wrapped(kNoReadings);
+  std::string title = "Processes, seen from outside";
+  if (host.readings_per_s) title += fmt::format(" {} times a second", base::three_digits(*host.readings_per_s));
+  return style.heading(title) + process_table(page) + memory_lines(page) + gain_table(page, style);
+}
+
+Json host_json(const Page& page) {
+  const Host& host = page.summary.host;
+  Json out;
+  out["readings_per_s"] = maybe(host.readings_per_s);
+  out["processes"] = Json::array();
+  for (const ProcessUsage& process : host.processes) out["processes"].push_back(process_json(process));
+  out["memory"] = Json::array();
+  for (const analyze::MemoryPoint& point : host.memory) {
+    out["memory"].push_back({{"ts_ns", point.ts_ns}, {"rss_bytes", point.rss_bytes}});
+  }
+  out["peak"] = peak_json(host.peak);
+  out["gains"] = Json::array();
+  for (const MemoryGain& gain : host.gains) {
+    if (!shown(page, gain.stage)) continue;
+    out["gains"].push_back({{"range", text_or_null(gain.range)},
+                            {"stage", text_or_null(gain.stage)},
+                            {"ranges", gain.ranges},
+                            {"gained_bytes", gain.gained_bytes},
+                            {"largest_bytes", gain.largest_bytes}});
+  }
+  out["why"] = host.processes.empty() ? Json(kNoReadings) : Json(nullptr);
+  return out;
+}
+
+}  // namespace llmprof::report
