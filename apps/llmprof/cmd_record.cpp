@@ -9,6 +9,7 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
+#include "record/dump.h"
 #include "record_verb.h"
 #include "verb.h"
 
@@ -23,7 +24,17 @@ constexpr Option kOptions[] = {
      "Name of the run; `x` and `x.llmprof` are the same. Without it: the command and the time."},
     {"--force", "-f", "", "", "", "Replace an existing run of that name. A folder that is not a run is never touched."},
     {"--max-size", "", "LLMPROF_MAX_SIZE", "SIZE", "10GiB",
-     "Stop collecting when the logs reach this size; the program goes on."},
+     "Stop collecting when the logs reach this size; the program goes on. With `--last`: drop the oldest instead."},
+    {"--delay", "", "", "TIME", "", "Record from this long after the start on: 500ms, 10s, 5m, 1h."},
+    {"--duration", "", "", "TIME", "", "Record this long; the program goes on unrecorded."},
+    {"--start-range", "", "", "NAME", "",
+     "Record, in each process, from its first range of this name on (after `--delay`, if given). May end in `*`."},
+    {"--steps", "", "", "A:B", "",
+     "Record, in each process, its steps A to B-1, counted from 0; `A:` and `:B` work too."},
+    {"--step-range", "", "", "NAME", "", "With `--steps`: ranges of this name are the steps. May end in `*`."},
+    {"--last", "", "", "TIME", "", "Keep only the end: so much as came last when the program ends, or a dump is made."},
+    {"--dump", "", "", "RECORDING", "",
+     "Make a run of what a recording that goes on holds by now: its name, or the pid of llmprof or of the program."},
     {"--no-peaks", "", "", "", "", "Do not measure this machine's peaks if none are cached; MFU and MBU stay unknown."},
     {"--no-blas", "", "", "", "", "Do not preload the BLAS hook: no GEMM shapes, no CPU kernels."},
     {"--no-nvtx", "", "", "", "", "Do not listen to NVTX annotations."},
@@ -95,9 +106,11 @@ void tell_text(const record::Outcome& outcome) {
   const auto count = [](std::int64_t value, std::string_view one, std::string_view many) {
     return fmt::format("{} {}", base::human_count(static_cast<double>(value)), value == 1 ? one : many);
   };
-  say(fmt::format("{}: {}, {}, {}, {}; {} in {}", base::human_ns(static_cast<double>(outcome.elapsed_ns)),
-                  count(tally.kernels, "kernel", "kernels"), count(tally.ranges, "range", "ranges"),
-                  count(tally.threads, "thread", "threads"), count(tally.processes, "process", "processes"),
+  const std::string elapsed =
+      outcome.elapsed_ns == 0 ? "dumped" : base::human_ns(static_cast<double>(outcome.elapsed_ns));
+  say(fmt::format("{}: {}, {}, {}, {}; {} in {}", elapsed, count(tally.kernels, "kernel", "kernels"),
+                  count(tally.ranges, "range", "ranges"), count(tally.threads, "thread", "threads"),
+                  count(tally.processes, "process", "processes"),
                   base::human_bytes(static_cast<double>(tally.run_bytes)), path));
   for (const record::LossTotal& total : tally.losses) fmt::print(stderr, "  {}\n", base::printable(loss_text(total)));
   say(fmt::format("next: llmprof report {}", path));
@@ -129,6 +142,7 @@ void tell_json(const record::Outcome& outcome, int exit_status) {
   json["exit_status"] = exit_status;
   json["elapsed_ns"] = outcome.elapsed_ns;
   json["log_bytes"] = outcome.log_bytes;
+  json["followed_bytes"] = outcome.tally ? base::Json(outcome.tally->followed_bytes) : base::Json(nullptr);
   json["run_bytes"] = outcome.tally ? base::Json(outcome.tally->run_bytes) : base::Json(nullptr);
   json["why"] = outcome.problem ? base::Json(outcome.problem->message) : base::Json(nullptr);
   fmt::print(stderr, "{}\n", base::to_line(json));
@@ -140,7 +154,28 @@ int status_of(const record::Outcome& outcome) {
   return outcome.problem->code == ErrorCode::kInterrupted ? kInterrupted : 2;
 }
 
+int dump(const Arguments& arguments) {
+  if (!arguments.command.empty()) {
+    return fail({ErrorCode::kUsage, "--dump takes no command", "llmprof record --dump RECORDING -o NAME"});
+  }
+  const auto dumped = record::dump(
+      {.recording = arguments.get("--dump"), .output = arguments.get("--output"), .force = arguments.on("--force")},
+      phased_progress());
+  if (!dumped) return fail(dumped.error());
+  record::Outcome outcome;
+  outcome.folder = dumped->folder;
+  outcome.tally = dumped->tally;
+  outcome.log_bytes = static_cast<std::uint64_t>(dumped->tally.log_bytes);
+  if (arguments.on("--json")) {
+    tell_json(outcome, 0);
+  } else if (!arguments.on("--quiet")) {
+    tell_text(outcome);
+  }
+  return 0;
+}
+
 int run(const Arguments& arguments) {
+  if (!arguments.get("--dump").empty()) return dump(arguments);
   if (arguments.command.empty()) {
     return fail({ErrorCode::kUsage, "no command to record", "llmprof record -- COMMAND ARGS…"});
   }
@@ -148,8 +183,11 @@ int run(const Arguments& arguments) {
   if (!max_bytes) return fail(max_bytes.error());
   const auto host = host_options(arguments);
   if (!host) return fail(host.error());
+  const auto window = window_options(arguments);
+  if (!window) return fail(window.error());
   record::RecordOptions options;
   options.host = *host;
+  options.window = *window;
   options.command = arguments.command;
   options.output = arguments.get("--output");
   options.force = arguments.on("--force");

@@ -15,6 +15,9 @@ struct Recorded {
 
 Recorded record_and_tell(const record::RecordOptions& options, Tally tally);
 
+// --delay, --duration, --start-range, --steps, --step-range and --last of `record`.
+Result<record::WindowOptions> window_options(const class Arguments& arguments);
+
 // As the user would type it: relative to the current folder when it lies inside.
 std::string short_path(const std::string& path);
 

@@ -2,12 +2,12 @@
 // libllmprof_blas.so.
 
 #include "collect/clock.h"
-#include "collect/collector_v1.h"
 #include "collect/definitions.h"
 #include "collect/event.h"
 #include "collect/lifecycle.h"
 #include "collect/names.h"
 #include "collect/nvtx.h"
+#include "wire/collector_v1.h"
 
 namespace llmprof::collect {
 namespace {

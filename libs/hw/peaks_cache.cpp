@@ -17,14 +17,6 @@ namespace {
 constexpr const char* kSchema = "llmprof.peaks";
 constexpr int kSchemaVersion = 1;
 
-std::string cache_folder() {
-  if (const std::string folder = base::env_or("LLMPROF_CACHE_DIR", ""); !folder.empty()) return folder;
-  if (const std::string folder = base::env_or("XDG_CACHE_HOME", ""); folder.starts_with('/'))
-    return folder + "/llmprof";
-  if (const std::string home = base::env_or("HOME", ""); !home.empty()) return home + "/.cache/llmprof";
-  return "";
-}
-
 std::string cache_file(const Device& device) {
   const std::string folder = cache_folder();
   return folder.empty() ? "" : fmt::format("{}/peaks-{}.json", folder, fingerprint(device));
@@ -58,6 +50,14 @@ bool read_peak(const base::Json& json, Peak& peak) {
 }
 
 }  // namespace
+
+std::string cache_folder() {
+  if (const std::string folder = base::env_or("LLMPROF_CACHE_DIR", ""); !folder.empty()) return folder;
+  if (const std::string folder = base::env_or("XDG_CACHE_HOME", ""); folder.starts_with('/'))
+    return folder + "/llmprof";
+  if (const std::string home = base::env_or("HOME", ""); !home.empty()) return home + "/.cache/llmprof";
+  return "";
+}
 
 std::string fingerprint(const Device& device) {
   // Whole GiB: the size that the kernel reports differs a little between kernels.

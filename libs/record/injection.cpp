@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/file.h"
+#include "record/window_options.h"
 
 extern char** environ;
 
@@ -38,6 +39,11 @@ class Environment {
     } else {
       lines_.push_back(text);
     }
+  }
+  void remove(std::string_view name) {
+    std::erase_if(lines_, [&](const std::string& line) {
+      return line.size() > name.size() && line.starts_with(name) && line[name.size()] == '=';
+    });
   }
   std::vector<std::string> take() { return std::move(lines_); }
 
@@ -99,6 +105,8 @@ Injection child_environment(const std::vector<std::string>& environment, const I
   set_unless_set(child, "CUDA_INJECTION64_PATH", inject, injection.kept);
   child.set(kCaptureVariable, options.capture_folder);
   child.set("LLMPROF_MAX_BYTES", std::to_string(options.max_bytes));
+  for (const std::string& name : window_variable_names()) child.remove(name);
+  for (const auto& [name, value] : options.window) child.set(name, value);
   injection.environment = child.take();
   return injection;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -17,6 +18,7 @@ struct InjectionOptions {
   std::string library_folder;  // holds libllmprof_inject.so and libllmprof_blas.so
   std::string capture_folder;  // absolute
   std::uint64_t max_bytes = 0;
+  std::vector<std::pair<std::string, std::string>> window;  // of window_variables()
   bool blas = true;
   bool nvtx = true;
 };

@@ -1,9 +1,12 @@
 #include "record/record.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
+#include <atomic>
 #include <ctime>
 #include <filesystem>
+#include <thread>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -11,7 +14,11 @@
 #include "hw/environment.h"
 #include "record/capture_folder.h"
 #include "record/capture_info.h"
+#include "record/dump.h"
+#include "record/event_cost.h"
 #include "record/injection.h"
+#include "record/live_ingest.h"
+#include "record/ring.h"
 #include "record/supervise.h"
 #include "record/target.h"
 #include "trace/run.h"
@@ -48,6 +55,24 @@ Result<std::vector<hw::Peak>> find_peaks(const hw::Device& cpu, const RecordOpti
   return measured;
 }
 
+// What recording an event costs; unknown is no reason to stop.
+std::optional<EventCost> find_event_cost(const hw::Device& cpu, const RecordOptions& options) {
+  if (const auto cached = cached_event_cost(cpu); cached || !options.peaks) return cached;
+  const auto measured = measure_event_cost(library_folder());
+  if (!measured) return std::nullopt;
+  (void)store_event_cost(cpu, *measured);  // else it is measured again
+  return *measured;
+}
+
+std::int64_t own_cpu_ns() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto ns = [](const timeval& time) {
+    return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_usec * std::int64_t{1000};
+  };
+  return ns(usage.ru_utime) + ns(usage.ru_stime);
+}
+
 void note(CaptureInfo& info, trace::Loss loss, const std::string& detail) { info.losses.push_back({loss, 1, detail}); }
 
 Result<CaptureInfo> describe(const RecordOptions& options, const Target& target, const base::Progress& progress) {
@@ -60,6 +85,12 @@ Result<CaptureInfo> describe(const RecordOptions& options, const Target& target,
   info.cpu = hw::probe_cpu();
   LLMPROF_LET(info.peaks, find_peaks(info.cpu, options, progress));
   if (info.peaks.empty()) note(info, trace::Loss::kNoPeaks, options.peaks ? "" : "--no-peaks");
+  if (const auto cost = find_event_cost(info.cpu, options)) {
+    info.range_event_ns = cost->range_ns;
+    info.gemm_event_ns = cost->gemm_ns;
+  }
+  info.window = describe(options.window);
+  info.last_ns = options.window.last_ns;
   if (target.not_injectable) note(info, trace::Loss::kNotInjected, *target.not_injectable);
   return info;
 }
@@ -68,12 +99,22 @@ Result<CaptureInfo> describe(const RecordOptions& options, const Target& target,
 class Session {
  public:
   Session(const RecordOptions& options, const Target& target, std::string folder)
-      : options_(options), target_(target), folder_(std::move(folder)), capture_(capture_folder(folder_)) {}
+      : options_(options),
+        target_(target),
+        folder_(std::move(folder)),
+        capture_(capture_folder(folder_)),
+        ring_(capture_, options.window.last_ns.value_or(0), options.max_bytes),
+        live_(folder_) {}
+  ~Session() {
+    if (dump_.joinable()) dump_.join();
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   Result<Ended> run(CaptureInfo& info) {
-    const Injection injection = inject();
-    for (const std::string& line : injection.kept) note(info, trace::Loss::kExistingInjection, line);
     info.begin = read_clocks();
+    const Injection injection = inject(info.begin.raw_ns);
+    for (const std::string& line : injection.kept) note(info, trace::Loss::kExistingInjection, line);
     LLMPROF_TRY(write_capture_info(capture_, info));
     Watch watch;
     watch.started = [&](pid_t pid) {
@@ -83,23 +124,48 @@ class Session {
     };
     HostWatch host(options_.host, capture_);
     host.attach(watch);
-    watch.poll = [&] { limit_size(host); };
+    watch.poll = [&] { poll(host, info); };
+    watch.dump = [&] { dump_now(); };
+    const std::int64_t cpu_before_ns = own_cpu_ns();
     const Launch launch{target_.path, options_.command, injection.environment,
                         options_.program_output == ProgramOutput::kToStderr};
     LLMPROF_LET(const Ended ended, launch_and_wait(launch, watch));
     info.end = read_clocks();
     info.exit_status = ended.exit_status;
     host.finish(ended, info);
+    info.recorder_cpu_ns = own_cpu_ns() - cpu_before_ns;
+    if (ring_.dropped() > 0) info.losses.push_back({trace::Loss::kSegmentsDropped, ring_.dropped(), ""});
     return ended;
   }
 
+  Result<IngestTally> ingest(const CaptureInfo& info, const base::Progress& progress) {
+    if (dump_.joinable()) dump_.join();  // it needs the logs
+    return live_.finish(info, {.keep_capture = options_.keep_capture}, progress);
+  }
+
  private:
-  Injection inject() const {
+  Injection inject(std::int64_t begin_ns) const {
     return child_environment(own_environment(), {.library_folder = library_folder(),
                                                  .capture_folder = capture_,
                                                  .max_bytes = options_.max_bytes,
+                                                 .window = window_variables(options_.window, begin_ns),
                                                  .blas = options_.blas,
                                                  .nvtx = options_.nvtx});
+  }
+  void poll(HostWatch& host, const CaptureInfo& info) {
+    if (options_.window.last_ns) return ring_.poll(read_clocks().raw_ns);
+    limit_size(host);
+    if (options_.ingest) live_.poll(info);
+  }
+  // On a thread of its own: the program's signals must still be passed on. One at a time.
+  void dump_now() {
+    if (dumping_.exchange(true)) return options_.announce("the dump before this one is not done yet");
+    if (dump_.joinable()) dump_.join();
+    dump_ = std::thread([this] {
+      const auto dumped = dump({.recording = folder_}, base::no_progress);
+      options_.announce(dumped ? "dumped to " + dumped->folder : "no dump: " + dumped.error().message);
+      dumping_ = false;
+    });
   }
   void limit_size(HostWatch& host) const {
     if (!is_full(capture_) && log_bytes(capture_) >= options_.max_bytes) mark_full(capture_);
@@ -110,10 +176,14 @@ class Session {
   const Target& target_;
   std::string folder_;
   std::string capture_;
+  Ring ring_;
+  LiveIngest live_;
+  std::thread dump_;
+  std::atomic<bool> dumping_{false};
 };
 
-void ingest_now(const RecordOptions& options, Outcome& outcome, const base::Progress& progress) {
-  auto tally = ingest(outcome.folder, {.keep_capture = options.keep_capture}, progress);
+void ingest_now(Session& session, const CaptureInfo& info, Outcome& outcome, const base::Progress& progress) {
+  auto tally = session.ingest(info, progress);
   if (tally) {
     outcome.tally = std::move(*tally);
     return;
@@ -142,6 +212,7 @@ std::string output_folder(const RecordOptions& options) {
 
 Result<Outcome> record(const RecordOptions& options, const base::Progress& progress) {
   if (options.command.empty()) return Error{ErrorCode::kUsage, "no command to record", "llmprof record -- COMMAND"};
+  LLMPROF_TRY(check(options.window));
   const auto target = find_target(options.command.front(), base::env_or("PATH", "/usr/local/bin:/usr/bin:/bin"));
   if (!target) return not_started(target.error());
   LLMPROF_TRY(check_before(options));
@@ -156,7 +227,8 @@ Result<Outcome> record(const RecordOptions& options, const base::Progress& progr
     remove_run_folder(outcome.folder);
     return info.error();
   }
-  const auto ended = Session(options, *target, outcome.folder).run(*info);
+  Session session(options, *target, outcome.folder);
+  const auto ended = session.run(*info);
   if (!ended) {
     remove_run_folder(outcome.folder);
     const ErrorCode code = ended.error().code;
@@ -169,7 +241,7 @@ Result<Outcome> record(const RecordOptions& options, const base::Progress& progr
   if (const auto written = write_capture_info(capture_folder(outcome.folder), *info); !written) {
     outcome.problem = written.error();
   } else if (options.ingest) {
-    ingest_now(options, outcome, progress);
+    ingest_now(session, *info, outcome, progress);
   }
   return outcome;
 }

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "record/host_watch.h"
 #include "record/ingest.h"
+#include "record/window_options.h"
 
 namespace llmprof::record {
 
@@ -28,6 +29,7 @@ struct RecordOptions {
   bool blas = true;
   bool nvtx = true;
   HostOptions host;
+  WindowOptions window;
   bool keep_capture = false;
   bool ingest = true;
   ProgramOutput program_output = ProgramOutput::kUntouched;

@@ -24,6 +24,7 @@ class SignalGate {
   SignalGate() {
     ::sigemptyset(&waited_);
     ::sigaddset(&waited_, SIGCHLD);
+    ::sigaddset(&waited_, dump_signal());
     for (const int signal : kPassedOn) ::sigaddset(&waited_, signal);
     ::pthread_sigmask(SIG_BLOCK, &waited_, &found_mask_);
     struct sigaction standard {};
@@ -170,6 +171,10 @@ Result<Ended> launch_and_wait(const Launch& launch, const Watch& watch) {
     }
     siginfo_t info{};
     const int signal = gate.next(watch.every, info);
+    if (signal == dump_signal()) {
+      watch.dump();
+      continue;
+    }
     if (signal != 0 && signal != SIGCHLD && !sent_by_terminal(info)) ::kill(pid, signal);
     if (std::chrono::steady_clock::now() >= next_poll) {
       watch.poll();

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <csignal>
 #include <functional>
 #include <string>
 #include <vector>
@@ -28,11 +29,15 @@ struct Ended {
   rusage used{};        // by it and by those of its children that it waited for
 };
 
+// Sent to llmprof itself it asks for a dump; it is not passed on. (SIGRTMIN is a call.)
+inline int dump_signal() { return SIGRTMIN + 1; }
+
 struct Watch {
   std::chrono::milliseconds every{200};
   std::function<void(pid_t)> forked = [](pid_t) {};   // once: the process exists and waits; it becomes the program when
                                                       // this returns (or this process dies)
   std::function<void(pid_t)> started = [](pid_t) {};  // once, after the program started
+  std::function<void()> dump = [] {};                 // dump_signal() came
   std::function<void()> poll = [] {};                 // about every `every` while it runs
   std::function<void(pid_t)> ended = [](pid_t) {};    // once: it ended, but /proc still knows it
 };

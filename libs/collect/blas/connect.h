@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "collect/collector_v1.h"
+#include "wire/collector_v1.h"
 
 namespace llmprof::collect::blas {
 

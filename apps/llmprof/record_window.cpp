@@ -1,0 +1,48 @@
+// The options of `record` that choose a part of the program's run.
+
+#include "analyze/grammar.h"
+#include "record_verb.h"
+#include "verb.h"
+
+namespace llmprof::app {
+namespace {
+
+Result<void> read_duration(const Arguments& arguments, std::string_view flag, std::optional<std::int64_t>& out) {
+  if (arguments.get(flag).empty()) return {};
+  LLMPROF_LET(out, record::parse_duration(arguments.get(flag)));
+  return {};
+}
+
+// The names by which the analysis knows a step; also the training step that has no stage of its own.
+Result<std::vector<std::string>> step_names() {
+  LLMPROF_LET(const std::vector<analyze::RangePattern> patterns, analyze::built_in_patterns());
+  std::vector<std::string> names;
+  for (const analyze::RangePattern& row : patterns) {
+    if (row.kind == analyze::RangeKind::kStep || (row.container && row.stage.empty())) names.push_back(row.pattern);
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<record::WindowOptions> window_options(const Arguments& arguments) {
+  record::WindowOptions window;
+  LLMPROF_TRY(read_duration(arguments, "--delay", window.delay_ns));
+  LLMPROF_TRY(read_duration(arguments, "--duration", window.duration_ns));
+  LLMPROF_TRY(read_duration(arguments, "--last", window.last_ns));
+  window.start_range = arguments.get("--start-range");
+  if (const std::string steps = arguments.get("--steps"); !steps.empty()) {
+    LLMPROF_LET(window.steps, record::parse_steps(steps));
+  }
+  if (const std::string name = arguments.get("--step-range"); !name.empty()) {
+    if (!window.steps) return Error{ErrorCode::kUsage, "--step-range says what a step is", "use it with --steps"};
+    window.step_names = {name};
+    window.declared_steps = false;
+  } else {
+    LLMPROF_LET(window.step_names, step_names());
+  }
+  LLMPROF_TRY(record::check(window));
+  return window;
+}
+
+}  // namespace llmprof::app
