@@ -16,8 +16,9 @@ constexpr std::string_view kName = "llmprof-demo";
 constexpr Option kOptions[] = {
     {"--output", "-o", "", "NAME", kName, "Name of the run. The default name is replaced each time."},
     {"--force", "-f", "", "", "", "Replace an existing run of another name."},
+    {"--train", "", "", "", "", "Train the embedded GPT-2 for some steps instead of generating text."},
     {"--preset", "", "", "NAME", "demo",
-     "Preset of the embedded model; `llmprof-workload infer --list-presets` lists them."},
+     "Preset of the embedded model; `llmprof-workload infer --list-presets` (or `train`) lists them."},
     {"--no-peaks", "", "", "", "", "Do not measure this machine's peaks if none are cached; MFU and MBU stay unknown."},
     {"--json", "", "", "", "", "Show the report as JSON."},
 };
@@ -44,12 +45,13 @@ int run(const Arguments& arguments) {
   const auto workload = find_workload();
   if (!workload) return fail(workload.error());
   record::RecordOptions options;
-  options.command = {*workload, "infer", "--preset", arguments.get("--preset")};
+  options.command = {*workload, arguments.on("--train") ? "train" : "infer", "--preset", arguments.get("--preset")};
   options.output = arguments.get("--output");
   options.force = arguments.on("--force") || options.output == kName;
   options.peaks = !arguments.on("--no-peaks");
   options.announce = [](std::string_view text) { fmt::print(stderr, "llmprof: {}\n", text); };
-  options.announce(fmt::format("recording the embedded model: llmprof-workload infer --preset {}", options.command[3]));
+  options.announce(fmt::format("recording the embedded model: llmprof-workload {} --preset {}", options.command[1],
+                               options.command[3]));
   options.program_output = record::ProgramOutput::kToStderr;
   const Recorded recorded = record_and_tell(options, Tally::kNone);
   if (recorded.exit_status != 0 || !recorded.complete) return recorded.exit_status != 0 ? recorded.exit_status : 2;

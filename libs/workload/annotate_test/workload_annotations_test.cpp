@@ -23,12 +23,12 @@ std::string after(const std::string& line, const std::string& key) {
   return line.substr(begin, line.find(' ', begin) - begin);
 }
 
-Heard listen(const std::string& arguments) {
+Heard listen(const std::string& arguments, const std::string& command = "infer") {
   Heard heard;
-  FILE* const pipe = ::popen(
-      ("NVTX_INJECTION64_PATH=" LLMPROF_RECORDER_TOOL " " LLMPROF_WORKLOAD_PROGRAM " infer --threads 2 " + arguments)
-          .c_str(),
-      "r");
+  FILE* const pipe = ::popen(("NVTX_INJECTION64_PATH=" LLMPROF_RECORDER_TOOL " " LLMPROF_WORKLOAD_PROGRAM " " +
+                              command + " --threads 2 " + arguments + " 2> /dev/null")
+                                 .c_str(),
+                             "r");
   char buffer[4096];
   while (std::fgets(buffer, sizeof(buffer), pipe) != nullptr) {
     std::string line(buffer);
@@ -88,6 +88,31 @@ TEST(WorkloadAnnotations, OneTokenNeedsNoDecode) {
   const Heard heard = listen("--preset tiny-gpt2 --new 1");
   EXPECT_THAT(heard.stages, ElementsAre("load", "prefill"));
   EXPECT_EQ(heard.steps.size(), 1U);
+}
+
+// Batch 3 is 0x3; 16 tokens are 0x10 << 16 and 0x10 << 40.
+TEST(WorkloadAnnotations, TrainingSteps) {
+  const Heard heard = listen("--preset tiny --batch 3 --tokens 16 --steps 2", "train");
+  EXPECT_THAT(heard.stages, ElementsAre("load", "train_step", "train_step"));
+  EXPECT_THAT(heard.steps, ElementsAre("forward 100000100003", "backward 100000100003", "optimizer 100000100003",
+                                       "forward 100000100003", "backward 100000100003", "optimizer 100000100003"));
+  EXPECT_EQ(heard.open, 0);
+  ASSERT_EQ(heard.models.size(), 1U);
+  EXPECT_THAT(heard.models[0], testing::HasSubstr("\"model_type\":\"gpt2\""));
+}
+
+TEST(WorkloadAnnotations, TrainingModulesAreThoseOfInference) {
+  // Forward and backward name every part; the optimizer those with parameters.
+  std::map<std::string, int> expected{{"wte", 3}, {"ln_f", 3}, {"lm_head", 2}, {"loss", 2}};
+  for (const std::string layer : {"h.0", "h.1"}) {
+    for (const char* part :
+         {"", ".ln_1", ".attn", ".attn.c_attn", ".attn.c_proj", ".ln_2", ".mlp", ".mlp.c_fc", ".mlp.c_proj"}) {
+      expected[layer + part] = 3;
+    }
+    expected[layer + ".attn.core"] = 2;
+    expected[layer + ".mlp.act"] = 2;
+  }
+  EXPECT_EQ(listen("--preset tiny --steps 1", "train").modules, expected);
 }
 
 }  // namespace
