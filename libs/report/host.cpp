@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdlib>
 
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
+#include "report/steps.h"
 #include "report/tables.h"
 
 namespace llmprof::report {
@@ -86,7 +85,8 @@ std::string memory_lines(const Page& page) {
   constexpr std::size_t kColumns = 64;
   const std::int64_t begin = host.memory.front().ts_ns;
   std::string out =
-      fmt::format("  memory  {}  up to {}\n", sparkline(host.memory, kColumns), bytes_cell(host.peak->rss_bytes));
+      fmt::format("  memory  {}  up to {}\n", sparkline(highest_in_parts(host.memory, kColumns), kColumns),
+                  bytes_cell(host.peak->rss_bytes));
   out +=
       wrapped(fmt::format("All processes together, resident; memory they share counts for each. Highest {} after {}, "
                           "of {} watched.",
@@ -159,25 +159,19 @@ Json peak_json(const std::optional<analyze::MemoryPeak>& peak) {
 
 }  // namespace
 
-std::string sparkline(const std::vector<analyze::MemoryPoint>& points, std::size_t columns) {
-  constexpr std::array kBlocks{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  if (points.empty() || columns == 0) return "";
+std::vector<std::int64_t> highest_in_parts(const std::vector<analyze::MemoryPoint>& points, std::size_t columns) {
+  if (points.empty() || columns == 0) return {};
   const std::int64_t begin = points.front().ts_ns;
-  const std::int64_t column_ns = (points.back().ts_ns - begin) / static_cast<std::int64_t>(columns) + 1;
+  const std::int64_t part_ns = (points.back().ts_ns - begin) / static_cast<std::int64_t>(columns) + 1;
   std::vector<std::int64_t> highest(columns, -1);
   for (const analyze::MemoryPoint& point : points) {
-    std::int64_t& value = highest[static_cast<std::size_t>((point.ts_ns - begin) / column_ns)];
+    std::int64_t& value = highest[static_cast<std::size_t>((point.ts_ns - begin) / part_ns)];
     value = std::max(value, point.rss_bytes);
   }
-  const std::int64_t most = *std::max_element(highest.begin(), highest.end());
-  std::string line;
-  std::int64_t last = 0;
-  for (const std::int64_t value : highest) {
-    if (value >= 0) last = value;  // without a point of its own a column goes on as before
-    const double level = most > 0 ? static_cast<double>(last) / static_cast<double>(most) : 0;
-    line += kBlocks[static_cast<std::size_t>(std::lround(level * (kBlocks.size() - 1)))];
+  for (std::size_t i = 1; i < columns; ++i) {
+    if (highest[i] < 0) highest[i] = highest[i - 1];
   }
-  return line;
+  return highest;
 }
 
 std::string host_section(const Page& page, const Style& style) {

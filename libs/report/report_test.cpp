@@ -189,7 +189,7 @@ TEST(Json, HasTheContractKeys) {
   for (const auto& [key, value] : out.items()) top.push_back(key);
   EXPECT_THAT(top, testing::ElementsAre("schema", "schema_version", "llmprof_version", "run", "coverage", "losses",
                                         "environment", "devices", "model", "stages", "modules", "operators", "gemms",
-                                        "functions", "stacks", "blocks", "training"));
+                                        "host", "functions", "stacks", "blocks", "training"));
   const Json& prefill = out["stages"][0];
   for (const char* key : {"name", "steps", "time_ns", "device_busy_ns", "flops", "bytes", "mfu", "mbu", "ttft_ns"}) {
     EXPECT_TRUE(prefill.contains(key)) << key;

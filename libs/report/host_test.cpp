@@ -1,0 +1,115 @@
+#include "report/host.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text_table.h"
+
+namespace llmprof::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+analyze::ProcessUsage process(std::string name, std::int64_t pid, std::int64_t user_ns) {
+  analyze::ProcessUsage usage;
+  usage.name = std::move(name);
+  usage.pid = pid;
+  usage.wall_ns = 2'000'000'000;
+  usage.user_ns = user_ns;
+  usage.peak_rss_bytes = 123'000'000;
+  usage.most_threads = 130;
+  usage.minor_faults = 123'456'789;
+  usage.read_bytes = usage.written_bytes = 123'456'789'012;
+  usage.voluntary_switches = 1'000'000;
+  usage.involuntary_switches = 234'567;
+  return usage;
+}
+
+Page full_page() {
+  Page page;
+  analyze::Host& host = page.summary.host;
+  host.processes = {process("/usr/bin/sh", 7, 0),
+                    process("/opt/a-program-with-a-long-name/python3.12", 1234567, 1'000'000'000)};
+  host.readings_per_s = 12.5;
+  host.memory = {{0, 0}, {1'000'000'000, 100'000'000}, {2'000'000'000, 50'000'000}};
+  host.peak = analyze::MemoryPeak{1'000'000'000, 100'000'000, {{7, {"main"}}, {8, {"load", "weights"}}}};
+  host.gains = {{"weights", "load", 3, 200'000'000, 150'000'000}, {"free", "", 1, -300'000'000, -300'000'000}};
+  return page;
+}
+
+TEST(Host, TableHoldsTheNumbersAndFits) {
+  const std::string text = host_section(full_page(), Style{});
+  EXPECT_THAT(text, HasSubstr("12.5 times a second"));
+  EXPECT_THAT(text, HasSubstr("1234567"));
+  EXPECT_THAT(text, HasSubstr("50.0"));  // 1 s of CPU time in 2 s
+  EXPECT_THAT(text, HasSubstr("1.23 M"));
+  EXPECT_LT(text.find("1234567"), text.find("sh 7"));  // most CPU time first
+  EXPECT_THAT(text, HasSubstr("Open then in 8: load › weights"));
+  EXPECT_THAT(text, HasSubstr("-300 MB"));
+  EXPECT_THAT(text, HasSubstr("+150 MB"));
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    EXPECT_LE(base::display_width(text.substr(begin, end - begin)), kWidth) << text.substr(begin, end - begin);
+    begin = end + 1;
+  }
+}
+
+TEST(Host, LongListsAreCut) {
+  Page page = full_page();
+  page.top = 1;
+  const std::string text = host_section(page, Style{});
+  EXPECT_THAT(text, HasSubstr("1 more process"));
+  EXPECT_THAT(text, HasSubstr("1 more range"));
+  EXPECT_THAT(text, Not(HasSubstr("sh 7")));
+}
+
+TEST(Host, GainsOfOtherStagesAreNotShown) {
+  Page page = full_page();
+  page.stage = "load";
+  EXPECT_THAT(host_section(page, Style{}), Not(HasSubstr("-300 MB")));
+  EXPECT_EQ(host_json(page)["gains"].size(), 1u);
+}
+
+TEST(Host, WithoutReadingsSaysWhy) {
+  const Page page;
+  EXPECT_THAT(host_section(page, Style{}), HasSubstr("No process was read from outside"));
+  EXPECT_FALSE(host_json(page)["why"].is_null());
+  EXPECT_TRUE(host_json(page)["peak"].is_null());
+}
+
+TEST(Host, NamesOfStrangersAreHarmless) {
+  Page page = full_page();
+  page.summary.host.processes[0].name = "/tmp/\x1b[31mevil";
+  page.summary.host.peak->open_ranges[0].names = {"\x1b[2J"};
+  EXPECT_THAT(host_section(page, Style{}), Not(HasSubstr("\x1b")));
+}
+
+void collect_keys(const base::Json& value, std::set<std::string>& keys) {
+  if (!value.is_structured()) return;
+  for (const auto& [key, child] : value.items()) {
+    if (value.is_object()) keys.insert(key);
+    collect_keys(child, keys);
+  }
+}
+
+TEST(Host, EveryKeyIsDocumented) {
+  std::set<std::string> keys;
+  collect_keys(host_json(full_page()), keys);
+  const Result<std::string> document = base::read_file(LLMPROF_SOURCE_DIR "/docs/format/json.md", 1 << 20);
+  ASSERT_TRUE(document) << document.error().message;
+  EXPECT_GE(keys.size(), 25u);
+  for (const std::string& key : keys) EXPECT_TRUE(document->find("`" + key + "`") != std::string::npos) << key;
+}
+
+TEST(Host, MemoryOverTimeKeepsTheHighestOfEachPart) {
+  EXPECT_THAT(highest_in_parts({{0, 0}, {1, 7}, {2, 3}, {3, 100}}, 2), testing::ElementsAre(7, 100));
+  EXPECT_THAT(highest_in_parts({{0, 50}, {1, 60}, {9, 100}}, 5), testing::ElementsAre(60, 60, 60, 60, 100));
+  EXPECT_THAT(highest_in_parts({{5, 4}}, 3), testing::ElementsAre(4, 4, 4));
+  EXPECT_THAT(highest_in_parts({}, 3), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace llmprof::report
