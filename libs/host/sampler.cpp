@@ -59,8 +59,9 @@ void allow_many_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-void be_modest() {
+void be_modest(bool stacks) {
   ::pthread_setname_np(::pthread_self(), "llmprof-host");
+  if (stacks) return;                       // frames of Python are to be read soon after their sample
   (void)::setpriority(PRIO_PROCESS, 0, 5);  // of this thread only; if refused, it goes on as it is
 }
 
@@ -141,7 +142,7 @@ class ThreadSampler final : public Sampler {
   }
 
   void run() {
-    be_modest();
+    be_modest(stacks_ != nullptr);
     ProcessTree tree(root_, options_.setting);
     for (bool go = true; go;) {
       tick(tree);
