@@ -3,13 +3,15 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: help demo test build bench install bundle format tidy docs setup sanitize clean
+.PHONY: help demo test build bench install bundle format tidy docs setup sanitize fuzz soak clean
 
 help:
 	@echo "make demo     set up, build, profile the embedded model, show the report"
 	@echo "make test     set up, build, run all tests"
 	@echo "make build    leave build/bin/llmprof"
 	@echo "make bench    the figures of perf/, measured on this machine"
+	@echo "make fuzz     every fuzz target for FUZZ_SECONDS (600); the corpus is kept in fuzz-corpus/"
+	@echo "make soak     the long series: 100 M events, SOAK_SECONDS (3600) of a busy loop, faults, stress, fuzzing"
 	@echo "make install  PREFIX=$(PREFIX)"
 	@echo "make bundle   dist/llmprof-*.tar.gz: unpack anywhere and run"
 	@echo "make format   clang-format over our sources     make tidy  clang-tidy over them"
@@ -31,6 +33,12 @@ test: build
 
 sanitize: setup
 	@tools/sanitize.sh $(JOBS)
+
+fuzz: setup
+	@tools/fuzz.sh
+
+soak: build
+	@tests/soak/run.sh
 
 bench: build
 	@perf/run.sh

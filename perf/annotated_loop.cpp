@@ -1,8 +1,9 @@
-// annotated_loop N [PAUSE_NS]: N annotated modules, then its memory and the time just before main returns.
-// perf/collector_cost.py runs it with and without the collector.
+// annotated_loop N [PAUSE_NS [SECONDS]]: N annotated modules, or as many as fit into SECONDS; then its memory and the
+// time just before main returns. perf/collector_cost.py runs it with and without the collector.
 
 #include <time.h>
 
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -35,16 +36,20 @@ int main(int argc, char** argv) {
   const long long count = argc > 1 ? std::atoll(argv[1]) : 1'000'000;
   const long long pause_ns = argc > 2 ? std::atoll(argv[2]) : 0;
   const long long begin = now_ns();
-  for (long long i = 0; i < count; ++i) {
+  const long long last = argc > 3 ? begin + std::atoll(argv[3]) * 1'000'000'000 : LLONG_MAX;
+  long long done = 0;
+  for (; done < count; ++done) {
     llmprof_module_push("layers.0.mlp.up_proj");
     llmprof_pop();
     if (pause_ns > 0) {
-      for (const long long until = now_ns() + pause_ns; now_ns() < until;) {
+      const long long until = now_ns() + pause_ns;
+      if (until > last) break;
+      while (now_ns() < until) {
       }
     }
   }
   const long long end = now_ns();
-  std::printf("{\"events\": %lld, \"loop_ns\": %lld, \"rss_peak_kb\": %ld, \"end_ns\": %lld}\n", 2 * count, end - begin,
+  std::printf("{\"events\": %lld, \"loop_ns\": %lld, \"rss_peak_kb\": %ld, \"end_ns\": %lld}\n", 2 * done, end - begin,
               status_kb("VmHWM"), end);
   std::fflush(stdout);
   return 0;

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(g++ cmake ninja-build make git python3 binutils gdb ccache libfmt-dev nlohmann-json3-dev libcli11-dev
+packages=(g++ clang libclang-rt-dev cmake ninja-build make git python3 binutils gdb ccache libfmt-dev nlohmann-json3-dev libcli11-dev
           libopenblas-dev libgtest-dev libgmock-dev libbenchmark-dev python3-numpy)
 command -v npm >/dev/null || packages+=(npm)
 

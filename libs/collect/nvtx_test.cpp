@@ -160,8 +160,9 @@ TEST_P(Nvtx, OffWithoutAFolder) {
   EXPECT_TRUE(read_folder(folder_.path()).empty());
 }
 
-TEST_P(Nvtx, NoFileWithoutAnEvent) {
-  EXPECT_EQ(run(folder_, {.arguments = {client(GetParam()), "quiet"}}), 0);
+TEST_P(Nvtx, NoFileAndNoThreadWithoutAnEvent) {
+  EXPECT_EQ(run(folder_, {.arguments = {client(GetParam()), "quiet"}}), 0);  // the status counts threads
+  EXPECT_EQ(run(folder_, {.arguments = {client(GetParam()), "handles_only"}}), 0);
   EXPECT_EQ(run(folder_, {.arguments = {"/bin/true"}}), 0);
   EXPECT_TRUE(read_folder(folder_.path()).empty());
 }

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "collect/collector_v1.h"
 #include "collect/nvtx_abi.h"
 #include "collect/stress_point.h"
+#include "wire/collector_v1.h"
 
 extern "C" int InitializeInjectionNvtx2(llmprof::collect::nvtx::GetExportTable get_export_table);
 
@@ -69,7 +69,7 @@ std::vector<collect::testing::Log> record(const Settings& settings, const std::f
   std::fflush(nullptr);  // else the child would say it again
   const pid_t child = fork();
   if (child == 0) {
-    alarm(120);  // a hang is a failure
+    alarm(static_cast<unsigned>(120 * scale()));  // a hang is a failure
     setenv("LLMPROF_CAPTURE_DIR", folder.path().c_str(), 1);
     for (const auto& [name, value] : settings) setenv(name, value.c_str(), 1);
     std::exit(body());
