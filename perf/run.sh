@@ -13,3 +13,4 @@ echo; echo "== perf/collector_cost.py"; python3 perf/collector_cost.py build/bin
 echo; echo "== perf/ingest_rate"; build/perf/ingest_rate
 echo; echo "== perf/report_scale.py"; python3 perf/report_scale.py build/bin
 echo; echo "== perf/overhead.py"; python3 perf/overhead.py build/bin
+echo; echo "== perf/host_cost.py"; python3 perf/host_cost.py build/bin
