@@ -9,7 +9,7 @@ const Table& table_of<ProcessRow>() {
   static const Table table{
       "process",
       TableKind::kFact,
-      "a process image that was traced; a process that called exec has one row per image",
+      "a process image that was seen, from inside or outside; a process that called exec has one row per image",
       "",
       "begin_ns",
       sizeof(R),
@@ -21,12 +21,13 @@ const Table& table_of<ProcessRow>() {
           column(&R::rank, "rank", "", "Its rank in a distributed job, from RANK, LOCAL_RANK, SLURM_PROCID or alike."),
           column(&R::executable, "executable", "", "Path of the program."),
           column(&R::arguments, "arguments", "", "Command line with secrets redacted."),
-          column(&R::begin_ns, "begin_ns", "ns", "When the image began to be traced."),
+          column(&R::begin_ns, "begin_ns", "ns", "When the image was first seen."),
           column(&R::end_ns, "end_ns", "ns", "When the image ended; NULL if that was not seen."),
           column(&R::exit_status, "exit_status", "",
                  "Exit status, or 128 + the signal that ended it; NULL if not seen."),
           column(&R::injected, "injected", "", "Whether llmprof saw it from inside."),
-          column(&R::log, "log", "", "File name of the capture log it came from."),
+          column(&R::log, "log", "",
+                 "File name of the capture log it came from; NULL if it was seen from outside only."),
       }};
   return table;
 }
@@ -36,7 +37,7 @@ const Table& table_of<ThreadRow>() {
   using R = ThreadRow;
   static const Table table{"thread",
                            TableKind::kFact,
-                           "a thread with at least one event",
+                           "a thread with at least one event or sample",
                            "",
                            "begin_ns",
                            sizeof(R),
@@ -392,7 +393,7 @@ const Table& table_of<FrameRow>() {
                            sizeof(R),
                            {
                                column(&R::id, "id", "", "Number of the frame in this run."),
-                               column(&R::kind, "kind", "", "python or native."),
+                               column(&R::kind, "kind", "", "python, native, kernel or unknown."),
                                column(&R::function, "function", "", "Function name."),
                                column(&R::file, "file", "", "Source file, or library when the source is unknown."),
                                column(&R::line, "line", "", "Line in the source file."),
