@@ -1,0 +1,104 @@
+"""Death and exit: whatever ends a program, its status is its own and its events are there."""
+import random
+import signal
+import unittest
+
+from oracle import COLLECT, SOAK, SYSTEM_PYTHON, FaultCase
+
+# name of the way in endings.cpp, whether exit handlers of the collector run (then nothing at all may be missing; None:
+# chance decides)
+WAYS = (
+    ("exit", True), ("_exit", False), ("quick_exit", False), ("abort", False), ("throw", False), ("noexcept", False),
+    ("thread_throw", False), ("segv", False), ("segv_handler", False), ("segv_altstack", False),
+    ("stack_overflow", False), ("stack_overflow_altstack", False), ("fpe", False), ("ill", False), ("bus", False),
+    ("pipe", False), ("sigterm", False), ("sigterm_handled", True), ("sigterm_ignored", True), ("sigkill", False),
+    ("exit_in_atexit", False), ("exit_in_thread", True), ("exit_in_two_threads", None), ("exit_in_handler", False),
+    ("busy_exit", True), ("events_in_atexit", True), ("main_thread_exits", True),
+)
+
+
+class Ending(FaultCase):
+    def test_every_way_to_end(self):
+        """C02, C05-C09: 100 events, 400 ms for them to reach the log, then the end."""
+        children = [{"label": f"end-{way}", "scenario": "end_by", "arguments": [100, 400, way]} for way, _ in WAYS]
+        recording = self.both(self.batch(children, at_once=8), host=True)
+        self.check(recording, expect=("abnormal_end",), allow=("reentered", "buffer_full"), late=("end-busy_exit",))
+        for way, in_order in WAYS:
+            with self.subTest(way):
+                self.assertGreaterEqual(recording.recovered(f"end-{way}")[0], 100)
+                if in_order is not None:
+                    self.assertEqual("abnormal_end" not in recording.of_label(f"end-{way}"), in_order)
+
+    def test_every_way_to_end_at_once(self):
+        """The same without time to write: status and output still have to be right, and the accounts of those that
+        end in order."""
+        children = [{"label": f"now-{way}", "scenario": "end_by", "arguments": [50, 0, way]} for way, _ in WAYS]
+        recording = self.both(self.batch(children, at_once=4))
+        self.check(recording, allow=("reentered", "buffer_full", "log_unreadable"), late=("now-busy_exit",),
+                   killed=[f"now-{way}" for way, in_order in WAYS if not in_order])
+
+    def test_status_of_the_command_itself(self):
+        """The same as the program that was asked for, not as its child."""
+        for way, status in (("abort", 128 + signal.SIGABRT), ("segv", 128 + signal.SIGSEGV), ("sigkill", 137), ("_exit", 5)):
+            with self.subTest(way):
+                recording = self.both(self.victim("end_by", way, 20, 300, way), name=f"status-{way}")
+                self.assertEqual(recording.tally["exit_status"], status)
+                self.check(recording, expect=("abnormal_end",))
+
+    def test_sigkill_at_random_moments(self):
+        """C01: 200 kills between the first instruction and 600 ms later; three threads each."""
+        chance = random.Random(3)
+        children = [{"label": f"kill-{i}", "scenario": "until_killed", "arguments": [1 + i % 3, 300],
+                     "kill_ms": chance.choice((chance.uniform(0, 60), chance.uniform(0, 600)))}
+                    for i in range(1000 if SOAK else 200)]
+        recording = self.both(self.batch(children, at_once=8), host=True)
+        # A log that was cut off inside its first 64 bytes cannot be opened; that is said, and nothing is taken from it.
+        self.check(recording, expect=("abnormal_end",), allow=("torn_tail", "log_unreadable"),
+                   killed=[child["label"] for child in children])
+        self.assertGreater(sum(row["n"] for row in recording.streams), 1000)
+        killed = sum("abnormal_end" in recording.of_label(child["label"]) for child in children)
+        self.assertGreater(killed, len(children) // 2)
+
+    def test_sigkill_of_the_whole_group(self):
+        """C03: eight workers write; their group is killed."""
+        recording = self.both(self.victim("kill_group", "group", 8, 900))
+        self.check(recording, expect=("abnormal_end",), allow=("torn_tail",))
+        self.assertEqual(len([p for p in recording.processes.values() if p["log"]]), 8)
+        for i in range(8):
+            self.assertGreater(recording.recovered(f"group.w{i}")[0], 100)
+
+    def test_jump_out_of_an_event(self):
+        """C11: a signal handler leaves the middle of an event by siglongjmp. The thread is not recorded from then on;
+        every event of it is counted, but for the one that was left."""
+        jumps = 50
+        recording = self.both(self.victim("jump_from_handler", "jump", jumps))
+        ledger = recording.ledgers["jump"]
+        found = sum(recording.recovered("jump").values())
+        counted = sum(recording.of_label("jump").get(name, 0) for name in ("reentered", "buffer_full"))
+        self.assertGreaterEqual(ledger.attempted[0], found + counted)
+        self.assertLessEqual(ledger.attempted[0], found + counted + jumps)
+        self.check_shown(recording)
+
+    def test_leaving_a_hooked_call_sideways(self):
+        """C11: a BLAS that throws or jumps. The calls that return are recorded, the two that did not are not."""
+        words = [str(COLLECT / "collect_client_dl"), "leave", str(COLLECT / "libcollect_plugin_a.so"),
+                 str(COLLECT / "libcollect_fake_a.so")]
+        recording = self.both(words)
+        self.assertEqual(recording.query("SELECT m FROM gemm ORDER BY begin_ns"), [{"m": 3}, {"m": 4}])
+        self.check(recording)
+
+    def test_python(self):
+        """Tracebacks, os._exit and sys.exit of an interpreter whose BLAS is hooked."""
+        head = "import numpy as np, os, sys, time\na = np.ones((8, 8))\nfor i in range(5): a @ a\ntime.sleep(0.4)\n"
+        for name, tail, ended in (("raise", "raise RuntimeError('nobody catches this')", True),
+                                  ("os_exit", "os._exit(3)", False), ("sys_exit", "sys.exit('a message')", True),
+                                  ("abort", "os.abort()", False), ("recursion", "f = lambda: f()\nf()", True)):
+            with self.subTest(name):
+                script = self.write(f"{name}.py", head + tail + "\n")
+                recording = self.both([SYSTEM_PYTHON, script], name=f"python-{name}")
+                self.assertEqual(recording.query("SELECT count(*) AS n FROM gemm"), [{"n": 5}])
+                self.check(recording, expect=() if ended else ("abnormal_end",))
+
+
+if __name__ == "__main__":
+    unittest.main()
