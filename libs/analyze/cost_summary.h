@@ -17,11 +17,14 @@ struct StageCost {
 };
 
 struct CollectorCost {
+  bool known = false;  // what the collectors counted
   std::int64_t range_events = 0, gemm_events = 0;
   std::int64_t log_bytes = 0;
   std::int64_t writer_cpu_ns = 0;                       // of the collector's threads in the processes
-  std::int64_t recorder_cpu_ns = 0;                     // of llmprof beside them
+  std::optional<double> writer_share;                   // of one core, over the wall time
+  std::optional<std::int64_t> recorder_cpu_ns;          // of llmprof beside them, while they ran
   std::optional<double> range_event_ns, gemm_event_ns;  // measured on this machine
+  std::optional<double> delay_ns, delay_share;          // of all events; of the wall time
   std::vector<StageCost> stages;
   std::string why;  // why something above is unknown
 };

@@ -8,6 +8,7 @@
 
 #include "analyze/basis.h"
 #include "analyze/blocks.h"
+#include "analyze/cost.h"
 #include "analyze/derive.h"
 #include "analyze/efficiency.h"
 #include "analyze/functions.h"
@@ -215,6 +216,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   fill_stage_shapes(shapes, summary);
   LLMPROF_TRY(fill_stage_costs(run, basis, by, summary));
   LLMPROF_TRY(fill_parts(run, by, summary));
+  LLMPROF_TRY(fill_cost(run, summary));
   LLMPROF_TRY(fill_host(run, summary.host));
   LLMPROF_TRY(fill_functions(run, summary.host));
   LLMPROF_LET(summary.blocks, blocks_of(run));

@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include "report/cost.h"
 #include "report/functions.h"
 #include "report/host.h"
 #include "report/page.h"
@@ -25,6 +26,7 @@ Json run_json(const Page& page) {
           {"command", page.info.command},
           {"source", page.info.source},
           {"clock", page.info.clock},
+          {"window", text_or_null(page.info.window)},
           {"format_version", page.info.format_version},
           {"recorded_by", page.info.llmprof_version}};
 }
@@ -185,6 +187,7 @@ void to_json(const Page& page, base::Json& out) {
   out["run"] = run_json(page);
   out["coverage"] = coverage_json(s.coverage);
   out["losses"] = losses_json(s.losses);
+  out["recording_cost"] = cost_json(page);
   Result<Json> environment = base::parse_json(page.info.environment, "environment");
   out["environment"] = environment ? *environment : Json(nullptr);
   out["devices"] = devices_json(s.devices);

@@ -4,6 +4,7 @@
 
 #include "base/human.h"
 #include "base/text_table.h"
+#include "report/cost.h"
 #include "report/environment_line.h"
 #include "report/functions.h"
 #include "report/host.h"
@@ -51,6 +52,7 @@ std::string losses(const Page& page, const Style& style) {
 std::string coverage(const Page& page, const Style& style) {
   const Coverage& c = page.summary.coverage;
   std::string out = style.heading("Coverage");
+  out += window_line(page);
   out += losses(page, style);
   out +=
       wrapped(fmt::format("{} of {} seen from inside; {}, {} and BLAS calls, {}, {}.", c.injected,
@@ -66,7 +68,7 @@ std::string coverage(const Page& page, const Style& style) {
                                base::human_percent(part(c.attributed_kernel_ns, c.kernel_ns))));
   }
   out += stack_coverage(page);
-  return out;
+  return out + cost_lines(page, style);
 }
 
 std::string machine(const Page& page, const Style& style) {

@@ -62,6 +62,13 @@ class Builder {
     writer_.add(row);
   }
 
+  void cost(trace::CollectorCostRow row) {
+    row.process_id = 1;
+    row.range_event_ns = 10;
+    row.gemm_event_ns = 50;
+    writer_.add(row);
+  }
+
   void kernel(std::string_view text, std::int64_t begin, std::int64_t end, std::int64_t thread_id = 1) {
     writer_.add(trace::KernelRow{.id = next_id_++,
                                  .begin_ns = begin,

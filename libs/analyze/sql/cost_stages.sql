@@ -1,0 +1,11 @@
+-- title: Events recorded in each stage
+-- unit: counts
+-- A range is two events, its begin and its end; a BLAS call is one.
+WITH ranges AS (
+  SELECT stage, 2 * count(*) AS events FROM range_time WHERE step_id IS NOT NULL GROUP BY stage),
+calls AS (
+  SELECT stage, count(*) AS events FROM attribution WHERE step_id IS NOT NULL AND gemm_id IS NOT NULL GROUP BY stage)
+SELECT coalesce(r.stage, c.stage) AS stage, coalesce(r.events, 0)::BIGINT AS range_events,
+  coalesce(c.events, 0)::BIGINT AS gemm_events
+FROM ranges AS r FULL JOIN calls AS c ON c.stage = r.stage
+ORDER BY stage;
