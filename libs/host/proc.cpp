@@ -24,6 +24,11 @@ std::uint64_t number(std::string_view text) {
   return value;
 }
 
+std::uint64_t page_bytes() {
+  static const auto bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
 int open_read(const char* path) { return ::open(path, O_RDONLY | O_CLOEXEC); }
 
 // Short files come whole in one read.
@@ -94,7 +99,6 @@ std::uint64_t image_of(std::string_view name, std::uint64_t code, std::uint64_t 
 
 std::optional<ProcStat> parse_stat(std::string_view text) {
   static const std::uint64_t ns_per_tick = 1'000'000'000u / static_cast<std::uint64_t>(::sysconf(_SC_CLK_TCK));
-  static const auto page_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   // "pid (name) state ppid …": the name may hold anything, so fields count from behind its last ')'.
   const std::size_t open = text.find('(');
   const std::size_t close = text.rfind(')');
@@ -120,33 +124,50 @@ std::optional<ProcStat> parse_stat(std::string_view text) {
   stat.system_ns = value(15) * ns_per_tick;
   stat.threads = static_cast<std::uint32_t>(value(20));
   stat.start_ticks = value(22);
-  stat.rss_bytes = value(24) * page_bytes;
+  stat.rss_bytes = value(24) * page_bytes();
   stat.image = image_of(text.substr(open, close - open), value(26), value(28));
   return stat;
 }
 
+std::optional<std::uint64_t> parse_statm(std::string_view text) {
+  const std::size_t at = text.find(' ');  // "size resident …", in pages
+  if (at == std::string_view::npos) return {};
+  return number(text.substr(at)) * page_bytes();
+}
+
 StatFile::StatFile(pid_t pid) : descriptor_(open_read(Path("/proc/{}/stat", pid).text)) {
-  if (descriptor_ < 0) error_ = errno;
+  if (descriptor_ < 0) {
+    error_ = errno;
+  } else {
+    memory_ = open_read(Path("/proc/{}/statm", pid).text);
+  }
 }
 StatFile::StatFile(StatFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), error_(other.error_) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      memory_(std::exchange(other.memory_, -1)),
+      error_(other.error_) {}
 StatFile& StatFile::operator=(StatFile&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
+  std::swap(memory_, other.memory_);
   std::swap(error_, other.error_);
   return *this;
 }
 StatFile::~StatFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
+  if (memory_ >= 0) ::close(memory_);
 }
 
 std::optional<ProcStat> StatFile::read() const {
   Buffer buffer;
-  return parse_stat(read_once(descriptor_, buffer));
+  auto stat = parse_stat(read_once(descriptor_, buffer));
+  if (!stat || memory_ < 0) return stat;
+  if (const auto bytes = parse_statm(read_once(memory_, buffer))) stat->rss_bytes = *bytes;
+  return stat;
 }
 
 std::optional<ProcStat> read_stat(pid_t pid) {
-  const StatFile file(pid);
-  return file.is_open() ? file.read() : std::nullopt;
+  Buffer buffer;
+  return parse_stat(read_short(Path("/proc/{}/stat", pid).text, buffer));
 }
 
 ProcStatus parse_status(std::string_view text) {

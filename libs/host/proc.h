@@ -28,8 +28,10 @@ struct ProcStat {
   bool ended() const { return (state == 'Z' && threads <= 1) || state == 'X'; }
 };
 std::optional<ProcStat> parse_stat(std::string_view text);
+std::optional<std::uint64_t> parse_statm(std::string_view text);  // resident bytes
 
-// An open /proc/PID/stat. It names one process for ever: when the pid is used again, it reads nothing.
+// An open /proc/PID/stat, and statm: newer kernels count resident memory exactly only there. It names one process for
+// ever: when the pid is used again, it reads nothing.
 class StatFile {
  public:
   StatFile() = default;
@@ -44,9 +46,10 @@ class StatFile {
 
  private:
   int descriptor_ = -1;
+  int memory_ = -1;
   int error_ = 0;
 };
-std::optional<ProcStat> read_stat(pid_t pid);
+std::optional<ProcStat> read_stat(pid_t pid);  // once, stat alone
 
 struct ProcStatus {
   pid_t process = 0;                 // id of the process; differs from the id asked for when that is a thread's

@@ -39,6 +39,12 @@ TEST(ProcStat, ReadsTheFieldsBehindAnyName) {
   for (const char* text : {"", "4711", "4711 (cat) R 1 2 3", "4711 (cat R 1 2"}) EXPECT_FALSE(parse_stat(text)) << text;
 }
 
+TEST(ProcStat, ResidentMemoryIsTheSecondNumberOfStatm) {
+  EXPECT_EQ(parse_statm("765 440 412 5 0 90 0\n"), 440u * static_cast<unsigned>(::sysconf(_SC_PAGESIZE)));
+  EXPECT_EQ(parse_statm("0 0 0 0 0 0 0\n"), 0u);  // ended
+  EXPECT_FALSE(parse_statm(""));
+}
+
 TEST(ProcStat, AnImageIsToldByItsAddressesOrElseItsName) {
   const auto image = [](const std::string& name, const std::string& addresses) {
     return parse_stat(stat_text(name, "R", addresses))->image;
