@@ -150,6 +150,13 @@ const PythonCode* PythonCodes::at(std::uint64_t address) {
   return &codes_.emplace(address, std::move(*code)).first->second;
 }
 
+bool PythonCodes::in_other_code(std::uint64_t address, const PythonCode& not_this) const {
+  auto at = codes_.upper_bound(address);
+  if (at == codes_.begin()) return false;
+  --at;
+  return at->second.contains(address) && &at->second != &not_this;
+}
+
 std::optional<PythonCode> PythonCodes::read(std::uint64_t address) {
   PythonCode code;
   const auto units = memory_.value<std::uint64_t>(address + kVarSize);

@@ -2,9 +2,9 @@
 // Code objects of a Python process: the name and file of a function and the line of an instruction. Read once each.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "host/stacks/python_layout.h"
@@ -35,6 +35,8 @@ class PythonCodes {
 
   // nullptr if there is no code object at this address. Valid until the next call.
   const PythonCode* at(std::uint64_t address);
+  // Whether an address lies in the instructions of a code object seen so far, other than `not_this`.
+  bool in_other_code(std::uint64_t address, const PythonCode& not_this) const;
   std::string text(std::uint64_t object);  // of a str object
 
  private:
@@ -43,8 +45,8 @@ class PythonCodes {
 
   const PythonLayout& layout_;
   RemoteMemory& memory_;
-  std::uint64_t code_type_ = 0;  // address of the type named "code", once seen
-  std::unordered_map<std::uint64_t, PythonCode> codes_;
+  std::uint64_t code_type_ = 0;                // address of the type named "code", once seen
+  std::map<std::uint64_t, PythonCode> codes_;  // by address
 };
 
 }  // namespace llmprof::host

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -17,21 +18,25 @@ constexpr std::array<std::uint8_t, 6> kKept{3, 6, 12, 13, 14, 15};
 
 // While the loop executes a code object it keeps a pointer to the next instruction, in a register or in its stack
 // frame. Both were copied when the sample was taken: if no such pointer is there, the code ran at another time.
-bool was_executing(const PythonCode& code, const NativeFrame& frame, bool innermost, const StackMemory& stack) {
-  if (innermost) {
-    for (std::size_t number = 0; number < kRip; ++number) {
-      if (frame.registers.has(number) && code.contains(frame.registers.value[number])) return true;
-    }
-  } else {
-    for (const std::uint8_t number : kKept) {
-      if (frame.registers.has(number) && code.contains(frame.registers.value[number])) return true;
-    }
+// Registers are believed before the stack, which also holds what is left of earlier instructions.
+bool was_executing(const PythonCode& code, const PythonCodes& codes, const NativeFrame& frame, bool innermost,
+                   const StackMemory& stack) {
+  bool other = false;
+  for (std::size_t number = 0; number < kRip; ++number) {
+    if (!frame.registers.has(number)) continue;
+    if (!innermost && std::find(kKept.begin(), kKept.end(), number) == kKept.end()) continue;
+    if (code.contains(frame.registers.value[number])) return true;
+    other = other || codes.in_other_code(frame.registers.value[number], code);
   }
+  if (other) return false;
+  bool here = false;
   for (std::uint64_t at = frame.registers.value[kRsp]; at < frame.cfa; at += 8) {
     const auto word = stack.word(at);
-    if (word && code.contains(*word)) return true;
+    if (!word) continue;
+    here = here || code.contains(*word);
+    other = other || codes.in_other_code(*word, code);
   }
-  return false;
+  return here && !other;
 }
 
 }  // namespace
@@ -55,9 +60,11 @@ PythonProcess::PythonProcess(pid_t pid, const AddressSpace::Place& place) : memo
     why_ = "reading its memory is not permitted (process_vm_readv)";
 }
 
-std::optional<PythonProcess::FrameWords> PythonProcess::read_frame(std::uint64_t address) {
+std::optional<PythonProcess::FrameWords> PythonProcess::read_frame(std::uint64_t address, const StackMemory* stack) {
   std::array<std::uint8_t, 72> bytes{};
-  if (address == 0 || (address & 7) != 0 || !memory_.read(address, bytes.data(), bytes.size())) return std::nullopt;
+  if (address == 0 || (address & 7) != 0) return std::nullopt;
+  const bool copied = stack != nullptr && stack->copy(address, bytes.data(), bytes.size());
+  if (!copied && !memory_.read(address, bytes.data(), bytes.size())) return std::nullopt;
   const auto word = [&](std::uint32_t offset) {
     std::uint64_t value = 0;
     std::memcpy(&value, bytes.data() + offset, sizeof value);
@@ -72,11 +79,11 @@ std::optional<PythonProcess::FrameWords> PythonProcess::read_frame(std::uint64_t
   return words;
 }
 
-// Of one call of the loop, or of all.
-bool PythonProcess::walk(std::uint64_t address, bool whole_stack, std::vector<PythonFrame>& out) {
+bool PythonProcess::walk(std::uint64_t address, const StackMemory* stack, std::vector<PythonFrame>& out) {
+  const bool whole_stack = stack == nullptr;
   for (int depth = 0; depth < kMaxDepth; ++depth) {
     if (address == 0) return whole_stack;
-    const auto words = read_frame(address);
+    const auto words = read_frame(address, stack);
     if (!words) return false;
     if (words->shim) {
       if (!whole_stack) return true;
@@ -117,7 +124,7 @@ bool PythonProcess::learn_distance(const std::vector<NativeFrame>& frames, const
       if (frame.place.module == nullptr || !frame.place.module->function(frame.place.address).python_loop) continue;
       const auto current = stack.word(*cframe + layout_->cframe_current);
       std::vector<PythonFrame> ignored;
-      if (frame.cfa - *cframe > kMaxLoopFrameBytes || !current || !walk(*current, false, ignored)) continue;
+      if (frame.cfa - *cframe > kMaxLoopFrameBytes || !current || !walk(*current, &stack, ignored)) continue;
       distance_ = frame.cfa - *cframe;
       return true;
     }
@@ -130,21 +137,21 @@ std::optional<std::uint64_t> PythonProcess::current_frame(const NativeFrame& fra
   return stack.word(frame.cfa - distance_ + layout_->cframe_current);
 }
 
-bool PythonProcess::frames_of(const std::vector<NativeFrame>& frames, std::size_t index, const StackMemory& stack,
-                              std::vector<PythonFrame>& out) {
+PythonProcess::Answer PythonProcess::frames_of(const std::vector<NativeFrame>& frames, std::size_t index,
+                                               const StackMemory& stack, std::vector<PythonFrame>& out) {
   const NativeFrame& frame = frames[index];
-  if (layout_ == nullptr || frame.cfa == 0) return false;
-  if (distance_ == 0 && !learn_distance(frames, stack)) return false;
+  if (layout_ == nullptr || frame.cfa == 0) return Answer::kMovedOn;
+  if (distance_ == 0 && !learn_distance(frames, stack)) return Answer::kMovedOn;
   const auto current = current_frame(frame, stack);
-  if (!current) return false;
-  const auto words = read_frame(*current);
-  if (!words || words->shim) return false;
+  const auto words = current ? read_frame(*current, &stack) : std::nullopt;
+  if (!words) return Answer::kMovedOn;
+  if (words->shim) return Answer::kNone;
   const PythonCode* code = codes_->at(words->code);
-  if (code == nullptr || !was_executing(*code, frame, index == 0, stack)) return false;
+  if (code == nullptr || !was_executing(*code, *codes_, frame, index == 0, stack)) return Answer::kMovedOn;
   const std::size_t before = out.size();
-  if (walk(*current, false, out)) return true;
+  if (walk(*current, &stack, out)) return Answer::kFrames;
   out.resize(before);
-  return false;
+  return Answer::kMovedOn;
 }
 
 std::vector<PythonFrame> PythonProcess::stack_of_thread(pid_t tid) {
@@ -155,7 +162,7 @@ std::vector<PythonFrame> PythonProcess::stack_of_thread(pid_t tid) {
     if (memory_.value<std::uint64_t>(thread + layout_->thread_native_id) != static_cast<std::uint64_t>(tid)) continue;
     const auto cframe = memory_.value<std::uint64_t>(thread + layout_->thread_cframe);
     const auto current = cframe ? memory_.value<std::uint64_t>(*cframe + layout_->cframe_current) : std::nullopt;
-    if (!current || !walk(*current, true, out)) out.clear();
+    if (!current || !walk(*current, nullptr, out)) out.clear();
     return out;
   }
   return out;

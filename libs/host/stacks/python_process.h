@@ -33,10 +33,15 @@ class PythonProcess {
   // To be called before the questions about one sample: what was read for the last one is stale.
   void begin_sample() { memory_.forget(); }
 
-  // The frames, innermost first, that the call of the interpreter loop in `frames[index]` was executing when the sample
-  // was taken. False if they cannot be told for certain; then the target has moved on.
-  bool frames_of(const std::vector<NativeFrame>& frames, std::size_t index, const StackMemory& stack,
-                 std::vector<PythonFrame>& out);
+  enum class Answer {
+    kFrames,
+    kNone,     // the loop is entered or left: it executes nothing
+    kMovedOn,  // not to be told for certain any more
+  };
+  // Adds the frames, innermost first, that the call of the interpreter loop in `frames[index]` was executing when the
+  // sample was taken.
+  Answer frames_of(const std::vector<NativeFrame>& frames, std::size_t index, const StackMemory& stack,
+                   std::vector<PythonFrame>& out);
 
   // The whole stack of a thread as it is now. Only good for threads that wait.
   std::vector<PythonFrame> stack_of_thread(pid_t tid);
@@ -46,10 +51,12 @@ class PythonProcess {
     std::uint64_t code, previous, instruction;
     bool entry, shim;  // shim: a frame of the C stack, without code of its own
   };
-  std::optional<FrameWords> read_frame(std::uint64_t address);
+  // From the sample's copy of the stack where that has it (3.12 keeps the first frame of each call of the loop there).
+  std::optional<FrameWords> read_frame(std::uint64_t address, const StackMemory* stack);
   std::optional<std::uint64_t> current_frame(const NativeFrame& frame, const StackMemory& stack);
   bool learn_distance(const std::vector<NativeFrame>& frames, const StackMemory& stack);
-  bool walk(std::uint64_t address, bool whole_stack, std::vector<PythonFrame>& out);
+  // The frames of one call of the loop, or of all where there is no sample.
+  bool walk(std::uint64_t address, const StackMemory* stack, std::vector<PythonFrame>& out);
   std::vector<std::uint64_t> threads();
 
   const PythonLayout* layout_ = nullptr;

@@ -12,11 +12,15 @@ class StackMemory {
  public:
   StackMemory(std::uint64_t begin, std::span<const std::uint8_t> bytes) : begin_(begin), bytes_(bytes) {}
 
+  // All of them or false.
+  bool copy(std::uint64_t address, void* out, std::size_t bytes) const {
+    if (address < begin_ || bytes_.size() < bytes || address - begin_ > bytes_.size() - bytes) return false;
+    std::memcpy(out, bytes_.data() + (address - begin_), bytes);
+    return true;
+  }
   std::optional<std::uint64_t> word(std::uint64_t address) const {
     std::uint64_t value = 0;
-    if (address < begin_ || bytes_.size() < sizeof value || address - begin_ > bytes_.size() - sizeof value)
-      return std::nullopt;
-    std::memcpy(&value, bytes_.data() + (address - begin_), sizeof value);
+    if (!copy(address, &value, sizeof value)) return std::nullopt;
     return value;
   }
   std::uint64_t begin() const { return begin_; }

@@ -37,7 +37,7 @@ class PerfStackSampler final : public StackSampler {
   void take(const PerfRecord& record);
   void add_sample(const PerfRecord& record, const PerfSample& sample);
   void name_frames(Process& process, const StackMemory& stack, bool in_kernel);
-  bool add_python(Process& process, std::size_t index, const StackMemory& stack);
+  PythonProcess::Answer add_python(Process& process, std::size_t index, const StackMemory& stack);
   void end(std::uint32_t pid);
 
   PerfEvents events_;
@@ -96,16 +96,17 @@ void PerfStackSampler::take(const PerfRecord& record) {
   }
 }
 
-// Puts the Python frames of one call of the interpreter loop in its place; false if they are not known for certain.
-bool PerfStackSampler::add_python(Process& process, std::size_t index, const StackMemory& stack) {
+// Adds the Python frames of one call of the interpreter loop, if they are known for certain.
+PythonProcess::Answer PerfStackSampler::add_python(Process& process, std::size_t index, const StackMemory& stack) {
   if (process.python == nullptr) {
     process.python = std::make_unique<PythonProcess>(process.space.pid(), native_.frames[index].place);
     process.python->begin_sample();
   }
   python_.clear();
-  if (!process.python->why().empty() || !process.python->frames_of(native_.frames, index, stack, python_)) return false;
+  if (!process.python->why().empty()) return PythonProcess::Answer::kMovedOn;
+  const PythonProcess::Answer answer = process.python->frames_of(native_.frames, index, stack, python_);
   for (const PythonFrame& frame : python_) frames_.push_back(table_.python(frame));
-  return true;
+  return answer;
 }
 
 void PerfStackSampler::name_frames(Process& process, const StackMemory& stack, bool in_kernel) {
@@ -122,10 +123,9 @@ void PerfStackSampler::name_frames(Process& process, const StackMemory& stack, b
     const NativeFunction& function = place.module->function(place.address);
     if (options_.python && function.python_loop) {
       ++loops;
-      if (add_python(process, i, stack)) {
-        ++read;
-        continue;
-      }
+      const PythonProcess::Answer answer = add_python(process, i, stack);
+      if (answer != PythonProcess::Answer::kMovedOn) ++read;
+      if (answer == PythonProcess::Answer::kFrames) continue;
     }
     frames_.push_back(table_.native(*place.module, function));
   }
