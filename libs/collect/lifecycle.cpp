@@ -38,19 +38,25 @@ void in_forked_child() {
   tl.inside = 0;  // fork() inside an event is possible in a signal handler only; the child starts clean
 }
 
+bool not_mapped(int error, const char* what) {
+  note_off(error, what);
+  return false;
+}
+
 bool map_shared() {
   void* memory =
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) {
-    note_off(errno, "memory");
-    return false;
-  }
+  if (memory == MAP_FAILED) return not_mapped(errno, "memory");
   prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, memory, sizeof(Shared), "llmprof");  // shown in /proc/self/maps; may fail
+  // A child drops the buffers anyway: a fork need not copy them, nor slow down the threads that fill them.
+  madvise(memory, offsetof(Shared, strings), MADV_WIPEONFORK);
   Shared* shared = static_cast<Shared*>(memory);
   if (shared->strings.intern("<other>", 7) != kOtherName) return false;
-  if (pthread_atfork(nullptr, nullptr, in_forked_child) != 0) return false;
+  if (const int error = pthread_atfork(nullptr, nullptr, in_forked_child); error != 0) {
+    return not_mapped(error, "fork handler");
+  }
   pthread_key_t key;
-  if (pthread_key_create(&key, on_thread_exit) != 0) return false;
+  if (const int error = pthread_key_create(&key, on_thread_exit); error != 0) return not_mapped(error, "thread key");
   g.key = key;
   g.shared.store(shared, std::memory_order_release);
   return true;

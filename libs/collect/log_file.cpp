@@ -137,7 +137,13 @@ bool begin_file(std::uint32_t segment) {
   log_state.last_append = 0;
   log_state.appends = 0;
   struct stat status;
-  if (fstat(log_state.descriptor, &status) != 0) return false;
+  if (fstat(log_state.descriptor, &status) != 0) {
+    const KeepErrno keep;
+    unlink(log_state.path);
+    close(log_state.descriptor);
+    log_state.descriptor = -1;
+    return false;
+  }
   log_state.device = status.st_dev;
   log_state.inode = status.st_ino;
   wire::FileHeader header{};

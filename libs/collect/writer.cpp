@@ -155,7 +155,10 @@ bool start_writer() {
   sigset_t all, before;
   sigfillset(&all);
   pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes) != 0) return false;
+  if (const int error = pthread_attr_init(&attributes); error != 0) {
+    errno = error;
+    return false;
+  }
   pthread_attr_setstacksize(&attributes, kStackBytes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the new thread: it never runs the program's handlers
