@@ -62,9 +62,10 @@ void HostWatch::finish(const Ended& ended, CaptureInfo& info) {
   if (full_) note(trace::Loss::kSizeLimit, 1, std::string(host::kHostLogName));
   if (!outcome.no_stacks.empty()) note(trace::Loss::kNoStackSamples, 1, outcome.no_stacks);
   note(trace::Loss::kSamplesLost, outcome.stacks.lost, "");
-  if (outcome.stacks.python_failed > 0) {
-    note(trace::Loss::kNoPythonFrames, 1, fmt::format("{} samples", outcome.stacks.python_failed));
-  }
+  const host::StackStats& stacks = outcome.stacks;
+  note(trace::Loss::kNoPythonFrames, stacks.python_failed,
+       stacks.python_why.empty() ? fmt::format("of {} in Python", stacks.python_failed + stacks.python_samples)
+                                 : stacks.python_why);
   if (!outcome.problem.empty()) note(trace::Loss::kWriteFailed, 1, outcome.problem);
 }
 

@@ -118,8 +118,11 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
      "llmprof doctor says what this machine permits"},
     {"samples_lost", Severity::kDegraded, "samples", "stack samples came faster than they could be read",
      "lower --sample-hz"},
-    {"no_python_frames", Severity::kDegraded, "processes",
-     "the Python frames of a process could not be read; its stacks show the interpreter's own functions", ""},
+    {"no_python_frames", Severity::kDegraded, "samples",
+     "stack samples in Python whose Python frames could not be read for certain: the program had moved on, or its "
+     "Python "
+     "is unknown; they show the interpreter's own functions",
+     ""},
     {"usage_unreadable", Severity::kDegraded, "processes",
      "memory and CPU time of a process could not be read from outside", ""},
     {"segments_dropped", Severity::kInfo, "logs", "older than what --last asked to keep", ""},

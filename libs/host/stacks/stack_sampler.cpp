@@ -21,6 +21,12 @@ struct Process {
   bool python_read = false;               // its frames could be read at least once
 };
 
+void note_failure(const Process& process, StackStats& stats) {
+  if (process.python == nullptr || process.python_read) return;
+  ++stats.python_processes_failed;
+  if (!process.python->why().empty()) stats.python_why = process.python->why();
+}
+
 class PerfStackSampler final : public StackSampler {
  public:
   PerfStackSampler(PerfEvents events, const StackOptions& options, HostLog& log)
@@ -62,15 +68,13 @@ Process& PerfStackSampler::process(std::uint32_t pid) {
 void PerfStackSampler::end(std::uint32_t pid) {
   const auto known = processes_.find(pid);
   if (known == processes_.end()) return;
-  if (known->second.python != nullptr && !known->second.python_read) ++stats_.python_processes_failed;
+  note_failure(known->second, stats_);
   processes_.erase(known);
 }
 
 StackStats PerfStackSampler::stats() const {
   StackStats stats = stats_;
-  for (const auto& [pid, process] : processes_) {
-    if (process.python != nullptr && !process.python_read) ++stats.python_processes_failed;
-  }
+  for (const auto& [pid, process] : processes_) note_failure(process, stats);
   return stats;
 }
 
