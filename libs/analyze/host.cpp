@@ -86,8 +86,12 @@ Result<void> fill_memory(const trace::Run& run, const std::vector<MemoryReading>
   host.memory = thinned(all, kShownPoints);
   const auto highest = std::max_element(
       all.begin(), all.end(), [](const MemoryPoint& a, const MemoryPoint& b) { return a.rss_bytes < b.rss_bytes; });
-  host.peak = MemoryPeak{.ts_ns = highest->ts_ns, .rss_bytes = highest->rss_bytes};
-  LLMPROF_LET(host.peak->open_ranges, open_at(run, highest->ts_ns));
+  const auto nearly = std::find_if(all.begin(), all.end(), [&](const MemoryPoint& point) {
+    return point.rss_bytes >= highest->rss_bytes - highest->rss_bytes / 20;
+  });
+  host.peak = MemoryPeak{{highest->ts_ns, highest->rss_bytes, {}}, {nearly->ts_ns, nearly->rss_bytes, {}}};
+  LLMPROF_LET(host.peak->highest.open_ranges, open_at(run, highest->ts_ns));
+  LLMPROF_LET(host.peak->nearly.open_ranges, open_at(run, nearly->ts_ns));
   return {};
 }
 

@@ -28,9 +28,13 @@ struct OpenRanges {
   std::int64_t pid = 0;
   std::vector<std::string> names;  // outermost first, of the thread with the deepest nesting
 };
-struct MemoryPeak {
+struct MemoryMoment {
   std::int64_t ts_ns = 0, rss_bytes = 0;
   std::vector<OpenRanges> open_ranges;  // per process
+};
+struct MemoryPeak {
+  MemoryMoment highest;
+  MemoryMoment nearly;  // first with 95 % of it: a plateau creeps up for long after it was reached
 };
 struct MemoryGain {  // memory gained between begin and end of the ranges of one name, less that of ranges inside them
   std::string range, stage;

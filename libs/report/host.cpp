@@ -79,38 +79,59 @@ std::string process_table(const Page& page) {
              "that waited for storage, which read and written refer to.");
 }
 
+std::string open_text(const std::vector<analyze::OpenRanges>& processes) {
+  if (processes.empty()) return "no range";
+  std::string text;
+  for (const analyze::OpenRanges& open : processes) {
+    std::string path;
+    for (std::size_t i = 0; i < open.names.size(); ++i) {
+      if (i > 0 && open.names[i] == open.names[i - 1]) continue;  // a stage and its step
+      path += (path.empty() ? "" : " › ") + open.names[i];
+    }
+    if (!text.empty()) text += "; ";
+    text += processes.size() > 1 ? fmt::format("in {} {}", open.pid, path) : path;
+  }
+  return text;
+}
+
 std::string memory_lines(const Page& page) {
   const Host& host = page.summary.host;
   if (!host.peak || host.memory.empty()) return "";
   constexpr std::size_t kColumns = 64;
   const std::int64_t begin = host.memory.front().ts_ns;
+  const analyze::MemoryMoment& highest = host.peak->highest;
+  const analyze::MemoryMoment& nearly = host.peak->nearly;
   std::string out =
       fmt::format("  memory  {}  up to {}\n", sparkline(highest_in_parts(host.memory, kColumns), kColumns),
-                  bytes_cell(host.peak->rss_bytes));
-  out +=
-      wrapped(fmt::format("All processes together, resident; memory they share counts for each. Highest {} after {}, "
-                          "of {} watched.",
-                          bytes_cell(host.peak->rss_bytes), time_cell(host.peak->ts_ns - begin),
-                          time_cell(host.memory.back().ts_ns - begin)));
-  for (const analyze::OpenRanges& open : host.peak->open_ranges) {
-    std::string path;
-    for (const std::string& name : open.names) path += (path.empty() ? "" : " › ") + name;
-    out += wrapped(host.peak->open_ranges.size() > 1 ? fmt::format("Open then in {}: {}", open.pid, path)
-                                                     : "Open then: " + path);
-  }
-  if (host.peak->open_ranges.empty()) out += wrapped("No range was open then.");
-  return out;
+                  bytes_cell(highest.rss_bytes));
+  out += wrapped(
+      fmt::format("All processes together, resident, over {}; memory they share counts for each. Highest {} after {}; "
+                  "open then: {}.",
+                  time_cell(host.memory.back().ts_ns - begin), bytes_cell(highest.rss_bytes),
+                  time_cell(highest.ts_ns - begin), open_text(highest.open_ranges)));
+  if (nearly.ts_ns == highest.ts_ns) return out;
+  return out + wrapped(fmt::format("95 % of it was there after {}; open then: {}.", time_cell(nearly.ts_ns - begin),
+                                   open_text(nearly.open_ranges)));
 }
 
-std::string gain_table(const Page& page, const Style& style) {
+// Gains that matter: a thousandth of the peak or more.
+std::vector<MemoryGain> shown_gains(const Page& page) {
+  const Host& host = page.summary.host;
+  const std::int64_t least = host.peak ? host.peak->highest.rss_bytes / 1000 : 0;
   std::vector<MemoryGain> gains;
-  for (const MemoryGain& gain : page.summary.host.gains) {
-    if (shown(page, gain.stage)) gains.push_back(gain);
+  for (const MemoryGain& gain : host.gains) {
+    const bool large = std::max(std::abs(gain.gained_bytes), std::abs(gain.largest_bytes)) >= least;
+    if (large && shown(page, gain.stage)) gains.push_back(gain);
   }
-  if (gains.empty()) return "";
   std::stable_sort(gains.begin(), gains.end(), [](const MemoryGain& a, const MemoryGain& b) {
     return std::abs(a.gained_bytes) > std::abs(b.gained_bytes);
   });
+  return gains;
+}
+
+std::string gain_table(const Page& page, const Style& style) {
+  const std::vector<MemoryGain> gains = shown_gains(page);
+  if (gains.empty()) return "";
   TextTable table({{"range", Align::kLeft, true}, {"stage", Align::kLeft}, {"ranges"}, {"gained"}, {"most by one"}});
   for (std::size_t i = 0; i < std::min(gains.size(), page.top); ++i) {
     const MemoryGain& gain = gains[i];
@@ -121,7 +142,8 @@ std::string gain_table(const Page& page, const Style& style) {
   if (gains.size() > page.top) out += fmt::format("  {} more ranges; --top shows more.\n", gains.size() - page.top);
   return out + wrapped(
                    "gained: resident memory of the process at the end less at the begin, without what ranges inside "
-                   "gained. Ranges shorter than the time between two readings count for the range around them.");
+                   "gained. Ranges shorter than the time between two readings count for the range around them. Gains "
+                   "below a thousandth of the peak are in the JSON only.");
 }
 
 template <class T>
@@ -149,12 +171,19 @@ Json process_json(const ProcessUsage& p) {
           {"involuntary_switches", maybe(p.involuntary_switches)}};
 }
 
+Json moment_json(const analyze::MemoryMoment& moment) {
+  Json open = Json::array();
+  for (const analyze::OpenRanges& ranges : moment.open_ranges) {
+    open.push_back({{"pid", ranges.pid}, {"names", ranges.names}});
+  }
+  return {{"ts_ns", moment.ts_ns}, {"rss_bytes", moment.rss_bytes}, {"open_ranges", open}};
+}
+
 Json peak_json(const std::optional<analyze::MemoryPeak>& peak) {
   if (!peak) return nullptr;
-  Json open = Json::array();
-  for (const analyze::OpenRanges& ranges : peak->open_ranges)
-    open.push_back({{"pid", ranges.pid}, {"names", ranges.names}});
-  return {{"ts_ns", peak->ts_ns}, {"rss_bytes", peak->rss_bytes}, {"open_ranges", open}};
+  Json out = moment_json(peak->highest);
+  out["nearly"] = moment_json(peak->nearly);
+  return out;
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ Page full_page() {
                     process("/opt/a-program-with-a-long-name/python3.12", 1234567, 1'000'000'000)};
   host.readings_per_s = 12.5;
   host.memory = {{0, 0}, {1'000'000'000, 100'000'000}, {2'000'000'000, 50'000'000}};
-  host.peak = analyze::MemoryPeak{1'000'000'000, 100'000'000, {{7, {"main"}}, {8, {"load", "weights"}}}};
+  host.peak = analyze::MemoryPeak{{1'000'000'000, 100'000'000, {{7, {"main"}}, {8, {"load", "weights"}}}},
+                                  {500'000'000, 95'000'000, {{7, {"early", "early"}}}}};
   host.gains = {{"weights", "load", 3, 200'000'000, 150'000'000}, {"free", "", 1, -300'000'000, -300'000'000}};
   return page;
 }
@@ -47,7 +48,8 @@ TEST(Host, TableHoldsTheNumbersAndFits) {
   EXPECT_THAT(text, HasSubstr("50.0"));  // 1 s of CPU time in 2 s
   EXPECT_THAT(text, HasSubstr("1.23 M"));
   EXPECT_LT(text.find("1234567"), text.find("sh 7"));  // most CPU time first
-  EXPECT_THAT(text, HasSubstr("Open then in 8: load › weights"));
+  EXPECT_THAT(text, HasSubstr("open then: in 7 main; in 8 load › weights."));
+  EXPECT_THAT(text, HasSubstr("after 500 ms; open then: early."));
   EXPECT_THAT(text, HasSubstr("-300 MB"));
   EXPECT_THAT(text, HasSubstr("+150 MB"));
   for (std::size_t begin = 0; begin < text.size();) {
@@ -73,6 +75,15 @@ TEST(Host, GainsOfOtherStagesAreNotShown) {
   EXPECT_EQ(host_json(page)["gains"].size(), 1u);
 }
 
+TEST(Host, TinyGainsAreNotShown) {
+  Page page = full_page();
+  page.summary.host.gains.push_back({"crumbs", "load", 9, 99'000, 50'000});  // the peak is 100 MB
+  EXPECT_THAT(host_section(page, Style{}), Not(HasSubstr("crumbs")));
+  EXPECT_EQ(host_json(page)["gains"].size(), 3u);
+  page.summary.host.gains.back().largest_bytes = 100'000;
+  EXPECT_THAT(host_section(page, Style{}), HasSubstr("crumbs"));
+}
+
 TEST(Host, WithoutReadingsSaysWhy) {
   const Page page;
   EXPECT_THAT(host_section(page, Style{}), HasSubstr("No process was read from outside"));
@@ -83,7 +94,7 @@ TEST(Host, WithoutReadingsSaysWhy) {
 TEST(Host, NamesOfStrangersAreHarmless) {
   Page page = full_page();
   page.summary.host.processes[0].name = "/tmp/\x1b[31mevil";
-  page.summary.host.peak->open_ranges[0].names = {"\x1b[2J"};
+  page.summary.host.peak->highest.open_ranges[0].names = {"\x1b[2J"};
   EXPECT_THAT(host_section(page, Style{}), Not(HasSubstr("\x1b")));
 }
 

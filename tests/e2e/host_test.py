@@ -42,7 +42,7 @@ class Host(Case):
                          [(parent["pid"], True, True), (child["pid"], False, False)])
 
         text = self.llmprof("report", "run").stdout
-        self.assertIn("Open then: load › weights", text)
+        self.assertIn("open then: load › weights.", text)
         self.assertIn("+200 MB", text)
 
     def test_a_python_tree(self):
