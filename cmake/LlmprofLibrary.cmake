@@ -44,6 +44,12 @@ function(llmprof_add_library name)
   endforeach()
 endfunction()
 
+# `${LLMPROF_WATCHDOG} SECONDS -- COMMAND…` shows the stacks of a test that hangs, and ends it.
+if(LLMPROF_TESTS)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  set(LLMPROF_WATCHDOG ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/watchdog.py)
+endif()
+
 # llmprof_add_test(<lib> SOURCES x_test.cpp… [LIBS extra…]): one test program per library, ctest label = library.
 function(llmprof_add_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
@@ -57,6 +63,6 @@ function(llmprof_add_test name)
   endif()
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/libs ${PROJECT_SOURCE_DIR}/include)
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  add_test(NAME unit.${name} COMMAND ${name}_test)
+  add_test(NAME unit.${name} COMMAND ${LLMPROF_WATCHDOG} 240 -- $<TARGET_FILE:${name}_test>)
   set_tests_properties(unit.${name} PROPERTIES LABELS ${name} TIMEOUT 300)
 endfunction()

@@ -1,14 +1,11 @@
 """Disks that are full, writes that fail, folders and descriptors that go away, limits and clocks."""
 import errno
-import json
-import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import unittest
 
-import watchdog
 from oracle import LLMPROF, SOAK, FaultCase, Recording
 
 ERRORS = ("ENOSPC", "EIO", "EDQUOT", "EFBIG", "EPIPE", "EBADF")

@@ -7,15 +7,16 @@ import pathlib
 import struct
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "e2e"))
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "tests/e2e"), str(ROOT / "tools")]
 import watchdog
 from harness import BIN, LLMPROF, SYSTEM_PYTHON, Case
 
-FAULTS = pathlib.Path(os.environ.get("LLMPROF_FAULTS", pathlib.Path(__file__).resolve().parents[2] / "build/tests/faults"))
+FAULTS = pathlib.Path(os.environ.get("LLMPROF_FAULTS", ROOT / "build/tests/faults"))
 COLLECT = pathlib.Path(os.environ.get("LLMPROF_COLLECT", FAULTS.parent / "collect"))
 VICTIM = str(FAULTS / "fault_victim")
 SHIM = str(FAULTS / "libfault_shim.so")
-BATCH = str(pathlib.Path(__file__).resolve().parent / "batch.py")
+BATCH = str(ROOT / "tests/faults/batch.py")
 SOAK = os.environ.get("LLMPROF_SOAK", "") not in ("", "0")  # the same with larger numbers
 LIMIT_S = 120  # a hung program is shown after this long; a busy machine is slow
 
@@ -83,6 +84,17 @@ class Recording:
             "min(payload & 4294967295) AS low, max(payload & 4294967295) AS high, sum(backwards::INT) AS backwards "
             "FROM (SELECT *, payload <= lag(payload) OVER (PARTITION BY process_id, name, payload >> 32 "
             "ORDER BY begin_ns, id) AS backwards FROM range WHERE kind = 'mark' AND payload IS NOT NULL) GROUP BY ALL")
+        by_events = {row["process_id"]: row["name"] for row in self.streams}
+        by_pid = {ledger.pid: label for label, ledger in self.ledgers.items()}
+        self.labels = {i: self.find_label(i, by_events, by_pid) for i in self.processes}
+        self.logged = {self.labels[i] for i, row in self.processes.items() if row["log"]}
+        self.streams_of, self.losses_of = {}, {}
+        for row in self.streams:
+            self.streams_of.setdefault(row["name"], []).append(row)
+        for row in self.losses:
+            if row["process_id"] is not None:
+                found = self.losses_of.setdefault(self.labels[row["process_id"]], {})
+                found[row["name"]] = found.get(row["name"], 0) + row["n"]
 
     def query(self, sql):
         done = self.case.llmprof("query", self.path, sql, "--json", "--limit", "1000000")
@@ -97,26 +109,26 @@ class Recording:
         return {row["name"] for row in self.losses}
 
     def label_of(self, process_id):
+        return self.labels[process_id]
+
+    def find_label(self, process_id, by_events, by_pid):
         """By its events; a process that has none in the log, by the command or, if that is missing too, by its pid."""
-        for row in self.streams:
-            if row["process_id"] == process_id:
-                return row["name"]
-        words = (self.processes[process_id]["arguments"] or "").split(" ")
-        if len(words) > 2 and words[2] in self.ledgers:
-            return words[2]
-        pid = self.processes[process_id]["pid"]
-        return next((label for label, ledger in self.ledgers.items() if ledger.pid == pid), None)
+        process = self.processes[process_id]
+        words = (process["arguments"] or "").split(" ")
+        if process_id in by_events:
+            return by_events[process_id]
+        return words[2] if len(words) > 2 and words[2] in self.ledgers else by_pid.get(process["pid"])
 
     def of_label(self, label):
         """The losses of the process with this label."""
-        found = {}
-        for row in self.losses:
-            if row["process_id"] is not None and self.label_of(row["process_id"]) == label:
-                found[row["name"]] = found.get(row["name"], 0) + row["n"]
-        return found
+        return self.losses_of.get(label, {})
 
     def recovered(self, label):
-        return {row["stream"]: row["n"] for row in self.streams if row["name"] == label}
+        """Events in the run, per stream."""
+        return {row["stream"]: row["n"] for row in self.streams_of.get(label, ())}
+
+    def has_log(self, label):
+        return label in self.logged
 
 
 class FaultCase(Case):
@@ -186,14 +198,13 @@ class FaultCase(Case):
         missing = sum(ledger.attempted) - sum(recovered.values()) - counted
         where = f"{label}: made {sum(ledger.attempted)}, recovered {sum(recovered.values())}, losses {losses}"
         self.assertGreaterEqual(missing, 0, where)
-        has_log = any(row["log"] and recording.label_of(i) == label for i, row in recording.processes.items())
         if "abnormal_end" not in losses:
-            self.assertTrue(missing == 0 or late or (killed and not has_log), where)
+            self.assertTrue(missing == 0 or late or (killed and not recording.has_log(label)), where)
             return
         if ledger.times is None or counted:
             return
         for stream in range(len(ledger.attempted)):
-            row = next((r for r in recording.streams if r["name"] == label and r["stream"] == stream), None)
+            row = next((r for r in recording.streams_of.get(label, ()) if r["stream"] == stream), None)
             there = row["n"] if row else 0
             if row:  # what is missing is the end, nothing in between
                 self.assertEqual((row["low"], row["high"]), (0, there - 1), where)

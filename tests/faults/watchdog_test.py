@@ -1,13 +1,11 @@
 """The watchdog on programs that really hang: their stacks are shown, then they are gone."""
-import os
 import pathlib
 import subprocess
 import sys
-import time
 import unittest
 
-import watchdog
 from oracle import FaultCase
+import watchdog
 
 HANGS = """#include <pthread.h>
 #include <unistd.h>
