@@ -139,6 +139,26 @@ TEST(Classify, PlainNamesMatchPatterns) {
   EXPECT_EQ(f.stage(7), "");
 }
 
+TEST(Classify, TrainingStepsHoldTheirStages) {
+  // Declared as the embedded model does, then as plain names, the optimizer as PyTorch calls its own.
+  const Fixture f({{0, 40, "train_step", "stage"},
+                   {1, 10, "forward", "step"},
+                   {10, 30, "backward", "step"},
+                   {30, 39, "optimizer", "step"},
+                   {50, 90, "train_step_7", ""},
+                   {51, 60, "forward", ""},
+                   {60, 80, "backward", ""},
+                   {80, 89, "optimizer", ""},
+                   {81, 88, "Optimizer.step#AdamW.step", ""}});
+  ASSERT_EQ(f.classified.steps.size(), 6u);
+  for (const std::size_t first : {0u, 3u}) {
+    EXPECT_EQ(f.step_stage(first), "forward");
+    EXPECT_EQ(f.step_stage(first + 1), "backward");
+    EXPECT_EQ(f.step_stage(first + 2), "optimizer");
+  }
+  EXPECT_EQ(f.classified.steps[5].begin_ns, 81);  // "optimizer" holds a step of its own stage: a container
+}
+
 TEST(Classify, DeclaredStepsWinOverPatterns) {
   // The plain "forward" inside a declared step is no step; the plain "forward" around a declared one is a container.
   const Fixture f(

@@ -49,6 +49,16 @@ class Loop {
   std::uint32_t batch_, tokens_;
 };
 
+// Values that a run keeps: parameters four times, what forward leaves for backward, the logits. As floating point:
+// absurd sizes multiply to more than 64 bits.
+double kept_values(const ModelConfig& c, const TrainOptions& o) {
+  const auto rows = static_cast<double>(o.batch) * static_cast<double>(o.tokens);
+  const auto hidden = static_cast<double>(c.hidden), inner = static_cast<double>(c.intermediate);
+  const auto squares = rows * static_cast<double>(c.heads) * static_cast<double>(o.tokens);
+  const double of_layer = 4 * (4 * hidden * hidden + 2 * hidden * inner) + rows * (8 * hidden + 2 * inner) + squares;
+  return static_cast<double>(c.layers) * of_layer + static_cast<double>(c.vocab) * (4 * hidden + rows);
+}
+
 bool is_fraction(double value) { return value >= 0 && value < 1; }
 
 }  // namespace
@@ -69,6 +79,8 @@ Result<void> check_training(const ModelConfig& config, const TrainOptions& o) {
     return bad_option(
         fmt::format("tokens is {}, allowed are 1 to {}: the positions of the model", o.tokens, most_tokens));
   }
+  constexpr double kMostValues = 1e15;  // 4 PB: beyond any machine, and far from the end of 64 bits
+  if (kept_values(config, o) > kMostValues) return bad_option("the sizes multiply to more memory than any machine has");
   if (o.steps < 1 || o.steps > 1'000'000'000) return bad_option("steps must be 1 to 1000000000");
   const AdamWOptions& a = o.optimizer;
   if (!(a.learning_rate >= 0 && std::isfinite(a.learning_rate))) return bad_option("lr must be 0 or more");

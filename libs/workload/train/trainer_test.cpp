@@ -178,6 +178,8 @@ TEST(CheckTraining, RefusesWhatCannotBeDone) {
   EXPECT_FALSE(check_training(config, {.steps = 0}));
   EXPECT_FALSE(check_training(gpt2_config(2, 64, 4, 255, 64), {}));  // no room for all bytes
   EXPECT_FALSE(check_training(find_preset("tiny-llama")->config, {}));
+  // 4096 layers x 65536 sequences x 4096 heads x 12000² scores are 1.6e20 values: more than 64 bits can count bytes of.
+  EXPECT_FALSE(check_training(gpt2_config(4096, 4096, 4096, 256, 12000), {.batch = 65536, .tokens = 12000}));
   EXPECT_FALSE(check_training(config, {.optimizer = {.learning_rate = NAN}}));
   EXPECT_FALSE(check_training(config, {.optimizer = {.beta2 = 1}}));
 }
