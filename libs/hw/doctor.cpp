@@ -102,7 +102,8 @@ std::vector<Finding> examine(const DoctorInput& input) {
       check_cupti(files),
       check_counters(files),
       check_perf_events(files),
-      check_ptrace(files),
+      check_cpu_stacks(),
+      check_python_frames(),
   };
 }
 

@@ -12,9 +12,12 @@ Finding check_nvml();
 Finding check_cupti(const SystemFiles& files);
 Finding check_counters(const SystemFiles& files);
 
+// doctor_host.cpp
+Finding check_cpu_stacks();
+Finding check_python_frames();
+
 // doctor_machine.cpp
 Finding check_perf_events(const SystemFiles& files);
-Finding check_ptrace(const SystemFiles& files);
 Finding check_clock(const SystemFiles& files);
 Finding check_folder(const std::string& folder);
 Finding check_disk(const std::string& folder);

@@ -57,13 +57,7 @@ Finding check_perf_events(const SystemFiles& files) {
     return {"perf events", Status::kOk, fmt::format("perf_event_paranoid = {}, privileged", *level), ""};
   if (*level <= 2) return {"perf events", Status::kOk, fmt::format("perf_event_paranoid = {}", *level), ""};
   return {"perf events", Status::kWarn, fmt::format("perf_event_paranoid = {}: not for this user", *level),
-          "sudo sysctl kernel.perf_event_paranoid=2 (recording works without; CPU samples will need it)"};
-}
-
-Finding check_ptrace(const SystemFiles& files) {
-  const auto scope = files.number("proc/sys/kernel/yama/ptrace_scope");
-  const std::string found = scope ? fmt::format("ptrace_scope = {}", *scope) : "not restricted";
-  return {"ptrace", Status::kOk, found + "; llmprof does not use it", ""};
+          "sudo sysctl kernel.perf_event_paranoid=2 (recording works without; CPU stacks need it)"};
 }
 
 Finding check_clock(const SystemFiles& files) {

@@ -27,7 +27,7 @@ TEST(Doctor, EveryFindingThatIsNotOkHasARemedy) {
   FakeMachine machine;
   machine.four_cpus();
   const auto findings = examine({.root = machine.root(), .library_folder = machine.root(), .folder = machine.root()});
-  EXPECT_EQ(findings.size(), 15u);
+  EXPECT_EQ(findings.size(), 16u);
   for (const Finding& finding : findings) {
     EXPECT_FALSE(finding.found.empty()) << finding.check;
     EXPECT_EQ(finding.remedy.empty(), finding.status == Status::kOk) << finding.check;
