@@ -12,13 +12,15 @@ namespace llmprof::record {
 
 class LogBuilder {
  public:
-  explicit LogBuilder(std::uint64_t pid = 4242, std::uint64_t start_ticks = 1, std::uint64_t raw_ns = 1'000'000)
+  explicit LogBuilder(std::uint64_t pid = 4242, std::uint64_t start_ticks = 1, std::uint64_t raw_ns = 1'000'000,
+                      std::uint32_t segment = 0)
       : memory_(sizeof(wire::BlockHeader) + wire::kMaxPayloadBytes), block_(memory_.data(), memory_.size()) {
     wire::FileHeader header{};
     header.pid = pid;
     header.start_ticks = start_ticks;
     header.raw_ns = raw_ns;
     header.wall_ns = raw_ns + 1'000'000'000'000'000'000;
+    header.segment = segment;
     wire::seal_file_header(&header);
     bytes_.assign(reinterpret_cast<const char*>(&header), sizeof header);
   }

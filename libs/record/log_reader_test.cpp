@@ -251,5 +251,33 @@ TEST(CheckLog, SaysWhatALogHolds) {
   EXPECT_FALSE(is_log(file.holding("PAR1")));
 }
 
+// Whatever part of a log is there when it is looked at, and however often: in the end everything was handed out once,
+// in order, and nothing that the collector may still take back was.
+TEST(FollowLog, AGrowingLogIsReadOnce) {
+  const std::string bytes = small_log();
+  TemporaryFile file;
+  Collected whole;
+  const auto stats = LogReader::open(file.holding(bytes))->read(whole, base::no_progress);
+  ASSERT_TRUE(stats);
+  for (std::size_t first = sizeof(wire::FileHeader); first <= bytes.size(); first += 7) {
+    Collected part;
+    LogPosition position;
+    const auto never = [] { return false; };
+    for (std::size_t size = first; size < bytes.size(); size += 131) {
+      ASSERT_TRUE(follow_log(file.holding(bytes.substr(0, size)), position, part, never));
+      EXPECT_LE(position.offset, size);
+    }
+    ASSERT_TRUE(follow_log(file.holding(bytes), position, part, never));
+    EXPECT_LT(part.items.size(), whole.items.size());  // the last block is kept back
+    ASSERT_TRUE(LogReader::open(file.holding(bytes))->read_rest(position, part, base::no_progress));
+    EXPECT_EQ(part.items, whole.items);
+    EXPECT_EQ(part.gaps, 0);
+    EXPECT_EQ(position.stats.bytes, stats->bytes);
+    EXPECT_EQ(position.stats.blocks, stats->blocks);
+    EXPECT_EQ(position.stats.records, stats->records);
+    EXPECT_EQ(position.stats.torn_bytes, 0u);
+  }
+}
+
 }  // namespace
 }  // namespace llmprof::record

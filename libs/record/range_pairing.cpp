@@ -46,10 +46,11 @@ void RangePairing::take_one(const wire::RangeRecord& event, Thread& thread, trac
   }
 }
 
-bool RangePairing::is_repeated(const wire::RangeRecord& event, const Thread& thread) const {
+bool RangePairing::is_repeated(const wire::RangeRecord& event, const Thread& thread) {
   if (static_cast<std::int64_t>(event.ts_ns) > continued_ns_) return false;
+  const trace::Name name = names_.name(event.name);
   return std::any_of(thread.stack.begin(), thread.stack.end(), [&](const Open& range) {
-    return range.domain == event.domain && range.level == event.level && range.name == event.name &&
+    return range.domain == event.domain && range.level == event.level && range.name.id == name.id &&
            range.begin_ns == static_cast<std::int64_t>(event.ts_ns);
   });
 }
@@ -101,8 +102,9 @@ RangePairing::Open RangePairing::open(const wire::RangeRecord& event, const Thre
           .dropped = event.correlation,
           .parent_id = thread.stack.empty() ? trace::OptionalId{} : trace::OptionalId{thread.stack.back().id},
           .thread_id = thread_id,
-          .name = event.name,
-          .category = event.category,
+          .name = names_.name(event.name),
+          .category = names_.category(event.domain, event.category),
+          .domain_name = names_.domain(event.domain),
           .domain = event.domain,
           .depth = static_cast<std::int32_t>(thread.stack.size()),
           .level = event.level,
@@ -164,14 +166,14 @@ void RangePairing::close(const Open& range, std::int64_t end_ns, trace::Name kin
   row.id = range.id;
   row.begin_ns = range.begin_ns;
   row.end_ns = end_ns;
-  row.name = names_.name(range.name);
+  row.name = range.name;
   row.kind = kind;
   row.process_id = process_id_;
   row.thread_id = range.thread_id;
   row.parent_id = range.parent_id;
   row.depth = range.depth;
-  row.domain = names_.domain(range.domain);
-  row.category = names_.category(range.domain, range.category);
+  row.domain = range.domain_name;
+  row.category = range.category;
   if (range.payload_type == wire::PayloadType::kDouble) {
     row.payload_double = __builtin_bit_cast(double, range.payload);
   } else if (range.payload_type != wire::PayloadType::kNone) {

@@ -62,8 +62,7 @@ class RangePairing {
     std::uint64_t dropped;  // records of its thread that were lost before it
     trace::OptionalId parent_id;
     trace::Id thread_id;
-    wire::StringId name;
-    std::uint32_t category;
+    trace::Name name, category, domain_name;  // resolved when it begins: ids belong to one log, a range to several
     std::uint32_t domain;
     std::int32_t depth;
     std::uint16_t level;
@@ -75,7 +74,7 @@ class RangePairing {
     std::int64_t last_ns = 0;
   };
 
-  bool is_repeated(const wire::RangeRecord& event, const Thread& thread) const;
+  bool is_repeated(const wire::RangeRecord& event, const Thread& thread);
   void take_mark(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
   void take_one(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id);
   Open open(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
