@@ -2,27 +2,26 @@
 # Fuzzes every target of tests/fuzz. Each starts from its seeds, the saved corpus and all inputs that ever broke something
 # (tests/fuzz/regressions/<target>/, which must pass first).
 #   tools/fuzz.sh                    FUZZ_SECONDS (600) per target; what is new is kept in fuzz-corpus/<target>/ (ignored by git)
-#   tools/fuzz.sh --smoke            seeds, regressions and FUZZ_SECONDS (5) per target; keeps nothing
+#   tools/fuzz.sh --smoke            seeds, regressions and FUZZ_SECONDS (4) per target; keeps nothing
 #   tools/fuzz.sh [--smoke] NAME…    only these targets
-# A finding stops its target: the input is left in build/asan/fuzz/findings/, the status is 1.
+# A finding stops its target: the input is left in build/fuzz/fuzz/findings/, the status is not 0. BUILD: another place than build/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-$(nproc)}
-folder=${FUZZ_BUILD:-build/asan}
+preset=fuzz  # optimised
 smoke=""
-[ "${1:-}" = "--smoke" ] && { smoke=1; shift; }
-seconds=${FUZZ_SECONDS:-${smoke:+5}}
+[ "${1:-}" = "--smoke" ] && { smoke=1 preset=asan; shift; }  # what make test has built already
+folder=${BUILD:-build}/$preset
+seconds=${FUZZ_SECONDS:-${smoke:+4}}
 seconds=${seconds:-600}
 limits="-rss_limit_mb=1024 -malloc_limit_mb=512 -timeout=5 -max_len=16384"
 
-if [ -z "${FUZZ_BUILD:-}" ]; then
-  cmake --preset asan >/dev/null
-  ninja -C "$folder" -j "$jobs" fuzz_targets >"$folder/build.log" 2>&1 || { tail -n 40 "$folder/build.log"; exit 1; }
-fi
+cmake --preset $preset -B "$folder" >/dev/null
+ninja -C "$folder" -j "$jobs" fuzz_targets >"$folder/build.log" 2>&1 || { tail -n 40 "$folder/build.log"; exit 1; }
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
   for program in "$folder"/fuzz/fuzz_*; do
-    case $program in *.dict) ;; *) [ -f "$program" ] && targets+=("${program##*/fuzz_}") ;; esac
+    [ -x "$program" ] && targets+=("${program##*/fuzz_}")
   done
 fi
 mkdir -p "$folder/fuzz/findings"
