@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <sstream>
 
@@ -19,6 +20,12 @@ namespace {
 using testing::Sampled;
 using testing::SampledFrame;
 using testing::SampledStack;
+
+// A script of testing/: where it was built, or in the folder LLMPROF_TEST_SCRIPTS on another machine.
+std::string script(const std::string& built_path) {
+  const char* folder = std::getenv("LLMPROF_TEST_SCRIPTS");
+  return folder == nullptr ? built_path : std::string(folder) + built_path.substr(built_path.rfind('/'));
+}
 
 // python_waits.py, with the lines its threads announced: name -> thread id and stack.
 class WaitingPython {
@@ -38,7 +45,7 @@ class WaitingPython {
       ::dup2(output[1], 1);
       for (const int end : {input[0], input[1], output[0], output[1]}) ::close(end);
       ::setenv("PYTHONIOENCODING", "utf-8", 1);
-      ::execl(python.c_str(), python.c_str(), PYTHON_WAITS, nullptr);
+      ::execl(python.c_str(), python.c_str(), script(PYTHON_WAITS).c_str(), nullptr);
       ::_exit(127);
     }
     ::close(input[0]);
@@ -138,7 +145,7 @@ TEST(PythonStacks, NeverMixWhatDidNotRunTogether) {
   if (pythons.empty()) GTEST_SKIP() << "no CPython 3.11 or 3.12 on this machine";
   for (const std::string& python : pythons) {
     SCOPED_TRACE(python);
-    const Sampled sampled = testing::sample({python, PYTHON_BURNS}, 600);
+    const Sampled sampled = testing::sample({python, script(PYTHON_BURNS)}, 600);
     if (!sampled.error.empty()) GTEST_SKIP() << sampled.error;
     // Functions here take microseconds. However long after the sample their frames are read, a stack that has both
     // families was never on the thread; less than one in a hundred may slip through.
@@ -164,7 +171,7 @@ TEST(PythonStacks, NeverMixWhatDidNotRunTogether) {
 TEST(PythonStacks, CanBeSwitchedOff) {
   const std::vector<std::string> pythons = testing::supported_pythons();
   if (pythons.empty()) GTEST_SKIP() << "no CPython 3.11 or 3.12 on this machine";
-  const Sampled sampled = testing::sample({pythons.front(), PYTHON_BURNS}, 100, {.hz = 997, .python = false});
+  const Sampled sampled = testing::sample({pythons.front(), script(PYTHON_BURNS)}, 100, {.hz = 997, .python = false});
   if (!sampled.error.empty()) GTEST_SKIP() << sampled.error;
   EXPECT_EQ(sampled.count([](const SampledStack& stack) { return !python_frames(stack).empty(); }), 0u);
   EXPECT_EQ(sampled.stats.python_samples + sampled.stats.python_failed, 0u);
