@@ -25,9 +25,16 @@ Denominators denominators(const Basis& basis, const std::string& type) {
   if (const PeakRate* peak = basis.peak("flops", type)) by.peak_flops = peak->value;
   if (const PeakRate* peak = basis.peak("bandwidth", "")) by.peak_bandwidth = peak->value;
   if (basis.model) {
-    by.weights_fit_cache = model::weights_read_bytes(*basis.model) <= static_cast<double>(basis.cache_bytes());
+    const auto cache_bytes = static_cast<double>(basis.cache_bytes());
+    by.weights_fit_cache = model::weights_read_bytes(*basis.model) <= cache_bytes;
+    by.training_fits_cache = model::training_state_bytes(*basis.model) <= cache_bytes;
   }
   by.cost_why = basis.model_why;
+  return by;
+}
+
+Denominators for_stage(Denominators by, std::string_view stage) {
+  if (stage == "forward" || stage == "backward" || stage == "optimizer") by.weights_fit_cache = by.training_fits_cache;
   return by;
 }
 

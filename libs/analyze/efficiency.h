@@ -13,10 +13,15 @@ namespace llmprof::analyze {
 struct Denominators {
   std::optional<double> peak_flops, peak_bandwidth;
   bool weights_fit_cache = false;
-  std::string cost_why;  // why flops and bytes are unknown where they are
+  bool training_fits_cache = false;  // parameters, gradients and moments together
+  std::string cost_why;              // why flops and bytes are unknown where they are
 };
 
 Denominators denominators(const Basis& basis, const std::string& type);
+
+// The same for one stage. A training step sweeps over parameters, gradients and moments: its weights are still in the
+// cache when they are needed again only if all of these fit.
+Denominators for_stage(Denominators by, std::string_view stage);
 
 // Fills rates, ratios, bound and why from flops, flops_shapes and bytes.
 void complete(Efficiency& efficiency, double time_ns, const Denominators& by);

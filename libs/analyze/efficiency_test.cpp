@@ -14,6 +14,14 @@ using testing::HasSubstr;
 // 1 GFLOP/s and 1 GB/s: an amount per nanosecond is its ratio to the peak.
 Denominators plain() { return {.peak_flops = 1e9, .peak_bandwidth = 1e9}; }
 
+TEST(ForStage, TrainingSweepsOverMoreThanTheWeights) {
+  const Denominators by{.weights_fit_cache = true, .training_fits_cache = false};
+  EXPECT_TRUE(for_stage(by, "decode").weights_fit_cache);
+  for (const char* stage : {"forward", "backward", "optimizer"}) {
+    EXPECT_FALSE(for_stage(by, stage).weights_fit_cache) << stage;
+  }
+}
+
 TEST(Efficiency, RatesRatiosAndBound) {
   Efficiency e{.flops = 200.0, .flops_shapes = 300.0, .bytes = 500.0};
   complete(e, 1000, plain());

@@ -55,7 +55,7 @@ void complete_part(Part& part, const std::map<std::string, std::int64_t>& stage_
   }
   if (!part.efficiency.flops && by.cost_why.empty())
     part.efficiency.why = "not a part of the model analysis, or of unknown size";
-  complete(part.efficiency, static_cast<double>(part.time_ns), by);
+  complete(part.efficiency, static_cast<double>(part.time_ns), for_stage(by, part.stage));
 }
 
 Result<void> fill_products(const trace::Run& run, Summary& summary) {

@@ -152,9 +152,10 @@ Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summar
 }
 
 // Model FLOPs, bytes and the floor: known only if they are known for every step.
-Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const Denominators& by, Summary& summary) {
+Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const Denominators& all, Summary& summary) {
   LLMPROF_LET(const trace::ResultTable passes, ask(run, "sql/stage_passes"));
   for (Stage& stage : summary.stages) {
+    const Denominators by = for_stage(all, stage.name);
     double flops = 0, bytes = 0, floor = 0;
     std::int64_t unknown = 0;
     bool floor_known = true;

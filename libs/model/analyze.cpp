@@ -58,6 +58,10 @@ double weights_read_bytes(const Config& config) {
   return values * static_cast<double>(config.weight_bytes);
 }
 
+double training_state_bytes(const Config& config) {
+  return static_cast<double>(parameters(config)) * (2 * static_cast<double>(config.weight_bytes) + 2 * kMomentBytes);
+}
+
 std::vector<OpCost> analyze(const Config& config, const Pass& pass, std::int64_t on_chip_bytes) {
   const Structure structure = structure_of(config);
   std::vector<OpCost> costs;

@@ -5,8 +5,6 @@
 namespace llmprof::model {
 namespace {
 
-constexpr double kMomentBytes = 4;  // both moments of AdamW are float32, whatever the parameters are
-
 // Query i of n new tokens (i = 1…n) sees c - n + i keys, itself included: n·c - n(n-1)/2 pairs of query and key.
 double causal_pairs(double n, double c) { return n * c - n * (n - 1) / 2; }
 

@@ -5,6 +5,8 @@
 
 namespace llmprof::model {
 
+inline constexpr double kMomentBytes = 4;  // both moments of AdamW are float32, whatever the parameters are
+
 // The amounts of one pass, as floating point: products of the sizes of a large pass exceed 64 bits.
 struct Amounts {
   double batch, tokens, context, sampled;

@@ -69,6 +69,8 @@ std::vector<OpCost> analyze(const Config& config, const Pass& pass, std::int64_t
 
 // Weights one pass reads. Embedding rows that are only looked up do not count.
 double weights_read_bytes(const Config& config);
+// Parameters, their gradients and AdamW's two moments: what a training step sweeps over.
+double training_state_bytes(const Config& config);
 
 // ---- efficiency (ARCHITECTURE 6) ---------------------------------------------------------------------------
 

@@ -105,6 +105,10 @@ TEST(Training, OptimizerByHand) {
   EXPECT_EQ(total(at, &OpCost::weight_bytes), static_cast<double>(parameters(tiny_gpt2())) * 28);
 }
 
+TEST(Training, StateIsParametersGradientsAndMoments) {
+  EXPECT_EQ(training_state_bytes(tiny_gpt2()), 2840 * 16);  // 26·8 in tables, 3·872 in layers, 16 in ln_f
+}
+
 TEST(Training, HalfPrecisionParametersKeepFloat32Moments) {
   Config half = tiny_gpt2();
   half.weight_bytes = 2;
