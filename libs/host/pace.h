@@ -11,14 +11,16 @@ namespace llmprof::host {
 
 class Pace {
  public:
-  // `share`: of one core, at most.
-  Pace(std::uint64_t period_ns, double share) : wanted_ns_(period_ns), share_(share) {}
+  // `share`: of one core, at most; but never more seldom than every `longest_ns`.
+  Pace(std::uint64_t period_ns, double share, std::uint64_t longest_ns = UINT64_MAX)
+      : wanted_ns_(period_ns), share_(share), longest_ns_(longest_ns) {}
 
   bool is_due(std::uint64_t now_ns) const { return now_ns >= next_ns_; }
   void due_now() { next_ns_ = 0; }
   std::uint64_t next_ns() const { return next_ns_; }
   std::uint64_t period_ns() const {
-    return std::max(wanted_ns_, static_cast<std::uint64_t>(static_cast<double>(cost_ns_) / share_));
+    const auto affordable_ns = static_cast<std::uint64_t>(static_cast<double>(cost_ns_) / share_);
+    return std::max(wanted_ns_, std::min(affordable_ns, longest_ns_));
   }
 
   // Does it now and plans the next time by what it took.
@@ -42,6 +44,7 @@ class Pace {
 
   std::uint64_t wanted_ns_;
   double share_;
+  std::uint64_t longest_ns_;
   std::uint64_t cost_ns_ = 0;
   std::uint64_t next_ns_ = 0;
 };

@@ -10,12 +10,11 @@
 #include <charconv>
 #include <utility>
 
-#include "wire/format.h"
-
 namespace llmprof::host {
 namespace {
 
-using Buffer = std::array<char, 4096>;  // holds any of the short files
+constexpr std::size_t kMaxArgumentBytes = 4096;  // of each of perhaps very many processes
+using Buffer = std::array<char, 4096>;           // holds any of the short files
 
 std::uint64_t number(std::string_view text) {
   std::uint64_t value = 0;
@@ -223,7 +222,7 @@ std::string executable(pid_t pid) {
 }
 
 std::string arguments(pid_t pid) {
-  std::string text = read_long(Path("/proc/{}/cmdline", pid).text, wire::kMaxNameBytes);
+  std::string text = read_long(Path("/proc/{}/cmdline", pid).text, kMaxArgumentBytes);
   while (!text.empty() && text.back() == '\0') text.pop_back();
   return text;
 }

@@ -72,7 +72,7 @@ std::vector<pid_t> threads(pid_t pid);  // of one process
 pid_t newest_id();
 
 std::string executable(pid_t pid);                       // "" if it cannot be read
-std::string arguments(pid_t pid);                        // joined by '\0'
+std::string arguments(pid_t pid);                        // joined by '\0', the first 4 KiB
 bool has_variable(pid_t pid, std::string_view setting);  // whether it was started with "NAME=value" in its environment
 
 }  // namespace llmprof::host

@@ -146,6 +146,9 @@ TEST(Pace, SlowsDownWhenDear) {
   EXPECT_EQ(pace.period_ns(), 100'000'000u);
   pace.took(2'000'000'000, 0);
   EXPECT_EQ(pace.period_ns(), 87'500'000u);  // 7/8 of the old cost
+  Pace bounded(20'000'000, 0.01, 50'000'000);
+  bounded.took(1'000'000'000, 1'000'000);
+  EXPECT_EQ(bounded.period_ns(), 50'000'000u);
 }
 
 }  // namespace

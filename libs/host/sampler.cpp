@@ -23,11 +23,13 @@ namespace llmprof::host {
 namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
-constexpr std::uint64_t kLookNs = 50 * kMillisecond;    // a new process is seen after this at the latest
-constexpr std::uint64_t kMoreNs = 1000 * kMillisecond;  // I/O, switches, memory peak
+constexpr std::uint64_t kLookNs = 20 * kMillisecond;          // between two looks for new processes
+constexpr std::uint64_t kLongestLookNs = 100 * kMillisecond;  // also where looking is dear
+constexpr std::uint64_t kMoreNs = 1000 * kMillisecond;        // I/O, switches, memory peak
 constexpr std::uint64_t kFlushNs = 500 * kMillisecond;
 constexpr double kUsageShare = 0.002;  // of one core, at most: where a reading costs more, readings come less often
 constexpr double kMoreShare = 0.001;
+constexpr double kLookShare = 0.001;
 
 // A descriptor that is closed.
 class Descriptor {
@@ -76,7 +78,8 @@ class ThreadSampler final : public Sampler {
         stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         epoll_(::epoll_create1(EPOLL_CLOEXEC)),
         usage_pace_(1'000'000'000u / std::max(options.usage_hz, 1u), kUsageShare),
-        more_pace_(kMoreNs, kMoreShare) {}
+        more_pace_(kMoreNs, kMoreShare),
+        look_pace_(kLookNs, kLookShare, kLongestLookNs) {}
 
   ~ThreadSampler() override { end_thread(); }
 
@@ -121,7 +124,6 @@ class ThreadSampler final : public Sampler {
 
  private:
   void open_stacks() {
-#ifdef LLMPROF_HOST_STACKS
     auto opened = StackSampler::open(root_, options_.stack, log_);
     if (!opened) {
       no_stacks_ = opened.error().message;
@@ -129,9 +131,6 @@ class ThreadSampler final : public Sampler {
     }
     stacks_ = std::move(*opened);
     for (const int descriptor : stacks_->descriptors()) add_to(epoll_, descriptor);
-#else
-    no_stacks_ = "this build cannot sample stacks";
-#endif
   }
 
   void end_thread() {
@@ -152,10 +151,7 @@ class ThreadSampler final : public Sampler {
 
   void tick(ProcessTree& tree) {
     const std::uint64_t now = now_ns();
-    for (const pid_t pid : tree.look()) {
-      usage_.follow(pid);
-      usage_pace_.due_now();
-    }
+    if (look_pace_.is_due(now)) look_pace_.measure(now, [&] { look(tree); });
     if (usage_pace_.is_due(now)) {
       usage_pace_.measure(now, [&] {
         for (const pid_t pid : usage_.read()) tree.ended(pid);
@@ -167,7 +163,14 @@ class ThreadSampler final : public Sampler {
       (void)log_.flush();  // an error stays and is told at the end
       next_flush_ns_ = now + kFlushNs;
     }
-    set_timer(std::min({usage_pace_.next_ns(), more_pace_.next_ns(), next_flush_ns_, now + kLookNs}));
+    set_timer(std::min({usage_pace_.next_ns(), more_pace_.next_ns(), next_flush_ns_, look_pace_.next_ns()}));
+  }
+
+  void look(ProcessTree& tree) {
+    for (const pid_t pid : tree.look()) {
+      usage_.follow(pid);
+      usage_pace_.due_now();
+    }
   }
 
   // Until `time_ns` of now_ns(). The clocks differ by less than a thousandth.
@@ -201,7 +204,7 @@ class ThreadSampler final : public Sampler {
   HostLog log_;
   Usage usage_;
   Descriptor timer_, stop_, epoll_;
-  Pace usage_pace_, more_pace_;
+  Pace usage_pace_, more_pace_, look_pace_;
   std::unique_ptr<StackSampler> stacks_;  // before log_ goes
   std::string no_stacks_;
   std::uint64_t peak_before_ = 0;

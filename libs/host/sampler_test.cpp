@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "host/host_log.h"
+#include "host/usage.h"
 #include "wire/decode.h"
 
 namespace llmprof::host {
@@ -191,6 +192,45 @@ TEST(Sampler, SaysWhenAProcessEnded) {
   EXPECT_TRUE(watched.wait_until(ended));
   ::kill(watched.pid(), SIGKILL);
   watched.end();
+}
+
+TEST(Usage, AForkedProcessIsNotReadWhileItMayBecomeAnother) {
+  const std::string path = testing::TempDir() + "/usage" + std::to_string(::getpid()) + ".log";
+  std::filesystem::remove(path);
+  auto log = HostLog::create(path);
+  ASSERT_TRUE(log);
+  int go[2], done[2];
+  ASSERT_EQ(::pipe2(go, O_CLOEXEC), 0);
+  ASSERT_EQ(::pipe2(done, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char byte;
+    (void)!::read(go[0], &byte, 1);
+    ::execl("/bin/sleep", "sleep", "60", nullptr);
+    ::_exit(1);
+  }
+  constexpr std::uint64_t kHour = 3'600'000'000'000;
+  Usage usage(*log, kHour);
+  usage.follow(::getpid());
+  usage.follow(child);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(usage.read().empty());
+  ASSERT_TRUE(log->flush());
+  EXPECT_TRUE(read_log(path).images(child).empty());
+  for (const wire::Record& record : read_log(path).of(wire::RecordKind::kUsage)) {
+    EXPECT_NE(record.usage.pid, static_cast<std::uint32_t>(child));
+  }
+  ASSERT_EQ(::write(go[1], "x", 1), 1);
+  ::close(done[1]);
+  char byte;
+  EXPECT_EQ(::read(done[0], &byte, 1), 0);  // closed by the exec
+  for (int i = 0; i < 3; ++i) usage.read();
+  ASSERT_TRUE(log->flush());
+  EXPECT_EQ(read_log(path).images(child), std::vector<std::string>{"sleep"});
+  ::kill(child, SIGKILL);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(usage.read(), std::vector<pid_t>{child});
+  for (const int descriptor : {go[0], go[1], done[0]}) ::close(descriptor);
+  std::filesystem::remove(path);
 }
 
 TEST(Sampler, EndsWithoutBeingStopped) {

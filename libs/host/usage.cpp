@@ -38,6 +38,7 @@ void Usage::follow(pid_t pid) {
   process.last = *stat;
   look_at_image(process);
   process.image = stat->image;
+  if (const Process* parent = find(stat->parent)) process.forked = parent->image == stat->image;
   read_more(process);
   followed_.push_back(std::move(process));
 }
@@ -61,9 +62,10 @@ bool Usage::read(Process& process) {
   process.last = *stat;
   if (stat->image != 0 && stat->image != process.image) {
     process.image = stat->image;
-    process.announced = false;
+    process.announced = process.forked = false;
     look_at_image(process);
-  } else if (!process.announced) {  // only now: a process that was just forked mostly becomes another program at once
+  } else if (!process.announced) {
+    if (may_still_exec(process)) return true;
     announce(process);
   }
   wire::Record record = HostLog::make(wire::RecordKind::kUsage);
@@ -78,6 +80,10 @@ bool Usage::read(Process& process) {
   log_.add(record);
   if (stat->ended()) finish(process);
   return true;
+}
+
+bool Usage::may_still_exec(const Process& process) const {
+  return process.forked && !process.last.ended() && now_ns() - process.image_ns < exec_soon_ns_;
 }
 
 void Usage::look_at_image(Process& process) {

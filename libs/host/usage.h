@@ -18,7 +18,9 @@ std::uint64_t now_ns();  // CLOCK_MONOTONIC_RAW
 
 class Usage {
  public:
-  explicit Usage(HostLog& log) : log_(log) {}
+  // A process that was just forked mostly becomes another program at once. Until then it looks like its parent, and the
+  // memory that both share would count twice: it is not read before `exec_soon_ns` have passed.
+  explicit Usage(HostLog& log, std::uint64_t exec_soon_ns = 100'000'000) : log_(log), exec_soon_ns_(exec_soon_ns) {}
 
   void follow(pid_t pid);
   // One reading of every process: memory, CPU time, faults, threads. Returns those that ended since the last.
@@ -47,6 +49,7 @@ class Usage {
     std::uint64_t image = 0;
     std::uint64_t image_ns = 0;  // when the image was first seen
     std::string executable, arguments;
+    bool forked = false;     // it is still the image of its parent, whose memory it shares
     bool announced = false;  // the image is in the log
     bool over = false;       // it ended; its numbers are final
     wire::IoRecord more{};
@@ -60,9 +63,11 @@ class Usage {
   void finish(Process& process);
   void read_more(Process& process);
   void add_more(const Process& process);
+  bool may_still_exec(const Process& process) const;
   Process* find(pid_t pid);
 
   HostLog& log_;
+  std::uint64_t exec_soon_ns_;
   std::vector<Process> followed_;
   std::uint64_t unreadable_ = 0;
 };

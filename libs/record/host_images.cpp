@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <utility>
 
 #include "record/host_ingest.h"
 
 namespace llmprof::record {
 
-HostImages::HostImages(RunRows& rows, HostFacts facts) : rows_(rows), facts_(facts), names_(rows.writer.strings()) {}
+HostImages::HostImages(RunRows& rows, HostFacts facts)
+    : rows_(rows), facts_(std::move(facts)), names_(rows.writer.strings()) {}
 
 void HostImages::receive(wire::RecordKind kind, std::uint32_t, std::span<const wire::Record> records) {
   for (const wire::Record& record : records) {
@@ -25,13 +27,14 @@ void HostImages::take(const wire::ProcessRecord& record) {
   if (record.ended == 0) seen.push_back({.record = record});
 }
 
-// The same program, and the log began before another was seen in its place.
+// The same program (or one that ended before it could be asked), and the log began before another was seen in its
+// place.
 HostImages::Seen* HostImages::match(const LogImage& image) {
   const auto found = seen_.find(image.pid);
   if (found == seen_.end()) return nullptr;
   for (Seen& seen : found->second) {
     const bool same = static_cast<std::int64_t>(seen.record.start_ticks) == image.start_ticks &&
-                      names_.name(seen.record.executable).id == image.executable.id;
+                      (seen.record.executable == 0 || names_.name(seen.record.executable).id == image.executable.id);
     if (same && !seen.joined && image.begin_ns < seen.end_ns) return &seen;
   }
   return nullptr;
@@ -69,6 +72,10 @@ trace::Id HostImages::write_process(const Seen& seen, bool last) {
   row.executable = names_.name(seen.record.executable);
   if (seen.record.arguments != 0) {
     row.arguments = rows_.writer.strings().intern(command_line(names_.text(seen.record.arguments)));
+  }
+  if (root && seen.record.executable == 0 && !facts_.root_executable.empty()) {  // it ended before it could be asked
+    row.executable = rows_.writer.strings().intern(facts_.root_executable);
+    row.arguments = rows_.writer.strings().intern(facts_.root_arguments);
   }
   row.begin_ns = static_cast<std::int64_t>(seen.record.ts_ns);
   if (seen.ended) row.end_ns = std::max(seen.end_ns, row.begin_ns);

@@ -17,6 +17,7 @@ namespace llmprof::record {
 struct HostFacts {
   TimeWindow window;
   std::int64_t root_pid = 0;
+  std::string root_executable, root_arguments;
   bool root_injectable = true;
   trace::OptionalInt root_end_ns;
   trace::OptionalInt root_exit_status;

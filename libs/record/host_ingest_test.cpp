@@ -36,6 +36,11 @@ class HostLogBuilder {
     record.pid = pid;
     record.parent_pid = 1;
     record.start_ticks = ticks;
+    if (executable.empty()) {
+      wire::Record bare = LogBuilder::make(wire::RecordKind::kProcess);
+      bare.process = record;
+      return log_.add(0, {bare});
+    }
     log_.process(record, executable, executable + std::string("\0--token\0hf_secret", 18));
   }
   void ended(std::uint64_t ms, std::uint32_t pid) {
@@ -170,6 +175,15 @@ TEST(HostIngest, ReadingsBelongToProcessesWithoutALog) {
                              "FROM process ORDER BY pid"),
               ElementsAre("100|/bin/root --token ***|1|3|1000|-", "101|/bin/child --token ***|0|-|40|-"));
   EXPECT_THAT(recording.rows("SELECT name FROM loss"), IsEmpty());
+}
+
+TEST(HostIngest, ARootThatEndedAtOnceIsKnownAnyway) {
+  Recording recording;
+  HostLogBuilder log;
+  log.process(1, kRoot, "");
+  log.usage(2, kRoot, 0);
+  recording.host_log(log.bytes());
+  EXPECT_THAT(recording.rows("SELECT pid, executable, arguments FROM process"), ElementsAre("100|/bin/root|root"));
 }
 
 TEST(HostIngest, OneRowForAProcessSeenFromBothSides) {

@@ -218,6 +218,8 @@ HostFacts RunIngest::host_facts() const {
   HostFacts facts;
   facts.window = window({});
   facts.root_pid = info_.root_pid;
+  facts.root_executable = info_.executable;
+  facts.root_arguments = fmt::format("{}", fmt::join(info_.command, " "));
   facts.root_injectable = info_.injectable;
   if (info_.exit_status) facts.root_exit_status = *info_.exit_status;
   if (info_.end) facts.root_end_ns = info_.end->raw_ns;
