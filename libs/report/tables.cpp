@@ -102,6 +102,25 @@ std::string modules(const Page& page, const Style& style) {
          table.render(kWidth) + left_out(all, page.top, "modules");
 }
 
+// Latencies of tokens come from inference; without it the durations of steps say more.
+bool has_inference(const analyze::Summary& summary) {
+  return std::any_of(summary.stages.begin(), summary.stages.end(),
+                     [](const Stage& s) { return s.name == "prefill" || s.name == "decode"; });
+}
+
+std::vector<TextTable::Column> stage_columns(bool inference) {
+  std::vector<TextTable::Column> columns{{"stage", Align::kLeft, true}};
+  for (const char* title : {"time", "% of wall", "busy %", "steps", "tokens/s"}) columns.push_back({title});
+  if (inference) columns.push_back({"TTFT"});
+  for (const char* title : {inference ? "TPOT p50" : "step p50", "p90", "p99"}) columns.push_back({title});
+  return columns;
+}
+
+std::vector<std::optional<std::int64_t>> latencies(const Stage& s, bool inference) {
+  if (inference) return {s.ttft_ns, s.tpot_p50_ns, s.tpot_p90_ns, s.tpot_p99_ns};
+  return {s.step_p50_ns, s.step_p90_ns, s.step_p99_ns};
+}
+
 }  // namespace
 
 std::string shape_text(const analyze::Product& p) {
@@ -111,21 +130,10 @@ std::string shape_text(const analyze::Product& p) {
 bool shown(const Page& page, std::string_view stage) { return page.stage.empty() || page.stage == stage; }
 
 std::string stage_table(const Page& page, const Style& style) {
-  const std::vector<Stage>& stages = page.summary.stages;
-  // Tokens come from inference; without it the durations of steps say more.
-  const bool inference = std::any_of(stages.begin(), stages.end(), [](const Stage& s) {
-    return s.ttft_ns || s.tpot_p50_ns || s.name == "prefill" || s.name == "decode";
-  });
-  std::vector<TextTable::Column> columns{
-      {"stage", Align::kLeft, true}, {"time"}, {"% of wall"}, {"busy %"}, {"steps"}, {"tokens/s"}};
-  for (const char* title : {"TTFT", "TPOT p50"}) {
-    if (inference) columns.push_back({title});
-  }
-  if (!inference) columns.push_back({"step p50"});
-  columns.insert(columns.end(), {{"p90"}, {"p99"}});
-  TextTable table(std::move(columns));
+  const bool inference = has_inference(page.summary);
+  TextTable table(stage_columns(inference));
   bool inferred = false;
-  for (const Stage& s : stages) {
+  for (const Stage& s : page.summary.stages) {
     if (!shown(page, s.name)) continue;
     const bool sure = s.source == "declared" && s.confidence >= 1;
     inferred = inferred || !sure;
@@ -133,11 +141,7 @@ std::string stage_table(const Page& page, const Style& style) {
         s.name + (sure ? "" : "*"), time_cell(s.time_ns),
         percent_cell(s.share),      busy_percent(s),
         std::to_string(s.steps),    s.tokens_per_s ? base::three_digits(*s.tokens_per_s) : "-"};
-    if (inference) {
-      for (const auto& ns : {s.ttft_ns, s.tpot_p50_ns, s.tpot_p90_ns, s.tpot_p99_ns}) cells.push_back(time_cell(ns));
-    } else {
-      for (const auto& ns : {s.step_p50_ns, s.step_p90_ns, s.step_p99_ns}) cells.push_back(time_cell(ns));
-    }
+    for (const auto& ns : latencies(s, inference)) cells.push_back(time_cell(ns));
     table.add(std::move(cells));
   }
   std::string out = style.heading("Stages") + table.render(kWidth);

@@ -6,8 +6,8 @@ WITH called AS (
   SELECT module, stage, count(*) AS calls, sum(total_ns)::BIGINT AS total_ns, min(range_id) AS first_range
   FROM range_time
   WHERE kind = 'module' AND stage IS NOT NULL
-    AND regexp_full_match(module, '[^.]+|([^.]*[^.0-9][^.]*\.)+[0-9]+')
   GROUP BY module, stage)
 SELECT module, stage, calls, total_ns, regexp_matches(module, '\.[0-9]+$') AS layer
 FROM called
+WHERE regexp_full_match(module, '[^.]+|([^.]*[^.0-9][^.]*\.)+[0-9]+')
 ORDER BY min(first_range) OVER (PARTITION BY module), module, first_range;
