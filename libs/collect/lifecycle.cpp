@@ -206,6 +206,8 @@ void end_recording() {
   if (phase != Phase::kRunning && phase != Phase::kDropping) return;
   if (g.pid.load(std::memory_order_relaxed) != getpid())
     return;  // forked without atfork handlers: the writer lives in the parent
+  std::uint32_t none = 0;
+  g.drop_reason.compare_exchange_strong(none, static_cast<std::uint32_t>(wire::LossKind::kAfterExit));
   g.live.store(kNotLive, std::memory_order_relaxed);
   g.phase.store(Phase::kEnded, std::memory_order_release);
   g.stop.store(1, std::memory_order_release);

@@ -12,7 +12,7 @@ namespace llmprof::trace {
 enum class Severity : std::uint8_t { kInfo, kDegraded, kDataLoss };
 
 enum class Loss : std::uint8_t {
-  // 1…14 are wire::LossKind, in the same order.
+  // 1…15 are wire::LossKind, in the same order.
   kNone,
   kBufferFull,
   kStringTableFull,
@@ -28,6 +28,7 @@ enum class Loss : std::uint8_t {
   kNvtxTableTooSmall,
   kUnbalancedPop,
   kOutsideWindow,
+  kAfterExit,
   // found by the recorder
   kNotInjected,
   kStillRunning,
@@ -85,6 +86,8 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
      "close ranges on the thread that opened them"},
     {"outside_window", Severity::kInfo, "records",
      "records before or after the window that was asked for (--delay, --duration, --start-range, --steps)", ""},
+    {"after_exit", Severity::kInfo, "events",
+     "events raised while the process was already exiting, up to the moment its log was closed", ""},
     {"not_injected", Severity::kDataLoss, "processes",
      "the program cannot be injected (static, setuid or another architecture)",
      "link it dynamically, or run it without the setuid bit"},

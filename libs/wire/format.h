@@ -98,6 +98,7 @@ enum class LossKind : std::uint16_t {
   kNvtxTableTooSmall = 12,  // the NVTX client offered fewer callbacks than we know
   kUnbalancedPop = 13,      // pops without a push on that thread
   kOutsideWindow = 14,      // records outside the window that was asked for
+  kAfterExit = 15,          // events raised while the process was exiting
 };
 
 // Added up since the process began, but for rss_bytes and threads.

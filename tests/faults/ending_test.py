@@ -1,9 +1,12 @@
 """Death and exit: whatever ends a program, its status is its own and its events are there."""
+import os
 import random
 import signal
+import subprocess
+import time
 import unittest
 
-from oracle import COLLECT, SOAK, SYSTEM_PYTHON, FaultCase
+from oracle import COLLECT, LLMPROF, SOAK, SYSTEM_PYTHON, FaultCase, Recording
 
 # name of the way in endings.cpp, whether exit handlers of the collector run (then nothing at all may be missing; None:
 # chance decides)
@@ -22,7 +25,7 @@ class Ending(FaultCase):
         """C02, C05-C09: 100 events, 400 ms for them to reach the log, then the end."""
         children = [{"label": f"end-{way}", "scenario": "end_by", "arguments": [100, 400, way]} for way, _ in WAYS]
         recording = self.both(self.batch(children, at_once=8), host=True)
-        self.check(recording, expect=("abnormal_end",), allow=("reentered", "buffer_full"), late=("end-busy_exit",))
+        self.check(recording, expect=("abnormal_end",), allow=("reentered", "after_exit"), late=("end-busy_exit",))
         for way, in_order in WAYS:
             with self.subTest(way):
                 self.assertGreaterEqual(recording.recovered(f"end-{way}")[0], 100)
@@ -34,7 +37,7 @@ class Ending(FaultCase):
         end in order."""
         children = [{"label": f"now-{way}", "scenario": "end_by", "arguments": [50, 0, way]} for way, _ in WAYS]
         recording = self.both(self.batch(children, at_once=4))
-        self.check(recording, allow=("reentered", "buffer_full", "log_unreadable"), late=("now-busy_exit",),
+        self.check(recording, allow=("reentered", "after_exit", "log_unreadable"), late=("now-busy_exit",),
                    killed=[f"now-{way}" for way, in_order in WAYS if not in_order])
 
     def test_status_of_the_command_itself(self):
@@ -66,6 +69,23 @@ class Ending(FaultCase):
         self.assertEqual(len([p for p in recording.processes.values() if p["log"]]), 8)
         for i in range(8):
             self.assertGreater(recording.recovered(f"group.w{i}")[0], 100)
+
+    def test_sigkill_of_llmprof_too(self):
+        """C03: the group of the recorder and eight workers is killed. The next verb reads what is there."""
+        (self.folder / "ledger").mkdir()
+        words = self.victim("until_killed", "everybody", 8, 300)
+        process = subprocess.Popen([LLMPROF, "record", "--no-peaks", "-o", "run", "--", *words], cwd=self.folder,
+                                   env=dict(self.environment, FAULT_LEDGER=str(self.folder / "ledger")),
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        capture = self.folder / "run.llmprof/capture"
+        while not any(log.stat().st_size > 20000 for log in capture.glob("*.log")):
+            self.assertIsNone(process.poll())
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self.llmprof("report", "run")
+        recording = Recording(self, "run", self.folder / "ledger")
+        self.check(recording, expect=("abnormal_end",), allow=("torn_tail",))
 
     def test_jump_out_of_an_event(self):
         """C11: a signal handler leaves the middle of an event by siglongjmp. The thread is not recorded from then on;

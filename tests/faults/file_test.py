@@ -55,6 +55,14 @@ class Writes(FaultCase):
         recording = self.both(self.batch(children, at_once=4))
         self.check(recording, expect=("abnormal_end",))
 
+    def test_the_program_hears_nothing_of_it(self):
+        """S01: the collector is silent in the program; `llmprof record` says what was lost, and what to do."""
+        plan = self.batch([fault("silent", "write", errno.ENOSPC, 4, 100000)])
+        done = self.run_once([LLMPROF, "record", "--no-peaks", "-o", str(self.folder / "run"), "--", *plan], "silent")
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"silent: 0 b'limited\\n' b''", done.stdout)  # status, stdout and stderr of the program
+        self.assertRegex(done.stderr.decode(), r"LOST: write_failed, [\d.]+ \w*.*No space left on device.*free disk space")
+
     def test_space_returns(self):
         """S02: the disk is full for a while. The log has ended by then; how much is missing is told when it can be."""
         children = [fault(f"returns-{n}", "write", errno.ENOSPC, n, n + 3) for n in range(2, 8)]

@@ -21,7 +21,8 @@ SOAK = os.environ.get("LLMPROF_SOAK", "") not in ("", "0")  # the same with larg
 LIMIT_S = 120  # a hung program is shown after this long; a busy machine is slow
 
 # Losses that count single events. Everything else says something about a process or a file.
-COUNTED = ("buffer_full", "write_failed", "size_limit", "reentered", "thread_table_full", "forked_after_cuda")
+COUNTED = ("buffer_full", "write_failed", "size_limit", "reentered", "thread_table_full", "forked_after_cuda",
+           "after_exit")
 # A log with one of these was not written by a collector that works.
 NEVER = ("damaged_block", "missing_block", "lost_name", "unknown_record", "bad_time", "log_unreadable", "unbalanced_pop")
 # What the recorder could not see from outside has nothing to do with the collector.
