@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -100,7 +101,11 @@ class ThreadSampler final : public Sampler {
     sigset_t all, found;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &found);  // the thread inherits it: signals are the main thread's business
-    thread_ = std::thread([this] { run(); });
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& error) {  // too many threads already
+      problem_ = std::string("processes are not watched: ") + error.what();
+    }
     ::pthread_sigmask(SIG_SETMASK, &found, nullptr);
   }
 
@@ -118,6 +123,7 @@ class ThreadSampler final : public Sampler {
     outcome.unreadable = usage_.unreadable();
     outcome.no_stacks = no_stacks_;
     if (stacks_) outcome.stacks = stacks_->stats();
+    outcome.problem = problem_;
     if (const auto flushed = log_.flush(); !flushed) outcome.problem = flushed.error().message;
     return outcome;
   }
@@ -189,9 +195,13 @@ class ThreadSampler final : public Sampler {
       const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), -1);
       bool samples = false, time = false;
       for (int i = 0; i < count; ++i) {
-        const int descriptor = events[static_cast<std::size_t>(i)].data.fd;
-        if (descriptor == stop_.get()) return false;
-        (descriptor == timer_.get() ? time : samples) = true;
+        const epoll_event& event = events[static_cast<std::size_t>(i)];
+        if (event.data.fd == stop_.get()) return false;
+        (event.data.fd == timer_.get() ? time : samples) = true;
+        // The thread it was opened for is gone; those made by it go on. It would be ready for ever from now on, so what
+        // is left is drained by the clock.
+        if ((event.events & (EPOLLHUP | EPOLLERR)) != 0)
+          ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, event.data.fd, nullptr);
       }
       if (samples && stacks_) stacks_->drain();
       if (time) return true;
@@ -207,6 +217,7 @@ class ThreadSampler final : public Sampler {
   Pace usage_pace_, more_pace_, look_pace_;
   std::unique_ptr<StackSampler> stacks_;  // before log_ goes
   std::string no_stacks_;
+  std::string problem_;
   std::uint64_t peak_before_ = 0;
   std::uint64_t next_flush_ns_ = 0;
   std::thread thread_;
