@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 
 #include "host/stacks/byte_reader.h"
 
@@ -150,11 +151,11 @@ const PythonCode* PythonCodes::at(std::uint64_t address) {
   return &codes_.emplace(address, std::move(*code)).first->second;
 }
 
-bool PythonCodes::in_other_code(std::uint64_t address, const PythonCode& not_this) const {
-  auto at = codes_.upper_bound(address);
-  if (at == codes_.begin()) return false;
-  --at;
-  return at->second.contains(address) && &at->second != &not_this;
+const PythonCode* PythonCodes::containing(std::uint64_t instruction) const {
+  auto after = codes_.upper_bound(instruction);
+  if (after == codes_.begin()) return nullptr;
+  const PythonCode& code = std::prev(after)->second;
+  return code.contains(instruction) ? &code : nullptr;
 }
 
 std::optional<PythonCode> PythonCodes::read(std::uint64_t address) {
@@ -162,6 +163,7 @@ std::optional<PythonCode> PythonCodes::read(std::uint64_t address) {
   const auto units = memory_.value<std::uint64_t>(address + kVarSize);
   const auto lines = memory_.value<std::uint64_t>(address + layout_.code_lines);
   if (!units || *units > kMaxUnits || !lines) return std::nullopt;
+  code.address = address;
   code.first_instruction = address + layout_.code_instructions;
   code.end_instruction = code.first_instruction + 2 * *units;
   const auto bytes = memory_.value<std::uint64_t>(*lines + kVarSize);

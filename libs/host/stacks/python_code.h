@@ -13,7 +13,8 @@
 namespace llmprof::host {
 
 struct PythonCode {
-  std::string name, file;  // qualified name
+  std::string name, file;     // qualified name
+  std::uint64_t address = 0;  // of the object
   std::uint64_t first_instruction = 0, end_instruction = 0;
   // What tells a new code object at the same address from this one.
   std::uint64_t name_object = 0, file_object = 0, lines_object = 0;
@@ -35,8 +36,8 @@ class PythonCodes {
 
   // nullptr if there is no code object at this address. Valid until the next call.
   const PythonCode* at(std::uint64_t address);
-  // Whether an address lies in the instructions of a code object seen so far, other than `not_this`.
-  bool in_other_code(std::uint64_t address, const PythonCode& not_this) const;
+  // The code object seen so far in whose instructions an address lies; nullptr if none. May have been freed since.
+  const PythonCode* containing(std::uint64_t instruction) const;
   std::string text(std::uint64_t object);  // of a str object
 
  private:

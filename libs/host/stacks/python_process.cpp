@@ -16,25 +16,31 @@ constexpr std::uint64_t kMaxLoopFrameBytes = 4096;  // of the C stack, for one c
 // Registers that a called function leaves alone: rbx, rbp, r12 to r15.
 constexpr std::array<std::uint8_t, 6> kKept{3, 6, 12, 13, 14, 15};
 
+// Values of the registers that are those of this frame.
+std::vector<std::uint64_t> register_values(const NativeFrame& frame, bool innermost) {
+  std::vector<std::uint64_t> values;
+  for (std::size_t number = 0; number < kRip; ++number) {
+    const bool kept = innermost || std::find(kKept.begin(), kKept.end(), number) != kKept.end();
+    if (kept && frame.registers.has(number)) values.push_back(frame.registers.value[number]);
+  }
+  return values;
+}
+
 // While the loop executes a code object it keeps a pointer to the next instruction, in a register or in its stack
 // frame. Both were copied when the sample was taken: if no such pointer is there, the code ran at another time.
 // Registers are believed before the stack, which also holds what is left of earlier instructions.
 bool was_executing(const PythonCode& code, const PythonCodes& codes, const NativeFrame& frame, bool innermost,
                    const StackMemory& stack) {
-  bool other = false;
-  for (std::size_t number = 0; number < kRip; ++number) {
-    if (!frame.registers.has(number)) continue;
-    if (!innermost && std::find(kKept.begin(), kKept.end(), number) == kKept.end()) continue;
-    if (code.contains(frame.registers.value[number])) return true;
-    other = other || codes.in_other_code(frame.registers.value[number], code);
-  }
-  if (other) return false;
-  bool here = false;
+  bool here = false, other = false;
+  const auto look = [&](std::uint64_t value) {
+    const PythonCode* found = codes.containing(value);
+    here = here || found == &code;
+    other = other || (found != nullptr && found != &code);
+  };
+  for (const std::uint64_t value : register_values(frame, innermost)) look(value);
+  if (here || other) return here;
   for (std::uint64_t at = frame.registers.value[kRsp]; at < frame.cfa; at += 8) {
-    const auto word = stack.word(at);
-    if (!word) continue;
-    here = here || code.contains(*word);
-    other = other || codes.in_other_code(*word, code);
+    if (const auto word = stack.word(at)) look(*word);
   }
   return here && !other;
 }
@@ -144,14 +150,31 @@ PythonProcess::Answer PythonProcess::frames_of(const std::vector<NativeFrame>& f
   if (distance_ == 0 && !learn_distance(frames, stack)) return Answer::kMovedOn;
   const auto current = current_frame(frame, stack);
   const auto words = current ? read_frame(*current, &stack) : std::nullopt;
-  if (!words) return Answer::kMovedOn;
-  if (words->shim) return Answer::kNone;
-  const PythonCode* code = codes_->at(words->code);
-  if (code == nullptr || !was_executing(*code, *codes_, frame, index == 0, stack)) return Answer::kMovedOn;
+  if (words && words->shim) return Answer::kNone;
+  const PythonCode* code = words ? codes_->at(words->code) : nullptr;
+  if (code == nullptr || !was_executing(*code, *codes_, frame, index == 0, stack))
+    return innermost_of(frame, index == 0, out);
   const std::size_t before = out.size();
   if (walk(*current, &stack, out)) return Answer::kFrames;
   out.resize(before);
-  return Answer::kMovedOn;
+  return innermost_of(frame, index == 0, out);
+}
+
+// The one function that registers point into, if it is one that was read before and is still there.
+PythonProcess::Answer PythonProcess::innermost_of(const NativeFrame& frame, bool innermost,
+                                                  std::vector<PythonFrame>& out) {
+  const PythonCode* code = nullptr;
+  std::uint64_t instruction = 0;
+  for (const std::uint64_t value : register_values(frame, innermost)) {
+    const PythonCode* found = codes_->containing(value);
+    if (found == nullptr) continue;
+    if (code != nullptr && found != code) return Answer::kMovedOn;
+    code = found;
+    instruction = value;
+  }
+  if (code == nullptr || codes_->at(code->address) != code) return Answer::kMovedOn;
+  out.push_back({code->name, code->file, code->line_of(instruction)});
+  return Answer::kInnermost;
 }
 
 std::vector<PythonFrame> PythonProcess::stack_of_thread(pid_t tid) {

@@ -35,8 +35,9 @@ class PythonProcess {
 
   enum class Answer {
     kFrames,
-    kNone,     // the loop is entered or left: it executes nothing
-    kMovedOn,  // not to be told for certain any more
+    kNone,       // the loop is entered or left: it executes nothing
+    kInnermost,  // only the innermost frame is certain: the program has moved on
+    kMovedOn,    // nothing is certain any more
   };
   // Adds the frames, innermost first, that the call of the interpreter loop in `frames[index]` was executing when the
   // sample was taken.
@@ -54,6 +55,7 @@ class PythonProcess {
   // From the sample's copy of the stack where that has it (3.12 keeps the first frame of each call of the loop there).
   std::optional<FrameWords> read_frame(std::uint64_t address, const StackMemory* stack);
   std::optional<std::uint64_t> current_frame(const NativeFrame& frame, const StackMemory& stack);
+  Answer innermost_of(const NativeFrame& frame, bool innermost, std::vector<PythonFrame>& out);
   bool learn_distance(const std::vector<NativeFrame>& frames, const StackMemory& stack);
   // The frames of one call of the loop, or of all where there is no sample.
   bool walk(std::uint64_t address, const StackMemory* stack, std::vector<PythonFrame>& out);

@@ -128,8 +128,9 @@ void PerfStackSampler::name_frames(Process& process, const StackMemory& stack, b
     if (options_.python && function.python_loop) {
       ++loops;
       const PythonProcess::Answer answer = add_python(process, i, stack);
-      if (answer != PythonProcess::Answer::kMovedOn) ++read;
-      if (answer == PythonProcess::Answer::kFrames) continue;
+      using Answer = PythonProcess::Answer;
+      if (answer == Answer::kFrames || answer == Answer::kNone) ++read;
+      if (answer == Answer::kFrames) continue;  // else the loop stands for the frames that are not known
     }
     frames_.push_back(table_.native(*place.module, function));
   }

@@ -96,6 +96,10 @@ int main(int count, char** arguments) {
   if (strcmp(scenario, "signal") == 0) return raises() & 1;
   if (strcmp(scenario, "thread") == 0) return threads() & 1;
   if (strcmp(scenario, "assembler") == 0) return (int)assembler() & 1;
+  if (strcmp(scenario, "unlinked") == 0) {
+    char path[4096] = "";
+    return readlink("/proc/self/exe", path, sizeof path - 1) > 0 && unlink(path) == 0 ? chain_a(count) & 1 : 2;
+  }
   if (strcmp(scenario, "fork") == 0) {
     if (fork() == 0) return chain_a(count) & 1;
     sleep(20);
