@@ -20,8 +20,8 @@ double share(std::int64_t part, std::int64_t of) {
   return of > 0 ? static_cast<double>(part) / static_cast<double>(of) : 0;
 }
 
-// "train.py", "libc.so.6": the folders are in the JSON.
-std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+// "train.py", "libc.so.6": the folders are in the JSON. Short enough to leave the function its room.
+std::string file_cell(const std::string& path) { return base::shorten(path.substr(path.rfind('/') + 1), 22); }
 
 std::string kind_word(const std::string& kind) { return kind == "python" ? "py" : kind; }
 
@@ -43,7 +43,7 @@ std::string stack_coverage(const Page& page) {
 
 std::string function_table(const Page& page, const Style& style) {
   TextTable table({{"function", Align::kLeft, true},
-                   {"in", Align::kLeft, true},
+                   {"in", Align::kLeft},
                    {"kind", Align::kLeft},
                    {"stage", Align::kLeft},
                    {"calls"},
@@ -53,7 +53,7 @@ std::string function_table(const Page& page, const Style& style) {
   std::size_t all = 0;
   for (const Function& f : page.summary.host.functions) {
     if (!shown(page, f.stage) || ++all > page.top) continue;
-    table.add({f.name, file_name(f.file), kind_word(f.kind), f.stage.empty() ? "(none)" : f.stage,
+    table.add({f.name, file_cell(f.file), kind_word(f.kind), f.stage.empty() ? "(none)" : f.stage,
                f.calls ? std::to_string(*f.calls) : "-", time_cell(f.self_ns), percent_cell(f.self_share),
                time_cell(f.total_ns)});
   }
