@@ -24,7 +24,8 @@ struct SelectionMemory {
   struct ThreadMemory {
     wire::ThreadRecord record;  // tid 0: nothing known
     std::uint32_t number;
-    std::uint32_t log;  // that introduced it
+    std::uint32_t log;          // that introduced it
+    std::uint32_t step_thread;  // number of the thread that the step is of: watching runs ahead
     std::uint64_t step;
     std::uint32_t step_domain;
     std::uint16_t step_level;
@@ -110,6 +111,8 @@ void Selection::watch(const wire::Record& record, const Source& source, const Na
   if (!window_.counts_steps()) return;
   // Steps are pushed and popped; one inside another is a part of it.
   Memory& thread = memory_->threads[source.slot];
+  if (thread.step_thread != source.number) thread.in_step = false;
+  thread.step_thread = source.number;
   if (event.op == wire::RangeOp::kPush && !thread.in_step && names.is_step(event)) {
     thread.in_step = true;
     thread.step_domain = event.domain;
@@ -216,7 +219,7 @@ void Selection::take_thread(const wire::Record& record, const Source& source, Si
   if (record.thread.tid == source.tid) {
     Memory& thread = memory_->threads[source.slot];
     const bool known = thread.number == source.number;
-    if (!known) thread = {};
+    if (!known) thread.log = 0;
     thread.number = source.number;
     const std::uint64_t begin_ns = known ? thread.record.ts_ns : record.thread.ts_ns;
     thread.record = record.thread;
@@ -292,7 +295,8 @@ bool Selection::thread_ended(const Source& source, Sink& sink) {
   OpenRange left;
   while (memory_->open.drop_top(source.slot, &left)) outside_ += left.log == 0 ? 1 : 0;
   const bool known = thread.number == source.number && thread.log == log_;
-  thread = {};
+  thread.record = {};
+  thread.number = 0;
   return known;
 }
 

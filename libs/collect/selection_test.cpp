@@ -289,6 +289,7 @@ TEST(Selection, EverySegmentStandsOnItsOwn) {
 struct Steps {
   std::unique_ptr<SelectionMemory> memory = std::make_unique<SelectionMemory>();
   Kept kept;
+  std::size_t batch = 1000;  // records that are drained together
   // Three steps [100, 200], [200, 300], [300, 400], each with a part in its middle and a step inside it, in an outer
   // range [50, 500]; then what is kept.
   std::set<std::uint64_t> begins(const WindowPlan& plan) {
@@ -303,8 +304,11 @@ struct Steps {
     }
     records.push_back(range(RangeOp::kPop, 500, 0, 0));
     Selection selection(memory.get(), Window(plan), false);
-    for (const Record& record : records) selection.watch(record, {0, 1, 100}, TestNames());
-    for (const Record& record : records) selection.take(record, {0, 1, 100}, TestNames(), kept);
+    for (std::size_t at = 0; at < records.size(); at += batch) {
+      const std::size_t end = std::min(at + batch, records.size());
+      for (std::size_t i = at; i < end; ++i) selection.watch(records[i], {0, 1, 100}, TestNames());
+      for (std::size_t i = at; i < end; ++i) selection.take(records[i], {0, 1, 100}, TestNames(), kept);
+    }
     std::set<std::uint64_t> result;
     for (const Pair& pair : paired(kept.records)) result.insert(std::get<2>(pair));
     return result;
@@ -317,6 +321,16 @@ TEST(Selection, StepsAreCountedFromZeroAndTheInnerOnesBelongToTheOuter) {
   EXPECT_EQ(Steps().begins({.counts_steps = true, .end_step = 1}), (Set{50, 100, 120, 140}));
   EXPECT_EQ(Steps().begins({.counts_steps = true, .first_step = 2}), (Set{50, 300, 320, 340}));
   EXPECT_EQ(Steps().begins({.counts_steps = true, .first_step = 3}), (Set{}));  // there is none
+}
+
+TEST(Selection, StepsAreTheSameHoweverTheyAreDrained) {
+  for (std::size_t batch = 1; batch < 25; ++batch) {
+    Steps steps;
+    steps.batch = batch;
+    EXPECT_EQ(steps.begins({.counts_steps = true, .end_step = 2}),
+              (std::set<std::uint64_t>{50, 100, 120, 140, 200, 220, 240}))
+        << batch;
+  }
 }
 
 TEST(Selection, AWindowBeginsWithTheFirstRangeOfTheName) {

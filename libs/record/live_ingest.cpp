@@ -1,7 +1,8 @@
 #include "record/live_ingest.h"
 
 #include <pthread.h>
-#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <chrono>
@@ -18,24 +19,23 @@ namespace llmprof::record {
 namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(500);
+constexpr int kLeastNice = 19;
 constexpr auto kNap = std::chrono::milliseconds(20);
 
-// Threads made from here on inherit it, also those that write the tables.
-void take_idle_time_only() {
-  const sched_param none{};
-  ::sched_setscheduler(0, SCHED_IDLE, &none);
-}
+// Threads made from here on inherit it, also those that write the tables. Not SCHED_IDLE: a program that keeps all
+// cores busy would leave everything to the end.
+void step_back() { ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLeastNice); }
 
 // The program is over: nobody needs the time more. Not everybody may do this; then it stays as it is, and on a machine
 // with nothing else to do there is no difference.
-void take_normal_time() {
-  const sched_param none{};
+void step_forward() {
+  const int nice = ::getpriority(PRIO_PROCESS, 0);
   std::error_code ignored;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
     int tid = 0;
     const std::string name = task.path().filename().string();
     std::from_chars(name.data(), name.data() + name.size(), tid);
-    if (tid > 0 && ::sched_getscheduler(tid) == SCHED_IDLE) ::sched_setscheduler(tid, SCHED_OTHER, &none);
+    if (tid > 0) ::setpriority(PRIO_PROCESS, static_cast<id_t>(tid), nice);
   }
 }
 
@@ -76,7 +76,8 @@ void LiveIngest::poll(const CaptureInfo& info) {
 }
 
 void LiveIngest::work() {
-  take_idle_time_only();
+  ::pthread_setname_np(::pthread_self(), "llmprof-ingest");
+  step_back();
   State& state = *state_;
   remove_tables(run_folder_);
   auto writer = trace::RunWriter::create(run_folder_);
@@ -102,7 +103,7 @@ Result<IngestTally> LiveIngest::finish(const CaptureInfo& info, const IngestOpti
     state_.reset();
     return ingest(run_folder_, options, progress);
   }
-  take_normal_time();
+  step_forward();
   auto tally = state_->ingest->finish(info, progress);
   if (tally) {
     if (auto written = state_->writer->finish(run_info(info), progress); !written) tally = written.error();

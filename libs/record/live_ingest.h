@@ -1,5 +1,5 @@
 #pragma once
-// Reads the logs while the program runs, on a thread that takes only idle time, so that little is left to do when the
+// Reads the logs while the program runs, on a thread of least priority, so that little is left to do when the
 // program has ended. Does nothing until enough is waiting: a short recording never pays for it. Logs stay where they
 // are until run.json is written; if anything goes wrong here they are read again from the beginning.
 
