@@ -13,6 +13,7 @@ echo; echo "== perf/collector_cost.py"; python3 perf/collector_cost.py build/bin
 echo; echo "== perf/ingest_rate"; build/perf/ingest_rate
 echo; echo "== perf/report_scale.py"; python3 perf/report_scale.py build/bin
 echo; echo "== perf/overhead.py"; python3 perf/overhead.py build/bin
+echo; echo "== perf/live_ingest.py"; python3 perf/live_ingest.py build/bin
 echo; echo "== perf/host_cost.py"; python3 perf/host_cost.py build/bin
 echo; echo "== perf/unwind_cost, a C program"; build/perf/unwind_cost 10 99 build/tests/host_victim chain
 echo; echo "== perf/unwind_cost, Python"; build/perf/unwind_cost 10 99 /usr/bin/python3 libs/host/stacks/testing/python_burns.py

@@ -85,7 +85,7 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
     {"unbalanced_pop", Severity::kInfo, "events", "range pops without a push on the same thread",
      "close ranges on the thread that opened them"},
     {"outside_window", Severity::kInfo, "records",
-     "records before or after the window that was asked for (--delay, --duration, --start-range, --steps)", ""},
+     "records before or after the part that was asked for (--delay, --duration, --start-range, --steps, --last)", ""},
     {"after_exit", Severity::kInfo, "events",
      "events raised while the process was already exiting, up to the moment its log was closed", ""},
     {"not_injected", Severity::kDataLoss, "processes",
@@ -130,7 +130,7 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
      "memory and CPU time of a process could not be read from outside", ""},
     {"segments_dropped", Severity::kInfo, "logs", "older than what --last asked to keep", ""},
     {"collector_off", Severity::kDataLoss, "processes",
-     "the collector could not start in a process; the program ran, its events were not recorded",
+     "the collector could not start or go on in a process; the program ran, its events were not recorded",
      "give the process more of what the detail names"},
 }};
 
