@@ -31,6 +31,7 @@ Result<std::vector<StepSeries>> training_series(const trace::Run& run) {
 const TrainingStep& median_step(const StepSeries& series) {
   LLMPROF_ASSERT(!series.steps.empty());
   std::vector<const TrainingStep*> order;
+  order.reserve(series.steps.size());
   for (const TrainingStep& step : series.steps) order.push_back(&step);
   const auto middle = order.begin() + (std::ssize(order) - 1) / 2;
   std::nth_element(order.begin(), middle, order.end(), [](const TrainingStep* a, const TrainingStep* b) {

@@ -50,6 +50,7 @@ std::vector<const Block*> costliest(const std::vector<Block>& blocks, std::size_
     return sum;
   };
   std::vector<const Block*> shown;
+  shown.reserve(blocks.size());
   for (const Block& block : blocks) shown.push_back(&block);
   if (shown.size() <= top) return shown;
   std::stable_sort(shown.begin(), shown.end(), [&](auto* a, auto* b) { return time(*a) > time(*b); });
