@@ -205,6 +205,11 @@ void note_off(int error, const char* what) {
   }
 }
 
+void withdraw_note() {
+  if (log_state.noted) unlink(log_state.off_path);
+  log_state.noted = false;
+}
+
 bool append_to_log(const void* bytes, std::size_t size, int* error) {
   if (!is_ours(log_state.descriptor)) {
     // Not written, even though the file can be reached again: the caller is told, and may append its last words.

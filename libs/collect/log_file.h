@@ -32,6 +32,8 @@ bool folder_is_full();
 // Leaves the reason why this process has no log, or no longer: a symbolic link, which takes no descriptor and no space.
 void note_off(int error, const char* what);
 
+void withdraw_note();  // the log can say it itself
+
 void discard_log();  // it holds nothing
 void close_log();
 void close_inherited_log();

@@ -1,8 +1,9 @@
 #include "collect/names.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 #include <wchar.h>
+
+#include "collect/futex.h"
 
 namespace llmprof::collect {
 namespace {
@@ -27,42 +28,66 @@ std::size_t to_utf8(const wchar_t* text, char* out, std::size_t capacity) {
   return length;
 }
 
+// Memory for one long name: hooks may run on tiny stacks, and never call malloc.
+class Scratch {
+ public:
+  explicit Scratch(std::size_t bytes)
+      : bytes_(bytes), memory_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {}
+  ~Scratch() {
+    if (get() != nullptr) munmap(memory_, bytes_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  char* get() const { return memory_ != MAP_FAILED ? static_cast<char*>(memory_) : nullptr; }
+
+ private:
+  KeepErrno keep_;
+  std::size_t bytes_;
+  void* memory_;
+};
+
+// Writes '#' and the hash of all bytes in hexadecimal, so that names which begin alike stay apart when they are cut.
+constexpr std::size_t kHashBytes = 17;
+void put_hash(char* at, const char* text, std::size_t length) {
+  std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (std::size_t i = 0; i < length; ++i) hash = (hash ^ static_cast<std::uint8_t>(text[i])) * 0x100000001b3u;
+  *at++ = '#';
+  for (int shift = 60; shift >= 0; shift -= 4) *at++ = "0123456789abcdef"[hash >> shift & 15];
+}
+
+wire::StringId intern_cut(StringTable& strings, const char* text, std::size_t length) {
+  count_loss(wire::LossKind::kNameTruncated);
+  const Scratch scratch(wire::kMaxNameBytes);
+  if (scratch.get() == nullptr) return strings.intern(text, wire::kMaxNameBytes);
+  constexpr std::size_t kKept = wire::kMaxNameBytes - kHashBytes;
+  memcpy(scratch.get(), text, kKept);
+  put_hash(scratch.get() + kKept, text, length);
+  return strings.intern(scratch.get(), wire::kMaxNameBytes);
+}
+
 }  // namespace
 
 wire::StringId intern_bytes(const char* text, std::size_t length) {
   Shared* shared = shared_memory();
   if (shared == nullptr) return 0;
-  if (length > wire::kMaxNameBytes) {
-    length = wire::kMaxNameBytes;
-    count_loss(wire::LossKind::kNameTruncated);
-  }
-  const wire::StringId id = shared->strings.intern(text, length);
+  StringTable& strings = shared->strings;
+  const wire::StringId id =
+      length > wire::kMaxNameBytes ? intern_cut(strings, text, length) : strings.intern(text, length);
   if (id != 0) return id;
   count_loss(wire::LossKind::kStringTableFull);
   return kOtherName;
 }
 
-wire::StringId intern(const char* text) {
-  if (text == nullptr) return 0;
-  return intern_bytes(text, strnlen(text, wire::kMaxNameBytes + 1));
-}
+wire::StringId intern(const char* text) { return text != nullptr ? intern_bytes(text, strlen(text)) : 0; }
 
 wire::StringId intern_wide(const wchar_t* text) {
   if (text == nullptr) return 0;
   char small[256];
   const std::size_t characters = wcsnlen(text, wire::kMaxNameBytes + 1);
   if (characters * 4 <= sizeof(small)) return intern_bytes(small, to_utf8(text, small, sizeof(small)));
-  const int saved_errno = errno;
-  const std::size_t bytes = characters * 4 + 4;  // hooks may run on tiny stacks, and never call malloc
-  void* big = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  wire::StringId id = kOtherName;
-  if (big != MAP_FAILED) {
-    char* out = static_cast<char*>(big);
-    id = intern_bytes(out, to_utf8(text, out, bytes));
-    munmap(big, bytes);
-  }
-  errno = saved_errno;
-  return id;
+  const Scratch scratch(characters * 4 + 4);
+  if (scratch.get() == nullptr) return kOtherName;
+  return intern_bytes(scratch.get(), to_utf8(text, scratch.get(), characters * 4 + 4));
 }
 
 }  // namespace llmprof::collect

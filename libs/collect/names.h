@@ -1,6 +1,6 @@
 #pragma once
-// Names as the hooks meet them: C strings of any origin. Longer than 64 KiB: cut and counted; table full: "<other>"
-// and counted. Bytes are kept as they are; wide strings become UTF-8.
+// Names as the hooks meet them: C strings of any origin. Longer than 64 KiB: cut, with a hash of the whole at
+// the end, and counted; table full: "<other>" and counted. Bytes are kept as they are; wide strings become UTF-8.
 
 #include <string.h>
 

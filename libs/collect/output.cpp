@@ -234,10 +234,13 @@ void Output::flush(bool final) {
   // if not, the block before gives way: a log that ends without a word is worse.
   losses(true);
   if (write_block()) return settle_losses();
-  if (cut_last_append() == 0) return;
-  take_back_last_block();
-  losses(true);
-  if (write_block()) settle_losses();
+  if (cut_last_append() != 0) {
+    take_back_last_block();
+    losses(true);
+    if (write_block()) return settle_losses();
+  }
+  told_folder_ = true;  // the log cannot say it
+  note_off(last_error_ != 0 ? last_error_ : EFBIG, "log");
 }
 
 // The last block is no longer in the log: its events are lost now, and what it said about losses must be said again.
@@ -257,6 +260,8 @@ void Output::take_back_last_block() {
 void Output::settle_losses() {
   if (!losses_in_block_) return;
   losses_in_block_ = false;
+  if (told_folder_) withdraw_note();  // the log says it after all
+  told_folder_ = false;
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
     last_losses_[kind] = pending_[kind];
     reported_[kind] += pending_[kind];

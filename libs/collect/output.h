@@ -68,6 +68,7 @@ class Output {
   std::uint64_t last_events_ = 0;  // of the last block of the log
   int last_error_ = 0;
   bool losses_in_block_ = false;
+  bool told_folder_ = false;  // that events are lost: the log could not be told
   Selection selection_;
   RangeNames names_;
   Segments segments_;

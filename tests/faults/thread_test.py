@@ -82,6 +82,8 @@ class Thread(FaultCase):
         self.assertEqual(names[2:8], ["new\nline\r\ttab", "</script><script>alert(1)</script>",
                                       "'; DROP TABLE range; --", "%s%n%p", "\x1b[31mred", "\u202e rtl"])
         self.assertEqual([row["n"] for row in rows][8:12], [65536] * 4)
+        self.assertNotEqual(names[9], names[10])  # they differ after 70,000 bytes; the hash at the end tells
+        self.assertEqual(names[9][:65519], names[10][:65519])  # 64 KiB less '#' and 16 digits
         text = self.llmprof("report", recording.path).stdout
         self.assertNotIn("\x1b", text)
 
