@@ -18,6 +18,17 @@ void push(std::atomic<std::uint64_t>& head, Element* array, std::uint32_t index)
   } while (!head.compare_exchange_weak(old, fresh, std::memory_order_release, std::memory_order_relaxed));
 }
 
+// Elements that are linked already, from `first` to `last`.
+template <class Element>
+void push_chain(std::atomic<std::uint64_t>& head, Element* array, std::uint32_t first, std::uint32_t last) {
+  std::uint64_t old = head.load(std::memory_order_relaxed);
+  std::uint64_t fresh;
+  do {
+    array[last].next.store(static_cast<std::uint32_t>(old), std::memory_order_relaxed);
+    fresh = (old & ~0xffffffffull) | (first + 1);
+  } while (!head.compare_exchange_weak(old, fresh, std::memory_order_release, std::memory_order_relaxed));
+}
+
 // The index popped, or -1.
 template <class Element>
 std::int64_t pop(std::atomic<std::uint64_t>& head, Element* array) {

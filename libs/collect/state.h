@@ -29,10 +29,10 @@ struct alignas(64) Chunk {
   std::atomic<std::uint32_t> next;       // link of the list it is in: index + 1
   std::uint32_t thread;                  // number of the owner
   std::uint32_t tid;
-  std::uint32_t slot;     // of the owner
-  std::uint32_t drained;  // writer only
+  std::uint32_t slot;      // of the owner
+  std::uint32_t drained;   // writer only
   std::uint32_t freed_in;  // writer only: its last pass that gave this chunk back
-  std::uint32_t watched;  // writer only: shown to the selection
+  std::uint32_t watched;   // writer only: shown to the selection
 };
 
 enum class SlotState : std::uint32_t { kFree = 0, kLive = 1, kExited = 2 };
@@ -107,12 +107,14 @@ enum class Phase : std::uint32_t {
 
 inline constexpr std::uint32_t kNotLive = ~0u;
 
+// What threads take from and what they give to lie on cache lines of their own: the writer works on the one while they
+// work on the other.
 struct Lists {
-  std::atomic<std::uint64_t> free_chunks;   // tag << 32 | index + 1
-  std::atomic<std::uint64_t> free_threads;  // the same
-  std::atomic<std::uint32_t> full_chunks;   // index + 1; pushed by all, taken whole by the writer
+  alignas(64) std::atomic<std::uint64_t> free_chunks;  // tag << 32 | index + 1
+  alignas(64) std::atomic<std::uint32_t> full_chunks;  // index + 1; pushed by all, taken whole by the writer
   std::atomic<std::uint32_t> full_count;
-  std::atomic<std::uint32_t> fresh_chunks;  // never used so far: from here on
+  alignas(64) std::atomic<std::uint64_t> free_threads;  // as free_chunks
+  std::atomic<std::uint32_t> fresh_chunks;              // never used so far: from here on
   std::atomic<std::uint32_t> fresh_threads;
   std::atomic<std::uint32_t> thread_numbers;
 };

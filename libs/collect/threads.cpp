@@ -125,13 +125,6 @@ void on_thread_exit(void*) {
   thread->state.store(SlotState::kExited, std::memory_order_release);
 }
 
-void free_chunk(std::uint32_t index) {
-  Shared* shared = g.shared.load(std::memory_order_relaxed);
-  shared->chunks[index].drained = 0;
-  shared->chunks[index].committed.store(0, std::memory_order_relaxed);
-  push(g.lists.free_chunks, shared->chunks, index);
-}
-
 void free_thread(std::uint32_t index) {
   Shared* shared = g.shared.load(std::memory_order_relaxed);
   shared->threads[index].state.store(SlotState::kFree, std::memory_order_relaxed);

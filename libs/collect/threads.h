@@ -9,7 +9,6 @@ namespace llmprof::collect {
 void on_thread_exit(void* thread);
 
 // Gives back what the writer has finished with.
-void free_chunk(std::uint32_t index);
 void free_thread(std::uint32_t index);
 
 }  // namespace llmprof::collect

@@ -21,6 +21,7 @@ namespace {
 constexpr std::size_t kStackBytes = 256u << 10;  // the C library puts the program's static thread-local data there too
 constexpr std::size_t kLargeStackBytes = 64u << 20;
 constexpr std::uint64_t kClockSyncEveryNs = 1000000000;
+constexpr std::uint32_t kReturnedTogether = 8;
 constexpr std::uint64_t kFirstWaitMs = 5;  // then twice as long each time, up to the setting: workers may die young
 
 // Drains every buffer. The order keeps the records of a thread in the order it made them: what each thread is filling
@@ -41,10 +42,10 @@ class Drain {
       const std::uint32_t next = shared_->chunks[at - 1].next.load(std::memory_order_relaxed);
       encode(at - 1, shared_->chunks[at - 1].committed.load(std::memory_order_acquire));
       shared_->chunks[at - 1].watched = 0;
-      shared_->chunks[at - 1].freed_in = pass_;
-      free_chunk(at - 1);
+      give_back(at - 1);
       at = next;
     }
+    flush_returned();
     stress_point();
     for (std::uint32_t i = 0; i < threads; ++i) finish(i);
     output_->drained(threads);
@@ -102,6 +103,22 @@ class Drain {
     encode(index, thread.seen_records);
   }
 
+  // Some at a time: every return of a chunk takes the list's cache line away from the threads.
+  void give_back(std::uint32_t index) {
+    Chunk& chunk = shared_->chunks[index];
+    chunk.freed_in = pass_;
+    chunk.drained = 0;
+    chunk.committed.store(0, std::memory_order_relaxed);
+    if (returned_ == 0) last_returned_ = index;
+    chunk.next.store(returned_ == 0 ? 0 : first_returned_ + 1, std::memory_order_relaxed);
+    first_returned_ = index;
+    if (++returned_ == kReturnedTogether) flush_returned();
+  }
+  void flush_returned() {
+    if (returned_ != 0) push_chain(g.lists.free_chunks, shared_->chunks, first_returned_, last_returned_);
+    returned_ = 0;
+  }
+
   void encode(std::uint32_t index, std::uint32_t end) {
     Chunk& chunk = shared_->chunks[index];
     if (end <= chunk.drained) return;
@@ -112,6 +129,7 @@ class Drain {
   Shared* shared_;
   Output* output_;
   std::uint32_t pass_ = 0;
+  std::uint32_t returned_ = 0, first_returned_ = 0, last_returned_ = 0;
 };
 
 void* writer_main(void*) {
