@@ -111,7 +111,7 @@ void LogIngest::take_gemms(std::uint32_t number, std::span<const wire::Record> r
       ++bad_times_;
       continue;
     }
-    if (static_cast<std::int64_t>(call.end_ns) < facts_.window.keep_from_ns) {
+    if (facts_.window.is_too_old(call.end_ns)) {
       ++too_old_;
       continue;
     }

@@ -32,6 +32,9 @@ struct TimeWindow {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = INT64_MAX;
   std::int64_t keep_from_ns = INT64_MIN;  // what ended before is not kept
+  bool is_too_old(std::uint64_t ts_ns) const {
+    return keep_from_ns > 0 && ts_ns < static_cast<std::uint64_t>(keep_from_ns);
+  }
   bool holds(std::uint64_t ts_ns) const {
     return ts_ns >= static_cast<std::uint64_t>(begin_ns) && ts_ns <= static_cast<std::uint64_t>(end_ns);
   }

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/version.h"
+#include "host/host_log.h"
 #include "hw/environment.h"
 #include "record/capture_folder.h"
 #include "record/capture_info.h"
@@ -153,7 +154,12 @@ class Session {
                                                  .nvtx = options_.nvtx});
   }
   void poll(HostWatch& host, const CaptureInfo& info) {
-    if (options_.window.last_ns) return ring_.poll(read_clocks().raw_ns);
+    if (options_.window.last_ns) {
+      // The log of the host side is not cut into pieces: half of the room is for it, then it ends.
+      const std::string host_log = fmt::format("{}/{}", capture_, host::kHostLogName);
+      if (base::file_bytes(host_log) > options_.max_bytes / 2) host.full();
+      return ring_.poll(read_clocks().raw_ns);
+    }
     limit_size(host);
     if (options_.ingest) live_.poll(info);
   }
