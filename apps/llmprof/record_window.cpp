@@ -13,11 +13,13 @@ Result<void> read_duration(const Arguments& arguments, std::string_view flag, st
   return {};
 }
 
-// The names by which the analysis knows a step; also the training step that has no stage of its own.
+// The names by which the analysis knows a step; also the training step that has no stage of its own. Loading and warming
+// up come before the steps that a user counts.
 Result<std::vector<std::string>> step_names() {
   LLMPROF_LET(const std::vector<analyze::RangePattern> patterns, analyze::built_in_patterns());
   std::vector<std::string> names;
   for (const analyze::RangePattern& row : patterns) {
+    if (row.stage == "load" || row.stage == "warm-up") continue;
     if (row.kind == analyze::RangeKind::kStep || (row.container && row.stage.empty())) names.push_back(row.pattern);
   }
   return names;
