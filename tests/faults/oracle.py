@@ -86,7 +86,9 @@ class Recording:
             "FROM (SELECT *, payload <= lag(payload) OVER (PARTITION BY process_id, name, payload >> 32 "
             "ORDER BY begin_ns, id) AS backwards FROM range WHERE kind = 'mark' AND payload IS NOT NULL) GROUP BY ALL")
         by_events = {row["process_id"]: row["name"] for row in self.streams}
-        by_pid = {ledger.pid: label for label, ledger in self.ledgers.items()}
+        by_pid = {}
+        for label, ledger in self.ledgers.items():
+            by_pid.setdefault(ledger.pid, []).append(label)
         self.labels = {i: self.find_label(i, by_events, by_pid) for i in self.processes}
         self.logged = {self.labels[i] for i, row in self.processes.items() if row["log"]}
         self.streams_of, self.losses_of = {}, {}
@@ -113,12 +115,13 @@ class Recording:
         return self.labels[process_id]
 
     def find_label(self, process_id, by_events, by_pid):
-        """By its events; a process that has none in the log, by the command or, if that is missing too, by its pid."""
+        """By its events; a process that has none in the run by its pid, or, after an exec, by the command."""
         process = self.processes[process_id]
+        candidates = by_pid.get(process["pid"], [])
+        if process_id in by_events or len(candidates) == 1:
+            return by_events.get(process_id) or candidates[0]
         words = (process["arguments"] or "").split(" ")
-        if process_id in by_events:
-            return by_events[process_id]
-        return words[2] if len(words) > 2 and words[2] in self.ledgers else by_pid.get(process["pid"])
+        return words[2] if len(words) > 2 else None
 
     def of_label(self, label):
         """The losses of the process with this label."""
