@@ -27,6 +27,7 @@ std::optional<ElfFile> ElfFile::parse(std::unique_ptr<ByteSource> source) {
   Elf64_Ehdr header{};
   if (source == nullptr || !source->read(0, &header, sizeof header) || !is_ours(header)) return std::nullopt;
   ElfFile file(std::move(source));
+  file.entry_ = header.e_entry;
   if (!file.read_segments(header.e_phoff, header.e_phnum)) return std::nullopt;
   if (header.e_shentsize == sizeof(Elf64_Shdr)) file.read_sections(header.e_shoff, header.e_shnum);
   return file;

@@ -29,6 +29,7 @@ class ElfFile {
   // Virtual address of a place in the file, preferring executable segments.
   std::optional<std::uint64_t> address_of_offset(std::uint64_t offset) const;
 
+  std::uint64_t entry() const { return entry_; }  // where the program or the loader begins
   std::uint64_t unwind_table_address() const { return unwind_table_address_; }  // .eh_frame_hdr; 0: none
   std::uint64_t unwind_table_bytes() const { return unwind_table_bytes_; }
 
@@ -53,6 +54,7 @@ class ElfFile {
 
   std::unique_ptr<ByteSource> source_;
   std::vector<Segment> segments_;
+  std::uint64_t entry_ = 0;
   std::uint64_t unwind_table_address_ = 0, unwind_table_bytes_ = 0;
   std::uint64_t notes_offset_ = 0, notes_bytes_ = 0;
   SymbolSection full_symbols_, dynamic_symbols_;

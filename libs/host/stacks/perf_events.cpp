@@ -23,8 +23,9 @@ namespace {
 
 constexpr std::size_t kPageBytes = 4096;
 // Of all rings together: machines with hundreds of CPUs get smaller rings. The kernel lets any user lock 516 KiB per
-// CPU, which is the largest ring and its control page.
+// CPU, which is the user's largest ring and its control page.
 constexpr std::size_t kAllRingBytes = 64u << 20, kLargestRing = 512u << 10, kSmallestRing = 128u << 10;
+constexpr std::size_t kLargestRingOfRoot = 1u << 20;
 
 // "0-3,8" -> 0 1 2 3 8
 std::vector<int> online_cpus() {
@@ -119,7 +120,7 @@ Result<PerfEvents> PerfEvents::open(pid_t root, const PerfOptions& options) {
 #endif
   PerfEvents events;
   const std::vector<int> cpus = online_cpus();
-  std::size_t data_bytes = kLargestRing;
+  std::size_t data_bytes = ::geteuid() == 0 ? kLargestRingOfRoot : kLargestRing;
   while (data_bytes > kSmallestRing && data_bytes * cpus.size() > kAllRingBytes) data_bytes /= 2;
   for (const int cpu : cpus) LLMPROF_TRY(events.open_cpu(root, cpu, options, data_bytes));
   if (events.rings_.empty()) return refusal(ENODEV);

@@ -15,7 +15,7 @@ namespace llmprof::host {
 
 struct PerfOptions {
   std::uint32_t hz = 99;
-  std::uint32_t stack_bytes = 32 << 10;
+  std::uint32_t stack_bytes = 56 << 10;
 };
 
 class PerfEvents {

@@ -16,7 +16,7 @@ namespace llmprof::host {
 
 struct StackOptions {
   std::uint32_t hz = 99;
-  std::uint32_t stack_bytes = 32 << 10;  // of each thread's stack, copied by the kernel per sample
+  std::uint32_t stack_bytes = 56 << 10;  // of each thread's stack, copied by the kernel per sample; at most 60 KiB
   bool python = true;                    // read the frames of CPython 3.11 and 3.12
 };
 

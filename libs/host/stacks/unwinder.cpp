@@ -45,10 +45,10 @@ class Walk {
   }
 
  private:
-  // The loader's entry has no table and no caller.
-  static bool is_start(Module& module, std::uint64_t address) {
-    const std::string& name = module.function(address).name;
-    return name == "_start" || name == "_dl_start_user";
+  // The loader begins with some instructions that have no table and no caller.
+  static bool is_start(const Module& module, std::uint64_t address) {
+    constexpr std::uint64_t kEntryBytes = 64;
+    return address - module.file().entry() < kEntryBytes;
   }
 
   std::optional<std::uint64_t> value_of(const UnwindRow& row, std::size_t number, std::uint64_t cfa,

@@ -107,7 +107,7 @@ TEST(Unwinder, FollowsChildren) {
   EXPECT_GE(sampled.count([&](const SampledStack& stack) { return stack.pid != sampled.root; }), kEnough / 2);
 }
 
-// recurses() uses at least 16 bytes of stack: 20000 of them do not fit into the copied 32 KiB, nor into the limit of
+// recurses() uses at least 16 bytes of stack: 20000 of them do not fit into the copied 56 KiB, nor into the limit of
 // frames.
 TEST(Unwinder, SaysWhenAStackIsTooDeep) {
   const Sampled sampled = testing::sample({VICTIM, "deep"}, kEnough);
