@@ -13,16 +13,19 @@ Result<void> read_duration(const Arguments& arguments, std::string_view flag, st
   return {};
 }
 
-// The names by which the analysis knows a step; also the training step that has no stage of its own. Loading and warming
-// up come before the steps that a user counts.
-Result<std::vector<std::string>> step_names() {
+// The names by which the analysis knows a step; also the training step that has no stage of its own. Loading and
+// warming up come before the steps that a user counts.
+Result<void> add_step_names(record::WindowOptions& window) {
   LLMPROF_LET(const std::vector<analyze::RangePattern> patterns, analyze::built_in_patterns());
-  std::vector<std::string> names;
   for (const analyze::RangePattern& row : patterns) {
     if (row.stage == "load" || row.stage == "warm-up") continue;
-    if (row.kind == analyze::RangeKind::kStep || (row.container && row.stage.empty())) names.push_back(row.pattern);
+    if (row.container && row.stage.empty()) {
+      window.step_names.push_back(row.pattern);
+    } else if (row.kind == analyze::RangeKind::kStep) {
+      window.plain_step_names.push_back(row.pattern);
+    }
   }
-  return names;
+  return {};
 }
 
 }  // namespace
@@ -41,7 +44,7 @@ Result<record::WindowOptions> window_options(const Arguments& arguments) {
     window.step_names = {name};
     window.declared_steps = false;
   } else {
-    LLMPROF_LET(window.step_names, step_names());
+    LLMPROF_TRY(add_step_names(window));
   }
   LLMPROF_TRY(record::check(window));
   return window;

@@ -18,10 +18,12 @@ bool has_line(const char* lines, const char* wanted) {
   return false;
 }
 
-bool matches_any(const char* lines, const char* text) {
+// Lines that begin with '!' hold everywhere but in domain llmprof, which says itself what its ranges are.
+bool matches_any(const char* lines, const char* text, bool plain) {
   while (*lines != '\0') {
     const std::size_t length = strcspn(lines, "\n");
-    if (length > 0 && matches(lines, length, text)) return true;
+    const std::size_t mark = *lines == '!' ? 1 : 0;
+    if (length > mark && (mark == 1) == plain && matches(lines + mark, length - mark, text)) return true;
     lines += length + (lines[length] == '\n' ? 1 : 0);
   }
   return false;
@@ -50,7 +52,8 @@ std::uint8_t RangeNames::compare(wire::StringId name) const {
   if (!shared_->strings.valid(name)) return kKnown;
   const char* text = shared_->strings.text(name);
   std::uint8_t verdict = kKnown;
-  if (matches_any(g.settings.step_patterns, text)) verdict |= kStep;
+  if (matches_any(g.settings.step_patterns, text, false)) verdict |= kStep;
+  if (matches_any(g.settings.step_patterns, text, true)) verdict |= kPlainStep;
   const char* awaited = g.settings.window_range;
   if (*awaited != '\0' && matches(awaited, strlen(awaited), text)) verdict |= kAwaited;
   return verdict;

@@ -14,7 +14,9 @@ class RangeNames {
   void refresh();
 
   bool is_step(const wire::RangeRecord& event) const {
-    return (is_declared(event) && event.category == step_category_) || (verdict(event.name) & kStep) != 0;
+    const bool declared = is_declared(event);
+    if (declared && event.category == step_category_) return true;
+    return (verdict(event.name) & (declared ? kStep : kStep | kPlainStep)) != 0;
   }
   bool is_awaited(const wire::RangeRecord& event) const { return (verdict(event.name) & kAwaited) != 0; }
   bool is_model(const wire::RangeRecord& event) const {
@@ -22,7 +24,7 @@ class RangeNames {
   }
 
  private:
-  enum : std::uint8_t { kKnown = 1, kStep = 2, kAwaited = 4 };
+  enum : std::uint8_t { kKnown = 1, kStep = 2, kPlainStep = 4, kAwaited = 8 };
 
   bool is_declared(const wire::RangeRecord& event) const { return event.domain != 0 && event.domain == domain_; }
   std::uint8_t verdict(wire::StringId name) const {

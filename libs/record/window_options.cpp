@@ -23,6 +23,7 @@ std::string span(std::int64_t ns) { return base::human_ns(static_cast<double>(ns
 std::string step_lines(const WindowOptions& options) {
   std::string lines = options.declared_steps ? "@step" : "";
   for (const std::string& name : options.step_names) lines += (lines.empty() ? "" : "\n") + name;
+  for (const std::string& name : options.plain_step_names) lines += (lines.empty() ? "!" : "\n!") + name;
   return lines;
 }
 

@@ -23,9 +23,10 @@ struct WindowOptions {
   std::optional<std::int64_t> duration_ns;  // of the window
   std::string start_range;                  // the window begins with the first range of this name; may hold '*'
   std::optional<StepSpan> steps;
-  std::vector<std::string> step_names;  // what a step is called; may hold '*'
-  bool declared_steps = true;           // ranges of category step in domain llmprof are steps too
-  std::optional<std::int64_t> last_ns;  // keep only so much of the end
+  std::vector<std::string> step_names;        // what a step is called; may hold '*'
+  std::vector<std::string> plain_step_names;  // the same, but not in domain llmprof: it says itself what is a step
+  bool declared_steps = true;                 // ranges of category step in domain llmprof are steps too
+  std::optional<std::int64_t> last_ns;        // keep only so much of the end
 
   bool is_everything() const { return !delay_ns && !duration_ns && start_range.empty() && !steps && !last_ns; }
 };

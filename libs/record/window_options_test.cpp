@@ -37,8 +37,8 @@ TEST(WindowOptions, BecomeAbsoluteTimes) {
       ElementsAre(Pair("LLMPROF_WINDOW_FROM_NS", "8000000000"), Pair("LLMPROF_WINDOW_UNTIL_NS", "10000000000")));
   EXPECT_THAT(window_variables({.duration_ns = kSecond, .start_range = "decode*"}, 7 * kSecond),
               ElementsAre(Pair("LLMPROF_WINDOW_RANGE", "decode*"), Pair("LLMPROF_WINDOW_LASTS_NS", "1000000000")));
-  EXPECT_THAT(window_variables({.steps = StepSpan{2, 4}, .step_names = {"a", "b*"}}, 0),
-              ElementsAre(Pair("LLMPROF_STEP_PATTERNS", "@step\na\nb*"), Pair("LLMPROF_FIRST_STEP", "2"),
+  EXPECT_THAT(window_variables({.steps = StepSpan{2, 4}, .step_names = {"a", "b*"}, .plain_step_names = {"c"}}, 0),
+              ElementsAre(Pair("LLMPROF_STEP_PATTERNS", "@step\na\nb*\n!c"), Pair("LLMPROF_FIRST_STEP", "2"),
                           Pair("LLMPROF_END_STEP", "4")));
   // 60 s in 8 logs of 7.5 s.
   EXPECT_THAT(window_variables({.last_ns = 60 * kSecond}, 0),

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from harness import BIN, LLMPROF, Case
+from harness import BIN, LLMPROF, WORKLOAD, Case
 
 PROGRAM = str(BIN.parent / "tests/long_program")
 STEPS = "SELECT DISTINCT (payload >> 40) - 1 AS step FROM range WHERE name = 'decode' ORDER BY 1"
@@ -84,6 +84,16 @@ class Windows(Long):
         # Three modules a step: the fifth is in step 1.
         self.assertEqual(self.steps("named"), [1])
         self.assertEqual(self.query("named", "SELECT count(*) AS n FROM range WHERE name = 'layers.0.mlp'"), [{"n": 1}])
+
+    def test_steps_of_models(self):
+        count = "SELECT name, count(*) AS n FROM range WHERE name IN ({}) AND category = '{}' GROUP BY 1"
+        self.record("infer", WORKLOAD, "infer", "--preset", "tiny-llama", options=("--no-peaks", "--steps", "1:3"))
+        # Step 0 is the prefill. The stage around the decode steps is none itself.
+        self.assertEqual(self.query("infer", count.format("'prefill', 'decode'", "step")), [{"name": "decode", "n": 2}])
+        self.record("train", WORKLOAD, "train", "--preset", "tiny", "--steps", "5",
+                    options=("--no-peaks", "--steps", "2:4"))
+        self.assertEqual(self.query("train", count.format("'train_step'", "stage")), [{"name": "train_step", "n": 2}])
+        self.assertEqual(self.query("train", count.format("'backward'", "step")), [{"name": "backward", "n": 2}])
 
     def test_steps_are_counted_in_every_process(self):
         self.window("many", "--steps", "1:3", program=(5, 5, 1, 1, 2))
