@@ -8,6 +8,8 @@
 namespace llmprof::record {
 namespace {
 
+constexpr std::uint32_t kMostFrames = 2048;  // of one stack, in a log that somebody else may have made
+
 std::int64_t number(std::uint64_t value) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX / 4));
 }
@@ -49,6 +51,7 @@ void HostIngest::take(wire::RecordKind kind, const wire::Record& record) {
 }
 
 bool HostIngest::in_time(std::uint64_t ts_ns) {
+  if (window_.is_too_old(ts_ns)) return false;  // only the end was to be kept
   if (window_.holds(ts_ns)) return true;
   ++bad_times_;
   return false;
@@ -96,7 +99,8 @@ void HostIngest::take_frame(const wire::FrameRecord& record) {
 void HostIngest::take_stack(const wire::StackRecord& record) {
   const bool known = frames_.contains(record.frame) && (record.parent == 0 || stacks_.contains(record.parent));
   if (!known || record.id == record.parent || record.id == 0 || stacks_.contains(record.id)) return;
-  stacks_[record.id] = {record.parent, record.frame, 0};
+  const std::uint32_t frames = record.parent == 0 ? 1 : stacks_[record.parent].frames + 1;
+  if (frames <= kMostFrames) stacks_[record.id] = {record.parent, record.frame, frames, 0};
 }
 
 trace::Id HostIngest::frame_id(Frame& frame) {

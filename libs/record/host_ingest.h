@@ -82,12 +82,10 @@ class HostIngest final : public LogSink {
 
  private:
   struct Frame {
-    trace::Id id = 0;
-    trace::FrameRow row;
-    bool written = false;
+    trace::FrameRow row;  // id 0: no stack has it yet
   };
   struct Stack {
-    std::uint32_t parent = 0, frame = 0;
+    std::uint32_t parent = 0, frame = 0, frames = 1;
     trace::Id id = 0;  // 0: no sample has it yet
   };
 

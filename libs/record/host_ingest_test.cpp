@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <random>
 
 #include "base/file.h"
 #include "host/host_log.h"
@@ -272,6 +273,46 @@ TEST(HostIngest, WhatPointsNowhereIsCountedNotTrusted) {
               ElementsAre("100|/bin/root", "555|-"));
   EXPECT_THAT(recording.rows("SELECT name, count, detail FROM loss ORDER BY name"),
               ElementsAre("bad_time|1|recorder.log", "lost_name|4|recorder.log: stacks of samples"));
+}
+
+TEST(HostIngest, AStackWithoutEndIsNotBelieved) {
+  Recording recording;
+  HostLogBuilder log;
+  log.process(1, kRoot, "/bin/root");
+  log.frame(1, "again");
+  for (std::uint32_t i = 1; i <= 3000; ++i) log.stack(i, i - 1, 1);
+  log.sample(10, kRoot, 900, 2048);
+  log.sample(20, kRoot, 900, 2049);
+  recording.host_log(log.bytes());
+  EXPECT_THAT(recording.rows("SELECT count(*), max(depth) FROM stack"), ElementsAre("2048|2047"));
+  EXPECT_THAT(recording.rows("SELECT count(*), count(stack_id) FROM sample"), ElementsAre("2|1"));
+}
+
+// Records of any content, ids and pids from a few so that they meet: the run stays consistent, whatever they say.
+TEST(HostIngest, AnyRecordsMakeAConsistentRun) {
+  Recording recording;
+  LogBuilder log(7, 0, kBegin);
+  std::mt19937_64 random(1);
+  constexpr wire::RecordKind kKinds[] = {
+      wire::RecordKind::kProcess, wire::RecordKind::kThread, wire::RecordKind::kUsage,
+      wire::RecordKind::kIo,      wire::RecordKind::kFrame,  wire::RecordKind::kStack,
+      wire::RecordKind::kSample,  wire::RecordKind::kRange,  wire::RecordKind::kCost};
+  for (int i = 0; i < 20'000; ++i) {
+    wire::Record record = LogBuilder::make(kKinds[random() % std::size(kKinds)]);
+    const wire::FieldList fields = wire::fields_of(static_cast<std::uint64_t>(record.kind));
+    for (std::size_t f = 0; f < fields.count; ++f) {
+      const bool small = random() % 4 != 0;
+      const std::uint64_t value = small ? random() % 20 : random() >> (random() % 64);
+      const std::uint8_t bits = static_cast<std::uint8_t>(8 * fields.fields[f].width);
+      wire::store_field(record, fields.fields[f], bits == 64 ? value : value & ((1ull << bits) - 1));
+    }
+    const bool timed = record.kind != wire::RecordKind::kFrame && record.kind != wire::RecordKind::kStack;
+    if (timed && random() % 8 != 0) wire::store_field(record, fields.fields[0], HostLogBuilder::at(random() % 1000));
+    log.add(0, {record});
+  }
+  recording.host_log(log.bytes());
+  EXPECT_THAT(recording.rows("SELECT count(*) > 100 FROM sample"), ElementsAre("1"));
+  EXPECT_THAT(recording.rows("SELECT count(*) > 100 FROM process_usage"), ElementsAre("1"));
 }
 
 TEST(HostIngest, OfATornLogThePrefixIsKept) {
