@@ -23,6 +23,12 @@ using wire::RecordKind;
 
 constexpr std::uint64_t kEventsPerStep = 4;  // push, mark, gemm, pop
 
+#if defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
 // Marks count upwards from 1 on every thread.
 void steps(std::uint64_t count) {
   for (std::uint64_t i = 1; i <= count; ++i) {
@@ -85,7 +91,7 @@ TEST(Stress, EveryEventOfManyThreadsIsThereOrCounted) {
 // Few buffers: the writer looks at what a thread is filling, takes the full ones and gives them back; by then the
 // thread may have handed that one over, and got it again.
 TEST(Stress, BuffersThatComeBackAtOnce) {
-  const std::uint64_t count = 50000u * static_cast<unsigned>(scale());
+  const std::uint64_t count = (kSanitized ? 10000u : 50000u) * static_cast<unsigned>(scale());
   for (const char* chunks : {"4", "5", "6", "7", "8"}) {
     const std::vector<Log> logs = record({{"LLMPROF_POOL_CHUNKS", chunks}, {"LLMPROF_FLUSH_MS", "1"}}, [&] {
       connect();
