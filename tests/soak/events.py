@@ -6,7 +6,8 @@ Before the run the size of the log is predicted from two small ones:
 A dropped event takes no place, so N is what the log says it holds. (Times are stored as differences of one to three bytes:
 on a machine that does other things too, events are farther apart and a little longer.) Checked:
     - the log has the predicted size within 5 %
-    - the program's memory does not grow after the first tenth (4 MiB allowed) and 64 MiB are never exceeded
+    - the program's memory does not grow after the first tenth (4 MiB allowed; when the machine was so busy that events were
+      dropped, all 32 MiB of buffers came into use at some time) and 64 MiB are never exceeded
     - events in the log + events counted as dropped = events raised; `llmprof check` finds the log whole"""
 import json
 import os
@@ -75,7 +76,7 @@ if status not in (0, 1):
 if len(samples) > 40:
     slope = Slope(samples)
     print(f"memory: {slope}")
-    if slope.grows(4096) or slope.peak_kib > 65536:
+    if slope.grows(4096 if dropped == 0 else 36 * 1024) or slope.peak_kib > 65536:
         failures.append("memory is not flat")
 else:
     print("memory: the run was too short to say")
