@@ -26,26 +26,32 @@ std::vector<std::uint64_t> register_values(const NativeFrame& frame, bool innerm
   return values;
 }
 
+}  // namespace
+
 // While the loop executes a code object it keeps a pointer to the next instruction, in a register or in its stack
-// frame. Both were copied when the sample was taken: if no such pointer is there, the code ran at another time.
-// Registers are believed before the stack, which also holds what is left of earlier instructions.
-bool was_executing(const PythonCode& code, const PythonCodes& codes, const NativeFrame& frame, bool innermost,
-                   const StackMemory& stack) {
+// frame. Both were copied when the sample was taken: if no such pointer is there, the code ran at another time. The
+// stack also holds what is left of earlier instructions, so it is believed only while this interpreter was never seen
+// to use a register for it.
+bool PythonProcess::was_executing(const PythonCode& code, const NativeFrame& frame, bool innermost,
+                                  const StackMemory& stack) {
   bool here = false, other = false;
   const auto look = [&](std::uint64_t value) {
-    const PythonCode* found = codes.containing(value);
+    const PythonCode* found = codes_->containing(value);
     here = here || found == &code;
     other = other || (found != nullptr && found != &code);
   };
   for (const std::uint64_t value : register_values(frame, innermost)) look(value);
+  Evidence& seen = evidence_[innermost ? 1 : 0];
+  if (here) ++seen.in_registers;
   if (here || other) return here;
   for (std::uint64_t at = frame.registers.value[kRsp]; at < frame.cfa; at += 8) {
     if (const auto word = stack.word(at)) look(*word);
   }
-  return here && !other;
+  if (!here || other) return false;
+  ++seen.on_stack;
+  constexpr std::uint64_t kRatio = 8;
+  return seen.in_registers < kRatio * seen.on_stack;
 }
-
-}  // namespace
 
 PythonProcess::PythonProcess(pid_t pid, const AddressSpace::Place& place) : memory_(pid) {
   const auto runtime = place.module->symbol("_PyRuntime"), version = place.module->symbol("Py_Version");
@@ -152,8 +158,7 @@ PythonProcess::Answer PythonProcess::frames_of(const std::vector<NativeFrame>& f
   const auto words = current ? read_frame(*current, &stack) : std::nullopt;
   if (words && words->shim) return Answer::kNone;
   const PythonCode* code = words ? codes_->at(words->code) : nullptr;
-  if (code == nullptr || !was_executing(*code, *codes_, frame, index == 0, stack))
-    return innermost_of(frame, index == 0, out);
+  if (code == nullptr || !was_executing(*code, frame, index == 0, stack)) return innermost_of(frame, index == 0, out);
   const std::size_t before = out.size();
   if (walk(*current, &stack, out)) return Answer::kFrames;
   out.resize(before);

@@ -2,6 +2,7 @@
 // The Python side of one process: CPython 3.11 or 3.12, read from outside. Nothing is stopped, so every pointer is
 // checked, and a frame counts only if the native stack of the same sample bears it out.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -55,6 +56,7 @@ class PythonProcess {
   // From the sample's copy of the stack where that has it (3.12 keeps the first frame of each call of the loop there).
   std::optional<FrameWords> read_frame(std::uint64_t address, const StackMemory* stack);
   std::optional<std::uint64_t> current_frame(const NativeFrame& frame, const StackMemory& stack);
+  bool was_executing(const PythonCode& code, const NativeFrame& frame, bool innermost, const StackMemory& stack);
   Answer innermost_of(const NativeFrame& frame, bool innermost, std::vector<PythonFrame>& out);
   bool learn_distance(const std::vector<NativeFrame>& frames, const StackMemory& stack);
   // The frames of one call of the loop, or of all where there is no sample.
@@ -68,6 +70,11 @@ class PythonProcess {
   std::unique_ptr<PythonCodes> codes_;
   // From the CFA of the interpreter loop down to its _PyCFrame: fixed by the compiler, found out once. 0: not yet.
   std::uint64_t distance_ = 0;
+  // Where the next instruction was found, in frames that call something and in innermost ones.
+  struct Evidence {
+    std::uint64_t in_registers = 0, on_stack = 0;
+  };
+  std::array<Evidence, 2> evidence_;
 };
 
 }  // namespace llmprof::host

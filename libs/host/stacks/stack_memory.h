@@ -1,20 +1,25 @@
 #pragma once
-// The part of a thread's stack that the kernel copied when it took the sample. Nothing else is read to unwind.
+// The part of a thread's stack that the kernel copied when it took the sample, and what lies behind it, if there is a
+// tail. Nothing else is read to unwind.
 
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <span>
 
+#include "host/stacks/stack_tail.h"
+
 namespace llmprof::host {
 
 class StackMemory {
  public:
-  StackMemory(std::uint64_t begin, std::span<const std::uint8_t> bytes) : begin_(begin), bytes_(bytes) {}
+  StackMemory(std::uint64_t begin, std::span<const std::uint8_t> bytes, StackTail* tail = nullptr)
+      : begin_(begin), bytes_(bytes), tail_(tail) {}
 
   // All of them or false.
   bool copy(std::uint64_t address, void* out, std::size_t bytes) const {
-    if (address < begin_ || bytes_.size() < bytes || address - begin_ > bytes_.size() - bytes) return false;
+    if (address < begin_ || bytes_.size() < bytes || address - begin_ > bytes_.size() - bytes)
+      return tail_ != nullptr && tail_->copy(address, out, bytes);
     std::memcpy(out, bytes_.data() + (address - begin_), bytes);
     return true;
   }
@@ -29,6 +34,7 @@ class StackMemory {
  private:
   std::uint64_t begin_;
   std::span<const std::uint8_t> bytes_;
+  StackTail* tail_;
 };
 
 }  // namespace llmprof::host

@@ -1,5 +1,6 @@
 #include "host/stacks/stack_sampler.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 
@@ -12,6 +13,7 @@
 namespace llmprof::host {
 namespace {
 
+constexpr std::size_t kTailEvidence = 512;   // bytes of the copy that must still be there when its tail is read
 constexpr std::size_t kMaxProcesses = 4096;  // known at once; ended ones leave
 
 struct Process {
@@ -149,7 +151,10 @@ void PerfStackSampler::add_sample(const PerfRecord& record, const PerfSample& sa
                 .stack = 0,
                 .truncated = 1};
   if (sample.registers.has(kRip)) {
-    const StackMemory stack(sample.registers.value[kRsp], sample.stack);
+    const std::uint64_t begin = sample.registers.value[kRsp];
+    const std::size_t copied = sample.stack.size(), wanted = std::max<std::size_t>(copied, options_.stack_bytes);
+    StackTail tail(of.space.pid(), begin + copied, wanted - copied, sample.stack.last(std::min(copied, kTailEvidence)));
+    const StackMemory stack(begin, sample.stack, &tail);
     unwind(sample.registers, stack, of.space, record.ts_ns, native_);
     name_frames(of, stack, sample.in_kernel);
     out.sample.stack = table_.stack(frames_);

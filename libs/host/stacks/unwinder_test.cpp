@@ -86,6 +86,13 @@ TEST(Unwinder, KnowsFramesWhoseSizeIsOnlyKnownAtRunTime) {
   expect_nearly_all(sampled, {"spin", "chain_c", "allocates", "main"});
 }
 
+// The kernel copies a stack up to the first page that is not in memory; the rest is read by us.
+TEST(Unwinder, GoesOverPagesThatWereNeverTouched) {
+  const Sampled sampled = testing::sample({VICTIM, "hollow"}, kEnough);
+  SKIP_WITHOUT_PERMISSION(sampled);
+  expect_nearly_all(sampled, {"spin", "chain_c", "hollow", "main"});
+}
+
 TEST(Unwinder, GoesThroughASignalHandler) {
   const Sampled sampled = testing::sample({VICTIM, "signal"}, kEnough);
   SKIP_WITHOUT_PERMISSION(sampled);

@@ -45,6 +45,13 @@ __attribute__((noinline, noclone)) int allocates(int bytes) {
   return chain_c(memory[1]) + memory[0];
 }
 
+// Most of the array is never touched: its pages are not in memory.
+__attribute__((noinline, noclone)) int hollow(int value) {
+  volatile char hole[32 << 10];
+  hole[0] = (char)value;
+  return chain_c(value) + hole[0];
+}
+
 __attribute__((noinline, noclone)) int recurses(int depth) {
   if (depth == 0) return chain_c(1) + 1;
   return recurses(depth - 1) + sink;
@@ -92,6 +99,7 @@ int main(int count, char** arguments) {
   if (strcmp(scenario, "library") == 0) return through_library(chain_b, count) & 1;
   if (strcmp(scenario, "sort") == 0) return sorts() & 1;
   if (strcmp(scenario, "alloca") == 0) return allocates(count * 100) & 1;
+  if (strcmp(scenario, "hollow") == 0) return hollow(count) & 1;
   if (strcmp(scenario, "deep") == 0) return recurses(20000) & 1;
   if (strcmp(scenario, "signal") == 0) return raises() & 1;
   if (strcmp(scenario, "thread") == 0) return threads() & 1;
