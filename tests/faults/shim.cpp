@@ -118,15 +118,11 @@ extern "C" int fcntl(int descriptor, int command, ...) {
 
 namespace {
 
-// How much of `size` still fits on the disk; what the log takes back with ftruncate is not free again here.
-size_t disk_room(size_t size) {
-  static std::atomic<long> used{0};
+// How much of `size` still fits on a disk that holds nothing but this file.
+size_t disk_room(int descriptor, size_t size) {
   const long disk = setting("FAULT_DISK_BYTES", -1);
-  if (disk < 0) return size;
-  const long before = used.fetch_add(static_cast<long>(size));
-  const long room = disk - before;
-  if (room >= static_cast<long>(size)) return size;
-  used.store(disk);
+  const long room = disk - static_cast<long>(lseek(descriptor, 0, SEEK_END));
+  if (disk < 0 || room >= static_cast<long>(size)) return size;
   return room > 0 ? static_cast<size_t>(room) : 0;
 }
 
@@ -142,7 +138,7 @@ extern "C" ssize_t write(int descriptor, const void* bytes, size_t size) {
     return -1;
   }
   if (error < 0 && size > 1) size /= 2;
-  const size_t room = disk_room(size);
+  const size_t room = disk_room(descriptor, size);
   if (room == 0 && size > 0) {
     errno = ENOSPC;
     return -1;
