@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 all=""
-[ "${1:-}" = "--all" ] && { all="workload_test hw_test analyze_test report_test collect_test"; shift; }
+[ "${1:-}" = "--all" ] && { all="workload_test hw_test analyze_test report_test"; shift; }
 export jobs=${1:-$(nproc)} BUILD=${BUILD:-build}
 export UBSAN_OPTIONS=print_stacktrace=1
 export TSAN_OPTIONS="die_after_fork=0 halt_on_error=1 second_deadlock_stack=1 suppressions=$PWD/tests/stress/tsan.supp"
