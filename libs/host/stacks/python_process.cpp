@@ -149,6 +149,17 @@ std::optional<std::uint64_t> PythonProcess::current_frame(const NativeFrame& fra
   return stack.word(frame.cfa - distance_ + layout_->cframe_current);
 }
 
+// A call of the loop that waits for what it called leaves its stack frame alone: if that has changed since the sample,
+// the loop has gone on.
+bool PythonProcess::still_waits(const NativeFrame& frame, const StackMemory& stack) {
+  const std::uint64_t begin = frame.registers.value[kRsp];
+  if (frame.cfa <= begin || frame.cfa - begin > kMaxLoopFrameBytes) return false;
+  std::array<std::uint8_t, kMaxLoopFrameBytes> then{}, now{};
+  const std::size_t bytes = frame.cfa - begin;
+  return stack.copy(begin, then.data(), bytes) && memory_.read(begin, now.data(), bytes) &&
+         std::equal(then.begin(), then.begin() + static_cast<std::ptrdiff_t>(bytes), now.begin());
+}
+
 PythonProcess::Answer PythonProcess::frames_of(const std::vector<NativeFrame>& frames, std::size_t index,
                                                const StackMemory& stack, std::vector<PythonFrame>& out) {
   const NativeFrame& frame = frames[index];

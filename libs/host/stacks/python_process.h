@@ -57,6 +57,7 @@ class PythonProcess {
   std::optional<FrameWords> read_frame(std::uint64_t address, const StackMemory* stack);
   std::optional<std::uint64_t> current_frame(const NativeFrame& frame, const StackMemory& stack);
   bool was_executing(const PythonCode& code, const NativeFrame& frame, bool innermost, const StackMemory& stack);
+  bool still_waits(const NativeFrame& frame, const StackMemory& stack);
   Answer innermost_of(const NativeFrame& frame, bool innermost, std::vector<PythonFrame>& out);
   bool learn_distance(const std::vector<NativeFrame>& frames, const StackMemory& stack);
   // The frames of one call of the loop, or of all where there is no sample.
