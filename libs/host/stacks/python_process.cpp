@@ -1,16 +1,19 @@
 #include "host/stacks/python_process.h"
 
 #include <fmt/format.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace llmprof::host {
 namespace {
 
 constexpr int kMaxDepth = 512, kMaxThreads = 4096, kMaxInterpreters = 16;
 constexpr std::uint8_t kOwnedByCStack = 3;
+constexpr std::size_t kVerifiedFrames = 16;         // innermost: those further out change seldom
 constexpr std::uint64_t kMaxLoopFrameBytes = 4096;  // of the C stack, for one call of the interpreter loop
 
 // Registers that a called function leaves alone: rbx, rbp, r12 to r15.
@@ -29,9 +32,13 @@ std::vector<std::uint64_t> register_values(const NativeFrame& frame, bool innerm
 }  // namespace
 
 // While the loop executes a code object it keeps a pointer to the next instruction, in a register or in its stack
-// frame. Both were copied when the sample was taken: if no such pointer is there, the code ran at another time. The
-// stack also holds what is left of earlier instructions, so it is believed only while this interpreter was never seen
-// to use a register for it.
+// frame. Both were copied when the sample was taken: if no such pointer is there, the code ran at another time.
+//
+// A loop that waits for what it called: registers that point into the code prove it. Where they say nothing the pointer
+// is somewhere in the loop's stack frame, so that must not have changed at all (unchanged()).
+//
+// A loop that is itself executing: its stack frame also holds what is left of earlier instructions, so it is believed
+// only while this interpreter was never seen to use a register for it.
 bool PythonProcess::was_executing(const PythonCode& code, const NativeFrame& frame, bool innermost,
                                   const StackMemory& stack) {
   bool here = false, other = false;
@@ -41,16 +48,19 @@ bool PythonProcess::was_executing(const PythonCode& code, const NativeFrame& fra
     other = other || (found != nullptr && found != &code);
   };
   for (const std::uint64_t value : register_values(frame, innermost)) look(value);
-  Evidence& seen = evidence_[innermost ? 1 : 0];
-  if (here) ++seen.in_registers;
+  if (!innermost) {
+    proven_ = here;
+    return here || !other;
+  }
+  if (here) ++found_in_registers_;
   if (here || other) return here;
   for (std::uint64_t at = frame.registers.value[kRsp]; at < frame.cfa; at += 8) {
     if (const auto word = stack.word(at)) look(*word);
   }
   if (!here || other) return false;
-  ++seen.on_stack;
+  ++found_on_stack_;
   constexpr std::uint64_t kRatio = 8;
-  return seen.in_registers < kRatio * seen.on_stack;
+  return found_in_registers_ < kRatio * found_on_stack_;
 }
 
 PythonProcess::PythonProcess(pid_t pid, const AddressSpace::Place& place) : memory_(pid) {
@@ -73,7 +83,7 @@ PythonProcess::PythonProcess(pid_t pid, const AddressSpace::Place& place) : memo
 }
 
 std::optional<PythonProcess::FrameWords> PythonProcess::read_frame(std::uint64_t address, const StackMemory* stack) {
-  std::array<std::uint8_t, 72> bytes{};
+  std::array<std::uint8_t, kFrameBytes> bytes{};
   if (address == 0 || (address & 7) != 0) return std::nullopt;
   const bool copied = stack != nullptr && stack->copy(address, bytes.data(), bytes.size());
   if (!copied && !memory_.read(address, bytes.data(), bytes.size())) return std::nullopt;
@@ -84,6 +94,7 @@ std::optional<PythonProcess::FrameWords> PythonProcess::read_frame(std::uint64_t
   };
   FrameWords words{word(layout_->frame_code), word(layout_->frame_previous), word(layout_->frame_instruction), false,
                    false};
+  if (!copied && walked_.size() < kVerifiedFrames) walked_.push_back({address, bytes});
   const std::uint8_t owner = bytes[layout_->frame_owner];
   if (owner > kOwnedByCStack) return std::nullopt;
   words.entry = layout_->entry_is_flag && bytes[layout_->frame_is_entry] != 0;
@@ -126,7 +137,8 @@ std::vector<std::uint64_t> PythonProcess::threads() {
   return found;
 }
 
-// Some thread's innermost _PyCFrame lies in one of the loop's stack frames of this sample: that is the distance.
+// Some thread's innermost _PyCFrame lies in one of the loop's stack frames of this sample: that is the distance, unless
+// the thread has moved on and it lies there by chance. Several samples in a row must agree.
 bool PythonProcess::learn_distance(const std::vector<NativeFrame>& frames, const StackMemory& stack) {
   for (const std::uint64_t thread : threads()) {
     const auto cframe = memory_.value<std::uint64_t>(thread + layout_->thread_cframe);
@@ -137,8 +149,12 @@ bool PythonProcess::learn_distance(const std::vector<NativeFrame>& frames, const
       const auto current = stack.word(*cframe + layout_->cframe_current);
       std::vector<PythonFrame> ignored;
       if (frame.cfa - *cframe > kMaxLoopFrameBytes || !current || !walk(*current, &stack, ignored)) continue;
-      distance_ = frame.cfa - *cframe;
-      return true;
+      const std::uint64_t found = frame.cfa - *cframe;
+      agreed_ = found == candidate_ ? agreed_ + 1 : 1;
+      candidate_ = found;
+      constexpr int kSure = 3;
+      if (agreed_ >= kSure) distance_ = found;
+      return distance_ != 0;
     }
   }
   return false;
@@ -149,29 +165,51 @@ std::optional<std::uint64_t> PythonProcess::current_frame(const NativeFrame& fra
   return stack.word(frame.cfa - distance_ + layout_->cframe_current);
 }
 
-// A call of the loop that waits for what it called leaves its stack frame alone: if that has changed since the sample,
-// the loop has gone on.
-bool PythonProcess::still_waits(const NativeFrame& frame, const StackMemory& stack) {
-  const std::uint64_t begin = frame.registers.value[kRsp];
-  if (frame.cfa <= begin || frame.cfa - begin > kMaxLoopFrameBytes) return false;
-  std::array<std::uint8_t, kMaxLoopFrameBytes> then{}, now{};
-  const std::size_t bytes = frame.cfa - begin;
-  return stack.copy(begin, then.data(), bytes) && memory_.read(begin, now.data(), bytes) &&
-         std::equal(then.begin(), then.begin() + static_cast<std::ptrdiff_t>(bytes), now.begin());
+// Whether the loop's own stack frame (or, where registers have proven what it executes, its current Python frame) is
+// still what the sample has, and the Python frames are still those that were read. All is read in one system call, the
+// loop before and after the frames: within a microsecond or two the program cannot have gone away and come back.
+bool PythonProcess::unchanged(const NativeFrame& frame, const StackMemory& stack) {
+  const std::uint64_t cframe = frame.cfa - distance_ + layout_->cframe_current;
+  const std::uint64_t begin = proven_ ? cframe : frame.registers.value[kRsp];
+  const std::uint64_t end = proven_ ? cframe + sizeof(std::uint64_t) : frame.cfa;
+  if (end <= begin || end - begin > kMaxLoopFrameBytes) return false;
+  const std::size_t bytes = end - begin;
+  std::vector<std::uint8_t> then(bytes), now(2 * bytes + walked_.size() * kFrameBytes);
+  if (!stack.copy(begin, then.data(), bytes)) return false;
+  std::vector<iovec> remote;
+  const auto add = [&](std::uint64_t address, std::size_t size) {
+    remote.push_back({reinterpret_cast<void*>(address), size});  // NOLINT: an address of the other process
+  };
+  add(begin, bytes);
+  for (const WalkedFrame& walked : walked_) add(walked.address, kFrameBytes);
+  add(begin, bytes);
+  if (!memory_.read_scattered(remote, now)) return false;
+  const auto at = [&](std::size_t offset) { return now.begin() + static_cast<std::ptrdiff_t>(offset); };
+  if (!std::equal(then.begin(), then.end(), at(0)) || !std::equal(then.begin(), then.end(), at(now.size() - bytes)))
+    return false;
+  for (std::size_t i = 0; i < walked_.size(); ++i) {
+    // Its place in the code may go on, unless it waits too.
+    const std::uint8_t* frame_now = now.data() + bytes + i * kFrameBytes;
+    for (const std::uint32_t offset : {layout_->frame_code, layout_->frame_previous}) {
+      if (std::memcmp(frame_now + offset, walked_[i].bytes.data() + offset, sizeof(std::uint64_t)) != 0) return false;
+    }
+  }
+  return true;
 }
 
 PythonProcess::Answer PythonProcess::frames_of(const std::vector<NativeFrame>& frames, std::size_t index,
                                                const StackMemory& stack, std::vector<PythonFrame>& out) {
   const NativeFrame& frame = frames[index];
   if (layout_ == nullptr || frame.cfa == 0) return Answer::kMovedOn;
-  if (distance_ == 0 && !learn_distance(frames, stack)) return Answer::kMovedOn;
+  if (distance_ == 0 && (std::exchange(asked_, true) || !learn_distance(frames, stack))) return Answer::kMovedOn;
+  walked_.clear();
   const auto current = current_frame(frame, stack);
   const auto words = current ? read_frame(*current, &stack) : std::nullopt;
   if (words && words->shim) return Answer::kNone;
   const PythonCode* code = words ? codes_->at(words->code) : nullptr;
   if (code == nullptr || !was_executing(*code, frame, index == 0, stack)) return innermost_of(frame, index == 0, out);
   const std::size_t before = out.size();
-  if (walk(*current, &stack, out)) return Answer::kFrames;
+  if (walk(*current, &stack, out) && (index == 0 || unchanged(frame, stack))) return Answer::kFrames;
   out.resize(before);
   return innermost_of(frame, index == 0, out);
 }
@@ -196,7 +234,7 @@ PythonProcess::Answer PythonProcess::innermost_of(const NativeFrame& frame, bool
 std::vector<PythonFrame> PythonProcess::stack_of_thread(pid_t tid) {
   std::vector<PythonFrame> out;
   if (layout_ == nullptr) return out;
-  memory_.forget();
+  memory_.refresh();
   for (const std::uint64_t thread : threads()) {
     if (memory_.value<std::uint64_t>(thread + layout_->thread_native_id) != static_cast<std::uint64_t>(tid)) continue;
     const auto cframe = memory_.value<std::uint64_t>(thread + layout_->thread_cframe);

@@ -31,8 +31,12 @@ class PythonProcess {
   // Why frames cannot be read at all; "" if they can.
   const std::string& why() const { return why_; }
 
-  // To be called before the questions about one sample: what was read for the last one is stale.
-  void begin_sample() { memory_.forget(); }
+  // To be called before the questions about one sample, as soon after it as can be: what was read for the last one is
+  // stale.
+  void begin_sample() {
+    memory_.refresh();
+    asked_ = false;
+  }
 
   enum class Answer {
     kFrames,
@@ -57,7 +61,7 @@ class PythonProcess {
   std::optional<FrameWords> read_frame(std::uint64_t address, const StackMemory* stack);
   std::optional<std::uint64_t> current_frame(const NativeFrame& frame, const StackMemory& stack);
   bool was_executing(const PythonCode& code, const NativeFrame& frame, bool innermost, const StackMemory& stack);
-  bool still_waits(const NativeFrame& frame, const StackMemory& stack);
+  bool unchanged(const NativeFrame& frame, const StackMemory& stack);
   Answer innermost_of(const NativeFrame& frame, bool innermost, std::vector<PythonFrame>& out);
   bool learn_distance(const std::vector<NativeFrame>& frames, const StackMemory& stack);
   // The frames of one call of the loop, or of all where there is no sample.
@@ -71,11 +75,19 @@ class PythonProcess {
   std::unique_ptr<PythonCodes> codes_;
   // From the CFA of the interpreter loop down to its _PyCFrame: fixed by the compiler, found out once. 0: not yet.
   std::uint64_t distance_ = 0;
-  // Where the next instruction was found, in frames that call something and in innermost ones.
-  struct Evidence {
-    std::uint64_t in_registers = 0, on_stack = 0;
+  std::uint64_t candidate_ = 0;
+  int agreed_ = 0;      // samples in a row that gave the candidate
+  bool asked_ = false;  // this sample for it
+  // What was read for the question being answered.
+  static constexpr std::size_t kFrameBytes = 72;
+  struct WalkedFrame {
+    std::uint64_t address;
+    std::array<std::uint8_t, kFrameBytes> bytes;
   };
-  std::array<Evidence, 2> evidence_;
+  std::vector<WalkedFrame> walked_;
+  bool proven_ = false;  // registers of the sample point into the code
+  // Where loops that were executing kept their next instruction.
+  std::uint64_t found_in_registers_ = 0, found_on_stack_ = 0;
 };
 
 }  // namespace llmprof::host

@@ -1,7 +1,5 @@
 #include "host/stacks/remote_memory.h"
 
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -13,15 +11,33 @@ bool RemoteMemory::read_directly(pid_t pid, std::uint64_t address, void* out, st
   return ::process_vm_readv(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(bytes);
 }
 
-void RemoteMemory::forget() {
-  for (Page& page : pages_) page.address = ~std::uint64_t{0};
+bool RemoteMemory::read_scattered(const std::vector<iovec>& places, std::vector<std::uint8_t>& out) const {
+  iovec local{out.data(), out.size()};
+  return ::process_vm_readv(pid_, &local, 1, places.data(), places.size(), 0) == static_cast<ssize_t>(out.size());
+}
+
+void RemoteMemory::refresh() {
+  std::array<iovec, kPages> local, remote;
+  std::size_t count = 0;
+  for (Page& page : pages_) {
+    if (!page.used) page.address = kNoPage;
+    page.used = false;
+    if (page.address == kNoPage) continue;
+    local[count] = {page.bytes.data(), kPageBytes};
+    remote[count++] = {reinterpret_cast<void*>(page.address), kPageBytes};  // NOLINT: an address of the other process
+  }
+  if (count == 0) return;
+  const ssize_t got = ::process_vm_readv(pid_, local.data(), count, remote.data(), count, 0);
+  if (got == static_cast<ssize_t>(count * kPageBytes)) return;
+  for (Page& page : pages_) page.address = kNoPage;  // one of them is gone
 }
 
 const RemoteMemory::Page* RemoteMemory::page(std::uint64_t address) {
   const std::uint64_t number = address / kPageBytes;
   Page& page = pages_[(number ^ number >> 5 ^ number >> 10) % kPages];
+  page.used = true;
   if (page.address == number * kPageBytes) return &page;
-  page.address = ~std::uint64_t{0};
+  page.address = kNoPage;
   if (!read_directly(pid_, number * kPageBytes, page.bytes.data(), kPageBytes)) return nullptr;
   page.address = number * kPageBytes;
   return &page;

@@ -106,7 +106,6 @@ void PerfStackSampler::take(const PerfRecord& record) {
 PythonProcess::Answer PerfStackSampler::add_python(Process& process, std::size_t index, const StackMemory& stack) {
   if (process.python == nullptr) {
     process.python = std::make_unique<PythonProcess>(process.space.pid(), native_.frames[index].place);
-    process.python->begin_sample();
   }
   python_.clear();
   if (!process.python->why().empty()) return PythonProcess::Answer::kMovedOn;
@@ -118,7 +117,6 @@ PythonProcess::Answer PerfStackSampler::add_python(Process& process, std::size_t
 void PerfStackSampler::name_frames(Process& process, const StackMemory& stack, bool in_kernel) {
   frames_.clear();
   if (in_kernel) frames_.push_back(table_.other(wire::FrameKind::kKernel, "[kernel]"));
-  if (process.python != nullptr) process.python->begin_sample();
   std::size_t loops = 0, read = 0;
   for (std::size_t i = 0; i < native_.frames.size(); ++i) {
     const AddressSpace::Place& place = native_.frames[i].place;
@@ -142,6 +140,7 @@ void PerfStackSampler::name_frames(Process& process, const StackMemory& stack, b
 
 void PerfStackSampler::add_sample(const PerfRecord& record, const PerfSample& sample) {
   Process& of = process(record.pid);
+  if (of.python != nullptr) of.python->begin_sample();
   ++stats_.samples;
   wire::Record out = HostLog::make(wire::RecordKind::kSample);
   out.sample = {.ts_ns = record.ts_ns,
