@@ -1,5 +1,7 @@
 #include "host/stacks/stack_sampler.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -8,6 +10,7 @@
 #include "host/stacks/perf_events.h"
 #include "host/stacks/python_process.h"
 #include "host/stacks/stack_table.h"
+#include "host/stacks/thinning.h"
 #include "host/stacks/unwinder.h"
 
 namespace llmprof::host {
@@ -23,6 +26,12 @@ struct Process {
   bool python_read = false;               // its frames could be read at least once
 };
 
+std::uint64_t read_clock_ns(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
 void note_failure(const Process& process, StackStats& stats) {
   if (process.python == nullptr || process.python_read) return;
   ++stats.python_processes_failed;
@@ -32,13 +41,11 @@ void note_failure(const Process& process, StackStats& stats) {
 class PerfStackSampler final : public StackSampler {
  public:
   PerfStackSampler(PerfEvents events, const StackOptions& options, HostLog& log)
-      : events_(std::move(events)), options_(options), log_(log), table_(log) {}
+      : events_(std::move(events)), options_(options), log_(log), table_(log), thinning_(options.cpu_share) {}
 
   std::vector<int> descriptors() const override { return events_.descriptors(); }
   StackStats stats() const override;
-  void drain() override {
-    events_.read([this](const PerfRecord& record) { take(record); });
-  }
+  void drain() override;
 
  private:
   Process& process(std::uint32_t pid);
@@ -58,7 +65,24 @@ class PerfStackSampler final : public StackSampler {
   std::vector<std::uint32_t> frames_;  // reused
   std::vector<PythonFrame> python_;    // reused
   StackStats stats_;
+  Thinning thinning_;
+  std::uint64_t cpu_ns_ = 0;    // spent since then
+  std::uint64_t since_ns_ = 0;  // 0: not begun
+  std::uint64_t reviews_ = 0;
 };
+
+void PerfStackSampler::drain() {
+  constexpr std::uint64_t kReviewNs = 500'000'000;
+  const std::uint64_t begin_cpu_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+  events_.read([this](const PerfRecord& record) { take(record); });
+  cpu_ns_ += read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_cpu_ns;
+  const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC_RAW);
+  if (since_ns_ != 0 && now_ns - since_ns_ < kReviewNs) return;
+  // Not by the first half second: tables of libraries are read then.
+  if (reviews_++ >= 2) thinning_.spent(cpu_ns_, now_ns - since_ns_);
+  since_ns_ = now_ns;
+  cpu_ns_ = 0;
+}
 
 Process& PerfStackSampler::process(std::uint32_t pid) {
   const auto known = processes_.find(pid);
@@ -139,12 +163,14 @@ void PerfStackSampler::name_frames(Process& process, const StackMemory& stack, b
 }
 
 void PerfStackSampler::add_sample(const PerfRecord& record, const PerfSample& sample) {
+  const std::uint32_t stands_for = thinning_.take();
+  if (stands_for == 0) return;
   Process& of = process(record.pid);
   if (of.python != nullptr) of.python->begin_sample();
   ++stats_.samples;
   wire::Record out = HostLog::make(wire::RecordKind::kSample);
   out.sample = {.ts_ns = record.ts_ns,
-                .weight_ns = sample.period_ns,
+                .weight_ns = sample.period_ns * stands_for,
                 .pid = record.pid,
                 .tid = record.tid,
                 .stack = 0,

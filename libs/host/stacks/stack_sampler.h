@@ -17,7 +17,8 @@ namespace llmprof::host {
 struct StackOptions {
   std::uint32_t hz = 99;
   std::uint32_t stack_bytes = 56 << 10;  // of each thread's stack, copied by the kernel per sample; at most 60 KiB
-  bool python = true;                    // read the frames of CPython 3.11 and 3.12
+  double cpu_share = 0.015;  // of one core, at most: beyond it only some samples, chosen by chance, are worked on
+  bool python = true;        // read the frames of CPython 3.11 and 3.12
 };
 
 struct StackStats {

@@ -127,6 +127,7 @@ std::string Sampled::describe() const {
 }
 
 Sampled sample(const std::vector<std::string>& arguments, std::uint64_t enough, StackOptions options) {
+  options.cpu_share = 1000;  // every sample counts here
   static int number = 0;
   const std::string path = (std::filesystem::temp_directory_path() /
                             ("llmprof-stacks-" + std::to_string(::getpid()) + "-" + std::to_string(number++)))
