@@ -59,8 +59,9 @@ std::string coverage(const Page& page, const Style& style) {
                           counted(c.processes, "process"), counted(c.threads, "thread"), counted(c.kernels, "kernel"),
                           counted(c.ranges, "range"), counted(c.gemms, "matrix product")));
   if (c.wall_ns > 0) {
-    out += wrapped(fmt::format("Wall time {}; {} of it in stages.", base::human_ns(static_cast<double>(c.wall_ns)),
-                               base::human_percent(part(c.in_stages_ns, c.wall_ns))));
+    const std::string_view whole = page.info.window.empty() ? "" : " of the whole program, recorded or not";
+    out += wrapped(fmt::format("Wall time {}{}; {} of it in stages.", base::human_ns(static_cast<double>(c.wall_ns)),
+                               whole, base::human_percent(part(c.in_stages_ns, c.wall_ns))));
   }
   if (c.kernel_ns > 0) {
     out += wrapped(fmt::format("Kernel time {}, added up; {} of it belongs to a step.",
