@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <system_error>
 #include <thread>
@@ -27,6 +28,7 @@ constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kLookNs = 20 * kMillisecond;          // between two looks for new processes
 constexpr std::uint64_t kLongestLookNs = 100 * kMillisecond;  // also where looking is dear
 constexpr std::uint64_t kMoreNs = 1000 * kMillisecond;        // I/O, switches, memory peak
+constexpr std::chrono::milliseconds kGatherTime{4};           // a ring has room for many times that
 constexpr std::uint64_t kFlushNs = 500 * kMillisecond;
 constexpr double kUsageShare = 0.002;  // of one core, at most: where a reading costs more, readings come less often
 constexpr double kMoreShare = 0.001;
@@ -203,7 +205,10 @@ class ThreadSampler final : public Sampler {
         if ((event.events & (EPOLLHUP | EPOLLERR)) != 0)
           ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, event.data.fd, nullptr);
       }
-      if (samples && stacks_) stacks_->drain();
+      if (samples && stacks_) {
+        stacks_->drain();
+        if (stacks_->crowded()) std::this_thread::sleep_for(kGatherTime);
+      }
       if (time) return true;
       if (count < 0 && errno != EINTR) return false;
     }

@@ -46,6 +46,7 @@ class PerfStackSampler final : public StackSampler {
   std::vector<int> descriptors() const override { return events_.descriptors(); }
   StackStats stats() const override;
   void drain() override;
+  bool crowded() const override { return crowded_; }
 
  private:
   Process& process(std::uint32_t pid);
@@ -69,6 +70,8 @@ class PerfStackSampler final : public StackSampler {
   std::uint64_t cpu_ns_ = 0;    // spent since then
   std::uint64_t since_ns_ = 0;  // 0: not begun
   std::uint64_t reviews_ = 0;
+  std::uint64_t seen_ = 0;  // samples since then, also those left out
+  bool crowded_ = false;
 };
 
 void PerfStackSampler::drain() {
@@ -80,8 +83,11 @@ void PerfStackSampler::drain() {
   if (since_ns_ != 0 && now_ns - since_ns_ < kReviewNs) return;
   // Not by the first half second: tables of libraries are read then.
   if (reviews_++ >= 2) thinning_.spent(cpu_ns_, now_ns - since_ns_);
+  constexpr double kManyPerSecond = 600;
+  crowded_ = static_cast<double>(seen_) * 1e9 > kManyPerSecond * static_cast<double>(now_ns - since_ns_);
   since_ns_ = now_ns;
   cpu_ns_ = 0;
+  seen_ = 0;
 }
 
 Process& PerfStackSampler::process(std::uint32_t pid) {
@@ -163,6 +169,7 @@ void PerfStackSampler::name_frames(Process& process, const StackMemory& stack, b
 }
 
 void PerfStackSampler::add_sample(const PerfRecord& record, const PerfSample& sample) {
+  ++seen_;
   const std::uint32_t stands_for = thinning_.take();
   if (stands_for == 0) return;
   Process& of = process(record.pid);

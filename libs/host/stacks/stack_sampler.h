@@ -17,7 +17,7 @@ namespace llmprof::host {
 struct StackOptions {
   std::uint32_t hz = 99;
   std::uint32_t stack_bytes = 56 << 10;  // of each thread's stack, copied by the kernel per sample; at most 60 KiB
-  double cpu_share = 0.015;  // of one core, at most: beyond it only some samples, chosen by chance, are worked on
+  double cpu_share = 0.012;  // of one core, at most: beyond it only some samples, chosen by chance, are worked on
   bool python = true;        // read the frames of CPython 3.11 and 3.12
 };
 
@@ -42,6 +42,8 @@ class StackSampler {
   virtual std::vector<int> descriptors() const = 0;
   // Reads and unwinds what waits, and adds frames, stacks and samples to the log.
   virtual void drain() = 0;
+  // So many samples come that waking for each would cost more than working on them: let them gather for a moment.
+  virtual bool crowded() const = 0;
   virtual StackStats stats() const = 0;
 };
 
