@@ -39,5 +39,6 @@ build asan $parsers stress_test stress_injected fuzz_targets
 for test in stress_test $parsers; do echo "asan $test"; done | each
 python3 tests/stress/injected.py "$BUILD/asan"
 JOBS=$jobs tools/fuzz.sh --smoke
-build tsan stress_test record_test thread_pool_test
-printf '%s\n' "tsan stress_test" "tsan record_test Ingest.*:LogReader.*:Extremes.*:Record.*:Long*" "tsan thread_pool_test" | each
+# Not record_test: DuckDB's own threads work there, which are not instrumented, so its locks are not seen.
+build tsan stress_test thread_pool_test
+printf '%s\n' "tsan stress_test" "tsan thread_pool_test" | each
