@@ -2,7 +2,7 @@
 # The code that runs in other people's processes or reads their bytes, under sanitizers (clang, presets asan and tsan):
 #   ASan+UBSan  the collector (linked into a stress test, and as the injected library), logs, runs, configs, stacks;
 #               the same build holds the fuzz targets, which run for a few seconds each
-#   TSan        the collector, the recorder with its ingest and its writers of tables, the workload's thread pool
+#   TSan        the collector, the workload's thread pool
 # Only these: a sanitizer build of everything would take most of the test budget. --all: all unit tests under ASan+UBSan.
 #   tools/sanitize.sh [--all] [JOBS]     LLMPROF_STRESS=N: N times the stress; BUILD: another place than build/
 set -euo pipefail
