@@ -27,18 +27,18 @@ fi
 mkdir -p "$folder/fuzz/findings"
 
 fuzz_one() {  # target
-  local name=$1 program=$folder/fuzz/fuzz_$1 work=$folder/fuzz/work/$1 regressions=tests/fuzz/regressions/$1
+  local name=$1 program=$folder/fuzz/fuzz_$1 scratch=$folder/fuzz/scratch/$1 regressions=tests/fuzz/regressions/$1
   local log=$folder/fuzz/$1.log
-  rm -rf "$work" && mkdir -p "$work/new"
-  "$program" --seeds "$work/seeds" || return 1
+  rm -rf "$scratch" && mkdir -p "$scratch/new"
+  "$program" --seeds "$scratch/seeds" || return 1
   if [ -d "$regressions" ] && ! "$program" $limits -runs=0 "$regressions" >"$log" 2>&1; then
     echo "fuzz: $name: a regression is back:"; tail -n 30 "$log"; return 1
   fi
-  local corpus=$work/new
+  local corpus=$scratch/new
   [ -n "$smoke" ] || { corpus=fuzz-corpus/$name; mkdir -p "$corpus"; }
-  local inputs=("$corpus" "$work/seeds")
+  local inputs=("$corpus" "$scratch/seeds")
   [ -d "$regressions" ] && inputs+=("$regressions")
-  if ! "$program" $limits -max_total_time="$seconds" -dict="$work/seeds.dict" -print_final_stats=1 -reload=0 \
+  if ! "$program" $limits -max_total_time="$seconds" -dict="$scratch/seeds.dict" -print_final_stats=1 -reload=0 \
        -artifact_prefix="$folder/fuzz/findings/$name-" "${inputs[@]}" >"$log" 2>&1; then
     echo "fuzz: $name: FOUND SOMETHING:"
     grep -E 'ERROR|SUMMARY|runtime error|Test unit written|^ +#[0-9]+ .*llmprof' "$log" | head -n 30
@@ -48,10 +48,10 @@ fuzz_one() {  # target
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
   covered=$(grep -o 'cov: [0-9]*' "$log" | tail -n 1)
   echo "fuzz: $name: $runs inputs, $covered, nothing found"
-  if [ -z "$smoke" ] && mkdir "$work/least" && "$program" -merge=1 $limits "$work/least" "$corpus" >>"$log" 2>&1; then
-    rm -rf "$corpus" && mv "$work/least" "$corpus"  # inputs that reach nothing new are dropped
+  if [ -z "$smoke" ] && mkdir "$scratch/least" && "$program" -merge=1 $limits "$scratch/least" "$corpus" >>"$log" 2>&1; then
+    rm -rf "$corpus" && mv "$scratch/least" "$corpus"  # inputs that reach nothing new are dropped
   fi
-  rm -rf "$work"
+  rm -rf "$scratch"
 }
 export -f fuzz_one
 export folder smoke seconds limits
