@@ -13,6 +13,7 @@
 #include "record/log_names.h"
 #include "record/open_run.h"
 #include "record/testing/folder.h"
+#include "record/testing/recording.h"
 #include "trace/run.h"
 
 namespace llmprof::record {
@@ -21,90 +22,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 using wire::RangeOp;
-
-constexpr std::int64_t kBegin = 1'000'000;
-
-CaptureInfo info_of(std::int64_t root_pid) {
-  CaptureInfo info;
-  info.llmprof_version = "0.0.0";
-  info.command = {"python3", "serve.py"};
-  info.executable = "/usr/bin/python3";
-  info.environment = R"({"cpu":"test"})";
-  info.root_pid = root_pid;
-  info.root_start_ticks = 1;
-  info.begin = {kBegin, 1'700'000'000'000'000'000, 50};
-  info.end = ClockPair{kBegin + 1'000'000, 1'700'000'000'001'000'000, 50};
-  info.exit_status = 3;
-  info.cpu = {.kind = "cpu", .name = "Test CPU", .units = 2, .memory_bytes = 100, .cache_bytes = 10};
-  info.peaks = {{"flops", "float32", 1e11, "FLOP/s", "measured", "test"}};
-  return info;
-}
-
-// A recording in a folder, ingested and opened.
-class Recording {
- public:
-  Recording() : folder_(root_ / "x.llmprof") {}
-
-  Recording& info(const CaptureInfo& info) {
-    EXPECT_TRUE(base::make_directories(capture_folder(folder_)));
-    EXPECT_TRUE(write_capture_info(capture_folder(folder_), info));
-    return *this;
-  }
-  Recording& log(const std::string& name, const std::string& bytes) {
-    root_.write("x.llmprof/capture/" + name, bytes);
-    return *this;
-  }
-  const std::string& folder() const { return folder_; }
-
-  // The rows of a query, cells joined by '|', NULL as "-".
-  std::vector<std::string> rows(const std::string& sql) {
-    if (!run_) {
-      auto opened = open_run(folder_, base::no_progress);
-      EXPECT_TRUE(opened) << (opened ? "" : opened.error().message);
-      if (!opened) return {};
-      run_ = std::make_unique<trace::Run>(std::move(*opened));
-    }
-    const auto table = run_->query(sql);
-    EXPECT_TRUE(table) << (table ? "" : table.error().message);
-    if (!table) return {};
-    std::vector<std::string> lines;
-    for (const auto& row : table->rows) lines.push_back(line_of(row));
-    return lines;
-  }
-  const trace::Run& run() const { return *run_; }
-
- private:
-  static std::string line_of(const std::vector<trace::Value>& row) {
-    std::string line;
-    for (const trace::Value& value : row) {
-      if (!line.empty()) line += "|";
-      switch (value.type) {
-        case trace::Value::Type::kNull:
-          line += "-";
-          break;
-        case trace::Value::Type::kInt:
-          line += std::to_string(value.integer);
-          break;
-        case trace::Value::Type::kDouble:
-          line += std::to_string(value.real);
-          break;
-        case trace::Value::Type::kBool:
-          line += value.integer != 0 ? "true" : "false";
-          break;
-        case trace::Value::Type::kText:
-          line += value.text;
-          break;
-      }
-    }
-    return line;
-  }
-
-  TestFolder root_;
-  std::string folder_;
-  std::unique_ptr<trace::Run> run_;
-};
-
-constexpr const char* kLosses = "SELECT name, count, coalesce(detail, '') FROM loss ORDER BY name, detail";
 
 void begin_process(LogBuilder& log, std::uint64_t pid) {
   log.process({.ts_ns = kBegin, .pid = pid, .parent_pid = 1, .start_ticks = 1}, "/usr/bin/python3",
@@ -520,100 +437,6 @@ TEST(CaptureInfo, SurvivesTheFile) {
   EXPECT_EQ(read_capture_info(folder.path()).error().code, ErrorCode::kCorruptInput);
   folder.write("record.json", R"({"command": 5, "peaks": [1, {}], "begin": "x", "losses": [{"name": "made up"}]})");
   EXPECT_TRUE(read_capture_info(folder.path()));  // members of the wrong type read as absent
-}
-
-// The logs of a process that was told to keep only its end. Times are kBegin + …; the second log begins at 500.
-constexpr std::uint64_t kCut = kBegin + 500;
-
-std::string first_segment() {
-  LogBuilder log(77, 1, kBegin);
-  log.process({.ts_ns = kBegin, .pid = 77, .start_ticks = 1}, "/usr/bin/python3", "python3");
-  log.thread(1, 77, "main", kBegin + 10);
-  log.push(1, kBegin + 100, "outer");
-  log.push(1, kBegin + 200, "early");
-  log.pop(1, kBegin + 300);
-  log.push(1, kBegin + 400, "middle");
-  log.range(1, wire::RangeOp::kStart, kBegin + 450, "started", {.correlation = 9});
-  log.loss(wire::LossKind::kBufferFull, 3);
-  return log.bytes();
-}
-
-// Says again whose it is, what was lost and what is open; then goes on.
-std::string second_segment() {
-  LogBuilder log(77, 1, kCut, 1);
-  log.process({.ts_ns = kBegin, .pid = 77, .start_ticks = 1}, "/usr/bin/python3", "python3");
-  wire::Record segment = LogBuilder::make(wire::RecordKind::kSegment);
-  segment.segment = {kCut, 1};
-  log.add(0, {segment});
-  wire::Record loss = LogBuilder::make(wire::RecordKind::kLoss);
-  loss.loss = {.ts_ns = kCut, .count = 3, .detail = 0, .kind = wire::LossKind::kBufferFull};
-  log.add(0, {loss});
-  loss.loss.ts_ns = kCut + 10;
-  loss.loss.count = 2;
-  log.add(0, {loss});
-  log.thread(1, 77, "main", kBegin + 10);
-  log.push(1, kBegin + 100, "outer");
-  log.push(1, kBegin + 400, "middle");
-  log.range(1, wire::RangeOp::kStart, kBegin + 450, "started", {.correlation = 9});
-  log.pop(1, kBegin + 600);
-  log.push(1, kBegin + 650, "late");
-  log.pop(1, kBegin + 700);
-  log.range(1, wire::RangeOp::kEnd, kBegin + 750, "", {.correlation = 9});
-  log.pop(1, kBegin + 800);
-  log.process({.ts_ns = kBegin + 900, .pid = 77, .start_ticks = 1, .ended = 1}, "/usr/bin/python3", "python3");
-  return log.bytes();
-}
-
-const char* const kRanges =
-    "SELECT name, begin_ns - 1000000, end_ns - 1000000, depth, closed FROM range ORDER BY begin_ns";
-
-TEST(Ingest, LogsThatContinueEachOtherAreOneProcess) {
-  Recording recording;
-  recording.info(info_of(77)).log("h-77-1-0.1.log", second_segment()).log("h-77-1-0.log", first_segment());
-  EXPECT_THAT(recording.rows(kRanges),
-              ElementsAre("outer|100|800|0|true", "early|200|300|1|true", "middle|400|600|1|true",
-                          "started|450|750|2|true", "late|650|700|1|true"));
-  EXPECT_THAT(recording.rows("SELECT count(*) FROM process"), ElementsAre("1"));
-  EXPECT_THAT(recording.rows("SELECT count(*) FROM thread"), ElementsAre("1"));
-  EXPECT_THAT(recording.rows("SELECT name, count FROM loss"), ElementsAre("buffer_full|5"));
-}
-
-TEST(Ingest, ALogWhosePredecessorsWereDeletedStandsOnItsOwn) {
-  Recording recording;
-  recording.info(info_of(77)).log("h-77-1-0.1.log", second_segment());
-  EXPECT_THAT(recording.rows(kRanges), ElementsAre("outer|100|800|0|true", "middle|400|600|1|true",
-                                                   "started|450|750|2|true", "late|650|700|1|true"));
-  EXPECT_THAT(recording.rows("SELECT name, count FROM loss ORDER BY name"),
-              ElementsAre("buffer_full|5", "segments_dropped|1"));
-}
-
-TEST(Ingest, WhatEndedBeforeTheKeptEndIsLeftOut) {
-  CaptureInfo info = info_of(77);
-  info.last_ns = info.end->raw_ns - (static_cast<std::int64_t>(kBegin) + 650);  // keeps what ended at 650 or later
-  info.window = "the last bit";
-  Recording recording;
-  recording.info(info).log("h-77-1-0.log", first_segment()).log("h-77-1-0.1.log", second_segment());
-  EXPECT_THAT(recording.rows(kRanges),
-              ElementsAre("outer|100|800|0|true", "started|450|750|2|true", "late|650|700|1|true"));
-  EXPECT_THAT(recording.rows("SELECT name, count FROM loss ORDER BY name"),
-              ElementsAre("buffer_full|5", "outside_window|4"));  // two ranges, two events each
-  EXPECT_EQ(recording.run().info().window, "the last bit");
-}
-
-TEST(Ingest, CostBecomesRows) {
-  CaptureInfo info = info_of(77);
-  info.range_event_ns = 20.5;
-  info.recorder_cpu_ns = 12345;
-  LogBuilder log(77);
-  wire::Record cost = LogBuilder::make(wire::RecordKind::kCost);
-  cost.cost = {.ts_ns = kBegin + 5, .range_events = 7, .gemm_events = 2, .log_bytes = 300, .writer_cpu_ns = 4000};
-  log.add(0, {cost});
-  Recording recording;
-  recording.info(info).log("h-77-1-0.log", log.bytes());
-  EXPECT_THAT(recording.rows("SELECT range_events, gemm_events, log_bytes, writer_cpu_ns, range_event_ns, "
-                             "gemm_event_ns FROM collector_cost"),
-              ElementsAre("7|2|300|4000|20.500000|-"));
-  EXPECT_EQ(recording.run().info().recorder_cpu_ns, 12345);
 }
 
 }  // namespace
