@@ -3,6 +3,7 @@
 #include <map>
 
 #include "model/model.h"
+#include "model/testing/tiny_gpt2.h"
 
 namespace llmprof::model {
 namespace {
@@ -19,23 +20,6 @@ Config tiny_llama() {
           .vocab = 10,
           .gated_mlp = true};
 }
-
-// The same for GPT-2: hidden 8, 2 heads of 4, MLP 32, 10 words, 16 positions, 3 layers.
-Config tiny_gpt2() {
-  return {.family = "gpt2",
-          .layers = 3,
-          .hidden = 8,
-          .heads = 2,
-          .kv_heads = 2,
-          .head_dim = 4,
-          .intermediate = 32,
-          .vocab = 10,
-          .positions = 16,
-          .biases = true,
-          .tied_embeddings = true};
-}
-
-constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
 
 std::map<std::string, OpCost> by_module(const std::vector<OpCost>& costs) {
   std::map<std::string, OpCost> found;

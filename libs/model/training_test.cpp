@@ -5,26 +5,10 @@
 #include <map>
 
 #include "model/model.h"
+#include "model/testing/tiny_gpt2.h"
 
 namespace llmprof::model {
 namespace {
-
-// Hidden 8, 2 heads of 4, MLP 32, 10 words, 16 positions, 3 layers.
-Config tiny_gpt2() {
-  return {.family = "gpt2",
-          .layers = 3,
-          .hidden = 8,
-          .heads = 2,
-          .kv_heads = 2,
-          .head_dim = 4,
-          .intermediate = 32,
-          .vocab = 10,
-          .positions = 16,
-          .biases = true,
-          .tied_embeddings = true};
-}
-
-constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
 
 // 2 sequences of 4 tokens: 8 rows, 1 + 2 + 3 + 4 = 10 pairs of query and key in each sequence.
 std::map<std::string, OpCost> costs(PassKind kind, std::int64_t on_chip_bytes = kUnlimited,
