@@ -10,6 +10,7 @@
 
 #include "analyze/basis.h"
 #include "analyze/derive.h"
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/human.h"
 #include "base/text_table.h"
@@ -109,17 +110,6 @@ class Output {
   std::string text_;
 };
 
-// A name may begin like a formula; spreadsheets would run it, so such text is marked with a quote. Numbers are left
-// alone.
-std::string csv_cell(std::string text, bool is_text) {
-  if (is_text && !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos)
-    text.insert(0, "'");
-  if (text.find_first_of(",\"\r\n") == std::string::npos && !(is_text && text.empty())) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
-
 // The rows a user wants to see: stops after `limit`, and knows whether there were more.
 struct Limiter {
   std::int64_t limit;
@@ -142,11 +132,13 @@ Result<void> print_csv(const trace::Run& run, const std::string& sql, Limiter& l
   return run.user_query_each(
       sql,
       [&](const std::vector<std::string>& names) {
-        line(names, [](const std::string& name) { return csv_cell(name, true); });
+        line(names, [](const std::string& name) { return base::csv_text(name); });
       },
       [&](const Row& row) {
         if (!limiter.take()) return false;
-        line(row, [](const Value& value) { return csv_cell(cell_text(value), value.type == Value::Type::kText); });
+        line(row, [](const Value& value) {
+          return value.type == Value::Type::kText ? base::csv_text(value.text) : base::csv_raw(cell_text(value));
+        });
         return true;
       });
 }

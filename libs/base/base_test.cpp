@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "base/csv.h"
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
@@ -40,6 +41,15 @@ TEST(Human, ThreeDigitsAndUnit) {
   EXPECT_EQ(singular("processes"), "process");
   EXPECT_EQ(singular("libraries"), "library");
   EXPECT_EQ(singular("names"), "name");
+}
+
+TEST(Csv, QuotesAndDefusesText) {
+  EXPECT_EQ(csv_text("mlp.up_proj"), "mlp.up_proj");
+  EXPECT_EQ(csv_text("a,\"b\""), "\"a,\"\"b\"\"\"");
+  EXPECT_EQ(csv_text("=cmd()"), "'=cmd()");
+  EXPECT_EQ(csv_text(""), "\"\"");
+  EXPECT_EQ(csv_raw("-1.5"), "-1.5");
+  EXPECT_EQ(csv_raw(""), "");
 }
 
 TEST(TextTable, NeverWiderThanAsked) {
