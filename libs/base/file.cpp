@@ -23,13 +23,13 @@ struct Descriptor {
   }
 };
 
-ErrorCode code_of(int error_number) {
+}  // namespace
+
+ErrorCode code_of_errno(int error_number) {
   if (error_number == ENOENT || error_number == ENOTDIR) return ErrorCode::kNotFound;
   if (error_number == EACCES || error_number == EPERM || error_number == EROFS) return ErrorCode::kPermission;
   return ErrorCode::kIo;
 }
-
-}  // namespace
 
 Error errno_error(ErrorCode code, std::string_view what, int error_number) {
   return Error{code, fmt::format("{}: {}", what, std::strerror(error_number)), ""};
@@ -37,7 +37,7 @@ Error errno_error(ErrorCode code, std::string_view what, int error_number) {
 
 Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-  if (file.fd < 0) return errno_error(code_of(errno), path, errno);
+  if (file.fd < 0) return errno_error(code_of_errno(errno), path, errno);
   struct stat info {};
   if (::fstat(file.fd, &info) != 0) return errno_error(ErrorCode::kIo, path, errno);
   if (!S_ISREG(info.st_mode)) return Error{ErrorCode::kCorruptInput, path + ": not a regular file", ""};
@@ -58,7 +58,7 @@ Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes) 
 Result<void> write_file(const std::string& path, std::string_view bytes) {
   const std::string beside = fmt::format("{}.{}.tmp", path, ::getpid());
   const Descriptor file{::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)};
-  if (file.fd < 0) return errno_error(code_of(errno), beside, errno);
+  if (file.fd < 0) return errno_error(code_of_errno(errno), beside, errno);
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t count = ::write(file.fd, bytes.data() + done, bytes.size() - done);
     if (count < 0 && errno == EINTR) continue;
@@ -77,7 +77,7 @@ Result<void> make_directories(const std::string& path) {
   std::error_code error;
   const bool existed = fs::exists(path, error);
   fs::create_directories(path, error);
-  if (error) return errno_error(code_of(error.value()), path, error.value());
+  if (error) return errno_error(code_of_errno(error.value()), path, error.value());
   if (!existed) ::chmod(path.c_str(), 0700);
   return {};
 }

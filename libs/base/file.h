@@ -29,6 +29,8 @@ std::uint64_t file_bytes(const std::string& path);  // 0 if it is not there
 // Value of an environment variable, or the fallback when unset or empty.
 std::string env_or(const char* name, std::string_view fallback);
 
+// What kind of failure an errno of open or rename is.
+ErrorCode code_of_errno(int error_number);
 // "what: reason" with the text of errno.
 Error errno_error(ErrorCode code, std::string_view what, int error_number);
 

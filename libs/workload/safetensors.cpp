@@ -1,33 +1,13 @@
 #include "workload/safetensors.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
-#include "base/file.h"
-
 namespace llmprof::workload {
 namespace {
-
-Result<void> read_at(int fd, std::uint64_t offset, void* out, std::uint64_t bytes, const std::string& path) {
-  auto* to = static_cast<char*>(out);
-  while (bytes > 0) {
-    const ssize_t got = ::pread(fd, to, bytes, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return base::errno_error(ErrorCode::kIo, path, errno);
-    if (got == 0) return Error{ErrorCode::kCorruptInput, fmt::format("{}: ends at byte {}", path, offset), ""};
-    to += got;
-    offset += static_cast<std::uint64_t>(got);
-    bytes -= static_cast<std::uint64_t>(got);
-  }
-  return {};
-}
 
 float widen_bf16(std::uint16_t bits) {
   const std::uint32_t wide = std::uint32_t{bits} << 16;
@@ -51,60 +31,31 @@ float widen_f16(std::uint16_t bits) {
 }  // namespace
 
 Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
-  SafetensorsFile file;
-  file.path_ = path;
-  file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a FIFO must not block here
-  if (file.fd_ < 0) return base::errno_error(ErrorCode::kNotFound, path, errno);
-  struct stat status {};
-  if (::fstat(file.fd_, &status) != 0) return base::errno_error(ErrorCode::kIo, path, errno);
-  if (!S_ISREG(status.st_mode)) return Error{ErrorCode::kCorruptInput, path + ": not a regular file", ""};
-  const auto file_bytes = static_cast<std::uint64_t>(status.st_size);
-  if (file_bytes < 8) return Error{ErrorCode::kCorruptInput, path + ": shorter than the 8 bytes of header length", ""};
-  std::uint64_t header_bytes = 0;  // little-endian, as this machine
-  LLMPROF_TRY(read_at(file.fd_, 0, &header_bytes, sizeof(header_bytes), path));
-  if (header_bytes < 2 || header_bytes > kMostHeaderBytes) {
-    return Error{ErrorCode::kCorruptInput,
-                 fmt::format("{}: header length {} is not between 2 and {}", path, header_bytes, kMostHeaderBytes),
-                 "is this a safetensors file?"};
-  }
-  if (header_bytes > file_bytes - 8) {
-    return Error{ErrorCode::kCorruptInput, fmt::format("{}: header length {} exceeds the file", path, header_bytes),
-                 ""};
-  }
-  std::string header(header_bytes, '\0');
-  LLMPROF_TRY(read_at(file.fd_, 8, header.data(), header_bytes, path));
-  file.data_offset_ = 8 + header_bytes;
-  LLMPROF_LET(file.entries_, parse_safetensors_header(header, file_bytes - file.data_offset_, path));
-  return file;
+  LLMPROF_LET(base::RegularFile file, base::RegularFile::open(path));
+  LLMPROF_LET(base::SafetensorsHeader header, base::read_safetensors_header(file));
+  return SafetensorsFile(std::move(file), std::move(header));
 }
 
-SafetensorsFile::SafetensorsFile(SafetensorsFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      fd_(std::exchange(other.fd_, -1)),
-      data_offset_(other.data_offset_),
-      entries_(std::move(other.entries_)) {}
-
-SafetensorsFile::~SafetensorsFile() {
-  if (fd_ >= 0) ::close(fd_);
-}
+SafetensorsFile::SafetensorsFile(base::RegularFile file, base::SafetensorsHeader header)
+    : file_(std::move(file)), header_(std::move(header)) {}
 
 const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
-  const auto found =
-      std::find_if(entries_.begin(), entries_.end(), [&](const SafetensorsEntry& entry) { return entry.name == name; });
-  return found != entries_.end() ? &*found : nullptr;
+  const auto found = std::find_if(entries().begin(), entries().end(),
+                                  [&](const SafetensorsEntry& entry) { return entry.name == name; });
+  return found != entries().end() ? &*found : nullptr;
 }
 
 Result<void> SafetensorsFile::read(const SafetensorsEntry& entry, float* out) const {
   const std::uint64_t bytes = entry.end - entry.begin;
-  if (entry.type == "F32") return read_at(fd_, data_offset_ + entry.begin, out, bytes, path_);
+  if (entry.type == "F32") return file_.read_at(header_.data_offset + entry.begin, out, bytes);
   const bool bf16 = entry.type == "BF16";
   if (!bf16 && entry.type != "F16") {
     return Error{ErrorCode::kUnsupported,
-                 fmt::format("{}: {}: type {} cannot be read as float", path_, entry.name, entry.type),
+                 fmt::format("{}: {}: type {} cannot be read as float", file_.path(), entry.name, entry.type),
                  "F32, F16 and BF16 can"};
   }
   std::vector<std::uint16_t> half(bytes / 2);
-  LLMPROF_TRY(read_at(fd_, data_offset_ + entry.begin, half.data(), bytes, path_));
+  LLMPROF_TRY(file_.read_at(header_.data_offset + entry.begin, half.data(), bytes));
   std::transform(half.begin(), half.end(), out, bf16 ? widen_bf16 : widen_f16);
   return {};
 }
