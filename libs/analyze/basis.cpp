@@ -27,7 +27,8 @@ std::uint64_t fnv1a(std::string_view text) {
 Result<void> find_model(const trace::Run& run, const Options& options, Basis& basis) {
   if (!options.model_file.empty()) {
     LLMPROF_LET(basis.model_text, base::read_file(options.model_file, kMaxModelBytes));
-    LLMPROF_LET(basis.model, model::parse_config(basis.model_text, options.model_file));
+    LLMPROF_LET(const model::Config config, model::parse_config(basis.model_text, options.model_file));
+    basis.model.emplace(config);
     return {};
   }
   LLMPROF_LET(const trace::ResultTable mark, ask(run, "sql/model_mark"));
@@ -38,7 +39,7 @@ Result<void> find_model(const trace::Run& run, const Options& options, Basis& ba
   basis.model_text = mark.rows[0][0].text;
   Result<model::Config> config = model::parse_config(basis.model_text, "the model the run declares");
   if (config) {
-    basis.model = std::move(*config);
+    basis.model.emplace(*config);
   } else {
     basis.model_why = config.error().message;
   }

@@ -20,7 +20,7 @@ struct PeakRate {
 
 struct Basis {
   std::string model_text;  // JSON, "" if unknown
-  std::optional<model::Config> model;
+  std::optional<model::Graph> model;
   std::string model_why;                 // why there is none
   std::vector<DeviceCard> devices;       // the busiest first
   std::vector<std::int64_t> device_ids;  // of `devices`

@@ -78,33 +78,29 @@ TEST(Efficiency, ReasonsAreNotRepeated) {
 
 TEST(ModelPasses, WhatAStepMustSay) {
   EXPECT_TRUE(pass_of({.batch = 2, .tokens = 3, .context = 3}, "prefill"));
-  EXPECT_EQ(pass_of({.batch = 2, .tokens = 3}, "prefill")->context, 3);  // a prompt from its begin
-  EXPECT_FALSE(pass_of({.batch = 2, .tokens = 1}, "decode"));            // its context is not 1
+  EXPECT_EQ(pass_of({.batch = 2, .tokens = 3}, "prefill")->sequences[0].context, 3);  // a prompt from its begin
+  EXPECT_FALSE(pass_of({.batch = 2, .tokens = 1}, "decode"));                         // its context is not 1
   EXPECT_FALSE(pass_of({.tokens = 1, .context = 5}, "decode"));
   EXPECT_FALSE(pass_of({.batch = 1, .tokens = 1, .context = 1}, "load"));
   EXPECT_EQ(pass_of({.batch = 1, .tokens = 7}, "forward")->kind, model::PassKind::kForward);
   EXPECT_EQ(pass_of({.batch = 1, .tokens = 7}, "backward")->kind, model::PassKind::kBackward);
   EXPECT_FALSE(pass_of({}, "backward"));
   EXPECT_EQ(pass_of({}, "optimizer")->kind, model::PassKind::kOptimizer);  // costs the same whatever the batch was
-  EXPECT_EQ(pass_of({.batch = 1, .tokens = 7, .context = 7}, "prefill")->sampled, 1);
+  EXPECT_EQ(pass_of({.batch = 1, .tokens = 7, .context = 7}, "prefill")->sequences[0].sampled, 1);
 }
 
 TEST(ModelPasses, StepsOfOneSizeShareAPass) {
-  model::Config config{.family = "llama",
-                       .layers = 1,
-                       .hidden = 4,
-                       .heads = 2,
-                       .kv_heads = 1,
-                       .head_dim = 2,
-                       .intermediate = 8,
-                       .vocab = 10,
-                       .gated_mlp = true};
+  model::Config config;
+  config.family = "llama";
+  config.hidden = 4;
+  config.vocab = 10;
+  set_layers(config, 1, {.attention = {.heads = 2, .kv_heads = 1, .qk_dim = 2, .v_dim = 2}, .mlp = {.width = 8}});
   trace::Strings strings;
   std::vector<Step> steps(3);
   for (Step& step : steps) step.stage = strings.intern("decode");
   steps[0].size = steps[2].size = {.batch = 1, .tokens = 1, .context = 4};
   steps[1].size = {.batch = 1, .tokens = 1};
-  const ModelPasses passes = model_passes(steps, config, 0, strings);
+  const ModelPasses passes = model_passes(steps, model::Graph(config), 0, strings);
   EXPECT_THAT(passes.pass_of_step, testing::ElementsAre(testing::Optional(1), std::nullopt, testing::Optional(1)));
   double flops = 0;
   for (const trace::ModelOpRow& row : passes.rows) flops += row.flops;

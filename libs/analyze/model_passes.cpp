@@ -21,17 +21,18 @@ bool has_formula(std::string_view stage) { return kind_of(stage).has_value(); }
 std::optional<model::Pass> pass_of(const StepSize& size, std::string_view stage) {
   const std::optional<model::PassKind> kind = kind_of(stage);
   if (!kind) return std::nullopt;
-  if (*kind == model::PassKind::kOptimizer) return model::Pass{.kind = *kind};  // the same whatever was learned from
+  // The same whatever was learned from.
+  if (*kind == model::PassKind::kOptimizer) return model::Pass{.kind = *kind, .sequences = {{}}};
   if (!size.batch || !size.tokens) return std::nullopt;
   if (!size.context && stage == "decode") return std::nullopt;  // its length is not its one new token
-  return model::Pass{.batch = *size.batch,
-                     .tokens = *size.tokens,
-                     .context = size.context.value_or(*size.tokens),
-                     .sampled = 1,  // of inference; training wants every position, and the model knows that
-                     .kind = *kind};
+  return model::Pass{.kind = *kind,
+                     .sequences = {{.count = *size.batch,
+                                    .tokens = *size.tokens,
+                                    .context = size.context.value_or(*size.tokens),
+                                    .sampled = 1}}};  // training wants every position, and the model knows that
 }
 
-ModelPasses model_passes(const std::vector<Step>& steps, const model::Config& config, std::int64_t on_chip_bytes,
+ModelPasses model_passes(const std::vector<Step>& steps, const model::Graph& graph, std::int64_t on_chip_bytes,
                          trace::Strings& strings) {
   ModelPasses out;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, model::PassKind>, std::int64_t> known;
@@ -39,15 +40,17 @@ ModelPasses model_passes(const std::vector<Step>& steps, const model::Config& co
     const std::optional<model::Pass> pass = pass_of(step.size, strings.text(step.stage));
     out.pass_of_step.emplace_back();
     if (!pass) continue;
+    const model::Sequences& sequences = pass->sequences.front();
     const auto next = static_cast<std::int64_t>(known.size() + 1);
-    const auto [entry, fresh] = known.try_emplace({pass->batch, pass->tokens, pass->context, pass->kind}, next);
+    const auto [entry, fresh] =
+        known.try_emplace({sequences.count, sequences.tokens, sequences.context, pass->kind}, next);
     out.pass_of_step.back() = entry->second;
     if (!fresh) continue;
-    for (const model::OpCost& cost : model::analyze(config, *pass, on_chip_bytes)) {
+    for (const model::OpCost& cost : model::analyze(graph, *pass, {.on_chip_bytes = on_chip_bytes})) {
       out.rows.push_back({.pass_id = next,
-                          .batch = pass->batch,
-                          .tokens = pass->tokens,
-                          .context = pass->context,
+                          .batch = sequences.count,
+                          .tokens = sequences.tokens,
+                          .context = sequences.context,
                           .module = strings.intern(cost.module),
                           .op = strings.intern(cost.op),
                           .flops = cost.flops,

@@ -22,7 +22,7 @@ struct ModelPasses {
   std::vector<trace::ModelOpRow> rows;
 };
 
-ModelPasses model_passes(const std::vector<Step>& steps, const model::Config& config, std::int64_t on_chip_bytes,
+ModelPasses model_passes(const std::vector<Step>& steps, const model::Graph& graph, std::int64_t on_chip_bytes,
                          trace::Strings& strings);
 
 }  // namespace llmprof::analyze

@@ -77,14 +77,14 @@ void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
   summary.model = basis.model_text;
   summary.model_why = basis.model_why;
   if (!basis.model) return;
-  summary.model_family = basis.model->family;
+  summary.model_family = basis.model->config().family;
   summary.parameters = model::parameters(*basis.model);
   summary.weights_read_bytes = model::weights_read_bytes(*basis.model);
 }
 
 // The arithmetic of the run: the model's, else that of most FLOPs, else float32.
 std::string arithmetic_type(const Basis& basis, const std::vector<Shape>& shapes) {
-  if (basis.model) return basis.model->type;
+  if (basis.model) return basis.model->config().arithmetic;
   std::map<std::string, double> flops;
   for (const Shape& shape : shapes) flops[shape.gemm.type] += shape.flops;
   const auto most =

@@ -1,85 +1,177 @@
 #include <fmt/format.h>
 
-#include "base/assert.h"
+#include <algorithm>
+
 #include "model/cost.h"
-#include "model/families.h"
-#include "model/model.h"
 
 namespace llmprof::model {
 namespace {
 
-Structure structure_of(const Config& config) {
-  const Family* family = find_family(config.family);
-  LLMPROF_ASSERT(family != nullptr);
-  return family != nullptr ? family->describe(config) : Structure{};
+template <class Visit>
+void for_each_group(const Graph& graph, Visit visit) {
+  visit(graph.first(), 1.0);
+  for (const Graph::Group& group : graph.groups()) visit(group, static_cast<double>(group.layers.size()));
+  visit(graph.last(), 1.0);
 }
 
-bool used(const Op& op, PassKind kind) {
-  if (op.use == Use::kAlways) return true;
-  return (op.use == Use::kInference) == (kind == PassKind::kInference);
+OpCost row_of(const Op& op, const Costs& costs) {
+  OpCost row;
+  static_cast<Costs&>(row) = costs;
+  row.op = op.name;
+  row.arithmetic = op.arithmetic;
+  row.op_class = op.op_class;
+  return row;
 }
 
-OpCost cost_of(const Op& op, const Config& config, const Pass& pass, std::int64_t on_chip_bytes) {
-  const Amounts amounts = amounts_of(pass);
-  switch (pass.kind) {
-    case PassKind::kForward:
-      return forward_cost(op, config, amounts, on_chip_bytes);
-    case PassKind::kBackward:
-      return backward_cost(op, config, amounts, on_chip_bytes);
-    case PassKind::kOptimizer:
-      return optimizer_cost(op, config);
-    case PassKind::kInference:
-      break;
+// Of what part of a model an operator is.
+std::string_view part_of(const Op& op) {
+  if (op.experts) return "experts";
+  switch (op.op_class) {
+    case OpClass::kEmbedding:
+      return "embedding";
+    case OpClass::kNorm:
+      return "norms";
+    case OpClass::kRouter:
+      return "router";
+    case OpClass::kLogits:
+      return "logits";
+    default:
+      return op.name.find("attn") != std::string::npos || op.op_class == OpClass::kAttention ? "attention" : "mlp";
   }
-  return inference_cost(op, config, amounts, on_chip_bytes);
 }
 
 }  // namespace
 
-std::int64_t parameters(const Config& config) {
-  const Structure structure = structure_of(config);
-  const auto sum = [](const std::vector<Op>& ops) {
-    std::int64_t total = 0;
-    for (const Op& op : ops) total += op.own_parameters();
-    return total;
-  };
-  return sum(structure.first) + config.layers * sum(structure.layer) + sum(structure.last);
+Costs& Costs::operator+=(const Costs& other) {
+  flops += other.flops;
+  weight_bytes += other.weight_bytes;
+  kv_bytes += other.kv_bytes;
+  activation_bytes += other.activation_bytes;
+  return *this;
 }
 
-double weights_read_bytes(const Config& config) {
-  const Structure structure = structure_of(config);
-  const auto sum = [](const std::vector<Op>& ops) {
-    double total = 0;
-    for (const Op& op : ops) total += static_cast<double>(op.parameters);
-    return total;
-  };
-  const double values =
-      sum(structure.first) + static_cast<double>(config.layers) * sum(structure.layer) + sum(structure.last);
-  return values * static_cast<double>(config.weight_bytes);
+Costs Costs::operator*(double factor) const {
+  return {flops * factor, weight_bytes * factor, kv_bytes * factor, activation_bytes * factor};
 }
 
-double training_state_bytes(const Config& config) {
-  return static_cast<double>(parameters(config)) * (2 * static_cast<double>(config.weight_bytes) + 2 * kMomentBytes);
+std::int64_t parameters(const Graph& graph) {
+  std::int64_t total = 0;
+  for_each_group(graph, [&](const Graph::Group& group, double layers) {
+    for (const Op& op : group.ops) total += op.own_parameters() * static_cast<std::int64_t>(layers);
+  });
+  return total;
 }
 
-std::vector<OpCost> analyze(const Config& config, const Pass& pass, std::int64_t on_chip_bytes) {
-  const Structure structure = structure_of(config);
-  std::vector<OpCost> costs;
-  const auto add = [&](const std::vector<Op>& ops, const std::string& prefix) {
-    for (const Op& op : ops) {
+std::int64_t active_parameters(const Graph& graph) {
+  std::int64_t total = parameters(graph);
+  for (const Graph::Group& group : graph.groups()) {
+    for (const Op& op : group.ops) {
+      if (!op.experts) continue;
+      const std::int64_t idle = std::max<std::int64_t>(0, op.experts->here - op.experts->per_token);
+      total -= idle * op.parameters * static_cast<std::int64_t>(group.layers.size());
+    }
+  }
+  return total;
+}
+
+std::vector<PartParameters> parameters_by_part(const Graph& graph) {
+  std::vector<PartParameters> parts;
+  for_each_group(graph, [&](const Graph::Group& group, double layers) {
+    for (const Op& op : group.ops) {
+      const std::int64_t count = op.own_parameters() * static_cast<std::int64_t>(layers);
+      if (count == 0) continue;
+      const std::string_view name = part_of(op);
+      auto part = std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return p.part == name; });
+      if (part == parts.end()) part = parts.insert(parts.end(), {.part = std::string(name)});
+      part->parameters += count;
+      part->bytes += static_cast<double>(count) * op.weight.bytes;
+    }
+  });
+  return parts;
+}
+
+double weights_read_bytes(const Graph& graph) {
+  double total = 0;
+  for_each_group(graph, [&](const Graph::Group& group, double layers) {
+    for (const Op& op : group.ops) {
+      const double copies = op.experts ? static_cast<double>(op.experts->here) : 1;
+      total += layers * copies * static_cast<double>(op.parameters) * op.weight.bytes;
+    }
+  });
+  return total;
+}
+
+double training_state_bytes(const Graph& graph) {
+  double total = 0;
+  for_each_group(graph, [&](const Graph::Group& group, double layers) {
+    for (const Op& op : group.ops) {
+      total += layers * static_cast<double>(op.own_parameters()) * (2 * op.weight.bytes + 2 * kMomentBytes);
+    }
+  });
+  return total;
+}
+
+std::vector<OpCost> analyze(const Graph& graph, const Pass& pass, const Conditions& conditions) {
+  const Amounts amounts(pass);
+  const auto rows_of_group = [&](const Graph::Group& group) {
+    std::vector<OpCost> rows;
+    for (const Op& op : group.ops) {
       if (!used(op, pass.kind)) continue;
-      OpCost cost = cost_of(op, config, pass, on_chip_bytes);
-      cost.module = prefix + op.name;
-      cost.op = op.name;
-      costs.push_back(std::move(cost));
+      rows.push_back(row_of(op, cost_of(op, graph.config(), pass.kind, amounts, conditions)));
+    }
+    return rows;
+  };
+  std::vector<OpCost> rows;
+  const auto add = [&](const std::vector<OpCost>& group, const std::string& prefix) {
+    for (const OpCost& row : group) {
+      rows.push_back(row);
+      rows.back().module = prefix + row.op;
     }
   };
-  add(structure.first, "");
-  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
-    add(structure.layer, fmt::format("{}.{}.", structure.layer_prefix, layer));
+  add(rows_of_group(graph.first()), "");
+  std::vector<std::vector<OpCost>> groups;
+  for (const Graph::Group& group : graph.groups()) groups.push_back(rows_of_group(group));
+  for (std::size_t i = 0; i < graph.group_of_layer().size(); ++i) {
+    const std::int64_t number = graph.config().first_layer + static_cast<std::int64_t>(i);
+    add(groups[graph.group_of_layer()[i]], fmt::format("{}.{}.", graph.layer_prefix(), number));
   }
-  add(structure.last, "");
-  return costs;
+  add(rows_of_group(graph.last()), "");
+  return rows;
+}
+
+std::vector<OpCost> analyze_by_op(const Graph& graph, const Pass& pass, const Conditions& conditions) {
+  const Amounts amounts(pass);
+  std::vector<OpCost> rows;
+  for_each_group(graph, [&](const Graph::Group& group, double layers) {
+    for (const Op& op : group.ops) {
+      if (!used(op, pass.kind)) continue;
+      const Costs costs = cost_of(op, graph.config(), pass.kind, amounts, conditions) * layers;
+      const auto same = [&](const OpCost& row) { return row.op == op.name && row.arithmetic == op.arithmetic; };
+      auto row = std::find_if(rows.begin(), rows.end(), same);
+      if (row == rows.end()) {
+        row = rows.insert(rows.end(), row_of(op, {}));
+        row->module = op.name;
+        row->layers = 0;
+      }
+      *row += costs;
+      row->layers += static_cast<std::int64_t>(layers);
+    }
+  });
+  return rows;
+}
+
+PassCosts total(const Graph& graph, const Pass& pass, const Conditions& conditions) {
+  const Amounts amounts(pass);
+  PassCosts sum;
+  for_each_group(graph, [&](const Graph::Group& group, double layers) {
+    for (const Op& op : group.ops) {
+      if (!used(op, pass.kind)) continue;
+      const Costs costs = cost_of(op, graph.config(), pass.kind, amounts, conditions) * layers;
+      sum += costs;
+      if (costs.flops > 0) sum.flops_by_type[op.arithmetic] += costs.flops;
+    }
+  });
+  return sum;
 }
 
 }  // namespace llmprof::model

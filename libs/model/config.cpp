@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 
 #include "base/json.h"
 #include "base/text_table.h"
@@ -9,12 +9,6 @@
 
 namespace llmprof::model {
 namespace {
-
-struct NumberType {
-  std::string_view name;
-  std::int64_t bytes;
-};
-constexpr std::array kNumberTypes{NumberType{"float32", 4}, NumberType{"bfloat16", 2}, NumberType{"float16", 2}};
 
 // More parameters than any machine holds; below it no product of the analysis overflows 64 bits.
 constexpr double kMaxParameters = 1e15;
@@ -30,7 +24,7 @@ const Family* family_of(Fields& fields) {
     fields.reject(ErrorCode::kCorruptInput, "model_type is missing", "is this the config.json of the model?");
   }
   const std::string name = fields.text_or("model_type", "");
-  const Family* family = find_family(name);
+  const Family* family = family_of_model_type(name);
   if (family == nullptr) {
     const std::string shown = base::shorten(base::printable(name), 40);
     fields.reject(ErrorCode::kUnsupported, fmt::format("model_type: \"{}\" is not supported", shown),
@@ -42,10 +36,8 @@ const Family* family_of(Fields& fields) {
 void read_type(Fields& fields, Config& config) {
   const char* key = fields.has("dtype") ? "dtype" : "torch_dtype";  // newer files, older files
   const std::string name = fields.text_or(key, "float32");
-  for (const NumberType& type : kNumberTypes) {
-    if (type.name != name) continue;
-    config.type = name;
-    config.weight_bytes = config.kv_bytes = config.activation_bytes = type.bytes;
+  if (const std::optional<Number> number = number_of(name)) {
+    config.set_type(*number);
     return;
   }
   fields.reject(ErrorCode::kUnsupported,
@@ -54,15 +46,23 @@ void read_type(Fields& fields, Config& config) {
 }
 
 // In floating point: the product of absurd sizes must not wrap before it is refused.
+double most_parameters(const Config& config) {
+  double total = 2 * static_cast<double>(config.vocab + config.positions) * static_cast<double>(config.hidden);
+  for (const std::uint32_t index : config.kind_of_layer) {
+    const auto& [attention, mlp] = config.kinds[index];
+    const double heads = static_cast<double>(attention.heads) * static_cast<double>(attention.qk_dim + attention.v_dim);
+    const double experts = static_cast<double>(std::max<std::int64_t>(1, mlp.experts));
+    const double width = static_cast<double>(mlp.width) * experts + static_cast<double>(mlp.shared_width);
+    total += static_cast<double>(config.hidden) * 4 * (heads + width);
+  }
+  return total;
+}
+
 void check_size(Fields& fields, const Config& config) {
-  const double attention = static_cast<double>(config.heads) * static_cast<double>(config.head_dim);
-  const double widest =
-      std::max({static_cast<double>(config.hidden), static_cast<double>(config.intermediate), attention});
-  const double layers = static_cast<double>(config.layers) * 8 * widest * static_cast<double>(config.hidden);
-  const double tables = 2 * static_cast<double>(config.vocab + config.positions) * static_cast<double>(config.hidden);
-  if (layers + tables > kMaxParameters) {
+  const double parameters = most_parameters(config);
+  if (parameters > kMaxParameters) {
     fields.reject(ErrorCode::kCorruptInput,
-                  fmt::format("the sizes make a model of up to {:.1e} parameters", layers + tables),
+                  fmt::format("the sizes make a model of up to {:.1e} parameters", parameters),
                   "check the sizes in the file");
   }
 }
@@ -78,6 +78,41 @@ Result<base::Json> parse_text(std::string_view json_text, std::string_view where
 
 }  // namespace
 
+void Config::set_type(const Number& number) {
+  weight = kv = activation = number;
+  arithmetic = number.type;
+}
+
+void add_layer(Config& config, const LayerKind& kind) {
+  const auto same = std::find(config.kinds.begin(), config.kinds.end(), kind);
+  config.kind_of_layer.push_back(static_cast<std::uint32_t>(same - config.kinds.begin()));
+  if (same == config.kinds.end()) config.kinds.push_back(kind);
+}
+
+void set_layers(Config& config, std::int64_t layers, const LayerKind& kind) {
+  config.kinds = {kind};
+  config.kind_of_layer.assign(static_cast<std::size_t>(std::max<std::int64_t>(0, layers)), 0);
+}
+
+Result<void> set_types(Config& config, const Types& types) {
+  const auto set = [](const std::string& name, Number& number) -> Result<void> {
+    if (name.empty()) return {};
+    const std::optional<Number> known = number_of(name);
+    if (!known) return Error{ErrorCode::kUsage, fmt::format("'{}' is not a type of numbers", name), ""};
+    number = *known;
+    return {};
+  };
+  if (!types.weight.empty()) {
+    Number number;
+    LLMPROF_TRY(set(types.weight, number));
+    config.set_type(number);
+    config.quantization.reset();
+    config.stored.clear();
+  }
+  LLMPROF_TRY(set(types.kv, config.kv));
+  return set(types.activation, config.activation);
+}
+
 Result<Config> parse_config(std::string_view json_text, std::string_view where) {
   LLMPROF_LET(const base::Json json, parse_text(json_text, where));
   if (!json.is_object()) return Error{ErrorCode::kCorruptInput, fmt::format("{}: not a JSON object", where), ""};
@@ -85,6 +120,7 @@ Result<Config> parse_config(std::string_view json_text, std::string_view where) 
   const Family* family = family_of(fields);
   if (fields.error()) return *fields.error();
   Config config = family->read(fields);
+  config.family = family->name;
   read_type(fields, config);
   if (fields.has("quantization_config")) {
     fields.reject(ErrorCode::kUnsupported, "quantization_config: quantised weights are not supported");

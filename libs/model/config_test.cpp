@@ -36,31 +36,31 @@ Error error_of(const std::string& text) {
 TEST(ParseConfig, Llama) {
   const Result<Config> config = parse_config(kLlama, "config.json");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(parameters(*config), 1'235'814'400);
-  EXPECT_EQ(config->type, "bfloat16");
-  EXPECT_EQ(config->weight_bytes, 2);
-  EXPECT_EQ(config->kv_bytes, 2);
-  EXPECT_EQ(config->activation_bytes, 2);
+  EXPECT_EQ(parameters(Graph(*config)), 1'235'814'400);
+  EXPECT_EQ(config->arithmetic, "bfloat16");
+  EXPECT_EQ(config->weight.bytes, 2);
+  EXPECT_EQ(config->kv.bytes, 2);
+  EXPECT_EQ(config->activation.bytes, 2);
   EXPECT_TRUE(config->tied_embeddings);
 }
 
 TEST(ParseConfig, Gpt2) {
   const Result<Config> config = parse_config(kGpt2, "config.json");
   ASSERT_TRUE(config) << config.error().message;
-  EXPECT_EQ(parameters(*config), 124'439'808);
-  EXPECT_EQ(config->intermediate, 4 * 768);
-  EXPECT_EQ(config->type, "float32");
-  EXPECT_EQ(config->weight_bytes, 4);
-  EXPECT_EQ(parse_config(with(kGpt2, "n_inner", 1000), "x")->intermediate, 1000);
+  EXPECT_EQ(parameters(Graph(*config)), 124'439'808);
+  EXPECT_EQ(config->kinds[0].mlp.width, 4 * 768);
+  EXPECT_EQ(config->arithmetic, "float32");
+  EXPECT_EQ(config->weight.bytes, 4);
+  EXPECT_EQ(parse_config(with(kGpt2, "n_inner", 1000), "x")->kinds[0].mlp.width, 1000);
 }
 
 TEST(ParseConfig, Defaults) {
-  EXPECT_EQ(parse_config(with(kLlama, "num_key_value_heads", nullptr), "x")->kv_heads, 32);
-  EXPECT_EQ(parse_config(with(kLlama, "head_dim", nullptr), "x")->head_dim, 64);  // 2048 / 32
-  EXPECT_EQ(parse_config(with(kLlama, "head_dim", 128), "x")->head_dim, 128);
+  EXPECT_EQ(parse_config(with(kLlama, "num_key_value_heads", nullptr), "x")->kinds[0].attention.kv_heads, 32);
+  EXPECT_EQ(parse_config(with(kLlama, "head_dim", nullptr), "x")->kinds[0].attention.qk_dim, 64);  // 2048 / 32
+  EXPECT_EQ(parse_config(with(kLlama, "head_dim", 128), "x")->kinds[0].attention.qk_dim, 128);
   EXPECT_FALSE(parse_config(with(kLlama, "tie_word_embeddings", nullptr), "x")->tied_embeddings);
-  EXPECT_EQ(parse_config(with(kLlama, "torch_dtype", nullptr), "x")->type, "float32");
-  EXPECT_EQ(parse_config(with(kLlama, "dtype", "float16"), "x")->type, "float16");  // the newer key wins
+  EXPECT_EQ(parse_config(with(kLlama, "torch_dtype", nullptr), "x")->arithmetic, "float32");
+  EXPECT_EQ(parse_config(with(kLlama, "dtype", "float16"), "x")->arithmetic, "float16");  // the newer key wins
 }
 
 TEST(ParseConfig, ErrorsNameTheKeyAndTheValue) {
@@ -95,7 +95,6 @@ TEST(ParseConfig, UnsupportedIsSaidSo) {
   EXPECT_EQ(family.message, "config.json: model_type: \"mamba\" is not supported");
   EXPECT_EQ(family.hint, "known families: gpt2, llama");
   EXPECT_EQ(error_of(with(kLlama, "torch_dtype", "int3")).code, ErrorCode::kUnsupported);
-  EXPECT_THAT(error_of(with(kLlama, "attention_bias", true)).message, HasSubstr("attention_bias"));
   EXPECT_THAT(error_of(with(kLlama, "quantization_config", base::Json{{"bits", 4}})).message,
               HasSubstr("quantization_config"));
 }

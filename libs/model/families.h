@@ -10,15 +10,14 @@
 namespace llmprof::model {
 
 struct Family {
-  std::string_view name;           // model_type in config.json, Config::family
-  Config (*read)(Fields& fields);  // errors stay in `fields`
+  std::string_view name;                          // Config::family
+  std::span<const std::string_view> model_types;  // of config.json
+  Config (*read)(Fields& fields);                 // errors stay in `fields`; the numbers' types are read by the caller
   Structure (*describe)(const Config& config);
 };
 
-extern const Family kGpt2;
-extern const Family kLlama;
-
 std::span<const Family* const> families();
-const Family* find_family(std::string_view name);  // nullptr if unknown
+const Family* find_family(std::string_view name);           // nullptr if unknown
+const Family* family_of_model_type(std::string_view type);  // nullptr if unknown
 
 }  // namespace llmprof::model

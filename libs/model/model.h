@@ -4,73 +4,96 @@
 // for sampled positions; element-wise work counts bytes, not FLOPs. docs/format/model.md derives each formula.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "model/config.h"
+#include "model/op.h"
+#include "model/pass.h"
 
 namespace llmprof::model {
 
-struct Config {
-  std::string family;  // "gpt2", "llama"
-  std::int64_t layers = 0;
-  std::int64_t hidden = 0;
-  std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;
-  std::int64_t head_dim = 0;
-  std::int64_t intermediate = 0;
-  std::int64_t vocab = 0;
-  std::int64_t positions = 0;  // GPT-2: rows of the position table
-  bool gated_mlp = false;      // gate, up, down instead of up, down
-  bool biases = false;         // GPT-2: every projection and norm has one
-  bool tied_embeddings = false;
-  std::int64_t weight_bytes = 4;      // per parameter
-  std::int64_t kv_bytes = 4;          // per cached value
-  std::int64_t activation_bytes = 4;  // per value
-  std::string type = "float32";       // of the arithmetic
-};
+// A config turned into operators, with the type of every operator's weights settled. Build it once, cost many passes.
+class Graph {
+ public:
+  explicit Graph(const Config& config);
 
-// Hugging Face keys (model_type gpt2 or llama). Missing or absurd values are errors that name the key.
-Result<Config> parse_config(std::string_view json_text, std::string_view where);
+  // Layers with equal operators and equal weight types.
+  struct Group {
+    std::vector<Op> ops;
+    std::vector<std::int64_t> layers;  // their numbers
+  };
+  const Config& config() const { return config_; }
+  const std::string& layer_prefix() const { return layer_prefix_; }
+  const Group& first() const { return first_; }  // outside the layers: its `layers` is empty
+  const Group& last() const { return last_; }
+  const std::vector<Group>& groups() const { return groups_; }
+  const std::vector<std::uint32_t>& group_of_layer() const { return group_of_layer_; }
+
+ private:
+  Config config_;
+  std::string layer_prefix_;
+  Group first_, last_;
+  std::vector<Group> groups_;
+  std::vector<std::uint32_t> group_of_layer_;
+};
 
 // Every parameter, tied ones once.
-std::int64_t parameters(const Config& config);
+std::int64_t parameters(const Graph& graph);
+// Those that take part in the pass of one token: all but the routed experts that are not chosen.
+std::int64_t active_parameters(const Graph& graph);
+struct PartParameters {
+  std::string part;  // "embedding", "attention", "mlp", "experts", "router", "norms", "logits"
+  std::int64_t parameters = 0;
+  double bytes = 0;
+};
+std::vector<PartParameters> parameters_by_part(const Graph& graph);
 
-enum class PassKind : std::uint8_t {
-  kInference,  // with a KV cache; logits for sampled positions
-  kForward,    // of training: whole sequences, no cache, a loss at every position
-  kBackward,   // the gradients of that, for every parameter
-  kOptimizer,  // AdamW over every parameter
+// Multi-head latent attention: with the latent as it is kept ("absorbed" into q and the output), or expanded to full
+// keys and values first. The least takes whichever needs fewer FLOPs, per group of sequences.
+enum class Latent : std::uint8_t { kLeast, kAbsorbed, kExpanded };
+
+struct Conditions {
+  std::int64_t on_chip_bytes = 0;  // activations larger than this must move; smaller ones need not
+  Latent latent = Latent::kLeast;
 };
 
-// One pass over the model: `tokens` new tokens for each of `batch` sequences whose context, these included, is
-// `context`. Training passes work on whole sequences: their context and sampled positions are their tokens.
-struct Pass {
-  std::int64_t batch = 1;
-  std::int64_t tokens = 1;
-  std::int64_t context = 1;
-  std::int64_t sampled = 1;  // positions per sequence whose logits are computed
-  PassKind kind = PassKind::kInference;
-};
-
-struct OpCost {
-  std::string module;  // "layers.3.mlp.up_proj": the path annotations use, HF names without the leading "model."
-  std::string op;      // "mlp.up_proj": the same for all layers
+struct Costs {
   double flops = 0;
   double weight_bytes = 0;      // parameters read, once per pass; training: gradients and moments too
   double kv_bytes = 0;          // KV cache read and written
   double activation_bytes = 0;  // activations that cannot stay on chip
+  double bytes() const { return weight_bytes + kv_bytes + activation_bytes; }
+  Costs& operator+=(const Costs& other);
+  Costs operator*(double factor) const;
 };
 
-// Operators in execution order. Activations larger than `on_chip_bytes` must move; smaller ones need not.
-std::vector<OpCost> analyze(const Config& config, const Pass& pass, std::int64_t on_chip_bytes);
+struct OpCost : Costs {
+  std::string module;      // "layers.3.mlp.up_proj": the path annotations use, HF names without the leading "model."
+  std::string op;          // "mlp.up_proj": the same for all layers
+  std::string arithmetic;  // type of its products: what their peak is that of
+  OpClass op_class = OpClass::kElementwise;
+  std::int64_t layers = 1;  // that the row stands for
+};
 
-// Weights one pass reads. Embedding rows that are only looked up do not count.
-double weights_read_bytes(const Config& config);
+// Operators in execution order, one row for each of each layer.
+std::vector<OpCost> analyze(const Graph& graph, const Pass& pass, const Conditions& conditions);
+// One row per operator, summed over the layers; module is the operator's name.
+std::vector<OpCost> analyze_by_op(const Graph& graph, const Pass& pass, const Conditions& conditions);
+// The sum, without making rows: for sweeps. FLOPs by type of arithmetic stand beside it.
+struct PassCosts : Costs {
+  std::map<std::string, double> flops_by_type;
+};
+PassCosts total(const Graph& graph, const Pass& pass, const Conditions& conditions);
+
+// Weights one pass over many tokens reads. Embedding rows that are only looked up do not count.
+double weights_read_bytes(const Graph& graph);
 // Parameters, their gradients and AdamW's two moments: what a training step sweeps over.
-double training_state_bytes(const Config& config);
+double training_state_bytes(const Graph& graph);
 
 // ---- efficiency (ARCHITECTURE 6) ---------------------------------------------------------------------------
 

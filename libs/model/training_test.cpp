@@ -5,7 +5,7 @@
 #include <map>
 
 #include "model/model.h"
-#include "model/testing/tiny_gpt2.h"
+#include "model/testing/tiny.h"
 
 namespace llmprof::model {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 std::map<std::string, OpCost> costs(PassKind kind, std::int64_t on_chip_bytes = kUnlimited,
                                     const Config& config = tiny_gpt2()) {
   std::map<std::string, OpCost> found;
-  for (const OpCost& cost : analyze(config, {.batch = 2, .tokens = 4, .kind = kind}, on_chip_bytes)) {
+  for (const OpCost& cost : analyze(config, train(kind, 2, 4), on_chip_bytes)) {
     found[cost.module] = cost;
   }
   return found;
@@ -44,7 +44,7 @@ TEST(Training, ForwardByHand) {
 
 TEST(Training, ForwardEqualsAPrefillWithLogitsEverywhereButForTheCache) {
   const auto forward = costs(PassKind::kForward);
-  for (const OpCost& cost : analyze(tiny_gpt2(), {.batch = 2, .tokens = 4, .context = 4, .sampled = 4}, kUnlimited)) {
+  for (const OpCost& cost : analyze(tiny_gpt2(), one(2, 4, 4, 4), kUnlimited)) {
     if (cost.module == "sampling") continue;
     EXPECT_EQ(forward.at(cost.module).flops, cost.flops) << cost.module;
     EXPECT_EQ(forward.at(cost.module).weight_bytes, cost.weight_bytes) << cost.module;
@@ -86,16 +86,16 @@ TEST(Training, OptimizerByHand) {
   EXPECT_EQ(at.at("wte").weight_bytes, (10 + 16) * 8 * 28);  // the whole tables, whatever was looked up
   EXPECT_EQ(at.at("lm_head").weight_bytes, 0);               // tied: it owns nothing
   EXPECT_EQ(at.at("h.0.mlp.act").weight_bytes, 0);
-  EXPECT_EQ(total(at, &OpCost::weight_bytes), static_cast<double>(parameters(tiny_gpt2())) * 28);
+  EXPECT_EQ(total(at, &OpCost::weight_bytes), static_cast<double>(parameters(Graph(tiny_gpt2()))) * 28);
 }
 
 TEST(Training, StateIsParametersGradientsAndMoments) {
-  EXPECT_EQ(training_state_bytes(tiny_gpt2()), 2840 * 16);  // 26·8 in tables, 3·872 in layers, 16 in ln_f
+  EXPECT_EQ(training_state_bytes(Graph(tiny_gpt2())), 2840 * 16);  // 26·8 in tables, 3·872 in layers, 16 in ln_f
 }
 
 TEST(Training, HalfPrecisionParametersKeepFloat32Moments) {
   Config half = tiny_gpt2();
-  half.weight_bytes = 2;
+  half.weight = {"bfloat16", 2};
   // Parameter and gradient read, parameter written: 3·2; moments read and written: 4·4.
   EXPECT_EQ(costs(PassKind::kOptimizer, kUnlimited, half).at("h.0.ln_1").weight_bytes, 16 * (6 + 16));
 }
@@ -121,47 +121,37 @@ TEST(Training, TensorsThatLeaveTheChip) {
 
 TEST(Training, AStepOfGpt2IsSixTimesItsMatricesAndTokens) {
   // GPT-2 small, 4 sequences of 64 tokens: 256 rows. Matrices 12·12·768² + 50257·768 = 123,532,032 multiply-adds a row.
-  const Config gpt2{.family = "gpt2",
-                    .layers = 12,
-                    .hidden = 768,
-                    .heads = 12,
-                    .kv_heads = 12,
-                    .head_dim = 64,
-                    .intermediate = 3072,
-                    .vocab = 50257,
-                    .positions = 1024,
-                    .biases = true,
-                    .tied_embeddings = true};
+  Config gpt2 = tiny_gpt2();
+  gpt2.hidden = 768;
+  gpt2.vocab = 50257;
+  gpt2.positions = 1024;
+  LayerKind layer = gpt2.kinds[0];
+  layer.attention.heads = layer.attention.kv_heads = 12;
+  layer.attention.qk_dim = layer.attention.v_dim = 64;
+  layer.mlp.width = 3072;
+  set_layers(gpt2, 12, layer);
   const double attention = 12.0 * 4 * 768 * (64 * 65 / 2) * 4;  // 12 layers, 2080 pairs, 4 sequences
   double sum = 0;
   for (const PassKind kind : {PassKind::kForward, PassKind::kBackward, PassKind::kOptimizer}) {
-    for (const OpCost& cost : analyze(gpt2, {.batch = 4, .tokens = 64, .kind = kind}, kUnlimited)) sum += cost.flops;
+    for (const OpCost& cost : analyze(gpt2, train(kind, 4, 64), kUnlimited)) sum += cost.flops;
   }
   EXPECT_EQ(sum, 3 * (2 * 256 * 123'532'032.0 + attention));
 }
 
 TEST(Training, LlamaToo) {
-  const Config llama{.family = "llama",
-                     .layers = 2,
-                     .hidden = 8,
-                     .heads = 4,
-                     .kv_heads = 2,
-                     .head_dim = 2,
-                     .intermediate = 12,
-                     .vocab = 10,
-                     .gated_mlp = true};
+  const Config llama = tiny_llama();
   const auto forward = costs(PassKind::kForward, 0, llama), back = costs(PassKind::kBackward, 0, llama);
   EXPECT_EQ(total(back, &OpCost::flops), 2 * total(forward, &OpCost::flops));
   EXPECT_EQ(forward.at("layers.0.self_attn.core").activation_bytes, (8 + 8 + 4 + 4) * 32);
   EXPECT_EQ(back.at("layers.0.self_attn.core").activation_bytes, (8 + 4 + 4 + 8 + 8 + 4 + 4) * 32);
   EXPECT_EQ(back.at("layers.0.mlp.act").activation_bytes, 5 * 12 * 32);
   EXPECT_EQ(total(costs(PassKind::kOptimizer, 0, llama), &OpCost::weight_bytes),
-            static_cast<double>(parameters(llama)) * 28);
+            static_cast<double>(parameters(Graph(llama))) * 28);
 }
 
 TEST(Training, NonsenseFromAnnotationsNeverGoesNegative) {
   for (const PassKind kind : {PassKind::kForward, PassKind::kBackward, PassKind::kOptimizer}) {
-    for (const OpCost& cost : analyze(tiny_gpt2(), {-1, -5, 99, -7, kind}, 0)) {
+    for (const OpCost& cost : analyze(tiny_gpt2(), train(kind, -1, -5), 0)) {
       EXPECT_EQ(cost.flops, 0);
       EXPECT_GE(cost.weight_bytes, 0);
       EXPECT_EQ(cost.activation_bytes, 0);

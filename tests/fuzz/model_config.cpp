@@ -12,14 +12,15 @@ namespace {
 void run(std::string_view input) {
   const auto config = model::parse_config(input, "input");
   if (!config) return;
-  require(model::parameters(*config) > 0);
-  if (config->layers > 200) return;  // a list of operators per layer: time, not risk
+  const model::Graph graph(*config);
+  require(model::parameters(graph) > 0);
+  if (config->layers() > 200) return;  // a list of operators per layer: time, not risk
   double flops = 0;
-  for (const model::OpCost& cost : model::analyze(*config, {.batch = 2, .tokens = 3, .context = 5}, 1 << 20)) {
+  for (const model::OpCost& cost : model::analyze(graph, model::prefill(2, 3, 5), {.on_chip_bytes = 1 << 20})) {
     require(std::isfinite(cost.flops) && cost.flops >= 0 && cost.weight_bytes >= 0 && cost.kv_bytes >= 0);
     flops += cost.flops;
   }
-  require(flops > 0 && std::isfinite(model::weights_read_bytes(*config)));
+  require(flops > 0 && std::isfinite(model::weights_read_bytes(graph)));
 }
 
 std::vector<std::string> seeds() {

@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/assert.h"
+#include "model/families.h"
+#include "model/model.h"
+
+namespace llmprof::model {
+namespace {
+
+Structure structure_of(const Config& config) {
+  const Family* family = find_family(config.family);
+  LLMPROF_ASSERT(family != nullptr);
+  return family != nullptr ? family->describe(config) : Structure{};
+}
+
+// Weights as the checkpoint holds them, else as the quantisation says, else plain.
+void settle(Op& op, const std::string& module, const Config& config) {
+  const bool quantised = op.quantisable && config.quantization && covers(*config.quantization, module);
+  const auto stored = config.stored.find(module);
+  op.weight = stored != config.stored.end() ? stored->second : quantised ? config.quantization->weight : config.weight;
+  const bool own = quantised && !config.quantization->arithmetic.empty();
+  op.arithmetic = own ? config.quantization->arithmetic : config.arithmetic;
+}
+
+// Only then do equal layers differ in the types of their weights.
+bool settled_by_path(const Config& config) { return config.quantization || !config.stored.empty(); }
+
+bool same_types(const std::vector<Op>& a, const std::vector<Op>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (a[i].weight != b[i].weight || a[i].arithmetic != b[i].arithmetic) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Graph::Graph(const Config& config) : config_(config) {
+  Structure structure = structure_of(config);
+  layer_prefix_ = structure.layer_prefix;
+  if (config.has_first) first_.ops = std::move(structure.first);
+  if (config.has_last) last_.ops = std::move(structure.last);
+  for (Group* group : {&first_, &last_}) {
+    for (Op& op : group->ops) settle(op, op.name, config);
+  }
+  std::map<std::uint32_t, std::vector<std::uint32_t>> groups_of_kind;
+  for (std::size_t i = 0; i < config.kind_of_layer.size(); ++i) {
+    const std::uint32_t kind = config.kind_of_layer[i];
+    const std::int64_t number = config.first_layer + static_cast<std::int64_t>(i);
+    std::vector<std::uint32_t>& candidates = groups_of_kind[kind];
+    std::optional<std::uint32_t> found;
+    std::vector<Op> ops;
+    if (!candidates.empty() && !settled_by_path(config)) {
+      found = candidates.front();
+    } else {
+      ops = structure.kinds.at(kind);
+      for (Op& op : ops) settle(op, fmt::format("{}.{}.{}", layer_prefix_, number, op.name), config);
+      for (const std::uint32_t candidate : candidates) {
+        if (same_types(groups_[candidate].ops, ops)) found = candidate;
+      }
+    }
+    if (!found) {
+      found = static_cast<std::uint32_t>(groups_.size());
+      candidates.push_back(*found);
+      groups_.push_back({.ops = std::move(ops), .layers = {}});
+    }
+    groups_[*found].layers.push_back(number);
+    group_of_layer_.push_back(*found);
+  }
+}
+
+}  // namespace llmprof::model
