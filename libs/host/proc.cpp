@@ -227,8 +227,25 @@ std::string arguments(pid_t pid) {
   return text;
 }
 
+namespace {
+std::string environment_of(pid_t pid) {
+  return '\0' + read_long(Path("/proc/{}/environ", pid).text, 1 << 20) + '\0';
+}
+}  // namespace
+
+std::string variable(pid_t pid, std::string_view name) {
+  const std::string environment = environment_of(pid);
+  const std::string wanted = '\0' + std::string(name) + '=';
+  const std::size_t at = environment.find(wanted);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + wanted.size();
+  return environment.substr(begin, environment.find('\0', begin) - begin);
+}
+
+std::string maps(pid_t pid, std::size_t limit) { return read_long(Path("/proc/{}/maps", pid).text, limit); }
+
 bool has_variable(pid_t pid, std::string_view setting) {
-  const std::string environment = '\0' + read_long(Path("/proc/{}/environ", pid).text, 1 << 20) + '\0';
+  const std::string environment = environment_of(pid);
   return environment.find('\0' + std::string(setting) + '\0') != std::string::npos;
 }
 

@@ -74,5 +74,7 @@ pid_t newest_id();
 std::string executable(pid_t pid);                       // "" if it cannot be read
 std::string arguments(pid_t pid);                        // joined by '\0', the first 4 KiB
 bool has_variable(pid_t pid, std::string_view setting);  // whether it was started with "NAME=value" in its environment
+std::string variable(pid_t pid, std::string_view name);  // of the environment it was started with; "" if not set
+std::string maps(pid_t pid, std::size_t limit);          // the text of /proc/PID/maps, so much of it
 
 }  // namespace llmprof::host

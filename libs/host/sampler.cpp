@@ -123,6 +123,7 @@ class ThreadSampler final : public Sampler {
     usage_.collected(root_, used, peak_before_);
     SamplerOutcome outcome;
     outcome.unreadable = usage_.unreadable();
+    outcome.model_files = usage_.model_files();
     outcome.no_stacks = no_stacks_;
     if (stacks_) outcome.stacks = stacks_->stats();
     outcome.problem = problem_;

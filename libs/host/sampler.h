@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "host/model_files.h"
 #include "host/stacks/stack_sampler.h"
 
 namespace llmprof::host {
@@ -27,6 +28,7 @@ struct SamplerOutcome {
   std::uint64_t unreadable = 0;  // processes that could not be read
   std::string no_stacks;         // why stacks were not sampled; "" if they were, or were not asked for
   StackStats stacks;
+  std::vector<ModelFile> model_files;
   std::string problem;  // why the log is not whole; "" if it is
 };
 

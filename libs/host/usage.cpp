@@ -90,6 +90,9 @@ void Usage::look_at_image(Process& process) {
   process.image_ns = now_ns();
   process.executable = executable(process.pid);
   process.arguments = arguments(process.pid);
+  // Not those of ourselves, before the program takes our child's place.
+  static const std::string own = executable(::getpid());
+  if (process.executable != own) model_files_.look_at_arguments(process.pid, process.arguments);
 }
 
 void Usage::announce(Process& process) {
@@ -122,6 +125,7 @@ void Usage::read_more() {
     if (process.over) continue;
     read_more(process);
     add_more(process);
+    model_files_.look_at_files(process.pid);
   }
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "host/host_log.h"
+#include "host/model_files.h"
 #include "host/proc.h"
 
 namespace llmprof::host {
@@ -37,6 +38,7 @@ class Usage {
 
   std::size_t processes() const { return followed_.size(); }
   std::uint64_t unreadable() const { return unreadable_; }
+  const std::vector<ModelFile>& model_files() const { return model_files_.found(); }
 
  private:
   struct Switches {
@@ -69,6 +71,7 @@ class Usage {
   HostLog& log_;
   std::uint64_t exec_soon_ns_;
   std::vector<Process> followed_;
+  ModelFiles model_files_;
   std::uint64_t unreadable_ = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "hw/device.h"
 #include "hw/peaks.h"
 #include "trace/loss.h"
+#include "trace/run_info.h"
 
 namespace llmprof::record {
 
@@ -45,6 +46,7 @@ struct CaptureInfo {
   std::string window;                                   // the part that was asked for, in words; "": everything
   std::optional<std::int64_t> last_ns;                  // only so much of the end is to be kept
   std::optional<double> range_event_ns, gemm_event_ns;  // what recording one event costs, measured on this machine
+  std::vector<trace::NotedModel> models;
   std::optional<std::int64_t> recorder_cpu_ns;          // CPU time of llmprof itself while the program ran
 };
 

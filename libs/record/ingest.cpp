@@ -41,6 +41,7 @@ trace::RunInfo run_info(const CaptureInfo& info) {
   run.command = info.command;
   run.environment = info.environment.empty() ? "{}" : info.environment;
   run.window = info.window;
+  run.models = info.models;
   run.recorder_cpu_ns = info.recorder_cpu_ns;
   return run;
 }

@@ -38,6 +38,24 @@ Result<void> check_version(const Json& json, std::string_view where) {
 
 }  // namespace
 
+base::Json models_to_json(const std::vector<NotedModel>& models) {
+  Json out = Json::array();
+  for (const NotedModel& model : models) {
+    out.push_back({{"source", model.source}, {"origin", model.origin}, {"config", model.text}});
+  }
+  return out;
+}
+
+std::vector<NotedModel> models_from_json(const base::Json& json) {
+  std::vector<NotedModel> models;
+  if (!json.is_array()) return models;
+  for (const Json& row : json) {
+    if (row.is_object())
+      models.push_back({text_or(row, "source", ""), text_or(row, "origin", ""), text_or(row, "config", "")});
+  }
+  return models;
+}
+
 Result<RunInfo> parse_run_info(std::string_view text, std::string_view where) {
   LLMPROF_LET(const Json json, base::parse_json(text, where));
   if (!json.is_object()) return not_a_run(where, "it is not a JSON object");
@@ -52,6 +70,7 @@ Result<RunInfo> parse_run_info(std::string_view text, std::string_view where) {
   if (const auto cpu = json.find("recorder_cpu_ns"); cpu != json.end() && cpu->is_number_integer()) {
     info.recorder_cpu_ns = cpu->get<std::int64_t>();
   }
+  if (const auto models = json.find("models"); models != json.end()) info.models = models_from_json(*models);
   if (const auto command = json.find("command"); command != json.end() && command->is_array()) {
     for (const Json& word : *command) info.command.push_back(word.is_string() ? word.get<std::string>() : "");
   }
@@ -72,6 +91,7 @@ std::string format_run_info(const RunInfo& info) {
       {"clock", info.clock},
       {"window", info.window.empty() ? Json(nullptr) : Json(info.window)},
       {"recorder_cpu_ns", info.recorder_cpu_ns ? Json(*info.recorder_cpu_ns) : Json(nullptr)},
+      {"models", models_to_json(info.models)},
       {"command", info.command},
       {"environment", card ? *card : Json(info.environment)},
       {"files", table_files_to_json(info.files)},

@@ -21,6 +21,13 @@ struct TableFile {
   std::uint32_t crc32c = 0;
 };
 
+// A model that the recorder learned of. The analysis chooses among them (docs/format/analysis.md).
+struct NotedModel {
+  std::string source;  // "given" by --model, or "opened" by the program
+  std::string origin;  // in words: "--model gpt2", "/models/x/config.json, opened by process 123"
+  std::string text;    // its config, JSON
+};
+
 struct RunInfo {
   int format_version = kRunFormatVersion;
   std::string llmprof_version;
@@ -31,8 +38,13 @@ struct RunInfo {
   std::string source = "record";  // or the importer's name, or "synthetic"
   std::string window;                           // the part of the run that was recorded, in words; "": all of it
   std::optional<std::int64_t> recorder_cpu_ns;  // CPU time of llmprof itself while the program ran
+  std::vector<NotedModel> models;               // the last opened last
   std::vector<TableFile> files;
 };
+
+// The list of models as run.json and capture/record.json hold it. Entries of the wrong form read as absent.
+base::Json models_to_json(const std::vector<NotedModel>& models);
+std::vector<NotedModel> models_from_json(const base::Json& json);
 
 Result<RunInfo> parse_run_info(std::string_view text, std::string_view where);
 std::string format_run_info(const RunInfo& info);
