@@ -17,7 +17,7 @@ std::string Style::warning(std::string_view text) const {
   return colour ? "\x1b[31m" + std::string(text) + "\x1b[0m" : std::string(text);
 }
 
-std::string wrapped(std::string_view text, std::size_t indent) {
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
   const std::string clean = base::printable(text);
   std::string out, line;
   const auto flush = [&] {
@@ -26,8 +26,8 @@ std::string wrapped(std::string_view text, std::size_t indent) {
   };
   for (std::size_t begin = 0; begin < clean.size();) {
     const std::size_t end = std::min(clean.find(' ', begin), clean.size());
-    const std::string word = base::shorten(std::string_view(clean).substr(begin, end - begin), kWidth - indent);
-    if (!line.empty() && indent + base::display_width(line) + 1 + base::display_width(word) > kWidth) flush();
+    const std::string word = base::shorten(std::string_view(clean).substr(begin, end - begin), width - indent);
+    if (!line.empty() && indent + base::display_width(line) + 1 + base::display_width(word) > width) flush();
     if (!word.empty()) line += line.empty() ? word : " " + word;
     begin = end + 1;
   }

@@ -14,8 +14,8 @@ struct Style {
   std::string warning(std::string_view text) const;  // red
 };
 
-// A sentence broken into lines of at most kWidth columns, every line indented.
-std::string wrapped(std::string_view text, std::size_t indent = 2);
+// A sentence broken into lines of at most `width` columns (kWidth unless told), every line indented.
+std::string wrapped(std::string_view text, std::size_t indent = 2, std::size_t width = 100);
 
 // Cells. Unknown is "-".
 std::string percent_cell(std::optional<double> fraction);       // "42.3", the unit stands in the title

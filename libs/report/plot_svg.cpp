@@ -1,0 +1,106 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/plot.h"
+#include "report/plot_axis.h"
+#include "report/plot_values.h"
+#include "report/svg.h"
+
+namespace llmprof::report {
+namespace {
+
+struct Frame {
+  double left, top, right, bottom;
+  const AxisMap& x_axis;
+  const AxisMap& y_axis;
+  double x(double value) const { return left + x_axis.position(value) * (right - left); }
+  double y(double value) const { return bottom - y_axis.position(value) * (bottom - top); }
+  bool shows(const PlotPoint& p) const { return x_axis.drawable(p.x) && y_axis.drawable(p.y); }
+};
+
+std::string grid(const Plot& plot, const Frame& f) {
+  std::string out;
+  double free_from = 0;  // labels that would touch their left neighbour are left out
+  for (const Tick& tick : f.x_axis.ticks()) {
+    const double x = f.x(tick.value), half = svg_text_width(tick.label) / 2;
+    out += svg_line(x, f.top, x, f.bottom, "grid");
+    if (x - half < free_from) continue;
+    out += svg_text(x, f.bottom + 17, tick.label, Anchor::kMiddle);
+    free_from = x + half + 8;
+  }
+  for (const Tick& tick : f.y_axis.ticks()) {
+    const double y = f.y(tick.value);
+    out += svg_line(f.left, y, f.right, y, "grid") + svg_text(f.left - 7, y + 4, tick.label, Anchor::kEnd);
+  }
+  out += svg_line(f.left, f.bottom, f.right, f.bottom, "axis") + svg_line(f.left, f.top, f.left, f.bottom, "axis");
+  out += svg_text((f.left + f.right) / 2, f.bottom + 37, axis_title(plot.x), Anchor::kMiddle, "note");
+  return out + svg_text(16, f.top - 9, axis_title(plot.y), Anchor::kStart, "note");
+}
+
+std::string guides(const Plot& plot, const Frame& f) {
+  std::string out;
+  for (const Guide& guide : plot.guides) {
+    if (guide.at == Guide::At::kX) {
+      if (!f.x_axis.inside(guide.value)) continue;
+      const double x = f.x(guide.value);
+      const bool left = x + svg_text_width(guide.label) > f.right;
+      out += svg_line(x, f.top, x, f.bottom, "guide");
+      out += svg_text(left ? x - 5 : x + 5, f.top + 13, guide.label, left ? Anchor::kEnd : Anchor::kStart, "note");
+    } else if (f.y_axis.inside(guide.value)) {
+      const double y = f.y(guide.value);
+      out += svg_line(f.left, y, f.right, y, "guide");
+      out += svg_text(f.right - 5, y - 5, guide.label, Anchor::kEnd, "note");
+    }
+  }
+  return out;
+}
+
+std::string line_of(const std::vector<PlotPoint>& points, std::size_t colour, const Frame& f) {
+  std::string path;
+  bool pen_down = false;
+  for (const PlotPoint& point : points) {
+    if (f.shows(point)) path += fmt::format("{}{:.1f} {:.1f}", pen_down ? 'L' : 'M', f.x(point.x), f.y(point.y));
+    pen_down = f.shows(point);
+  }
+  return path.empty() ? "" : fmt::format("<path class=\"s{}\" d=\"{}\"/>\n", colour % kColours, path);
+}
+
+std::string tip_of(const Plot& plot, const Series& series, const PlotPoint& point) {
+  return fmt::format("{}: {} at {}", series.name, axis_value(plot.y, point.y), axis_value(plot.x, point.x));
+}
+
+std::string drawn(const Plot& plot, std::size_t index, const Frame& f) {
+  const Series& series = plot.series[index];
+  const std::vector<PlotPoint> points = thinned(series.points, f.x_axis, static_cast<std::size_t>(f.right - f.left));
+  std::string out = series.mark == Mark::kPoints ? "" : line_of(points, index, f);
+  if (series.mark == Mark::kLine) return out;
+  for (const PlotPoint& point : points) {
+    if (f.shows(point)) out += svg_mark(index, f.x(point.x), f.y(point.y), tip_of(plot, series, point));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string plot_svg(const Plot& plot, const SvgSize& size) {
+  const int width = std::clamp(size.width, 240, 10'000), height = std::clamp(size.height, 160, 10'000);
+  std::vector<std::string> names;
+  for (const Series& series : plot.series) names.push_back(series.name);
+  const SvgHead head = svg_head(plot.title, plot.note, names, true, width);
+  const double top = head.bottom + 36, bottom = std::max<double>(height - 52.0, top + 60);
+  const AxisMap x_axis(plot.x, x_values(plot), static_cast<std::size_t>(width) / 80);
+  const AxisMap y_axis(plot.y, y_values(plot), static_cast<std::size_t>(bottom - top) / 40);
+  double label_width = 0;
+  for (const Tick& tick : y_axis.ticks()) label_width = std::max(label_width, svg_text_width(tick.label));
+  const Frame frame{24 + label_width, top, width - 24.0, bottom, x_axis, y_axis};
+  std::string out =
+      svg_begin(width, static_cast<int>(bottom + 52), plot.title) + head.text + grid(plot, frame) + guides(plot, frame);
+  for (std::size_t i = plot.series.size(); i-- > 0;) out += drawn(plot, i, frame);  // the first one on top
+  if (const std::string missing = not_drawn(plot, x_axis, y_axis); !missing.empty())
+    out += svg_text(16, bottom + 46, missing, Anchor::kStart, "note");
+  return out + std::string(kSvgEnd);
+}
+
+}  // namespace llmprof::report
