@@ -1,0 +1,76 @@
+#pragma once
+// A model as a design: what it must cost in parameters, memory, FLOPs, bytes and time, from its config alone, under
+// given conditions and on a given device. Everything a page shows is computed here.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyze/design/memory.h"
+#include "analyze/design/stage.h"
+
+namespace llmprof::analyze::design {
+
+struct Options {
+  std::int64_t batch = 1;
+  std::int64_t prompt = 0;   // new tokens of a prefill, or of a training sequence; 0: kUsualPrompt or the model's most
+  std::int64_t context = 0;  // of a decode step, the new token included; 0: the prompt
+  std::vector<model::Sequences> mixed;  // a pass of both kinds; may be empty
+  bool train = false;                   // forward, backward and optimizer instead of prefill and decode
+  model::Recompute recompute = model::Recompute::kNone;
+  model::Parallel parallel;
+  model::Latent latent = model::Latent::kLeast;
+};
+inline constexpr std::int64_t kUsualPrompt = 1024;
+
+struct Training {
+  model::TrainingMemory memory;
+  std::optional<bool> fits;
+  double flops = 0;             // of the model in one step, on one device
+  double recomputed_flops = 0;  // executed again, not part of them
+  std::optional<double> step_ns, tokens_per_s;
+};
+
+// The times of inference at the roof: no run on this device can be faster.
+struct Speeds {
+  std::optional<double> ttft_ns, tpot_ns;
+  std::optional<double> tokens_per_s;               // of all sequences in decode
+  std::optional<double> tokens_per_s_per_sequence;  // 1 / TPOT
+};
+
+struct Design {
+  model::Config config;  // of the whole model
+  std::string origin;    // "built-in name", "config.json", … as the opener says it
+  Options options;       // with the defaults filled in
+  Roof roof;
+  std::int64_t devices = 1;
+  std::int64_t groups = 1;  // of devices with a batch of their own
+
+  std::int64_t parameters = 0, active_parameters = 0;
+  std::vector<model::PartParameters> parts;
+  Memory memory;
+  std::vector<Stage> stages;  // in the order of a run
+  std::optional<Training> training;
+  Speeds speeds;  // empty with train
+
+  std::vector<UsedPeak> peaks;  // of the products, each type of arithmetic once
+  std::optional<UsedPeak> bandwidth;
+  // To be read before the numbers.
+  std::vector<std::string> caveats;  // the numbers are bounds, and why
+  std::vector<std::string> notes;    // what they rest on
+
+  const Stage* stage(std::string_view name) const;  // nullptr if there is none
+};
+
+struct Subject {
+  model::Config config;
+  std::string origin;
+};
+
+Result<Design> make_design(const Subject& subject, const Options& options, const Roof& roof);
+
+// With the defaults of the model filled in; an error names the option that is out of bounds.
+Result<Options> complete(Options options, const model::Config& config);
+model::Conditions conditions_of(const Options& options, const Roof& roof);
+
+}  // namespace llmprof::analyze::design

@@ -1,0 +1,108 @@
+#include "analyze/design/measured.h"
+
+#include <fmt/format.h>
+
+namespace llmprof::analyze::design {
+namespace {
+
+struct Work {
+  double flops = 0, bytes = 0;
+  Floor floor{.compute_ns = 0, .memory_ns = 0, .ns = 0};
+  std::optional<double> model_compute_ns = 0;
+
+  Work& operator+=(const Stage& stage) {
+    const bool known = model_compute_ns && stage.model_compute_ns;
+    model_compute_ns = known ? std::optional(*model_compute_ns + *stage.model_compute_ns) : std::nullopt;
+    flops += stage.costs.flops;
+    bytes += stage.costs.bytes();
+    floor += stage.floor;
+    return *this;
+  }
+};
+
+// MBU says nothing where the weights stay in the cache; the caveat about it stands first on the page.
+bool weights_stay_on_chip(const Design& design) {
+  return design.roof.on_chip_bytes > 0 && design.memory.weights <= static_cast<double>(design.roof.on_chip_bytes);
+}
+
+void explain(Reached& row, const Design& design) {
+  if (!design.roof.known()) row.why = "no device: no peaks to compare with";
+  if (design.roof.known() && !row.mfu) row.why = "the device has no peak for this arithmetic";
+  if (row.mfu && *row.mfu > 1)
+    row.why = "above the peak: the measurement, the types or the peak are not those of this run";
+  if (row.floor_share && *row.floor_share > 1 && row.why.empty()) {
+    row.why = "faster than the floor: batch, context, types or device are not those of this run";
+  }
+}
+
+Reached against(const Work& work, double time_ns, const Design& design) {
+  // The stages of a pipeline take turns: each device works on its own part only.
+  const auto turns = static_cast<double>(design.options.parallel.pipeline);
+  Reached row;
+  row.time_ns = time_ns;
+  row.flops_per_s = work.flops / turns / (time_ns * 1e-9);
+  row.bytes_per_s = work.bytes / turns / (time_ns * 1e-9);
+  if (work.model_compute_ns) row.mfu = *work.model_compute_ns / time_ns;
+  if (work.floor.memory_ns && !weights_stay_on_chip(design)) row.mbu = *work.floor.memory_ns / turns / time_ns;
+  if (work.floor.ns) row.floor_share = *work.floor.ns / time_ns;
+  explain(row, design);
+  return row;
+}
+
+Result<void> check_positive(std::string_view name, const std::optional<double>& value) {
+  if (!value || (*value > 0 && *value < 1e18)) return {};
+  return Error{ErrorCode::kUsage, fmt::format("{} must be above 0", name), ""};
+}
+
+Result<Reached> of_stage(const Design& design, std::string_view name, double time_ns, std::string from) {
+  const Stage* stage = design.stage(name);
+  if (stage == nullptr) {
+    return Error{ErrorCode::kUsage, fmt::format("{} is of inference, and --train asks for training", from),
+                 "use --measured-tps"};
+  }
+  Work work;
+  work += *stage;
+  Reached row = against(work, time_ns, design);
+  row.stage = name;
+  row.from = std::move(from);
+  return row;
+}
+
+Reached of_training(const Design& design, double tokens_per_s) {
+  Work work;
+  for (const Stage& stage : design.stages) work += stage;
+  const double tokens = design.stages.front().tokens * static_cast<double>(design.groups);
+  Reached row = against(work, tokens / tokens_per_s * 1e9, design);
+  row.stage = "training step";
+  row.from = fmt::format("--measured-tps {:g}", tokens_per_s);
+  const double executed = work.flops > 0 ? 1 + design.training->recomputed_flops / work.flops : 1;
+  if (row.mfu) row.hfu = *row.mfu * executed;
+  return row;
+}
+
+}  // namespace
+
+Result<std::vector<Reached>> reached(const Design& design, const Measurement& measurement) {
+  LLMPROF_TRY(check_positive("--measured-tps", measurement.tokens_per_s));
+  LLMPROF_TRY(check_positive("--measured-ttft", measurement.ttft_ns));
+  LLMPROF_TRY(check_positive("--measured-tpot", measurement.tpot_ns));
+  std::vector<Reached> rows;
+  if (measurement.ttft_ns) {
+    LLMPROF_LET(Reached row, of_stage(design, "prefill", *measurement.ttft_ns, "--measured-ttft"));
+    rows.push_back(std::move(row));
+  }
+  if (measurement.tpot_ns) {
+    LLMPROF_LET(Reached row, of_stage(design, "decode", *measurement.tpot_ns, "--measured-tpot"));
+    rows.push_back(std::move(row));
+  }
+  if (measurement.tokens_per_s && design.training) rows.push_back(of_training(design, *measurement.tokens_per_s));
+  if (measurement.tokens_per_s && !design.training) {
+    const double tokens = static_cast<double>(design.options.batch * design.groups);
+    LLMPROF_LET(Reached row, of_stage(design, "decode", tokens / *measurement.tokens_per_s * 1e9,
+                                      fmt::format("--measured-tps {:g}", *measurement.tokens_per_s)));
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace llmprof::analyze::design

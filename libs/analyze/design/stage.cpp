@@ -1,0 +1,188 @@
+#include "analyze/design/stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace llmprof::analyze::design {
+namespace {
+
+Row row_of(std::string name, const model::Costs& costs, const Floor& floor) {
+  Row row;
+  static_cast<model::Costs&>(row) = costs;
+  row.name = std::move(name);
+  row.intensity = flops_per_byte(costs);
+  row.floor = floor;
+  return row;
+}
+
+// The operators of all stages of the pipeline; those of the same name and type together.
+std::vector<model::OpCost> operator_costs(const Graphs& graphs, const model::Pass& pass,
+                                          const model::Conditions& conditions) {
+  std::vector<model::OpCost> rows;
+  for (const model::Graph& graph : graphs.stages) {
+    for (model::OpCost& cost : model::analyze_by_op(graph, pass, conditions)) {
+      const auto same = [&](const model::OpCost& row) {
+        return row.op == cost.op && row.arithmetic == cost.arithmetic;
+      };
+      const auto found = std::ranges::find_if(rows, same);
+      if (found == rows.end()) {
+        rows.push_back(std::move(cost));
+      } else {
+        *found += cost;
+        found->layers += cost.layers;
+      }
+    }
+  }
+  return rows;
+}
+
+bool in_layers(const Graphs& graphs, std::string_view op) {
+  const auto has = [&](const model::Graph::Group& group) {
+    return std::ranges::any_of(group.ops, [&](const model::Op& o) { return o.name == op; });
+  };
+  return std::ranges::any_of(graphs.whole.groups(), has);
+}
+
+// Costs of one group of layers, or of what stands around them.
+struct Bucket {
+  std::string name;
+  std::int64_t layers = 0, parameters = 0;
+  model::PassCosts costs;
+
+  void add(const model::OpCost& cost, double times) {
+    costs += cost * times;
+    if (cost.flops > 0) costs.flops_by_type[cost.arithmetic] += cost.flops * times;
+  }
+};
+
+std::int64_t group_parameters(const model::Graph::Group& group) {
+  std::int64_t sum = 0;
+  for (const model::Op& op : group.ops) sum += op.own_parameters();
+  return sum * static_cast<std::int64_t>(std::max<std::size_t>(1, group.layers.size()));
+}
+
+std::vector<Bucket> buckets_of(const model::Graph& graph) {
+  std::vector<Bucket> buckets;
+  buckets.push_back({.name = "before the layers", .parameters = group_parameters(graph.first())});
+  for (const model::Graph::Group& group : graph.groups()) {
+    const auto count = static_cast<std::int64_t>(group.layers.size());
+    buckets.push_back({.name = (count == 1 ? "layer " : "layers ") + layer_numbers(group.layers),
+                       .layers = count,
+                       .parameters = group_parameters(group)});
+  }
+  buckets.push_back({.name = "after the layers", .parameters = group_parameters(graph.last())});
+  return buckets;
+}
+
+// Number of the layer in "layers.3.mlp.up_proj"; nothing outside the layers.
+std::optional<std::int64_t> layer_of(std::string_view module, std::string_view prefix) {
+  if (!module.starts_with(prefix) || module.size() <= prefix.size() || module[prefix.size()] != '.')
+    return std::nullopt;
+  std::int64_t number = 0;
+  const char* begin = module.data() + prefix.size() + 1;
+  const auto [end, error] = std::from_chars(begin, module.data() + module.size(), number);
+  return error == std::errc{} && end != begin ? std::optional(number) : std::nullopt;
+}
+
+// Layers of a group cost the same: the first of them stands for all.
+std::vector<Bucket> layer_costs(const model::Graph& graph, const model::Pass& pass,
+                                const model::Conditions& conditions) {
+  std::vector<Bucket> buckets = buckets_of(graph);
+  bool after = false;
+  for (const model::OpCost& cost : model::analyze(graph, pass, conditions)) {
+    const std::optional<std::int64_t> number = layer_of(cost.module, graph.layer_prefix());
+    if (!number) {
+      (after ? buckets.back() : buckets.front()).add(cost, 1);
+      continue;
+    }
+    after = true;
+    const auto index = static_cast<std::size_t>(*number - graph.config().first_layer);
+    const std::uint32_t group = graph.group_of_layer().at(index);
+    const auto& layers = graph.groups()[group].layers;
+    if (layers.front() == *number) buckets[group + 1].add(cost, static_cast<double>(layers.size()));
+  }
+  return buckets;
+}
+
+std::vector<Row> layer_rows(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions,
+                            const Ruler& ruler) {
+  std::vector<Row> rows;
+  for (const model::Graph& graph : graphs.stages) {
+    for (Bucket& bucket : layer_costs(graph, pass, conditions)) {
+      if (bucket.parameters == 0 && bucket.costs.flops + bucket.costs.bytes() <= 0) continue;
+      Row row = row_of(std::move(bucket.name), bucket.costs, ruler.floor(bucket.costs));
+      row.layers = bucket.layers;
+      row.parameters = bucket.parameters;
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+std::vector<Row> operator_rows(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions,
+                               const Ruler& ruler) {
+  std::vector<Row> rows;
+  for (const model::OpCost& cost : operator_costs(graphs, pass, conditions)) {
+    Row row = row_of(cost.op, cost, ruler.floor(cost));
+    row.arithmetic = cost.arithmetic;
+    row.layers = in_layers(graphs, cost.op) ? cost.layers : 0;
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace
+
+double new_tokens(const model::Pass& pass) {
+  double sum = 0;
+  for (const model::Sequences& s : pass.sequences) sum += static_cast<double>(s.count) * static_cast<double>(s.tokens);
+  return sum;
+}
+
+std::optional<double> flops_per_byte(const model::Costs& costs) {
+  return costs.bytes() > 0 ? std::optional(costs.flops / costs.bytes()) : std::nullopt;
+}
+
+std::string layer_numbers(const std::vector<std::int64_t>& layers) {
+  constexpr std::size_t kMostParts = 6;
+  std::string text;
+  std::size_t parts = 0;
+  for (std::size_t i = 0; i < layers.size();) {
+    std::size_t end = i + 1;
+    while (end < layers.size() && layers[end] == layers[end - 1] + 1) ++end;
+    if (++parts > kMostParts) return text + ",…";
+    text += text.empty() ? "" : ",";
+    text += end - i == 1 ? fmt::format("{}", layers[i]) : fmt::format("{}-{}", layers[i], layers[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+Floor device_floor(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions,
+                   const Ruler& ruler) {
+  Floor sum{.compute_ns = 0, .memory_ns = 0, .ns = 0};
+  for (const model::Graph& graph : graphs.stages) sum += ruler.floor(model::total(graph, pass, conditions));
+  return sum;
+}
+
+Stage cost_stage(const Graphs& graphs, const NamedPass& named, const model::Conditions& conditions,
+                 const Ruler& ruler) {
+  Stage stage{.name = named.name,
+              .what = named.what,
+              .tokens = new_tokens(named.pass),
+              .costs = device_costs(graphs, named.pass, conditions),
+              .communication_bytes = model::communication_bytes(graphs.whole.config(), graphs.parallel, named.pass)};
+  const model::PassCosts whole = model::total(graphs.whole, named.pass, conditions);
+  stage.model_compute_ns = ruler.compute_ns(whole.flops_by_type);
+  if (stage.model_compute_ns) *stage.model_compute_ns /= static_cast<double>(graphs.parallel.ranks());
+  stage.intensity = flops_per_byte(stage.costs);
+  stage.ridge = ruler.ridge(stage.costs);
+  stage.floor = device_floor(graphs, named.pass, conditions, ruler);
+  stage.operators = operator_rows(graphs, named.pass, conditions, ruler);
+  stage.layers = layer_rows(graphs, named.pass, conditions, ruler);
+  return stage;
+}
+
+}  // namespace llmprof::analyze::design

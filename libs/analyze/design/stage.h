@@ -1,0 +1,55 @@
+#pragma once
+// What one pass over a model costs, as a whole, by operator and by layer, and its least time on a device.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analyze/design/graphs.h"
+#include "analyze/design/roof.h"
+
+namespace llmprof::analyze::design {
+
+// An operator of all layers, or everything in a range of equal layers.
+struct Row : model::Costs {
+  std::string name;                 // "mlp.up_proj", "layers 0-15"
+  std::string arithmetic;           // "" where several types meet
+  std::int64_t layers = 0;          // that it stands for; 0: outside of them
+  std::int64_t parameters = 0;      // rows of layers only
+  std::optional<double> intensity;  // FLOP per byte
+  Floor floor;
+};
+
+struct Stage {
+  std::string name;   // "prefill", "decode", "mixed", "forward", "backward", "optimizer"
+  std::string what;   // "8 sequences of 1024 tokens"
+  double tokens = 0;  // new ones, of all sequences
+  // On one device: of a tensor-parallel rank, with the stages of a pipeline added up.
+  model::PassCosts costs;
+  double communication_bytes = 0;  // that the device sends
+  // The model's own FLOPs at peak, spread evenly over the devices: what MFU counts. Less than the floor's where ranks
+  // compute the same thing.
+  std::optional<double> model_compute_ns;
+  std::optional<double> intensity, ridge;
+  Floor floor;
+  std::vector<Row> operators;  // in execution order
+  std::vector<Row> layers;     // in execution order; equal ones together
+};
+
+struct NamedPass {
+  std::string name, what;
+  model::Pass pass;
+};
+
+Stage cost_stage(const Graphs& graphs, const NamedPass& pass, const model::Conditions& conditions, const Ruler& ruler);
+
+// Stages of a pipeline work one after the other.
+Floor device_floor(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions,
+                   const Ruler& ruler);
+
+double new_tokens(const model::Pass& pass);
+std::optional<double> flops_per_byte(const model::Costs& costs);
+// "0-15", "0,2,4,6", "0-3,8"; after a few parts "…".
+std::string layer_numbers(const std::vector<std::int64_t>& layers);
+
+}  // namespace llmprof::analyze::design
