@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include <map>
+#include <algorithm>
 
 #include "base/assert.h"
 #include "model/families.h"
@@ -28,10 +28,8 @@ void settle(Op& op, const std::string& module, const Config& config) {
 bool settled_by_path(const Config& config) { return config.quantization || !config.stored.empty(); }
 
 bool same_types(const std::vector<Op>& a, const std::vector<Op>& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    if (a[i].weight != b[i].weight || a[i].arithmetic != b[i].arithmetic) return false;
-  }
-  return true;
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Op& x, const Op& y) { return x.weight == y.weight && x.arithmetic == y.arithmetic; });
 }
 
 }  // namespace
@@ -44,30 +42,26 @@ Graph::Graph(const Config& config) : config_(config) {
   for (Group* group : {&first_, &last_}) {
     for (Op& op : group->ops) settle(op, op.name, config);
   }
-  std::map<std::uint32_t, std::vector<std::uint32_t>> groups_of_kind;
+  std::vector<std::vector<std::uint32_t>> groups_of_kind(structure.kinds.size());
   for (std::size_t i = 0; i < config.kind_of_layer.size(); ++i) {
     const std::uint32_t kind = config.kind_of_layer[i];
     const std::int64_t number = config.first_layer + static_cast<std::int64_t>(i);
-    std::vector<std::uint32_t>& candidates = groups_of_kind[kind];
-    std::optional<std::uint32_t> found;
-    std::vector<Op> ops;
-    if (!candidates.empty() && !settled_by_path(config)) {
-      found = candidates.front();
-    } else {
-      ops = structure.kinds.at(kind);
-      for (Op& op : ops) settle(op, fmt::format("{}.{}.{}", layer_prefix_, number, op.name), config);
-      for (const std::uint32_t candidate : candidates) {
-        if (same_types(groups_[candidate].ops, ops)) found = candidate;
-      }
-    }
-    if (!found) {
-      found = static_cast<std::uint32_t>(groups_.size());
-      candidates.push_back(*found);
-      groups_.push_back({.ops = std::move(ops), .layers = {}});
-    }
-    groups_[*found].layers.push_back(number);
-    group_of_layer_.push_back(*found);
+    const std::uint32_t group = group_of(number, structure.kinds.at(kind), groups_of_kind[kind]);
+    groups_[group].layers.push_back(number);
+    group_of_layer_.push_back(group);
   }
+}
+
+std::uint32_t Graph::group_of(std::int64_t layer, const std::vector<Op>& kind, std::vector<std::uint32_t>& candidates) {
+  if (!candidates.empty() && !settled_by_path(config_)) return candidates.front();
+  std::vector<Op> ops = kind;
+  for (Op& op : ops) settle(op, fmt::format("{}.{}.{}", layer_prefix_, layer, op.name), config_);
+  for (const std::uint32_t candidate : candidates) {
+    if (same_types(groups_[candidate].ops, ops)) return candidate;
+  }
+  candidates.push_back(static_cast<std::uint32_t>(groups_.size()));
+  groups_.push_back({.ops = std::move(ops), .layers = {}});
+  return candidates.back();
 }
 
 }  // namespace llmprof::model

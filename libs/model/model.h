@@ -35,6 +35,9 @@ class Graph {
   const std::vector<std::uint32_t>& group_of_layer() const { return group_of_layer_; }
 
  private:
+  // The group of a layer of this kind: one of the kind's groups so far, or a new one.
+  std::uint32_t group_of(std::int64_t layer, const std::vector<Op>& kind, std::vector<std::uint32_t>& candidates);
+
   Config config_;
   std::string layer_prefix_;
   Group first_, last_;
