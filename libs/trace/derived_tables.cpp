@@ -58,8 +58,10 @@ const Table& table_of<AttributionRow>() {
           column(&R::stage, "stage", "", "The stage it belongs to; NULL if none."),
           column(&R::module, "module", "", "Path of the model's part it belongs to; NULL if unknown."),
           column(&R::op, "op", "", "Operator it belongs to; NULL if unknown."),
+          column(&R::module_source, "module_source", "",
+                 "How the module is known: range, or shape (of the BLAS call, matched to the model); NULL if it is not."),
           column(&R::gemm_id, "gemm_id", "", "The BLAS call it executed; NULL if none."),
-          column(&R::source, "source", "", "declared, inferred or estimated."),
+          column(&R::source, "source", "", "declared, inferred (step or module) or estimated."),
           column(&R::confidence, "confidence", "fraction", "How sure the attribution is; 1 when declared."),
       }};
   return table;
@@ -86,6 +88,28 @@ const Table& table_of<RangeTimeRow>() {
           column(&R::total_ns, "total_ns", "ns", "Time from its begin to its end."),
           column(&R::self_ns, "self_ns", "ns", "Time in it and in none of the ranges inside it."),
           column(&R::kernel_ns, "kernel_ns", "ns", "Durations of the kernels launched directly in it, added up."),
+      }};
+  return table;
+}
+
+template <>
+const Table& table_of<StepTimeRow>() {
+  using R = StepTimeRow;
+  static const Table table{
+      "step_time",
+      TableKind::kDerived,
+      "what owned a part of one step's wall time; the rows of a step add up to it",
+      "",
+      "",
+      sizeof(R),
+      {
+          column(&R::step_id, "step_id", "", "The step."),
+          column(&R::owner, "owner", "",
+                 "kernel, copy, other_kernel, wait, host, gap or between: docs/format/analysis.md, Waterfall."),
+          column(&R::op, "op", "", "Operator that a kernel or host code worked for; NULL if unknown."),
+          column(&R::time_ns, "time_ns", "ns", "Of the time from the step's begin to its end."),
+          column(&R::after_ns, "after_ns", "ns",
+                 "Of the time from its end to the begin of the next, where the two make a TPOT sample; else NULL."),
       }};
   return table;
 }

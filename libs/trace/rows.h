@@ -315,6 +315,7 @@ struct AttributionRow {
   Name stage;
   Name module;
   Name op;
+  Name module_source;
   OptionalId gemm_id;
   Name source;
   double confidence = 1;
@@ -331,6 +332,15 @@ struct RangeTimeRow {
   std::int64_t total_ns = 0;
   std::int64_t self_ns = 0;
   std::int64_t kernel_ns = 0;
+};
+
+// What owned a part of one step's wall time: every nanosecond of a step has one owner.
+struct StepTimeRow {
+  Id step_id = 0;
+  Name owner;
+  Name op;
+  std::int64_t time_ns = 0;
+  OptionalInt after_ns;
 };
 
 // Where one stack sample belongs.
@@ -420,6 +430,8 @@ template <>
 const Table& table_of<AttributionRow>();
 template <>
 const Table& table_of<RangeTimeRow>();
+template <>
+const Table& table_of<StepTimeRow>();
 template <>
 const Table& table_of<SamplePlaceRow>();
 template <>

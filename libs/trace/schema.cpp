@@ -23,7 +23,7 @@ std::span<const Table* const> tables() {
       &table_of<TelemetryRow>(),   &table_of<CounterRow>(),      &table_of<RequestRow>(),
       &table_of<LossRow>(),        &table_of<ClockSyncRow>(),    &table_of<StepRow>(),
       &table_of<AttributionRow>(), &table_of<RangeTimeRow>(),    &table_of<SamplePlaceRow>(),
-      &table_of<ModelOpRow>(),     &table_of<EstimateRow>(),
+      &table_of<ModelOpRow>(),     &table_of<EstimateRow>(),     &table_of<StepTimeRow>(),
   };
   return kTables;
 }
