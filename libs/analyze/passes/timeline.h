@@ -2,6 +2,7 @@
 // The innermost open range of every thread as a step function of time: built once from the ranges, then asked for
 // millions of kernels. Also a general sorted-key lookup that is fast when questions come nearly in order, as traces do.
 
+#include <algorithm>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -21,6 +22,9 @@ class Timelines {
   // The innermost range open on the thread at this moment (half open: begin <= at < end), or kNone. A start_end range
   // counts for the thread that opened it. Not const: it remembers where each thread was.
   std::int32_t innermost(std::int64_t thread_id, std::int64_t at_ns);
+  // Calls visit(ns, range) for each part of a stretch of time that has one innermost range, or none, in order.
+  template <class Visit>
+  void divide(std::int64_t thread_id, std::int64_t from_ns, std::int64_t to_ns, Visit visit);
   bool knows(std::int64_t thread_id) const { return threads_.contains(thread_id); }
 
  private:
@@ -33,5 +37,23 @@ class Timelines {
   std::vector<std::int32_t> range_;  // to which one
   std::unordered_map<std::int64_t, Thread> threads_;
 };
+
+// ---- implementation of the template -------------------------------------------------------------------------
+
+template <class Visit>
+void Timelines::divide(std::int64_t thread_id, std::int64_t from_ns, std::int64_t to_ns, Visit visit) {
+  const auto found = threads_.find(thread_id);
+  if (found == threads_.end()) return visit(to_ns - from_ns, kNone);
+  Thread& thread = found->second;
+  const std::int64_t* const at = at_.data() + thread.begin;
+  const std::size_t last = find_last_at_most(at, thread.count, from_ns, thread.cursor);
+  std::size_t next = last == kNotFound ? 0 : last + 1;
+  while (from_ns < to_ns) {
+    const std::int64_t end_ns = next < thread.count ? std::min(at[next], to_ns) : to_ns;
+    visit(end_ns - from_ns, next == 0 ? kNone : range_[thread.begin + next - 1]);
+    from_ns = end_ns;
+    ++next;
+  }
+}
 
 }  // namespace llmprof::analyze

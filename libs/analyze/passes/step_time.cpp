@@ -1,0 +1,160 @@
+#include "analyze/passes/step_time.h"
+
+#include <algorithm>
+
+namespace llmprof::analyze {
+
+std::string_view owner_name(Owner owner) {
+  static constexpr std::array<std::string_view, kOwners> kNames = {"kernel", "copy", "other_kernel", "wait",
+                                                                   "host",   "gap",  "between"};
+  return kNames[static_cast<std::size_t>(owner)];
+}
+
+StepTimes::StepTimes(const Ranges& ranges, const Classified& classified,
+                     const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Devices devices,
+                     trace::Strings& strings, Emit emit)
+    : ranges_(ranges),
+      classified_(classified),
+      process_of_thread_(process_of_thread),
+      devices_(std::move(devices)),
+      emit_(std::move(emit)),
+      timelines_(ranges),
+      operators_(strings) {
+  for (std::size_t i = 0; i < kOwners; ++i) owner_names_[i] = strings.intern(owner_name(static_cast<Owner>(i)));
+  make_lanes(strings.intern("decode"));
+}
+
+// A TPOT sample goes from the begin of a decode step to the begin of the next step of its thread, if that is a decode
+// step of the same batch.
+void StepTimes::make_lanes(trace::Name decode) {
+  const std::vector<Step>& steps = classified_.steps;       // sorted by begin
+  std::unordered_map<std::int64_t, std::int32_t> previous;  // step of each thread
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    const auto [found, fresh] = lane_of_thread_.try_emplace(step.thread_id, lanes_.size());
+    if (fresh) {
+      lanes_of_process_[step.process_id].push_back(lanes_.size());
+      lanes_.push_back({.thread_id = step.thread_id, .process_id = step.process_id});
+    }
+    Lane& lane = lanes_[found->second];
+    const auto index = static_cast<std::int32_t>(i);
+    if (!fresh) {
+      const std::int32_t before = previous[step.thread_id];
+      const Step& last = steps[before];
+      const bool sample = last.stage == decode && step.stage == decode && last.size.batch == step.size.batch;
+      if (sample && last.end_ns <= step.begin_ns) {
+        accounts_[before].sample = true;
+        ++accounts_[before].windows;
+        lane.spans.push_back({{last.end_ns, step.begin_ns}, before, true});
+      }
+    }
+    previous[step.thread_id] = index;
+    ++accounts_[index].windows;
+    lane.spans.push_back({{step.begin_ns, step.end_ns}, index, false});
+  }
+}
+
+bool StepTimes::is_cpu(std::int64_t device_id) const {
+  return std::find(devices_.cpus.begin(), devices_.cpus.end(), device_id) != devices_.cpus.end();
+}
+
+void StepTimes::add_kernels(const Kernels& kernels, const std::vector<trace::AttributionRow>& rows) {
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const Window window{kernels.begin_ns[i], kernels.end_ns[i]};
+    std::size_t own = lanes_.size();
+    if (rows[i].step_id) {
+      own = lane_of_thread_.at(classified_.steps[static_cast<std::size_t>(*rows[i].step_id - 1)].thread_id);
+      lanes_[own].kernels.add(window, rows[i].op);
+    }
+    if (is_cpu(kernels.device_id[i])) continue;
+    const auto process = process_of_thread_.find(kernels.thread_id[i]);
+    if (process == process_of_thread_.end()) continue;
+    const auto lanes = lanes_of_process_.find(process->second);
+    if (lanes == lanes_of_process_.end()) continue;
+    for (const std::size_t lane : lanes->second) {
+      if (lane != own) lanes_[lane].others.add(window, {});
+    }
+  }
+}
+
+void StepTimes::add_copy(std::int64_t thread_id, Window window) {
+  const auto process = process_of_thread_.find(thread_id);
+  if (process == process_of_thread_.end()) return;
+  const auto lanes = lanes_of_process_.find(process->second);
+  if (lanes == lanes_of_process_.end()) return;
+  for (const std::size_t lane : lanes->second) lanes_[lane].copies.add(window, {});
+}
+
+void StepTimes::add_wait(std::int64_t thread_id, Window window) {
+  if (const auto lane = lane_of_thread_.find(thread_id); lane != lane_of_thread_.end())
+    lanes_[lane->second].waits.add(window, {});
+}
+
+void StepTimes::advance(std::int64_t until_ns) {
+  for (Lane& lane : lanes_) {
+    for (; lane.next < lane.spans.size() && lane.spans[lane.next].window.begin_ns < until_ns; ++lane.next)
+      lane.open.push_back(lane.spans[lane.next]);
+    std::vector<Span> still_open;
+    for (Span span : lane.open) {
+      const std::int64_t end_ns = span.window.end_ns;
+      span.window.end_ns = std::min(end_ns, until_ns);
+      divide(lane, span);
+      if (end_ns <= until_ns) {
+        close(span.step);
+      } else {
+        span.window = {until_ns, end_ns};
+        still_open.push_back(span);
+      }
+    }
+    lane.open = std::move(still_open);
+    for (Stretches* stretches : {&lane.kernels, &lane.copies, &lane.others, &lane.waits}) stretches->forget(until_ns);
+  }
+}
+
+// Each kind of owner takes what those before it left.
+void StepTimes::divide(Lane& lane, const Span& span) {
+  const auto owned = [&](Owner owner) {
+    return [this, &span, owner](std::int64_t ns, trace::Name op) { account(span, owner, op, ns); };
+  };
+  const auto host = [&](Window window) { divide_host(lane, window, span); };
+  const auto wait = [&](Window window) { lane.waits.divide(window, owned(Owner::kWait), host); };
+  const auto other = [&](Window window) { lane.others.divide(window, owned(Owner::kOtherKernel), wait); };
+  const auto copy = [&](Window window) { lane.copies.divide(window, owned(Owner::kCopy), other); };
+  if (span.window.end_ns > span.window.begin_ns) lane.kernels.divide(span.window, owned(Owner::kKernel), copy);
+}
+
+void StepTimes::divide_host(const Lane& lane, Window window, const Span& span) {
+  if (span.after) return account(span, Owner::kBetween, {}, window.end_ns - window.begin_ns);
+  if (!devices_.busiest_is_cpu) return account(span, Owner::kGap, {}, window.end_ns - window.begin_ns);
+  timelines_.divide(lane.thread_id, window.begin_ns, window.end_ns, [&](std::int64_t ns, std::int32_t range) {
+    const trace::Name op = range == kNone ? trace::Name{} : operators_.of(classified_.places[range].module);
+    account(span, op.id != 0 ? Owner::kHost : Owner::kGap, op, ns);
+  });
+}
+
+void StepTimes::account(const Span& span, Owner owner, trace::Name op, std::int64_t ns) {
+  std::vector<Part>& parts = accounts_[span.step].parts;
+  // A handful of operators: the last ones are asked for again soonest.
+  auto part = std::find_if(parts.rbegin(), parts.rend(), [&](const Part& p) { return p.owner == owner && p.op == op; });
+  if (part == parts.rend()) {
+    parts.push_back({owner, op});
+    part = parts.rbegin();
+  }
+  (span.after ? part->after_ns : part->time_ns) += ns;
+}
+
+void StepTimes::close(std::int32_t step) {
+  Account& account = accounts_[step];
+  if (--account.windows > 0) return;
+  for (const Part& part : account.parts) {
+    trace::StepTimeRow row{.step_id = step + 1,
+                           .owner = owner_names_[static_cast<std::size_t>(part.owner)],
+                           .op = part.op,
+                           .time_ns = part.time_ns};
+    if (account.sample) row.after_ns = part.after_ns;
+    emit_(row);
+  }
+  accounts_.erase(step);
+}
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,101 @@
+#pragma once
+// Who owned every nanosecond of a step, and of the time to the next one where the two make a TPOT sample. The rules, in
+// order of priority, are those of docs/format/analysis.md, "Waterfall". One pass over sorted columns: linear time, and
+// memory for what has not been dealt with yet.
+
+#include <array>
+#include <functional>
+#include <map>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/passes/attribute.h"
+#include "analyze/passes/classify.h"
+#include "analyze/passes/operator_names.h"
+#include "analyze/passes/stretches.h"
+#include "analyze/passes/timeline.h"
+#include "trace/rows.h"
+
+namespace llmprof::analyze {
+
+enum class Owner : std::uint8_t {
+  kKernel,       // a kernel of a step of this thread executes
+  kCopy,         // a copy of this process executes
+  kOtherKernel,  // another kernel of this process executes, not on a CPU: there cores are not taken from each other
+  kWait,         // the thread waits for the device
+  kHost,         // the device is a CPU, and the thread is in a module: host code of that operator
+  kGap,          // nothing of that, inside the step
+  kBetween,      // nothing of that, after it
+};
+inline constexpr std::size_t kOwners = 7;
+std::string_view owner_name(Owner owner);
+
+class StepTimes {
+ public:
+  using Emit = std::function<void(const trace::StepTimeRow&)>;
+
+  struct Devices {
+    std::vector<std::int64_t> cpus;  // ids of devices whose kernels are host code
+    bool busiest_is_cpu = true;      // then code in a module, between kernels, is work of that module
+  };
+
+  // The references must outlive it. Rows of a step are emitted once its time is over.
+  StepTimes(const Ranges& ranges, const Classified& classified,
+            const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Devices devices,
+            trace::Strings& strings, Emit emit);
+
+  // Each kind comes by begin; `rows` say where the kernels belong.
+  void add_kernels(const Kernels& kernels, const std::vector<trace::AttributionRow>& rows);
+  void add_copy(std::int64_t thread_id, Window window);
+  void add_wait(std::int64_t thread_id, Window window);
+
+  // Everything that begins before this moment has been added: time before it can be dealt with.
+  void advance(std::int64_t until_ns);
+  void finish() { advance(INT64_MAX); }
+
+ private:
+  struct Part {
+    Owner owner;
+    trace::Name op;
+    std::int64_t time_ns = 0, after_ns = 0;
+  };
+  struct Account {  // of one step whose time is not over
+    std::vector<Part> parts;
+    int windows = 0;      // that are still to come
+    bool sample = false;  // a TPOT sample begins with it
+  };
+  struct Span {  // a window of a step: its own, or from its end to the next step
+    Window window;
+    std::int32_t step = kNone;
+    bool after = false;
+  };
+  struct Lane {  // a thread that makes steps
+    std::int64_t thread_id = 0, process_id = 0;
+    std::vector<Span> spans;  // by begin
+    std::size_t next = 0;     // spans before it have begun
+    std::vector<Span> open;   // begun, not over; their windows begin where dealt with
+    Stretches kernels, copies, others, waits;
+  };
+
+  void make_lanes(trace::Name decode);
+  void divide(Lane& lane, const Span& span);
+  void divide_host(const Lane& lane, Window window, const Span& span);
+  void account(const Span& span, Owner owner, trace::Name op, std::int64_t ns);
+  void close(std::int32_t step);
+  bool is_cpu(std::int64_t device_id) const;
+
+  const Ranges& ranges_;
+  const Classified& classified_;
+  const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread_;
+  Devices devices_;
+  Emit emit_;
+  Timelines timelines_;
+  OperatorNames operators_;
+  std::array<trace::Name, kOwners> owner_names_;
+  std::vector<Lane> lanes_;
+  std::unordered_map<std::int64_t, std::size_t> lane_of_thread_;
+  std::unordered_map<std::int64_t, std::vector<std::size_t>> lanes_of_process_;
+  std::unordered_map<std::int32_t, Account> accounts_;
+};
+
+}  // namespace llmprof::analyze
