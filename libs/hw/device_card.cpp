@@ -9,13 +9,6 @@
 namespace llmprof::hw {
 namespace {
 
-const Peak* find(const std::vector<Peak>& peaks, std::string_view quantity, std::string_view type) {
-  for (const Peak& peak : peaks) {
-    if (peak.quantity == quantity && peak.type == type) return &peak;
-  }
-  return nullptr;
-}
-
 std::string no_peaks_text(const Device& device) {
   return device.kind == "cpu" ? "not measured on this machine: llmprof devices --measure"
                               : "unknown: this version measures CPUs only";
@@ -24,8 +17,8 @@ std::string no_peaks_text(const Device& device) {
 }  // namespace
 
 std::optional<double> ridge(const std::vector<Peak>& peaks, std::string_view type) {
-  const Peak* flops = find(peaks, "flops", type);
-  const Peak* bandwidth = find(peaks, "bandwidth", "read");
+  const Peak* flops = find_peak(peaks, "flops", type);
+  const Peak* bandwidth = find_peak(peaks, "bandwidth", "");
   if (flops == nullptr || bandwidth == nullptr || bandwidth->value <= 0) return std::nullopt;
   return flops->value / bandwidth->value;
 }

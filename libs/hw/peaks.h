@@ -13,12 +13,17 @@ namespace llmprof::hw {
 
 struct Peak {
   std::string quantity;  // "flops" or "bandwidth"
-  std::string type;      // "float32", "float64"; bandwidth: "read"
+  std::string type;      // "float32", "bfloat16", "float8"; bandwidth: "read"
   double value = 0;      // FLOP/s or bytes/s
-  std::string unit;      // "FLOP/s", "B/s"
-  std::string source;    // "measured", "spec"
+  std::string unit;      // "FLOP/s" ("OP/s" for integers), "B/s"
+  std::string source;    // "measured", "spec" (a vendor's figure, from the catalogue)
   std::string method;    // "FMA loop, AVX-512, 2 threads, best of 5"
 };
+
+// The arithmetic whose peak limits products of `type`: "float8" for "float8_e4m3" and "mxfp8", else the type itself.
+std::string_view peak_type(std::string_view type);
+// The first of its kind; nullptr if there is none. `type` as above; "" any.
+const Peak* find_peak(const std::vector<Peak>& peaks, std::string_view quantity, std::string_view type);
 
 // Names this machine for the cache: CPU model, cores, memory size, kernel-independent. Safe as a file name.
 std::string fingerprint(const Device& device);

@@ -1,0 +1,98 @@
+#include "hw/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace llmprof::hw {
+namespace {
+
+bool same(const Peak& a, const Peak& b) { return a.quantity == b.quantity && a.type == b.type; }
+
+DeviceAndPeaks of_machine(const Device& device) {
+  return {device, known_peaks(device), find_device(device.name), true};
+}
+
+std::vector<Device> gpus_of(const std::vector<Device>& devices) {
+  std::vector<Device> gpus;
+  std::copy_if(devices.begin(), devices.end(), std::back_inserter(gpus),
+               [](const Device& d) { return d.kind == "gpu"; });
+  return gpus;
+}
+
+std::optional<std::size_t> number_in(std::string_view text) {
+  std::size_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Error no_gpu(std::size_t index, std::size_t count) {
+  return {ErrorCode::kNotFound,
+          count == 0 ? "this machine has no GPU that its driver reports"
+                     : fmt::format("this machine has no GPU {}: it has {}, counted from 0", index, count),
+          "llmprof devices lists this machine's, llmprof devices --all those of the catalogue"};
+}
+
+Error unknown(const std::string& name) {
+  std::string hint;
+  for (const std::string& near : suggest(name)) hint += (hint.empty() ? "did you mean " : ", ") + near;
+  return {ErrorCode::kNotFound, fmt::format("unknown device {}", name),
+          hint.empty() ? "llmprof devices --all lists the known ones"
+                       : hint + "? llmprof devices --all lists the known ones"};
+}
+
+}  // namespace
+
+std::vector<Peak> with_spec_peaks(const Device& device, std::vector<Peak> measured) {
+  const DeviceSpec* spec = device.kind == "cpu" ? nullptr : find_device(device.name);
+  if (spec == nullptr) return measured;
+  const std::size_t count = measured.size();
+  for (Peak& peak : spec_peaks(*spec)) {
+    const auto end = measured.begin() + static_cast<std::ptrdiff_t>(count);
+    if (std::none_of(measured.begin(), end, [&](const Peak& m) { return same(m, peak); })) {
+      measured.push_back(std::move(peak));
+    }
+  }
+  return measured;
+}
+
+std::vector<Peak> known_peaks(const Device& device) { return with_spec_peaks(device, cached_peaks(device)); }
+
+std::vector<Device> devices_here() {
+  std::vector<Device> devices{probe_cpu()};
+  for (Device& gpu : probe_gpus()) devices.push_back(std::move(gpu));
+  return devices;
+}
+
+Result<DeviceAndPeaks> resolve_device(const std::string& name) {
+  // A name of the catalogue needs no driver, but a machine that has the device knows more about it.
+  return resolve_device(name, devices_here());
+}
+
+Result<DeviceAndPeaks> resolve_device(const std::string& name, const std::vector<Device>& here) {
+  const std::vector<Device> gpus = gpus_of(here);
+  const auto gpu = [&](std::size_t index) -> Result<DeviceAndPeaks> {
+    if (index >= gpus.size()) return no_gpu(index, gpus.size());
+    return of_machine(gpus[index]);
+  };
+  if (name.empty() && !gpus.empty()) return gpu(0);
+  if (name.empty() || name == "cpu") {
+    for (const Device& device : here) {
+      if (device.kind == "cpu") return of_machine(device);
+    }
+    return Error{ErrorCode::kNotFound, "this machine's CPU is unknown", ""};
+  }
+  if (name == "gpu") return gpu(0);
+  if (const auto index = number_in(name)) return gpu(*index);
+  const DeviceSpec* spec = find_device(name);
+  for (const Device& device : here) {
+    const bool meant = device.name == name || (spec != nullptr && find_device(device.name) == spec);
+    if (meant) return of_machine(device);
+  }
+  if (spec == nullptr) return unknown(name);
+  return DeviceAndPeaks{device_of(*spec), spec_peaks(*spec), spec, false};
+}
+
+}  // namespace llmprof::hw
