@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analyze/design/describe.h"
 #include "analyze/design/notes.h"
 
 namespace llmprof::analyze::design {
@@ -108,6 +109,8 @@ Result<Design> make_design(const Subject& subject, const Options& wanted, const 
   Design design{.config = subject.config, .origin = subject.origin, .options = options, .roof = roof};
   design.devices = graphs.devices();
   design.groups = graphs.groups();
+  design.architecture = describe_architecture(subject.config);
+  design.types = describe_types(subject.config);
   design.parameters = model::parameters(graphs.whole);
   design.active_parameters = model::active_parameters(graphs.whole);
   design.parts = model::parameters_by_part(graphs.whole);

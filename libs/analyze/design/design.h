@@ -46,6 +46,8 @@ struct Design {
   std::int64_t devices = 1;
   std::int64_t groups = 1;  // of devices with a batch of their own
 
+  std::vector<std::string> architecture;  // sentences
+  std::string types;
   std::int64_t parameters = 0, active_parameters = 0;
   std::vector<model::PartParameters> parts;
   Memory memory;

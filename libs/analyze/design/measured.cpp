@@ -44,6 +44,7 @@ Reached against(const Work& work, double time_ns, const Design& design) {
   row.bytes_per_s = work.bytes / turns / (time_ns * 1e-9);
   if (work.model_compute_ns) row.mfu = *work.model_compute_ns / time_ns;
   if (work.floor.memory_ns && !weights_stay_on_chip(design)) row.mbu = *work.floor.memory_ns / turns / time_ns;
+  row.floor_ns = work.floor.ns;
   if (work.floor.ns) row.floor_share = *work.floor.ns / time_ns;
   explain(row, design);
   return row;

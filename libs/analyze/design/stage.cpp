@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <tuple>
 
 namespace llmprof::analyze::design {
 namespace {
@@ -106,6 +107,14 @@ std::vector<Bucket> layer_costs(const model::Graph& graph, const model::Pass& pa
   return buckets;
 }
 
+void add_shares(std::vector<Row>& rows) {
+  double sum = 0;
+  for (const Row& row : rows) sum += row.floor.ns.value_or(0);
+  for (Row& row : rows) {
+    if (row.floor.ns && sum > 0) row.share = *row.floor.ns / sum;
+  }
+}
+
 std::vector<Row> layer_rows(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions,
                             const Ruler& ruler) {
   std::vector<Row> rows;
@@ -118,6 +127,7 @@ std::vector<Row> layer_rows(const Graphs& graphs, const model::Pass& pass, const
       rows.push_back(std::move(row));
     }
   }
+  add_shares(rows);
   return rows;
 }
 
@@ -130,6 +140,11 @@ std::vector<Row> operator_rows(const Graphs& graphs, const model::Pass& pass, co
     row.layers = in_layers(graphs, cost.op) ? cost.layers : 0;
     rows.push_back(std::move(row));
   }
+  add_shares(rows);
+  std::ranges::stable_sort(rows, [](const Row& a, const Row& b) {
+    const auto weight = [](const Row& r) { return std::tuple(r.floor.ns.value_or(0), r.flops, r.bytes()); };
+    return weight(a) > weight(b);
+  });
   return rows;
 }
 

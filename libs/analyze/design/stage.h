@@ -18,6 +18,7 @@ struct Row : model::Costs {
   std::int64_t parameters = 0;      // rows of layers only
   std::optional<double> intensity;  // FLOP per byte
   Floor floor;
+  std::optional<double> share;  // of the floors of all rows: they add up to more than the stage's
 };
 
 struct Stage {
@@ -32,7 +33,7 @@ struct Stage {
   std::optional<double> model_compute_ns;
   std::optional<double> intensity, ridge;
   Floor floor;
-  std::vector<Row> operators;  // in execution order
+  std::vector<Row> operators;  // the longest floor first, else the most FLOPs and bytes
   std::vector<Row> layers;     // in execution order; equal ones together
 };
 

@@ -1,0 +1,54 @@
+#pragma once
+// A model's design, laid out as terminal text, JSON, CSV and plots. Computes nothing.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyze/design/design.h"
+#include "analyze/design/diff.h"
+#include "analyze/design/measured.h"
+#include "analyze/design/sweep.h"
+#include "base/json_fwd.h"
+#include "report/plot.h"
+
+namespace llmprof::report {
+
+struct DesignPage {
+  analyze::design::Design design;
+  std::vector<analyze::design::Reached> reached;  // may be empty
+  bool per_op = true, per_layer = false;          // tables of operators, of layers
+  std::size_t top = 15;                           // rows per table of the terminal text
+};
+
+struct SweepPage {
+  analyze::design::Design design;  // with the options that are held fixed
+  analyze::design::Sweep sweep;
+};
+
+struct DiffPage {
+  analyze::design::Design a, b;
+  std::vector<analyze::design::DiffRow> rows;
+};
+
+// Lines of at most kWidth columns.
+std::string to_text(const DesignPage& page, bool colour);
+std::string to_text(const SweepPage& page, bool colour);
+std::string to_text(const DiffPage& page, bool colour);
+
+// Adds the payload behind what `out` already holds. docs/format/json.md describes every key.
+void to_json(const DesignPage& page, base::Json& out);
+void to_json(const SweepPage& page, base::Json& out);
+void to_json(const DiffPage& page, base::Json& out);
+
+// With a header line; what is unknown is an empty cell.
+std::string to_csv(const DesignPage& page);  // layers if per_layer, else operators
+std::string to_csv(const SweepPage& page);
+std::string to_csv(const DiffPage& page);
+
+// The last axis to the right, a line for each value of the others: tokens/s over the batch, TPOT over the context, TTFT
+// over the prompt; memory where there are no floors.
+Plot to_plot(const SweepPage& page);
+
+}  // namespace llmprof::report

@@ -1,0 +1,220 @@
+#include <fmt/format.h>
+
+#include "base/human.h"
+#include "base/text_table.h"
+#include "report/design/page.h"
+#include "report/design/parts.h"
+#include "report/page.h"
+
+namespace llmprof::report {
+namespace {
+
+using analyze::design::Design;
+using analyze::design::Reached;
+using analyze::design::Row;
+using analyze::design::Stage;
+using base::Align;
+using base::TextTable;
+
+std::string parameter_section(const Design& d, const Style& style) {
+  TextTable table({{"part", Align::kLeft}, {"parameters"}, {"% of all"}, {"bytes"}});
+  for (const auto& part : d.parts) {
+    table.add({part.part, grouped(part.parameters),
+               percent_cell(static_cast<double>(part.parameters) / static_cast<double>(d.parameters)),
+               base::human_bytes(part.bytes)});
+  }
+  std::string out = style.heading(fmt::format("Parameters: {}", grouped(d.parameters)));
+  if (d.active_parameters < d.parameters) {
+    out += wrapped(fmt::format("{} of them take part in the pass of one token.", grouped(d.active_parameters)));
+  }
+  return out + table.render(kWidth);
+}
+
+std::string longest_context(const analyze::design::Memory& m) {
+  if (!m.longest_context) return "-";
+  if (*m.longest_context == 0) return "none fits";
+  return grouped(*m.longest_context) + (m.context_ends_with_model ? " (all the model was made for)" : "");
+}
+
+std::string memory_section(const Design& d, const Style& style) {
+  const analyze::design::Memory& m = d.memory;
+  TextTable table({{"", Align::kLeft}, {"", Align::kLeft}});
+  table.add({"weights", base::human_bytes(m.weights)});
+  table.add({"KV cache per token", base::human_bytes(m.kv_per_token)});
+  table.add({fmt::format("KV cache of {} x {} tokens", d.options.batch, d.options.context), base::human_bytes(m.kv)});
+  table.add({"activations, at least", base::human_bytes(m.activations)});
+  table.add({"needed", base::human_bytes(m.needed())});
+  if (m.device) {
+    table.add({"memory of the device", fmt::format("{}: {}", base::human_bytes(*m.device),
+                                                   *m.fits ? "it fits" : style.warning("it does not fit"))});
+    table.add({"left for the KV cache", *m.left_for_kv > 0 ? base::human_bytes(*m.left_for_kv) : "nothing"});
+    table.add({fmt::format("longest context with batch {}", d.options.batch), longest_context(m)});
+    table.add({fmt::format("largest batch at context {}", d.options.context),
+               *m.largest_batch > 0 ? grouped(*m.largest_batch) : "none fits"});
+  }
+  const std::string each = d.devices > 1 ? fmt::format(" of each of {} devices", d.devices) : "";
+  // Without titles the first line is empty.
+  const std::string rows = table.render(kWidth);
+  return style.heading("Memory" + each) + rows.substr(rows.find('\n') + 1);
+}
+
+std::string training_section(const Design& d, const Style& style) {
+  const auto& m = d.training->memory;
+  TextTable table({{"weights"},
+                   {"gradients"},
+                   {"moments"},
+                   {"activations"},
+                   {"all"},
+                   {"fits", Align::kLeft},
+                   {"FLOPs"},
+                   {"computed again"},
+                   {"step floor"},
+                   {"tokens/s"}});
+  const auto& fits = d.training->fits;
+  table.add({base::human_bytes(m.weights), base::human_bytes(m.gradients), base::human_bytes(m.moments),
+             base::human_bytes(m.activations), base::human_bytes(m.total()), fits ? (*fits ? "yes" : "no") : "-",
+             base::human_count(d.training->flops), base::human_count(d.training->recomputed_flops),
+             floor_cell(d.training->step_ns), amount_cell(d.training->tokens_per_s)});
+  return style.heading("Training step") + table.render(kWidth) +
+         wrapped("Floor: forward, backward and optimizer one after the other; what is computed again is not in it.");
+}
+
+std::string stage_section(const Design& d, const Style& style) {
+  TextTable table({{"stage", Align::kLeft},
+                   {"tokens"},
+                   {"FLOPs"},
+                   {"FLOP/token"},
+                   {"weights"},
+                   {"KV"},
+                   {"activ."},
+                   {"B/token"},
+                   {"FLOP/B"},
+                   {"ridge"},
+                   {"bound by", Align::kLeft},
+                   {"floor"}});
+  std::string passes;
+  for (const Stage& s : d.stages) {
+    const bool tokens = s.tokens > 0 && s.name != "optimizer";
+    table.add({s.name, tokens ? base::human_count(s.tokens) : "-", amount_cell(s.costs.flops),
+               tokens ? amount_cell(s.costs.flops / s.tokens) : "-", base::human_bytes(s.costs.weight_bytes),
+               base::human_bytes(s.costs.kv_bytes), base::human_bytes(s.costs.activation_bytes),
+               tokens ? base::human_bytes(s.costs.bytes() / s.tokens) : "-", number_cell(s.intensity),
+               number_cell(s.ridge), bound_cell(s.floor), floor_cell(s.floor.ns)});
+    passes += fmt::format("{}{}: {}", passes.empty() ? "" : "; ", s.name, s.what);
+  }
+  std::string out = style.heading(d.roof.known() ? "Stages on " + d.roof.device : "Stages") + wrapped(passes + ".") +
+                    table.render(kWidth);
+  out += wrapped(peaks_sentence(d));
+  for (const Stage& s : d.stages) {
+    if (s.communication_bytes > 0) {
+      out +=
+          wrapped(fmt::format("{}: each device sends {} at least.", s.name, base::human_bytes(s.communication_bytes)));
+    }
+  }
+  return out;
+}
+
+std::string speed_section(const Design& d, const Style& style) {
+  if (!d.speeds.tpot_ns && !d.speeds.ttft_ns) return "";
+  TextTable table({{"TTFT"}, {"TPOT"}, {"tokens/s per sequence"}, {"tokens/s in total"}});
+  table.add({floor_cell(d.speeds.ttft_ns), floor_cell(d.speeds.tpot_ns),
+             number_cell(d.speeds.tokens_per_s_per_sequence), number_cell(d.speeds.tokens_per_s)});
+  return style.heading("No run can be faster") + table.render(kWidth);
+}
+
+std::string reached_section(const DesignPage& page, const Style& style) {
+  if (page.reached.empty()) return "";
+  const bool hfu = page.design.training.has_value();
+  std::vector<TextTable::Column> columns{
+      {"stage", Align::kLeft}, {"from", Align::kLeft}, {"time"}, {"GFLOP/s"}, {"MFU %"}};
+  if (hfu) columns.push_back({"HFU %"});
+  for (const char* title : {"GB/s", "MBU %", "floor", "% of floor"}) columns.push_back({title});
+  TextTable table(std::move(columns));
+  std::string whys;
+  for (const Reached& r : page.reached) {
+    std::vector<std::string> cells{r.stage, r.from, floor_cell(r.time_ns), giga_cell(r.flops_per_s),
+                                   percent_cell(r.mfu)};
+    if (hfu) cells.push_back(percent_cell(r.hfu));
+    cells.push_back(giga_cell(r.bytes_per_s));
+    cells.push_back(percent_cell(r.mbu));
+    cells.push_back(floor_cell(r.floor_ns));
+    cells.push_back(percent_cell(r.floor_share));
+    table.add(std::move(cells));
+    if (!r.why.empty()) whys += wrapped(r.stage + ": " + r.why + ".");
+  }
+  return style.heading("Measured against the model") + table.render(kWidth) +
+         wrapped(
+             "MFU: model FLOPs / time / peak FLOP/s. MBU: bytes that must move / time / bandwidth. % of floor: floor / "
+             "time. " +
+             peaks_sentence(page.design)) +
+         whys;
+}
+
+std::vector<std::string> row_cells(const Row& row, std::string count) {
+  return {row.name,
+          std::move(count),
+          amount_cell(row.flops),
+          base::human_bytes(row.weight_bytes),
+          base::human_bytes(row.kv_bytes),
+          base::human_bytes(row.activation_bytes),
+          number_cell(row.intensity),
+          bound_cell(row.floor),
+          floor_cell(row.floor.ns),
+          percent_cell(row.share)};
+}
+
+TextTable row_table(const char* first, const char* second) {
+  return TextTable({{first, Align::kLeft, true},
+                    {second},
+                    {"FLOPs"},
+                    {"weights"},
+                    {"KV"},
+                    {"activ."},
+                    {"FLOP/B"},
+                    {"bound by", Align::kLeft},
+                    {"floor"},
+                    {"%"}});
+}
+
+std::string operator_section(const DesignPage& page, const Stage& stage, const Style& style) {
+  TextTable table = row_table("operator", "layers");
+  const std::size_t shown = std::min(stage.operators.size(), page.top);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const Row& row = stage.operators[i];
+    table.add(row_cells(row, row.layers > 0 ? std::to_string(row.layers) : "-"));
+  }
+  std::string out = style.heading("Operators of " + stage.name) + table.render(kWidth);
+  if (stage.operators.size() > shown) {
+    out += fmt::format("  {} more operators; --top shows more.\n", stage.operators.size() - shown);
+  }
+  return out;
+}
+
+std::string layer_section(const Stage& stage, const Style& style) {
+  TextTable table = row_table("layers", "parameters");
+  for (const Row& row : stage.layers) table.add(row_cells(row, grouped(row.parameters)));
+  return style.heading("Layers of " + stage.name) + table.render(kWidth);
+}
+
+}  // namespace
+
+std::string to_text(const DesignPage& page, bool colour) {
+  const Style style{colour};
+  const Design& d = page.design;
+  std::string out = head_section(d, style) + parameter_section(d, style);
+  if (d.training) out += training_section(d, style);
+  if (!d.training) out += memory_section(d, style);
+  out += stage_section(d, style) + speed_section(d, style) + reached_section(page, style);
+  for (const Stage& stage : d.stages) {
+    if (page.per_layer) out += layer_section(stage, style);
+    if (page.per_op) out += operator_section(page, stage, style);
+  }
+  if (d.speeds.tpot_ns || (d.training && d.training->step_ns)) {
+    out += wrapped(
+        "%: of the floors added up. They are more than the stage's floor, in which work that memory bounds and work "
+        "that arithmetic bounds overlap.");
+  }
+  return out;
+}
+
+}  // namespace llmprof::report
