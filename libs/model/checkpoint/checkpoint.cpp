@@ -1,0 +1,164 @@
+#include "model/checkpoint/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
+#include "base/human.h"
+#include "base/text_table.h"
+#include "model/checkpoint/differences.h"
+#include "model/checkpoint/tensor_names.h"
+#include "model/model.h"
+
+namespace llmprof::model {
+namespace {
+
+std::string type_of(const std::string& stored) {
+  if (const std::optional<Number> number = number_of(stored)) return number->type;
+  std::string lower = base::shorten(base::printable(stored), 32);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+// Sizes of strange files can add up to anything.
+void add_to(std::int64_t& sum, std::int64_t values) {
+  if (__builtin_add_overflow(sum, values, &sum)) sum = std::numeric_limits<std::int64_t>::max();
+}
+
+class Join {
+ public:
+  Join(TensorList list, Config& config) : list_(std::move(list)), config_(config), graph_(config) {}
+
+  Checkpoint run() {
+    found_.format = list_.format;
+    found_.files = list_.files;
+    found_.notes = list_.notes;
+    found_.sizes_known = list_.sizes_known;
+    expect_group(graph_.first(), "");
+    expect_group(graph_.last(), "");
+    for (const Graph::Group& group : graph_.groups()) expect_layers(group);
+    for (const StoredTensor& tensor : list_.tensors) place(tensor);
+    settle_packed();
+    if (list_.sizes_known) store();
+    count();
+    found_.caveats = differences(
+        expected_, found_.modules, unknown_,
+        {.sizes_known = list_.sizes_known, .layers = config_.layers(), .layer_prefix = graph_.layer_prefix()});
+    config_.caveats.insert(config_.caveats.end(), found_.caveats.begin(), found_.caveats.end());
+    return std::move(found_);
+  }
+
+ private:
+  void expect_group(const Graph::Group& group, const std::string& prefix) {
+    for (const Op& op : group.ops) {
+      const std::int64_t own = op.own_parameters();
+      if (own > 0 || op.borrowed) expected_[prefix + op.name] = own;
+    }
+  }
+  void expect_layers(const Graph::Group& group) {
+    for (const std::int64_t layer : group.layers) {
+      expect_group(group, fmt::format("{}.{}.", graph_.layer_prefix(), layer));
+    }
+  }
+
+  void place(const StoredTensor& tensor) {
+    ++found_.tensors;
+    found_.bytes += tensor.bytes;
+    TensorName name = parse_tensor_name(tensor.name);
+    if (name.role == TensorRole::kBuffer) {
+      found_.buffer_bytes += tensor.bytes;
+      return;
+    }
+    if (name.role == TensorRole::kParameters && tensor.type == "U8")
+      name.role = TensorRole::kPacked;  // 4 bits, two in a byte
+    const std::string prefix = name.layer ? fmt::format("{}.{}.", graph_.layer_prefix(), *name.layer) : "";
+    const std::vector<std::string> ops =
+        ops_of(name, [&](const std::string& op) { return expected_.contains(prefix + op); });
+    const auto share = static_cast<std::int64_t>(std::max<std::size_t>(1, ops.size()));
+    for (const std::string& op : ops) add(prefix + op, tensor, name.role, share);
+    if (!ops.empty()) return;
+    const std::string path = prefix + name.op;
+    add(path, tensor, name.role, 1);
+    unknown_.push_back({path, name.layer, tensor.values, tensor.bytes});
+  }
+
+  void add(const std::string& path, const StoredTensor& tensor, TensorRole role, std::int64_t share) {
+    StoredModule& module = found_.modules[path];
+    const std::uint64_t bytes = tensor.bytes / static_cast<std::uint64_t>(share);
+    if (role == TensorRole::kParameters) add_to(module.parameters, tensor.values / share);
+    module.packed = module.packed || role == TensorRole::kPacked;
+    module.bytes += bytes;
+    std::uint64_t& largest = largest_[path];
+    if (role != TensorRole::kSide && (module.type.empty() || bytes > largest)) {
+      module.type = type_of(tensor.type);
+      largest = bytes;
+    }
+  }
+
+  // How many values are in a packed tensor is said elsewhere, if at all: the shape of the module settles it.
+  void settle_packed() {
+    for (auto& [path, module] : found_.modules) {
+      if (!module.packed) continue;
+      const auto expected = expected_.find(path);
+      module.parameters = expected != expected_.end() ? expected->second : 0;
+      const bool quantised = config_.quantization && covers(*config_.quantization, path);
+      module.type = quantised ? config_.quantization->weight.type : "packed " + module.type;
+    }
+  }
+
+  void store() {
+    std::map<std::string, std::uint64_t> bytes_of_type;
+    for (const auto& [path, module] : found_.modules) {
+      if (!expected_.contains(path) || module.parameters <= 0) continue;
+      config_.stored[path] = {module.type, static_cast<double>(module.bytes) / static_cast<double>(module.parameters)};
+      if (!module.packed) bytes_of_type[module.type] += module.bytes;
+    }
+    if (config_.tied_embeddings && !found_.modules.contains("lm_head")) {
+      for (const char* table : {"embed_tokens", "wte"}) {
+        if (const auto number = config_.stored.find(table); number != config_.stored.end())
+          config_.stored["lm_head"] = number->second;
+      }
+    }
+    const auto most = std::ranges::max_element(bytes_of_type, {}, [](const auto& entry) { return entry.second; });
+    if (most == bytes_of_type.end() || config_.quantization || most->first == config_.weight.type) return;
+    const std::optional<Number> number = number_of(most->first);
+    if (!number) return;
+    found_.notes.push_back(fmt::format("the config says {}, most of the checkpoint is {}: the checkpoint counts",
+                                       config_.weight.type, number->type));
+    config_.weight = *number;
+  }
+
+  void count() {
+    for (const auto& [path, module] : found_.modules) {
+      const auto expected = expected_.find(path);
+      const bool copy = expected != expected_.end() && expected->second == 0;  // a tied lm_head, stored all the same
+      if (!copy) add_to(found_.parameters, module.parameters);
+      if (copy && found_.sizes_known) {
+        found_.notes.push_back(
+            fmt::format("{} is stored although it is tied: {} in the files that memory need not hold", path,
+                        base::human_bytes(static_cast<double>(module.bytes))));
+      }
+    }
+    if (!found_.sizes_known) found_.bytes = list_.announced_bytes;
+    if (found_.sizes_known && list_.announced_bytes > 0 && list_.announced_bytes != found_.bytes) {
+      found_.notes.push_back(fmt::format("the index says {} bytes, the files have {}: the files count",
+                                         list_.announced_bytes, found_.bytes));
+    }
+  }
+
+  TensorList list_;
+  Config& config_;
+  const Graph graph_;
+  std::map<std::string, std::int64_t> expected_;  // parameters by module path; 0: those of another module
+  std::map<std::string, std::uint64_t> largest_;  // tensor of a module that gave it its type
+  std::vector<UnknownTensor> unknown_;
+  Checkpoint found_;
+};
+
+}  // namespace
+
+Checkpoint join_checkpoint(TensorList list, Config& config) { return Join(std::move(list), config).run(); }
+
+}  // namespace llmprof::model

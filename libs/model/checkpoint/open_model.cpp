@@ -1,0 +1,160 @@
+#include "model/checkpoint/open_model.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text_table.h"
+#include "model/checkpoint/gguf_config.h"
+#include "model/checkpoint/hub_cache.h"
+#include "model/checkpoint/safetensors_index.h"
+#include "model/zoo/zoo.h"
+
+namespace llmprof::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMostConfigBytes = 16 << 20;
+constexpr std::string_view kConfigFile = "config.json", kIndexFile = "model.safetensors.index.json",
+                           kSingleFile = "model.safetensors";
+
+std::string beside(const std::string& path, std::string_view name) {
+  return (fs::path(path).parent_path() / name).string();
+}
+
+Result<OpenedModel> open_config(const std::string& path) {
+  OpenedModel model;
+  model.origin = path;
+  LLMPROF_LET(model.config_text, base::read_file(path, kMostConfigBytes));
+  const std::size_t first = model.config_text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  if (first == std::string::npos || (model.config_text[first] != '{' && model.config_text[first] != '[')) {
+    return base::wrong_content(path, std::string_view(model.config_text).substr(0, 64), "a config.json");
+  }
+  LLMPROF_LET(model.config, parse_config(model.config_text, path));
+  model.config.name = path;
+  return model;
+}
+
+void take_checkpoint(OpenedModel& model, TensorList list) {
+  model.checkpoint = join_checkpoint(std::move(list), model.config);
+  for (const std::string& note : model.checkpoint->notes) model.notes.push_back(note);
+}
+
+// `list` reads the tensors of `path`, whose config lies beside it.
+Result<OpenedModel> open_with_config(const std::string& path, Result<TensorList> (*list)(const std::string&)) {
+  LLMPROF_LET(TensorList tensors, list(path));
+  const std::string config = beside(path, kConfigFile);
+  if (!base::is_file(config)) {
+    return Error{ErrorCode::kNotFound, fmt::format("{}: no config.json beside it", path),
+                 "the names of tensors do not say the number of heads: put the model's config.json into that folder"};
+  }
+  LLMPROF_LET(OpenedModel model, open_config(config));
+  model.origin = path;
+  take_checkpoint(model, std::move(tensors));
+  return model;
+}
+
+Result<OpenedModel> open_gguf(const std::string& path) {
+  LLMPROF_LET(GgufModel file, list_gguf(path));
+  OpenedModel model;
+  model.origin = path;
+  LLMPROF_LET(model.config_text, config_text_of(file, path));
+  LLMPROF_LET(model.config, parse_config(model.config_text, path));
+  model.config.name = path;
+  take_checkpoint(model, std::move(file.list));
+  return model;
+}
+
+// The weights in a folder: an index, one file, or none that can be read.
+std::optional<std::string> only_safetensors(const std::string& folder, std::vector<std::string>& notes) {
+  std::vector<std::string> found;
+  bool pickles = false;
+  for (const std::string& name : base::list_directory(folder)) {
+    if (name.ends_with(".safetensors")) found.push_back(name);
+    pickles = pickles || (name.starts_with("pytorch_model") && name.ends_with(".bin"));
+  }
+  if (found.size() == 1) return folder + "/" + found.front();
+  if (found.size() > 1) notes.push_back(fmt::format("{} .safetensors files without an index: not read", found.size()));
+  if (found.empty() && pickles) notes.push_back("pytorch_model.bin is a pickle, which is code: not read");
+  return std::nullopt;
+}
+
+Result<OpenedModel> open_folder(const std::string& folder) {
+  if (const auto snapshot = snapshot_of(folder); snapshot && !base::is_file(folder + "/config.json"))
+    return open_folder(*snapshot);
+  const std::string config = fmt::format("{}/{}", folder, kConfigFile);
+  if (!base::is_file(config)) {
+    return Error{ErrorCode::kNotFound, fmt::format("{}: no config.json in this folder", folder),
+                 "give the folder of a Hugging Face model, its config.json, or a .gguf file"};
+  }
+  const std::string index = fmt::format("{}/{}", folder, kIndexFile),
+                    single = fmt::format("{}/{}", folder, kSingleFile);
+  if (base::is_file(index)) return open_with_config(index, list_safetensors_index);
+  if (base::is_file(single)) return open_with_config(single, list_safetensors);
+  std::vector<std::string> notes;
+  if (const auto file = only_safetensors(folder, notes)) return open_with_config(*file, list_safetensors);
+  LLMPROF_LET(OpenedModel model, open_config(config));
+  model.notes = std::move(notes);
+  return model;
+}
+
+// By content, not by name: renamed files are common.
+Result<OpenedModel> open_file(const std::string& path) {
+  std::string beginning;
+  {
+    LLMPROF_LET(const base::RegularFile file, base::RegularFile::open(path));
+    LLMPROF_LET(beginning, file.beginning(64));
+  }
+  const std::string_view found = base::recognise(beginning);
+  if (found == "a GGUF file" || path.ends_with(".gguf")) return open_gguf(path);
+  if (found == "a safetensors file" || path.ends_with(".safetensors")) return open_with_config(path, list_safetensors);
+  if (path.ends_with(".index.json")) return open_with_config(path, list_safetensors_index);
+  return open_config(path);
+}
+
+Result<OpenedModel> open_built_in(const ZooEntry& entry) {
+  OpenedModel model;
+  model.origin = "built-in name " + entry.name;
+  model.config_text = entry.config;
+  LLMPROF_LET(model.config, config_of(entry));
+  if (!entry.notes.empty()) model.notes.push_back(entry.notes);
+  return model;
+}
+
+Error not_found(const std::string& name) {
+  const std::string shown = base::shorten(base::printable(name), 80);
+  std::string hint;
+  for (const std::string& near : suggest(name)) hint += (hint.empty() ? "did you mean " : ", ") + near;
+  if (!hint.empty()) hint += "? ";
+  hint += fmt::format(
+      "Nothing is fetched: download its config.json, or give a folder or a .gguf file (looked for a copy in {})",
+      hub_cache_folder());
+  return Error{ErrorCode::kNotFound,
+               fmt::format("{}: not a built-in name, a file, or a model in the local Hugging Face cache", shown), hint};
+}
+
+}  // namespace
+
+Result<OpenedModel> open_model(const std::string& name_or_path) {
+  if (name_or_path.empty()) return Error{ErrorCode::kUsage, "the name of the model is empty", ""};
+  std::error_code error;
+  const bool exists = fs::exists(fs::symlink_status(name_or_path, error));
+  if (const ZooEntry* entry = find_in_zoo(name_or_path)) {
+    // "org/name" may be a folder that somebody downloaded to: that has more to say.
+    if (!exists || name_or_path.find('/') == std::string::npos) {
+      LLMPROF_LET(OpenedModel model, open_built_in(*entry));
+      if (exists)
+        model.notes.push_back(fmt::format("there is a file of that name too: write ./{} for it", name_or_path));
+      return model;
+    }
+  }
+  if (base::is_directory(name_or_path)) return open_folder(name_or_path);
+  if (exists) return open_file(name_or_path);
+  if (const auto snapshot = find_in_hub_cache(name_or_path)) return open_folder(*snapshot);
+  return not_found(name_or_path);
+}
+
+}  // namespace llmprof::model

@@ -1,0 +1,110 @@
+#include "model/checkpoint/tensor_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "base/file.h"
+#include "base/safetensors.h"
+#include "base/text_table.h"
+#include "model/checkpoint/safetensors_index.h"
+
+namespace llmprof::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string in_folder_of(const std::string& path, const std::string& name) {
+  return (fs::path(path).parent_path() / name).string();
+}
+
+Result<std::vector<StoredTensor>> tensors_of(const std::string& path) {
+  LLMPROF_LET(const base::RegularFile file, base::RegularFile::open(path));
+  LLMPROF_LET(const base::SafetensorsHeader header, base::read_safetensors_header(file));
+  std::vector<StoredTensor> tensors;
+  for (const base::SafetensorsEntry& entry : header.entries) {
+    const std::uint64_t bytes = entry.end - entry.begin;
+    // A type that this reader does not know may have any shape; a value takes a bit at least.
+    const auto most = static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, INT64_MAX / 8) * 8);
+    tensors.push_back({entry.name, entry.type, std::min(entry.count(), most), bytes});
+  }
+  return tensors;
+}
+
+using NamesByFile = std::map<std::string, std::set<std::string_view>>;
+
+NamesByFile by_file(const SafetensorsIndex& index) {
+  NamesByFile files;
+  for (const auto& [tensor, file] : index.file_of) files[file].insert(tensor);
+  return files;
+}
+
+// What an index says of a file must be true.
+Result<void> check_part(const std::set<std::string_view>& listed, const std::string& path,
+                        const std::vector<StoredTensor>& tensors, TensorList& list) {
+  std::set<std::string_view> there;
+  for (const StoredTensor& tensor : tensors) there.insert(tensor.name);
+  std::size_t found = 0;
+  for (const std::string_view tensor : listed) {
+    if (!there.contains(tensor)) {
+      return Error{ErrorCode::kCorruptInput,
+                   fmt::format("{}: no tensor {}, which the index says is in it", path,
+                               base::shorten(base::printable(tensor), 80)),
+                   "the files are of different versions, or the download is not complete"};
+    }
+    ++found;
+  }
+  if (there.size() > found) {
+    list.notes.push_back(fmt::format("{}: {} tensors that the index does not list", fs::path(path).filename().string(),
+                                     there.size() - found));
+  }
+  return {};
+}
+
+void names_only(const SafetensorsIndex& index, TensorList& list) {
+  list.sizes_known = false;
+  for (const auto& [tensor, file] : index.file_of) list.tensors.push_back({tensor, "", 0, 0});
+}
+
+}  // namespace
+
+Result<TensorList> list_safetensors(const std::string& path) {
+  TensorList list{.format = "safetensors", .files = {fs::path(path).filename()}, .tensors = {}, .notes = {}};
+  LLMPROF_LET(list.tensors, tensors_of(path));
+  return list;
+}
+
+Result<TensorList> list_safetensors_index(const std::string& path) {
+  LLMPROF_LET(const std::string text, base::read_file(path, kMostIndexBytes));
+  if (text.empty() || text.front() != '{') {
+    return base::wrong_content(path, std::string_view(text).substr(0, 64), "an index of safetensors files");
+  }
+  LLMPROF_LET(const SafetensorsIndex index, parse_safetensors_index(text, path));
+  const NamesByFile files = by_file(index);
+  TensorList list{.format = "safetensors", .files = {}, .tensors = {}, .notes = {}};
+  std::size_t missing = 0;
+  for (const auto& [file, names] : files) {
+    list.files.push_back(file);
+    if (!base::is_file(in_folder_of(path, file))) ++missing;
+  }
+  list.announced_bytes = index.total_bytes;
+  if (missing > 0) {
+    list.notes.push_back(fmt::format("{} of the {} files of {} are not here: sizes per module are not known", missing,
+                                     files.size(), fs::path(path).filename().string()));
+    names_only(index, list);
+    return list;
+  }
+  for (const auto& [file, names] : files) {
+    const std::string part = in_folder_of(path, file);
+    LLMPROF_LET(std::vector<StoredTensor> tensors, tensors_of(part));
+    LLMPROF_TRY(check_part(names, part, tensors, list));
+    std::move(tensors.begin(), tensors.end(), std::back_inserter(list.tensors));
+  }
+  return list;
+}
+
+}  // namespace llmprof::model
