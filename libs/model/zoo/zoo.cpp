@@ -1,0 +1,119 @@
+#include "model/zoo/zoo.h"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "base/asset.h"
+#include "base/json.h"
+
+namespace llmprof::model {
+
+std::span<const base::Asset> assets();
+
+namespace {
+
+constexpr std::size_t kLongestName = 128;  // longer ones are nobody's typo; bounds the work of comparing
+constexpr std::size_t kSuggestions = 5;
+
+// What has to be the same for two names to be the same.
+std::string key_of(std::string_view name) {
+  std::string key;
+  for (const char c : name.substr(0, kLongestName)) {
+    if (c == '-' || c == '_' || c == ' ') continue;
+    key += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return key;
+}
+
+std::string_view without_organisation(std::string_view id) { return id.substr(id.find('/') + 1); }
+
+ZooEntry read_entry(const base::Json& json) {
+  return {.name = json.at("name").get<std::string>(),
+          .aliases = json.at("aliases").get<std::vector<std::string>>(),
+          .config = base::to_text(json.at("config")),
+          .source = json.at("source").get<std::string>(),
+          .parameters = json.at("parameters").get<std::int64_t>(),
+          .parameters_source = json.at("parameters_source").get<std::string>(),
+          .notes = json.value("notes", "")};
+}
+
+// The files are part of the program: a test reads them all, so none is broken here.
+std::vector<ZooEntry> read_zoo() {
+  std::vector<ZooEntry> entries;
+  for (const base::Asset& asset : assets()) {
+    const Result<base::Json> file = base::parse_json(asset.bytes, asset.path);
+    if (!file) continue;
+    for (const base::Json& json : file->at("models")) entries.push_back(read_entry(json));
+  }
+  return entries;
+}
+
+bool is_called(const ZooEntry& entry, const std::string& key) {
+  const auto same = [&](const std::string& id) { return key_of(id) == key || key_of(without_organisation(id)) == key; };
+  return key_of(entry.name) == key || std::ranges::any_of(entry.aliases, same);
+}
+
+// Insertions, deletions and replacements of a character that turn `a` into `b`.
+std::size_t edits(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// 0: what was typed is how the name begins.
+std::size_t distance(const std::string& typed, const ZooEntry& entry) {
+  const std::string key = key_of(entry.name);
+  return key.starts_with(typed) ? 0 : edits(typed, key);
+}
+
+}  // namespace
+
+const std::vector<ZooEntry>& zoo() {
+  static const std::vector<ZooEntry> entries = read_zoo();
+  return entries;
+}
+
+const ZooEntry* find_in_zoo(std::string_view name) {
+  if (name.size() > kLongestName) return nullptr;
+  const std::string key = key_of(name);
+  for (const ZooEntry& entry : zoo()) {
+    if (is_called(entry, key)) return &entry;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> suggest(std::string_view name) {
+  const std::string typed = key_of(without_organisation(name));
+  if (typed.empty() || name.size() > kLongestName) return {};
+  const std::size_t far = std::max<std::size_t>(1, typed.size() / 3);
+  std::vector<std::pair<std::size_t, std::string>> near;
+  for (const ZooEntry& entry : zoo()) {
+    const std::size_t apart = distance(typed, entry);
+    if (apart <= far) near.emplace_back(apart, entry.name);
+  }
+  std::ranges::stable_sort(near, {}, &std::pair<std::size_t, std::string>::first);
+  std::vector<std::string> names;
+  for (const auto& [apart, found] : near) {
+    if (names.size() < kSuggestions) names.push_back(found);
+  }
+  return names;
+}
+
+Result<Config> config_of(const ZooEntry& entry) {
+  LLMPROF_LET(Config config, parse_config(entry.config, entry.name));
+  config.name = entry.name;
+  return config;
+}
+
+}  // namespace llmprof::model
