@@ -21,7 +21,7 @@ struct Device {
 
 // The CPU of this machine. `root` is "/" but in tests (a fake /proc and /sys).
 Device probe_cpu(const std::string& root = "/");
-// GPUs the driver reports (NVML by dlopen); empty without a driver.
+// GPUs the driver reports (NVML by dlopen); empty without a driver. Asked once.
 std::vector<Device> probe_gpus();
 
 }  // namespace llmprof::hw

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/dynlib.h"
+#include "hw/catalog.h"
 #include "hw/device.h"
 #include "hw/nvml.h"
 
@@ -49,17 +50,12 @@ Device read_gpu(const NvmlApi& nvml, NvmlDevice* handle, const std::string& driv
       device.units = cores / lanes_per_multiprocessor(major, minor);
     }
   }
+  // NVML does not tell the cache, but the catalogue may.
+  if (const DeviceSpec* spec = find_device(device.name)) device.cache_bytes = device_of(*spec).cache_bytes;
   return device;
 }
 
-}  // namespace
-
-Result<NvmlApi> load_nvml() {
-  const std::string names[] = {"libnvidia-ml.so.1"};
-  return base::load_api<NvmlApi>(names, kSymbols);
-}
-
-std::vector<Device> probe_gpus() {
+std::vector<Device> ask_driver() {
   const Result<NvmlApi> nvml = load_nvml();
   if (!nvml || nvml->init() != kNvmlSuccess) return {};
   std::array<char, 96> driver{};
@@ -72,6 +68,18 @@ std::vector<Device> probe_gpus() {
     if (nvml->handle(index, &handle) == kNvmlSuccess) devices.push_back(read_gpu(*nvml, handle, driver.data()));
   }
   nvml->shutdown();
+  return devices;
+}
+
+}  // namespace
+
+Result<NvmlApi> load_nvml() {
+  const std::string names[] = {"libnvidia-ml.so.1"};
+  return base::load_api<NvmlApi>(names, kSymbols);
+}
+
+std::vector<Device> probe_gpus() {
+  static const std::vector<Device> devices = ask_driver();  // takes up to seconds where the driver must wake up first
   return devices;
 }
 

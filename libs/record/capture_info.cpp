@@ -39,6 +39,12 @@ Json to_json(const hw::Peak& peak) {
           {"unit", peak.unit},         {"source", peak.source}, {"method", peak.method}};
 }
 
+Json to_json(const std::vector<hw::Peak>& peaks) {
+  Json json = Json::array();
+  for (const hw::Peak& peak : peaks) json.push_back(to_json(peak));
+  return json;
+}
+
 // Members of the wrong type read as absent: record.json may come from a stranger's folder.
 std::string text(const Json& json, const char* key) {
   const auto at = json.find(key);
@@ -80,6 +86,12 @@ hw::Peak to_peak(const Json& json) {
           text(json, "unit"),     text(json, "source"), text(json, "method")};
 }
 
+std::vector<hw::Peak> to_peaks(const Json& json) {
+  std::vector<hw::Peak> peaks;
+  for (const Json& peak : json) peaks.push_back(to_peak(peak));
+  return peaks;
+}
+
 NotedLoss to_loss(const Json& json) {
   NotedLoss noted{.count = integer(json, "count"), .detail = text(json, "detail")};
   const std::string name = text(json, "name");
@@ -111,8 +123,11 @@ Result<void> write_capture_info(const std::string& capture_folder, const Capture
   json["exit_status"] = info.exit_status ? Json(*info.exit_status) : Json(nullptr);
   json["injectable"] = info.injectable;
   json["cpu"] = to_json(info.cpu);
-  json["peaks"] = Json::array();
-  for (const hw::Peak& peak : info.peaks) json["peaks"].push_back(to_json(peak));
+  json["peaks"] = to_json(info.peaks);
+  json["gpus"] = Json::array();
+  for (const DevicePeaks& gpu : info.gpus) {
+    json["gpus"].push_back({{"device", to_json(gpu.device)}, {"peaks", to_json(gpu.peaks)}});
+  }
   json["losses"] = Json::array();
   for (const NotedLoss& loss : info.losses) {
     json["losses"].push_back(
@@ -146,7 +161,10 @@ Result<CaptureInfo> read_capture_info(const std::string& capture_folder) {
   if (child(json, "exit_status").is_number_integer()) info.exit_status = static_cast<int>(integer(json, "exit_status"));
   info.injectable = !child(json, "injectable").is_boolean() || child(json, "injectable").get<bool>();
   info.cpu = to_device(child(json, "cpu"));
-  for (const Json& peak : child(json, "peaks")) info.peaks.push_back(to_peak(peak));
+  info.peaks = to_peaks(child(json, "peaks"));
+  for (const Json& gpu : child(json, "gpus")) {
+    info.gpus.push_back({to_device(child(gpu, "device")), to_peaks(child(gpu, "peaks"))});
+  }
   for (const Json& loss : child(json, "losses")) info.losses.push_back(to_loss(loss));
   info.window = text(json, "window");
   if (child(json, "last_ns").is_number_integer()) info.last_ns = integer(json, "last_ns");

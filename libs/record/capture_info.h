@@ -29,6 +29,11 @@ struct NotedLoss {
   std::string detail;
 };
 
+struct DevicePeaks {
+  hw::Device device;
+  std::vector<hw::Peak> peaks;
+};
+
 struct CaptureInfo {
   std::string llmprof_version;
   std::vector<std::string> command;  // secrets redacted
@@ -41,13 +46,14 @@ struct CaptureInfo {
   std::optional<int> exit_status;
   bool injectable = true;
   hw::Device cpu;
-  std::vector<hw::Peak> peaks;
+  std::vector<hw::Peak> peaks;  // of the CPU
+  std::vector<DevicePeaks> gpus;
   std::vector<NotedLoss> losses;
   std::string window;                                   // the part that was asked for, in words; "": everything
   std::optional<std::int64_t> last_ns;                  // only so much of the end is to be kept
   std::optional<double> range_event_ns, gemm_event_ns;  // what recording one event costs, measured on this machine
   std::vector<trace::NotedModel> models;
-  std::optional<std::int64_t> recorder_cpu_ns;          // CPU time of llmprof itself while the program ran
+  std::optional<std::int64_t> recorder_cpu_ns;  // CPU time of llmprof itself while the program ran
 };
 
 Result<CaptureInfo> read_capture_info(const std::string& capture_folder);

@@ -225,6 +225,19 @@ TEST(Ingest, BlasCallsAreKernelsOfTheCpu) {
               ElementsAre("flops|float32|100000000000.000000|measured"));
 }
 
+TEST(Ingest, GpusComeWithTheirPeaks) {
+  CaptureInfo info = info_of(77);
+  info.gpus.push_back({{.kind = "gpu", .name = "Tesla T4", .units = 40, .driver = "575.1"},
+                       {{"flops", "float16", 65e12, "FLOP/s", "spec", "dense, datasheet"},
+                        {"bandwidth", "read", 320e9, "B/s", "spec", "datasheet"}}});
+  Recording recording;
+  recording.info(info);
+  EXPECT_THAT(recording.rows("SELECT d.kind, d.name, d.units, d.driver, p.type, (p.value / 1e9)::BIGINT, p.source "
+                             "FROM device d JOIN peak p ON p.device_id = d.id ORDER BY d.id, p.value"),
+              ElementsAre("cpu|Test CPU|2|-|float32|100|measured", "gpu|Tesla T4|40|575.1|read|320|spec",
+                          "gpu|Tesla T4|40|575.1|float16|65000|spec"));
+}
+
 TEST(Ingest, BadTimesAreCountedAndCostNoOtherRange) {
   LogBuilder log(77);
   begin_process(log, 77);

@@ -13,6 +13,7 @@
 #include "base/version.h"
 #include "host/host_log.h"
 #include "hw/environment.h"
+#include "hw/resolve.h"
 #include "record/capture_folder.h"
 #include "record/capture_info.h"
 #include "record/dump.h"
@@ -85,6 +86,7 @@ Result<CaptureInfo> describe(const RecordOptions& options, const Target& target,
   info.injectable = !target.not_injectable;
   info.cpu = hw::probe_cpu();
   LLMPROF_LET(info.peaks, find_peaks(info.cpu, options, progress));
+  for (const hw::Device& gpu : hw::probe_gpus()) info.gpus.push_back({gpu, hw::known_peaks(gpu)});
   if (info.peaks.empty()) note(info, trace::Loss::kNoPeaks, options.peaks ? "" : "--no-peaks");
   if (const auto cost = find_event_cost(info.cpu, options)) {
     info.range_event_ns = cost->range_ns;

@@ -42,27 +42,33 @@ RunIngest::RunIngest(trace::RunWriter& writer, CaptureInfo info, const std::stri
   write_machine();
 }
 
-void RunIngest::write_machine() {
+std::int64_t RunIngest::write_device(const hw::Device& device, const std::vector<hw::Peak>& peaks) {
   trace::Strings& strings = rows_.writer.strings();
   const auto optional_text = [&](const std::string& text) {
     return text.empty() ? trace::Name{} : strings.intern(text);
   };
-  trace::DeviceRow device;
-  device.id = rows_.cpu_id = rows_.next_id++;
-  device.kind = strings.intern("cpu");
-  device.name = optional_text(info_.cpu.name);
-  device.chip = optional_text(info_.cpu.chip);
-  device.units = info_.cpu.units;
-  device.memory_bytes = info_.cpu.memory_bytes;
-  device.cache_bytes = info_.cpu.cache_bytes;
-  device.clock_mhz = info_.cpu.clock_mhz;
-  device.driver = optional_text(info_.cpu.driver);
-  rows_.writer.add(device);
-  for (const hw::Peak& peak : info_.peaks) {
-    rows_.writer.add(trace::PeakRow{device.id, strings.intern(peak.quantity), strings.intern(peak.type), peak.value,
+  trace::DeviceRow row;
+  row.id = rows_.next_id++;
+  row.kind = strings.intern(device.kind.empty() ? "cpu" : device.kind);
+  row.name = optional_text(device.name);
+  row.chip = optional_text(device.chip);
+  row.units = device.units;
+  row.memory_bytes = device.memory_bytes;
+  row.cache_bytes = device.cache_bytes;
+  row.clock_mhz = device.clock_mhz;
+  row.driver = optional_text(device.driver);
+  rows_.writer.add(row);
+  for (const hw::Peak& peak : peaks) {
+    rows_.writer.add(trace::PeakRow{row.id, strings.intern(peak.quantity), strings.intern(peak.type), peak.value,
                                     strings.intern(peak.unit), strings.intern(peak.source),
                                     strings.intern(peak.method)});
   }
+  return row.id;
+}
+
+void RunIngest::write_machine() {
+  rows_.cpu_id = write_device(info_.cpu, info_.peaks);
+  for (const DevicePeaks& gpu : info_.gpus) write_device(gpu.device, gpu.peaks);
   write_clock(info_.begin);
 }
 
