@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 
 #include "analyze/questions.h"
 #include "base/asset.h"
 #include "base/file.h"
+#include "hw/resolve.h"
 
 namespace llmprof::analyze {
 
@@ -46,6 +48,19 @@ Result<void> find_model(const trace::Run& run, const Options& options, Basis& ba
   return {};
 }
 
+// A GPU that its run gives no peak (an older run) has those of the catalogue, if the catalogue knows it by name.
+void add_spec_peaks(Basis& basis) {
+  for (std::size_t i = 0; i < basis.devices.size(); ++i) {
+    const std::int64_t id = basis.device_ids[i];
+    const auto own = [&](const PeakRate& rate) { return rate.device_id == id; };
+    if (std::any_of(basis.peaks.begin(), basis.peaks.end(), own)) continue;
+    for (const hw::Peak& peak :
+         hw::with_spec_peaks({.kind = basis.devices[i].kind, .name = basis.devices[i].name}, {})) {
+      basis.peaks.push_back({id, peak.quantity, peak.type, peak.value, peak.source, peak.method});
+    }
+  }
+}
+
 Result<void> find_devices(const trace::Run& run, Basis& basis) {
   LLMPROF_LET(const trace::ResultTable devices, ask(run, "sql/devices"));
   for (const auto& row : devices.rows) {
@@ -71,6 +86,7 @@ Result<void> find_devices(const trace::Run& run, Basis& basis) {
                            .source = text("source"),
                            .method = text("method")});
   }
+  add_spec_peaks(basis);
   return {};
 }
 
@@ -79,7 +95,7 @@ Result<void> find_devices(const trace::Run& run, Basis& basis) {
 const PeakRate* Basis::peak(std::string_view quantity, std::string_view type) const {
   for (const PeakRate& rate : peaks) {
     if (device_ids.empty() || rate.device_id != device_ids.front() || rate.quantity != quantity) continue;
-    if (rate.type == type || type.empty()) return &rate;
+    if (type.empty() || rate.type == hw::peak_type(type)) return &rate;
   }
   return nullptr;
 }
