@@ -1,0 +1,35 @@
+#include "analyze/waterfall_feed.h"
+
+#include <fmt/format.h>
+
+#include "analyze/questions.h"
+
+namespace llmprof::analyze {
+namespace {
+
+Result<trace::Columns> read_slice(const trace::Run& run, std::string_view question, Window slice) {
+  return run.columns(fmt::format("{} WHERE begin_ns >= {} AND begin_ns < {} ORDER BY begin_ns",
+                                 find_question(question)->sql, slice.begin_ns, slice.end_ns));
+}
+
+}  // namespace
+
+StepTimes::Devices step_time_devices(const Basis& basis) {
+  StepTimes::Devices devices{.busiest_is_cpu = basis.devices.empty() || basis.devices.front().kind == "cpu"};
+  for (std::size_t i = 0; i < basis.devices.size(); ++i) {
+    if (basis.devices[i].kind == "cpu") devices.cpus.push_back(basis.device_ids[i]);
+  }
+  return devices;
+}
+
+Result<void> add_copies_and_waits(const trace::Run& run, Window slice, StepTimes& times) {
+  LLMPROF_LET(const trace::Columns copies, read_slice(run, "sql/pass_copies", slice));
+  for (std::size_t i = 0; i < copies.rows(); ++i)
+    times.add_copy(copies.values[2][i], {copies.values[0][i], copies.values[1][i]});
+  LLMPROF_LET(const trace::Columns waits, read_slice(run, "sql/pass_waits", slice));
+  for (std::size_t i = 0; i < waits.rows(); ++i)
+    times.add_wait(waits.values[2][i], {waits.values[0][i], waits.values[1][i]});
+  return {};
+}
+
+}  // namespace llmprof::analyze
