@@ -17,7 +17,7 @@ std::span<const base::Asset> assets();  // made by llmprof_embed_assets
 namespace {
 
 // Raise it when a pass changes what it computes.
-constexpr int kAnalysisVersion = 3;
+constexpr int kAnalysisVersion = 4;
 constexpr std::uint64_t kMaxModelBytes = 16 << 20;
 
 std::uint64_t fnv1a(std::string_view text) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "analyze/match_run.h"
 #include "analyze/model_passes.h"
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/busy.h"
@@ -175,7 +176,7 @@ Result<void> place_samples(const trace::Run& run, Attribution& attribution, trac
 
 void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Attribution& attribution,
                  const StepBusy& busy, const ModelPasses& passes, trace::DerivedWriter& writer) {
-  const trace::Name declared = writer.strings().intern("declared");
+  const trace::Name declared = writer.strings().intern("declared"), inferred = writer.strings().intern("inferred");
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     trace::StepRow row{.id = static_cast<std::int64_t>(i) + 1,
@@ -185,19 +186,24 @@ void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Att
                        .number = step.number,
                        .process_id = step.process_id,
                        .thread_id = step.thread_id,
-                       .range_id = ranges.id[step.range],
                        .batch = step.size.batch,
                        .tokens = step.size.tokens,
                        .context = step.size.context};
+    if (step.declared()) row.range_id = ranges.id[step.range];
     if (i < passes.pass_of_step.size()) row.pass_id = passes.pass_of_step[i];
     row.device_busy_ns = busy.device_ns[i];
     row.stage_busy_ns = busy.stage_ns[i];
     row.kernels = attribution.step_kernels[i];
     row.kernel_ns = attribution.step_kernel_ns[i];
-    row.source = declared;
+    row.source = step.declared() ? declared : inferred;
     row.confidence = step.confidence;
     writer.add(row);
   }
+}
+
+bool names_modules(const Classified& classified) {
+  return std::any_of(classified.places.begin(), classified.places.end(),
+                     [](const RangePlace& place) { return place.kind == RangeKind::kModule; });
 }
 
 Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progress& progress) {
@@ -206,10 +212,16 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   LLMPROF_LET(const Ranges ranges, read_ranges(run));
   LLMPROF_LET(const GemmOfKernel gemms, read_gemms(run));
   LLMPROF_LET(const auto process_of_thread, read_threads(run));
-  const Classified classified = classify(ranges, patterns, writer.strings());
+  Classified classified = classify(ranges, patterns, writer.strings());
+  RunMatch match;
+  if (basis.model && !names_modules(classified)) {
+    LLMPROF_LET(match, match_run(run, *basis.model, gemms, process_of_thread, classified, writer.strings()));
+  }
   ModelPasses passes;
-  if (basis.model) passes = model_passes(classified.steps, *basis.model, basis.cache_bytes(), writer.strings());
-  Attribution attribution(ranges, classified, gemms, process_of_thread, writer.strings());
+  if (basis.model) {
+    passes = model_passes(classified.steps, *basis.model, basis.cache_bytes(), match.fused, writer.strings());
+  }
+  Attribution attribution(ranges, classified, gemms, match.calls, process_of_thread, writer.strings());
   LLMPROF_LET(const StepBusy busy, attribute_kernels(run, classified, attribution, writer, progress));
   LLMPROF_TRY(place_samples(run, attribution, writer));
   write_steps(ranges, classified.steps, attribution, busy, passes, writer);

@@ -100,7 +100,7 @@ TEST(ModelPasses, StepsOfOneSizeShareAPass) {
   for (Step& step : steps) step.stage = strings.intern("decode");
   steps[0].size = steps[2].size = {.batch = 1, .tokens = 1, .context = 4};
   steps[1].size = {.batch = 1, .tokens = 1};
-  const ModelPasses passes = model_passes(steps, model::Graph(config), 0, strings);
+  const ModelPasses passes = model_passes(steps, model::Graph(config), 0, {}, strings);
   EXPECT_THAT(passes.pass_of_step, testing::ElementsAre(testing::Optional(1), std::nullopt, testing::Optional(1)));
   double flops = 0;
   for (const trace::ModelOpRow& row : passes.rows) flops += row.flops;

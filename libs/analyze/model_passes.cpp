@@ -14,6 +14,25 @@ std::optional<model::PassKind> kind_of(std::string_view stage) {
   return std::nullopt;
 }
 
+// Operators that are fused stand beside each other.
+std::vector<model::OpCost> with_fused(std::vector<model::OpCost> costs,
+                                      const std::map<std::string, std::string>& fused) {
+  if (fused.empty()) return costs;
+  std::vector<model::OpCost> out;
+  for (model::OpCost& cost : costs) {
+    if (const auto found = fused.find(cost.op); found != fused.end()) {
+      cost.module = cost.module.substr(0, cost.module.size() - cost.op.size()) + found->second;
+      cost.op = found->second;
+    }
+    if (!out.empty() && out.back().module == cost.module) {
+      out.back() += cost;
+    } else {
+      out.push_back(std::move(cost));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 bool has_formula(std::string_view stage) { return kind_of(stage).has_value(); }
@@ -33,7 +52,7 @@ std::optional<model::Pass> pass_of(const StepSize& size, std::string_view stage)
 }
 
 ModelPasses model_passes(const std::vector<Step>& steps, const model::Graph& graph, std::int64_t on_chip_bytes,
-                         trace::Strings& strings) {
+                         const std::map<std::string, std::string>& fused, trace::Strings& strings) {
   ModelPasses out;
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, model::PassKind>, std::int64_t> known;
   for (const Step& step : steps) {
@@ -46,7 +65,8 @@ ModelPasses model_passes(const std::vector<Step>& steps, const model::Graph& gra
         known.try_emplace({sequences.count, sequences.tokens, sequences.context, pass->kind}, next);
     out.pass_of_step.back() = entry->second;
     if (!fresh) continue;
-    for (const model::OpCost& cost : model::analyze(graph, *pass, {.on_chip_bytes = on_chip_bytes})) {
+    for (const model::OpCost& cost :
+         with_fused(model::analyze(graph, *pass, {.on_chip_bytes = on_chip_bytes}), fused)) {
       out.rows.push_back({.pass_id = next,
                           .batch = sequences.count,
                           .tokens = sequences.tokens,

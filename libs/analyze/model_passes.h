@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,7 +23,8 @@ struct ModelPasses {
   std::vector<trace::ModelOpRow> rows;
 };
 
+// `fused`: operators whose work another one does, q_proj -> qkv_proj; their costs are added up under its name.
 ModelPasses model_passes(const std::vector<Step>& steps, const model::Graph& graph, std::int64_t on_chip_bytes,
-                         trace::Strings& strings);
+                         const std::map<std::string, std::string>& fused, trace::Strings& strings);
 
 }  // namespace llmprof::analyze

@@ -4,15 +4,16 @@
 
 namespace llmprof::analyze {
 
-StepWindows::StepWindows(const std::vector<Step>& steps) {
+StepWindows::StepWindows(const std::vector<Step>& steps, std::optional<std::int64_t> thread_id) {
   for (std::size_t i = 0; i < steps.size(); ++i) {  // sorted by begin
+    if (thread_id && steps[i].thread_id != *thread_id) continue;
     Process& process = processes_[steps[i].process_id];
     const std::int64_t latest = process.latest_end_ns.empty() ? steps[i].end_ns : process.latest_end_ns.back();
     process.begin_ns.push_back(steps[i].begin_ns);
     process.end_ns.push_back(steps[i].end_ns);
     process.latest_end_ns.push_back(std::max(latest, steps[i].end_ns));
     process.step.push_back(static_cast<std::int32_t>(i));
-    threads_[steps[i].thread_id] = true;
+    if (steps[i].declared()) threads_[steps[i].thread_id] = true;
   }
 }
 
@@ -28,6 +29,7 @@ std::int32_t StepWindows::containing(std::int64_t process_id, std::int64_t at_ns
 }
 
 Attribution::Attribution(const Ranges& ranges, const Classified& classified, const GemmOfKernel& gemms,
+                         const ShapeMatches& matches,
                          const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
                          trace::Strings& strings)
     : range_kernel_ns(ranges.size()),
@@ -36,28 +38,42 @@ Attribution::Attribution(const Ranges& ranges, const Classified& classified, con
       ranges_(ranges),
       classified_(classified),
       gemms_(gemms),
+      matches_(matches),
       process_of_thread_(process_of_thread),
       timelines_(ranges),
       windows_(classified.steps),
       operators_(strings),
       declared_(strings.intern("declared")),
-      inferred_(strings.intern("inferred")) {}
+      inferred_(strings.intern("inferred")),
+      by_range_(strings.intern("range")),
+      by_shape_(strings.intern("shape")) {}
 
 Attribution::Where Attribution::locate(std::int64_t thread_id, std::int64_t at_ns) {
   Where where{.range = timelines_.innermost(thread_id, at_ns)};
   if (where.range != kNone) where.step = classified_.places[where.range].step;
-  if (where.step != kNone || windows_.has_steps(thread_id)) return where;
+  if (where.step != kNone || windows_.declares_steps(thread_id)) return where;
   const auto process = process_of_thread_.find(thread_id);
   if (process != process_of_thread_.end()) where.step = windows_.containing(process->second, at_ns);
   where.inferred = where.step != kNone;
   return where;
 }
 
-std::optional<std::int64_t> Attribution::gemm_of(std::int64_t kernel_id) {
+std::optional<std::size_t> Attribution::gemm_of(std::int64_t kernel_id) {
   const std::size_t place =
       find_last_at_most(gemms_.kernel_id.data(), gemms_.kernel_id.size(), kernel_id, gemm_cursor_);
   if (place == kNotFound || gemms_.kernel_id[place] != kernel_id) return std::nullopt;
-  return gemms_.gemm_id[place];
+  return place;
+}
+
+// A range that names a module knows better; a step that a range declares does, too.
+void Attribution::use_match(std::size_t gemm, const Where& where, trace::AttributionRow& row) {
+  if (matches_.module.empty() || matches_.module[gemm].id == 0 || row.module.id != 0) return;
+  row.module = matches_.module[gemm];
+  row.op = operators_.of(row.module);
+  row.module_source = by_shape_;
+  row.source = inferred_;
+  const double found = matches_.confidence[gemm];
+  row.confidence = where.step != kNone && !where.inferred ? std::min(row.confidence, found) : found;
 }
 
 template <class Row>
@@ -74,8 +90,10 @@ void Attribution::describe(const Where& where, Row& row) {
     const Step& step = classified_.steps[where.step];
     row.step_id = where.step + 1;
     row.stage = step.stage;
-    row.source = where.inferred ? inferred_ : declared_;
-    row.confidence = where.inferred ? std::min(kInferredConfidence, step.confidence) : step.confidence;
+    const bool declared = step.declared() && !where.inferred;
+    row.source = declared ? declared_ : inferred_;
+    row.confidence =
+        step.declared() && where.inferred ? std::min(kInferredConfidence, step.confidence) : step.confidence;
   } else if (row.stage.id != 0) {  // in a stage, between its steps
     row.source = declared_;
     row.confidence = kPatternConfidence;
@@ -94,9 +112,16 @@ void Attribution::attribute(const Kernels& kernels, std::vector<trace::Attributi
     const std::int64_t launched =
         kernels.launch_begin_ns[i] != kNull ? kernels.launch_begin_ns[i] : kernels.begin_ns[i];
     const std::int64_t duration_ns = kernels.end_ns[i] - kernels.begin_ns[i];
-    const Where where = locate(kernels.thread_id[i], launched);
-    trace::AttributionRow row{.kernel_id = kernels.id[i], .gemm_id = gemm_of(kernels.id[i])};
+    Where where = locate(kernels.thread_id[i], launched);
+    const std::optional<std::size_t> gemm = gemm_of(kernels.id[i]);
+    if (gemm && !matches_.step.empty() && matches_.step[*gemm] != kNone) where.step = matches_.step[*gemm];
+    trace::AttributionRow row{.kernel_id = kernels.id[i]};
     describe(where, row);
+    if (row.module.id != 0) row.module_source = by_range_;
+    if (gemm) {
+      row.gemm_id = gemms_.gemm_id[*gemm];
+      use_match(*gemm, where, row);
+    }
     if (where.range != kNone) range_kernel_ns[where.range] += duration_ns;
     if (where.step != kNone) {
       ++step_kernels[where.step];

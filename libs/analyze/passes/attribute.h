@@ -24,13 +24,22 @@ struct GemmOfKernel {  // sorted by kernel_id
   std::vector<std::int64_t> kernel_id, gemm_id;
 };
 
+// What shapes say about BLAS calls, parallel to GemmOfKernel; empty if nobody asked.
+struct ShapeMatches {
+  std::vector<trace::Name> module;  // id 0: not matched
+  std::vector<std::int32_t> step;   // into Classified::steps
+  std::vector<float> confidence;
+};
+
 // Steps of one process by time; they may overlap when several threads make them.
 class StepWindows {
  public:
-  explicit StepWindows(const std::vector<Step>& steps);
+  // Of all threads, or of one.
+  explicit StepWindows(const std::vector<Step>& steps, std::optional<std::int64_t> thread_id = {});
   // The latest begun step of the process that contains this moment, or kNone.
   std::int32_t containing(std::int64_t process_id, std::int64_t at_ns) const;
-  bool has_steps(std::int64_t thread_id) const { return threads_.contains(thread_id); }
+  // Whether the thread declares steps: then what lies in none of them belongs to none.
+  bool declares_steps(std::int64_t thread_id) const { return threads_.contains(thread_id); }
 
  private:
   struct Process {
@@ -45,7 +54,8 @@ class StepWindows {
 class Attribution {
  public:
   Attribution(const Ranges& ranges, const Classified& classified, const GemmOfKernel& gemms,
-              const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, trace::Strings& strings);
+              const ShapeMatches& matches, const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
+              trace::Strings& strings);
 
   void attribute(const Kernels& kernels, std::vector<trace::AttributionRow>& rows);
   // Where what a thread did at one moment belongs: the row of a stack sample, but for its id.
@@ -64,17 +74,19 @@ class Attribution {
   // Fills what the rows of kernels and of samples have in common.
   template <class Row>
   void describe(const Where& where, Row& row);
-  std::optional<std::int64_t> gemm_of(std::int64_t kernel_id);
+  std::optional<std::size_t> gemm_of(std::int64_t kernel_id);  // place in gemms_
+  void use_match(std::size_t gemm, const Where& where, trace::AttributionRow& row);
 
   const Ranges& ranges_;
   const Classified& classified_;
   const GemmOfKernel& gemms_;
+  const ShapeMatches& matches_;
   const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread_;
   Timelines timelines_;
   StepWindows windows_;
   std::size_t gemm_cursor_ = 0;
   OperatorNames operators_;
-  trace::Name declared_, inferred_;
+  trace::Name declared_, inferred_, by_range_, by_shape_;
 };
 
 }  // namespace llmprof::analyze

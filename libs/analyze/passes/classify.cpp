@@ -172,4 +172,21 @@ Classified classify(const Ranges& ranges, const std::vector<RangePattern>& patte
   return Classifier(ranges, patterns, strings).run();
 }
 
+std::vector<std::int32_t> add_steps(std::vector<Step> steps, Classified& classified) {
+  std::vector<Step> all;
+  std::vector<std::int32_t> place_of(steps.size()), old_place_of(classified.steps.size());
+  std::size_t old = 0, fresh = 0;
+  while (old < classified.steps.size() || fresh < steps.size()) {
+    const bool take_old = fresh == steps.size() ||
+                          (old < classified.steps.size() && classified.steps[old].begin_ns <= steps[fresh].begin_ns);
+    (take_old ? old_place_of[old] : place_of[fresh]) = static_cast<std::int32_t>(all.size());
+    all.push_back(take_old ? classified.steps[old++] : steps[fresh++]);
+  }
+  classified.steps = std::move(all);
+  for (RangePlace& place : classified.places) {
+    if (place.step != kNone) place.step = old_place_of[place.step];
+  }
+  return place_of;
+}
+
 }  // namespace llmprof::analyze

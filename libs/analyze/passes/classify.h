@@ -26,6 +26,7 @@ struct Step {
   std::int64_t number = 0;  // among the steps of its stage and process, by time
   StepSize size;
   double confidence = 1;
+  bool declared() const { return range != kNone; }
 };
 
 struct Classified {
@@ -35,5 +36,8 @@ struct Classified {
 
 // `ranges` in sweep order. Names of stages and modules are interned into `strings`.
 Classified classify(const Ranges& ranges, const std::vector<RangePattern>& patterns, trace::Strings& strings);
+
+// Puts inferred steps, by begin, among those that are there. Returns where each went.
+std::vector<std::int32_t> add_steps(std::vector<Step> steps, Classified& classified);
 
 }  // namespace llmprof::analyze

@@ -245,7 +245,8 @@ TEST(Attribution, RangeStepStageModuleOperatorAndGemm) {
   Fixture f({{0, 100, "decode", "step"}, {10, 50, "layers.0.mlp.up_proj", "module"}, {20, 30, "copy loop", ""}});
   const GemmOfKernel gemms{{8}, {77}};
   const std::unordered_map<std::int64_t, std::int64_t> processes{{1, 1}, {9, 1}, {7, 2}};
-  Attribution attribution(f.ranges, f.classified, gemms, processes, f.strings);
+  const ShapeMatches no_matches;
+  Attribution attribution(f.ranges, f.classified, gemms, no_matches, processes, f.strings);
   // 7: launched at 25 in the plain range, executed later. 8: a CPU call, by its begin. 9: worker thread of the process.
   // 10: the same moment in another process. 11: after the step.
   const Kernels kernels{.id = {7, 8, 9, 10, 11},

@@ -1,0 +1,27 @@
+#pragma once
+// Modules of BLAS calls, and steps where none are declared, told from the shapes of the calls (passes/match.h): for
+// runs whose ranges name no modules.
+
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/passes/attribute.h"
+#include "analyze/passes/classify.h"
+#include "model/model.h"
+#include "trace/run.h"
+
+namespace llmprof::analyze {
+
+struct RunMatch {
+  ShapeMatches calls;
+  std::map<std::string, std::string> fused;  // operators of the model that one product did together
+};
+
+// Adds inferred steps to `classified` if it has none that are passes over a model.
+Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph, const GemmOfKernel& gemms,
+                           const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
+                           Classified& classified, trace::Strings& strings);
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,146 @@
+#include "analyze/passes/match_stages.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace llmprof::analyze {
+namespace {
+
+struct Told {  // what a pass is
+  std::string_view stage = "other";
+  StepSize size;
+};
+
+// The passes of one thread, in order of time.
+class Thread {
+ public:
+  explicit Thread(std::vector<const MatchedPass*> passes) : passes_(std::move(passes)) {}
+
+  std::vector<Told> tell() const {
+    const bool trains = std::any_of(passes_.begin(), passes_.end(), [](const auto* pass) { return pass->backward; });
+    std::vector<Told> told(passes_.size());
+    for (std::size_t i = 0; i < passes_.size(); ++i) {
+      if (trains) {
+        told[i] = training(i);
+      } else if (!prefill(i, told[i])) {
+        decode(i, i > 0 ? &told[i - 1] : nullptr, told[i]);
+      }
+    }
+    return told;
+  }
+
+ private:
+  const MatchedPass* next(std::size_t i) const { return i + 1 < passes_.size() ? passes_[i + 1] : nullptr; }
+
+  Told training(std::size_t i) const {
+    const MatchedPass& pass = *passes_[i];
+    const bool before_backward = next(i) != nullptr && next(i)->backward;
+    if (!pass.backward && !before_backward) return {};
+    const MatchedPass& sized = pass.square == 0 && pass.backward && i > 0 ? *passes_[i - 1] : pass;
+    return {.stage = pass.backward ? "backward" : "forward", .size = size_of(pass.rows, sized.square)};
+  }
+
+  static StepSize size_of(std::int64_t rows, std::int64_t tokens) {
+    if (tokens <= 0 || rows % tokens != 0) return {};
+    return {.batch = rows / tokens, .tokens = tokens, .context = tokens};
+  }
+
+  // More rows than logits, or more rows than the pass behind it: one row of each sequence goes on.
+  bool prefill(std::size_t i, Told& told) const {
+    const MatchedPass& pass = *passes_[i];
+    std::int64_t batch = 0;
+    if (pass.logits_rows > 0 && pass.logits_rows < pass.rows) {
+      batch = pass.logits_rows;
+    } else if (next(i) != nullptr && next(i)->rows < pass.rows && pass.rows % next(i)->rows == 0) {
+      batch = next(i)->rows;
+    } else if (pass.square > 1) {
+      batch = pass.rows / pass.square;
+    }
+    if (batch == 0) return false;
+    told.stage = "prefill";
+    if (pass.rows % batch == 0) told.size = size_of(pass.rows, pass.rows / batch);
+    return true;
+  }
+
+  // As many rows as sequences; each pass adds a token to every sequence.
+  void decode(std::size_t i, const Told* before, Told& told) const {
+    const std::int64_t rows = passes_[i]->rows;
+    const bool follows =
+        before != nullptr && (before->stage == "prefill" || before->stage == "decode") && before->size.batch == rows;
+    if (!follows && (next(i) == nullptr || next(i)->rows != rows)) return;  // one pass alone: nothing tells
+    told.stage = "decode";
+    told.size = {.batch = rows, .tokens = 1, .context = {}};
+    if (follows && before->size.context) told.size.context = *before->size.context + 1;
+  }
+
+  std::vector<const MatchedPass*> passes_;
+};
+
+// What comes between a pass and the one that follows from it (sampling, the next embedding, the loss) belongs to it.
+std::int64_t end_of(const MatchedPass& pass, const MatchedPass* next, std::string_view next_stage) {
+  if (next == nullptr || (next_stage != "decode" && next_stage != "backward")) return pass.end_ns;
+  const std::int64_t gap = next->begin_ns - pass.end_ns;
+  return gap > 0 && gap <= pass.end_ns - pass.begin_ns ? next->begin_ns : pass.end_ns;
+}
+
+void number_by_time(InferredSteps& out) {
+  std::vector<std::int32_t> order(out.steps.size()), place(out.steps.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return out.steps[a].begin_ns < out.steps[b].begin_ns; });
+  std::vector<Step> sorted;
+  std::map<std::pair<std::int64_t, std::uint32_t>, std::int64_t> count;
+  for (const std::int32_t old : order) {
+    place[old] = static_cast<std::int32_t>(sorted.size());
+    sorted.push_back(out.steps[old]);
+    sorted.back().number = count[{sorted.back().process_id, sorted.back().stage.id}]++;
+  }
+  out.steps = std::move(sorted);
+  for (std::int32_t& step : out.step_of_pass) {
+    if (step != kNone) step = place[step];
+  }
+}
+
+}  // namespace
+
+double confidence_of(const MatchedPass& pass) {
+  return (pass.backward || pass.logits_rows > 0 ? kMatchedConfidence : kWithoutLogits) * pass.share;
+}
+
+InferredSteps infer_steps(const Matches& matches,
+                          const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
+                          trace::Strings& strings) {
+  InferredSteps out;
+  out.step_of_pass.assign(matches.passes.size(), kNone);
+  for (std::size_t begin = 0; begin < matches.passes.size();) {
+    std::vector<const MatchedPass*> passes;
+    std::vector<std::size_t> indices;
+    std::size_t end = begin;
+    for (; end < matches.passes.size() && matches.passes[end].thread_id == matches.passes[begin].thread_id; ++end) {
+      if (matches.passes[end].share < kLeastShareOfPass) continue;
+      passes.push_back(&matches.passes[end]);
+      indices.push_back(end);
+    }
+    const std::vector<Told> told = Thread(passes).tell();
+    const auto process = process_of_thread.find(matches.passes[begin].thread_id);
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      const MatchedPass& pass = *passes[i];
+      const bool last = i + 1 == passes.size();
+      Step step{.begin_ns = pass.begin_ns,
+                .end_ns = end_of(pass, last ? nullptr : passes[i + 1], last ? "" : told[i + 1].stage),
+                .thread_id = pass.thread_id,
+                .process_id = process == process_of_thread.end() ? 0 : process->second,
+                .stage = strings.intern(told[i].stage),
+                .size = told[i].size};
+      step.confidence = confidence_of(pass);
+      out.step_of_pass[indices[i]] = static_cast<std::int32_t>(out.steps.size());
+      out.steps.push_back(step);
+    }
+    begin = end;
+  }
+  number_by_time(out);
+  return out;
+}
+
+}  // namespace llmprof::analyze
