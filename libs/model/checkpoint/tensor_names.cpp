@@ -162,7 +162,7 @@ std::string join_op(const Parts& parts) {
       if (parts[i - 1] != "experts") op += "_exps";
       continue;
     }
-    if (!op.empty()) op += '.';
+    if (i > 0) op += '.';
     op += parts[i];
   }
   return op;
