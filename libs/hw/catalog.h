@@ -14,12 +14,13 @@
 namespace llmprof::hw {
 
 struct Figure {
-  std::string key;     // "bandwidth"; of a peak, its arithmetic: "bfloat16"
-  double value = 0;    // in `unit`
-  std::string unit;    // "FLOP/s", "OP/s", "B/s", "B", "MHz", "W", "" for a count
-  std::string tag;     // "spec" (a vendor's document), "second-hand", "derived" (arithmetic), "recalled"
-  std::string source;  // the document, or the arithmetic
-  std::string note;    // what the number is about: "float32 accumulate"; may be empty
+  std::string key;      // "bandwidth"; of a peak, its arithmetic: "bfloat16"
+  double value = 0;     // in `unit`
+  std::string unit;     // "FLOP/s", "OP/s", "B/s", "B", "MHz", "W", "" for a count
+  std::string tag;      // "spec" (a vendor's document), "second-hand", "derived" (arithmetic), "recalled"
+  std::string source;   // the document, or the arithmetic
+  std::string read_in;  // who quotes the document, if it was not read itself; may be empty
+  std::string note;     // what the number is about: "float32 accumulate"; may be empty
 
   bool verified() const { return tag != "recalled"; }
 };

@@ -83,9 +83,7 @@ Result<Figure> read_figure(const Json& json, const Json& sources, std::string_vi
   if (!contains(kTags, figure.tag) || figure.source.empty()) {
     return bad(where, fmt::format("source {} needs a tag and a document", json[1].get<std::string>()));
   }
-  if (const std::string read_in = text_of(*source, "read_in"); !read_in.empty()) {
-    figure.source += ", as quoted by " + read_in;
-  }
+  figure.read_in = text_of(*source, "read_in");
   if (json.size() == 3) figure.note = json[2].get<std::string>();
   return figure;
 }

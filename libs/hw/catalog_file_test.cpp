@@ -38,7 +38,8 @@ TEST(CatalogFile, ReadsUnitsAndSources) {
   EXPECT_EQ(spec.figure("bandwidth")->note, "shared");
   EXPECT_EQ(spec.figure("cache"), nullptr);
   EXPECT_EQ(spec.peak("float16")->value, 65e12);
-  EXPECT_EQ(spec.peak("float16")->source, "V's sheet, as quoted by a book");
+  EXPECT_EQ(spec.peak("float16")->source, "V's sheet");
+  EXPECT_EQ(spec.peak("float16")->read_in, "a book");
 }
 
 TEST(CatalogFile, RefusesNumbersWithoutSource) {
