@@ -13,7 +13,9 @@
 #include "analyze/passes/busy.h"
 #include "analyze/passes/classify.h"
 #include "analyze/passes/range_time.h"
+#include "analyze/passes/step_time.h"
 #include "analyze/questions.h"
+#include "analyze/waterfall_feed.h"
 #include "trace/run_writer.h"
 
 namespace llmprof::analyze {
@@ -126,9 +128,9 @@ struct StepBusy {
   std::vector<std::int64_t> device_ns, stage_ns;  // per step
 };
 
-// Reads the kernels once: writes their attribution, and returns the busy time of every step.
+// Reads the kernels once: writes their attribution and the owners of the steps' time, returns the busy time of each step.
 Result<StepBusy> attribute_kernels(const trace::Run& run, const Classified& classified, Attribution& attribution,
-                                   trace::DerivedWriter& writer, const base::Progress& progress) {
+                                   StepTimes& times, trace::DerivedWriter& writer, const base::Progress& progress) {
   LLMPROF_LET(const std::vector<Window> blocks, kernel_blocks(run));
   StepLanes step_lanes = lanes_of(classified.steps);
   BusyTime busy(std::move(step_lanes.lanes));
@@ -141,10 +143,15 @@ Result<StepBusy> attribute_kernels(const trace::Run& run, const Classified& clas
     rows.clear();
     attribution.attribute(kernels, rows);
     for (const trace::AttributionRow& row : rows) writer.add(row);
+    times.add_kernels(kernels, rows);
+    LLMPROF_TRY(add_copies_and_waits(run, {b == 0 ? INT64_MIN + 1 : blocks[b].begin_ns, blocks[b].end_ns}, times));
+    times.advance(blocks[b].end_ns);
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       busy.add(kernels.device_id[i], {kernels.begin_ns[i], kernels.end_ns[i]});
     }
   }
+  if (blocks.empty()) LLMPROF_TRY(add_copies_and_waits(run, {INT64_MIN + 1, INT64_MAX}, times));
+  times.finish();
   const std::vector<BusyLane> lanes = busy.finish();
   StepBusy out{std::vector<std::int64_t>(classified.steps.size()), std::vector<std::int64_t>(classified.steps.size())};
   for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
@@ -222,7 +229,9 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
     passes = model_passes(classified.steps, *basis.model, basis.cache_bytes(), match.fused, writer.strings());
   }
   Attribution attribution(ranges, classified, gemms, match.calls, process_of_thread, writer.strings());
-  LLMPROF_LET(const StepBusy busy, attribute_kernels(run, classified, attribution, writer, progress));
+  StepTimes times(ranges, classified, process_of_thread, step_time_devices(basis), writer.strings(),
+                  [&](const trace::StepTimeRow& row) { writer.add(row); });
+  LLMPROF_LET(const StepBusy busy, attribute_kernels(run, classified, attribution, times, writer, progress));
   LLMPROF_TRY(place_samples(run, attribution, writer));
   write_steps(ranges, classified.steps, attribution, busy, passes, writer);
   for (const trace::ModelOpRow& row : passes.rows) writer.add(row);

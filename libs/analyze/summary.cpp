@@ -20,6 +20,7 @@
 #include "analyze/rows_of.h"
 #include "analyze/shapes.h"
 #include "analyze/step_series.h"
+#include "analyze/waterfall.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -222,6 +223,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_TRY(fill_functions(run, summary.host));
   LLMPROF_LET(summary.blocks, blocks_of(run));
   LLMPROF_LET(summary.training, training_series(run));
+  LLMPROF_LET(summary.waterfalls, waterfalls(run, basis, by));
   return summary;
 }
 

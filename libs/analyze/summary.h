@@ -8,6 +8,7 @@
 
 #include "analyze/cost_summary.h"
 #include "analyze/host_summary.h"
+#include "analyze/waterfall_summary.h"
 #include "base/progress.h"
 #include "base/result.h"
 #include "trace/run.h"
@@ -121,6 +122,7 @@ struct Summary {
   std::vector<GemmShape> gemms;
   std::vector<Block> blocks;         // in the order of their first call; empty without layers
   std::vector<StepSeries> training;  // empty without training steps
+  std::vector<Waterfall> waterfalls;  // of the stages that the model analysis has formulas for
   Host host;
   CollectorCost cost;
 };
