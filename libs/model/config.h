@@ -68,8 +68,9 @@ struct Quantization {
   Number weight;                    // scales included
   std::string arithmetic;           // type of the products; "" the activation's
   std::vector<std::string> ignore;  // modules left alone: a path, a part of one, or "re:" and a pattern
+  std::vector<std::string> only;    // the same way, the only modules that are not; empty: every matrix of a layer
 };
-bool covers(const Quantization& quantization, std::string_view module);
+bool covers(const Quantization& quantization, std::string_view module);  // quantization.h: many modules at once
 
 // Something that a config says and the formulas do not cover. Numbers are then bounds.
 struct Caveat {

@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "model/families.h"
 #include "model/model.h"
+#include "model/quantization.h"
 
 namespace llmprof::model {
 namespace {
@@ -16,8 +17,8 @@ Structure structure_of(const Config& config) {
 }
 
 // Weights as the checkpoint holds them, else as the quantisation says, else plain.
-void settle(Op& op, const std::string& module, const Config& config) {
-  const bool quantised = op.quantisable && config.quantization && covers(*config.quantization, module);
+void settle(Op& op, const std::string& module, const Config& config, const Coverage* coverage) {
+  const bool quantised = op.quantisable && coverage != nullptr && coverage->covers(module);
   const auto stored = config.stored.find(module);
   op.weight = stored != config.stored.end() ? stored->second : quantised ? config.quantization->weight : config.weight;
   const bool own = quantised && !config.quantization->arithmetic.empty();
@@ -37,25 +38,27 @@ bool same_types(const std::vector<Op>& a, const std::vector<Op>& b) {
 Graph::Graph(const Config& config) : config_(config) {
   Structure structure = structure_of(config);
   layer_prefix_ = structure.layer_prefix;
+  const auto coverage = config.quantization ? std::make_unique<const Coverage>(*config.quantization) : nullptr;
   if (config.has_first) first_.ops = std::move(structure.first);
   if (config.has_last) last_.ops = std::move(structure.last);
   for (Group* group : {&first_, &last_}) {
-    for (Op& op : group->ops) settle(op, op.name, config);
+    for (Op& op : group->ops) settle(op, op.name, config, coverage.get());
   }
   std::vector<std::vector<std::uint32_t>> groups_of_kind(structure.kinds.size());
   for (std::size_t i = 0; i < config.kind_of_layer.size(); ++i) {
     const std::uint32_t kind = config.kind_of_layer[i];
     const std::int64_t number = config.first_layer + static_cast<std::int64_t>(i);
-    const std::uint32_t group = group_of(number, structure.kinds.at(kind), groups_of_kind[kind]);
+    const std::uint32_t group = group_of(number, structure.kinds.at(kind), groups_of_kind[kind], coverage.get());
     groups_[group].layers.push_back(number);
     group_of_layer_.push_back(group);
   }
 }
 
-std::uint32_t Graph::group_of(std::int64_t layer, const std::vector<Op>& kind, std::vector<std::uint32_t>& candidates) {
+std::uint32_t Graph::group_of(std::int64_t layer, const std::vector<Op>& kind, std::vector<std::uint32_t>& candidates,
+                              const Coverage* coverage) {
   if (!candidates.empty() && !settled_by_path(config_)) return candidates.front();
   std::vector<Op> ops = kind;
-  for (Op& op : ops) settle(op, fmt::format("{}.{}.{}", layer_prefix_, layer, op.name), config_);
+  for (Op& op : ops) settle(op, fmt::format("{}.{}.{}", layer_prefix_, layer, op.name), config_, coverage);
   for (const std::uint32_t candidate : candidates) {
     if (same_types(groups_[candidate].ops, ops)) return candidate;
   }

@@ -17,6 +17,8 @@
 
 namespace llmprof::model {
 
+class Coverage;  // quantization.h
+
 // A config turned into operators, with the type of every operator's weights settled. Build it once, cost many passes.
 class Graph {
  public:
@@ -36,7 +38,8 @@ class Graph {
 
  private:
   // The group of a layer of this kind: one of the kind's groups so far, or a new one.
-  std::uint32_t group_of(std::int64_t layer, const std::vector<Op>& kind, std::vector<std::uint32_t>& candidates);
+  std::uint32_t group_of(std::int64_t layer, const std::vector<Op>& kind, std::vector<std::uint32_t>& candidates,
+                         const Coverage* coverage);
 
   Config config_;
   std::string layer_prefix_;

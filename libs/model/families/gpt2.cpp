@@ -2,22 +2,21 @@
 
 #include <array>
 
-#include "model/decoder.h"
-#include "model/families.h"
+#include "model/families/standard.h"
 
 namespace llmprof::model {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"gpt2"};
 
-Config read(Fields& fields) {
+Config read(Fields& fields) {  // defaults: GPT2Config
   Config config;
-  const std::int64_t layers = fields.count("n_layer", kMaxLayers);
-  config.hidden = fields.count("n_embd");
-  const std::int64_t heads = fields.count("n_head");
-  config.positions = fields.count("n_positions");
+  const std::int64_t layers = fields.size({"n_layer", "num_hidden_layers"}, 12);
+  config.hidden = fields.size({"n_embd", "hidden_size"}, 768);
+  const std::int64_t heads = fields.size({"n_head", "num_attention_heads"}, 12);
+  config.positions = fields.size({"n_positions", "max_position_embeddings"}, 1024);
   config.position_table = true;
-  config.vocab = fields.count("vocab_size");
+  config.vocab = fields.size({"vocab_size"}, 50257);
   config.norm_bias = true;
   config.tied_embeddings = fields.flag_or("tie_word_embeddings", true);
   fields.expect_divisible("n_embd", config.hidden, "n_head", heads);
@@ -34,23 +33,16 @@ Config read(Fields& fields) {
   return config;
 }
 
-std::vector<Op> layer(const Config& config, const LayerKind& kind) {
-  const Naming names{
-      .attention = "attn", .fused_qkv = true, .qkv = "c_attn", .out = "c_proj", .up = "c_fc", .down = "c_proj"};
-  std::vector<Op> ops{norm("ln_1", config)};
-  for (Op& op : attention_ops(config, kind.attention, names)) ops.push_back(std::move(op));
-  ops.push_back(norm("ln_2", config));
-  for (Op& op : mlp_ops(config, kind.mlp, names)) ops.push_back(std::move(op));
-  return ops;
-}
-
 Structure describe(const Config& config) {
-  Structure structure{.layer_prefix = "h",
-                      .first = {embedding("wte", config)},
-                      .kinds = {},
-                      .last = {norm("ln_f", config, Rows::kSampled), lm_head(config), sampling(config), loss(config)}};
-  for (const LayerKind& kind : config.kinds) structure.kinds.push_back(layer(config, kind));
-  return structure;
+  return structure(
+      config,
+      {.naming =
+           {.attention = "attn", .fused_qkv = true, .qkv = "c_attn", .out = "c_proj", .up = "c_fc", .down = "c_proj"},
+       .prefix = "h",
+       .embedding = "wte",
+       .last_norm = "ln_f",
+       .before_attention = "ln_1",
+       .before_mlp = "ln_2"});
 }
 
 }  // namespace

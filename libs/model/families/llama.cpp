@@ -1,56 +1,71 @@
-// Llama: RMSNorm, rotary positions, grouped-query attention, SwiGLU, no biases.
+// Llama and its kin: RMSNorm, rotary positions, grouped-query attention, SwiGLU. Mistral adds a window, SmolLM3 layers
+// without rotation.
 
 #include <array>
 
-#include "model/decoder.h"
-#include "model/families.h"
+#include "model/families/standard.h"
 
 namespace llmprof::model {
 namespace {
 
-constexpr std::array<std::string_view, 1> kModelTypes{"llama"};
+constexpr std::array<std::string_view, 5> kModelTypes{"llama", "mistral", "ministral", "granite", "smollm3"};
+
+Defaults defaults_of(std::string_view type) {
+  if (type == "mistral" || type == "ministral") {  // MistralConfig
+    return {
+        .hidden = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .width = 14336, .vocab = 32000, .positions = 131072};
+  }
+  if (type == "smollm3") {  // SmolLM3Config
+    return {.hidden = 2048,
+            .layers = 36,
+            .heads = 16,
+            .kv_heads = 4,
+            .width = 11008,
+            .vocab = 128256,
+            .positions = 32768,
+            .tied = true};
+  }
+  // LlamaConfig, GraniteConfig
+  return {.hidden = 4096, .layers = 32, .heads = 32, .width = 11008, .vocab = 32000, .positions = 2048};
+}
+
+std::int64_t read_window(Fields& fields, std::string_view type) {
+  if (type == "smollm3") return read_qwen_window(fields);
+  if (type != "mistral" && type != "ministral") return 0;
+  return fields.count_or("sliding_window", fields.is_null("sliding_window") ? 0 : 4096);  // MistralConfig
+}
+
+// no_rope_layers has a 0 for each layer that does not rotate.
+std::vector<std::int64_t> read_rotating(Fields& fields, std::int64_t layers, std::string_view type) {
+  std::vector<std::int64_t> rotating = fields.counts("no_rope_layers");
+  const std::int64_t interval = fields.count_or("no_rope_layer_interval", 4);  // SmolLM3Config
+  if (!rotating.empty()) fields.expect_length("no_rope_layers", rotating.size(), layers);
+  for (std::int64_t layer = 0; rotating.size() < static_cast<std::size_t>(layers); ++layer) {
+    rotating.push_back(type == "smollm3" && (layer + 1) % interval == 0 ? 0 : 1);
+  }
+  return rotating;
+}
 
 Config read(Fields& fields) {
-  Config config;
-  const std::int64_t layers = fields.count("num_hidden_layers", kMaxLayers);
-  config.hidden = fields.count("hidden_size");
-  const std::int64_t heads = fields.count("num_attention_heads");
-  const std::int64_t kv_heads = fields.count_or("num_key_value_heads", heads);
-  const std::int64_t intermediate = fields.count("intermediate_size");
-  config.vocab = fields.count("vocab_size");
-  config.positions = fields.count_or("max_position_embeddings", 0);
-  config.tied_embeddings = fields.flag_or("tie_word_embeddings", false);
-  fields.expect_divisible("num_attention_heads", heads, "num_key_value_heads", kv_heads);
-  if (!fields.has("head_dim")) fields.expect_divisible("hidden_size", config.hidden, "num_attention_heads", heads);
-  const std::int64_t head_dim = fields.count_or("head_dim", heads > 0 ? config.hidden / heads : 0);
-  const bool attention_bias = fields.flag_or("attention_bias", false);
-  set_layers(config, layers,
-             {.attention = {.heads = heads,
-                            .kv_heads = kv_heads,
-                            .qk_dim = head_dim,
-                            .v_dim = head_dim,
-                            .qkv_bias = attention_bias,
-                            .out_bias = attention_bias},
-              .mlp = {.width = intermediate, .bias = fields.flag_or("mlp_bias", false)}});
-  return config;
+  const std::string type = fields.text_or("model_type", "llama");
+  Decoder decoder = read_decoder(fields, defaults_of(type));
+  LayerKind& kind = decoder.kind;
+  kind.attention.qkv_bias = kind.attention.out_bias = fields.flag_or("attention_bias", false);
+  kind.mlp.bias = fields.flag_or("mlp_bias", false);
+  const std::int64_t window = read_window(fields, type);
+  const std::vector<std::int64_t> rotating = read_rotating(fields, decoder.layers, type);
+  const std::vector<View> views =
+      layer_views(fields, decoder.layers, [&](std::int64_t) { return window > 0 ? View::kSliding : View::kFull; });
+  if (fields.error()) return {};
+  for (std::size_t layer = 0; layer < views.size(); ++layer) {
+    kind.attention.window = views[layer] == View::kSliding ? window : 0;
+    kind.attention.rope = rotating[layer] != 0;
+    add_layer(decoder.config, kind);
+  }
+  return decoder.config;
 }
 
-std::vector<Op> layer(const Config& config, const LayerKind& kind) {
-  std::vector<Op> ops{norm("input_layernorm", config)};
-  for (Op& op : attention_ops(config, kind.attention, {})) ops.push_back(std::move(op));
-  ops.push_back(norm("post_attention_layernorm", config));
-  for (Op& op : mlp_ops(config, kind.mlp, {})) ops.push_back(std::move(op));
-  return ops;
-}
-
-Structure describe(const Config& config) {
-  Structure structure{.layer_prefix = "layers",
-                      .first = {embedding("embed_tokens", config)},
-                      .kinds = {},
-                      .last = {norm("norm", config, Rows::kSampled), lm_head(config), sampling(config), loss(config)}};
-  for (const LayerKind& kind : config.kinds) structure.kinds.push_back(layer(config, kind));
-  return structure;
-}
+Structure describe(const Config& config) { return structure(config, {}); }
 
 }  // namespace
 

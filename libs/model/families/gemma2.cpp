@@ -1,0 +1,40 @@
+// Gemma 2: every other layer sees a window; norms before and after attention and MLP.
+
+#include <array>
+
+#include "model/families/standard.h"
+
+namespace llmprof::model {
+namespace {
+
+constexpr std::array<std::string_view, 1> kModelTypes{"gemma2"};
+
+Config read(Fields& fields) {
+  Decoder decoder = read_decoder(fields, {.hidden = 2304,  // Gemma2Config
+                                          .layers = 26,
+                                          .heads = 8,
+                                          .kv_heads = 4,
+                                          .head_dim = 256,
+                                          .width = 9216,
+                                          .vocab = 256000,
+                                          .positions = 8192,
+                                          .tied = true});
+  decoder.kind.attention.qkv_bias = decoder.kind.attention.out_bias = fields.flag_or("attention_bias", false);
+  const std::int64_t window = fields.count_or("sliding_window", fields.is_null("sliding_window") ? 0 : 4096);
+  const std::vector<View> views = layer_views(
+      fields, decoder.layers, [](std::int64_t layer) { return layer % 2 == 0 ? View::kSliding : View::kFull; });
+  return with_views(std::move(decoder), views, window);
+}
+
+Structure describe(const Config& config) {
+  return structure(config, {.after_attention = "post_attention_layernorm",
+                            .before_mlp = "pre_feedforward_layernorm",
+                            .after_mlp = "post_feedforward_layernorm"});
+}
+
+}  // namespace
+
+extern const Family kGemma2;
+const Family kGemma2{.name = "gemma2", .model_types = kModelTypes, .read = read, .describe = describe};
+
+}  // namespace llmprof::model

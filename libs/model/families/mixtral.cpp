@@ -1,0 +1,36 @@
+// Mixtral: Mistral with experts in every layer.
+
+#include <array>
+
+#include "model/families/standard.h"
+
+namespace llmprof::model {
+namespace {
+
+constexpr std::array<std::string_view, 1> kModelTypes{"mixtral"};
+
+Config read(Fields& fields) {
+  Decoder decoder = read_decoder(fields, {.hidden = 4096,  // MixtralConfig
+                                          .layers = 32,
+                                          .heads = 32,
+                                          .kv_heads = 8,
+                                          .width = 14336,
+                                          .vocab = 32000,
+                                          .positions = 131072});
+  decoder.kind.mlp.experts = fields.count_or("num_local_experts", 8);
+  decoder.kind.mlp.experts_per_token = fields.count_or("num_experts_per_tok", 2);
+  decoder.kind.attention.window = fields.count_or("sliding_window", 0);
+  expect_choice(fields, decoder.kind.mlp);
+  return uniform(std::move(decoder));
+}
+
+Structure describe(const Config& config) {
+  return structure(config, {.naming = {.mlp = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"}});
+}
+
+}  // namespace
+
+extern const Family kMixtral;
+const Family kMixtral{.name = "mixtral", .model_types = kModelTypes, .read = read, .describe = describe};
+
+}  // namespace llmprof::model

@@ -1,0 +1,60 @@
+#pragma once
+// What most decoders of transformers share: their keys, the defaults of their config classes, the order of their
+// layers.
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/decoder.h"
+#include "model/families.h"
+
+namespace llmprof::model {
+
+// Values of a config class of transformers that a file may leave out.
+struct Defaults {
+  std::int64_t hidden = 0, layers = 0, heads = 0;
+  std::int64_t kv_heads = 0;  // 0: as many as heads
+  std::int64_t head_dim = 0;  // 0: hidden / heads
+  std::int64_t width = 0, vocab = 0, positions = 0;
+  bool tied = false;
+};
+
+// A config without its layers, one layer as the common keys describe it, and how many there are.
+struct Decoder {
+  Config config;
+  LayerKind kind;
+  std::int64_t layers = 0;
+};
+Decoder read_decoder(Fields& fields, const Defaults& defaults);
+
+enum class View : std::uint8_t { kFull, kSliding, kChunked };  // what a layer's queries see
+
+// One for each layer: as layer_types says, else as `usual(layer)`.
+std::vector<View> layer_views(Fields& fields, std::int64_t layers, const std::function<View(std::int64_t)>& usual);
+
+// The decoder's layers: all alike, or with a window where the views say so.
+Config uniform(Decoder decoder);
+Config with_views(Decoder decoder, const std::vector<View>& views, std::int64_t window);
+
+// Qwen: a window, if it is used at all, from layer max_window_layers on.
+std::int64_t read_qwen_window(Fields& fields);  // 0: not used
+std::vector<View> qwen_views(Fields& fields, std::int64_t layers, std::int64_t window);
+// The experts of `sparse` in every decoder_sparse_step-th layer that is not in mlp_only_layers.
+Config qwen_sparse(Fields& fields, Decoder decoder, const Mlp& sparse);
+
+void expect_choice(Fields& fields,
+                   const Mlp& mlp);  // no token goes to more experts than there are
+
+// In the order in which a layer applies them. Empty: there is none.
+struct Layout {
+  Naming naming;
+  std::string prefix = "layers";
+  std::string embedding = "embed_tokens", last_norm = "norm";
+  std::string before_attention = "input_layernorm", after_attention;
+  std::string before_mlp = "post_attention_layernorm", after_mlp;
+};
+Structure structure(const Config& config, const Layout& layout);
+
+}  // namespace llmprof::model
