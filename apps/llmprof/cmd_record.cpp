@@ -35,6 +35,9 @@ constexpr Option kOptions[] = {
     {"--last", "", "", "TIME", "", "Keep only the end: so much as came last when the program ends, or a dump is made."},
     {"--dump", "", "", "RECORDING", "",
      "Make a run of what a recording that goes on holds by now: its name, or the pid of llmprof or of the program."},
+    {"--model", "", "", "NAME|PATH", "",
+     "The model that the program runs, for the reports: a built-in name, a folder, a config.json or a .gguf file. Without "
+     "it: what the program declares, or the files it was seen to use."},
     {"--no-peaks", "", "", "", "", "Do not measure this machine's peaks if none are cached; MFU and MBU stay unknown."},
     {"--no-blas", "", "", "", "", "Do not preload the BLAS hook: no GEMM shapes, no CPU kernels."},
     {"--no-nvtx", "", "", "", "", "Do not listen to NVTX annotations."},
@@ -188,6 +191,7 @@ int run(const Arguments& arguments) {
   record::RecordOptions options;
   options.host = *host;
   options.window = *window;
+  options.model = arguments.get("--model");
   options.command = arguments.command;
   options.output = arguments.get("--output");
   options.force = arguments.on("--force");

@@ -13,7 +13,8 @@ namespace {
 
 constexpr Option kOptions[] = {
     {"--json", "", "", "", "", "print the report as JSON (docs/format/json.md)"},
-    {"--model", "", "", "FILE", "", "the model's config.json, if the run does not say its model or to override it"},
+    {"--model", "", "", "NAME|PATH", "",
+     "the model: a built-in name, a folder, a config.json or a .gguf file; overrides what the run knows"},
     {"--stage", "", "", "NAME", "", "show only this stage"},
     {"--top", "", "LLMPROF_TOP", "N", "15", "rows of each table"},
 };
@@ -43,7 +44,7 @@ Result<report::Page> make_page(const Arguments& arguments) {
   LLMPROF_LET(const std::size_t top, parse_top(arguments.get("--top")));
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
-  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, {.model_file = arguments.get("--model")}, progress));
+  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, {.model = arguments.get("--model")}, progress));
   report::Page page{.run = run.folder(),
                     .info = run.info(),
                     .summary = std::move(summary),

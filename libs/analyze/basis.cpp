@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <span>
 
+#include "analyze/detect_model.h"
 #include "analyze/questions.h"
 #include "base/asset.h"
-#include "base/file.h"
 #include "hw/resolve.h"
 
 namespace llmprof::analyze {
@@ -18,7 +18,6 @@ namespace {
 
 // Raise it when a pass changes what it computes.
 constexpr int kAnalysisVersion = 4;
-constexpr std::uint64_t kMaxModelBytes = 16 << 20;
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -26,26 +25,13 @@ std::uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
-Result<void> find_model(const trace::Run& run, const Options& options, Basis& basis) {
-  if (!options.model_file.empty()) {
-    LLMPROF_LET(basis.model_text, base::read_file(options.model_file, kMaxModelBytes));
-    LLMPROF_LET(const model::Config config, model::parse_config(basis.model_text, options.model_file));
-    basis.model.emplace(config);
-    return {};
-  }
-  LLMPROF_LET(const trace::ResultTable mark, ask(run, "sql/model_mark"));
-  if (mark.rows.empty()) {
-    basis.model_why = "the run does not say its model; annotate with llmprof_model() or pass --model";
-    return {};
-  }
-  basis.model_text = mark.rows[0][0].text;
-  Result<model::Config> config = model::parse_config(basis.model_text, "the model the run declares");
-  if (config) {
-    basis.model.emplace(*config);
-  } else {
-    basis.model_why = config.error().message;
-  }
-  return {};
+void take_model(FoundModel found, Basis& basis) {
+  basis.model_text = std::move(found.text);
+  basis.model_source = std::move(found.source);
+  basis.model_origin = std::move(found.origin);
+  basis.model_note = std::move(found.note);
+  basis.model_why = std::move(found.why);
+  if (found.config) basis.model.emplace(*found.config);
 }
 
 // A GPU that its run gives no peak (an older run) has those of the catalogue, if the catalogue knows it by name.
@@ -90,6 +76,14 @@ Result<void> find_devices(const trace::Run& run, Basis& basis) {
   return {};
 }
 
+// What the text of the config does not say.
+std::string types_of(const std::optional<model::Graph>& model) {
+  if (!model) return "";
+  std::string text = fmt::format("{} {}", model->config().arithmetic, model->config().weight.type);
+  for (const auto& [module, number] : model->config().stored) text += fmt::format(" {}={}", module, number.bytes);
+  return text;
+}
+
 }  // namespace
 
 const PeakRate* Basis::peak(std::string_view quantity, std::string_view type) const {
@@ -101,7 +95,7 @@ const PeakRate* Basis::peak(std::string_view quantity, std::string_view type) co
 }
 
 std::string Basis::key() const {
-  std::string text = fmt::format("{}|{}|{}|{}", kAnalysisVersion, model_text, cache_bytes(),
+  std::string text = fmt::format("{}|{}|{}|{}|{}", kAnalysisVersion, model_text, types_of(model), cache_bytes(),
                                  base::find_asset(assets(), "range_patterns.json"));
   for (const PeakRate& rate : peaks) {
     text += fmt::format("|{} {} {} {}", rate.device_id, rate.quantity, rate.type, rate.value);
@@ -111,7 +105,8 @@ std::string Basis::key() const {
 
 Result<Basis> find_basis(const trace::Run& run, const Options& options) {
   Basis basis;
-  LLMPROF_TRY(find_model(run, options, basis));
+  LLMPROF_LET(FoundModel found, find_model(run, options));
+  take_model(std::move(found), basis);
   LLMPROF_TRY(find_devices(run, basis));
   return basis;
 }

@@ -21,9 +21,10 @@ struct PeakRate {
 struct Basis {
   std::string model_text;  // JSON, "" if unknown
   std::optional<model::Graph> model;
-  std::string model_why;                 // why there is none
-  std::vector<DeviceCard> devices;       // the busiest first
-  std::vector<std::int64_t> device_ids;  // of `devices`
+  std::string model_source, model_origin, model_note;  // as FoundModel (detect_model.h)
+  std::string model_why;                               // why there is none
+  std::vector<DeviceCard> devices;                     // the busiest first
+  std::vector<std::int64_t> device_ids;                // of `devices`
   std::vector<PeakRate> peaks;
   std::int64_t busy_devices = 0;  // that executed a kernel
 

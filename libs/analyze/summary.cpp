@@ -77,6 +77,9 @@ void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
   }
   summary.model = basis.model_text;
   summary.model_why = basis.model_why;
+  summary.model_source = basis.model_source;
+  summary.model_origin = basis.model_origin;
+  summary.model_note = basis.model_note;
   if (!basis.model) return;
   summary.model_family = basis.model->config().family;
   summary.parameters = model::parameters(*basis.model);

@@ -112,6 +112,9 @@ struct Summary {
   std::vector<DeviceCard> devices;
   std::string model;      // the model's JSON, "" if unknown
   std::string model_why;  // why it is unknown or not understood
+  std::string model_source;  // "option", "given", "declared", "opened", "shapes": how it is known
+  std::string model_origin;  // the same in words, with the file or name
+  std::string model_note;    // other candidates, types as executed; may be empty
   std::string model_family;
   std::optional<std::int64_t> parameters;
   std::optional<double> weights_read_bytes;  // by one pass
@@ -128,7 +131,7 @@ struct Summary {
 };
 
 struct Options {
-  std::string model_file;  // overrides the model the run declares
+  std::string model;  // name or path; overrides the model the run knows
 };
 
 // Makes the derived tables if they are not there, then fills the summary from SQL.

@@ -6,6 +6,7 @@
 
 #include "host/host_log.h"
 #include "record/injection.h"
+#include "record/model_notes.h"
 
 namespace llmprof::record {
 
@@ -58,6 +59,7 @@ void HostWatch::finish(const Ended& ended, CaptureInfo& info) {
   if (!sampler_) return;
   const host::SamplerOutcome outcome = sampler_->finish(ended.used);
   sampler_.reset();
+  note_opened_models(outcome.model_files, info.models);
   note(trace::Loss::kUsageUnreadable, outcome.unreadable, "");
   if (full_) note(trace::Loss::kSizeLimit, 1, std::string(host::kHostLogName));
   if (!outcome.no_stacks.empty()) note(trace::Loss::kNoStackSamples, 1, outcome.no_stacks);

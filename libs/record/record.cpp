@@ -20,6 +20,7 @@
 #include "record/event_cost.h"
 #include "record/injection.h"
 #include "record/live_ingest.h"
+#include "record/model_notes.h"
 #include "record/ring.h"
 #include "record/supervise.h"
 #include "record/target.h"
@@ -94,6 +95,10 @@ Result<CaptureInfo> describe(const RecordOptions& options, const Target& target,
   }
   info.window = describe(options.window);
   info.last_ns = options.window.last_ns;
+  if (!options.model.empty()) {
+    LLMPROF_LET(trace::NotedModel model, given_model(options.model));
+    info.models.push_back(std::move(model));
+  }
   if (target.not_injectable) note(info, trace::Loss::kNotInjected, *target.not_injectable);
   return info;
 }

@@ -28,6 +28,7 @@ struct RecordOptions {
   bool peaks = true;  // measure them if none are cached
   bool blas = true;
   bool nvtx = true;
+  std::string model;  // name or path of the model, for the reports; "": it is detected, if it can be
   HostOptions host;
   WindowOptions window;
   bool keep_capture = false;

@@ -79,6 +79,9 @@ Json model_json(const analyze::Summary& s) {
   Json config = nullptr;
   if (Result<Json> parsed = base::parse_json(s.model, "model"); parsed) config = *parsed;
   return {{"config", config},
+          {"source", text_or_null(s.model_source)},
+          {"origin", text_or_null(s.model_origin)},
+          {"note", text_or_null(s.model_note)},
           {"family", text_or_null(s.model_family)},
           {"parameters", maybe(s.parameters)},
           {"weights_read_bytes", maybe(s.weights_read_bytes)},

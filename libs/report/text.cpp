@@ -93,7 +93,11 @@ std::string model(const Page& page, const Style& style) {
   if (s.parameters) line += fmt::format(", {} parameters", base::human_count(static_cast<double>(*s.parameters)));
   if (s.weights_read_bytes)
     line += fmt::format(", {} of weights read by one pass", base::human_bytes(*s.weights_read_bytes));
-  return style.heading("Model") + wrapped(line);
+  std::string out = style.heading("Model") + wrapped(line);
+  if (!s.model_origin.empty()) {
+    out += wrapped(fmt::format("Known by: {}{}{}.", s.model_origin, s.model_note.empty() ? "" : "; ", s.model_note));
+  }
+  return out;
 }
 
 std::string denominator(std::string_view what, std::string_view of, const std::optional<double>& peak, const char* unit,

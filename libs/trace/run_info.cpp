@@ -41,7 +41,9 @@ Result<void> check_version(const Json& json, std::string_view where) {
 base::Json models_to_json(const std::vector<NotedModel>& models) {
   Json out = Json::array();
   for (const NotedModel& model : models) {
-    out.push_back({{"source", model.source}, {"origin", model.origin}, {"config", model.text}});
+    Json row{{"source", model.source}, {"origin", model.origin}, {"config", model.text}};
+    for (const auto& [module, number] : model.stored) row["stored"][module] = {number.first, number.second};
+    out.push_back(std::move(row));
   }
   return out;
 }
@@ -50,8 +52,14 @@ std::vector<NotedModel> models_from_json(const base::Json& json) {
   std::vector<NotedModel> models;
   if (!json.is_array()) return models;
   for (const Json& row : json) {
-    if (row.is_object())
-      models.push_back({text_or(row, "source", ""), text_or(row, "origin", ""), text_or(row, "config", "")});
+    if (!row.is_object()) continue;
+    models.push_back({text_or(row, "source", ""), text_or(row, "origin", ""), text_or(row, "config", ""), {}});
+    const auto stored = row.find("stored");
+    if (stored == row.end() || !stored->is_object()) continue;
+    for (const auto& [module, number] : stored->items()) {
+      if (number.is_array() && number.size() == 2 && number[0].is_string() && number[1].is_number())
+        models.back().stored[module] = {number[0].get<std::string>(), number[1].get<double>()};
+    }
   }
   return models;
 }

@@ -2,8 +2,10 @@
 // run.json: what a run is, apart from its tables. docs/format/run.md describes it.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json_fwd.h"
@@ -26,6 +28,8 @@ struct NotedModel {
   std::string source;  // "given" by --model, or "opened" by the program
   std::string origin;  // in words: "--model gpt2", "/models/x/config.json, opened by process 123"
   std::string text;    // its config, JSON
+  // How the checkpoint holds the weights, where that is not as the config says: module path -> type, bytes per value.
+  std::map<std::string, std::pair<std::string, double>> stored;
 };
 
 struct RunInfo {

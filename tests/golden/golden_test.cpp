@@ -165,13 +165,13 @@ TEST(Model, AFileOverridesTheDeclaredModel) {
     "num_key_value_heads": 1, "intermediate_size": 8, "vocab_size": 10, "tie_word_embeddings": false, "torch_dtype": "float32"})"));
   Result<trace::Run> run = trace::Run::open(folder);
   ASSERT_TRUE(run) << run.error().message;
-  const auto summary = analyze::summarise(*run, {.model_file = file});
+  const auto summary = analyze::summarise(*run, {.model = file});
   ASSERT_TRUE(summary) << summary.error().message;
   EXPECT_EQ(summary->stages[1].efficiency.flops, 2080.0);  // 6·288 + 2·6·16 + 2·80: half the layers of tiny_decode.cpp
   const auto declared = analyze::summarise(*run, {});
   ASSERT_TRUE(declared) << declared.error().message;
   EXPECT_EQ(declared->stages[1].efficiency.flops, 4000.0);
-  EXPECT_FALSE(analyze::summarise(*run, {.model_file = "/no/such/file"}));
+  EXPECT_FALSE(analyze::summarise(*run, {.model = "/no/such/file"}));
 }
 
 std::vector<std::string> all_cases() {
