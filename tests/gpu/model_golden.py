@@ -18,7 +18,8 @@ HEADER = f"""\
 #   parameters     tied ones once          active         without the experts that a token does not visit
 #   prefill        FLOPs, 1 x {N} tokens: causal, logits for the last    decode   FLOPs of one token at context {C}
 #   kv             bytes a token adds to the cache                      weights  bytes, as the checkpoint stores them
-#   torch          FLOPs of 1 x {N} as torch counts: squares, all logits; angles of the rotation left out; - not comparable
+#   torch          FLOPs of 1 x {N} as torch counts: squares, all logits. Left out: the angles of the rotation, and the
+#                  experts that transformers' Llama 4 runs although no token chose them
 """
 
 
@@ -97,10 +98,10 @@ def row(entry, parameters, buffers, flops, angles):
     layers, total, chosen, matrices, biases = experts(config)
     parameters += buffers
     torch = flops - angles
+    if config["model_type"] == "llama4_text":  # all experts were run
+        torch -= 2 * N * layers * (total - chosen) * matrices
     squares = layer_count(config) * 2 * heads * products * N * N
     tokens = torch - squares  # projections, experts and logits of N tokens
-    if config["model_type"] == "llama4_text":  # all experts were run
-        tokens -= 2 * N * layers * (total - chosen) * matrices
     causal = layer_count(config) * 2 * heads * products * PAIRS
     logits = 2 * (config.get("hidden_size") or config["n_embd"]) * config["vocab_size"]
     assert tokens % N == 0, entry["name"]
@@ -113,7 +114,7 @@ def row(entry, parameters, buffers, flops, angles):
         tokens // N + decode_attention(config),
         cached * element * layer_count(config),
         round(weight_bytes(config, parameters)),
-        "-" if config["model_type"] == "llama4_text" else torch,
+        torch,
     ]
 
 

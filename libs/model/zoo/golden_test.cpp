@@ -19,8 +19,7 @@ constexpr Conditions kUnlimited{};
 struct Golden {
   std::string name;
   std::int64_t parameters = 0, active = 0;
-  double prefill = 0, decode = 0, kv = 0, weights = 0;
-  std::string torch;  // a number, or "-"
+  double prefill = 0, decode = 0, kv = 0, weights = 0, torch = 0;
 };
 
 std::vector<Golden> read_golden() {
@@ -64,23 +63,22 @@ class GoldenTable : public ::testing::TestWithParam<Golden> {};
 TEST_P(GoldenTable, Holds) {
   const Golden& golden = GetParam();
   const Result<Graph> known = graph_of(golden.name);
-  if (!known) GTEST_SKIP() << known.error().message;
+  ASSERT_TRUE(known) << known.error().message;
   const Graph& graph = *known;
   EXPECT_EQ(parameters(graph), golden.parameters);
   EXPECT_EQ(active_parameters(graph), golden.active);
   EXPECT_EQ(total(graph, prefill(1, 128), kUnlimited).flops, golden.prefill);
   EXPECT_EQ(total(graph, decode(1, 1024), kUnlimited).flops, golden.decode);
   EXPECT_EQ(kv_bytes_per_token(graph), golden.kv);
-  // Exact without quantisation. Biases of packed experts (GPT-OSS) count as packed here and are not: 0.1 % too few.
-  const double tolerance = graph.config().quantization ? 1e-3 : 0;
-  EXPECT_NEAR(weights_bytes(graph), golden.weights, tolerance * golden.weights);
+  // Biases of packed experts count as packed in the analysis and are not in the checkpoint: 0.1 % too few for GPT-OSS.
+  const double tolerance = golden.name.starts_with("gpt-oss") ? 1e-3 * golden.weights : 0.5;
+  EXPECT_NEAR(weights_bytes(graph), golden.weights, tolerance);
 }
 
 TEST_P(GoldenTable, EqualsTorchInItsConvention) {
-  if (GetParam().torch == "-") GTEST_SKIP() << "transformers runs every expert of it";
   const Result<Graph> graph = graph_of(GetParam().name);
-  if (!graph) GTEST_SKIP() << graph.error().message;
-  EXPECT_DOUBLE_EQ(flops_with_squares(whole_forward(*graph, 128), 128), std::stod(GetParam().torch));
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_DOUBLE_EQ(flops_with_squares(whole_forward(*graph, 128), 128), GetParam().torch);
 }
 
 INSTANTIATE_TEST_SUITE_P(Zoo, GoldenTable, ::testing::ValuesIn(read_golden()), [](const auto& test) {
