@@ -10,6 +10,7 @@
 #include "base/text_table.h"
 #include "model/checkpoint/differences.h"
 #include "model/checkpoint/tensor_names.h"
+#include "model/memory.h"
 #include "model/model.h"
 
 namespace llmprof::model {
@@ -36,6 +37,7 @@ class Join {
     found_.files = list_.files;
     found_.notes = list_.notes;
     found_.sizes_known = list_.sizes_known;
+    outer_ = graph_.layer_prefix().substr(0, graph_.layer_prefix().rfind('.') + 1);
     expect_group(graph_.first(), "");
     expect_group(graph_.last(), "");
     for (const Graph::Group& group : graph_.groups()) expect_layers(group);
@@ -73,15 +75,21 @@ class Join {
     }
     if (name.role == TensorRole::kParameters && tensor.type == "U8")
       name.role = TensorRole::kPacked;  // 4 bits, two in a byte
-    const std::string prefix = name.layer ? fmt::format("{}.{}.", graph_.layer_prefix(), *name.layer) : "";
     const std::vector<std::string> ops =
-        ops_of(name, [&](const std::string& op) { return expected_.contains(prefix + op); });
+        ops_of(name, [&](const std::string& op) { return expected_.contains(path_of(name.layer, op)); });
     const auto share = static_cast<std::int64_t>(std::max<std::size_t>(1, ops.size()));
-    for (const std::string& op : ops) add(prefix + op, tensor, name.role, share);
+    for (const std::string& op : ops) add(path_of(name.layer, op), tensor, name.role, share);
     if (!ops.empty()) return;
-    const std::string path = prefix + name.op;
+    const std::string path = path_of(name.layer, name.op);
     add(path, tensor, name.role, 1);
     unknown_.push_back({path, name.layer, tensor.values, tensor.bytes});
+  }
+
+  // OPT has "decoder.embed_tokens" beside its "decoder.layers", and "lm_head".
+  std::string path_of(const std::optional<std::int64_t>& layer, const std::string& op) const {
+    if (layer) return fmt::format("{}.{}.{}", graph_.layer_prefix(), *layer, op);
+    const std::string inside = outer_ + op;
+    return expected_.contains(inside) ? inside : op;
   }
 
   void add(const std::string& path, const StoredTensor& tensor, TensorRole role, std::int64_t share) {
@@ -141,16 +149,27 @@ class Join {
                         base::human_bytes(static_cast<double>(module.bytes))));
       }
     }
-    if (!found_.sizes_known) found_.bytes = list_.announced_bytes;
+    if (!found_.sizes_known) compare_sum();
     if (found_.sizes_known && list_.announced_bytes > 0 && list_.announced_bytes != found_.bytes) {
       found_.notes.push_back(fmt::format("the index says {} bytes, the files have {}: the files count",
                                          list_.announced_bytes, found_.bytes));
     }
   }
 
+  // Of an index without its files: the one number that it has.
+  void compare_sum() {
+    found_.bytes = list_.announced_bytes;
+    const double analysed = weights_bytes(graph_);
+    if (found_.bytes == 0 || static_cast<double>(found_.bytes) == analysed) return;
+    found_.notes.push_back(fmt::format("the index says {} of weights, the analysis {}",
+                                       base::human_bytes(static_cast<double>(found_.bytes)),
+                                       base::human_bytes(analysed)));
+  }
+
   TensorList list_;
   Config& config_;
   const Graph graph_;
+  std::string outer_;                             // what stands before the list of layers: "decoder." or nothing
   std::map<std::string, std::int64_t> expected_;  // parameters by module path; 0: those of another module
   std::map<std::string, std::uint64_t> largest_;  // tensor of a module that gave it its type
   std::vector<UnknownTensor> unknown_;

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "base/human.h"
 #include "base/text_table.h"
 #include "model/checkpoint/gguf_config.h"
 #include "model/checkpoint/hub_cache.h"
@@ -38,6 +38,19 @@ Result<OpenedModel> open_config(const std::string& path) {
   return model;
 }
 
+// A config that is not understood: what the headers alone say is still true.
+Error with_tensors(Error error, const TensorList& list) {
+  if (!list.sizes_known) return error;
+  double values = 0, bytes = 0;
+  for (const StoredTensor& tensor : list.tensors) {
+    values += static_cast<double>(tensor.values);
+    bytes += static_cast<double>(tensor.bytes);
+  }
+  error.hint += fmt::format("{}the files hold {} tensors, {} values, {}", error.hint.empty() ? "" : "; ",
+                            list.tensors.size(), base::human_count(values), base::human_bytes(bytes));
+  return error;
+}
+
 void take_checkpoint(OpenedModel& model, TensorList list) {
   model.checkpoint = join_checkpoint(std::move(list), model.config);
   for (const std::string& note : model.checkpoint->notes) model.notes.push_back(note);
@@ -51,9 +64,10 @@ Result<OpenedModel> open_with_config(const std::string& path, Result<TensorList>
     return Error{ErrorCode::kNotFound, fmt::format("{}: no config.json beside it", path),
                  "the names of tensors do not say the number of heads: put the model's config.json into that folder"};
   }
-  LLMPROF_LET(OpenedModel model, open_config(config));
-  model.origin = path;
-  take_checkpoint(model, std::move(tensors));
+  Result<OpenedModel> model = open_config(config);
+  if (!model) return with_tensors(std::move(model.error()), tensors);
+  model->origin = path;
+  take_checkpoint(*model, std::move(tensors));
   return model;
 }
 
@@ -62,7 +76,9 @@ Result<OpenedModel> open_gguf(const std::string& path) {
   OpenedModel model;
   model.origin = path;
   LLMPROF_LET(model.config_text, config_text_of(file, path));
-  LLMPROF_LET(model.config, parse_config(model.config_text, path));
+  Result<Config> config = parse_config(model.config_text, path);
+  if (!config) return with_tensors(std::move(config.error()), file.list);
+  model.config = std::move(*config);
   model.config.name = path;
   take_checkpoint(model, std::move(file.list));
   return model;

@@ -50,8 +50,8 @@ constexpr std::array kEndings{
     Leaf{"_bias", TensorRole::kParameters},
 };
 
-constexpr std::array<std::string_view, 5> kWrappers{"model.", "transformer.", "language_model.", "text_model.",
-                                                    "base_model."};
+constexpr std::array<std::string_view, 7> kWrappers{"model.",      "transformer.", "language_model.", "text_model.",
+                                                    "base_model.", "gpt_neox.",    "decoder."};
 constexpr std::array<std::string_view, 3> kLayerLists{"layers", "h", "blk"};
 
 struct OtherNames {
@@ -59,7 +59,8 @@ struct OtherNames {
   std::string_view ops;  // tried in this order; "a+b": shared by both
 };
 
-// What a tensor's module is called here, where that is not its own name. First GGUF, then Hugging Face.
+// What a tensor's module is called here, where that is not its own name. First GGUF, then Hugging Face. "mlp" stands
+// for whatever the family calls it.
 constexpr std::array kOtherNames{
     OtherNames{"token_embd", "embed_tokens wte"},
     OtherNames{"position_embd", "wpe wte"},
@@ -91,10 +92,11 @@ constexpr std::array kOtherNames{
     OtherNames{"ffn_gate_inp", "mlp.gate mlp.router"},
     OtherNames{"exp_probs_b", "mlp.gate mlp.router"},
     OtherNames{"ffn_gate_inp_shexp", "mlp.shared_expert_gate"},
-    OtherNames{"ffn_gate_exps", "mlp.experts.gate_proj mlp.experts.gate_up_proj"},
-    OtherNames{"ffn_up_exps", "mlp.experts.up_proj mlp.experts.gate_up_proj"},
-    OtherNames{"ffn_gate_up_exps", "mlp.experts.gate_up_proj mlp.experts.gate_proj+mlp.experts.up_proj"},
-    OtherNames{"ffn_down_exps", "mlp.experts.down_proj"},
+    OtherNames{"ffn_gate_exps", "mlp.experts.gate_proj mlp.experts.w1 mlp.experts.gate_up_proj"},
+    OtherNames{"ffn_up_exps", "mlp.experts.up_proj mlp.experts.w3 mlp.experts.gate_up_proj"},
+    OtherNames{"ffn_gate_up_exps",
+               "mlp.experts.gate_up_proj mlp.experts.gate_proj+mlp.experts.up_proj mlp.experts.w1+mlp.experts.w3"},
+    OtherNames{"ffn_down_exps", "mlp.experts.down_proj mlp.experts.w2"},
     OtherNames{"ffn_gate_shexp", "mlp.shared_experts.gate_proj mlp.shared_expert.gate_proj"},
     OtherNames{"ffn_up_shexp", "mlp.shared_experts.up_proj mlp.shared_expert.up_proj"},
     OtherNames{"ffn_down_shexp", "mlp.shared_experts.down_proj mlp.shared_expert.down_proj"},
@@ -105,9 +107,10 @@ constexpr std::array kOtherNames{
     OtherNames{"mlp.experts.w1", "mlp.experts.gate_proj mlp.experts.gate_up_proj"},
     OtherNames{"mlp.experts.w2", "mlp.experts.down_proj"},
     OtherNames{"mlp.experts.w3", "mlp.experts.up_proj mlp.experts.gate_up_proj"},
-    OtherNames{"mlp.experts.gate_proj", "mlp.experts.gate_up_proj"},
-    OtherNames{"mlp.experts.up_proj", "mlp.experts.gate_up_proj"},
-    OtherNames{"mlp.experts.gate_up_proj", "mlp.experts.gate_proj+mlp.experts.up_proj"},
+    OtherNames{"mlp.experts.gate_proj", "mlp.experts.w1 mlp.experts.gate_up_proj"},
+    OtherNames{"mlp.experts.up_proj", "mlp.experts.w3 mlp.experts.gate_up_proj"},
+    OtherNames{"mlp.experts.down_proj", "mlp.experts.w2"},
+    OtherNames{"mlp.experts.gate_up_proj", "mlp.experts.gate_proj+mlp.experts.up_proj mlp.experts.w1+mlp.experts.w3"},
     OtherNames{"mlp.gate_up_proj", "mlp.gate_proj+mlp.up_proj"},
     OtherNames{"mlp.shared_expert.gate_proj", "mlp.shared_experts.gate_proj"},
     OtherNames{"mlp.shared_expert.up_proj", "mlp.shared_experts.up_proj"},
@@ -134,6 +137,14 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 template <class Table>
 bool contains(const Table& table, std::string_view name) {
   return std::ranges::find(table, name) != table.end();
+}
+
+constexpr std::array<std::string_view, 3> kMlpNames{"mlp.", "block_sparse_moe.",
+                                                    "feed_forward."};  // …, Mixtral, Llama 4
+
+std::string with_mlp(std::string op, std::string_view mlp) {
+  if (op.starts_with(kMlpNames.front())) op.replace(0, kMlpNames.front().size(), mlp);
+  return op;
 }
 
 // Cuts the tensor's own name off its module's. What follows "weight" describes it: bitsandbytes' "weight.absmax".
@@ -168,9 +179,10 @@ std::string join_op(const Parts& parts) {
   return op;
 }
 
-// Buffers that look like parameters: GPT-2's masks, rotary frequencies of GGUF.
+// Buffers that look like parameters: masks of GPT-2 and GPT-NeoX, rotary frequencies of GGUF.
 bool is_buffer(const TensorName& tensor, std::string_view name) {
-  return (tensor.op == "attn" && name.ends_with(".attn.bias")) || tensor.op.starts_with("rope_f");
+  return ((tensor.op == "attn" || tensor.op == "attention") && name.ends_with(".bias")) ||
+         tensor.op.starts_with("rope_f");
 }
 
 }  // namespace
@@ -198,16 +210,19 @@ TensorName parse_tensor_name(std::string_view name) {
 std::vector<std::string> ops_of(const TensorName& tensor, const std::function<bool(const std::string&)>& is_known) {
   if (is_known(tensor.op)) return {tensor.op};
   std::string name = tensor.op;
-  for (const std::string_view mlp : {"block_sparse_moe.", "feed_forward."}) {  // Mixtral, Llama 4
-    if (name.starts_with(mlp)) name = "mlp." + name.substr(mlp.size());
+  for (const std::string_view mlp : kMlpNames) {
+    if (name.starts_with(mlp)) name = std::string(kMlpNames.front()) + name.substr(mlp.size());
   }
-  if (is_known(name)) return {name};
   const auto* const others = std::ranges::find(kOtherNames, name, &OtherNames::name);
-  if (others == kOtherNames.end()) return {};
-  for (const std::string_view choice : split(others->ops, ' ')) {
+  std::string choices = name;
+  if (others != kOtherNames.end()) choices.append(" ").append(others->ops);
+  for (const std::string_view choice : split(choices, ' ')) {
     const Parts shared = split(choice, '+');
-    std::vector<std::string> ops(shared.begin(), shared.end());
-    if (std::ranges::all_of(ops, is_known)) return ops;
+    for (const std::string_view mlp : kMlpNames) {
+      std::vector<std::string> ops(shared.begin(), shared.end());
+      for (std::string& op : ops) op = with_mlp(std::move(op), mlp);
+      if (std::ranges::all_of(ops, is_known)) return ops;
+    }
   }
   return {};
 }
