@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,13 +72,16 @@ class NameList {
           patterns_.push_back(std::move(*pattern));
       } else if (entry.find('*') != std::string_view::npos) {
         globs_.emplace_back(without_root(entry));
+      } else if (const std::string_view name = without_root(entry); name.starts_with("layers.")) {
+        beginnings_.emplace(name);
       } else {
-        parts_.emplace_back(without_root(entry));
+        parts_.emplace_back(name);
       }
     }
   }
 
   bool names(std::string_view path) const {
+    if (begins_with_one(path)) return true;
     for (const std::string& part : parts_) {
       if (is_run_of_parts(part, path)) return true;
     }
@@ -88,6 +92,14 @@ class NameList {
   }
 
  private:
+  bool begins_with_one(std::string_view path) const {
+    if (beginnings_.empty()) return false;
+    for (std::size_t end = path.find('.'); end != std::string_view::npos; end = path.find('.', end + 1)) {
+      if (beginnings_.contains(path.substr(0, end))) return true;
+    }
+    return beginnings_.contains(path);
+  }
+
   bool pattern_matches(std::string_view path) const {
     if (path.empty()) return false;
     const std::string rooted = fmt::format("model.{}", path);
@@ -98,6 +110,7 @@ class NameList {
     return false;
   }
 
+  std::set<std::string, std::less<>> beginnings_;  // "layers.0.mlp": lists of these are long
   std::vector<std::string> parts_, globs_;
   std::vector<Pattern> patterns_;
 };

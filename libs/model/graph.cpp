@@ -16,11 +16,19 @@ Structure structure_of(const Config& config) {
   return family != nullptr ? family->describe(config) : Structure{};
 }
 
+// Biases stay as they are: bytes are the average over matrix and bias.
+Number quantised_weight(const Op& op, const Config& config) {
+  Number weight = config.quantization->weight;
+  const auto matrix = static_cast<double>(op.multiply_adds), all = static_cast<double>(op.parameters);
+  if (all > matrix) weight.bytes = (matrix * weight.bytes + (all - matrix) * config.weight.bytes) / all;
+  return weight;
+}
+
 // Weights as the checkpoint holds them, else as the quantisation says, else plain.
 void settle(Op& op, const std::string& module, const Config& config, const Coverage* coverage) {
   const bool quantised = op.quantisable && coverage != nullptr && coverage->covers(module);
   const auto stored = config.stored.find(module);
-  op.weight = stored != config.stored.end() ? stored->second : quantised ? config.quantization->weight : config.weight;
+  op.weight = stored != config.stored.end() ? stored->second : quantised ? quantised_weight(op, config) : config.weight;
   const bool own = quantised && !config.quantization->arithmetic.empty();
   op.arithmetic = own ? config.quantization->arithmetic : config.arithmetic;
 }

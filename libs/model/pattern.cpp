@@ -5,10 +5,10 @@
 namespace llmprof::model {
 namespace {
 
-constexpr std::size_t kMaxText = 1024;  // of a pattern
-constexpr std::size_t kMaxSteps = 2000;
+constexpr std::size_t kMaxText = 512;  // of a pattern
+constexpr std::size_t kMaxSteps = 1000;
 constexpr int kMaxDepth = 32;
-constexpr int kMaxRepeat = 64;
+constexpr int kMaxRepeat = 4;  // numbers of layers have that many digits
 
 }  // namespace
 
