@@ -12,6 +12,7 @@
 #include "model/checkpoint/tensor_names.h"
 #include "model/memory.h"
 #include "model/model.h"
+#include "model/quantization.h"
 
 namespace llmprof::model {
 namespace {
@@ -107,11 +108,13 @@ class Join {
 
   // How many values are in a packed tensor is said elsewhere, if at all: the shape of the module settles it.
   void settle_packed() {
+    std::optional<Coverage> coverage;
+    if (config_.quantization) coverage.emplace(*config_.quantization);
     for (auto& [path, module] : found_.modules) {
       if (!module.packed) continue;
       const auto expected = expected_.find(path);
       module.parameters = expected != expected_.end() ? expected->second : 0;
-      const bool quantised = config_.quantization && covers(*config_.quantization, path);
+      const bool quantised = coverage && coverage->covers(path);
       module.type = quantised ? config_.quantization->weight.type : "packed " + module.type;
     }
   }
@@ -133,8 +136,10 @@ class Join {
     if (most == bytes_of_type.end() || config_.quantization || most->first == config_.weight.type) return;
     const std::optional<Number> number = number_of(most->first);
     if (!number) return;
-    found_.notes.push_back(fmt::format("the config says {}, most of the checkpoint is {}: the checkpoint counts",
-                                       config_.weight.type, number->type));
+    if (list_.format != "GGUF") {  // whose config says nothing of weights
+      found_.notes.push_back(fmt::format("the config says {}, most of the checkpoint is {}: the checkpoint counts",
+                                         config_.weight.type, number->type));
+    }
     config_.weight = *number;
   }
 

@@ -274,6 +274,8 @@ TEST_F(OpenModelTest, AGgufFileIsConfigAndCheckpoint) {
   // 2 layers x (9216 values of 34/32 bytes and 64 of 4), the table, the last norm
   EXPECT_DOUBLE_EQ(weights_bytes(Graph(model->config)), 2 * (9216 * 34.0 / 32 + 64 * 4) + 3200 * 2 + 32 * 4);
   EXPECT_EQ(model->config.kv.type, "float16");
+  EXPECT_EQ(model->config.weight.type, "q8_0");
+  EXPECT_THAT(model->notes, IsEmpty());
 }
 
 TEST_F(OpenModelTest, ASplitGgufIsOneModel) {
