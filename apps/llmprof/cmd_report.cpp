@@ -16,6 +16,7 @@ constexpr Option kOptions[] = {
     {"--model", "", "", "NAME|PATH", "",
      "the model: a built-in name, a folder, a config.json or a .gguf file; overrides what the run knows"},
     {"--stage", "", "", "NAME", "", "show only this stage"},
+    {"--waterfall", "", "", "", "", "from the measured time down to the floor: every stage in full, as bars"},
     {"--top", "", "LLMPROF_TOP", "N", "15", "rows of each table"},
 };
 constexpr Positional kPositionals[] = {{"RUN"}};
@@ -49,7 +50,8 @@ Result<report::Page> make_page(const Arguments& arguments) {
                     .info = run.info(),
                     .summary = std::move(summary),
                     .top = top,
-                    .stage = arguments.get("--stage")};
+                    .stage = arguments.get("--stage"),
+                    .waterfall = arguments.on("--waterfall")};
   LLMPROF_TRY(check_stage(page));
   return page;
 }

@@ -82,6 +82,7 @@ class Builder {
     out_.stage = facts.stage;
     out_.quantity = facts.quantity;
     out_.samples = facts.samples;
+    out_.on_cpu = facts.on_cpu;
   }
 
   Waterfall build() {

@@ -36,6 +36,7 @@ struct WaterfallFacts {
   std::string floor_why;           // why that is unknown
   std::string layer_prefix;        // "layers": the operator of a whole layer
   bool waits_known = true;         // whether calls that wait were recorded
+  bool on_cpu = true;
 };
 
 Waterfall waterfall_of(const WaterfallFacts& facts);

@@ -100,13 +100,15 @@ std::optional<Owner> owner_of(const std::string& name) {
 }
 
 // The stages that have formulas, in order of time.
-std::vector<WaterfallFacts> stages_of(const trace::ResultTable& passes, const Basis& basis, bool waits_known) {
+std::vector<WaterfallFacts> stages_of(const trace::ResultTable& passes, const Basis& basis, bool calls_recorded) {
+  const bool on_cpu = basis.devices.empty() || basis.devices.front().kind == "cpu";
   std::vector<WaterfallFacts> stages;
   for (std::size_t i = 0; i < passes.rows.size(); ++i) {
     const std::string stage = RowView{passes, i}.text("stage");
     if (!has_formula(stage) || (!stages.empty() && stages.back().stage == stage)) continue;
     WaterfallFacts facts{.stage = stage, .quantity = stage == "prefill" ? "TTFT" : "step time"};
-    facts.waits_known = waits_known;
+    facts.on_cpu = on_cpu;
+    facts.waits_known = on_cpu || calls_recorded;  // nobody waits for a CPU
     if (basis.model) facts.layer_prefix = basis.model->layer_prefix();
     stages.push_back(std::move(facts));
   }
@@ -120,8 +122,7 @@ Result<std::vector<Waterfall>> waterfalls(const trace::Run& run, const Basis& ba
   LLMPROF_LET(const trace::ResultTable passes, ask(run, "sql/waterfall_passes"));
   LLMPROF_LET(const trace::ResultTable times, ask(run, "sql/waterfall_times"));
   LLMPROF_LET(const trace::ResultTable api, run.query("SELECT count(*) FROM (SELECT 1 FROM api LIMIT 1)"));
-  const bool on_cpu = !basis.devices.empty() && basis.devices.front().kind == "cpu";  // which nobody waits for
-  std::vector<WaterfallFacts> stages = stages_of(passes, basis, on_cpu || api.rows[0][0].as_int() > 0);
+  std::vector<WaterfallFacts> stages = stages_of(passes, basis, api.rows[0][0].as_int() > 0);
   std::vector<Waterfall> out;
   for (WaterfallFacts& facts : stages) {
     std::vector<PassOfStage> sampled, all;

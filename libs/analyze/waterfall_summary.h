@@ -23,7 +23,8 @@ struct Waterfall {
   std::string stage;
   std::string quantity;  // "TTFT", "TPOT", "step time"
   std::int64_t samples = 0;
-  std::int64_t measured_ns = 0;          // of all samples; the terms and the floor add up to exactly this
+  bool on_cpu = true;            // the busiest device is a CPU: gaps are host code outside the model's operators
+  std::int64_t measured_ns = 0;  // of all samples; the terms and the floor add up to exactly this
   std::optional<std::int64_t> floor_ns;  // of all samples
   std::string why;                       // why the floor is unknown
   std::vector<WaterfallTerm> terms;      // in the order in which they are taken off

@@ -6,6 +6,7 @@
 #include "report/page.h"
 #include "report/steps.h"
 #include "report/tables.h"
+#include "report/waterfall.h"
 
 namespace llmprof::report {
 namespace {
@@ -199,6 +200,7 @@ void to_json(const Page& page, base::Json& out) {
   for (const analyze::Stage& stage : s.stages) {
     if (shown(page, stage.name)) out["stages"].push_back(stage_json(stage));
   }
+  out["waterfalls"] = waterfall_json(page);
   out["modules"] = parts_json(page, s.modules, false);
   out["operators"] = parts_json(page, s.ops, true);
   out["gemms"] = gemms_json(page);

@@ -14,8 +14,9 @@ struct Page {
   std::string run;  // the folder as the user named it
   trace::RunInfo info;
   analyze::Summary summary;
-  std::size_t top = 15;  // rows per table of the terminal text
-  std::string stage;     // show only this one; "" all
+  std::size_t top = 15;    // rows per table of the terminal text
+  std::string stage;       // show only this one; "" all
+  bool waterfall = false;  // the waterfall of each stage in full
 };
 
 inline constexpr std::size_t kWidth = 100;

@@ -12,6 +12,7 @@
 #include "report/page.h"
 #include "report/steps.h"
 #include "report/tables.h"
+#include "report/waterfall.h"
 #include "trace/loss.h"
 
 namespace llmprof::report {
@@ -157,7 +158,7 @@ std::string to_text(const Page& page, bool colour) {
     out += without_stages(page, style);
   } else {
     out += model(page, style) + stage_table(page, style) + efficiency_table(page, style) + denominators(page) +
-           reasons(page);
+           reasons(page) + waterfall_section(page, style);
   }
   out += training_table(page, style) + block_table(page, style);
   out += part_tables(page, style);

@@ -1,0 +1,214 @@
+#include "report/waterfall.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/human.h"
+#include "base/json.h"
+#include "base/text_table.h"
+#include "report/tables.h"
+
+namespace llmprof::report {
+namespace {
+
+using analyze::Waterfall;
+using analyze::WaterfallTerm;
+using base::Align;
+using base::Json;
+
+std::string label_of(const Waterfall& waterfall, const WaterfallTerm& term) {
+  if (term.name == "above_floor") return term.op_class + " above its floor";
+  if (term.name == "faster_than_floor") return term.op_class + " faster than its floor";
+  if (term.name == "gaps") return waterfall.on_cpu ? "gaps between operators" : "idle and launch gaps";
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kLabels = {
+      {{"between_steps", "between steps"},
+       {"waits", "host synchronisation"},
+       {"copies", "copies"},
+       {"clock", "clock loss"},
+       {"other_kernels", "other kernels of the process"},
+       {"kernels", "operators, floor unknown"},
+       {"unmatched_kernels", "kernels not matched to the model"},
+       {"residual", "residual"},
+       {"one_after_another", "operators one after another"},
+       {"not_seen", "floor of operators not seen"}}};
+  const auto found = std::find_if(kLabels.begin(), kLabels.end(), [&](const auto& l) { return l.first == term.name; });
+  return found == kLabels.end() ? term.name : std::string(found->second);
+}
+
+std::vector<const Waterfall*> shown_waterfalls(const Page& page) {
+  std::vector<const Waterfall*> out;
+  for (const Waterfall& waterfall : page.summary.waterfalls) {
+    if (shown(page, waterfall.stage) && waterfall.samples > 0 && waterfall.measured_ns > 0) out.push_back(&waterfall);
+  }
+  return out;
+}
+
+std::string share_cell(const Waterfall& waterfall, std::int64_t ns) {
+  if (ns == 0) return "0";
+  const double percent = waterfall.share(ns) * 100;
+  if (percent > -0.05 && percent < 0.05) return percent < 0 ? ">-0.1" : "<0.1";
+  return fmt::format("{:.1f}", percent);
+}
+
+std::string mean_cell(const Waterfall& waterfall, std::int64_t ns) { return base::human_ns(waterfall.mean_ns(ns)); }
+
+// The labels of all terms, each once: a term comes before all that follow it in some stage.
+std::vector<std::string> row_labels(const std::vector<const Waterfall*>& waterfalls) {
+  std::vector<std::string> labels;
+  for (const Waterfall* waterfall : waterfalls) {
+    auto place = labels.begin();
+    for (const WaterfallTerm& term : waterfall->terms) {
+      const std::string label = label_of(*waterfall, term);
+      if (const auto found = std::find(labels.begin(), labels.end(), label); found != labels.end()) {
+        place = std::max(place, found + 1);
+      } else if (term.ns && (*term.ns != 0 || term.name == "residual")) {
+        place = labels.insert(place, label) + 1;
+      }
+    }
+  }
+  return labels;
+}
+
+std::string cell_of(const Waterfall& waterfall, const std::string& label) {
+  for (const WaterfallTerm& term : waterfall.terms) {
+    if (label_of(waterfall, term) == label) return term.ns ? share_cell(waterfall, *term.ns) : "?";
+  }
+  return "-";
+}
+
+std::string side_by_side(const std::vector<const Waterfall*>& waterfalls) {
+  std::vector<base::TextTable::Column> columns = {{"", Align::kLeft, true}};
+  for (const Waterfall* waterfall : waterfalls) columns.push_back({waterfall->stage});
+  base::TextTable table(columns);
+  const auto add = [&](const std::string& label, const auto& cell) {
+    std::vector<std::string> row = {label};
+    for (const Waterfall* waterfall : waterfalls) row.push_back(cell(*waterfall));
+    table.add(row);
+  };
+  add("measured", [](const Waterfall& w) { return w.quantity + " " + mean_cell(w, w.measured_ns); });
+  for (const std::string& label : row_labels(waterfalls))
+    add(label, [&](const Waterfall& w) { return cell_of(w, label); });
+  add("floor", [](const Waterfall& w) { return w.floor_ns ? share_cell(w, *w.floor_ns) : "?"; });
+  add("floor, time", [](const Waterfall& w) { return w.floor_ns ? mean_cell(w, *w.floor_ns) : "-"; });
+  return table.render(kWidth);
+}
+
+bool any_term(const std::vector<const Waterfall*>& waterfalls, std::string_view name) {
+  return std::any_of(waterfalls.begin(), waterfalls.end(), [&](const Waterfall* w) {
+    return std::any_of(w->terms.begin(), w->terms.end(),
+                       [&](const WaterfallTerm& t) { return t.name == name && t.ns.value_or(0) != 0; });
+  });
+}
+
+std::string notes(const std::vector<const Waterfall*>& waterfalls) {
+  std::string out;
+  if (any_term(waterfalls, "faster_than_floor"))
+    out += wrapped("Faster than its floor: the peak is too low, or the cache helped.");
+  if (any_term(waterfalls, "not_seen"))
+    out += wrapped("Operators not seen: no range or kernel was matched to them; their time is in the other terms.");
+  if (any_term(waterfalls, "one_after_another"))
+    out += wrapped("Operators one after another: some wait for memory and some compute, which do not overlap.");
+  std::vector<std::pair<std::string, std::string>> unknown;  // what and why, stages
+  const auto add = [&](const std::string& what, const std::string& stage) {
+    const auto same = std::find_if(unknown.begin(), unknown.end(), [&](const auto& u) { return u.first == what; });
+    same == unknown.end() ? unknown.emplace_back(what, stage), void() : void(same->second += ", " + stage);
+  };
+  for (const Waterfall* waterfall : waterfalls) {
+    if (!waterfall->floor_ns) add(fmt::format("the floor is unknown ({})", waterfall->why), waterfall->stage);
+    for (const WaterfallTerm& term : waterfall->terms) {
+      if (!term.ns) add(fmt::format("{} is unknown ({})", label_of(*waterfall, term), term.why), waterfall->stage);
+    }
+  }
+  for (const auto& [what, stages] : unknown) out += wrapped(fmt::format("{}: {}.", stages, what));
+  return out;
+}
+
+std::string class_table(const Waterfall& waterfall) {
+  base::TextTable table({{"operators", Align::kLeft}, {"measured"}, {"in kernels"}, {"floor"}, {"measured/floor"}});
+  for (const WaterfallTerm& term : waterfall.terms) {
+    if (!term.measured_ns || !term.floor_ns) continue;
+    const double floor = waterfall.mean_ns(*term.floor_ns);
+    table.add({label_of(waterfall, term), mean_cell(waterfall, *term.measured_ns),
+               mean_cell(waterfall, term.kernel_ns.value_or(0)), base::human_ns(floor),
+               floor > 0 ? base::three_digits(waterfall.mean_ns(*term.measured_ns) / floor) : "-"});
+  }
+  return table.rows() == 0 ? "" : table.render(kWidth);
+}
+
+Json maybe(const std::optional<std::int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
+
+Json term_json(const Waterfall& waterfall, const WaterfallTerm& term) {
+  Json out = {{"name", term.name},
+              {"class", term.op_class.empty() ? Json(nullptr) : Json(term.op_class)},
+              {"label", label_of(waterfall, term)},
+              {"ns", maybe(term.ns)},
+              {"mean_ns", term.ns ? Json(waterfall.mean_ns(*term.ns)) : Json(nullptr)},
+              {"share", term.ns ? Json(waterfall.share(*term.ns)) : Json(nullptr)},
+              {"why", term.why.empty() ? Json(nullptr) : Json(term.why)}};
+  if (!term.measured_ns) return out;
+  out["measured_ns"] = maybe(term.measured_ns);
+  out["kernel_ns"] = maybe(term.kernel_ns);
+  out["floor_ns"] = maybe(term.floor_ns);
+  return out;
+}
+
+}  // namespace
+
+Bars bars_of(const Waterfall& waterfall) {
+  const auto seconds = [&](std::int64_t ns) { return waterfall.mean_ns(ns) * 1e-9; };
+  const auto text = [&](std::int64_t ns) {
+    return fmt::format("{:>8}  {:>5} %", mean_cell(waterfall, ns), share_cell(waterfall, ns));
+  };
+  std::vector<Drop> drops;
+  for (const WaterfallTerm& term : waterfall.terms) {
+    if (term.ns) {
+      drops.push_back({label_of(waterfall, term), seconds(*term.ns), text(*term.ns), *term.ns < 0 ? 1U : 0U});
+    } else {
+      drops.push_back({label_of(waterfall, term), 0, fmt::format("unknown ({})", term.why)});
+    }
+  }
+  if (waterfall.floor_ns) drops.push_back({"floor", seconds(*waterfall.floor_ns), text(*waterfall.floor_ns), 2});
+  Bars bars = waterfall_bars({"measured", seconds(waterfall.measured_ns), text(waterfall.measured_ns), 2}, drops);
+  bars.title = fmt::format("{}: {} down to its floor", waterfall.stage, waterfall.quantity);
+  bars.note = fmt::format("mean of {}; % of {}", counted(waterfall.samples, "sample"),
+                          mean_cell(waterfall, waterfall.measured_ns));
+  bars.axis = {"time", "s"};
+  return bars;
+}
+
+std::string waterfall_section(const Page& page, const Style& style) {
+  const std::vector<const Waterfall*> waterfalls = shown_waterfalls(page);
+  if (waterfalls.empty()) return "";
+  std::string out = style.heading("Waterfall");
+  if (!page.waterfall) {
+    out += wrapped("From the measured time down to the floor: % of the measured time, which the rows add up to.");
+    out += side_by_side(waterfalls);
+  }
+  for (const Waterfall* waterfall : waterfalls) {
+    if (!page.waterfall) continue;
+    out += bars_text(bars_of(*waterfall), {.width = kWidth, .colour = style.colour}) + class_table(*waterfall) + "\n";
+  }
+  return out + notes(waterfalls);
+}
+
+Json waterfall_json(const Page& page) {
+  Json out = Json::array();
+  for (const Waterfall* waterfall : shown_waterfalls(page)) {
+    Json terms = Json::array();
+    for (const WaterfallTerm& term : waterfall->terms) terms.push_back(term_json(*waterfall, term));
+    out.push_back({{"stage", waterfall->stage},
+                   {"quantity", waterfall->quantity},
+                   {"samples", waterfall->samples},
+                   {"measured_ns", waterfall->measured_ns},
+                   {"mean_ns", waterfall->mean_ns(waterfall->measured_ns)},
+                   {"terms", std::move(terms)},
+                   {"floor_ns", maybe(waterfall->floor_ns)},
+                   {"why", waterfall->why.empty() ? Json(nullptr) : Json(waterfall->why)}});
+  }
+  return out;
+}
+
+}  // namespace llmprof::report
