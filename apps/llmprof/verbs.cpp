@@ -6,10 +6,11 @@
 
 namespace llmprof::app {
 
-extern const Verb kDemo, kRecord, kReport, kQuery, kCheck, kDoctor, kDevices, kCompletion;
+extern const Verb kDemo, kRecord, kReport, kQuery, kModel, kCheck, kDoctor, kDevices, kCompletion;
 
 std::span<const Verb* const> verbs() {
-  static constexpr std::array kVerbs{&kDemo, &kRecord, &kReport, &kQuery, &kCheck, &kDoctor, &kDevices, &kCompletion};
+  static constexpr std::array kVerbs{&kDemo,  &kRecord, &kReport,  &kQuery,     &kModel,
+                                     &kCheck, &kDoctor, &kDevices, &kCompletion};
   return kVerbs;
 }
 

@@ -5,7 +5,7 @@ import unittest
 
 from harness import Case
 
-VERBS = ("demo", "record", "report", "query", "check", "doctor", "devices", "completion")
+VERBS = ("demo", "record", "report", "query", "model", "check", "doctor", "devices", "completion")
 
 
 class CommandLine(Case):
@@ -48,6 +48,32 @@ class CommandLine(Case):
     def test_devices(self):
         cards = json.loads(self.llmprof("devices", "--json").stdout)
         self.assertEqual(cards["devices"][0]["kind"], "cpu")
+
+    def test_devices_of_the_catalogue(self):
+        table = self.llmprof("devices", "--all").stdout
+        self.assertRegex(table, r"(?m)^h200 +141 GiB +4800 ")
+        self.assertTrue(all(len(line) <= 100 for line in table.splitlines()))
+        entries = json.loads(self.llmprof("devices", "--all", "--json").stdout)["catalogue"]
+        self.assertTrue(all(figure["source"] for entry in entries for figure in entry["peaks"].values()))
+        self.assertEqual(table.count("\n"), len(entries) + 4)  # a title, an empty line, two of notes
+
+    def test_one_device_by_the_name_its_driver_reports(self):
+        card = self.llmprof("devices", "NVIDIA H100 80GB HBM3").stdout
+        self.assertIn("989 TFLOP/s", card)
+        self.assertIn("spec: NVIDIA H100 product page", card)
+        self.assertIn("conflict ", card)
+        one = json.loads(self.llmprof("devices", "t4", "--json").stdout)
+        self.assertFalse(one["here"])
+        self.assertEqual(one["catalogue"][0]["peaks"]["float16"]["value"], 65e12)
+        self.assertNotIn("bfloat16", one["catalogue"][0]["peaks"])
+        self.assertEqual({peak["source"] for peak in one["devices"][0]["peaks"]}, {"spec"})
+
+    def test_a_name_that_fits_several_devices_is_no_device(self):
+        refused = self.llmprof("devices", "h100", status=2).stderr
+        self.assertIn("llmprof: unknown device h100", refused)
+        self.assertIn("hint: did you mean h100-sxm, h100-pcie, h100-nvl?", refused)
+        self.assertIn("--all", self.llmprof("devices", "Z9000", status=2).stderr)
+        self.llmprof("devices", "t4", "--all", status=1)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "analyze/design/stage.h"
+#include "base/human.h"
 
 namespace llmprof::analyze::design {
 namespace {
@@ -76,9 +77,16 @@ std::string describe_types(const model::Config& config) {
                           config.quantization->method, config.weight.type);
     if (!config.quantization->arithmetic.empty()) products = config.quantization->arithmetic + " and " + products;
   }
-  return fmt::format("weights {}{}, KV cache {}, activations {}, products {}", weights,
-                     config.stored.empty() ? "" : " (exact from the checkpoint's headers)", config.kv.type,
+  if (!config.stored.empty()) weights = "as the checkpoint holds them";
+  return fmt::format("weights {}, KV cache {}, activations {}, products {}", weights, config.kv.type,
                      config.activation.type, products);
+}
+
+std::string describe_source(const model::Config& config, const std::optional<model::Checkpoint>& checkpoint) {
+  if (config.stored.empty() || !checkpoint) return "analytic, from the config";
+  return fmt::format("exact, from the headers of {} {} file{}: {} in {} tensors", checkpoint->files.size(),
+                     checkpoint->format, checkpoint->files.size() == 1 ? "" : "s",
+                     base::human_bytes(static_cast<double>(checkpoint->bytes)), checkpoint->tensors);
 }
 
 }  // namespace llmprof::analyze::design

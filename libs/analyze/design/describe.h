@@ -1,9 +1,11 @@
 #pragma once
 // A model's architecture in sentences.
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "model/checkpoint/checkpoint.h"
 #include "model/config.h"
 
 namespace llmprof::analyze::design {
@@ -13,5 +15,7 @@ namespace llmprof::analyze::design {
 std::vector<std::string> describe_architecture(const model::Config& config);
 // "weights bfloat16, KV cache bfloat16, activations bfloat16, products bfloat16".
 std::string describe_types(const model::Config& config);
+// Where the sizes of the weights come from.
+std::string describe_source(const model::Config& config, const std::optional<model::Checkpoint>& checkpoint);
 
 }  // namespace llmprof::analyze::design

@@ -106,11 +106,16 @@ Result<Design> make_design(const Subject& subject, const Options& wanted, const 
   LLMPROF_LET(const Options options, complete(wanted, subject.config));
   LLMPROF_LET(const Graphs graphs, make_graphs(subject.config, options.parallel));
   const Ruler ruler(roof, arithmetic_types(graphs));
-  Design design{.config = subject.config, .origin = subject.origin, .options = options, .roof = roof};
+  Design design{.config = subject.config,
+                .origin = subject.origin,
+                .checkpoint = subject.checkpoint,
+                .options = options,
+                .roof = roof};
   design.devices = graphs.devices();
   design.groups = graphs.groups();
   design.architecture = describe_architecture(subject.config);
   design.types = describe_types(subject.config);
+  design.weights_source = describe_source(subject.config, subject.checkpoint);
   design.parameters = model::parameters(graphs.whole);
   design.active_parameters = model::active_parameters(graphs.whole);
   design.parts = model::parameters_by_part(graphs.whole);
@@ -124,6 +129,7 @@ Result<Design> make_design(const Subject& subject, const Options& wanted, const 
   design.bandwidth = ruler.bandwidth();
   design.caveats = caveats_of(design, ruler, model::weights_read_bytes(graphs.stages.front()));
   design.notes = notes_of(design);
+  design.notes.insert(design.notes.end(), subject.notes.begin(), subject.notes.end());
   return design;
 }
 

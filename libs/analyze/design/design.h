@@ -8,6 +8,7 @@
 
 #include "analyze/design/memory.h"
 #include "analyze/design/stage.h"
+#include "model/checkpoint/checkpoint.h"
 
 namespace llmprof::analyze::design {
 
@@ -38,16 +39,26 @@ struct Speeds {
   std::optional<double> tokens_per_s_per_sequence;  // 1 / TPOT
 };
 
+// What is analysed.
+struct Subject {
+  model::Config config;
+  std::string origin;                           // "built-in name llama-3.2-1b", a path
+  std::vector<std::string> notes;               // of whoever opened it
+  std::optional<model::Checkpoint> checkpoint;  // where weights lie beside the config
+};
+
 struct Design {
   model::Config config;  // of the whole model
-  std::string origin;    // "built-in name", "config.json", … as the opener says it
-  Options options;       // with the defaults filled in
+  std::string origin;
+  std::optional<model::Checkpoint> checkpoint;
+  Options options;  // with the defaults filled in
   Roof roof;
   std::int64_t devices = 1;
   std::int64_t groups = 1;  // of devices with a batch of their own
 
   std::vector<std::string> architecture;  // sentences
   std::string types;
+  std::string weights_source;  // "analytic, from the config", "exact, from the headers of 2 safetensors files"
   std::int64_t parameters = 0, active_parameters = 0;
   std::vector<model::PartParameters> parts;
   Memory memory;
@@ -62,11 +73,6 @@ struct Design {
   std::vector<std::string> notes;    // what they rest on
 
   const Stage* stage(std::string_view name) const;  // nullptr if there is none
-};
-
-struct Subject {
-  model::Config config;
-  std::string origin;
 };
 
 Result<Design> make_design(const Subject& subject, const Options& options, const Roof& roof);

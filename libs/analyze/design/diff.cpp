@@ -64,13 +64,10 @@ std::vector<DiffRow> memory_rows(const Design& a, const Design& b) {
 
 std::vector<DiffRow> stage_rows(const Stage& a, const Stage& b) {
   Rows out(a.name);
-  const auto per_token = [](const Stage& s, double amount) {
-    return s.tokens > 0 ? std::optional(amount / s.tokens) : std::nullopt;
-  };
   out.add("FLOPs", "FLOP", a.costs.flops, b.costs.flops);
-  out.add("FLOPs per token", "FLOP", per_token(a, a.costs.flops), per_token(b, b.costs.flops));
+  out.add("FLOPs per token", "FLOP", a.flops_per_token(), b.flops_per_token());
   out.add("bytes", "B", a.costs.bytes(), b.costs.bytes());
-  out.add("bytes per token", "B", per_token(a, a.costs.bytes()), per_token(b, b.costs.bytes()));
+  out.add("bytes per token", "B", a.bytes_per_token(), b.bytes_per_token());
   out.add("intensity", "FLOP/B", a.intensity, b.intensity);
   out.add("floor", "ns", a.floor.ns, b.floor.ns);
   return std::move(out.rows);

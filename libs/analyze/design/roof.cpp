@@ -8,14 +8,6 @@
 namespace llmprof::analyze::design {
 namespace {
 
-// "float8_e4m3fn" is a float8 to a data sheet.
-std::string_view sheet_type(std::string_view type) {
-  for (const std::string_view family : {"float8", "float6", "float4", "int8", "int4"}) {
-    if (type.starts_with(family)) return family;
-  }
-  return type;
-}
-
 // What a device runs instead of a type that it has no unit for, nearest first. bfloat16 and float16 do not stand in for
 // each other: their ranges differ, so programs widen to float32. Narrow types are widened to a 16-bit one.
 struct StandIns {
@@ -25,7 +17,7 @@ struct StandIns {
 constexpr StandIns kStandIns[] = {
     {"float16", {"float32"}},
     {"bfloat16", {"float32"}},
-    {"tfloat32", {"float32"}},
+    {"tf32", {"float32"}},
     {"float8", {"bfloat16", "float16", "float32"}},
     {"float6", {"float8", "bfloat16", "float16", "float32"}},
     {"float4", {"float8", "bfloat16", "float16", "float32"}},
@@ -37,7 +29,7 @@ const hw::Peak* best_of(const Roof& roof, std::string_view quantity, std::string
   const hw::Peak* best = nullptr;
   for (const hw::Peak& peak : roof.peaks) {
     if (peak.quantity != quantity || !(peak.value > 0)) continue;
-    if (!type.empty() && sheet_type(peak.type) != type) continue;
+    if (!type.empty() && peak.type != type) continue;
     if (best == nullptr || (best->source != "measured" && peak.source == "measured")) best = &peak;
   }
   return best;
@@ -55,7 +47,7 @@ UsedPeak used(const hw::Peak& peak, std::string_view type) {
 }  // namespace
 
 std::optional<UsedPeak> flops_peak(const Roof& roof, std::string_view type) {
-  const std::string_view wanted = sheet_type(type);
+  const std::string_view wanted = hw::peak_type(type);
   if (const hw::Peak* peak = best_of(roof, "flops", wanted)) return used(*peak, type);
   for (const StandIns& row : kStandIns) {
     if (row.type != wanted) continue;

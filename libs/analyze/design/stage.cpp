@@ -66,14 +66,14 @@ std::int64_t group_parameters(const model::Graph::Group& group) {
 
 std::vector<Bucket> buckets_of(const model::Graph& graph) {
   std::vector<Bucket> buckets;
-  buckets.push_back({.name = "before the layers", .parameters = group_parameters(graph.first())});
+  buckets.push_back({.name = "before layers", .parameters = group_parameters(graph.first())});
   for (const model::Graph::Group& group : graph.groups()) {
     const auto count = static_cast<std::int64_t>(group.layers.size());
     buckets.push_back({.name = (count == 1 ? "layer " : "layers ") + layer_numbers(group.layers),
                        .layers = count,
                        .parameters = group_parameters(group)});
   }
-  buckets.push_back({.name = "after the layers", .parameters = group_parameters(graph.last())});
+  buckets.push_back({.name = "after layers", .parameters = group_parameters(graph.last())});
   return buckets;
 }
 
@@ -152,6 +152,7 @@ std::vector<Row> operator_rows(const Graphs& graphs, const model::Pass& pass, co
 
 double new_tokens(const model::Pass& pass) {
   double sum = 0;
+  if (pass.kind == model::PassKind::kOptimizer) return sum;
   for (const model::Sequences& s : pass.sequences) sum += static_cast<double>(s.count) * static_cast<double>(s.tokens);
   return sum;
 }

@@ -24,7 +24,7 @@ struct Row : model::Costs {
 struct Stage {
   std::string name;   // "prefill", "decode", "mixed", "forward", "backward", "optimizer"
   std::string what;   // "8 sequences of 1024 tokens"
-  double tokens = 0;  // new ones, of all sequences
+  double tokens = 0;  // new ones, of all sequences; 0 in the optimizer, whose work does not depend on them
   // On one device: of a tensor-parallel rank, with the stages of a pipeline added up.
   model::PassCosts costs;
   double communication_bytes = 0;  // that the device sends
@@ -33,6 +33,11 @@ struct Stage {
   std::optional<double> model_compute_ns;
   std::optional<double> intensity, ridge;
   Floor floor;
+  std::optional<double> per_token(double amount) const {
+    return tokens > 0 ? std::optional(amount / tokens) : std::nullopt;
+  }
+  std::optional<double> flops_per_token() const { return per_token(costs.flops); }
+  std::optional<double> bytes_per_token() const { return per_token(costs.bytes()); }
   std::vector<Row> operators;  // the longest floor first, else the most FLOPs and bytes
   std::vector<Row> layers;     // in execution order; equal ones together
 };

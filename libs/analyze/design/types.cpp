@@ -41,9 +41,8 @@ Result<void> apply_types(model::Config& config, const WantedTypes& wanted) {
     LLMPROF_LET(config.activation, known(wanted.activations, "--activation-dtype"));
   }
   if (!wanted.arithmetic.empty()) {
-    const bool tensor_float = wanted.arithmetic == "tf32" || wanted.arithmetic == "tfloat32";
-    model::Number number{"tfloat32", 4};
-    if (!tensor_float) {
+    model::Number number{"tf32", 4};
+    if (wanted.arithmetic != number.type) {
       LLMPROF_LET(number, known(wanted.arithmetic, "--arithmetic"));
     }
     config.arithmetic = number.type;

@@ -64,7 +64,7 @@ Json model_json(const Design& d) {
                            {"weight", number_json(c.quantization->weight)},
                            {"arithmetic", text_or_null(c.quantization->arithmetic)}};
   }
-  out["weights_source"] = c.stored.empty() ? "analytic" : "checkpoint headers";
+  out["weights_source"] = d.weights_source;
   return out;
 }
 
@@ -138,11 +138,10 @@ Json rows_json(const std::vector<Row>& rows) {
 }
 
 Json stage_json(const Stage& s) {
-  const bool tokens = s.tokens > 0 && s.name != "optimizer";
   Json out{{"name", s.name}, {"pass", s.what}, {"tokens", s.tokens}};
   add_costs(s.costs, out);
-  out["flops_per_token"] = tokens ? Json(s.costs.flops / s.tokens) : Json(nullptr);
-  out["bytes_per_token"] = tokens ? Json(s.costs.bytes() / s.tokens) : Json(nullptr);
+  out["flops_per_token"] = known(s.flops_per_token());
+  out["bytes_per_token"] = known(s.bytes_per_token());
   out["flops_by_type"] = Json::object();
   for (const auto& [type, flops] : s.costs.flops_by_type) out["flops_by_type"][type] = flops;
   out["communication_bytes"] = s.communication_bytes;

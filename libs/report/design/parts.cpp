@@ -36,6 +36,8 @@ std::string number_cell(std::optional<double> value) {
   return *value >= 9999.5 ? base::human_count(*value) : base::three_digits(*value);
 }
 
+std::string bytes_cell(std::optional<double> bytes) { return bytes ? base::human_bytes(*bytes) : "-"; }
+
 std::string floor_cell(std::optional<double> ns) { return ns ? base::human_ns(*ns) : "-"; }
 
 std::string bound_cell(const analyze::design::Floor& floor) {

@@ -23,7 +23,7 @@ std::string parameter_section(const Design& d, const Style& style) {
                percent_cell(static_cast<double>(part.parameters) / static_cast<double>(d.parameters)),
                base::human_bytes(part.bytes)});
   }
-  std::string out = style.heading(fmt::format("Parameters: {}", grouped(d.parameters)));
+  std::string out = style.heading(fmt::format("Parameters: {} ({})", grouped(d.parameters), d.weights_source));
   if (d.active_parameters < d.parameters) {
     out += wrapped(fmt::format("{} of them take part in the pass of one token.", grouped(d.active_parameters)));
   }
@@ -55,7 +55,7 @@ std::string memory_section(const Design& d, const Style& style) {
   const std::string each = d.devices > 1 ? fmt::format(" of each of {} devices", d.devices) : "";
   // Without titles the first line is empty.
   const std::string rows = table.render(kWidth);
-  return style.heading("Memory" + each) + rows.substr(rows.find('\n') + 1);
+  return style.heading("Memory" + each + " (analytic)") + rows.substr(rows.find('\n') + 1);
 }
 
 std::string training_section(const Design& d, const Style& style) {
@@ -79,39 +79,39 @@ std::string training_section(const Design& d, const Style& style) {
          wrapped("Floor: forward, backward and optimizer one after the other; what is computed again is not in it.");
 }
 
-std::string stage_section(const Design& d, const Style& style) {
+std::string stage_table(const Design& d) {
   TextTable table({{"stage", Align::kLeft},
                    {"tokens"},
                    {"FLOPs"},
                    {"FLOP/token"},
-                   {"weights"},
-                   {"KV"},
-                   {"activ."},
+                   {"bytes"},
                    {"B/token"},
                    {"FLOP/B"},
                    {"ridge"},
                    {"bound by", Align::kLeft},
                    {"floor"}});
+  for (const Stage& s : d.stages) {
+    table.add({s.name, s.tokens > 0 ? base::human_count(s.tokens) : "-", amount_cell(s.costs.flops),
+               amount_cell(s.flops_per_token()), base::human_bytes(s.costs.bytes()), bytes_cell(s.bytes_per_token()),
+               number_cell(s.intensity), number_cell(s.ridge), bound_cell(s.floor), floor_cell(s.floor.ns)});
+  }
+  return table.render(kWidth);
+}
+
+std::string byte_table(const Design& d) {
+  TextTable table({{"bytes of", Align::kLeft}, {"weights"}, {"KV cache"}, {"activations"}, {"sent to others"}});
+  for (const Stage& s : d.stages) {
+    table.add({s.name, base::human_bytes(s.costs.weight_bytes), base::human_bytes(s.costs.kv_bytes),
+               base::human_bytes(s.costs.activation_bytes), base::human_bytes(s.communication_bytes)});
+  }
+  return table.render(kWidth);
+}
+
+std::string stage_section(const Design& d, const Style& style) {
   std::string passes;
-  for (const Stage& s : d.stages) {
-    const bool tokens = s.tokens > 0 && s.name != "optimizer";
-    table.add({s.name, tokens ? base::human_count(s.tokens) : "-", amount_cell(s.costs.flops),
-               tokens ? amount_cell(s.costs.flops / s.tokens) : "-", base::human_bytes(s.costs.weight_bytes),
-               base::human_bytes(s.costs.kv_bytes), base::human_bytes(s.costs.activation_bytes),
-               tokens ? base::human_bytes(s.costs.bytes() / s.tokens) : "-", number_cell(s.intensity),
-               number_cell(s.ridge), bound_cell(s.floor), floor_cell(s.floor.ns)});
-    passes += fmt::format("{}{}: {}", passes.empty() ? "" : "; ", s.name, s.what);
-  }
-  std::string out = style.heading(d.roof.known() ? "Stages on " + d.roof.device : "Stages") + wrapped(passes + ".") +
-                    table.render(kWidth);
-  out += wrapped(peaks_sentence(d));
-  for (const Stage& s : d.stages) {
-    if (s.communication_bytes > 0) {
-      out +=
-          wrapped(fmt::format("{}: each device sends {} at least.", s.name, base::human_bytes(s.communication_bytes)));
-    }
-  }
-  return out;
+  for (const Stage& s : d.stages) passes += fmt::format("{}{}: {}", passes.empty() ? "" : "; ", s.name, s.what);
+  return style.heading(d.roof.known() ? "Stages on " + d.roof.device + " (analytic)" : "Stages (analytic)") +
+         wrapped(passes + ".") + stage_table(d) + wrapped(peaks_sentence(d)) + "\n" + byte_table(d);
 }
 
 std::string speed_section(const Design& d, const Style& style) {
@@ -178,21 +178,22 @@ TextTable row_table(const char* first, const char* second) {
 
 std::string operator_section(const DesignPage& page, const Stage& stage, const Style& style) {
   TextTable table = row_table("operator", "layers");
-  const std::size_t shown = std::min(stage.operators.size(), page.top);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const Row& row = stage.operators[i];
-    table.add(row_cells(row, row.layers > 0 ? std::to_string(row.layers) : "-"));
+  std::size_t costly = 0, free = 0;
+  for (const Row& row : stage.operators) {
+    const bool costs = row.flops + row.bytes() > 0;
+    free += costs ? 0 : 1;
+    costly += costs ? 1 : 0;
+    if (costs && costly <= page.top) table.add(row_cells(row, row.layers > 0 ? std::to_string(row.layers) : "-"));
   }
   std::string out = style.heading("Operators of " + stage.name) + table.render(kWidth);
-  if (stage.operators.size() > shown) {
-    out += fmt::format("  {} more operators; --top shows more.\n", stage.operators.size() - shown);
-  }
+  if (costly > page.top) out += fmt::format("  {} more; --top shows more.\n", costly - page.top);
+  if (free > 0) out += fmt::format("  {} more cost nothing here: what they touch stays on chip.\n", free);
   return out;
 }
 
 std::string layer_section(const Stage& stage, const Style& style) {
   TextTable table = row_table("layers", "parameters");
-  for (const Row& row : stage.layers) table.add(row_cells(row, grouped(row.parameters)));
+  for (const Row& row : stage.layers) table.add(row_cells(row, amount_cell(static_cast<double>(row.parameters))));
   return style.heading("Layers of " + stage.name) + table.render(kWidth);
 }
 

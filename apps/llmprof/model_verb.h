@@ -1,0 +1,21 @@
+#pragma once
+// What `llmprof model` was asked for, from its options.
+
+#include "analyze/design/design.h"
+#include "analyze/design/measured.h"
+#include "verb.h"
+
+namespace llmprof::app {
+
+// A built-in name, a folder or a file, with the types that the options ask for.
+Result<analyze::design::Subject> open_subject(const std::string& name_or_path, const Arguments& arguments);
+
+Result<analyze::design::Options> design_options(const Arguments& arguments);
+Result<analyze::design::Measurement> measurement(const Arguments& arguments);
+// The device of --device, else the best one of this machine; without peaks it has no name and says why.
+Result<analyze::design::Roof> roof_of(const Arguments& arguments);
+
+// Every built-in name.
+int list_models(const Arguments& arguments);
+
+}  // namespace llmprof::app
