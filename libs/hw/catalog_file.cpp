@@ -31,13 +31,9 @@ constexpr std::array kQuantities{
     Quantity{"interconnect_gbs", "interconnect", "B/s", 1e9},
 };
 
-constexpr std::array<std::string_view, 14> kTypes{"float64", "float64_vector",
-                                                  "float32", "float32_vector",
-                                                  "tf32",    "bfloat16",
-                                                  "float16", "float16_accumulate_float16",
-                                                  "float8",  "float8_accumulate_float16",
-                                                  "float6",  "float4",
-                                                  "int8",    "int4"};
+constexpr std::array<std::string_view, 14> kTypes{
+    "float64",       "float64_vector", "float32",      "float32_vector", "tf32",   "bfloat16", "float16",
+    "float16_acc16", "float8",         "float8_acc16", "float6",         "float4", "int8",     "int4"};
 
 constexpr std::array<std::string_view, 4> kTags{"spec", "second-hand", "derived", "recalled"};
 

@@ -11,7 +11,7 @@ namespace {
 
 std::string no_peaks_text(const Device& device) {
   return device.kind == "cpu" ? "not measured on this machine: llmprof devices --measure"
-                              : "unknown: this version measures CPUs only";
+                              : "unknown: not in the catalogue (llmprof devices --all), and only CPUs are measured";
 }
 
 }  // namespace

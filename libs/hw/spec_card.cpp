@@ -99,7 +99,6 @@ base::Json figure_json(const Figure& figure) {
 
 std::string catalog_table(std::span<const DeviceSpec> specs) {
   base::TextTable table({{"name", base::Align::kLeft},
-                         {"device", base::Align::kLeft, true},
                          {"memory"},
                          {"GB/s"},
                          {"float32"},
@@ -115,8 +114,8 @@ std::string catalog_table(std::span<const DeviceSpec> specs) {
     if (!point) point = ridge(spec_peaks(spec), "float32");
     const std::string size = memory == nullptr ? "-" : size_text(memory->value) + (memory->verified() ? "" : "?");
     const auto peak = [&](const char* type) { return cell(spec.peak(type), 1e12); };
-    table.add({spec.short_names.front(), spec.name, size, cell(spec.figure("bandwidth"), 1e9), peak("float32"),
-               peak("float16"), peak("bfloat16"), peak("float8"), peak("int8"), peak("float4"),
+    table.add({spec.short_names.front(), size, cell(spec.figure("bandwidth"), 1e9), peak("float32"), peak("float16"),
+               peak("bfloat16"), peak("float8"), peak("int8"), peak("float4"),
                point ? base::three_digits(*point) : "-"});
   }
   return table.render(kWidth, 0);

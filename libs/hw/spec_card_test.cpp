@@ -32,6 +32,7 @@ TEST(SpecCard, LinesFitATerminal) {
     std::istringstream lines(spec_card(spec));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(base::display_width(line), 100u) << line;
   }
+  EXPECT_EQ(catalog_table(catalog()).find("…"), std::string::npos);  // nothing had to be shortened
   std::istringstream lines(catalog_table(catalog()));
   std::size_t count = 0;
   for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(base::display_width(line), 100u) << line;
@@ -41,8 +42,8 @@ TEST(SpecCard, LinesFitATerminal) {
 TEST(SpecCard, TheTableMarksWhatIsNotVerifiedAndWhatIsUnknown) {
   const DeviceSpec specs[] = {*find_device("t4"), *find_device("a30")};
   const std::string table = catalog_table(specs);
-  EXPECT_THAT(table, ContainsRegex("t4 +NVIDIA T4 +16 GiB +320 +8.10 +65.0 +- +- +130 +- +203"));
-  EXPECT_THAT(table, ContainsRegex("a30 +NVIDIA A30 +24 GiB +933\\? "));
+  EXPECT_THAT(table, ContainsRegex("t4 +16 GiB +320 +8.10 +65.0 +- +- +130 +- +203"));
+  EXPECT_THAT(table, ContainsRegex("a30 +24 GiB +933\\? "));
 }
 
 TEST(SpecCard, JsonCarriesTheSame) {
