@@ -188,7 +188,7 @@ TEST(Json, HasTheContractKeys) {
   std::vector<std::string> top;
   for (const auto& [key, value] : out.items()) top.push_back(key);
   EXPECT_THAT(top, testing::ElementsAre("schema", "schema_version", "llmprof_version", "run", "coverage", "losses",
-                                        "recording_cost", "environment", "devices", "model", "stages", "modules",
+                                        "recording_cost", "environment", "devices", "model", "stages", "waterfalls", "modules",
                                         "operators", "gemms", "host", "functions", "stacks", "blocks", "training"));
   const Json& prefill = out["stages"][0];
   for (const char* key : {"name", "steps", "time_ns", "device_busy_ns", "flops", "bytes", "mfu", "mbu", "ttft_ns"}) {
