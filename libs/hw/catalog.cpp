@@ -90,8 +90,9 @@ std::string method(const DeviceSpec& spec, const Figure& figure) {
   if (!figure.note.empty()) out += figure.note + ", ";
   const Figure* clock = figure.unit == "B/s" ? nullptr : spec.figure("clock");
   if (clock != nullptr) out += fmt::format("{:.0f} MHz, ", clock->value);
-  if (figure.tag != "spec") out += (figure.verified() ? figure.tag : "unverified") + ": ";
-  return out + figure.source;
+  out += figure.source;
+  if (figure.tag != "spec") out += ", " + (figure.verified() ? figure.tag : "unverified");
+  return out;
 }
 
 }  // namespace
