@@ -18,46 +18,74 @@ using base::TextTable;
 
 std::string fits_cell(const SweepPoint& p) { return p.fits ? (*p.fits ? "yes" : "no") : "-"; }
 
-TextTable inference_table(const Sweep& sweep) {
-  TextTable table({{"batch"},
-                   {"prompt"},
-                   {"context"},
-                   {"memory"},
-                   {"fits", Align::kLeft},
-                   {"TTFT"},
-                   {"bound by", Align::kLeft},
-                   {"TPOT"},
-                   {"bound by", Align::kLeft},
-                   {"FLOP/B"},
-                   {"tok/s/seq"},
-                   {"tokens/s"}});
+std::int64_t value_of(const SweepPoint& p, std::string_view axis) {
+  return axis == "batch" ? p.load.batch : axis == "prompt" ? p.load.prompt : p.load.context;
+}
+
+// A column for each axis, then those of the kind of sweep.
+TextTable table_of(const Sweep& sweep, std::vector<TextTable::Column> columns,
+                   std::vector<std::string> (*cells_of)(const SweepPoint&)) {
+  for (auto axis = sweep.axes.rbegin(); axis != sweep.axes.rend(); ++axis)
+    columns.insert(columns.begin(), {axis->name});
+  TextTable table(std::move(columns));
   for (const SweepPoint& p : sweep.points) {
-    table.add({std::to_string(p.load.batch), std::to_string(p.load.prompt), std::to_string(p.load.context),
-               base::human_bytes(p.memory_bytes), fits_cell(p), floor_cell(p.first.floor.ns), bound_cell(p.first.floor),
-               floor_cell(p.decode.floor.ns), bound_cell(p.decode.floor), number_cell(p.decode.intensity()),
-               number_cell(p.tokens_per_s_per_sequence), number_cell(p.tokens_per_s)});
+    std::vector<std::string> cells = cells_of(p);
+    for (auto axis = sweep.axes.rbegin(); axis != sweep.axes.rend(); ++axis) {
+      cells.insert(cells.begin(), std::to_string(value_of(p, axis->name)));
+    }
+    table.add(std::move(cells));
   }
   return table;
 }
 
+TextTable inference_table(const Sweep& sweep) {
+  return table_of(sweep,
+                  {{"memory"},
+                   {"fits", Align::kLeft},
+                   {"TTFT"},
+                   {"by", Align::kLeft},
+                   {"TPOT"},
+                   {"by", Align::kLeft},
+                   {"FLOP/B"},
+                   {"tok/s/seq"},
+                   {"tokens/s"}},
+                  [](const SweepPoint& p) {
+                    return std::vector<std::string>{
+                        base::human_bytes(p.memory_bytes), fits_cell(p),
+                        floor_cell(p.first.floor.ns),      bound_cell(p.first.floor),
+                        floor_cell(p.decode.floor.ns),     bound_cell(p.decode.floor),
+                        number_cell(p.decode.intensity()), number_cell(p.tokens_per_s_per_sequence),
+                        number_cell(p.tokens_per_s)};
+                  });
+}
+
 TextTable training_table(const Sweep& sweep) {
-  TextTable table({{"batch"},
-                   {"tokens"},
-                   {"memory"},
+  return table_of(sweep,
+                  {{"memory"},
                    {"fits", Align::kLeft},
                    {"FLOPs"},
                    {"bytes"},
                    {"FLOP/B"},
-                   {"bound by", Align::kLeft},
                    {"step"},
-                   {"tokens/s"}});
-  for (const SweepPoint& p : sweep.points) {
-    table.add({std::to_string(p.load.batch), std::to_string(p.load.prompt), base::human_bytes(p.memory_bytes),
-               fits_cell(p), amount_cell(p.first.flops), base::human_bytes(p.first.bytes),
-               number_cell(p.first.intensity()), bound_cell(p.first.floor), floor_cell(p.first.floor.ns),
-               number_cell(p.tokens_per_s)});
+                   {"by", Align::kLeft},
+                   {"tokens/s"}},
+                  [](const SweepPoint& p) {
+                    return std::vector<std::string>{base::human_bytes(p.memory_bytes), fits_cell(p),
+                                                    amount_cell(p.first.flops),        base::human_bytes(p.first.bytes),
+                                                    number_cell(p.first.intensity()),  floor_cell(p.first.floor.ns),
+                                                    bound_cell(p.first.floor),         number_cell(p.tokens_per_s)};
+                  });
+}
+
+// "batch 1, prompt 1024": what the axes leave alone.
+std::string held_fixed(const SweepPage& page) {
+  std::string text;
+  for (const char* name : {"batch", "prompt", "context"}) {
+    const bool swept = std::ranges::any_of(page.sweep.axes, [&](const base::Axis& axis) { return axis.name == name; });
+    if (swept || (page.sweep.train && std::string_view(name) == "context")) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, value_of(page.sweep.points.front(), name));
   }
-  return table;
+  return text;
 }
 
 // What is drawn upwards, by the axis to the right.
@@ -101,13 +129,37 @@ std::string series_name(const Sweep& sweep, std::size_t begin) {
 
 constexpr std::size_t kMostSeries = 8;  // more cannot be told apart
 
+std::string note_of(const SweepPage& page) {
+  std::string note = page.design.roof.device;
+  const auto add = [&](const std::string& text) { note += (note.empty() || text.empty() ? "" : ", ") + text; };
+  add(held_fixed(page));
+  const std::size_t lines = page.sweep.points.size() / page.sweep.axes.back().values.size();
+  if (lines > kMostSeries) add(fmt::format("the first {} of {} lines", kMostSeries, lines));
+  return note;
+}
+
+// Where a single line leaves the device's memory.
+void add_guide(const Sweep& sweep, Plot& plot) {
+  if (plot.series.size() != 1) return;
+  for (const SweepPoint& p : sweep.points) {
+    if (!p.fits || *p.fits) continue;
+    plot.guides.push_back({.at = Guide::At::kX,
+                           .value = static_cast<double>(value_of(p, sweep.axes.back().name)),
+                           .label = "does not fit"});
+    return;
+  }
+}
+
 }  // namespace
 
 std::string to_text(const SweepPage& page, bool colour) {
   const Style style{colour};
-  std::string out = head_section(page.design, style) + style.heading("Sweep");
+  const std::string fixed = held_fixed(page);
+  std::string out = head_section(page.design, style) + style.heading(fixed.empty() ? "Sweep" : "Sweep with " + fixed);
   out += (page.sweep.train ? training_table(page.sweep) : inference_table(page.sweep)).render(kWidth);
-  out += wrapped("Times are floors, tokens/s what they allow. FLOP/B and tok/s/seq: of decode. " +
+  out += wrapped((page.sweep.train
+                      ? "Times are floors, tokens/s what they allow; by: what bounds them. "
+                      : "Times are floors, tokens/s what they allow; by: what bounds them. FLOP/B: of decode. ") +
                  peaks_sentence(page.design));
   if (page.sweep.axes.back().values.size() > 1) {
     out += "\n" + plot_text(to_plot(page), {.width = kWidth, .height = 16, .unicode = true, .colour = colour});
@@ -120,7 +172,7 @@ Plot to_plot(const SweepPage& page) {
   const base::Axis& across = sweep.axes.back();
   const Upwards up = upwards(sweep);
   Plot plot{.title = fmt::format("{}: {} by {}", model_name(page.design), up.title, across.name),
-            .note = page.design.roof.device,
+            .note = note_of(page),
             .x = {.title = across.name, .unit = "", .scale = scale_of(across.values), .prefixes = false},
             .y = {.title = up.title, .unit = up.unit, .scale = Scale::kLinear, .prefixes = true},
             .series = {},
@@ -134,6 +186,7 @@ Plot to_plot(const SweepPage& page) {
     }
     plot.series.push_back(std::move(series));
   }
+  add_guide(sweep, plot);
   return plot;
 }
 

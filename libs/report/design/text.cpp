@@ -36,47 +36,64 @@ std::string longest_context(const analyze::design::Memory& m) {
   return grouped(*m.longest_context) + (m.context_ends_with_model ? " (all the model was made for)" : "");
 }
 
+// Lines of a name and a value.
+class Facts {
+ public:
+  void add(std::string name, std::string value) { table_.add({std::move(name), std::move(value)}); }
+  void bytes(std::string name, double value) { add(std::move(name), base::human_bytes(value)); }
+  void device(double bytes, bool fits) {
+    add("memory of the device", fmt::format("{}: {}", base::human_bytes(bytes), fits ? "it fits" : "it does not fit"));
+  }
+  std::string render() const {  // without the line of titles
+    const std::string text = table_.render(kWidth);
+    return text.substr(text.find('\n') + 1);
+  }
+
+ private:
+  TextTable table_{{{"", Align::kLeft}, {"", Align::kLeft}}};
+};
+
+std::string of_each_device(const Design& d) {
+  return d.devices > 1 ? fmt::format(" of each of {} devices (analytic)", d.devices) : " (analytic)";
+}
+
 std::string memory_section(const Design& d, const Style& style) {
   const analyze::design::Memory& m = d.memory;
-  TextTable table({{"", Align::kLeft}, {"", Align::kLeft}});
-  table.add({"weights", base::human_bytes(m.weights)});
-  table.add({"KV cache per token", base::human_bytes(m.kv_per_token)});
-  table.add({fmt::format("KV cache of {} x {} tokens", d.options.batch, d.options.context), base::human_bytes(m.kv)});
-  table.add({"activations, at least", base::human_bytes(m.activations)});
-  table.add({"needed", base::human_bytes(m.needed())});
+  Facts facts;
+  facts.bytes("weights", m.weights);
+  facts.bytes("KV cache per token", m.kv_per_token);
+  facts.bytes(fmt::format("KV cache of {} x {} tokens", d.options.batch, d.options.context), m.kv);
+  facts.bytes("activations, at least", m.activations);
+  facts.bytes("needed", m.needed());
   if (m.device) {
-    table.add({"memory of the device", fmt::format("{}: {}", base::human_bytes(*m.device),
-                                                   *m.fits ? "it fits" : style.warning("it does not fit"))});
-    table.add({"left for the KV cache", *m.left_for_kv > 0 ? base::human_bytes(*m.left_for_kv) : "nothing"});
-    table.add({fmt::format("longest context with batch {}", d.options.batch), longest_context(m)});
-    table.add({fmt::format("largest batch at context {}", d.options.context),
-               *m.largest_batch > 0 ? grouped(*m.largest_batch) : "none fits"});
+    facts.device(*m.device, *m.fits);
+    facts.add("left for the KV cache", *m.left_for_kv > 0 ? base::human_bytes(*m.left_for_kv) : "nothing");
+    facts.add(fmt::format("longest context with batch {}", d.options.batch), longest_context(m));
+    facts.add(fmt::format("largest batch at context {}", d.options.context),
+              *m.largest_batch > 0 ? grouped(*m.largest_batch) : "none fits");
   }
-  const std::string each = d.devices > 1 ? fmt::format(" of each of {} devices", d.devices) : "";
-  // Without titles the first line is empty.
-  const std::string rows = table.render(kWidth);
-  return style.heading("Memory" + each + " (analytic)") + rows.substr(rows.find('\n') + 1);
+  return style.heading("Memory" + of_each_device(d)) + facts.render();
 }
 
 std::string training_section(const Design& d, const Style& style) {
-  const auto& m = d.training->memory;
-  TextTable table({{"weights"},
-                   {"gradients"},
-                   {"moments"},
-                   {"activations"},
-                   {"all"},
-                   {"fits", Align::kLeft},
-                   {"FLOPs"},
-                   {"computed again"},
-                   {"step floor"},
-                   {"tokens/s"}});
-  const auto& fits = d.training->fits;
-  table.add({base::human_bytes(m.weights), base::human_bytes(m.gradients), base::human_bytes(m.moments),
-             base::human_bytes(m.activations), base::human_bytes(m.total()), fits ? (*fits ? "yes" : "no") : "-",
-             base::human_count(d.training->flops), base::human_count(d.training->recomputed_flops),
-             floor_cell(d.training->step_ns), amount_cell(d.training->tokens_per_s)});
-  return style.heading("Training step") + table.render(kWidth) +
-         wrapped("Floor: forward, backward and optimizer one after the other; what is computed again is not in it.");
+  const analyze::design::Training& t = *d.training;
+  Facts facts;
+  facts.bytes("weights", t.memory.weights);
+  facts.bytes("gradients", t.memory.gradients);
+  facts.bytes("moments of AdamW, float32", t.memory.moments);
+  facts.bytes("activations kept", t.memory.activations);
+  facts.bytes("needed", t.memory.total());
+  if (t.fits) facts.device(d.roof.memory_bytes, *t.fits);
+  return style.heading("Memory of training" + of_each_device(d)) + facts.render();
+}
+
+std::string step_section(const Design& d, const Style& style) {
+  const analyze::design::Training& t = *d.training;
+  TextTable table({{"FLOPs"}, {"computed again"}, {"step"}, {"tokens/s"}});
+  table.add(
+      {amount_cell(t.flops), amount_cell(t.recomputed_flops), floor_cell(t.step_ns), number_cell(t.tokens_per_s)});
+  return style.heading("No training step can be faster") + table.render(kWidth) +
+         wrapped("Forward, backward and optimizer one after the other; what is computed again is not in the time.");
 }
 
 std::string stage_table(const Design& d) {
@@ -126,16 +143,16 @@ std::string reached_section(const DesignPage& page, const Style& style) {
   if (page.reached.empty()) return "";
   const bool hfu = page.design.training.has_value();
   std::vector<TextTable::Column> columns{
-      {"stage", Align::kLeft}, {"from", Align::kLeft}, {"time"}, {"GFLOP/s"}, {"MFU %"}};
+      {"stage", Align::kLeft}, {"from", Align::kLeft}, {"time"}, {"FLOP/s"}, {"MFU %"}};
   if (hfu) columns.push_back({"HFU %"});
-  for (const char* title : {"GB/s", "MBU %", "floor", "% of floor"}) columns.push_back({title});
+  for (const char* title : {"B/s", "MBU %", "floor", "floor %"}) columns.push_back({title});
   TextTable table(std::move(columns));
   std::string whys;
   for (const Reached& r : page.reached) {
-    std::vector<std::string> cells{r.stage, r.from, floor_cell(r.time_ns), giga_cell(r.flops_per_s),
+    std::vector<std::string> cells{r.stage, r.from, floor_cell(r.time_ns), amount_cell(r.flops_per_s),
                                    percent_cell(r.mfu)};
     if (hfu) cells.push_back(percent_cell(r.hfu));
-    cells.push_back(giga_cell(r.bytes_per_s));
+    cells.push_back(amount_cell(r.bytes_per_s));
     cells.push_back(percent_cell(r.mbu));
     cells.push_back(floor_cell(r.floor_ns));
     cells.push_back(percent_cell(r.floor_share));
@@ -144,7 +161,7 @@ std::string reached_section(const DesignPage& page, const Style& style) {
   }
   return style.heading("Measured against the model") + table.render(kWidth) +
          wrapped(
-             "MFU: model FLOPs / time / peak FLOP/s. MBU: bytes that must move / time / bandwidth. % of floor: floor / "
+             "MFU: model FLOPs / time / peak FLOP/s. MBU: bytes that must move / time / bandwidth. floor %: floor / "
              "time. " +
              peaks_sentence(page.design)) +
          whys;
@@ -187,7 +204,7 @@ std::string operator_section(const DesignPage& page, const Stage& stage, const S
   }
   std::string out = style.heading("Operators of " + stage.name) + table.render(kWidth);
   if (costly > page.top) out += fmt::format("  {} more; --top shows more.\n", costly - page.top);
-  if (free > 0) out += fmt::format("  {} more cost nothing here: what they touch stays on chip.\n", free);
+  if (free > 0) out += fmt::format("  {} more cost nothing: what they touch, if anything, stays on chip.\n", free);
   return out;
 }
 
@@ -205,7 +222,8 @@ std::string to_text(const DesignPage& page, bool colour) {
   std::string out = head_section(d, style) + parameter_section(d, style);
   if (d.training) out += training_section(d, style);
   if (!d.training) out += memory_section(d, style);
-  out += stage_section(d, style) + speed_section(d, style) + reached_section(page, style);
+  out += stage_section(d, style) + (d.training ? step_section(d, style) : speed_section(d, style));
+  out += reached_section(page, style);
   for (const Stage& stage : d.stages) {
     if (page.per_layer) out += layer_section(stage, style);
     if (page.per_op) out += operator_section(page, stage, style);
