@@ -43,6 +43,23 @@ std::optional<double> floor_ns(double flops, double bytes, const Denominators& b
                          by.peak_bandwidth.value_or(0));
 }
 
+std::optional<double> Denominators::ridge() const {
+  if (!peak_flops || !peak_bandwidth || *peak_bandwidth <= 0) return std::nullopt;
+  return *peak_flops / *peak_bandwidth;
+}
+
+namespace {
+
+void compare_with_roof(Efficiency& e, double time_ns, const Denominators& by) {
+  if (e.flops && e.bytes && *e.bytes > 0) e.intensity = *e.flops / *e.bytes;
+  // Bytes that stay in the cache do not move: then there is no intensity to compare.
+  if (e.intensity && by.ridge() && !by.weights_fit_cache) e.above_ridge = *e.intensity > *by.ridge();
+  if (!e.floor_ns && e.flops && e.bytes) e.floor_ns = floor_ns(*e.flops, *e.bytes, by);
+  if (e.floor_ns && time_ns > 0) e.of_floor = *e.floor_ns / time_ns;
+}
+
+}  // namespace
+
 void complete(Efficiency& e, double time_ns, const Denominators& by) {
   e.flops_per_s = rate(e.flops, time_ns);
   e.flops_shapes_per_s = rate(e.flops_shapes, time_ns);
@@ -56,6 +73,7 @@ void complete(Efficiency& e, double time_ns, const Denominators& by) {
   e.mbu = model::efficiency(e.bytes.value_or(0), time_ns, by.peak_bandwidth.value_or(0));
   e.bound = model::bound_by(e.flops.value_or(0), e.bytes.value_or(0), by.peak_flops.value_or(0),
                             by.peak_bandwidth.value_or(0));
+  compare_with_roof(e, time_ns, by);
   if (!by.peak_flops) add_why(e.why, "no peak FLOP/s is known for this device and type");
   if (!by.peak_bandwidth) add_why(e.why, "no peak bandwidth is known for this device");
   if (by.weights_fit_cache) {

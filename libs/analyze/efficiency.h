@@ -13,8 +13,9 @@ namespace llmprof::analyze {
 struct Denominators {
   std::optional<double> peak_flops, peak_bandwidth;
   bool weights_fit_cache = false;
-  bool training_fits_cache = false;  // parameters, gradients and moments together
-  std::string cost_why;              // why flops and bytes are unknown where they are
+  bool training_fits_cache = false;     // parameters, gradients and moments together
+  std::string cost_why;                 // why flops and bytes are unknown where they are
+  std::optional<double> ridge() const;  // FLOP/B
 };
 
 Denominators denominators(const Basis& basis, const std::string& type);
@@ -24,6 +25,7 @@ Denominators denominators(const Basis& basis, const std::string& type);
 Denominators for_stage(Denominators by, std::string_view stage);
 
 // Fills rates, ratios, bound and why from flops, flops_shapes and bytes.
+// floor_ns, if it is not set yet, is that of the sums.
 void complete(Efficiency& efficiency, double time_ns, const Denominators& by);
 
 // Least time the work can take; bytes do not count when the weights stay in the cache.

@@ -26,6 +26,23 @@ Result<std::map<StageAndName, Cost>> module_costs(const trace::Run& run) {
   return costs;
 }
 
+// Of a module's own calls, and of those of the modules inside it.
+Result<std::map<StageAndName, double>> module_flops_shapes(const trace::Run& run) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/module_products"));
+  std::map<StageAndName, double> flops;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    std::string path = row.text("module");
+    while (true) {
+      flops[{row.text("stage"), path}] += row.real("flops");
+      const std::size_t dot = path.rfind('.');
+      if (dot == std::string::npos) break;
+      path.resize(dot);
+    }
+  }
+  return flops;
+}
+
 // An operator is the sum of its modules; its cost is known only if the cost of each of them is.
 void add_module(const Part& module, const std::string& name, bool first, Part& op) {
   op.name = name;
@@ -46,6 +63,9 @@ void add_module(const Part& module, const std::string& name, bool first, Part& o
   };
   add(op.efficiency.flops, module.efficiency.flops);
   add(op.efficiency.bytes, module.efficiency.bytes);
+  if (module.efficiency.flops_shapes)
+    op.efficiency.flops_shapes = op.efficiency.flops_shapes.value_or(0) + *module.efficiency.flops_shapes;
+  op.source = module.source;
 }
 
 void complete_part(Part& part, const std::map<std::string, std::int64_t>& stage_ns, const Denominators& by) {
@@ -101,6 +121,7 @@ void set_times(std::vector<Part>& modules) {
 
 Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& summary) {
   LLMPROF_LET(const auto costs, module_costs(run));
+  LLMPROF_LET(const auto flops_shapes, module_flops_shapes(run));
   LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/modules"));
   std::map<StageAndName, Part> ops;
   std::vector<std::string> op_names;
@@ -111,7 +132,10 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
                 .calls = row.integer("calls"),
                 .total_ns = row.integer("total_ns"),
                 .self_ns = row.integer("self_ns"),
-                .kernel_ns = row.integer("kernel_ns")};
+                .kernel_ns = row.integer("kernel_ns"),
+                .source = row.text("source")};
+    if (const auto flops = flops_shapes.find({module.stage, module.name}); flops != flops_shapes.end())
+      module.efficiency.flops_shapes = flops->second;
     if (const auto cost = costs.find({module.stage, module.name}); cost != costs.end()) {
       module.efficiency.flops = cost->second.flops;
       module.efficiency.bytes = cost->second.bytes;
@@ -133,6 +157,28 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
     for (Part& part : *parts) complete_part(part, stage_ns, by);
   }
   return fill_products(run, summary);
+}
+
+Result<void> fill_unmatched(const trace::Run& run, Summary& summary) {
+  if (summary.modules.empty()) return {};
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/unmatched"));
+  for (const Stage& stage : summary.stages) {
+    Unmatched rest{.stage = stage.name, .time_ns = stage.steps_ns};
+    for (const Part& module : summary.modules) {
+      if (module.stage == stage.name) rest.time_ns -= module.self_ns;
+    }
+    rest.time_ns = std::max<std::int64_t>(rest.time_ns, 0);  // modules of several threads may overlap
+    if (stage.steps_ns > 0) rest.share = static_cast<double>(rest.time_ns) / static_cast<double>(stage.steps_ns);
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+      const RowView row{table, i};
+      if (row.text("stage") != stage.name) continue;
+      rest.kernels = row.integer("kernels");
+      rest.kernel_ns = row.integer("kernel_ns");
+      rest.flops_shapes = row.maybe_real("flops");
+    }
+    summary.unmatched.push_back(std::move(rest));
+  }
+  return {};
 }
 
 }  // namespace llmprof::analyze

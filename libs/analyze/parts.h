@@ -13,4 +13,7 @@ void set_times(std::vector<Part>& modules);
 // Fills modules and ops; summary.stages must have their times.
 Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& summary);
 
+// Fills unmatched; modules must be there.
+Result<void> fill_unmatched(const trace::Run& run, Summary& summary);
+
 }  // namespace llmprof::analyze

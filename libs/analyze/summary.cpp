@@ -180,7 +180,7 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
     if (unknown == 0 && basis.model) {
       stage.efficiency.flops = flops;
       stage.efficiency.bytes = bytes;
-      if (floor_known) stage.floor_ns = floor;
+      if (floor_known) stage.efficiency.floor_ns = floor;
     } else if (basis.model) {
       add_why(stage.efficiency.why,
               has_formula(stage.name)
@@ -216,11 +216,13 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   for (const Shape& shape : shapes) summary.gemms.push_back(shape.gemm);
   const Denominators by = denominators(basis, type);
   summary.weights_fit_cache = by.weights_fit_cache;
+  summary.ridge = by.ridge();
   LLMPROF_TRY(fill_stages(run, summary));
   LLMPROF_TRY(fill_times(run, basis.busy_devices, summary));
   fill_stage_shapes(shapes, summary);
   LLMPROF_TRY(fill_stage_costs(run, basis, by, summary));
   LLMPROF_TRY(fill_parts(run, by, summary));
+  LLMPROF_TRY(fill_unmatched(run, summary));
   LLMPROF_TRY(fill_cost(run, summary));
   LLMPROF_TRY(fill_host(run, summary.host));
   LLMPROF_TRY(fill_functions(run, summary.host));

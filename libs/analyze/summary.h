@@ -42,6 +42,10 @@ struct DeviceCard {
 struct Efficiency {
   std::optional<double> flops, flops_shapes, bytes;  // model FLOPs, FLOPs from BLAS shapes, bytes that must move
   std::optional<double> flops_per_s, flops_shapes_per_s, bytes_per_s, mfu, mbu;
+  std::optional<double> intensity;  // flops / bytes
+  std::optional<bool> above_ridge;  // intensity of more than peak FLOP/s / peak bandwidth
+  std::optional<double> floor_ns;   // least time at peak rates
+  std::optional<double> of_floor;   // floor_ns / time: the share of the possible speed that was reached
   std::string bound;  // "compute", "memory", "unknown"
   std::string why;    // why something above is unknown; "" if nothing is
 };
@@ -58,11 +62,20 @@ struct Stage {
   std::int64_t idle_ns = 0;         // time_ns of every device that executed kernels, less device_busy_ns
   std::int64_t tokens = 0;          // new tokens over all sequences
   std::optional<double> tokens_per_s;
-  std::optional<double> floor_ns;  // all steps
   std::optional<std::int64_t> ttft_ns;
   std::optional<std::int64_t> step_p50_ns, step_p90_ns, step_p99_ns;  // step durations
   std::optional<std::int64_t> tpot_p50_ns, tpot_p90_ns, tpot_p99_ns;  // decode: begin to begin
   Efficiency efficiency;
+};
+
+// Time of a stage's steps that belongs to no module: shown, not hidden.
+struct Unmatched {
+  std::string stage;
+  std::int64_t time_ns = 0;    // of the steps, less the self times of the modules
+  double share = 0;            // of the stage's steps_ns
+  std::int64_t kernels = 0;    // in the steps, without a module
+  std::int64_t kernel_ns = 0;  // their durations
+  std::optional<double> flops_shapes;  // of the BLAS calls among them
 };
 
 struct Product {  // a matrix product [m, k] x [k, n] that an operator asked of BLAS
@@ -75,6 +88,7 @@ struct Part {  // a module or an operator within a stage
   std::int64_t calls = 0, total_ns = 0, self_ns = 0, kernel_ns = 0;
   std::int64_t time_ns = 0;  // what the rates refer to: total_ns, or its kernels' time if that is longer
   double share = 0;          // self_ns of the stage's steps_ns
+  std::string source;        // "range", or "shape": told from the shapes of BLAS calls
   Efficiency efficiency;
   std::vector<Product> products;  // of an operator, most time first; modules leave it empty
 };
@@ -122,6 +136,8 @@ struct Summary {
   std::vector<Stage> stages;
   std::vector<Part> modules;  // per stage and path
   std::vector<Part> ops;      // per stage and operator
+  std::vector<Unmatched> unmatched;  // per stage, in their order; only where there are modules
+  std::optional<double> ridge;       // FLOP/B: peak FLOP/s / peak bandwidth of the first device
   std::vector<GemmShape> gemms;
   std::vector<Block> blocks;         // in the order of their first call; empty without layers
   std::vector<StepSeries> training;  // empty without training steps

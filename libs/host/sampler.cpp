@@ -33,6 +33,8 @@ constexpr std::uint64_t kFlushNs = 500 * kMillisecond;
 constexpr double kUsageShare = 0.002;  // of one core, at most: where a reading costs more, readings come less often
 constexpr double kMoreShare = 0.001;
 constexpr double kLookShare = 0.001;
+constexpr std::uint64_t kFilesNs = 100 * kMillisecond;  // between two looks at mapped and open files
+constexpr double kFilesShare = 0.001;
 
 // A descriptor that is closed.
 class Descriptor {
@@ -82,7 +84,8 @@ class ThreadSampler final : public Sampler {
         epoll_(::epoll_create1(EPOLL_CLOEXEC)),
         usage_pace_(1'000'000'000u / std::max(options.usage_hz, 1u), kUsageShare),
         more_pace_(kMoreNs, kMoreShare),
-        look_pace_(kLookNs, kLookShare, kLongestLookNs) {}
+        look_pace_(kLookNs, kLookShare, kLongestLookNs),
+        files_pace_(kFilesNs, kFilesShare) {}
 
   ~ThreadSampler() override { end_thread(); }
 
@@ -167,12 +170,14 @@ class ThreadSampler final : public Sampler {
       });
     }
     if (more_pace_.is_due(now)) more_pace_.measure(now, [&] { usage_.read_more(); });
+    if (files_pace_.is_due(now)) files_pace_.measure(now, [&] { usage_.look_at_files(); });
     if (now >= next_flush_ns_) {
       if (stacks_) stacks_->drain();
       (void)log_.flush();  // an error stays and is told at the end
       next_flush_ns_ = now + kFlushNs;
     }
-    set_timer(std::min({usage_pace_.next_ns(), more_pace_.next_ns(), next_flush_ns_, look_pace_.next_ns()}));
+    set_timer(std::min(
+        {usage_pace_.next_ns(), more_pace_.next_ns(), files_pace_.next_ns(), next_flush_ns_, look_pace_.next_ns()}));
   }
 
   void look(ProcessTree& tree) {
@@ -220,7 +225,7 @@ class ThreadSampler final : public Sampler {
   HostLog log_;
   Usage usage_;
   Descriptor timer_, stop_, epoll_;
-  Pace usage_pace_, more_pace_, look_pace_;
+  Pace usage_pace_, more_pace_, look_pace_, files_pace_;
   std::unique_ptr<StackSampler> stacks_;  // before log_ goes
   std::string no_stacks_;
   std::string problem_;

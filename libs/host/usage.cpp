@@ -125,7 +125,12 @@ void Usage::read_more() {
     if (process.over) continue;
     read_more(process);
     add_more(process);
-    model_files_.look_at_files(process.pid);
+  }
+}
+
+void Usage::look_at_files() {
+  for (const Process& process : followed_) {
+    if (!process.over) model_files_.look_at_files(process.pid);
   }
 }
 

@@ -28,6 +28,8 @@ class Usage {
   std::vector<pid_t> read();
   // One reading of what costs more: I/O, context switches, memory peak.
   void read_more();
+  // For the files of models that processes have mapped or open.
+  void look_at_files();
 
   // The last numbers of a process that ended and was not collected yet.
   void last_reading(pid_t pid);

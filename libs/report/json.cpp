@@ -99,6 +99,10 @@ void add_efficiency(Json& out, const Efficiency& e) {
   out["bytes_per_s"] = maybe(e.bytes_per_s);
   out["mfu"] = maybe(e.mfu);
   out["mbu"] = maybe(e.mbu);
+  out["intensity"] = maybe(e.intensity);
+  out["above_ridge"] = maybe(e.above_ridge);
+  out["floor_ns"] = maybe(e.floor_ns);
+  out["of_floor"] = maybe(e.of_floor);
   out["bound"] = e.bound;
   out["why"] = text_or_null(e.why);
 }
@@ -116,7 +120,6 @@ Json stage_json(const analyze::Stage& s) {
               {"idle_ns", s.idle_ns},
               {"tokens", s.tokens},
               {"tokens_per_s", maybe(s.tokens_per_s)},
-              {"floor_ns", maybe(s.floor_ns)},
               {"step_p50_ns", maybe(s.step_p50_ns)},
               {"step_p90_ns", maybe(s.step_p90_ns)},
               {"step_p99_ns", maybe(s.step_p99_ns)}};
@@ -151,12 +154,25 @@ Json parts_json(const Page& page, const std::vector<analyze::Part>& parts, bool 
     if (!shown(page, p.stage)) continue;
     Json row = {
         {"name", p.name},       {"stage", text_or_null(p.stage)}, {"calls", p.calls},     {"total_ns", p.total_ns},
-        {"self_ns", p.self_ns}, {"kernel_ns", p.kernel_ns},       {"time_ns", p.time_ns}, {"share", p.share}};
+        {"self_ns", p.self_ns}, {"kernel_ns", p.kernel_ns},       {"time_ns", p.time_ns}, {"share", p.share},
+        {"source", p.source}};
     add_efficiency(row, p.efficiency);
-    row.erase("flops_shapes");  // shapes are told by stage and in gemms
-    row.erase("flops_shapes_per_s");
     if (operators) row["products"] = products_json(p.products);
     out.push_back(std::move(row));
+  }
+  return out;
+}
+
+Json unmatched_json(const Page& page) {
+  Json out = Json::array();
+  for (const analyze::Unmatched& rest : page.summary.unmatched) {
+    if (!shown(page, rest.stage)) continue;
+    out.push_back({{"stage", rest.stage},
+                   {"time_ns", rest.time_ns},
+                   {"share", rest.share},
+                   {"kernels", rest.kernels},
+                   {"kernel_ns", rest.kernel_ns},
+                   {"flops_shapes", maybe(rest.flops_shapes)}});
   }
   return out;
 }
@@ -203,6 +219,8 @@ void to_json(const Page& page, base::Json& out) {
   out["waterfalls"] = waterfall_json(page);
   out["modules"] = parts_json(page, s.modules, false);
   out["operators"] = parts_json(page, s.ops, true);
+  out["unmatched"] = unmatched_json(page);
+  out["ridge"] = maybe(s.ridge);
   out["gemms"] = gemms_json(page);
   out["host"] = host_json(page);
   out["functions"] = functions_json(page);

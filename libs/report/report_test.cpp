@@ -79,12 +79,13 @@ Page full_page() {
                          .idle_ns = 100'000'000,
                          .tokens = 64,
                          .tokens_per_s = 128.0,
-                         .floor_ns = 250e6,
                          .ttft_ns = 500'000'000,
                          .step_p50_ns = 1,
                          .step_p90_ns = 2,
                          .step_p99_ns = 3};
   prefill.efficiency = efficiency();
+  prefill.efficiency.floor_ns = 250e6;
+  prefill.efficiency.of_floor = 0.5;
   analyze::Stage decode = prefill;
   decode.name = "decode";
   decode.confidence = 0.9;
@@ -188,8 +189,9 @@ TEST(Json, HasTheContractKeys) {
   std::vector<std::string> top;
   for (const auto& [key, value] : out.items()) top.push_back(key);
   EXPECT_THAT(top, testing::ElementsAre("schema", "schema_version", "llmprof_version", "run", "coverage", "losses",
-                                        "recording_cost", "environment", "devices", "model", "stages", "waterfalls", "modules",
-                                        "operators", "gemms", "host", "functions", "stacks", "blocks", "training"));
+                                        "recording_cost", "environment", "devices", "model", "stages", "waterfalls",
+                                        "modules", "operators", "unmatched", "ridge", "gemms", "host", "functions",
+                                        "stacks", "blocks", "training"));
   const Json& prefill = out["stages"][0];
   for (const char* key : {"name", "steps", "time_ns", "device_busy_ns", "flops", "bytes", "mfu", "mbu", "ttft_ns"}) {
     EXPECT_TRUE(prefill.contains(key)) << key;

@@ -39,6 +39,53 @@ std::string busy_percent(const Stage& stage) {
   return available > 0 ? percent_cell(static_cast<double>(stage.device_busy_ns) / available) : "-";
 }
 
+std::string intensity_cell(const analyze::Efficiency& e) {
+  return e.intensity ? base::three_digits(*e.intensity) : "-";
+}
+std::string bound_cell(const analyze::Efficiency& e) { return e.bound.empty() || e.bound == "unknown" ? "-" : e.bound; }
+std::string floor_cell(const analyze::Efficiency& e) { return e.floor_ns ? base::human_ns(*e.floor_ns) : "-"; }
+
+std::string ridge_line(const Page& page) {
+  if (!page.summary.ridge) return "";
+  return wrapped(fmt::format(
+      "FLOP/B: FLOPs for each byte that must move. Above the ridge of this device, {} FLOP/B, FLOPs bound; below it, "
+      "bytes do.",
+      base::three_digits(*page.summary.ridge)));
+}
+
+// What parts must cost and what they reached, in the order in which they come.
+std::string part_efficiency(const Page& page, const Style& style, const std::vector<Part>& parts,
+                            std::string_view what) {
+  TextTable table({{std::string(what), Align::kLeft, true},
+                   {"stage", Align::kLeft},
+                   {"FLOPs"},
+                   {"shapes"},
+                   {"bytes"},
+                   {"FLOP/B"},
+                   {"bound", Align::kLeft},
+                   {"floor"},
+                   {"floor%"}});
+  std::size_t all = 0;
+  for (const Part& part : parts) {
+    const analyze::Efficiency& e = part.efficiency;
+    if (!shown(page, part.stage) || (!e.flops && !e.bytes) || ++all > page.top) continue;
+    table.add({part.name, part.stage, amount_cell(e.flops), amount_cell(e.flops_shapes),
+               e.bytes ? base::human_bytes(*e.bytes) : "-", intensity_cell(e), bound_cell(e), floor_cell(e),
+               percent_cell(e.of_floor)});
+  }
+  if (all == 0) return "";
+  return style.heading(fmt::format("What {}s must cost", what)) + table.render(kWidth) +
+         left_out(all, page.top, fmt::format("{}s", what)) +
+         wrapped("Columns as above; floor%: floor, of the part's total time.");
+}
+
+void add_unmatched(TextTable& table, const Page& page, std::string_view stage) {
+  for (const analyze::Unmatched& rest : page.summary.unmatched) {
+    if (rest.stage != stage || rest.time_ns == 0) continue;
+    table.add({"not matched to the model", "", time_cell(rest.time_ns), "", percent_cell(rest.share), "", "", "", ""});
+  }
+}
+
 std::vector<TextTable::Column> part_columns(std::string name) {
   return {{std::move(name), Align::kLeft, true},
           {"calls"},
@@ -77,13 +124,25 @@ std::string operators_of(const Page& page, const Style& style, const std::string
     add_products(table, op);
   }
   if (all == 0) return "";
+  add_unmatched(table, page, stage);
   std::string out = style.heading(fmt::format("Operators of {}", stage.empty() ? "no stage" : stage));
   if (steps_ns > 0) {
     out += wrapped(
         fmt::format("stage %: self time, of its steps, {} added up. Rates: model FLOPs and bytes by total time.",
                     base::human_ns(static_cast<double>(steps_ns))));
   }
-  return out + table.render(kWidth) + left_out(all, page.top, "operators");
+  out += table.render(kWidth) + left_out(all, page.top, "operators");
+  const auto of_stage = [&](const Part& op) { return op.stage == stage; };
+  const auto first = std::find_if(page.summary.ops.begin(), page.summary.ops.end(), of_stage);
+  if (first->source == "shape") {
+    out += wrapped(
+        "Operators are inferred from the shapes and order of the BLAS calls. Their time is from the begin of their "
+        "first "
+        "call to the end of their last, in each step; what no BLAS call does (norms, and attention where it makes "
+        "none) is "
+        "not matched.");
+  }
+  return out;
 }
 
 std::string modules(const Page& page, const Style& style) {
@@ -150,7 +209,10 @@ std::string stage_table(const Page& page, const Style& style) {
   if (inferred) {
     for (const Stage& s : page.summary.stages) {
       if (!shown(page, s.name) || (s.source == "declared" && s.confidence >= 1)) continue;
-      out += wrapped(fmt::format("* {}: told from the names of ranges, confidence {:.1f}.", s.name, s.confidence));
+      out += wrapped(fmt::format(
+          "* {}: {}, confidence {:.2g}.", s.name,
+          s.source == "inferred" ? "inferred from the shapes and order of BLAS calls" : "told from the names of ranges",
+          s.confidence));
     }
   }
   return out;
@@ -159,30 +221,30 @@ std::string stage_table(const Page& page, const Style& style) {
 std::string efficiency_table(const Page& page, const Style& style) {
   TextTable table({{"stage", Align::kLeft, true},
                    {"FLOPs"},
-                   {"by shapes"},
+                   {"shapes"},
                    {"GFLOP/s"},
                    {"MFU %"},
                    {"bytes"},
                    {"GB/s"},
                    {"MBU %"},
-                   {"bound by", Align::kLeft},
+                   {"FLOP/B"},
+                   {"bound", Align::kLeft},
                    {"floor"},
-                   {"time/floor"}});
+                   {"floor%"}});
   for (const Stage& s : page.summary.stages) {
     if (!shown(page, s.name)) continue;
     const analyze::Efficiency& e = s.efficiency;
-    const std::string slower =
-        s.floor_ns && *s.floor_ns > 0 ? base::three_digits(static_cast<double>(s.time_ns) / *s.floor_ns) : "-";
     table.add({s.name, amount_cell(e.flops), amount_cell(e.flops_shapes),
                giga_cell(e.flops ? e.flops_per_s : e.flops_shapes_per_s), percent_cell(e.mfu),
                e.bytes ? base::human_bytes(*e.bytes) : "-", giga_cell(e.bytes_per_s), percent_cell(e.mbu),
-               e.bound == "unknown" ? "-" : e.bound, s.floor_ns ? base::human_ns(*s.floor_ns) : "-", slower});
+               intensity_cell(e), bound_cell(e), floor_cell(e), percent_cell(e.of_floor)});
   }
   return style.heading("Efficiency") + table.render(kWidth) +
          wrapped(
-             "FLOPs: what the model must compute (attention causal); by shapes: what the BLAS calls computed. GFLOP/s: "
-             "of the "
-             "first, or of the second where the model is unknown. floor: least time at peak rates.");
+             "FLOPs: what the model must compute (attention causal); shapes: what the BLAS calls computed. GFLOP/s: "
+             "of the first, or of the second where the model is unknown. floor: least time at peak rates; floor%: "
+             "floor, of the time it took: 100 is as fast as this machine can be.") +
+         ridge_line(page);
 }
 
 std::string part_tables(const Page& page, const Style& style) {
@@ -191,7 +253,8 @@ std::string part_tables(const Page& page, const Style& style) {
     if (shown(page, stage.name)) out += operators_of(page, style, stage.name, stage.steps_ns);
   }
   if (page.stage.empty()) out += operators_of(page, style, "", 0);
-  return out + modules(page, style);
+  return out + part_efficiency(page, style, page.summary.ops, "operator") + modules(page, style) +
+         part_efficiency(page, style, page.summary.modules, "module");
 }
 
 std::string gemm_table(const Page& page, const Style& style) {

@@ -143,9 +143,17 @@ std::string without_stages(const Page& page, const Style& style) {
   out += wrapped(page.summary.coverage.ranges == 0
                      ? "None: the program announced no ranges, so llmprof cannot tell prefill from decode."
                      : "None: no range of the program is named as a stage or step that llmprof knows.");
-  out += wrapped(
-      "To get them, annotate the program with include/llmprof/annotate.h, or give NVTX ranges the names prefill, "
-      "decode, forward, backward or optimizer.");
+  if (page.summary.model_family.empty()) {
+    out += wrapped(
+        "To get them, say the model (--model NAME|PATH): stages are then told from the shapes and order of its matrix "
+        "products. Or annotate the program with include/llmprof/annotate.h, or give NVTX ranges the names prefill, "
+        "decode, forward, backward or optimizer.");
+  } else {
+    out += wrapped(
+        "The matrix products that were seen are not, in order, those of a pass over the model. To get stages, annotate "
+        "the program with include/llmprof/annotate.h, or give NVTX ranges the names prefill, decode, forward, backward "
+        "or optimizer.");
+  }
   return out;
 }
 
@@ -155,7 +163,7 @@ std::string to_text(const Page& page, bool colour) {
   const Style style{colour};
   std::string out = title(page, style) + coverage(page, style) + machine(page, style);
   if (page.summary.stages.empty()) {
-    out += without_stages(page, style);
+    out += model(page, style) + without_stages(page, style);
   } else {
     out += model(page, style) + stage_table(page, style) + efficiency_table(page, style) + denominators(page) +
            reasons(page) + waterfall_section(page, style);

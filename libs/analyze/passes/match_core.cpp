@@ -82,14 +82,15 @@ class CoreMatcher {
     if (s.k == core.qk_dim && s.m == s.n) squares_[window->pass][s.m] += s.batch;
   }
 
-  // Full squares for every head of every sequence and layer: that is how long the sequences were. (On the way back
-  // there are two of them: of the weights' gradient and the values'.)
+  // Full squares for every head of every sequence and layer: that is how long the sequences were. Where a head is as
+  // wide as that, the product with the values is a square of the same size.
   void set_square(MatchedPass& pass, const std::map<std::int64_t, std::int64_t>& squares) const {
     const std::int64_t heads = products_.cores.empty() ? 0 : products_.cores.front().heads;
     if (squares.size() != 1 || heads == 0) return;
     const auto [tokens, count] = *squares.begin();
     if (tokens <= 0 || pass.rows % tokens != 0) return;
-    if (count == pass.rows / tokens * heads * products_.layers) pass.square = tokens;
+    const std::int64_t each = tokens == products_.cores.front().qk_dim ? 2 : 1;
+    if (count == each * (pass.rows / tokens) * heads * products_.layers) pass.square = tokens;
   }
 
   const Products& products_;

@@ -247,6 +247,12 @@ TEST(Match, TrainingGoesForwardAndBack) {
   EXPECT_EQ(steps.steps[1].size.tokens, 6);
 }
 
+TEST(Match, SequencesAsLongAsAHeadIsWide) {
+  Program program;
+  train_step(program, 12, 2);  // heads of 2: both products of attention are [2, 2] x [2, 2]
+  EXPECT_EQ(program.match(gpt2()).passes.at(0).square, 2);
+}
+
 TEST(Match, StagesFromRows) {
   Program program;
   program.llama_pass(6, 4, 2);  // two sequences of three

@@ -6,7 +6,12 @@ WITH called AS (
   SELECT r.stage, r.module, s.pass_id, count(DISTINCT r.step_id) AS steps
   FROM range_time AS r LEFT JOIN step AS s ON s.id = r.step_id
   WHERE r.kind = 'module'
-  GROUP BY r.stage, r.module, s.pass_id),
+  GROUP BY r.stage, r.module, s.pass_id
+  UNION ALL
+  SELECT a.stage, a.module, s.pass_id, count(DISTINCT a.step_id) AS steps
+  FROM attribution AS a JOIN step AS s ON s.id = a.step_id
+  WHERE a.module_source = 'shape'
+  GROUP BY a.stage, a.module, s.pass_id),
 part AS (
   SELECT c.module, o.module AS operator
   FROM (SELECT DISTINCT module FROM called) AS c
