@@ -31,7 +31,7 @@ constexpr Option kOptions[] = {
     {"--pp", "", "", "N", "1", "pipeline parallel: layers are split"},
     {"--ep", "", "", "N", "1", "expert parallel: routed experts are split"},
     {"--device", "-d", "LLMPROF_DEVICE", "NAME", "",
-     "device for floors and fit (llmprof devices --list); else this machine's best"},
+     "device for floors and fit (llmprof devices --all); else this machine's best"},
     {"--per-op", "", "", "", "", "table of operators: the default, and beside --per-layer if asked for"},
     {"--per-layer", "", "", "", "", "table of layers; equal ones stand together"},
     {"--top", "", "LLMPROF_TOP", "N", "15", "rows of each table of operators"},
@@ -42,6 +42,8 @@ constexpr Option kOptions[] = {
     {"--measured-tps", "", "", "X", "", "measured tokens/s of all sequences: model-level MFU and MBU"},
     {"--measured-ttft", "", "", "TIME", "", "measured time to first token, as in 180ms"},
     {"--measured-tpot", "", "", "TIME", "", "measured time per output token, as in 21ms"},
+    {"--measured", "", "", "FILE", "", "a table that torch.profiler printed: what it says about this model"},
+    {"--measured-weights", "", "", "SIZE", "", "memory that the weights took, as in 4714.27MiB: tells their type"},
     {"--list", "", "", "", "", "list the built-in names"},
     {"--csv", "", "", "", "", "print the operators, layers, sweep or comparison as CSV"},
     {"--json", "", "", "", "", "print everything as JSON (docs/format/json.md)"},
@@ -99,6 +101,8 @@ Result<void> check(const Arguments& arguments) {
   if (arguments.on("--csv") && arguments.on("--json")) return refuse("--csv and --json exclude each other");
   if (arguments.given("--sweep") && arguments.given("--diff")) return refuse("--sweep and --diff exclude each other");
   if (arguments.given("--plot") && !arguments.given("--sweep")) return refuse("--plot draws a --sweep");
+  if (arguments.given("--measured-weights") && !arguments.given("--measured"))
+    return refuse("--measured-weights goes with --measured");
   return {};
 }
 
@@ -107,6 +111,7 @@ Result<std::string> make_page(const Arguments& arguments) {
   LLMPROF_LET(const design::Options options, design_options(arguments));
   LLMPROF_LET(const design::Subject subject, open_subject(arguments.positionals.at(0), arguments));
   LLMPROF_LET(const design::Roof roof, roof_of(arguments));
+  if (arguments.given("--measured")) return measured_page(arguments, subject, roof);
   if (arguments.given("--sweep")) return sweep_page(arguments, subject, options, roof);
   if (arguments.given("--diff")) return diff_page(arguments, subject, options, roof);
   return design_page(arguments, subject, options, roof);

@@ -15,6 +15,10 @@ Result<analyze::design::Measurement> measurement(const Arguments& arguments);
 // The device of --device, else the best one of this machine; without peaks it has no name and says why.
 Result<analyze::design::Roof> roof_of(const Arguments& arguments);
 
+// A printed profile held against the model: --measured.
+Result<std::string> measured_page(const Arguments& arguments, const analyze::design::Subject& subject,
+                                  const analyze::design::Roof& roof);
+
 // Every built-in name.
 int list_models(const Arguments& arguments);
 

@@ -1,0 +1,52 @@
+// llmprof model --measured FILE: a printed profile held against the model's analysis.
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "analyze/measured_findings.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "model_verb.h"
+#include "report/measured.h"
+
+namespace llmprof::app {
+namespace {
+
+// "4714.27MiB", "4.9GB", "4943270420" in bytes.
+Result<double> size_of(const Arguments& arguments, std::string_view flag) {
+  const std::string text = arguments.get(flag);
+  double value = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"", 1},      {"B", 1},        {"kB", 1e3},        {"MB", 1e6},           {"GB", 1e9},
+      {"TB", 1e12}, {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
+  for (const auto& [name, bytes] : kUnits) {
+    if (failure == std::errc{} && unit == name && value > 0 && value * bytes < 1e18) return value * bytes;
+  }
+  return Error{ErrorCode::kUsage, fmt::format("{}: '{}' is not a size", flag, text), "write it as 4714.27MiB or 4.9GB"};
+}
+
+}  // namespace
+
+Result<std::string> measured_page(const Arguments& arguments, const analyze::design::Subject& subject,
+                                  const analyze::design::Roof& roof) {
+  const std::string file = arguments.get("--measured");
+  LLMPROF_LET(const std::string text, base::read_file(file, analyze::kMaxMeasuredBytes));
+  LLMPROF_LET(const analyze::MeasuredTable table, analyze::parse_key_averages(text, file));
+  std::optional<double> weights_bytes;
+  if (arguments.given("--measured-weights")) {
+    LLMPROF_LET(weights_bytes, size_of(arguments, "--measured-weights"));
+  }
+  const report::MeasuredPage page{.model = arguments.positionals.at(0),
+                                  .device = roof.device,
+                                  .file = file,
+                                  .findings = analyze::explain(subject.config, table, weights_bytes, roof)};
+  if (!arguments.on("--json")) return report::to_text(page, colour_wanted());
+  base::Json json = json_head("llmprof.model_measured");
+  report::to_json(page, json);
+  return base::to_text(json);
+}
+
+}  // namespace llmprof::app
