@@ -73,7 +73,7 @@ std::string describe_types(const model::Config& config) {
   std::string weights = config.weight.type;
   std::string products = config.arithmetic;
   if (config.quantization) {
-    weights = fmt::format("{} of the layers' matrices ({}), else {}", config.quantization->weight.type,
+    weights = fmt::format("{} where quantised ({}), else {}", config.quantization->weight.type,
                           config.quantization->method, config.weight.type);
     if (!config.quantization->arithmetic.empty()) products = config.quantization->arithmetic + " and " + products;
   }

@@ -57,7 +57,8 @@ Speeds speeds_of(const Design& design) {
   if (decode != nullptr) speeds.tpot_ns = decode->floor.ns;
   if (speeds.tpot_ns && *speeds.tpot_ns > 0) {
     speeds.tokens_per_s_per_sequence = 1e9 / *speeds.tpot_ns;
-    speeds.tokens_per_s = decode->tokens * static_cast<double>(design.groups) * *speeds.tokens_per_s_per_sequence;
+    const double tokens = decode->tokens * static_cast<double>(design.groups);
+    speeds.tokens_per_s = tokens * 1e9 / slowest_ns({*decode}).value_or(*speeds.tpot_ns);
   }
   return speeds;
 }
@@ -74,8 +75,8 @@ Training training_of(const Design& design, const Graphs& graphs) {
     step += stage.floor;
   }
   training.step_ns = step.ns;
-  if (step.ns && *step.ns > 0) {
-    training.tokens_per_s = design.stages.front().tokens * static_cast<double>(design.groups) / (*step.ns * 1e-9);
+  if (const std::optional<double> slowest = slowest_ns(design.stages)) {
+    training.tokens_per_s = design.stages.front().tokens * static_cast<double>(design.groups) / (*slowest * 1e-9);
   }
   return training;
 }

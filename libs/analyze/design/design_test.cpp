@@ -128,6 +128,13 @@ TEST(Design, ShardsOfATensorParallelModelAddUp) {
   const Design pipeline = must(make_design(small_llama(), staged, small_roof()));
   EXPECT_DOUBLE_EQ(pipeline.stage("decode")->costs.flops, one.stage("decode")->costs.flops);
   EXPECT_LT(pipeline.memory.weights, one.memory.weights);
+  // One token takes both stages; with a batch in each, tokens leave at the pace of the slower one.
+  const Stage& decode = *pipeline.stage("decode");
+  ASSERT_EQ(decode.pipeline.size(), 2u);
+  EXPECT_DOUBLE_EQ(*pipeline.speeds.tpot_ns, *decode.pipeline[0].ns + *decode.pipeline[1].ns);
+  EXPECT_DOUBLE_EQ(*pipeline.speeds.tokens_per_s, 1e9 / std::max(*decode.pipeline[0].ns, *decode.pipeline[1].ns));
+  const Sweep same = must(sweep(small_llama(), staged, small_roof(), {{"batch", {1}}}));
+  EXPECT_DOUBLE_EQ(*same.points[0].tokens_per_s, *pipeline.speeds.tokens_per_s);
 }
 
 TEST(Design, TrainingHasItsOwnStagesAndMemory) {

@@ -35,7 +35,7 @@ void explain(Reached& row, const Design& design) {
   }
 }
 
-Reached against(const Work& work, double time_ns, const Design& design) {
+Reached against(const Work& work, double time_ns, std::optional<double> floor_ns, const Design& design) {
   // The stages of a pipeline take turns: each device works on its own part only.
   const auto turns = static_cast<double>(design.options.parallel.pipeline);
   Reached row;
@@ -44,8 +44,8 @@ Reached against(const Work& work, double time_ns, const Design& design) {
   row.bytes_per_s = work.bytes / turns / (time_ns * 1e-9);
   if (work.model_compute_ns) row.mfu = *work.model_compute_ns / time_ns;
   if (work.floor.memory_ns && !weights_stay_on_chip(design)) row.mbu = *work.floor.memory_ns / turns / time_ns;
-  row.floor_ns = work.floor.ns;
-  if (work.floor.ns) row.floor_share = *work.floor.ns / time_ns;
+  row.floor_ns = floor_ns;
+  if (floor_ns) row.floor_share = *floor_ns / time_ns;
   explain(row, design);
   return row;
 }
@@ -55,7 +55,8 @@ Result<void> check_positive(std::string_view name, const std::optional<double>& 
   return Error{ErrorCode::kUsage, fmt::format("{} must be above 0", name), ""};
 }
 
-Result<Reached> of_stage(const Design& design, std::string_view name, double time_ns, std::string from) {
+// Tokens/s may come from a pipeline with a batch in every stage; a latency is that of one batch.
+Result<Reached> of_stage(const Design& design, std::string_view name, double time_ns, std::string from, bool rate) {
   const Stage* stage = design.stage(name);
   if (stage == nullptr) {
     return Error{ErrorCode::kUsage, fmt::format("{} is of inference, and --train asks for training", from),
@@ -63,7 +64,7 @@ Result<Reached> of_stage(const Design& design, std::string_view name, double tim
   }
   Work work;
   work += *stage;
-  Reached row = against(work, time_ns, design);
+  Reached row = against(work, time_ns, rate ? slowest_ns({*stage}) : stage->floor.ns, design);
   row.stage = name;
   row.from = std::move(from);
   return row;
@@ -73,7 +74,7 @@ Reached of_training(const Design& design, double tokens_per_s) {
   Work work;
   for (const Stage& stage : design.stages) work += stage;
   const double tokens = design.stages.front().tokens * static_cast<double>(design.groups);
-  Reached row = against(work, tokens / tokens_per_s * 1e9, design);
+  Reached row = against(work, tokens / tokens_per_s * 1e9, slowest_ns(design.stages), design);
   row.stage = "training step";
   row.from = fmt::format("--measured-tps {:g}", tokens_per_s);
   const double executed = work.flops > 0 ? 1 + design.training->recomputed_flops / work.flops : 1;
@@ -89,18 +90,18 @@ Result<std::vector<Reached>> reached(const Design& design, const Measurement& me
   LLMPROF_TRY(check_positive("--measured-tpot", measurement.tpot_ns));
   std::vector<Reached> rows;
   if (measurement.ttft_ns) {
-    LLMPROF_LET(Reached row, of_stage(design, "prefill", *measurement.ttft_ns, "--measured-ttft"));
+    LLMPROF_LET(Reached row, of_stage(design, "prefill", *measurement.ttft_ns, "--measured-ttft", false));
     rows.push_back(std::move(row));
   }
   if (measurement.tpot_ns) {
-    LLMPROF_LET(Reached row, of_stage(design, "decode", *measurement.tpot_ns, "--measured-tpot"));
+    LLMPROF_LET(Reached row, of_stage(design, "decode", *measurement.tpot_ns, "--measured-tpot", false));
     rows.push_back(std::move(row));
   }
   if (measurement.tokens_per_s && design.training) rows.push_back(of_training(design, *measurement.tokens_per_s));
   if (measurement.tokens_per_s && !design.training) {
     const double tokens = static_cast<double>(design.options.batch * design.groups);
     LLMPROF_LET(Reached row, of_stage(design, "decode", tokens / *measurement.tokens_per_s * 1e9,
-                                      fmt::format("--measured-tps {:g}", *measurement.tokens_per_s)));
+                                      fmt::format("--measured-tps {:g}", *measurement.tokens_per_s), true));
     rows.push_back(std::move(row));
   }
   return rows;

@@ -22,9 +22,9 @@ struct Reached {
   std::optional<double> mfu;                // model FLOPs / time / peak: sum over types of FLOPs / peak, by the time
   std::optional<double> hfu;                // training: with what is computed again
   std::optional<double> mbu;                // bytes that must move / time / bandwidth
-  std::optional<double> floor_ns;
-  std::optional<double> floor_share;  // floor / time
-  std::string why;                    // of what is unknown, or above 1
+  std::optional<double> floor_ns;           // of tokens/s: with a batch in every stage of a pipeline
+  std::optional<double> floor_share;        // floor / time
+  std::string why;                          // of what is unknown, or above 1
 };
 
 Result<std::vector<Reached>> reached(const Design& design, const Measurement& measurement);

@@ -71,7 +71,9 @@ std::vector<std::string> notes_of(const Design& design) {
                     design.devices));
   }
   if (design.options.parallel.pipeline > 1) {
-    out.push_back("Costs are added over the stages of the pipeline, which one pass goes through one after the other.");
+    out.push_back(
+        "Costs are added over the stages of the pipeline, which one pass goes through one after the other; tokens/s in "
+        "total are with a batch in every stage, and memory is that of one batch.");
   }
   if (design.groups > 1) {
     out.push_back(

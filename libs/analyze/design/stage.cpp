@@ -176,11 +176,17 @@ std::string layer_numbers(const std::vector<std::int64_t>& layers) {
   return text;
 }
 
-Floor device_floor(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions,
-                   const Ruler& ruler) {
-  Floor sum{.compute_ns = 0, .memory_ns = 0, .ns = 0};
-  for (const model::Graph& graph : graphs.stages) sum += ruler.floor(model::total(graph, pass, conditions));
-  return sum;
+std::optional<double> slowest_ns(const std::vector<Stage>& passes) {
+  double slowest = 0;
+  for (std::size_t i = 0; i < passes.front().pipeline.size(); ++i) {
+    double sum = 0;
+    for (const Stage& pass : passes) {
+      if (!pass.pipeline[i].ns) return std::nullopt;
+      sum += *pass.pipeline[i].ns;
+    }
+    slowest = std::max(slowest, sum);
+  }
+  return slowest > 0 ? std::optional(slowest) : std::nullopt;
 }
 
 Stage cost_stage(const Graphs& graphs, const NamedPass& named, const model::Conditions& conditions,
@@ -195,7 +201,11 @@ Stage cost_stage(const Graphs& graphs, const NamedPass& named, const model::Cond
   if (stage.model_compute_ns) *stage.model_compute_ns /= static_cast<double>(graphs.parallel.ranks());
   stage.intensity = flops_per_byte(stage.costs);
   stage.ridge = ruler.ridge(stage.costs);
-  stage.floor = device_floor(graphs, named.pass, conditions, ruler);
+  stage.floor = {.compute_ns = 0, .memory_ns = 0, .ns = 0};
+  for (const model::Graph& graph : graphs.stages) {
+    stage.pipeline.push_back(ruler.floor(model::total(graph, named.pass, conditions)));
+    stage.floor += stage.pipeline.back();
+  }
   stage.operators = operator_rows(graphs, named.pass, conditions, ruler);
   stage.layers = layer_rows(graphs, named.pass, conditions, ruler);
   return stage;

@@ -33,6 +33,7 @@ struct Stage {
   std::optional<double> model_compute_ns;
   std::optional<double> intensity, ridge;
   Floor floor;
+  std::vector<Floor> pipeline;  // of its stages, which take turns for one pass: they add up to the floor
   std::optional<double> per_token(double amount) const {
     return tokens > 0 ? std::optional(amount / tokens) : std::nullopt;
   }
@@ -49,9 +50,9 @@ struct NamedPass {
 
 Stage cost_stage(const Graphs& graphs, const NamedPass& pass, const model::Conditions& conditions, const Ruler& ruler);
 
-// Stages of a pipeline work one after the other.
-Floor device_floor(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions,
-                   const Ruler& ruler);
+// The time that the slowest device of a pipeline needs for these passes together: with a batch in every stage of it, a
+// batch leaves it each time that has passed.
+std::optional<double> slowest_ns(const std::vector<Stage>& passes);
 
 double new_tokens(const model::Pass& pass);
 std::optional<double> flops_per_byte(const model::Costs& costs);

@@ -40,42 +40,46 @@ struct Setting {
   const Roof& roof;
   model::Recompute recompute;
 
-  SweepPoint::Pass pass(const model::Pass& pass) const {
-    SweepPoint::Pass out{.flops = 0, .bytes = 0, .floor = {.compute_ns = 0, .memory_ns = 0, .ns = 0}};
+  // Passes one after the other; the stages of a pipeline take turns.
+  SweepPoint::Pass cost(std::initializer_list<model::Pass> passes) const {
+    SweepPoint::Pass out{.floor = {.compute_ns = 0, .memory_ns = 0, .ns = 0}};
     for (const model::Graph& graph : graphs.stages) {
-      const model::PassCosts costs = model::total(graph, pass, conditions);
-      out.flops += costs.flops;
-      out.bytes += costs.bytes();
-      out.floor += ruler.floor(costs);
+      Floor device{.compute_ns = 0, .memory_ns = 0, .ns = 0};
+      for (const model::Pass& pass : passes) {
+        const model::PassCosts costs = model::total(graph, pass, conditions);
+        out.flops += costs.flops;
+        out.bytes += costs.bytes();
+        device += ruler.floor(costs);
+      }
+      out.floor += device;
+      if (device.ns) out.slowest_ns = std::max(out.slowest_ns.value_or(0), *device.ns);
     }
     return out;
+  }
+
+  std::optional<double> tokens_per_s(double tokens, const SweepPoint::Pass& pass) const {
+    if (!pass.slowest_ns || !(*pass.slowest_ns > 0)) return std::nullopt;
+    return tokens * static_cast<double>(graphs.groups()) / (*pass.slowest_ns * 1e-9);
   }
 };
 
 void cost_inference(const Setting& setting, SweepPoint& point) {
   const Load& load = point.load;
   point.memory_bytes = needed_bytes(setting.graphs, load);
-  point.first = setting.pass(model::prefill(load.batch, load.prompt));
-  point.decode = setting.pass(model::decode(load.batch, load.context));
-  const std::optional<double> tpot_ns = point.decode.floor.ns;
-  if (!tpot_ns || !(*tpot_ns > 0)) return;
-  point.tokens_per_s_per_sequence = 1e9 / *tpot_ns;
-  point.tokens_per_s = static_cast<double>(load.batch * setting.graphs.groups()) * 1e9 / *tpot_ns;
+  point.first = setting.cost({model::prefill(load.batch, load.prompt)});
+  point.decode = setting.cost({model::decode(load.batch, load.context)});
+  point.tokens_per_s = setting.tokens_per_s(static_cast<double>(load.batch), point.decode);
+  if (point.tokens_per_s) point.tokens_per_s_per_sequence = 1e9 / *point.decode.floor.ns;
 }
 
 void cost_training(const Setting& setting, SweepPoint& point) {
   const Load& load = point.load;
+  const auto pass = [&](model::PassKind kind) { return model::train(kind, load.batch, load.prompt); };
   point.memory_bytes = training_memory_of(setting.graphs, load, setting.recompute).total();
-  point.first.floor = {.compute_ns = 0, .memory_ns = 0, .ns = 0};
-  for (const auto kind : {model::PassKind::kForward, model::PassKind::kBackward, model::PassKind::kOptimizer}) {
-    const SweepPoint::Pass part = setting.pass(model::train(kind, load.batch, load.prompt));
-    point.first.flops += part.flops;
-    point.first.bytes += part.bytes;
-    point.first.floor += part.floor;
-  }
-  const std::optional<double> step_ns = point.first.floor.ns;
-  const double tokens = static_cast<double>(load.batch * setting.graphs.groups()) * static_cast<double>(load.prompt);
-  if (step_ns && *step_ns > 0) point.tokens_per_s = tokens / (*step_ns * 1e-9);
+  point.first = setting.cost(
+      {pass(model::PassKind::kForward), pass(model::PassKind::kBackward), pass(model::PassKind::kOptimizer)});
+  point.tokens_per_s =
+      setting.tokens_per_s(static_cast<double>(load.batch) * static_cast<double>(load.prompt), point.first);
 }
 
 // The load of point `index`, counting with the last axis fastest.

@@ -20,6 +20,7 @@ struct SweepPoint {
   struct Pass {
     double flops = 0, bytes = 0;
     Floor floor;
+    std::optional<double> slowest_ns;  // of the devices of a pipeline
     std::optional<double> intensity() const { return bytes > 0 ? std::optional(flops / bytes) : std::nullopt; }
   };
   Pass first, decode;
