@@ -191,7 +191,7 @@ Result<Config> read_model(Fields& fields, Fields& outer) {
   const Family* family = family_of(fields, outer_type);
   if (fields.error()) return *fields.error();
   Config config = family->read(fields);
-  config.family = family->name;
+  if (config.family.empty()) config.family = family->name;
   // Of what belongs to the whole file, the language model's own word counts first.
   const auto place_of = [&](std::string_view key) -> Fields& { return fields.has(key) ? fields : outer; };
   read_type(place_of(fields.has("torch_dtype") ? "torch_dtype" : "dtype"), config);

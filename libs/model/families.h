@@ -12,7 +12,8 @@ namespace llmprof::model {
 struct Family {
   std::string_view name;                          // Config::family
   std::span<const std::string_view> model_types;  // of config.json
-  Config (*read)(Fields& fields);                 // errors stay in `fields`; the numbers' types are read by the caller
+  // Errors stay in `fields`; types are read by the caller. Config::family may be set to another that describes it.
+  Config (*read)(Fields& fields);
   Structure (*describe)(const Config& config);
 };
 

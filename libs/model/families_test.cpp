@@ -220,7 +220,7 @@ TEST(Families, Glm) {
   const std::int64_t common = 2 * 151552_ * 4096 + 4096, biases = 4096 + 2 * 256;
   const std::int64_t matrices = 2 * 4096_ * 4096 + 2 * 4096_ * 256 + 3 * 4096_ * 13696;
   EXPECT_EQ(common + 40 * (matrices + biases + 4 * 4096), 9'400'279'040);
-  const std::string keys = R"(, "head_dim": 128, "attention_bias": true)";
+  const std::string keys = R"(, "head_dim": 128)";  // attention_bias is true in Glm4Config
   EXPECT_EQ(count(decoder("glm4", 40, 4096, 32, 2, 13696, 151552) + keys), 9'400'279'040);
   EXPECT_EQ(count(decoder("glm", 40, 4096, 32, 2, 13696, 151552) + keys), common + 40 * (matrices + biases + 2 * 4096));
 }
@@ -281,6 +281,45 @@ TEST(Families, Opt) {
   }
 }
 
+TEST(Families, Gptj) {
+  // GPT-J 6B: one LayerNorm in a layer, biases in the MLP and at the logits only.
+  const std::int64_t h = 4096, layer = 4 * h * h + (4 * h * h + 4 * h) + (4 * h * h + h) + 2 * h;
+  EXPECT_EQ(2 * 50400 * h + 50400 + 28 * layer + 2 * h, 6'050'882'784);
+  EXPECT_EQ(count(R"("model_type": "gptj", "n_layer": 28, "n_embd": 4096, "n_head": 16, "n_positions": 2048,
+      "n_inner": null, "rotary_dim": 64, "vocab_size": 50400, "tie_word_embeddings": false)"),
+            6'050'882'784);
+}
+
+TEST(Families, Falcon) {
+  // 7B: 71 heads of 64, one for keys and values, one norm in a layer, tied.
+  const std::int64_t h = 4544;
+  EXPECT_EQ(65024 * h + 32 * (h * (h + 2 * 64) + h * h + 8 * h * h + 2 * h) + 2 * h, 6'921'720'704);
+  EXPECT_EQ(count(R"("model_type": "falcon", "num_hidden_layers": 32, "hidden_size": 4544, "num_attention_heads": 71,
+      "vocab_size": 65024, "multi_query": true, "parallel_attn": true, "new_decoder_architecture": false, "bias": false)"),
+            6'921'720'704);
+  // 40B: 128 heads and 8 of 64, two norms.
+  const std::int64_t w = 8192;
+  EXPECT_EQ(65024 * w + 60 * (w * (w + 2 * 512) + w * w + 8 * w * w + 4 * w) + 2 * w, 41'303'293'952);
+  EXPECT_EQ(count(R"("model_type": "falcon", "num_hidden_layers": 60, "hidden_size": 8192, "num_attention_heads": 128,
+      "num_kv_heads": 8, "vocab_size": 65024, "new_decoder_architecture": true, "parallel_attn": true, "alibi": false)"),
+            41'303'293'952);
+}
+
+TEST(Families, ConfigAsTransformers5WritesIt) {
+  // As transformers 5.17 saved it: every key that a PreTrainedConfig has.
+  EXPECT_EQ(count(R"("transformers_version": "5.17.0", "architectures": null, "output_hidden_states": false,
+      "return_dict": true, "dtype": null, "chunk_size_feed_forward": 0, "is_encoder_decoder": false,
+      "id2label": {"0": "LABEL_0", "1": "LABEL_1"}, "label2id": {"LABEL_0": 0, "LABEL_1": 1}, "problem_type": null,
+      "vocab_size": 32000, "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 4,
+      "num_attention_heads": 16, "num_key_value_heads": 4, "hidden_act": "silu", "max_position_embeddings": 4096,
+      "initializer_range": 0.02, "rms_norm_eps": 1e-06, "use_cache": true, "pad_token_id": null, "bos_token_id": 1,
+      "eos_token_id": 2, "pretraining_tp": 1, "tie_word_embeddings": false,
+      "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"}, "attention_bias": false,
+      "attention_dropout": 0.0, "mlp_bias": false, "head_dim": 64, "_name_or_path": "", "model_type": "llama",
+      "output_attentions": false)"),
+            2 * 32000_ * 1024 + 4 * (2 * 1024_ * 1024 + 2 * 1024_ * 256 + 3 * 1024_ * 2816 + 2 * 1024) + 1024);
+}
+
 // ---- layers ------------------------------------------------------------------------------------------------
 
 TEST(Families, WindowsOfMistral) {
@@ -314,6 +353,9 @@ TEST(Families, WindowsOfTheOthers) {
   EXPECT_EQ(windows(read(decoder("phi3", 2, 64, 4, 2, 128, 100) + R"(, "sliding_window": 2047)")), "2047 2047");
   EXPECT_EQ(windows(read(decoder("starcoder2", 2, 64, 4, 2, 128, 100) + R"(, "sliding_window": 4096)")), "4096 4096");
   EXPECT_EQ(windows(read(decoder("mixtral", 2, 64, 4, 2, 128, 100))), "- -");
+  EXPECT_EQ(windows(read(decoder("phi3", 2, 64, 4, 2, 128, 100) + R"(, "sliding_window": 9, "layer_types":
+      ["full_attention", "sliding_attention"])")),
+            "- 9");
   EXPECT_EQ(windows(read(decoder("cohere2", 5, 64, 4, 2, 128, 100) + R"(, "sliding_window": 8)")), "8 8 8 - 8");
   EXPECT_EQ(windows(read(decoder("olmo3", 4, 64, 4, 2, 128, 100))), "4096 4096 4096 -");
 }
@@ -340,6 +382,11 @@ TEST(Families, RotationOfSmolLm3) {
   const Config config = read(decoder("smollm3", 4, 64, 4, 2, 128, 100));
   EXPECT_TRUE(config.kinds[config.kind_of_layer[2]].attention.rope);
   EXPECT_FALSE(config.kinds[config.kind_of_layer[3]].attention.rope);
+  // Its window, if it is used, is that of the layers without rotation.
+  EXPECT_EQ(windows(read(decoder("smollm3", 4, 64, 4, 2, 128, 100) + R"(, "use_sliding_window": true,
+      "sliding_window": 5)")),
+            "- - - 5");
+  EXPECT_EQ(windows(read(decoder("smollm3", 4, 64, 4, 2, 128, 100) + R"(, "sliding_window": 5)")), "- - - -");
 }
 
 TEST(Families, LayersWithExperts) {
@@ -350,6 +397,9 @@ TEST(Families, LayersWithExperts) {
   EXPECT_EQ(sparse_layers(read(deepseek)), " 3 4 5");
   EXPECT_EQ(sparse_layers(read(deepseek + R"(, "first_k_dense_replace": 1, "moe_layer_freq": 2)")), " 2 4");
   EXPECT_EQ(sparse_layers(read(deepseek + R"(, "n_routed_experts": null)")), "");
+  EXPECT_EQ(sparse_layers(read(deepseek + R"(, "mlp_layer_types": ["dense", "sparse", "dense", "dense", "sparse",
+      "dense"])")),
+            " 1 4");
   EXPECT_EQ(sparse_layers(read(decoder("glm4_moe", 3, 64, 4, 2, 128, 100))), " 1 2");
 }
 

@@ -23,7 +23,8 @@ std::string method_of(Fields& q) {
   if (q.flag_or("load_in_4bit", false) || q.flag_or("load_in_8bit", false)) return "bitsandbytes";
   if (q.has("quant_algo")) return "modelopt";
   if (q.has("config_groups")) return "compressed-tensors";
-  return q.has("bits") ? "gptq" : "";
+  if (q.has("desc_act") || q.has("sym")) return "gptq";
+  return q.has("bits") ? "mlx" : "";
 }
 
 bool is_pattern(std::string_view entry) {
@@ -82,13 +83,15 @@ void read_cache(Fields& q, Config& config) {
 }  // namespace
 
 void read_quantization(Fields& fields, Config& config) {
-  const base::Json* json = fields.find("quantization_config");
+  const base::Json* mlx = fields.find("quantization");  // written twice, or under this name only
+  const char* key = fields.has("quantization_config") ? "quantization_config" : "quantization";
+  const base::Json* json = fields.has("quantization_config") ? fields.find(key) : mlx;
   if (json == nullptr) return;
   if (!json->is_object()) {
-    fields.reject(ErrorCode::kCorruptInput, "quantization_config: not a JSON object");
+    fields.reject(ErrorCode::kCorruptInput, fmt::format("{}: not a JSON object", fields.path(key)));
     return;
   }
-  Fields q(*json, fields, "quantization_config");
+  Fields q(*json, fields, key);
   Quantization out{.method = method_of(q), .weight = config.weight, .arithmetic = "", .ignore = {}, .only = {}};
   read_method(q, out);
   read_ignored(q, out);

@@ -83,6 +83,13 @@ void read_packed(Fields& q, Quantization& out) {
              "others: bytes are rough");
 }
 
+// MLX: scale and offset of 16 bits for each group; tables too.
+void read_mlx(Fields& q, Quantization& out) {
+  const Scales scales{.group = group_of(q, "group_size", 64), .scale_bytes = 2, .zero_bytes = 2};
+  out.weight = integers(bits_of(q, "bits", 4), scales);
+  q.caveat("bits", "tables and the logits' matrix are counted as not quantised: bytes are upper bounds");
+}
+
 // bitsandbytes: blocks of 64 weights share a float32 maximum. Quantised twice, the maxima are 8 bits each and blocks of
 // 256 of them share a float32. Eight bits: one scale for each row.
 void read_bitsandbytes(Fields& q, Quantization& out) {
@@ -316,6 +323,7 @@ constexpr std::array kMethods{
     Method{"gptq", read_packed},
     Method{"awq", read_packed},
     Method{"auto-round", read_packed},
+    Method{"mlx", read_mlx},
     Method{"bitsandbytes", read_bitsandbytes},
     Method{"compressed-tensors", read_compressed_tensors},
     Method{"mxfp4", read_mxfp4},

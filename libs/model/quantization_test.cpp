@@ -55,7 +55,7 @@ TEST(Quantization, GptqAndAwq) {
     EXPECT_EQ(four.arithmetic, "");
   }
   EXPECT_EQ(read(R"({"quant_method": "gptq", "bits": 8, "group_size": -1})").weight, (Number{"int8", 1}));
-  EXPECT_EQ(read(R"({"bits": 4, "group_size": 32})").weight, (Number{"int4", 0.578125}));  // older: no method
+  EXPECT_EQ(read(R"({"bits": 4, "group_size": 32, "sym": true})").weight, (Number{"int4", 0.578125}));  // no method
   const Quantization dynamic =
       read(R"({"quant_method": "gptq", "bits": 4, "dynamic": {"-:.*down.*": {}}, "desc_act": true})");
   EXPECT_THAT(dynamic.ignore, ::testing::ElementsAre("re:.*down.*"));
@@ -133,6 +133,15 @@ TEST(Quantization, BiasesStayAsTheyAre) {
                                              "config.json");
   ASSERT_TRUE(config) << config.error().message;
   EXPECT_NEAR(weights_bytes(Graph(*config)), 13'761'264'768.0, 1);
+}
+
+TEST(Quantization, Mlx) {
+  // 64 share two values of 16 bits: 0.5 + 4/64.
+  const std::string text = R"({"group_size": 64, "bits": 4, "mode": "affine"})";
+  EXPECT_EQ(tiny(text).quantization->weight, (Number{"int4", 0.5625}));
+  EXPECT_EQ(caveats_of(text),
+            "quantization_config.bits: tables and the logits' matrix are counted as not quantised: bytes are upper "
+            "bounds\n");
 }
 
 TEST(Quantization, TorchAo) {

@@ -35,12 +35,14 @@ Config read(Fields& fields) {
                                           .tied = true});
   Attention& attention = decoder.kind.attention;
   attention.qkv_bias = attention.out_bias = fields.flag_or("attention_bias", false);
+  fields.ignore({"order_of_interleaved_layers", "layer_switch", "use_embedding_sharing", "use_gated_activation",
+                 "use_parallel_block", "use_parallel_embedding"});  // repeat what the family is
   if (fields.text_or("model_type", "cohere") == "cohere2") return with_windows(fields, std::move(decoder));
   if (fields.flag_or("use_qk_norm", false)) {  // weights for each head
     attention.q_norm = attention.heads * attention.qk_dim;
     attention.k_norm = attention.kv_heads * attention.qk_dim;
   }
-  return uniform(std::move(decoder));
+  return uniform(fields, std::move(decoder));
 }
 
 Structure describe(const Config& config) { return structure(config, {.before_mlp = ""}); }

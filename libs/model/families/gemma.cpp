@@ -20,7 +20,7 @@ Config read(Fields& fields) {
                                           .positions = 8192,
                                           .tied = true});
   decoder.kind.attention.qkv_bias = decoder.kind.attention.out_bias = fields.flag_or("attention_bias", false);
-  return uniform(std::move(decoder));
+  return uniform(fields, std::move(decoder));
 }
 
 Structure describe(const Config& config) { return structure(config, {}); }

@@ -1,4 +1,4 @@
-// GLM-4: biases on q, k and v if asked for, gate and up in one matrix. The newer glm4 has norms after attention and MLP
+// GLM-4: biases on q, k and v, gate and up in one matrix. The newer glm4 has norms after attention and MLP
 // too; "glm" has not.
 
 #include <array>
@@ -20,8 +20,8 @@ Config read(Fields& fields) {
                                           .width = 13696,
                                           .vocab = 151552,
                                           .positions = 131072});
-  decoder.kind.attention.qkv_bias = fields.flag_or("attention_bias", false);
-  return uniform(std::move(decoder));
+  decoder.kind.attention.qkv_bias = fields.flag_or("attention_bias", true);
+  return uniform(fields, std::move(decoder));
 }
 
 Structure describe_newer(const Config& config) {

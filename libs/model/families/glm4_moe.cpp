@@ -28,13 +28,7 @@ Config read(Fields& fields) {
   sparse.shared_width = fields.zero_or_more("n_shared_experts", 1) * sparse.width;
   expect_choice(fields, sparse);
   const std::int64_t dense_first = fields.zero_or_more("first_k_dense_replace", 1);
-  if (fields.error()) return {};
-  const Mlp dense = decoder.kind.mlp;
-  for (std::int64_t layer = 0; layer < decoder.layers; ++layer) {
-    decoder.kind.mlp = layer < dense_first ? dense : sparse;
-    add_layer(decoder.config, decoder.kind);
-  }
-  return decoder.config;
+  return with_experts(fields, std::move(decoder), sparse, [=](std::int64_t layer) { return layer >= dense_first; });
 }
 
 Structure describe(const Config& config) { return structure(config, {}); }

@@ -21,7 +21,7 @@ Config read(Fields& fields) {
   decoder.kind.mlp.gated = false;
   decoder.kind.mlp.bias = true;
   fields.ignore({"use_parallel_residual"});  // side by side or in turn: the same products
-  return uniform(std::move(decoder));
+  return uniform(fields, std::move(decoder));
 }
 
 Structure describe(const Config& config) {

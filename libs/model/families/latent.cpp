@@ -34,14 +34,9 @@ Config read_latent(Fields& fields, const LatentDefaults& defaults) {
   decoder.kind.attention = read_attention(fields, decoder.kind.attention.heads);
   const std::int64_t dense_first = fields.zero_or_more("first_k_dense_replace", defaults.dense_first);
   const std::int64_t every = fields.count_or("moe_layer_freq", 1);
-  const Mlp dense = decoder.kind.mlp;
-  const Mlp sparse = fields.is_null("n_routed_experts") ? dense : read_experts(fields, defaults);
-  if (fields.error()) return {};
-  for (std::int64_t layer = 0; layer < decoder.layers; ++layer) {
-    decoder.kind.mlp = layer >= dense_first && layer % every == 0 ? sparse : dense;
-    add_layer(decoder.config, decoder.kind);
-  }
-  return decoder.config;
+  const Mlp sparse = fields.is_null("n_routed_experts") ? decoder.kind.mlp : read_experts(fields, defaults);
+  return with_experts(fields, std::move(decoder), sparse,
+                      [=](std::int64_t layer) { return layer >= dense_first && layer % every == 0; });
 }
 
 }  // namespace llmprof::model

@@ -29,10 +29,14 @@ Defaults defaults_of(std::string_view type) {
   return {.hidden = 4096, .layers = 32, .heads = 32, .width = 11008, .vocab = 32000, .positions = 2048};
 }
 
+// Mistral's is used wherever it is given, SmolLM3's if use_sliding_window says so.
 std::int64_t read_window(Fields& fields, std::string_view type) {
-  if (type == "smollm3") return read_qwen_window(fields);
-  if (type != "mistral" && type != "ministral") return 0;
-  return fields.count_or("sliding_window", fields.is_null("sliding_window") ? 0 : 4096);  // MistralConfig
+  if (type == "mistral" || type == "ministral") {
+    return fields.count_or("sliding_window", fields.is_null("sliding_window") ? 0 : 4096);  // MistralConfig
+  }
+  if (type != "smollm3") return 0;
+  const std::int64_t window = fields.count_or("sliding_window", 0);
+  return fields.flag_or("use_sliding_window", false) ? window : 0;
 }
 
 // no_rope_layers has a 0 for each layer that does not rotate.
@@ -40,6 +44,7 @@ std::vector<std::int64_t> read_rotating(Fields& fields, std::int64_t layers, std
   std::vector<std::int64_t> rotating = fields.counts("no_rope_layers");
   const std::int64_t interval = fields.count_or("no_rope_layer_interval", 4);  // SmolLM3Config
   if (!rotating.empty()) fields.expect_length("no_rope_layers", rotating.size(), layers);
+  if (fields.error()) return {};
   for (std::int64_t layer = 0; rotating.size() < static_cast<std::size_t>(layers); ++layer) {
     rotating.push_back(type == "smollm3" && (layer + 1) % interval == 0 ? 0 : 1);
   }
@@ -54,8 +59,11 @@ Config read(Fields& fields) {
   kind.mlp.bias = fields.flag_or("mlp_bias", false);
   const std::int64_t window = read_window(fields, type);
   const std::vector<std::int64_t> rotating = read_rotating(fields, decoder.layers, type);
-  const std::vector<View> views =
-      layer_views(fields, decoder.layers, [&](std::int64_t) { return window > 0 ? View::kSliding : View::kFull; });
+  if (fields.error()) return {};
+  const std::vector<View> views = layer_views(fields, decoder.layers, [&](std::int64_t layer) {
+    const bool here = type != "smollm3" || rotating[static_cast<std::size_t>(layer)] == 0;
+    return window > 0 && here ? View::kSliding : View::kFull;
+  });
   if (fields.error()) return {};
   for (std::size_t layer = 0; layer < views.size(); ++layer) {
     kind.attention.window = views[layer] == View::kSliding ? window : 0;

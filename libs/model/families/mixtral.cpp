@@ -21,7 +21,7 @@ Config read(Fields& fields) {
   decoder.kind.mlp.experts_per_token = fields.count_or("num_experts_per_tok", 2);
   decoder.kind.attention.window = fields.count_or("sliding_window", 0);
   expect_choice(fields, decoder.kind.mlp);
-  return uniform(std::move(decoder));
+  return uniform(fields, std::move(decoder));
 }
 
 Structure describe(const Config& config) {

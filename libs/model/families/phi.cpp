@@ -21,7 +21,7 @@ Config read(Fields& fields) {
   decoder.kind.mlp.gated = false;
   decoder.kind.mlp.bias = true;
   if (fields.flag_or("qk_layernorm", false)) fields.caveat("qk_layernorm", "not counted: parameters are a lower bound");
-  return uniform(std::move(decoder));
+  return uniform(fields, std::move(decoder));
 }
 
 Structure describe(const Config& config) {

@@ -17,7 +17,8 @@ Config read(Fields& fields) {
                                           .vocab = 32064,
                                           .positions = 4096});
   decoder.kind.attention.window = fields.count_or("sliding_window", 0);
-  return uniform(std::move(decoder));
+  fields.ignore({"full_attn_mod", "interpolate_factor"});  // 1 in every file
+  return uniform(fields, std::move(decoder));
 }
 
 Structure describe(const Config& config) {

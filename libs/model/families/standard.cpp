@@ -101,8 +101,26 @@ void expect_choice(Fields& fields, const Mlp& mlp) {
                                                       mlp.experts_per_token, mlp.experts));
 }
 
-Config uniform(Decoder decoder) {
-  set_layers(decoder.config, decoder.layers, decoder.kind);
+Config uniform(Fields& fields, Decoder decoder) {
+  const std::int64_t window = decoder.kind.attention.window;
+  const std::vector<View> views =
+      layer_views(fields, decoder.layers, [&](std::int64_t) { return window > 0 ? View::kSliding : View::kFull; });
+  decoder.kind.attention.window = 0;
+  return with_views(std::move(decoder), views, window);
+}
+
+Config with_experts(Fields& fields, Decoder decoder, const Mlp& sparse,
+                    const std::function<bool(std::int64_t)>& usual) {
+  const std::vector<std::string> types = fields.texts("mlp_layer_types");
+  if (!types.empty()) fields.expect_length("mlp_layer_types", types.size(), decoder.layers);
+  (void)layer_views(fields, decoder.layers, [](std::int64_t) { return View::kFull; });  // for its caveats
+  if (fields.error()) return {};
+  const Mlp dense = decoder.kind.mlp;
+  for (std::int64_t layer = 0; layer < decoder.layers; ++layer) {
+    const bool is_sparse = types.empty() ? usual(layer) : types[static_cast<std::size_t>(layer)] == "sparse";
+    decoder.kind.mlp = is_sparse ? sparse : dense;
+    add_layer(decoder.config, decoder.kind);
+  }
   return std::move(decoder.config);
 }
 

@@ -34,8 +34,8 @@ enum class View : std::uint8_t { kFull, kSliding, kChunked };  // what a layer's
 // One for each layer: as layer_types says, else as `usual(layer)`.
 std::vector<View> layer_views(Fields& fields, std::int64_t layers, const std::function<View(std::int64_t)>& usual);
 
-// The decoder's layers: all alike, or with a window where the views say so.
-Config uniform(Decoder decoder);
+// The decoder's layers: all alike unless layer_types says otherwise, or with a window where the views say so.
+Config uniform(Fields& fields, Decoder decoder);
 Config with_views(Decoder decoder, const std::vector<View>& views, std::int64_t window);
 
 // Qwen: a window, if it is used at all, from layer max_window_layers on.
@@ -44,8 +44,11 @@ std::vector<View> qwen_views(Fields& fields, std::int64_t layers, std::int64_t w
 // The experts of `sparse` in every decoder_sparse_step-th layer that is not in mlp_only_layers.
 Config qwen_sparse(Fields& fields, Decoder decoder, const Mlp& sparse);
 
-void expect_choice(Fields& fields,
-                   const Mlp& mlp);  // no token goes to more experts than there are
+// The experts of `sparse` as mlp_layer_types says, else where `usual(layer)`.
+Config with_experts(Fields& fields, Decoder decoder, const Mlp& sparse, const std::function<bool(std::int64_t)>& usual);
+
+// No token goes to more experts than there are.
+void expect_choice(Fields& fields, const Mlp& mlp);
 
 // In the order in which a layer applies them. Empty: there is none.
 struct Layout {

@@ -25,7 +25,7 @@ Config read(Fields& fields) {
   decoder.kind.attention.window = fields.count_or("sliding_window", 0);
   decoder.kind.mlp.gated = false;
   decoder.kind.mlp.bias = bias;
-  return uniform(std::move(decoder));
+  return uniform(fields, std::move(decoder));
 }
 
 Structure describe(const Config& config) { return structure(config, {.naming = {.up = "c_fc", .down = "c_proj"}}); }
