@@ -145,7 +145,7 @@ void add_guide(const Sweep& sweep, Plot& plot) {
     if (!p.fits || *p.fits) continue;
     plot.guides.push_back({.at = Guide::At::kX,
                            .value = static_cast<double>(value_of(p, sweep.axes.back().name)),
-                           .label = "does not fit"});
+                           .label = "does not fit from here on"});
     return;
   }
 }
