@@ -220,7 +220,7 @@ TEST(SpecPeaks, SayWhereTheyComeFrom) {
   EXPECT_EQ(bandwidth->value, 4.8e12);
   EXPECT_EQ(bandwidth->unit, "B/s");
   const std::vector<Peak> a30 = spec_peaks(*find_device("a30"));
-  EXPECT_THAT(find_peak(a30, "flops", "tf32")->method, HasSubstr(", unverified"));
+  EXPECT_THAT(find_peak(a30, "flops", "bfloat16")->method, HasSubstr(", unverified"));
   const std::vector<Peak> geforce = spec_peaks(*find_device("rtx3090"));
   EXPECT_THAT(find_peak(geforce, "flops", "float16")->method, HasSubstr("float32 accumulate"));
 }
