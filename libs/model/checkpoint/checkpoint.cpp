@@ -24,6 +24,9 @@ std::string type_of(const std::string& stored) {
   return lower;
 }
 
+// No weight is of these types: they hold several of 2 to 6 bits (bitsandbytes, ModelOpt, MLX).
+bool is_container(std::string_view type) { return type == "U8" || type == "U32" || type == "I32"; }
+
 // Sizes of strange files can add up to anything.
 void add_to(std::int64_t& sum, std::int64_t values) {
   if (__builtin_add_overflow(sum, values, &sum)) sum = std::numeric_limits<std::int64_t>::max();
@@ -74,8 +77,7 @@ class Join {
       found_.buffer_bytes += tensor.bytes;
       return;
     }
-    if (name.role == TensorRole::kParameters && tensor.type == "U8")
-      name.role = TensorRole::kPacked;  // 4 bits, two in a byte
+    if (name.role == TensorRole::kParameters && is_container(tensor.type)) name.role = TensorRole::kPacked;
     const std::vector<std::string> ops =
         ops_of(name, [&](const std::string& op) { return expected_.contains(path_of(name.layer, op)); });
     const auto share = static_cast<std::int64_t>(std::max<std::size_t>(1, ops.size()));

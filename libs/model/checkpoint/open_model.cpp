@@ -89,7 +89,8 @@ std::optional<std::string> only_safetensors(const std::string& folder, std::vect
   std::vector<std::string> found;
   bool pickles = false;
   for (const std::string& name : base::list_directory(folder)) {
-    if (name.ends_with(".safetensors")) found.push_back(name);
+    const bool other = name.starts_with("adapter_") || name.starts_with("consolidated");  // LoRA; another naming
+    if (name.ends_with(".safetensors") && !other) found.push_back(name);
     pickles = pickles || (name.starts_with("pytorch_model") && name.ends_with(".bin"));
   }
   if (found.size() == 1) return folder + "/" + found.front();
@@ -98,14 +99,24 @@ std::optional<std::string> only_safetensors(const std::string& folder, std::vect
   return std::nullopt;
 }
 
+// A folder without config.json: GGUF models need none. Parts of a split one are one model.
+Result<OpenedModel> open_only_gguf(const std::string& folder) {
+  std::vector<std::string> found;
+  for (const std::string& name : base::list_directory(folder)) {
+    const bool later_part = name.find("-of-") != std::string::npos && name.find("-00001-of-") == std::string::npos;
+    if (name.ends_with(".gguf") && !later_part) found.push_back(name);
+  }
+  if (found.size() == 1) return open_gguf(folder + "/" + found.front());
+  std::string hint = "give the folder of a Hugging Face model, its config.json, or a .gguf file";
+  if (found.size() > 1) hint = fmt::format("{} .gguf files: give one, as {}/{}", found.size(), folder, found.front());
+  return Error{ErrorCode::kNotFound, fmt::format("{}: no config.json in this folder", folder), hint};
+}
+
 Result<OpenedModel> open_folder(const std::string& folder) {
   if (const auto snapshot = snapshot_of(folder); snapshot && !base::is_file(folder + "/config.json"))
     return open_folder(*snapshot);
   const std::string config = fmt::format("{}/{}", folder, kConfigFile);
-  if (!base::is_file(config)) {
-    return Error{ErrorCode::kNotFound, fmt::format("{}: no config.json in this folder", folder),
-                 "give the folder of a Hugging Face model, its config.json, or a .gguf file"};
-  }
+  if (!base::is_file(config)) return open_only_gguf(folder);
   const std::string index = fmt::format("{}/{}", folder, kIndexFile),
                     single = fmt::format("{}/{}", folder, kSingleFile);
   if (base::is_file(index)) return open_with_config(index, list_safetensors_index);

@@ -223,6 +223,20 @@ TEST_F(OpenModelTest, PartsOfAQuantisedMatrixBelongToItsModule) {
   EXPECT_DOUBLE_EQ(model->config.stored.at("layers.0.mlp.up_proj").bytes, 136.0 / 128);
 }
 
+// MLX: 8 values of 4 bits in a U32, scales and biases of groups.
+TEST_F(OpenModelTest, WeightsInsideIntegersArePacked) {
+  write("config.json", kConfig);
+  SafetensorsBuilder file;
+  file.tensor("model.layers.0.mlp.up_proj.weight", "U32", {16, 1});
+  file.tensor("model.layers.0.mlp.up_proj.scales", "F16", {16, 1});
+  file.tensor("model.layers.0.mlp.up_proj.biases", "F16", {16, 1});
+  file.write(path("model.safetensors"));
+  SafetensorsBuilder().write(path("adapter_model.safetensors"));
+  const auto model = open_model(path(""));
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_DOUBLE_EQ(model->config.stored.at("layers.0.mlp.up_proj").bytes, (64 + 32 + 32) / 128.0);
+}
+
 // ---- GGUF --------------------------------------------------------------------------------------------------------
 
 // The same model; hidden 32 so that rows are whole blocks of Q8_0.
@@ -278,6 +292,15 @@ TEST_F(OpenModelTest, AGgufFileIsConfigAndCheckpoint) {
   EXPECT_THAT(model->notes, IsEmpty());
 }
 
+TEST_F(OpenModelTest, AFolderWithOneGgufModel) {
+  GgufBuilder file = llama_gguf();
+  file.tensor("token_embd.weight", {32, 100}, 1);
+  write("a.gguf", file.file());
+  EXPECT_EQ(error_of(path("")), "opened");
+  write("b.gguf", file.file());
+  EXPECT_THAT(error_of(path("")), HasSubstr("[2 .gguf files: give one"));
+}
+
 TEST_F(OpenModelTest, ASplitGgufIsOneModel) {
   GgufBuilder first = llama_gguf(), second;
   first.raw_key("split.no", 2, testing::le(std::uint16_t{0}));
@@ -292,7 +315,7 @@ TEST_F(OpenModelTest, ASplitGgufIsOneModel) {
   write("m-00001-of-00002.gguf", first.file());
   EXPECT_THAT(error_of(path("m-00001-of-00002.gguf")), HasSubstr("m-00002-of-00002.gguf: No such file"));
   write("m-00002-of-00002.gguf", second.file());
-  for (const std::string& name : {path("m-00001-of-00002.gguf"), path("m-00002-of-00002.gguf")}) {
+  for (const std::string& name : {path("m-00001-of-00002.gguf"), path("m-00002-of-00002.gguf"), path("")}) {
     const auto model = open_model(name);
     ASSERT_TRUE(model) << model.error().message;
     EXPECT_EQ(model->checkpoint->parameters, kGgufParameters + 3200);

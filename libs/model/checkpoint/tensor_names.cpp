@@ -14,7 +14,8 @@ struct Leaf {
   TensorRole role;
 };
 
-// Names of tensors inside their module. Quantised ones: GPTQ and AWQ, FP8, compressed-tensors, bitsandbytes, ModelOpt.
+// Names of tensors inside their module. Quantised ones: GPTQ and AWQ, FP8, compressed-tensors, bitsandbytes, ModelOpt,
+// MLX.
 constexpr std::array kLeaves{
     Leaf{"weight", TensorRole::kParameters},
     Leaf{"bias", TensorRole::kParameters},
@@ -23,6 +24,7 @@ constexpr std::array kLeaves{
     Leaf{"weight_packed", TensorRole::kPacked},
     Leaf{"qzeros", TensorRole::kSide},
     Leaf{"scales", TensorRole::kSide},
+    Leaf{"biases", TensorRole::kSide},
     Leaf{"g_idx", TensorRole::kSide},
     Leaf{"weight_scale", TensorRole::kSide},
     Leaf{"weight_scale_inv", TensorRole::kSide},

@@ -42,6 +42,7 @@ const Case kCases[] = {
     {"model.layers.3.mlp.up_proj.qzeros", 3, "mlp.up_proj", TensorRole::kSide},
     {"model.layers.3.mlp.up_proj.scales", 3, "mlp.up_proj", TensorRole::kSide},
     {"model.layers.3.mlp.up_proj.g_idx", 3, "mlp.up_proj", TensorRole::kSide},
+    {"language_model.model.layers.3.mlp.up_proj.biases", 3, "mlp.up_proj", TensorRole::kSide},  // MLX
     // FP8, compressed-tensors, bitsandbytes
     {"model.layers.3.mlp.experts.0.down_proj.weight_scale_inv", 3, "mlp.experts.down_proj", TensorRole::kSide},
     {"model.layers.3.mlp.up_proj.weight_packed", 3, "mlp.up_proj", TensorRole::kPacked},

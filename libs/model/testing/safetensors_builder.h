@@ -15,7 +15,7 @@ struct SafetensorsBuilder {
   std::uint64_t data_bytes = 0;
 
   void tensor(std::string_view name, std::string_view type, const std::vector<std::int64_t>& shape) {
-    std::uint64_t bytes = type == "F32" || type == "I32" ? 4 : type == "BF16" || type == "F16" ? 2 : 1;
+    std::uint64_t bytes = type == "F32" || type == "I32" || type == "U32" ? 4 : type == "BF16" || type == "F16" ? 2 : 1;
     std::string sizes;
     for (const std::int64_t size : shape) {
       bytes *= static_cast<std::uint64_t>(size);
