@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 #include "base/human.h"
@@ -96,10 +97,12 @@ std::string side_by_side(const std::vector<const Waterfall*>& waterfalls) {
   return table.render(kWidth);
 }
 
+// Whether the term is more than nothing once it is rounded.
 bool any_term(const std::vector<const Waterfall*>& waterfalls, std::string_view name) {
   return std::any_of(waterfalls.begin(), waterfalls.end(), [&](const Waterfall* w) {
-    return std::any_of(w->terms.begin(), w->terms.end(),
-                       [&](const WaterfallTerm& t) { return t.name == name && t.ns.value_or(0) != 0; });
+    return std::any_of(w->terms.begin(), w->terms.end(), [&](const WaterfallTerm& t) {
+      return t.name == name && std::abs(w->share(t.ns.value_or(0))) >= 0.0005;
+    });
   });
 }
 

@@ -1,6 +1,6 @@
 // Runs every *.test file of this folder. A case is three parts that a reader can check by hand:
 //   trace   tiny_decode          a run built by tests/traces
-//   query   sql/stages           an analysis (CSV), or "report" (text), or "report --json"
+//   query   sql/stages           an analysis (CSV), or "report" [--waterfall] (text), or "report --json"
 //   ----
 //   the expected text
 // golden_test --update rewrites the expected texts; the review reads the difference.
@@ -98,8 +98,9 @@ Result<std::string> answer(trace::Run& run, const std::string& query, const std:
     LLMPROF_LET(const trace::ResultTable table, analyze::ask(run, query));
     return csv(table);
   }
-  const report::Page page{.run = name + ".llmprof", .info = run.info(), .summary = std::move(summary)};
-  if (query == "report") return report::to_text(page, false);
+  report::Page page{.run = name + ".llmprof", .info = run.info(), .summary = std::move(summary)};
+  page.waterfall = query == "report --waterfall";
+  if (query == "report" || page.waterfall) return report::to_text(page, false);
   base::Json json;
   report::to_json(page, json);
   return base::to_text(json);

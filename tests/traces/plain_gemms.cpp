@@ -34,6 +34,7 @@ Result<void> write_trace(std::string_view name, const std::string& folder) {
   if (name == "plain_gemms") return write_plain_gemms(folder);
   if (name == "sampled") return write_sampled(folder);
   if (name == "nothing") return write_nothing(folder);
+  if (name == "gpu_decode") return write_gpu_decode(folder);
   if (name == "host_memory") return write_host_memory(folder);
   if (name == "bare_gpu") return write_bare_gpu(folder);
   return Error{ErrorCode::kNotFound, "no trace named " + std::string(name),

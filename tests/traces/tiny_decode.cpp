@@ -16,6 +16,14 @@
 // Busy in prefill: 800 + 1800 + 800 + 1800 + 1800 = 7000; in decode 3·2·1800 + 1000 (worker) = 11800.
 // Shapes: prefill 2·(2·4·6·4) + 2·(2·8·6·4) + 2·10·2·4 = 1312; decode 6·(2·8·2·4) = 768.
 // Wall 100000, in steps 10000 (load) + 10000 + 24000 = 44000. Kernel time 7000 + 11800 + 500 outside any step = 19300.
+// Waterfall of prefill: gaps 500 + 500; projections 2000 (q) + 4000 (up) against 2·192 + 2·384 = 1152: 4848; logits 2000 -
+//   320 = 1680; sampling 500; embedding 500 - 192 = 308. Floors of all operators, by layer: q, k, v, o 192, 96, 96, 192,
+//   gate, up, down 384 each, attention 384 (192 B), norms 2·32: 2176; with norm 32, lm_head 320, embedding 192: 4896. Not
+//   seen 4896 - 1152 - 320 - 192 = 3232; one after another 4896 - 4000 = 896.
+//   1000 + 4848 + 1680 + 500 + 308 + 896 - 3232 + 4000 = 10000.
+// Waterfall of decode, two samples, 22000: between 2000 + 4000; gaps 8000 - 4000 - 1000 (worker) and 8000 - 4000; worker 1000
+//   not matched; up_proj 2·4000 against 2·512: 6976; not seen (1744 + 1808)/0.5 - 1024 = 6080; floor 7104.
+//   6000 + 7000 + 1000 + 6976 - 6080 + 7104 = 22000.
 #include "builder.h"
 #include "traces.h"
 

@@ -8,8 +8,8 @@
 
 namespace llmprof::traces {
 
-// Writes the run `name` ("tiny_decode", "tiny_train", "plain_gemms", "sampled", "nothing", "host_memory",
-// "bare_gpu") into `folder`.
+// Writes the run `name` ("tiny_decode", "tiny_train", "plain_gemms", "sampled", "nothing", "gpu_decode",
+// "host_memory", "bare_gpu") into `folder`.
 Result<void> write_trace(std::string_view name, const std::string& folder);
 
 Result<void> write_tiny_decode(const std::string& folder);
@@ -17,6 +17,7 @@ Result<void> write_tiny_train(const std::string& folder);
 Result<void> write_plain_gemms(const std::string& folder);
 Result<void> write_sampled(const std::string& folder);
 Result<void> write_nothing(const std::string& folder);
+Result<void> write_gpu_decode(const std::string& folder);
 Result<void> write_host_memory(const std::string& folder);
 Result<void> write_bare_gpu(const std::string& folder);
 
