@@ -185,6 +185,7 @@ TEST(ParseConfig, SizesThatMultiplyToNonsenseAreRefused) {
 
 TEST(ParseConfig, NotAConfig) {
   EXPECT_EQ(error_of("").message, "config.json:byte 1: not valid JSON");
+  EXPECT_EQ(error_of(std::string("{\"n\\")).message, "config.json:byte 5: not valid JSON");  // ends in an escape
   EXPECT_EQ(error_of("[1]").message, "config.json: not a JSON object");
   EXPECT_EQ(error_of("{}").message, "config.json: model_type is missing");
   EXPECT_EQ(error_of(R"({"model_type": 7})").message, "config.json: model_type: 7 is not a string");
