@@ -51,7 +51,8 @@ Result<report::Page> make_page(const Arguments& arguments) {
                     .summary = std::move(summary),
                     .top = top,
                     .stage = arguments.get("--stage"),
-                    .waterfall = arguments.on("--waterfall")};
+                    .waterfall = arguments.on("--waterfall"),
+                    .unicode = unicode_wanted()};
   LLMPROF_TRY(check_stage(page));
   return page;
 }

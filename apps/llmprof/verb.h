@@ -74,6 +74,7 @@ base::Progress progress_line();
 // The head every JSON output has: schema, schema_version, llmprof_version.
 base::Json json_head(std::string_view schema);
 bool colour_wanted();               // stdout is a terminal, NO_COLOR unset, TERM not dumb
+bool unicode_wanted();              // LC_ALL, LC_CTYPE, LANG: the first that is set says UTF-8, or none is set
 void print(std::string_view text);  // stdout; a closed pipe ends the program quietly
 
 }  // namespace llmprof::app

@@ -17,6 +17,7 @@ struct Page {
   std::size_t top = 15;    // rows per table of the terminal text
   std::string stage;       // show only this one; "" all
   bool waterfall = false;  // the waterfall of each stage in full
+  bool unicode = true;     // false: bars are drawn with ASCII
 };
 
 inline constexpr std::size_t kWidth = 100;

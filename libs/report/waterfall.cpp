@@ -192,7 +192,8 @@ std::string waterfall_section(const Page& page, const Style& style) {
   }
   for (const Waterfall* waterfall : waterfalls) {
     if (!page.waterfall) continue;
-    out += bars_text(bars_of(*waterfall), {.width = kWidth, .colour = style.colour}) + class_table(*waterfall) + "\n";
+    out += bars_text(bars_of(*waterfall), {.width = kWidth, .unicode = page.unicode, .colour = style.colour}) +
+           class_table(*waterfall) + "\n";
   }
   return out + notes(waterfalls);
 }
