@@ -39,6 +39,8 @@ constexpr Option kOptions[] = {
      "many points: \"batch=1..256:x2 context=1k..128k:x2\"; axes are batch, prompt, context"},
     {"--plot", "", "", "FILE", "", "the sweep as an SVG picture"},
     {"--diff", "", "", "MODEL", "", "compare with another model, under the same conditions"},
+    {"--diff-device", "", "", "NAME", "", "compare with another device; the same model unless --diff names one"},
+    {"--diff-dtype", "", "", "TYPE", "", "compare with another type of the weights; likewise"},
     {"--measured-tps", "", "", "X", "", "measured tokens/s of all sequences: model-level MFU and MBU"},
     {"--measured-ttft", "", "", "TIME", "", "measured time to first token, as in 180ms"},
     {"--measured-tpot", "", "", "TIME", "", "measured time per output token, as in 21ms"},
@@ -73,9 +75,16 @@ Result<std::string> sweep_page(const Arguments& arguments, const design::Subject
 
 Result<std::string> diff_page(const Arguments& arguments, const design::Subject& subject,
                               const design::Options& options, const design::Roof& roof) {
-  LLMPROF_LET(const design::Subject other, open_subject(arguments.get("--diff"), arguments));
+  design::WantedTypes types = types_of(arguments);
+  if (arguments.given("--diff-dtype")) types.weights = arguments.get("--diff-dtype");
+  const std::string name = arguments.given("--diff") ? arguments.get("--diff") : arguments.positionals.at(0);
+  LLMPROF_LET(const design::Subject other, open_subject(name, types));
+  design::Roof other_roof = roof;
+  if (arguments.given("--diff-device")) {
+    LLMPROF_LET(other_roof, roof_of(arguments.get("--diff-device")));
+  }
   LLMPROF_LET(design::Design a, design::make_design(subject, options, roof));
-  LLMPROF_LET(design::Design b, design::make_design(other, options, roof));
+  LLMPROF_LET(design::Design b, design::make_design(other, options, other_roof));
   std::vector<design::DiffRow> rows = design::diff(a, b);
   const report::DiffPage page{.a = std::move(a), .b = std::move(b), .rows = std::move(rows)};
   return laid_out(page, arguments, "llmprof.model_diff");
@@ -96,10 +105,14 @@ Result<std::string> design_page(const Arguments& arguments, const design::Subjec
   return laid_out(page, arguments, "llmprof.model");
 }
 
+bool compares(const Arguments& arguments) {
+  return arguments.given("--diff") || arguments.given("--diff-device") || arguments.given("--diff-dtype");
+}
+
 Result<void> check(const Arguments& arguments) {
   const auto refuse = [](std::string message) { return Error{ErrorCode::kUsage, std::move(message), ""}; };
   if (arguments.on("--csv") && arguments.on("--json")) return refuse("--csv and --json exclude each other");
-  if (arguments.given("--sweep") && arguments.given("--diff")) return refuse("--sweep and --diff exclude each other");
+  if (arguments.given("--sweep") && compares(arguments)) return refuse("--sweep and --diff exclude each other");
   if (arguments.given("--plot") && !arguments.given("--sweep")) return refuse("--plot draws a --sweep");
   if (arguments.given("--measured-weights") && !arguments.given("--measured"))
     return refuse("--measured-weights goes with --measured");
@@ -109,11 +122,11 @@ Result<void> check(const Arguments& arguments) {
 Result<std::string> make_page(const Arguments& arguments) {
   LLMPROF_TRY(check(arguments));
   LLMPROF_LET(const design::Options options, design_options(arguments));
-  LLMPROF_LET(const design::Subject subject, open_subject(arguments.positionals.at(0), arguments));
-  LLMPROF_LET(const design::Roof roof, roof_of(arguments));
+  LLMPROF_LET(const design::Subject subject, open_subject(arguments.positionals.at(0), types_of(arguments)));
+  LLMPROF_LET(const design::Roof roof, roof_of(arguments.get("--device")));
   if (arguments.given("--measured")) return measured_page(arguments, subject, roof);
   if (arguments.given("--sweep")) return sweep_page(arguments, subject, options, roof);
-  if (arguments.given("--diff")) return diff_page(arguments, subject, options, roof);
+  if (compares(arguments)) return diff_page(arguments, subject, options, roof);
   return design_page(arguments, subject, options, roof);
 }
 

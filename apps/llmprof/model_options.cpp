@@ -5,7 +5,6 @@
 #include <charconv>
 
 #include "analyze/design/sequences.h"
-#include "analyze/design/types.h"
 #include "base/axis.h"
 #include "hw/resolve.h"
 #include "model/checkpoint/open_model.h"
@@ -100,9 +99,8 @@ Result<design::Measurement> measurement(const Arguments& arguments) {
   return measured;
 }
 
-Result<design::Roof> roof_of(const Arguments& arguments) {
-  const std::string name = arguments.get("--device");
-  LLMPROF_LET(const hw::DeviceAndPeaks found, hw::resolve_device(name));
+Result<design::Roof> roof_of(const std::string& device) {
+  LLMPROF_LET(const hw::DeviceAndPeaks found, hw::resolve_device(device));
   if (found.peaks.empty()) return without_peaks(found.device.name);
   return design::Roof{.device = found.device.name,
                       .source = found.here ? "this machine" : "catalogue",
@@ -112,16 +110,20 @@ Result<design::Roof> roof_of(const Arguments& arguments) {
                       .why = ""};
 }
 
-Result<design::Subject> open_subject(const std::string& name_or_path, const Arguments& arguments) {
+design::WantedTypes types_of(const Arguments& arguments) {
+  return {.weights = arguments.get("--dtype"),
+          .kv = arguments.get("--kv-dtype"),
+          .activations = arguments.get("--activation-dtype"),
+          .arithmetic = arguments.get("--arithmetic")};
+}
+
+Result<design::Subject> open_subject(const std::string& name_or_path, const design::WantedTypes& types) {
   LLMPROF_LET(model::OpenedModel opened, model::open_model(name_or_path));
   design::Subject subject{.config = std::move(opened.config),
                           .origin = std::move(opened.origin),
                           .notes = std::move(opened.notes),
                           .checkpoint = std::move(opened.checkpoint)};
-  LLMPROF_TRY(design::apply_types(subject.config, {.weights = arguments.get("--dtype"),
-                                                   .kv = arguments.get("--kv-dtype"),
-                                                   .activations = arguments.get("--activation-dtype"),
-                                                   .arithmetic = arguments.get("--arithmetic")}));
+  LLMPROF_TRY(design::apply_types(subject.config, types));
   return subject;
 }
 

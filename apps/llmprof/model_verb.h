@@ -3,17 +3,20 @@
 
 #include "analyze/design/design.h"
 #include "analyze/design/measured.h"
+#include "analyze/design/types.h"
 #include "verb.h"
 
 namespace llmprof::app {
 
 // A built-in name, a folder or a file, with the types that the options ask for.
-Result<analyze::design::Subject> open_subject(const std::string& name_or_path, const Arguments& arguments);
+Result<analyze::design::Subject> open_subject(const std::string& name_or_path,
+                                              const analyze::design::WantedTypes& types);
+analyze::design::WantedTypes types_of(const Arguments& arguments);
 
 Result<analyze::design::Options> design_options(const Arguments& arguments);
 Result<analyze::design::Measurement> measurement(const Arguments& arguments);
-// The device of --device, else the best one of this machine; without peaks it has no name and says why.
-Result<analyze::design::Roof> roof_of(const Arguments& arguments);
+// A device by name, else the best one of this machine; without peaks it has no name and says why.
+Result<analyze::design::Roof> roof_of(const std::string& device);
 
 // A printed profile held against the model: --measured.
 Result<std::string> measured_page(const Arguments& arguments, const analyze::design::Subject& subject,

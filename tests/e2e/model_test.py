@@ -234,6 +234,13 @@ class Shape(Model):
         self.assertEqual(rows["memory", "KV cache per token"]["ratio"], 0.25)
         self.assertIn("B / A", self.llmprof("model", *words).stdout)
 
+    def test_diff_of_devices_and_types(self):
+        page = self.analyse("llama-3.1-8b", "--device", "h100-sxm", "--diff-device", "h200", "--diff-dtype", "int8")
+        self.assertEqual((page["a"]["device"]["name"], page["b"]["device"]["name"]), ("NVIDIA H100 SXM", "NVIDIA H200 SXM"))
+        rows = {(row["part"], row["name"]): row for row in page["rows"]}
+        self.assertEqual(rows["memory", "weights"]["a"] - rows["memory", "weights"]["b"], Dense.matrices)
+        self.assertEqual(rows["decode", "FLOPs"]["ratio"], 1)
+
     def test_list(self):
         names = {entry["name"]: entry for entry in json.loads(self.llmprof("model", "--list", "--json").stdout)["models"]}
         self.assertGreaterEqual(len(names), 25)

@@ -50,7 +50,7 @@ std::string peaks_sentence(const Design& d) {
   if (!d.roof.known()) return "";
   std::string text;
   for (const UsedPeak& peak : d.peaks) {
-    const std::string as = peak.peak_type == peak.type ? "" : " as " + peak.peak_type;
+    const std::string as = peak.note.empty() ? "" : " as " + peak.peak_type;
     text += fmt::format("Peak of {}{}: {} ({}). ", peak.type, as, base::human_rate(peak.per_second, "FLOP/s"),
                         source_of(peak));
   }
