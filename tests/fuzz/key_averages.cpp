@@ -31,8 +31,13 @@ std::vector<std::string> seeds() {
           "Name  CPU total  CPU Mem  # of Calls\n a  b  1.5us  -15.85 Kb  3\n"};
 }
 
+std::vector<std::string> dictionary() {
+  return {"Name  ", "# of Calls", "Self CPU", "CUDA total", "Self CUDA", "Self CPU time total: ",
+          "us",     "ms",         "1e999s",   "--"};
+}
+
 }  // namespace
 
-const Target kTarget{run, seeds};
+const Target kTarget{run, seeds, dictionary};
 
 }  // namespace llmprof::fuzz
