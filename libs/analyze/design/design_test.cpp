@@ -101,6 +101,12 @@ TEST(Design, WithoutADeviceCostsAreKnownAndTimesAreNot) {
   EXPECT_THAT(design.caveats, Contains("no device"));
 }
 
+TEST(Design, SaysWhatTheConfigLeavesOut) {
+  Subject subject = small_llama();
+  subject.config.notes.push_back({"vision_config", "not analysed"});
+  EXPECT_THAT(must(make_design(subject, {}, small_roof())).notes, Contains("vision_config: not analysed"));
+}
+
 TEST(Design, DefaultsComeFromTheModel) {
   const Design design = must(make_design(small_llama(), {}, small_roof()));
   EXPECT_EQ(design.options.prompt, 1024);
@@ -204,6 +210,12 @@ TEST(Measured, EfficiencyFromTokensPerSecond) {
   EXPECT_DOUBLE_EQ(*rows[0].mbu, design.stage("decode")->costs.bytes() / 4e-3 / 1e10);
   EXPECT_DOUBLE_EQ(*rows[0].floor_share, *design.stage("decode")->floor.ns / 4e6);
   EXPECT_FALSE(reached(design, {.tokens_per_s = -1}));
+  Roof roof = small_roof();
+  roof.on_chip_bytes = 1 << 20;  // more than the weights
+  const Design cached = must(make_design(small_llama(), {.batch = 4, .prompt = 8, .context = 10}, roof));
+  EXPECT_FALSE(must(reached(cached, {.tokens_per_s = 1000}))[0].mbu);
+  EXPECT_THAT(must(reached(cached, {.tokens_per_s = 1000}))[0].why, HasSubstr("no MBU"));
+  EXPECT_THAT(cached.caveats, Contains(HasSubstr("fit the last-level cache")));
   EXPECT_THAT(must(reached(design, {.tpot_ns = 1}))[0].why, HasSubstr("above the peak"));
 }
 

@@ -27,6 +27,7 @@ bool weights_stay_on_chip(const Design& design) {
 
 void explain(Reached& row, const Design& design) {
   if (!design.roof.known()) row.why = "no device: no peaks to compare with";
+  if (design.roof.known() && weights_stay_on_chip(design)) row.why = "no MBU: the weights fit the last-level cache";
   if (design.roof.known() && !row.mfu) row.why = "the device has no peak for this arithmetic";
   if (row.mfu && *row.mfu > 1)
     row.why = "above the peak: the measurement, the types or the peak are not those of this run";

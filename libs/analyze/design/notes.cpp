@@ -79,6 +79,7 @@ std::vector<std::string> notes_of(const Design& design) {
     out.push_back(
         fmt::format("The batch is that of each of the {} groups of devices that share the experts.", design.groups));
   }
+  for (const model::Caveat& left_out : design.config.notes) out.push_back(left_out.field + ": " + left_out.meaning);
   return out;
 }
 

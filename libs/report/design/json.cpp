@@ -65,6 +65,14 @@ Json model_json(const Design& d) {
                            {"arithmetic", text_or_null(c.quantization->arithmetic)}};
   }
   out["weights_source"] = d.weights_source;
+  out["checkpoint"] = nullptr;
+  if (d.checkpoint) {
+    out["checkpoint"] = {{"format", d.checkpoint->format},
+                         {"files", d.checkpoint->files},
+                         {"tensors", d.checkpoint->tensors},
+                         {"parameters", d.checkpoint->parameters},
+                         {"bytes", d.checkpoint->bytes}};
+  }
   return out;
 }
 
