@@ -102,7 +102,7 @@ Upwards upwards(const Sweep& sweep) {
   if (!p.first.floor.ns) return {"memory", "B", [](const SweepPoint& q) { return std::optional(q.memory_bytes); }};
   const std::string& axis = sweep.axes.back().name;
   if (sweep.train || axis == "batch") {
-    return {"tokens/s at most", "tokens/s", [](const SweepPoint& q) { return q.tokens_per_s; }};
+    return {"tokens/s at most", "", [](const SweepPoint& q) { return q.tokens_per_s; }};
   }
   if (axis == "prompt") return {"TTFT at least", "s", [](const SweepPoint& q) { return seconds(q.first.floor.ns); }};
   return {"TPOT at least", "s", [](const SweepPoint& q) { return seconds(q.decode.floor.ns); }};
