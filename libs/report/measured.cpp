@@ -94,7 +94,7 @@ Json maybe(const std::optional<double>& value) { return value ? Json(*value) : J
 Json peak_json(const std::optional<UsedPeak>& peak) {
   if (!peak) return nullptr;
   return {{"type", peak->peak_type.empty() ? Json(nullptr) : Json(peak->peak_type)},
-          {"per_s", peak->per_second},
+          {"per_second", peak->per_second},
           {"source", peak->source},
           {"method", peak->method}};
 }

@@ -43,7 +43,7 @@ class T4Test(Case):
         self.assertEqual(linear["weight_bytes"], 4 * LINEAR)
         self.assertAlmostEqual(linear["bytes_per_s"], 4 * LINEAR / seconds, delta=1e4)
         self.assertEqual(round(linear["bytes_per_s"] / 1e9), 243)
-        self.assertEqual(linear["bandwidth"]["per_s"], 320e9)
+        self.assertEqual(linear["bandwidth"]["per_second"], 320e9)
         self.assertEqual(linear["bandwidth"]["source"], "spec")
         self.assertEqual(round(linear["share_of_bandwidth"] * 100), 76)
         self.assertEqual(linear["bound"], "memory")
