@@ -22,7 +22,7 @@ struct Look {
 void on_found(void* context, const char* path) {
   auto* look = static_cast<Look*>(context);
   look->found = true;
-  if (look->report) define_library(intern(*path != '\0' ? path : "the program itself"), false);
+  if (look->report) define_library(intern(*path != '\0' ? path : "the program itself"), 0);
 }
 
 bool is_provider(void*, const char* path) {

@@ -99,6 +99,27 @@ TEST_F(Blas, PlainProgramEverySpelling) {
   EXPECT_TRUE(log.ended());
 }
 
+// Files of a model that are read are told; each once, of many shards the first, and nothing that is only written.
+TEST_F(Blas, FilesOfAModel) {
+  const std::string folder = folder_.path() + "/work";
+  std::filesystem::create_directory(folder);
+  std::string output;
+  const Log log = only_log({.arguments = {"/bin/sh", "-c", "cd " + folder + " && exec " + client("open")}}, &output);
+  EXPECT_EQ(status_, 0);
+  EXPECT_EQ(output, "right\n");
+  EXPECT_EQ(log.gemms().size(), 2u);
+  std::vector<std::string> files;
+  for (const Entry& entry : log.entries) {
+    if (entry.record.kind != RecordKind::kLibrary || entry.record.library.hooked != wire::kLibraryIsModelFile) continue;
+    const std::string path = log.name(entry.record.library.path);
+    ASSERT_TRUE(path.starts_with(folder + "/")) << path;
+    files.push_back(path.substr(folder.size() + 1));
+  }
+  EXPECT_THAT(files,
+              ::testing::UnorderedElementsAre("model-0.safetensors", "model-1.safetensors", "model-2.safetensors",
+                                              "model-3.safetensors", "config.json", "x.gguf", "later/config.json"));
+}
+
 TEST_F(Blas, ForkedChildHasItsOwnLog) {
   const std::vector<Log> all = logs({.arguments = {client("blas"), "fork"}});
   EXPECT_EQ(status_, 0);

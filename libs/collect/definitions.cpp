@@ -38,15 +38,15 @@ void define_category(std::uint32_t domain, std::uint32_t category, wire::StringI
   count_loss(wire::LossKind::kStringTableFull);
 }
 
-void define_library(wire::StringId path, bool hooked) {
+void define_library(wire::StringId path, std::uint8_t hooked) {
   Shared* shared = shared_memory();
   if (shared == nullptr || path == 0) return;
   for (Library& library : shared->libraries) {
     wire::StringId there = 0;
     const bool fresh = library.path.compare_exchange_strong(there, path, std::memory_order_acq_rel);
     if (!fresh && there != path) continue;
-    if (!fresh && library.hooked.load(std::memory_order_relaxed) == static_cast<std::uint32_t>(hooked)) return;
-    library.hooked.store(hooked ? 1 : 0, std::memory_order_release);
+    if (!fresh && library.hooked.load(std::memory_order_relaxed) == hooked) return;
+    library.hooked.store(hooked, std::memory_order_release);
     g.definitions.fetch_add(1, std::memory_order_release);
     return;
   }

@@ -35,7 +35,7 @@ const wire::GemmRecord* current_gemm() {
   return static_cast<const void*>(tl.gemm) > __builtin_frame_address(0) ? tl.gemm : nullptr;
 }
 
-void note_library(const char* path, int hooked) { define_library(intern(path), hooked != 0); }
+void note_library(const char* path, int hooked) { define_library(intern(path), static_cast<std::uint8_t>(hooked)); }
 
 void count_loss_by_number(std::uint16_t kind, std::uint64_t count) {
   if (kind < kLossKinds) count_loss(static_cast<wire::LossKind>(kind), count);

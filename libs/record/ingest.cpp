@@ -19,7 +19,8 @@ std::int64_t table_bytes(const std::string& run_folder) {
   return bytes;
 }
 
-Result<IngestTally> write_tables(const std::string& run_folder, const base::Progress& progress) {
+Result<IngestTally> write_tables(const std::string& run_folder, const IngestOptions& options,
+                                 const base::Progress& progress) {
   const std::string folder = capture_folder(run_folder);
   auto info = read_capture_info(folder);
   if (!info && info.error().code == ErrorCode::kIo) return info.error();
@@ -27,21 +28,21 @@ Result<IngestTally> write_tables(const std::string& run_folder, const base::Prog
   LLMPROF_LET(trace::RunWriter writer, trace::RunWriter::create(run_folder));
   RunIngest ingest(writer, known, folder);
   if (!info) ingest.ledger().add(trace::Loss::kLogUnreadable, 1, {}, info.error().message);
-  LLMPROF_LET(IngestTally tally, ingest.finish(known, progress));
-  LLMPROF_TRY(writer.finish(run_info(known), progress));
+  LLMPROF_LET(IngestTally tally, ingest.finish(known, options, progress));
+  LLMPROF_TRY(writer.finish(run_info(known, tally), progress));
   return tally;
 }
 
 }  // namespace
 
-trace::RunInfo run_info(const CaptureInfo& info) {
+trace::RunInfo run_info(const CaptureInfo& info, const IngestTally& tally) {
   trace::RunInfo run;
   run.llmprof_version = base::version();
   run.created = iso_time(info.begin.wall_ns);
   run.command = info.command;
   run.environment = info.environment.empty() ? "{}" : info.environment;
   run.window = info.window;
-  run.models = info.models;
+  run.models = tally.models;
   run.recorder_cpu_ns = info.recorder_cpu_ns;
   return run;
 }
@@ -60,7 +61,7 @@ Result<IngestTally> complete_ingest(const std::string& run_folder, const IngestO
 Result<IngestTally> ingest(const std::string& run_folder, const IngestOptions& options,
                            const base::Progress& progress) {
   remove_tables(run_folder);  // of an ingest that was interrupted
-  return complete_ingest(run_folder, options, write_tables(run_folder, progress));
+  return complete_ingest(run_folder, options, write_tables(run_folder, options, progress));
 }
 
 }  // namespace llmprof::record

@@ -26,17 +26,21 @@ struct IngestTally {
   std::int64_t gemms = 0;
   std::int64_t ranges = 0;
   std::vector<LossTotal> losses;
+  std::vector<trace::NotedModel> models;  // for run.json
 };
 
 struct IngestOptions {
   bool keep_capture = false;
+  // Read the files of models that the logs name. Only for logs of our own that were just made: a stranger's log must
+  // not decide what we open.
+  bool read_models = false;
 };
 
 // The caller holds the CaptureLock of the run.
 Result<IngestTally> ingest(const std::string& run_folder, const IngestOptions& options, const base::Progress& progress);
 
 // What run.json says about a recording.
-trace::RunInfo run_info(const CaptureInfo& info);
+trace::RunInfo run_info(const CaptureInfo& info, const IngestTally& tally);
 // The steps of ingest() behind the writing of the tables: cleans up.
 Result<IngestTally> complete_ingest(const std::string& run_folder, const IngestOptions& options,
                                     Result<IngestTally> tally);

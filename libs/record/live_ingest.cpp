@@ -104,9 +104,9 @@ Result<IngestTally> LiveIngest::finish(const CaptureInfo& info, const IngestOpti
     return ingest(run_folder_, options, progress);
   }
   step_forward();
-  auto tally = state_->ingest->finish(info, progress);
+  auto tally = state_->ingest->finish(info, options, progress);
   if (tally) {
-    if (auto written = state_->writer->finish(run_info(info), progress); !written) tally = written.error();
+    if (auto written = state_->writer->finish(run_info(info, *tally), progress); !written) tally = written.error();
   }
   state_.reset();
   return complete_ingest(run_folder_, options, std::move(tally));

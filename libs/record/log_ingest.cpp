@@ -77,8 +77,7 @@ void LogIngest::take_other(wire::RecordKind kind, std::uint32_t number, const wi
     case wire::RecordKind::kCategory:
       return names_.define_category(record.category);
     case wire::RecordKind::kLibrary:
-      hooked_libraries_ += record.library.hooked;
-      return;
+      return take_library(record.library);
     case wire::RecordKind::kCost:
       return take_cost(record.cost);
     case wire::RecordKind::kSegment:
@@ -177,6 +176,16 @@ void LogIngest::take_clock(const wire::ClockSyncRecord& record) {
   row.error_ns = static_cast<std::int64_t>(record.error_ns);
   row.process_id = process_id_;
   rows_.writer.add(row);
+}
+
+void LogIngest::take_library(const wire::LibraryRecord& record) {
+  constexpr std::size_t kMostFiles = 256;  // of all logs
+  if (record.hooked != wire::kLibraryIsModelFile) {
+    hooked_libraries_ += record.hooked;
+  } else if (rows_.model_files.size() < kMostFiles) {
+    rows_.model_files.push_back({std::string(rows_.writer.strings().text(names_.name(record.path))),
+                                 fmt::format("opened by process {}", header_.pid)});
+  }
 }
 
 void LogIngest::take_cost(const wire::CostRecord& record) {

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "host/model_files.h"
 #include "record/ledger.h"
 #include "record/log_names.h"
 #include "record/log_reader.h"
@@ -36,6 +37,7 @@ struct RunRows {
   std::int64_t processes = 0;
   std::int64_t records = 0;
   std::vector<LogImage> images;
+  std::vector<host::ModelFile> model_files;             // that programs opened; what a log says, so not to be trusted
   trace::OptionalDouble range_event_ns, gemm_event_ns;  // what recording one event costs, measured
 };
 
@@ -80,6 +82,7 @@ class LogIngest final : public LogSink {
   void take_process(const wire::ProcessRecord& record);
   void take_clock(const wire::ClockSyncRecord& record);
   void take_cost(const wire::CostRecord& record);
+  void take_library(const wire::LibraryRecord& record);
   void take_loss(const wire::LossRecord& record);
   void take_other(wire::RecordKind kind, std::uint32_t number, const wire::Record& record);
   void write_process();

@@ -37,6 +37,7 @@ Result<trace::NotedModel> given_model(const std::string& name_or_path) {
 void note_opened_models(const std::vector<host::ModelFile>& files, std::vector<trace::NotedModel>& models) {
   std::vector<std::string> seen;
   for (const host::ModelFile& file : files) {
+    if (!file.path.starts_with('/') || !host::is_model_file(file.path)) continue;
     const std::string path = config_of(file.path);
     if (models.size() >= kMostModels) return;
     if (std::find(seen.begin(), seen.end(), path) != seen.end() || !base::is_file(path)) continue;

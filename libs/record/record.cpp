@@ -148,7 +148,7 @@ class Session {
 
   Result<IngestTally> ingest(const CaptureInfo& info, const base::Progress& progress) {
     if (dump_.joinable()) dump_.join();  // it needs the logs
-    return live_.finish(info, {.keep_capture = options_.keep_capture}, progress);
+    return live_.finish(info, {.keep_capture = options_.keep_capture, .read_models = true}, progress);
   }
 
  private:

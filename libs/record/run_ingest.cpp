@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "host/host_log.h"
 #include "record/capture_folder.h"
+#include "record/model_notes.h"
 
 namespace llmprof::record {
 namespace {
@@ -108,7 +109,7 @@ Result<void> RunIngest::follow_chain(const Chain& chain, Reading& reading, const
   return {};
 }
 
-Result<IngestTally> RunIngest::finish(CaptureInfo info, const base::Progress& progress) {
+Result<IngestTally> RunIngest::finish(CaptureInfo info, const IngestOptions& options, const base::Progress& progress) {
   info_ = std::move(info);
   look(true);
   const auto total = static_cast<double>(bytes_left());
@@ -128,6 +129,8 @@ Result<IngestTally> RunIngest::finish(CaptureInfo info, const base::Progress& pr
   if (silent && !host.root_known) write_silent_root();
   for (const NotedLoss& noted : info_.losses) ledger_.add(noted.loss, noted.count, {}, noted.detail);
   if (info_.end) write_clock(*info_.end);
+  tally_.models = info_.models;
+  if (options.read_models) note_opened_models(rows_.model_files, tally_.models);
   tally_.followed_bytes = static_cast<std::int64_t>(followed_bytes_);
   tally_.losses = ledger_.write(rows_.writer, rows_.next_id);
   tally_.records = rows_.records;

@@ -4,7 +4,7 @@
 //
 //   RunIngest ingest(writer, info, capture_folder);
 //   while (…the program runs…) LLMPROF_TRY(ingest.follow(stop));          // or not at all
-//   LLMPROF_LET(const IngestTally tally, ingest.finish(info, progress));
+//   LLMPROF_LET(const IngestTally tally, ingest.finish(info, options, progress));
 
 #include <functional>
 #include <memory>
@@ -32,7 +32,7 @@ class RunIngest {
   // Reads what the logs hold so far. `stop` is asked between blocks.
   Result<void> follow(const std::function<bool()>& stop);
   // Reads the rest and makes the last rows; the writer can be finished afterwards.
-  Result<IngestTally> finish(CaptureInfo info, const base::Progress& progress);
+  Result<IngestTally> finish(CaptureInfo info, const IngestOptions& options, const base::Progress& progress);
 
  private:
   // A chain that is being read.

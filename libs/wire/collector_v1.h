@@ -19,7 +19,7 @@ struct llmprof_collector_table {
   void (*gemm_end)(llmprof::wire::GemmRecord* record);
   const llmprof::wire::GemmRecord* (*current_gemm)();  // of this thread; null outside a call
 
-  void (*note_library)(const char* path, int hooked);
+  void (*note_library)(const char* path, int hooked);  // as LibraryRecord has it
   void (*count_loss)(std::uint16_t kind, std::uint64_t count);
   void (*start)();  // opens the log now; normally the first event does
   void (*end)();    // orderly end of the recording, for a process that is exiting

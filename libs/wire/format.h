@@ -200,10 +200,12 @@ struct CategoryRecord {
   StringId name;
 };
 
+inline constexpr std::uint8_t kLibraryIsModelFile = 2;  // LibraryRecord::hooked
+
 struct LibraryRecord {
   std::uint64_t ts_ns;
   StringId path;
-  std::uint8_t hooked;
+  std::uint8_t hooked;  // 1: its calls are seen; kLibraryIsModelFile: no library, but what its name says, opened
 };
 
 // One slot of a thread's buffer.

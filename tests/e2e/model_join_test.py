@@ -9,11 +9,12 @@ from harness import SYSTEM_PYTHON, WORKLOAD, Case
 CALLS = """SELECT g.m, g.n, g.k, g.batch, a.module, a.op, a.stage, a.module_source, a.confidence
     FROM gemm g JOIN attribution a ON a.gemm_id = g.id ORDER BY g.thread_id, g.begin_ns, g.id"""
 
-# A Llama of two layers, 64 wide, made with numpy alone: opens its config.json, then a prompt and four tokens.
+# A Llama of two layers, 64 wide, made with numpy alone: reads its config, then a prompt and four tokens. The config is the
+# file that the command line names, or one that only the program knows, or none: the text itself.
 NUMPY_LLAMA = textwrap.dedent("""
     import json, sys
     import numpy as np
-    c = json.load(open(sys.argv[1] if len(sys.argv) > 1 else "unknown/config.json"))
+    c = json.loads(sys.argv[2]) if len(sys.argv) > 2 else json.load(open(sys.argv[1] if len(sys.argv) > 1 else "model/config.json"))
     h, f, v = c["hidden_size"], c["intermediate_size"], c["vocab_size"]
     kv = h // c["num_attention_heads"] * c["num_key_value_heads"]
     rng = np.random.default_rng(0)
@@ -120,11 +121,11 @@ class Join(Case):
                      "What operators must cost"):
             self.assertIn(part, text)
 
-    def numpy_run(self, name, words, **more):
+    def numpy_run(self, name, words, before="", **more):
         folder = self.folder / "model"
         folder.mkdir(exist_ok=True)
         (folder / "config.json").write_text(json.dumps(NUMPY_CONFIG))
-        script = self.write("llama.py", NUMPY_LLAMA)
+        script = self.write("llama.py", before + NUMPY_LLAMA)
         self.record(name, SYSTEM_PYTHON, script, *words, **more)
         return self.report(name)
 
@@ -161,9 +162,23 @@ class Join(Case):
         self.assertFalse((self.folder / "ran").exists())
         self.assertFalse((self.folder / "run.llmprof").exists())
 
+    def test_a_config_that_only_the_program_knows_is_found(self):
+        report = self.numpy_run("run", [], options=("--no-peaks", "--no-host"))
+        self.assertEqual(report["model"]["source"], "opened")
+        self.assertRegex(report["model"]["origin"], r"/model/config.json, opened by process \d+$")
+        self.assertEqual([s["name"] for s in report["stages"]], ["prefill", "decode"])
+
+    def test_of_several_configs_the_one_that_ran_is_taken(self):
+        other = self.folder / "other"
+        other.mkdir()
+        (other / "config.json").write_text(json.dumps(dict(NUMPY_CONFIG, hidden_size=128)))
+        report = self.numpy_run("run", ["model/config.json"], options=("--no-peaks",),
+                                before="open('other/config.json').read()")
+        self.assertEqual(report["model"]["config"]["hidden_size"], 64)
+        self.assertIn("one of 2 that the program used: 100 % of its products were called", report["model"]["note"])
+
     def test_nothing_known_is_said(self):
-        self.numpy_run("run", ["model/config.json"], options=("--no-peaks", "--no-host"))
-        report = self.report("run")
+        report = self.numpy_run("run", ["-", json.dumps(NUMPY_CONFIG)])
         self.assertIsNone(report["model"]["family"])
         self.assertIn("--model", report["model"]["why"])
         self.assertEqual(report["stages"], [])

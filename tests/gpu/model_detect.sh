@@ -26,14 +26,15 @@ python3 "$here/model_detect.py" run model >alone.txt
 "$llmprof" record -o named -- python3 "$here/model_detect.py" run model >recorded.txt
 check "the program prints the same under record" cmp alone.txt recorded.txt
 "$llmprof" report named | tee "$keep/model_detect.txt" | head -150
-check "the config in the folder is found by the command line" test "$(value named "r['model']['source'], 'named on the command line' in r['model']['origin']")" = "('opened', True)"
+check "the config in the folder is found by the command line" test "$(value named "r['model']['source'], 'named on the command line' in r['model']['origin']")" = "opened True"
 check "weights are counted as they were loaded" test "$(value named "'counted in float32' in (r['model']['note'] or '')")" = True
-check "one prefill of 48 tokens, 11 decode steps of 2" test "$(value named "s['prefill']['steps'], s['prefill']['tokens'], s['decode']['steps'], s['decode']['tokens']")" = "(1, 48, 11, 22)"
+check "one prefill of 48 tokens, 11 decode steps of 2" test "$(value named "s['prefill']['steps'], s['prefill']['tokens'], s['decode']['steps'], s['decode']['tokens']")" = "1 48 11 22"
 check "MFU and floor of both stages" test "$(value named "all(s[n]['mfu'] and s[n]['floor_ns'] for n in ('prefill', 'decode'))")" = True
 check "every projection of every layer is matched" test "$(value named "len({m['name'] for m in r['modules'] if m['stage'] == 'decode' and m['name'].endswith('_proj')})")" = 42
 check "FLOPs by shapes equal the analysis for every weight product" test "$(value named "all(m['flops'] == m['flops_shapes'] for m in r['modules'] if m['name'].endswith('_proj') or m['name'] == 'lm_head')")" = True
-MODEL_FOLDER=model "$llmprof" record -o mapped -- python3 "$here/model_detect.py" run >recorded.txt
-echo "the folder in a variable only: model known by $(value mapped "r['model']['source'], r['model']['origin']")"
-"$llmprof" report mapped --model model >"$keep/model_detect_mapped.txt"
+MODEL_FOLDER=model "$llmprof" record -o mapped --no-host -- python3 "$here/model_detect.py" run >recorded.txt
+check "a folder that only a variable names is found too" test "$(value mapped "r['model']['source']")" = opened
+value mapped "r['model']['origin'], r['model']['note']"
+"$llmprof" report mapped >"$keep/model_detect_mapped.txt"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

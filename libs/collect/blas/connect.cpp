@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "collect/blas/opened.h"
 #include "collect/blas/resolve.h"
 #include "collect/futex.h"
 #include "collect/undisturbed.h"
@@ -70,6 +71,7 @@ void search(void* context, ImageList list) { find_unhooked_blas(list, {no_provid
 Link finish_connecting() {
   const Undisturbed undisturbed;
   connection.table = load_collector();
+  if (connection.table != nullptr) hand_over_opened(connection.table);
   const Link link = connection.table != nullptr ? Link::kOn : Link::kOff;
   connection.link.store(link, std::memory_order_release);
   futex_wake(connection.link);

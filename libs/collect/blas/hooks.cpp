@@ -2,6 +2,7 @@
 // becomes one GemmRecord. A hook needs little stack and keeps errno.
 
 #include "collect/blas/connect.h"
+#include "collect/blas/opened.h"
 #include "collect/blas/resolve.h"
 
 namespace llmprof::collect::blas {
@@ -98,6 +99,8 @@ template <class Describe, class Forward>
   }
   if (site->library_id.load(std::memory_order_acquire) == 0) [[unlikely]]
     name_site(table, site);
+  if (opened_waiting.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    hand_over_opened(table);
   if (!site->told) [[unlikely]]
     table->count_loss(static_cast<std::uint16_t>(wire::LossKind::kBlasUnresolved), 1);
   GemmRecord record = describe();
