@@ -80,11 +80,14 @@ const Family* family_of(Fields& fields, std::string_view outer_type) {
   const std::string_view missing = missing_key(fields);
   if (!fields.error() && (encoder || !missing.empty())) {
     const std::string why = encoder ? "it has an encoder" : fmt::format("{} is missing", missing);
-    fields.reject(ErrorCode::kUnsupported,
-                  fmt::format("model_type: \"{}\" is not known and {}: shape "
-                              "analysis limited to decoder-only transformers",
-                              shown(type), why),
-                  fmt::format("known families: {}", known_families()));
+    fields.reject(
+        ErrorCode::kUnsupported,
+        fmt::format("model_type: \"{}\" is not known and {}: shape "
+                    "analysis limited to decoder-only transformers",
+                    shown(type), why),
+        fmt::format("known families: {}. Without shapes, the headers of its weights still say how many values and "
+                    "bytes they are: give the folder or file that holds them",
+                    known_families()));
     return nullptr;
   }
   fields.caveat("model_type", fmt::format("\"{}\" is not known: analysed as a Llama-like decoder, "
