@@ -36,7 +36,7 @@ std::string grid(const Plot& plot, const Frame& f) {
   }
   out += svg_line(f.left, f.bottom, f.right, f.bottom, "axis") + svg_line(f.left, f.top, f.left, f.bottom, "axis");
   out += svg_text((f.left + f.right) / 2, f.bottom + 37, axis_title(plot.x), Anchor::kMiddle, "note");
-  return out + svg_text(16, f.top - 9, axis_title(plot.y), Anchor::kStart, "note");
+  return out + svg_text(16, f.top - 13, axis_title(plot.y), Anchor::kStart, "note");
 }
 
 std::string guides(const Plot& plot, const Frame& f) {
