@@ -62,14 +62,24 @@ std::string with_an_expert(std::string_view path) {
   return fmt::format("{}.experts.0.{}", path.substr(0, at), path.substr(at + kExperts.size()));
 }
 
+// Outside of groups.
+bool has_alternatives(std::string_view pattern) {
+  int depth = 0;
+  for (const char letter : pattern) {
+    if (letter == '(') ++depth;
+    if (letter == ')') --depth;
+    if (letter == '|' && depth == 0) return true;
+  }
+  return false;
+}
+
 class NameList {
  public:
   explicit NameList(const std::vector<std::string>& entries) {
     for (const std::string_view entry : entries) {
       if (entry.empty()) continue;
       if (entry.starts_with("re:")) {
-        if (std::optional<Pattern> pattern = Pattern::compile(entry.substr(3)))
-          patterns_.push_back(std::move(*pattern));
+        add_pattern(entry.substr(3));
       } else if (entry.find('*') != std::string_view::npos) {
         globs_.emplace_back(without_root(entry));
       } else if (const std::string_view name = without_root(entry); name.starts_with("layers.")) {
@@ -100,19 +110,29 @@ class NameList {
     return beginnings_.contains(path);
   }
 
+  void add_pattern(std::string_view text) {
+    std::optional<Pattern> pattern = Pattern::compile(text);
+    if (pattern) patterns_.push_back({std::move(*pattern), text.starts_with(".*") && !has_alternatives(text)});
+  }
+
   bool pattern_matches(std::string_view path) const {
     if (path.empty()) return false;
-    const std::string rooted = fmt::format("model.{}", path);
     const std::string nested = fmt::format("language_model.model.{}", path);
-    for (const Pattern& pattern : patterns_) {
-      if (pattern.matches(rooted) || pattern.matches(path) || pattern.matches(nested)) return true;
+    const std::string_view rooted = std::string_view(nested).substr(nested.find('.') + 1);
+    for (const auto& [pattern, anywhere] : patterns_) {
+      if (pattern.matches(nested)) return true;
+      if (!anywhere && (pattern.matches(rooted) || pattern.matches(path))) return true;
     }
     return false;
   }
 
+  struct Named {
+    Pattern pattern;
+    bool anywhere;  // begins with ".*": what matches the end of a path matches the path
+  };
   std::set<std::string, std::less<>> beginnings_;  // "layers.0.mlp": lists of these are long
   std::vector<std::string> parts_, globs_;
-  std::vector<Pattern> patterns_;
+  std::vector<Named> patterns_;
 };
 
 }  // namespace

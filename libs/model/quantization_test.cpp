@@ -258,6 +258,8 @@ TEST(Coverage, Patterns) {
   EXPECT_FALSE(covers(ignoring({R"(re:model\.layers\.\d+\.self_attn)"}), kQ));
   EXPECT_FALSE(covers(ignoring({R"(re:language_model\.model\.layers.*q_proj$)"}), kQ));
   EXPECT_TRUE(covers(ignoring({"re:self_attn"}), kQ));  // not at the beginning
+  EXPECT_FALSE(covers(ignoring({"re:.*nothing|layers.12"}), kQ));
+  EXPECT_FALSE(covers(ignoring({"re:.*nothing|model.layers.12"}), kQ));
   EXPECT_FALSE(covers(ignoring({R"(re:.*experts\.\d+\.up_proj)"}), kExpert));
   EXPECT_TRUE(covers(ignoring({R"(re:.*mlp\.(gate|up|down)_proj.*)"}), kExpert));
 }
