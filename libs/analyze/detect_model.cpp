@@ -54,7 +54,10 @@ void take_executed_type(const CalledSizes& called, FoundModel& found) {
 
 Result<model::Config> config_of(const trace::NotedModel& noted) {
   LLMPROF_LET(model::Config config, model::parse_config(noted.text, noted.origin));
-  for (const auto& [module, number] : noted.stored) config.stored[module] = {number.first, number.second};
+  constexpr double kMostBytes = 16;  // of one weight; a run may come from a stranger
+  for (const auto& [module, number] : noted.stored) {
+    if (number.second > 0 && number.second <= kMostBytes) config.stored[module] = {number.first, number.second};
+  }
   return config;
 }
 

@@ -88,13 +88,11 @@ bool is_pass(const Step& step, const trace::Strings& strings) {
 
 // Calls of a declared step are matched within it; what lies in none is left alone.
 void set_segments(const Classified& classified, const trace::Strings& strings, Calls& calls) {
-  const StepWindows windows(classified.steps);
-  std::map<std::int64_t, StepWindows> own;  // by thread
-  for (const Step& step : classified.steps) own.try_emplace(step.thread_id, classified.steps, step.thread_id);
+  const StepWindows of_process(classified.steps), of_thread(classified.steps, StepWindows::Of::kThread);
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    const auto thread = own.find(calls.thread_id[i]);
-    const StepWindows& where = thread != own.end() ? thread->second : windows;
-    const std::int32_t step = where.containing(calls.process_id[i], calls.begin_ns[i]);
+    const std::int32_t step = of_process.declares_steps(calls.thread_id[i])
+                                  ? of_thread.containing(calls.thread_id[i], calls.begin_ns[i])
+                                  : of_process.containing(calls.process_id[i], calls.begin_ns[i]);
     if (step != kNone && is_pass(classified.steps[step], strings)) calls.segment[i] = step;
   }
 }

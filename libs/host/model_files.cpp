@@ -17,6 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostFiles = 64;         // of one recording; sharded weights have dozens
 constexpr std::size_t kMostDescriptors = 512;  // of one process, at each look
+constexpr std::size_t kMostWords = 64;         // of a command line that are looked for as files
 constexpr std::size_t kMostMapsBytes = 8 << 20;
 
 std::string link_target(const std::string& path) {
@@ -97,12 +98,14 @@ void ModelFiles::add_cached(pid_t pid, std::string_view name) {
 }
 
 void ModelFiles::look_at_arguments(pid_t pid, std::string_view arguments) {
-  for (std::size_t begin = 0; begin < arguments.size();) {
+  std::size_t looked = 0;
+  for (std::size_t begin = 0; begin < arguments.size() && looked < kMostWords;) {
     const std::size_t end = std::min(arguments.find('\0', begin), arguments.size());
     std::string_view word = arguments.substr(begin, end - begin);
     begin = end + 1;
     if (word.starts_with("--") && word.find('=') != std::string_view::npos) word.remove_prefix(word.find('=') + 1);
     if (word.empty() || word.starts_with('-') || word.size() > 2048) continue;
+    ++looked;
     const std::string path = resolved(pid, word);
     if (is_model_file(word)) {
       if (base::is_file(path)) add(path, "named on the command line of", pid);

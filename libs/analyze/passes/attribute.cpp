@@ -4,26 +4,25 @@
 
 namespace llmprof::analyze {
 
-StepWindows::StepWindows(const std::vector<Step>& steps, std::optional<std::int64_t> thread_id) {
+StepWindows::StepWindows(const std::vector<Step>& steps, Of of) {
   for (std::size_t i = 0; i < steps.size(); ++i) {  // sorted by begin
-    if (thread_id && steps[i].thread_id != *thread_id) continue;
-    Process& process = processes_[steps[i].process_id];
-    const std::int64_t latest = process.latest_end_ns.empty() ? steps[i].end_ns : process.latest_end_ns.back();
-    process.begin_ns.push_back(steps[i].begin_ns);
-    process.end_ns.push_back(steps[i].end_ns);
-    process.latest_end_ns.push_back(std::max(latest, steps[i].end_ns));
-    process.step.push_back(static_cast<std::int32_t>(i));
+    Series& series = series_[of == Of::kThread ? steps[i].thread_id : steps[i].process_id];
+    const std::int64_t latest = series.latest_end_ns.empty() ? steps[i].end_ns : series.latest_end_ns.back();
+    series.begin_ns.push_back(steps[i].begin_ns);
+    series.end_ns.push_back(steps[i].end_ns);
+    series.latest_end_ns.push_back(std::max(latest, steps[i].end_ns));
+    series.step.push_back(static_cast<std::int32_t>(i));
     if (steps[i].declared()) threads_[steps[i].thread_id] = true;
   }
 }
 
-std::int32_t StepWindows::containing(std::int64_t process_id, std::int64_t at_ns) const {
-  const auto found = processes_.find(process_id);
-  if (found == processes_.end()) return kNone;
-  const Process& process = found->second;
-  auto place = std::upper_bound(process.begin_ns.begin(), process.begin_ns.end(), at_ns) - process.begin_ns.begin();
-  while (place-- > 0 && process.latest_end_ns[place] > at_ns) {
-    if (process.end_ns[place] > at_ns) return process.step[place];
+std::int32_t StepWindows::containing(std::int64_t id, std::int64_t at_ns) const {
+  const auto found = series_.find(id);
+  if (found == series_.end()) return kNone;
+  const Series& series = found->second;
+  auto place = std::upper_bound(series.begin_ns.begin(), series.begin_ns.end(), at_ns) - series.begin_ns.begin();
+  while (place-- > 0 && series.latest_end_ns[place] > at_ns) {
+    if (series.end_ns[place] > at_ns) return series.step[place];
   }
   return kNone;
 }

@@ -34,19 +34,19 @@ struct ShapeMatches {
 // Steps of one process by time; they may overlap when several threads make them.
 class StepWindows {
  public:
-  // Of all threads, or of one.
-  explicit StepWindows(const std::vector<Step>& steps, std::optional<std::int64_t> thread_id = {});
-  // The latest begun step of the process that contains this moment, or kNone.
-  std::int32_t containing(std::int64_t process_id, std::int64_t at_ns) const;
+  enum class Of : std::uint8_t { kProcess, kThread };
+  explicit StepWindows(const std::vector<Step>& steps, Of of = Of::kProcess);
+  // The latest begun step of the process (or thread) that contains this moment, or kNone.
+  std::int32_t containing(std::int64_t id, std::int64_t at_ns) const;
   // Whether the thread declares steps: then what lies in none of them belongs to none.
   bool declares_steps(std::int64_t thread_id) const { return threads_.contains(thread_id); }
 
  private:
-  struct Process {
+  struct Series {
     std::vector<std::int64_t> begin_ns, end_ns, latest_end_ns;  // latest_end_ns: largest end up to here
     std::vector<std::int32_t> step;
   };
-  std::unordered_map<std::int64_t, Process> processes_;
+  std::unordered_map<std::int64_t, Series> series_;  // by process or thread
   std::unordered_map<std::int64_t, bool> threads_;
 };
 
