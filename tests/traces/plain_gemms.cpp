@@ -32,6 +32,7 @@ Result<void> write_trace(std::string_view name, const std::string& folder) {
   if (name == "tiny_decode") return write_tiny_decode(folder);
   if (name == "tiny_train") return write_tiny_train(folder);
   if (name == "unnamed") return write_unnamed(folder);
+  if (name == "steps_only") return write_steps_only(folder);
   if (name == "plain_gemms") return write_plain_gemms(folder);
   if (name == "sampled") return write_sampled(folder);
   if (name == "nothing") return write_nothing(folder);

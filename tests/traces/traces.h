@@ -8,13 +8,14 @@
 
 namespace llmprof::traces {
 
-// Writes the run `name` ("tiny_decode", "tiny_train", "plain_gemms", "unnamed", "sampled", "nothing", "gpu_decode",
-// "host_memory", "bare_gpu") into `folder`.
+// Writes the run `name` ("tiny_decode", "tiny_train", "plain_gemms", "unnamed", "steps_only", "sampled", "nothing",
+// "gpu_decode", "host_memory", "bare_gpu") into `folder`.
 Result<void> write_trace(std::string_view name, const std::string& folder);
 
 Result<void> write_tiny_decode(const std::string& folder);
 Result<void> write_tiny_train(const std::string& folder);
 Result<void> write_unnamed(const std::string& folder);
+Result<void> write_steps_only(const std::string& folder);
 Result<void> write_plain_gemms(const std::string& folder);
 Result<void> write_sampled(const std::string& folder);
 Result<void> write_nothing(const std::string& folder);

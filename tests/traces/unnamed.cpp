@@ -10,7 +10,8 @@
 //   2·6·288 + 2·80 = 3616; 2·(2·2·288 + 160) = 2624. Tokens 6, and 4.
 // Each module is one call of 100 ns in each step: 15 x 100 ns are matched, of prefill 4000 - 1500 = 2500 ns are not, of
 //   decode 6900 - 3000 = 3900 ns.
-// Peaks 10 GFLOP/s and 5 GB/s: prefill MFU 4000 / 4000 / 10 = 0.1, floor max(400, 1872 / 5 = 374) = 400 ns; decode bytes
+// Peaks 10 GFLOP/s and 5 GB/s: prefill MFU 4000 / 4000 / 10 = 0.1, floor max(400, 1872 / 5 = 374) = 400 ns; decode
+// bytes
 //   1744 + 1808 = 3552, floor 710 ns.
 // Confidence 0.9: every product of each pass was found.
 #include "builder.h"
@@ -48,6 +49,24 @@ Result<void> write_unnamed(const std::string& folder) {
   pass(run, 9000, 2);
   trace::RunInfo info = run_info({"python3", "generate.py"});
   info.models = {{"given", "--model tiny.json: tiny.json", kModel, {}}};
+  return writer.finish(info);
+}
+
+// The same with its steps declared and still no modules: the calls of each step are matched within it.
+Result<void> write_steps_only(const std::string& folder) {
+  LLMPROF_LET(trace::RunWriter writer, trace::RunWriter::create(folder));
+  Builder run(writer, 20000);
+  run.thread(1);
+  const auto payload = [](std::int64_t batch, std::int64_t tokens, std::int64_t context) {
+    return batch | tokens << 16 | context << 40;
+  };
+  run.range("step", "prefill", 900, 4900, payload(2, 3, 3));
+  run.range("step", "decode", 4900, 8900, payload(2, 1, 4));
+  pass(run, 1000, 6);
+  pass(run, 5000, 2);
+  pass(run, 9000, 2);  // in no step
+  trace::RunInfo info = run_info({"python3", "generate.py"});
+  info.models = {{"opened", "/models/tiny/config.json, opened by process 100", kModel, {}}};
   return writer.finish(info);
 }
 
