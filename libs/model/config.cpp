@@ -82,16 +82,14 @@ const Family* family_of(Fields& fields, std::string_view outer_type) {
     const std::string why = encoder ? "it has an encoder" : fmt::format("{} is missing", missing);
     fields.reject(
         ErrorCode::kUnsupported,
-        fmt::format("model_type: \"{}\" is not known and {}: shape "
-                    "analysis limited to decoder-only transformers",
+        fmt::format("model_type: \"{}\" is not known and {}: shape analysis limited to decoder-only transformers",
                     shown(type), why),
         fmt::format("known families: {}. Without shapes, the headers of its weights still say how many values and "
                     "bytes they are: give the folder or file that holds them",
                     known_families()));
     return nullptr;
   }
-  fields.caveat("model_type", fmt::format("\"{}\" is not known: analysed as a Llama-like decoder, "
-                                          "limited to the keys "
+  fields.caveat("model_type", fmt::format("\"{}\" is not known: analysed as a Llama-like decoder, limited to the keys "
                                           "that such decoders have; all numbers are estimates",
                                           shown(type)));
   return find_family("generic");
@@ -105,11 +103,13 @@ std::optional<Number> plain_type(std::string_view name) {
   return number && number->type.find("float") != std::string::npos ? number : std::nullopt;
 }
 
-void read_type(Fields& fields, Config& config) {
+void read_type(Fields& fields, bool quantised, Config& config) {
   const char* key = fields.has("dtype") ? "dtype" : "torch_dtype";  // newer files, older files
   fields.ignore({"dtype", "torch_dtype"});
-  // Without one, transformers builds a model in torch's default type.
-  const std::string name = fields.text_or(key, "float32");
+  // Without one, transformers builds a model in torch's default type. Nobody quantises for that one (GPT-OSS's file).
+  const bool guessed = !fields.has(key) && quantised;
+  if (guessed) fields.caveat("dtype", "not given: what is not quantised is counted as bfloat16");
+  const std::string name = fields.text_or(key, guessed ? "bfloat16" : "float32");
   const std::optional<Number> number = plain_type(name == "auto" ? "float32" : name);
   if (!number) {
     fields.reject(ErrorCode::kUnsupported, fmt::format("{}: \"{}\" is not supported", key, shown(name)),
@@ -179,9 +179,8 @@ void note_what_is_left_out(Fields& fields) {
   const std::int64_t predicting = fields.zero_or_more("num_nextn_predict_layers", 0);
   if (predicting > 0) {
     fields.note("num_nextn_predict_layers",
-                fmt::format("{} layer{} for predicting further tokens {} no "
-                            "part of a pass and not counted",
-                            predicting, predicting == 1 ? "" : "s", predicting == 1 ? "is" : "are"));
+                fmt::format("{} layer{} for predicting further tokens {} no part of a pass and not counted", predicting,
+                            predicting == 1 ? "" : "s", predicting == 1 ? "is" : "are"));
   }
 }
 
@@ -190,28 +189,35 @@ void take(std::vector<Caveat>& to, std::vector<Caveat>& from) {
   from.clear();
 }
 
+// Of what belongs to the whole file, the language model's own word counts first.
+void read_shared(Fields& fields, Fields& outer, Config& config) {
+  const auto place_of = [&](std::string_view key) -> Fields& { return fields.has(key) ? fields : outer; };
+  if (!fields.has("tie_word_embeddings")) {
+    config.tied_embeddings = outer.flag_or("tie_word_embeddings", config.tied_embeddings);
+  }
+  Fields& quantised = place_of("quantization_config");
+  read_type(place_of(fields.has("torch_dtype") ? "torch_dtype" : "dtype"), quantised.has("quantization_config"),
+            config);
+  read_quantization(quantised, config);
+  read_cache_type(place_of("kv_cache_dtype"), config);
+  outer.ignore(
+      {"dtype", "torch_dtype", "tie_word_embeddings", "quantization_config", "quantization", "kv_cache_dtype"});
+}
+
 Result<Config> read_model(Fields& fields, Fields& outer) {
-  const std::string outer_type = &outer == &fields ? "" : outer.text_or("model_type", "");
-  const Family* family = family_of(fields, outer_type);
+  const bool nested = &outer != &fields;
+  const Family* family = family_of(fields, nested ? outer.text_or("model_type", "") : "");
   if (fields.error()) return *fields.error();
   Config config = family->read(fields);
   if (config.family.empty()) config.family = family->name;
-  // Of what belongs to the whole file, the language model's own word counts first.
-  const auto place_of = [&](std::string_view key) -> Fields& { return fields.has(key) ? fields : outer; };
-  read_type(place_of(fields.has("torch_dtype") ? "torch_dtype" : "dtype"), config);
-  if (&outer != &fields && !fields.has("tie_word_embeddings")) {
-    config.tied_embeddings = outer.flag_or("tie_word_embeddings", config.tied_embeddings);
-  }
-  read_quantization(place_of("quantization_config"), config);
-  read_cache_type(fields, config);
+  read_shared(fields, outer, config);
   note_what_is_left_out(outer);
-  if (&outer != &fields) note_what_is_left_out(fields);
+  if (nested) note_what_is_left_out(fields);
   if (!fields.error()) check_size(fields, config);
-  for (Fields* part : {&fields, &outer}) {
-    if (part->error()) return *part->error();
-  }
+  if (fields.error()) return *fields.error();
+  if (outer.error()) return *outer.error();
   fields.add_unread_caveats();
-  if (&outer != &fields) outer.add_unread_caveats();
+  if (nested) outer.add_unread_caveats();
   for (Fields* part : {&fields, &outer}) {
     take(config.caveats, part->caveats);
     take(config.notes, part->notes);

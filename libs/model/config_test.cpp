@@ -115,6 +115,16 @@ TEST(ParseConfig, TheLanguageModelOfALargerOne) {
   }
 }
 
+TEST(ParseConfig, WhatIsSaidTwiceCountsFromInside) {
+  const base::Json inner = *base::parse_json(kLlama, "inner");  // bfloat16, tied
+  const base::Json outer{
+      {"model_type", "llava"}, {"text_config", inner}, {"torch_dtype", "float16"}, {"tie_word_embeddings", false}};
+  const Config config = config_of(base::to_line(outer));
+  EXPECT_EQ(config.weight.type, "bfloat16");
+  EXPECT_TRUE(config.tied_embeddings);
+  EXPECT_TRUE(config.caveats.empty());
+}
+
 TEST(ParseConfig, ANestedConfigLeavesOutWhatItsClassSays) {
   // As google/gemma-3-4b-it has it. Heads, their size and the vocabulary are those of Gemma3TextConfig.
   const Config config = config_of(
@@ -304,6 +314,13 @@ TEST(ParseConfig, LayersThatPredictFurtherTokensAreNotCounted) {
 }
 
 // ---- types ---------------------------------------------------------------------------------------------------------
+
+TEST(ParseConfig, WhatAQuantisedModelLeavesPlainIsNotFloat32) {
+  // The file of GPT-OSS names no type.
+  const std::string text = with(with(kLlama, "torch_dtype", nullptr), "quantization_config", {{"quant_method", "fp8"}});
+  EXPECT_EQ(config_of(text).weight.type, "bfloat16");
+  EXPECT_EQ(caveats_of(text), "dtype: not given: what is not quantised is counted as bfloat16\n");
+}
 
 TEST(ParseConfig, TheCacheMayHaveATypeOfItsOwn) {
   EXPECT_EQ(config_of(with(kLlama, "kv_cache_dtype", "fp8_e4m3")).kv, (Number{"float8_e4m3", 1}));

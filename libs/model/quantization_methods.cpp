@@ -77,10 +77,7 @@ void read_packed(Fields& q, Quantization& out) {
       others = true;
     }
   }
-  if (others)
-    q.caveat("dynamic",
-             "modules with types of their own are counted like the "
-             "others: bytes are rough");
+  if (others) q.caveat("dynamic", "modules with types of their own are counted like the others: bytes are rough");
 }
 
 // MLX: scale and offset of 16 bits for each group; tables too.
@@ -249,9 +246,7 @@ void read_quark(Fields& q, Quantization& out) {
   q.adopt(args);
   const base::Json* layers = q.find("layer_quant_config");
   if (layers != nullptr && !layers->empty()) {
-    q.caveat("layer_quant_config",
-             "modules with types of their own are "
-             "counted like the others: bytes are rough");
+    q.caveat("layer_quant_config", "modules with types of their own are counted like the others: bytes are rough");
   }
 }
 
@@ -307,9 +302,9 @@ void read_plain_bits(Fields& q, Quantization& out) {
   } else if (q.has("bits") || q.has("nbits")) {
     out.weight = integers(bits_of(q, q.has("bits") ? "bits" : "nbits", 8), {.group = group_of(q, "group_size", 0)});
   } else {
-    q.caveat("quant_method", fmt::format("\"{}\" is not understood: matrices are counted as "
-                                         "not quantised, bytes are upper bounds",
-                                         shown(out.method)));
+    q.caveat("quant_method",
+             fmt::format("\"{}\" is not understood: matrices are counted as not quantised, bytes are upper bounds",
+                         shown(out.method)));
   }
 }
 

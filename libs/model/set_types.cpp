@@ -11,8 +11,7 @@ namespace {
 Result<Number> known(std::string_view type) {
   if (const std::optional<Number> number = number_of(type)) return *number;
   return Error{ErrorCode::kUsage, fmt::format("type \"{}\" is not known", base::shorten(base::printable(type), 40)),
-               "known types: float32, bfloat16, float16, float8_e4m3, "
-               "float8_e5m2, int8, int4, nf4, mxfp4, nvfp4, and "
+               "known types: float32, bfloat16, float16, float8_e4m3, float8_e5m2, int8, int4, nf4, mxfp4, nvfp4, and "
                "those of GGUF such as q4_k"};
 }
 

@@ -24,13 +24,10 @@ Config read(Fields& fields) {  // defaults: OPTConfig
   const bool bias = fields.flag_or("enable_bias", true);
   if (fields.count_or("word_embed_proj_dim", config.hidden) != config.hidden) {
     fields.caveat("word_embed_proj_dim",
-                  "tables are counted as wide as hidden_size: their parameters "
-                  "are upper bounds");
+                  "tables are counted as wide as hidden_size: their parameters are upper bounds");
   }
   if (!fields.flag_or("do_layer_norm_before", true)) {
-    fields.caveat("do_layer_norm_before",
-                  "a last norm is counted that is not there: some 2 x "
-                  "hidden_size parameters");
+    fields.caveat("do_layer_norm_before", "a last norm is counted that is not there: some 2 x hidden_size parameters");
   }
   set_layers(config, layers,
              {.attention = {.heads = heads,

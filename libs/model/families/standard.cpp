@@ -49,8 +49,7 @@ std::vector<View> layer_views(Fields& fields, std::int64_t layers, const std::fu
     views.push_back(View::kFull);
     if (name == "full_attention" || name == "attention" || unknown) continue;
     unknown = true;
-    fields.caveat("layer_types", fmt::format("\"{}\" is not understood and counted as full "
-                                             "attention: its FLOPs and KV "
+    fields.caveat("layer_types", fmt::format("\"{}\" is not understood and counted as full attention: its FLOPs and KV "
                                              "bytes are upper bounds, parameters are rough",
                                              base::shorten(base::printable(name), 40)));
   }

@@ -1,6 +1,5 @@
 #pragma once
-// What most decoders of transformers share: their keys, the defaults of their config classes, the order of their
-// layers.
+// What most decoders share: their keys, the defaults of their config classes in transformers, the order of a layer.
 
 #include <functional>
 #include <string>
