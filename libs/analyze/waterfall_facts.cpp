@@ -43,7 +43,6 @@ Result<std::map<std::int64_t, std::vector<OpCosts>>> costs_by_pass(const trace::
                   .bytes = row.real("bytes"),
                   .layers = row.real("layers")};
     // What the graph does not name are several projections that one product did.
-    // A name that the model does not have is of projections that the engine fused (passes/products.h).
     const auto found = classes.find(costs.op.op);
     costs.op.op_class = found != classes.end() ? found->second : model::OpClass::kProjection;
     passes[row.integer("pass_id")].push_back(std::move(costs));
