@@ -242,6 +242,25 @@ TEST_F(Blas, TwoPreloadsInBothOrders) {
   }
 }
 
+// Another preload that has open() sees every file, whichever of the two comes first.
+TEST_F(Blas, FilesReachTheOtherPreload) {
+  for (const bool after : {false, true}) {
+    const CaptureFolder folder, work;
+    std::string output;
+    const int status = run(folder,
+                           {.arguments = {"/bin/sh", "-c", "cd " + work.path() + " && exec " + client("open")},
+                            .preload = test_library("libcollect_interposer.so"),
+                            .preload_after = after},
+                           &output);
+    EXPECT_EQ(status, 0);
+    // 40 shards, each made by open() and read by open64(); 2 products.
+    EXPECT_EQ(output, "right\ninterposer 2\nopens 80\n") << "ours " << (after ? "first" : "second");
+    const std::vector<Log> all = read_folder(folder.path());
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_EQ(all[0].gemms().size(), 2u) << "ours " << (after ? "first" : "second");
+  }
+}
+
 TEST_F(Blas, OffWithoutAFolder) {
   std::string output;
   EXPECT_EQ(run(folder_, {.arguments = {client("blas")}, .environment = {"LLMPROF_CAPTURE_DIR="}}, &output), 0);
