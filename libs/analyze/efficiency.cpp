@@ -22,8 +22,13 @@ void add_why(std::string& why, std::string_view reason) {
 
 Denominators denominators(const Basis& basis, const std::string& type) {
   Denominators by;
-  if (const PeakRate* peak = basis.peak("flops", type)) by.peak_flops = peak->value;
-  if (const PeakRate* peak = basis.peak("bandwidth", "")) by.peak_bandwidth = peak->value;
+  const auto value_of = [&by](const PeakRate* peak) -> std::optional<double> {
+    if (peak == nullptr) return std::nullopt;
+    by.measured = by.measured && peak->source == "measured";
+    return peak->value;
+  };
+  by.peak_flops = value_of(basis.peak("flops", type));
+  by.peak_bandwidth = value_of(basis.peak("bandwidth", ""));
   if (basis.model) {
     const auto cache_bytes = static_cast<double>(basis.cache_bytes());
     by.weights_fit_cache = model::weights_read_bytes(*basis.model) <= cache_bytes;
@@ -83,7 +88,10 @@ void complete(Efficiency& e, double time_ns, const Denominators& by) {
   }
   if (e.flops == 0.0) add_why(e.why, "no matrix products, so no MFU");
   if (too_fast(e.mfu) || too_fast(e.mbu)) {
-    add_why(e.why, "faster than the measured peak: the peak was measured under load or the cache helped");
+    add_why(e.why, by.measured
+                       ? "faster than the measured peak: the peak was measured under load or the cache helped"
+                       : "faster than the device's peak: the cache helped, or the device worked on after the host "
+                         "had left the stage");
   }
 }
 

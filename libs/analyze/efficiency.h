@@ -12,6 +12,7 @@ namespace llmprof::analyze {
 // What everything in one report is divided by.
 struct Denominators {
   std::optional<double> peak_flops, peak_bandwidth;
+  bool measured = true;  // the peaks, on this device; else they are its data sheet's
   bool weights_fit_cache = false;
   bool training_fits_cache = false;     // parameters, gradients and moments together
   std::string cost_why;                 // why flops and bytes are unknown where they are

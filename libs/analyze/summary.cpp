@@ -21,6 +21,7 @@
 #include "analyze/shapes.h"
 #include "analyze/step_series.h"
 #include "analyze/waterfall.h"
+#include "hw/peaks.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -64,7 +65,7 @@ void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
     card.type = type;
     for (const PeakRate& peak : basis.peaks) {
       if (peak.device_id != basis.device_ids[i]) continue;
-      if (peak.quantity == "flops" && peak.type == type && !card.peak_flops) {
+      if (peak.quantity == "flops" && peak.type == hw::peak_type(type) && !card.peak_flops) {
         card.peak_flops = peak.value;
         card.peak_flops_method = peak.method;
         card.peak_flops_source = peak.source;
