@@ -2,9 +2,10 @@
 """What an injected library may show and need: it lives in somebody else's process.
 
 check_collector_abi.py LIBRARY (--exports A,B,… | --exports-from FILE.def) [--needed libc.so.6] [--max-glibc 2.35]
+                       [--constructors 0]
 
-Fails unless the library exports exactly these names, needs exactly these libraries, uses no newer glibc symbol, has no
-static constructor of its own, stays loaded (NODELETE), resolves at load (NOW), is RELRO and has no executable stack.
+Fails unless the library exports exactly these names, needs exactly these libraries, uses no newer glibc symbol, has so many
+static constructors of its own, stays loaded (NODELETE), resolves at load (NOW), is RELRO and has no executable stack.
 """
 import argparse
 import re
@@ -54,10 +55,11 @@ def check(arguments):
         yield "is not RELRO"
     if re.search(r"GNU_STACK.*RWE", segments):
         yield "has an executable stack"
-    # One entry is the compiler's own (frame_dummy); a second would be a constructor of ours.
+    # One entry is the compiler's own (frame_dummy); the others are constructors of ours.
     sections = re.search(r"\.init_array\s+INIT_ARRAY\s+\w+\s+\w+\s+(\w+)", output("readelf", "-SW", library))
-    if sections and int(sections.group(1), 16) > 8:
-        yield "has static constructors"
+    constructors = int(sections.group(1), 16) // 8 - 1 if sections else 0
+    if constructors != arguments.constructors:
+        yield f"has {constructors} static constructors, should have {arguments.constructors}"
 
 
 def main():
@@ -67,6 +69,7 @@ def main():
     parser.add_argument("--exports-from")
     parser.add_argument("--needed", default="libc.so.6")
     parser.add_argument("--max-glibc", default="2.35")
+    parser.add_argument("--constructors", type=int, default=0)
     arguments = parser.parse_args()
     problems = list(check(arguments))
     for problem in problems:
