@@ -11,7 +11,7 @@ namespace {
 constexpr std::array<std::string_view, 2> kModelTypes{"cohere", "cohere2"};
 
 Config with_windows(Fields& fields, Decoder decoder) {
-  const std::int64_t window = fields.count_or("sliding_window", fields.is_null("sliding_window") ? 0 : 4096);
+  const std::int64_t window = read_window(fields, 4096);
   const std::int64_t pattern = fields.count_or("sliding_window_pattern", 4);
   const std::vector<View> views = layer_views(fields, decoder.layers, [&](std::int64_t layer) {
     return pattern > 0 && (layer + 1) % pattern != 0 ? View::kSliding : View::kFull;

@@ -21,7 +21,7 @@ Config read(Fields& fields) {
                                           .tied = true});
   decoder.kind.attention.qkv_bias = decoder.kind.attention.out_bias = fields.flag_or("attention_bias", false);
   fields.ignore({"sliding_window_size"});  // the same in older files
-  const std::int64_t window = fields.count_or("sliding_window", fields.is_null("sliding_window") ? 0 : 4096);
+  const std::int64_t window = read_window(fields, 4096);
   const std::vector<View> views = layer_views(
       fields, decoder.layers, [](std::int64_t layer) { return layer % 2 == 0 ? View::kSliding : View::kFull; });
   return with_views(std::move(decoder), views, window);

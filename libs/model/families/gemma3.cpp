@@ -22,7 +22,7 @@ Config read(Fields& fields) {
   Attention& attention = decoder.kind.attention;
   attention.qkv_bias = attention.out_bias = fields.flag_or("attention_bias", false);
   attention.q_norm = attention.k_norm = attention.qk_dim;
-  const std::int64_t window = fields.count_or("sliding_window", fields.is_null("sliding_window") ? 0 : 4096);
+  const std::int64_t window = read_window(fields, 4096);
   const std::int64_t older = fields.count_or("_sliding_window_pattern", 6);
   const std::int64_t pattern = fields.count_or("sliding_window_pattern", older);
   const std::vector<View> views = layer_views(fields, decoder.layers, [&](std::int64_t layer) {

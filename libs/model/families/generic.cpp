@@ -64,7 +64,7 @@ Config read(Fields& fields) {
   LayerKind kind{.attention = read_attention(fields, config.hidden), .mlp = read_dense(fields, config.hidden)};
   const Mlp dense = kind.mlp, sparse = read_sparse(fields, dense);
   const std::int64_t dense_first = fields.zero_or_more("first_k_dense_replace", 0);
-  const std::int64_t window = fields.has("layer_types") ? fields.zero_or_more("sliding_window", 0) : 0;
+  const std::int64_t window = fields.has("layer_types") ? read_window(fields, 0) : 0;
   const std::vector<View> views = layer_views(fields, layers, [](std::int64_t) { return View::kFull; });
   if (fields.error()) return {};
   for (std::int64_t layer = 0; layer < layers; ++layer) {

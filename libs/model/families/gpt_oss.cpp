@@ -27,7 +27,7 @@ Config read(Fields& fields) {
   mlp.experts_per_token = fields.count_or("num_experts_per_tok", older);
   mlp.bias = mlp.router_bias = true;
   expect_choice(fields, mlp);
-  const std::int64_t window = fields.count_or("sliding_window", fields.is_null("sliding_window") ? 0 : 128);
+  const std::int64_t window = read_window(fields, 128);
   const std::vector<View> views = layer_views(
       fields, decoder.layers, [](std::int64_t layer) { return layer % 2 == 0 ? View::kSliding : View::kFull; });
   return with_views(std::move(decoder), views, window);

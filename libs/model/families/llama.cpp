@@ -32,10 +32,10 @@ Defaults defaults_of(std::string_view type) {
 // Mistral's is used wherever it is given, SmolLM3's if use_sliding_window says so.
 std::int64_t read_window(Fields& fields, std::string_view type) {
   if (type == "mistral" || type == "ministral") {
-    return fields.count_or("sliding_window", fields.is_null("sliding_window") ? 0 : 4096);  // MistralConfig
+    return read_window(fields, 4096);  // MistralConfig
   }
   if (type != "smollm3") return 0;
-  const std::int64_t window = fields.count_or("sliding_window", 0);
+  const std::int64_t window = read_window(fields, 0);
   return fields.flag_or("use_sliding_window", false) ? window : 0;
 }
 

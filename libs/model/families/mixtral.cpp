@@ -19,7 +19,7 @@ Config read(Fields& fields) {
                                           .positions = 131072});
   decoder.kind.mlp.experts = fields.count_or("num_local_experts", 8);
   decoder.kind.mlp.experts_per_token = fields.count_or("num_experts_per_tok", 2);
-  decoder.kind.attention.window = fields.count_or("sliding_window", 0);
+  decoder.kind.attention.window = read_window(fields, 0);
   expect_choice(fields, decoder.kind.mlp);
   return uniform(fields, std::move(decoder));
 }

@@ -21,7 +21,7 @@ Config read(Fields& fields) {
   attention.q_norm = attention.heads * attention.qk_dim;
   attention.k_norm = attention.kv_heads * attention.qk_dim;
   if (fields.text_or("model_type", "olmo2") == "olmo2") return uniform(fields, std::move(decoder));
-  const std::int64_t window = fields.count_or("sliding_window", 4096);  // Olmo3Config, as its pattern of four
+  const std::int64_t window = read_window(fields, 4096);  // Olmo3Config, as its pattern of four
   const std::vector<View> views = layer_views(
       fields, decoder.layers, [](std::int64_t layer) { return (layer + 1) % 4 != 0 ? View::kSliding : View::kFull; });
   return with_views(std::move(decoder), views, window);

@@ -16,7 +16,7 @@ Config read(Fields& fields) {
                                           .width = 8192,
                                           .vocab = 32064,
                                           .positions = 4096});
-  decoder.kind.attention.window = fields.count_or("sliding_window", 0);
+  decoder.kind.attention.window = read_window(fields, 0);
   fields.ignore({"full_attn_mod", "interpolate_factor"});  // 1 in every file
   return uniform(fields, std::move(decoder));
 }

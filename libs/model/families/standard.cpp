@@ -65,8 +65,12 @@ Config with_views(Decoder decoder, const std::vector<View>& views, std::int64_t 
   return std::move(decoder.config);
 }
 
+std::int64_t read_window(Fields& fields, std::int64_t usual) {
+  return fields.zero_or_more("sliding_window", fields.is_null("sliding_window") ? 0 : usual);
+}
+
 std::int64_t read_qwen_window(Fields& fields) {
-  const std::int64_t window = fields.count_or("sliding_window", fields.is_null("sliding_window") ? 0 : 4096);
+  const std::int64_t window = read_window(fields, 4096);
   return fields.flag_or("use_sliding_window", false) ? window : 0;
 }
 

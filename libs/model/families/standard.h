@@ -37,6 +37,9 @@ std::vector<View> layer_views(Fields& fields, std::int64_t layers, const std::fu
 Config uniform(Fields& fields, Decoder decoder);
 Config with_views(Decoder decoder, const std::vector<View>& views, std::int64_t window);
 
+// Keys a windowed layer sees; `usual` where the file leaves it out. null and 0 (transformers 5 writes it) mean none.
+std::int64_t read_window(Fields& fields, std::int64_t usual);
+
 // Qwen: a window, if it is used at all, from layer max_window_layers on.
 std::int64_t read_qwen_window(Fields& fields);  // 0: not used
 std::vector<View> qwen_views(Fields& fields, std::int64_t layers, std::int64_t window);

@@ -22,7 +22,7 @@ Config read(Fields& fields) {
   fields.ignore({"mlp_type"});  // one kind exists
   decoder.config.norm_bias = true;
   decoder.kind.attention.qkv_bias = decoder.kind.attention.out_bias = bias;
-  decoder.kind.attention.window = fields.count_or("sliding_window", 0);
+  decoder.kind.attention.window = read_window(fields, 0);
   decoder.kind.mlp.gated = false;
   decoder.kind.mlp.bias = bias;
   return uniform(fields, std::move(decoder));
