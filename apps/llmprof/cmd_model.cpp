@@ -68,7 +68,8 @@ Result<std::string> sweep_page(const Arguments& arguments, const design::Subject
   LLMPROF_LET(design::Design fixed, design::make_design(subject, options, roof));
   const report::SweepPage page{.design = std::move(fixed), .sweep = std::move(sweep)};
   if (arguments.given("--plot")) {
-    LLMPROF_TRY(base::write_file(arguments.get("--plot"), report::plot_svg(report::to_plot(page))));
+    LLMPROF_TRY(base::write_file(arguments.get("--plot"), report::plot_svg(report::to_plot(page)),
+                                 base::Readers::kAsTheUmaskSays));
   }
   return laid_out(page, arguments, "llmprof.model_sweep");
 }

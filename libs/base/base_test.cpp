@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -84,6 +85,12 @@ TEST(File, WritesAtomicallyAndReadsBack) {
   EXPECT_EQ(read_file(dir + "/b", 4).error().code, ErrorCode::kNotFound);
   EXPECT_EQ(read_file(dir, 4).error().code, ErrorCode::kCorruptInput);
   EXPECT_EQ(list_directory(dir), std::vector<std::string>{"a"});
+  const mode_t before = ::umask(022);
+  ASSERT_TRUE(write_file(dir + "/picture", "hello", Readers::kAsTheUmaskSays));
+  ::umask(before);
+  const auto mode_of = [&](const char* name) { return std::filesystem::status(dir + name).permissions(); };
+  EXPECT_EQ(mode_of("/a"), std::filesystem::perms(0600));
+  EXPECT_EQ(mode_of("/picture"), std::filesystem::perms(0644));
   std::filesystem::remove_all(dir);
 }
 

@@ -55,9 +55,10 @@ Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes) 
   }
 }
 
-Result<void> write_file(const std::string& path, std::string_view bytes) {
+Result<void> write_file(const std::string& path, std::string_view bytes, Readers readers) {
   const std::string beside = fmt::format("{}.{}.tmp", path, ::getpid());
-  const Descriptor file{::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)};
+  const mode_t mode = readers == Readers::kOwner ? 0600 : 0666;
+  const Descriptor file{::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode)};
   if (file.fd < 0) return errno_error(code_of_errno(errno), beside, errno);
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t count = ::write(file.fd, bytes.data() + done, bytes.size() - done);

@@ -13,8 +13,9 @@ namespace llmprof::base {
 // The bytes of a regular file of at most max_bytes.
 Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes);
 
-// Writes beside the path and renames, so readers see the old file or the new one, never half of it. Mode 0600.
-Result<void> write_file(const std::string& path, std::string_view bytes);
+// Writes beside the path and renames, so readers see the old file or the new one, never half of it.
+enum class Readers : std::uint8_t { kOwner, kAsTheUmaskSays };  // a run is private; a picture that was asked for is not
+Result<void> write_file(const std::string& path, std::string_view bytes, Readers readers = Readers::kOwner);
 
 // Creates the directory and its parents, mode 0700. An existing directory is fine.
 Result<void> make_directories(const std::string& path);
