@@ -52,6 +52,7 @@ void StepTimes::make_lanes(trace::Name decode) {
     ++accounts_[index].windows;
     lane.spans.push_back({{step.begin_ns, step.end_ns}, index, false});
   }
+  for (Lane& lane : lanes_) lane.alone = lanes_of_process_[lane.process_id].size() == 1;
 }
 
 bool StepTimes::is_cpu(std::int64_t device_id) const {
@@ -59,30 +60,40 @@ bool StepTimes::is_cpu(std::int64_t device_id) const {
 }
 
 void StepTimes::add_kernels(const Kernels& kernels, const std::vector<trace::AttributionRow>& rows) {
+  std::int64_t step_id = 0;  // of the last kernel: the next one mostly has the same
+  std::size_t lane_of_step = 0;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const Window window{kernels.begin_ns[i], kernels.end_ns[i]};
     std::size_t own = lanes_.size();
     if (rows[i].step_id) {
-      own = lane_of_thread_.at(classified_.steps[static_cast<std::size_t>(*rows[i].step_id - 1)].thread_id);
+      if (*rows[i].step_id != step_id) {
+        step_id = *rows[i].step_id;
+        lane_of_step = lane_of_thread_.at(classified_.steps[static_cast<std::size_t>(step_id - 1)].thread_id);
+      }
+      own = lane_of_step;
       lanes_[own].kernels.add(window, rows[i].op);
+      if (lanes_[own].alone) continue;  // a step's kernels are of its process: nobody else there to see them
     }
     if (is_cpu(kernels.device_id[i])) continue;
-    const auto process = process_of_thread_.find(kernels.thread_id[i]);
-    if (process == process_of_thread_.end()) continue;
-    const auto lanes = lanes_of_process_.find(process->second);
-    if (lanes == lanes_of_process_.end()) continue;
-    for (const std::size_t lane : lanes->second) {
+    const std::vector<std::size_t>* lanes = lanes_beside(kernels.thread_id[i]);
+    if (lanes == nullptr) continue;
+    for (const std::size_t lane : *lanes) {
       if (lane != own) lanes_[lane].others.add(window, {});
     }
   }
 }
 
-void StepTimes::add_copy(std::int64_t thread_id, Window window) {
+const std::vector<std::size_t>* StepTimes::lanes_beside(std::int64_t thread_id) const {
   const auto process = process_of_thread_.find(thread_id);
-  if (process == process_of_thread_.end()) return;
+  if (process == process_of_thread_.end()) return nullptr;
   const auto lanes = lanes_of_process_.find(process->second);
-  if (lanes == lanes_of_process_.end()) return;
-  for (const std::size_t lane : lanes->second) lanes_[lane].copies.add(window, {});
+  return lanes == lanes_of_process_.end() ? nullptr : &lanes->second;
+}
+
+void StepTimes::add_copy(std::int64_t thread_id, Window window) {
+  const std::vector<std::size_t>* lanes = lanes_beside(thread_id);
+  if (lanes == nullptr) return;
+  for (const std::size_t lane : *lanes) lanes_[lane].copies.add(window, {});
 }
 
 void StepTimes::add_wait(std::int64_t thread_id, Window window) {
@@ -113,34 +124,42 @@ void StepTimes::advance(std::int64_t until_ns) {
 
 // Each kind of owner takes what those before it left.
 void StepTimes::divide(Lane& lane, const Span& span) {
+  Account& account = accounts_[span.step];
   const auto owned = [&](Owner owner) {
-    return [this, &span, owner](std::int64_t ns, trace::Name op) { account(span, owner, op, ns); };
+    return [&account, &span, owner](std::int64_t ns, trace::Name op) { put(account, span, owner, op, ns); };
   };
-  const auto host = [&](Window window) { divide_host(lane, window, span); };
+  const auto host = [&](Window window) { divide_host(lane, window, span, account); };
   const auto wait = [&](Window window) { lane.waits.divide(window, owned(Owner::kWait), host); };
   const auto other = [&](Window window) { lane.others.divide(window, owned(Owner::kOtherKernel), wait); };
   const auto copy = [&](Window window) { lane.copies.divide(window, owned(Owner::kCopy), other); };
-  if (span.window.end_ns > span.window.begin_ns) lane.kernels.divide(span.window, owned(Owner::kKernel), copy);
+  if (span.window.end_ns <= span.window.begin_ns) return;
+  if (lane.copies.empty() && lane.others.empty() && lane.waits.empty()) {
+    lane.kernels.divide(span.window, owned(Owner::kKernel), host);
+  } else {
+    lane.kernels.divide(span.window, owned(Owner::kKernel), copy);
+  }
 }
 
-void StepTimes::divide_host(const Lane& lane, Window window, const Span& span) {
-  if (span.after) return account(span, Owner::kBetween, {}, window.end_ns - window.begin_ns);
-  if (!devices_.busiest_is_cpu) return account(span, Owner::kGap, {}, window.end_ns - window.begin_ns);
+void StepTimes::divide_host(const Lane& lane, Window window, const Span& span, Account& account) {
+  if (span.after) return put(account, span, Owner::kBetween, {}, window.end_ns - window.begin_ns);
+  if (!devices_.busiest_is_cpu) return put(account, span, Owner::kGap, {}, window.end_ns - window.begin_ns);
   timelines_.divide(lane.thread_id, window.begin_ns, window.end_ns, [&](std::int64_t ns, std::int32_t range) {
     const trace::Name op = range == kNone ? trace::Name{} : operators_.of(classified_.places[range].module);
-    account(span, op.id != 0 ? Owner::kHost : Owner::kGap, op, ns);
+    put(account, span, op.id != 0 ? Owner::kHost : Owner::kGap, op, ns);
   });
 }
 
-void StepTimes::account(const Span& span, Owner owner, trace::Name op, std::int64_t ns) {
-  std::vector<Part>& parts = accounts_[span.step].parts;
-  // A handful of operators: the last ones are asked for again soonest.
-  auto part = std::find_if(parts.rbegin(), parts.rend(), [&](const Part& p) { return p.owner == owner && p.op == op; });
-  if (part == parts.rend()) {
-    parts.push_back({owner, op});
-    part = parts.rbegin();
+void StepTimes::put(Account& account, const Span& span, Owner owner, trace::Name op, std::int64_t ns) {
+  std::vector<Part>& parts = account.parts;
+  const auto is_it = [&](const Part& part) { return part.owner == owner && part.op == op; };
+  std::size_t& next = account.next[static_cast<std::size_t>(owner)];
+  std::size_t at = next;
+  if (at >= parts.size() || !is_it(parts[at])) {
+    at = static_cast<std::size_t>(std::find_if(parts.begin(), parts.end(), is_it) - parts.begin());
+    if (at == parts.size()) parts.push_back({owner, op});
   }
-  (span.after ? part->after_ns : part->time_ns) += ns;
+  next = at + 1;
+  (span.after ? parts[at].after_ns : parts[at].time_ns) += ns;
 }
 
 void StepTimes::close(std::int32_t step) {

@@ -61,8 +61,9 @@ class StepTimes {
   };
   struct Account {  // of one step whose time is not over
     std::vector<Part> parts;
-    int windows = 0;      // that are still to come
-    bool sample = false;  // a TPOT sample begins with it
+    std::array<std::size_t, kOwners> next = {};  // after the part that each owner had last: operators come in turn
+    int windows = 0;                             // that are still to come
+    bool sample = false;                         // a TPOT sample begins with it
   };
   struct Span {  // a window of a step: its own, or from its end to the next step
     Window window;
@@ -71,6 +72,7 @@ class StepTimes {
   };
   struct Lane {  // a thread that makes steps
     std::int64_t thread_id = 0, process_id = 0;
+    bool alone = false;       // no other thread of its process makes steps
     std::vector<Span> spans;  // by begin
     std::size_t next = 0;     // spans before it have begun
     std::vector<Span> open;   // begun, not over; their windows begin where dealt with
@@ -79,10 +81,11 @@ class StepTimes {
 
   void make_lanes(trace::Name decode);
   void divide(Lane& lane, const Span& span);
-  void divide_host(const Lane& lane, Window window, const Span& span);
-  void account(const Span& span, Owner owner, trace::Name op, std::int64_t ns);
+  void divide_host(const Lane& lane, Window window, const Span& span, Account& account);
+  static void put(Account& account, const Span& span, Owner owner, trace::Name op, std::int64_t ns);
   void close(std::int32_t step);
   bool is_cpu(std::int64_t device_id) const;
+  const std::vector<std::size_t>* lanes_beside(std::int64_t thread_id) const;  // of its process; null: it has none
 
   const Ranges& ranges_;
   const Classified& classified_;

@@ -18,41 +18,55 @@ class Stretches {
   void add(Window window, trace::Name op) {
     const std::int64_t begin_ns = std::max(window.begin_ns, covered_until_ns_);
     if (window.end_ns <= begin_ns) return;
-    begin_ns_.push_back(begin_ns);
-    end_ns_.push_back(window.end_ns);
-    op_.push_back(op);
+    stretches_.push_back({begin_ns, window.end_ns, op});
     covered_until_ns_ = window.end_ns;
   }
 
   // Calls owned(ns, op) for the parts of the window inside a stretch and free(window) for those between, by time.
   template <class Owned, class Free>
   void divide(Window window, Owned owned, Free free) {
-    const std::size_t last = find_last_at_most(begin_ns_.data(), begin_ns_.size(), window.begin_ns, cursor_);
     std::int64_t at_ns = window.begin_ns;
-    for (std::size_t i = last == kNotFound ? 0 : last; i < begin_ns_.size() && begin_ns_[i] < window.end_ns; ++i) {
-      const std::int64_t from = std::max(begin_ns_[i], at_ns), to = std::min(end_ns_[i], window.end_ns);
-      if (to <= from) continue;
+    for (std::size_t i = first_after(at_ns); i < stretches_.size() && stretches_[i].begin_ns < window.end_ns; ++i) {
+      const std::int64_t from = std::max(stretches_[i].begin_ns, at_ns);
+      const std::int64_t to = std::min(stretches_[i].end_ns, window.end_ns);
       if (from > at_ns) free(Window{at_ns, from});
-      owned(to - from, op_[i]);
+      owned(to - from, stretches_[i].op);
       at_ns = to;
+      cursor_ = i;
     }
     if (window.end_ns > at_ns) free(Window{at_ns, window.end_ns});
   }
 
+  bool empty() const { return stretches_.empty(); }
+
   // What ends by then is not asked for any more.
   void forget(std::int64_t until_ns) {
-    const auto gone = std::upper_bound(end_ns_.begin(), end_ns_.end(), until_ns) - end_ns_.begin();
-    begin_ns_.erase(begin_ns_.begin(), begin_ns_.begin() + gone);
-    end_ns_.erase(end_ns_.begin(), end_ns_.begin() + gone);
-    op_.erase(op_.begin(), op_.begin() + gone);
+    stretches_.erase(stretches_.begin(), stretches_.begin() + static_cast<std::ptrdiff_t>(first_after(until_ns)));
     cursor_ = 0;
   }
 
  private:
-  std::vector<std::int64_t> begin_ns_, end_ns_;
-  std::vector<trace::Name> op_;
+  struct Stretch {
+    std::int64_t begin_ns, end_ns;
+    trace::Name op;
+  };
+
+  // The first that ends after this moment. Questions mostly come by time: it is where the last answer was, or next to
+  // it.
+  std::size_t first_after(std::int64_t ns) const {
+    const auto ends_after = [&](std::size_t i) { return i >= stretches_.size() || stretches_[i].end_ns > ns; };
+    const auto is_it = [&](std::size_t i) { return ends_after(i) && (i == 0 || stretches_[i - 1].end_ns <= ns); };
+    for (const std::size_t i : {cursor_, cursor_ + 1}) {
+      if (i <= stretches_.size() && is_it(i)) return i;
+    }
+    const auto by_end = [](const Stretch& stretch, std::int64_t at) { return stretch.end_ns <= at; };
+    return static_cast<std::size_t>(std::lower_bound(stretches_.begin(), stretches_.end(), ns, by_end) -
+                                    stretches_.begin());
+  }
+
+  std::vector<Stretch> stretches_;
   std::int64_t covered_until_ns_ = INT64_MIN;
-  std::size_t cursor_ = 0;
+  std::size_t cursor_ = 0;  // of the last one that a window met
 };
 
 }  // namespace llmprof::analyze
