@@ -35,8 +35,9 @@ class Builder {
 
   void thread(std::int64_t id) { writer_.add(trace::ThreadRow{.id = id, .process_id = 1, .tid = 100 + id}); }
 
-  void peak(std::string_view quantity, std::string_view type, double value, std::string_view unit) {
-    writer_.add(trace::PeakRow{.device_id = 1,
+  void peak(std::string_view quantity, std::string_view type, double value, std::string_view unit,
+            std::int64_t device_id = 1) {
+    writer_.add(trace::PeakRow{.device_id = device_id,
                                .quantity = name(quantity),
                                .type = name(type),
                                .value = value,

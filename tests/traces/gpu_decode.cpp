@@ -39,16 +39,6 @@ class GpuBuilder : public Builder {
                                  .cache_bytes = 1024});
   }
 
-  void gpu_peak(std::string_view quantity, std::string_view type, double value, std::string_view unit) {
-    writer_.add(trace::PeakRow{.device_id = kGpu,
-                               .quantity = name(quantity),
-                               .type = name(type),
-                               .value = value,
-                               .unit = name(unit),
-                               .source = name("measured"),
-                               .method = name("by hand")});
-  }
-
   // A module in which the host launches one kernel, 50 ns after its begin.
   void launch(std::string_view module, std::int64_t host_begin, std::int64_t begin, std::int64_t end) {
     range("module", module, host_begin, host_begin + 100);
@@ -106,8 +96,8 @@ Result<void> write_gpu_decode(const std::string& folder) {
   GpuBuilder run(writer);
   run.thread(1);
   run.thread(2);
-  run.gpu_peak("flops", "float32", 1e9, "FLOP/s");
-  run.gpu_peak("bandwidth", "read", 0.5e9, "B/s");
+  run.peak("flops", "float32", 1e9, "FLOP/s", kGpu);
+  run.peak("bandwidth", "read", 0.5e9, "B/s", kGpu);
   run.range("model", kModel, 500, 500);
   decode(run, 1000, 4);
   decode(run, 11000, 5);

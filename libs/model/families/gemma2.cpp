@@ -27,11 +27,7 @@ Config read(Fields& fields) {
   return with_views(std::move(decoder), views, window);
 }
 
-Structure describe(const Config& config) {
-  return structure(config, {.after_attention = "post_attention_layernorm",
-                            .before_mlp = "pre_feedforward_layernorm",
-                            .after_mlp = "post_feedforward_layernorm"});
-}
+Structure describe(const Config& config) { return structure(config, norms_on_both_sides()); }
 
 }  // namespace
 

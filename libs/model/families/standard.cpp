@@ -127,6 +127,14 @@ Config with_experts(Fields& fields, Decoder decoder, const Mlp& sparse,
   return std::move(decoder.config);
 }
 
+Layout norms_on_both_sides() {
+  Layout layout;
+  layout.after_attention = "post_attention_layernorm";
+  layout.before_mlp = "pre_feedforward_layernorm";
+  layout.after_mlp = "post_feedforward_layernorm";
+  return layout;
+}
+
 Structure structure(const Config& config, const Layout& layout) {
   Structure whole{
       .layer_prefix = layout.prefix,

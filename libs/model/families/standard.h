@@ -60,6 +60,7 @@ struct Layout {
   std::string before_attention = "input_layernorm", after_attention;
   std::string before_mlp = "post_attention_layernorm", after_mlp;
 };
+Layout norms_on_both_sides();  // of attention and of the MLP: Gemma 2 and 3
 Structure structure(const Config& config, const Layout& layout);
 
 }  // namespace llmprof::model
