@@ -1,4 +1,5 @@
-# CUDA is optional at build and at run time. Here only its headers are looked for: nothing is ever linked.
+# CUDA is optional at build and at run time. Its headers and its compiler are looked for here; its libraries are never
+# linked, only loaded at run time.
 # llmprof_cuda_headers is always a target; LLMPROF_HAVE_NVTX3 says whether the real nvtx3 headers are there.
 add_library(llmprof_cuda_headers INTERFACE)
 set(LLMPROF_HAVE_NVTX3 OFF)
@@ -14,3 +15,45 @@ if(NOT LLMPROF_CUDA STREQUAL "off")
     message(STATUS "CUDA headers: not found; the tests against the real nvtx3 headers are left out")
   endif()
 endif()
+
+# nvcc turns the kernels of libs/bench into fat binaries that the driver loads. Machine code for Turing, Ampere (Ada runs
+# it, too) and Hopper, and PTX that the driver compiles for what is newer.
+set(LLMPROF_CUDA_TARGETS "75;80;90" CACHE STRING "compute capabilities that kernels are compiled for; the last also as PTX")
+set(LLMPROF_HAVE_CUDA OFF)
+if(LLMPROF_HAVE_NVTX3 AND EXISTS ${LLMPROF_CUDA_INCLUDE}/cuda.h)
+  find_program(LLMPROF_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
+  if(LLMPROF_NVCC)
+    set(LLMPROF_HAVE_CUDA ON)
+    message(STATUS "CUDA compiler: ${LLMPROF_NVCC}")
+  else()
+    message(STATUS "CUDA compiler: nvcc not found; this build cannot run benchmarks on a GPU")
+  endif()
+endif()
+
+# llmprof_embed_kernels(<target> NAMESPACE ns FILES a.cu…): found at run time as llmprof::<ns>::assets(), "a.fatbin".
+# Without nvcc there are none.
+function(llmprof_embed_kernels target)
+  cmake_parse_arguments(ARG "" "NAMESPACE" "FILES" ${ARGN})
+  set(fatbins "")
+  if(LLMPROF_HAVE_CUDA)
+    set(code "")
+    foreach(capability IN LISTS LLMPROF_CUDA_TARGETS)
+      list(APPEND code -gencode arch=compute_${capability},code=sm_${capability})
+    endforeach()
+    list(GET LLMPROF_CUDA_TARGETS -1 newest)
+    list(APPEND code -gencode arch=compute_${newest},code=compute_${newest})
+    foreach(file IN LISTS ARG_FILES)
+      get_filename_component(name ${file} NAME_WE)
+      set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/kernels/${name}.fatbin)
+      add_custom_command(OUTPUT ${fatbin}
+        COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/kernels
+        COMMAND ${LLMPROF_NVCC} -fatbin -std=c++17 -O3 ${code} -I ${PROJECT_SOURCE_DIR}/libs -MD -MF ${fatbin}.d -MT ${fatbin}
+                -o ${fatbin} ${CMAKE_CURRENT_SOURCE_DIR}/${file}
+        DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${file} DEPFILE ${fatbin}.d
+        COMMENT "Compiling kernels of ${file}" VERBATIM)
+      list(APPEND fatbins kernels/${name}.fatbin)
+      target_sources(${target} PRIVATE ${fatbin})
+    endforeach()
+  endif()
+  llmprof_embed_assets(${target} NAMESPACE ${ARG_NAMESPACE} ROOT ${CMAKE_CURRENT_BINARY_DIR} FILES ${fatbins})
+endfunction()

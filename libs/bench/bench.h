@@ -1,0 +1,86 @@
+#pragma once
+// Measures problems on one device. CPU and GPU differ in how they compute and time; what a result is does not.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "bench/measure.h"
+#include "bench/operator.h"
+#include "hw/device.h"
+#include "hw/peaks.h"
+
+namespace llmprof::bench {
+
+enum class Cache : std::uint8_t {
+  kCold,  // the last-level cache holds none of the operator's data when it begins
+  kHot,   // it holds what the call before left there
+};
+
+struct BenchOptions {
+  MeasureSettings measure;
+  Cache cache = Cache::kCold;
+  std::string implementation;  // "": the first of the operator's that can
+  bool check = true;           // against the reference, before it is timed
+  bool graph = true;           // on a GPU: also the time per call inside a replayed graph
+  std::int64_t threads = 0;    // of a CPU; 0: all it may use
+  std::uint64_t seed = 1;
+};
+
+enum class Status : std::uint8_t {
+  kMeasured,
+  kSkipped,  // cannot be measured here: the type, the memory, an implementation that is missing
+  kFailed,   // measured or tried, and not to be believed: wrong result, faster than light, a device error
+};
+std::string_view status_name(Status status);  // "measured", "skipped", "failed"
+
+// What limits a call at best, and how near it came.
+struct Roof {
+  double floor_seconds = 0;  // max of FLOPs over peak and bytes over bandwidth; 0: no peak known
+  std::string bound;         // "compute", "memory", "latency" (the launch takes longer than the work); "" unknown
+  std::string denominator;   // "830 TFLOP/s bfloat16 (measured)"
+};
+
+struct PointResult {
+  Problem problem;
+  Status status = Status::kSkipped;
+  std::string reason;          // of a skipped or failed one, or what is to be known of a measured one
+  std::string implementation;  // "cublaslt"
+  std::string method;          // CudaCall::method
+  std::string timer;           // "CUPTI", "CUDA events", "clock"
+  Measurement measured;        // of one call
+  model::KernelWork work;
+  Roof roof;
+  std::int64_t tensor_bytes = 0;  // of one set of buffers
+  std::int64_t workspace_bytes = 0;
+  std::int64_t buffer_sets = 1;  // rotated through
+  std::optional<double> error;   // relative, against the reference; of the small problem and the spot check the worse
+  std::optional<double> event_seconds;  // median by CUDA events, launch gaps included: the cross-check
+  std::optional<double> graph_seconds;  // per call inside a replayed graph
+};
+
+class Bench {
+ public:
+  virtual ~Bench() = default;
+  virtual const hw::Device& device() const = 0;
+  // What was found on opening that a reader of the results must know: "another program uses this GPU (pid 123, 40 %)".
+  virtual const std::vector<std::string>& notes() const = 0;
+  // Always an answer: what cannot be measured says why. Asks `go_on` now and then.
+  virtual PointResult run(const Problem& problem, const std::function<bool()>& go_on) = 0;
+};
+
+// `device`: "cpu", "cuda", "cuda:1", or "" for the first GPU, else the CPU.
+Result<std::unique_ptr<Bench>> open_bench(const std::string& device, const BenchOptions& options);
+
+// The roof of a problem, from peaks that were measured, else from the catalogue. `cache_bytes`: the last-level cache.
+Roof roof_of(const Problem& problem, const model::KernelWork& work, const std::vector<hw::Peak>& peaks);
+// Why this time is impossible; "" if it is not. Judges by the vendor's peak where known, else by 1.05 of the measured.
+std::string faster_than_light(const Problem& problem, const model::KernelWork& work, double seconds, Cache cache,
+                              const hw::Device& device, const std::vector<hw::Peak>& peaks);
+
+}  // namespace llmprof::bench

@@ -1,0 +1,60 @@
+#include "bench/operators.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace llmprof::bench {
+
+extern const Operator kResidualAdd;
+
+namespace {
+
+constexpr std::array kOperators{
+    &kResidualAdd,
+};
+
+// The first value of an axis' own values; they are written by us, so they parse.
+std::int64_t first_value(const AxisSpec& axis) {
+  const auto values = base::parse_axis_values(axis.fallback);
+  return values && !values->empty() ? values->front() : axis.least;
+}
+
+std::string axis_names(const Operator& op) {
+  std::string names;
+  for (const AxisSpec& axis : op.axes) names += fmt::format("{}{}", names.empty() ? "" : ", ", axis.name);
+  return names;
+}
+
+}  // namespace
+
+std::span<const Operator* const> operators() { return kOperators; }
+
+const Operator* find_operator(std::string_view name) {
+  const auto* const found =
+      std::find_if(kOperators.begin(), kOperators.end(), [&](const Operator* op) { return op->name == name; });
+  return found == kOperators.end() ? nullptr : *found;
+}
+
+Result<Problem> make_problem(const Operator& op, Type type,
+                             std::span<const std::pair<std::string, std::int64_t>> axes) {
+  Problem problem{.op = std::string(op.name), .type = type, .axes = {}};
+  for (const AxisSpec& axis : op.axes) problem.axes.emplace_back(axis.name, first_value(axis));
+  for (const auto& [name, value] : axes) {
+    const auto spec =
+        std::find_if(op.axes.begin(), op.axes.end(), [&](const AxisSpec& axis) { return axis.name == name; });
+    if (spec == op.axes.end()) {
+      return Error{ErrorCode::kUsage, fmt::format("{} has no axis {}", op.name, name), "it has " + axis_names(op)};
+    }
+    if (value < spec->least) {
+      return Error{ErrorCode::kUsage, fmt::format("{}: {} = {} is less than {}", op.name, name, value, spec->least),
+                   ""};
+    }
+    problem = problem.with(name, value);
+  }
+  if (op.check != nullptr) LLMPROF_TRY(op.check(problem));
+  return problem;
+}
+
+}  // namespace llmprof::bench

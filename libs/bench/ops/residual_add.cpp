@@ -1,0 +1,68 @@
+// y = x + residual: what follows every block of a transformer that is not fused into the product before it.
+
+#include "bench/operator.h"
+#include "bench/ops/rows.h"
+
+namespace llmprof::bench {
+
+extern const Operator kResidualAdd;
+
+namespace {
+
+constexpr AxisSpec kAxes[] = {{"batch", "1", 1, "sequences"},
+                              {"seq", "1,128,2048", 1, "tokens per sequence"},
+                              {"hidden", "4096", 1, "values per token"}};
+constexpr Type kTypes[] = {Type::kBfloat16, Type::kFloat16, Type::kFloat32};
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const std::int64_t values = row_count(problem) * problem.at("hidden");
+  return {{.name = "x", .role = Role::kIn, .type = problem.type, .elements = values},
+          {.name = "residual", .role = Role::kIn, .type = problem.type, .elements = values},
+          {.name = "y", .role = Role::kOut, .type = problem.type, .elements = values}};
+}
+
+model::KernelWork work(const Problem& problem) {
+  const auto values = static_cast<double>(row_count(problem) * problem.at("hidden"));
+  return model::streaming_work(2 * values, values, static_cast<double>(type_bytes(problem.type)));
+}
+
+void reference(const Problem&, std::span<std::vector<double>> tensors) {
+  for (std::size_t i = 0; i < tensors[2].size(); ++i) tensors[2][i] = tensors[0][i] + tensors[1][i];
+}
+
+void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team& team) {
+  const auto* x = reinterpret_cast<const float*>(tensors[0]);
+  const auto* residual = reinterpret_cast<const float*>(tensors[1]);
+  auto* y = reinterpret_cast<float*>(tensors[2]);
+  team.each(row_count(problem) * problem.at("hidden"), kGrainValues, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) y[i] = x[i] + residual[i];
+  });
+}
+
+Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
+  const std::string kernel = kernel_name("residual_add", problem.type);
+  const std::int64_t values = row_count(problem) * problem.at("hidden");
+  return CudaCall{.enqueue =
+                      [&context, kernel, values](std::span<const cuda::Pointer> t, cuda::Stream) {
+                        return context.launch(kernel, streaming_launch(values, 8 * 256), {t[0], t[1], t[2], values});
+                      },
+                  .method = "kernel " + kernel};
+}
+
+constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
+
+}  // namespace
+
+const Operator kResidualAdd{.name = "residual_add",
+                            .summary = "y = x + residual",
+                            .axes = kAxes,
+                            .types = kTypes,
+                            .tensors = tensors,
+                            .work = work,
+                            .small = small_rows,
+                            .reference = reference,
+                            .cpu = cpu,
+                            .cpu_method = "loop",
+                            .cuda = kCuda};
+
+}  // namespace llmprof::bench
