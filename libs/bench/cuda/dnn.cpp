@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <string_view>
-#include <vector>
 
 namespace llmprof::bench::cuda {
 
@@ -47,10 +46,8 @@ struct Library {
 };
 
 Result<Library> open_library() {
-  std::vector<std::string> names{std::string(kLibrary)};
-  for (std::string& path : library_candidates(kLibrary)) names.push_back(std::move(path));
   std::string tried;
-  for (const std::string& name : names) {
+  for (const std::string& name : library_candidates(kLibrary)) {
     if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr) {
       if (name.find('/') != std::string::npos) preload_parts(name);
       return Library{handle, name};
@@ -73,6 +70,11 @@ bool is_unsupported(int status) {
 }
 
 }  // namespace
+
+Result<std::shared_ptr<Dnn>> open_dnn(Context& context) {
+  LLMPROF_LET(std::unique_ptr<Dnn> dnn, Dnn::open(context.stream()));
+  return std::shared_ptr<Dnn>(std::move(dnn));
+}
 
 struct Dnn::State {
   Library library;

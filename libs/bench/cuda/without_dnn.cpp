@@ -12,6 +12,8 @@ Error missing() {
 
 }  // namespace
 
+Result<std::shared_ptr<Dnn>> open_dnn(Context&) { return missing(); }
+
 struct Dnn::State {
   std::string text;
 };
