@@ -1,5 +1,5 @@
 #pragma once
-// Of samples to numbers. Pure functions.
+// Of samples to numbers. Pure functions of samples that are finite and above 0, at least one in each group.
 
 #include <cstddef>
 #include <span>
