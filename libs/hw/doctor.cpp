@@ -55,18 +55,16 @@ Finding check_secure_execution() {
 Finding check_peaks(const SystemFiles& files) {
   const std::vector<Peak> peaks = cached_peaks(probe_cpu(files.path("")));
   if (peaks.empty())
-    return {"cpu peaks", Status::kAbsent, "not measured yet",
-            "record measures them once, or: llmprof devices --measure"};
+    return {"cpu peaks", Status::kAbsent, "not measured yet", "record measures them once, or: llmprof roofline"};
   std::string found;
-  bool busy = false;
   for (const Peak& peak : peaks) {
+    if (!principal(peak)) continue;
     found +=
         fmt::format("{}{} {}", found.empty() ? "" : ", ", peak.type, base::human_rate(peak.value, peak.unit.c_str()));
-    busy = busy || peak.method.find(kShortOfCpu) != std::string::npos;
   }
-  if (!busy) return {"cpu peaks", Status::kOk, found, ""};
+  if (!measured_while_busy(peaks)) return {"cpu peaks", Status::kOk, found, ""};
   return {"cpu peaks", Status::kWarn, found + "; measured on a busy machine",
-          "when it is idle: llmprof devices --measure"};
+          "the next record on an idle machine measures again, or: llmprof roofline"};
 }
 
 }  // namespace

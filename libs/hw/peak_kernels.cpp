@@ -2,6 +2,23 @@
 
 #include <array>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+// Stores that go past the caches: clang has one for all vectors, gcc the instructions of each set.
+#if defined(__clang__)
+#define LLMPROF_STREAM_512(to, value) __builtin_nontemporal_store(value, to)
+#define LLMPROF_STREAM_256 LLMPROF_STREAM_512
+#define LLMPROF_STREAM_128 LLMPROF_STREAM_512
+#elif defined(__x86_64__)
+#define LLMPROF_STREAM_512(to, value) _mm512_stream_ps(reinterpret_cast<float*>(to), value)
+#define LLMPROF_STREAM_256(to, value) _mm256_stream_ps(reinterpret_cast<float*>(to), value)
+#define LLMPROF_STREAM_128(to, value) _mm_stream_ps(reinterpret_cast<float*>(to), value)
+#else
+#define LLMPROF_STREAM_128(to, value) *(to) = value
+#endif
+
 // Accumulators hide the latency of a multiply-add (4 or 5 cycles at 2 a cycle: 10 chains) and must fit the registers
 // beside the two constants: 32 registers with AVX-512 and NEON, 16 before.
 
@@ -12,9 +29,11 @@ namespace {
 #pragma GCC push_options
 #pragma GCC target("avx512f")
 namespace avx512 {
+#define LLMPROF_STREAM_STORE LLMPROF_STREAM_512
 #define LLMPROF_VECTOR_BYTES 64
 #define LLMPROF_ACCUMULATORS 24
 #include "hw/peak_kernels.inl"
+#undef LLMPROF_STREAM_STORE
 #undef LLMPROF_VECTOR_BYTES
 #undef LLMPROF_ACCUMULATORS
 }  // namespace avx512
@@ -23,9 +42,11 @@ namespace avx512 {
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
 namespace avx2 {
+#define LLMPROF_STREAM_STORE LLMPROF_STREAM_256
 #define LLMPROF_VECTOR_BYTES 32
 #define LLMPROF_ACCUMULATORS 12
 #include "hw/peak_kernels.inl"
+#undef LLMPROF_STREAM_STORE
 #undef LLMPROF_VECTOR_BYTES
 #undef LLMPROF_ACCUMULATORS
 }  // namespace avx2
@@ -39,9 +60,11 @@ constexpr std::string_view kBaseline = "128-bit vectors";
 #endif
 
 namespace baseline {
+#define LLMPROF_STREAM_STORE LLMPROF_STREAM_128
 #define LLMPROF_VECTOR_BYTES 16
 #define LLMPROF_ACCUMULATORS 12
 #include "hw/peak_kernels.inl"
+#undef LLMPROF_STREAM_STORE
 #undef LLMPROF_VECTOR_BYTES
 #undef LLMPROF_ACCUMULATORS
 }  // namespace baseline
@@ -53,10 +76,19 @@ bool always() { return true; }
 std::span<const PeakKernels> peak_kernels() {
   static constexpr std::array kKernels {
 #if defined(__x86_64__)
-    PeakKernels{"AVX-512", has_avx512, avx512::multiply_add_float32, avx512::multiply_add_float64, avx512::sum},
-        PeakKernels{"AVX2+FMA", has_avx2_fma, avx2::multiply_add_float32, avx2::multiply_add_float64, avx2::sum},
+    PeakKernels{
+        "AVX-512",      has_avx512,        avx512::multiply_add_float32, avx512::multiply_add_float64, avx512::sum,
+        avx512::kPlain, avx512::kStreaming},
+        PeakKernels{"AVX2+FMA",   has_avx2_fma,    avx2::multiply_add_float32, avx2::multiply_add_float64, avx2::sum,
+                    avx2::kPlain, avx2::kStreaming},
 #endif
-        PeakKernels{kBaseline, always, baseline::multiply_add_float32, baseline::multiply_add_float64, baseline::sum},
+        PeakKernels{kBaseline,
+                    always,
+                    baseline::multiply_add_float32,
+                    baseline::multiply_add_float64,
+                    baseline::sum,
+                    baseline::kPlain,
+                    baseline::kStreaming},
   };
   return kKernels;
 }

@@ -24,6 +24,39 @@ std::string_view peak_type(std::string_view type) {
   return found == kSameRate.end() ? type : found->second;
 }
 
+namespace {
+
+int rank_of(const Peak& peak) {
+  if (peak.quantity == "flops") return principal(peak) ? 0 : 1;
+  if (peak.quantity == "bandwidth") return principal(peak) ? 2 : 3;
+  return 4;
+}
+
+}  // namespace
+
+bool principal(const Peak& peak) {
+  if (peak.quantity == "bandwidth") return peak.type == "read";
+  return peak.quantity == "flops" && peak.type.find(',') == std::string::npos;
+}
+
+bool measured_while_busy(const std::vector<Peak>& peaks) {
+  return std::any_of(peaks.begin(), peaks.end(), [](const Peak& peak) {
+    return principal(peak) && peak.method.find(kShortOfCpu) != std::string::npos;
+  });
+}
+
+std::vector<Peak> merged_peaks(const std::vector<Peak>& stored, const std::vector<Peak>& fresh) {
+  std::vector<Peak> all = fresh;
+  for (const Peak& old : stored) {
+    const bool renewed = std::any_of(fresh.begin(), fresh.end(), [&](const Peak& peak) {
+      return peak.quantity == old.quantity && peak.type == old.type;
+    });
+    if (!renewed) all.push_back(old);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Peak& a, const Peak& b) { return rank_of(a) < rank_of(b); });
+  return all;
+}
+
 const Peak* find_peak(const std::vector<Peak>& peaks, std::string_view quantity, std::string_view type) {
   for (const Peak& peak : peaks) {
     if (peak.quantity == quantity && (type.empty() || peak.type == peak_type(type))) return &peak;

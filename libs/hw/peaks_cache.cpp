@@ -45,8 +45,8 @@ bool read_peak(const base::Json& json, Peak& peak) {
   if (!json.is_object() || !json.contains("value") || !json["value"].is_number()) return false;
   peak = {text_of(json, "quantity"), text_of(json, "type"),   json["value"].get<double>(),
           text_of(json, "unit"),     text_of(json, "source"), text_of(json, "method")};
-  return (peak.quantity == "flops" || peak.quantity == "bandwidth") && !peak.type.empty() && !peak.source.empty() &&
-         std::isfinite(peak.value) && peak.value > 0;
+  const bool known = peak.quantity == "flops" || peak.quantity == "bandwidth" || peak.quantity == "latency";
+  return known && !peak.type.empty() && !peak.source.empty() && std::isfinite(peak.value) && peak.value > 0;
 }
 
 }  // namespace

@@ -69,6 +69,43 @@ TEST_F(PeaksCache, ReturnsWhatWasStored) {
   EXPECT_EQ(json["date"].get<std::string>().size(), 20u);
 }
 
+TEST_F(PeaksCache, KeepsAllQuantities) {
+  std::vector<Peak> peaks = some_peaks();
+  peaks.push_back({"latency", "kernel launch", 4e-6, "s", "measured", "empty kernels"});
+  peaks.push_back({"bandwidth", "read, L2, one core", 5e10, "B/s", "measured", "sum"});
+  ASSERT_TRUE(store_peaks(a_cpu(), peaks));
+  const auto back = cached_peaks(a_cpu());
+  ASSERT_EQ(back.size(), 4u);
+  EXPECT_EQ(back[2].value, 4e-6);
+  EXPECT_EQ(back[3].type, "read, L2, one core");
+}
+
+TEST(MergedPeaks, FreshOnesReplaceTheirOwnAndDenominatorsComeFirst) {
+  const std::vector<Peak> stored{{"bandwidth", "write", 1, "B/s", "measured", "old"},
+                                 {"bandwidth", "read", 2, "B/s", "measured", "old"},
+                                 {"flops", "float32", 3, "FLOP/s", "measured", "old"}};
+  const std::vector<Peak> fresh{{"latency", "kernel launch", 4, "s", "measured", "new"},
+                                {"flops", "float32, one core", 5, "FLOP/s", "measured", "new"},
+                                {"bandwidth", "write", 6, "B/s", "measured", "new"},
+                                {"flops", "float64", 7, "FLOP/s", "measured", "new"}};
+  const std::vector<Peak> all = merged_peaks(stored, fresh);
+  std::vector<double> values;
+  for (const Peak& peak : all) values.push_back(peak.value);
+  // float64 and float32, then float32 of one core, then read, write (the new one), and the latency.
+  EXPECT_EQ(values, (std::vector<double>{7, 3, 5, 2, 6, 4}));
+  EXPECT_EQ(find_peak(all, "bandwidth", "")->type, "read");
+  EXPECT_EQ(find_peak(all, "flops", "float32")->value, 3);
+}
+
+TEST(MeasuredWhileBusy, OnlyDenominatorsCount) {
+  std::vector<Peak> peaks = some_peaks();
+  EXPECT_FALSE(measured_while_busy(peaks));
+  peaks.push_back({"bandwidth", "copy, L1", 1, "B/s", "measured", "copy, CPU share 40 %"});
+  EXPECT_FALSE(measured_while_busy(peaks));
+  peaks[1].method = "sum, CPU share 61 %";
+  EXPECT_TRUE(measured_while_busy(peaks));
+}
+
 TEST_F(PeaksCache, AnotherMachineHasItsOwn) {
   ASSERT_TRUE(store_peaks(a_cpu(), some_peaks()));
   Device other = a_cpu();
@@ -114,7 +151,7 @@ TEST(PeakKernels, AllInstructionSetsComputeTheSame) {
   const std::uint64_t expected = std::accumulate(std::begin(buffer), std::end(buffer), std::uint64_t{0});
   for (const PeakKernels& kernels : peak_kernels()) {
     if (!kernels.supported()) continue;
-    EXPECT_EQ(kernels.sum(reinterpret_cast<const std::byte*>(buffer), sizeof buffer), expected) << kernels.isa;
+    EXPECT_EQ(kernels.sum(reinterpret_cast<const std::byte*>(buffer), sizeof buffer, 1), expected) << kernels.isa;
     for (const auto kernel : {kernels.multiply_add_float32, kernels.multiply_add_float64}) {
       double sink[2] = {0.5, 0};
       const std::int64_t flops = kernel(100, sink);
@@ -171,7 +208,10 @@ TEST(DeviceCard, ShowsPeaksAndWhereTheyComeFrom) {
   const std::string card = device_card(a_cpu(), some_peaks());
   EXPECT_THAT(card, HasSubstr("float32    100 GFLOP/s, ridge at 5.00 FLOP per byte\n             measured: loop\n"));
   EXPECT_THAT(card, HasSubstr("20.0 GB/s"));
-  EXPECT_THAT(device_card(a_cpu(), {}), HasSubstr("llmprof devices --measure"));
+  EXPECT_THAT(device_card(a_cpu(), {}), HasSubstr("llmprof roofline"));
+  std::vector<Peak> more = some_peaks();
+  more.push_back({"bandwidth", "copy, L1", 1e12, "B/s", "measured", "copy"});
+  EXPECT_THAT(device_card(a_cpu(), more), HasSubstr("more       1 measured, of caches"));
   const base::Json json = device_json(a_cpu(), some_peaks());
   EXPECT_EQ(json["peaks"][0]["ridge_flops_per_byte"], 5);
   EXPECT_EQ(device_json(a_cpu(), {})["peaks"].size(), 0u);

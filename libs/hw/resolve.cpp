@@ -8,8 +8,6 @@
 namespace llmprof::hw {
 namespace {
 
-bool same(const Peak& a, const Peak& b) { return a.quantity == b.quantity && a.type == b.type; }
-
 DeviceAndPeaks of_machine(const Device& device) {
   return {device, known_peaks(device), find_device(device.name), true};
 }
@@ -48,14 +46,7 @@ Error unknown(const std::string& name) {
 std::vector<Peak> with_spec_peaks(const Device& device, std::vector<Peak> measured) {
   const DeviceSpec* spec = device.kind == "cpu" ? nullptr : find_device(device.name);
   if (spec == nullptr) return measured;
-  const std::size_t count = measured.size();
-  for (Peak& peak : spec_peaks(*spec)) {
-    const auto end = measured.begin() + static_cast<std::ptrdiff_t>(count);
-    if (std::none_of(measured.begin(), end, [&](const Peak& m) { return same(m, peak); })) {
-      measured.push_back(std::move(peak));
-    }
-  }
-  return measured;
+  return merged_peaks(spec_peaks(*spec), measured);
 }
 
 std::vector<Peak> known_peaks(const Device& device) { return with_spec_peaks(device, cached_peaks(device)); }
