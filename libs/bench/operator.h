@@ -84,6 +84,8 @@ struct Operator {
   // What is timed on a CPU: float32 unless cpu_types says more. Tensors are raw, of their types.
   void (*cpu)(const Problem& problem, std::span<std::byte* const> tensors, const Team& team) = nullptr;
   std::string_view cpu_method;      // "OpenBLAS sgemm", "loop"
+  // Instead of cpu_method, where it depends on what is installed; nullptr: cpu_method.
+  std::string (*cpu_method_of)(const Problem& problem) = nullptr;
   std::span<const Type> cpu_types;  // empty: float32 only
   std::span<const CudaImplementation> cuda;
   // Some of the outputs of the problem as it is timed, recomputed on the host; for problems whose whole reference would
