@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <future>
 #include <map>
 #include <unordered_map>
 
@@ -128,10 +129,57 @@ struct StepBusy {
   std::vector<std::int64_t> device_ns, stage_ns;  // per step
 };
 
-// Reads the kernels once: writes their attribution and the owners of the steps' time, returns the busy time of each step.
+struct Block {
+  Kernels kernels;
+  CopiesAndWaits others;
+};
+
+Result<Block> read_block(const trace::Run& run, Window kernels, Window others) {
+  Block block;
+  LLMPROF_LET(block.kernels, read_kernels(run, kernels));
+  LLMPROF_LET(block.others, read_copies_and_waits(run, others));
+  return block;
+}
+
+// Block after block, the next one read while the caller works on this one: until it asks for it, the run belongs to the
+// reader.
+class BlockReader {
+ public:
+  BlockReader(const trace::Run& run, std::vector<Window> blocks) : run_(run), blocks_(std::move(blocks)) {
+    if (!blocks_.empty()) read_next();
+  }
+  std::size_t size() const { return blocks_.size(); }
+  const Window& window(std::size_t index) const { return blocks_[index]; }
+
+  Result<Block> take() {
+    Result<Block> block = next_.get();
+    if (begun_ < blocks_.size()) read_next();
+    return block;
+  }
+
+ private:
+  void read_next() {
+    // What is not a kernel may begin before the first of them.
+    const Window kernels = blocks_[begun_];
+    const Window others{begun_ == 0 ? INT64_MIN + 1 : kernels.begin_ns, kernels.end_ns};
+    ++begun_;
+    // Either policy: where no thread can be had, take() reads.
+    next_ = std::async(std::launch::async | std::launch::deferred,
+                       [this, kernels, others] { return read_block(run_, kernels, others); });
+  }
+
+  const trace::Run& run_;
+  std::vector<Window> blocks_;
+  std::size_t begun_ = 0;
+  std::future<Result<Block>> next_;
+};
+
+// Reads the kernels once: writes their attribution and the owners of the steps' time, returns the busy time of each
+// step.
 Result<StepBusy> attribute_kernels(const trace::Run& run, const Classified& classified, Attribution& attribution,
                                    StepTimes& times, trace::DerivedWriter& writer, const base::Progress& progress) {
-  LLMPROF_LET(const std::vector<Window> blocks, kernel_blocks(run));
+  LLMPROF_LET(std::vector<Window> windows, kernel_blocks(run));
+  BlockReader blocks(run, std::move(windows));
   StepLanes step_lanes = lanes_of(classified.steps);
   BusyTime busy(std::move(step_lanes.lanes));
   std::vector<trace::AttributionRow> rows;
@@ -139,18 +187,22 @@ Result<StepBusy> attribute_kernels(const trace::Run& run, const Classified& clas
     const base::ProgressUpdate update{"attributing kernels", static_cast<double>(b), static_cast<double>(blocks.size()),
                                       "blocks"};
     if (!progress(update)) return Error{ErrorCode::kInterrupted, "interrupted", ""};
-    LLMPROF_LET(const Kernels kernels, read_kernels(run, blocks[b]));
+    LLMPROF_LET(const Block block, blocks.take());
+    const Kernels& kernels = block.kernels;
     rows.clear();
     attribution.attribute(kernels, rows);
     for (const trace::AttributionRow& row : rows) writer.add(row);
     times.add_kernels(kernels, rows);
-    LLMPROF_TRY(add_copies_and_waits(run, {b == 0 ? INT64_MIN + 1 : blocks[b].begin_ns, blocks[b].end_ns}, times));
-    times.advance(blocks[b].end_ns);
+    add_copies_and_waits(block.others, times);
+    times.advance(blocks.window(b).end_ns);
     for (std::size_t i = 0; i < kernels.size(); ++i) {
       busy.add(kernels.device_id[i], {kernels.begin_ns[i], kernels.end_ns[i]});
     }
   }
-  if (blocks.empty()) LLMPROF_TRY(add_copies_and_waits(run, {INT64_MIN + 1, INT64_MAX}, times));
+  if (blocks.size() == 0) {
+    LLMPROF_LET(const CopiesAndWaits others, read_copies_and_waits(run, {INT64_MIN + 1, INT64_MAX}));
+    add_copies_and_waits(others, times);
+  }
   times.finish();
   const std::vector<BusyLane> lanes = busy.finish();
   StepBusy out{std::vector<std::int64_t>(classified.steps.size()), std::vector<std::int64_t>(classified.steps.size())};
@@ -170,8 +222,8 @@ Result<void> place_samples(const trace::Run& run, Attribution& attribution, trac
   if (!first) return {};
   const Question* question = find_question("sql/pass_samples");
   for (std::int64_t id = *first; id <= ids.rows[0][1].as_int(); id += kBlockSamples) {
-    LLMPROF_LET(const trace::Columns samples, run.columns(fmt::format("{}WHERE id >= {} AND id < {}", question->sql, id,
-                                                                      id + kBlockSamples)));
+    LLMPROF_LET(const trace::Columns samples,
+                run.columns(fmt::format("{}WHERE id >= {} AND id < {}", question->sql, id, id + kBlockSamples)));
     for (std::size_t i = 0; i < samples.rows(); ++i) {
       trace::SamplePlaceRow row = attribution.place(samples.values[1][i], samples.values[2][i]);
       row.sample_id = samples.values[0][i];

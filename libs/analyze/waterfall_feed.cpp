@@ -22,14 +22,19 @@ StepTimes::Devices step_time_devices(const Basis& basis) {
   return devices;
 }
 
-Result<void> add_copies_and_waits(const trace::Run& run, Window slice, StepTimes& times) {
-  LLMPROF_LET(const trace::Columns copies, read_slice(run, "sql/pass_copies", slice));
+Result<CopiesAndWaits> read_copies_and_waits(const trace::Run& run, Window slice) {
+  CopiesAndWaits read;
+  LLMPROF_LET(read.copies, read_slice(run, "sql/pass_copies", slice));
+  LLMPROF_LET(read.waits, read_slice(run, "sql/pass_waits", slice));
+  return read;
+}
+
+void add_copies_and_waits(const CopiesAndWaits& read, StepTimes& times) {
+  const auto& [copies, waits] = read;
   for (std::size_t i = 0; i < copies.rows(); ++i)
     times.add_copy(copies.values[2][i], {copies.values[0][i], copies.values[1][i]});
-  LLMPROF_LET(const trace::Columns waits, read_slice(run, "sql/pass_waits", slice));
   for (std::size_t i = 0; i < waits.rows(); ++i)
     times.add_wait(waits.values[2][i], {waits.values[0][i], waits.values[1][i]});
-  return {};
 }
 
 }  // namespace llmprof::analyze

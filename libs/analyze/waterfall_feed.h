@@ -9,7 +9,11 @@ namespace llmprof::analyze {
 
 StepTimes::Devices step_time_devices(const Basis& basis);
 
-// Copies and waits that begin in the slice.
-Result<void> add_copies_and_waits(const trace::Run& run, Window slice, StepTimes& times);
+// Copies and waits that begin in a slice of time.
+struct CopiesAndWaits {
+  trace::Columns copies, waits;
+};
+Result<CopiesAndWaits> read_copies_and_waits(const trace::Run& run, Window slice);
+void add_copies_and_waits(const CopiesAndWaits& read, StepTimes& times);
 
 }  // namespace llmprof::analyze
