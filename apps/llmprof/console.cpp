@@ -48,7 +48,7 @@ class ProgressLine {
       const double seconds = std::chrono::duration<double>(now - begin_).count();
       std::string text = fmt::format("{}: {}", update.what, amount(update.done, update.unit));
       if (update.total > 0 && update.done > 0) {
-        const double left = seconds * (update.total - update.done) / update.done;
+        const double left = update.left_seconds.value_or(seconds * (update.total - update.done) / update.done);
         text += fmt::format(" of {} ({}), {} left", amount(update.total, update.unit),
                             base::human_percent(update.done / update.total), base::human_ns(left * 1e9));
       }

@@ -3,6 +3,7 @@
 // and the work answers with ErrorCode::kInterrupted.
 
 #include <functional>
+#include <optional>
 #include <string_view>
 
 namespace llmprof::base {
@@ -12,6 +13,7 @@ struct ProgressUpdate {
   double done = 0;        // in `unit`
   double total = 0;       // 0: unknown
   std::string_view unit;  // "bytes", "rows"
+  std::optional<double> left_seconds = std::nullopt;  // a better guess than the pace so far; none: that
 };
 
 using Progress = std::function<bool(const ProgressUpdate&)>;

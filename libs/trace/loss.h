@@ -49,6 +49,9 @@ enum class Loss : std::uint8_t {
   kUsageUnreadable,
   kSegmentsDropped,
   kCollectorOff,
+  // found by benchmarks
+  kBenchDisturbed,
+  kBenchIncomplete,
   kCount,
 };
 
@@ -132,6 +135,10 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
     {"collector_off", Severity::kDataLoss, "processes",
      "the collector could not start or go on in a process; the program ran, its events were not recorded",
      "give the process more of what the detail names"},
+    {"bench_disturbed", Severity::kDegraded, "notes", "the device was not as a benchmark wants it",
+     "measure again when the device is idle"},
+    {"bench_incomplete", Severity::kDegraded, "points", "points of the sweep that were not measured before it was stopped",
+     "llmprof bench --resume RUN"},
 }};
 
 constexpr const LossInfo& info_of(Loss loss) { return kLossInfo[static_cast<std::size_t>(loss)]; }

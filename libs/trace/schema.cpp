@@ -21,7 +21,8 @@ std::span<const Table* const> tables() {
       &table_of<AllocationRow>(),  &table_of<SampleRow>(),       &table_of<StackRow>(),
       &table_of<FrameRow>(),       &table_of<ProcessUsageRow>(), &table_of<CollectorCostRow>(),
       &table_of<TelemetryRow>(),   &table_of<CounterRow>(),      &table_of<RequestRow>(),
-      &table_of<LossRow>(),        &table_of<ClockSyncRow>(),    &table_of<StepRow>(),
+      &table_of<LossRow>(),        &table_of<ClockSyncRow>(),    &table_of<BenchRow>(),
+      &table_of<BenchAxisRow>(),   &table_of<BenchSampleRow>(),  &table_of<StepRow>(),
       &table_of<AttributionRow>(), &table_of<RangeTimeRow>(),    &table_of<SamplePlaceRow>(),
       &table_of<ModelOpRow>(),     &table_of<EstimateRow>(),     &table_of<StepTimeRow>(),
   };

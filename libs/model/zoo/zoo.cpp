@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <numeric>
 #include <span>
 #include <utility>
 
 #include "base/asset.h"
+#include "base/edits.h"
 #include "base/json.h"
 
 namespace llmprof::model {
@@ -56,25 +56,10 @@ bool is_called(const ZooEntry& entry, const std::string& key) {
   return key_of(entry.name) == key || std::ranges::any_of(entry.aliases, same);
 }
 
-// Insertions, deletions and replacements of a character that turn `a` into `b`.
-std::size_t edits(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row.back();
-}
-
 // 0: what was typed is how the name begins.
 std::size_t distance(const std::string& typed, const ZooEntry& entry) {
   const std::string key = key_of(entry.name);
-  return key.starts_with(typed) ? 0 : edits(typed, key);
+  return key.starts_with(typed) ? 0 : base::edits(typed, key);
 }
 
 }  // namespace
