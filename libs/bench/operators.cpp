@@ -7,12 +7,26 @@
 
 namespace llmprof::bench {
 
+extern const Operator kGemm;
+extern const Operator kGroupedGemm;
+extern const Operator kLinear;
 extern const Operator kResidualAdd;
+extern const Operator kDequantize;
+extern const Operator kQuantize;
+extern const Operator kSampling;
+extern const Operator kEmbedding;
 
 namespace {
 
 constexpr std::array kOperators{
+    &kGemm,
+    &kGroupedGemm,
+    &kLinear,
     &kResidualAdd,
+    &kDequantize,
+    &kQuantize,
+    &kSampling,
+    &kEmbedding,
 };
 
 // The first value of an axis' own values; they are written by us, so they parse.
