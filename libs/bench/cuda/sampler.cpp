@@ -1,0 +1,183 @@
+#include "bench/cuda/sampler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "bench/cuda/clock.h"
+#include "bench/cuda/cupti.h"
+#include "bench/cuda/events.h"
+#include "bench/cuda/flush.h"
+#include "bench/cuda/launch_gate.h"
+#include "bench/statistics.h"
+
+namespace llmprof::bench::cuda {
+namespace {
+
+// A stream takes about a thousand launches before the host must wait for the device; behind the gate that would be a
+// deadlock until its deadline.
+constexpr std::size_t kMostQueued = 256;
+constexpr std::size_t kOwnLaunches = 5;      // flush, marker, events around each call
+constexpr std::size_t kAssumedKernels = 16;  // of a call, where nobody counts them
+constexpr std::size_t kMostSamples = 64;     // of a batch
+constexpr std::size_t kEventsEvery = 4;      // batches: one of them by events, as the cross-check
+constexpr int kMostLosses = 3;               // batches in a row that CUPTI may lose
+constexpr int kMostTimesGateGaveUp = 2;
+
+enum class By { kCupti, kEvents };
+
+class Impl final : public GpuSampler {
+ public:
+  Impl(Context& context, Calls calls) : context_(context), calls_(std::move(calls)) {}
+
+  Result<void> prepare(bool flush);
+  Result<std::vector<Sample>> next(std::size_t wanted) override;
+  std::string_view timer() const override { return cupti_ != nullptr ? "CUPTI" : "CUDA events"; }
+  std::string why_no_cupti() const override { return why_no_cupti_; }
+  std::optional<double> event_seconds() const override;
+  const std::vector<std::string>& kernels() const override { return kernels_; }
+
+ private:
+  Result<std::vector<double>> batch(std::size_t size, By by);
+  Result<void> enqueue(std::size_t size, By by);
+  Result<void> finish(const Result<void>& enqueued);
+  Result<std::vector<double>> read_events(std::size_t size);
+  template <class T>
+  const Result<T>& lost_if_failed(const Result<T>& result) {
+    lost_by_cupti_ = !result;
+    return result;
+  }
+  std::size_t most_per_batch() const;
+  void use_events(const Error& why);
+
+  Context& context_;
+  Calls calls_;
+  Cupti* cupti_ = nullptr;
+  std::string why_no_cupti_;
+  std::optional<CacheFlush> flush_;
+  LaunchGate gate_;
+  ClockProbe clock_;
+  EventPairs events_;
+  std::size_t next_set_ = 0;
+  std::size_t batches_ = 0;
+  bool lost_by_cupti_ = false;  // the last batch ran, but its records are not all there
+  int losses_ = 0;
+  int gate_gave_up_ = 0;
+  std::vector<double> by_events_;
+  std::vector<std::string> kernels_;
+};
+
+Result<void> Impl::prepare(bool flush) {
+  LLMPROF_LET(gate_, LaunchGate::create(context_));
+  LLMPROF_LET(clock_, ClockProbe::create(context_));
+  LLMPROF_LET(events_, EventPairs::create(context_, kMostSamples));
+  if (flush) {
+    LLMPROF_LET(flush_, CacheFlush::create(context_));
+  }
+  // Once without the gate: a first call may load code or allocate, which waits for the device.
+  LLMPROF_TRY(calls_.enqueue(0));
+  LLMPROF_TRY(context_.synchronize());
+  if (const Result<Cupti*> cupti = Cupti::get()) {
+    cupti_ = *cupti;
+  } else {
+    use_events(cupti.error());
+  }
+  return {};
+}
+
+void Impl::use_events(const Error& why) {
+  cupti_ = nullptr;
+  why_no_cupti_ = why.message;
+}
+
+std::size_t Impl::most_per_batch() const {
+  const std::size_t launches = kOwnLaunches + (kernels_.empty() ? kAssumedKernels : kernels_.size());
+  return std::clamp<std::size_t>(kMostQueued / launches, 1, kMostSamples);
+}
+
+Result<std::vector<Sample>> Impl::next(std::size_t wanted) {
+  const std::size_t size = std::clamp<std::size_t>(wanted, 1, most_per_batch());
+  if (cupti_ != nullptr && batches_ % kEventsEvery == 0) {
+    LLMPROF_LET(const std::vector<double> seconds, batch(size, By::kEvents));
+    by_events_.insert(by_events_.end(), seconds.begin(), seconds.end());
+  }
+  ++batches_;
+  Result<std::vector<double>> seconds = batch(size, cupti_ != nullptr ? By::kCupti : By::kEvents);
+  while (!seconds && lost_by_cupti_ && cupti_ != nullptr) {
+    if (++losses_ == kMostLosses) use_events(seconds.error());
+    seconds = batch(size, cupti_ != nullptr ? By::kCupti : By::kEvents);
+  }
+  LLMPROF_TRY(seconds);
+  losses_ = 0;
+  if (cupti_ == nullptr) by_events_.insert(by_events_.end(), seconds->begin(), seconds->end());
+  LLMPROF_LET(const double mhz, clock_.mhz());
+  std::vector<Sample> samples;
+  for (const double time : *seconds) samples.push_back({.seconds = time, .clock_mhz = mhz});
+  return samples;
+}
+
+// Behind the gate: [clock] then for each sample [flush] [marker] call, with events around it or without; [clock].
+Result<void> Impl::enqueue(std::size_t size, By by) {
+  const OpensGate opens(gate_);
+  if (gate_gave_up_ < kMostTimesGateGaveUp) LLMPROF_TRY(gate_.close());
+  LLMPROF_TRY(clock_.begin());
+  for (std::size_t i = 0; i < size; ++i) {
+    if (flush_) LLMPROF_TRY(flush_->enqueue());
+    LLMPROF_TRY(context_.launch(kMarkerKernel, {}, {}));
+    if (by == By::kEvents) LLMPROF_TRY(events_.begin(i));
+    LLMPROF_TRY(calls_.enqueue(next_set_));
+    if (by == By::kEvents) LLMPROF_TRY(events_.end(i));
+    next_set_ = (next_set_ + 1) % std::max<std::size_t>(calls_.sets, 1);
+  }
+  return clock_.end();
+}
+
+Result<std::vector<double>> Impl::batch(std::size_t size, By by) {
+  lost_by_cupti_ = false;
+  if (by == By::kEvents) {
+    LLMPROF_TRY(finish(enqueue(size, by)));
+    return read_events(size);
+  }
+  LLMPROF_TRY(lost_if_failed(cupti_->start()));
+  const Result<void> finished = finish(enqueue(size, by));
+  Result<std::vector<Activity>> activities = cupti_->stop();  // also after an error: it must not go on
+  LLMPROF_TRY(finished);
+  LLMPROF_TRY(lost_if_failed(activities));
+  Result<std::vector<TimedCall>> calls = calls_of(std::move(*activities), size);
+  LLMPROF_TRY(lost_if_failed(calls));
+  std::vector<double> seconds;
+  for (const TimedCall& call : *calls) seconds.push_back(call.seconds);
+  if (kernels_.empty()) kernels_ = std::move(calls->front().kernels);
+  return seconds;
+}
+
+// Waits for the device, whatever became of queueing: what was queued still runs.
+Result<void> Impl::finish(const Result<void>& enqueued) {
+  const Result<void> done = context_.synchronize();
+  LLMPROF_TRY(enqueued);
+  if (gate_gave_up_ < kMostTimesGateGaveUp && gate_.gave_up()) ++gate_gave_up_;
+  return done;
+}
+
+Result<std::vector<double>> Impl::read_events(std::size_t size) {
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < size; ++i) {
+    LLMPROF_LET(const double time, events_.seconds(i));
+    seconds.push_back(time);
+  }
+  return seconds;
+}
+
+std::optional<double> Impl::event_seconds() const {
+  if (by_events_.empty()) return std::nullopt;
+  return statistics(by_events_).median;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GpuSampler>> GpuSampler::create(Context& context, Calls calls, bool flush) {
+  auto sampler = std::make_unique<Impl>(context, std::move(calls));
+  LLMPROF_TRY(sampler->prepare(flush));
+  return std::unique_ptr<GpuSampler>(std::move(sampler));
+}
+
+}  // namespace llmprof::bench::cuda
