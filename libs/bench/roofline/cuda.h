@@ -1,0 +1,43 @@
+#pragma once
+// The steps of a GPU's roofline. All run on one Context, one after the other.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/cuda/context.h"
+#include "bench/roofline/roofline.h"
+#include "bench/roofline/steps.h"
+
+namespace llmprof::bench {
+
+// The device as hw knows it (so that peaks are stored under the same fingerprint), else what CUDA tells.
+hw::Device device_of(const cuda::Properties& properties);
+
+std::vector<RooflineStep> cuda_product_steps(cuda::Context& context, const RooflineOptions& options);
+std::vector<RooflineStep> cuda_vector_steps(cuda::Context& context, const RooflineOptions& options);
+std::vector<RooflineStep> cuda_memory_steps(cuda::Context& context, const RooflineOptions& options);
+std::vector<RooflineStep> cuda_transfer_steps(cuda::Context& context, const RooflineOptions& options);
+std::vector<RooflineStep> cuda_launch_steps(cuda::Context& context);
+
+// ---- what they share ------------------------------------------------------------------------------------------------
+
+// Calls back to back for a while: what the device sustains, not what it does before power or heat limit it.
+struct Sustained {
+  double seconds = 0;  // of one call: the median over batches of calls
+  std::size_t batches = 0;
+  double clock_mhz = 0;  // right behind them; 0: unknown
+  std::string limits;    // why the clock was below its highest: "power limit"; "" nothing said
+};
+struct Load {
+  std::function<Result<void>()> enqueue;  // one call
+  double seconds = 0.3;                   // how long
+  bool clock = true;                      // whether to ask for clock and limits, some 10 ms
+};
+Result<Sustained> sustain(cuda::Context& context, const Load& load, const GoOn& go_on);
+
+// "median of 31 batches, 0.3 s, at 1560 MHz (power limit)"
+std::string sustained_text(const Sustained& run);
+
+}  // namespace llmprof::bench

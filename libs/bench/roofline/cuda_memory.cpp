@@ -1,0 +1,179 @@
+// Bandwidths of a GPU: its memory, its L2 cache, the shared memory of its multiprocessors.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/human.h"
+#include "bench/cuda/sampler.h"
+#include "bench/roofline/cuda.h"
+
+namespace llmprof::bench {
+namespace {
+
+constexpr std::int64_t kThreads = 256, kVectorBytes = 16;
+constexpr std::int64_t kBlockBytes = kThreads * 4 * kVectorBytes;  // what a block of a stream moves: roofline.cu
+constexpr std::uint32_t kNever = 0x9e3779b9;                       // what folded random data is not, but for chance
+
+Result<cuda::Buffer> random_buffer(cuda::Context& context, std::int64_t bytes, std::uint64_t seed) {
+  const TensorSpec spec{.name = "stream", .type = Type::kFloat32, .elements = bytes / 4};
+  LLMPROF_LET(cuda::Buffer buffer, context.allocate(bytes));
+  LLMPROF_TRY(cuda::fill_random(context, buffer.pointer(), spec, seed));
+  return buffer;
+}
+
+// Of each array: far larger than the L2 cache, and a few fit the free memory.
+Result<std::int64_t> array_bytes(cuda::Context& context) {
+  constexpr std::int64_t kMost = 4ll << 30;
+  LLMPROF_LET(const std::int64_t free, context.free_bytes());
+  const std::int64_t bytes = std::min(kMost, free / 8) / kBlockBytes * kBlockBytes;
+  if (bytes < 8 * context.properties().l2_bytes || bytes == 0) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("only {} of the GPU's memory are free", base::human_bytes(static_cast<double>(free))),
+                 "end what uses the GPU"};
+  }
+  return bytes;
+}
+
+hw::Peak bandwidth(std::string type, double bytes_per_second, std::string method) {
+  return {.quantity = "bandwidth",
+          .type = std::move(type),
+          .value = bytes_per_second,
+          .unit = "B/s",
+          .source = "measured",
+          .method = std::move(method)};
+}
+
+struct Streams {
+  cuda::Context& context;
+  std::int64_t bytes = 0;  // of each array
+  cuda::Buffer a, b, c;
+
+  Result<void> launch(const char* kernel, std::initializer_list<cuda::Argument> arguments) const {
+    return context.launch(kernel, {.grid_x = bytes / kBlockBytes, .block_x = kThreads}, arguments);
+  }
+};
+
+struct StreamKind {
+  const char* type;
+  double arrays;     // moved: a copy reads one and writes one
+  const char* what;  // "kernel with 16-byte loads"
+  std::function<Result<void>(const Streams&)> enqueue;
+};
+
+std::vector<StreamKind> stream_kinds() {
+  return {
+      {"read", 1, "fold",
+       [](const Streams& s) {
+         return s.launch("roofline_read", {s.a.pointer(), s.c.pointer(), kNever});
+       }},
+      {"write", 1, "fill",
+       [](const Streams& s) {
+         return s.launch("roofline_write", {s.c.pointer(), kNever});
+       }},
+      {"write", 1, "driver's memset", [](const Streams& s) { return s.context.set_bytes(s.c.pointer(), 1, s.bytes); }},
+      {"copy", 2, "copy",
+       [](const Streams& s) {
+         return s.launch("roofline_copy", {s.c.pointer(), s.a.pointer()});
+       }},
+      {"copy", 2, "driver's copy",
+       [](const Streams& s) { return s.context.copy(s.c.pointer(), s.a.pointer(), s.bytes); }},
+      {"triad", 3, "a + b / 2",
+       [](const Streams& s) {
+         return s.launch("roofline_triad", {s.c.pointer(), s.a.pointer(), s.b.pointer()});
+       }},
+  };
+}
+
+// Of two ways to move the same bytes the faster one counts.
+void keep_best(std::vector<hw::PeakRow>& rows, hw::Peak peak) {
+  for (hw::PeakRow& row : rows) {
+    if (row.peak.type != peak.type) continue;
+    if (peak.value > row.peak.value) row.peak = std::move(peak);
+    return;
+  }
+  rows.push_back({std::move(peak), ""});
+}
+
+Result<std::vector<hw::PeakRow>> measure_streams(cuda::Context& context, double seconds, const GoOn& go_on) {
+  LLMPROF_LET(const std::int64_t bytes, array_bytes(context));
+  Streams streams{.context = context, .bytes = bytes};
+  LLMPROF_LET(streams.a, random_buffer(context, bytes, 1));
+  LLMPROF_LET(streams.b, random_buffer(context, bytes, 2));
+  LLMPROF_LET(streams.c, context.allocate(bytes));
+  std::vector<hw::PeakRow> rows;
+  for (const StreamKind& kind : stream_kinds()) {
+    const Load load{.enqueue = [&]() { return kind.enqueue(streams); }, .seconds = seconds};
+    LLMPROF_LET(const Sustained run, sustain(context, load, go_on));
+    const double moved = kind.arrays * static_cast<double>(bytes);
+    keep_best(rows, bandwidth(kind.type, moved / run.seconds,
+                              fmt::format("{}, arrays of {}, random data, {}", kind.what,
+                                          base::human_bytes(static_cast<double>(bytes)), sustained_text(run))));
+  }
+  return rows;
+}
+
+Result<hw::Peak> measure_l2(cuda::Context& context, double seconds, const GoOn& go_on) {
+  const cuda::Properties& gpu = context.properties();
+  constexpr std::int64_t kBlock = 512, kBlocksPerMultiprocessor = 2;
+  constexpr int kPasses = 64;
+  const std::int64_t step = gpu.multiprocessors * kBlocksPerMultiprocessor * kBlock * 4;  // vectors of all threads, x4
+  // A quarter of the cache, but at least one step of all threads.
+  const std::int64_t vectors = std::max<std::int64_t>(1, gpu.l2_bytes / 4 / kVectorBytes / step) * step;
+  if (vectors * kVectorBytes > gpu.l2_bytes / 2) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("the L2 cache of {} is too small to be told from the memory",
+                             base::human_bytes(static_cast<double>(gpu.l2_bytes))),
+                 ""};
+  }
+  LLMPROF_LET(const cuda::Buffer data, random_buffer(context, vectors * kVectorBytes, 3));
+  LLMPROF_LET(const cuda::Buffer out, context.allocate(256));
+  const cuda::Launch launch{.grid_x = gpu.multiprocessors * kBlocksPerMultiprocessor, .block_x = kBlock};
+  const Load load{.enqueue =
+                      [&]() {
+                        return context.launch("roofline_l2_read", launch,
+                                              {data.pointer(), vectors, kPasses, out.pointer(), kNever});
+                      },
+                  .seconds = seconds};
+  LLMPROF_LET(const Sustained run, sustain(context, load, go_on));
+  const double bytes = static_cast<double>(vectors * kVectorBytes);
+  return bandwidth("read, L2", kPasses * bytes / run.seconds,
+                   fmt::format("{} of {}, read past the first-level caches, {}", base::human_bytes(bytes),
+                               base::human_bytes(static_cast<double>(gpu.l2_bytes)), sustained_text(run)));
+}
+
+Result<hw::Peak> measure_shared(cuda::Context& context, double seconds, const GoOn& go_on) {
+  const cuda::Properties& gpu = context.properties();
+  constexpr std::int64_t kBlock = 512, kBlocksPerMultiprocessor = 2;
+  constexpr int kRounds = 2000;
+  LLMPROF_LET(const cuda::Buffer out, context.allocate(256));
+  const cuda::Launch launch{.grid_x = gpu.multiprocessors * kBlocksPerMultiprocessor, .block_x = kBlock};
+  const Load load{.enqueue =
+                      [&]() {
+                        return context.launch("roofline_shared_read", launch, {out.pointer(), kRounds, kNever});
+                      },
+                  .seconds = seconds};
+  LLMPROF_LET(const Sustained run, sustain(context, load, go_on));
+  const double bytes = 16.0 * kVectorBytes * kRounds * static_cast<double>(launch.grid_x * kBlock);
+  return bandwidth("read, shared memory", bytes / run.seconds,
+                   fmt::format("16-byte loads without conflicts on {} multiprocessors, {}", gpu.multiprocessors,
+                               sustained_text(run)));
+}
+
+}  // namespace
+
+std::vector<RooflineStep> cuda_memory_steps(cuda::Context& context, const RooflineOptions& options) {
+  const double seconds = options.quick ? 0.1 : 0.5;
+  const hw::Peak wanted{.quantity = "bandwidth", .type = "read", .unit = "B/s"};
+  hw::Peak l2 = wanted, shared = wanted;
+  l2.type = "read, L2";
+  shared.type = "read, shared memory";
+  return {{"memory bandwidth", 6 * (seconds + 0.06) + 0.1, wanted,
+           [&context, seconds](const GoOn& go_on) { return measure_streams(context, seconds, go_on); }},
+          {"L2 bandwidth", seconds + 0.06, l2,
+           one_peak([&context, seconds](const GoOn& go_on) { return measure_l2(context, seconds, go_on); })},
+          {"shared-memory bandwidth", seconds + 0.06, shared,
+           one_peak([&context, seconds](const GoOn& go_on) { return measure_shared(context, seconds, go_on); })}};
+}
+
+}  // namespace llmprof::bench

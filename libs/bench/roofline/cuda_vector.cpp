@@ -1,0 +1,70 @@
+// FLOP/s of a GPU's plain cores: multiply-adds in registers, no tensor core.
+
+#include <fmt/format.h>
+
+#include "bench/roofline/cuda.h"
+
+namespace llmprof::bench {
+namespace {
+
+constexpr std::int64_t kThreads = 256, kBlocksPerMultiprocessor = 8;
+constexpr double kAddsPerRound = 256;  // of each thread and lane: roofline.cu
+
+struct VectorKernel {
+  Type type;
+  std::string_view peak;  // "roofline_<peak>" is the kernel
+  double lanes;           // of one thread's values
+  int rounds;             // a millisecond or two
+  std::int64_t least_capability;
+};
+constexpr VectorKernel kKernels[] = {{Type::kFloat64, "float64_vector", 1, 250, 0},
+                                     {Type::kFloat32, "float32_vector", 1, 500, 0},
+                                     {Type::kFloat16, "float16_vector", 2, 500, 0},
+                                     {Type::kBfloat16, "bfloat16_vector", 2, 500, 80}};
+
+Result<hw::Peak> measure_vector(cuda::Context& context, const VectorKernel& kernel, double seconds, const GoOn& go_on) {
+  const cuda::Properties& gpu = context.properties();
+  if (gpu.capability() < kernel.least_capability) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{} has no such arithmetic (sm_{}, it came with sm_{})", gpu.name, gpu.capability(),
+                             kernel.least_capability),
+                 ""};
+  }
+  LLMPROF_LET(const cuda::Buffer out, context.allocate(256));
+  const cuda::Launch launch{.grid_x = gpu.multiprocessors * kBlocksPerMultiprocessor, .block_x = kThreads};
+  const std::string name = fmt::format("roofline_{}", kernel.peak);
+  const Load load{.enqueue =
+                      [&]() {
+                        return context.launch(name, launch, {out.pointer(), kernel.rounds, 0.75f});
+                      },
+                  .seconds = seconds};
+  LLMPROF_LET(const Sustained run, sustain(context, load, go_on));
+  const double flops = 2 * kernel.lanes * kAddsPerRound * kernel.rounds * static_cast<double>(launch.grid_x * kThreads);
+  return hw::Peak{.quantity = "flops",
+                  .type = std::string(kernel.peak),
+                  .value = flops / run.seconds,
+                  .unit = "FLOP/s",
+                  .source = "measured",
+                  .method = "multiply-add loop on the plain cores, " + sustained_text(run)};
+}
+
+}  // namespace
+
+std::vector<RooflineStep> cuda_vector_steps(cuda::Context& context, const RooflineOptions& options) {
+  const double seconds = options.quick ? 0.08 : 0.4;
+  std::vector<RooflineStep> steps;
+  for (const VectorKernel& kernel : kKernels) {
+    const bool asked = options.types.empty() ||
+                       std::find(options.types.begin(), options.types.end(), kernel.type) != options.types.end();
+    if (!asked) continue;
+    steps.push_back({fmt::format("{} multiply-adds", type_name(kernel.type)),
+                     seconds + 0.05,
+                     {.quantity = "flops", .type = std::string(kernel.peak), .unit = "FLOP/s"},
+                     one_peak([&context, &kernel, seconds](const GoOn& go_on) {
+                       return measure_vector(context, kernel, seconds, go_on);
+                     })});
+  }
+  return steps;
+}
+
+}  // namespace llmprof::bench

@@ -1,0 +1,137 @@
+#include "bench/roofline/roofline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+
+#include "bench/cuda/context.h"
+#include "bench/roofline/cpu.h"
+#include "bench/roofline/cuda.h"
+#include "bench/roofline/light.h"
+#include "bench/roofline/settle.h"
+#include "hw/cpu_load.h"
+#include "hw/gpu_usage.h"
+
+namespace llmprof::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::optional<int> number_in(std::string_view text) {
+  int value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || problem != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+void append(std::vector<RooflineStep>& steps, std::vector<RooflineStep> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(steps));
+}
+
+Result<Roofline> measure_cpu(const RooflineOptions& options, const base::Progress& progress) {
+  Roofline out{.device = hw::probe_cpu()};
+  const std::optional<double> busy = hw::busy_share(hw::SystemFiles(), std::chrono::milliseconds(100));
+  if (busy && *busy > hw::kIdle) {
+    out.notes.push_back(
+        fmt::format("other programs used {:.0f} % of the CPUs just before: the figures may be too low", *busy * 100));
+  }
+  LLMPROF_LET(out.rows, run_steps(cpu_steps(out.device, options), progress));
+  settle_cpu(out.rows);
+  return out;
+}
+
+Result<Roofline> measure_gpu(int index, const RooflineOptions& options, const base::Progress& progress) {
+  LLMPROF_LET(const std::unique_ptr<cuda::Context> context, cuda::Context::open(index));
+  Roofline out{.device = device_of(context->properties())};
+  out.notes = hw::gpu_notes(context->properties().bus_id, true);
+  std::vector<RooflineStep> steps = cuda_memory_steps(*context, options);
+  append(steps, cuda_transfer_steps(*context, options));
+  append(steps, cuda_launch_steps(*context));
+  append(steps, cuda_vector_steps(*context, options));
+  append(steps, cuda_product_steps(*context, options));  // last: they heat the device most
+  LLMPROF_LET(out.rows, run_steps(steps, progress));
+  const hw::DeviceSpec* spec = hw::find_device(out.device.name);
+  for (hw::PeakRow& row : out.rows) {
+    if (row.why.empty()) row.why = above_spec(row.peak, spec, out.device);
+    if (!row.why.empty()) row.peak.value = 0;
+  }
+  return out;
+}
+
+int gpu_count() {
+  const Result<int> count = cuda::Context::device_count();
+  return count ? *count : 0;
+}
+
+}  // namespace
+
+void settle_cpu(std::vector<hw::PeakRow>& rows) {
+  for (hw::PeakRow& row : rows) {
+    if (row.peak.quantity != "flops" || row.peak.type.find("OpenBLAS") != std::string::npos) continue;
+    const std::size_t comma = row.peak.type.find(',');
+    const std::string blas =
+        row.peak.type.substr(0, comma) + ", OpenBLAS" + (comma == std::string::npos ? "" : row.peak.type.substr(comma));
+    for (const hw::PeakRow& other : rows) {
+      if (other.peak.type != blas || other.peak.value <= row.peak.value) continue;
+      row.peak.value = other.peak.value;
+      row.peak.source = other.peak.source;
+      row.peak.method = other.peak.method;
+      row.why.clear();
+    }
+  }
+}
+
+Result<RooflineTarget> parse_roofline_target(std::string_view name, int gpus) {
+  if (name == "cpu" || (name.empty() && gpus == 0)) return RooflineTarget{.cpu = true};
+  std::optional<int> index;
+  if (name.empty() || name == "cuda" || name == "gpu") index = 0;
+  if (name.starts_with("cuda:")) index = number_in(name.substr(5));
+  if (!index) index = number_in(name);
+  if (!index) {
+    return Error{ErrorCode::kUsage, fmt::format("unknown device {}", name),
+                 "cpu, cuda or cuda:N; `llmprof devices` lists this machine's"};
+  }
+  // Without a GPU the driver's own reason is better than a count: Context::open gives it.
+  if (gpus > 0 && *index >= gpus) {
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("no device cuda:{}: this machine has {}, counted from 0", *index, gpus),
+                 "`llmprof devices` lists them"};
+  }
+  return RooflineTarget{.cpu = false, .index = *index};
+}
+
+hw::Device device_of(const cuda::Properties& properties) {
+  for (hw::Device& device : hw::probe_gpus()) {
+    // Two GPUs of one machine with one name are of one kind: they share a fingerprint.
+    if (device.name == properties.name) {
+      if (device.cache_bytes == 0) device.cache_bytes = properties.l2_bytes;
+      return device;
+    }
+  }
+  hw::Device device{.kind = "gpu", .name = properties.name, .chip = fmt::format("sm_{}", properties.capability())};
+  device.units = properties.multiprocessors;
+  device.memory_bytes = properties.memory_bytes;
+  device.cache_bytes = properties.l2_bytes;
+  if (properties.clock_mhz > 0) device.clock_mhz = properties.clock_mhz;
+  return device;
+}
+
+Result<hw::Device> roofline_device(const std::string& name) {
+  LLMPROF_LET(const RooflineTarget target, parse_roofline_target(name, gpu_count()));
+  if (target.cpu) return hw::probe_cpu();
+  LLMPROF_LET(const std::unique_ptr<cuda::Context> context, cuda::Context::open(target.index));
+  return device_of(context->properties());
+}
+
+Result<Roofline> measure_roofline(const std::string& name, const RooflineOptions& options,
+                                  const base::Progress& progress) {
+  const auto begin = Clock::now();
+  LLMPROF_LET(const RooflineTarget target, parse_roofline_target(name, gpu_count()));
+  LLMPROF_LET(Roofline out, target.cpu ? measure_cpu(options, progress) : measure_gpu(target.index, options, progress));
+  out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return out;
+}
+
+}  // namespace llmprof::bench
