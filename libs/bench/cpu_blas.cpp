@@ -15,7 +15,8 @@ namespace {
 constexpr int kRowMajor = 101, kNoTranspose = 111, kTranspose = 112;
 
 struct OpenBlasApi {
-  void (*sgemm)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*, int) = nullptr;
+  void (*sgemm)(int, int, int, int, int, int, float, const float*, int, const float*, int, float, float*,
+                int) = nullptr;
   void (*dgemm)(int, int, int, int, int, int, double, const double*, int, const double*, int, double, double*,
                 int) = nullptr;
   void (*sgemv)(int, int, int, int, float, const float*, int, const float*, int, float, float*, int) = nullptr;
@@ -50,23 +51,31 @@ std::string version_of(const OpenBlasApi& api) {
   return fmt::format("{} ({})", config.substr(0, end), api.core());
 }
 
-// Blocks of b stay in a core's cache while all rows of a pass.
+// Eight sums at a time: a compiler may not reorder one.
+template <class T>
+T dot(const T* x, const T* y, std::int64_t count) {
+  T lanes[8] = {};
+  std::int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    for (int lane = 0; lane < 8; ++lane) lanes[lane] += x[i + lane] * y[i + lane];
+  }
+  T sum = 0;
+  for (const T lane : lanes) sum += lane;
+  for (; i < count; ++i) sum += x[i] * y[i];
+  return sum;
+}
+
+// A block of b stays in a core's cache while all rows of a pass it.
 template <class T>
 void multiply_by_loop(const CpuProduct& p, const T* a, const T* b, T* c, const Team& team) {
   constexpr std::int64_t kColumns = 16;
   team.each((p.n + kColumns - 1) / kColumns, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = 0; row < p.m; ++row) {
-      for (std::int64_t column = begin * kColumns; column < std::min(end * kColumns, p.n); ++column) {
-        T lanes[8] = {};
-        const T *x = a + row * p.k, *y = b + column * p.k;
-        std::int64_t i = 0;
-        for (; i + 8 <= p.k; i += 8) {
-          for (int lane = 0; lane < 8; ++lane) lanes[lane] += x[i + lane] * y[i + lane];
+    for (std::int64_t block = begin; block < end; ++block) {
+      const std::int64_t last = std::min((block + 1) * kColumns, p.n);
+      for (std::int64_t row = 0; row < p.m; ++row) {
+        for (std::int64_t column = block * kColumns; column < last; ++column) {
+          c[row * p.n + column] = dot(a + row * p.k, b + column * p.k, p.k);
         }
-        T sum = 0;
-        for (const T lane : lanes) sum += lane;
-        for (; i < p.k; ++i) sum += x[i] * y[i];
-        c[row * p.n + column] = sum;
       }
     }
   });
@@ -114,7 +123,8 @@ const std::string& CpuBlas::version() const { return state_->version; }
 Result<CpuBlas*> cpu_blas() {
   static const auto loaded = []() -> Result<std::shared_ptr<CpuBlas>> {
     LLMPROF_LET(const OpenBlasApi api, base::load_api<OpenBlasApi>(kNames, kSymbols));
-    return std::shared_ptr<CpuBlas>(new CpuBlas(std::make_unique<CpuBlas::State>(CpuBlas::State{api, version_of(api)})));
+    return std::shared_ptr<CpuBlas>(
+        new CpuBlas(std::make_unique<CpuBlas::State>(CpuBlas::State{api, version_of(api)})));
   }();
   if (!loaded) return loaded.error();
   return loaded->get();

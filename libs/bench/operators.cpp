@@ -11,6 +11,20 @@ extern const Operator kGemm;
 extern const Operator kGroupedGemm;
 extern const Operator kLinear;
 extern const Operator kResidualAdd;
+extern const Operator kLayernorm;
+extern const Operator kLayernormGelu;
+extern const Operator kRmsnorm;
+extern const Operator kResidualRmsnorm;
+extern const Operator kGelu;
+extern const Operator kGeluTanh;
+extern const Operator kSiluMul;
+extern const Operator kSoftmax;
+extern const Operator kRope;
+extern const Operator kKvWrite;
+extern const Operator kAttentionPrefill;
+extern const Operator kAttentionDecode;
+extern const Operator kMlaDecode;
+extern const Operator kCopy;
 extern const Operator kDequantize;
 extern const Operator kQuantize;
 extern const Operator kSampling;
@@ -23,6 +37,20 @@ constexpr std::array kOperators{
     &kGroupedGemm,
     &kLinear,
     &kResidualAdd,
+    &kLayernorm,
+    &kLayernormGelu,
+    &kRmsnorm,
+    &kResidualRmsnorm,
+    &kGelu,
+    &kGeluTanh,
+    &kSiluMul,
+    &kSoftmax,
+    &kRope,
+    &kKvWrite,
+    &kAttentionPrefill,
+    &kAttentionDecode,
+    &kMlaDecode,
+    &kCopy,
     &kDequantize,
     &kQuantize,
     &kSampling,
