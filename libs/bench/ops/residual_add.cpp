@@ -9,11 +9,6 @@ extern const Operator kResidualAdd;
 
 namespace {
 
-constexpr AxisSpec kAxes[] = {{"batch", "1", 1, "sequences"},
-                              {"seq", "1,128,2048", 1, "tokens per sequence"},
-                              {"hidden", "4096", 1, "values per token"}};
-constexpr Type kTypes[] = {Type::kBfloat16, Type::kFloat16, Type::kFloat32};
-
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t values = row_count(problem) * problem.at("hidden");
   return {{.name = "x", .role = Role::kIn, .type = problem.type, .elements = values},
@@ -42,9 +37,10 @@ void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team
 Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
   const std::string kernel = kernel_name("residual_add", problem.type);
   const std::int64_t values = row_count(problem) * problem.at("hidden");
+  const StreamLaunch stream = stream_launch(context, values * type_bytes(problem.type));
   return CudaCall{.enqueue =
-                      [&context, kernel, values](std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch(kernel, streaming_launch(values, 8 * 256), {t[0], t[1], t[2], values});
+                      [&context, kernel, values, stream](std::span<const cuda::Pointer> t, cuda::Stream) {
+                        return context.launch(kernel, stream.launch, {t[0], t[1], t[2], values, stream.unroll});
                       },
                   .method = "kernel " + kernel};
 }
@@ -55,8 +51,9 @@ constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 const Operator kResidualAdd{.name = "residual_add",
                             .summary = "y = x + residual",
-                            .axes = kAxes,
-                            .types = kTypes,
+                            .axes = kRowAxes,
+                            .types = kRowTypes,
+                            .check = check_rows,
                             .tensors = tensors,
                             .work = work,
                             .small = small_rows,

@@ -1,0 +1,93 @@
+// y = gelu(x) between the two products of a feed-forward layer: exact, x Φ(x), and the approximation by tanh that many
+// models were trained with. Two operators, because a model has the one or the other.
+
+#include <cmath>
+#include <numbers>
+
+#include "bench/operator.h"
+#include "bench/ops/cpu_math.h"
+#include "bench/ops/rows.h"
+
+namespace llmprof::bench {
+
+extern const Operator kGelu;
+extern const Operator kGeluTanh;
+
+namespace {
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const std::int64_t values = row_count(problem) * problem.at("hidden");
+  return {{.name = "x", .role = Role::kIn, .type = problem.type, .elements = values},
+          {.name = "y", .role = Role::kOut, .type = problem.type, .elements = values}};
+}
+
+model::KernelWork work(const Problem& problem) {
+  const auto values = static_cast<double>(row_count(problem) * problem.at("hidden"));
+  return model::streaming_work(values, values, static_cast<double>(type_bytes(problem.type)));
+}
+
+void reference(const Problem&, std::span<std::vector<double>> tensors) {
+  for (std::size_t i = 0; i < tensors[1].size(); ++i) {
+    const double x = tensors[0][i];
+    tensors[1][i] = 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+  }
+}
+
+void reference_tanh(const Problem&, std::span<std::vector<double>> tensors) {
+  for (std::size_t i = 0; i < tensors[1].size(); ++i) {
+    const double x = tensors[0][i];
+    tensors[1][i] = 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+  }
+}
+
+template <float (*kActivation)(float)>
+void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team& team) {
+  const auto* x = reinterpret_cast<const float*>(tensors[0]);
+  auto* y = reinterpret_cast<float*>(tensors[1]);
+  team.each(row_count(problem) * problem.at("hidden"), kGrainValues, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) y[i] = kActivation(x[i]);
+  });
+}
+
+Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
+  const std::string kernel = kernel_name(problem.op, problem.type);
+  const std::int64_t values = row_count(problem) * problem.at("hidden");
+  const StreamLaunch stream = stream_launch(context, values * type_bytes(problem.type));
+  return CudaCall{.enqueue =
+                      [&context, kernel, values, stream](std::span<const cuda::Pointer> t, cuda::Stream) {
+                        return context.launch(kernel, stream.launch, {t[0], t[1], values, stream.unroll});
+                      },
+                  .method = "kernel " + kernel};
+}
+
+constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
+
+}  // namespace
+
+const Operator kGelu{.name = "gelu",
+                     .summary = "y = x Φ(x), exact",
+                     .axes = kRowAxes,
+                     .types = kRowTypes,
+                     .check = check_rows,
+                     .tensors = tensors,
+                     .work = work,
+                     .small = small_rows,
+                     .reference = reference,
+                     .cpu = cpu<vector_gelu>,
+                     .cpu_method = "loop",
+                     .cuda = kCuda};
+
+const Operator kGeluTanh{.name = "gelu_tanh",
+                         .summary = "y = gelu(x) by its approximation with tanh",
+                         .axes = kRowAxes,
+                         .types = kRowTypes,
+                         .check = check_rows,
+                         .tensors = tensors,
+                         .work = work,
+                         .small = small_rows,
+                         .reference = reference_tanh,
+                         .cpu = cpu<vector_gelu_tanh>,
+                         .cpu_method = "loop",
+                         .cuda = kCuda};
+
+}  // namespace llmprof::bench

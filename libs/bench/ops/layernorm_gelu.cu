@@ -1,0 +1,29 @@
+// y = gelu((x - mean) / √(variance + eps) · weight + bias): the norm and what follows it, with one pass through memory.
+
+#include "bench/ops/activation.cuh"
+#include "bench/ops/norm.cuh"
+
+namespace llmprof {
+
+template <class T>
+__device__ void layernorm_gelu(const T* x, const T* w, const T* b, T* y, std::int64_t rows, int width, float eps) {
+  layernorm_rows(x, w, b, y, rows, width, eps, [](float value) { return gelu(value); });
+}
+
+extern "C" {
+__global__ void __launch_bounds__(1024) layernorm_gelu_float32(const float* x, const float* w, const float* b, float* y,
+                                                               std::int64_t rows, int width, float eps) {
+  layernorm_gelu(x, w, b, y, rows, width, eps);
+}
+__global__ void __launch_bounds__(1024) layernorm_gelu_float16(const __half* x, const __half* w, const __half* b,
+                                                               __half* y, std::int64_t rows, int width, float eps) {
+  layernorm_gelu(x, w, b, y, rows, width, eps);
+}
+__global__ void __launch_bounds__(1024)
+    layernorm_gelu_bfloat16(const __nv_bfloat16* x, const __nv_bfloat16* w, const __nv_bfloat16* b, __nv_bfloat16* y,
+                            std::int64_t rows, int width, float eps) {
+  layernorm_gelu(x, w, b, y, rows, width, eps);
+}
+}
+
+}  // namespace llmprof

@@ -1,0 +1,60 @@
+#pragma once
+// Norms of rows, one row per row of threads (rows.cuh).
+
+#include "bench/ops/rows.cuh"
+
+namespace llmprof {
+
+// y = activation((x - mean) / √(variance + eps) · weight + bias). The variance is of the differences from the mean,
+// which does not cancel as a difference of squares would.
+template <int kAccess, class T, class Activation>
+__device__ inline void layernorm_row(const T* x, const T* weight, const T* bias, T* y, int width, bool exists,
+                                     float eps, Activation activation) {
+  auto row = make_row<T, kAccess>(exists ? width : 0, [x](int at) { return load_piece<kAccess>(x + at); });
+  float sum = 0, squares = 0;
+  row.each([&](int, const float* v) {
+    for (int j = 0; j < kAccess; ++j) sum += v[j];
+  });
+  const float mean = row_sum(sum) / static_cast<float>(width);
+  row.each([&](int, const float* v) {
+    for (int j = 0; j < kAccess; ++j) squares += (v[j] - mean) * (v[j] - mean);
+  });
+  const float scale = rsqrtf(row_sum(squares) / static_cast<float>(width) + eps);
+  row.each([&](int at, const float* v) {
+    float w[kAccess], b[kAccess], result[kAccess];
+    load_floats<kAccess>(weight + at, w);
+    load_floats<kAccess>(bias + at, b);
+    for (int j = 0; j < kAccess; ++j) result[j] = activation((v[j] - mean) * scale * w[j] + b[j]);
+    store_floats<kAccess>(y + at, result);
+  });
+}
+
+template <class T, class Activation>
+__device__ inline void layernorm_rows(const T* x, const T* weight, const T* bias, T* y, std::int64_t rows, int width,
+                                      float eps, Activation activation) {
+  const std::int64_t row = row_index();
+  if (width % Pack<T>::kSize == 0) {
+    layernorm_row<Pack<T>::kSize>(x + row * width, weight, bias, y + row * width, width, row < rows, eps, activation);
+  } else {
+    layernorm_row<1>(x + row * width, weight, bias, y + row * width, width, row < rows, eps, activation);
+  }
+}
+
+// y = x / √(mean of squares + eps) · weight, of what `load(column)` gives.
+template <class T, int kAccess, class Load>
+__device__ inline void rmsnorm_row(Load load, const T* weight, T* y, int width, bool exists, float eps) {
+  auto row = make_row<T, kAccess>(exists ? width : 0, load);
+  float squares = 0;
+  row.each([&](int, const float* v) {
+    for (int j = 0; j < kAccess; ++j) squares += v[j] * v[j];
+  });
+  const float scale = rsqrtf(row_sum(squares) / static_cast<float>(width) + eps);
+  row.each([&](int at, const float* v) {
+    float w[kAccess], result[kAccess];
+    load_floats<kAccess>(weight + at, w);
+    for (int j = 0; j < kAccess; ++j) result[j] = v[j] * scale * w[j];
+    store_floats<kAccess>(y + at, result);
+  });
+}
+
+}  // namespace llmprof

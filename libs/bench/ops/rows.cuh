@@ -1,0 +1,176 @@
+#pragma once
+// What kernels share that stream through values or work row by row. Memory is their limit: 16 bytes per access, several
+// accesses in flight, and a row is read once and kept in registers if it fits.
+
+#include "bench/cuda/vector.cuh"
+
+namespace llmprof {
+
+// What one access moves: 16 bytes, or a single value where rows do not all begin at a multiple of 16 bytes.
+template <class T, int kAccess>
+struct alignas(sizeof(T) * kAccess) Piece {
+  T at[kAccess];
+};
+
+template <int kAccess, class T>
+__device__ inline Piece<T, kAccess> load_piece(const T* from) {
+  return *reinterpret_cast<const Piece<T, kAccess>*>(from);
+}
+
+template <int kAccess, class T>
+__device__ inline void load_floats(const T* from, float* values) {
+  const Piece<T, kAccess> piece = load_piece<kAccess>(from);
+#pragma unroll
+  for (int j = 0; j < kAccess; ++j) values[j] = to_float(piece.at[j]);
+}
+
+template <int kAccess, class T>
+__device__ inline void store_floats(T* to, const float* values) {
+  Piece<T, kAccess> piece;
+#pragma unroll
+  for (int j = 0; j < kAccess; ++j) piece.at[j] = from_float<T>(values[j]);
+  *reinterpret_cast<Piece<T, kAccess>*>(to) = piece;
+}
+
+// One value of each input to one value of the output: out = f({in[0], in[1], …}).
+template <int kAccess, int kInputs, class T, class F>
+__device__ inline void stream_values(const Piece<T, kAccess> (&read)[kInputs], T* out, F f) {
+  float result[kAccess];
+#pragma unroll
+  for (int j = 0; j < kAccess; ++j) {
+    float value[kInputs];
+#pragma unroll
+    for (int i = 0; i < kInputs; ++i) value[i] = to_float(read[i].at[j]);
+    result[j] = f(value);
+  }
+  store_floats<kAccess>(out, result);
+}
+
+template <int kAccess, int kInputs, class T, class F>
+__device__ inline void stream_piece(const T* const (&in)[kInputs], T* out, int at, F f) {
+  Piece<T, kAccess> read[kInputs];
+#pragma unroll
+  for (int i = 0; i < kInputs; ++i) read[i] = load_piece<kAccess>(in[i] + at);
+  stream_values(read, out + at, f);
+}
+
+// kUnroll accesses per thread, all of them in flight before the first is used.
+template <int kUnroll, int kAccess, int kInputs, class T, class F>
+__device__ inline void stream_whole(const T* const (&in)[kInputs], T* out, F f) {
+  Piece<T, kAccess> read[kUnroll][kInputs];
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+#pragma unroll
+    for (int i = 0; i < kInputs; ++i) {
+      read[u][i] = load_piece<kAccess>(in[i] + (u * blockDim.x + threadIdx.x) * kAccess);
+    }
+  }
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) stream_values(read[u], out + (u * blockDim.x + threadIdx.x) * kAccess, f);
+}
+
+// The same at the end of the values, where a block's share is not full and the last access not whole.
+template <int kUnroll, int kAccess, int kInputs, class T, class F>
+__device__ inline void stream_rest(const T* const (&in)[kInputs], T* out, std::int64_t count, F f) {
+  for (int u = 0; u < kUnroll; ++u) {
+    const int at = (u * blockDim.x + threadIdx.x) * kAccess;
+    if (at + kAccess <= count) {
+      stream_piece<kAccess>(in, out, at, f);
+    } else {
+      for (int j = at; j < count; ++j) stream_piece<1>(in, out, j, f);
+    }
+  }
+}
+
+// `count`: values from here to the end.
+template <int kUnroll, int kAccess, int kInputs, class T, class F>
+__device__ inline void stream_block(const T* const (&in)[kInputs], T* out, std::int64_t count, F f) {
+  if (count >= static_cast<std::int64_t>(kUnroll) * kAccess * blockDim.x) {
+    stream_whole<kUnroll, kAccess>(in, out, f);
+  } else {
+    stream_rest<kUnroll, kAccess>(in, out, count, f);
+  }
+}
+
+// A whole tensor, one value after the other, whatever its shape. `unroll`, 1 or 4, is the launch's (stream_launch of
+// rows.h): few values are spread over all multiprocessors, many keep more accesses in flight.
+template <int kInputs, class T, class F>
+__device__ inline void stream(const T* const (&in)[kInputs], T* out, std::int64_t values, int unroll, F f) {
+  constexpr int kPack = Pack<T>::kSize;
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * blockDim.x * kPack * unroll;
+  const T* from[kInputs];
+#pragma unroll
+  for (int i = 0; i < kInputs; ++i) from[i] = in[i] + begin;
+  if (unroll == 1) {
+    stream_block<1, kPack>(from, out + begin, values - begin, f);
+  } else {
+    stream_block<4, kPack>(from, out + begin, values - begin, f);
+  }
+}
+
+// The threads of a row are those with one threadIdx.y: lanes of a warp (their number a power of two), or a whole block.
+// Every thread of the block calls these.
+__device__ inline float row_sum(float value) {
+  if (blockDim.x > 32) return block_sum(value);
+  for (unsigned offset = blockDim.x / 2; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
+  return value;
+}
+__device__ inline float row_max(float value) {
+  if (blockDim.x > 32) return block_max(value);
+  for (unsigned offset = blockDim.x / 2; offset > 0; offset /= 2) {
+    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, offset));
+  }
+  return value;
+}
+
+__device__ inline std::int64_t row_index() { return static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y; }
+
+// This thread's part of a row: up to 64 bytes, kept in registers. A row with more than all its threads keep is read
+// again, from the cache, in every pass. Widths are under 2^30 (check_rows of rows.h).
+template <class T, int kAccess, class Load>
+class Row {
+ public:
+  // `load(column)` gives a piece. A width of 0 makes an empty row that takes part in reductions.
+  __device__ Row(int width, Load load) : width_(width), load_(load) {}
+
+  // f(column, values) for each piece that this thread has.
+  template <class F>
+  __device__ void each(F f) {
+    const int stride = kPieces * kAccess * blockDim.x;
+    for (int begin = 0; begin < width_; begin += stride) {
+      if (!kept_) read(begin);
+#pragma unroll
+      for (int p = 0; p < kPieces; ++p) {
+        const int column = begin + (p * blockDim.x + threadIdx.x) * kAccess;
+        float values[kAccess];
+#pragma unroll
+        for (int j = 0; j < kAccess; ++j) values[j] = to_float(piece_[p].at[j]);
+        if (column < width_) f(column, values);
+      }
+    }
+    kept_ = width_ <= stride;
+  }
+
+ private:
+  static constexpr int kPieces = kAccess == 1 ? 8 : 4;  // as in row_launch of rows.h
+
+  __device__ void read(int begin) {
+#pragma unroll
+    for (int p = 0; p < kPieces; ++p) {
+      const int column = begin + (p * blockDim.x + threadIdx.x) * kAccess;
+      if (column < width_) piece_[p] = load_(column);
+    }
+  }
+
+  int width_;
+  Load load_;
+  bool kept_ = false;
+  Piece<T, kAccess> piece_[kPieces] = {};
+};
+
+template <class T, int kAccess, class Load>
+__device__ inline Row<T, kAccess, Load> make_row(int width, Load load) {
+  return Row<T, kAccess, Load>(width, load);
+}
+
+}  // namespace llmprof

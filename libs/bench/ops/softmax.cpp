@@ -1,0 +1,110 @@
+// y = softmax(x) over each row: the scores of attention where it is not fused, and the probabilities of a vocabulary.
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/operator.h"
+#include "bench/ops/cpu_math.h"
+#include "bench/ops/rows.h"
+
+namespace llmprof::bench {
+
+extern const Operator kSoftmax;
+
+namespace {
+
+constexpr AxisSpec kAxes[] = {{"batch", "1", 1, "sequences"},
+                              {"seq", "1,128,2048", 1, "rows per sequence"},
+                              {"hidden", "4096,128256", 1, "values per row"}};
+
+std::vector<TensorSpec> tensors(const Problem& problem) {
+  const std::int64_t values = row_count(problem) * problem.at("hidden");
+  return {{.name = "x", .role = Role::kIn, .type = problem.type, .elements = values},
+          {.name = "y", .role = Role::kOut, .type = problem.type, .elements = values}};
+}
+
+model::KernelWork work(const Problem& problem) {
+  const auto values = static_cast<double>(row_count(problem) * problem.at("hidden"));
+  return model::streaming_work(values, values, static_cast<double>(type_bytes(problem.type)));
+}
+
+void reference(const Problem& problem, std::span<std::vector<double>> tensors) {
+  const auto width = static_cast<std::size_t>(problem.at("hidden"));
+  for (std::size_t begin = 0; begin < tensors[0].size(); begin += width) {
+    const double* x = tensors[0].data() + begin;
+    double* y = tensors[1].data() + begin;
+    const double largest = *std::max_element(x, x + width);
+    double sum = 0;
+    for (std::size_t i = 0; i < width; ++i) sum += y[i] = std::exp(x[i] - largest);
+    for (std::size_t i = 0; i < width; ++i) y[i] /= sum;
+  }
+}
+
+void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team& team) {
+  const std::int64_t width = problem.at("hidden");
+  each_row(team, row_count(problem), width, [&](std::int64_t row) {
+    const auto* x = reinterpret_cast<const float*>(tensors[0]) + row * width;
+    auto* y = reinterpret_cast<float*>(tensors[1]) + row * width;
+    float largest = x[0], sum = 0;
+#pragma omp simd reduction(max : largest)
+    for (std::int64_t i = 0; i < width; ++i) largest = std::max(largest, x[i]);
+#pragma omp simd reduction(+ : sum)
+    for (std::int64_t i = 0; i < width; ++i) sum += y[i] = vector_exp(x[i] - largest);
+    const float scale = 1 / sum;
+    for (std::int64_t i = 0; i < width; ++i) y[i] *= scale;
+  });
+}
+
+// Eight blocks per row, where there are clusters of blocks: for rows that one block's registers do not hold, and for so
+// few long ones that most multiprocessors would have nothing to do.
+constexpr std::int64_t kCluster = 8;
+
+bool shares_rows(const cuda::Context& context, std::int64_t rows, std::int64_t row_bytes) {
+  if (context.properties().major < 9) return false;
+  return row_bytes > 64 * 1024 || (row_bytes > 16 * 1024 && rows * kCluster <= context.properties().multiprocessors);
+}
+
+Result<CudaCall> prepare_shared(cuda::Context& context, const Problem& problem) {
+  const std::string kernel = kernel_name("softmax_cluster", problem.type);
+  const auto width = static_cast<std::int32_t>(problem.at("hidden"));
+  const cuda::Launch part = row_launch(context, 1, (width + kCluster - 1) / kCluster, problem.type);
+  const cuda::Launch launch{.grid_x = row_count(problem) * kCluster,
+                            .block_x = std::max<std::int64_t>(64, part.block_x)};
+  return CudaCall{.enqueue =
+                      [&context, kernel, launch, width](std::span<const cuda::Pointer> t, cuda::Stream) {
+                        return context.launch(kernel, launch, {t[0], t[1], width});
+                      },
+                  .method = "kernel " + kernel};
+}
+
+Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
+  const std::string kernel = kernel_name("softmax", problem.type);
+  const std::int64_t rows = row_count(problem);
+  const auto width = static_cast<std::int32_t>(problem.at("hidden"));
+  if (shares_rows(context, rows, width * type_bytes(problem.type))) return prepare_shared(context, problem);
+  const cuda::Launch launch = row_launch(context, rows, width, problem.type);
+  return CudaCall{.enqueue =
+                      [&context, kernel, launch, rows, width](std::span<const cuda::Pointer> t, cuda::Stream) {
+                        return context.launch(kernel, launch, {t[0], t[1], rows, width});
+                      },
+                  .method = "kernel " + kernel};
+}
+
+constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
+
+}  // namespace
+
+const Operator kSoftmax{.name = "softmax",
+                        .summary = "y = exp(x - max) / sum of exp(x - max)",
+                        .axes = kAxes,
+                        .types = kRowTypes,
+                        .check = check_rows,
+                        .tensors = tensors,
+                        .work = work,
+                        .small = small_rows,
+                        .reference = reference,
+                        .cpu = cpu,
+                        .cpu_method = "loop",
+                        .cuda = kCuda};
+
+}  // namespace llmprof::bench
