@@ -10,7 +10,10 @@ namespace llmprof::bench {
 extern const Operator kGemm;
 extern const Operator kGroupedGemm;
 extern const Operator kLinear;
+extern const Operator kMoe;
 extern const Operator kResidualAdd;
+extern const Operator kConv2d;
+extern const Operator kLstm;
 extern const Operator kLayernorm;
 extern const Operator kLayernormGelu;
 extern const Operator kRmsnorm;
@@ -36,7 +39,10 @@ constexpr std::array kOperators{
     &kGemm,
     &kGroupedGemm,
     &kLinear,
+    &kMoe,
     &kResidualAdd,
+    &kConv2d,
+    &kLstm,
     &kLayernorm,
     &kLayernormGelu,
     &kRmsnorm,

@@ -1,6 +1,8 @@
 // For builds without cuDNN's header: everything of dnn*.h, each answering why it is not there.
 
 #include "bench/cuda/dnn.h"
+#include "bench/cuda/dnn_convolution.h"
+#include "bench/cuda/dnn_lstm.h"
 
 namespace llmprof::bench::cuda {
 
@@ -13,6 +15,8 @@ Error missing() {
 }  // namespace
 
 Result<std::shared_ptr<Dnn>> open_dnn(Context&) { return missing(); }
+Result<CudaCall> dnn_convolution(Context&, const DnnConvolution&) { return missing(); }
+Result<CudaCall> dnn_lstm(Context&, const DnnLstm&) { return missing(); }
 
 struct Dnn::State {
   std::string text;

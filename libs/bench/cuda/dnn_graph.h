@@ -1,0 +1,73 @@
+#pragma once
+// cuDNN's backend interface: descriptors made in one step, the plans that its heuristics propose for one operation, and
+// their execution. For the files of this folder that call cuDNN; it includes cuDNN's header.
+
+#include <cudnn.h>
+
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "bench/cuda/dnn.h"
+#include "bench/type.h"
+
+namespace llmprof::bench::cuda {
+
+struct GraphApi {
+  decltype(&::cudnnBackendCreateDescriptor) create = nullptr;
+  decltype(&::cudnnBackendDestroyDescriptor) destroy = nullptr;
+  decltype(&::cudnnBackendFinalize) finalize = nullptr;
+  decltype(&::cudnnBackendSetAttribute) set = nullptr;
+  decltype(&::cudnnBackendGetAttribute) get = nullptr;
+  decltype(&::cudnnBackendExecute) execute = nullptr;
+};
+
+using Descriptor = std::shared_ptr<void>;  // a cudnnBackendDescriptor_t; destroyed with its last owner
+
+struct Attribute {
+  cudnnBackendAttributeName_t name;
+  cudnnBackendAttributeType_t type;
+  std::int64_t count;
+  const void* values;
+};
+
+struct GraphPlan {
+  Descriptor plan;
+  std::int64_t workspace_bytes = 0;
+  std::int64_t engine = 0;                         // cuDNN's number of it
+  std::vector<cudnnBackendNumericalNote_t> notes;  // "uses tensor cores", "rounds its inputs"
+  bool has(cudnnBackendNumericalNote_t note) const;
+};
+
+// Copies share the library, which must outlive them and every descriptor.
+class Graphs {
+ public:
+  static Result<Graphs> open(Dnn& dnn);
+
+  // Created, given its attributes, finalised.
+  Result<Descriptor> make(cudnnBackendDescriptorType_t type, std::initializer_list<Attribute> attributes) const;
+  Result<Descriptor> tensor(std::int64_t id, Type type, std::span<const std::int64_t> sizes,
+                            std::span<const std::int64_t> strides) const;
+
+  // What its heuristics propose for a graph of this one operation, best guess first; those that cannot be built are
+  // left out. kUnsupported if that is all of them.
+  Result<std::vector<GraphPlan>> plans(const Descriptor& operation) const;
+  Result<void> execute(const GraphPlan& plan, std::span<const std::int64_t> ids, std::span<const Pointer> pointers,
+                       Pointer workspace) const;
+
+ private:
+  Graphs(Dnn& dnn, const GraphApi& api) : dnn_(&dnn), api_(api) {}
+  Result<Descriptor> create(cudnnBackendDescriptorType_t type) const;
+  Result<std::vector<Descriptor>> proposals(const Descriptor& graph, cudnnBackendHeurMode_t mode) const;
+  Result<GraphPlan> plan(const Descriptor& configuration) const;
+
+  Dnn* dnn_;
+  GraphApi api_;
+};
+
+cudnnDataType_t dnn_type(Type type);
+
+}  // namespace llmprof::bench::cuda
