@@ -6,10 +6,10 @@
 
 namespace llmprof::app {
 
-extern const Verb kDemo, kRecord, kReport, kQuery, kModel, kCheck, kDoctor, kDevices, kCompletion;
+extern const Verb kDemo, kRecord, kReport, kQuery, kModel, kRoofline, kCheck, kDoctor, kDevices, kCompletion;
 
 std::span<const Verb* const> verbs() {
-  static constexpr std::array kVerbs{&kDemo,  &kRecord, &kReport,  &kQuery,     &kModel,
+  static constexpr std::array kVerbs{&kDemo,  &kRecord, &kReport,  &kQuery,     &kModel, &kRoofline,
                                      &kCheck, &kDoctor, &kDevices, &kCompletion};
   return kVerbs;
 }

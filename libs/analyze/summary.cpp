@@ -69,7 +69,7 @@ void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
         card.peak_flops = peak.value;
         card.peak_flops_method = peak.method;
         card.peak_flops_source = peak.source;
-      } else if (peak.quantity == "bandwidth" && !card.peak_bandwidth) {
+      } else if (peak.quantity == "bandwidth" && peak.type == "read" && !card.peak_bandwidth) {
         card.peak_bandwidth = peak.value;
         card.peak_bandwidth_method = peak.method;
         card.peak_bandwidth_source = peak.source;

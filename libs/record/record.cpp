@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <chrono>
 #include <ctime>
 #include <filesystem>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "base/json.h"
 #include "base/version.h"
 #include "host/host_log.h"
+#include "hw/cpu_load.h"
 #include "hw/environment.h"
 #include "hw/resolve.h"
 #include "record/capture_folder.h"
@@ -40,11 +42,19 @@ std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path, ignored).lexically_normal().string();
 }
 
+// Those that were measured beside other programs are too low: measured again once the machine is idle.
+bool peaks_are_good(const std::vector<hw::Peak>& peaks) {
+  if (hw::find_peak(peaks, "bandwidth", "read") == nullptr) return false;
+  if (!hw::measured_while_busy(peaks)) return true;
+  const std::optional<double> busy = hw::busy_share(hw::SystemFiles(), std::chrono::milliseconds(100));
+  return !busy || *busy > hw::kIdle;
+}
+
 // Cached peaks, or measured ones. Only Ctrl-C is an error: a run without peaks is still a run.
 Result<std::vector<hw::Peak>> find_peaks(const hw::Device& cpu, const RecordOptions& options,
                                          const base::Progress& progress) {
   std::vector<hw::Peak> peaks = hw::cached_peaks(cpu);
-  if (!peaks.empty() || !options.peaks) return peaks;
+  if (!options.peaks || peaks_are_good(peaks)) return peaks;
   options.announce("measuring what this machine can do (once, at most 3 s; --no-peaks skips it)");
   auto measured = hw::measure_cpu_peaks(cpu, progress);
   if (!measured) {
@@ -52,10 +62,11 @@ Result<std::vector<hw::Peak>> find_peaks(const hw::Device& cpu, const RecordOpti
     options.announce("the peaks could not be measured: " + measured.error().message);
     return peaks;
   }
-  if (const auto stored = hw::store_peaks(cpu, *measured); !stored) {
+  peaks = hw::merged_peaks(peaks, *measured);
+  if (const auto stored = hw::store_peaks(cpu, peaks); !stored) {
     options.announce("the peaks could not be kept for the next time: " + stored.error().message);
   }
-  return measured;
+  return peaks;
 }
 
 // What recording an event costs; unknown is no reason to stop.

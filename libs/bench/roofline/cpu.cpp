@@ -28,8 +28,8 @@ Effort effort_of(bool quick) {
 }
 
 hw::Peak wanted(std::string quantity, std::string type) {
-  const char* unit = quantity == "flops" ? "FLOP/s" : "B/s";
-  return {.quantity = std::move(quantity), .type = std::move(type), .unit = unit};
+  std::string unit = quantity == "flops" ? "FLOP/s" : "B/s";
+  return wanted_peak(std::move(quantity), std::move(type), std::move(unit));
 }
 
 double process_cpu_seconds() {

@@ -164,15 +164,11 @@ Result<hw::Peak> measure_shared(cuda::Context& context, double seconds, const Go
 
 std::vector<RooflineStep> cuda_memory_steps(cuda::Context& context, const RooflineOptions& options) {
   const double seconds = options.quick ? 0.1 : 0.5;
-  const hw::Peak wanted{.quantity = "bandwidth", .type = "read", .unit = "B/s"};
-  hw::Peak l2 = wanted, shared = wanted;
-  l2.type = "read, L2";
-  shared.type = "read, shared memory";
-  return {{"memory bandwidth", 6 * (seconds + 0.06) + 0.1, wanted,
+  return {{"memory bandwidth", 6 * (seconds + 0.06) + 0.1, wanted_peak("bandwidth", "read", "B/s"),
            [&context, seconds](const GoOn& go_on) { return measure_streams(context, seconds, go_on); }},
-          {"L2 bandwidth", seconds + 0.06, l2,
+          {"L2 bandwidth", seconds + 0.06, wanted_peak("bandwidth", "read, L2", "B/s"),
            one_peak([&context, seconds](const GoOn& go_on) { return measure_l2(context, seconds, go_on); })},
-          {"shared-memory bandwidth", seconds + 0.06, shared,
+          {"shared-memory bandwidth", seconds + 0.06, wanted_peak("bandwidth", "read, shared memory", "B/s"),
            one_peak([&context, seconds](const GoOn& go_on) { return measure_shared(context, seconds, go_on); })}};
 }
 

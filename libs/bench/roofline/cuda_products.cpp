@@ -138,9 +138,8 @@ std::vector<RooflineStep> cuda_product_steps(cuda::Context& context, const Roofl
   if (types.empty()) types.assign(std::begin(kAllTypes), std::end(kAllTypes));
   std::vector<RooflineStep> steps;
   for (const Type type : types) {
-    const hw::Peak wanted{.quantity = "flops",
-                          .type = std::string(hw::peak_type(type_name(type))),
-                          .unit = type == Type::kInt8 ? "OP/s" : "FLOP/s"};
+    const hw::Peak wanted =
+        wanted_peak("flops", std::string(hw::peak_type(type_name(type))), type == Type::kInt8 ? "OP/s" : "FLOP/s");
     steps.push_back({fmt::format("{} products", type_name(type)), budget.expected(peak_shapes(type).size()), wanted,
                      one_peak([&context, type, budget](const GoOn& go_on) {
                        return measure_products(context, type, budget, go_on);

@@ -75,9 +75,7 @@ std::vector<RooflineStep> cuda_transfer_steps(cuda::Context& context, const Roof
   std::vector<RooflineStep> steps;
   for (const Transfer transfer :
        {Transfer{true, true}, Transfer{true, false}, Transfer{false, true}, Transfer{false, false}}) {
-    steps.push_back({"copies, " + transfer.type(),
-                     seconds + 0.2,
-                     {.quantity = "bandwidth", .type = transfer.type(), .unit = "B/s"},
+    steps.push_back({"copies, " + transfer.type(), seconds + 0.2, wanted_peak("bandwidth", transfer.type(), "B/s"),
                      one_peak([&context, transfer, seconds](const GoOn& go_on) {
                        return measure_transfer(context, transfer, seconds, go_on);
                      })});
@@ -86,18 +84,15 @@ std::vector<RooflineStep> cuda_transfer_steps(cuda::Context& context, const Roof
 }
 
 std::vector<RooflineStep> cuda_launch_steps(cuda::Context& context) {
-  return {
-      {"launches",
-       0.5,
-       {.quantity = "latency", .type = "kernel launch", .unit = "s"},
-       [&context](const GoOn&) -> Result<std::vector<hw::PeakRow>> {
-         LLMPROF_LET(const cuda::LaunchCost cost, cuda::launch_cost(context));
-         return std::vector<hw::PeakRow>{
-             {latency("kernel launch", cost.host_seconds, "host time to enqueue one empty kernel"), ""},
-             {latency("kernel after kernel", cost.device_seconds, "between ends of empty kernels queued back to back"),
-              ""},
-             {latency("graph launch, per node", cost.graph_node_seconds, "replayed graph of empty kernels"), ""}};
-       }}};
+  RooflineStep step{.name = "launches", .seconds = 0.5, .wanted = latency("kernel launch", 0, "")};
+  step.run = [&context](const GoOn&) -> Result<std::vector<hw::PeakRow>> {
+    LLMPROF_LET(const cuda::LaunchCost cost, cuda::launch_cost(context));
+    return std::vector<hw::PeakRow>{
+        {latency("kernel launch", cost.host_seconds, "host time to enqueue one empty kernel"), ""},
+        {latency("kernel after kernel", cost.device_seconds, "between ends of empty kernels queued back to back"), ""},
+        {latency("graph launch, per node", cost.graph_node_seconds, "replayed graph of empty kernels"), ""}};
+  };
+  return {step};
 }
 
 }  // namespace llmprof::bench

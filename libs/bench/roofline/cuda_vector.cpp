@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bench/roofline/cuda.h"
 
 namespace llmprof::bench {
@@ -57,9 +59,8 @@ std::vector<RooflineStep> cuda_vector_steps(cuda::Context& context, const Roofli
     const bool asked = options.types.empty() ||
                        std::find(options.types.begin(), options.types.end(), kernel.type) != options.types.end();
     if (!asked) continue;
-    steps.push_back({fmt::format("{} multiply-adds", type_name(kernel.type)),
-                     seconds + 0.05,
-                     {.quantity = "flops", .type = std::string(kernel.peak), .unit = "FLOP/s"},
+    steps.push_back({fmt::format("{} multiply-adds", type_name(kernel.type)), seconds + 0.05,
+                     wanted_peak("flops", std::string(kernel.peak), "FLOP/s"),
                      one_peak([&context, &kernel, seconds](const GoOn& go_on) {
                        return measure_vector(context, kernel, seconds, go_on);
                      })});

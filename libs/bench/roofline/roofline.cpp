@@ -9,10 +9,10 @@
 #include "bench/cuda/context.h"
 #include "bench/roofline/cpu.h"
 #include "bench/roofline/cuda.h"
-#include "bench/roofline/light.h"
 #include "bench/roofline/settle.h"
 #include "hw/cpu_load.h"
 #include "hw/gpu_usage.h"
+#include "hw/spec_limit.h"
 
 namespace llmprof::bench {
 namespace {
@@ -54,7 +54,7 @@ Result<Roofline> measure_gpu(int index, const RooflineOptions& options, const ba
   LLMPROF_LET(out.rows, run_steps(steps, progress));
   const hw::DeviceSpec* spec = hw::find_device(out.device.name);
   for (hw::PeakRow& row : out.rows) {
-    if (row.why.empty()) row.why = above_spec(row.peak, spec, out.device);
+    if (row.why.empty()) row.why = hw::above_spec(row.peak, spec, out.device);
     if (!row.why.empty()) row.peak.value = 0;
   }
   return out;

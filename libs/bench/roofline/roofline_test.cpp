@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "bench/roofline/cpu.h"
-#include "bench/roofline/light.h"
 #include "bench/roofline/settle.h"
 #include "bench/roofline/shapes.h"
 #include "bench/roofline/steps.h"
+#include "hw/spec_limit.h"
 
 namespace llmprof::bench {
 namespace {
@@ -94,33 +94,33 @@ TEST(RooflineSteps, CtrlCEndsEverything) {
 TEST(AboveSpec, JudgesFlopsAtTheHighestClock) {
   const hw::DeviceSpec* spec = hw::find_device("NVIDIA H200");
   ASSERT_NE(spec, nullptr);
-  EXPECT_EQ(above_spec(flops("bfloat16", 830e12), spec, h200()), "");
+  EXPECT_EQ(hw::above_spec(flops("bfloat16", 830e12), spec, h200()), "");
   // 989 at 1830 MHz are 1070 at 1980.
-  EXPECT_EQ(above_spec(flops("bfloat16", 1060e12), spec, h200()), "");
-  const std::string why = above_spec(flops("bfloat16", 1200e12), spec, h200());
-  EXPECT_THAT(why, HasSubstr("measured 1200 TFLOP/s, which is more than the device can do (989 TFLOP/s at 1830 MHz"));
-  EXPECT_THAT(why, HasSubstr("1070 TFLOP/s at the 1980 MHz"));
+  EXPECT_EQ(hw::above_spec(flops("bfloat16", 1060e12), spec, h200()), "");
+  const std::string why = hw::above_spec(flops("bfloat16", 1200e12), spec, h200());
+  EXPECT_THAT(why, HasSubstr("measured 1.20 PFLOP/s, which is more than the device can do (989 TFLOP/s at 1830 MHz"));
+  EXPECT_THAT(why, HasSubstr("1.07 PFLOP/s at the 1980 MHz"));
   hw::Device unknown_clock = h200();
   unknown_clock.clock_mhz.reset();
-  EXPECT_NE(above_spec(flops("bfloat16", 1060e12), spec, unknown_clock), "");
+  EXPECT_NE(hw::above_spec(flops("bfloat16", 1060e12), spec, unknown_clock), "");
 }
 
 TEST(AboveSpec, JudgesTheMemoryAndNotTheCaches) {
   const hw::DeviceSpec* spec = hw::find_device("NVIDIA H200");
-  EXPECT_EQ(above_spec(bandwidth("read", 4.4e12), spec, h200()), "");
-  EXPECT_THAT(above_spec(bandwidth("read", 6e12), spec, h200()), HasSubstr("4.80 TB/s"));
-  EXPECT_NE(above_spec(bandwidth("copy", 6e12), spec, h200()), "");
-  EXPECT_EQ(above_spec(bandwidth("read, L2", 6e12), spec, h200()), "");
-  EXPECT_EQ(above_spec(flops("bfloat16", 1e18), nullptr, h200()), "");
+  EXPECT_EQ(hw::above_spec(bandwidth("read", 4.4e12), spec, h200()), "");
+  EXPECT_THAT(hw::above_spec(bandwidth("read", 6e12), spec, h200()), HasSubstr("4.80 TB/s"));
+  EXPECT_NE(hw::above_spec(bandwidth("copy", 6e12), spec, h200()), "");
+  EXPECT_EQ(hw::above_spec(bandwidth("read, L2", 6e12), spec, h200()), "");
+  EXPECT_EQ(hw::above_spec(flops("bfloat16", 1e18), nullptr, h200()), "");
 }
 
 TEST(SpecOf, ThePlainCoresOfNvidiaAreItsFloat32) {
   const hw::DeviceSpec* spec = hw::find_device("NVIDIA H200");
-  EXPECT_EQ(spec_of(flops("float32_vector", 1), spec)->value, 67e12);
-  EXPECT_EQ(spec_of(flops("float64_vector", 1), spec)->value, 34e12);
-  EXPECT_EQ(spec_of(flops("float16_vector", 1), spec), nullptr);
-  EXPECT_EQ(spec_of(flops("float32, one core", 1), spec), nullptr);
-  EXPECT_EQ(spec_of({.quantity = "latency", .type = "kernel launch"}, spec), nullptr);
+  EXPECT_EQ(hw::spec_of(flops("float32_vector", 1), spec)->value, 67e12);
+  EXPECT_EQ(hw::spec_of(flops("float64_vector", 1), spec)->value, 34e12);
+  EXPECT_EQ(hw::spec_of(flops("float16_vector", 1), spec), nullptr);
+  EXPECT_EQ(hw::spec_of(flops("float32, one core", 1), spec), nullptr);
+  EXPECT_EQ(hw::spec_of({.quantity = "latency", .type = "kernel launch"}, spec), nullptr);
 }
 
 TEST(SettleCpu, TheFasterOfLoopAndOpenBlasIsThePeak) {

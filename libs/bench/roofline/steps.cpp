@@ -38,6 +38,14 @@ Result<std::vector<hw::PeakRow>> run_steps(const std::vector<RooflineStep>& step
   return rows;
 }
 
+hw::Peak wanted_peak(std::string quantity, std::string type, std::string unit) {
+  hw::Peak peak;
+  peak.quantity = std::move(quantity);
+  peak.type = std::move(type);
+  peak.unit = std::move(unit);
+  return peak;
+}
+
 std::function<Result<std::vector<hw::PeakRow>>(const GoOn&)> one_peak(
     std::function<Result<hw::Peak>(const GoOn&)> run) {
   return [run = std::move(run)](const GoOn& go_on) -> Result<std::vector<hw::PeakRow>> {

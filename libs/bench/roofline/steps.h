@@ -24,6 +24,9 @@ struct RooflineStep {
 
 Result<std::vector<hw::PeakRow>> run_steps(const std::vector<RooflineStep>& steps, const base::Progress& progress);
 
+// What a step is for: a peak without a value.
+hw::Peak wanted_peak(std::string quantity, std::string type, std::string unit);
+
 // For steps that give one peak.
 std::function<Result<std::vector<hw::PeakRow>>(const GoOn&)> one_peak(std::function<Result<hw::Peak>(const GoOn&)> run);
 

@@ -1,4 +1,4 @@
-#include "bench/roofline/light.h"
+#include "hw/spec_limit.h"
 
 #include <fmt/format.h>
 
@@ -6,30 +6,30 @@
 
 #include "base/human.h"
 
-namespace llmprof::bench {
+namespace llmprof::hw {
 namespace {
 
 constexpr double kRounding = 1.01;  // sheets round: 989.4 to 989, 66.9 to 67
 
 }  // namespace
 
-const hw::Figure* spec_of(const hw::Peak& peak, const hw::DeviceSpec* spec) {
+const Figure* spec_of(const Peak& peak, const DeviceSpec* spec) {
   if (spec == nullptr) return nullptr;
   if (peak.quantity == "bandwidth") {
     const bool memory = peak.type == "read" || peak.type == "write" || peak.type == "copy" || peak.type == "triad";
     return memory ? spec->figure("bandwidth") : nullptr;
   }
   if (peak.quantity != "flops") return nullptr;
-  if (const hw::Figure* figure = spec->peak(peak.type)) return figure;
+  if (const Figure* figure = spec->peak(peak.type)) return figure;
   return peak.type == "float32_vector" && spec->vendor == "NVIDIA" ? spec->peak("float32") : nullptr;
 }
 
-std::string above_spec(const hw::Peak& peak, const hw::DeviceSpec* spec, const hw::Device& device) {
-  const hw::Figure* figure = spec_of(peak, spec);
+std::string above_spec(const Peak& peak, const DeviceSpec* spec, const Device& device) {
+  const Figure* figure = spec_of(peak, spec);
   if (figure == nullptr || !figure->verified()) return "";
   double limit = figure->value * kRounding;
   std::string at;
-  const hw::Figure* clock = spec->figure("clock");
+  const Figure* clock = spec->figure("clock");
   if (peak.quantity == "flops" && clock != nullptr && device.clock_mhz) {
     limit *= std::max(1.0, *device.clock_mhz / clock->value);
     at = fmt::format(" at {:.0f} MHz, {} at the {:.0f} MHz it may reach", clock->value,
@@ -41,4 +41,4 @@ std::string above_spec(const hw::Peak& peak, const hw::DeviceSpec* spec, const h
                      base::human_rate(figure->value, figure->unit.c_str()), at, figure->source);
 }
 
-}  // namespace llmprof::bench
+}  // namespace llmprof::hw

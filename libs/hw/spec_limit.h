@@ -7,14 +7,14 @@
 #include "hw/device.h"
 #include "hw/peaks.h"
 
-namespace llmprof::bench {
+namespace llmprof::hw {
 
 // What the catalogue says of this quantity and type, at the clock it is quoted at; nullptr if nothing. The plain cores'
 // float32 of NVIDIA's data sheets is their "float32".
-const hw::Figure* spec_of(const hw::Peak& peak, const hw::DeviceSpec* spec);
+const Figure* spec_of(const Peak& peak, const DeviceSpec* spec);
 
 // Why this peak is impossible; "" if it is not, or if nothing is known to judge by. FLOP/s are judged at the highest
 // clock the device reports, as sheets quote them at a lower one; bandwidths as they stand.
-std::string above_spec(const hw::Peak& peak, const hw::DeviceSpec* spec, const hw::Device& device);
+std::string above_spec(const Peak& peak, const DeviceSpec* spec, const Device& device);
 
-}  // namespace llmprof::bench
+}  // namespace llmprof::hw

@@ -1,0 +1,150 @@
+// llmprof roofline: what this machine's devices can really do, measured, kept, and drawn.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "bench/roofline/roofline.h"
+#include "hw/resolve.h"
+#include "report/png.h"
+#include "report/roofline.h"
+#include "verb.h"
+
+namespace llmprof::app {
+namespace {
+
+constexpr Option kOptions[] = {
+    {"--device", "-d", "LLMPROF_DEVICE", "NAME", "", "cpu, cuda or cuda:N; else the first GPU, else the CPU"},
+    {"--dtype", "", "", "LIST", "", "types whose FLOP/s are measured, as in bf16,fp8; else all"},
+    {"--quick", "", "", "", "", "fewer shapes and less time for each: within 15 s instead of 90"},
+    {"--stored", "", "", "", "", "show what is stored, and the catalogue's figures for the rest; measure nothing"},
+    {"--all", "", "", "", "", "the CPU and every GPU of this machine, one after the other"},
+    {"--no-store", "", "", "", "", "show what was measured and keep nothing"},
+    {"--plot", "", "", "FILE", "", "the roofline as a picture: FILE.svg or FILE.png"},
+    {"--json", "", "", "", "", "print as JSON (docs/format/json-roofline.md)"},
+};
+
+Result<std::vector<bench::Type>> types_in(const std::string& list) {
+  std::vector<bench::Type> types;
+  for (std::size_t begin = 0; begin <= list.size() && !list.empty();) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    const std::string name = list.substr(begin, end - begin);
+    const std::optional<bench::Type> type = bench::parse_type(name);
+    if (!type || *type == bench::Type::kInt32) {
+      std::string known;
+      for (const bench::Type each : bench::kAllTypes)
+        known += (known.empty() ? "" : ", ") + std::string(type_name(each));
+      return Error{ErrorCode::kUsage, fmt::format("--dtype {}: unknown type '{}'", list, name), "known: " + known};
+    }
+    if (std::find(types.begin(), types.end(), *type) == types.end()) types.push_back(*type);
+    begin = end + 1;
+  }
+  return types;
+}
+
+enum class Picture { kNone, kSvg, kPng };
+Result<Picture> picture_of(const Arguments& arguments) {
+  if (!arguments.given("--plot")) return Picture::kNone;
+  const std::string file = arguments.get("--plot");
+  if (file.ends_with(".svg")) return Picture::kSvg;
+  if (file.ends_with(".png")) return Picture::kPng;
+  return Error{ErrorCode::kUsage, fmt::format("--plot {}: the name says which picture", file),
+               "end it in .svg or .png"};
+}
+
+std::vector<hw::Peak> peaks_of(const report::RooflinePage& page) {
+  std::vector<hw::Peak> peaks;
+  for (const hw::PeakRow& row : page.rows) {
+    if (row.why.empty()) peaks.push_back(row.peak);
+  }
+  return peaks;
+}
+
+Result<void> write_picture(const report::Plot& plot, Picture kind, const std::string& file) {
+  if (kind == Picture::kNone) return {};
+  std::string bytes = report::plot_svg(plot);
+  if (kind == Picture::kPng) {
+    LLMPROF_LET(bytes, report::svg_to_png(bytes));
+  }
+  return base::write_file(file, bytes, base::Readers::kAsTheUmaskSays);
+}
+
+Result<report::RooflinePage> stored_page(const std::string& device) {
+  report::RooflinePage page{.stored = true};
+  LLMPROF_LET(page.device, bench::roofline_device(device));
+  for (hw::Peak& peak : hw::known_peaks(page.device)) page.rows.push_back({std::move(peak), ""});
+  if (page.rows.empty()) page.notes.push_back("nothing is stored for this device: llmprof roofline measures it");
+  return page;
+}
+
+Result<report::RooflinePage> measured_page(const std::string& device, const bench::RooflineOptions& options,
+                                           bool store) {
+  LLMPROF_LET(bench::Roofline measured, bench::measure_roofline(device, options, progress_line()));
+  report::RooflinePage page{.device = std::move(measured.device),
+                            .rows = std::move(measured.rows),
+                            .notes = std::move(measured.notes),
+                            .quick = options.quick,
+                            .seconds = measured.seconds};
+  const std::vector<hw::Peak> peaks = peaks_of(page);
+  if (!store || peaks.empty()) return page;
+  // Kept when all is done: Ctrl-C before leaves the store as it was.
+  const auto kept = hw::store_peaks(page.device, hw::merged_peaks(hw::cached_peaks(page.device), peaks));
+  if (!kept) page.notes.push_back("could not be kept for the next time: " + kept.error().message);
+  return page;
+}
+
+Result<std::vector<std::string>> devices_of(const Arguments& arguments) {
+  if (!arguments.on("--all")) return std::vector<std::string>{arguments.get("--device")};
+  if (arguments.given("--device"))
+    return Error{ErrorCode::kUsage, "--all and --device ask for different things", "give one of them"};
+  std::vector<std::string> names{"cpu"};
+  for (std::size_t gpu = 0; gpu < hw::probe_gpus().size(); ++gpu) names.push_back(fmt::format("cuda:{}", gpu));
+  return names;
+}
+
+// "roof.svg" for one device, "roof-1.svg" for the second of several.
+std::string picture_name(const std::string& file, std::size_t index) {
+  if (index == 0) return file;
+  return fmt::format("{}-{}{}", file.substr(0, file.size() - 4), index, file.substr(file.size() - 4));
+}
+
+Result<void> show(const Arguments& arguments) {
+  LLMPROF_LET(const Picture picture, picture_of(arguments));
+  bench::RooflineOptions options{.quick = arguments.on("--quick")};
+  LLMPROF_LET(options.types, types_in(arguments.get("--dtype")));
+  LLMPROF_LET(const std::vector<std::string> devices, devices_of(arguments));
+  // Before minutes are spent on it.
+  if (picture == Picture::kPng) LLMPROF_TRY(report::svg_to_png(report::plot_svg({}), 1));
+  base::Json json = json_head("llmprof.roofline");
+  json["devices"] = base::Json::array();
+  std::string text;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    LLMPROF_LET(const report::RooflinePage page, arguments.on("--stored")
+                                                     ? stored_page(devices[i])
+                                                     : measured_page(devices[i], options, !arguments.on("--no-store")));
+    const report::Plot plot = report::roofline_plot(page.device.name, peaks_of(page));
+    LLMPROF_TRY(write_picture(plot, picture, picture_name(arguments.get("--plot"), i)));
+    base::Json one;
+    report::to_json(page, one);
+    json["devices"].push_back(std::move(one));
+    text += (i == 0 ? "" : "\n") + report::to_text(page);
+    if (!plot.series.empty())
+      text += "\n" + report::plot_text(plot, {.unicode = unicode_wanted(), .colour = colour_wanted()});
+  }
+  print(arguments.on("--json") ? base::to_text(json) : text);
+  return {};
+}
+
+int run(const Arguments& arguments) {
+  const Result<void> done = show(arguments);
+  return done ? 0 : fail(done.error());
+}
+
+}  // namespace
+
+extern const Verb kRoofline;
+const Verb kRoofline{"roofline", "measure what a device can really do", kOptions, {}, false, run};
+
+}  // namespace llmprof::app
