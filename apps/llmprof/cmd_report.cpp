@@ -2,9 +2,11 @@
 
 #include <charconv>
 
+#include "analyze/bench.h"
 #include "analyze/summary.h"
 #include "base/json.h"
 #include "record/open_run.h"
+#include "report/bench.h"
 #include "report/page.h"
 #include "verb.h"
 
@@ -41,10 +43,8 @@ Result<void> check_stage(const report::Page& page) {
                names.empty() ? "it has no stages at all" : "it has " + names};
 }
 
-Result<report::Page> make_page(const Arguments& arguments) {
+Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, const base::Progress& progress) {
   LLMPROF_LET(const std::size_t top, parse_top(arguments.get("--top")));
-  const base::Progress progress = progress_line();
-  LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
   LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, {.model = arguments.get("--model")}, progress));
   report::Page page{.run = run.folder(),
                     .info = run.info(),
@@ -57,16 +57,26 @@ Result<report::Page> make_page(const Arguments& arguments) {
   return page;
 }
 
-int run(const Arguments& arguments) {
-  const Result<report::Page> page = make_page(arguments);
-  if (!page) return fail(page.error());
-  if (arguments.on("--json")) {
-    base::Json json = json_head("llmprof.report");
-    report::to_json(*page, json);
-    print(base::to_text(json));
-  } else {
-    print(report::to_text(*page, colour_wanted()));
+// A run of `llmprof bench` has points instead of kernels: its table says all there is.
+Result<std::string> make_report(const Arguments& arguments) {
+  const base::Progress progress = progress_line();
+  LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
+  LLMPROF_LET(analyze::BenchResults bench, analyze::bench_results(run));
+  if (!bench.points.empty() && !arguments.on("--json")) {
+    return report::to_text(report::BenchPage{run.folder(), run.info(), std::move(bench)}, colour_wanted());
   }
+  LLMPROF_LET(const report::Page page, make_page(arguments, run, progress));
+  if (!arguments.on("--json")) return report::to_text(page, colour_wanted());
+  base::Json json = json_head("llmprof.report");
+  report::to_json(page, json);
+  if (!bench.points.empty()) json["bench"] = report::bench_points_json(bench.points);
+  return base::to_text(json);
+}
+
+int run(const Arguments& arguments) {
+  const Result<std::string> text = make_report(arguments);
+  if (!text) return fail(text.error());
+  print(*text);
   return 0;
 }
 

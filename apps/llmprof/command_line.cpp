@@ -75,7 +75,8 @@ Result<Arguments> parse_arguments(const Verb& verb, const std::vector<std::strin
   app.set_help_flag();
   std::map<std::string_view, std::string> texts;
   std::map<std::string_view, CLI::Option*> handles;
-  for (const Option& option : verb.options) {
+  const std::vector<Option> options = verb.all_options();
+  for (const Option& option : options) {
     CLI::Option* handle = nullptr;
     if (option.value.empty()) {
       handle = app.add_flag(cli_name(option));
@@ -93,7 +94,7 @@ Result<Arguments> parse_arguments(const Verb& verb, const std::vector<std::strin
     return usage_error(verb, error.what());
   }
 
-  for (const Option& option : verb.options) {
+  for (const Option& option : options) {
     const bool typed = handles[option.flag]->count() > 0;
     const std::string variable = variable_value(option);
     std::string value;

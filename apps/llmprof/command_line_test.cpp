@@ -69,7 +69,7 @@ TEST(Help, EveryVerbHasAPageWithExamplesFirst) {
     const std::string text = help_text(*verb);
     EXPECT_NE(text.find("EXAMPLES"), std::string::npos) << verb->name;
     EXPECT_LT(text.find("EXAMPLES"), text.find("OPTIONS")) << verb->name;
-    for (const Option& option : verb->options) {
+    for (const Option& option : verb->all_options()) {
       EXPECT_NE(text.find(option.flag), std::string::npos) << verb->name << " " << option.flag;
     }
   }
@@ -77,7 +77,7 @@ TEST(Help, EveryVerbHasAPageWithExamplesFirst) {
 
 TEST(Verbs, OptionsAreWellFormed) {
   for (const Verb* verb : verbs()) {
-    for (const Option& option : verb->options) {
+    for (const Option& option : verb->all_options()) {
       EXPECT_TRUE(option.flag.starts_with("--")) << option.flag;
       EXPECT_FALSE(option.help.empty()) << verb->name << " " << option.flag;
       EXPECT_TRUE(option.variable.empty() || option.variable.starts_with("LLMPROF_")) << option.variable;

@@ -65,7 +65,7 @@ std::string usage(const Verb& verb) {
 
 std::string options_text(const Verb& verb) {
   std::string text = fmt::format("{}\nUsage: `{}`\n\n", kOptionsBegin, usage(verb));
-  for (const Option& option : verb.options) {
+  for (const Option& option : verb.all_options()) {
     text += fmt::format("- `{}`: {}{}", option_head(option), option.help, option.help.ends_with('.') ? "" : ".");
     if (!option.fallback.empty()) text += fmt::format(" Default: `{}`.", option.fallback);
     if (!option.variable.empty()) text += fmt::format(" Variable: `{}`.", option.variable);
@@ -104,11 +104,11 @@ std::string completion_script(std::string_view shell) {
   for (const Verb* verb : verbs()) {
     names += fmt::format("{} ", verb->name);
     std::string flags = "--help";
-    for (const Option& option : verb->options) flags += fmt::format(" {}", option.flag);
+    for (const Option& option : verb->all_options()) flags += fmt::format(" {}", option.flag);
     if (shell == "fish") {
       cases +=
           fmt::format("complete -c llmprof -n __fish_use_subcommand -f -a {} -d '{}'\n", verb->name, verb->summary);
-      for (const Option& option : verb->options) {
+      for (const Option& option : verb->all_options()) {
         cases += fmt::format("complete -c llmprof -n '__fish_seen_subcommand_from {}' -l {} -d '{}'\n", verb->name,
                              option.flag.substr(2), option.help.substr(0, option.help.find('\'')));
       }

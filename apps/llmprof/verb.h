@@ -50,8 +50,11 @@ struct Verb {
   std::string_view summary;
   std::span<const Option> options;
   std::span<const Positional> positionals;
-  bool takes_command = false;              // accepts "-- cmd args…"
-  int (*run)(const Arguments&) = nullptr;  // returns the exit status
+  bool takes_command = false;                           // accepts "-- cmd args…"
+  int (*run)(const Arguments&) = nullptr;               // returns the exit status
+  std::span<const Option> (*made_options)() = nullptr;  // further ones, made from other tables; nullptr: none
+
+  std::vector<Option> all_options() const;
 };
 
 std::span<const Verb* const> verbs();

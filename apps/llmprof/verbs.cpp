@@ -6,12 +6,20 @@
 
 namespace llmprof::app {
 
-extern const Verb kDemo, kRecord, kReport, kQuery, kModel, kRoofline, kCheck, kDoctor, kDevices, kCompletion;
+extern const Verb kDemo, kRecord, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices, kCompletion;
 
 std::span<const Verb* const> verbs() {
-  static constexpr std::array kVerbs{&kDemo,  &kRecord, &kReport,  &kQuery,     &kModel, &kRoofline,
-                                     &kCheck, &kDoctor, &kDevices, &kCompletion};
+  static constexpr std::array kVerbs{&kDemo,  &kRecord, &kReport, &kQuery,   &kModel,     &kRoofline,
+                                     &kBench, &kCheck,  &kDoctor, &kDevices, &kCompletion};
   return kVerbs;
+}
+
+std::vector<Option> Verb::all_options() const {
+  std::vector<Option> all(options.begin(), options.end());
+  if (made_options == nullptr) return all;
+  const std::span<const Option> more = made_options();
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
 const Verb* find_verb(std::string_view name) {

@@ -43,21 +43,6 @@ Result<void> fill_coverage(const trace::Run& run, Summary& summary) {
   return {};
 }
 
-Result<void> fill_losses(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/losses"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    summary.losses.push_back({.name = row.text("name"),
-                              .severity = row.text("severity"),
-                              .unit = row.text("unit"),
-                              .meaning = row.text("meaning"),
-                              .remedy = row.text("remedy"),
-                              .detail = row.text("detail"),
-                              .count = row.integer("count")});
-  }
-  return {};
-}
-
 void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
   summary.devices = basis.devices;
   for (std::size_t i = 0; i < summary.devices.size(); ++i) {
@@ -205,12 +190,28 @@ void fill_stage_shapes(const std::vector<Shape>& shapes, Summary& summary) {
 
 }  // namespace
 
+Result<std::vector<Loss>> read_losses(const trace::Run& run) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/losses"));
+  std::vector<Loss> losses;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    losses.push_back({.name = row.text("name"),
+                      .severity = row.text("severity"),
+                      .unit = row.text("unit"),
+                      .meaning = row.text("meaning"),
+                      .remedy = row.text("remedy"),
+                      .detail = row.text("detail"),
+                      .count = row.integer("count")});
+  }
+  return losses;
+}
+
 Result<Summary> summarise(trace::Run& run, const Options& options, const base::Progress& progress) {
   LLMPROF_LET(const Basis basis, find_basis(run, options));
   LLMPROF_TRY(ensure_derived(run, basis, progress));
   Summary summary;
   LLMPROF_TRY(fill_coverage(run, summary));
-  LLMPROF_TRY(fill_losses(run, summary));
+  LLMPROF_LET(summary.losses, read_losses(run));
   LLMPROF_LET(const std::vector<Shape> shapes, gemm_shapes(run, basis));
   const std::string type = arithmetic_type(basis, shapes);
   fill_basis(basis, type, summary);

@@ -150,6 +150,9 @@ struct Options {
   std::string model;  // name or path; overrides the model the run knows
 };
 
+// What the run lost or did not see, the worst first.
+Result<std::vector<Loss>> read_losses(const trace::Run& run);
+
 // Makes the derived tables if they are not there, then fills the summary from SQL.
 Result<Summary> summarise(trace::Run& run, const Options& options, const base::Progress& progress = base::no_progress);
 

@@ -107,6 +107,7 @@ class Session {
     options.implementation = variant.second;
     LLMPROF_LET(bench_, open_(sweep_.device, options));
     facts_.device = bench_->device();
+    facts_.peaks = bench_->peaks();
     for (const std::string& note : bench_->notes()) {
       if (std::ranges::find(facts_.notes, note) == facts_.notes.end()) facts_.notes.push_back(note);
     }

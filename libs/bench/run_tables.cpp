@@ -7,7 +7,6 @@
 
 #include "base/json.h"
 #include "hw/environment.h"
-#include "hw/resolve.h"
 #include "trace/loss.h"
 #include "trace/run_writer.h"
 
@@ -27,7 +26,7 @@ class Tables {
  public:
   explicit Tables(trace::RunWriter& writer) : writer_(writer) {}
 
-  void device(const hw::Device& device) {
+  void device(const hw::Device& device, const std::vector<hw::Peak>& peaks) {
     writer_.add(trace::DeviceRow{.id = kDevice,
                                  .kind = name(device.kind),
                                  .name = name(device.name),
@@ -37,7 +36,7 @@ class Tables {
                                  .cache_bytes = device.cache_bytes,
                                  .clock_mhz = device.clock_mhz,
                                  .driver = name(device.driver)});
-    for (const hw::Peak& peak : hw::known_peaks(device)) {
+    for (const hw::Peak& peak : peaks) {
       writer_.add(trace::PeakRow{kDevice, name(peak.quantity), name(peak.type), peak.value, name(peak.unit),
                                  name(peak.source), name(peak.method)});
     }
@@ -147,7 +146,7 @@ Result<void> write_run(const std::string& run_folder, const Sweep& sweep, const 
   ::unlink((run_folder + "/run.json").c_str());  // of a sweep that goes on; its journal still holds everything
   LLMPROF_LET(trace::RunWriter writer, trace::RunWriter::create(run_folder));
   Tables tables(writer);
-  tables.device(facts.device);
+  tables.device(facts.device, facts.peaks);
   tables.clock();
   std::vector<const Finished*> in_order;
   for (const Finished& each : finished) in_order.push_back(&each);

@@ -11,6 +11,7 @@ namespace llmprof::bench {
 
 struct RunFacts {
   hw::Device device;
+  std::vector<hw::Peak> peaks;
   std::vector<std::string> notes;  // Bench::notes()
 };
 

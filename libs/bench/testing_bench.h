@@ -18,6 +18,7 @@ class FakeBench : public Bench {
     device_.memory_bytes = 1 << 20;
   }
   const hw::Device& device() const override { return device_; }
+  const std::vector<hw::Peak>& peaks() const override { return peaks_; }
   const std::vector<std::string>& notes() const override { return notes_; }
   PointResult run(const Problem& problem, const std::function<bool()>& go_on) override {
     ran_->push_back(problem.key() + (options_.cache == Cache::kHot ? " hot" : ""));
@@ -32,6 +33,7 @@ class FakeBench : public Bench {
   }
 
   hw::Device device_;
+  std::vector<hw::Peak> peaks_;
   std::vector<std::string> notes_;
 
  private:

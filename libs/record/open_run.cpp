@@ -10,6 +10,11 @@
 namespace llmprof::record {
 namespace {
 
+// The journal of a benchmark that was killed (libs/bench/journal.h): nothing here makes a run of it.
+bool is_unfinished_benchmark(const std::string& folder) {
+  return !base::is_file(folder + "/run.json") && base::is_file(capture_folder(folder) + "/bench.jsonl");
+}
+
 bool needs_ingest(const std::string& folder) {
   return !base::is_file(folder + "/run.json") && base::is_directory(capture_folder(folder));
 }
@@ -35,6 +40,10 @@ Result<void> ingest_first(const std::string& folder, const base::Progress& progr
 
 Result<trace::Run> open_run(const std::string& path, const base::Progress& progress) {
   const std::string folder = trace::run_folder(path);
+  if (is_unfinished_benchmark(folder)) {
+    return Error{ErrorCode::kUnsupported, folder + " is a benchmark that was not finished",
+                 "llmprof bench --resume goes on with it"};
+  }
   if (needs_ingest(folder)) LLMPROF_TRY(ingest_first(folder, progress));
   return trace::Run::open(path);
 }

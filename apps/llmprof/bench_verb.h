@@ -1,0 +1,33 @@
+#pragma once
+// What `llmprof bench` was asked for, from its options, and how it shows what came of it.
+
+#include <string>
+#include <vector>
+
+#include "bench/bench.h"
+#include "bench/sweep.h"
+#include "report/bench.h"
+#include "verb.h"
+
+namespace llmprof::app {
+
+// A flag for every axis of every operator: "--kv-heads" for kv_heads.
+std::span<const Option> axis_options();
+std::string axis_flag(std::string_view axis);
+
+// Limits, checks, threads and seed; cache and implementation are those of the points.
+Result<bench::BenchOptions> bench_options(const Arguments& arguments);
+
+struct BenchPlan {
+  std::vector<bench::Point> points;
+  std::vector<std::string> notes;  // what was left out
+};
+// The points that the operators and axes, --like or --from ask for.
+Result<BenchPlan> bench_plan(const Arguments& arguments);
+
+// Prints the table or JSON of a run of benchmarks, and writes --csv and --plot.
+Result<void> show_bench(const Arguments& arguments, const std::string& run_folder);
+int compare_runs(const Arguments& arguments);    // --compare A B
+int list_operators(const Arguments& arguments);  // --list
+
+}  // namespace llmprof::app
