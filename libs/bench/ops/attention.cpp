@@ -62,16 +62,23 @@ Result<void> check_tensor_cores(const cuda::Context& context, const Problem& pro
                ""};
 }
 
-std::int64_t choose_splits(std::int64_t pairs, std::int64_t tiles, std::int64_t slots, const SplitCosts& costs) {
+std::int64_t choose_splits(std::int64_t pairs, std::int64_t tiles, const SplitCosts& costs) {
+  const auto slots = static_cast<double>(costs.multiprocessors * costs.blocks_per_multiprocessor);
   std::int64_t best = 1;
   double least = std::numeric_limits<double>::infinity();
   const std::int64_t most = std::min<std::int64_t>(tiles, 256);
   for (std::int64_t splits = 1; splits <= most; ++splits) {
-    const double waves =
-        std::ceil(static_cast<double>(pairs) * static_cast<double>(splits) / static_cast<double>(slots));
+    const double blocks = static_cast<double>(pairs) * static_cast<double>(splits);
+    // Blocks share the memory's bandwidth: fewer of them on a multiprocessor are each faster, if not by as much.
+    const double together = std::ceil(blocks / static_cast<double>(costs.multiprocessors)) /
+                            static_cast<double>(costs.blocks_per_multiprocessor);
+    const double waves = blocks > slots ? std::ceil(blocks / slots) : 0.17 + 0.83 * together;
     const double part = std::ceil(static_cast<double>(tiles) / static_cast<double>(splits));
     const double time = waves * (part + costs.start) + costs.merge * static_cast<double>(splits);
-    if (time < least) least = time, best = splits;
+    if (time < least) {
+      least = time;
+      best = splits;
+    }
   }
   return best;
 }

@@ -25,10 +25,10 @@ Result<void> check_tensor_cores(const cuda::Context& context, const Problem& pro
 
 // How a context is cut into parts for blocks that work side by side.
 struct SplitCosts {
-  double start = 3, merge = 0.25;  // of a block and of a part, in the time that a block takes for a tile
+  std::int64_t multiprocessors = 1, blocks_per_multiprocessor = 1;
+  double start = 4, merge = 0.1;  // of a block and of a part, in the time that a block takes for a tile
 };
-// `pairs` are the blocks that one part would give, `slots` how many blocks the GPU holds, `tiles` the smallest pieces
-// of the context.
-std::int64_t choose_splits(std::int64_t pairs, std::int64_t tiles, std::int64_t slots, const SplitCosts& costs = {});
+// `pairs` are the blocks that one part would give, `tiles` the smallest pieces of the context.
+std::int64_t choose_splits(std::int64_t pairs, std::int64_t tiles, const SplitCosts& costs);
 
 }  // namespace llmprof::bench

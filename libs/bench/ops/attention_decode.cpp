@@ -134,8 +134,9 @@ Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) 
   const std::string kernel = fmt::format("attention_decode_{}_{}_{}", dim, per_block, type_name(problem.type));
   LLMPROF_LET(const int resident, context.blocks_per_multiprocessor(kernel, 32 * kWarps, 0));
   const std::int64_t tiles = (problem.at("context") + kTokensPerTile - 1) / kTokensPerTile;
-  const std::int64_t splits =
-      choose_splits(pairs, (tiles + kWarps - 1) / kWarps, context.properties().multiprocessors * std::max(resident, 1));
+  const SplitCosts costs{.multiprocessors = context.properties().multiprocessors,
+                         .blocks_per_multiprocessor = std::max(resident, 1)};
+  const std::int64_t splits = choose_splits(pairs, (tiles + kWarps - 1) / kWarps, costs);
   // Per part and head: sums of `dim` values, the highest score, the sum of weights. Behind them the counters of parts
   // that are done, which the kernel leaves at zero.
   const std::int64_t partial_bytes = splits == 1 ? 0 : pairs * splits * per_block * (dim + 2) * 4;
@@ -159,7 +160,8 @@ Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) 
 }
 
 Result<CudaCall> prepare_cudnn(cuda::Context& context, const Problem& problem) {
-  if (problem.at("page") > 0) return Error{ErrorCode::kUnsupported, "attention_decode: no pages with cuDNN here", ""};
+  if (problem.at("page") > 0)
+    return Error{ErrorCode::kUnsupported, "attention_decode: cuDNN is asked for caches in one piece only", ""};
   return cuda::cudnn_attention(context, {.type = problem.type,
                                          .batch = problem.at("batch"),
                                          .queries = 1,
@@ -170,7 +172,7 @@ Result<CudaCall> prepare_cudnn(cuda::Context& context, const Problem& problem) {
                                          .causal = false});
 }
 
-constexpr CudaImplementation kCuda[] = {{"kernel", prepare_kernel}, {"cudnn", prepare_cudnn}};
+constexpr CudaImplementation kCuda[] = {{"cudnn", prepare_cudnn}, {"kernel", prepare_kernel}};
 
 }  // namespace
 

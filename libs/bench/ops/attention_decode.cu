@@ -29,9 +29,10 @@ struct Part {
   float values[kHeads][kDim], highest[kHeads], sum[kHeads];
 };
 
+// What the warps of a block leave for each other at the end.
 template <int kDim, int kHeads>
 struct alignas(16) Shared {
-  float values[kHeads][kDim + 4];  // the dimensions in the order of the fragments; 4 more to spread over the banks
+  float values[kWarps][kHeads][kDim + 4];  // dimensions in the order of the fragments; 4 more to spread over the banks
   float highest[kWarps][kHeads], sum[kWarps][kHeads];
   bool last;
 };
@@ -161,55 +162,40 @@ __device__ void walk(Warp<T, kDim, kHeads>& warp, const T* k, const T* v, const 
   }
 }
 
-// The four warps' sums become one, in shared.values, with shared.highest[0] and shared.sum[0].
 template <class T, int kDim, int kHeads>
-__device__ void merge_warps(Warp<T, kDim, kHeads>& part, Shared<kDim, kHeads>& shared, int warp, int row, int column) {
-  constexpr int kTiles = kHeads / 8;
-  for (int t = 0; t < kTiles; ++t) {
+__device__ void leave(const Warp<T, kDim, kHeads>& part, Shared<kDim, kHeads>& shared, int warp, int row, int column) {
+#pragma unroll
+  for (int t = 0; t < kHeads / 8; ++t) {
+#pragma unroll
     for (int i = 0; i < 2; ++i) {
-      for (int lanes = 4; lanes < 32; lanes *= 2) part.sum[t][i] += __shfl_xor_sync(0xffffffffu, part.sum[t][i], lanes);
-      if (row == 0) {
-        shared.highest[warp][t * 8 + column * 2 + i] = part.highest[t][i];
-        shared.sum[warp][t * 8 + column * 2 + i] = part.sum[t][i];
+      const int head = t * 8 + column * 2 + i;
+      float sum = part.sum[t][i];
+      for (int lanes = 4; lanes < 32; lanes *= 2) sum += __shfl_xor_sync(0xffffffffu, sum, lanes);
+      if (row == 0) shared.highest[warp][head] = part.highest[t][i], shared.sum[warp][head] = sum;
+#pragma unroll
+      for (int n = 0; n < kDim / 16; ++n) {
+        const int place = (n / 4 * 8 + n % 4 * 2) * 8 + row;
+        shared.values[warp][head][place] = part.values[t][n][i];
+        shared.values[warp][head][place + 8] = part.values[t][n][i + 2];
       }
     }
   }
-  __syncthreads();
-  float share[kTiles][2];
-  for (int t = 0; t < kTiles; ++t) {
-    for (int i = 0; i < 2; ++i) {
-      float high = -INFINITY;
-      for (int w = 0; w < kWarps; ++w) high = fmaxf(high, shared.highest[w][t * 8 + column * 2 + i]);
-      share[t][i] = exp2_fast(part.highest[t][i] - high);  // 0 for a warp that had no tile
-    }
-  }
-  for (int turn = 0; turn < kWarps; ++turn) {
-    if (turn == warp) {
-#pragma unroll
-      for (int t = 0; t < kTiles; ++t) {
-#pragma unroll
-        for (int n = 0; n < kDim / 16; ++n) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int place = (n / 4 * 8 + n % 4 * 2 + i / 2) * 8 + row;
-            float& at = shared.values[t * 8 + column * 2 + i % 2][place];
-            const float mine = part.values[t][n][i] * share[t][i % 2];
-            at = turn == 0 ? mine : at + mine;
-          }
-        }
-      }
-    }
-    __syncthreads();
-  }
-  if (threadIdx.x < kHeads) {
-    float high = -INFINITY, sum = 0;
-    for (int w = 0; w < kWarps; ++w) high = fmaxf(high, shared.highest[w][threadIdx.x]);
-    for (int w = 0; w < kWarps; ++w) sum += shared.sum[w][threadIdx.x] * exp2_fast(shared.highest[w][threadIdx.x] - high);
-    shared.highest[0][threadIdx.x] = high;  // this thread alone reads and writes its column
-    shared.sum[0][threadIdx.x] = sum;
-  }
-  __syncthreads();
 }
+
+// What a head's warps have in common.
+struct Merged {
+  float share[kWarps], highest = -INFINITY, sum = 0;
+  template <int kDim, int kHeads>
+  __device__ Merged(const Shared<kDim, kHeads>& shared, int head) {
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) highest = fmaxf(highest, shared.highest[w][head]);
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      share[w] = exp2_fast(shared.highest[w][head] - highest);  // 0 for a warp that had no tile
+      sum += share[w] * shared.sum[w][head];
+    }
+  }
+};
 
 // out = Σ share · values / Σ share · sum, over the parts of one group of heads. A warp takes a head. Other blocks wrote
 // the parts: they are read past the first-level cache.
@@ -271,24 +257,27 @@ __device__ void run(const T* q, const T* k, const T* v, T* out, const int* pages
   part.begin(q + first_head * kDim, heads_here, row, column);
   walk(part, k + kv_head * kDim, v + kv_head * kDim, cache, static_cast<std::int64_t>(kv_heads) * kDim, begin + warp, end,
        scale * kLog2E, row, column);
-  merge_warps(part, shared, warp, row, column);
+  leave(part, shared, warp, row, column);
+  __syncthreads();
 
   auto* mine = static_cast<Part<kDim, kHeads>*>(parts) + static_cast<std::int64_t>(pair) * splits + split;
   for (int i = threadIdx.x; i < heads_here * kDim; i += 32 * kWarps) {
     const int head = i / kDim, d = i % kDim;
-    const float value = shared.values[head][fragment_place(d)];
+    const Merged merged(shared, head);
+    float value = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) value += merged.share[w] * shared.values[w][head][fragment_place(d)];
     if (splits == 1) {
-      out[first_head * kDim + i] = from_float<T>(value / shared.sum[0][head]);
+      out[first_head * kDim + i] = from_float<T>(value / merged.sum);
     } else {
       mine->values[head][d] = value;
+      if (d == 0) mine->highest[head] = merged.highest, mine->sum[head] = merged.sum;
     }
   }
   if (splits == 1) return;
-  if (threadIdx.x < heads_here) {
-    mine->highest[threadIdx.x] = shared.highest[0][threadIdx.x];
-    mine->sum[threadIdx.x] = shared.sum[0][threadIdx.x];
+  if (finish_last(counters + pair, splits, shared.last)) {
+    merge_parts<T, kDim, kHeads>(mine - split, splits, heads_here, out + first_head * kDim);
   }
-  if (finish_last(counters + pair, splits, shared.last)) merge_parts<T, kDim, kHeads>(mine - split, splits, heads_here, out + first_head * kDim);
 }
 
 }  // namespace decode
@@ -303,12 +292,12 @@ __device__ void run(const T* q, const T* k, const T* v, T* out, const int* pages
 
 extern "C" {
 LLMPROF_DECODE(64, 8, 4, bfloat16, __nv_bfloat16)
-LLMPROF_DECODE(64, 16, 4, bfloat16, __nv_bfloat16)
+LLMPROF_DECODE(64, 16, 3, bfloat16, __nv_bfloat16)
 LLMPROF_DECODE(128, 8, 3, bfloat16, __nv_bfloat16)
 LLMPROF_DECODE(128, 16, 2, bfloat16, __nv_bfloat16)
 LLMPROF_DECODE(256, 8, 2, bfloat16, __nv_bfloat16)
 LLMPROF_DECODE(64, 8, 4, float16, __half)
-LLMPROF_DECODE(64, 16, 4, float16, __half)
+LLMPROF_DECODE(64, 16, 3, float16, __half)
 LLMPROF_DECODE(128, 8, 3, float16, __half)
 LLMPROF_DECODE(128, 16, 2, float16, __half)
 LLMPROF_DECODE(256, 8, 2, float16, __half)

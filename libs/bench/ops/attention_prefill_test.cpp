@@ -72,12 +72,16 @@ TEST(AttentionPrefill, SmallIsOfTheSameKind) {
 }
 
 TEST(Splits, FillTheMachineAndNoMore) {
-  EXPECT_EQ(choose_splits(8, 1, 396), 1);                   // one tile cannot be cut
-  EXPECT_EQ(choose_splits(396, 4, 396), 1);                 // full already
-  EXPECT_EQ(choose_splits(8, 16, 396), 8);                  // two tiles each: 2 + start 6 + merge 2, the least of all
-  const std::int64_t splits = choose_splits(512, 64, 396);  // 512 blocks would leave a wave of 116
-  EXPECT_GT(splits, 1);
-  EXPECT_LE(splits, 8);
+  const SplitCosts h200{.multiprocessors = 132, .blocks_per_multiprocessor = 3};
+  EXPECT_EQ(choose_splits(8, 1, h200), 1);    // one tile cannot be cut
+  EXPECT_EQ(choose_splits(396, 4, h200), 1);  // full already
+  // As measured fastest on an H200 with 8 heads of keys: 1 sequence of 1024, 4096 and 32768 tokens, then 16, then 64.
+  EXPECT_EQ(choose_splits(8, 16, h200), 8);
+  EXPECT_EQ(choose_splits(8, 64, h200), 16);
+  EXPECT_EQ(choose_splits(8, 512, h200), 32);
+  EXPECT_EQ(choose_splits(128, 16, h200), 2);
+  EXPECT_EQ(choose_splits(128, 64, h200), 2);
+  EXPECT_EQ(choose_splits(512, 64, h200), 3);
 }
 
 }  // namespace

@@ -139,8 +139,8 @@ Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) 
   const std::int64_t tiles = (problem.at("context") + kTokensPerTile - 1) / kTokensPerTile;
   // A part is written and read as float32, almost twice what a tile of rows is.
   const std::int64_t multiprocessors = context.properties().multiprocessors;
-  const SplitCosts costs{.start = 4, .merge = 2 * static_cast<double>(pairs) / static_cast<double>(multiprocessors)};
-  const std::int64_t splits = choose_splits(pairs, tiles, multiprocessors, costs);
+  const double merge_tiles = 3 * static_cast<double>(pairs) / static_cast<double>(multiprocessors);
+  const std::int64_t splits = choose_splits(pairs, tiles, {.multiprocessors = multiprocessors, .merge = merge_tiles});
   const std::string kernel = fmt::format("mla_decode_{}", type_name(problem.type));
   // Queries, two stages of rows, weights, and per head what the two halves of a row of scores tell each other.
   const std::int64_t shared_bytes = kHeadsPerBlock * width * 2 + 2 * kTokensPerTile * width * 2 +
