@@ -45,9 +45,14 @@ function(llmprof_embed_kernels target)
     foreach(file IN LISTS ARG_FILES)
       get_filename_component(name ${file} NAME_WE)
       set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/kernels/${name}.fatbin)
+      # Hopper's own instructions are of sm_90a, which nothing else runs: in files so named.
+      set(hopper "")
+      if(name MATCHES "_hopper$" AND "90" IN_LIST LLMPROF_CUDA_TARGETS)
+        set(hopper -gencode arch=compute_90a,code=sm_90a)
+      endif()
       add_custom_command(OUTPUT ${fatbin}
         COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/kernels
-        COMMAND ${LLMPROF_NVCC} -fatbin -std=c++17 -O3 ${code} -I ${PROJECT_SOURCE_DIR}/libs -MD -MF ${fatbin}.d -MT ${fatbin}
+        COMMAND ${LLMPROF_NVCC} -fatbin -std=c++17 -O3 ${code} ${hopper} -I ${PROJECT_SOURCE_DIR}/libs -MD -MF ${fatbin}.d -MT ${fatbin}
                 -o ${fatbin} ${CMAKE_CURRENT_SOURCE_DIR}/${file}
         DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${file} DEPFILE ${fatbin}.d
         COMMENT "Compiling kernels of ${file}" VERBATIM)

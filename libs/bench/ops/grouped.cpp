@@ -7,15 +7,30 @@
 namespace llmprof::bench {
 namespace {
 
-// As in grouped_gemm.cu.
+// As in grouped_gemm.cu and grouped_gemm_hopper.cu.
 constexpr std::int64_t kBand = 8, kThreads = 256, kRowBytes = 128;
 struct Variant {
+  std::string_view name;
   std::int64_t rows, columns, stages;
   std::int64_t from_mean_rows;  // rows per group from which it is the fastest
+  bool hopper;                  // needs compute capability 9.0, exactly
 };
-constexpr Variant kVariants[] = {{128, 256, 4, 65}, {64, 128, 4, 17}, {16, 128, 5, 0}};
+constexpr Variant kVariants[] = {{"grouped_gemm_hopper_128", 128, 256, 4, 65, true},
+                                 {"grouped_gemm_hopper_64", 64, 128, 4, 17, true},
+                                 {"grouped_gemm_128", 128, 128, 4, 65, false},
+                                 {"grouped_gemm_64", 64, 128, 4, 17, false},
+                                 {"grouped_gemm_16", 16, 128, 5, 0, false}};
 
-std::int64_t shared_bytes(const Variant& v) { return (v.rows + v.columns) * kRowBytes * v.stages; }
+// What the kernels are given by value.
+struct Arguments {
+  cuda::Pointer tiles, tile_count, gather;
+  std::int64_t n, k;
+};
+
+constexpr std::int64_t kAlignment = 1024;  // wgmma's swizzle begins at multiples of this
+std::int64_t shared_bytes(const Variant& v) {
+  return (v.rows + v.columns) * kRowBytes * v.stages + (v.hopper ? kAlignment : 0);
+}
 std::int64_t rounded_up(std::int64_t value, std::int64_t step) { return (value + step - 1) / step * step; }
 
 Result<void> check_supported(const cuda::Properties& device, Type type, std::int64_t rows, std::int64_t n,
@@ -46,11 +61,11 @@ Result<GroupedKernel> choose_grouped_kernel(const cuda::Context& context, Type t
   for (const Variant& v : kVariants) {
     constexpr std::int64_t kStaticBytes = 1024;
     const bool fits = shared_bytes(v) + kStaticBytes <= device.shared_bytes_per_block;
-    if (!fits || rows < v.from_mean_rows * groups) continue;
+    if (!fits || rows < v.from_mean_rows * groups || (v.hopper && device.capability() != 90)) continue;
     const std::int64_t tiles = rows / v.rows + std::min(groups, rows);
     const std::int64_t columns = (n + v.columns - 1) / v.columns;
     return GroupedKernel{
-        .name = fmt::format("grouped_gemm_{}_{}", v.rows, type_name(type)),
+        .name = fmt::format("{}_{}", v.name, type_name(type)),
         .tile_rows = v.rows,
         .tiles = tiles,
         .k = k,
@@ -63,7 +78,7 @@ Result<GroupedKernel> choose_grouped_kernel(const cuda::Context& context, Type t
 
 Result<void> GroupedKernel::enqueue(cuda::Context& context, cuda::Pointer x, cuda::Pointer w, cuda::Pointer y,
                                     cuda::Pointer tiles_at, cuda::Pointer count_at, cuda::Pointer gather) const {
-  return context.launch(name, launch, {x, w, y, tiles_at, count_at, gather, n, k});
+  return context.launch(name, launch, {x, w, y, Arguments{tiles_at, count_at, gather, n, k}});
 }
 
 std::vector<GroupTile> tiles_of(const std::vector<std::int64_t>& rows, std::int64_t tile_rows) {
