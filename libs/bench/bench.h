@@ -68,6 +68,7 @@ class Bench {
  public:
   virtual ~Bench() = default;
   virtual const hw::Device& device() const = 0;
+  virtual const std::vector<hw::Peak>& peaks() const = 0;  // the denominators: measured, else of the catalogue
   // What was found on opening that a reader of the results must know: "another program uses this GPU (pid 123, 40 %)".
   virtual const std::vector<std::string>& notes() const = 0;
   // Always an answer: what cannot be measured says why. Asks `go_on` now and then.
@@ -77,9 +78,16 @@ class Bench {
 // `device`: "cpu", "cuda", "cuda:1", or "" for the first GPU, else the CPU.
 Result<std::unique_ptr<Bench>> open_bench(const std::string& device, const BenchOptions& options);
 
-// The roof of a problem, from peaks that were measured, else from the catalogue. `cache_bytes`: the last-level cache.
+// The roof of a problem, from peaks that were measured, else from the catalogue: FLOPs over the peak of the type, bytes
+// over the bandwidth of reading. Unknown when a peak it needs is.
 Roof roof_of(const Problem& problem, const model::KernelWork& work, const std::vector<hw::Peak>& peaks);
-// Why this time is impossible; "" if it is not. Judges by the vendor's peak where known, else by 1.05 of the measured.
+// The bound is "latency" where starting takes longer than working: `start_seconds` (an empty kernel; waking a CPU's
+// threads) is more than half of the roof's time, and the call took more than twice the roof's time.
+Roof with_latency(Roof roof, double seconds, double start_seconds);
+
+// Why this time is impossible; "" if it is not, or nothing is known to judge by. The limit is the vendor's peak (FLOP/s
+// at the highest clock the device reports), else 1.05 of the measured one. Compute counts always. Memory: cold, all
+// that is read and what is written beyond the last-level cache; hot, what exceeds that cache.
 std::string faster_than_light(const Problem& problem, const model::KernelWork& work, double seconds, Cache cache,
                               const hw::Device& device, const std::vector<hw::Peak>& peaks);
 

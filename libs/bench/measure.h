@@ -1,6 +1,8 @@
 #pragma once
 // How long something takes, with statistics one can trust: samples until their spread, or their entropy, says that more
-// of them would not change the answer, within a time limit. Samples taken while the clock was throttled are discarded.
+// of them would not change the answer, within a time limit. Samples taken while the clock was throttled are discarded,
+// after a growing pause; where the clock stays low whatever the pause (a power limit), that is the device: they are
+// kept, and the measurement says so. docs/format/bench-method.md has the reasons.
 
 #include <cstdint>
 #include <functional>
@@ -29,15 +31,23 @@ class Sampler {
 struct MeasureSettings {
   std::size_t least_samples = 10;
   std::size_t most_samples = 10'000;
-  double warm_up_seconds = 0.02;   // and one call at least
-  double least_seconds = 0.05;     // of measured time before a criterion may stop it
-  double limit_seconds = 3;        // of wall time for one point
-  double relative_spread = 0.005;  // standard error of the mean over the mean
-  bool by_entropy = true;          // stop, too, when the entropy of the times no longer grows
-  double throttle_share = 0.75;    // of `full_clock_mhz`, under which a sample is discarded
-  double full_clock_mhz = 0;       // 0: the clock is not judged
-  std::size_t batch = 16;          // samples asked for at a time
+  double warm_up_seconds = 0.02;     // and one call at least
+  double least_seconds = 0.05;       // of sampling (wall time) before a criterion may stop it
+  double limit_seconds = 3;          // of wall time for one point; one sample is taken even so
+  double relative_spread = 0.005;    // standard error of the mean over the mean
+  bool by_entropy = true;            // stop, too, when the entropy of the times no longer grows
+  double throttle_share = 0.75;      // of `full_clock_mhz`, under which a sample is discarded
+  double full_clock_mhz = 0;         // 0: the clock is not judged
+  std::size_t batch = 16;            // samples asked for at a time, at most
+  double resolution_seconds = 1e-9;  // of the sampler's timer: the steps in which the entropy sees times
 };
+
+// What measure() needs of the world; tests script it.
+struct MeasureWorld {
+  std::function<double()> now_seconds;  // steady
+  std::function<void(double seconds)> sleep;
+};
+MeasureWorld real_world();
 
 enum class StoppedBy : std::uint8_t { kSpread, kEntropy, kTime, kSamples, kUser };
 std::string_view stopped_by_name(StoppedBy by);  // "spread", "entropy", "time limit", "samples", "interrupted"
@@ -46,13 +56,16 @@ struct Measurement {
   Statistics time;              // seconds
   std::vector<double> samples;  // seconds, in the order taken
   StoppedBy stopped_by = StoppedBy::kTime;
-  bool noisy = false;         // stopped by time or samples while the spread was still too wide
+  bool noisy = false;         // neither mean (relative_spread) nor median (95 % interval of +-2 %) is known well
   std::size_t throttled = 0;  // samples discarded
+  bool slow_clock = false;    // the clock stayed under the throttle share through every pause: samples kept as they are
   double clock_mhz = 0;       // median over the samples kept; 0: unknown
   double spent_seconds = 0;   // wall time, warm-up included
 };
 
 // `go_on` is asked between batches; false stops with what there is (kInterrupted if that is nothing).
-Result<Measurement> measure(Sampler& sampler, const MeasureSettings& settings, const std::function<bool()>& go_on);
+// A sample that is not above 0 is an error: nothing takes no time.
+Result<Measurement> measure(Sampler& sampler, const MeasureSettings& settings, const std::function<bool()>& go_on,
+                            const MeasureWorld& world = real_world());
 
 }  // namespace llmprof::bench

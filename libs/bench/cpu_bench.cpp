@@ -1,0 +1,235 @@
+#include "bench/cpu_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "bench/bench_plan.h"
+#include "bench/check.h"
+#include "bench/cpu_bench_buffers.h"
+#include "bench/cpu_bench_sampler.h"
+#include "hw/cpu_load.h"
+
+namespace llmprof::bench {
+namespace {
+
+constexpr Type kFloat32Only[] = {Type::kFloat32};
+constexpr double kMemoryShare = 0.8;  // of what is free: other programs live, too
+constexpr std::int64_t kMostSets = 4096;
+constexpr double kEnoughCpu = 0.95;
+constexpr std::int64_t kMostThreads = 1024;
+
+// What it costs to have all threads begin and end: the median of some empty rounds.
+double start_seconds_of(const Team& team) {
+  std::vector<double> rounds;
+  for (int i = 0; i < 200; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    team.each(team.size(), 1, [](std::int64_t, std::int64_t) {});
+    rounds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return statistics(rounds).median;
+}
+
+// Reads and writes a buffer of twice the cache, so that nothing else is left in it.
+class CpuFlush {
+ public:
+  static Result<CpuFlush> create(double bytes) {
+    CpuFlush flush;
+    LLMPROF_LET(flush.mapping_, Mapping::create(static_cast<std::int64_t>(bytes)));
+    return flush;
+  }
+  void operator()(const Team& team) const {
+    auto* words = reinterpret_cast<std::uint64_t*>(mapping_.data());
+    team.each(mapping_.bytes() / 8, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) words[i] += 1;
+    });
+  }
+
+ private:
+  Mapping mapping_;
+};
+
+// Those that were measured beside other programs are too low: measured again once the machine is idle.
+bool peaks_are_good(const std::vector<hw::Peak>& peaks) {
+  if (hw::find_peak(peaks, "bandwidth", "read") == nullptr) return false;
+  if (!hw::measured_while_busy(peaks)) return true;
+  const std::optional<double> busy = hw::busy_share(hw::SystemFiles(), std::chrono::milliseconds(100));
+  return !busy || *busy > hw::kIdle;
+}
+
+class CpuBench final : public Bench {
+ public:
+  CpuBench(const BenchOptions& options, hw::Device device, std::vector<hw::Peak> peaks, bool may_measure_peaks)
+      : options_(options),
+        device_(std::move(device)),
+        peaks_(std::move(peaks)),
+        may_measure_peaks_(may_measure_peaks),
+        team_(std::clamp<std::int64_t>(options.threads > 0 ? options.threads : device_.units, 1, kMostThreads)),
+        start_seconds_(start_seconds_of(team_)) {
+    if (hw::measured_while_busy(peaks_))
+      notes_.push_back("the peaks were measured while other programs had the CPU: too low");
+  }
+
+  const hw::Device& device() const override { return device_; }
+  const std::vector<hw::Peak>& peaks() const override { return peaks_; }
+  const std::vector<std::string>& notes() const override { return notes_; }
+
+  PointResult run(const Problem& problem, const std::function<bool()>& go_on) override {
+    PointResult result{.problem = problem};
+    const Admission admission = admit(problem);
+    result.reason = admission.why_not;
+    if (!result.reason.empty()) return result;
+    const Operator& op = *admission.op;
+    result.problem = admission.problem;
+    result.work = op.work(result.problem);
+    result.reason = why_not_here(op, result.problem);
+    if (!result.reason.empty()) return result;
+    result.implementation = "cpu";
+    result.method = op.cpu_method_of != nullptr ? op.cpu_method_of(result.problem) : std::string(op.cpu_method);
+    result.roof = roof_of(result.problem, result.work, peaks_);
+    const Result<void> done = check_and_measure(op, result, go_on);
+    if (!done) {
+      const bool cannot = done.error().code == ErrorCode::kUnsupported || done.error().code == ErrorCode::kInterrupted;
+      result.status = cannot ? Status::kSkipped : Status::kFailed;
+      result.reason = done.error().message;
+    }
+    return result;
+  }
+
+ private:
+  std::string why_not_here(const Operator& op, const Problem& problem) const {
+    const auto& name = options_.implementation;
+    if (op.cpu == nullptr) return fmt::format("{} has no CPU implementation", op.name);
+    if (!name.empty() && name != "cpu")
+      return fmt::format("{} has no implementation {} on a CPU: it has cpu", op.name, name);
+    return why_type_unknown(op, problem.type, op.cpu_types.empty() ? std::span<const Type>(kFloat32Only) : op.cpu_types,
+                            "CPU");
+  }
+
+  // Fills in the result; an error says why there is none.
+  Result<void> check_and_measure(const Operator& op, PointResult& result, const std::function<bool()>& go_on) {
+    const std::vector<TensorSpec> specs = op.tensors(result.problem);
+    const double one_set = cpu_set_bytes(specs), free = available_memory_bytes(hw::SystemFiles());
+    const BufferPlan plan = plan_buffers({.cache = options_.cache,
+                                          .set_bytes = one_set,
+                                          .touched_bytes = result.work.bytes(),
+                                          .cache_bytes = static_cast<double>(device_.cache_bytes),
+                                          .budget_bytes = free > 0 ? free * kMemoryShare : one_set,
+                                          .most_sets = kMostSets});
+    if (plan.sets == 0)
+      return Error{ErrorCode::kUnsupported, why_not_fit(one_set, free, free * (1 - kMemoryShare)), ""};
+    if (options_.check) LLMPROF_TRY(check(op, specs, result));
+    LLMPROF_LET(const CpuBuffers buffers, CpuBuffers::create(specs, plan.sets, team_, options_.seed));
+    for (const TensorSpec& spec : specs) result.tensor_bytes += spec.bytes();
+    result.buffer_sets = plan.sets;
+    return measure_with(op, buffers, !plan.enough && options_.cache == Cache::kCold, result, go_on);
+  }
+
+  Result<void> check(const Operator& op, const std::vector<TensorSpec>& specs, PointResult& result) {
+    double worst = 0;
+    std::vector<Problem> problems{op.small(result.problem)};
+    if (cheap_reference(result.work, specs) && problems.front() != result.problem) problems.push_back(result.problem);
+    for (const Problem& problem : problems) {
+      const auto [found, fresh] = errors_.try_emplace(problem.key());
+      if (fresh) found->second = check_on_cpu(op, problem, team_, options_.seed);
+      worst = std::max(worst, found->second);
+      result.error = worst;
+      if (std::string why = why_wrong(op, problem, found->second); !why.empty())
+        return Error{ErrorCode::kInternal, std::move(why), ""};
+    }
+    return {};
+  }
+
+  Result<void> measure_with(const Operator& op, const CpuBuffers& buffers, bool flush, PointResult& result,
+                            const std::function<bool()>& go_on) {
+    CpuCalls calls{.call = [&](std::size_t set) { op.cpu(result.problem, buffers.set(set), team_); },
+                   .sets = buffers.sets()};
+    CpuFlush cache_flush;
+    if (flush) {
+      const auto cache = static_cast<double>(device_.cache_bytes > 0 ? device_.cache_bytes : 64 << 20);
+      LLMPROF_LET(cache_flush, CpuFlush::create(2 * cache));
+      calls.flush = [&] { cache_flush(team_); };
+    }
+    CpuSampler sampler(std::move(calls), options_.cache);
+    LLMPROF_LET(result.measured, measure(sampler, options_.measure, go_on));
+    result.timer = sampler.timer();
+    result.status = Status::kMeasured;
+    result.roof = with_latency(result.roof, result.measured.time.median, start_seconds_);
+    note_what_matters(sampler, result);
+    judge_by_light(result);
+    return {};
+  }
+
+  void note_what_matters(const CpuSampler& sampler, PointResult& result) const {
+    if (sampler.cpu_share() < kEnoughCpu) {
+      add_remark(result.reason,
+                 fmt::format("other programs had the CPU: {} {:.0f} %", hw::kShortOfCpu, sampler.cpu_share() * 100));
+    }
+    if (team_.size() < device_.units) {
+      add_remark(result.reason,
+                 fmt::format("{} of {} CPUs used; the roof is that of all", team_.size(), device_.units));
+    }
+  }
+
+  // The best of many calls is what must be possible. Peaks of a CPU that were measured on a worse day are measured
+  // again, once.
+  void judge_by_light(PointResult& result) {
+    const auto why = [&] {
+      return faster_than_light(result.problem, result.work, result.measured.time.median, options_.cache, device_,
+                               peaks_);
+    };
+    std::string impossible = why();
+    if (!impossible.empty() && may_measure_peaks_) {
+      may_measure_peaks_ = false;
+      measure_peaks_again();
+      result.roof =
+          with_latency(roof_of(result.problem, result.work, peaks_), result.measured.time.median, start_seconds_);
+      impossible = why();
+    }
+    if (impossible.empty()) return;
+    result.status = Status::kFailed;
+    result.reason = impossible;
+  }
+
+  void measure_peaks_again() {
+    const auto fresh = hw::measure_cpu_peaks(device_, base::no_progress);
+    if (!fresh) return;
+    for (hw::Peak& peak : peaks_) {
+      const hw::Peak* now = hw::find_peak(*fresh, peak.quantity, peak.type);
+      if (now != nullptr && now->type == peak.type && now->value > peak.value) peak = *now;
+    }
+    notes_.push_back(
+        "a result was faster than the stored peaks of this CPU: they were measured again, the higher ones count");
+  }
+
+  BenchOptions options_;
+  hw::Device device_;
+  std::vector<hw::Peak> peaks_;
+  std::vector<std::string> notes_;
+  bool may_measure_peaks_;
+  Team team_;
+  double start_seconds_;
+  std::map<std::string, double> errors_;  // of problems that were checked
+};
+
+}  // namespace
+
+std::unique_ptr<Bench> make_cpu_bench(const BenchOptions& options, std::vector<hw::Peak> peaks) {
+  return std::make_unique<CpuBench>(options, hw::probe_cpu(), std::move(peaks), false);
+}
+
+Result<std::unique_ptr<Bench>> open_cpu_bench(const BenchOptions& options) {
+  const hw::Device device = hw::probe_cpu();
+  std::vector<hw::Peak> peaks = hw::cached_peaks(device);
+  const bool good = peaks_are_good(peaks);
+  if (!good) {
+    LLMPROF_LET(const std::vector<hw::Peak> fresh, hw::measure_cpu_peaks(device, base::no_progress));
+    peaks = hw::merged_peaks(peaks, fresh);
+    (void)hw::store_peaks(device, peaks);  // where there is no place for them, they are measured each time
+  }
+  return std::unique_ptr<Bench>(std::make_unique<CpuBench>(options, device, std::move(peaks), good));
+}
+
+}  // namespace llmprof::bench

@@ -1,0 +1,193 @@
+#include "bench/measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <thread>
+
+#include "bench/stopping.h"
+
+namespace llmprof::bench {
+namespace {
+
+// A throttled device gets a pause to cool down: 0.05 s, 0.10 s, … 0.5 s. After four in vain (0.5 s together) the low
+// clock is taken for what the device can hold.
+constexpr double kPauseStep = 0.05, kMostPause = 0.5;
+constexpr int kPausesInVain = 4;
+// Two sweeps are to agree within 2 %: a median that may lie further off is noise. Fewer samples have no 95 % interval.
+constexpr double kMedianInterval = 0.02;
+constexpr std::size_t kLeastForMedian = 6;
+// No batch longer than this, as far as can be foreseen: the user may want to stop.
+constexpr double kBatchSeconds = 0.1;
+
+bool median_is_known(const Statistics& time) {
+  return time.count >= kLeastForMedian && time.high - time.low <= 2 * kMedianInterval * time.median;
+}
+
+class Loop {
+ public:
+  Loop(Sampler& sampler, const MeasureSettings& settings, const std::function<bool()>& go_on, const MeasureWorld& world)
+      : sampler_(sampler),
+        settings_(settings),
+        go_on_(go_on),
+        world_(world),
+        spread_(settings.relative_spread),
+        entropy_(settings.resolution_seconds),
+        begin_(world.now_seconds()) {}
+
+  Result<Measurement> run() {
+    LLMPROF_TRY(warm_up());
+    const double sampling_begin = world_.now_seconds();
+    while (!stopped_) {
+      if (!go_on_()) {
+        stopped_ = StoppedBy::kUser;
+        break;
+      }
+      LLMPROF_LET(const std::vector<Sample> samples, take(wanted()));
+      judge(samples);
+      look_whether_enough(world_.now_seconds() - sampling_begin);
+    }
+    return result();
+  }
+
+ private:
+  double elapsed() const { return world_.now_seconds() - begin_; }
+
+  Result<std::vector<Sample>> take(std::size_t count) {
+    const double before = world_.now_seconds();
+    LLMPROF_LET(std::vector<Sample> samples, sampler_.next(count));
+    if (samples.empty()) return Error{ErrorCode::kInternal, "a sampler gave no samples", ""};
+    for (const Sample& sample : samples) {
+      if (!std::isfinite(sample.seconds) || sample.seconds <= 0) {
+        return Error{ErrorCode::kInternal, fmt::format("the timer read {} s for a call", sample.seconds), ""};
+      }
+    }
+    sample_cost_ = (world_.now_seconds() - before) / static_cast<double>(samples.size());
+    return samples;
+  }
+
+  Result<void> warm_up() {
+    do {
+      if (!go_on_()) return Error{ErrorCode::kInterrupted, "interrupted before anything was measured", ""};
+      LLMPROF_TRY(take(1));
+    } while (elapsed() < settings_.warm_up_seconds);
+    return {};
+  }
+
+  std::size_t wanted() const {
+    const std::size_t left = std::max<std::size_t>(settings_.most_samples, kept_.size() + 1) - kept_.size();
+    const double foreseen = kBatchSeconds / std::max(sample_cost_, 1e-9);
+    const std::size_t most = std::max<std::size_t>(1, std::min(settings_.batch, left));
+    return foreseen >= static_cast<double>(most) ? most : std::max<std::size_t>(1, static_cast<std::size_t>(foreseen));
+  }
+
+  bool is_throttled(const Sample& sample) const {
+    return !slow_clock_ && sample.clock_mhz > 0 && settings_.full_clock_mhz > 0 &&
+           sample.clock_mhz < settings_.throttle_share * settings_.full_clock_mhz;
+  }
+
+  void keep(const Sample& sample) {
+    kept_.push_back(sample);
+    spread_.add(sample.seconds);
+    entropy_.add(sample.seconds);
+  }
+
+  void judge(const std::vector<Sample>& samples) {
+    const std::size_t before = discarded_.size();
+    for (const Sample& sample : samples) is_throttled(sample) ? discarded_.push_back(sample) : keep(sample);
+    if (discarded_.size() == before) {
+      pauses_ = 0;
+      return;
+    }
+    if (discarded_.size() - before < samples.size()) pauses_ = 0;  // the clock came back in between
+    if (++pauses_ > kPausesInVain && kept_.empty()) return give_in();
+    world_.sleep(std::min(kMostPause, kPauseStep * pauses_));
+  }
+
+  // The last of what was discarded belongs to the measurement after all: it was taken in the state that lasts.
+  void give_in() {
+    slow_clock_ = true;
+    for (const Sample& sample : discarded_) keep(sample);
+    discarded_.clear();
+  }
+
+  void look_whether_enough(double sampling_seconds) {
+    const bool may = kept_.size() >= settings_.least_samples && sampling_seconds >= settings_.least_seconds;
+    if (may && spread_.done()) {
+      stopped_ = StoppedBy::kSpread;
+    } else if (may && settings_.by_entropy && entropy_.done()) {
+      stopped_ = StoppedBy::kEntropy;
+    } else if (kept_.size() >= settings_.most_samples) {
+      stopped_ = StoppedBy::kSamples;
+    } else if (elapsed() >= settings_.limit_seconds) {
+      if (kept_.empty()) give_in();
+      stopped_ = StoppedBy::kTime;
+    }
+  }
+
+  Result<Measurement> result() {
+    if (kept_.empty()) return Error{ErrorCode::kInterrupted, "interrupted before anything was measured", ""};
+    Measurement measurement;
+    std::vector<double> clocks;
+    for (const Sample& sample : kept_) {
+      measurement.samples.push_back(sample.seconds);
+      if (sample.clock_mhz > 0) clocks.push_back(sample.clock_mhz);
+    }
+    std::sort(clocks.begin(), clocks.end());
+    measurement.time = statistics(measurement.samples);
+    measurement.stopped_by = *stopped_;
+    measurement.noisy = !spread_.done() && !median_is_known(measurement.time);
+    measurement.throttled = discarded_.size();
+    measurement.slow_clock = slow_clock_;
+    measurement.clock_mhz = clocks.empty() ? 0 : quantile(clocks, 0.5);
+    measurement.spent_seconds = elapsed();
+    return measurement;
+  }
+
+  Sampler& sampler_;
+  const MeasureSettings& settings_;
+  const std::function<bool()>& go_on_;
+  const MeasureWorld& world_;
+  SpreadCriterion spread_;
+  EntropyCriterion entropy_;
+  double begin_;
+  double sample_cost_ = 0;  // wall time of one, all included
+  std::vector<Sample> kept_, discarded_;
+  int pauses_ = 0;
+  bool slow_clock_ = false;
+  std::optional<StoppedBy> stopped_;
+};
+
+}  // namespace
+
+MeasureWorld real_world() {
+  return {.now_seconds =
+              [] { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); },
+          .sleep = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }};
+}
+
+std::string_view stopped_by_name(StoppedBy by) {
+  switch (by) {
+    case StoppedBy::kSpread:
+      return "spread";
+    case StoppedBy::kEntropy:
+      return "entropy";
+    case StoppedBy::kTime:
+      return "time limit";
+    case StoppedBy::kSamples:
+      return "samples";
+    case StoppedBy::kUser:
+      return "interrupted";
+  }
+  return "";
+}
+
+Result<Measurement> measure(Sampler& sampler, const MeasureSettings& settings, const std::function<bool()>& go_on,
+                            const MeasureWorld& world) {
+  return Loop(sampler, settings, go_on, world).run();
+}
+
+}  // namespace llmprof::bench
