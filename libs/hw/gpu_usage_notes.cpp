@@ -54,9 +54,12 @@ std::vector<std::string> busy_notes(const GpuUsage& usage, std::int64_t own_pid,
   std::vector<std::string> notes;
   std::vector<GpuProcess> others;
   if (usage.processes) others = others_of(*usage.processes, own_pid, we_hold_context);
+  // Where NVML lists this process by its pid and nobody else, load and memory are its own.
+  const bool all_seen = usage.processes && std::any_of(usage.processes->begin(), usage.processes->end(),
+                                                       [own_pid](const GpuProcess& p) { return p.pid == own_pid; });
   if (!others.empty()) {
     notes.push_back(others_note(others, usage));
-  } else {
+  } else if (!all_seen) {
     if (usage.busy_share.value_or(0) > kIdleShare) {
       notes.push_back(fmt::format("this GPU was busy {:.0f} % of the last moments, with work not visible from here",
                                   *usage.busy_share * 100));

@@ -164,6 +164,13 @@ TEST(BusyNotes, LoadAndMemoryOfProgramsThatCannotBeSeen) {
   EXPECT_THAT(busy_notes(usage, kOwnPid, true), IsEmpty());
 }
 
+TEST(BusyNotes, LoadIsOursWhereWeAreSeenAlone) {
+  GpuUsage usage = used_by({{.pid = kOwnPid, .memory_bytes = {}, .name = "llmprof"}});
+  usage.busy_share = 0.9;
+  usage.memory_used_bytes = 40 * kGib;
+  EXPECT_THAT(busy_notes(usage, kOwnPid, true), IsEmpty());
+}
+
 TEST(BusyNotes, ALimitedClock) {
   GpuUsage usage = used_by({});
   usage.clock_limits = {"power limit"};

@@ -1,5 +1,8 @@
 #pragma once
-// Empties the L2 cache of what was there: a buffer of twice its size goes through it.
+// Empties the L2 cache of what an operator left there: a buffer of twice its size is read through it. Read, not
+// written: lines that were written go back to memory while the next kernel runs, and that would be charged to it
+// (measured on an H200: reading 30 MB takes 11.5 us after this, 14.5 us after writing as much, 7.9 us from the cache; a
+// buffer of four times the cache changes nothing).
 
 #include "base/result.h"
 #include "bench/cuda/context.h"
@@ -8,14 +11,12 @@ namespace llmprof::bench::cuda {
 
 class CacheFlush {
  public:
-  enum class How { kWrite, kRead, kBoth };
-  static Result<CacheFlush> create(Context& context, How how = How::kBoth);
+  static Result<CacheFlush> create(Context& context);
   Result<void> enqueue();
 
  private:
   Context* context_ = nullptr;
   Buffer buffer_;
-  How how_ = How::kBoth;
 };
 
 }  // namespace llmprof::bench::cuda

@@ -52,33 +52,21 @@ __global__ void llmprof_timing_stamp(Stamp* stamps, const Stamp* since, unsigned
       make_ulonglong2(static_cast<unsigned long long>(clock64()), nanoseconds());
 }
 
-// Overwrites the cache with data nobody wants.
-__global__ void llmprof_timing_flush_write(uint4* buffer, std::int64_t packs, unsigned value) {
+// Replaces what the L2 cache holds by a buffer of zeros that nobody wants. `__ldcg`: not by way of L1.
+__global__ void llmprof_timing_flush(uint4* zeros, std::int64_t packs) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+  unsigned any = 0;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < packs; i += step) {
-    buffer[i] = make_uint4(value, value, value, value);
+    const uint4 pack = __ldcg(zeros + i);
+    any |= pack.x | pack.y | pack.z | pack.w;
   }
-}
-
-__global__ void llmprof_timing_flush_read(uint4* buffer, std::int64_t packs, unsigned never) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  unsigned sum = 0;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < packs; i += step) {
-    const uint4 pack = __ldcg(buffer + i);
-    sum |= pack.x | pack.y | pack.z | pack.w;
-  }
-  if (sum == never) buffer[0] = make_uint4(1, 0, 0, 0);  // keeps the reads
+  if (any != 0) zeros[0] = make_uint4(0, 0, 0, 0);  // never, but the compiler cannot know: it keeps the reads
 }
 
 // Of known length: what timers are tested with. Not a service kernel, so that it can be what is measured.
 __global__ void llmprof_spin_ns(std::uint64_t length_ns) {
   const std::uint64_t until = nanoseconds() + length_ns;
   while (nanoseconds() < until) {
-  }
-}
-__global__ void llmprof_spin_cycles(long long cycles) {
-  const long long begin = clock64();
-  while (clock64() - begin < cycles) {
   }
 }
 // Its own length by the device's two clocks, and how the nanoseconds tick.
