@@ -9,54 +9,68 @@
 import csv
 import statistics
 import sys
+import time
 
 # Rows n and columns k of weights: Llama 3 8B (qkv, output, gate and up, down), 70B (qkv, output, down), and smaller
 # ones as of sharded and small models.
 WEIGHTS = [(6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (10240, 8192), (8192, 8192), (8192, 28672),
            (2048, 2048), (5120, 5120), (1536, 7168)]
 ROWS = [1, 16, 64, 256, 2048, 8192]
-CALLS, WARM_UP = 24, 3
-FLUSH_BYTES = 256 << 20
+CALLS = 24             # timed, of each shape
+WARM_UP_SECONDS = 0.1  # of the same calls before them: a GPU that just idled runs faster than it can for long
 
 
 def shapes():
     return [(m, n, k) for n, k in WEIGHTS for m in ROWS]
 
 
-def kernels_by_call(profile, torch):
-    """Times in ns of all that each call ran on the device, cuBLAS's own memsets with it. The flush begins a call."""
+def device_ns_by_call(profile, torch):
+    """What each call ran on the device, cuBLAS's own memsets with it, in ns. The flush's write begins a call."""
     events = [e for e in profile.profiler.kineto_results.events() if e.device_type() == torch.autograd.DeviceType.CUDA]
     calls = []
     for event in sorted(events, key=lambda e: e.start_ns()):
         if "FillFunctor" in event.name():
             calls.append(0)
-        elif calls:
+        elif calls and "at::native" not in event.name():  # of the flush, too: its read
             calls[-1] += event.duration_ns()
     return calls
 
 
-def measure():
-    import torch
+def time_shape(torch, flush, m, n, k):
     from torch.profiler import ProfilerActivity, profile
 
-    flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+    x = torch.randn(m, k, dtype=torch.bfloat16, device="cuda")
+    w = torch.randn(n, k, dtype=torch.bfloat16, device="cuda")
+    y = torch.empty(m, n, dtype=torch.bfloat16, device="cuda")
+
+    def call():
+        flush.fill_(1)
+        flush.max()  # read as well, or what was written would leave the cache while the product runs
+        torch.matmul(x, w.t(), out=y)
+
+    call()
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as p:
+        end = time.monotonic() + WARM_UP_SECONDS
+        while time.monotonic() < end:
+            call()
+            torch.cuda.synchronize()
+        for _ in range(CALLS):
+            call()
+        torch.cuda.synchronize()
+    calls = device_ns_by_call(p, torch)[-CALLS:]
+    if len(calls) != CALLS or not all(calls):
+        sys.exit(f"m={m} n={n} k={k}: {CALLS} calls were made, {len(calls)} were seen")
+    return statistics.median(calls) / 1000
+
+
+def measure():
+    import torch
+
+    flush = torch.empty(2 * torch.cuda.get_device_properties(0).L2_cache_size // 4, dtype=torch.int32, device="cuda")
     print("op,type,m,n,k,us")
     for m, n, k in shapes():
-        x = torch.randn(m, k, dtype=torch.bfloat16, device="cuda")
-        w = torch.randn(n, k, dtype=torch.bfloat16, device="cuda")
-        y = torch.empty(m, n, dtype=torch.bfloat16, device="cuda")
-        for _ in range(WARM_UP):
-            torch.matmul(x, w.t(), out=y)
-        torch.cuda.synchronize()
-        with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as p:
-            for _ in range(CALLS):
-                flush.fill_(1)
-                torch.matmul(x, w.t(), out=y)
-            torch.cuda.synchronize()
-        calls = kernels_by_call(p, torch)
-        if len(calls) != CALLS or not all(calls):
-            sys.exit(f"m={m} n={n} k={k}: {CALLS} calls were made, {len(calls)} were seen")
-        print(f"gemm,bfloat16,{m},{n},{k},{statistics.median(calls) / 1000:.3f}", flush=True)
+        print(f"gemm,bfloat16,{m},{n},{k},{time_shape(torch, flush, m, n, k):.3f}", flush=True)
 
 
 def read(path):
