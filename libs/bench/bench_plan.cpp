@@ -43,6 +43,19 @@ std::string why_type_unknown(const Operator& op, Type type, std::span<const Type
   return fmt::format("{} has no {} on a {}: it has {}", op.name, type_name(type), where, names);
 }
 
+Result<std::vector<const CudaImplementation*>> wanted_implementations(const Operator& op, const std::string& name) {
+  std::vector<const CudaImplementation*> wanted;
+  std::string names;
+  for (const CudaImplementation& implementation : op.cuda) {
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", implementation.name);
+    if (name.empty() || implementation.name == name) wanted.push_back(&implementation);
+  }
+  if (!wanted.empty()) return wanted;
+  if (op.cuda.empty()) return Error{ErrorCode::kUnsupported, fmt::format("{} has no GPU implementation", op.name), ""};
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("{} has no implementation {} on a GPU: it has {}", op.name, name, names), ""};
+}
+
 double set_bytes(std::span<const TensorSpec> specs, std::int64_t alignment) {
   double bytes = 0;
   for (const TensorSpec& spec : specs) {

@@ -27,6 +27,9 @@ Admission admit(const Problem& problem);
 // "gemm has no int8 on a CPU: it has float32, float64"; "" if the type is among them.
 std::string why_type_unknown(const Operator& op, Type type, std::span<const Type> known, std::string_view where);
 
+// Those of the operator's GPU implementations to ask, in order: all, or the one with this name. kUnsupported: none.
+Result<std::vector<const CudaImplementation*>> wanted_implementations(const Operator& op, const std::string& name);
+
 // All tensors of one set, each aligned. As a double: it cannot overflow.
 double set_bytes(std::span<const TensorSpec> specs, std::int64_t alignment);
 
