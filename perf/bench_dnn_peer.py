@@ -39,6 +39,7 @@ def call_of(torch, op, kind, s):
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = kind == "tf32"
     if op == "lstm":
         module = torch.nn.LSTM(s["in"], s["hidden"], s["layers"], device="cuda", dtype=dtype)
+        module.flatten_parameters()
         x = torch.randn(s["seq"], s["batch"], s["in"], device="cuda", dtype=dtype)
         state = torch.randn(s["layers"], s["batch"], s["hidden"], device="cuda", dtype=dtype)
         return lambda: module(x, (state, state))

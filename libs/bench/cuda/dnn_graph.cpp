@@ -1,7 +1,8 @@
 #include "bench/cuda/dnn_graph.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <array>
 
 namespace llmprof::bench::cuda {
 
@@ -16,7 +17,8 @@ constexpr base::Binding<GraphApi> kSymbols[] = {
     base::bind<&GraphApi::execute>("cudnnBackendExecute"),
 };
 
-constexpr std::int64_t kMostProposals = 10;
+constexpr std::int64_t kMostProposals = 100;  // cuDNN has fewer engines
+constexpr std::size_t kMostPlans = 12;        // of each kind of heuristics: each is built, and perhaps tried
 
 // Newer headers mark these two as deprecated; older libraries want them.
 constexpr auto kGraphHandle = static_cast<cudnnBackendAttributeName_t>(800);
@@ -87,70 +89,83 @@ Result<std::vector<Descriptor>> Graphs::proposals(const Descriptor& graph, cudnn
               make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
                    {{CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &of},
                     {CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode}}));
+  std::int64_t count = 0;
+  LLMPROF_TRY(dnn_->check(
+      api_.get(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count, nullptr),
+      "cuDNN's heuristics"));
   std::vector<Descriptor> configurations;
-  std::array<cudnnBackendDescriptor_t, kMostProposals> raw{};
-  for (auto& descriptor : raw) {
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (std::int64_t i = 0; i < std::min(count, kMostProposals); ++i) {
     LLMPROF_LET(const Descriptor made, create(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
     configurations.push_back(made);
-    descriptor = made.get();
+    raw.push_back(made.get());
   }
-  std::int64_t count = 0;
   LLMPROF_TRY(dnn_->check(api_.get(heuristics.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                   kMostProposals, &count, raw.data()),
-                          "cudnnBackendGetAttribute"));
-  configurations.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, kMostProposals)));
+                                   static_cast<std::int64_t>(raw.size()), &count, raw.data()),
+                          "cuDNN's heuristics"));
+  configurations.resize(std::min(configurations.size(), static_cast<std::size_t>(std::max<std::int64_t>(count, 0))));
   return configurations;
 }
 
-Result<GraphPlan> Graphs::plan(const Descriptor& configuration) const {
+Result<GraphPlan> Graphs::describe(const Descriptor& configuration) const {
   GraphPlan made;
-  void* const handle = dnn_->handle();
-  void* const of = configuration.get();
-  LLMPROF_LET(made.plan, make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
-                              {{kPlanHandle, CUDNN_TYPE_HANDLE, 1, &handle},
-                               {CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &of}}));
-  std::int64_t count = 0;
-  LLMPROF_TRY(dnn_->check(api_.get(made.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
-                                   &count, &made.workspace_bytes),
-                          "workspace of a plan"));
   LLMPROF_LET(const Descriptor engine, create(CUDNN_BACKEND_ENGINE_DESCRIPTOR));
-  void* raw_engine = engine.get();
+  void* raw = engine.get();
+  std::int64_t count = 0;
   LLMPROF_TRY(dnn_->check(
-      api_.get(of, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw_engine), "its engine"));
-  LLMPROF_TRY(dnn_->check(
-      api_.get(raw_engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &made.engine), "its number"));
+      api_.get(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &raw),
+      "an engine of cuDNN"));
+  LLMPROF_TRY(dnn_->check(api_.get(raw, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &count, &made.engine),
+                          "the number of an engine"));
   made.notes.resize(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  LLMPROF_TRY(dnn_->check(api_.get(raw_engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+  LLMPROF_TRY(dnn_->check(api_.get(raw, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                    CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, made.notes.data()),
-                          "its notes"));
+                          "the notes of an engine"));
   made.notes.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, CUDNN_NUMERICAL_NOTE_TYPE_COUNT)));
   return made;
 }
 
-Result<std::vector<GraphPlan>> Graphs::plans(const Descriptor& operation) const {
+Result<void> Graphs::build(const Descriptor& configuration, GraphPlan& plan) const {
+  void* const handle = dnn_->handle();
+  void* const of = configuration.get();
+  LLMPROF_LET(plan.plan, make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+                              {{kPlanHandle, CUDNN_TYPE_HANDLE, 1, &handle},
+                               {CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &of}}));
+  std::int64_t count = 0;
+  return dnn_->check(api_.get(plan.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count,
+                              &plan.workspace_bytes),
+                     "the workspace of a plan");
+}
+
+Result<std::vector<GraphPlan>> Graphs::plans(const Descriptor& operation,
+                                             const std::function<bool(const GraphPlan&)>& wanted) const {
   void* const handle = dnn_->handle();
   void* const of = operation.get();
   LLMPROF_LET(const Descriptor graph, make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
                                            {{kGraphHandle, CUDNN_TYPE_HANDLE, 1, &handle},
                                             {CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &of}}));
   std::vector<GraphPlan> found;
-  Error last{ErrorCode::kUnsupported, "cuDNN proposes no engine", ""};
+  std::string why = "its heuristics name none that is wanted";
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     const auto configurations = proposals(graph, mode);
     if (!configurations) {
-      last = configurations.error();
+      why = configurations.error().message;
       continue;
     }
+    const std::size_t most = found.size() + kMostPlans;
     for (const Descriptor& configuration : *configurations) {
-      if (auto made = plan(configuration)) {
-        found.push_back(std::move(*made));
+      if (found.size() == most) break;
+      auto plan = describe(configuration);
+      if (!plan || !wanted(*plan)) continue;
+      if (const auto built = build(configuration, *plan); built) {
+        found.push_back(std::move(*plan));
       } else {
-        last = made.error();
+        why = built.error().message;
       }
     }
   }
-  if (found.empty()) return Error{ErrorCode::kUnsupported, last.message, last.hint};
-  return found;
+  if (!found.empty()) return found;
+  return Error{ErrorCode::kUnsupported, fmt::format("cuDNN {} has no engine for this: {}", dnn_->version(), why), ""};
 }
 
 Result<void> Graphs::execute(const GraphPlan& plan, std::span<const std::int64_t> ids,

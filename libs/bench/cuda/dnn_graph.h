@@ -4,6 +4,7 @@
 
 #include <cudnn.h>
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -52,9 +53,10 @@ class Graphs {
   Result<Descriptor> tensor(std::int64_t id, Type type, std::span<const std::int64_t> sizes,
                             std::span<const std::int64_t> strides) const;
 
-  // What its heuristics propose for a graph of this one operation, best guess first; those that cannot be built are
-  // left out. kUnsupported if that is all of them.
-  Result<std::vector<GraphPlan>> plans(const Descriptor& operation) const;
+  // What its heuristics propose for a graph of this one operation, best guess first. `wanted` judges by an engine's
+  // number and notes, before its plan is built; what cannot be built is left out. kUnsupported if nothing remains.
+  Result<std::vector<GraphPlan>> plans(const Descriptor& operation,
+                                       const std::function<bool(const GraphPlan&)>& wanted) const;
   Result<void> execute(const GraphPlan& plan, std::span<const std::int64_t> ids, std::span<const Pointer> pointers,
                        Pointer workspace) const;
 
@@ -62,7 +64,8 @@ class Graphs {
   Graphs(Dnn& dnn, const GraphApi& api) : dnn_(&dnn), api_(api) {}
   Result<Descriptor> create(cudnnBackendDescriptorType_t type) const;
   Result<std::vector<Descriptor>> proposals(const Descriptor& graph, cudnnBackendHeurMode_t mode) const;
-  Result<GraphPlan> plan(const Descriptor& configuration) const;
+  Result<GraphPlan> describe(const Descriptor& configuration) const;
+  Result<void> build(const Descriptor& configuration, GraphPlan& plan) const;
 
   Dnn* dnn_;
   GraphApi api_;

@@ -12,29 +12,31 @@ struct alignas(kBytes) Bytes {
   std::uint8_t at[kBytes];
 };
 
+// The values at 2 * i and 2 * i + 1. Of the pair of a value alone, only the first counts.
 struct FromInt8 {
   template <int kValues>
   using Stored = Bytes<kValues>;
   template <class S>
-  __device__ static float at(const S& stored, int i) {
-    return static_cast<float>(static_cast<std::int8_t>(stored.at[i]));
+  __device__ static float2 two(const S& stored, int i) {
+    return {static_cast<float>(static_cast<std::int8_t>(stored.at[2 * i])),
+            static_cast<float>(static_cast<std::int8_t>(stored.at[2 * i + 1]))};
   }
 };
 struct FromFloat8 {
   template <int kValues>
   using Stored = Bytes<kValues>;
   template <class S>
-  __device__ static float at(const S& stored, int i) {
-    const __half_raw half = __nv_cvt_fp8_to_halfraw(stored.at[i], __NV_E4M3);
-    return __half2float(__half(half));
+  __device__ static float2 two(const S& stored, int i) {
+    const auto both = static_cast<__nv_fp8x2_storage_t>(stored.at[2 * i] | stored.at[2 * i + 1] << 8);
+    return __half22float2(__half2(__nv_cvt_fp8x2_to_halfraw2(both, __NV_E4M3)));
   }
 };
 struct FromInt4 {
   template <int kValues>
   using Stored = Bytes<kValues / 2>;
   template <class S>
-  __device__ static float at(const S& stored, int i) {
-    return static_cast<float>((stored.at[i / 2] >> (i % 2 * 4) & 15) - 8);
+  __device__ static float2 two(const S& stored, int i) {
+    return {static_cast<float>((stored.at[i] & 15) - 8), static_cast<float>((stored.at[i] >> 4) - 8)};
   }
 };
 
@@ -64,24 +66,30 @@ __device__ void dequantize_packs(const void* q, const S* scale, T* y, std::int64
     if (at >= packs) continue;
     Pack<T> out;
 #pragma unroll
-    for (int j = 0; j < kPack; ++j) out.at[j] = from_float<T>(From::at(stored[i], j) * by[i]);
+    for (int j = 0; j < kPack / 2; ++j) {
+      const float2 both = From::two(stored[i], j);
+      out.at[2 * j] = from_float<T>(both.x * by[i]);
+      out.at[2 * j + 1] = from_float<T>(both.y * by[i]);
+    }
     store_pack(y + at * kPack, out);
   }
 }
 
 template <class From, class T, class S>
 __device__ void dequantize_pairs(const void* q, const S* scale, T* y, std::int64_t size, std::int64_t values) {
-  // Only int4 stores two values in one byte; the others may end after the first of a pair.
   using Stored = typename From::template Stored<2>;
-  constexpr int kPerStored = sizeof(Stored) == 1 ? 2 : 1;
+  const auto* bytes = static_cast<const std::uint8_t*>(q);
   for (int i = 0; i < 4; ++i) {
     const std::int64_t at = (static_cast<std::int64_t>(blockIdx.x) * 4 * 256 + i * 256 + threadIdx.x) * 2;
-    for (int j = 0; j < 2 && at + j < values; ++j) {
-      const auto* bytes = static_cast<const std::uint8_t*>(q) + (at + j) / kPerStored;
-      const Bytes<1> stored{{*bytes}};
-      const float value = From::at(stored, kPerStored == 2 ? j : 0);
-      y[at + j] = from_float<T>(value * to_float(scale[group_of(at + j, size, values)]));
+    if (at >= values) return;
+    const bool alone = at + 1 == values;  // int4 never is
+    Stored stored;
+    for (int j = 0; j < static_cast<int>(sizeof(Stored)); ++j) {
+      stored.at[j] = alone && j == 1 ? 0 : bytes[at / (2 / sizeof(Stored)) + j];
     }
+    const float2 both = From::two(stored, 0);
+    y[at] = from_float<T>(both.x * to_float(scale[group_of(at, size, values)]));
+    if (!alone) y[at + 1] = from_float<T>(both.y * to_float(scale[group_of(at + 1, size, values)]));
   }
 }
 

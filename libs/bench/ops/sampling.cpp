@@ -20,7 +20,7 @@ constexpr AxisSpec kAxes[] = {{"batch", "1,64", 1, "rows of logits"},
                               {"k", "1,50", 1, "how many of the largest; 1 is argmax"}};
 constexpr Type kTypes[] = {Type::kBfloat16, Type::kFloat16, Type::kFloat32};
 constexpr std::int64_t kMostSelected = 1024;  // by the kernels: as many as one block sorts
-constexpr std::int64_t kMostPerBlock = 7168;  // logits whose keys lie in one block's shared memory, of 48 KiB
+constexpr std::int64_t kMostPerBlock = 6144;  // logits whose keys lie in one block's shared memory, of 48 KiB
 constexpr std::int64_t kThreads = 512;
 
 Result<void> check(const Problem& problem) {
@@ -126,9 +126,9 @@ struct Split {
 Split split(const Problem& problem, std::int64_t multiprocessors) {
   const std::int64_t vocab = problem.at("vocab"), k = problem.at("k"), batch = problem.at("batch");
   const auto up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  const std::int64_t wanted = up(2 * multiprocessors, batch);
-  const std::int64_t least = k == 1 ? 4096 : std::max<std::int64_t>(2048, 2 * k);
-  const std::int64_t most = k == 1 ? 4 * kMostPerBlock : kMostPerBlock;  // argmax keeps none of them
+  const std::int64_t wanted = std::max<std::int64_t>(1, 4 * multiprocessors / batch);  // 4 blocks each are resident
+  const std::int64_t least = k == 1 ? 4096 : std::clamp<std::int64_t>(4 * k, 4096, kMostPerBlock);
+  const std::int64_t most = k == 1 ? 65536 : kMostPerBlock;  // argmax stores none of them
   const std::int64_t part = std::clamp(up(vocab, wanted), least, most);
   const std::int64_t aligned = up(part, 8) * 8;
   return {up(vocab, aligned), aligned};

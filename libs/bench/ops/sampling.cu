@@ -2,7 +2,7 @@
 // to finish chooses among what all of them kept. A logit and its position become one 64-bit key that orders both: the
 // larger value first, of equal ones the lower position. All keys of a row differ.
 
-#include "bench/cuda/vector.cuh"
+#include "bench/ops/rows.cuh"
 
 namespace llmprof {
 
@@ -39,14 +39,16 @@ __device__ inline Part part_of_block(std::int64_t vocab, std::int64_t part, std:
 }
 
 // Whether all other blocks of the row have already written what they keep: true in exactly one block. The counter is
-// zero again afterwards.
+// zero again afterwards. One thread's fences stand for the whole block's, between barriers.
 __device__ inline bool is_last_of_row(unsigned* counter, std::int64_t parts) {
   __shared__ bool last;
-  __threadfence();
   __syncthreads();
-  if (threadIdx.x == 0) last = atomicInc(counter, static_cast<unsigned>(parts - 1)) == parts - 1;
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicInc(counter, static_cast<unsigned>(parts - 1)) == parts - 1;
+    __threadfence();
+  }
   __syncthreads();
-  __threadfence();
   return last;
 }
 
@@ -61,34 +63,36 @@ __device__ inline Key block_max(Key key) {
   return key;
 }
 
-// The best of what this thread sees. Positions grow, so only a larger value replaces what is held, and positions are
-// looked at only then.
+// The best of what this thread sees. Positions grow, so only a larger value replaces what is held. Of a pack only its
+// largest is looked at: which of its values that was is found out once, at the end.
 template <class T>
 __device__ Key thread_argmax(const T* logits, const Part& part, bool aligned) {
   constexpr int kPack = Pack<T>::kSize;
   float best = NAN;  // no value is <= NaN: the first is taken, -infinity, too
-  std::uint32_t position = 0;
-  const auto see = [&](float value, int at) {
-    if (!(value <= best)) {
-      best = value;
-      position = static_cast<std::uint32_t>(part.begin + at);
-    }
-  };
+  int position = 0;
   if (aligned) {
 #pragma unroll 4
     for (int at = threadIdx.x * kPack; at < part.size; at += kThreads * kPack) {
-      const Pack<T> pack = load_pack(logits + at);
-      float most = to_float(pack.at[0]);
+      float values[kPack], most = -INFINITY;
+      load_floats<kPack>(logits + at, values);
 #pragma unroll
-      for (int i = 1; i < kPack; ++i) most = fmaxf(most, to_float(pack.at[i]));
-      if (!(most <= best)) {
-        for (int i = 0; i < kPack; ++i) see(to_float(pack.at[i]), at + i);
-      }
+      for (int i = 0; i < kPack; ++i) most = fmaxf(most, values[i]);
+      const bool larger = !(most <= best);
+      best = larger ? most : best;
+      position = larger ? at : position;
+    }
+    if (best == best) {
+      for (const int last = position + kPack - 1; position < last && to_float(logits[position]) != best;) ++position;
     }
   } else {
-    for (int at = threadIdx.x; at < part.size; at += kThreads) see(to_float(logits[at]), at);
+    for (int at = threadIdx.x; at < part.size; at += kThreads) {
+      const float value = to_float(logits[at]);
+      const bool larger = !(value <= best);
+      best = larger ? value : best;
+      position = larger ? at : position;
+    }
   }
-  return best == best ? key_of(ordered(best), position) : 0;
+  return best == best ? key_of(ordered(best), static_cast<std::uint32_t>(part.begin + position)) : 0;
 }
 
 template <class T>
@@ -137,43 +141,69 @@ __device__ Bin find_bin(const unsigned* histogram, unsigned need) {
   return found;
 }
 
-// The smallest of the k largest of `count` keys, with its lowest bits zero: exactly k keys are not below it.
-// From the highest bits down: count the keys of every bin, go on in the bin in which the k-th lies.
-template <class Keys>
-__device__ Key threshold(const Keys& keys, int count, unsigned k, unsigned* histogram) {
-  Key prefix = 0;
-  int above_shift = 64;
-  for (int digit = 0; digit < 6; ++digit) {
-    const int bits = digit % 3 == 2 ? 10 : 11, shift = above_shift - bits;
-    const unsigned mask = (1u << bits) - 1;
-    for (int i = threadIdx.x; i < kBins; i += kThreads) histogram[i] = 0;
-    __syncthreads();
-    for (int i = threadIdx.x; i < count; i += kThreads) {
-      const Key key = keys(i);
-      const bool inside = above_shift == 64 || (key ^ prefix) >> above_shift == 0;
-      if (inside) atomicAdd(histogram + (static_cast<unsigned>(key >> shift) & mask), 1u);
-    }
-    __syncthreads();
-    const Bin bin = find_bin(histogram, k);
-    prefix |= static_cast<Key>(bin.index) << shift;
-    k -= bin.above;
-    if (bin.count == k) break;
-    above_shift = shift;
-  }
-  return prefix;
+// What selecting needs of shared memory.
+struct Scratch {
+  unsigned histogram[kBins];
+  Key members[kThreads];
+  int member_count, selected;
+};
+
+constexpr int kFirstBits = 11;  // kBins of them
+__device__ inline unsigned first_digit(Key key) { return static_cast<unsigned>(key >> (64 - kFirstBits)); }
+
+__device__ inline void clear(unsigned* histogram) {
+  for (int i = threadIdx.x; i < kBins; i += kThreads) histogram[i] = 0;
+  __syncthreads();
 }
 
-// The k largest, in any order, to `out`; zeros if there are fewer.
+// The k largest of `count` keys, in any order, to `out`; zeros if there are fewer. The histogram holds the first
+// digits. From the highest bits down: keys of higher bins than the one in which the k-th lies are selected; the same is
+// asked of that bin's members by their next digit, until they are few enough to be compared with each other.
 template <class Keys>
-__device__ void select(const Keys& keys, int count, int k, unsigned* histogram, Key* out) {
-  __shared__ int next;
-  const Key least = count > k ? threshold(keys, count, static_cast<unsigned>(k), histogram) : 0;
-  if (threadIdx.x == 0) next = 0;
+__device__ void select(const Keys& keys, int count, int k, Scratch& scratch, Key* out) {
+  if (threadIdx.x == 0) scratch.selected = scratch.member_count = 0;
   for (int i = count + threadIdx.x; i < k; i += kThreads) out[i] = 0;
   __syncthreads();
+  if (count <= k) {
+    for (int i = threadIdx.x; i < count; i += kThreads) out[i] = keys(i);
+    __syncthreads();
+    return;
+  }
+  auto need = static_cast<unsigned>(k);
+  int shift = 64 - kFirstBits;
+  Bin bin = find_bin(scratch.histogram, need);
+  Key prefix = bin.index;  // of the bin in question: the bits above `shift`
+  need -= bin.above;
+  while (bin.count > kThreads && bin.count > need) {  // digits of 11, 11, 10, 11, 11, 10 bits
+    const int bits = shift == 42 || shift == 10 ? 10 : 11;
+    const unsigned mask = (1u << bits) - 1;
+    clear(scratch.histogram);
+    for (int i = threadIdx.x; i < count; i += kThreads) {
+      const Key key = keys(i);
+      if (key >> shift == prefix)
+        atomicAdd(scratch.histogram + (static_cast<unsigned>(key >> (shift - bits)) & mask), 1u);
+    }
+    __syncthreads();
+    shift -= bits;
+    bin = find_bin(scratch.histogram, need);
+    prefix = prefix << bits | bin.index;
+    need -= bin.above;
+  }
+  const bool whole = bin.count <= need;
   for (int i = threadIdx.x; i < count; i += kThreads) {
-    const Key key = keys(i);
-    if (key >= least) out[atomicAdd(&next, 1)] = key;
+    const Key key = keys(i), head = key >> shift;
+    if (head > prefix || (whole && head == prefix)) {
+      out[atomicAdd(&scratch.selected, 1)] = key;
+    } else if (head == prefix) {
+      scratch.members[atomicAdd(&scratch.member_count, 1)] = key;
+    }
+  }
+  __syncthreads();
+  if (!whole && static_cast<int>(threadIdx.x) < scratch.member_count) {
+    const Key own = scratch.members[threadIdx.x];
+    unsigned larger = 0;
+    for (int i = 0; i < scratch.member_count; ++i) larger += scratch.members[i] > own;
+    if (larger < need) out[k - 1 - larger] = own;  // what was selected so far is k - need: the last places are free
   }
   __syncthreads();
 }
@@ -196,18 +226,23 @@ __device__ void sort(Key* keys, int count) {
   }
 }
 
+// Keys to shared memory, and their first digits counted on the way.
 template <class T>
-__device__ void load_keys(const T* logits, int size, bool aligned, std::uint32_t* keys) {
+__device__ void load_keys(const T* logits, int size, bool aligned, std::uint32_t* keys, unsigned* histogram) {
   constexpr int kPack = Pack<T>::kSize;
+  const auto take = [&](T value, int at) {
+    keys[at] = ordered(to_float(value));
+    atomicAdd(histogram + (keys[at] >> (32 - kFirstBits)), 1u);
+  };
   if (aligned) {
-#pragma unroll 4
+#pragma unroll 2
     for (int at = threadIdx.x * kPack; at < size; at += kThreads * kPack) {
       const Pack<T> pack = load_pack(logits + at);
 #pragma unroll
-      for (int i = 0; i < kPack; ++i) keys[at + i] = ordered(to_float(pack.at[i]));
+      for (int i = 0; i < kPack; ++i) take(pack.at[i], at + i);
     }
   } else {
-    for (int at = threadIdx.x; at < size; at += kThreads) keys[at] = ordered(to_float(logits[at]));
+    for (int at = threadIdx.x; at < size; at += kThreads) take(logits[at], at);
   }
   __syncthreads();
 }
@@ -216,19 +251,25 @@ template <class T>
 __device__ void top_k(const T* logits, T* values, std::int32_t* indices, Key* kept, unsigned* counters,
                       std::int64_t vocab, std::int64_t part_size, std::int64_t parts, int k) {
   extern __shared__ std::uint32_t keys[];  // part_size
-  __shared__ unsigned histogram[kBins];
+  __shared__ Scratch scratch;
   __shared__ Key best[kMostSelected];
   const Part part = part_of_block(vocab, part_size, parts);
-  load_keys(logits + part.row * vocab + part.begin, part.size, vocab % Pack<T>::kSize == 0, keys);
+  clear(scratch.histogram);
+  load_keys(logits + part.row * vocab + part.begin, part.size, vocab % Pack<T>::kSize == 0, keys, scratch.histogram);
   const auto begin = static_cast<std::uint32_t>(part.begin);
   const auto of_part = [=](int i) { return key_of(keys[i], begin + i); };
   if (parts == 1) {
-    select(of_part, part.size, k, histogram, best);
+    select(of_part, part.size, k, scratch, best);
   } else {
     Key* of_row = kept + part.row * parts * k;
-    select(of_part, part.size, k, histogram, of_row + static_cast<std::int64_t>(part.index) * k);
+    select(of_part, part.size, k, scratch, of_row + static_cast<std::int64_t>(part.index) * k);
     if (!is_last_of_row(counters + part.row, parts)) return;
-    select([=](int i) { return __ldcg(of_row + i); }, static_cast<int>(parts) * k, k, histogram, best);
+    const int count = static_cast<int>(parts) * k;
+    const auto of_all = [=](int i) { return __ldcg(of_row + i); };
+    clear(scratch.histogram);
+    for (int i = threadIdx.x; i < count; i += kThreads) atomicAdd(scratch.histogram + first_digit(of_all(i)), 1u);
+    __syncthreads();
+    select(of_all, count, k, scratch, best);
   }
   int padded = 2;
   while (padded < k) padded *= 2;
