@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 #include "bench/cuda/blas_library.h"
+#include "bench/cuda/flush.h"
 #include "bench/cuda/sampler.h"
 
 namespace llmprof::bench::cuda {
@@ -55,13 +57,13 @@ class Race {
   Context& context_;
   const MatmulPlan& plan_;
   double end_, limit_;
-  Buffer a_, b_, c_, flush_;
+  Buffer a_, b_, c_;
+  std::optional<CacheFlush> flush_;
   std::vector<Entry> entries_;
 };
 
 Result<bool> Race::allocate() {
   const Matmul& m = plan_.matmul();
-  const double flush_bytes = 2.0 * static_cast<double>(context_.properties().l2_bytes);
   const auto values = [&](std::int64_t stride, std::int64_t rows, std::int64_t columns) {
     return stride * (m.batch - 1) + rows * columns;
   };
@@ -70,13 +72,12 @@ Result<bool> Race::allocate() {
   const TensorSpec b{.name = "b", .type = m.type, .elements = values(m.b_stride, m.n, m.k), .fill = fill};
   const TensorSpec c{.name = "c", .type = product_type(m.type), .elements = values(m.c_stride, m.m, m.n)};
   LLMPROF_LET(const std::int64_t free, context_.free_bytes());
-  if (static_cast<double>(a.bytes() + b.bytes() + c.bytes()) + flush_bytes > 0.95 * static_cast<double>(free)) {
-    return false;
-  }
+  constexpr std::int64_t kSpare = std::int64_t{1} << 30;  // for the flush, and what others may want
+  if (a.bytes() + b.bytes() + c.bytes() > free - kSpare) return false;
   LLMPROF_LET(a_, context_.allocate(a.bytes()));
   LLMPROF_LET(b_, context_.allocate(b.bytes()));
   LLMPROF_LET(c_, context_.allocate(c.bytes()));
-  LLMPROF_LET(flush_, context_.allocate(static_cast<std::int64_t>(flush_bytes)));
+  LLMPROF_LET(flush_, CacheFlush::create(context_));
   LLMPROF_TRY(fill_random(context_, a_.pointer(), a, 1));
   LLMPROF_TRY(fill_random(context_, b_.pointer(), b, 2));
   return true;
@@ -84,7 +85,7 @@ Result<bool> Race::allocate() {
 
 // The flush before it also keeps the GPU busy while the call is enqueued: its launch is not part of the time.
 Result<double> Race::sample(const Algorithm& algorithm) {
-  LLMPROF_TRY(context_.set_bytes(flush_.pointer(), 0, flush_.bytes()));
+  LLMPROF_TRY(flush_->enqueue());
   return context_.time(
       [&] { return plan_.enqueue(algorithm, a_.pointer(), b_.pointer(), c_.pointer(), context_.stream()); });
 }
