@@ -24,7 +24,7 @@ class EventPairs {
 
  private:
   Result<void> record(std::size_t event);
-  Context* context_ = nullptr;
+  [[maybe_unused]] Context* context_ = nullptr;
   std::vector<void*> events_;  // CUevent
 };
 

@@ -23,9 +23,10 @@ class LaunchGate {
   bool gave_up() const;  // since close(), the deadline passed before open(); told when the stream is idle
 
  private:
-  Context* context_ = nullptr;
-  volatile std::uint32_t* flags_ = nullptr;  // go, gave up: in host memory that the device reads and writes
-  Pointer device_flags_ = 0;
+  [[maybe_unused]] Context* context_ = nullptr;
+  [[maybe_unused]] volatile std::uint32_t* flags_ =
+      nullptr;  // go, gave up: in host memory that the device reads and writes
+  [[maybe_unused]] Pointer device_flags_ = 0;
 };
 
 // Opens the gate at the end of a scope, however that is left.
