@@ -37,6 +37,7 @@ struct Guide {
   At at = At::kX;
   double value = 0;
   std::string label;
+  bool low = false;  // of a line up the plot: the label stands at its foot, where a roofline leaves room
 };
 
 struct Plot {

@@ -39,15 +39,39 @@ std::string grid(const Plot& plot, const Frame& f) {
   return out + svg_text(16, f.top - 13, axis_title(plot.y), Anchor::kStart, "note");
 }
 
+// Labels that would touch one another stand in rows, one above the other.
+class LabelRows {
+ public:
+  // The first row that is free between two places.
+  std::size_t take(double begin, double end) {
+    for (std::size_t row = 0;; ++row) {
+      if (row == rows_.size()) rows_.emplace_back();
+      const bool free = std::all_of(rows_[row].begin(), rows_[row].end(),
+                                    [&](const auto& taken) { return end < taken.first || begin > taken.second; });
+      if (!free) continue;
+      rows_[row].emplace_back(begin, end);
+      return row;
+    }
+  }
+
+ private:
+  std::vector<std::vector<std::pair<double, double>>> rows_;
+};
+
 std::string guides(const Plot& plot, const Frame& f) {
+  constexpr double kRow = 15;
   std::string out;
+  LabelRows above, below;
   for (const Guide& guide : plot.guides) {
     if (guide.at == Guide::At::kX) {
       if (!f.x_axis.inside(guide.value)) continue;
-      const double x = f.x(guide.value);
-      const bool left = x + svg_text_width(guide.label) > f.right;
+      const double x = f.x(guide.value), width = svg_text_width(guide.label) + 10;
+      const bool left = x + width > f.right;
+      const auto row =
+          static_cast<double>((guide.low ? below : above).take(left ? x - width : x, left ? x : x + width));
+      const double y = guide.low ? f.bottom - 7 - kRow * row : f.top + 13 + kRow * row;
       out += svg_line(x, f.top, x, f.bottom, "guide");
-      out += svg_text(left ? x - 5 : x + 5, f.top + 13, guide.label, left ? Anchor::kEnd : Anchor::kStart, "note");
+      out += svg_text(left ? x - 5 : x + 5, y, guide.label, left ? Anchor::kEnd : Anchor::kStart, "note");
     } else if (f.y_axis.inside(guide.value)) {
       const double y = f.y(guide.value);
       out += svg_line(f.left, y, f.right, y, "guide");

@@ -78,7 +78,7 @@ Plot roofline_plot(const std::string& device, const std::vector<hw::Peak>& peaks
   Plot plot{.title = fmt::format("What {} can do", device),
             .note = "the memory's bandwidth is not known: flat roofs only"};
   plot.x = {"FLOP per byte", "", Scale::kLog2, false};
-  plot.y = {"attainable", "FLOP/s", Scale::kLog10};
+  plot.y = {"attainable FLOP/s", "FLOP/s", Scale::kLog10};
   if (read != nullptr) {
     plot.note = fmt::format("slope: reads of memory at {} ({}); flat: peak of the type; dashed: ridge points",
                             base::human_rate(bandwidth, "B/s"), read->source);
@@ -93,7 +93,7 @@ Plot roofline_plot(const std::string& device, const std::vector<hw::Peak>& peaks
     series.points.push_back({most, roof.flops});
     plot.series.push_back(std::move(series));
     if (bandwidth > 0) {
-      plot.guides.push_back({Guide::At::kX, ridge, fmt::format("{}: {}", roof.types, base::three_digits(ridge))});
+      plot.guides.push_back({Guide::At::kX, ridge, fmt::format("{}: {}", roof.types, base::three_digits(ridge)), true});
     }
   }
   add_points(points, plot);

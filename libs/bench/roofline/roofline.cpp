@@ -68,17 +68,23 @@ int gpu_count() {
 }  // namespace
 
 void settle_cpu(std::vector<hw::PeakRow>& rows) {
-  for (hw::PeakRow& row : rows) {
-    if (row.peak.quantity != "flops" || row.peak.type.find("OpenBLAS") != std::string::npos) continue;
-    const std::size_t comma = row.peak.type.find(',');
-    const std::string blas =
-        row.peak.type.substr(0, comma) + ", OpenBLAS" + (comma == std::string::npos ? "" : row.peak.type.substr(comma));
+  const auto raise = [&](hw::PeakRow& row, const std::string& type, const std::string& remark) {
     for (const hw::PeakRow& other : rows) {
-      if (other.peak.type != blas || other.peak.value <= row.peak.value) continue;
+      if (other.peak.quantity != row.peak.quantity || other.peak.type != type) continue;
+      if (!other.why.empty() || other.peak.value <= row.peak.value) continue;
       row.peak.value = other.peak.value;
       row.peak.source = other.peak.source;
-      row.peak.method = other.peak.method;
+      row.peak.method = other.peak.method + remark;
       row.why.clear();
+    }
+  };
+  for (const std::string type : {"float32", "float64"}) {
+    for (hw::PeakRow& row : rows) {
+      if (row.peak.type == type + ", one core") raise(row, type + ", OpenBLAS, one core", "");
+      if (row.peak.type == type) raise(row, type + ", OpenBLAS", "");
+    }
+    for (hw::PeakRow& row : rows) {
+      if (row.peak.type == type) raise(row, type + ", one core", "; all cores less: " + row.peak.method);
     }
   }
 }

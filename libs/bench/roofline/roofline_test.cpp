@@ -137,6 +137,15 @@ TEST(SettleCpu, TheFasterOfLoopAndOpenBlasIsThePeak) {
   EXPECT_EQ(rows[3].peak.value, 55);
 }
 
+TEST(SettleCpu, AllCoresReachWhatOneDid) {
+  std::vector<hw::PeakRow> rows{{flops("float64", 30), ""}, {flops("float64, one core", 50), ""}};
+  rows[0].peak.method = "loop, CPU share 15 %";
+  rows[1].peak.method = "loop";
+  settle_cpu(rows);
+  EXPECT_EQ(rows[0].peak.value, 50);
+  EXPECT_EQ(rows[0].peak.method, "loop; all cores less: loop, CPU share 15 %");  // still known to be too low
+}
+
 TEST(CpuSteps, CoverFlopsAndStreamsOfAllLevelsOnOneAndAllCores) {
   const std::vector<RooflineStep> steps = cpu_steps(hw::probe_cpu(), {.types = {Type::kFloat32}, .quick = true});
   std::vector<std::string> types;

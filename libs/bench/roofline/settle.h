@@ -7,8 +7,8 @@
 
 namespace llmprof::bench {
 
-// "float32" and "float32, one core" become what OpenBLAS reached, where that is more than the loop: whatever a program
-// does, it was possible.
+// "float32" and "float32, one core" become what OpenBLAS reached, where that is more than the loop; and all cores reach
+// what one of them did, even where other programs held the rest: whatever a program does, it was possible.
 void settle_cpu(std::vector<hw::PeakRow>& rows);
 
 }  // namespace llmprof::bench

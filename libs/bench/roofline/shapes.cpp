@@ -3,9 +3,9 @@
 namespace llmprof::bench {
 namespace {
 
-// As they were found on an H200 (132 multiprocessors), sustained for 0.1 s on random data, the fastest first: long inner
-// dimensions (little is written), and results whose tiles of 128 x 256 or 256 x 128 fill all multiprocessors a whole
-// number of times (1536 x 2816 are 132 of them). Cubes are what others quote.
+// As they were found on an H200 (132 multiprocessors), sustained for 0.1 s on random data, the fastest first: long
+// inner dimensions (little is written), and results whose tiles of 128 x 256 or 256 x 128 fill all multiprocessors a
+// whole number of times (1536 x 2816 are 132 of them). Cubes are what others quote.
 constexpr PeakShape kHalf[] = {{2048, 2048, 13312}, {768, 5632, 16384}, {3072, 5632, 8192}, {8192, 8192, 8192},
                                {1536, 2816, 16384}, {3072, 2816, 8192}, {8192, 8448, 4096}, {4224, 2048, 8192},
                                {4096, 4096, 8192},  {4096, 4096, 4096}};
