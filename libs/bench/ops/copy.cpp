@@ -42,10 +42,9 @@ void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team
 }
 
 Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) {
-  const StreamLaunch stream = stream_launch(context, bytes_of(problem));
   return CudaCall{.enqueue =
-                      [&context, stream, bytes = bytes_of(problem)](std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch("copy_bytes", stream.launch, {t[0], t[1], bytes, stream.unroll});
+                      [&context, bytes = bytes_of(problem)](std::span<const cuda::Pointer> t, cuda::Stream) {
+                        return context.launch("copy_bytes", streaming_launch(bytes, 256 * 16), {t[0], t[1], bytes});
                       },
                   .method = "kernel copy_bytes"};
 }

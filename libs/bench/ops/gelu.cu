@@ -6,28 +6,22 @@
 namespace llmprof {
 
 template <class T>
-__device__ void gelu_values(const T* x, T* y, std::int64_t values, int unroll) {
-  stream<1, T>({x}, y, values, unroll, [](const float(&v)[1]) { return gelu(v[0]); });
+__device__ void gelu_values(const T* x, T* y, std::int64_t values) {
+  stream<1, T>({x}, y, values, [](const float(&v)[1]) { return gelu(v[0]); });
 }
 template <class T>
-__device__ void gelu_tanh_values(const T* x, T* y, std::int64_t values, int unroll) {
-  stream<1, T>({x}, y, values, unroll, [](const float(&v)[1]) { return gelu_tanh(v[0]); });
+__device__ void gelu_tanh_values(const T* x, T* y, std::int64_t values) {
+  stream<1, T>({x}, y, values, [](const float(&v)[1]) { return gelu_tanh(v[0]); });
 }
 
 extern "C" {
-__global__ void gelu_float32(const float* x, float* y, std::int64_t n, int unroll) { gelu_values(x, y, n, unroll); }
-__global__ void gelu_float16(const __half* x, __half* y, std::int64_t n, int unroll) { gelu_values(x, y, n, unroll); }
-__global__ void gelu_bfloat16(const __nv_bfloat16* x, __nv_bfloat16* y, std::int64_t n, int unroll) {
-  gelu_values(x, y, n, unroll);
-}
-__global__ void gelu_tanh_float32(const float* x, float* y, std::int64_t n, int unroll) {
-  gelu_tanh_values(x, y, n, unroll);
-}
-__global__ void gelu_tanh_float16(const __half* x, __half* y, std::int64_t n, int unroll) {
-  gelu_tanh_values(x, y, n, unroll);
-}
-__global__ void gelu_tanh_bfloat16(const __nv_bfloat16* x, __nv_bfloat16* y, std::int64_t n, int unroll) {
-  gelu_tanh_values(x, y, n, unroll);
+__global__ void gelu_float32(const float* x, float* y, std::int64_t n) { gelu_values(x, y, n); }
+__global__ void gelu_float16(const __half* x, __half* y, std::int64_t n) { gelu_values(x, y, n); }
+__global__ void gelu_bfloat16(const __nv_bfloat16* x, __nv_bfloat16* y, std::int64_t n) { gelu_values(x, y, n); }
+__global__ void gelu_tanh_float32(const float* x, float* y, std::int64_t n) { gelu_tanh_values(x, y, n); }
+__global__ void gelu_tanh_float16(const __half* x, __half* y, std::int64_t n) { gelu_tanh_values(x, y, n); }
+__global__ void gelu_tanh_bfloat16(const __nv_bfloat16* x, __nv_bfloat16* y, std::int64_t n) {
+  gelu_tanh_values(x, y, n);
 }
 }
 

@@ -5,12 +5,24 @@
 
 namespace llmprof {
 
+// With few rows, parameters are not yet in the cache when they are needed: they are sent for before the row is reduced.
+template <class T>
+__device__ inline void send_for(const T* parameters, int width) {
+  constexpr int kFewBlocks = 512, kValues = 128 / sizeof(T);
+  if (gridDim.x > kFewBlocks) return;
+  for (int at = threadIdx.x * kValues; at < width; at += blockDim.x * kValues) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(parameters + at));
+  }
+}
+
 // y = activation((x - mean) / √(variance + eps) · weight + bias). The variance is of the differences from the mean,
 // which does not cancel as a difference of squares would.
 template <int kAccess, class T, class Activation>
 __device__ inline void layernorm_row(const T* x, const T* weight, const T* bias, T* y, int width, bool exists,
                                      float eps, Activation activation) {
   auto row = make_row<T, kAccess>(exists ? width : 0, [x](int at) { return load_piece<kAccess>(x + at); });
+  send_for(weight, width);
+  send_for(bias, width);
   float sum = 0, squares = 0;
   row.each([&](int, const float* v) {
     for (int j = 0; j < kAccess; ++j) sum += v[j];
@@ -44,6 +56,7 @@ __device__ inline void layernorm_rows(const T* x, const T* weight, const T* bias
 template <class T, int kAccess, class Load>
 __device__ inline void rmsnorm_row(Load load, const T* weight, T* y, int width, bool exists, float eps) {
   auto row = make_row<T, kAccess>(exists ? width : 0, load);
+  send_for(weight, width);
   float squares = 0;
   row.each([&](int, const float* v) {
     for (int j = 0; j < kAccess; ++j) squares += v[j] * v[j];

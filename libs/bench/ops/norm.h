@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "bench/operator.h"
+#include "bench/ops/cpu_sum.h"
 #include "bench/ops/rows.h"
 
 namespace llmprof::bench::layernorm {
@@ -48,12 +49,8 @@ void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team
   each_row(team, row_count(problem), width, [&](std::int64_t row) {
     const auto* x = reinterpret_cast<const float*>(tensors[0]) + row * width;
     auto* y = reinterpret_cast<float*>(tensors[3]) + row * width;
-    float sum = 0, squares = 0;
-#pragma omp simd reduction(+ : sum)
-    for (std::int64_t i = 0; i < width; ++i) sum += x[i];
-    const float mean = sum / static_cast<float>(width);
-#pragma omp simd reduction(+ : squares)
-    for (std::int64_t i = 0; i < width; ++i) squares += (x[i] - mean) * (x[i] - mean);
+    const float mean = vector_sum(width, [&](std::int64_t i) { return x[i]; }) / static_cast<float>(width);
+    const float squares = vector_sum(width, [&](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); });
     const float scale = 1 / std::sqrt(squares / static_cast<float>(width) + kEps);
 #pragma omp simd
     for (std::int64_t i = 0; i < width; ++i) y[i] = activation((x[i] - mean) * scale * weight[i] + bias[i]);

@@ -37,10 +37,10 @@ void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team
 Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
   const std::string kernel = kernel_name("residual_add", problem.type);
   const std::int64_t values = row_count(problem) * problem.at("hidden");
-  const StreamLaunch stream = stream_launch(context, values * type_bytes(problem.type));
+  const cuda::Launch launch = stream_launch(values, problem.type);
   return CudaCall{.enqueue =
-                      [&context, kernel, values, stream](std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch(kernel, stream.launch, {t[0], t[1], t[2], values, stream.unroll});
+                      [&context, kernel, values, launch](std::span<const cuda::Pointer> t, cuda::Stream) {
+                        return context.launch(kernel, launch, {t[0], t[1], t[2], values});
                       },
                   .method = "kernel " + kernel};
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bench/operator.h"
+#include "bench/ops/cpu_sum.h"
 #include "bench/ops/rows.h"
 
 namespace llmprof::bench {
@@ -50,13 +51,10 @@ void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team
     const auto* residual = reinterpret_cast<const float*>(tensors[1]) + row * width;
     auto* sum = reinterpret_cast<float*>(tensors[3]) + row * width;
     auto* y = reinterpret_cast<float*>(tensors[4]) + row * width;
-    float squares = 0;
-#pragma omp simd reduction(+ : squares)
-    for (std::int64_t i = 0; i < width; ++i) {
-      const float value = x[i] + residual[i];
-      sum[i] = value;
-      squares += value * value;
-    }
+    const float squares = vector_sum(width, [&](std::int64_t i) {
+      sum[i] = x[i] + residual[i];
+      return sum[i] * sum[i];
+    });
     const float scale = 1 / std::sqrt(squares / static_cast<float>(width) + kEps);
     for (std::int64_t i = 0; i < width; ++i) y[i] = sum[i] * scale * weight[i];
   });

@@ -18,9 +18,12 @@ __device__ void residual_rmsnorm_row(const ResidualRmsnorm<T>& a, std::int64_t r
   T* sum = a.sum + row * a.width;
   const auto load = [=](int at) {
     Piece<T, kAccess> piece = load_piece<kAccess>(x + at);
-    const Piece<T, kAccess> added = load_piece<kAccess>(residual + at);
-    for (int j = 0; j < kAccess; ++j) piece.at[j] = from_float<T>(to_float(piece.at[j]) + to_float(added.at[j]));
-    *reinterpret_cast<Piece<T, kAccess>*>(sum + at) = piece;
+    float value[kAccess], added[kAccess];
+    piece.get(value);
+    load_floats<kAccess>(residual + at, added);
+    for (int j = 0; j < kAccess; ++j) value[j] += added[j];
+    piece.set(value);
+    store_piece(sum + at, piece);
     return piece;
   };
   rmsnorm_row<T, kAccess>(load, a.weight, a.y + row * a.width, a.width, exists, a.eps);
@@ -37,17 +40,17 @@ __device__ void residual_rmsnorm(const ResidualRmsnorm<T>& a, std::int64_t rows)
 }
 
 extern "C" {
-__global__ void __launch_bounds__(1024)
+__global__ void __launch_bounds__(kRowThreads, 2)
     residual_rmsnorm_float32(const float* x, const float* residual, const float* weight, float* sum, float* y,
                              std::int64_t rows, int width, float eps) {
   residual_rmsnorm<float>({x, residual, weight, sum, y, width, eps}, rows);
 }
-__global__ void __launch_bounds__(1024)
+__global__ void __launch_bounds__(kRowThreads, 2)
     residual_rmsnorm_float16(const __half* x, const __half* residual, const __half* weight, __half* sum, __half* y,
                              std::int64_t rows, int width, float eps) {
   residual_rmsnorm<__half>({x, residual, weight, sum, y, width, eps}, rows);
 }
-__global__ void __launch_bounds__(1024)
+__global__ void __launch_bounds__(kRowThreads, 2)
     residual_rmsnorm_bfloat16(const __nv_bfloat16* x, const __nv_bfloat16* residual, const __nv_bfloat16* weight,
                               __nv_bfloat16* sum, __nv_bfloat16* y, std::int64_t rows, int width, float eps) {
   residual_rmsnorm<__nv_bfloat16>({x, residual, weight, sum, y, width, eps}, rows);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "bench/operator.h"
+#include "bench/ops/cpu_sum.h"
 #include "bench/ops/rows.h"
 
 namespace llmprof::bench {
@@ -42,9 +43,7 @@ void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team
   each_row(team, row_count(problem), width, [&](std::int64_t row) {
     const auto* x = reinterpret_cast<const float*>(tensors[0]) + row * width;
     auto* y = reinterpret_cast<float*>(tensors[2]) + row * width;
-    float squares = 0;
-#pragma omp simd reduction(+ : squares)
-    for (std::int64_t i = 0; i < width; ++i) squares += x[i] * x[i];
+    const float squares = vector_sum(width, [&](std::int64_t i) { return x[i] * x[i]; });
     const float scale = 1 / std::sqrt(squares / static_cast<float>(width) + kEps);
     for (std::int64_t i = 0; i < width; ++i) y[i] = x[i] * scale * weight[i];
   });

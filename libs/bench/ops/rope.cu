@@ -48,22 +48,23 @@ struct HeadPairs {
     }
   }
 
-  __device__ void turn_and_store(const Rope<T>& a, std::int64_t token, int first, const float2* turns) const {
+  __device__ void turn_and_store(const Rope<T>& a, std::int64_t token, int first, const float2* turn) {
 #pragma unroll
     for (int u = 0; u < kHeads; ++u) {
       const int index = first + u * blockDim.y;
       if (index >= a.heads + a.kv_heads) continue;
-      float x[kAccess], y[kAccess];
+      float l[kAccess], h[kAccess];
+      low[u].get(l);
+      high[u].get(h);
 #pragma unroll
       for (int j = 0; j < kAccess; ++j) {
-        const float2 turn = turns[threadIdx.x * kAccess + j];
-        const float l = to_float(low[u].at[j]), h = to_float(high[u].at[j]);
-        x[j] = l * turn.x - h * turn.y;
-        y[j] = h * turn.x + l * turn.y;
+        const float x = l[j], y = h[j];
+        l[j] = x * turn[j].x - y * turn[j].y;
+        h[j] = y * turn[j].x + x * turn[j].y;
       }
       T* head = a.head(token, index) + threadIdx.x * kAccess;
-      store_floats<kAccess>(head, x);
-      store_floats<kAccess>(head + a.half, y);
+      store_floats<kAccess>(head, l);
+      store_floats<kAccess>(head + a.half, h);
     }
   }
 };
@@ -72,17 +73,20 @@ template <int kAccess, class T>
 __device__ void rope(const Rope<T>& a) {
   extern __shared__ float2 turns[];
   const std::int64_t token = blockIdx.x;
-  const int all = a.heads + a.kv_heads, threads = blockDim.x * blockDim.y;
+  const int threads = blockDim.x * blockDim.y;
   HeadPairs<kAccess, T> pairs;
   pairs.load(a, token, threadIdx.y);  // on its way while the angles are computed
   for (int i = threadIdx.y * blockDim.x + threadIdx.x; i < a.half; i += threads) {
     turns[i] = rotation(a.positions[token], a.step, i);
   }
   __syncthreads();
-  pairs.turn_and_store(a, token, threadIdx.y, turns);
-  for (int first = threadIdx.y + pairs.kHeads * blockDim.y; first < all; first += pairs.kHeads * blockDim.y) {
-    pairs.load(a, token, first);
-    pairs.turn_and_store(a, token, first, turns);
+  float2 turn[kAccess];  // the same for all heads
+#pragma unroll
+  for (int j = 0; j < kAccess; ++j) turn[j] = turns[threadIdx.x * kAccess + j];
+  const int step = pairs.kHeads * blockDim.y;
+  for (int first = threadIdx.y; first < a.heads + a.kv_heads; first += step) {
+    if (first >= step) pairs.load(a, token, first);
+    pairs.turn_and_store(a, token, first, turn);
   }
 }
 

@@ -6,10 +6,65 @@
 
 namespace llmprof {
 
+// Two values of two bytes in one word, and back. Words stay packed in registers; compilers unpack arrays of such
+// values.
+template <class T>
+__device__ inline float2 unpacked(unsigned word);
+template <>
+__device__ inline float2 unpacked<__half>(unsigned word) {
+  return __half22float2(*reinterpret_cast<const __half2*>(&word));
+}
+template <>
+__device__ inline float2 unpacked<__nv_bfloat16>(unsigned word) {
+  return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)};
+}
+template <class T>
+__device__ inline unsigned packed(float low, float high);
+template <>
+__device__ inline unsigned packed<__half>(float low, float high) {
+  const __half2 both = __floats2half2_rn(low, high);
+  return *reinterpret_cast<const unsigned*>(&both);
+}
+template <>
+__device__ inline unsigned packed<__nv_bfloat16>(float low, float high) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+  return *reinterpret_cast<const unsigned*>(&both);
+}
+
 // What one access moves: 16 bytes, or a single value where rows do not all begin at a multiple of 16 bytes.
 template <class T, int kAccess>
-struct alignas(sizeof(T) * kAccess) Piece {
-  T at[kAccess];
+struct alignas(16) Piece {
+  unsigned word[4];
+  __device__ void get(float* values) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float2 two = unpacked<T>(word[i]);
+      values[2 * i] = two.x;
+      values[2 * i + 1] = two.y;
+    }
+  }
+  __device__ void set(const float* values) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) word[i] = packed<T>(values[2 * i], values[2 * i + 1]);
+  }
+};
+template <>
+struct alignas(16) Piece<float, 4> {
+  float value[4];
+  __device__ void get(float* values) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) values[i] = value[i];
+  }
+  __device__ void set(const float* values) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) value[i] = values[i];
+  }
+};
+template <class T>
+struct Piece<T, 1> {
+  T value;
+  __device__ void get(float* values) const { values[0] = to_float(value); }
+  __device__ void set(const float* values) { value = from_float<T>(values[0]); }
 };
 
 template <int kAccess, class T>
@@ -18,29 +73,33 @@ __device__ inline Piece<T, kAccess> load_piece(const T* from) {
 }
 
 template <int kAccess, class T>
+__device__ inline void store_piece(T* to, const Piece<T, kAccess>& piece) {
+  *reinterpret_cast<Piece<T, kAccess>*>(to) = piece;
+}
+
+template <int kAccess, class T>
 __device__ inline void load_floats(const T* from, float* values) {
-  const Piece<T, kAccess> piece = load_piece<kAccess>(from);
-#pragma unroll
-  for (int j = 0; j < kAccess; ++j) values[j] = to_float(piece.at[j]);
+  load_piece<kAccess>(from).get(values);
 }
 
 template <int kAccess, class T>
 __device__ inline void store_floats(T* to, const float* values) {
   Piece<T, kAccess> piece;
-#pragma unroll
-  for (int j = 0; j < kAccess; ++j) piece.at[j] = from_float<T>(values[j]);
-  *reinterpret_cast<Piece<T, kAccess>*>(to) = piece;
+  piece.set(values);
+  store_piece(to, piece);
 }
 
 // One value of each input to one value of the output: out = f({in[0], in[1], …}).
 template <int kAccess, int kInputs, class T, class F>
 __device__ inline void stream_values(const Piece<T, kAccess> (&read)[kInputs], T* out, F f) {
-  float result[kAccess];
+  float values[kInputs][kAccess], result[kAccess];
+#pragma unroll
+  for (int i = 0; i < kInputs; ++i) read[i].get(values[i]);
 #pragma unroll
   for (int j = 0; j < kAccess; ++j) {
     float value[kInputs];
 #pragma unroll
-    for (int i = 0; i < kInputs; ++i) value[i] = to_float(read[i].at[j]);
+    for (int i = 0; i < kInputs; ++i) value[i] = values[i][j];
     result[j] = f(value);
   }
   store_floats<kAccess>(out, result);
@@ -92,21 +151,21 @@ __device__ inline void stream_block(const T* const (&in)[kInputs], T* out, std::
   }
 }
 
-// A whole tensor, one value after the other, whatever its shape. `unroll`, 1 or 4, is the launch's (stream_launch of
-// rows.h): few values are spread over all multiprocessors, many keep more accesses in flight.
+// A whole tensor, one value after the other, whatever its shape. As launched by stream_launch of rows.h: two accesses
+// per thread where a value has two bytes and takes longer than its way through memory, else one (measured on an H200).
 template <int kInputs, class T, class F>
-__device__ inline void stream(const T* const (&in)[kInputs], T* out, std::int64_t values, int unroll, F f) {
-  constexpr int kPack = Pack<T>::kSize;
-  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * blockDim.x * kPack * unroll;
+__device__ inline void stream(const T* const (&in)[kInputs], T* out, std::int64_t values, F f) {
+  constexpr int kPack = Pack<T>::kSize, kUnroll = sizeof(T) == 2 ? 2 : 1;
+  const std::int64_t begin = static_cast<std::int64_t>(blockIdx.x) * blockDim.x * kPack * kUnroll;
   const T* from[kInputs];
 #pragma unroll
   for (int i = 0; i < kInputs; ++i) from[i] = in[i] + begin;
-  if (unroll == 1) {
-    stream_block<1, kPack>(from, out + begin, values - begin, f);
-  } else {
-    stream_block<4, kPack>(from, out + begin, values - begin, f);
-  }
+  stream_block<kUnroll, kPack>(from, out + begin, values - begin, f);
 }
+
+// Threads of a block at most, as in row_launch of rows.h. With two such blocks per multiprocessor a thread has 48
+// registers: enough to keep its part of a row, few enough for the rows of several blocks to be on their way.
+constexpr int kRowThreads = 640;
 
 // The threads of a row are those with one threadIdx.y: lanes of a warp (their number a power of two), or a whole block.
 // Every thread of the block calls these.
@@ -142,10 +201,10 @@ class Row {
 #pragma unroll
       for (int p = 0; p < kPieces; ++p) {
         const int column = begin + (p * blockDim.x + threadIdx.x) * kAccess;
+        if (column >= width_) continue;
         float values[kAccess];
-#pragma unroll
-        for (int j = 0; j < kAccess; ++j) values[j] = to_float(piece_[p].at[j]);
-        if (column < width_) f(column, values);
+        piece_[p].get(values);
+        f(column, values);
       }
     }
     kept_ = width_ <= stride;

@@ -46,25 +46,21 @@ inline cuda::Launch streaming_launch(std::int64_t items, std::int64_t per_block)
   return {.grid_x = (items + per_block - 1) / per_block, .block_x = 256};
 }
 
-// For stream() of rows.cuh: four accesses of 16 bytes per thread when that still gives every multiprocessor its share.
-struct StreamLaunch {
-  cuda::Launch launch;
-  std::int32_t unroll = 1;
-};
-inline StreamLaunch stream_launch(const cuda::Context& context, std::int64_t bytes) {
-  const std::int64_t accesses = (bytes + 15) / 16;
-  const std::int32_t unroll = accesses >= 8 * 256 * context.properties().multiprocessors ? 4 : 1;
-  return {.launch = streaming_launch(accesses, 256 * unroll), .unroll = unroll};
+// For stream() of rows.cuh: 16 bytes per thread, or twice that of values of two bytes.
+inline cuda::Launch stream_launch(std::int64_t values, Type type) {
+  return streaming_launch(values, 256 * (type_bytes(type) == 2 ? 16 : 4));
 }
 
+inline constexpr std::int64_t kRowThreads = 640;  // as in rows.cuh
+
 // For Row of rows.cuh: a row is shared by lanes of a warp or by a block. Many rows: as few threads as keep the row in
-// registers (4 accesses of 16 bytes each, 8 of single values). Few rows: a thread per access, to be done sooner.
+// registers (4 accesses of 16 bytes each, 8 of single values). Few rows: fewer accesses per thread, to be done sooner.
 inline cuda::Launch row_launch(const cuda::Context& context, std::int64_t rows, std::int64_t width, Type type) {
-  const std::int64_t pack = 16 / type_bytes(type);
+  const std::int64_t pack = 16 / type_bytes(type), multiprocessors = context.properties().multiprocessors;
   const bool packed = width % pack == 0;
   const std::int64_t accesses = packed ? width / pack : width, kept = packed ? 4 : 8;
-  const bool few = rows <= 2 * context.properties().multiprocessors;
-  const std::int64_t wanted = std::min<std::int64_t>(few ? accesses : (accesses + kept - 1) / kept, 1024);
+  const std::int64_t each = rows <= 2 * multiprocessors ? 1 : (rows <= 4 * multiprocessors ? 2 : kept);
+  const std::int64_t wanted = std::min((accesses + each - 1) / each, kRowThreads);
   if (wanted > 32) return {.grid_x = rows, .block_x = (wanted + 31) / 32 * 32};
   const auto lanes = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(wanted)));
   return {.grid_x = (rows * lanes + 127) / 128, .block_x = lanes, .block_y = 128 / lanes};

@@ -52,7 +52,9 @@ void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team
 Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
   const std::string kernel = kernel_name("silu_mul", problem.type);
   const std::int64_t width = problem.at("intermediate"), bytes = type_bytes(problem.type);
-  const std::int32_t unroll = stream_launch(context, row_count(problem) * width * bytes).unroll;
+  // Four accesses per thread, where that still gives every multiprocessor its share.
+  const std::int64_t accesses = row_count(problem) * width * bytes / 16;
+  const std::int32_t unroll = accesses >= 8 * 256 * context.properties().multiprocessors ? 4 : 1;
   const std::int64_t per_block = 256 * 16 / bytes * unroll, parts = (width + per_block - 1) / per_block;
   return CudaCall{.enqueue =
                       [&context, kernel, width, parts, unroll, rows = row_count(problem)](

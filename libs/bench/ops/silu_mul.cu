@@ -25,8 +25,6 @@ __device__ void silu_mul(const T* x, T* y, std::int64_t width, int parts, int un
     }
   } else if (unroll == 1) {
     silu_mul_part<1, kPack>(x, y, width, row, begin);
-  } else if (unroll == 2) {
-    silu_mul_part<2, kPack>(x, y, width, row, begin);
   } else {
     silu_mul_part<4, kPack>(x, y, width, row, begin);
   }

@@ -5,6 +5,7 @@
 
 #include "bench/operator.h"
 #include "bench/ops/cpu_math.h"
+#include "bench/ops/cpu_sum.h"
 #include "bench/ops/rows.h"
 
 namespace llmprof::bench {
@@ -19,7 +20,12 @@ constexpr AxisSpec kAxes[] = {{"batch", "1", 1, "sequences"},
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t values = row_count(problem) * problem.at("hidden");
-  return {{.name = "x", .role = Role::kIn, .type = problem.type, .elements = values},
+  return {{.name = "x",
+           .role = Role::kIn,
+           .type = problem.type,
+           .elements = values,
+           .fill = {.scale = 4}},  // as scores and logits spread; of even ones float16 holds only the last bits
+
           {.name = "y", .role = Role::kOut, .type = problem.type, .elements = values}};
 }
 
@@ -45,31 +51,33 @@ void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team
   each_row(team, row_count(problem), width, [&](std::int64_t row) {
     const auto* x = reinterpret_cast<const float*>(tensors[0]) + row * width;
     auto* y = reinterpret_cast<float*>(tensors[1]) + row * width;
-    float largest = x[0], sum = 0;
+    float largest = x[0];
 #pragma omp simd reduction(max : largest)
     for (std::int64_t i = 0; i < width; ++i) largest = std::max(largest, x[i]);
-#pragma omp simd reduction(+ : sum)
-    for (std::int64_t i = 0; i < width; ++i) sum += y[i] = vector_exp(x[i] - largest);
-    const float scale = 1 / sum;
+    const float scale = 1 / vector_sum(width, [&](std::int64_t i) { return y[i] = vector_exp(x[i] - largest); });
     for (std::int64_t i = 0; i < width; ++i) y[i] *= scale;
   });
 }
 
-// Eight blocks per row, where there are clusters of blocks: for rows that one block's registers do not hold, and for so
-// few long ones that most multiprocessors would have nothing to do.
+// Eight blocks per row, where there are clusters of blocks: for rows far beyond one block's registers, and for so few
+// long ones that most multiprocessors would have nothing to do. The latter keep their parts in registers, which takes
+// more threads; many rows go faster with smaller blocks, more of them at a time.
 constexpr std::int64_t kCluster = 8;
+
+bool few(const cuda::Context& context, std::int64_t rows) {
+  return rows * kCluster <= context.properties().multiprocessors;
+}
 
 bool shares_rows(const cuda::Context& context, std::int64_t rows, std::int64_t row_bytes) {
   if (context.properties().major < 9) return false;
-  return row_bytes > 64 * 1024 || (row_bytes > 16 * 1024 && rows * kCluster <= context.properties().multiprocessors);
+  return row_bytes > 128 * 1024 || (row_bytes > 16 * 1024 && few(context, rows));
 }
 
 Result<CudaCall> prepare_shared(cuda::Context& context, const Problem& problem) {
   const std::string kernel = kernel_name("softmax_cluster", problem.type);
   const auto width = static_cast<std::int32_t>(problem.at("hidden"));
-  const cuda::Launch part = row_launch(context, 1, (width + kCluster - 1) / kCluster, problem.type);
-  const cuda::Launch launch{.grid_x = row_count(problem) * kCluster,
-                            .block_x = std::max<std::int64_t>(64, part.block_x)};
+  const std::int64_t rows = row_count(problem);
+  const cuda::Launch launch{.grid_x = rows * kCluster, .block_x = few(context, rows) ? 512 : 256};
   return CudaCall{.enqueue =
                       [&context, kernel, launch, width](std::span<const cuda::Pointer> t, cuda::Stream) {
                         return context.launch(kernel, launch, {t[0], t[1], width});

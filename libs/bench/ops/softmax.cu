@@ -3,30 +3,42 @@
 
 #include <cooperative_groups.h>
 
+#include "bench/ops/activation.cuh"
 #include "bench/ops/rows.cuh"
 
 namespace llmprof {
 
-struct OneBlock {
-  __device__ float max(float value) const { return row_max(value); }
-  __device__ float sum(float value) const { return row_sum(value); }
+// The largest of some values, and the sum of 2^(their distance to it): what parts of a row know of it.
+struct Seen {
+  float largest, sum;
+
+  // Relative to a value at least as large. Of no values, or infinitely small ones only, the sum is 0.
+  __device__ float sum_to(float larger) const { return sum * fast_exp2(largest - reference(larger)); }
+  __device__ static float reference(float largest) { return largest == -INFINITY ? 0.0f : largest; }
 };
 
-template <int kAccess, class T, class Threads>
-__device__ void softmax_row(const T* x, T* y, int width, const Threads& threads) {
+__device__ inline Seen seen_by_all(const Seen& mine) {
+  const float largest = row_max(mine.largest);
+  return {largest, row_sum(mine.sum_to(largest))};
+}
+
+// `combine` makes of what one thread saw what all threads of the row saw.
+template <int kAccess, class T, class Combine>
+__device__ void softmax_row(const T* x, T* y, int width, Combine combine) {
   auto row = make_row<T, kAccess>(width, [x](int at) { return load_piece<kAccess>(x + at); });
-  float largest = -INFINITY, sum = 0;
+  Seen seen{-INFINITY, 0};
   row.each([&](int, const float* v) {
-    for (int j = 0; j < kAccess; ++j) largest = fmaxf(largest, v[j]);
+    for (int j = 0; j < kAccess; ++j) seen.largest = fmaxf(seen.largest, v[j]);
   });
-  largest = threads.max(largest);
+  seen.largest *= kLog2E;
   row.each([&](int, const float* v) {
-    for (int j = 0; j < kAccess; ++j) sum += __expf(v[j] - largest);
+    for (int j = 0; j < kAccess; ++j) seen.sum += fast_exp2(fmaf(v[j], kLog2E, -Seen::reference(seen.largest)));
   });
-  const float scale = 1.0f / threads.sum(sum);
+  seen = combine(seen);
+  const float scale = 1.0f / seen.sum;
   row.each([&](int at, const float* v) {
     float result[kAccess];
-    for (int j = 0; j < kAccess; ++j) result[j] = __expf(v[j] - largest) * scale;
+    for (int j = 0; j < kAccess; ++j) result[j] = fast_exp2(fmaf(v[j], kLog2E, -seen.largest)) * scale;
     store_floats<kAccess>(y + at, result);
   });
 }
@@ -35,46 +47,31 @@ template <class T>
 __device__ void softmax(const T* x, T* y, std::int64_t rows, int width) {
   const std::int64_t row = row_index();
   if (width % Pack<T>::kSize == 0) {
-    softmax_row<Pack<T>::kSize>(x + row * width, y + row * width, row < rows ? width : 0, OneBlock{});
+    softmax_row<Pack<T>::kSize>(x + row * width, y + row * width, row < rows ? width : 0, seen_by_all);
   } else {
-    softmax_row<1>(x + row * width, y + row * width, row < rows ? width : 0, OneBlock{});
+    softmax_row<1>(x + row * width, y + row * width, row < rows ? width : 0, seen_by_all);
   }
 }
 
 constexpr int kCluster = 8;  // blocks; as in softmax.cpp
 
-#if __CUDA_ARCH__ >= 900
-struct Cluster {
-  float* slot;  // two, in shared memory: one for each reduction
-
-  __device__ float max(float value) const {
-    value = block_max(value);
-    return across(slot, value, [](float a, float b) { return fmaxf(a, b); });
-  }
-  __device__ float sum(float value) const {
-    value = block_sum(value);
-    return across(slot + 1, value, [](float a, float b) { return a + b; });
-  }
-  template <class F>
-  __device__ static float across(float* mine, float value, F f) {
-    auto cluster = cooperative_groups::this_cluster();
-    if (threadIdx.x == 0) *mine = value;
-    cluster.sync();
-    float result = *cluster.map_shared_rank(mine, 0);
-    for (int i = 1; i < kCluster; ++i) result = f(result, *cluster.map_shared_rank(mine, i));
-    return result;
-  }
-};
-#endif
-
 template <int kAccess, class T>
 __device__ void softmax_part(const T* x, T* y, int width) {
 #if __CUDA_ARCH__ >= 900
-  __shared__ float slot[2];
+  __shared__ Seen block;
+  const auto cluster = cooperative_groups::this_cluster();
   const int part = (width + kCluster * kAccess - 1) / (kCluster * kAccess) * kAccess;
-  const int rank = blockIdx.x % kCluster, begin = min(rank * part, width);
-  softmax_row<kAccess>(x + begin, y + begin, min(part, width - begin), Cluster{slot});
-  cooperative_groups::this_cluster().sync();  // the others may still read this block's slots
+  const int begin = min(static_cast<int>(blockIdx.x % kCluster) * part, width);
+  softmax_row<kAccess>(x + begin, y + begin, min(part, width - begin), [&](const Seen& mine) {
+    const Seen ours = seen_by_all(mine);
+    if (threadIdx.x == 0) block = ours;
+    cluster.sync();
+    Seen all{-INFINITY, 0};
+    for (int i = 0; i < kCluster; ++i) all.largest = fmaxf(all.largest, cluster.map_shared_rank(&block, i)->largest);
+    for (int i = 0; i < kCluster; ++i) all.sum += cluster.map_shared_rank(&block, i)->sum_to(all.largest);
+    return all;
+  });
+  cluster.sync();  // the others may still read what this block saw
 #endif
 }
 
@@ -95,23 +92,27 @@ __device__ void softmax_cluster(const T* x, T* y, int width) {
 #endif
 
 extern "C" {
-__global__ void __launch_bounds__(1024) softmax_float32(const float* x, float* y, std::int64_t rows, int width) {
+__global__ void __launch_bounds__(kRowThreads, 2)
+    softmax_float32(const float* x, float* y, std::int64_t rows, int width) {
   softmax(x, y, rows, width);
 }
-__global__ void __launch_bounds__(1024) softmax_float16(const __half* x, __half* y, std::int64_t rows, int width) {
+__global__ void __launch_bounds__(kRowThreads, 2)
+    softmax_float16(const __half* x, __half* y, std::int64_t rows, int width) {
   softmax(x, y, rows, width);
 }
-__global__ void __launch_bounds__(1024)
+__global__ void __launch_bounds__(kRowThreads, 2)
     softmax_bfloat16(const __nv_bfloat16* x, __nv_bfloat16* y, std::int64_t rows, int width) {
   softmax(x, y, rows, width);
 }
-__global__ void LLMPROF_CLUSTER __launch_bounds__(1024) softmax_cluster_float32(const float* x, float* y, int width) {
+__global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, 2)
+    softmax_cluster_float32(const float* x, float* y, int width) {
   softmax_cluster(x, y, width);
 }
-__global__ void LLMPROF_CLUSTER __launch_bounds__(1024) softmax_cluster_float16(const __half* x, __half* y, int width) {
+__global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, 2)
+    softmax_cluster_float16(const __half* x, __half* y, int width) {
   softmax_cluster(x, y, width);
 }
-__global__ void LLMPROF_CLUSTER __launch_bounds__(1024)
+__global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, 2)
     softmax_cluster_bfloat16(const __nv_bfloat16* x, __nv_bfloat16* y, int width) {
   softmax_cluster(x, y, width);
 }

@@ -1,0 +1,101 @@
+// Row-wise and streaming operators on a GPU against their references, every implementation in every type: sizes of
+// models, and sizes that are no multiple of anything. Needs an NVIDIA GPU. Usage: build/tests/gpu_bench_rows_test
+
+#include <gtest/gtest.h>
+
+#include "bench/check.h"
+#include "bench/operators.h"
+
+namespace llmprof::bench {
+namespace {
+
+using Axes = std::vector<std::pair<std::string, std::int64_t>>;
+
+struct Case {
+  const char* op;
+  std::vector<Axes> axes;
+};
+
+const std::vector<Axes> kRows{
+    {{"hidden", 1}},                  // a lane per row
+    {{"seq", 7}, {"hidden", 3}},      // rows that do not begin at 16 bytes
+    {{"seq", 130}, {"hidden", 64}},   // several rows in a warp
+    {{"seq", 300}, {"hidden", 128}},  // the same with a last block that is not full
+    {{"seq", 5}, {"hidden", 4095}},
+    {{"seq", 1}, {"hidden", 4096}},                  // few rows: a thread per access
+    {{"batch", 2}, {"seq", 135}, {"hidden", 1031}},  // more rows: several accesses
+    {{"seq", 540}, {"hidden", 1032}},                // as many as a thread keeps
+    {{"seq", 540}, {"hidden", 1031}},
+    {{"seq", 3}, {"hidden", 33000}},  // more than a block's registers hold
+    {{"seq", 3}, {"hidden", 33001}},
+};
+
+const std::vector<Case> kCases{
+    {"residual_add", kRows},
+    {"layernorm", kRows},
+    {"layernorm_gelu", kRows},
+    {"rmsnorm", kRows},
+    {"residual_rmsnorm", kRows},
+    {"gelu", {{{"hidden", 1}}, {{"seq", 5}, {"hidden", 4095}}, {{"seq", 61}, {"hidden", 4099}}}},
+    {"gelu_tanh", {{{"hidden", 1}}, {{"seq", 5}, {"hidden", 4095}}, {{"seq", 61}, {"hidden", 4099}}}},
+    {"silu_mul",
+     {{{"intermediate", 1}},
+      {{"seq", 5}, {"intermediate", 14336}},
+      {{"seq", 160}, {"intermediate", 14336}},
+      {{"seq", 9}, {"intermediate", 4097}},
+      {{"seq", 540}, {"intermediate", 4100}}}},
+    {"softmax",
+     {{{"hidden", 1}},
+      {{"seq", 7}, {"hidden", 3}},
+      {{"seq", 300}, {"hidden", 128}},
+      {{"seq", 5}, {"hidden", 4095}},
+      {{"seq", 5}, {"hidden", 4096}},
+      {{"seq", 3}, {"hidden", 16390}},
+      {{"seq", 3}, {"hidden", 128256}},
+      {{"seq", 2}, {"hidden", 151937}},
+      {{"seq", 1}, {"hidden", 300001}},
+      {{"seq", 20}, {"hidden", 33000}}}},
+    {"rope",
+     {{},
+      {{"seq", 9}, {"heads", 5}, {"kv_heads", 1}, {"head_dim", 2}},
+      {{"seq", 9}, {"heads", 7}, {"kv_heads", 3}, {"head_dim", 80}},
+      {{"seq", 9}, {"heads", 7}, {"kv_heads", 3}, {"head_dim", 6}},
+      {{"seq", 200}, {"heads", 32}, {"kv_heads", 8}, {"head_dim", 128}},
+      {{"seq", 3}, {"heads", 3}, {"kv_heads", 3}, {"head_dim", 2048}}}},
+    {"kv_write",
+     {{{"batch", 3}, {"context", 48}},
+      {{"batch", 3}, {"seq", 5}, {"kv_heads", 1}, {"head_dim", 3}, {"context", 12}, {"page", 4}},
+      {{"batch", 3}, {"seq", 5}, {"kv_heads", 1}, {"head_dim", 6}, {"context", 12}, {"page", 0}},
+      {{"batch", 2}, {"seq", 33}, {"kv_heads", 8}, {"head_dim", 128}, {"context", 64}, {"page", 16}},
+      {{"batch", 2}, {"seq", 3}, {"kv_heads", 128}, {"head_dim", 128}, {"context", 4}, {"page", 2}}}},
+    {"copy", {{{"values", 1}}, {{"values", 4096}}, {{"values", 100'003}}, {{"values", 500'001}}}},
+};
+
+void check(cuda::Context& context, const Operator& op, const Problem& problem) {
+  for (const CudaImplementation& implementation : op.cuda) {
+    const auto call = implementation.prepare(context, problem);
+    ASSERT_TRUE(call) << problem.key() << ": " << call.error().message;
+    const auto error = check_on_gpu(op, problem, context, *call, 1);
+    ASSERT_TRUE(error) << problem.key() << ": " << error.error().message;
+    EXPECT_LE(*error, op.tolerance.value_or(tolerance(problem.type))) << problem.key() << ", " << call->method;
+  }
+}
+
+TEST(GpuRows, EqualTheirReferences) {
+  const auto context = cuda::Context::open(0);
+  ASSERT_TRUE(context) << context.error().message;
+  for (const Case& one : kCases) {
+    const Operator* op = find_operator(one.op);
+    ASSERT_NE(op, nullptr) << one.op;
+    for (const Axes& axes : one.axes) {
+      for (const Type type : op->types) {
+        const auto problem = make_problem(*op, type, axes);
+        ASSERT_TRUE(problem) << one.op << ": " << problem.error().message;
+        check(**context, *op, *problem);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace llmprof::bench
