@@ -62,7 +62,7 @@ Result<std::string> make_report(const Arguments& arguments) {
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
   LLMPROF_LET(analyze::BenchResults bench, analyze::bench_results(run));
-  if (!bench.points.empty() && !arguments.on("--json")) {
+  if ((!bench.points.empty() || run.info().source == "bench") && !arguments.on("--json")) {
     return report::to_text(report::BenchPage{run.folder(), run.info(), std::move(bench)}, colour_wanted());
   }
   LLMPROF_LET(const report::Page page, make_page(arguments, run, progress));

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/edits.h"
 #include "verb.h"
 
 namespace llmprof::app {
@@ -17,6 +18,21 @@ std::string cli_name(const Option& option) {
 
 Error usage_error(const Verb& verb, std::string message) {
   return {ErrorCode::kUsage, std::move(message), fmt::format("llmprof {} --help", verb.name)};
+}
+
+// "did you mean --heads? " for the first flag that the verb does not have.
+std::string meant_flag(const std::vector<Option>& options, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    const std::string flag = word.substr(0, word.find('='));
+    const auto is = [&](const Option& option) { return option.flag == flag; };
+    if (!flag.starts_with("--") || flag.size() > 40 || std::any_of(options.begin(), options.end(), is)) continue;
+    const auto apart = [&](const Option& option) { return base::edits(flag, option.flag); };
+    const auto best = std::min_element(options.begin(), options.end(),
+                                       [&](const Option& a, const Option& b) { return apart(a) < apart(b); });
+    if (best != options.end() && apart(*best) <= 2) return fmt::format("did you mean {}? ", best->flag);
+    return "";
+  }
+  return "";
 }
 
 std::string variable_value(const Option& option) {
@@ -91,7 +107,9 @@ Result<Arguments> parse_arguments(const Verb& verb, const std::vector<std::strin
     std::vector<std::string> reversed(std::make_reverse_iterator(end), std::make_reverse_iterator(words.begin()));
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    return usage_error(verb, error.what());
+    Error wrong = usage_error(verb, error.what());
+    wrong.hint = meant_flag(options, words) + wrong.hint;
+    return wrong;
   }
 
   for (const Option& option : options) {

@@ -98,7 +98,7 @@ std::string BenchPoint::key() const { return fmt::format("{} {} {} {} {}", op, t
 Result<BenchResults> bench_results(const trace::Run& run) {
   BenchResults results;
   LLMPROF_LET(results.points, read_points(run));
-  if (results.points.empty()) return results;
+  if (results.points.empty() && run.info().source != "bench") return results;
   LLMPROF_TRY(read_axes(run, results.points));
   LLMPROF_LET(Basis basis, find_basis(run, {}));
   for (const PeakRate& rate : basis.peaks) {

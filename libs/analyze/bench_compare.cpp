@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <unordered_map>
@@ -80,6 +81,13 @@ void add_confounders(const Side& a, const Side& b, BenchComparison& comparison) 
   }
   if (const std::size_t n = count(comparison, [](const auto& c) { return c.a.noisy || c.b.noisy; }); n > 0) {
     add(fmt::format("{} of {} points are noisy on one side at least", n, all));
+  }
+  if (const std::size_t n = count(comparison, [](const auto& c) { return !c.a.reason.empty() || !c.b.reason.empty(); });
+      n > 0) {
+    const auto first = std::ranges::find_if(comparison.changes,
+                                            [](const auto& c) { return !c.a.reason.empty() || !c.b.reason.empty(); });
+    add(fmt::format("{} of {} points have a remark on one side at least: {}", n, all,
+                    first->a.reason.empty() ? first->b.reason : first->a.reason));
   }
 }
 

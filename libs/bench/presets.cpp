@@ -113,7 +113,7 @@ class Planner {
          {"hidden", config_.hidden},
          {"intermediate", op.in},
          {"experts", op.experts->all},
-         {"topk", op.experts->per_token}},
+         {"top_k", op.experts->per_token}},
         op.arithmetic);
   }
 

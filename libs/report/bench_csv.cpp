@@ -11,6 +11,8 @@ namespace {
 
 using analyze::BenchPoint;
 
+// Nothing is an empty cell, not a quoted one.
+std::string text(const std::string& value) { return value.empty() ? "" : base::csv_text(value); }
 std::string number(const std::optional<double>& value) { return value ? fmt::format("{}", *value) : ""; }
 std::string number(const std::optional<std::int64_t>& value) { return value ? fmt::format("{}", *value) : ""; }
 
@@ -20,13 +22,13 @@ struct CsvColumn {
   std::string (*cell)(const BenchPoint&);
 };
 constexpr CsvColumn kColumns[] = {
-    {"name", [](const BenchPoint& p) { return base::csv_text(p.name); }},
+    {"name", [](const BenchPoint& p) { return text(p.name); }},
     {"cache", [](const BenchPoint& p) { return p.cache; }},
-    {"implementation", [](const BenchPoint& p) { return base::csv_text(p.implementation); }},
-    {"method", [](const BenchPoint& p) { return base::csv_text(p.method); }},
-    {"timer", [](const BenchPoint& p) { return base::csv_text(p.timer); }},
+    {"implementation", [](const BenchPoint& p) { return text(p.implementation); }},
+    {"method", [](const BenchPoint& p) { return text(p.method); }},
+    {"timer", [](const BenchPoint& p) { return text(p.timer); }},
     {"status", [](const BenchPoint& p) { return p.status; }},
-    {"reason", [](const BenchPoint& p) { return base::csv_text(p.reason); }},
+    {"reason", [](const BenchPoint& p) { return text(p.reason); }},
     {"samples", [](const BenchPoint& p) { return fmt::format("{}", p.samples); }},
     {"median_ns", [](const BenchPoint& p) { return number(p.median_ns); }},
     {"low_ns", [](const BenchPoint& p) { return number(p.low_ns); }},
@@ -50,7 +52,7 @@ constexpr CsvColumn kColumns[] = {
     {"floor_ns", [](const BenchPoint& p) { return number(p.floor_ns); }},
     {"of_roof", [](const BenchPoint& p) { return number(p.of_roof); }},
     {"bound", [](const BenchPoint& p) { return p.bound; }},
-    {"denominator", [](const BenchPoint& p) { return base::csv_text(p.denominator); }},
+    {"denominator", [](const BenchPoint& p) { return text(p.denominator); }},
     {"tensor_bytes", [](const BenchPoint& p) { return fmt::format("{}", p.tensor_bytes); }},
     {"workspace_bytes", [](const BenchPoint& p) { return fmt::format("{}", p.workspace_bytes); }},
     {"error", [](const BenchPoint& p) { return number(p.error); }},

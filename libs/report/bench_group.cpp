@@ -13,14 +13,14 @@ using analyze::BenchPoint;
 struct Property {
   const char* title;
   std::string BenchPoint::*value;
-  bool axes_follow;
   const char* format;
+  bool column = true;  // where it varies; a method is too long for one
+  bool axes_follow = false;
 };
-constexpr Property kProperties[] = {{"type", &BenchPoint::type, true, "{}"},
-                                    {"name", &BenchPoint::name, false, "{}"},
-                                    {"cache", &BenchPoint::cache, false, "{} cache"},
-                                    {"implementation", &BenchPoint::implementation, false, "{}"},
-                                    {"timer", &BenchPoint::timer, false, "timed by {}"}};
+constexpr Property kProperties[] = {
+    {"type", &BenchPoint::type, "{}", true, true}, {"name", &BenchPoint::name, "for {}"},
+    {"cache", &BenchPoint::cache, "{} cache"},     {"implementation", &BenchPoint::implementation, "{}"},
+    {"method", &BenchPoint::method, "{}", false},  {"timer", &BenchPoint::timer, "timed by {}"}};
 
 template <class Value>
 bool varies(const std::vector<const BenchPoint*>& points, const Value& value) {
@@ -46,8 +46,9 @@ void describe(BenchGroup& group) {
   for (const Property& property : kProperties) {
     const auto value = [&](const BenchPoint& point) { return point.*property.value; };
     if (varies(group.measured, value)) {
-      group.columns.push_back(
-          {.title = property.title, .axis = false, .text = true, .elastic = property.value == &BenchPoint::name});
+      if (property.column)
+        group.columns.push_back(
+            {.title = property.title, .axis = false, .text = true, .elastic = property.value == &BenchPoint::name});
     } else if (const std::string& same = value(*group.measured.front()); !same.empty()) {
       add_fixed(group, fmt::format(fmt::runtime(property.format), same));
     }

@@ -62,15 +62,17 @@ std::string measured_table(const BenchGroup& group) {
   return table.render(kWidth);
 }
 
-// What a reader must know of measured points, each once.
+// What a reader must know of measured points, each once; a few, as they may differ in a number only.
 std::string remarks(const BenchGroup& group) {
+  constexpr std::size_t kShown = 2;
   std::vector<std::string> seen;
-  std::string out;
   for (const BenchPoint* point : group.measured) {
-    if (point->reason.empty() || std::ranges::find(seen, point->reason) != seen.end()) continue;
-    seen.push_back(point->reason);
-    out += wrapped("* " + base::printable(point->reason), 2);
+    if (!point->reason.empty() && std::ranges::find(seen, point->reason) == seen.end()) seen.push_back(point->reason);
   }
+  std::string out;
+  for (std::size_t i = 0; i < std::min(seen.size(), kShown); ++i) out += wrapped("* " + base::printable(seen[i]), 2);
+  if (seen.size() > kShown)
+    out += wrapped(fmt::format("* and {} more remarks: --json has them all", seen.size() - kShown), 2);
   return out;
 }
 
