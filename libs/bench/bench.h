@@ -59,7 +59,7 @@ struct PointResult {
   std::int64_t tensor_bytes = 0;  // of one set of buffers
   std::int64_t workspace_bytes = 0;
   std::int64_t buffer_sets = 1;  // rotated through
-  std::optional<double> error;   // relative, against the reference; of the small problem and the spot check the worse
+  std::optional<double> error;   // relative, the worst of all checks; none where a value was not finite: failed, then
   std::optional<double> event_seconds;  // median by CUDA events, launch gaps included: the cross-check
   std::optional<double> graph_seconds;  // per call inside a replayed graph
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <map>
 
 #include "bench/bench_plan.h"
@@ -128,14 +129,12 @@ class CpuBench final : public Bench {
   }
 
   Result<void> check(const Operator& op, const std::vector<TensorSpec>& specs, PointResult& result) {
-    double worst = 0;
     std::vector<Problem> problems{op.small(result.problem)};
     if (cheap_reference(result.work, specs) && problems.front() != result.problem) problems.push_back(result.problem);
     for (const Problem& problem : problems) {
       const auto [found, fresh] = errors_.try_emplace(problem.key());
       if (fresh) found->second = check_on_cpu(op, problem, team_, options_.seed);
-      worst = std::max(worst, found->second);
-      result.error = worst;
+      if (std::isfinite(found->second)) result.error = std::max(result.error.value_or(0), found->second);
       if (std::string why = why_wrong(op, problem, found->second); !why.empty())
         return Error{ErrorCode::kInternal, std::move(why), ""};
     }
