@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""torch.matmul over shapes of LLMs: the time of its kernels by CUPTI, cold cache, random data.
+"""llmprof bench gemm against torch.matmul over 60 shapes of LLMs: cold cache, random data, the time of kernels by CUPTI.
 
-  bench_gemm_peer.py --shapes                  prints the 60 shapes as op,type,m,n,k
-  bench_gemm_peer.py > torch.csv               times them, prints op,type,m,n,k,us (the median)
-  bench_gemm_peer.py --compare ours.csv torch.csv
-                                               our time over theirs: median, 90th percentile, the worst shapes
+  bench_gemm_peer.py                    torch's times alone: op,type,m,n,k,us (the median)
+  bench_gemm_peer.py build/bin/llmprof  both, and our time over theirs: median, 90th percentile, the worst shapes.
+                                        Fails if the median is over 1.01 or the 90th percentile over 1.05.
 """
 import csv
+import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 
 # Rows n and columns k of weights: Llama 3 8B (qkv, output, gate and up, down), 70B (qkv, output, down), and smaller
@@ -64,47 +66,53 @@ def time_shape(torch, flush, m, n, k):
     return statistics.median(calls) / 1000
 
 
-def measure():
+def torch_times():
     import torch
 
     flush = torch.empty(2 * torch.cuda.get_device_properties(0).L2_cache_size // 4, dtype=torch.int32, device="cuda")
+    times = {}
     print("op,type,m,n,k,us")
     for m, n, k in shapes():
-        print(f"gemm,bfloat16,{m},{n},{k},{time_shape(torch, flush, m, n, k):.3f}", flush=True)
+        times[m, n, k] = time_shape(torch, flush, m, n, k)
+        print(f"gemm,bfloat16,{m},{n},{k},{times[m, n, k]:.3f}", flush=True)
+    return times
 
 
-def read(path):
-    with open(path) as file:
-        rows = csv.DictReader(line for line in file if not line.startswith("#"))
-        return {(r["op"], r["type"], int(r["m"]), int(r["n"]), int(r["k"])): float(r["us"]) for r in rows}
+def our_times(llmprof, folder):
+    times = {}
+    for n, k in WEIGHTS:
+        table = os.path.join(folder, "points.csv")
+        subprocess.run([llmprof, "bench", "gemm", "--device", "cuda", "--dtype", "bf16", "--m", ",".join(map(str, ROWS)),
+                        "--n", str(n), "--k", str(k), "--no-graph", "--no-peaks", "--csv", table, "-f", "-o",
+                        os.path.join(folder, "points")], check=True, stdout=subprocess.DEVNULL)
+        with open(table) as file:
+            for row in csv.DictReader(file):
+                if row["status"] != "measured":
+                    sys.exit(f"m={row['m']} n={n} k={k}: {row['status']}: {row['reason']}")
+                times[int(row["m"]), n, k] = float(row["median_ns"]) / 1000
+    return times
 
 
-def compare(ours_path, theirs_path):
-    ours, theirs = read(ours_path), read(theirs_path)
-    both = sorted(set(ours) & set(theirs))
-    if not both:
-        sys.exit("the two have no shape in common")
-    ratios = sorted((ours[key] / theirs[key], key) for key in both)
+def compare(ours, theirs):
+    ratios = sorted((ours[shape] / theirs[shape], shape) for shape in shapes())
     values = [ratio for ratio, _ in ratios]
-    p90 = values[min(len(values) - 1, round(0.9 * (len(values) - 1)))]
-    print(f"{len(values)} shapes: our time over torch.matmul's, median {statistics.median(values):.3f}, "
-          f"p90 {p90:.3f}, least {values[0]:.3f}, most {values[-1]:.3f}")
-    for ratio, key in ratios[-6:]:
-        print(f"  {ratio:.3f}  {key[1]} m={key[2]} n={key[3]} k={key[4]}: {ours[key]:.2f} us, torch {theirs[key]:.2f} us")
-    return 0 if statistics.median(values) <= 1.01 and p90 <= 1.05 else 1
+    median, p90 = statistics.median(values), values[round(0.9 * (len(values) - 1))]
+    print(f"{len(values)} shapes: our time over torch.matmul's: median {median:.3f}, p90 {p90:.3f}, "
+          f"least {values[0]:.3f}, most {values[-1]:.3f}")
+    for ratio, (m, n, k) in ratios[-6:]:
+        print(f"  {ratio:.3f}  m={m} n={n} k={k}: {ours[m, n, k]:.2f} us, torch {theirs[m, n, k]:.2f} us")
+    return 0 if median <= 1.01 and p90 <= 1.05 else 1
 
 
 def main():
-    if sys.argv[1:] == ["--shapes"]:
-        print("op,type,m,n,k")
-        for m, n, k in shapes():
-            print(f"gemm,bfloat16,{m},{n},{k}")
-    elif len(sys.argv) == 4 and sys.argv[1] == "--compare":
-        sys.exit(compare(sys.argv[2], sys.argv[3]))
-    elif len(sys.argv) == 1:
-        measure()
-    else:
+    if len(sys.argv) > 2 or sys.argv[1:2] in (["-h"], ["--help"]):
         sys.exit(__doc__)
+    if len(sys.argv) == 1:
+        torch_times()
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        ours = our_times(sys.argv[1], folder)
+    sys.exit(compare(ours, torch_times()))
 
 
 main()
