@@ -8,6 +8,7 @@
 #include "bench/operator.h"
 #include "bench/ops/attention.h"
 #include "bench/ops/attention_loops.h"
+#include "bench/ops/rows.h"
 
 namespace llmprof::bench {
 
@@ -24,6 +25,9 @@ constexpr AxisSpec kAxes[] = {{"batch", "1,16,64", 1, "sequences"},
 constexpr Type kTypes[] = {Type::kBfloat16, Type::kFloat16, Type::kFloat32};
 // As mla_decode.cu has them.
 constexpr std::int64_t kHeadsPerBlock = 64, kTokensPerTile = 64, kThreads = 256, kRank = 512, kRope = 64;
+// Queries, two stages of rows, weights, per head what the halves of a tile tell each other, and 1024 to align.
+constexpr std::int64_t kSharedBytes = (kHeadsPerBlock + 2 * kTokensPerTile) * (kRank + kRope) * 2 +
+                                      kHeadsPerBlock * kTokensPerTile * 2 + kHeadsPerBlock * 4 * 4 + 1024;
 
 std::int64_t row_values(const Problem& problem) { return problem.at("rank") + problem.at("rope"); }
 
@@ -125,6 +129,13 @@ Result<void> check_kernel(const cuda::Context& context, const Problem& problem) 
     return Error{ErrorCode::kUnsupported,
                  fmt::format("mla_decode: the kernel knows pages of 16 tokens and multiples, not {}", page), ""};
   }
+  const cuda::Properties& gpu = context.properties();
+  if (kSharedBytes > gpu.shared_bytes_per_block) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("mla_decode: the kernel needs {} bytes of shared memory per block, {} has {}",
+                             kSharedBytes, gpu.name, gpu.shared_bytes_per_block),
+                 ""};
+  }
   const std::int64_t most = 0x7fffffff;  // of the numbers the kernel counts with
   if (problem.at("context") > most || problem.at("batch") > most / problem.at("heads")) {
     return Error{ErrorCode::kUnsupported, "mla_decode: more rows than the kernel counts: " + problem.sizes(), ""};
@@ -132,7 +143,7 @@ Result<void> check_kernel(const cuda::Context& context, const Problem& problem) 
   return {};
 }
 
-Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) {
+Result<CudaCall> prepare(cuda::Context& context, const Problem& problem, const std::string& kernel) {
   LLMPROF_TRY(check_kernel(context, problem));
   const std::int64_t heads = problem.at("heads"), width = row_values(problem);
   const std::int64_t pairs = problem.at("batch") * ((heads + kHeadsPerBlock - 1) / kHeadsPerBlock);
@@ -141,26 +152,16 @@ Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) 
   const std::int64_t multiprocessors = context.properties().multiprocessors;
   const double merge_tiles = 3 * static_cast<double>(pairs) / static_cast<double>(multiprocessors);
   const std::int64_t splits = choose_splits(pairs, tiles, {.multiprocessors = multiprocessors, .merge = merge_tiles});
-  const std::string kernel = fmt::format("mla_decode_{}", type_name(problem.type));
-  // Queries, two stages of rows, weights, and per head what the two halves of a row of scores tell each other.
-  const std::int64_t shared_bytes = kHeadsPerBlock * width * 2 + 2 * kTokensPerTile * width * 2 +
-                                    kHeadsPerBlock * kTokensPerTile * 2 + kHeadsPerBlock * 4 * 4;
-  if (shared_bytes > context.properties().shared_bytes_per_block) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("mla_decode: the kernel needs {} bytes of shared memory per block, {} has {}",
-                             shared_bytes, context.properties().name, context.properties().shared_bytes_per_block),
-                 ""};
-  }
   const std::int64_t bytes = splits == 1 ? 0 : pairs * splits * kHeadsPerBlock * (kRank + 2) * 4;
   LLMPROF_LET(cuda::Buffer buffer, context.allocate(std::max<std::int64_t>(bytes, 1)));
   const auto scratch = std::make_shared<cuda::Buffer>(std::move(buffer));
-  const cuda::Launch launch{.grid_x = pairs * splits, .block_x = kThreads, .shared_bytes = shared_bytes};
+  const cuda::Launch launch{.grid_x = pairs * splits, .block_x = kThreads, .shared_bytes = kSharedBytes};
   const cuda::Launch merge{.grid_x = problem.at("batch") * heads, .block_x = kRank / 4};
   const auto scale = static_cast<float>(score_scale(width));
   auto enqueue = [=, &context, tokens = static_cast<int>(problem.at("context")),
                   page = static_cast<int>(problem.at("page")),
-                  merge_kernel = fmt::format("mla_decode_merge_{}", type_name(problem.type))](
-                     std::span<const cuda::Pointer> t, cuda::Stream) -> Result<void> {
+                  merge_kernel = kernel_name("mla_decode_merge", problem.type)](std::span<const cuda::Pointer> t,
+                                                                                cuda::Stream) -> Result<void> {
     const cuda::Pointer table = page > 0 ? t[3] : 0;
     LLMPROF_TRY(context.launch(kernel, launch,
                                {t[0], t[1], t[2], table, scratch->pointer(), tokens, static_cast<int>(heads), page,
@@ -174,7 +175,18 @@ Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) 
                   .workspace_bytes = bytes};
 }
 
-constexpr CudaImplementation kCuda[] = {{"kernel", prepare_kernel}};
+Result<CudaCall> prepare_hopper(cuda::Context& context, const Problem& problem) {
+  if (context.properties().capability() != 90) {
+    return Error{ErrorCode::kUnsupported, "mla_decode: wgmma is of compute capability 9.0", ""};
+  }
+  return prepare(context, problem, kernel_name("mla_decode_hopper", problem.type));
+}
+
+Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) {
+  return prepare(context, problem, kernel_name("mla_decode", problem.type));
+}
+
+constexpr CudaImplementation kCuda[] = {{"wgmma", prepare_hopper}, {"kernel", prepare_kernel}};
 
 }  // namespace
 

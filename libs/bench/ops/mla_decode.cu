@@ -3,34 +3,11 @@
 // warp takes 16 heads and half of the rows; for the result it takes all heads and 64 of the 512 dimensions.
 // A second kernel merges the parts.
 
-#include "bench/cuda/attention.cuh"
-#include "bench/cuda/vector.cuh"
+#include "bench/ops/mla_decode.cuh"
 
 namespace llmprof {
 
 namespace mla {
-
-constexpr int kHeads = 64, kTokens = 64, kRank = 512, kWidth = 576;
-constexpr int kRowBytes = kWidth * 2, kWeightBytes = kTokens * 2;
-
-struct Part {
-  float values[kHeads][kRank], highest[kHeads], sum[kHeads];
-};
-
-// Behind the queries and two stages of rows.
-struct Shared {
-  unsigned char weights[kHeads * kWeightBytes];
-  float highest[2][kHeads], shrink[kHeads], sum[kHeads];
-};
-
-struct Cache {
-  const int* pages;  // nullptr: in one piece
-  int context, page;
-  std::int64_t first_row;  // of the sequence, in one piece
-  __device__ std::int64_t row(int token) const {
-    return pages == nullptr ? first_row + token : static_cast<std::int64_t>(pages[token / page]) * page + token % page;
-  }
-};
 
 // One row of 1152 bytes by four threads; zeros if not valid.
 __device__ inline void load_row(std::uint32_t tile, int row, const void* from, bool valid) {
@@ -63,42 +40,6 @@ __device__ void score(float (&scores)[4][4], std::uint32_t queries, std::uint32_
     multiply_add<T>(scores[2], a[0], a[1], a[2], a[3], c[0], c[1]);
     multiply_add<T>(scores[3], a[0], a[1], a[2], a[3], c[2], c[3]);
   }
-}
-
-// The warp's scores become weights in shared memory. The other half of each row's highest score comes through it, too.
-template <class T>
-__device__ void soften(float (&scores)[4][4], Shared& shared, float (&highest)[2], float (&sum)[2], float scale, int head,
-                       int half, int row, int column) {
-  float high[2] = {-INFINITY, -INFINITY};
-#pragma unroll
-  for (int n = 0; n < 4; ++n) {
-    high[0] = fmaxf(high[0], fmaxf(scores[n][0], scores[n][1]));
-    high[1] = fmaxf(high[1], fmaxf(scores[n][2], scores[n][3]));
-  }
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    high[i] = fmaxf(high[i], __shfl_xor_sync(0xffffffffu, high[i], 1));
-    high[i] = fmaxf(high[i], __shfl_xor_sync(0xffffffffu, high[i], 2));
-    if (column == 0) shared.highest[half][head + row + i * 8] = high[i];
-  }
-  __syncthreads();
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int at = head + row + i * 8;
-    high[i] = fmaxf(highest[i], fmaxf(high[i], shared.highest[1 - half][at]) * scale);
-    const float shrink = exp2_fast(highest[i] - high[i]);
-    if (half == 0 && column == 0) shared.shrink[at] = shrink;
-    highest[i] = high[i];
-    sum[i] *= shrink;
-#pragma unroll
-    for (int n = 0; n < 4; ++n) {
-      const float left = exp2_fast(scores[n][i * 2] * scale - high[i]), right = exp2_fast(scores[n][i * 2 + 1] * scale - high[i]);
-      sum[i] += left + right;
-      const std::uint32_t offset = tile_offset<kWeightBytes>(at, half * 4 + n) + column * 4;
-      *reinterpret_cast<std::uint32_t*>(shared.weights + offset) = pack_pair<T>(left, right);
-    }
-  }
-  __syncthreads();
 }
 
 // out[group][n]: 16 heads x 8 dimensions.
@@ -134,95 +75,43 @@ __device__ void add_values(float (&out)[4][8][4], const Shared& shared, std::uin
 }
 
 template <class T>
-__device__ void store(const float (&result)[4][8][4], const Shared& shared, T* out, Part* part, int heads_here, int warp, int lane) {
-  const int row = lane / 4, column = lane % 4;
-#pragma unroll
-  for (int group = 0; group < 4; ++group) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int head = group * 16 + row + half * 8;
-      if (head >= heads_here) continue;
-#pragma unroll
-      for (int n = 0; n < 8; ++n) {
-        const int d = warp * 64 + n * 8 + column * 2;
-        const float left = result[group][n][half * 2], right = result[group][n][half * 2 + 1];
-        if (part != nullptr) {
-          *reinterpret_cast<float2*>(&part->values[head][d]) = make_float2(left, right);
-        } else {
-          const float sum = shared.sum[head];
-          *reinterpret_cast<std::uint32_t*>(out + head * kRank + d) = pack_pair<T>(left / sum, right / sum);
-        }
-      }
-    }
-  }
-}
-
-template <class T>
-__device__ void run(const T* q, const T* rows, T* out, const int* pages, Part* parts, int context, int heads, int page,
-                    int splits, float scale) {
+__device__ void run(const T* q, const T* rows, T* out, const Task& task, float scale) {
   extern __shared__ __align__(128) unsigned char memory[];
   const std::uint32_t queries = shared_address(memory), stages = queries + kHeads * kRowBytes;
   Shared& shared = *reinterpret_cast<Shared*>(memory + (kHeads + 2 * kTokens) * kRowBytes);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, row = lane / 4, column = lane % 4;
   const int head = warp % 4 * 16, half = warp / 4;  // of the scores
-  // Neighbours read the same rows.
-  const int chunks = (heads + kHeads - 1) / kHeads, chunk = blockIdx.x % chunks;
-  const int split = blockIdx.x / chunks % splits, sequence = blockIdx.x / chunks / splits;
-  const int heads_here = min(kHeads, heads - chunk * kHeads);
-  const std::int64_t first_head = static_cast<std::int64_t>(sequence) * heads + chunk * kHeads;
-  const int tiles = (context + kTokens - 1) / kTokens;
-  const int begin = static_cast<int>(static_cast<std::int64_t>(tiles) * split / splits);
-  const int end = static_cast<int>(static_cast<std::int64_t>(tiles) * (split + 1) / splits);
-  const Cache cache{pages == nullptr ? nullptr : pages + static_cast<std::int64_t>(sequence) * (context / page), context, page,
-                    static_cast<std::int64_t>(sequence) * context};
-
   const int own = threadIdx.x / 4;
-  load_row(queries, own, q + (first_head + min(own, heads_here - 1)) * kWidth, own < heads_here);
-  load_tile(stages, rows, cache, begin * kTokens);
+  load_row(queries, own, q + (task.first_head + min(own, task.heads_here - 1)) * kWidth, own < task.heads_here);
+  load_tile(stages, rows, task.cache, task.begin * kTokens);
   commit_copies();
   float result[4][8][4] = {}, highest[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0};
-  for (int tile = begin; tile < end; ++tile) {
-    const std::uint32_t now = stages + (tile - begin) % 2 * (kTokens * kRowBytes);
+  for (int tile = task.begin; tile < task.end; ++tile) {
+    const std::uint32_t now = stages + (tile - task.begin) % 2 * (kTokens * kRowBytes);
     wait_copies<0>();
     __syncthreads();  // the tile is here, and nobody reads the other stage any more
-    if (tile + 1 < end) {
-      load_tile(stages + (tile + 1 - begin) % 2 * (kTokens * kRowBytes), rows, cache, (tile + 1) * kTokens);
+    if (tile + 1 < task.end) {
+      load_tile(stages + (tile + 1 - task.begin) % 2 * (kTokens * kRowBytes), rows, task.cache, (tile + 1) * kTokens);
       commit_copies();
     }
-    float scores[4][4];
+    float scores[4][4], shrink[2];
     score<T>(scores, queries, now, head, half * 32, lane);
-    if ((tile + 1) * kTokens > context) {
-#pragma unroll
-      for (int n = 0; n < 4; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          if (tile * kTokens + half * 32 + n * 8 + column * 2 + i % 2 >= context) scores[n][i] = -INFINITY;
-        }
-      }
-    }
-    soften<T>(scores, shared, highest, sum, scale * kLog2E, head, half, row, column);
+    mask(scores, tile * kTokens + half * 32 + column * 2, task.cache.context);
+    soften<T>(scores, shared, highest, sum, shrink, scale * kLog2E, head, half, row, column);
+    if (half == 0 && column == 0) shared.shrink[head + row] = shrink[0], shared.shrink[head + row + 8] = shrink[1];
+    __syncthreads();
     add_values<T>(result, shared, now, warp, lane);
   }
-
-  __syncthreads();
+  finish_sums(shared, task.part, highest, sum, head, half, row, column);
 #pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 1);
-    sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 2);
-    if (column == 0) shared.highest[half][head + row + i * 8] = sum[i];
-  }
-  __syncthreads();
-  Part* part = splits == 1 ? nullptr : parts + (static_cast<std::int64_t>(sequence) * chunks + chunk) * splits + split;
-  if (half == 0 && column == 0) {
+  for (int group = 0; group < 4; ++group) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const int at = head + row + i * 8;
-      shared.sum[at] = shared.highest[0][at] + shared.highest[1][at];
-      if (part != nullptr) part->sum[at] = shared.sum[at], part->highest[at] = highest[i];
+    for (int n = 0; n < 8; ++n) {
+      const int d = warp * 64 + n * 8 + column * 2;
+      store_pair(task, shared, out, group * 16 + row, d, result[group][n][0], result[group][n][1]);
+      store_pair(task, shared, out, group * 16 + row + 8, d, result[group][n][2], result[group][n][3]);
     }
   }
-  __syncthreads();
-  store<T>(result, shared, out + first_head * kRank, part, heads_here, warp, lane);
 }
 
 // One block of 128 threads per head, four dimensions each.
@@ -254,7 +143,7 @@ __device__ void merge(const Part* parts, T* out, int heads, int splits) {
   __global__ void __launch_bounds__(256, 1) mla_decode_##type(const T* q, const T* rows, T* out, const int* pages,       \
                                                               mla::Part* parts, int context, int heads, int page,        \
                                                               int splits, float scale) {                                 \
-    mla::run<T>(q, rows, out, pages, parts, context, heads, page, splits, scale);                                        \
+    mla::run<T>(q, rows, out, mla::Task(pages, parts, context, heads, page, splits), scale);                                        \
   }                                                                                                                      \
   __global__ void __launch_bounds__(128) mla_decode_merge_##type(const mla::Part* parts, T* out, int heads, int splits) { \
     mla::merge<T>(parts, out, heads, splits);                                                                            \
