@@ -109,7 +109,7 @@ TEST(GpuBlas, AProductInAGraphIsTheSameProduct) {
       const CudaCall replayed{.enqueue = [&](std::span<const cuda::Pointer> t, cuda::Stream stream) -> Result<void> {
         LLMPROF_TRY(call->enqueue(t, stream));
         LLMPROF_LET(graph, context.capture([&] { return call->enqueue(t, stream); }));
-        const TensorSpec& y = op.tensors(problem).back();
+        const TensorSpec y = op.tensors(problem).back();
         LLMPROF_TRY(context.set_bytes(t.back(), 0xff, y.bytes()));
         return graph->launch();
       }};
