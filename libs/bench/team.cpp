@@ -57,11 +57,12 @@ struct Team::State {
   std::vector<int> cpus;  // allowed ones; a worker is pinned when there is one for each thread
   Clock::duration spin = kSpinTime;
 
-  // One job at a time. `round` begins it; the last worker to finish it changes `finished`.
-  std::atomic<std::uint32_t> round{0};
-  std::atomic<std::uint32_t> finished{0};
-  std::atomic<std::int64_t> running{0};
-  bool stop = false;
+  // One job at a time. `round` begins it; the last worker to finish it changes `finished`. Each on a cache line of its
+  // own: those that spin on one do not slow down those that count on another.
+  alignas(64) std::atomic<std::uint32_t> round{0};
+  alignas(64) std::atomic<std::uint32_t> finished{0};
+  alignas(64) std::atomic<std::int64_t> running{0};
+  alignas(64) bool stop = false;
   const Part* part = nullptr;
   std::int64_t count = 0, pieces = 0;
 
