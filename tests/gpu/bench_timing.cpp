@@ -3,6 +3,7 @@
 
 #include "bench_timing.h"
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 
@@ -78,6 +79,23 @@ TEST(Timing, ACallOfSeveralKernelsAndAMemset) {
   EXPECT_EQ(sampler->kernels()[1], "[memset]");
   EXPECT_GT(time.median, 4e-6);
   EXPECT_LT(time.median, 14e-6);
+}
+
+// More launches than a stream takes at a time: a batch must be small enough, or the gate's deadline would pass.
+TEST(Timing, ACallOfManyKernels) {
+  const Calls calls{.enqueue = [&](std::size_t) -> Result<void> {
+    for (int i = 0; i < 300; ++i) LLMPROF_TRY(gpu().launch("llmprof_spin_ns", {}, {std::uint64_t{1000}}));
+    return {};
+  }};
+  auto sampler = must(GpuSampler::create(gpu(), calls, true));
+  const auto begin = std::chrono::steady_clock::now();
+  const Statistics time = take(*sampler, 16);
+  const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::printf("300 spins of 1 us: %.1f us, events %.1f; 16 samples in %.3f s\n", time.median * 1e6,
+              sampler->event_seconds().value_or(0) * 1e6, spent);
+  EXPECT_EQ(sampler->kernels().size(), 300u);
+  EXPECT_GT(time.median, 300e-6);
+  EXPECT_LT(time.median, 600e-6);
 }
 
 double by_events(CacheFlush* flush, const std::function<Result<void>()>& call) {

@@ -76,11 +76,15 @@ Result<void> Impl::prepare(bool flush) {
   // Once without the gate: a first call may load code or allocate, which waits for the device.
   LLMPROF_TRY(calls_.enqueue(0));
   LLMPROF_TRY(context_.synchronize());
-  if (const Result<Cupti*> cupti = Cupti::get()) {
-    cupti_ = *cupti;
-  } else {
+  const Result<Cupti*> cupti = Cupti::get();
+  if (!cupti) {
     use_events(cupti.error());
+    return {};
   }
+  cupti_ = *cupti;
+  // One sample alone tells how many kernels a call has: how many calls may be queued.
+  const Result<std::vector<double>> first = batch(1, By::kCupti);
+  if (!first && !lost_by_cupti_) return first.error();
   return {};
 }
 
