@@ -17,6 +17,8 @@ namespace {
 // clock is taken for what the device can hold.
 constexpr double kPauseStep = 0.05, kMostPause = 0.5;
 constexpr int kPausesInVain = 4;
+// An idle GPU runs at a low clock that has nothing to do with heat: a warm-up waits for it to rise, so long at most.
+constexpr double kMostWarmUp = 0.3, kMostWarmUpAfterPause = 0.1;
 // Two sweeps are to agree within 2 %: a median that may lie further off is noise. Fewer samples have no 95 % interval.
 constexpr double kMedianInterval = 0.02;
 constexpr std::size_t kLeastForMedian = 6;
@@ -39,7 +41,7 @@ class Loop {
         begin_(world.now_seconds()) {}
 
   Result<Measurement> run() {
-    LLMPROF_TRY(warm_up());
+    LLMPROF_TRY(warm_up(kMostWarmUp));
     const double sampling_begin = world_.now_seconds();
     while (!stopped_) {
       if (!go_on_()) {
@@ -47,7 +49,7 @@ class Loop {
         break;
       }
       LLMPROF_LET(const std::vector<Sample> samples, take(wanted()));
-      judge(samples);
+      if (judge(samples)) LLMPROF_TRY(pause());
       look_whether_enough(world_.now_seconds() - sampling_begin);
     }
     return result();
@@ -69,12 +71,15 @@ class Loop {
     return samples;
   }
 
-  Result<void> warm_up() {
-    do {
-      if (!go_on_()) return Error{ErrorCode::kInterrupted, "interrupted before anything was measured", ""};
-      LLMPROF_TRY(take(1));
-    } while (elapsed() < settings_.warm_up_seconds);
-    return {};
+  Result<void> warm_up(double most_seconds) {
+    const double begin = world_.now_seconds();
+    for (;;) {
+      if (!go_on_()) return Error{ErrorCode::kInterrupted, "interrupted while warming up", ""};
+      LLMPROF_LET(const std::vector<Sample> samples, take(1));
+      const double spent = world_.now_seconds() - begin;
+      const bool rising = is_throttled(samples.back()) && spent < most_seconds && elapsed() < settings_.limit_seconds;
+      if (spent >= settings_.warm_up_seconds && !rising) return {};
+    }
   }
 
   std::size_t wanted() const {
@@ -95,16 +100,23 @@ class Loop {
     entropy_.add(sample.seconds);
   }
 
-  void judge(const std::vector<Sample>& samples) {
+  // Whether the device needs a pause.
+  bool judge(const std::vector<Sample>& samples) {
     const std::size_t before = discarded_.size();
     for (const Sample& sample : samples) is_throttled(sample) ? discarded_.push_back(sample) : keep(sample);
-    if (discarded_.size() == before) {
-      pauses_ = 0;
-      return;
-    }
-    if (discarded_.size() - before < samples.size()) pauses_ = 0;  // the clock came back in between
-    if (++pauses_ > kPausesInVain && kept_.empty()) return give_in();
+    const std::size_t throttled = discarded_.size() - before;
+    if (throttled < samples.size()) pauses_ = 0;  // the clock came back in between
+    if (throttled == 0) return false;
+    if (++pauses_ <= kPausesInVain || !kept_.empty()) return true;
+    give_in();
+    return false;
+  }
+
+  Result<void> pause() {
     world_.sleep(std::min(kMostPause, kPauseStep * pauses_));
+    const Result<void> warm = warm_up(kMostWarmUpAfterPause);
+    const bool interrupted = !warm && warm.error().code == ErrorCode::kInterrupted;
+    return interrupted ? Result<void>() : warm;  // the loop asks again whether to go on
   }
 
   // The last of what was discarded belongs to the measurement after all: it was taken in the state that lasts.

@@ -95,22 +95,43 @@ TEST(Measure, TwoModesStopByEntropy) {
 TEST(Measure, ThrottledSamplesAreDiscardedAfterAPause) {
   Script script;
   script.sample = [](int i) {
-    const bool hot = i >= 50 && i < 85;  // some of the measured ones, over several batches
+    const bool hot = i >= 60 && i <= 112;
     return Sample{.seconds = hot ? 2e-3 : 1e-3, .clock_mhz = hot ? 700.0 : 1900.0};
   };
-  const auto measured = script.measure({.least_samples = 100, .full_clock_mhz = 2000});
+  const auto measured = script.measure({.least_samples = 100, .warm_up_seconds = 0, .full_clock_mhz = 2000});
   ASSERT_TRUE(measured);
-  EXPECT_EQ(measured->throttled, 35u);
   EXPECT_FALSE(measured->slow_clock);
   EXPECT_EQ(measured->time.max, 1e-3);
   EXPECT_EQ(measured->clock_mhz, 1900);
-  // Batches of 16 from sample 20 on: 36…51 and 84…99 hold some of them, between lie two full ones. The pause grows, and
-  // begins anew where the clock was back in between.
-  ASSERT_EQ(script.pauses.size(), 4u);
+  // Sample 0 is warm-up. Batches of 16: 49…64 has some of them; the warm-up after each pause takes until the clock is
+  // up, for 0.1 s at most: the rest, 65…112, in one go.
+  EXPECT_EQ(measured->throttled, 5u);
+  ASSERT_EQ(script.pauses.size(), 1u);
   EXPECT_NEAR(script.pauses[0], 0.05, 1e-9);
-  EXPECT_NEAR(script.pauses[1], 0.10, 1e-9);
-  EXPECT_NEAR(script.pauses[2], 0.15, 1e-9);
-  EXPECT_NEAR(script.pauses[3], 0.05, 1e-9);
+}
+
+TEST(Measure, PausesGrowUntilTheClockIsBack) {
+  Script script;
+  script.sample = [&](int i) {
+    const bool hot = i > 16 && script.now < 100.9;  // three pauses and what is between them
+    return Sample{.seconds = 1e-3, .clock_mhz = hot ? 700.0 : 1900.0};
+  };
+  const auto measured = script.measure({.least_samples = 100, .warm_up_seconds = 0, .full_clock_mhz = 2000});
+  ASSERT_TRUE(measured);
+  EXPECT_FALSE(measured->slow_clock);
+  ASSERT_EQ(script.pauses.size(), 4u);
+  for (int i = 0; i < 4; ++i) EXPECT_NEAR(script.pauses[i], 0.05 * (i + 1), 1e-9);
+  EXPECT_EQ(measured->clock_mhz, 1900);
+}
+
+TEST(Measure, AnIdleClockMayRiseBeforeItIsJudged) {
+  Script script;
+  script.sample = [&](int) { return Sample{.seconds = 1e-3, .clock_mhz = script.now < 100.15 ? 345.0 : 1900.0}; };
+  const auto measured = script.measure({.full_clock_mhz = 2000});
+  ASSERT_TRUE(measured);
+  EXPECT_EQ(measured->throttled, 0u);
+  EXPECT_TRUE(script.pauses.empty());
+  EXPECT_EQ(measured->time.count, 64u);
 }
 
 TEST(Measure, AClockThatStaysLowIsTheDevice) {
