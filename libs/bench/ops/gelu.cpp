@@ -65,7 +65,7 @@ constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 }  // namespace
 
 const Operator kGelu{.name = "gelu",
-                     .summary = "y = x Φ(x), exact",
+                     .summary = "y = x / 2 * (1 + erf(x / sqrt(2)))",
                      .axes = kRowAxes,
                      .types = kRowTypes,
                      .check = check_rows,
