@@ -4,13 +4,17 @@
   bench_dnn_peer.py --shapes                  prints the problems, as `llmprof bench` names them
   bench_dnn_peer.py > torch.csv               times them: key, median us with torch's own choice of algorithm, and with
                                               its search for the fastest (torch.backends.cudnn.benchmark)
+  bench_dnn_peer.py --ours build/bin/llmprof > ours.csv
+                                              times the same problems by `llmprof bench`
   bench_dnn_peer.py --compare ours.csv torch.csv
-                                              our time over the better of theirs, each problem; ours.csv has columns
-                                              key and us
+                                              our time over the better of theirs, each problem
 """
 import csv
+import pathlib
 import statistics
+import subprocess
 import sys
+import tempfile
 
 CONVOLUTIONS = [  # batch, channels, out_channels, height, width, kernel, stride, padding: layers of ResNet-50
     (1, 64, 64, 56, 56, 3, 1, 1), (32, 64, 64, 56, 56, 3, 1, 1), (32, 256, 64, 56, 56, 1, 1, 0),
@@ -91,24 +95,41 @@ def measure():
             print(f"{key(op, kind, sizes)},{plain:.3f},{searched:.3f},{kernels}", flush=True)
 
 
+def ours(program):
+    """A run of `llmprof bench` for each problem. One that cannot be measured is left out, with its reason."""
+    print("key,us")
+    with tempfile.TemporaryDirectory() as folder:
+        table = pathlib.Path(folder, "points.csv")
+        for op, kind, sizes in problems():
+            axes = [word for name, value in sizes.items() for word in ("--" + name.replace("_", "-"), str(value))]
+            subprocess.run([program, "bench", op, "--dtype", kind, *axes, "--limit", "1", "--csv", table, "--no-peaks",
+                            "--output", pathlib.Path(folder, "run"), "--force"], check=True, stdout=subprocess.DEVNULL)
+            with open(table) as file:
+                row = next(csv.DictReader(file))
+            if row["status"] == "measured":
+                print(f"{key(op, kind, sizes)},{float(row['median_ns']) / 1000:.3f}", flush=True)
+            else:
+                print(f"{key(op, kind, sizes)}: {row['reason']}", file=sys.stderr)
+
+
 def read(path):
     with open(path) as file:
         return {row["key"]: row for row in csv.DictReader(file)}
 
 
 def compare(ours_path, theirs_path):
-    ours, theirs = read(ours_path), read(theirs_path)
-    both = [name for name in theirs if name in ours]
+    mine, theirs = read(ours_path), read(theirs_path)
+    both = [name for name in theirs if name in mine]
     if not both:
         sys.exit("the two have no problem in common")
     ratios = {"conv2d": [], "lstm": []}
     print(f'{"ours":>9} {"torch":>9} {"searched":>9} {"ratio":>6}')
     for name in both:
-        mine = float(ours[name]["us"])
+        us = float(mine[name]["us"])
         plain, searched = float(theirs[name]["us"]), float(theirs[name]["searched_us"])
-        ratio = mine / min(plain, searched)
+        ratio = us / min(plain, searched)
         ratios[name.split()[0]].append(ratio)
-        print(f"{mine:9.2f} {plain:9.2f} {searched:9.2f} {ratio:6.3f}  {name}")
+        print(f"{us:9.2f} {plain:9.2f} {searched:9.2f} {ratio:6.3f}  {name}")
     for op, values in ratios.items():
         if values:
             print(f"{op}: our time over torch's, median {statistics.median(values):.3f}, most {max(values):.3f}")
@@ -117,6 +138,8 @@ def compare(ours_path, theirs_path):
 if __name__ == "__main__":
     if sys.argv[1:] == ["--shapes"]:
         print("\n".join(key(*problem) for problem in problems()))
+    elif sys.argv[1:2] == ["--ours"] and len(sys.argv) == 3:
+        ours(sys.argv[2])
     elif sys.argv[1:2] == ["--compare"] and len(sys.argv) == 4:
         compare(*sys.argv[2:])
     elif len(sys.argv) == 1:

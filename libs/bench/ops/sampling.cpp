@@ -126,7 +126,7 @@ struct Split {
 Split split(const Problem& problem, std::int64_t multiprocessors) {
   const std::int64_t vocab = problem.at("vocab"), k = problem.at("k"), batch = problem.at("batch");
   const auto up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  const std::int64_t wanted = std::max<std::int64_t>(1, 4 * multiprocessors / batch);  // 4 blocks each are resident
+  const std::int64_t wanted = std::max<std::int64_t>(1, 2 * multiprocessors / batch);
   const std::int64_t least = k == 1 ? 4096 : std::clamp<std::int64_t>(4 * k, 4096, kMostPerBlock);
   const std::int64_t most = k == 1 ? 65536 : kMostPerBlock;  // argmax stores none of them
   const std::int64_t part = std::clamp(up(vocab, wanted), least, most);
