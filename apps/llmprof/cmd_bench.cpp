@@ -120,6 +120,11 @@ Result<void> find_peaks(const Arguments& arguments, const std::string& device) {
 Result<void> check(const Arguments& arguments) {
   const auto refuse = [](std::string message) { return Error{ErrorCode::kUsage, std::move(message), ""}; };
   if (arguments.given("--like") && arguments.given("--from")) return refuse("--like and --from exclude each other");
+  const std::string plot = arguments.get("--plot");
+  if (arguments.given("--plot") && plot != "-" && !plot.ends_with(".svg") && !plot.ends_with(".png")) {
+    return refuse(fmt::format("--plot: '{}' is neither a .svg nor a .png file nor -", plot));
+  }
+  if (plot == "-" && arguments.on("--json")) return refuse("--json and --plot - exclude each other");
   if (!arguments.given("--resume")) return {};
   if (!arguments.positionals.empty()) return refuse("--resume goes on with the sweep as it was: it takes no operator");
   for (const Option& option : kBench.all_options()) {

@@ -113,6 +113,12 @@ std::vector<std::string> implementations_of(const Operator& op, const Variants& 
   return names;
 }
 
+// Appends to "k_proj, v_proj" what is not among them.
+void join_name(std::string& names, const std::string& name) {
+  if (name.empty() || (", " + names + ",").find(", " + name + ",") != std::string::npos) return;
+  names += (names.empty() ? "" : ", ") + name;
+}
+
 Result<void> check_implementation(const std::vector<Point>& points, const Variants& variants, DeviceKind device) {
   const std::string& wanted = variants.implementation;
   if (wanted.empty() || wanted == "all") return {};
@@ -214,9 +220,8 @@ Result<std::vector<Point>> with_variants(const std::vector<Point>& points, const
         const auto [found, is_new] = place_of.try_emplace(variant.key(), all.size());
         if (is_new) {
           all.push_back(std::move(variant));
-        } else if (std::string& name = all[found->second].name;
-                   !point.name.empty() && name.find(point.name) == std::string::npos) {
-          name += (name.empty() ? "" : ", ") + point.name;
+        } else {
+          join_name(all[found->second].name, point.name);
         }
       }
     }

@@ -67,10 +67,12 @@ TEST(Sweep, JoinsTheNamesOfEqualShapes) {
   Point b = a;
   a.name = "k_proj";
   b.name = "v_proj";
-  const auto points = with_variants({a, b, a}, {}, DeviceKind::kCpu);
+  Point c = a;
+  c.name = "proj";  // a part of the others' names, and a name of its own
+  const auto points = with_variants({a, b, a, c}, {}, DeviceKind::kCpu);
   ASSERT_TRUE(points);
   ASSERT_THAT(*points, SizeIs(1));
-  EXPECT_EQ(points->front().name, "k_proj, v_proj");
+  EXPECT_EQ(points->front().name, "k_proj, v_proj, proj");
 }
 
 TEST(Sweep, SaysWhatIsWrong) {

@@ -72,7 +72,7 @@ std::string remarks(const BenchGroup& group) {
   std::string out;
   for (std::size_t i = 0; i < std::min(seen.size(), kShown); ++i) out += wrapped("* " + base::printable(seen[i]), 2);
   if (seen.size() > kShown)
-    out += wrapped(fmt::format("* and {} more remarks: --json has them all", seen.size() - kShown), 2);
+    out += wrapped(fmt::format("* and {} like these: --json has them all", seen.size() - kShown), 2);
   return out;
 }
 
