@@ -70,7 +70,6 @@ void attend_online(const float* query, const CacheRows<float, Entry>& cache, std
       highest = score;
     }
     const float weight = std::exp(score - highest), *value = cache.value(t);
-#pragma omp simd
     for (std::int64_t i = 0; i < size.value; ++i) out[i] += weight * value[i];
     sum += weight;
   }

@@ -23,8 +23,8 @@ constexpr AxisSpec kAxes[] = {{"batch", "1,16,64", 1, "sequences"},
                               {"rope", "64", 0, "values of the rotary key behind the latent"},
                               {"page", "0", 0, "tokens per page of the cache; 0: no pages"}};
 constexpr Type kTypes[] = {Type::kBfloat16, Type::kFloat16, Type::kFloat32};
-// As mla_decode.cu has them.
-constexpr std::int64_t kHeadsPerBlock = 64, kTokensPerTile = 64, kThreads = 256, kRank = 512, kRope = 64;
+// As mla_decode.cu and mla_decode_hopper.cu have them.
+constexpr std::int64_t kHeadsPerBlock = 64, kTokensPerTile = 64, kRank = 512, kRope = 64;
 // Queries, two stages of rows, weights, per head what the halves of a tile tell each other, and 1024 to align.
 constexpr std::int64_t kSharedBytes = (kHeadsPerBlock + 2 * kTokensPerTile) * (kRank + kRope) * 2 +
                                       kHeadsPerBlock * kTokensPerTile * 2 + kHeadsPerBlock * 4 * 4 + 1024;
@@ -143,7 +143,8 @@ Result<void> check_kernel(const cuda::Context& context, const Problem& problem) 
   return {};
 }
 
-Result<CudaCall> prepare(cuda::Context& context, const Problem& problem, const std::string& kernel) {
+Result<CudaCall> prepare(cuda::Context& context, const Problem& problem, const std::string& kernel,
+                         std::int64_t threads) {
   LLMPROF_TRY(check_kernel(context, problem));
   const std::int64_t heads = problem.at("heads"), width = row_values(problem);
   const std::int64_t pairs = problem.at("batch") * ((heads + kHeadsPerBlock - 1) / kHeadsPerBlock);
@@ -155,7 +156,7 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem, const s
   const std::int64_t bytes = splits == 1 ? 0 : pairs * splits * kHeadsPerBlock * (kRank + 2) * 4;
   LLMPROF_LET(cuda::Buffer buffer, context.allocate(std::max<std::int64_t>(bytes, 1)));
   const auto scratch = std::make_shared<cuda::Buffer>(std::move(buffer));
-  const cuda::Launch launch{.grid_x = pairs * splits, .block_x = kThreads, .shared_bytes = kSharedBytes};
+  const cuda::Launch launch{.grid_x = pairs * splits, .block_x = threads, .shared_bytes = kSharedBytes};
   const cuda::Launch merge{.grid_x = problem.at("batch") * heads, .block_x = kRank / 4};
   const auto scale = static_cast<float>(score_scale(width));
   auto enqueue = [=, &context, tokens = static_cast<int>(problem.at("context")),
@@ -179,11 +180,11 @@ Result<CudaCall> prepare_hopper(cuda::Context& context, const Problem& problem) 
   if (context.properties().capability() != 90) {
     return Error{ErrorCode::kUnsupported, "mla_decode: wgmma is of compute capability 9.0", ""};
   }
-  return prepare(context, problem, kernel_name("mla_decode_hopper", problem.type));
+  return prepare(context, problem, kernel_name("mla_decode_hopper", problem.type), 384);
 }
 
 Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) {
-  return prepare(context, problem, kernel_name("mla_decode", problem.type));
+  return prepare(context, problem, kernel_name("mla_decode", problem.type), 256);
 }
 
 constexpr CudaImplementation kCuda[] = {{"wgmma", prepare_hopper}, {"kernel", prepare_kernel}};

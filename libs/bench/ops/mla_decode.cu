@@ -9,6 +9,12 @@ namespace llmprof {
 
 namespace mla {
 
+// Behind the queries and two stages of rows.
+struct Shared {
+  unsigned char weights[kHeads * kWeightBytes];
+  float highest[2][kHeads], shrink[kHeads], sum[kHeads];
+};
+
 // One row of 1152 bytes by four threads; zeros if not valid.
 __device__ inline void load_row(std::uint32_t tile, int row, const void* from, bool valid) {
   const int part = threadIdx.x % 4;
@@ -40,6 +46,75 @@ __device__ void score(float (&scores)[4][4], std::uint32_t queries, std::uint32_
     multiply_add<T>(scores[2], a[0], a[1], a[2], a[3], c[0], c[1]);
     multiply_add<T>(scores[3], a[0], a[1], a[2], a[3], c[2], c[3]);
   }
+}
+
+// Tokens behind the context are not seen. `first`: the token of scores[0][0].
+__device__ inline void mask(float (&scores)[4][4], int first, int context) {
+  if (first + 32 < context) return;
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (first + n * 8 + i % 2 >= context) scores[n][i] = -INFINITY;
+    }
+  }
+}
+
+// Scores of 16 heads and 32 tokens become weights in shared memory, to be read after the next barrier. The highest score
+// of the other 32 tokens comes through it, too. shrink: what sums of before are worth now.
+template <class T>
+__device__ void soften(float (&scores)[4][4], Shared& shared, float (&highest)[2], float (&sum)[2], float (&shrink)[2],
+                       float scale, int head, int half, int row, int column) {
+  float high[2] = {-INFINITY, -INFINITY};
+#pragma unroll
+  for (int n = 0; n < 4; ++n) {
+    high[0] = fmaxf(high[0], fmaxf(scores[n][0], scores[n][1]));
+    high[1] = fmaxf(high[1], fmaxf(scores[n][2], scores[n][3]));
+  }
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    high[i] = fmaxf(high[i], __shfl_xor_sync(0xffffffffu, high[i], 1));
+    high[i] = fmaxf(high[i], __shfl_xor_sync(0xffffffffu, high[i], 2));
+    if (column == 0) shared.highest[half][head + row + i * 8] = high[i];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const int at = head + row + i * 8;
+    high[i] = fmaxf(highest[i], fmaxf(high[i], shared.highest[1 - half][at]) * scale);
+    shrink[i] = exp2_fast(highest[i] - high[i]);
+    highest[i] = high[i];
+    sum[i] *= shrink[i];
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const float left = exp2_fast(scores[n][i * 2] * scale - high[i]), right = exp2_fast(scores[n][i * 2 + 1] * scale - high[i]);
+      sum[i] += left + right;
+      const std::uint32_t offset = tile_offset<kWeightBytes>(at, half * 4 + n) + column * 4;
+      *reinterpret_cast<std::uint32_t*>(shared.weights + offset) = pack_pair<T>(left, right);
+    }
+  }
+}
+
+// The sums of both halves of the tokens, in shared.sum, and in the part that this block leaves.
+__device__ inline void finish_sums(Shared& shared, Part* part, const float (&highest)[2], float (&sum)[2], int head, int half,
+                                   int row, int column) {
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 1);
+    sum[i] += __shfl_xor_sync(0xffffffffu, sum[i], 2);
+    if (column == 0) shared.highest[half][head + row + i * 8] = sum[i];
+  }
+  __syncthreads();
+  if (half == 0 && column == 0) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int at = head + row + i * 8;
+      shared.sum[at] = shared.highest[0][at] + shared.highest[1][at];
+      if (part != nullptr) part->sum[at] = shared.sum[at], part->highest[at] = highest[i];
+    }
+  }
+  __syncthreads();
 }
 
 // out[group][n]: 16 heads x 8 dimensions.
@@ -108,8 +183,8 @@ __device__ void run(const T* q, const T* rows, T* out, const Task& task, float s
 #pragma unroll
     for (int n = 0; n < 8; ++n) {
       const int d = warp * 64 + n * 8 + column * 2;
-      store_pair(task, shared, out, group * 16 + row, d, result[group][n][0], result[group][n][1]);
-      store_pair(task, shared, out, group * 16 + row + 8, d, result[group][n][2], result[group][n][3]);
+      store_pair(task, shared.sum[group * 16 + row], out, group * 16 + row, d, result[group][n][0], result[group][n][1]);
+      store_pair(task, shared.sum[group * 16 + row + 8], out, group * 16 + row + 8, d, result[group][n][2], result[group][n][3]);
     }
   }
 }
