@@ -40,17 +40,17 @@ __device__ void residual_rmsnorm(const ResidualRmsnorm<T>& a, std::int64_t rows)
 }
 
 extern "C" {
-__global__ void __launch_bounds__(kRowThreads, 2)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     residual_rmsnorm_float32(const float* x, const float* residual, const float* weight, float* sum, float* y,
                              std::int64_t rows, int width, float eps) {
   residual_rmsnorm<float>({x, residual, weight, sum, y, width, eps}, rows);
 }
-__global__ void __launch_bounds__(kRowThreads, 2)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     residual_rmsnorm_float16(const __half* x, const __half* residual, const __half* weight, __half* sum, __half* y,
                              std::int64_t rows, int width, float eps) {
   residual_rmsnorm<__half>({x, residual, weight, sum, y, width, eps}, rows);
 }
-__global__ void __launch_bounds__(kRowThreads, 2)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     residual_rmsnorm_bfloat16(const __nv_bfloat16* x, const __nv_bfloat16* residual, const __nv_bfloat16* weight,
                               __nv_bfloat16* sum, __nv_bfloat16* y, std::int64_t rows, int width, float eps) {
   residual_rmsnorm<__nv_bfloat16>({x, residual, weight, sum, y, width, eps}, rows);

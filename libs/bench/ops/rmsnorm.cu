@@ -20,15 +20,15 @@ __device__ void rmsnorm(const T* x, const T* weight, T* y, std::int64_t rows, in
 }
 
 extern "C" {
-__global__ void __launch_bounds__(kRowThreads, 2)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     rmsnorm_float32(const float* x, const float* w, float* y, std::int64_t rows, int width, float eps) {
   rmsnorm(x, w, y, rows, width, eps);
 }
-__global__ void __launch_bounds__(kRowThreads, 2)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     rmsnorm_float16(const __half* x, const __half* w, __half* y, std::int64_t rows, int width, float eps) {
   rmsnorm(x, w, y, rows, width, eps);
 }
-__global__ void __launch_bounds__(kRowThreads, 2)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     rmsnorm_bfloat16(const __nv_bfloat16* x, const __nv_bfloat16* w, __nv_bfloat16* y, std::int64_t rows, int width,
                      float eps) {
   rmsnorm(x, w, y, rows, width, eps);

@@ -166,6 +166,11 @@ __device__ inline void stream(const T* const (&in)[kInputs], T* out, std::int64_
 // Threads of a block at most, as in row_launch of rows.h. With two such blocks per multiprocessor a thread has 48
 // registers: enough to keep its part of a row, few enough for the rows of several blocks to be on their way.
 constexpr int kRowThreads = 640;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ == 750
+constexpr int kRowBlocks = 1;  // Turing has room for 1024 threads
+#else
+constexpr int kRowBlocks = 2;
+#endif
 
 // The threads of a row are those with one threadIdx.y: lanes of a warp (their number a power of two), or a whole block.
 // Every thread of the block calls these.

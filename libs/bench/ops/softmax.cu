@@ -92,27 +92,27 @@ __device__ void softmax_cluster(const T* x, T* y, int width) {
 #endif
 
 extern "C" {
-__global__ void __launch_bounds__(kRowThreads, 2)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     softmax_float32(const float* x, float* y, std::int64_t rows, int width) {
   softmax(x, y, rows, width);
 }
-__global__ void __launch_bounds__(kRowThreads, 2)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     softmax_float16(const __half* x, __half* y, std::int64_t rows, int width) {
   softmax(x, y, rows, width);
 }
-__global__ void __launch_bounds__(kRowThreads, 2)
+__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
     softmax_bfloat16(const __nv_bfloat16* x, __nv_bfloat16* y, std::int64_t rows, int width) {
   softmax(x, y, rows, width);
 }
-__global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, 2)
+__global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, kRowBlocks)
     softmax_cluster_float32(const float* x, float* y, int width) {
   softmax_cluster(x, y, width);
 }
-__global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, 2)
+__global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, kRowBlocks)
     softmax_cluster_float16(const __half* x, __half* y, int width) {
   softmax_cluster(x, y, width);
 }
-__global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, 2)
+__global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, kRowBlocks)
     softmax_cluster_bfloat16(const __nv_bfloat16* x, __nv_bfloat16* y, int width) {
   softmax_cluster(x, y, width);
 }
