@@ -72,6 +72,10 @@ Result<std::vector<BenchPoint>> read_points(const trace::Run& run) {
   return points;
 }
 
+std::string unit_of(std::string_view quantity) {
+  return quantity == "flops" ? "FLOP/s" : quantity == "bandwidth" ? "B/s" : "s";
+}
+
 // Points and axes are both sorted by point.
 Result<void> read_axes(const trace::Run& run, std::vector<BenchPoint>& points) {
   LLMPROF_LET(const trace::ResultTable axes, ask(run, "sql/bench_axes"));
@@ -103,8 +107,7 @@ Result<BenchResults> bench_results(const trace::Run& run) {
   LLMPROF_LET(Basis basis, find_basis(run, {}));
   for (const PeakRate& rate : basis.peaks) {
     if (basis.device_ids.empty() || rate.device_id != basis.device_ids.front()) continue;
-    results.peaks.push_back(
-        {rate.quantity, rate.type, rate.value, rate.quantity == "flops" ? "FLOP/s" : "B/s", rate.source, rate.method});
+    results.peaks.push_back({rate.quantity, rate.type, rate.value, unit_of(rate.quantity), rate.source, rate.method});
   }
   results.devices = std::move(basis.devices);
   LLMPROF_LET(results.losses, read_losses(run));

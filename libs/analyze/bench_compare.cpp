@@ -94,9 +94,12 @@ void add_confounders(const Side& a, const Side& b, BenchComparison& comparison) 
 void judge(BenchComparison& comparison) {
   std::vector<double> p;
   double logarithms = 0;
+  std::size_t ratios = 0;
   for (const BenchChange& change : comparison.changes) {
     p.push_back(change.p);
+    if (!std::isfinite(change.ratio) || change.ratio <= 0) continue;
     logarithms += std::log(change.ratio);
+    ++ratios;
   }
   const std::vector<double> adjusted = bench::adjusted(p);
   for (std::size_t i = 0; i < p.size(); ++i) {
@@ -106,7 +109,7 @@ void judge(BenchComparison& comparison) {
     if (change.ratio > 1 + comparison.threshold) change.verdict = BenchVerdict::kSlower;
     if (change.ratio < 1 / (1 + comparison.threshold)) change.verdict = BenchVerdict::kFaster;
   }
-  if (!p.empty()) comparison.ratio = std::exp(logarithms / static_cast<double>(p.size()));
+  if (ratios > 0) comparison.ratio = std::exp(logarithms / static_cast<double>(ratios));
 }
 
 std::string why_open(const BenchPoint& a, const BenchPoint& b) {

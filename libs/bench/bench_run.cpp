@@ -39,6 +39,7 @@ Result<void> make_folder(const std::string& folder, bool force) {
                      : "choose another name with -o, or replace it with -f"};
   }
   if (is_run) {
+    LLMPROF_TRY(Journal::check_free(folder));
     for (const char* name : {"run.json", "tables", "derived", "capture"}) {
       std::error_code ignored;
       fs::remove_all(fs::path(folder) / name, ignored);

@@ -82,6 +82,13 @@ Result<OpenedJournal> Journal::reopen(const std::string& run_folder) {
   return opened;
 }
 
+Result<void> Journal::check_free(const std::string& run_folder) {
+  const std::string path = journal_path(run_folder);
+  if (!base::is_file(path)) return {};
+  LLMPROF_TRY(open(path, 0));
+  return {};
+}
+
 Result<void> Journal::append(const Finished& finished) { return write_line(finished_to_json(finished)); }
 
 Result<void> Journal::write_line(const base::Json& line) {

@@ -52,6 +52,8 @@ class Journal {
   ~Journal();
 
   Result<void> append(const Finished& finished);
+  // An error while an llmprof measures into this folder.
+  static Result<void> check_free(const std::string& run_folder);
 
  private:
   Journal(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}

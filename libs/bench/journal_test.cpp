@@ -97,12 +97,14 @@ TEST_F(JournalTest, AForeignHeadIsAnError) {
   EXPECT_THAT(Journal::reopen(run_).error().message, HasSubstr("not the journal"));
   ASSERT_TRUE(base::write_file(journal_path(run_), ""));
   EXPECT_THAT(Journal::reopen(run_).error().message, HasSubstr("does not even hold the sweep"));
+  EXPECT_TRUE(Journal::check_free(run_));
 }
 
 TEST_F(JournalTest, OneLlmprofAtATime) {
   const auto journal = Journal::create(run_, sweep());
   ASSERT_TRUE(journal);
   EXPECT_THAT(Journal::reopen(run_).error().message, HasSubstr("another llmprof is measuring"));
+  EXPECT_FALSE(Journal::check_free(run_));
 }
 
 }  // namespace

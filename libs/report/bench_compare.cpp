@@ -23,7 +23,7 @@ std::string p_cell(double p) { return p < 0.001 ? "<0.001" : fmt::format("{:.3f}
 std::string group_text(const BenchGroup& group, const BenchComparison& comparison, const Style& style) {
   std::vector<TextTable::Column> columns;
   for (const BenchColumn& column : group.columns) {
-    columns.push_back({column.title, column.text ? Align::kLeft : Align::kRight, column.elastic});
+    columns.push_back({base::printable(column.title), column.text ? Align::kLeft : Align::kRight, column.elastic});
   }
   for (const char* title : {"A", "B", "B / A", "95 %", "p"}) columns.push_back({title});
   columns.push_back({"B is", Align::kLeft});
@@ -40,7 +40,7 @@ std::string group_text(const BenchGroup& group, const BenchComparison& compariso
     cells.emplace_back(analyze::verdict_name(change.verdict));
     table.add(std::move(cells));
   }
-  std::string out = style.heading(group.op);
+  std::string out = style.heading(base::printable(group.op));
   if (!group.fixed.empty()) out += wrapped(base::printable(group.fixed));
   return out + table.render(kWidth);
 }

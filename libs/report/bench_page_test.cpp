@@ -107,6 +107,9 @@ TEST(BenchPage, ForeignTextDoesNoHarm) {
   const BenchPage made = page({hostile, other});
   EXPECT_THAT(to_text(made, false), Not(HasSubstr("\x1b[31m")));
   EXPECT_THAT(to_csv(made), Not(HasSubstr(",=cmd()")));
+  BenchPage foreign = page({point(1, 10), point(2, 20)});
+  for (BenchPoint& each : foreign.results.points) each.op = "../../etc/x";
+  EXPECT_EQ(to_plots(foreign).front().name, "------etc-x-m");
   for (const BenchPlot& plot : to_plots(made)) EXPECT_THAT(plot_svg(plot.plot), Not(HasSubstr("<script>")));
 }
 

@@ -88,6 +88,15 @@ std::optional<Plot> plot_of(const BenchGroup& group, const std::string& axis, co
   return plot;
 }
 
+// Names may be a stranger's: nothing but letters, digits, '_' and '-' gets into the name of a file.
+std::string file_part(std::string text) {
+  std::ranges::replace_if(
+      text,
+      [](char c) { return !((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'); },
+      '-');
+  return text;
+}
+
 }  // namespace
 
 std::vector<BenchPlot> to_plots(const BenchPage& page) {
@@ -97,7 +106,7 @@ std::vector<BenchPlot> to_plots(const BenchPage& page) {
     for (const BenchColumn& column : group.columns) {
       if (!column.axis) continue;
       if (auto plot = plot_of(group, column.title, device)) {
-        plots.push_back({fmt::format("{}-{}", group.op, column.title), std::move(*plot)});
+        plots.push_back({file_part(group.op) + "-" + file_part(column.title), std::move(*plot)});
       }
     }
   }

@@ -40,7 +40,7 @@ std::string flags(const BenchPoint& point) {
 std::string measured_table(const BenchGroup& group) {
   std::vector<TextTable::Column> columns;
   for (const BenchColumn& column : group.columns) {
-    columns.push_back({column.title, column.text ? Align::kLeft : Align::kRight, column.elastic});
+    columns.push_back({base::printable(column.title), column.text ? Align::kLeft : Align::kRight, column.elastic});
   }
   const bool flagged = std::ranges::any_of(group.measured, [](const BenchPoint* p) { return !flags(*p).empty(); });
   for (const char* title : {"time", "95 %", "FLOP/s", "B/s", "of roof"}) columns.push_back({title});
@@ -55,7 +55,7 @@ std::string measured_table(const BenchGroup& group) {
     cells.push_back(rate_cell(point->flops_per_s));
     cells.push_back(rate_cell(point->bytes_per_s));
     cells.push_back(base::human_percent(point->of_roof));
-    cells.push_back(point->bound.empty() ? "-" : point->bound);
+    cells.push_back(point->bound.empty() ? "-" : base::printable(point->bound));
     if (flagged) cells.push_back(flags(*point));
     table.add(std::move(cells));
   }
@@ -77,7 +77,7 @@ std::string remarks(const BenchGroup& group) {
 }
 
 std::string group_text(const BenchGroup& group, const Style& style) {
-  std::string out = style.heading(group.op);
+  std::string out = style.heading(base::printable(group.op));
   if (!group.fixed.empty()) out += wrapped(base::printable(group.fixed));
   return out + measured_table(group) + remarks(group);
 }
