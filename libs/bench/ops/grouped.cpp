@@ -8,18 +8,20 @@ namespace llmprof::bench {
 namespace {
 
 // As in grouped_gemm.cu and grouped_gemm_hopper.cu.
-constexpr std::int64_t kBand = 8, kThreads = 256, kRowBytes = 128;
+constexpr std::int64_t kBand = 8, kRowBytes = 128;
 struct Variant {
   std::string_view name;
-  std::int64_t rows, columns, stages;
+  std::int64_t rows, columns, stages, threads;
   std::int64_t from_mean_rows;  // rows per group from which it is the fastest
+  std::int64_t from_blocks;     // per multiprocessor, under which the next is asked
   bool hopper;                  // needs compute capability 9.0, exactly
 };
-constexpr Variant kVariants[] = {{"grouped_gemm_hopper_128", 128, 256, 4, 65, true},
-                                 {"grouped_gemm_hopper_64", 64, 128, 4, 17, true},
-                                 {"grouped_gemm_128", 128, 128, 4, 65, false},
-                                 {"grouped_gemm_64", 64, 128, 4, 17, false},
-                                 {"grouped_gemm_16", 16, 128, 5, 0, false}};
+constexpr Variant kVariants[] = {{"grouped_gemm_hopper_128", 128, 256, 4, 256, 65, 0, true},
+                                 {"grouped_gemm_hopper_64", 64, 128, 4, 256, 17, 0, true},
+                                 {"grouped_gemm_128", 128, 128, 4, 256, 65, 0, false},
+                                 {"grouped_gemm_64", 64, 128, 4, 256, 17, 0, false},
+                                 {"grouped_gemm_16", 16, 128, 5, 256, 0, 1, false},
+                                 {"grouped_gemm_16_narrow", 16, 64, 6, 128, 0, 0, false}};
 
 // What the kernels are given by value.
 struct Arguments {
@@ -64,13 +66,15 @@ Result<GroupedKernel> choose_grouped_kernel(const cuda::Context& context, Type t
     if (!fits || rows < v.from_mean_rows * groups || (v.hopper && device.capability() != 90)) continue;
     const std::int64_t tiles = rows / v.rows + std::min(groups, rows);
     const std::int64_t columns = (n + v.columns - 1) / v.columns;
+    if (tiles * columns < v.from_blocks * device.multiprocessors) continue;
     return GroupedKernel{
         .name = fmt::format("{}_{}", v.name, type_name(type)),
         .tile_rows = v.rows,
         .tiles = tiles,
         .k = k,
         .n = n,
-        .launch = {.grid_x = rounded_up(tiles, kBand) * columns, .block_x = kThreads, .shared_bytes = shared_bytes(v)}};
+        .launch = {
+            .grid_x = rounded_up(tiles, kBand) * columns, .block_x = v.threads, .shared_bytes = shared_bytes(v)}};
   }
   return Error{ErrorCode::kUnsupported,
                fmt::format("{} has too little shared memory for kernel grouped_gemm", device.name), ""};

@@ -25,10 +25,10 @@ __device__ inline void multiply_add(float (&c)[4], const unsigned (&a)[4], unsig
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-template <class T, int kRows, int kColumns, int kStages, int kWarpsM>
+template <class T, int kRows, int kColumns, int kStages, int kWarpsM, int kWarpsN>
 struct GroupedGemm {
-  using Tile = GroupedTile<T, kRows, kColumns>;
-  static constexpr int kWarpRows = kRows / kWarpsM, kWarpColumns = kColumns / (8 / kWarpsM);
+  using Tile = GroupedTile<T, kRows, kColumns, 32 * kWarpsM * kWarpsN>;
+  static constexpr int kWarpRows = kRows / kWarpsM, kWarpColumns = kColumns / kWarpsN;
   static constexpr int kTilesM = kWarpRows / 16, kTilesN = kWarpColumns / 8;
   static_assert(kTilesM >= 1 && kTilesN % 2 == 0, "a warp takes whole 16 x 16 pieces");
 
@@ -101,32 +101,37 @@ struct GroupedGemm {
 };
 #endif
 
-template <class T, int kRows, int kColumns, int kStages, int kWarpsM>
+template <class T, int kRows, int kColumns, int kStages, int kWarpsM, int kWarpsN>
 __device__ void grouped_gemm(const T* x, const T* w, T* y, const GroupedArguments& arguments) {
 #if __CUDA_ARCH__ >= 800
   extern __shared__ __align__(128) unsigned char memory[];
   __shared__ int sources[kRows];
-  GroupedTile<T, kRows, kColumns> tile;
+  typename GroupedGemm<T, kRows, kColumns, kStages, kWarpsM, kWarpsN>::Tile tile;
   if (!tile.begin(x, w, arguments, sources, shared_address(memory))) return;
-  GroupedGemm<T, kRows, kColumns, kStages, kWarpsM> gemm;
+  GroupedGemm<T, kRows, kColumns, kStages, kWarpsM, kWarpsN> gemm;
   gemm.run(tile, y);
 #endif
 }
 
-// For many rows a group, for some, and for few: there the weights are streamed once, and little else matters.
+// For many rows a group, for some, and for few, where the weights are streamed once and little else matters; the last for
+// few columns, too: more blocks, or some multiprocessors would have none.
 extern "C" {
-#define LLMPROF_GROUPED_GEMM(name, T)                                                                          \
-  __global__ void __launch_bounds__(256, 1)                                                                    \
-      grouped_gemm_128_##name(const T* x, const T* w, T* y, GroupedArguments arguments) {                      \
-    grouped_gemm<T, 128, 128, 4, 2>(x, w, y, arguments);                                                       \
-  }                                                                                                            \
-  __global__ void __launch_bounds__(256, 2)                                                                    \
-      grouped_gemm_64_##name(const T* x, const T* w, T* y, GroupedArguments arguments) {                       \
-    grouped_gemm<T, 64, 128, 4, 2>(x, w, y, arguments);                                                        \
-  }                                                                                                            \
-  __global__ void __launch_bounds__(256, 2)                                                                    \
-      grouped_gemm_16_##name(const T* x, const T* w, T* y, GroupedArguments arguments) {                       \
-    grouped_gemm<T, 16, 128, 5, 1>(x, w, y, arguments);                                                        \
+#define LLMPROF_GROUPED_GEMM(name, T)                                                                         \
+  __global__ void __launch_bounds__(256, 1)                                                                   \
+      grouped_gemm_128_##name(const T* x, const T* w, T* y, GroupedArguments arguments) {                     \
+    grouped_gemm<T, 128, 128, 4, 2, 4>(x, w, y, arguments);                                                   \
+  }                                                                                                           \
+  __global__ void __launch_bounds__(256, 2)                                                                   \
+      grouped_gemm_64_##name(const T* x, const T* w, T* y, GroupedArguments arguments) {                      \
+    grouped_gemm<T, 64, 128, 4, 2, 4>(x, w, y, arguments);                                                    \
+  }                                                                                                           \
+  __global__ void __launch_bounds__(256, 2)                                                                   \
+      grouped_gemm_16_##name(const T* x, const T* w, T* y, GroupedArguments arguments) {                      \
+    grouped_gemm<T, 16, 128, 5, 1, 8>(x, w, y, arguments);                                                    \
+  }                                                                                                           \
+  __global__ void __launch_bounds__(128, 3)                                                                   \
+      grouped_gemm_16_narrow_##name(const T* x, const T* w, T* y, GroupedArguments arguments) {               \
+    grouped_gemm<T, 16, 64, 6, 1, 4>(x, w, y, arguments);                                                     \
   }
 LLMPROF_GROUPED_GEMM(bfloat16, __nv_bfloat16)
 LLMPROF_GROUPED_GEMM(float16, __half)

@@ -11,9 +11,8 @@ struct GroupTile {
   int group, begin, end, unused;  // rows [begin, end)
 };
 
-constexpr int kDepth = 64;     // values of k in a stage
-constexpr int kThreads = 256;  // 8 warps
-constexpr int kBand = 8;       // tiles of rows that are computed side by side, so that they share what they read of w
+constexpr int kDepth = 64;  // values of k in a stage
+constexpr int kBand = 8;    // tiles of rows that are computed side by side, so that they share what they read of w
 
 struct GroupedArguments {
   const GroupTile* tiles;
@@ -37,9 +36,10 @@ __device__ inline void wait_copies() { asm volatile("cp.async.wait_group %0;" ::
 // Bytes from the start of a stage's rows to a 16-byte chunk of one.
 __device__ inline unsigned chunk_offset(int row, int chunk) { return row * 128 + ((chunk ^ (row & 7)) * 16); }
 
-// What one block computes: kRows rows of a group by kColumns columns.
-template <class T, int kRows, int kColumns>
+// What one block of kThreads computes: kRows rows of a group by kColumns columns.
+template <class T, int kRows, int kColumns, int kThreads>
 struct GroupedTile {
+  static_assert(kRows <= kThreads, "a thread looks up at most one row");
   static constexpr int kStageBytes = (kRows + kColumns) * 128;
   const T *x, *w;
   const int* sources;  // row of x for each row of the tile, in shared memory; -1 past its end

@@ -75,7 +75,7 @@ __device__ inline void multiply_add(float (&s)[32], std::uint64_t a, std::uint64
 // Warps 0 to 3 and 4 to 7: each 64 rows, of which there are 128 (all columns for each), or 64 (half of the columns each).
 template <class T, int kRows, int kColumns, int kStages>
 struct GroupedWgmma {
-  using Tile = GroupedTile<T, kRows, kColumns>;
+  using Tile = GroupedTile<T, kRows, kColumns, 256>;
   static constexpr int kWidth = kRows == 128 ? kColumns : kColumns / 2;
 
   static __device__ void run(const Tile& tile, T* y) {
@@ -124,7 +124,7 @@ __device__ void grouped_wgmma(const T* x, const T* w, T* y, const GroupedArgumen
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ __align__(1024) unsigned char memory[];
   __shared__ int sources[kRows];
-  GroupedTile<T, kRows, kColumns> tile;
+  GroupedTile<T, kRows, kColumns, 256> tile;
   const unsigned aligned = (shared_address(memory) + 1023) / 1024 * 1024;
   if (!tile.begin(x, w, arguments, sources, aligned)) return;
   GroupedWgmma<T, kRows, kColumns, kStages>::run(tile, y);

@@ -278,7 +278,8 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& p) {
   const std::int64_t workspace_bytes = space->both.bytes() + space->inner.bytes() + space->out.bytes() +
                                        space->choice.bytes() * 4 + space->tiles.bytes() + space->counts.bytes() + 4;
   const std::string method =
-      fmt::format("kernels moe_* and {} over tiles that are listed on the GPU: no host in between", gate_up.name);
+      fmt::format("kernels moe_*, {}{} over tiles that are listed on the GPU: no host in between", gate_up.name,
+                  gate_up.name == down.name ? "" : ", " + down.name);
   const auto layer = std::make_shared<Layer>(context, p, std::move(gate_up), std::move(down), std::move(space));
   return CudaCall{.enqueue = [layer](std::span<const cuda::Pointer> t, cuda::Stream) { return layer->enqueue(t); },
                   .method = method,
