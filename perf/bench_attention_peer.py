@@ -6,6 +6,7 @@
                                                  token sees. --cold: the cache of the GPU is overwritten before each call
   bench_attention_peer.py --compare ours.csv torch.csv
                                                  our time over theirs, shape by shape; fails where one is over 1.3
+  (bench_suite.py writes ours.csv, cold, by `llmprof bench`)
 
 Keys and values lie as in our operators: batch, tokens, heads, head_dim.
 """
@@ -70,8 +71,7 @@ def measure(cold):
 def read(path):
     with open(path) as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
-        # Our own tables name the axis seq or context.
-        return {tuple(r.get(k) or r.get("seq") or r.get("context") for k in KEY): float(r["us"]) for r in rows}
+        return {tuple(r[k] for k in KEY): float(r["us"]) for r in rows}
 
 
 def compare(ours_path, theirs_path):
