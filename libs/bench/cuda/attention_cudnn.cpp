@@ -275,10 +275,26 @@ Result<void> execute(const Dnn& dnn, const Planned& planned, std::span<const Poi
   return dnn.check(backend.api().execute(backend.handle(), planned.plan, pack), "cudnnBackendExecute");
 }
 
+// Whatever cuDNN has against a problem: another implementation may know it.
+Error refused(const std::string& why) {
+  return {ErrorCode::kUnsupported, "cuDNN does not know this attention: " + why, ""};
+}
+
+// PyTorch keeps such problems from it, too (check_cudnn_tensor_shapes).
+Result<void> check_limits(const CudnnAttention& attention) {
+  if (attention.type != Type::kBfloat16 && attention.type != Type::kFloat16) {
+    return refused(fmt::format("it takes bfloat16 and float16, not {}", type_name(attention.type)));
+  }
+  if (attention.keys == 1) return refused("one key");
+  if (attention.head_dim % 8 != 0)
+    return refused(fmt::format("head_dim {} is not a multiple of 8", attention.head_dim));
+  return {};
+}
+
 Result<void> plan(Context& context, Planned& planned, const CudnnAttention& attention) {
   Backend& backend = planned.backend;
   const Descriptor graph = build_graph(backend, attention);
-  LLMPROF_TRY(backend.status());
+  if (!backend.status()) return refused(backend.status().error().message);
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     if (planned.plan == nullptr) {
       backend.forget_error();
@@ -286,8 +302,7 @@ Result<void> plan(Context& context, Planned& planned, const CudnnAttention& atte
     }
   }
   if (planned.plan == nullptr) {
-    const std::string why = backend.status() ? "no engine takes this graph" : backend.status().error().message;
-    return Error{ErrorCode::kUnsupported, "cuDNN has no engine for this attention: " + why, ""};
+    return refused(backend.status() ? "no engine takes this graph" : backend.status().error().message);
   }
   std::int64_t bytes = 0, count = 0;
   backend.note(
@@ -301,10 +316,7 @@ Result<void> plan(Context& context, Planned& planned, const CudnnAttention& atte
 }  // namespace
 
 Result<CudaCall> cudnn_attention(Context& context, const CudnnAttention& attention) {
-  if (attention.type != Type::kBfloat16 && attention.type != Type::kFloat16) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("cuDNN's attention knows bfloat16 and float16, not {}", type_name(attention.type)), ""};
-  }
+  LLMPROF_TRY(check_limits(attention));
   LLMPROF_LET(const Dnn* const dnn, context.dnn());
   LLMPROF_LET(const BackendApi api, dnn->api<BackendApi>(kSymbols));
   const auto planned = std::make_shared<Planned>(*dnn, api);
