@@ -73,8 +73,7 @@ model::KernelWork work(const Problem& problem) {
 
 Problem small(const Problem& problem) {
   return problem.with("batch", std::min<std::int64_t>(problem.at("batch"), 2))
-      .with("heads",
-            std::min<std::int64_t>(problem.at("heads"), kHeadsPerBlock / 2 + problem.at("heads") % kHeadsPerBlock))
+      .with("heads", std::min<std::int64_t>(problem.at("heads"), kHeadsPerBlock + problem.at("heads") % kHeadsPerBlock))
       .with("context", short_context(problem.at("context"), problem.at("page")));
 }
 

@@ -52,6 +52,14 @@ TEST(MlaDecode, CpuEqualsTheReference) {
   EXPECT_LT(cpu_error("mla_decode", Type::kFloat32, paged), 1e-5);
 }
 
+TEST(MlaDecode, SmallFillsABlockOfHeads) {
+  const Operator& op = *find_operator("mla_decode");
+  const Problem deepseek = problem_of("mla_decode", Type::kBfloat16, {{"batch", 64}, {"context", 4100}});
+  EXPECT_EQ(op.small(deepseek).sizes(), "batch=2 context=260 heads=64 rank=512 rope=64 page=0");
+  EXPECT_EQ(op.small(deepseek.with("heads", 16)).at("heads"), 16);
+  EXPECT_EQ(op.small(deepseek.with("heads", 80)).at("heads"), 80);  // 64 and 16 more
+}
+
 TEST(MlaDecode, AxesMustFit) {
   const Operator& op = *find_operator("mla_decode");
   EXPECT_FALSE(make_problem(op, Type::kBfloat16, Axes{{"context", 100}, {"page", 64}}));
