@@ -89,7 +89,8 @@ Result<Problem> make_problem(const Operator& op, Type type,
                              std::span<const std::pair<std::string, std::int64_t>> axes) {
   Problem problem{.op = std::string(op.name), .type = type, .axes = {}};
   for (const AxisSpec& axis : op.axes) problem.axes.emplace_back(axis.name, first_value(axis));
-  for (const auto& [name, value] : axes) {
+  for (const auto& [axis_name, value] : axes) {
+    const std::string& name = axis_name;  // clang 14 captures no structured binding
     const auto spec =
         std::find_if(op.axes.begin(), op.axes.end(), [&](const AxisSpec& axis) { return axis.name == name; });
     if (spec == op.axes.end()) {
