@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <set>
 
 #include "verb.h"
 
@@ -77,7 +78,9 @@ TEST(Help, EveryVerbHasAPageWithExamplesFirst) {
 
 TEST(Verbs, OptionsAreWellFormed) {
   for (const Verb* verb : verbs()) {
+    std::set<std::string_view> flags;  // an axis of an operator is a flag, too
     for (const Option& option : verb->all_options()) {
+      EXPECT_TRUE(flags.insert(option.flag).second) << verb->name << " has " << option.flag << " twice";
       EXPECT_TRUE(option.flag.starts_with("--")) << option.flag;
       EXPECT_FALSE(option.help.empty()) << verb->name << " " << option.flag;
       EXPECT_TRUE(option.variable.empty() || option.variable.starts_with("LLMPROF_")) << option.variable;
