@@ -3,8 +3,9 @@
 
 usage: roofline_peer.py LLMPROF [--full]   (needs a GPU and PyTorch)
 
-Both are measured the same way: every shape for a moment, then the best one back to back, medians of batches of about
-10 ms between CUDA events. PyTorch runs before and after llmprof, and the better of its two is compared.
+Both are measured the same way, in batches of about 10 ms between CUDA events, medians over batches: every shape for a
+moment, then the best one with pauses of 30 ms (the peak), then back to back (sustained). PyTorch runs before and after
+llmprof, and the better of its two is compared.
 """
 import json
 import os
@@ -30,27 +31,31 @@ def batch_seconds(call, calls):
     return begin.elapsed_time(end) / 1e3 / calls
 
 
-def sustained(call, seconds):
+def median(call, seconds, pause, least=5):
     """Median seconds of one call, in batches of about 10 ms."""
     call()
     torch.cuda.synchronize()
     calls = max(1, int(0.01 / batch_seconds(call, 1)))
     batches, begin = [], time.monotonic()
-    while len(batches) < 5 or time.monotonic() - begin < seconds:
+    while len(batches) < least or time.monotonic() - begin < seconds:
+        time.sleep(pause)
         batches.append(batch_seconds(call, calls))
     return sorted(batches)[len(batches) // 2]
 
 
-def best_product(shapes, make, seconds):
+def best_product(shapes, make):
     tried = []
     for m, n, k in shapes:
         call = make(m, n, k)
-        tried.append((2 * m * n * k / sustained(call, 0.03), (m, n, k), call))
+        tried.append((2 * m * n * k / median(call, 0, 0.03, 3), (m, n, k), call))
     tried.sort(key=lambda t: -t[0])
-    best = (0, None)
-    for _, (m, n, k), call in tried[:3]:
-        best = max(best, (2 * m * n * k / sustained(call, seconds), (m, n, k)))
-    return best
+    peak, shape, call = 0, None, None
+    for _, (m, n, k), each in tried[:3]:
+        reached = 2 * m * n * k / median(each, 0.4, 0.03)
+        if reached > peak:
+            peak, shape, call = reached, (m, n, k), each
+    m, n, k = shape
+    return peak, 2 * m * n * k / median(call, 0.5, 0), shape
 
 
 def bf16(m, n, k):
@@ -70,12 +75,15 @@ def fp8(m, n, k):
 def copy_bandwidth():
     a = torch.randn(1 << 30, device="cuda")
     b = torch.empty_like(a)
-    return 2 * a.numel() * 4 / sustained(lambda: b.copy_(a), 0.5)
+    return 2 * a.numel() * 4 / median(lambda: b.copy_(a), 0.3, 0)
 
 
 def torch_peaks():
-    return {"bfloat16": best_product(SHAPES, bf16, 0.5), "float8": best_product(FP8_SHAPES, fp8, 0.5),
-            "copy": (copy_bandwidth(), None)}
+    peaks = {"copy": (copy_bandwidth(), "")}
+    for name, shapes, make in (("bfloat16", SHAPES, bf16), ("float8", FP8_SHAPES, fp8)):
+        peak, steady, shape = best_product(shapes, make)
+        peaks[name], peaks[name + ", sustained"] = (peak, shape), (steady, shape)
+    return peaks
 
 
 def llmprof_peaks(program, words):
@@ -108,8 +116,11 @@ def main():
     show(device, wall, words)
     ours = {peak["type"]: peak["value"] for peak in device["peaks"]}
     for name in before:
+        if ours.get(name) is None:
+            print(f"{name:19} ours -")
+            continue
         theirs = max(before[name][0], after[name][0])
-        print(f"{name:9} ours {ours[name]:.4g}  torch {before[name][0]:.4g} {before[name][1] or ''} before, "
+        print(f"{name:19} ours {ours[name]:.4g}  torch {before[name][0]:.4g} {before[name][1]} before, "
               f"{after[name][0]:.4g} after: {ours[name] / theirs:.3f}x")
 
 

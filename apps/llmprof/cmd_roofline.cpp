@@ -16,7 +16,7 @@ namespace llmprof::app {
 namespace {
 
 constexpr Option kOptions[] = {
-    {"--device", "-d", "LLMPROF_DEVICE", "NAME", "", "cpu, cuda or cuda:N; else the first GPU, else the CPU"},
+    {"--device", "-d", "", "NAME", "", "cpu, cuda or cuda:N; else the first GPU, else the CPU"},
     {"--dtype", "", "", "LIST", "", "types whose FLOP/s are measured, as in bf16,fp8; else all"},
     {"--quick", "", "", "", "", "fewer shapes and less time for each: within 15 s instead of 90"},
     {"--stored", "", "", "", "", "show what is stored, and the catalogue's figures for the rest; measure nothing"},

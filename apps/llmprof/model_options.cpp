@@ -61,7 +61,7 @@ Result<double> rate_of(const Arguments& arguments, std::string_view flag) {
 
 design::Roof without_peaks(const std::string& name) {
   design::Roof roof;
-  roof.why = fmt::format("{} has no known peaks, so there are no floors: llmprof devices --measure, or --device NAME",
+  roof.why = fmt::format("{} has no known peaks, so there are no floors: llmprof roofline, or --device NAME",
                          name.empty() ? "this machine" : name);
   return roof;
 }

@@ -41,7 +41,9 @@ TEST(RooflineText, ValueShareOfSpecAndRidge) {
   EXPECT_THAT(text, ::testing::ContainsRegex("kernel launch +2.50 µs|kernel launch +2.50 us"));
   EXPECT_THAT(text, HasSubstr("not measured: float8: no such unit"));
   EXPECT_THAT(text, HasSubstr("note: another program uses this GPU"));
-  EXPECT_THAT(text, HasSubstr("bfloat16 989 TFLOP/s, float32_vector 67.0 TFLOP/s\n  (dense, 1830 MHz, NVIDIA H200 product page)"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("bfloat16 989 TFLOP/s, float32_vector 67.0 TFLOP/s\n  (dense, 1830 MHz, NVIDIA H200 product page)"));
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin);
     EXPECT_LE(base::display_width(text.substr(begin, end - begin)), 100u);

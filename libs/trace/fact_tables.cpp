@@ -88,10 +88,10 @@ const Table& table_of<PeakRow>() {
       sizeof(R),
       {
           column(&R::device_id, "device_id", "", "The device."),
-          column(&R::quantity, "quantity", "", "flops or bandwidth."),
-          column(&R::type, "type", "", "Element type of the arithmetic, or kind of memory access (read)."),
-          column(&R::value, "value", "by row", "The rate, in the unit of the column unit."),
-          column(&R::unit, "unit", "", "FLOP/s or B/s."),
+          column(&R::quantity, "quantity", "", "flops, bandwidth or latency."),
+          column(&R::type, "type", "", "Element type of the arithmetic, kind of memory access (read), or what takes that long."),
+          column(&R::value, "value", "by row", "The rate or time, in the unit of the column unit."),
+          column(&R::unit, "unit", "", "FLOP/s, OP/s, B/s or s."),
           column(&R::source, "source", "", "measured (on this machine) or spec (from the data sheet)."),
           column(&R::method, "method", "", "How it was measured, or where the figure is from."),
       }};

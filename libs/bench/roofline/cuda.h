@@ -23,21 +23,25 @@ std::vector<RooflineStep> cuda_launch_steps(cuda::Context& context);
 
 // ---- what they share ------------------------------------------------------------------------------------------------
 
-// Calls back to back for a while: what the device sustains, not what it does before power or heat limit it.
+// Calls back to back, in batches of about 10 ms. With pauses between the batches a device reaches what it can; without
+// them what it sustains, which is less where power limits it.
 struct Sustained {
-  double seconds = 0;  // of one call: the median over batches of calls
+  double seconds = 0;  // of one call: the median over the batches
   std::size_t batches = 0;
+  bool pauses = false;
   double clock_mhz = 0;  // right behind them; 0: unknown
   std::string limits;    // why the clock was below its highest: "power limit"; "" nothing said
 };
 struct Load {
   std::function<Result<void>()> enqueue;  // one call
-  double seconds = 0.3;                   // how long
+  double seconds = 0.3;                   // how long, pauses included
   bool clock = true;                      // whether to ask for clock and limits, some 10 ms
+  bool pauses = false;                    // 30 ms before every batch
+  std::size_t least_batches = 5;
 };
 Result<Sustained> sustain(cuda::Context& context, const Load& load, const GoOn& go_on);
 
-// "median of 31 batches, 0.3 s, at 1560 MHz (power limit)"
+// "median of 31 batches, at 1560 MHz (power limit)"
 std::string sustained_text(const Sustained& run);
 
 }  // namespace llmprof::bench

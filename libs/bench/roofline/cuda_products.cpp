@@ -12,20 +12,22 @@
 namespace llmprof::bench {
 namespace {
 
-constexpr double kTrySeconds = 0.03;
+constexpr std::size_t kTryBatches = 3;
+constexpr double kTrySeconds = 0.13;  // that they take, with their pauses
 constexpr std::size_t kFinalists = 3;
 
 struct Budget {
   std::size_t shapes;        // tried
   double search_seconds;     // of algorithms, per shape
-  double finalist_seconds;   // each of the best shapes
-  double sustained_seconds;  // the winner
+  double finalist_seconds;   // each of the best shapes; 0: the best of the first try is the winner
+  double peak_seconds;       // the winner, with pauses
+  double sustained_seconds;  // the winner, without
   double expected(std::size_t count) const {
-    return static_cast<double>(std::min(shapes, count)) * (search_seconds + 2 * kTrySeconds) +
-           kFinalists * finalist_seconds + sustained_seconds;
+    return static_cast<double>(std::min(shapes, count)) * (1.5 * search_seconds + kTrySeconds) +
+           kFinalists * finalist_seconds + peak_seconds + sustained_seconds;
   }
 };
-Budget budget_of(bool quick) { return quick ? Budget{3, 0.06, 0.05, 0.3} : Budget{100, 0.12, 0.3, 1.5}; }
+Budget budget_of(bool quick) { return quick ? Budget{3, 0.05, 0, 0.35, 0.2} : Budget{100, 0.1, 0.4, 1, 1.5}; }
 
 // A product on random data that is ready to run.
 struct Product {
@@ -63,13 +65,14 @@ struct Operands {
     return buffer;
   }
 
-  Load load(cuda::Context& context, const Product& product, double seconds, bool clock) const {
+  Load load(cuda::Context& context, const Product& product, double seconds) const {
     return {.enqueue =
                 [this, &context, &product]() {
                   return product.matmul.enqueue(a.pointer(), b.pointer(), c.pointer(), context.stream());
                 },
             .seconds = seconds,
-            .clock = clock};
+            .clock = false,
+            .pauses = true};
   }
 };
 
@@ -94,7 +97,9 @@ Result<std::vector<Product>> try_shapes(cuda::Context& context, Type type, const
       continue;
     }
     Product product{.shape = shape, .matmul = std::move(*matmul)};
-    LLMPROF_LET(const Sustained run, sustain(context, operands.load(context, product, kTrySeconds, false), go_on));
+    Load load = operands.load(context, product, 0);
+    load.least_batches = kTryBatches;
+    LLMPROF_LET(const Sustained run, sustain(context, load, go_on));
     product.flops_per_second = product.flops() / run.seconds;
     products.push_back(std::move(product));
   }
@@ -104,30 +109,52 @@ Result<std::vector<Product>> try_shapes(cuda::Context& context, Type type, const
   return products;
 }
 
-Result<hw::Peak> measure_products(cuda::Context& context, Type type, const Budget& budget, const GoOn& go_on) {
+// The fastest of those tried; the first few run again, and longer, if there is time.
+Result<Product> winner_of(cuda::Context& context, std::vector<Product> products, const Operands& operands,
+                          double seconds, const GoOn& go_on) {
+  if (seconds <= 0) return std::move(products.front());
+  products.resize(std::min(products.size(), kFinalists));
+  for (Product& product : products) {
+    LLMPROF_LET(const Sustained run, sustain(context, operands.load(context, product, seconds), go_on));
+    product.flops_per_second = product.flops() / run.seconds;
+  }
+  return std::move(*std::max_element(products.begin(), products.end(), [](const Product& a, const Product& b) {
+    return a.flops_per_second < b.flops_per_second;
+  }));
+}
+
+hw::Peak product_peak(Type type, std::string_view suffix, double flops_per_second, std::string method) {
+  hw::Peak peak = wanted_peak("flops", std::string(hw::peak_type(type_name(type))) + std::string(suffix),
+                              type == Type::kInt8 ? "OP/s" : "FLOP/s");
+  peak.value = flops_per_second;
+  peak.source = "measured";
+  peak.method = std::move(method);
+  return peak;
+}
+
+// What products reach, and what they reach back to back for a while, when the power limit has its say.
+Result<std::vector<hw::PeakRow>> measure_products(cuda::Context& context, Type type, const Budget& budget,
+                                                  const GoOn& go_on) {
   const std::vector<PeakShape> shapes = shapes_of(type, budget.shapes);
   LLMPROF_LET(const Operands operands, Operands::make(context, type, shapes));
   LLMPROF_LET(std::vector<Product> products, try_shapes(context, type, shapes, operands, budget, go_on));
   const std::size_t tried = products.size();
-  products.resize(std::min(tried, kFinalists));
-  for (Product& product : products) {
-    LLMPROF_LET(const Sustained run,
-                sustain(context, operands.load(context, product, budget.finalist_seconds, false), go_on));
-    product.flops_per_second = product.flops() / run.seconds;
-  }
-  const Product& best = *std::max_element(products.begin(), products.end(), [](const Product& a, const Product& b) {
-    return a.flops_per_second < b.flops_per_second;
-  });
-  LLMPROF_LET(const Sustained run,
-              sustain(context, operands.load(context, best, budget.sustained_seconds, true), go_on));
-  const bool integers = type == Type::kInt8;
-  return hw::Peak{.quantity = "flops",
-                  .type = std::string(hw::peak_type(type_name(type))),
-                  .value = best.flops() / run.seconds,
-                  .unit = integers ? "OP/s" : "FLOP/s",
-                  .source = "measured",
-                  .method = fmt::format("{}x{}x{}, best of {} shapes, {}, random data, {}", best.shape.m, best.shape.n,
-                                        best.shape.k, tried, best.matmul.method, sustained_text(run))};
+  LLMPROF_LET(const Product best, winner_of(context, std::move(products), operands, budget.finalist_seconds, go_on));
+  Load load = operands.load(context, best, budget.peak_seconds);
+  load.clock = true;
+  LLMPROF_LET(const Sustained peak, sustain(context, load, go_on));
+  load.pauses = false;
+  load.seconds = budget.sustained_seconds;
+  LLMPROF_LET(const Sustained steady, sustain(context, load, go_on));
+  const std::string shape = fmt::format("{}x{}x{}", best.shape.m, best.shape.n, best.shape.k);
+  return std::vector<hw::PeakRow>{{product_peak(type, "", best.flops() / peak.seconds,
+                                                fmt::format("{}, best of {} shapes, {}, random data, {}", shape, tried,
+                                                            best.matmul.method, sustained_text(peak))),
+                                   ""},
+                                  {product_peak(type, ", sustained", best.flops() / steady.seconds,
+                                                fmt::format("{} back to back for {:.1f} s, {}", shape,
+                                                            budget.sustained_seconds, sustained_text(steady))),
+                                   ""}};
 }
 
 }  // namespace
@@ -140,10 +167,9 @@ std::vector<RooflineStep> cuda_product_steps(cuda::Context& context, const Roofl
   for (const Type type : types) {
     const hw::Peak wanted =
         wanted_peak("flops", std::string(hw::peak_type(type_name(type))), type == Type::kInt8 ? "OP/s" : "FLOP/s");
-    steps.push_back({fmt::format("{} products", type_name(type)), budget.expected(peak_shapes(type).size()), wanted,
-                     one_peak([&context, type, budget](const GoOn& go_on) {
-                       return measure_products(context, type, budget, go_on);
-                     })});
+    steps.push_back(
+        {fmt::format("{} products", type_name(type)), budget.expected(peak_shapes(type).size()), wanted,
+         [&context, type, budget](const GoOn& go_on) { return measure_products(context, type, budget, go_on); }});
   }
   return steps;
 }

@@ -29,11 +29,12 @@ template <>
 __device__ inline __nv_bfloat162 spread<__nv_bfloat162>(float x) { return __float2bfloat162_rn(x); }
 #endif
 
-// 16 independent chains of 16 multiply-adds a round: 256 for each thread, of each lane of T. Every chain converges to 1.
+// 16 independent chains of 16 multiply-adds a round: 256 for each thread, of each lane of T. Every chain converges to 1,
+// as a + b is 1. Both come as T from the host: made from one float here, pairs would be multiplied with broadcasts, which
+// only one of the two pipes for them can (half the rate).
 template <class T>
-__device__ void multiply_adds(float* out, int rounds, float factor) {
+__device__ void multiply_adds(float* out, int rounds, T a, T b) {
   constexpr int kChains = 16;
-  const T a = spread<T>(factor), b = spread<T>(1.0f - factor);
   T chains[kChains];
 #pragma unroll
   for (int i = 0; i < kChains; ++i) chains[i] = spread<T>(static_cast<float>(threadIdx.x + i));
@@ -66,18 +67,18 @@ __device__ inline float plus_half(std::uint32_t a, std::uint32_t b) {
 
 extern "C" {
 
-__global__ void roofline_float32_vector(float* out, int rounds, float factor) {
-  multiply_adds<float>(out, rounds, factor);
+__global__ void roofline_float32_vector(float* out, int rounds, float a, float b) {
+  multiply_adds<float>(out, rounds, a, b);
 }
-__global__ void roofline_float64_vector(float* out, int rounds, float factor) {
-  multiply_adds<double>(out, rounds, factor);
+__global__ void roofline_float64_vector(float* out, int rounds, double a, double b) {
+  multiply_adds<double>(out, rounds, a, b);
 }
-__global__ void roofline_float16_vector(float* out, int rounds, float factor) {
-  multiply_adds<__half2>(out, rounds, factor);
+__global__ void roofline_float16_vector(float* out, int rounds, __half2 a, __half2 b) {
+  multiply_adds<__half2>(out, rounds, a, b);
 }
-__global__ void roofline_bfloat16_vector(float* out, int rounds, float factor) {
+__global__ void roofline_bfloat16_vector(float* out, int rounds, __nv_bfloat162 a, __nv_bfloat162 b) {
 #if __CUDA_ARCH__ >= 800
-  multiply_adds<__nv_bfloat162>(out, rounds, factor);
+  multiply_adds<__nv_bfloat162>(out, rounds, a, b);
 #endif
 }
 
