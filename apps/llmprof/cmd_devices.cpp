@@ -12,7 +12,7 @@ namespace llmprof::app {
 namespace {
 
 constexpr Option kOptions[] = {
-    {"--measure", "", "", "", "", "measure the peaks of the CPU now (about 2 s, all cores) and keep them"},
+    {"--measure", "", "", "", "", "measure the main peaks of the CPU now (about 2 s, all cores) and keep them"},
     {"--all", "", "", "", "", "list the catalogue: devices that designs can be compared on"},
     {"--json", "", "", "", "", "print the devices as JSON"},
 };
@@ -24,7 +24,8 @@ constexpr const char* kTableNotes =
 
 Result<std::vector<hw::Peak>> peaks_of(const hw::Device& device, bool measure) {
   if (!measure || device.kind != "cpu") return hw::known_peaks(device);
-  LLMPROF_LET(std::vector<hw::Peak> peaks, hw::measure_cpu_peaks(device, progress_line()));
+  LLMPROF_LET(const std::vector<hw::Peak> measured, hw::measure_cpu_peaks(device, progress_line()));
+  const std::vector<hw::Peak> peaks = hw::merged_peaks(hw::cached_peaks(device), measured);
   LLMPROF_TRY(hw::store_peaks(device, peaks));
   return peaks;
 }
