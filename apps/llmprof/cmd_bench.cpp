@@ -137,6 +137,13 @@ Result<void> check(const Arguments& arguments) {
   return {};
 }
 
+bench::OpenBench opener(const Arguments& arguments) {
+  return [peaks = !arguments.on("--no-peaks")](const std::string& device, bench::BenchOptions options) {
+    options.measure_peaks = peaks;
+    return bench::open_bench(device, options);
+  };
+}
+
 struct Done {
   std::string folder;
   bench::SweepOutcome outcome;
@@ -144,7 +151,7 @@ struct Done {
 
 Result<Done> resume(const Arguments& arguments) {
   Done done{.folder = trace::run_folder(arguments.get("--resume")), .outcome = {}};
-  LLMPROF_LET(done.outcome, bench::resume_sweep(done.folder, bench::open_bench, bench_progress()));
+  LLMPROF_LET(done.outcome, bench::resume_sweep(done.folder, opener(arguments), bench_progress()));
   if (done.outcome.was_complete) say(short_path(done.folder) + " is complete already");
   return done;
 }
@@ -159,7 +166,7 @@ Result<Done> measure(const Arguments& arguments) {
   sweep.points = std::move(plan.points);
   LLMPROF_TRY(find_peaks(arguments, sweep.device));
   Done done{.folder = output_folder(arguments), .outcome = {}};
-  LLMPROF_LET(done.outcome, bench::run_sweep(std::move(sweep), done.folder, arguments.on("--force"), bench::open_bench,
+  LLMPROF_LET(done.outcome, bench::run_sweep(std::move(sweep), done.folder, arguments.on("--force"), opener(arguments),
                                              bench_progress()));
   return done;
 }

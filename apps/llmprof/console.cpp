@@ -34,13 +34,15 @@ std::string amount(double value, std::string_view unit) {
   return unit == "bytes" ? base::human_bytes(value) : base::human_count(value) + " " + std::string(unit);
 }
 
-// ": 3 of 24 points (12.5 %), 2.36 s left"; bytes have their own unit each.
+// ": 3 of 24 points, 2.36 s left"; ": 1.20 GB of 4.00 GB (30.0 %), 12.4 s left".
 std::string tail_of(const base::ProgressUpdate& update, double seconds) {
   if (update.total <= 0 || update.done <= 0) return ": " + amount(update.done, update.unit);
-  const std::string done = update.unit == "bytes" ? base::human_bytes(update.done) : base::human_count(update.done);
+  const bool bytes = update.unit == "bytes";
   const double left = update.left_seconds.value_or(seconds * (update.total - update.done) / update.done);
-  return fmt::format(": {} of {} ({}), {} left", done, amount(update.total, update.unit),
-                     base::human_percent(update.done / update.total), base::human_ns(left * 1e9));
+  return fmt::format(": {} of {}{}, {} left", bytes ? base::human_bytes(update.done) : base::human_count(update.done),
+                     amount(update.total, update.unit),
+                     update.left_seconds ? "" : fmt::format(" ({})", base::human_percent(update.done / update.total)),
+                     base::human_ns(left * 1e9));
 }
 
 class ProgressLine {
@@ -57,7 +59,7 @@ class ProgressLine {
       const double seconds = std::chrono::duration<double>(now - begin_).count();
       const std::string tail = tail_of(update, seconds);
       constexpr std::size_t kWidth = 79;
-      const std::size_t room = kWidth - std::min(kWidth / 2, base::display_width(tail));
+      const std::size_t room = kWidth - std::min(kWidth - 10, base::display_width(tail));
       std::fprintf(stderr, "\r\033[K%s", (base::shorten(update.what, room) + tail).c_str());
     }
     return !interrupted;

@@ -30,6 +30,7 @@ struct BenchOptions {
   bool graph = true;           // on a GPU: also the time per call inside a replayed graph
   std::int64_t threads = 0;    // of a CPU; 0: all it may use
   std::uint64_t seed = 1;
+  bool measure_peaks = true;   // of a CPU, where none are stored: takes seconds
 };
 
 enum class Status : std::uint8_t {

@@ -222,13 +222,14 @@ std::unique_ptr<Bench> make_cpu_bench(const BenchOptions& options, std::vector<h
 Result<std::unique_ptr<Bench>> open_cpu_bench(const BenchOptions& options) {
   const hw::Device device = hw::probe_cpu();
   std::vector<hw::Peak> peaks = hw::cached_peaks(device);
-  const bool good = peaks_are_good(peaks);
+  const bool good = !options.measure_peaks || peaks_are_good(peaks);
   if (!good) {
     LLMPROF_LET(const std::vector<hw::Peak> fresh, hw::measure_cpu_peaks(device, base::no_progress));
     peaks = hw::merged_peaks(peaks, fresh);
     (void)hw::store_peaks(device, peaks);  // where there is no place for them, they are measured each time
   }
-  return std::unique_ptr<Bench>(std::make_unique<CpuBench>(options, device, std::move(peaks), good));
+  return std::unique_ptr<Bench>(
+      std::make_unique<CpuBench>(options, device, std::move(peaks), good && options.measure_peaks));
 }
 
 }  // namespace llmprof::bench

@@ -78,7 +78,7 @@ class Outputs(Bench):
             if point["status"] != "measured":
                 continue
             times = point["time"]
-            self.assertGreaterEqual(times["samples"], 10)
+            self.assertGreaterEqual(times["samples"], 1)
             self.assertLessEqual(times["min_ns"], times["low_ns"])
             self.assertLessEqual(times["low_ns"], times["median_ns"])
             self.assertLessEqual(times["median_ns"], times["high_ns"])
@@ -109,6 +109,20 @@ class Outputs(Bench):
         page = self.report("x")
         self.assertEqual(len(page["bench"]), 6)
         self.assertEqual(page["stages"], [])
+
+    def test_the_share_of_the_roof_says_of_what(self):
+        """Measures the machine's peaks first: the only test here that does."""
+        done = self.llmprof("bench", "gemm", "--m", "8", "--n", "64", "--k", "32", "--device", "cpu", "--limit", "0.05",
+                            "-o", "x", "--json")
+        point, = json.loads(done.stdout)["points"]
+        self.assertEqual(point["flops"], 2 * 8 * 64 * 32)
+        self.assertEqual(point["read_bytes"], 4 * (8 * 32 + 64 * 32))
+        self.assertIn(point["bound"], ("compute", "memory", "latency"))
+        self.assertIn("(measured)", point["denominator"])
+        self.assertLess(point["error"], 1e-5)  # checked against the reference
+        if point["status"] == "measured":
+            self.assertAlmostEqual(point["of_roof"], point["floor_ns"] / point["time"]["median_ns"])
+        self.assertGreater(self.rows("x", "SELECT count(*) FROM peak")[0][0], 1)
 
     def test_the_default_name_is_bench_and_the_time(self):
         self.bench("copy", "--values", "1k")
@@ -155,7 +169,7 @@ class Outputs(Bench):
         os.close(ours)
         running.communicate(timeout=60)
         if b"points" in seen:  # shown once it takes over a second
-            self.assertRegex(seen.decode(), r"residual_add float32 .* of 12 points.* left")
+            self.assertRegex(seen.decode(), r"residual_add .*seq=\d+ hidden=4096: \d+ of 12 points, .* left")
 
 
 class Stopped(Bench):
@@ -251,7 +265,8 @@ class Compared(Bench):
             self.assertGreater(points[seq]["high"], 1.9999)
         back = {p["axes"]["seq"]: p for p in self.compare("b", "a")["points"]}
         self.assertTrue(any(back[seq]["verdict"] == "faster" for seq in doctored if seq in back))
-        self.assertEqual({p["verdict"] for p in self.compare("a", "b", "--threshold", "1000")["points"]}, {"same"})
+        lax = self.compare("a", "b", "--threshold", "150")["points"]
+        self.assertEqual({p["verdict"] for p in lax if p["axes"]["seq"] in doctored}, {"same"})
 
     def test_points_on_one_side_are_listed(self):
         self.bench("copy", "--values", "1k,2k", "-o", "x")
