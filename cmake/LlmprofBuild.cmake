@@ -9,6 +9,7 @@ set(LLMPROF_LIB_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib/llmprof)
 add_library(llmprof_warnings INTERFACE)
 target_compile_options(llmprof_warnings INTERFACE -Wall -Wextra -Wshadow -Wnon-virtual-dtor
                        -Wimplicit-fallthrough -Wno-missing-field-initializers
+                       $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>  # of loops asked to be vectorised, at -O0
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)  # gcc 12 warns falsely about std::string::operator+ (PR 105329)
 if(LLMPROF_WERROR)
   target_compile_options(llmprof_warnings INTERFACE -Werror)

@@ -19,8 +19,9 @@ endif()
 # nvcc turns the kernels of libs/bench into fat binaries that the driver loads. Machine code for Turing, Ampere (Ada runs
 # it, too) and Hopper, and PTX that the driver compiles for what is newer.
 set(LLMPROF_CUDA_TARGETS "75;80;90" CACHE STRING "compute capabilities that kernels are compiled for; the last also as PTX")
+option(LLMPROF_CUDA_KERNELS "compile what runs on a GPU; off: a build that cannot use one, as where there is no nvcc" ON)
 set(LLMPROF_HAVE_CUDA OFF)
-if(LLMPROF_HAVE_NVTX3 AND EXISTS ${LLMPROF_CUDA_INCLUDE}/cuda.h)
+if(LLMPROF_CUDA_KERNELS AND LLMPROF_HAVE_NVTX3 AND EXISTS ${LLMPROF_CUDA_INCLUDE}/cuda.h)
   find_program(LLMPROF_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
   if(LLMPROF_NVCC)
     set(LLMPROF_HAVE_CUDA ON)

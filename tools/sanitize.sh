@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The code that runs in other people's processes or reads their bytes, under sanitizers (clang, presets asan and tsan):
-#   ASan+UBSan  the collector (linked into a stress test, and as the injected library), logs, runs, configs, checkpoints, stacks;
+#   ASan+UBSan  the collector (linked into a stress test, and as the injected library), logs, runs, configs, checkpoints, stacks,
+#               operators on a CPU;
 #               the same build holds the fuzz targets, which run for a few seconds each
 #   TSan        the collector, the workload's thread pool
 # Only these: a sanitizer build of everything would take most of the test budget. --all: all unit tests under ASan+UBSan.
@@ -34,7 +35,7 @@ check() {  # preset, test program, filter
 export -f check
 each() { xargs -P "$jobs" -L 1 bash -c 'check "$@"' check; }  # lines of check's arguments
 
-parsers="base_test wire_test model_test checkpoint_test trace_test host_test record_test $all"
+parsers="base_test wire_test model_test checkpoint_test trace_test host_test record_test bench_test $all"
 build asan $parsers stress_test stress_injected fuzz_targets
 for test in stress_test $parsers; do echo "asan $test"; done | each
 python3 tests/stress/injected.py "$BUILD/asan"
