@@ -92,6 +92,8 @@ Result<report::RooflinePage> measured_page(const std::string& device, const benc
   // Kept when all is done: Ctrl-C before leaves the store as it was.
   const auto kept = hw::store_peaks(page.device, hw::merged_peaks(hw::cached_peaks(page.device), peaks));
   if (!kept) page.notes.push_back("could not be kept for the next time: " + kept.error().message);
+  if (std::any_of(peaks.begin(), peaks.end(), hw::short_of_cpu))
+    page.notes.push_back("figures with a CPU share were measured beside other programs: they replace no higher ones");
   return page;
 }
 

@@ -39,19 +39,24 @@ bool principal(const Peak& peak) {
   return peak.quantity == "flops" && peak.type.find(',') == std::string::npos;
 }
 
+bool short_of_cpu(const Peak& peak) { return peak.method.find(kShortOfCpu) != std::string::npos; }
+
 bool measured_while_busy(const std::vector<Peak>& peaks) {
-  return std::any_of(peaks.begin(), peaks.end(), [](const Peak& peak) {
-    return principal(peak) && peak.method.find(kShortOfCpu) != std::string::npos;
-  });
+  return std::any_of(peaks.begin(), peaks.end(),
+                     [](const Peak& peak) { return principal(peak) && short_of_cpu(peak); });
 }
 
 std::vector<Peak> merged_peaks(const std::vector<Peak>& stored, const std::vector<Peak>& fresh) {
   std::vector<Peak> all = fresh;
   for (const Peak& old : stored) {
-    const bool renewed = std::any_of(fresh.begin(), fresh.end(), [&](const Peak& peak) {
+    const auto renewed = std::find_if(all.begin(), all.end(), [&](const Peak& peak) {
       return peak.quantity == old.quantity && peak.type == old.type;
     });
-    if (!renewed) all.push_back(old);
+    if (renewed == all.end()) {
+      all.push_back(old);
+    } else if (short_of_cpu(*renewed) && old.value > renewed->value) {
+      *renewed = old;
+    }
   }
   std::stable_sort(all.begin(), all.end(), [](const Peak& a, const Peak& b) { return rank_of(a) < rank_of(b); });
   return all;

@@ -31,7 +31,7 @@ const Peak* find_peak(const std::vector<Peak>& peaks, std::string_view quantity,
 bool principal(const Peak& peak);
 
 // `fresh` in place of what `stored` has of the same quantity and type, and the rest of `stored`; FLOP/s first, then
-// bandwidths, "read" before the others, then latencies.
+// bandwidths, "read" before the others, then latencies. What was measured beside other programs does not replace more.
 std::vector<Peak> merged_peaks(const std::vector<Peak>& stored, const std::vector<Peak>& fresh);
 
 // Names this machine for the cache: CPU model, cores, memory size, kernel-independent. Safe as a file name.
@@ -46,6 +46,7 @@ Result<void> store_peaks(const Device& device, const std::vector<Peak>& peaks);
 
 // In a method when other programs had the CPU meanwhile: "…, CPU share 61 %". The value is then too low.
 inline constexpr std::string_view kShortOfCpu = "CPU share";
+bool short_of_cpu(const Peak& peak);
 // Whether that was so for one of the principal peaks.
 bool measured_while_busy(const std::vector<Peak>& peaks);
 

@@ -97,6 +97,19 @@ TEST(MergedPeaks, FreshOnesReplaceTheirOwnAndDenominatorsComeFirst) {
   EXPECT_EQ(find_peak(all, "flops", "float32")->value, 3);
 }
 
+TEST(MergedPeaks, WhatABusyMachineDidDoesNotReplaceMore) {
+  const std::vector<Peak> stored{{"flops", "float32", 100, "FLOP/s", "measured", "idle"},
+                                 {"flops", "float64", 40, "FLOP/s", "measured", "loop, CPU share 50 %"}};
+  const std::vector<Peak> fresh{{"flops", "float32", 60, "FLOP/s", "measured", "loop, CPU share 50 %"},
+                                {"flops", "float64", 45, "FLOP/s", "measured", "loop, CPU share 70 %"}};
+  const std::vector<Peak> busy = merged_peaks(stored, fresh);
+  ASSERT_EQ(busy.size(), 2u);
+  EXPECT_EQ(busy[0].value, 100);
+  EXPECT_EQ(busy[1].value, 45);
+  // An idle machine knows better, even if that is less.
+  EXPECT_EQ(merged_peaks(stored, {{"flops", "float32", 60, "FLOP/s", "measured", "loop"}})[0].value, 60);
+}
+
 TEST(MeasuredWhileBusy, OnlyDenominatorsCount) {
   std::vector<Peak> peaks = some_peaks();
   EXPECT_FALSE(measured_while_busy(peaks));
