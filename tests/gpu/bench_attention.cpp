@@ -1,6 +1,6 @@
 // Attention on a GPU against its references, every implementation: sizes that are no multiple of anything, contexts in
 // one part and in several, pages, groups of one to forty heads. Needs an NVIDIA GPU. Usage:
-// build/tests/gpu_bench_attention_test
+// build/tests/gpu_operators_test
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Convolution, LSTM, embedding, sampling, quantisation on a GPU against their references, every implementation in every
 // type: sizes of models, and sizes that are no multiple of anything. Needs an NVIDIA GPU with cuDNN.
-// Usage: build/tests/gpu_bench_dnn_test
+// Usage: build/tests/gpu_operators_test
 
 #include <gtest/gtest.h>
 

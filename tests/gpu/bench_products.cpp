@@ -1,6 +1,6 @@
 // Matrix products, grouped products and layers of experts on a GPU against their references: every implementation in
 // every type, in sizes that divide by everything and by nothing. Needs an NVIDIA GPU with cuBLAS.
-// Usage: build/tests/gpu_bench_products_test
+// Usage: build/tests/gpu_operators_test
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Row-wise and streaming operators on a GPU against their references, every implementation in every type: sizes of
-// models, and sizes that are no multiple of anything. Needs an NVIDIA GPU. Usage: build/tests/gpu_bench_rows_test
+// models, and sizes that are no multiple of anything. Needs an NVIDIA GPU. Usage: build/tests/gpu_operators_test
 
 #include <gtest/gtest.h>
 
