@@ -62,6 +62,7 @@ Result<std::vector<BenchPoint>> read_points(const trace::Run& run) {
     point.name = row.text("name");
     point.implementation = row.text("implementation");
     point.method = row.text("method");
+    point.kernels = row.text("kernels");
     point.timer = row.text("timer");
     point.cache = row.text("cache");
     point.status = row.text("status");

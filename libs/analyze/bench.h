@@ -16,7 +16,7 @@ namespace llmprof::analyze {
 
 struct BenchPoint {
   std::int64_t id = 0;
-  std::string device, op, type, name, implementation, method, timer, cache;
+  std::string device, op, type, name, implementation, method, kernels, timer, cache;
   std::vector<std::pair<std::string, std::int64_t>> axes;
   std::string status;  // "measured", "skipped", "failed"
   std::string reason;

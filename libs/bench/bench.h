@@ -30,7 +30,7 @@ struct BenchOptions {
   bool graph = true;           // on a GPU: also the time per call inside a replayed graph
   std::int64_t threads = 0;    // of a CPU; 0: all it may use
   std::uint64_t seed = 1;
-  bool measure_peaks = true;   // of a CPU, where none are stored: takes seconds
+  bool measure_peaks = true;  // of a CPU, where none are stored: takes seconds
 };
 
 enum class Status : std::uint8_t {
@@ -53,6 +53,7 @@ struct PointResult {
   std::string reason;          // of a skipped or failed one, or what is to be known of a measured one
   std::string implementation;  // "cublaslt"
   std::string method;          // CudaCall::method
+  std::string kernels;         // on a GPU: what one call launched, by name, in order
   std::string timer;           // "CUPTI", "CUDA events", "clock"
   Measurement measured;        // of one call
   model::KernelWork work;

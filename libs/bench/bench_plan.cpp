@@ -126,6 +126,21 @@ std::string why_timers_disagree(double kernel_seconds, double event_seconds, std
       base::human_ns(kernel_seconds * 1e9), base::human_ns(event_seconds * 1e9));
 }
 
+std::string kernel_list(const std::vector<std::string>& kernels) {
+  constexpr int kMostGroups = 10;
+  std::string text;
+  std::size_t at = 0;
+  for (int groups = 0; at < kernels.size() && groups < kMostGroups; ++groups) {
+    std::size_t end = at + 1;
+    while (end < kernels.size() && kernels[end] == kernels[at]) ++end;
+    const std::string times = end - at > 1 ? fmt::format("{} x ", end - at) : "";
+    text += fmt::format("{}{}{}", at == 0 ? "" : ", ", times, kernels[at]);
+    at = end;
+  }
+  if (at < kernels.size()) text += fmt::format(", and {} more", kernels.size() - at);
+  return text;
+}
+
 std::string remarks(const Measurement& measured, double full_clock_mhz) {
   std::string text;
   if (measured.slow_clock) {

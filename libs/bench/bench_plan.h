@@ -64,6 +64,9 @@ std::string why_type_missing(Type type, std::int64_t capability);
 // kernels' own times: `gap_seconds` for each kernel, some for the events, and a tenth.
 std::string why_timers_disagree(double kernel_seconds, double event_seconds, std::size_t kernels, double gap_seconds);
 
+// "a, 3 x b, a": equal ones that follow each other together; after the tenth only how many more.
+std::string kernel_list(const std::vector<std::string>& kernels);
+
 // What else a reader of a measured point must know: throttling, a slow clock. "" nothing.
 std::string remarks(const Measurement& measured, double full_clock_mhz);
 // Joins two remarks.

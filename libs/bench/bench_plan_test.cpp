@@ -130,5 +130,13 @@ TEST(Remarks, OfThrottling) {
             "throttled");
 }
 
+TEST(KernelList, EqualOnesTogether) {
+  EXPECT_EQ(kernel_list({}), "");
+  EXPECT_EQ(kernel_list({"a", "b", "b", "b", "a"}), "a, 3 x b, a");
+  std::vector<std::string> many;
+  for (int i = 0; i < 13; ++i) many.push_back(std::string(1, static_cast<char>('a' + i)));
+  EXPECT_EQ(kernel_list(many), "a, b, c, d, e, f, g, h, i, j, and 3 more");
+}
+
 }  // namespace
 }  // namespace llmprof::bench

@@ -192,6 +192,7 @@ class CudaBench final : public Bench {
     result.status = Status::kMeasured;
     result.timer = sampler->timer();
     result.event_seconds = sampler->event_seconds();
+    result.kernels = kernel_list(sampler->kernels());
     result.roof = with_latency(result.roof, result.measured.time.median, start_seconds_);
     add_remark(result.reason, remarks(result.measured, options_.measure.full_clock_mhz));
     compare_timers(*sampler, result);

@@ -249,6 +249,7 @@ Json finished_to_json(const Finished& finished) {
             {"reason", result.reason},
             {"implementation", result.implementation},
             {"method", result.method},
+            {"kernels", result.kernels},
             {"timer", result.timer},
             {"work", work_to_json(result)},
             {"error", maybe(result.error)},
@@ -280,6 +281,7 @@ Result<Finished> finished_from_json(const Json& json, const Sweep& sweep) {
   result.reason = reader.text("reason");
   result.implementation = reader.text("implementation");
   result.method = reader.text("method");
+  result.kernels = reader.text("kernels");
   result.timer = reader.text("timer");
   work_from_json(reader.object("work"), result, reader);
   result.error = reader.maybe_real("error");

@@ -93,6 +93,7 @@ class Tables {
     row.name = name(point.name);
     row.implementation = name(result.implementation.empty() ? point.implementation : result.implementation);
     row.method = name(result.method);
+    row.kernels = name(result.kernels);
     row.timer = name(result.timer);
     row.cache = name(cache_name(point.cache));
     row.status = name(status_name(result.status));

@@ -26,6 +26,7 @@ constexpr CsvColumn kColumns[] = {
     {"cache", [](const BenchPoint& p) { return text(p.cache); }},
     {"implementation", [](const BenchPoint& p) { return text(p.implementation); }},
     {"method", [](const BenchPoint& p) { return text(p.method); }},
+    {"kernels", [](const BenchPoint& p) { return text(p.kernels); }},
     {"timer", [](const BenchPoint& p) { return text(p.timer); }},
     {"status", [](const BenchPoint& p) { return text(p.status); }},
     {"reason", [](const BenchPoint& p) { return text(p.reason); }},

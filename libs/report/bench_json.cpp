@@ -50,6 +50,7 @@ Json point_json(const BenchPoint& point) {
   json["status"] = point.status;
   json["reason"] = text_or_null(point.reason);
   json["method"] = text_or_null(point.method);
+  json["kernels"] = text_or_null(point.kernels);
   json["timer"] = text_or_null(point.timer);
   json["time"] = time_json(point);
   json["flops"] = point.flops;

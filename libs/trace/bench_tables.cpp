@@ -22,6 +22,8 @@ const Table& table_of<BenchRow>() {
                  "What the point stands for, as the projections of a model; NULL if nobody said."),
           column(&R::implementation, "implementation", "", "Which of the operator's ways was measured; NULL if none."),
           column(&R::method, "method", "", "Library and algorithm, or kernel; NULL if none."),
+          column(&R::kernels, "kernels", "",
+                 "Names of the kernels that one call launched, in order; NULL on a CPU or if CUPTI did not time them."),
           column(&R::timer, "timer", "", "What took the times: CUPTI, CUDA events or clock; NULL if nothing did."),
           column(&R::cache, "cache", "", "cold or hot: whether the last-level cache held the data."),
           column(&R::status, "status", "", "measured, skipped or failed."),

@@ -294,6 +294,7 @@ struct BenchRow {
   Name name;
   Name implementation;
   Name method;
+  Name kernels;
   Name timer;
   Name cache;
   Name status;
