@@ -81,10 +81,11 @@ class Bench {
 Result<std::unique_ptr<Bench>> open_bench(const std::string& device, const BenchOptions& options);
 
 // The roof of a problem, from peaks that were measured, else from the catalogue: FLOPs over the peak of the type, bytes
-// over the bandwidth of reading. Unknown when a peak it needs is.
+// read over the bandwidth of reading, all bytes over that of the fastest stream. Unknown when a peak it needs is.
 Roof roof_of(const Problem& problem, const model::KernelWork& work, const std::vector<hw::Peak>& peaks);
 // The bound is "latency" where starting takes longer than working: `start_seconds` (an empty kernel; waking a CPU's
-// threads) is more than half of the roof's time, and the call took more than twice the roof's time.
+// threads) is more than half of the roof's time and more than a quarter of the call's, which took more than twice the
+// roof's time.
 Roof with_latency(Roof roof, double seconds, double start_seconds);
 
 // Why this time is impossible; "" if it is not, or nothing is known to judge by. The limit is the vendor's peak (FLOP/s

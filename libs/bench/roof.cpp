@@ -27,6 +27,16 @@ const hw::Peak* read_peak(const std::vector<hw::Peak>& peaks) {
   return peak != nullptr && peak->value > 0 ? peak : nullptr;
 }
 
+// The fastest stream through memory: where writes do not wait for reads, a mix of both beats reading alone.
+const hw::Peak* best_stream(const std::vector<hw::Peak>& peaks) {
+  const hw::Peak* best = nullptr;
+  for (const std::string_view stream : {"read", "write", "copy", "triad"}) {
+    const hw::Peak* peak = hw::find_peak(peaks, "bandwidth", stream);
+    if (peak != nullptr && peak->value > 0 && (best == nullptr || peak->value > best->value)) best = peak;
+  }
+  return best;
+}
+
 // What nothing on this device can exceed.
 struct Limit {
   double per_second = 0;
@@ -63,13 +73,8 @@ std::optional<Limit> memory_limit(const hw::Device& device, const std::vector<hw
     return Limit{figure->value * kSheetRounding,
                  fmt::format("{} (spec)", base::human_rate(figure->value, figure->unit.c_str()))};
   }
-  const hw::Peak* best = nullptr;
-  for (const std::string_view stream : {"read", "write", "copy", "triad"}) {
-    const hw::Peak* peak = hw::find_peak(peaks, "bandwidth", stream);
-    if (peak != nullptr && (best == nullptr || peak->value > best->value)) best = peak;
-  }
-  if (best == nullptr || best->value <= 0 || best->method.find(hw::kShortOfCpu) != std::string::npos)
-    return std::nullopt;
+  const hw::Peak* best = best_stream(peaks);
+  if (best == nullptr || best->method.find(hw::kShortOfCpu) != std::string::npos) return std::nullopt;
   return of_measured(*best);
 }
 
@@ -94,15 +99,20 @@ Roof roof_of(const Problem& problem, const model::KernelWork& work, const std::v
   const hw::Peak* read = read_peak(peaks);
   if ((work.flops > 0 && flops == nullptr) || (work.bytes() > 0 && read == nullptr)) return {};
   const double compute = work.flops > 0 ? work.flops / flops->value : 0;
-  const double memory = work.bytes() > 0 ? work.bytes() / read->value : 0;
-  if (compute <= 0 && memory <= 0) return {};
-  if (compute > memory) return {compute, "compute", in_words(*flops)};
-  return {memory, "memory", in_words(*read)};
+  if (compute <= 0 && work.bytes() <= 0) return {};
+  // What is read cannot come faster than reads do, nor all of it faster than the fastest stream.
+  const hw::Peak* stream = work.bytes() > 0 ? best_stream(peaks) : nullptr;
+  const double reading = work.read_bytes > 0 ? work.read_bytes / read->value : 0;
+  const double streaming = stream != nullptr ? work.bytes() / stream->value : 0;
+  if (compute > std::max(reading, streaming)) return {compute, "compute", in_words(*flops)};
+  if (reading >= streaming) return {reading, "memory", in_words(*read)};
+  return {streaming, "memory", in_words(*stream)};
 }
 
 Roof with_latency(Roof roof, double seconds, double start_seconds) {
   if (roof.floor_seconds <= 0) return roof;
-  if (2 * start_seconds > roof.floor_seconds && seconds > 2 * roof.floor_seconds) roof.bound = "latency";
+  const bool starts_long = 2 * start_seconds > roof.floor_seconds && 4 * start_seconds > seconds;
+  if (starts_long && seconds > 2 * roof.floor_seconds) roof.bound = "latency";
   return roof;
 }
 

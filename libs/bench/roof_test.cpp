@@ -21,9 +21,15 @@ TEST(Roof, TheLargerTimeIsTheBound) {
   EXPECT_EQ(compute.bound, "compute");
   EXPECT_EQ(compute.denominator, "800 TFLOP/s bfloat16 (measured)");
   const Roof memory = roof_of(kBf16, {.flops = 1e9, .read_bytes = 30e6, .write_bytes = 10e6}, kPeaks);
-  EXPECT_DOUBLE_EQ(memory.floor_seconds, 10e-6);
+  EXPECT_DOUBLE_EQ(memory.floor_seconds, 40e6 / 4.2e12);  // 9.5 us at the fastest stream; its reads alone take 7.5 us
   EXPECT_EQ(memory.bound, "memory");
-  EXPECT_EQ(memory.denominator, "4.00 TB/s read (measured)");
+  EXPECT_EQ(memory.denominator, "4.20 TB/s copy (measured)");
+}
+
+TEST(Roof, ReadsComeNoFasterThanReads) {
+  const Roof reads = roof_of(kBf16, {.flops = 1e9, .read_bytes = 40e6, .write_bytes = 0}, kPeaks);
+  EXPECT_DOUBLE_EQ(reads.floor_seconds, 10e-6);
+  EXPECT_EQ(reads.denominator, "4.00 TB/s read (measured)");
 }
 
 TEST(Roof, UnknownPeaksMakeItUnknown) {
@@ -36,7 +42,8 @@ TEST(Roof, UnknownPeaksMakeItUnknown) {
 
 TEST(Roof, LatencyWhereStartingTakesLongerThanWorking) {
   const Roof roof{.floor_seconds = 1e-6, .bound = "memory", .denominator = "4.00 TB/s read (measured)"};
-  EXPECT_EQ(with_latency(roof, 4e-6, 1e-6).bound, "latency");
+  EXPECT_EQ(with_latency(roof, 3.9e-6, 1e-6).bound, "latency");
+  EXPECT_EQ(with_latency(roof, 4.1e-6, 1e-6).bound, "memory");  // its start is less than a quarter of it
   EXPECT_EQ(with_latency(roof, 1.5e-6, 1e-6).bound, "memory");  // near the roof all the same
   EXPECT_EQ(with_latency(roof, 4e-6, 0.4e-6).bound, "memory");  // slow, but not because of its start
   EXPECT_EQ(with_latency({}, 4e-6, 1e-6).bound, "");
