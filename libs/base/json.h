@@ -3,6 +3,8 @@
 // Including it costs seconds of compile time: include it in .cpp files, and json_fwd.h in headers.
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "base/json_fwd.h"
 #include "base/result.h"
@@ -19,5 +21,12 @@ Result<Json> read_json(const std::string& path);
 std::string to_text(const Json& value);
 // The same on one line, without the final newline.
 std::string to_line(const Json& value);
+
+// null where there is nothing to say.
+template <class T>
+Json maybe(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+inline Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 }  // namespace llmprof::base

@@ -12,6 +12,7 @@ namespace llmprof::bench {
 namespace {
 
 using base::Json;
+using base::maybe;
 
 constexpr std::string_view kSchema = "llmprof.bench_journal";
 constexpr int kVersion = 1;
@@ -76,11 +77,6 @@ class Reader {
   const Json& json_;
   std::optional<Error> error_;
 };
-
-template <class T>
-Json maybe(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 
 Json axes_to_json(const Problem& problem) {
   Json axes = Json::object();

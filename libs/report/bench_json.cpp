@@ -6,13 +6,8 @@ namespace {
 
 using analyze::BenchPoint;
 using base::Json;
-
-template <class T>
-Json maybe(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+using base::maybe;
+using base::text_or_null;
 
 Json time_json(const BenchPoint& point) {
   if (!point.median_ns) return nullptr;

@@ -31,6 +31,8 @@ BenchPoint point(std::int64_t m, double median_ns) {
   made.of_roof = 0.25;
   made.bound = "memory";
   made.denominator = "4.27 TB/s read (measured)";
+  made.tensor_bytes = 4'000'000;
+  made.workspace_bytes = 1'000'000;
   return made;
 }
 
@@ -57,9 +59,9 @@ BenchPage page(std::vector<BenchPoint> points) {
 TEST(BenchPage, WhatVariesIsAColumnTheRestStandsAbove) {
   const std::string text = to_text(page({point(1, 2000), point(1024, 50'000)}), false);
   EXPECT_THAT(text, HasSubstr("\ngemm\n  bfloat16, n=4096 k=4096, cold cache, cublaslt, timed by CUPTI\n"
-                              "     m     time    95 %  FLOP/s     B/s  of roof  bound\n"
-                              "     1  2.00 us  ±2.0 %  1.00 T  2.00 G   25.0 %  memory\n"
-                              "  1024  50.0 us  ±2.0 %  1.00 T  2.00 G   25.0 %  memory\n"));
+                              "     m     time    95 %   memory  FLOP/s     B/s  of roof  bound\n"
+                              "     1  2.00 us  ±2.0 %  5.00 MB  1.00 T  2.00 G   25.0 %  memory\n"
+                              "  1024  50.0 us  ±2.0 %  5.00 MB  1.00 T  2.00 G   25.0 %  memory\n"));
   EXPECT_THAT(text, HasSubstr("4.27 TB/s read (measured)"));  // every share says of what
 }
 

@@ -29,6 +29,10 @@ std::string interval_cell(const BenchPoint& point) {
 
 std::string rate_cell(const std::optional<double>& rate) { return rate ? base::human_count(*rate) : "-"; }
 
+std::string memory_cell(const BenchPoint& point) {
+  return base::human_bytes(static_cast<double>(point.tensor_bytes + point.workspace_bytes));
+}
+
 std::string flags(const BenchPoint& point) {
   std::string text = point.noisy ? "noisy" : "";
   const auto add = [&](const std::string& more) { text += (text.empty() ? "" : ", ") + more; };
@@ -43,7 +47,11 @@ std::string measured_table(const BenchGroup& group) {
     columns.push_back({base::printable(column.title), column.text ? Align::kLeft : Align::kRight, column.elastic});
   }
   const bool flagged = std::ranges::any_of(group.measured, [](const BenchPoint* p) { return !flags(*p).empty(); });
-  for (const char* title : {"time", "95 %", "FLOP/s", "B/s", "of roof"}) columns.push_back({title});
+  // Names need the room more: with them, memory is in JSON and CSV only.
+  const bool memory = std::ranges::none_of(group.columns, [](const BenchColumn& column) { return column.elastic; });
+  for (const char* title : {"time", "95 %"}) columns.push_back({title});
+  if (memory) columns.push_back({"memory"});
+  for (const char* title : {"FLOP/s", "B/s", "of roof"}) columns.push_back({title});
   columns.push_back({"bound", Align::kLeft});
   if (flagged) columns.push_back({"", Align::kLeft});
   TextTable table(std::move(columns));
@@ -52,6 +60,7 @@ std::string measured_table(const BenchGroup& group) {
     for (const BenchColumn& column : group.columns) cells.push_back(base::printable(cell_of(*point, column)));
     cells.push_back(time_text(*point));
     cells.push_back(interval_cell(*point));
+    if (memory) cells.push_back(memory_cell(*point));
     cells.push_back(rate_cell(point->flops_per_s));
     cells.push_back(rate_cell(point->bytes_per_s));
     cells.push_back(base::human_percent(point->of_roof));
@@ -142,10 +151,10 @@ std::string denominators(const BenchPage& page) {
   }
   const bool any = std::ranges::any_of(page.results.points, [](const BenchPoint& p) { return p.measured(); });
   if (!any) return "";
-  std::string out =
-      "\n" + wrapped(
-                 "Time: median of the samples; 95 %: confidence interval of the median. FLOP/s and B/s: FLOPs and "
-                 "bytes that the operator needs by calculation, over the time.");
+  std::string out = "\n" + wrapped(
+                               "Time: median of the samples; 95 %: confidence interval of the median. Memory: tensors "
+                               "and workspace of one call. FLOP/s and B/s: FLOPs and "
+                               "bytes that the operator needs by calculation, over the time.");
   if (roofs.empty()) return out + wrapped("Of roof: unknown, this device has no known peaks: llmprof roofline.");
   std::string text;
   for (const std::string& roof : roofs) text += (text.empty() ? "" : "; ") + roof;

@@ -12,11 +12,7 @@ namespace {
 using analyze::CollectorCost;
 using analyze::StageCost;
 using base::Json;
-
-template <class T>
-Json maybe(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
+using base::maybe;
 
 std::string ns(double value) { return base::human_ns(value); }
 

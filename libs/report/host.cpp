@@ -19,6 +19,8 @@ using analyze::MemoryGain;
 using analyze::ProcessUsage;
 using base::Align;
 using base::Json;
+using base::maybe;
+using base::text_or_null;
 using base::TextTable;
 
 constexpr std::string_view kNoReadings =
@@ -145,12 +147,6 @@ std::string gain_table(const Page& page, const Style& style) {
                    "gained. Ranges shorter than the time between two readings count for the range around them. Gains "
                    "below a thousandth of the peak are in the JSON only.");
 }
-
-template <class T>
-Json maybe(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json process_json(const ProcessUsage& p) {
   return {{"name", text_or_null(p.name)},

@@ -13,13 +13,8 @@ namespace {
 
 using analyze::Efficiency;
 using base::Json;
-
-template <class T>
-Json maybe(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+using base::maybe;
+using base::text_or_null;
 
 Json run_json(const Page& page) {
   return {{"path", page.run},

@@ -18,6 +18,7 @@ using base::human_ns;
 using base::human_percent;
 using base::human_rate;
 using base::Json;
+using base::maybe;
 
 std::string grouped(std::int64_t count) {
   std::string text = std::to_string(count);
@@ -88,8 +89,6 @@ std::string sentences(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) out += wrapped(line);
   return out;
 }
-
-Json maybe(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json peak_json(const std::optional<UsedPeak>& peak) {
   if (!peak) return nullptr;

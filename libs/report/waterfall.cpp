@@ -19,6 +19,7 @@ using analyze::Waterfall;
 using analyze::WaterfallTerm;
 using base::Align;
 using base::Json;
+using base::maybe;
 
 std::string label_of(const Waterfall& waterfall, const WaterfallTerm& term) {
   if (term.name == "above_floor") return term.op_class + " above its floor";
@@ -140,8 +141,6 @@ std::string class_table(const Waterfall& waterfall) {
   }
   return table.rows() == 0 ? "" : table.render(kWidth);
 }
-
-Json maybe(const std::optional<std::int64_t>& value) { return value ? Json(*value) : Json(nullptr); }
 
 Json term_json(const Waterfall& waterfall, const WaterfallTerm& term) {
   Json out = {{"name", term.name},

@@ -2,15 +2,10 @@
 // type: sizes of models, and sizes that are no multiple of anything. Needs an NVIDIA GPU with cuDNN.
 // Usage: build/tests/gpu_operators_test
 
-#include <gtest/gtest.h>
-
-#include "bench/check.h"
-#include "bench/operators.h"
+#include "check_operator.h"
 
 namespace llmprof::bench {
 namespace {
-
-using Axes = std::vector<std::pair<std::string, std::int64_t>>;
 
 struct Case {
   const char* op;
@@ -61,41 +56,9 @@ const std::vector<Case> kCases{
     {"lstm", {lstm(1, 3, 128, 128, 1), lstm(3, 4, 256, 512, 2), lstm(2, 3, 33, 47, 2)}},
 };
 
-// What an implementation says it cannot do is passed over, as long as another one can.
-void check(cuda::Context& context, const Operator& op, const Problem& problem) {
-  bool computed = false;
-  for (const CudaImplementation& implementation : op.cuda) {
-    const auto call = implementation.prepare(context, problem);
-    if (!call) {
-      std::cout << "  " << implementation.name << ", " << problem.key() << ": " << call.error().message << "\n";
-      EXPECT_EQ(call.error().code, ErrorCode::kUnsupported) << problem.key() << ": " << call.error().message;
-      continue;
-    }
-    for (const std::uint64_t seed : {1, 2}) {  // twice: what a first call leaves in a workspace must not matter
-      const auto error = check_on_gpu(op, problem, context, *call, seed);
-      ASSERT_TRUE(error) << problem.key() << ": " << error.error().message;
-      EXPECT_LE(*error, op.tolerance.value_or(tolerance(problem.type))) << problem.key() << ", " << call->method;
-    }
-    computed = true;
-  }
-  EXPECT_TRUE(computed) << problem.key();
-}
-
 class GpuDnn : public testing::TestWithParam<Case> {};
 
-TEST_P(GpuDnn, EqualsItsReference) {
-  const auto context = cuda::Context::open(0);
-  ASSERT_TRUE(context) << context.error().message;
-  const Operator* op = find_operator(GetParam().op);
-  ASSERT_NE(op, nullptr);
-  for (const Axes& axes : GetParam().axes) {
-    for (const Type type : op->types) {
-      const auto problem = make_problem(*op, type, axes);
-      ASSERT_TRUE(problem) << problem.error().message;
-      check(**context, *op, *problem);
-    }
-  }
-}
+TEST_P(GpuDnn, EqualsItsReference) { check_operator(GetParam().op, GetParam().axes); }
 
 INSTANTIATE_TEST_SUITE_P(Operators, GpuDnn, testing::ValuesIn(kCases),
                          [](const auto& one) { return std::string(one.param.op); });

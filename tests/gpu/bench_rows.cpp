@@ -1,15 +1,10 @@
 // Row-wise and streaming operators on a GPU against their references, every implementation in every type: sizes of
 // models, and sizes that are no multiple of anything. Needs an NVIDIA GPU. Usage: build/tests/gpu_operators_test
 
-#include <gtest/gtest.h>
-
-#include "bench/check.h"
-#include "bench/operators.h"
+#include "check_operator.h"
 
 namespace llmprof::bench {
 namespace {
-
-using Axes = std::vector<std::pair<std::string, std::int64_t>>;
 
 struct Case {
   const char* op;
@@ -72,31 +67,9 @@ const std::vector<Case> kCases{
     {"copy", {{{"values", 1}}, {{"values", 4096}}, {{"values", 100'003}}, {{"values", 500'001}}}},
 };
 
-void check(cuda::Context& context, const Operator& op, const Problem& problem) {
-  for (const CudaImplementation& implementation : op.cuda) {
-    const auto call = implementation.prepare(context, problem);
-    ASSERT_TRUE(call) << problem.key() << ": " << call.error().message;
-    const auto error = check_on_gpu(op, problem, context, *call, 1);
-    ASSERT_TRUE(error) << problem.key() << ": " << error.error().message;
-    EXPECT_LE(*error, op.tolerance.value_or(tolerance(problem.type))) << problem.key() << ", " << call->method;
-  }
-}
-
 class GpuRows : public testing::TestWithParam<Case> {};
 
-TEST_P(GpuRows, EqualTheirReferences) {
-  const auto context = cuda::Context::open(0);
-  ASSERT_TRUE(context) << context.error().message;
-  const Operator* op = find_operator(GetParam().op);
-  ASSERT_NE(op, nullptr);
-  for (const Axes& axes : GetParam().axes) {
-    for (const Type type : op->types) {
-      const auto problem = make_problem(*op, type, axes);
-      ASSERT_TRUE(problem) << problem.error().message;
-      check(**context, *op, *problem);
-    }
-  }
-}
+TEST_P(GpuRows, EqualTheirReferences) { check_operator(GetParam().op, GetParam().axes); }
 
 INSTANTIATE_TEST_SUITE_P(Operators, GpuRows, testing::ValuesIn(kCases),
                          [](const auto& one) { return std::string(one.param.op); });
