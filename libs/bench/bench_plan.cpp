@@ -77,6 +77,11 @@ BufferPlan plan_buffers(const BufferNeeds& needs) {
   return {.sets = static_cast<std::int64_t>(std::max(1.0, std::min(wanted, possible))), .enough = possible >= wanted};
 }
 
+double buffer_budget(double one_set_bytes, double usable_bytes) {
+  constexpr double kMostBytes = 1 << 30;
+  return std::min(usable_bytes, std::max(one_set_bytes, kMostBytes));
+}
+
 std::string why_not_fit(double bytes, double free_bytes, double margin_bytes) {
   return fmt::format("does not fit: its tensors take {}, of {} free memory {} may be used", base::human_bytes(bytes),
                      base::human_bytes(free_bytes), base::human_bytes(std::max(0.0, free_bytes - margin_bytes)));

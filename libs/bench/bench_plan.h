@@ -48,6 +48,9 @@ struct BufferPlan {
 };
 // Hot: one set. Cold: until what a round touches is more than twice the cache.
 BufferPlan plan_buffers(const BufferNeeds& needs);
+// Of the memory that may be used: one set whatever it takes, several up to 1 GiB. More of them would cost others their
+// memory, and getting the pages would take longer than measuring; caches are flushed, too.
+double buffer_budget(double one_set_bytes, double usable_bytes);
 // "needs 12.0 GB, of which 8.00 GB are free"
 std::string why_not_fit(double bytes, double free_bytes, double margin_bytes);
 

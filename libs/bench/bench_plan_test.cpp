@@ -130,6 +130,14 @@ TEST(Remarks, OfThrottling) {
             "throttled");
 }
 
+TEST(BufferBudget, OneSetWhateverItTakesSeveralUpToAGibibyte) {
+  constexpr double kGibibyte = 1 << 30;
+  EXPECT_EQ(buffer_budget(1000, 8 * kGibibyte), kGibibyte);
+  EXPECT_EQ(buffer_budget(5 * kGibibyte, 8 * kGibibyte), 5 * kGibibyte);
+  EXPECT_EQ(buffer_budget(9 * kGibibyte, 8 * kGibibyte), 8 * kGibibyte);  // does not fit: no set at all
+  EXPECT_EQ(buffer_budget(1000, 5000), 5000);
+}
+
 TEST(KernelList, EqualOnesTogether) {
   EXPECT_EQ(kernel_list({}), "");
   EXPECT_EQ(kernel_list({"a", "b", "b", "b", "a"}), "a, 3 x b, a");

@@ -19,16 +19,10 @@ namespace {
 constexpr Type kFloat32Only[] = {Type::kFloat32};
 constexpr double kMemoryShare = 0.8;  // of what is free: other programs live, too
 constexpr std::int64_t kMostSets = 4096;
-constexpr double kMostBufferBytes =
-    1 << 30;  // of several sets: beyond it, getting the pages takes longer than measuring
 // A cache whose lines do not leave in the order in which they came keeps some of twice its size.
 constexpr double kCacheRounds = 2;
 constexpr double kEnoughCpu = 0.85;  // threads that wait for each other take a few percent, too
 constexpr std::int64_t kMostThreads = 1024;
-
-double buffer_budget(double one_set, double usable) {
-  return usable > 0 ? std::min(usable, std::max(one_set, kMostBufferBytes)) : one_set;
-}
 
 // What it costs to have all threads begin and end: the median of some empty rounds.
 double start_seconds_of(const Team& team) {
@@ -121,12 +115,13 @@ class CpuBench final : public Bench {
   Result<void> check_and_measure(const Operator& op, PointResult& result, const std::function<bool()>& go_on) {
     const std::vector<TensorSpec> specs = op.tensors(result.problem);
     const double one_set = cpu_set_bytes(specs), free = available_memory_bytes(hw::SystemFiles());
-    const BufferPlan plan = plan_buffers({.cache = options_.cache,
-                                          .set_bytes = one_set,
-                                          .touched_bytes = result.work.bytes(),
-                                          .cache_bytes = kCacheRounds * static_cast<double>(device_.cache_bytes),
-                                          .budget_bytes = buffer_budget(one_set, free * kMemoryShare),
-                                          .most_sets = kMostSets});
+    const BufferPlan plan =
+        plan_buffers({.cache = options_.cache,
+                      .set_bytes = one_set,
+                      .touched_bytes = result.work.bytes(),
+                      .cache_bytes = kCacheRounds * static_cast<double>(device_.cache_bytes),
+                      .budget_bytes = free > 0 ? buffer_budget(one_set, free * kMemoryShare) : one_set,
+                      .most_sets = kMostSets});
     if (plan.sets == 0)
       return Error{ErrorCode::kUnsupported, why_not_fit(one_set, free, free * (1 - kMemoryShare)), ""};
     if (options_.check) LLMPROF_TRY(check(op, specs, result));

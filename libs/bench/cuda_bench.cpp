@@ -115,7 +115,7 @@ class CudaBench final : public Bench {
                                           .set_bytes = one_set,
                                           .touched_bytes = work.bytes(),
                                           .cache_bytes = static_cast<double>(context_->properties().l2_bytes),
-                                          .budget_bytes = free - margin,
+                                          .budget_bytes = buffer_budget(one_set, free - margin),
                                           .most_sets = kMostSets});
     if (plan.sets == 0) return Error{ErrorCode::kUnsupported, why_not_fit(one_set, free, margin), ""};
     return plan;
