@@ -151,10 +151,11 @@ std::string denominators(const BenchPage& page) {
   }
   const bool any = std::ranges::any_of(page.results.points, [](const BenchPoint& p) { return p.measured(); });
   if (!any) return "";
-  std::string out = "\n" + wrapped(
-                               "Time: median of the samples; 95 %: confidence interval of the median. Memory: tensors "
-                               "and workspace of one call. FLOP/s and B/s: FLOPs and "
-                               "bytes that the operator needs by calculation, over the time.");
+  std::string out =
+      "\n" + wrapped(
+                 "Time: median of the samples; 95 %: confidence interval of the median. Memory, where it is "
+                 "shown: tensors and workspace of one call. FLOP/s and B/s: FLOPs and bytes that the "
+                 "operator needs by calculation, over the time.");
   if (roofs.empty()) return out + wrapped("Of roof: unknown, this device has no known peaks: llmprof roofline.");
   std::string text;
   for (const std::string& roof : roofs) text += (text.empty() ? "" : "; ") + roof;
