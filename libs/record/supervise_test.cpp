@@ -100,7 +100,8 @@ TEST(Supervise, LeavesStdinToTheProgram) {
 }
 
 TEST(Supervise, TheProgramInheritsNoBlockedOrIgnoredSignal) {
-  for (const int signal : {SIGINT, SIGQUIT}) ::signal(signal, SIG_DFL);  // a shell ignores them for background jobs
+  // A shell ignores the first two for background jobs, nohup the third.
+  for (const int signal : {SIGINT, SIGQUIT, SIGHUP}) ::signal(signal, SIG_DFL);
   EXPECT_EQ(output_of(launch_of({"blocked"})), "");
   struct sigaction ignore {};
   struct sigaction before {};
