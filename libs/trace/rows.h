@@ -3,18 +3,10 @@
 // there is a compatible change; renaming or removing one raises kRunFormatVersion (trace/run_info.h).
 // Times are nanoseconds of CLOCK_MONOTONIC_RAW of the recording host; ids are unique in the run.
 
-#include <cstdint>
-#include <optional>
-
-#include "trace/schema.h"
+#include "trace/bench_rows.h"
+#include "trace/row_types.h"
 
 namespace llmprof::trace {
-
-using Id = std::int64_t;
-using OptionalId = std::optional<std::int64_t>;
-using OptionalInt = std::optional<std::int64_t>;
-using OptionalInt32 = std::optional<std::int32_t>;
-using OptionalDouble = std::optional<double>;
 
 // ---- facts ----------------------------------------------------------------------------------------------------
 
@@ -285,59 +277,6 @@ struct ClockSyncRow {
   OptionalId process_id;
 };
 
-// A point of a benchmark: one operator of one size, measured or not.
-struct BenchRow {
-  Id id = 0;
-  Id device_id = 0;
-  Name op;
-  Name type;
-  Name name;
-  Name implementation;
-  Name method;
-  Name kernels;
-  Name timer;
-  Name cache;
-  Name status;
-  Name reason;
-  std::int64_t samples = 0;
-  OptionalDouble mean_ns, median_ns, min_ns, max_ns, stddev_ns;
-  OptionalDouble p5_ns, p95_ns, p99_ns;
-  OptionalDouble low_ns, high_ns;
-  bool noisy = false;
-  Name stopped_by;
-  std::int64_t throttled = 0;
-  OptionalDouble clock_mhz;
-  double flops = 0;
-  double read_bytes = 0;
-  double write_bytes = 0;
-  OptionalDouble floor_ns;
-  Name bound;
-  Name denominator;
-  std::int64_t tensor_bytes = 0;
-  std::int64_t workspace_bytes = 0;
-  std::int64_t buffer_sets = 0;
-  OptionalDouble error;
-  OptionalDouble event_ns;
-  OptionalDouble graph_ns;
-  OptionalInt used_calls;
-  OptionalInt used_ns;
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;
-};
-
-struct BenchAxisRow {
-  Id bench_id = 0;
-  std::int32_t place = 0;
-  Name axis;
-  std::int64_t value = 0;
-};
-
-struct BenchSampleRow {
-  Id bench_id = 0;
-  std::int64_t number = 0;
-  double time_ns = 0;
-};
-
 // ---- derived --------------------------------------------------------------------------------------------------
 
 // One pass over the model.
@@ -430,7 +369,7 @@ struct EstimateRow {
   double confidence = 0;
 };
 
-// Their descriptions, in fact_tables.cpp and derived_tables.cpp.
+// Their descriptions, in the files *_tables.cpp.
 template <>
 const Table& table_of<ProcessRow>();
 template <>
@@ -477,12 +416,6 @@ template <>
 const Table& table_of<LossRow>();
 template <>
 const Table& table_of<ClockSyncRow>();
-template <>
-const Table& table_of<BenchRow>();
-template <>
-const Table& table_of<BenchAxisRow>();
-template <>
-const Table& table_of<BenchSampleRow>();
 template <>
 const Table& table_of<StepRow>();
 template <>
