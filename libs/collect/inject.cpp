@@ -41,6 +41,18 @@ void count_loss_by_number(std::uint16_t kind, std::uint64_t count) {
   if (kind < kLossKinds) count_loss(static_cast<wire::LossKind>(kind), count);
 }
 
+wire::DefinitionId define_from_table(const wire::Record* record) { return define(*record); }
+
+void record_event(const wire::Record* record) {
+  Thread* thread = enter();
+  if (thread == nullptr) return;
+  if (wire::Record* slot = reserve(thread)) {
+    *slot = *record;
+    commit(thread);
+  }
+  leave();
+}
+
 constexpr llmprof_collector_table kTable = {sizeof(llmprof_collector_table),
                                             1,
                                             now_ns,
@@ -51,7 +63,9 @@ constexpr llmprof_collector_table kTable = {sizeof(llmprof_collector_table),
                                             note_library,
                                             count_loss_by_number,
                                             start_now,
-                                            end_recording};
+                                            end_recording,
+                                            define_from_table,
+                                            record_event};
 
 }  // namespace
 }  // namespace llmprof::collect

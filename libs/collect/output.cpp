@@ -143,8 +143,17 @@ void Output::add_section(RecordKind kind, std::uint32_t thread, const Record* co
 void Output::define_names(const Record& record) {
   const wire::FieldList list = wire::fields_of(static_cast<std::uint64_t>(record.kind));
   for (std::size_t i = 0; i < list.count; ++i) {
-    if (list.fields[i].is_name) define_name(static_cast<wire::StringId>(wire::load_field(record, list.fields[i])));
+    if (list.fields[i].role == wire::FieldRole::kValue) continue;
+    const auto id = static_cast<std::uint32_t>(wire::load_field(record, list.fields[i]));
+    list.fields[i].role == wire::FieldRole::kName ? define_name(id) : define_record(id);
   }
+}
+
+// As deep as a stack: the outermost frame comes first.
+void Output::define_record(wire::DefinitionId id) {
+  if (!shared_->definitions.valid(id) || shared_->definitions.emitted(id) == log_ || stopped_) return;
+  shared_->definitions.emitted(id) = log_;
+  add(shared_->definitions.record(id), kCollectorThread);
 }
 
 void Output::define_name(wire::StringId id) {

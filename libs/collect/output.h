@@ -44,6 +44,7 @@ class Output {
                    std::uint32_t count);
   void define_names(const wire::Record& record);
   void define_name(wire::StringId id);
+  void define_record(wire::DefinitionId id);
   void define_tables();
   void define_library(Library& library);
   void make_room(std::size_t bytes);

@@ -20,7 +20,18 @@ struct Settings {
   std::uint64_t window_from_ns, window_until_ns, window_lasts_ns;
   std::uint64_t first_step, end_step;
   std::uint64_t keep_ms, segment_ms;
+  std::uint64_t gpu;     // GpuActivity bits
+  std::uint64_t graphs;  // GraphMode
+  std::uint64_t stacks;  // StackBits
+  std::uint64_t gpu_pool_bytes;
 };
+
+// What of the GPU is recorded. Kernels bring copies, memsets and graphs.
+enum GpuActivity : std::uint64_t { kGpuKernels = 1, kGpuMemory = 2, kGpuWaits = 4, kGpuApi = 8, kGpuOverhead = 16 };
+// Graph launches as a whole; the nodes of a few launches of each graph too; the nodes of all.
+enum GraphMode : std::uint64_t { kGraphsLaunch = 0, kGraphsSampled = 1, kGraphsAll = 2 };
+// Stacks of launches (and of allocations, if these are recorded).
+enum StackBits : std::uint64_t { kStacksPython = 1, kStacksNative = 2 };
 
 // One row is the whole definition of a number: a value outside is moved to the nearest end, nonsense to `fallback`.
 struct SettingRow {
@@ -40,6 +51,12 @@ inline constexpr SettingRow kSettings[] = {
     {"LLMPROF_FIRST_STEP", &Settings::first_step, 0, ~0ull, ~0ull, "step that opens the window"},
     {"LLMPROF_END_STEP", &Settings::end_step, 0, ~0ull, ~0ull, "first step behind the window"},
     {"LLMPROF_KEEP_MS", &Settings::keep_ms, 0, 1ull << 42, 0, "keep only this much of the end; 0: everything"},
+    {"LLMPROF_GPU", &Settings::gpu, 0, 31, kGpuKernels,
+     "GPU activity: 1 kernels, 2 memory, 4 waits, 8 API, 16 overhead"},
+    {"LLMPROF_GRAPHS", &Settings::graphs, 0, 2, kGraphsSampled,
+     "CUDA graphs: 0 launches, 1 some with nodes, 2 all nodes"},
+    {"LLMPROF_STACKS", &Settings::stacks, 0, 3, 0, "stacks of launches: 1 Python, 2 native"},
+    {"LLMPROF_GPU_POOL_BYTES", &Settings::gpu_pool_bytes, 1u << 20, 1u << 30, 128u << 20, "buffers lent to CUPTI"},
     {"LLMPROF_SEGMENT_MS", &Settings::segment_ms, 10, 1ull << 42, 1000, "length of a log, when only the end is kept"},
 };
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "collect/definition_table.h"
 #include "collect/selection.h"
 #include "collect/settings.h"
 #include "collect/string_table.h"
@@ -21,7 +22,7 @@ inline constexpr std::uint32_t kMaxCategories = 1024;
 inline constexpr std::uint32_t kMaxLibraries = 64;
 inline constexpr std::uint32_t kNameCacheSlots = 64;
 inline constexpr std::uint32_t kBlockBytes = 256u << 10;
-inline constexpr std::uint32_t kLossKinds = 16;
+inline constexpr std::uint32_t kLossKinds = 32;
 
 // A buffer of one thread. Only the writer gives chunks back, so whoever sees one may read it.
 struct alignas(64) Chunk {
@@ -85,6 +86,7 @@ struct Shared {
   Thread threads[kMaxThreads];
   SelectionMemory selection;  // writer only
   alignas(4096) StringTable strings;
+  DefinitionTable definitions;
   Domain domains[kMaxDomains];
   Category categories[kMaxCategories];
   Library libraries[kMaxLibraries];
@@ -93,7 +95,7 @@ struct Shared {
   std::uint8_t block[kBlockBytes];                     // writer only
 };
 static_assert(kMaxRangeThreads == kMaxThreads);
-static_assert(sizeof(Shared) < (62u << 20));
+static_assert(sizeof(Shared) < (74u << 20));
 
 enum class Phase : std::uint32_t {
   kUnread,    // settings not read yet

@@ -10,8 +10,10 @@ namespace llmprof::record {
 namespace {
 
 constexpr std::array<const char*, wire::kRecordKinds> kKindNames{
-    "none",    "range", "gemm", "clock_sync", "loss",  "thread", "process", "domain", "category",
-    "library", "usage", "io",   "frame",      "stack", "sample", "cost",    "segment"};
+    "none",       "range",    "gemm",          "clock_sync",   "loss",   "thread",    "process",          "domain",
+    "category",   "library",  "usage",         "io",           "frame",  "stack",     "sample",           "cost",
+    "segment",    "device",   "launch",        "kernel_shape", "kernel", "copy",      "graph_launch",     "graph_node",
+    "gemm_shape", "gpu_gemm", "device_memory", "api",          "gap",    "telemetry", "telemetry_device", "note"};
 static_assert(kKindNames.back() != nullptr);
 
 class Counter final : public LogSink {
@@ -60,7 +62,7 @@ class Counter final : public LogSink {
     check_.last_ns = std::max(check_.last_ns, static_cast<std::int64_t>(end));
   }
   void add_loss(const wire::LossRecord& record) {
-    if (static_cast<std::size_t>(record.kind) > static_cast<std::size_t>(trace::Loss::kAfterExit)) return;
+    if (static_cast<std::size_t>(record.kind) > static_cast<std::size_t>(trace::Loss::kLastOfCollector)) return;
     const auto loss = static_cast<trace::Loss>(record.kind);
     for (LossTotal& total : check_.losses) {
       if (total.loss == loss) {

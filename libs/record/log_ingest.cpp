@@ -210,7 +210,7 @@ void LogIngest::take_cost(const wire::CostRecord& record) {
 
 void LogIngest::take_loss(const wire::LossRecord& record) {
   const auto kind = static_cast<std::size_t>(record.kind);
-  if (kind == 0 || kind > static_cast<std::size_t>(trace::Loss::kAfterExit)) {
+  if (kind == 0 || kind > static_cast<std::size_t>(trace::Loss::kLastOfCollector)) {
     ++unknown_;
     return;
   }

@@ -12,7 +12,7 @@ namespace llmprof::trace {
 enum class Severity : std::uint8_t { kInfo, kDegraded, kDataLoss };
 
 enum class Loss : std::uint8_t {
-  // 1…15 are wire::LossKind, in the same order.
+  // 1…27 are wire::LossKind, in the same order; kLastOfCollector is the last of them.
   kNone,
   kBufferFull,
   kStringTableFull,
@@ -29,6 +29,19 @@ enum class Loss : std::uint8_t {
   kUnbalancedPop,
   kOutsideWindow,
   kAfterExit,
+  kDefinitionsFull,
+  kCuptiMissing,
+  kCuptiHeld,
+  kCuptiError,
+  kCuptiDropped,
+  kCuptiRefused,
+  kZeroTimes,
+  kUnknownActivity,
+  kGraphUnknown,
+  kBuffersTaken,
+  kStacksOff,
+  kLaunchLost,
+  kLastOfCollector = kLaunchLost,
   // found by the recorder
   kNotInjected,
   kStillRunning,
@@ -91,6 +104,32 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
      "records before or after the part that was asked for (--delay, --duration, --start-range, --steps, --last)", ""},
     {"after_exit", Severity::kInfo, "events",
      "events raised while the process was already exiting, up to the moment its log was closed", ""},
+    {"definitions_full", Severity::kDegraded, "records",
+     "too many distinct kernel shapes, GEMM shapes or stacks; further records are without them", ""},
+    {"cupti_missing", Severity::kDataLoss, "processes",
+     "the process uses CUDA, but no usable CUPTI library was found: no GPU activity",
+     "install CUPTI (cuda-cupti) or set LLMPROF_CUPTI to libcupti.so"},
+    {"cupti_held", Severity::kDataLoss, "processes",
+     "another profiler holds CUPTI in this process: ranges, BLAS shapes and telemetry were recorded, GPU activity was "
+     "not",
+     "do not run two profilers at once"},
+    {"cupti_error", Severity::kDataLoss, "calls", "calls of CUPTI that failed; what they would have given is missing",
+     "llmprof doctor says what this machine permits"},
+    {"cupti_dropped", Severity::kDataLoss, "records", "GPU activity that CUPTI dropped", ""},
+    {"cupti_refused", Severity::kDataLoss, "buffers",
+     "buffers CUPTI asked for while the pool was in use; the activity that would have filled them is missing", ""},
+    {"zero_times", Severity::kDataLoss, "executions",
+     "kernels, copies or graphs whose times CUPTI had lost: they are counted, not timed", ""},
+    {"unknown_activity", Severity::kDegraded, "records", "GPU activity of a kind this version does not know",
+     "update llmprof"},
+    {"graph_unknown", Severity::kDegraded, "executions",
+     "work of CUDA graphs whose nodes were not seen when they were made", ""},
+    {"buffers_taken", Severity::kDataLoss, "launches",
+     "another client took CUPTI's buffers for a time: the GPU activity of these launches is missing",
+     "do not run two profilers at once"},
+    {"stacks_off", Severity::kDegraded, "launches", "launches without the stack that --stacks asked for", ""},
+    {"launch_lost", Severity::kDegraded, "executions",
+     "GPU work whose launch was not seen: it belongs to no thread and no range", ""},
     {"not_injected", Severity::kDataLoss, "processes",
      "the program cannot be injected (static, setuid or another architecture)",
      "link it dynamically, or run it without the setuid bit"},
@@ -137,8 +176,8 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
      "give the process more of what the detail names"},
     {"bench_disturbed", Severity::kDegraded, "notes", "the device was not as a benchmark wants it",
      "measure again when the device is idle"},
-    {"bench_incomplete", Severity::kDegraded, "points", "points of the sweep that were not measured before it was stopped",
-     "llmprof bench --resume RUN"},
+    {"bench_incomplete", Severity::kDegraded, "points",
+     "points of the sweep that were not measured before it was stopped", "llmprof bench --resume RUN"},
 }};
 
 constexpr const LossInfo& info_of(Loss loss) { return kLossInfo[static_cast<std::size_t>(loss)]; }

@@ -23,6 +23,10 @@ struct llmprof_collector_table {
   void (*count_loss)(std::uint16_t kind, std::uint64_t count);
   void (*start)();  // opens the log now; normally the first event does
   void (*end)();    // orderly end of the recording, for a process that is exiting
+
+  // Since size 96: what the GPU's BLAS libraries need.
+  llmprof::wire::DefinitionId (*define)(const llmprof::wire::Record* record);  // interns a definition
+  void (*record)(const llmprof::wire::Record* record);                         // an event of this thread
 };
 
 // Null: this process is not recorded.

@@ -16,11 +16,18 @@ enum class ColumnMode : std::uint8_t {
   kDelta = 2,     // one zigzag varint per record: the difference to the record before (the first: to 0)
 };
 
+// What a number means to those who must define things before they are used.
+enum class FieldRole : std::uint8_t {
+  kValue,
+  kName,        // a StringId
+  kDefinition,  // a DefinitionId
+};
+
 struct Field {
   std::uint8_t offset;  // in Record
   std::uint8_t width;   // bytes: 1, 2, 4 or 8
   ColumnMode mode;      // what the encoder uses when the column is not constant
-  bool is_name;         // a StringId: its definition must come first
+  FieldRole role;
 };
 
 struct FieldList {
@@ -29,9 +36,11 @@ struct FieldList {
 };
 
 #define LLMPROF_FIELD(member, mode) \
-  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::mode, false }
+  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::mode, FieldRole::kValue }
 #define LLMPROF_NAME(member) \
-  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::kPlain, true }
+  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::kPlain, FieldRole::kName }
+#define LLMPROF_DEFINITION(member) \
+  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::kPlain, FieldRole::kDefinition }
 
 inline constexpr Field kRangeFields[] = {
     LLMPROF_FIELD(range.ts_ns, kDelta),
@@ -109,12 +118,12 @@ inline constexpr Field kIoFields[] = {
 };
 inline constexpr Field kFrameFields[] = {
     LLMPROF_FIELD(frame.id, kDelta), LLMPROF_FIELD(frame.kind, kPlain), LLMPROF_NAME(frame.function),
-    LLMPROF_NAME(frame.file),        LLMPROF_FIELD(frame.line, kPlain),
+    LLMPROF_NAME(frame.file),        LLMPROF_FIELD(frame.line, kPlain), LLMPROF_FIELD(frame.offset, kPlain),
 };
 inline constexpr Field kStackFields[] = {
     LLMPROF_FIELD(stack.id, kDelta),
-    LLMPROF_FIELD(stack.parent, kDelta),
-    LLMPROF_FIELD(stack.frame, kDelta),
+    Field{offsetof(Record, stack.parent), 4, ColumnMode::kDelta, FieldRole::kDefinition},
+    Field{offsetof(Record, stack.frame), 4, ColumnMode::kDelta, FieldRole::kDefinition},
 };
 inline constexpr Field kSampleFields[] = {
     LLMPROF_FIELD(sample.ts_ns, kDelta),     LLMPROF_FIELD(sample.pid, kPlain),
@@ -130,8 +139,112 @@ inline constexpr Field kSegmentFields[] = {
     LLMPROF_FIELD(segment.ts_ns, kDelta),
     LLMPROF_FIELD(segment.number, kPlain),
 };
+inline constexpr Field kDeviceFields[] = {
+    LLMPROF_FIELD(device.device, kPlain),
+    LLMPROF_NAME(device.name),
+    LLMPROF_FIELD(device.uuid_high, kPlain),
+    LLMPROF_FIELD(device.uuid_low, kPlain),
+    LLMPROF_FIELD(device.memory_bytes, kPlain),
+    LLMPROF_FIELD(device.units, kPlain),
+    LLMPROF_FIELD(device.compute_capability, kPlain),
+};
+inline constexpr Field kLaunchFields[] = {
+    LLMPROF_FIELD(launch.begin_ns, kDelta),    LLMPROF_FIELD(launch.end_ns, kDelta),
+    LLMPROF_FIELD(launch.correlation, kDelta), LLMPROF_DEFINITION(launch.stack),
+    LLMPROF_FIELD(launch.graph, kPlain),       LLMPROF_FIELD(launch.op, kPlain),
+    LLMPROF_FIELD(launch.captured, kPlain),
+};
+inline constexpr Field kKernelShapeFields[] = {
+    LLMPROF_FIELD(kernel_shape.id, kDelta),
+    LLMPROF_NAME(kernel_shape.name),
+    LLMPROF_FIELD(kernel_shape.grid_x, kPlain),
+    LLMPROF_FIELD(kernel_shape.grid_y, kPlain),
+    LLMPROF_FIELD(kernel_shape.grid_z, kPlain),
+    LLMPROF_FIELD(kernel_shape.block_x, kPlain),
+    LLMPROF_FIELD(kernel_shape.block_y, kPlain),
+    LLMPROF_FIELD(kernel_shape.block_z, kPlain),
+    LLMPROF_FIELD(kernel_shape.registers, kPlain),
+    LLMPROF_FIELD(kernel_shape.static_shared_bytes, kPlain),
+    LLMPROF_FIELD(kernel_shape.dynamic_shared_bytes, kPlain),
+    LLMPROF_FIELD(kernel_shape.local_bytes, kPlain),
+    LLMPROF_FIELD(kernel_shape.cluster_x, kPlain),
+    LLMPROF_FIELD(kernel_shape.cluster_y, kPlain),
+    LLMPROF_FIELD(kernel_shape.cluster_z, kPlain),
+};
+inline constexpr Field kKernelFields[] = {
+    LLMPROF_FIELD(kernel.begin_ns, kDelta),    LLMPROF_FIELD(kernel.end_ns, kDelta),
+    LLMPROF_FIELD(kernel.correlation, kDelta), LLMPROF_DEFINITION(kernel.shape),
+    LLMPROF_FIELD(kernel.stream, kPlain),      LLMPROF_FIELD(kernel.device, kPlain),
+    LLMPROF_FIELD(kernel.context, kPlain),     LLMPROF_FIELD(kernel.graph, kPlain),
+    LLMPROF_FIELD(kernel.graph_node, kDelta),
+};
+inline constexpr Field kCopyFields[] = {
+    LLMPROF_FIELD(copy.begin_ns, kDelta), LLMPROF_FIELD(copy.end_ns, kDelta),
+    LLMPROF_FIELD(copy.bytes, kPlain),    LLMPROF_FIELD(copy.correlation, kDelta),
+    LLMPROF_FIELD(copy.stream, kPlain),   LLMPROF_FIELD(copy.device, kPlain),
+    LLMPROF_FIELD(copy.kind, kPlain),     LLMPROF_FIELD(copy.host_memory, kPlain),
+    LLMPROF_FIELD(copy.graph, kPlain),    LLMPROF_FIELD(copy.graph_node, kDelta),
+};
+inline constexpr Field kGraphLaunchFields[] = {
+    LLMPROF_FIELD(graph_launch.begin_ns, kDelta),    LLMPROF_FIELD(graph_launch.end_ns, kDelta),
+    LLMPROF_FIELD(graph_launch.correlation, kDelta), LLMPROF_FIELD(graph_launch.graph, kPlain),
+    LLMPROF_FIELD(graph_launch.stream, kPlain),      LLMPROF_FIELD(graph_launch.device, kPlain),
+    LLMPROF_FIELD(graph_launch.context, kPlain),
+};
+inline constexpr Field kGraphNodeFields[] = {
+    LLMPROF_FIELD(graph_node.ts_ns, kDelta),       LLMPROF_FIELD(graph_node.node, kDelta),
+    LLMPROF_FIELD(graph_node.cloned_from, kDelta), LLMPROF_NAME(graph_node.name),
+    LLMPROF_FIELD(graph_node.graph, kPlain),       LLMPROF_DEFINITION(graph_node.stack),
+    LLMPROF_FIELD(graph_node.kind, kPlain),
+};
+inline constexpr Field kGemmShapeFields[] = {
+    LLMPROF_FIELD(gemm_shape.id, kDelta),      LLMPROF_NAME(gemm_shape.function),
+    LLMPROF_NAME(gemm_shape.library),          LLMPROF_NAME(gemm_shape.algorithm),
+    LLMPROF_NAME(gemm_shape.epilogue),         LLMPROF_NAME(gemm_shape.scaling),
+    LLMPROF_NAME(gemm_shape.type_a),           LLMPROF_NAME(gemm_shape.type_b),
+    LLMPROF_NAME(gemm_shape.type_c),           LLMPROF_NAME(gemm_shape.compute_type),
+    LLMPROF_FIELD(gemm_shape.layout, kPlain),  LLMPROF_FIELD(gemm_shape.trans_a, kPlain),
+    LLMPROF_FIELD(gemm_shape.trans_b, kPlain),
+};
+inline constexpr Field kGpuGemmFields[] = {
+    LLMPROF_FIELD(gpu_gemm.begin_ns, kDelta), LLMPROF_FIELD(gpu_gemm.end_ns, kDelta),
+    LLMPROF_FIELD(gpu_gemm.m, kPlain),        LLMPROF_FIELD(gpu_gemm.n, kPlain),
+    LLMPROF_FIELD(gpu_gemm.k, kPlain),        LLMPROF_FIELD(gpu_gemm.batch, kPlain),
+    LLMPROF_DEFINITION(gpu_gemm.shape),
+};
+inline constexpr Field kDeviceMemoryFields[] = {
+    LLMPROF_FIELD(device_memory.ts_ns, kDelta), LLMPROF_FIELD(device_memory.op, kPlain),
+    LLMPROF_FIELD(device_memory.kind, kPlain),  LLMPROF_FIELD(device_memory.address, kDelta),
+    LLMPROF_FIELD(device_memory.bytes, kPlain), LLMPROF_FIELD(device_memory.device, kPlain),
+    LLMPROF_DEFINITION(device_memory.stack),
+};
+inline constexpr Field kApiFields[] = {
+    LLMPROF_FIELD(api.begin_ns, kDelta),    LLMPROF_FIELD(api.end_ns, kDelta), LLMPROF_NAME(api.name),
+    LLMPROF_FIELD(api.correlation, kDelta), LLMPROF_FIELD(api.stream, kPlain), LLMPROF_FIELD(api.waits, kPlain),
+};
+inline constexpr Field kGapFields[] = {
+    LLMPROF_FIELD(gap.begin_ns, kDelta),
+    LLMPROF_FIELD(gap.end_ns, kDelta),
+    LLMPROF_NAME(gap.why),
+};
+inline constexpr Field kTelemetryFields[] = {
+    LLMPROF_FIELD(telemetry.ts_ns, kDelta), LLMPROF_FIELD(telemetry.device, kPlain), LLMPROF_NAME(telemetry.metric),
+    LLMPROF_FIELD(telemetry.value, kPlain), LLMPROF_FIELD(telemetry.pid, kPlain),
+};
+inline constexpr Field kTelemetryDeviceFields[] = {
+    LLMPROF_FIELD(telemetry_device.device, kPlain),
+    LLMPROF_NAME(telemetry_device.name),
+    LLMPROF_FIELD(telemetry_device.uuid_high, kPlain),
+    LLMPROF_FIELD(telemetry_device.uuid_low, kPlain),
+};
+inline constexpr Field kNoteFields[] = {
+    LLMPROF_FIELD(note.ts_ns, kDelta),
+    LLMPROF_NAME(note.subject),
+    LLMPROF_NAME(note.text),
+};
 #undef LLMPROF_FIELD
 #undef LLMPROF_NAME
+#undef LLMPROF_DEFINITION
 
 template <std::size_t N>
 constexpr FieldList list_of(const Field (&fields)[N]) {
@@ -157,6 +270,21 @@ inline constexpr FieldList kFieldLists[] = {
     list_of(kSampleFields),
     list_of(kCostFields),
     list_of(kSegmentFields),
+    list_of(kDeviceFields),
+    list_of(kLaunchFields),
+    list_of(kKernelShapeFields),
+    list_of(kKernelFields),
+    list_of(kCopyFields),
+    list_of(kGraphLaunchFields),
+    list_of(kGraphNodeFields),
+    list_of(kGemmShapeFields),
+    list_of(kGpuGemmFields),
+    list_of(kDeviceMemoryFields),
+    list_of(kApiFields),
+    list_of(kGapFields),
+    list_of(kTelemetryFields),
+    list_of(kTelemetryDeviceFields),
+    list_of(kNoteFields),
 };
 inline constexpr std::size_t kRecordKinds = sizeof(kFieldLists) / sizeof(kFieldLists[0]);
 

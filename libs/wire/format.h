@@ -30,6 +30,22 @@ enum class RecordKind : std::uint8_t {
   kSample = 14,    // a thread's stack at a moment
   kCost = 15,      // what the collector itself cost so far
   kSegment = 16,   // this log continues the process's log before it; first record after the process
+  // CUDA. What the host did stands in sections of the thread that did it; what the device did in sections of thread 0.
+  kDevice = 17,           // a CUDA device as this process numbers it
+  kLaunch = 18,           // a thread gave the device work: a kernel, a graph, a copy, a memset
+  kKernelShape = 19,      // definition: name and launch configuration of kernels
+  kKernel = 20,           // one execution of a kernel
+  kCopy = 21,             // one copy or memset
+  kGraphLaunch = 22,      // one execution of a graph as a whole
+  kGraphNode = 23,        // a node of a graph came into being: at capture, by hand, or as the clone of another
+  kGemmShape = 24,        // definition: what a GPU matrix product was called with, sizes apart
+  kGpuGemm = 25,          // one call of a GPU BLAS library: host times
+  kDeviceMemory = 26,     // memory of a device or pinned memory was allocated or freed
+  kApi = 27,              // one call of the CUDA API, or a wait
+  kGap = 28,              // a time in which GPU activity was not recorded
+  kTelemetry = 29,        // one reading of a device (the recorder's log)
+  kTelemetryDevice = 30,  // the device a reading is of (the recorder's log)
+  kNote = 31,             // something about the collection that the report should say
 };
 
 enum class RangeOp : std::uint8_t { kPush = 1, kPop = 2, kStart = 3, kEnd = 4, kMark = 5 };
@@ -99,6 +115,18 @@ enum class LossKind : std::uint16_t {
   kUnbalancedPop = 13,      // pops without a push on that thread
   kOutsideWindow = 14,      // records outside the window that was asked for
   kAfterExit = 15,          // events raised while the process was exiting
+  kDefinitionsFull = 16,    // kernel shapes, GEMM shapes, frames or stacks that found no room: records without them
+  kCuptiMissing = 17,       // CUDA is used but no usable CUPTI was found; detail is a string id (what was tried)
+  kCuptiHeld = 18,          // another profiler holds CUPTI; detail is a string id (its name, if it says)
+  kCuptiError = 19,         // a call of CUPTI failed; detail is its number | call << 32
+  kCuptiDropped = 20,       // activity records CUPTI says it dropped
+  kCuptiRefused = 21,       // buffers CUPTI asked for and did not get: the pool was in use
+  kZeroTimes = 22,          // executions whose times CUPTI had lost
+  kUnknownActivity = 23,    // activity records of a kind or size that is not understood
+  kGraphUnknown = 24,       // executions of graph nodes, or of graphs, that nobody announced
+  kBuffersTaken = 25,       // launches while another client had taken CUPTI's buffers
+  kStacksOff = 26,          // launches without the stack that was asked for; detail is a string id (why)
+  kLaunchLost = 27,         // executions whose launch was not seen
 };
 
 // Added up since the process began, but for rss_bytes and threads.
@@ -131,6 +159,7 @@ struct FrameRecord {
   StringId file;  // shared object or source file
   std::uint32_t line;
   FrameKind kind;
+  std::uint64_t offset;  // native, without function: where in `file` (its load bias taken off); else 0
 };
 
 // Stacks share their outer parts: each is one frame called by a stack that was defined before.
@@ -208,6 +237,181 @@ struct LibraryRecord {
   std::uint8_t hooked;  // 1: its calls are seen; kLibraryIsModelFile: no library, but what its name says, opened
 };
 
+// ---- CUDA -----------------------------------------------------------------------------------------------------
+
+// Definitions: interned records (kFrame, kStack, kKernelShape, kGemmShape). Their first member is their id, unique
+// among all definitions of a log; 0 is "none". Defined before their first use.
+using DefinitionId = std::uint32_t;
+
+struct DeviceRecord {
+  std::uint64_t uuid_high, uuid_low;  // the 16 bytes of the UUID, big-endian; 0: unknown
+  std::uint64_t memory_bytes;
+  StringId name;
+  std::uint32_t device;              // as in the records of this log
+  std::uint32_t units;               // streaming multiprocessors
+  std::uint32_t compute_capability;  // 90 for 9.0
+};
+
+enum class LaunchOp : std::uint8_t { kKernel = 1, kGraph = 2, kCopy = 3, kMemset = 4, kOther = 5 };
+
+struct LaunchRecord {
+  std::uint64_t begin_ns;     // the driver call
+  std::uint64_t end_ns;       // 0: its end was not seen
+  std::uint32_t correlation;  // CUPTI's, in the records of what it launched
+  DefinitionId stack;
+  std::uint32_t graph;  // kGraph: id of the executable graph
+  LaunchOp op;
+  std::uint8_t captured;  // 1: nothing ran, a capture took it down (its kGraphNode records follow)
+};
+
+struct KernelShapeRecord {
+  DefinitionId id;
+  StringId name;  // mangled, as the library has it
+  std::uint32_t grid_x, grid_y, grid_z;
+  std::uint16_t block_x, block_y, block_z;
+  std::uint16_t registers;
+  std::uint32_t static_shared_bytes, dynamic_shared_bytes;
+  std::uint32_t local_bytes;  // per thread
+  std::uint16_t cluster_x, cluster_y, cluster_z;
+};
+
+struct KernelRecord {
+  std::uint64_t begin_ns, end_ns;
+  std::uint64_t graph_node;  // id of the executable graph's node; 0: not in a graph
+  std::uint32_t correlation;
+  DefinitionId shape;
+  std::uint32_t stream;
+  std::uint32_t graph;  // id of the executable graph; 0: none
+  std::uint32_t context;
+  std::uint16_t device;
+};
+
+enum class CopyKind : std::uint8_t {
+  kUnknown = 0,
+  kHostToDevice = 1,
+  kDeviceToHost = 2,
+  kDeviceToDevice = 3,
+  kHostToHost = 4,
+  kPeer = 5,
+  kMemset = 6
+};
+enum class HostMemory : std::uint8_t { kUnknown = 0, kPageable = 1, kPinned = 2, kDevice = 3, kManaged = 4 };
+
+struct CopyRecord {
+  std::uint64_t begin_ns, end_ns;
+  std::uint64_t bytes;
+  std::uint64_t graph_node;
+  std::uint32_t correlation;
+  std::uint32_t stream;
+  std::uint32_t graph;
+  std::uint16_t device;
+  CopyKind kind;
+  HostMemory host_memory;  // of the side that is on the host
+};
+
+struct GraphLaunchRecord {
+  std::uint64_t begin_ns, end_ns;
+  std::uint32_t correlation;
+  std::uint32_t graph;  // id of the executable graph
+  std::uint32_t stream;
+  std::uint32_t context;
+  std::uint16_t device;
+};
+
+enum class GraphNodeKind : std::uint8_t {
+  kUnknown = 0,
+  kKernel = 1,
+  kCopy = 2,
+  kMemset = 3,
+  kHost = 4,
+  kGraph = 5,
+  kEmpty = 6,
+  kEvent = 7,
+  kMemory = 8,
+  kConditional = 9
+};
+
+// Made by the thread that created the node, at that moment: its time is inside the launch, the BLAS call and the ranges
+// it was captured in.
+struct GraphNodeRecord {
+  std::uint64_t ts_ns;
+  std::uint64_t node;         // id
+  std::uint64_t cloned_from;  // id of the node this is a clone of; 0: it is an original
+  StringId name;              // of the kernel, mangled, if known at capture; else 0
+  std::uint32_t graph;        // id of the graph it is in
+  DefinitionId stack;
+  GraphNodeKind kind;
+};
+
+// Names as in cublas_api.h without prefix: "16bf", "32f", "tf32", "8f_e4m3", "8i"; scaling "none", "tensor",
+// "vec16_ue4m3"…
+struct GemmShapeRecord {
+  DefinitionId id;
+  StringId function;                              // "cublasGemmEx"
+  StringId library;                               // path
+  StringId algorithm;                             // "algo 21 tile 128x128 stages 4 splitk 1", "heuristic"; 0: unknown
+  StringId epilogue;                              // "relu_bias"; 0: none
+  StringId scaling;                               // 0: none
+  StringId type_a, type_b, type_c, compute_type;  // as our own type names: "bfloat16", "float32", "float8_e4m3"…
+  Layout layout;
+  Transpose trans_a, trans_b;
+};
+
+struct GpuGemmRecord {
+  std::uint64_t begin_ns, end_ns;  // of the call on the host
+  std::int64_t m, n, k;            // as GemmRecord
+  std::uint32_t batch;
+  DefinitionId shape;
+};
+
+enum class MemoryOp : std::uint8_t { kAllocate = 1, kFree = 2 };
+enum class MemoryKind : std::uint8_t { kDevice = 0, kPinned = 1, kManaged = 2, kPool = 3, kMapped = 4 };
+
+struct DeviceMemoryRecord {
+  std::uint64_t ts_ns;
+  std::uint64_t address;
+  std::uint64_t bytes;  // kFree: 0 if unknown
+  DefinitionId stack;
+  std::uint16_t device;
+  MemoryOp op;
+  MemoryKind kind;
+};
+
+struct ApiRecord {
+  std::uint64_t begin_ns, end_ns;
+  StringId name;
+  std::uint32_t correlation;
+  std::uint32_t stream;
+  std::uint8_t waits;  // 1: the host waits for the device in it
+};
+
+// GPU activity between these times is missing, but for what other records say.
+struct GapRecord {
+  std::uint64_t begin_ns, end_ns;
+  StringId why;
+};
+
+// The recorder's log: metrics are named and in the unit that goes with the name (docs/format/telemetry.md).
+struct TelemetryDeviceRecord {
+  std::uint64_t uuid_high, uuid_low;
+  StringId name;
+  std::uint32_t device;
+};
+
+struct TelemetryRecord {
+  std::uint64_t ts_ns;
+  double value;
+  StringId metric;
+  std::uint32_t device;
+  std::uint32_t pid;  // 0: of the device as a whole
+};
+
+struct NoteRecord {
+  std::uint64_t ts_ns;
+  StringId subject;  // "cupti", "graphs", "stacks", "telemetry"…
+  StringId text;
+};
+
 // One slot of a thread's buffer.
 struct alignas(64) Record {
   RecordKind kind;
@@ -228,6 +432,21 @@ struct alignas(64) Record {
     SampleRecord sample;
     CostRecord cost;
     SegmentRecord segment;
+    DeviceRecord device;
+    LaunchRecord launch;
+    KernelShapeRecord kernel_shape;
+    KernelRecord kernel;
+    CopyRecord copy;
+    GraphLaunchRecord graph_launch;
+    GraphNodeRecord graph_node;
+    GemmShapeRecord gemm_shape;
+    GpuGemmRecord gpu_gemm;
+    DeviceMemoryRecord device_memory;
+    ApiRecord api;
+    GapRecord gap;
+    TelemetryRecord telemetry;
+    TelemetryDeviceRecord telemetry_device;
+    NoteRecord note;
   };
 };
 static_assert(sizeof(RangeRecord) == 40 && sizeof(Record) == 64);

@@ -80,22 +80,37 @@ TEST(RoundTrip, RandomRecordsOfEveryKind) {
 // Every byte of a record that a field covers is covered once, so no field can be forgotten or overlap another.
 TEST(Fields, DoNotOverlapAndCoverEachRecord) {
   const std::size_t payload_bytes[kRecordKinds] = {0,
-                                                   8 + 8 + 8 + 4 + 4 + 4 + 1 + 1 + 2,          // range
-                                                   8 + 8 + 3 * 8 + 4 + 4 + 4 + 1 + 1 + 1 + 1,  // gemm
-                                                   8 + 8 + 8,                                  // clock sync
-                                                   8 + 8 + 8 + 2,                              // loss
-                                                   8 + 8 + 4 + 1,                              // thread
-                                                   4 * 8 + 4 * 4 + 1,                          // process
-                                                   4 + 4,                                      // domain
-                                                   4 + 4 + 4,                                  // category
-                                                   8 + 4 + 1,                                  // library
-                                                   6 * 8 + 4 + 4,                              // usage
-                                                   6 * 8 + 4,                                  // io
-                                                   4 * 4 + 1,                                  // frame
-                                                   3 * 4,                                      // stack
-                                                   2 * 8 + 3 * 4 + 1,                          // sample
-                                                   5 * 8,                                      // cost
-                                                   8 + 4};                                     // segment
+                                                   8 + 8 + 8 + 4 + 4 + 4 + 1 + 1 + 2,              // range
+                                                   8 + 8 + 3 * 8 + 4 + 4 + 4 + 1 + 1 + 1 + 1,      // gemm
+                                                   8 + 8 + 8,                                      // clock sync
+                                                   8 + 8 + 8 + 2,                                  // loss
+                                                   8 + 8 + 4 + 1,                                  // thread
+                                                   4 * 8 + 4 * 4 + 1,                              // process
+                                                   4 + 4,                                          // domain
+                                                   4 + 4 + 4,                                      // category
+                                                   8 + 4 + 1,                                      // library
+                                                   6 * 8 + 4 + 4,                                  // usage
+                                                   6 * 8 + 4,                                      // io
+                                                   4 * 4 + 1 + 8,                                  // frame
+                                                   3 * 4,                                          // stack
+                                                   2 * 8 + 3 * 4 + 1,                              // sample
+                                                   5 * 8,                                          // cost
+                                                   8 + 4,                                          // segment
+                                                   3 * 8 + 4 * 4,                                  // device
+                                                   8 + 8 + 3 * 4 + 1 + 1,                          // launch
+                                                   2 * 4 + 3 * 4 + 3 * 2 + 2 + 2 * 4 + 4 + 3 * 2,  // kernel shape
+                                                   3 * 8 + 5 * 4 + 2,                              // kernel
+                                                   4 * 8 + 3 * 4 + 2 + 1 + 1,                      // copy
+                                                   2 * 8 + 4 * 4 + 2,                              // graph launch
+                                                   3 * 8 + 3 * 4 + 1,                              // graph node
+                                                   10 * 4 + 3,                                     // gemm shape
+                                                   2 * 8 + 3 * 8 + 2 * 4,                          // gpu gemm
+                                                   3 * 8 + 4 + 2 + 1 + 1,                          // device memory
+                                                   2 * 8 + 3 * 4 + 1,                              // api
+                                                   2 * 8 + 4,                                      // gap
+                                                   2 * 8 + 3 * 4,                                  // telemetry
+                                                   2 * 8 + 2 * 4,                                  // telemetry device
+                                                   8 + 2 * 4};                                     // note
   for (std::size_t kind = 1; kind < kRecordKinds; ++kind) {
     bool used[sizeof(Record)] = {};
     std::size_t covered = 0;

@@ -22,7 +22,7 @@ namespace {
 void check_names(const Log& log, const wire::Record& record, std::size_t* undefined) {
   const wire::FieldList list = wire::fields_of(static_cast<std::uint64_t>(record.kind));
   for (std::size_t f = 0; f < list.count; ++f) {
-    if (!list.fields[f].is_name) continue;
+    if (list.fields[f].role != wire::FieldRole::kName) continue;
     const auto id = static_cast<wire::StringId>(wire::load_field(record, list.fields[f]));
     if (id != 0 && log.names.count(id) == 0) ++*undefined;
   }

@@ -12,7 +12,7 @@ std::uint32_t StackTable::define(wire::FrameKind kind, std::string_view function
                                  std::uint32_t line) {
   if (frames_ >= kMaxDistinctFrames) return 0;
   wire::Record record = HostLog::make(wire::RecordKind::kFrame);
-  record.frame = {++frames_, log_.name(function), log_.name(file), line, kind};
+  record.frame = {++frames_, log_.name(function), log_.name(file), line, kind, 0};
   log_.add(record);
   return frames_;
 }
