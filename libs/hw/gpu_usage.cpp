@@ -8,6 +8,7 @@
 
 #include "base/dynlib.h"
 #include "hw/gpu_usage_nvml.h"
+#include "hw/telemetry_metrics.h"
 
 namespace llmprof::hw {
 namespace {
@@ -30,15 +31,6 @@ constexpr base::Binding<NvmlUsageApi> kSymbols[] = {
     bind<&NvmlUsageApi::power_limit>("nvmlDeviceGetEnforcedPowerLimit", Need::kOptional),
     bind<&NvmlUsageApi::temperature>("nvmlDeviceGetTemperature", Need::kOptional),
 };
-
-// Bits of NVML's clock event reasons. Bit 0, an idle GPU, is no limit.
-constexpr struct {
-  unsigned long long bit;
-  const char* words;
-} kReasons[] = {
-    {0x02, "application clocks are set"},   {0x04, "power limit"},      {0x08, "hardware slowdown"},
-    {0x10, "synchronised with other GPUs"}, {0x20, "too hot"},          {0x40, "too hot, slowed down by hardware"},
-    {0x80, "external power brake"},         {0x100, "display's clocks"}};
 
 std::string process_name(std::int64_t pid) {
   std::ifstream file(fmt::format("/proc/{}/comm", pid));
@@ -72,7 +64,7 @@ std::vector<std::string> read_clock_limits(const NvmlUsageApi& nvml, NvmlDevice*
   unsigned long long bits = 0;
   if (ask == nullptr || ask(device, &bits) != kNvmlSuccess) return {};
   std::vector<std::string> limits;
-  for (const auto& reason : kReasons) {
+  for (const ClockLimit& reason : clock_limits()) {
     if ((bits & reason.bit) != 0) limits.emplace_back(reason.words);
   }
   return limits;
