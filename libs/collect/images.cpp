@@ -81,16 +81,19 @@ int visit_locked(dl_phdr_info*, std::size_t, void* context) {
   return 1;
 }
 
-bool is_exported_function(const Image& image, std::uint32_t index, const char* name) {
+enum class Wanted { kFunction, kVariable };
+
+bool is_exported(const Image& image, std::uint32_t index, const char* name, Wanted wanted) {
   const ElfW(Sym)& symbol = image.symbols[index];
   const unsigned type = symbol.st_info & 0xf, binding = symbol.st_info >> 4;
-  if (symbol.st_shndx == SHN_UNDEF || (type != STT_FUNC && type != STT_GNU_IFUNC)) return false;
+  const bool function = type == STT_FUNC || type == STT_GNU_IFUNC;
+  if (symbol.st_shndx == SHN_UNDEF || (wanted == Wanted::kFunction ? !function : type != STT_OBJECT)) return false;
   if (binding != STB_GLOBAL && binding != STB_WEAK) return false;
   if (image.versions != nullptr && (image.versions[index] & 0x8000) != 0) return false;  // an old, hidden version
   return strcmp(image.strings + symbol.st_name, name) == 0;
 }
 
-const ElfW(Sym) * find_by_gnu_hash(const Image& image, const char* name) {
+const ElfW(Sym) * find_by_gnu_hash(const Image& image, const char* name, Wanted wanted) {
   std::uint32_t hash = 5381;
   for (const char* at = name; *at != '\0'; ++at) hash = hash * 33 + static_cast<unsigned char>(*at);
   const std::uint32_t* table = image.gnu_hash;
@@ -102,12 +105,12 @@ const ElfW(Sym) * find_by_gnu_hash(const Image& image, const char* name) {
   if (index < first) return nullptr;
   for (;; ++index) {
     const std::uint32_t entry = chain[index - first];
-    if ((entry | 1) == (hash | 1) && is_exported_function(image, index, name)) return &image.symbols[index];
+    if ((entry | 1) == (hash | 1) && is_exported(image, index, name, wanted)) return &image.symbols[index];
     if ((entry & 1) != 0) return nullptr;
   }
 }
 
-const ElfW(Sym) * find_by_sysv_hash(const Image& image, const char* name) {
+const ElfW(Sym) * find_by_sysv_hash(const Image& image, const char* name, Wanted wanted) {
   std::uint32_t hash = 0;
   for (const char* at = name; *at != '\0'; ++at) {
     hash = (hash << 4) + static_cast<unsigned char>(*at);
@@ -118,9 +121,15 @@ const ElfW(Sym) * find_by_sysv_hash(const Image& image, const char* name) {
   if (table[0] == 0) return nullptr;
   const std::uint32_t* chain = table + 2 + table[0];
   for (std::uint32_t index = table[2 + hash % table[0]]; index != 0; index = chain[index]) {
-    if (is_exported_function(image, index, name)) return &image.symbols[index];
+    if (is_exported(image, index, name, wanted)) return &image.symbols[index];
   }
   return nullptr;
+}
+
+const ElfW(Sym) * find_symbol(const Image& image, const char* name, Wanted wanted) {
+  if (image.symbols == nullptr || image.strings == nullptr) return nullptr;
+  if (image.gnu_hash != nullptr) return find_by_gnu_hash(image, name, wanted);
+  return image.sysv_hash != nullptr ? find_by_sysv_hash(image, name, wanted) : nullptr;
 }
 
 std::size_t find_needed(ImageList list, const char* needed) {
@@ -147,9 +156,11 @@ bool with_images(void (*visit)(void* context, ImageList list), void* context) {
 }
 
 const ElfW(Sym) * find_function(const Image& image, const char* name) {
-  if (image.symbols == nullptr || image.strings == nullptr) return nullptr;
-  if (image.gnu_hash != nullptr) return find_by_gnu_hash(image, name);
-  return image.sysv_hash != nullptr ? find_by_sysv_hash(image, name) : nullptr;
+  return find_symbol(image, name, Wanted::kFunction);
+}
+
+const ElfW(Sym) * find_variable(const Image& image, const char* name) {
+  return find_symbol(image, name, Wanted::kVariable);
 }
 
 bool any_import(const Image& image, bool (*matches)(const char* name)) {

@@ -35,6 +35,7 @@ bool with_images(void (*visit)(void* context, ImageList list), void* context);
 
 // A function that the object defines and exports, or null.
 const ElfW(Sym) * find_function(const Image& image, const char* name);
+const ElfW(Sym) * find_variable(const Image& image, const char* name);
 
 // Calls visit(context, name) for every symbol that the object wants from others, until it returns true.
 bool any_import(const Image& image, bool (*matches)(const char* name));

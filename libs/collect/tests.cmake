@@ -43,7 +43,14 @@ foreach(part ${parts})
   collect_test_binary(${part})
 endforeach()
 
-set(tests pieces_test.cpp selection_test.cpp open_ranges.cpp nvtx_test.cpp blas_test.cpp robustness_test.cpp testing/test_log.cpp
+# The collector with launch stacks that a test can ask for.
+add_library(collect_stack_probe MODULE ${core} stacks/testing/stack_probe.cpp)
+target_link_libraries(collect_stack_probe PRIVATE llmprof_wire)
+target_compile_options(collect_stack_probe PRIVATE -O2 -fno-sanitize=all -fvisibility=hidden -fno-exceptions -fno-rtti)
+target_link_options(collect_stack_probe PRIVATE -fno-sanitize=all -static-libgcc)
+collect_test_binary(collect_stack_probe)
+
+set(tests pieces_test.cpp selection_test.cpp stacks/launch_stack_test.cpp ../host/stacks/testing/pythons.cpp open_ranges.cpp nvtx_test.cpp blas_test.cpp robustness_test.cpp testing/test_log.cpp
     settings.cpp string_table.cpp proc.cpp)
 if(LLMPROF_HAVE_NVTX3)
   list(APPEND tests nvtx_abi_test.cpp)
@@ -51,7 +58,9 @@ endif()
 llmprof_add_test(collect SOURCES ${tests} LIBS llmprof_cuda_headers Threads::Threads ${CMAKE_DL_LIBS})
 target_compile_definitions(collect_test PRIVATE LLMPROF_TEST_LIBRARIES="${LLMPROF_LIB_OUTPUT_DIRECTORY}"
   LLMPROF_TEST_CLIENTS="${clients}" LLMPROF_HAVE_NVTX3=$<BOOL:${LLMPROF_HAVE_NVTX3}>)
-add_dependencies(collect_test llmprof_inject llmprof_blas ${parts})
+target_compile_definitions(collect_test PRIVATE
+  LLMPROF_STACK_CASES="${CMAKE_CURRENT_SOURCE_DIR}/stacks/testing/stack_cases.py")
+add_dependencies(collect_test llmprof_inject llmprof_blas collect_stack_probe ${parts})
 
 # Exports, needed libraries, glibc floor and hardening of both libraries.
 find_package(Python3 REQUIRED COMPONENTS Interpreter)

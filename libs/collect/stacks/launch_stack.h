@@ -5,8 +5,13 @@
 
 namespace llmprof::collect {
 
-// A kStack definition whose chain of parents leads to the outermost frame; 0: not asked for, or not readable (then
-// counted as kStacksOff). Called on the program's threads, between enter() and leave(): no lock, no allocation.
+// A kStack definition whose chain of parents leads to the outermost frame; 0: not asked for, nothing there (a thread
+// without Python), or not readable (then counted as kStacksOff). Called on the program's threads, between enter() and
+// leave(): no lock, no allocation but for its own memory the first time. Makes no event: the caller's reserved record
+// stays the next one.
 wire::DefinitionId launch_stack();
+
+// Why stacks are missing, for the loss record of kStacksOff; 0: they are not.
+wire::StringId stacks_off_reason();
 
 }  // namespace llmprof::collect

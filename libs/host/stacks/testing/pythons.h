@@ -7,6 +7,8 @@
 
 namespace llmprof::host::testing {
 
-std::vector<std::string> supported_pythons();
+std::vector<std::string> supported_pythons();     // from outside
+std::vector<std::string> launch_stack_pythons();  // from within, by the collector
+std::vector<std::string> older_pythons();         // not at all
 
 }  // namespace llmprof::host::testing

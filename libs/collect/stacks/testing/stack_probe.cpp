@@ -1,0 +1,65 @@
+// A collector that a test calls by name: what launch_stack() gives, as text.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "collect/clock.h"
+#include "collect/event.h"
+#include "collect/lifecycle.h"
+#include "collect/stacks/launch_stack.h"
+
+#define LLMPROF_EXPORT extern "C" [[gnu::visibility("default")]]
+
+namespace llmprof::collect {
+namespace {
+
+int print_stack(wire::DefinitionId id, char* out, int bytes) {
+  Shared* shared = shared_memory();
+  int used = 0;
+  while (id != 0 && shared->definitions.valid(id)) {
+    const wire::StackRecord& stack = shared->definitions.record(id).stack;
+    const wire::FrameRecord& frame = shared->definitions.record(stack.frame).frame;
+    const char* function = frame.function != 0 ? shared->strings.text(frame.function) : "";
+    const char* file = frame.file != 0 ? shared->strings.text(frame.file) : "";
+    used += snprintf(out + used, static_cast<std::size_t>(bytes - used), "%d\t%s\t%s\t%u\t%llx\n",
+                     static_cast<int>(frame.kind), function, file, frame.line,
+                     static_cast<unsigned long long>(frame.offset));
+    if (used >= bytes) return -1;
+    id = stack.parent;
+  }
+  return used;
+}
+
+}  // namespace
+}  // namespace llmprof::collect
+
+// Innermost first, a line each: kind, function, file, line, offset. The length; -1: not recorded.
+LLMPROF_EXPORT int probe_stack(char* out, int bytes);
+LLMPROF_EXPORT int probe_stack(char* out, int bytes) {
+  using namespace llmprof::collect;
+  if (enter() == nullptr) return -1;
+  const llmprof::wire::DefinitionId id = launch_stack();
+  leave();
+  out[0] = '\0';
+  return print_stack(id, out, bytes);
+}
+
+// Nanoseconds for `count` stacks.
+LLMPROF_EXPORT std::uint64_t probe_cost(int count);
+LLMPROF_EXPORT std::uint64_t probe_cost(int count) {
+  using namespace llmprof::collect;
+  const std::uint64_t begin = now_ns();
+  for (int i = 0; i < count; ++i) {
+    if (enter() == nullptr) return 0;
+    launch_stack();
+    leave();
+  }
+  return now_ns() - begin;
+}
+
+LLMPROF_EXPORT const char* probe_reason();
+LLMPROF_EXPORT const char* probe_reason() {
+  using namespace llmprof::collect;
+  const llmprof::wire::StringId id = stacks_off_reason();
+  return id != 0 ? shared_memory()->strings.text(id) : "";
+}
