@@ -1,0 +1,241 @@
+// A libcuda.so.1 without a device: it keeps books of what it was asked to do, gives every kernel the time its name says
+// ("name:1500" takes 1,500 ns), and tells the tool. This file: initialisation, devices, contexts, streams, memory,
+// waits.
+#include "cuda_driver.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace fake {
+namespace {
+
+constexpr const char* kNames[] = {
+#define X(name) #name,
+    FAKE_COUNTERS(X)
+#undef X
+};
+
+LedgerEntry* open_ledger() {
+  const std::size_t bytes = sizeof(LedgerEntry) * kCounters;
+  const char* folder = std::getenv("FAULT_LEDGER");
+  int descriptor = -1;
+  if (folder != nullptr) {
+    const std::string path = std::string(folder) + "/.gpu." + std::to_string(getpid());
+    descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (descriptor < 0 || ftruncate(descriptor, static_cast<off_t>(bytes)) != 0) std::_Exit(98);
+  }
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      descriptor >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, descriptor, 0);
+  if (memory == MAP_FAILED) std::_Exit(97);
+  if (descriptor >= 0) close(descriptor);
+  auto* entries = static_cast<LedgerEntry*>(memory);
+  for (int i = 0; i < kCounters; ++i) std::strncpy(entries[i].name, kNames[i], sizeof(entries[i].name) - 1);
+  return entries;
+}
+
+std::atomic<bool> initialised{false};
+std::mutex init_lock;
+thread_local Context* current = nullptr;
+Context* primary = nullptr;
+
+void inject() {
+  const char* path = std::getenv("CUDA_INJECTION64_PATH");
+  if (path == nullptr || path[0] == '\0') return;
+  void* library = dlopen(path, RTLD_NOW);
+  if (library == nullptr) return;
+  const auto start = reinterpret_cast<int (*)()>(dlsym(library, "InitializeInjection"));
+  if (start != nullptr && start() == 1) count(driver().ledger, k_injected);
+}
+
+void attach(const Tool* tool) { driver().tool.store(tool); }
+
+[[gnu::destructor]] void finish() { driver().fini.store(true); }
+
+}  // namespace
+
+DriverState& driver() {
+  static DriverState* state = [] {
+    auto* made = new DriverState;
+    made->ledger = open_ledger();
+    return made;
+  }();
+  return *state;
+}
+
+std::uint64_t now_ns() {
+  const Tool* tool = driver().tool.load();
+  if (tool != nullptr) return tool->now();
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+Context* current_context() { return current != nullptr ? current : primary; }
+
+Stream* stream_of(void* handle) { return handle != nullptr ? static_cast<Stream*>(handle) : driver().null_stream; }
+
+void resource(std::uint32_t id, Stream* stream, void* descriptor) {
+  if (const Tool* tool = driver().tool.load()) tool->resource(id, current_context(), stream, descriptor);
+}
+
+Call::Call(DriverCall id, const char* name, const void* parameters, const char* symbol)
+    : api_{id, name, parameters, symbol, current_context(), &data_, driver().next_correlation.fetch_add(1), 0} {
+  if (const Tool* tool = driver().tool.load()) {
+    api_.begin_ns = tool->now();
+    tool->api(api_, 0, &result);
+  }
+}
+
+Call::~Call() {
+  if (const Tool* tool = driver().tool.load()) tool->api(api_, 1, &result);
+}
+
+namespace {
+
+Stream* make_stream(Context* context) {
+  auto* stream = new Stream{driver().next_id.fetch_add(1), context, 0, nullptr};
+  count(driver().ledger, k_streams);
+  return stream;
+}
+
+Context* make_context(int device) {
+  auto* context = new Context{driver().next_id.fetch_add(1), device};
+  driver().contexts.fetch_add(1);
+  count(driver().ledger, k_contexts);
+  current = context;
+  if (driver().null_stream == nullptr) driver().null_stream = make_stream(context);
+  resource(kContextCreated);
+  return context;
+}
+
+void wait_for(Stream* stream, std::uint32_t correlation) {
+  const std::uint64_t begin_ns = now_ns();
+  while (now_ns() < stream->busy_until_ns) usleep(50);
+  if (const Tool* tool = driver().tool.load()) tool->waited(correlation, stream, current_context(), begin_ns);
+}
+
+void remember(std::uint64_t address, std::uint64_t bytes, std::uint32_t correlation, bool release) {
+  count(driver().ledger, release ? k_frees : k_allocations);
+  if (!release) count(driver().ledger, k_allocated_bytes, bytes);
+  if (const Tool* tool = driver().tool.load()) {
+    tool->memory({address, bytes, correlation, current_context()->id, release});
+  }
+}
+
+}  // namespace
+}  // namespace fake
+
+using namespace fake;
+
+FAKE_EXPORT const Driver* fake_cuda_driver() {
+  static const Driver table{driver().ledger, attach, &driver().contexts, &driver().execs, &driver().fini};
+  return &table;
+}
+
+FAKE_EXPORT int cuInit(unsigned) {
+  const std::lock_guard hold(init_lock);
+  if (initialised.exchange(true)) return kCudaSuccess;
+  driver();
+  inject();
+  resource(kCuInitFinished);
+  return kCudaSuccess;
+}
+
+FAKE_EXPORT int cuDriverGetVersion(int* version) { return *version = 13000, kCudaSuccess; }
+FAKE_EXPORT int cuDeviceGetCount(int* devices) { return *devices = 2, kCudaSuccess; }
+FAKE_EXPORT int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, kCudaSuccess; }
+
+FAKE_EXPORT int cuDeviceGetName(char* name, int length, int) {
+  std::strncpy(name, "Fake H200", static_cast<std::size_t>(length) - 1);
+  name[length - 1] = '\0';
+  return kCudaSuccess;
+}
+
+FAKE_EXPORT int cuDeviceGetUuid_v2(Uuid* uuid, int device) {
+  for (int i = 0; i < 16; ++i) uuid->bytes[i] = static_cast<char>(16 * device + i);
+  return kCudaSuccess;
+}
+
+FAKE_EXPORT int cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = 151'000'000'000u, kCudaSuccess; }
+
+FAKE_EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
+  *value = attribute == 16 ? 132 : attribute == 75 ? 9 : 0;  // multiprocessors, compute capability 9.0
+  return kCudaSuccess;
+}
+
+FAKE_EXPORT int cuDevicePrimaryCtxRetain(void** context, int device) {
+  const std::lock_guard hold(init_lock);
+  if (!initialised.load()) return kCudaNotInitialized;
+  if (primary == nullptr) primary = make_context(device);
+  *context = primary;
+  return kCudaSuccess;
+}
+
+FAKE_EXPORT int cuCtxCreate_v2(void** context, unsigned, int device) {
+  if (!initialised.load()) return kCudaNotInitialized;
+  *context = make_context(device);
+  return kCudaSuccess;
+}
+
+FAKE_EXPORT int cuCtxSetCurrent(void* context) { return current = static_cast<Context*>(context), kCudaSuccess; }
+FAKE_EXPORT int cuCtxGetCurrent(void** context) { return *context = current_context(), kCudaSuccess; }
+
+FAKE_EXPORT int cuCtxGetDevice(int* device) {
+  if (current_context() == nullptr) return kCudaNotInitialized;
+  return *device = current_context()->device, kCudaSuccess;
+}
+
+FAKE_EXPORT int cuStreamCreate(void** stream, unsigned) {
+  Stream* made = make_stream(current_context());
+  resource(kStreamCreated, made);
+  *stream = made;
+  return kCudaSuccess;
+}
+
+FAKE_EXPORT int cuStreamSynchronize(void* stream) {
+  Call call(kCuStreamSynchronize, "cuStreamSynchronize", &stream);
+  wait_for(stream_of(stream), call.correlation());
+  return call.result;
+}
+
+FAKE_EXPORT int cuStreamIsCapturing(void* stream, int* status) {
+  return *status = stream_of(stream)->capturing != nullptr ? 1 : 0, kCudaSuccess;
+}
+
+FAKE_EXPORT int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {
+  static std::atomic<std::uint64_t> next{0x7f0000000000};
+  const AllocateParams parameters{address, bytes};
+  Call call(kCuMemAlloc_v2, "cuMemAlloc_v2", &parameters);
+  *address = next.fetch_add((bytes + 511) / 512 * 512);
+  remember(*address, bytes, call.correlation(), false);
+  return call.result;
+}
+
+FAKE_EXPORT int cuMemFree_v2(std::uint64_t address) {
+  const FreeParams parameters{address};
+  Call call(kCuMemFree_v2, "cuMemFree_v2", &parameters);
+  remember(address, 0, call.correlation(), true);
+  return call.result;
+}
+
+FAKE_EXPORT int cuProfilerStart() { return Call(kCuProfilerStart, "cuProfilerStart", nullptr).result; }
+FAKE_EXPORT int cuProfilerStop() { return Call(kCuProfilerStop, "cuProfilerStop", nullptr).result; }
+
+FAKE_EXPORT int cuGetProcAddress_v2(const char* name, void** function, int, std::uint64_t, int* status) {
+  *function = dlsym(RTLD_DEFAULT, name);
+  Dl_info info;  // of this library, however it was loaded
+  if (*function == nullptr && dladdr(reinterpret_cast<void*>(&cuInit), &info) != 0) {
+    if (void* self = dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD)) {
+      *function = dlsym(self, name);
+      if (*function == nullptr) *function = dlsym(self, (std::string(name) + "_v2").c_str());
+    }
+  }
+  if (status != nullptr) *status = *function != nullptr ? 0 : 1;
+  return *function != nullptr ? kCudaSuccess : kCudaNotFound;
+}

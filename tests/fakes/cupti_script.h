@@ -1,0 +1,44 @@
+#pragma once
+// What the fake CUPTI is told to get wrong: FAKE_CUPTI is a list of words "key=value", separated by blanks.
+//
+//   version=N          the API version it claims; records have that version's sizes (default 130001)
+//   fail=F@N:E         the N-th call of function F (or of any: *) answers error E and does nothing; F@N+:E from there
+//   on held=NAME          another client, called NAME, holds the subscriber slot thief=N:M          after N records
+//   another client takes the buffers; after M more it stops, and switches kinds off drop=N zero=N reversed=N shifted=N
+//   early=N
+//                      every N-th record is dropped and counted; has no times; ends before it starts; is 1e14 ns off;
+//                      starts before its launch
+//   unheard=N          every N-th record is followed by one of a kind nobody knows
+//   grown=BYTES        kernel records are that much longer than any known
+//   shuffle=1          the records of a buffer stand in reverse
+//   hide_nodes=1       graph nodes are made without callbacks
+//   twice=N stray=N empty=N
+//                      every N-th completion comes twice; is followed by one of a buffer never lent; by an empty one
+//   overlong=N         every N-th completion claims more valid bytes than the buffer has
+//   late_ms=N          completions come so much later, from a thread of CUPTI's
+//   flush_ms=N         FlushAll takes so long, with CUPTI's lock held
+//   lock=1             callbacks of the subscriber run with CUPTI's lock held, too
+//   keep=1             FlushAll gives nothing back: buffers come when CUPTI's destructor runs
+//   incomplete=1       nothing ever completes: only a forced flush delivers
+
+#include <cstdint>
+#include <string>
+
+namespace fake {
+
+struct Script {
+  std::uint32_t version = 130001;
+  std::string failing;  // "": nothing fails
+  std::uint64_t fail_at = 0;
+  bool fail_on = false;
+  int error = 0;
+  std::string held;
+  std::uint64_t thief_after = 0, thief_takes = 0;
+  std::uint64_t drop = 0, zero = 0, reversed = 0, shifted = 0, early = 0, unheard = 0, grown = 0;
+  std::uint64_t twice = 0, stray = 0, empty = 0, overlong = 0;
+  std::uint64_t shuffle = 0, hide_nodes = 0, late_ms = 0, flush_ms = 0, lock = 0, keep = 0, incomplete = 0;
+};
+
+const Script& script();
+
+}  // namespace fake

@@ -1,0 +1,316 @@
+// A program that uses CUDA, for tests of what a profiler does to it: `gpu_victim SCENARIO LABEL [NUMBER…]`. It opens
+// the driver that FAKE_CUDA names, prints what is the same in every run, and leaves the books to the driver.
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "collect/testing/nvtx_client.h"
+
+namespace {
+
+void* library = nullptr;
+
+template <typename... Arguments>
+int cuda(const char* name, Arguments... arguments) {
+  const auto function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name));
+  if (function == nullptr) std::_Exit(94);
+  return function(arguments...);
+}
+
+struct Numbers {
+  std::vector<long> given;
+  long at(std::size_t index, long fallback) const { return index < given.size() ? given[index] : fallback; }
+};
+
+void* kernel(const char* name) {
+  void *module = nullptr, *function = nullptr;
+  cuda("cuModuleLoadData", &module, static_cast<const void*>(nullptr));
+  cuda("cuModuleGetFunction", &function, module, name);
+  return function;
+}
+
+void launch(void* function, void* stream, unsigned grid = 4) {
+  if (cuda("cuLaunchKernel", function, grid, 1u, 1u, 128u, 1u, 1u, 0u, stream, static_cast<void**>(nullptr),
+           static_cast<void**>(nullptr)) != 0) {
+    std::_Exit(93);
+  }
+}
+
+void* start() {
+  void* context = nullptr;
+  if (cuda("cuInit", 0u) != 0 || cuda("cuDevicePrimaryCtxRetain", &context, 0) != 0) std::_Exit(92);
+  cuda("cuCtxSetCurrent", context);
+  return context;
+}
+
+void* make_stream() {
+  void* stream = nullptr;
+  cuda("cuStreamCreate", &stream, 1u);
+  return stream;
+}
+
+void wait(void* stream) { cuda("cuStreamSynchronize", stream); }
+
+// Kernels, copies and memsets by turns, on two streams, in ranges of eight kernels.
+void work(long kernels, long pause_us) {
+  void* streams[2] = {make_stream(), make_stream()};
+  void* functions[3] = {kernel("gemm:1500"), kernel("norm:700"), kernel("attention:2100")};
+  std::uint64_t memory = 0;
+  cuda("cuMemAlloc_v2", &memory, std::size_t{4096});
+  static char host[4096];
+  for (long i = 0; i < kernels; ++i) {
+    if (i % 8 == 0) nvtxRangePushA("step");
+    launch(functions[i % 3], streams[i % 2], static_cast<unsigned>(i % 5 + 1));
+    if (i % 8 == 3) cuda("cuMemcpyHtoDAsync_v2", memory, static_cast<const void*>(host), std::size_t{4096}, streams[0]);
+    if (i % 8 == 5) cuda("cuMemsetD8Async", memory, static_cast<unsigned char>(0), std::size_t{2048}, streams[1]);
+    if (i % 8 == 6) cuda("cuMemcpyDtoHAsync_v2", static_cast<void*>(host), memory, std::size_t{1024}, streams[0]);
+    if (i % 8 == 7 || i + 1 == kernels) nvtxRangePop();
+    if (pause_us > 0) usleep(static_cast<useconds_t>(pause_us));
+  }
+  wait(streams[0]), wait(streams[1]);
+  cuda("cuMemFree_v2", memory);
+}
+
+// A captured graph of kernels with a copy and a memset at its end.
+void* capture(void* stream, long nodes, const char* name) {
+  void *graph = nullptr, *function = kernel(name), *last = kernel("sample:900");
+  cuda("cuStreamBeginCapture_v2", stream, 0);
+  for (long i = 0; i < nodes; ++i) launch(i + 1 == nodes ? last : function, stream);
+  cuda("cuMemcpyDtoDAsync_v2", std::uint64_t{0x1000}, std::uint64_t{0x2000}, std::size_t{512}, stream);
+  cuda("cuMemsetD8Async", std::uint64_t{0x1000}, static_cast<unsigned char>(1), std::size_t{512}, stream);
+  cuda("cuStreamEndCapture", stream, &graph);
+  return graph;
+}
+
+void* instantiate(void* graph) {
+  void* exec = nullptr;
+  cuda("cuGraphInstantiateWithFlags", &exec, graph, std::uint64_t{0});
+  return exec;
+}
+
+void replay(void* exec, void* stream, long times, long pause_us) {
+  for (long i = 0; i < times; ++i) {
+    nvtxRangePushA("decode");
+    if (cuda("cuGraphLaunch", exec, stream) != 0) std::_Exit(93);
+    wait(stream);
+    nvtxRangePop();
+    if (pause_us > 0) usleep(static_cast<useconds_t>(pause_us));
+  }
+}
+
+int none(const Numbers&) { return 0; }
+
+int run(const Numbers& numbers) {
+  start();
+  work(numbers.at(0, 100), numbers.at(1, 0));
+  return 0;
+}
+
+int threads(const Numbers& numbers) {
+  void* context = start();
+  std::vector<std::thread> all;
+  for (long t = 0; t < numbers.at(0, 4); ++t) {
+    all.emplace_back([&] {
+      cuda("cuCtxSetCurrent", context);
+      work(numbers.at(1, 100), 0);
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+  return 0;
+}
+
+int graph(const Numbers& numbers) {
+  start();
+  void* stream = make_stream();
+  void* exec = instantiate(capture(stream, numbers.at(0, 50), "layer:300"));
+  replay(exec, stream, numbers.at(1, 40), numbers.at(2, 0));
+  return 0;
+}
+
+// Nested, cloned, updated, repeated, destroyed while it is replayed.
+int graph_kinds(const Numbers& numbers) {
+  start();
+  const long times = numbers.at(0, 20);
+  void* stream = make_stream();
+  void *inner = capture(stream, 5, "inner:200"), *outer = nullptr, *node = nullptr, *copy = nullptr;
+  cuda("cuGraphCreate", &outer, 0u);
+  cuda("cuGraphAddChildGraphNode", &node, outer, static_cast<const void*>(nullptr), std::size_t{0}, inner);
+  cuda("fake_graph_add_while", outer, inner, 3u);
+  replay(instantiate(outer), stream, times, 0);
+  cuda("cuGraphClone", &copy, outer);
+  replay(instantiate(copy), stream, times, 0);
+  void* exec = instantiate(inner);
+  replay(exec, stream, times, 0);
+  void* other = capture(stream, 5, "updated:250");
+  if (cuda("cuGraphExecUpdate_v2", exec, other, static_cast<void*>(nullptr)) != 0) return 91;
+  replay(exec, stream, times, 0);
+  cuda("cuGraphLaunch", exec, stream);
+  cuda("cuGraphExecDestroy", exec);
+  cuda("cuGraphDestroy", inner);
+  wait(stream);
+  return 0;
+}
+
+// Launches without waiting: what CUPTI has not yet delivered when the program ends.
+void burst(long kernels) {
+  void *stream = make_stream(), *function = kernel("burst:20000");
+  for (long i = 0; i < kernels; ++i) launch(function, stream);
+}
+
+int unfinished(const Numbers& numbers) {
+  start();
+  burst(numbers.at(0, 100));
+  return 0;
+}
+
+int exit_in_handler(const Numbers& numbers) {
+  start();
+  std::atexit([] { std::exit(3); });
+  burst(numbers.at(0, 100));
+  return 0;
+}
+
+int exit_in_thread(const Numbers& numbers) {
+  void* context = start();
+  const long kernels = numbers.at(0, 100);
+  std::thread([context, kernels] {
+    cuda("cuCtxSetCurrent", context);
+    burst(kernels);
+    std::exit(4);
+  }).detach();
+  for (;;) usleep(1000);
+}
+
+int exit_in_callback(const Numbers& numbers) {
+  start();
+  burst(numbers.at(0, 100));
+  void* none = nullptr;
+  cuda(
+      "cuLaunchHostFunc", none, +[](void*) { std::exit(5); }, none);
+  return 0;
+}
+
+// A thread that goes on launching while the process exits, and longer than the exit handlers run.
+int exit_beside_launches(const Numbers& numbers) {
+  void* context = start();
+  work(8, 0);
+  const long pause_us = numbers.at(0, 20);
+  std::thread([context, pause_us] {
+    cuda("cuCtxSetCurrent", context);
+    void *stream = make_stream(), *function = kernel("late:500");
+    for (;;) {
+      launch(function, stream);
+      usleep(static_cast<useconds_t>(pause_us));
+    }
+  }).detach();
+  usleep(20000);
+  return 0;
+}
+
+int leave(const Numbers& numbers) {
+  start();
+  work(numbers.at(0, 100), 0);
+  std::_Exit(6);
+}
+
+int killed(const Numbers& numbers) {
+  start();
+  void* stream = make_stream();
+  void* exec = instantiate(capture(stream, 50, "layer:300"));
+  replay(exec, stream, numbers.at(0, 100), 1000);
+  for (long i = 0; i < 20; ++i) cuda("cuGraphLaunch", exec, stream);
+  raise(SIGKILL);
+  return 0;
+}
+
+// The child of a process that has CUDA uses ranges, not CUDA; the parent goes on.
+int fork_after_init(const Numbers& numbers) {
+  start();
+  work(20, 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    for (int i = 0; i < 5; ++i) nvtxRangePushA("child"), nvtxRangePop();
+    std::_Exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  work(numbers.at(0, 20), 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 90;
+}
+
+// The child starts CUDA, the parent never does.
+int fork_before_init(const Numbers& numbers) {
+  nvtxRangePushA("parent"), nvtxRangePop();
+  const pid_t child = fork();
+  if (child == 0) {
+    start();
+    work(numbers.at(0, 20), 0);
+    std::exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 90;
+}
+
+int profiler_window(const Numbers& numbers) {
+  start();
+  work(numbers.at(0, 40), 0);
+  cuda("cuProfilerStart");
+  work(numbers.at(0, 40), 0);
+  cuda("cuProfilerStop");
+  work(numbers.at(0, 40), 0);
+  return 0;
+}
+
+struct Scenario {
+  const char* name;
+  int (*run)(const Numbers&);
+};
+constexpr Scenario kScenarios[] = {
+    {"none", none},
+    {"run", run},
+    {"threads", threads},
+    {"graph", graph},
+    {"graph_kinds", graph_kinds},
+    {"unfinished", unfinished},
+    {"exit_in_handler", exit_in_handler},
+    {"exit_in_thread", exit_in_thread},
+    {"exit_in_callback", exit_in_callback},
+    {"exit_beside_launches", exit_beside_launches},
+    {"leave", leave},
+    {"killed", killed},
+    {"fork_after_init", fork_after_init},
+    {"fork_before_init", fork_before_init},
+    {"profiler_window", profiler_window},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 3) return 99;
+  const char* path = std::getenv("FAKE_CUDA");
+  library = path != nullptr ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
+  if (library == nullptr) return 98;
+  if (const char* tool = std::getenv("FAKE_CUDA_LOADS")) dlopen(tool, RTLD_NOW | RTLD_LOCAL);  // a CUPTI of its own
+  Numbers numbers;
+  for (int i = 3; i < argc; ++i) numbers.given.push_back(std::atol(argv[i]));
+  for (const Scenario& scenario : kScenarios) {
+    if (std::strcmp(scenario.name, argv[1]) != 0) continue;
+    std::printf("%s begins\n", argv[2]);
+    std::fflush(stdout);
+    const int status = scenario.run(numbers);
+    std::printf("%s ends\n", argv[2]);
+    return status;
+  }
+  return 99;
+}
