@@ -53,185 +53,6 @@ const Table& table_of<ThreadRow>() {
 }
 
 template <>
-const Table& table_of<DeviceRow>() {
-  using R = DeviceRow;
-  static const Table table{
-      "device",
-      TableKind::kFact,
-      "a device that executes kernels: a GPU, or the CPU of a host",
-      "",
-      "id",
-      sizeof(R),
-      {
-          column(&R::id, "id", "", "Number of the device in this run."),
-          column(&R::kind, "kind", "", "cpu or gpu."),
-          column(&R::name, "name", "", "Product name."),
-          column(&R::chip, "chip", "", "Chip, or instruction set level of a CPU."),
-          column(&R::units, "units", "", "Streaming multiprocessors, or cores the program may use."),
-          column(&R::memory_bytes, "memory_bytes", "bytes", "Size of its memory."),
-          column(&R::cache_bytes, "cache_bytes", "bytes", "Size of its last-level cache."),
-          column(&R::clock_mhz, "clock_mhz", "MHz", "Highest clock the system reports."),
-          column(&R::driver, "driver", "", "Driver version; NULL for a CPU."),
-      }};
-  return table;
-}
-
-template <>
-const Table& table_of<PeakRow>() {
-  using R = PeakRow;
-  static const Table table{
-      "peak",
-      TableKind::kFact,
-      "a rate that a device can reach at most, and how it was obtained",
-      "",
-      "device_id",
-      sizeof(R),
-      {
-          column(&R::device_id, "device_id", "", "The device."),
-          column(&R::quantity, "quantity", "", "flops, bandwidth or latency."),
-          column(&R::type, "type", "", "Element type of the arithmetic, kind of memory access (read), or what takes that long."),
-          column(&R::value, "value", "by row", "The rate or time, in the unit of the column unit."),
-          column(&R::unit, "unit", "", "FLOP/s, OP/s, B/s or s."),
-          column(&R::source, "source", "", "measured (on this machine) or spec (from the data sheet)."),
-          column(&R::method, "method", "", "How it was measured, or where the figure is from."),
-      }};
-  return table;
-}
-
-template <>
-const Table& table_of<KernelRow>() {
-  using R = KernelRow;
-  static const Table table{
-      "kernel",
-      TableKind::kFact,
-      "one measured execution on a device; a BLAS call on a CPU is a kernel of device cpu",
-      "thread_id",
-      "begin_ns",
-      sizeof(R),
-      {
-          column(&R::id, "id", "", "Number of the execution in this run."),
-          column(&R::begin_ns, "begin_ns", "ns", "When the device began it."),
-          column(&R::end_ns, "end_ns", "ns", "When the device ended it."),
-          column(&R::name, "name", "", "Name of the kernel or of the BLAS function."),
-          column(&R::device_id, "device_id", "", "The device that executed it."),
-          column(&R::stream, "stream", "", "Stream it was queued on; NULL on a CPU."),
-          column(&R::thread_id, "thread_id", "", "Thread that launched it."),
-          column(&R::launch_begin_ns, "launch_begin_ns", "ns",
-                 "When the launching call began on the host; NULL if unknown."),
-          column(&R::launch_end_ns, "launch_end_ns", "ns", "When the launching call returned; NULL if unknown."),
-          column(&R::grid_x, "grid_x", "", "Blocks in x; NULL on a CPU."),
-          column(&R::grid_y, "grid_y", "", "Blocks in y; NULL on a CPU."),
-          column(&R::grid_z, "grid_z", "", "Blocks in z; NULL on a CPU."),
-          column(&R::block_x, "block_x", "", "Threads of a block in x; NULL on a CPU."),
-          column(&R::block_y, "block_y", "", "Threads of a block in y; NULL on a CPU."),
-          column(&R::block_z, "block_z", "", "Threads of a block in z; NULL on a CPU."),
-          column(&R::registers, "registers", "", "Registers per thread; NULL on a CPU."),
-          column(&R::shared_bytes, "shared_bytes", "bytes",
-                 "Shared memory per block, static and dynamic; NULL on a CPU."),
-          column(&R::graph_launch_id, "graph_launch_id", "",
-                 "The graph launch it was part of; NULL if launched by itself."),
-          column(&R::graph_node_id, "graph_node_id", "", "The graph node it executed; NULL if launched by itself."),
-      }};
-  return table;
-}
-
-template <>
-const Table& table_of<GraphLaunchRow>() {
-  using R = GraphLaunchRow;
-  static const Table table{
-      "graph_launch",
-      TableKind::kFact,
-      "one launch of an executable graph",
-      "",
-      "begin_ns",
-      sizeof(R),
-      {
-          column(&R::id, "id", "", "Number of the launch in this run."),
-          column(&R::begin_ns, "begin_ns", "ns", "When the device began its first node."),
-          column(&R::end_ns, "end_ns", "ns", "When the device ended its last node."),
-          column(&R::graph, "graph", "", "Number of the executable graph in its process."),
-          column(&R::device_id, "device_id", "", "The device that executed it."),
-          column(&R::stream, "stream", "", "Stream it was queued on."),
-          column(&R::thread_id, "thread_id", "", "Thread that launched it."),
-          column(&R::launch_begin_ns, "launch_begin_ns", "ns", "When the launching call began on the host."),
-          column(&R::launch_end_ns, "launch_end_ns", "ns", "When the launching call returned."),
-      }};
-  return table;
-}
-
-template <>
-const Table& table_of<GraphNodeRow>() {
-  using R = GraphNodeRow;
-  static const Table table{"graph_node",
-                           TableKind::kFact,
-                           "one node of an executable graph, with what was known when it was captured",
-                           "",
-                           "id",
-                           sizeof(R),
-                           {
-                               column(&R::id, "id", "", "Number of the node in this run."),
-                               column(&R::graph, "graph", "", "Number of the executable graph in its process."),
-                               column(&R::node, "node", "", "Number of the node in the executable graph."),
-                               column(&R::captured_node, "captured_node", "",
-                                      "Number of the node it was cloned from; NULL if it was not captured."),
-                               column(&R::name, "name", "", "Name of the kernel, or kind of the node."),
-                               column(&R::range_path, "range_path", "",
-                                      "Names of the ranges open at capture, outermost first, joined by '/'."),
-                               column(&R::stack_id, "stack_id", "", "Call stack at capture."),
-                               column(&R::gemm_id, "gemm_id", "", "The BLAS call that created it."),
-                           }};
-  return table;
-}
-
-template <>
-const Table& table_of<CopyRow>() {
-  using R = CopyRow;
-  static const Table table{
-      "copy",
-      TableKind::kFact,
-      "one memory copy or fill",
-      "thread_id",
-      "begin_ns",
-      sizeof(R),
-      {
-          column(&R::id, "id", "", "Number of the copy in this run."),
-          column(&R::begin_ns, "begin_ns", "ns", "When it began."),
-          column(&R::end_ns, "end_ns", "ns", "When it ended."),
-          column(&R::direction, "direction", "",
-                 "host_to_device, device_to_host, device_to_device, peer, host_to_host or fill."),
-          column(&R::bytes, "bytes", "bytes", "Bytes copied or filled."),
-          column(&R::host_memory, "host_memory", "", "pageable or pinned; NULL when no host memory takes part."),
-          column(&R::device_id, "device_id", "", "The device that did it."),
-          column(&R::stream, "stream", "", "Stream it was queued on."),
-          column(&R::thread_id, "thread_id", "", "Thread that asked for it."),
-          column(&R::launch_begin_ns, "launch_begin_ns", "ns", "When the launching call began on the host."),
-          column(&R::launch_end_ns, "launch_end_ns", "ns", "When the launching call returned."),
-      }};
-  return table;
-}
-
-template <>
-const Table& table_of<ApiRow>() {
-  using R = ApiRow;
-  static const Table table{"api",
-                           TableKind::kFact,
-                           "one call of a device's host API",
-                           "thread_id",
-                           "begin_ns",
-                           sizeof(R),
-                           {
-                               column(&R::id, "id", "", "Number of the call in this run."),
-                               column(&R::begin_ns, "begin_ns", "ns", "When the call began."),
-                               column(&R::end_ns, "end_ns", "ns", "When it returned."),
-                               column(&R::name, "name", "", "Name of the function."),
-                               column(&R::thread_id, "thread_id", "", "Thread that called it."),
-                               column(&R::correlation, "correlation", "",
-                                      "Number that pairs the call with the work it launched, within a process."),
-                           }};
-  return table;
-}
-
-template <>
 const Table& table_of<OpRow>() {
   using R = OpRow;
   static const Table table{
@@ -302,7 +123,9 @@ const Table& table_of<GemmRow>() {
           column(&R::id, "id", "", "Number of the call in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When the call began."),
           column(&R::end_ns, "end_ns", "ns", "When the call returned."),
-          column(&R::kernel_id, "kernel_id", "", "The kernel that executed it; NULL if unknown or more than one."),
+          column(&R::kernel_id, "kernel_id", "",
+                 "The kernel that executed it, the longest if there were several; NULL if none was seen (launched from "
+                 "a graph: see graph_node.gemm_id)."),
           column(&R::thread_id, "thread_id", "", "Thread that called."),
           column(&R::library, "library", "", "Library that did the work."),
           column(&R::function, "function", "", "Function that was called."),
@@ -318,29 +141,9 @@ const Table& table_of<GemmRow>() {
           column(&R::transpose_b, "transpose_b", "", "n, t or c: op applied to B."),
           column(&R::epilogue, "epilogue", "", "Work fused behind the product; NULL if none or unknown."),
           column(&R::algorithm, "algorithm", "", "Algorithm the library chose; NULL if unknown."),
-      }};
-  return table;
-}
-
-template <>
-const Table& table_of<AllocationRow>() {
-  using R = AllocationRow;
-  static const Table table{
-      "allocation",
-      TableKind::kFact,
-      "one allocation of device or host memory",
-      "",
-      "begin_ns",
-      sizeof(R),
-      {
-          column(&R::id, "id", "", "Number of the allocation in this run."),
-          column(&R::begin_ns, "begin_ns", "ns", "When it was allocated."),
-          column(&R::end_ns, "end_ns", "ns", "When it was freed; NULL if it never was."),
-          column(&R::bytes, "bytes", "bytes", "Size of the allocation."),
-          column(&R::address, "address", "", "Its address."),
-          column(&R::device_id, "device_id", "", "The device whose memory it is; NULL for host memory."),
-          column(&R::range_id, "range_id", "", "The innermost range open when it was allocated."),
-          column(&R::stack_id, "stack_id", "", "Call stack of the allocation."),
+          column(&R::compute_type, "compute_type", "", "Type the products were added up in; NULL if unknown."),
+          column(&R::scaling, "scaling", "",
+                 "How narrow types are scaled: tensor, vec16_ue4m3 or alike; NULL if not at all."),
       }};
   return table;
 }

@@ -21,6 +21,7 @@ const Table& table_of<TelemetryRow>() {
                  "What was read: power, energy, clocks, temperature, utilisation, throttle reasons or alike."),
           column(&R::value, "value", "by row", "The reading, in the unit of the column unit."),
           column(&R::unit, "unit", "", "Unit of the value."),
+          column(&R::process_id, "process_id", "", "The process image it is about; NULL for the device as a whole."),
       }};
   return table;
 }
@@ -91,6 +92,25 @@ const Table& table_of<LossRow>() {
           column(&R::meaning, "meaning", "", "What it means."),
           column(&R::remedy, "remedy", "", "What to do about it; NULL if nothing can be done."),
           column(&R::detail, "detail", "", "File, library or error it concerns."),
+      }};
+  return table;
+}
+
+template <>
+const Table& table_of<NoteRow>() {
+  using R = NoteRow;
+  static const Table table{
+      "note",
+      TableKind::kFact,
+      "something about how the run was recorded that a reader should know",
+      "",
+      "ts_ns",
+      sizeof(R),
+      {
+          column(&R::ts_ns, "ts_ns", "ns", "When it was noted."),
+          column(&R::process_id, "process_id", "", "The process image it is about; NULL for the whole run."),
+          column(&R::subject, "subject", "", "What it is about: cupti, graphs, stacks, telemetry or alike."),
+          column(&R::text, "text", "", "What there is to know."),
       }};
   return table;
 }

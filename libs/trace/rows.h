@@ -4,11 +4,10 @@
 // Times are nanoseconds of CLOCK_MONOTONIC_RAW of the recording host; ids are unique in the run.
 
 #include "trace/bench_rows.h"
+#include "trace/derived_rows.h"
 #include "trace/row_types.h"
 
 namespace llmprof::trace {
-
-// ---- facts ----------------------------------------------------------------------------------------------------
 
 struct ProcessRow {
   Id id = 0;
@@ -44,6 +43,7 @@ struct DeviceRow {
   std::int64_t cache_bytes = 0;
   OptionalDouble clock_mhz;
   Name driver;
+  Name uuid;
 };
 
 struct PeakRow {
@@ -72,6 +72,8 @@ struct KernelRow {
   OptionalInt32 shared_bytes;
   OptionalId graph_launch_id;
   OptionalId graph_node_id;
+  OptionalId gemm_id;
+  OptionalId stack_id;
 };
 
 struct GraphLaunchRow {
@@ -84,6 +86,8 @@ struct GraphLaunchRow {
   Id thread_id = 0;
   OptionalInt launch_begin_ns;
   OptionalInt launch_end_ns;
+  bool nodes_recorded = false;
+  OptionalId stack_id;
 };
 
 struct GraphNodeRow {
@@ -95,6 +99,9 @@ struct GraphNodeRow {
   Name range_path;
   OptionalId stack_id;
   OptionalId gemm_id;
+  Name kind;
+  OptionalInt captured_ns;
+  OptionalId thread_id;
 };
 
 struct CopyRow {
@@ -109,6 +116,9 @@ struct CopyRow {
   Id thread_id = 0;
   OptionalInt launch_begin_ns;
   OptionalInt launch_end_ns;
+  OptionalId graph_launch_id;
+  OptionalId graph_node_id;
+  OptionalId stack_id;
 };
 
 struct ApiRow {
@@ -118,6 +128,8 @@ struct ApiRow {
   Name name;
   Id thread_id = 0;
   OptionalInt correlation;
+  OptionalInt stream;
+  bool waits = false;
 };
 
 struct OpRow {
@@ -163,6 +175,8 @@ struct GemmRow {
   Name transpose_a, transpose_b;
   Name epilogue;
   Name algorithm;
+  Name compute_type;
+  Name scaling;
 };
 
 struct AllocationRow {
@@ -174,6 +188,17 @@ struct AllocationRow {
   OptionalId device_id;
   OptionalId range_id;
   OptionalId stack_id;
+  Name kind;
+  Id process_id = 0;
+  OptionalId thread_id;
+};
+
+// A time in which what the device did was not recorded.
+struct GapRow {
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  Id process_id = 0;
+  Name why;
 };
 
 struct SampleRow {
@@ -234,6 +259,7 @@ struct TelemetryRow {
   Name metric;
   double value = 0;
   Name unit;
+  OptionalId process_id;
 };
 
 struct CounterRow {
@@ -270,103 +296,19 @@ struct LossRow {
   Name detail;
 };
 
+// Something about how the run was recorded that a reader should know.
+struct NoteRow {
+  std::int64_t ts_ns = 0;
+  OptionalId process_id;
+  Name subject;
+  Name text;
+};
+
 struct ClockSyncRow {
   std::int64_t ts_ns = 0;
   std::int64_t wall_ns = 0;
   std::int64_t error_ns = 0;
   OptionalId process_id;
-};
-
-// ---- derived --------------------------------------------------------------------------------------------------
-
-// One pass over the model.
-struct StepRow {
-  Id id = 0;
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;
-  Name stage;
-  std::int64_t number = 0;
-  Id process_id = 0;
-  Id thread_id = 0;
-  OptionalId range_id;
-  OptionalInt batch, tokens, context;
-  OptionalId pass_id;
-  std::int64_t device_busy_ns = 0;
-  std::int64_t stage_busy_ns = 0;
-  std::int64_t kernels = 0;
-  std::int64_t kernel_ns = 0;
-  Name source;
-  double confidence = 1;
-};
-
-// Where one kernel belongs.
-struct AttributionRow {
-  Id kernel_id = 0;
-  OptionalId range_id;
-  OptionalId step_id;
-  Name stage;
-  Name module;
-  Name op;
-  Name module_source;
-  OptionalId gemm_id;
-  Name source;
-  double confidence = 1;
-};
-
-// Where one range belongs, and its host time.
-struct RangeTimeRow {
-  Id range_id = 0;
-  Name kind;
-  OptionalId step_id;
-  Name stage;
-  Name module;
-  Name op;
-  std::int64_t total_ns = 0;
-  std::int64_t self_ns = 0;
-  std::int64_t kernel_ns = 0;
-};
-
-// What owned a part of one step's wall time: every nanosecond of a step has one owner.
-struct StepTimeRow {
-  Id step_id = 0;
-  Name owner;
-  Name op;
-  std::int64_t time_ns = 0;
-  OptionalInt after_ns;
-};
-
-// Where one stack sample belongs.
-struct SamplePlaceRow {
-  Id sample_id = 0;
-  OptionalId range_id;
-  OptionalId step_id;
-  Name stage;
-  Name module;
-  Name op;
-  Name source;
-  double confidence = 1;
-};
-
-// Static analysis of one operator of the model in one kind of pass.
-struct ModelOpRow {
-  Id pass_id = 0;
-  std::int64_t batch = 0, tokens = 0, context = 0;
-  Name module;
-  Name op;
-  double flops = 0;
-  double weight_bytes = 0;
-  double kv_bytes = 0;
-  double activation_bytes = 0;
-};
-
-// Estimated execution of one graph node in one unsampled launch.
-struct EstimateRow {
-  Id id = 0;
-  Id graph_launch_id = 0;
-  Id graph_node_id = 0;
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;
-  double confidence = 0;
 };
 
 // Their descriptions, in the files *_tables.cpp.
@@ -397,6 +339,8 @@ const Table& table_of<GemmRow>();
 template <>
 const Table& table_of<AllocationRow>();
 template <>
+const Table& table_of<GapRow>();
+template <>
 const Table& table_of<SampleRow>();
 template <>
 const Table& table_of<StackRow>();
@@ -415,20 +359,8 @@ const Table& table_of<RequestRow>();
 template <>
 const Table& table_of<LossRow>();
 template <>
+const Table& table_of<NoteRow>();
+template <>
 const Table& table_of<ClockSyncRow>();
-template <>
-const Table& table_of<StepRow>();
-template <>
-const Table& table_of<AttributionRow>();
-template <>
-const Table& table_of<RangeTimeRow>();
-template <>
-const Table& table_of<StepTimeRow>();
-template <>
-const Table& table_of<SamplePlaceRow>();
-template <>
-const Table& table_of<ModelOpRow>();
-template <>
-const Table& table_of<EstimateRow>();
 
 }  // namespace llmprof::trace

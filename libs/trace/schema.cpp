@@ -14,17 +14,24 @@ const Column* Table::find(std::string_view column) const {
 
 std::span<const Table* const> tables() {
   static const std::array kTables{
-      &table_of<ProcessRow>(),     &table_of<ThreadRow>(),       &table_of<DeviceRow>(),
-      &table_of<PeakRow>(),        &table_of<KernelRow>(),       &table_of<GraphLaunchRow>(),
-      &table_of<GraphNodeRow>(),   &table_of<CopyRow>(),         &table_of<ApiRow>(),
-      &table_of<OpRow>(),          &table_of<RangeRow>(),        &table_of<GemmRow>(),
-      &table_of<AllocationRow>(),  &table_of<SampleRow>(),       &table_of<StackRow>(),
-      &table_of<FrameRow>(),       &table_of<ProcessUsageRow>(), &table_of<CollectorCostRow>(),
-      &table_of<TelemetryRow>(),   &table_of<CounterRow>(),      &table_of<RequestRow>(),
-      &table_of<LossRow>(),        &table_of<ClockSyncRow>(),    &table_of<BenchRow>(),
-      &table_of<BenchAxisRow>(),   &table_of<BenchSampleRow>(),  &table_of<StepRow>(),
-      &table_of<AttributionRow>(), &table_of<RangeTimeRow>(),    &table_of<SamplePlaceRow>(),
-      &table_of<ModelOpRow>(),     &table_of<EstimateRow>(),     &table_of<StepTimeRow>(),
+      &table_of<ProcessRow>(),       &table_of<ThreadRow>(),
+      &table_of<DeviceRow>(),        &table_of<PeakRow>(),
+      &table_of<KernelRow>(),        &table_of<GraphLaunchRow>(),
+      &table_of<GraphNodeRow>(),     &table_of<CopyRow>(),
+      &table_of<ApiRow>(),           &table_of<OpRow>(),
+      &table_of<RangeRow>(),         &table_of<GemmRow>(),
+      &table_of<AllocationRow>(),    &table_of<GapRow>(),
+      &table_of<SampleRow>(),        &table_of<StackRow>(),
+      &table_of<FrameRow>(),         &table_of<ProcessUsageRow>(),
+      &table_of<CollectorCostRow>(), &table_of<TelemetryRow>(),
+      &table_of<CounterRow>(),       &table_of<RequestRow>(),
+      &table_of<LossRow>(),          &table_of<NoteRow>(),
+      &table_of<ClockSyncRow>(),     &table_of<BenchRow>(),
+      &table_of<BenchAxisRow>(),     &table_of<BenchSampleRow>(),
+      &table_of<StepRow>(),          &table_of<AttributionRow>(),
+      &table_of<RangeTimeRow>(),     &table_of<SamplePlaceRow>(),
+      &table_of<ModelOpRow>(),       &table_of<EstimateRow>(),
+      &table_of<StepTimeRow>(),
   };
   return kTables;
 }

@@ -1,0 +1,113 @@
+#pragma once
+// Rows that analysis makes from facts. As for facts, a member is a column and is described in derived_tables.cpp.
+
+#include "trace/row_types.h"
+
+namespace llmprof::trace {
+
+// One pass over the model.
+struct StepRow {
+  Id id = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  Name stage;
+  std::int64_t number = 0;
+  Id process_id = 0;
+  Id thread_id = 0;
+  OptionalId range_id;
+  OptionalInt batch, tokens, context;
+  OptionalId pass_id;
+  std::int64_t device_busy_ns = 0;
+  std::int64_t stage_busy_ns = 0;
+  std::int64_t kernels = 0;
+  std::int64_t kernel_ns = 0;
+  Name source;
+  double confidence = 1;
+};
+
+// Where one kernel belongs.
+struct AttributionRow {
+  Id kernel_id = 0;
+  OptionalId range_id;
+  OptionalId step_id;
+  Name stage;
+  Name module;
+  Name op;
+  Name module_source;
+  OptionalId gemm_id;
+  Name source;
+  double confidence = 1;
+};
+
+// Where one range belongs, and its host time.
+struct RangeTimeRow {
+  Id range_id = 0;
+  Name kind;
+  OptionalId step_id;
+  Name stage;
+  Name module;
+  Name op;
+  std::int64_t total_ns = 0;
+  std::int64_t self_ns = 0;
+  std::int64_t kernel_ns = 0;
+};
+
+// What owned a part of one step's wall time: every nanosecond of a step has one owner.
+struct StepTimeRow {
+  Id step_id = 0;
+  Name owner;
+  Name op;
+  std::int64_t time_ns = 0;
+  OptionalInt after_ns;
+};
+
+// Where one stack sample belongs.
+struct SamplePlaceRow {
+  Id sample_id = 0;
+  OptionalId range_id;
+  OptionalId step_id;
+  Name stage;
+  Name module;
+  Name op;
+  Name source;
+  double confidence = 1;
+};
+
+// Static analysis of one operator of the model in one kind of pass.
+struct ModelOpRow {
+  Id pass_id = 0;
+  std::int64_t batch = 0, tokens = 0, context = 0;
+  Name module;
+  Name op;
+  double flops = 0;
+  double weight_bytes = 0;
+  double kv_bytes = 0;
+  double activation_bytes = 0;
+};
+
+// Estimated execution of one graph node in one unsampled launch.
+struct EstimateRow {
+  Id id = 0;
+  Id graph_launch_id = 0;
+  Id graph_node_id = 0;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  double confidence = 0;
+};
+
+template <>
+const Table& table_of<StepRow>();
+template <>
+const Table& table_of<AttributionRow>();
+template <>
+const Table& table_of<RangeTimeRow>();
+template <>
+const Table& table_of<StepTimeRow>();
+template <>
+const Table& table_of<SamplePlaceRow>();
+template <>
+const Table& table_of<ModelOpRow>();
+template <>
+const Table& table_of<EstimateRow>();
+
+}  // namespace llmprof::trace
