@@ -1,0 +1,22 @@
+#pragma once
+// Passes over a model that nobody described: the calls of a thread repeat, and one product of each pass is larger than
+// all others: the one that makes the logits, once at the end of a pass. It separates the passes; the rows of the other
+// products tell how many tokens each one worked on. docs/format/analysis.md states the rules in words.
+
+#include <optional>
+
+#include "analyze/passes/match.h"
+
+namespace llmprof::analyze {
+
+inline constexpr double kRepeatedShare = 0.85;  // of a match by name: what such a pass counts at most
+
+// The matrix that separates passes: the largest of those that products were made with at least three times.
+// `calls` and `captured` are of the same run; calls in graphs count once.
+std::optional<MatrixSize> separating_matrix(const Calls& calls, const Calls& captured);
+
+// The passes of each thread (of `captured`: of each graph), by thread, then time. Only calls of segment 0 or more
+// count. Passes with far fewer products than most are left out.
+Matches repeated_passes(const Calls& calls, const MatrixSize& separator);
+
+}  // namespace llmprof::analyze
