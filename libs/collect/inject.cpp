@@ -2,6 +2,7 @@
 // libllmprof_blas.so.
 
 #include "collect/clock.h"
+#include "collect/cuda/session.h"
 #include "collect/definitions.h"
 #include "collect/event.h"
 #include "collect/lifecycle.h"
@@ -77,13 +78,13 @@ LLMPROF_EXPORT int InitializeInjectionNvtx2(llmprof::collect::nvtx::GetExportTab
   return llmprof::collect::attach_nvtx(get_export_table);
 }
 
-// Called by the CUDA driver inside cuInit. GPU activity is not recorded by this version: say so, touch nothing.
+// Called by the CUDA driver inside cuInit.
 LLMPROF_EXPORT int InitializeInjection();
 LLMPROF_EXPORT int InitializeInjection() {
   using namespace llmprof::collect;
   if (enabled() && g.cuda_seen.exchange(1) == 0) {
-    count_loss(llmprof::wire::LossKind::kCudaNotTraced);
     start_now();
+    start_gpu();
   }
   return 1;
 }

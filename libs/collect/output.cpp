@@ -22,7 +22,11 @@ constexpr std::uint64_t kReservedBytes = 16u << 10;  // beyond the size limit, f
 constexpr std::uint32_t kCollectorThread = 0;
 
 // Records the program made. What the collector notes itself is not missed when it is lost.
-bool is_event(RecordKind kind) { return kind == RecordKind::kRange || kind == RecordKind::kGemm; }
+bool is_event(RecordKind kind) {
+  return kind == RecordKind::kRange || kind == RecordKind::kGemm || kind == RecordKind::kLaunch ||
+         (kind >= RecordKind::kKernel && kind <= RecordKind::kGraphLaunch) ||
+         (kind >= RecordKind::kGpuGemm && kind <= RecordKind::kApi);
+}
 
 // Losses whose count is events that hooks have seen.
 bool counts_events(LossKind kind) {
@@ -186,6 +190,15 @@ void Output::define_tables() {
     add(record, kCollectorThread);
   }
   for (Library& library : shared_->libraries) define_library(library);
+  define_facts();
+}
+
+void Output::define_facts() {
+  for (Fact& fact : shared_->facts) {
+    if (fact.ready.load(std::memory_order_acquire) == 0 || fact.emitted == log_) continue;
+    fact.emitted = log_;
+    add(fact.record, kCollectorThread);
+  }
 }
 
 void Output::define_library(Library& library) {
@@ -219,13 +232,26 @@ void Output::losses(bool final) {
     due = due || pending_[kind] > reported_[kind];
   }
   if (!due) return;
+  for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
+    if (pending_[kind] != 0) define_detail(static_cast<LossKind>(kind));
+  }
   make_room(kLossKinds * wire::section_bound(RecordKind::kLoss, 1));
   losses_in_block_ = true;
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
     if (pending_[kind] == 0) continue;
-    const bool failed = static_cast<LossKind>(kind) == LossKind::kWriteFailed;
-    loss(static_cast<LossKind>(kind), pending_[kind], failed ? static_cast<std::uint64_t>(last_error_) : 0, now_ns());
+    loss(static_cast<LossKind>(kind), pending_[kind], detail_of(static_cast<LossKind>(kind)), now_ns());
   }
+}
+
+std::uint64_t Output::detail_of(LossKind kind) const {
+  if (kind == LossKind::kWriteFailed) return static_cast<std::uint64_t>(last_error_);
+  return g.loss_details[static_cast<std::uint32_t>(kind)].load(std::memory_order_relaxed);
+}
+
+// Some details are names.
+void Output::define_detail(LossKind kind) {
+  if (kind != LossKind::kCuptiMissing && kind != LossKind::kCuptiHeld && kind != LossKind::kStacksOff) return;
+  define_name(static_cast<wire::StringId>(detail_of(kind)));
 }
 
 void Output::loss(LossKind kind, std::uint64_t count, std::uint64_t detail, std::uint64_t ts_ns) {

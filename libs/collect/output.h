@@ -21,6 +21,8 @@ class Output {
   bool watches() const { return selection_.watches(); }
   void watch(const wire::Record* records, std::uint32_t count, const Source& source);
   void records(const wire::Record* records, std::uint32_t count, const Source& source);
+  // What a device did: records of one kind, at most kDeviceBatch.
+  void device_records(const wire::Record* records, std::uint32_t count);
   void thread_ended(const Source& source);
   void drained(std::uint32_t slots);  // every thread once
 
@@ -47,6 +49,7 @@ class Output {
   void define_record(wire::DefinitionId id);
   void define_tables();
   void define_library(Library& library);
+  void define_facts();
   void make_room(std::size_t bytes);
   void losses(bool final);
   void settle_losses();
@@ -54,6 +57,8 @@ class Output {
   void count_refused(const wire::Record* records, std::uint32_t count);
   void count_refused(std::uint64_t events);
   void loss(wire::LossKind kind, std::uint64_t count, std::uint64_t detail, std::uint64_t ts_ns);
+  std::uint64_t detail_of(wire::LossKind kind) const;
+  void define_detail(wire::LossKind kind);
   bool write_block();
 
   Shared* shared_;
@@ -77,10 +82,10 @@ class Output {
   std::uint32_t slots_ = 0;
   std::uint64_t segment_begin_ns_;
   std::uint64_t outside_told_ = 0;
-  std::uint64_t range_events_ = 0, gemm_events_ = 0;  // that came here
-  std::uint64_t lost_events_ = 0;                     // all
-  std::uint64_t refused_events_ = 0;                  // of these, that came here
-  std::uint64_t closed_bytes_ = 0;                    // of the logs before this one
+  std::uint64_t range_events_ = 0, gemm_events_ = 0, gpu_events_ = 0;  // that came here
+  std::uint64_t lost_events_ = 0;                                      // all
+  std::uint64_t refused_events_ = 0;                                   // of these, that came here
+  std::uint64_t closed_bytes_ = 0;                                     // of the logs before this one
   bool stopped_ = false;  // a write failed or the limit was reached: only losses are still tried
 };
 

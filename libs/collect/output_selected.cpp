@@ -25,6 +25,11 @@ Record blank(RecordKind kind) {
 constexpr std::uint64_t kNsPerMs = 1000000;
 constexpr std::uint64_t kSegmentsPerLimit = 8;  // a log is at most this part of --max-size
 
+// What threads record in calls of CUDA and its libraries.
+bool is_gpu_call(RecordKind kind) {
+  return kind == RecordKind::kLaunch || (kind >= RecordKind::kGraphNode && kind <= RecordKind::kApi);
+}
+
 }  // namespace
 
 // What the selection keeps, gathered per thread: columns of many records are smaller than many columns of one.
@@ -68,10 +73,24 @@ void Output::records(const Record* records, std::uint32_t count, const Source& s
   for (std::uint32_t i = 0; i < count; ++i) selection_.take(records[i], source, names_, batch);
 }
 
+void Output::device_records(const Record* records, std::uint32_t count) {
+  if (stopped_) return count_refused(records, count);
+  define_tables();
+  const Record* kept[kDeviceBatch];
+  std::uint32_t kept_count = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (!selection_.keeps(records[i].kernel.begin_ns, records[i].kernel.end_ns)) continue;
+    define_names(records[i]);
+    kept[kept_count++] = &records[i];
+  }
+  if (kept_count != 0) add_section(records[0].kind, 0, kept, kept_count);
+}
+
 void Output::count_events(const Record* records, std::uint32_t count) {
   for (std::uint32_t i = 0; i < count; ++i) {
     range_events_ += records[i].kind == RecordKind::kRange ? 1 : 0;
     gemm_events_ += records[i].kind == RecordKind::kGemm ? 1 : 0;
+    gpu_events_ += is_gpu_call(records[i].kind) ? 1 : 0;
   }
 }
 
@@ -105,6 +124,7 @@ void Output::cost() {
   record.cost.range_events = range_events_ + (lost_events_ - refused_events_);
   record.cost.gemm_events = gemm_events_;
   record.cost.log_bytes = closed_bytes_ + log_bytes();
+  record.cost.gpu_events = gpu_events_;
   record.cost.writer_cpu_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
   add(record, 0);
 }
@@ -154,9 +174,11 @@ void Output::begin_segment(std::uint64_t now) {
 
 // The logs that said so may be deleted. The time tells a reader of several logs that these are repetitions.
 void Output::repeat_losses(std::uint64_t ts_ns) {
-  make_room(kLossKinds * wire::section_bound(RecordKind::kLoss, 1));
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
-    if (reported_[kind] != 0) loss(static_cast<LossKind>(kind), reported_[kind], 0, ts_ns);
+    if (reported_[kind] == 0) continue;
+    define_detail(static_cast<LossKind>(kind));
+    make_room(wire::section_bound(RecordKind::kLoss, 1));
+    loss(static_cast<LossKind>(kind), reported_[kind], detail_of(static_cast<LossKind>(kind)), ts_ns);
   }
 }
 

@@ -59,6 +59,13 @@ class Selection {
   template <class Sink>
   void drained(std::uint64_t now_ns, std::uint32_t slots, Sink& sink);
 
+  // Whether what a device did in this time goes into the log; if not it is counted.
+  bool keeps(std::uint64_t begin_ns, std::uint64_t end_ns) {
+    if (!active_ || window_.overlaps(begin_ns, end_ns)) return true;
+    ++outside_;
+    return false;
+  }
+
   // False: the log does not know this thread, so its end is no news.
   template <class Sink>
   bool thread_ended(const Source& source, Sink& sink);

@@ -24,6 +24,7 @@ struct Settings {
   std::uint64_t graphs;  // GraphMode
   std::uint64_t stacks;  // StackBits
   std::uint64_t gpu_pool_bytes;
+  std::uint64_t profiler_api;
 };
 
 // What of the GPU is recorded. Kernels bring copies, memsets and graphs.
@@ -57,6 +58,8 @@ inline constexpr SettingRow kSettings[] = {
      "CUDA graphs: 0 launches, 1 some with nodes, 2 all nodes"},
     {"LLMPROF_STACKS", &Settings::stacks, 0, 3, 0, "stacks of launches: 1 Python, 2 native"},
     {"LLMPROF_GPU_POOL_BYTES", &Settings::gpu_pool_bytes, 1u << 20, 1u << 30, 128u << 20, "buffers lent to CUPTI"},
+    {"LLMPROF_PROFILER_API", &Settings::profiler_api, 0, 1, 0,
+     "1: GPU activity between cudaProfilerStart and Stop only"},
     {"LLMPROF_SEGMENT_MS", &Settings::segment_ms, 10, 1ull << 42, 1000, "length of a log, when only the end is kept"},
 };
 

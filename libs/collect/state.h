@@ -23,6 +23,8 @@ inline constexpr std::uint32_t kMaxLibraries = 64;
 inline constexpr std::uint32_t kNameCacheSlots = 64;
 inline constexpr std::uint32_t kBlockBytes = 256u << 10;
 inline constexpr std::uint32_t kLossKinds = 32;
+inline constexpr std::uint32_t kMaxFacts = 128;
+inline constexpr std::uint32_t kDeviceBatch = 512;  // records of the device that are encoded together
 
 // A buffer of one thread. Only the writer gives chunks back, so whoever sees one may read it.
 struct alignas(64) Chunk {
@@ -79,11 +81,20 @@ struct Library {
   std::uint32_t emitted_hooked;
 };
 
+// A record about the collection itself (cuda/facts.h).
+struct Fact {
+  std::atomic<std::uint32_t> ready;
+  std::uint32_t emitted;  // writer only
+  wire::Record record;
+};
+
 // The mapping. Zero bytes are its initial state. What precedes `strings` is dropped in a forked child.
 struct Shared {
   wire::Record records[kMaxChunks][kChunkRecords];
   Chunk chunks[kMaxChunks];
   Thread threads[kMaxThreads];
+  Fact facts[kMaxFacts];
+  std::atomic<std::uint32_t> fact_count;
   SelectionMemory selection;  // writer only
   alignas(4096) StringTable strings;
   DefinitionTable definitions;
@@ -135,6 +146,7 @@ struct Collector {
   std::atomic<std::uint32_t> stop{0};
   std::atomic<std::uint32_t> done{0};  // futex: the writer has ended
   std::atomic<std::uint64_t> lost[kLossKinds]{};
+  std::atomic<std::uint64_t> loss_details[kLossKinds]{};  // the last one of each kind
   Lists lists{};
   std::uint32_t logs = 0;  // begun so far, also by the processes this one was forked from
   std::uint32_t key = 0;
@@ -144,17 +156,33 @@ struct Collector {
 };
 extern constinit Collector g;
 
+// The launch this thread is in, for the nodes that a capture makes of it.
+struct CurrentLaunch {
+  const char* symbol;  // of the kernel
+  std::uint32_t graph;
+  wire::DefinitionId stack;
+  std::uint32_t nodes;  // made since it began
+  bool inside;
+};
+
 // Per thread, as small as can be: dynamic thread-local storage is scarce.
 struct ThreadLocal {
   Thread* thread;
   const wire::GemmRecord* gemm;  // the BLAS call this thread is in
   std::uint32_t generation;      // 0: never attached
   std::uint32_t inside;          // an event of this thread is being recorded
+  CurrentLaunch launch;
 };
 extern __thread ThreadLocal tl;
 
 inline void count_loss(wire::LossKind kind, std::uint64_t count = 1) {
   g.lost[static_cast<std::uint32_t>(kind)].fetch_add(count, std::memory_order_relaxed);
+}
+
+// A loss whose record says what it is about: a string id or a number, as LossKind has it.
+inline void count_loss_about(wire::LossKind kind, std::uint64_t count, std::uint64_t detail) {
+  g.loss_details[static_cast<std::uint32_t>(kind)].store(detail, std::memory_order_relaxed);
+  count_loss(kind, count);
 }
 
 }  // namespace llmprof::collect

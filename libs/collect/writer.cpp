@@ -1,17 +1,15 @@
 #include "collect/writer.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <signal.h>
-
 #include "collect/blas_scan.h"
 #include "collect/clock.h"
+#include "collect/cuda/gpu_drain.h"
 #include "collect/event.h"
 #include "collect/futex.h"
 #include "collect/lifecycle.h"
 #include "collect/list.h"
 #include "collect/log_file.h"
 #include "collect/output.h"
+#include "collect/own_thread.h"
 #include "collect/stress_point.h"
 #include "collect/threads.h"
 
@@ -19,7 +17,6 @@ namespace llmprof::collect {
 namespace {
 
 constexpr std::size_t kStackBytes = 256u << 10;  // the C library puts the program's static thread-local data there too
-constexpr std::size_t kLargeStackBytes = 64u << 20;
 constexpr std::uint64_t kClockSyncEveryNs = 1000000000;
 constexpr std::uint32_t kReturnedTogether = 8;
 constexpr std::uint64_t kFirstWaitMs = 5;  // then twice as long each time, up to the setting: workers may die young
@@ -133,10 +130,11 @@ class Drain {
 };
 
 void* writer_main(void*) {
-  pthread_setname_np(pthread_self(), "llmprof-writer");
+  name_own_thread("llmprof-writer");
   Shared* const shared = g.shared.load(std::memory_order_acquire);
   Output output(shared);
   Drain drain(shared, &output);
+  GpuDrain gpu_drain(&output);
   BlasScan scan;
   output.process(false);
   output.flush(false);
@@ -149,6 +147,7 @@ void* writer_main(void*) {
     wait_ms *= 2;
     stopping = g.stop.load(std::memory_order_acquire) != 0;
     drain.run();
+    gpu_drain.run();
     if (stopping || now_ns() >= next_sync_ns) {
       next_sync_ns = now_ns() + kClockSyncEveryNs;
       output.clock_sync();
@@ -169,27 +168,6 @@ void* writer_main(void*) {
 
 }  // namespace
 
-bool start_writer() {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_attr_t attributes;
-  if (const int error = pthread_attr_init(&attributes); error != 0) {
-    errno = error;
-    return false;
-  }
-  pthread_attr_setstacksize(&attributes, kStackBytes);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited by the new thread: it never runs the program's handlers
-  pthread_t thread;
-  int result = pthread_create(&thread, &attributes, writer_main, nullptr);
-  if (result == EINVAL) {  // the program's thread-local data alone is larger
-    pthread_attr_setstacksize(&attributes, kLargeStackBytes);
-    result = pthread_create(&thread, &attributes, writer_main, nullptr);
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  pthread_attr_destroy(&attributes);
-  errno = result;
-  return result == 0;
-}
+bool start_writer() { return start_own_thread(writer_main, kStackBytes); }
 
 }  // namespace llmprof::collect

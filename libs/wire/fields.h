@@ -133,7 +133,7 @@ inline constexpr Field kSampleFields[] = {
 inline constexpr Field kCostFields[] = {
     LLMPROF_FIELD(cost.ts_ns, kDelta),         LLMPROF_FIELD(cost.range_events, kDelta),
     LLMPROF_FIELD(cost.gemm_events, kDelta),   LLMPROF_FIELD(cost.log_bytes, kDelta),
-    LLMPROF_FIELD(cost.writer_cpu_ns, kDelta),
+    LLMPROF_FIELD(cost.writer_cpu_ns, kDelta), LLMPROF_FIELD(cost.gpu_events, kDelta),
 };
 inline constexpr Field kSegmentFields[] = {
     LLMPROF_FIELD(segment.ts_ns, kDelta),

@@ -185,6 +185,7 @@ struct CostRecord {
   std::uint64_t gemm_events;
   std::uint64_t log_bytes;
   std::uint64_t writer_cpu_ns;
+  std::uint64_t gpu_events;  // calls of CUDA and its libraries that left a record
 };
 
 struct SegmentRecord {

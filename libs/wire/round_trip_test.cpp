@@ -94,7 +94,7 @@ TEST(Fields, DoNotOverlapAndCoverEachRecord) {
                                                    4 * 4 + 1 + 8,                                  // frame
                                                    3 * 4,                                          // stack
                                                    2 * 8 + 3 * 4 + 1,                              // sample
-                                                   5 * 8,                                          // cost
+                                                   6 * 8,                                          // cost
                                                    8 + 4,                                          // segment
                                                    3 * 8 + 4 * 4,                                  // device
                                                    8 + 8 + 3 * 4 + 1 + 1,                          // launch

@@ -1,0 +1,234 @@
+#include "collect/cuda/activity.h"
+
+#include <string.h>
+
+#include "collect/definition_table.h"
+#include "collect/names.h"
+
+namespace llmprof::collect::cupti {
+namespace {
+
+using wire::Record;
+using wire::RecordKind;
+
+void begin(Record* record, RecordKind kind) {
+  memset(static_cast<void*>(record), 0, sizeof(*record));
+  record->kind = kind;
+}
+
+template <class T>
+T narrow(std::uint32_t value) {
+  constexpr T kMost = static_cast<T>(~T{0});
+  return value > kMost ? kMost : static_cast<T>(value);
+}
+
+std::uint32_t natural(std::int32_t value) { return value > 0 ? static_cast<std::uint32_t>(value) : 0; }
+
+void fill_shape(const KernelActivity& kernel, Record* record) {
+  begin(record, RecordKind::kKernelShape);
+  wire::KernelShapeRecord& shape = record->kernel_shape;
+  shape.grid_x = natural(kernel.grid_x);
+  shape.grid_y = natural(kernel.grid_y);
+  shape.grid_z = natural(kernel.grid_z);
+  shape.block_x = narrow<std::uint16_t>(natural(kernel.block_x));
+  shape.block_y = narrow<std::uint16_t>(natural(kernel.block_y));
+  shape.block_z = narrow<std::uint16_t>(natural(kernel.block_z));
+  shape.registers = kernel.registers;
+  shape.static_shared_bytes = natural(kernel.static_shared);
+  shape.dynamic_shared_bytes = natural(kernel.dynamic_shared);
+  shape.local_bytes = kernel.local_per_thread;
+  shape.cluster_x = narrow<std::uint16_t>(kernel.cluster_x);
+  shape.cluster_y = narrow<std::uint16_t>(kernel.cluster_y);
+  shape.cluster_z = narrow<std::uint16_t>(kernel.cluster_z);
+}
+
+// What a shape is but for its name and id, which come first.
+constexpr std::size_t kConfigured = offsetof(Record, kernel_shape.grid_x);
+bool same_configuration(const Record& a, const Record& b) {
+  return memcmp(reinterpret_cast<const unsigned char*>(&a) + kConfigured,
+                reinterpret_cast<const unsigned char*>(&b) + kConfigured, sizeof(Record) - kConfigured) == 0;
+}
+
+std::uint32_t slot_of(const KernelActivity& kernel) {
+  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15u;  // 2^64 / golden ratio
+  std::uint64_t hash = reinterpret_cast<std::uintptr_t>(kernel.name) * kOdd;
+  hash = (hash ^ natural(kernel.grid_x) ^ (std::uint64_t{natural(kernel.grid_y)} << 20)) * kOdd;
+  hash = (hash ^ natural(kernel.block_x) ^ (std::uint64_t{natural(kernel.grid_z)} << 20)) * kOdd;
+  return static_cast<std::uint32_t>(hash >> 40);
+}
+
+wire::CopyKind copy_kind(std::uint8_t kind) {
+  switch (kind) {
+    case kCopyHostToDevice:
+    case kCopyHostToArray:
+      return wire::CopyKind::kHostToDevice;
+    case kCopyDeviceToHost:
+    case kCopyArrayToHost:
+      return wire::CopyKind::kDeviceToHost;
+    case kCopyDeviceToDevice:
+    case kCopyArrayToArray:
+    case kCopyArrayToDevice:
+    case kCopyDeviceToArray:
+      return wire::CopyKind::kDeviceToDevice;
+    case kCopyHostToHost:
+      return wire::CopyKind::kHostToHost;
+    case kCopyPeerToPeer:
+      return wire::CopyKind::kPeer;
+    default:
+      return wire::CopyKind::kUnknown;
+  }
+}
+
+wire::HostMemory host_memory(std::uint8_t kind) {
+  switch (kind) {
+    case kMemoryPageable:
+      return wire::HostMemory::kPageable;
+    case kMemoryPinned:
+      return wire::HostMemory::kPinned;
+    case kMemoryDevice:
+    case kMemoryArray:
+    case kMemoryDeviceStatic:
+      return wire::HostMemory::kDevice;
+    case kMemoryManaged:
+    case kMemoryManagedStatic:
+      return wire::HostMemory::kManaged;
+    default:
+      return wire::HostMemory::kUnknown;
+  }
+}
+
+void convert_kernel(const KernelActivity& kernel, ShapeCache* shapes, Record* record) {
+  begin(record, RecordKind::kKernel);
+  wire::KernelRecord& out = record->kernel;
+  out.begin_ns = kernel.start;
+  out.end_ns = kernel.end;
+  out.graph_node = kernel.graph_node;
+  out.correlation = kernel.correlation;
+  out.shape = shapes->shape_of(kernel);
+  out.stream = kernel.stream;
+  out.graph = kernel.graph;
+  out.context = kernel.context;
+  out.device = narrow<std::uint16_t>(kernel.device);
+}
+
+// Copies between devices and memsets have the same members elsewhere.
+template <class CopyLike>
+void convert_common(const CopyLike& copy, Record* record) {
+  begin(record, RecordKind::kCopy);
+  wire::CopyRecord& out = record->copy;
+  out.begin_ns = copy.start;
+  out.end_ns = copy.end;
+  out.bytes = copy.bytes;
+  out.graph_node = copy.graph_node;
+  out.correlation = copy.correlation;
+  out.stream = copy.stream;
+  out.graph = copy.graph;
+  out.device = narrow<std::uint16_t>(copy.device);
+}
+
+void convert_copy(const CopyActivity& copy, Record* record) {
+  convert_common(copy, record);
+  record->copy.kind = copy_kind(copy.copy_kind);
+  const bool to_host = copy.copy_kind == kCopyDeviceToHost || copy.copy_kind == kCopyArrayToHost;
+  record->copy.host_memory = host_memory(to_host ? copy.target_kind : copy.source_kind);
+}
+
+void convert_graph(const GraphActivity& graph, Record* record) {
+  begin(record, RecordKind::kGraphLaunch);
+  wire::GraphLaunchRecord& out = record->graph_launch;
+  out.begin_ns = graph.start;
+  out.end_ns = graph.end;
+  out.correlation = graph.correlation;
+  out.graph = graph.graph;
+  out.stream = graph.stream;
+  out.context = graph.context;
+  out.device = narrow<std::uint16_t>(graph.device);
+}
+
+const char* overhead_name(std::uint32_t kind) {
+  switch (kind) {
+    case 1:
+      return "overhead: driver compiler";
+    case 1u << 16:
+      return "overhead: CUPTI buffer flush";
+    case 2u << 16:
+      return "overhead: CUPTI instrumentation";
+    case 3u << 16:
+      return "overhead: CUPTI resource";
+    case 4u << 16:
+      return "overhead: module loading";
+    case 5u << 16:
+      return "overhead: lazy function loading";
+    case 6u << 16:
+      return "overhead: command buffer full";
+    case 7u << 16:
+      return "overhead: activity buffer request";
+    case 8u << 16:
+      return "overhead: UVM activity start";
+    default:
+      return "overhead: other";
+  }
+}
+
+void convert_overhead(const OverheadActivity& overhead, Record* record) {
+  begin(record, RecordKind::kApi);
+  record->api.begin_ns = overhead.start;
+  record->api.end_ns = overhead.end;
+  record->api.name = intern(overhead_name(overhead.overhead));
+}
+
+}  // namespace
+
+wire::DefinitionId ShapeCache::shape_of(const KernelActivity& kernel) {
+  Record record;
+  fill_shape(kernel, &record);
+  if (kernel.name == nullptr) return define(record);
+  Slot& slot = slots_[slot_of(kernel) % kSlots];
+  const StringTable& strings = g.shared.load(std::memory_order_relaxed)->strings;
+  // A name that was cut, or stands for all that found no room, compares as different: it is looked up each time.
+  const bool hit = slot.id != 0 && slot.address == kernel.name && same_configuration(slot.record, record) &&
+                   strcmp(strings.text(slot.record.kernel_shape.name), kernel.name) == 0;
+  if (hit) return slot.id;
+  record.kernel_shape.name = intern(kernel.name);
+  slot = {kernel.name, record, define(record)};
+  return slot.id;
+}
+
+Converted convert(const Activity* activity, ShapeCache* shapes, Record* record) {
+  switch (activity->kind) {
+    case kConcurrentKernel:
+    case kKernel: {
+      const auto& kernel = *reinterpret_cast<const KernelActivity*>(activity);
+      if (kernel.start == 0 || kernel.end == 0) return Converted::kZeroTimes;
+      convert_kernel(kernel, shapes, record);
+      return Converted::kRecord;
+    }
+    case kMemcpy:
+      convert_copy(*reinterpret_cast<const CopyActivity*>(activity), record);
+      break;
+    case kMemcpyPeer:
+      convert_common(*reinterpret_cast<const PeerCopyActivity*>(activity), record);
+      record->copy.kind = wire::CopyKind::kPeer;
+      record->copy.host_memory = wire::HostMemory::kDevice;
+      break;
+    case kMemset: {
+      const auto& memset_activity = *reinterpret_cast<const MemsetActivity*>(activity);
+      convert_common(memset_activity, record);
+      record->copy.kind = wire::CopyKind::kMemset;
+      record->copy.host_memory = host_memory(static_cast<std::uint8_t>(memset_activity.memory_kind));
+      break;
+    }
+    case kGraphTrace:
+      convert_graph(*reinterpret_cast<const GraphActivity*>(activity), record);
+      return record->graph_launch.begin_ns == 0 || record->graph_launch.end_ns == 0 ? Converted::kZeroTimes
+                                                                                    : Converted::kRecord;
+    case kOverhead:
+      convert_overhead(*reinterpret_cast<const OverheadActivity*>(activity), record);
+      return Converted::kRecord;
+    default:
+      return Converted::kUnknown;
+  }
+  return record->copy.begin_ns == 0 || record->copy.end_ns == 0 ? Converted::kZeroTimes : Converted::kRecord;
+}
+
+}  // namespace llmprof::collect::cupti

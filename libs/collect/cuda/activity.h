@@ -1,0 +1,35 @@
+#pragma once
+// CUPTI's activity records as records of the log. Pure conversion, on the writer's thread: no clock, no lock, no CUPTI.
+
+#include "collect/cuda/cupti_abi.h"
+#include "collect/state.h"
+
+namespace llmprof::collect::cupti {
+
+// Kernels repeat: the definition of a name and launch configuration, found again without hashing the name. CUPTI hands
+// out the same address for the same name; the text is compared, since addresses come back after a module is unloaded.
+class ShapeCache {  // all zero bytes is an empty one
+ public:
+  wire::DefinitionId shape_of(const KernelActivity& kernel);
+
+ private:
+  static constexpr std::uint32_t kSlots = 4096;
+  struct Slot {
+    const char* address;
+    wire::Record record;  // id 0 in it
+    wire::DefinitionId id;
+  };
+
+  Slot slots_[kSlots];
+};
+
+enum class Converted : std::uint8_t {
+  kRecord,
+  kZeroTimes,  // CUPTI had lost them
+  kUnknown,    // a kind that we do not know
+};
+
+// Fills `record`. Times are as CUPTI has them.
+Converted convert(const Activity* activity, ShapeCache* shapes, wire::Record* record);
+
+}  // namespace llmprof::collect::cupti

@@ -1,0 +1,32 @@
+#include "collect/cuda/facts.h"
+
+#include <string.h>
+
+#include "collect/clock.h"
+#include "collect/names.h"
+
+namespace llmprof::collect {
+
+void state_fact(const wire::Record& record) {
+  Shared* shared = shared_memory();
+  if (shared == nullptr) return;
+  const std::uint32_t index = shared->fact_count.fetch_add(1, std::memory_order_relaxed);
+  if (index >= kMaxFacts) {
+    shared->fact_count.store(kMaxFacts, std::memory_order_relaxed);
+    return;
+  }
+  Fact& fact = shared->facts[index];
+  memcpy(static_cast<void*>(&fact.record), &record, sizeof(record));
+  fact.ready.store(1, std::memory_order_release);
+  g.definitions.fetch_add(1, std::memory_order_release);
+}
+
+void note(const char* subject, const char* text) {
+  wire::Record record;
+  memset(static_cast<void*>(&record), 0, sizeof(record));
+  record.kind = wire::RecordKind::kNote;
+  record.note = {now_ns(), intern(subject), intern(text)};
+  state_fact(record);
+}
+
+}  // namespace llmprof::collect

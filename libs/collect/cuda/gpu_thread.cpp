@@ -1,0 +1,106 @@
+#include "collect/cuda/gpu_thread.h"
+
+#include <string.h>
+
+#include "collect/clock.h"
+#include "collect/cuda/devices.h"
+#include "collect/cuda/facts.h"
+#include "collect/cuda/gpu.h"
+#include "collect/cuda/recording.h"
+#include "collect/cuda/theft.h"
+#include "collect/event.h"
+#include "collect/futex.h"
+#include "collect/names.h"
+#include "collect/own_thread.h"
+
+namespace llmprof::collect {
+namespace {
+
+using cupti::Call;
+using wire::LossKind;
+
+constexpr std::uint64_t kPeriodMs = 250;
+constexpr std::size_t kStackBytes = 1u << 20;  // CUPTI's own frames are on it
+constexpr std::uint32_t kFlushesAfter = 4;     // periods without a launch in which work may still end
+
+class GpuThread {
+ public:
+  void run() {
+    while (gpu.finish.load(std::memory_order_acquire) == 0) {
+      if (gpu.wake.exchange(0, std::memory_order_acquire) == 0) futex_wait(gpu.wake, 0, kPeriodMs);
+      fulfil_wish();
+      if (gpu.contexts.load(std::memory_order_relaxed) != 0 && !devices_stated_) {
+        devices_stated_ = true;
+        state_devices();
+      }
+      if (now_ns() >= next_ns_ && gpu.finish.load(std::memory_order_acquire) == 0) period();
+    }
+    if (gpu.contexts.load(std::memory_order_relaxed) != 0) flush(cupti::kFlushForced);
+    gpu.finished.store(1, std::memory_order_release);
+    futex_wake(gpu.finished);
+  }
+
+ private:
+  void period() {
+    next_ns_ = now_ns() + kPeriodMs * 1000000;
+    const bool launched = gpu.launching.exchange(0, std::memory_order_relaxed) != 0;
+    quiet_ = launched ? 0 : quiet_ + 1;
+    if (quiet_ <= kFlushesAfter || (gpu.pool.lent() != 0 && quiet_ % kFlushesAfter == 0)) flush(0);
+    watch_buffers(launched);
+  }
+
+  // Dropped records are asked for when no callback of CUPTI is under way: it would wait for itself.
+  void flush(std::uint32_t flag) {
+    if (gpu.contexts.load(std::memory_order_relaxed) == 0) return;
+    succeeded(Call::kFlushAll, gpu.library.flush_all(flag));
+    if (gpu.library.get_dropped != nullptr) {
+      std::size_t dropped = 0;
+      if (succeeded(Call::kGetDropped, gpu.library.get_dropped(nullptr, 0, &dropped)) && dropped != 0)
+        count_loss(LossKind::kCuptiDropped, dropped);
+    }
+    if (gpu.pool.waiting() != 0) wake_writer();
+  }
+
+  void watch_buffers(bool launched) {
+    const TheftWatch::Seen seen = {launched && is_recording(), gpu.requested.load(std::memory_order_relaxed),
+                                   gpu.completed.load(std::memory_order_relaxed), gpu.pool.lent(), now_ns()};
+    switch (theft_.look(seen)) {
+      case TheftWatch::Verdict::kNone:
+        return;
+      case TheftWatch::Verdict::kTaken:
+        gpu.taken.store(1, std::memory_order_relaxed);
+        note("cupti", "another client took CUPTI's buffers: GPU activity is missing until it has ended.");
+        return;
+      case TheftWatch::Verdict::kResume:
+        resume_recording();
+        gpu.taken.store(0, std::memory_order_relaxed);
+        state_gap(theft_.gap_begin_ns(), seen.now_ns);
+        return;
+    }
+  }
+
+  static void state_gap(std::uint64_t begin_ns, std::uint64_t end_ns) {
+    wire::Record record;
+    memset(static_cast<void*>(&record), 0, sizeof(record));
+    record.kind = wire::RecordKind::kGap;
+    record.gap = {begin_ns, end_ns, intern("another client had CUPTI's buffers")};
+    state_fact(record);
+  }
+
+  std::uint64_t next_ns_ = 0;
+  std::uint32_t quiet_ = ~0u - kFlushesAfter;
+  bool devices_stated_ = false;
+  TheftWatch theft_;
+};
+
+void* gpu_main(void*) {
+  name_own_thread("llmprof-gpu");
+  GpuThread().run();
+  return nullptr;
+}
+
+}  // namespace
+
+bool start_gpu_thread() { return start_own_thread(gpu_main, kStackBytes); }
+
+}  // namespace llmprof::collect

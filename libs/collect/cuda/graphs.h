@@ -1,0 +1,15 @@
+#pragma once
+// CUDA graphs: their nodes as they come into being, and which launches are recorded node by node.
+
+#include "collect/cuda/cupti_abi.h"
+
+namespace llmprof::collect {
+
+// On the thread that makes, clones or instantiates a graph.
+void on_graph_resource(std::uint32_t id, const cupti::GraphData& data);
+
+// Around cuGraphLaunch, on the thread that launches: the id of the executable graph, 0 if it is unknown.
+std::uint32_t graph_launch_begins(std::uint64_t executable);
+void graph_launch_ended(std::uint32_t graph);
+
+}  // namespace llmprof::collect

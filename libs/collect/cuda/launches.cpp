@@ -1,0 +1,171 @@
+#include "collect/cuda/launches.h"
+
+#include <string.h>
+
+#include "collect/clock.h"
+#include "collect/cuda/driver_calls.h"
+#include "collect/cuda/gpu.h"
+#include "collect/cuda/graphs.h"
+#include "collect/cuda/session.h"
+#include "collect/event.h"
+#include "collect/names.h"
+#include "collect/stacks/launch_stack.h"
+
+namespace llmprof::collect {
+namespace {
+
+using cupti::CallbackData;
+using cupti::CallClass;
+using cupti::DriverCall;
+using wire::Record;
+using wire::RecordKind;
+
+Record* blank(Thread* thread, RecordKind kind) {
+  Record* record = reserve(thread);
+  if (record == nullptr) return nullptr;
+  memset(static_cast<void*>(record), 0, sizeof(*record));
+  record->kind = kind;
+  return record;
+}
+
+wire::DefinitionId stack_if_wanted() {
+  if (g.settings.stacks == 0 || enter() == nullptr) return 0;
+  const wire::DefinitionId stack = launch_stack();
+  leave();
+  return stack;
+}
+
+bool failed(const CallbackData& data) {
+  std::uint32_t result = 0;
+  if (data.result != nullptr) memcpy(&result, data.result, sizeof(result));
+  return result != 0;
+}
+
+// Arguments of driver calls are a structure of them in order; those we read are all 8 bytes wide.
+std::uint64_t argument(const CallbackData& data, std::size_t index) {
+  std::uint64_t value = 0;
+  if (data.arguments != nullptr) memcpy(&value, static_cast<const char*>(data.arguments) + 8 * index, sizeof(value));
+  return value;
+}
+
+void begin_launch(const DriverCall& call, const CallbackData& data) {
+  tl.launch = {data.symbol, 0, stack_if_wanted(), 0, true};
+  if (call.what == CallClass::kGraphLaunch) tl.launch.graph = graph_launch_begins(argument(data, 0));
+  *data.shared = now_ns();
+}
+
+void end_launch(const DriverCall& call, const CallbackData& data) {
+  const std::uint64_t end_ns = now_ns();
+  const CurrentLaunch launch = tl.launch;
+  tl.launch = {};
+  if (call.what == CallClass::kGraphLaunch) graph_launch_ended(launch.graph);
+  if (launch.nodes == 0 && gpu.launching.load(std::memory_order_relaxed) == 0)
+    gpu.launching.store(1, std::memory_order_relaxed);
+  Thread* thread = enter();
+  if (thread == nullptr) return;
+  if (Record* record = reserve(thread)) {
+    record->kind = RecordKind::kLaunch;
+    record->launch = {*data.shared,
+                      end_ns,
+                      data.correlation,
+                      launch.stack,
+                      launch.graph,
+                      call.op,
+                      static_cast<std::uint8_t>(launch.nodes != 0 ? 1 : 0)};
+    commit(thread);
+  }
+  leave();
+}
+
+std::uint32_t device_of(void* context) {
+  std::uint32_t device = 0;
+  if (gpu.library.get_device_id == nullptr || gpu.library.get_device_id(context, &device) != cupti::kSuccess) return 0;
+  return device;
+}
+
+void on_memory_call(const DriverCall& call, const CallbackData& data) {
+  if (data.site != cupti::kExit || failed(data)) return;
+  wire::DeviceMemoryRecord memory{};
+  memory.ts_ns = now_ns();
+  memory.kind = call.memory;
+  memory.op = wire::MemoryOp::kAllocate;
+  memory.address = argument(data, 0);
+  switch (call.what) {
+    case CallClass::kAllocate:
+    case CallClass::kAllocatePitch:
+      if (memory.address == 0) return;
+      memcpy(&memory.address, reinterpret_cast<const void*>(memory.address), sizeof(memory.address));
+      memory.bytes = argument(data, 1);
+      if (call.what == CallClass::kAllocatePitch && memory.bytes != 0) {
+        memcpy(&memory.bytes, reinterpret_cast<const void*>(memory.bytes), sizeof(memory.bytes));
+        memory.bytes *= argument(data, 3);
+      }
+      break;
+    case CallClass::kAdopt:
+      memory.bytes = argument(data, 1);
+      break;
+    default:
+      if (memory.address == 0) return;  // freeing nothing
+      memory.op = wire::MemoryOp::kFree;
+      memory.bytes = call.what == CallClass::kRelease ? argument(data, 1) : 0;
+  }
+  memory.device = static_cast<std::uint16_t>(device_of(data.context));
+  memory.stack = stack_if_wanted();
+  Thread* thread = enter();
+  if (thread == nullptr) return;
+  if (Record* record = blank(thread, RecordKind::kDeviceMemory)) {
+    record->device_memory = memory;
+    commit(thread);
+  }
+  leave();
+}
+
+void record_api(const CallbackData& data, bool waits) {
+  if (data.site == cupti::kEnter) {
+    *data.shared = now_ns();
+    return;
+  }
+  const std::uint64_t end_ns = now_ns();
+  Thread* thread = enter();
+  if (thread == nullptr) return;
+  if (Record* record = blank(thread, RecordKind::kApi)) {
+    record->api.begin_ns = *data.shared;
+    record->api.end_ns = end_ns;
+    record->api.name = intern_cached(thread, data.function);
+    record->api.correlation = data.correlation;
+    record->api.waits = waits ? 1 : 0;
+    commit(thread);
+  }
+  leave();
+}
+
+bool waits_for_device(const char* function) {
+  return function != nullptr && strstr(function, "Synchronize") != nullptr;
+}
+
+}  // namespace
+
+void on_driver_call(std::uint32_t id, const CallbackData& data) {
+  if (id >= cupti::kDriverCallIds) return;
+  const DriverCall& call = cupti::kDriverCalls.calls[id];
+  const bool enters = data.site == cupti::kEnter;
+  switch (call.what) {
+    case CallClass::kLaunch:
+    case CallClass::kGraphLaunch:
+      return enters ? begin_launch(call, data) : end_launch(call, data);
+    case CallClass::kWait:
+      return record_api(data, true);
+    case CallClass::kProfilerStart:
+    case CallClass::kProfilerStop:
+      if (!enters) profiler_called(call.what == CallClass::kProfilerStart);
+      return;
+    case CallClass::kNone:
+      return;
+    default:
+      return on_memory_call(call, data);
+  }
+}
+
+void on_runtime_call(const CallbackData& data) { record_api(data, waits_for_device(data.function)); }
+
+}  // namespace llmprof::collect

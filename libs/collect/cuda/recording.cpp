@@ -1,0 +1,149 @@
+#include "collect/cuda/recording.h"
+
+#include "collect/clock.h"
+#include "collect/cuda/driver_calls.h"
+#include "collect/cuda/gpu.h"
+#include "collect/cuda/session.h"
+#include "collect/futex.h"
+
+namespace llmprof::collect {
+namespace {
+
+using cupti::Call;
+
+// Work is asynchronous: what ran before a stop is delivered after it. The last few intervals are remembered.
+constexpr std::uint32_t kIntervals = 32;
+struct Interval {
+  std::atomic<std::uint64_t> begin_ns, end_ns;  // 0, 0: unused
+};
+
+struct Recording {
+  std::atomic<std::uint32_t> wanted{0};
+  std::atomic<std::uint32_t> switching{0};
+  std::atomic<std::uint32_t> applied{0};
+  std::atomic<std::uint32_t> interval{0};
+  std::atomic<std::uint32_t> selective{0};  // it was off at least once
+  Interval intervals[kIntervals]{};
+};
+constinit Recording recording;
+
+bool wants(std::uint64_t bit) { return (g.settings.gpu & bit) != 0; }
+
+void switch_kind(std::uint32_t kind, bool on) {
+  if (on) succeeded(Call::kActivityEnable, gpu.library.activity_enable(kind));
+  if (!on) succeeded(Call::kActivityDisable, gpu.library.activity_disable(kind));
+}
+
+// Ids that the library does not know yet are refused; the launch of a kernel is known to all.
+template <std::size_t N>
+void switch_calls(const cupti::DriverCall (&calls)[N], bool on) {
+  constexpr std::uint32_t kLaunchKernel = 307;
+  for (const cupti::DriverCall& call : calls) {
+    const std::uint32_t result = gpu.library.enable_callback(on ? 1 : 0, gpu.subscriber, cupti::kDriverApi, call.id);
+    if (call.id == kLaunchKernel) succeeded(Call::kEnableCallback, result);
+  }
+}
+
+void switch_all(bool on) {
+  for (const std::uint32_t kind : {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemcpyPeer, cupti::kMemset})
+    switch_kind(kind, on);
+  if (wants(kGpuOverhead)) switch_kind(cupti::kOverhead, on);
+  switch_calls(cupti::kLaunchCalls, on);
+  if (wants(kGpuWaits) && !wants(kGpuApi)) switch_calls(cupti::kWaitCalls, on);
+  if (wants(kGpuApi) && gpu.library.enable_domain != nullptr) {
+    succeeded(Call::kEnableDomain, gpu.library.enable_domain(on ? 1 : 0, gpu.subscriber, cupti::kRuntimeApi));
+  }
+}
+
+void enable_always() {
+  constexpr std::uint32_t kResources[] = {cupti::kContextCreated,   cupti::kGraphNodeCreated,
+                                          cupti::kGraphNodeCloned,  cupti::kGraphExecCreateStarting,
+                                          cupti::kGraphExecCreated, cupti::kGraphExecDestroyStarting};
+  for (const std::uint32_t id : kResources) {
+    succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
+  }
+  gpu.library.enable_callback(1, gpu.subscriber, cupti::kState, cupti::kFatalError);  // not in older versions
+  if (g.settings.profiler_api != 0) switch_calls(cupti::kProfilerCalls, true);
+  if (wants(kGpuMemory)) switch_calls(cupti::kMemoryCalls, true);  // always: sums need all of them
+}
+
+void note_interval(bool on) {
+  const std::uint64_t now = now_ns();
+  if (on) {
+    const std::uint32_t index = recording.interval.load(std::memory_order_relaxed) + 1;
+    Interval& interval = recording.intervals[index % kIntervals];
+    interval.end_ns.store(~0ull, std::memory_order_relaxed);
+    interval.begin_ns.store(now, std::memory_order_release);
+    recording.interval.store(index, std::memory_order_release);
+  } else {
+    recording.selective.store(1, std::memory_order_release);
+    Interval& interval = recording.intervals[recording.interval.load(std::memory_order_relaxed) % kIntervals];
+    if (interval.begin_ns.load(std::memory_order_relaxed) != 0) interval.end_ns.store(now, std::memory_order_release);
+  }
+}
+
+void fulfil() {
+  while (recording.wanted.load(std::memory_order_acquire) != recording.applied.load(std::memory_order_acquire)) {
+    if (recording.switching.exchange(1, std::memory_order_acq_rel) != 0) return;  // who switches looks again
+    const std::uint32_t on = recording.wanted.load(std::memory_order_acquire);
+    if (on != recording.applied.load(std::memory_order_relaxed)) {
+      if (on != 0) note_interval(true);
+      switch_all(on != 0);
+      if (on == 0) note_interval(false);
+      recording.applied.store(on, std::memory_order_release);
+    }
+    recording.switching.store(0, std::memory_order_release);
+  }
+}
+
+}  // namespace
+
+// Graphs are recorded as a whole from the very beginning: switched on later, CUPTI crashes the program. So this kind
+// stays on when nothing is recorded; was_recording() sorts out what it brings then.
+void start_recording() {
+  if (g.settings.graphs != kGraphsAll) switch_kind(cupti::kGraphTrace, true);
+  enable_always();
+  if (g.settings.profiler_api != 0) {
+    recording.selective.store(1, std::memory_order_relaxed);
+    return;
+  }
+  recording.wanted.store(1, std::memory_order_relaxed);
+  note_interval(true);
+  switch_all(true);
+  recording.applied.store(1, std::memory_order_release);
+}
+
+void apply_recording(bool on) {
+  recording.wanted.store(on ? 1 : 0, std::memory_order_release);
+  if (gpu_is_ours()) fulfil();
+}
+
+void fulfil_wish() { fulfil(); }
+bool is_recording() { return recording.applied.load(std::memory_order_relaxed) != 0; }
+
+void resume_recording() {
+  if (!register_buffers() || recording.applied.load(std::memory_order_acquire) == 0) return;
+  for (const std::uint32_t kind : {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemcpyPeer, cupti::kMemset})
+    switch_kind(kind, true);
+}
+
+bool was_recording(std::uint64_t begin_ns) {
+  if (recording.selective.load(std::memory_order_acquire) == 0) return true;
+  for (const Interval& interval : recording.intervals) {
+    const std::uint64_t begin = interval.begin_ns.load(std::memory_order_acquire);
+    if (begin != 0 && begin_ns >= begin && begin_ns < interval.end_ns.load(std::memory_order_acquire)) return true;
+  }
+  return false;
+}
+
+void set_gpu_recording(bool on) {
+  recording.wanted.store(on ? 1 : 0, std::memory_order_release);
+  gpu.wake.store(1, std::memory_order_release);
+  futex_wake(gpu.wake);
+}
+
+void profiler_called(bool started) {
+  if (g.settings.profiler_api != 0) apply_recording(started);
+}
+
+}  // namespace llmprof::collect
