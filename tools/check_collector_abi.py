@@ -31,7 +31,7 @@ def check(arguments):
     wanted = set(arguments.exports.split(",")) if arguments.exports else set()
     if arguments.exports_from:
         text = open(arguments.exports_from, encoding="utf-8").read()
-        wanted |= set(re.findall(r"^LLMPROF_BLAS_(?:FUNCTION|GUARDED)\((\w+),", text, re.M))
+        wanted |= set(re.findall(r"^LLMPROF_BLAS_(?:FUNCTION|GUARDED|CUDA)\((\w+),", text, re.M))
     found = exported(library)
     for name in sorted(wanted - found):
         yield f"does not export {name}"

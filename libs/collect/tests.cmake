@@ -43,6 +43,36 @@ foreach(part ${parts})
   collect_test_binary(${part})
 endforeach()
 
+# Two versions of cuBLAS, each with a plugin that is linked to it. Versions of symbols are names of files, as in the real
+# libraries.
+add_executable(collect_client_cublas testing/client_cublas.cpp)
+collect_test_binary(collect_client_cublas)
+list(APPEND parts collect_client_cublas)
+function(collect_fake_cublas name version globals)
+  set(target collect_${name}_${version})
+  set(map ${CMAKE_CURRENT_BINARY_DIR}/${target}.map)
+  file(CONFIGURE OUTPUT ${map} CONTENT "lib${name}.so.@version@ { global: fake_state; @globals@; local: *; };\n" @ONLY)
+  add_library(${target} SHARED testing/fake_cublas.cpp)
+  target_compile_definitions(${target} PRIVATE LLMPROF_FAKE_VERSION=${version})
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map})
+  collect_test_binary(${target})
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} SUFFIX .so.${version} LINK_DEPENDS ${map}
+    LIBRARY_OUTPUT_DIRECTORY ${clients}/cublas)
+endfunction()
+set(cublas_exports cublasGetMathMode ${blas_exports})
+list(FILTER cublas_exports INCLUDE REGEX "^cublas[^L]")
+list(JOIN cublas_exports "; " cublas_globals)
+foreach(version 12 13)
+  collect_fake_cublas(cublas ${version} "${cublas_globals}")
+  collect_fake_cublas(cublasLt ${version} "cublasLt*")
+  add_library(collect_plugin_cublas_${version} SHARED testing/plugin_cublas.cpp)
+  target_link_libraries(collect_plugin_cublas_${version} PRIVATE collect_cublas_${version} collect_cublasLt_${version})
+  collect_test_binary(collect_plugin_cublas_${version})
+  set_target_properties(collect_plugin_cublas_${version} PROPERTIES OUTPUT_NAME plugin_cublas${version}
+    LIBRARY_OUTPUT_DIRECTORY ${clients}/cublas)
+  list(APPEND parts collect_cublas_${version} collect_cublasLt_${version} collect_plugin_cublas_${version})
+endforeach()
+
 # The collector with launch stacks that a test can ask for.
 add_library(collect_stack_probe MODULE ${core} stacks/testing/stack_probe.cpp)
 target_link_libraries(collect_stack_probe PRIVATE llmprof_wire)
@@ -50,10 +80,13 @@ target_compile_options(collect_stack_probe PRIVATE -O2 -fno-sanitize=all -fvisib
 target_link_options(collect_stack_probe PRIVATE -fno-sanitize=all -static-libgcc)
 collect_test_binary(collect_stack_probe)
 
-set(tests pieces_test.cpp selection_test.cpp stacks/launch_stack_test.cpp ../host/stacks/testing/pythons.cpp open_ranges.cpp nvtx_test.cpp blas_test.cpp robustness_test.cpp testing/test_log.cpp
+set(tests pieces_test.cpp selection_test.cpp stacks/launch_stack_test.cpp ../host/stacks/testing/pythons.cpp open_ranges.cpp nvtx_test.cpp blas_test.cpp cublas_test.cpp robustness_test.cpp testing/test_log.cpp
     settings.cpp string_table.cpp proc.cpp)
 if(LLMPROF_HAVE_NVTX3)
   list(APPEND tests nvtx_abi_test.cpp)
+endif()
+if(LLMPROF_CUDA_INCLUDE AND EXISTS ${LLMPROF_CUDA_INCLUDE}/cublasLt.h)
+  list(APPEND tests blas/cublas_abi_test.cpp)
 endif()
 llmprof_add_test(collect SOURCES ${tests} LIBS llmprof_cuda_headers Threads::Threads ${CMAKE_DL_LIBS})
 target_compile_definitions(collect_test PRIVATE LLMPROF_TEST_LIBRARIES="${LLMPROF_LIB_OUTPUT_DIRECTORY}"

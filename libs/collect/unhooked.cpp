@@ -5,24 +5,31 @@
 namespace llmprof::collect {
 namespace {
 
-constexpr const char* kHookedNames[] = {
+constexpr const char* kCpuNames[] = {
 #define LLMPROF_BLAS_FUNCTION(name, abi, real, bits) #name,
-#define LLMPROF_BLAS_GUARDED(name, abi, real, bits)
 #include "collect/blas/functions.def"
-#undef LLMPROF_BLAS_FUNCTION
-#undef LLMPROF_BLAS_GUARDED
+};
+constexpr const char* kGpuNames[] = {
+#define LLMPROF_BLAS_CUDA(name, signature, types, bits) #name,
+#include "collect/blas/functions.def"
 };
 
-bool is_hooked_name(const char* name) {
-  if (strstr(name, "gem") == nullptr) return false;
-  for (const char* hooked : kHookedNames) {
+template <std::size_t N>
+bool contains(const char* const (&names)[N], const char* name) {
+  for (const char* hooked : names) {
     if (strcmp(hooked, name) == 0) return true;
   }
   return false;
 }
 
+bool is_hooked_name(const char* name) {
+  if (strncmp(name, "cublas", 6) == 0) return contains(kGpuNames, name);
+  return strstr(name, "gem") != nullptr && contains(kCpuNames, name);
+}
+
 bool defines_blas(const Image& image) {
-  for (const char* name : kHookedNames) {
+  if (is_cublas(image)) return true;
+  for (const char* name : kCpuNames) {
     if (find_function(image, name) != nullptr) return true;
   }
   return false;
@@ -38,13 +45,19 @@ void mark_hooked(ImageList list, std::size_t importer, bool itself) {
 
 }  // namespace
 
+bool is_cublas(const Image& image) {
+  if (image.soname == nullptr) return false;
+  return strncmp(image.soname, "libcublas.so.", 13) == 0 || strncmp(image.soname, "libcublasLt.so.", 15) == 0;
+}
+
 void find_unhooked_blas(ImageList list, const UnhookedSearch& search) {
   bool preloaded = false;
   for (std::size_t i = 0; i < list.count; ++i) preloaded = preloaded || is_our_preload(list.images[i]);
   for (std::size_t i = 0; preloaded && i < list.count; ++i) {
     if (is_our_preload(list.images[i])) continue;
     const bool provider = search.is_provider(search.context, list.images[i].path);
-    if (provider || any_import(list.images[i], is_hooked_name)) mark_hooked(list, i, provider);
+    const bool imports = !is_cublas(list.images[i]) && any_import(list.images[i], is_hooked_name);  // it calls itself
+    if (provider || imports) mark_hooked(list, i, provider);
   }
   for (std::size_t i = 0; i < list.count; ++i) {
     const Image& image = list.images[i];

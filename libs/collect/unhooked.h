@@ -11,6 +11,9 @@ struct UnhookedSearch {
   void* context;
 };
 
+// Whether an object is libcublas.so.N or libcublasLt.so.N.
+bool is_cublas(const Image& image);
+
 // Reports every object that defines a BLAS function and that no importer of such functions depends on: it is called
 // through dlsym, or from inside the object itself, or not at all.
 void find_unhooked_blas(ImageList list, const UnhookedSearch& search);

@@ -1,9 +1,7 @@
 // The hooked BLAS functions. Each call is passed on unchanged to the function it would have reached without us, and
 // becomes one GemmRecord. A hook needs little stack and keeps errno.
 
-#include "collect/blas/connect.h"
-#include "collect/blas/opened.h"
-#include "collect/blas/resolve.h"
+#include "collect/blas/call.h"
 
 namespace llmprof::collect::blas {
 namespace {
@@ -12,10 +10,6 @@ using wire::ElementType;
 using wire::GemmRecord;
 using wire::Layout;
 using wire::Transpose;
-
-// Integers are passed on as whole registers and stack slots: whatever the width they were meant in, they arrive as sent
-// (MKL's ILP64 interface has the same names as its LP64 one).
-using Word = std::int64_t;
 
 template <int Bits>
 std::int64_t number(Word value) {
@@ -66,27 +60,6 @@ GemmRecord gemv(ElementType type, Layout layout, Transpose a, std::int64_t m, st
   return gemm(type, layout, a, Transpose::kNo, flipped ? n : m, 1, flipped ? m : n);
 }
 
-// The frame of the outermost hooked call of this thread. Libraries call their own hooked functions (cblas to Fortran):
-// a frame below it is such a call. A frame above it means that the outer call was left by an exception or longjmp.
-__thread std::uintptr_t outer_frame;
-
-bool is_nested(std::uintptr_t frame) {
-  constexpr std::uintptr_t kFarthest = 64u << 20;  // farther away it is another stack
-  return outer_frame != 0 && frame < outer_frame && outer_frame - frame < kFarthest;
-}
-
-[[gnu::noinline]] void name_site(const llmprof_collector_table* table, Site* site) {
-  site->function_id.store(table->intern(name_of(site->function)), std::memory_order_relaxed);
-  table->note_library(site->library, 1);
-  site->library_id.store(table->intern(site->library), std::memory_order_release);
-}
-
-struct Call {
-  Function function;
-  std::uintptr_t return_address;
-  std::uintptr_t frame;
-};
-
 template <class Describe, class Forward>
 [[gnu::always_inline]] inline void pass_on(const Call& call, Describe describe, Forward forward) {
   Site* site = const_cast<Site*>(find_site(call.function, call.return_address));
@@ -97,12 +70,7 @@ template <class Describe, class Forward>
     if (table != nullptr) table->count_loss(static_cast<std::uint16_t>(wire::LossKind::kBlasUnresolved), 1);
     return;
   }
-  if (site->library_id.load(std::memory_order_acquire) == 0) [[unlikely]]
-    name_site(table, site);
-  if (opened_waiting.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    hand_over_opened(table);
-  if (!site->told) [[unlikely]]
-    table->count_loss(static_cast<std::uint16_t>(wire::LossKind::kBlasUnresolved), 1);
+  before_recording(table, site);
   GemmRecord record = describe();
   record.function = site->function_id.load(std::memory_order_relaxed);
   record.library = site->library_id.load(std::memory_order_relaxed);
@@ -117,12 +85,6 @@ template <class Describe, class Forward>
 }  // namespace llmprof::collect::blas
 
 using namespace llmprof::collect::blas;  // the hooks themselves stand outside: their names are C's
-
-#define LLMPROF_CALL(name)                                                   \
-  Call {                                                                     \
-    k_##name, reinterpret_cast<std::uintptr_t>(__builtin_return_address(0)), \
-        reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0))         \
-  }
 
 #define LLMPROF_CblasGemm(symbol, name, real, bits)                                                                  \
   extern "C" void symbol(Word layout, Word ta, Word tb, Word m, Word n, Word k, real alpha, const real* a, Word lda, \
@@ -187,33 +149,24 @@ using namespace llmprof::collect::blas;  // the hooks themselves stand outside: 
 #pragma GCC diagnostic ignored "-Wmissing-declarations"
 #pragma GCC visibility push(default)
 #define LLMPROF_BLAS_FUNCTION(name, abi, real, bits) LLMPROF_##abi(name, name, real, bits)
-#define LLMPROF_BLAS_GUARDED(name, abi, real, bits)
 #include "collect/blas/functions.def"
-#undef LLMPROF_BLAS_FUNCTION
-#undef LLMPROF_BLAS_GUARDED
 #pragma GCC visibility pop
 
 #if defined(__x86_64__)
 
 // The guarded names: the exported symbol is a few instructions that keep every argument register, ask where the call
 // should go, and jump there. The hook proper has a hidden name.
-#define LLMPROF_BLAS_FUNCTION(name, abi, real, bits)
 #define LLMPROF_BLAS_GUARDED(name, abi, real, bits) LLMPROF_##abi(llmprof_hook_##name, name, real, bits)
 #include "collect/blas/functions.def"
-#undef LLMPROF_BLAS_FUNCTION
-#undef LLMPROF_BLAS_GUARDED
 
 namespace {
 
 void* hook_of(Function function) {
   switch (function) {
-#define LLMPROF_BLAS_FUNCTION(name, abi, real, bits)
 #define LLMPROF_BLAS_GUARDED(name, abi, real, bits) \
   case k_##name:                                    \
     return reinterpret_cast<void*>(&llmprof_hook_##name);
 #include "collect/blas/functions.def"
-#undef LLMPROF_BLAS_FUNCTION
-#undef LLMPROF_BLAS_GUARDED
     default:
       return nullptr;
   }
@@ -231,7 +184,6 @@ extern "C" [[gnu::used]] void* llmprof_guarded_target(std::uint32_t function, st
 #pragma GCC diagnostic pop
 
 // 200 bytes of frame and the return address keep the stack on a multiple of 16.
-#define LLMPROF_BLAS_FUNCTION(name, abi, real, bits)
 #define LLMPROF_BLAS_GUARDED(name, abi, real, bits)                                                    \
   extern "C" [[gnu::naked, gnu::visibility("default")]] void name();                                   \
   extern "C" [[gnu::naked, gnu::visibility("default")]] void name() {                                  \

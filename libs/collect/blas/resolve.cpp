@@ -3,8 +3,10 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "collect/blas/wanted_file.h"
 #include "collect/images.h"
 #include "collect/undisturbed.h"
+#include "collect/unhooked.h"
 
 namespace llmprof::collect::blas {
 namespace {
@@ -12,9 +14,8 @@ namespace {
 constexpr const char* kNames[] = {
 #define LLMPROF_BLAS_FUNCTION(name, abi, real, bits) #name,
 #define LLMPROF_BLAS_GUARDED(name, abi, real, bits) #name,
+#define LLMPROF_BLAS_CUDA(name, signature, types, bits) #name,
 #include "collect/blas/functions.def"
-#undef LLMPROF_BLAS_FUNCTION
-#undef LLMPROF_BLAS_GUARDED
 };
 
 // Call sites in open addressing. When all are taken (code made at run time can have any number) the rest is resolved
@@ -25,24 +26,47 @@ constinit Site sites[kMaxSites]{};
 constinit std::atomic<std::uint32_t> used_sites{0};
 constinit std::atomic<Site*> slots[kSlots]{};
 
+constexpr Function kFirstGpu = k_cublasSgemm_v2;
+constexpr Function kLtFunctions = k_cublasLtMatmul;
+
+bool is_gpu(Function function) { return function >= kFirstGpu; }
+
 struct Question {
-  const char* symbol;
+  Function function;
   std::uintptr_t caller;
+  const char* wanted;  // file that the caller's own tables name for the function; null: they do not
   // the answer
   std::uintptr_t target;
   const char* library;
   bool is_ifunc;
   bool may_be_unloaded;
   bool told;
+  void* helpers[3];
 };
+
+void find_helpers(const Image& image, Question* question) {
+  constexpr const char* kOfCublas[] = {"cublasGetMathMode"};
+  constexpr const char* kOfLt[] = {"cublasLtMatrixLayoutGetAttribute", "cublasLtMatmulDescGetAttribute",
+                                   "cublasLtMatmulAlgoConfigGetAttribute"};
+  const bool lt = question->function == kLtFunctions;
+  const char* const* names = lt ? kOfLt : kOfCublas;
+  for (std::size_t i = 0; i < (lt ? 3u : 1u); ++i) {
+    const ElfW(Sym)* symbol = find_function(image, names[i]);
+    question->helpers[i] = symbol != nullptr ? reinterpret_cast<void*>(image.base + symbol->st_value) : nullptr;
+  }
+}
 
 // Takes image `i` for the answer if it defines the function.
 bool answer(ImageList list, std::size_t i, Question* question) {
-  const ElfW(Sym)* symbol = find_function(list.images[i], question->symbol);
+  const Image& image = list.images[i];
+  const ElfW(Sym)* symbol = find_function(image, kNames[question->function]);
   if (symbol == nullptr) return false;
-  question->target = list.images[i].base + symbol->st_value;
+  if (question->wanted != nullptr && (image.soname == nullptr || strcmp(image.soname, question->wanted) != 0))
+    return false;
+  question->target = image.base + symbol->st_value;
   question->is_ifunc = (symbol->st_info & 0xf) == STT_GNU_IFUNC;
-  question->library = list.images[i].path;
+  question->library = image.path;
+  if (is_gpu(question->function)) find_helpers(image, question);
   return true;
 }
 
@@ -88,6 +112,9 @@ void resolve(void* context, ImageList list) {
   const std::size_t self = image_at(list, reinterpret_cast<std::uintptr_t>(&resolve));
   question->told = true;
   if (self == list.count) return;
+  const std::size_t caller = image_at(list, question->caller);
+  if (is_gpu(question->function) && caller < list.count)
+    question->wanted = wanted_file(list.images[caller], kNames[question->function]);
   if (search_preloads(list, self, question)) return;
   if (!search_dependencies(list, self, question) && !search_everything(list, self, question)) return;
   question->may_be_unloaded = !is_needed_by_program(list, image_at(list, question->target));
@@ -95,7 +122,7 @@ void resolve(void* context, ImageList list) {
 
 void fill(Site* site, Function function, std::uintptr_t address) {
   const Undisturbed undisturbed;  // a handler that jumped out would leave the loader's lock behind
-  Question question{kNames[function], address, 0, "", false, false, false};
+  Question question{function, address, nullptr, 0, "", false, false, false, {}};
   with_images(resolve, &question);
   if (question.may_be_unloaded) dlopen(question.library, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   void* target = reinterpret_cast<void*>(question.target);
@@ -106,6 +133,7 @@ void fill(Site* site, Function function, std::uintptr_t address) {
   site->library = question.library;
   site->told = question.told;
   site->is_mkl = strstr(base_name(question.library), "mkl") != nullptr;
+  memcpy(site->helpers, question.helpers, sizeof(site->helpers));
 }
 
 const Site* add_site(Function function, std::uintptr_t address) {
@@ -123,6 +151,13 @@ const Site* add_site(Function function, std::uintptr_t address) {
 
 const char* name_of(Function function) { return kNames[function]; }
 
+Function gpu_function(const char* name) {
+  for (std::uint32_t i = kFirstGpu; i < kFunctions; ++i) {
+    if (strcmp(kNames[i], name) == 0) return static_cast<Function>(i);
+  }
+  return kFunctions;
+}
+
 const Site* find_site(Function function, std::uintptr_t address) {
   const std::uint64_t hash = (address ^ (static_cast<std::uint64_t>(function) << 40)) * 0x9E3779B97F4A7C15u;
   Site* mine = nullptr;
@@ -139,6 +174,35 @@ const Site* find_site(Function function, std::uintptr_t address) {
     if (site->address == address && site->function == function) return site;
   }
   return mine != nullptr ? mine : add_site(function, address);
+}
+
+namespace {
+
+void describe_target(void* context, ImageList list) {
+  auto* question = static_cast<Question*>(context);
+  const std::size_t at = image_at(list, question->target);
+  if (at == list.count || !is_cublas(list.images[at])) return;
+  question->library = list.images[at].path;
+  question->told = true;
+  find_helpers(list.images[at], question);
+}
+
+}  // namespace
+
+Site* make_handle_site(Function function, void* target) {
+  const Undisturbed undisturbed;
+  Question question{function, 0, nullptr, reinterpret_cast<std::uintptr_t>(target), "", false, false, false, {}};
+  with_images(describe_target, &question);
+  const std::uint32_t index = question.told ? used_sites.fetch_add(1, std::memory_order_relaxed) : kMaxSites;
+  if (index >= kMaxSites) return nullptr;
+  dlopen(question.library, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);  // what was handed out stays good
+  Site* const site = &sites[index];
+  site->function = function;
+  site->target = target;
+  site->library = question.library;
+  site->told = true;
+  memcpy(site->helpers, question.helpers, sizeof(site->helpers));
+  return site;
 }
 
 namespace {

@@ -11,13 +11,15 @@ namespace llmprof::collect::blas {
 enum Function : std::uint32_t {
 #define LLMPROF_BLAS_FUNCTION(name, abi, real, bits) k_##name,
 #define LLMPROF_BLAS_GUARDED(name, abi, real, bits) k_##name,
+#define LLMPROF_BLAS_CUDA(name, signature, types, bits) k_##name,
 #include "collect/blas/functions.def"
-#undef LLMPROF_BLAS_FUNCTION
-#undef LLMPROF_BLAS_GUARDED
   kFunctions,
 };
 
 const char* name_of(Function function);
+
+// A function of cuBLAS by its name; kFunctions: not one of them.
+Function gpu_function(const char* name);
 
 // One place in the program that calls one hooked symbol. Never changes once published, but for the two ids.
 struct Site {
@@ -27,12 +29,17 @@ struct Site {
   const char* library;  // path
   bool told;            // false: several libraries define it and the caller depends on none of them
   bool is_mkl;
+  void* helpers[3];  // functions of cuBLAS in the same library: what a call means is asked of them. Null: it has none
   std::atomic<wire::StringId> library_id;  // 0: not asked for yet
   std::atomic<wire::StringId> function_id;
 };
 
 // Lock-free after the first call from a place. The answer is good for ever: a library that could be unloaded is pinned.
 const Site* find_site(Function function, std::uintptr_t return_address);
+
+// A place for a function of cuBLAS that a program looked up by name: it is known where its calls go. Null: no room, or
+// the address belongs to no library of cuBLAS.
+Site* make_handle_site(Function function, void* target);
 
 // Path of this library, or null.
 const char* own_path();

@@ -1,0 +1,36 @@
+#pragma once
+// From the words of a successful cuBLAS call to its records.
+
+#include "collect/blas/call.h"
+#include "collect/blas/cublas_abi.h"
+
+namespace llmprof::collect::blas {
+
+struct GpuCall {
+  const Site* site;
+  const Word* words;
+  std::uint64_t begin_ns, end_ns;
+  const Signature* signature;
+  Types types;  // that the function's name says
+  int bits;     // of an integer
+};
+
+// One kGpuGemm record, or one for each group of a grouped call. Nothing that may be device memory is looked at.
+void record_cublas(const llmprof_collector_table* table, const GpuCall& call);
+void record_cublas_lt(const llmprof_collector_table* table, const GpuCall& call);
+
+// What both are made of.
+struct GpuShape {
+  std::int32_t type_a = -1, type_b = -1, type_c = -1, compute = -1;
+  wire::StringId algorithm = 0, epilogue = 0, scaling = 0;
+  wire::Layout layout = wire::Layout::kColumnMajor;
+  wire::Transpose trans_a = wire::Transpose::kNo, trans_b = wire::Transpose::kNo;
+};
+struct GpuSize {
+  std::int64_t m, n, k, batch;
+};
+void record_gemm(const llmprof_collector_table* table, const GpuCall& call, const GpuShape& shape, const GpuSize& size);
+
+wire::Transpose cublas_transpose(std::int64_t operation);  // cublasOperation_t
+
+}  // namespace llmprof::collect::blas

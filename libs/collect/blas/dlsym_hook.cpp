@@ -1,0 +1,56 @@
+// dlsym(), passed on by a jump: whoever answers sees the caller's own return address, which is what RTLD_NEXT and
+// RTLD_DEFAULT go by. Only names that begin with "cublas", asked of a real handle, come back through us.
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "collect/blas/by_handle.h"
+#include "collect/undisturbed.h"
+
+namespace {
+
+using Dlsym = void* (*)(void* handle, const char* name);
+constinit void* next_dlsym = nullptr;
+
+void* nothing(void*, const char*) { return nullptr; }
+
+// The C library's, or that of another preload behind us. By its version, because only dlsym itself could ask without.
+void* find_next() {
+  void* next = __atomic_load_n(&next_dlsym, __ATOMIC_RELAXED);
+  if (next != nullptr) return next;
+  for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5"}) {
+    if (next == nullptr) next = dlvsym(RTLD_NEXT, "dlsym", version);
+  }
+  if (next == nullptr) next = reinterpret_cast<void*>(&nothing);
+  __atomic_store_n(&next_dlsym, next, __ATOMIC_RELAXED);
+  return next;
+}
+
+void* ask_and_replace(void* handle, const char* name) {
+  void* const found = reinterpret_cast<Dlsym>(find_next())(handle, name);
+  if (found == nullptr) return nullptr;
+  const llmprof::collect::KeepErrno keep;
+  return llmprof::collect::blas::hook_for(name, found);
+}
+
+}  // namespace
+
+// Where the call goes on, with the same arguments.
+extern "C" [[gnu::used]] void* llmprof_dlsym_target(void* handle, const char* name);
+extern "C" [[gnu::used]] void* llmprof_dlsym_target(void* handle, const char* name) {
+  const bool ours = handle != RTLD_DEFAULT && handle != RTLD_NEXT && name != nullptr && strncmp(name, "cublas", 6) == 0;
+  return ours ? reinterpret_cast<void*>(&ask_and_replace) : find_next();
+}
+
+// 24 bytes of frame and the return address keep the stack on a multiple of 16.
+extern "C" [[gnu::naked, gnu::visibility("default")]] void* dlsym(void*, const char*) noexcept {
+  asm volatile(
+      "subq $24, %rsp\n"
+      ".cfi_adjust_cfa_offset 24\n"
+      "movq %rdi, (%rsp)\n movq %rsi, 8(%rsp)\n"
+      "call llmprof_dlsym_target\n"
+      "movq (%rsp), %rdi\n movq 8(%rsp), %rsi\n"
+      "addq $24, %rsp\n"
+      ".cfi_adjust_cfa_offset -24\n"
+      "jmp *%rax\n");
+}
