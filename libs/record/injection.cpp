@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kInjectLibrary = "libllmprof_inject.so";
 constexpr std::string_view kBlasLibrary = "libllmprof_blas.so";
+constexpr std::string_view kModulesHook = "python/hook";  // holds a sitecustomize.py
 
 class Environment {
  public:
@@ -68,6 +69,29 @@ void set_unless_set(Environment& environment, std::string_view name, const std::
   }
 }
 
+// In front, because Python takes the first sitecustomize it finds; ours then looks for the next. An empty entry would
+// mean the current folder.
+void prepend_python_path(Environment& environment, const std::string& folder) {
+  if (!environment.is_set("PYTHONPATH")) return environment.set("PYTHONPATH", folder);
+  const std::string users = environment.find("PYTHONPATH")->substr(sizeof("PYTHONPATH"));
+  environment.set("PYTHONPATH", fmt::format("{}:{}", folder, users));
+}
+
+void set_if_given(Environment& environment, std::string_view name, const std::optional<std::uint64_t>& value) {
+  if (value) environment.set(name, std::to_string(*value));
+}
+
+Result<void> check_modules_hook(const std::string& library_folder) {
+  const std::string hook = fmt::format("{}/{}", library_folder, kModulesHook);
+  if (!base::is_file(hook + "/sitecustomize.py")) {
+    return Error{ErrorCode::kNotFound, hook + "/sitecustomize.py is missing",
+                 "reinstall llmprof, or set LLMPROF_LIBDIR to its folder"};
+  }
+  if (library_folder.find(':') == std::string::npos) return {};
+  return Error{ErrorCode::kUnsupported, library_folder + ": a folder with a colon cannot stand in PYTHONPATH",
+               "move llmprof to another folder, or leave out --modules"};
+}
+
 }  // namespace
 
 std::string library_folder() {
@@ -93,7 +117,42 @@ Result<void> check_libraries(const InjectionOptions& options) {
                  options.library_folder + ": a library folder with blanks or colons cannot be preloaded",
                  "move llmprof to another folder, or use --no-blas"};
   }
-  return {};
+  return options.modules ? check_modules_hook(options.library_folder) : Result<void>{};
+}
+
+Result<std::uint64_t> parse_stacks(std::string_view text) {
+  std::uint64_t stacks = 0;
+  for (std::string_view rest = text;;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view word = rest.substr(0, comma);
+    if (word != "python" && word != "native") {
+      return Error{ErrorCode::kUsage, fmt::format("--stacks {}: not python, native or python,native", text), ""};
+    }
+    stacks |= word == "python" ? 1 : 2;
+    if (comma == std::string_view::npos) return stacks;
+    rest.remove_prefix(comma + 1);
+  }
+}
+
+std::optional<std::string> why_no_modules(const std::vector<std::string>& command) {
+  if (command.empty()) return std::nullopt;
+  const std::string_view program = std::string_view(command.front()).substr(command.front().rfind('/') + 1);
+  if (!program.starts_with("python")) return std::nullopt;
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string_view word = command[i];
+    if (word.size() < 2 || word[0] != '-' || word[1] == '-') return std::nullopt;
+    for (const char letter : word.substr(1)) {
+      if (letter == 'I' || letter == 'S' || letter == 'E') {
+        return fmt::format("{} -{}: Python then does not load what --modules needs", program, letter);
+      }
+      if (letter == 'c' || letter == 'm') return std::nullopt;  // what follows is the program's
+      if (letter == 'W' || letter == 'X') {                     // has a value: the rest of the word, or the next one
+        if (word.back() == letter) ++i;
+        break;
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 Injection child_environment(const std::vector<std::string>& environment, const InjectionOptions& options) {
@@ -107,6 +166,10 @@ Injection child_environment(const std::vector<std::string>& environment, const I
   child.set("LLMPROF_MAX_BYTES", std::to_string(options.max_bytes));
   for (const std::string& name : window_variable_names()) child.remove(name);
   for (const auto& [name, value] : options.window) child.set(name, value);
+  set_if_given(child, "LLMPROF_GPU", options.collector.gpu);
+  set_if_given(child, "LLMPROF_GRAPHS", options.collector.graphs);
+  set_if_given(child, "LLMPROF_STACKS", options.collector.stacks);
+  if (options.modules) prepend_python_path(child, fmt::format("{}/{}", options.library_folder, kModulesHook));
   injection.environment = child.take();
   return injection;
 }

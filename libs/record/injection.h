@@ -3,7 +3,9 @@
 // children. What the user set is kept and reported.
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +16,16 @@ namespace llmprof::record {
 // Names the capture folder to the injected libraries; also stands in the environment of all the program's children.
 inline constexpr const char* kCaptureVariable = "LLMPROF_CAPTURE_DIR";
 
+// What the collector is asked for, as libs/collect/settings.h reads it. Unset: the user's own variable, or the default.
+struct CollectorSettings {
+  std::optional<std::uint64_t> gpu;     // LLMPROF_GPU
+  std::optional<std::uint64_t> graphs;  // LLMPROF_GRAPHS
+  std::optional<std::uint64_t> stacks;  // LLMPROF_STACKS: 1 Python, 2 native
+};
+
+// "python", "native", "python,native" -> CollectorSettings::stacks.
+Result<std::uint64_t> parse_stacks(std::string_view text);
+
 struct InjectionOptions {
   std::string library_folder;  // holds libllmprof_inject.so and libllmprof_blas.so
   std::string capture_folder;  // absolute
@@ -21,6 +33,8 @@ struct InjectionOptions {
   std::vector<std::pair<std::string, std::string>> window;  // of window_variables()
   bool blas = true;
   bool nvtx = true;
+  bool modules = false;  // modules of PyTorch models become ranges
+  CollectorSettings collector;
 };
 
 struct Injection {
@@ -35,6 +49,10 @@ std::string library_folder();
 Result<void> check_libraries(const InjectionOptions& options);
 
 Injection child_environment(const std::vector<std::string>& environment, const InjectionOptions& options);
+
+// Why the hook for Python's modules will not be loaded by this command, or nothing: Python asked to leave its
+// environment alone. Only the command itself is looked at, not what it starts.
+std::optional<std::string> why_no_modules(const std::vector<std::string>& command);
 
 // The environment of this process.
 std::vector<std::string> own_environment();

@@ -101,6 +101,46 @@ TEST(Injection, AddsToTheEnvironmentAndKeepsWhatIsThere) {
   EXPECT_THAT(few.environment, Not(Contains(HasSubstr("NVTX"))));
 }
 
+TEST(Injection, PutsTheHookOfModulesInFrontOfPythonsPath) {
+  InjectionOptions options{.library_folder = "/opt/lib", .capture_folder = "/runs/x/capture", .max_bytes = 1000};
+  EXPECT_THAT(child_environment({"PYTHONPATH=/mine"}, options).environment, Contains("PYTHONPATH=/mine"));
+  options.modules = true;
+  EXPECT_THAT(child_environment({"PYTHONPATH=/mine::/more"}, options).environment,
+              Contains("PYTHONPATH=/opt/lib/python/hook:/mine::/more"));
+  // No entry of ours may become an empty one: that is the current folder.
+  EXPECT_THAT(child_environment({"PYTHONPATH="}, options).environment, Contains("PYTHONPATH=/opt/lib/python/hook"));
+  EXPECT_THAT(child_environment({}, options).environment, Contains("PYTHONPATH=/opt/lib/python/hook"));
+}
+
+TEST(Injection, PassesOnWhatTheCollectorIsAskedFor) {
+  InjectionOptions options{.library_folder = "/opt/lib", .capture_folder = "/runs/x/capture", .max_bytes = 1000};
+  EXPECT_THAT(child_environment({"LLMPROF_STACKS=3"}, options).environment, Contains("LLMPROF_STACKS=3"));
+  options.collector = {.gpu = 3, .graphs = 2, .stacks = 1};
+  EXPECT_THAT(child_environment({"LLMPROF_STACKS=3"}, options).environment,
+              testing::IsSupersetOf({"LLMPROF_GPU=3", "LLMPROF_GRAPHS=2", "LLMPROF_STACKS=1"}));
+}
+
+TEST(Injection, ReadsWhichStacks) {
+  EXPECT_EQ(*parse_stacks("python"), 1);
+  EXPECT_EQ(*parse_stacks("native"), 2);
+  EXPECT_EQ(*parse_stacks("native,python"), 3);
+  for (const char* wrong : {"", "all", "python,", ",native", "python native"}) {
+    EXPECT_EQ(parse_stacks(wrong).error().code, ErrorCode::kUsage) << wrong;
+  }
+}
+
+TEST(Injection, KnowsWhenPythonWillNotLoadTheHook) {
+  EXPECT_THAT(why_no_modules({"python3", "-I", "x.py"}).value_or(""), HasSubstr("python3 -I"));
+  EXPECT_TRUE(why_no_modules({"/usr/bin/python3.12", "-uS", "x.py"}));
+  EXPECT_TRUE(why_no_modules({"python", "-X", "dev", "-E", "x.py"}));
+  EXPECT_FALSE(why_no_modules({"python", "-X", "IES", "x.py"}));  // a value
+  EXPECT_FALSE(why_no_modules({"python", "-WI", "x.py"}));
+  EXPECT_FALSE(why_no_modules({"python", "-u", "x.py", "-I"}));  // the program's own
+  EXPECT_FALSE(why_no_modules({"python", "-m", "I"}));
+  EXPECT_FALSE(why_no_modules({"python", "-c", "-I"}));
+  EXPECT_FALSE(why_no_modules({"torchrun", "-I"}));
+}
+
 TEST(Injection, ChecksItsLibraries) {
   const TestFolder folder;
   InjectionOptions options{.library_folder = folder.path()};
