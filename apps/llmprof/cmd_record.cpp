@@ -46,6 +46,9 @@ constexpr Option kOptions[] = {
      "Readings of memory and CPU time per second and process, at most: fewer when there are many processes."},
     {"--no-stacks", "", "", "", "", "Do not sample CPU stacks: no function table."},
     {"--sample-hz", "", "LLMPROF_SAMPLE_HZ", "N", "99", "Stack samples per second of CPU time of a thread."},
+    {"--no-telemetry", "", "", "", "", "Do not read power, clocks, memory and activity of the GPUs."},
+    {"--telemetry-hz", "", "LLMPROF_TELEMETRY_HZ", "N", "10",
+     "Readings of a GPU's power and energy per second, at most; everything else is read once a second."},
     {"--keep-capture", "", "", "", "", "Keep the capture logs in the run after they were read."},
     {"--no-ingest", "", "", "", "", "Leave the logs as they are; the first verb that opens the run reads them."},
     {"--quiet", "-q", "", "", "", "Print errors only."},
@@ -188,8 +191,11 @@ int run(const Arguments& arguments) {
   if (!host) return fail(host.error());
   const auto window = window_options(arguments);
   if (!window) return fail(window.error());
+  const auto telemetry_hz = parse_hz(arguments, "--telemetry-hz");
+  if (!telemetry_hz) return fail(telemetry_hz.error());
   record::RecordOptions options;
   options.host = *host;
+  options.telemetry = {!arguments.on("--no-telemetry"), static_cast<double>(*telemetry_hz)};
   options.window = *window;
   options.model = arguments.get("--model");
   options.command = arguments.command;

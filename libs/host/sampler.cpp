@@ -130,6 +130,7 @@ class ThreadSampler final : public Sampler {
     outcome.no_stacks = no_stacks_;
     if (stacks_) outcome.stacks = stacks_->stats();
     outcome.problem = problem_;
+    if (options_.also) options_.also(log_);
     if (const auto flushed = log_.flush(); !flushed) outcome.problem = flushed.error().message;
     return outcome;
   }
@@ -173,6 +174,7 @@ class ThreadSampler final : public Sampler {
     if (files_pace_.is_due(now)) files_pace_.measure(now, [&] { usage_.look_at_files(); });
     if (now >= next_flush_ns_) {
       if (stacks_) stacks_->drain();
+      if (options_.also) options_.also(log_);
       (void)log_.flush();  // an error stays and is told at the end
       next_flush_ns_ = now + kFlushNs;
     }

@@ -7,10 +7,12 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "base/result.h"
+#include "host/host_log.h"
 #include "host/model_files.h"
 #include "host/stacks/stack_sampler.h"
 
@@ -22,6 +24,7 @@ struct SamplerOptions {
   std::uint32_t usage_hz = 50;  // readings of memory and CPU time per second, at most
   bool stacks = true;
   StackOptions stack;
+  std::function<void(HostLog&)> also;  // adds to the log what others saw: about twice a second, and at the end
 };
 
 struct SamplerOutcome {

@@ -10,8 +10,10 @@
 
 namespace llmprof::record {
 
-HostWatch::HostWatch(const HostOptions& options, std::string capture_folder)
-    : options_(options), capture_(std::move(capture_folder)) {}
+HostWatch::HostWatch(const HostOptions& options, const TelemetryOptions& telemetry, std::string capture_folder)
+    : options_(options), capture_(std::move(capture_folder)), telemetry_(telemetry) {
+  telemetry_.start();
+}
 
 void HostWatch::create(pid_t root) {
   if (!options_.on) return;
@@ -21,6 +23,9 @@ void HostWatch::create(pid_t root) {
   options.usage_hz = options_.usage_hz;
   options.stacks = options_.stacks;
   options.stack.hz = options_.sample_hz;
+  options.also = [this](host::HostLog& log) {
+    if (telemetry_.receive()) telemetry_.write(log);
+  };
   auto sampler = host::Sampler::create(root, options);
   if (sampler) {
     sampler_ = std::move(*sampler);
@@ -39,13 +44,32 @@ void HostWatch::attach(Watch& watch) {
     next(pid);
   };
   watch.ended = [this, next = std::move(watch.ended)](pid_t pid) {
+    telemetry_.stop();
     if (sampler_) sampler_->stop();
     next(pid);
   };
 }
 
+void HostWatch::poll() {
+  if (!sampler_ && !full_) write_telemetry_alone();
+}
+
+// With --no-host, devices are read all the same.
+void HostWatch::write_telemetry_alone() {
+  if (!telemetry_.receive()) return;
+  if (!telemetry_log_) {
+    auto log = host::HostLog::create(fmt::format("{}/{}", capture_, host::kHostLogName));
+    if (!log) return;  // tried again the next time; the losses say it at the end
+    telemetry_log_.emplace(std::move(*log));
+  }
+  telemetry_.write(*telemetry_log_);
+  (void)telemetry_log_->flush();
+}
+
 void HostWatch::full() {
-  if (sampler_ && !std::exchange(full_, true)) sampler_->pause();
+  if (std::exchange(full_, true)) return;
+  telemetry_.stop();
+  if (sampler_) sampler_->pause();
 }
 
 void HostWatch::finish(const Ended& ended, CaptureInfo& info) {
@@ -56,9 +80,13 @@ void HostWatch::finish(const Ended& ended, CaptureInfo& info) {
     note(trace::Loss::kNoStackSamples, 1, options_.on ? "--no-stacks" : "--no-host");
   }
   if (!problem_.empty()) note(trace::Loss::kUsageUnreadable, 1, problem_);
-  if (!sampler_) return;
+  if (!sampler_) {
+    write_telemetry_alone();
+    return telemetry_.finish(info);
+  }
   const host::SamplerOutcome outcome = sampler_->finish(ended.used);
   sampler_.reset();
+  telemetry_.finish(info);
   note_opened_models(outcome.model_files, info.models);
   note(trace::Loss::kUsageUnreadable, outcome.unreadable, "");
   if (full_) note(trace::Loss::kSizeLimit, 1, std::string(host::kHostLogName));

@@ -1,12 +1,15 @@
 #pragma once
-// The host sampler beside a launch: begins before the program does, ends with it, and its losses are noted.
+// The host sampler beside a launch: begins before the program does, ends with it, and its losses are noted. It also
+// writes down what was read of the devices.
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "host/sampler.h"
 #include "record/capture_info.h"
 #include "record/supervise.h"
+#include "record/telemetry_watch.h"
 
 namespace llmprof::record {
 
@@ -19,22 +22,26 @@ struct HostOptions {
 
 class HostWatch {
  public:
-  HostWatch(const HostOptions& options, std::string capture_folder);
+  HostWatch(const HostOptions& options, const TelemetryOptions& telemetry, std::string capture_folder);
 
   // Adds to what `watch` already does. This object must outlive the launch.
   void attach(Watch& watch);
+  void poll();  // from time to time while the program runs
   void full();  // the recording reached its size
   // After the launch.
   void finish(const Ended& ended, CaptureInfo& info);
 
  private:
   void create(pid_t root);
+  void write_telemetry_alone();
 
   HostOptions options_;
   std::string capture_;
   std::unique_ptr<host::Sampler> sampler_;
   std::string problem_;  // why there is none
   bool full_ = false;
+  TelemetryWatch telemetry_;
+  std::optional<host::HostLog> telemetry_log_;  // where no sampler has one
 };
 
 }  // namespace llmprof::record

@@ -141,7 +141,7 @@ class Session {
       info.root_start_ticks = start_ticks(pid);
       (void)write_capture_info(capture_, info);  // written again at the end; a failure shows there
     };
-    HostWatch host(options_.host, capture_);
+    HostWatch host(options_.host, options_.telemetry, capture_);
     host.attach(watch);
     watch.poll = [&] { poll(host, info); };
     watch.dump = [&] { dump_now(); };
@@ -172,6 +172,7 @@ class Session {
                                                  .nvtx = options_.nvtx});
   }
   void poll(HostWatch& host, const CaptureInfo& info) {
+    host.poll();
     if (options_.window.last_ns) {
       // The log of the host side is not cut into pieces: half of the room is for it, then it ends.
       const std::string host_log = fmt::format("{}/{}", capture_, host::kHostLogName);

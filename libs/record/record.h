@@ -30,6 +30,7 @@ struct RecordOptions {
   bool nvtx = true;
   std::string model;  // name or path of the model, for the reports; "": it is detected, if it can be
   HostOptions host;
+  TelemetryOptions telemetry;
   WindowOptions window;
   bool keep_capture = false;
   bool ingest = true;
