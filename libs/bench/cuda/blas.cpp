@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/cuda_libraries.h"
 #include "base/dynlib.h"
 #include "bench/cuda/blas_library.h"
 
@@ -45,7 +46,7 @@ std::vector<std::string> library_names(const char* stem) {
   for (const int major : {CUBLAS_VER_MAJOR, 13, 12}) {
     const std::string name = fmt::format("{}.so.{}", stem, major);
     names.push_back(name);
-    for (std::string& path : library_candidates(name)) names.push_back(std::move(path));
+    for (std::string& path : base::cuda_library_candidates(name)) names.push_back(std::move(path));
   }
   return names;
 }

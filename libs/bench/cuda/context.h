@@ -131,8 +131,4 @@ class Context {
 Result<std::shared_ptr<Blas>> open_blas(Context& context);
 Result<std::shared_ptr<Dnn>> open_dnn(Context& context);
 
-// Where CUDA's libraries may lie, beside what the loader finds itself: $CUDA_HOME, /usr/local/cuda*, and the packages
-// of the python3 on PATH (PyTorch brings its own). Full paths to try for "libcudnn.so.9", most wanted first.
-std::vector<std::string> library_candidates(std::string_view library);
-
 }  // namespace llmprof::bench::cuda

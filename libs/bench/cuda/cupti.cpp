@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/cuda_libraries.h"
 #include "base/dynlib.h"
 #include "bench/cuda/context.h"
 #include "bench/cuda/cupti_api.h"
@@ -86,7 +87,7 @@ Result<Cupti*> open_library() {
   std::vector<std::string> names;
   for (const char* library : {"libcupti.so.13", "libcupti.so.12"}) {
     names.emplace_back(library);
-    for (std::string& path : library_candidates(library)) names.push_back(std::move(path));
+    for (std::string& path : base::cuda_library_candidates(library)) names.push_back(std::move(path));
   }
   const Result<CuptiApi> api = base::load_api<CuptiApi>(names, kSymbols);
   if (!api) return Error{ErrorCode::kUnsupported, "no CUPTI: " + api.error().message, ""};

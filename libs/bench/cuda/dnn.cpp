@@ -6,6 +6,8 @@
 
 #include <string_view>
 
+#include "base/cuda_libraries.h"
+
 namespace llmprof::bench::cuda {
 
 namespace {
@@ -47,7 +49,7 @@ struct Library {
 
 Result<Library> open_library() {
   std::string tried;
-  for (const std::string& name : library_candidates(kLibrary)) {
+  for (const std::string& name : base::cuda_library_candidates(kLibrary)) {
     if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL); handle != nullptr) {
       if (name.find('/') != std::string::npos) preload_parts(name);
       return Library{handle, name};

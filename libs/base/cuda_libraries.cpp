@@ -1,10 +1,11 @@
+#include "base/cuda_libraries.h"
+
 #include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"
-#include "bench/cuda/context.h"
 
-namespace llmprof::bench::cuda {
+namespace llmprof::base {
 namespace {
 
 namespace fs = std::filesystem;
@@ -28,7 +29,7 @@ std::vector<fs::path> folders_in(const fs::path& folder) {
 
 void add_toolkits(std::vector<std::string>& found, std::string_view library) {
   std::vector<fs::path> toolkits;
-  if (const std::string home = base::env_or("CUDA_HOME", ""); !home.empty()) toolkits.emplace_back(home);
+  if (const std::string home = env_or("CUDA_HOME", ""); !home.empty()) toolkits.emplace_back(home);
   toolkits.emplace_back("/usr/local/cuda");
   for (const fs::path& folder : folders_in("/usr/local")) {
     if (folder.filename().string().starts_with("cuda-")) toolkits.push_back(folder);
@@ -52,7 +53,7 @@ void add_python(std::vector<std::string>& found, const fs::path& prefix, std::st
 
 // The environment that `python3` on PATH belongs to.
 fs::path python_prefix() {
-  const std::string path = base::env_or("PATH", "");
+  const std::string path = env_or("PATH", "");
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
     const fs::path folder = path.substr(begin, end - begin);
@@ -65,14 +66,14 @@ fs::path python_prefix() {
 
 }  // namespace
 
-std::vector<std::string> library_candidates(std::string_view library) {
+std::vector<std::string> cuda_library_candidates(std::string_view library) {
   std::vector<std::string> found{std::string(library)};  // the loader's own search first
   add_toolkits(found, library);
-  if (const std::string environment = base::env_or("VIRTUAL_ENV", ""); !environment.empty()) {
+  if (const std::string environment = env_or("VIRTUAL_ENV", ""); !environment.empty()) {
     add_python(found, environment, library);
   }
   if (const fs::path prefix = python_prefix(); !prefix.empty()) add_python(found, prefix, library);
   return found;
 }
 
-}  // namespace llmprof::bench::cuda
+}  // namespace llmprof::base
