@@ -23,7 +23,7 @@ class Gpt2 final : public Model {
   void mlp(const Pass& pass, std::int64_t layer);
   void cache_keys_and_values(const Pass& pass, std::int64_t layer);
 
-  std::vector<Gpt2LayerWeights> layers_;
+  std::vector<Gpt2LayerWeights<Weights>> layers_;
   std::vector<Gpt2LayerNames> layer_names_;
   const float* token_embedding_;     // (V, C)
   const float* position_embedding_;  // (positions, C)
@@ -64,7 +64,7 @@ void Gpt2::run_layer(const Pass& pass, std::int64_t layer) {
 }
 
 void Gpt2::attention(const Pass& pass, std::int64_t layer) {
-  const Gpt2LayerWeights& w = layers_[static_cast<std::size_t>(layer)];
+  const Gpt2LayerWeights<Weights>& w = layers_[static_cast<std::size_t>(layer)];
   const Gpt2LayerNames& names = layer_names_[static_cast<std::size_t>(layer)];
   const std::int64_t rows = pass.rows();
   {
@@ -109,7 +109,7 @@ void Gpt2::cache_keys_and_values(const Pass& pass, std::int64_t layer) {
 }
 
 void Gpt2::mlp(const Pass& pass, std::int64_t layer) {
-  const Gpt2LayerWeights& w = layers_[static_cast<std::size_t>(layer)];
+  const Gpt2LayerWeights<Weights>& w = layers_[static_cast<std::size_t>(layer)];
   const Gpt2LayerNames& names = layer_names_[static_cast<std::size_t>(layer)];
   const std::int64_t rows = pass.rows();
   {

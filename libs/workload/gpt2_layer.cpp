@@ -2,15 +2,6 @@
 
 namespace llmprof::workload {
 
-Gpt2LayerWeights gpt2_layer_weights(const Weights& w, const std::string& path) {
-  return {.ln_1 = w.norm(path + ".ln_1"),
-          .ln_2 = w.norm(path + ".ln_2"),
-          .c_attn = w.linear(path + ".attn.c_attn"),
-          .c_proj = w.linear(path + ".attn.c_proj"),
-          .mlp_c_fc = w.linear(path + ".mlp.c_fc"),
-          .mlp_c_proj = w.linear(path + ".mlp.c_proj")};
-}
-
 Gpt2LayerNames gpt2_layer_names(ModuleNames& names, const std::string& path) {
   return {.layer = names.add(path),
           .ln_1 = names.add(path + ".ln_1"),

@@ -1,56 +1,16 @@
 // The Llama family: RMSNorm before each half of a layer, rotary positions, grouped key-value heads, SwiGLU.
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "workload/kernels.h"
+#include "workload/llama_layer.h"
 #include "workload/model.h"
+#include "workload/rotary.h"
 
 namespace llmprof::workload {
 namespace {
-
-struct LayerWeights {
-  Norm input_layernorm, post_attention_layernorm;
-  Linear q_proj, k_proj, v_proj, o_proj;
-  Linear gate_proj, up_proj, down_proj;
-};
-
-struct LayerNames {
-  llmprof_name layer, input_layernorm, self_attn, q_proj, k_proj, v_proj, rope, core, o_proj;
-  llmprof_name post_attention_layernorm, mlp, gate_proj, up_proj, act, down_proj;
-};
-
-LayerWeights layer_weights(const Weights& w, const std::string& path) {
-  return {.input_layernorm = w.norm(path + ".input_layernorm"),
-          .post_attention_layernorm = w.norm(path + ".post_attention_layernorm"),
-          .q_proj = w.linear(path + ".self_attn.q_proj"),
-          .k_proj = w.linear(path + ".self_attn.k_proj"),
-          .v_proj = w.linear(path + ".self_attn.v_proj"),
-          .o_proj = w.linear(path + ".self_attn.o_proj"),
-          .gate_proj = w.linear(path + ".mlp.gate_proj"),
-          .up_proj = w.linear(path + ".mlp.up_proj"),
-          .down_proj = w.linear(path + ".mlp.down_proj")};
-}
-
-LayerNames layer_names(ModuleNames& names, const std::string& path) {
-  return {.layer = names.add(path),
-          .input_layernorm = names.add(path + ".input_layernorm"),
-          .self_attn = names.add(path + ".self_attn"),
-          .q_proj = names.add(path + ".self_attn.q_proj"),
-          .k_proj = names.add(path + ".self_attn.k_proj"),
-          .v_proj = names.add(path + ".self_attn.v_proj"),
-          .rope = names.add(path + ".self_attn.rope"),
-          .core = names.add(path + ".self_attn.core"),
-          .o_proj = names.add(path + ".self_attn.o_proj"),
-          .post_attention_layernorm = names.add(path + ".post_attention_layernorm"),
-          .mlp = names.add(path + ".mlp"),
-          .gate_proj = names.add(path + ".mlp.gate_proj"),
-          .up_proj = names.add(path + ".mlp.up_proj"),
-          .act = names.add(path + ".mlp.act"),
-          .down_proj = names.add(path + ".mlp.down_proj")};
-}
 
 class Llama final : public Model {
  public:
@@ -63,14 +23,13 @@ class Llama final : public Model {
   void self_attention(const Pass& pass, std::int64_t layer);
   void mlp(const Pass& pass, std::int64_t layer);
   void rotate_and_cache(const Pass& pass, std::int64_t layer);
-  void extend_angles(std::int64_t positions);
 
-  std::vector<LayerWeights> layers_;
-  std::vector<LayerNames> layer_names_;
+  std::vector<LlamaLayerWeights<Weights>> layers_;
+  std::vector<LlamaLayerNames> layer_names_;
   const float* embedding_;  // (V, C)
   Norm norm_;
   llmprof_name embed_name_, norm_name_;
-  std::vector<float> cosine_, sine_;  // (positions so far, D/2)
+  RotaryAngles angles_;
   FloatBuffer q_;                     // (B, T, H, D)
   FloatBuffer k_, v_;                 // (B, T, G, D)
   FloatBuffer gate_, up_;             // (B, T, F)
@@ -84,27 +43,14 @@ Llama::Llama(const ModelConfig& config, Weights weights, ThreadPool& pool)
       norm_name_(names_.add("norm")) {
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const std::string path = "layers." + std::to_string(layer);
-    layers_.push_back(layer_weights(weights_, path));
-    layer_names_.push_back(layer_names(names_, path));
-  }
-}
-
-// cos and sin of position · theta^(-2i/D), computed in double: angles grow with the position.
-void Llama::extend_angles(std::int64_t positions) {
-  const std::int64_t half = config_.head_dim / 2;
-  for (auto position = static_cast<std::int64_t>(cosine_.size()) / half; position < positions; ++position) {
-    for (std::int64_t i = 0; i < half; ++i) {
-      const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(config_.head_dim);
-      const double angle = static_cast<double>(position) * std::pow(config_.rope_theta, exponent);
-      cosine_.push_back(static_cast<float>(std::cos(angle)));
-      sine_.push_back(static_cast<float>(std::sin(angle)));
-    }
+    layers_.push_back(llama_layer_weights(weights_, path));
+    layer_names_.push_back(llama_layer_names(names_, path));
   }
 }
 
 void Llama::embed(const Pass& pass) {
   const llmprof::Module range(embed_name_);
-  extend_angles(pass.context());
+  angles_.extend(config_, pass.context());
   const std::int64_t c = config_.hidden;
   for (std::int64_t row = 0; row < pass.rows(); ++row) {
     std::copy_n(embedding_ + pass.ids[static_cast<std::size_t>(row)] * c, c, pass.x + row * c);
@@ -118,8 +64,8 @@ void Llama::run_layer(const Pass& pass, std::int64_t layer) {
 }
 
 void Llama::self_attention(const Pass& pass, std::int64_t layer) {
-  const LayerWeights& w = layers_[static_cast<std::size_t>(layer)];
-  const LayerNames& names = layer_names_[static_cast<std::size_t>(layer)];
+  const LlamaLayerWeights<Weights>& w = layers_[static_cast<std::size_t>(layer)];
+  const LlamaLayerNames& names = layer_names_[static_cast<std::size_t>(layer)];
   const std::int64_t rows = pass.rows();
   float* const normed = normed_.data();
   {
@@ -167,8 +113,8 @@ void Llama::rotate_and_cache(const Pass& pass, std::int64_t layer) {
     for (std::int64_t row = begin; row < end; ++row) {
       const std::int64_t sequence = row / pass.tokens;
       const std::int64_t position = pass.position + row % pass.tokens;
-      const float* const cosine = cosine_.data() + position * half;
-      const float* const sine = sine_.data() + position * half;
+      const float* const cosine = angles_.cosine.data() + position * half;
+      const float* const sine = angles_.sine.data() + position * half;
       for (std::int64_t head = 0; head < config_.heads; ++head) {
         float* const query = q_.data() + (row * config_.heads + head) * dim;
         kernels().rotate(query, cosine, sine, half, query);
@@ -183,8 +129,8 @@ void Llama::rotate_and_cache(const Pass& pass, std::int64_t layer) {
 }
 
 void Llama::mlp(const Pass& pass, std::int64_t layer) {
-  const LayerWeights& w = layers_[static_cast<std::size_t>(layer)];
-  const LayerNames& names = layer_names_[static_cast<std::size_t>(layer)];
+  const LlamaLayerWeights<Weights>& w = layers_[static_cast<std::size_t>(layer)];
+  const LlamaLayerNames& names = layer_names_[static_cast<std::size_t>(layer)];
   const std::int64_t rows = pass.rows();
   float* const normed = normed_.data();
   {

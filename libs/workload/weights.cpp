@@ -79,7 +79,7 @@ struct Spread {
   float center, width;
 };
 
-Spread random_spread(const TensorSpec& spec, const ModelConfig&) {
+Spread random_spread(const TensorSpec& spec) {
   const float center = spec.kind == Kind::kNormWeight ? 1.0F : 0.0F;
   return {center, spec.kind == Kind::kMatrix ? std::sqrt(3.0F / static_cast<float>(spec.columns)) : 0.1F};
 }
@@ -90,18 +90,15 @@ Spread untrained_spread(const TensorSpec& spec, const ModelConfig& config) {
   return {0.0F, 0.02F * std::sqrt(3.0F / (ends_half ? 2.0F * static_cast<float>(config.layers) : 1.0F))};
 }
 
-void fill(const TensorSpec& spec, const Spread& spread, std::uint32_t key, float* data, ThreadPool& pool) {
-  pool.parallel_for(spec.count(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-    kernels().fill_random(data + begin, begin, end - begin, key, spread.center, spread.width);
-  });
-}
-
-Weights filled(const ModelConfig& config, Spread (*spread)(const TensorSpec&, const ModelConfig&), std::uint64_t seed,
-               ThreadPool& pool) {
+Weights filled(const ModelConfig& config, Start start, std::uint64_t seed, ThreadPool& pool) {
   Weights weights(config);
   for (std::size_t i = 0; i < weights.specs().size(); ++i) {
     const TensorSpec& spec = weights.specs()[i];
-    fill(spec, spread(spec, config), stream_key(seed, i), weights.tensor(spec.name), pool);
+    const RandomTensor random = random_tensor(start, config, spec, i, seed);
+    float* const data = weights.tensor(spec.name);
+    pool.parallel_for(spec.count(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+      kernels().fill_random(data + begin, begin, end - begin, random.key, random.center, random.width);
+    });
   }
   return weights;
 }
@@ -110,6 +107,12 @@ Weights filled(const ModelConfig& config, Spread (*spread)(const TensorSpec&, co
 
 std::vector<TensorSpec> tensor_specs(const ModelConfig& config) {
   return config.family == Family::kGpt2 ? gpt2_specs(config) : llama_specs(config);
+}
+
+RandomTensor random_tensor(Start start, const ModelConfig& config, const TensorSpec& spec, std::size_t number,
+                           std::uint64_t seed) {
+  const Spread spread = start == Start::kRandom ? random_spread(spec) : untrained_spread(spec, config);
+  return {stream_key(seed, number), spread.center, spread.width};
 }
 
 Weights::Weights(const ModelConfig& config) : specs_(tensor_specs(config)) {
@@ -122,11 +125,11 @@ Weights::Weights(const ModelConfig& config) : specs_(tensor_specs(config)) {
 }
 
 Weights Weights::random(const ModelConfig& config, std::uint64_t seed, ThreadPool& pool) {
-  return filled(config, random_spread, seed, pool);
+  return filled(config, Start::kRandom, seed, pool);
 }
 
 Weights Weights::untrained(const ModelConfig& config, std::uint64_t seed, ThreadPool& pool) {
-  return filled(config, untrained_spread, seed, pool);
+  return filled(config, Start::kUntrained, seed, pool);
 }
 
 const Weights::Place& Weights::place(const std::string& name) const {

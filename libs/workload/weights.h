@@ -28,6 +28,20 @@ struct TensorSpec {
 // Every parameter tensor, in execution order. A tied head has none.
 std::vector<TensorSpec> tensor_specs(const ModelConfig& config);
 
+// Random numbers of a tensor: uniform in [center - width, center + width), by the key of its stream (RowKernels::fill_random).
+struct RandomTensor {
+  std::uint32_t key;
+  float center, width;
+};
+enum class Start : std::uint8_t {
+  kRandom,     // uniform with variance 1/in around 0 (norm weights: close to 1)
+  // To begin training with, as GPT-2 did: deviation 0.02 around 0, that of the two projections that end a layer's halves
+  // divided by sqrt(2 layers); biases 0, norm weights 1. Uniform where GPT-2's were normal.
+  kUntrained,
+};
+RandomTensor random_tensor(Start start, const ModelConfig& config, const TensorSpec& spec, std::size_t number,
+                           std::uint64_t seed);
+
 struct Norm {
   const float* weight = nullptr;  // (C)
   const float* bias = nullptr;    // (C), or none
@@ -35,13 +49,14 @@ struct Norm {
 
 class Weights {
  public:
+  using LinearType = Linear;
+  using NormType = Norm;
+
   // Allocates; the values are not set.
   explicit Weights(const ModelConfig& config);
 
-  // Uniform with variance 1/in around 0 (norm weights: close to 1). Depends on the seed only, not on the threads.
+  // Start::kRandom and kUntrained. They depend on the seed only, not on the threads.
   static Weights random(const ModelConfig& config, std::uint64_t seed, ThreadPool& pool);
-  // To begin training with, as GPT-2 did: deviation 0.02 around 0, that of the two projections that end a layer's
-  // halves divided by sqrt(2 layers); biases 0, norm weights 1. Uniform where GPT-2's were normal.
   static Weights untrained(const ModelConfig& config, std::uint64_t seed, ThreadPool& pool);
 
   const std::vector<TensorSpec>& specs() const { return specs_; }

@@ -121,7 +121,7 @@ void Trainer::normalise(const Norm& norm, const float* x, float* out) {
 }
 
 void Trainer::forward_attention(std::size_t layer) {
-  const Gpt2LayerWeights& w = layers_[layer];
+  const Gpt2LayerWeights<Weights>& w = layers_[layer];
   const Gpt2LayerNames& names = layer_names_[layer];
   const Kept& kept = kept_[layer];
   {
@@ -143,7 +143,7 @@ void Trainer::forward_attention(std::size_t layer) {
 }
 
 void Trainer::forward_mlp(std::size_t layer) {
-  const Gpt2LayerWeights& w = layers_[layer];
+  const Gpt2LayerWeights<Weights>& w = layers_[layer];
   const Gpt2LayerNames& names = layer_names_[layer];
   const Kept& kept = kept_[layer];
   {
@@ -206,7 +206,7 @@ void Trainer::backward_head() {
 }
 
 void Trainer::backward_mlp(std::size_t layer) {
-  const Gpt2LayerWeights& w = layers_[layer];
+  const Gpt2LayerWeights<Weights>& w = layers_[layer];
   const Gpt2LayerNames& names = layer_names_[layer];
   const Kept& kept = kept_[layer];
   {
@@ -227,7 +227,7 @@ void Trainer::backward_mlp(std::size_t layer) {
 }
 
 void Trainer::backward_attention(std::size_t layer) {
-  const Gpt2LayerWeights& w = layers_[layer];
+  const Gpt2LayerWeights<Weights>& w = layers_[layer];
   const Gpt2LayerNames& names = layer_names_[layer];
   const Kept& kept = kept_[layer];
   {

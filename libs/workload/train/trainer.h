@@ -62,7 +62,7 @@ class Trainer {
   Weights weights_, gradients_;
   std::int64_t batch_, tokens_, rows_;
   ThreadPool& pool_;
-  std::vector<Gpt2LayerWeights> layers_;
+  std::vector<Gpt2LayerWeights<Weights>> layers_;
   Norm ln_f_;
   Linear head_;  // the embedding table, in its second use
   ModuleNames names_;
