@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "base/asset.h"
 #include "base/json.h"
@@ -41,8 +42,19 @@ Result<RangePattern> parse_pattern(const base::Json& row, std::string_view where
     return Error{ErrorCode::kCorruptInput, std::string(where) + ": unknown stage in " + base::to_line(row), ""};
   }
   const auto container = row.find("container");
+  pattern.batch_after = text("batch_after");
   pattern.container = container != row.end() && container->is_boolean() && container->get<bool>();
   return pattern;
+}
+
+StepSize size_in(std::string_view name, const RangePattern& pattern) {
+  const std::size_t at = pattern.batch_after.empty() ? std::string_view::npos : name.find(pattern.batch_after);
+  if (at == std::string_view::npos) return {};
+  const std::string_view digits = name.substr(at + pattern.batch_after.size());
+  std::int64_t batch = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), batch);
+  if (error != std::errc{} || batch <= 0) return {};
+  return {.batch = batch, .tokens = 1, .context = {}};
 }
 
 }  // namespace
@@ -94,12 +106,12 @@ Meaning meaning_of(std::string_view name, std::string_view domain, std::string_v
     const std::optional<RangeKind> kind = kind_of(category);
     if (!kind) return {};
     const bool staged = *kind != RangeKind::kModule;
-    return {*kind, staged ? std::string(known_stage(name)) : "", kDeclaredConfidence};
+    return {*kind, staged ? std::string(known_stage(name)) : "", kDeclaredConfidence, {}};
   }
   for (const RangePattern& pattern : patterns) {
     if (!matches(pattern.pattern, name)) continue;
     const RangeKind kind = pattern.container ? RangeKind::kStage : pattern.kind;
-    return {kind, std::string(known_stage(pattern.stage)), kPatternConfidence};
+    return {kind, std::string(known_stage(pattern.stage)), kPatternConfidence, size_in(name, pattern)};
   }
   return {};
 }

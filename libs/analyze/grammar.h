@@ -24,11 +24,16 @@ inline constexpr double kDeclaredConfidence = 1;    // the llmprof domain
 inline constexpr double kPatternConfidence = 0.9;   // a plain name that matches a pattern
 inline constexpr double kInferredConfidence = 0.5;  // by time alone: a thread without steps of its own
 
+struct StepSize {
+  std::optional<std::int64_t> batch, tokens, context;
+};
+
 // What one range means by itself, before its surroundings are looked at.
 struct Meaning {
   RangeKind kind = RangeKind::kPlain;
   std::string stage;  // of a stage or step; "" if its name is none of the known stages
   double confidence = 0;
+  StepSize size;  // as far as the name says it
 };
 
 // A row of range_patterns.json: plain names of any domain.
@@ -36,7 +41,8 @@ struct RangePattern {
   std::string pattern;  // the whole name; '*' stands for any text
   RangeKind kind = RangeKind::kPlain;
   std::string stage;
-  bool container = false;  // holds steps rather than being one
+  bool container = false;   // holds steps rather than being one
+  std::string batch_after;  // the number behind this text is the number of sequences, each with one new token
 };
 
 // The rows of the file built into the program.
@@ -51,9 +57,6 @@ Meaning meaning_of(std::string_view name, std::string_view domain, std::string_v
 // "decode" -> "decode", "warmup" -> "warm-up", an unknown name -> "".
 std::string_view known_stage(std::string_view name);
 
-struct StepSize {
-  std::optional<std::int64_t> batch, tokens, context;
-};
 // batch | tokens << 16 | context << 40, as include/llmprof/annotate.h packs them; a field of 0 is unknown.
 StepSize unpack(std::optional<std::int64_t> payload);
 

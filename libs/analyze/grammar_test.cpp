@@ -81,6 +81,21 @@ TEST(Grammar, NamesOfServingEngines) {
   EXPECT_EQ(meaning_of("execute_context_1(512)_generation_0(0)", "", "", patterns).stage, "prefill");
   EXPECT_EQ(meaning_of("execute_context_1(512)_generation_63(63)", "", "", patterns).stage, "mixed");
   EXPECT_EQ(meaning_of("_forward_step", "TensorRT-LLM", "", patterns).stage, "mixed");
+  EXPECT_EQ(meaning_of("step[DECODE bs=8]", "", "", patterns).stage, "decode");
+  EXPECT_EQ(meaning_of("step[EXTEND bs=2 toks=107]", "", "", patterns).stage, "prefill");
+  EXPECT_EQ(meaning_of("step[MIXED bs=2]", "", "", patterns).stage, "mixed");
+}
+
+TEST(Grammar, SizesInNames) {
+  const std::vector<RangePattern> patterns = *built_in_patterns();
+  const StepSize decode = meaning_of("execute_context_0(0)_generation_64(64)", "", "", patterns).size;
+  EXPECT_EQ(decode.batch, 64);
+  EXPECT_EQ(decode.tokens, 1);
+  EXPECT_EQ(meaning_of("step[DECODE bs=8]", "", "", patterns).size.batch, 8);
+  EXPECT_FALSE(meaning_of("step[DECODE bs=x]", "", "", patterns).size.batch);
+  EXPECT_FALSE(meaning_of("step[DECODE bs=99999999999999999999]", "", "", patterns).size.batch);
+  EXPECT_FALSE(meaning_of("execute_context_1(512)_generation_0(0)", "", "", patterns).size.batch);
+  EXPECT_FALSE(meaning_of("decode", "", "", patterns).size.batch);
 }
 
 TEST(Grammar, PatternRowsAreChecked) {

@@ -18,6 +18,7 @@ struct Own {  // what a range says by itself
   bool declared = false;
   StageSet bit = 0;  // of its stage
   trace::Name stage;
+  StepSize size;
 };
 
 class Classifier {
@@ -57,6 +58,7 @@ class Classifier {
   Own look_up(const std::array<std::int64_t, 3>& key) {
     const Meaning meaning = meaning_of(ranges_.texts[key[0]], ranges_.texts[key[1]], ranges_.texts[key[2]], patterns_);
     Own own{.kind = meaning.kind, .declared = meaning.confidence == kDeclaredConfidence};
+    own.size = meaning.size;
     if (meaning.kind == RangeKind::kStage || meaning.kind == RangeKind::kStep) {
       own.stage = meaning.stage.empty() ? trace::Name{} : strings_.intern(meaning.stage);
       const auto [bit, fresh] = stage_bits_.try_emplace(own.stage.id, static_cast<StageSet>(1U << stage_bits_.size()));
@@ -127,6 +129,7 @@ class Classifier {
               .process_id = ranges_.process_id[i],
               .stage = here.stage};
     step.confidence = own_[i].declared ? kDeclaredConfidence : kPatternConfidence;
+    step.size = own_[i].size;
     const std::int64_t payload = ranges_.payload[i];
     if (own_[i].declared && payload != kNull)
       step.size = unpack(payload);  // other programs' payloads mean other things
