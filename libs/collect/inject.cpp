@@ -82,9 +82,9 @@ LLMPROF_EXPORT int InitializeInjectionNvtx2(llmprof::collect::nvtx::GetExportTab
 LLMPROF_EXPORT int InitializeInjection();
 LLMPROF_EXPORT int InitializeInjection() {
   using namespace llmprof::collect;
-  if (enabled() && g.cuda_seen.exchange(1) == 0) {
-    start_now();
-    start_gpu();
+  if (enabled()) {
+    start_now();  // first: a forked child that begins with CUDA is one of its own
+    if (g.cuda_seen.exchange(1) == 0) start_gpu();
   }
   return 1;
 }

@@ -234,9 +234,10 @@ class StringReader {
 
 // ---- records --------------------------------------------------------------------------------------------------
 
-// Reads one column into records[0 … count); returns the end of it, or nullptr if it is malformed.
+// Reads one column into records[0 … count); returns the end of it, or nullptr if it is malformed. `before` is the
+// column before, which is read already, if there is one.
 inline const std::uint8_t* get_column(const std::uint8_t* at, const std::uint8_t* end, const Field& field,
-                                      Record* records, std::size_t count) {
+                                      const Field* before, Record* records, std::size_t count) {
   const std::uint8_t mode = *at++;
   std::uint64_t value = 0;
   if (mode == static_cast<std::uint8_t>(ColumnMode::kConstant)) {
@@ -245,13 +246,15 @@ inline const std::uint8_t* get_column(const std::uint8_t* at, const std::uint8_t
     for (std::size_t i = 0; i < count; ++i) store_field(records[i], field, value);
     return at;
   }
-  if (mode > static_cast<std::uint8_t>(ColumnMode::kDelta)) return nullptr;
-  const bool delta = mode == static_cast<std::uint8_t>(ColumnMode::kDelta);
+  if (mode > static_cast<std::uint8_t>(ColumnMode::kBeside)) return nullptr;
+  const bool plain = mode == static_cast<std::uint8_t>(ColumnMode::kPlain);
+  const bool beside = mode == static_cast<std::uint8_t>(ColumnMode::kBeside);
   std::uint64_t previous = 0;
   for (std::size_t i = 0; i < count; ++i) {
     at = get_varint(at, end, &value);
     if (at == nullptr) return nullptr;
-    if (delta) value = previous + unzigzag(value);
+    if (beside) previous = before != nullptr ? load_field(records[i], *before) : 0;
+    if (!plain) value = previous + unzigzag(value);
     if (!fits(value, field.width)) return nullptr;
     store_field(records[i], field, value);
     previous = value;
@@ -270,7 +273,8 @@ inline bool decode_records(const Section& section, Record* records) {
     records[i].kind = static_cast<RecordKind>(section.kind);
   }
   for (std::size_t f = 0; f < list.count && at != end; ++f) {  // columns that an older writer did not have stay 0
-    at = get_column(at, end, list.fields[f], records, section.count);
+    const Field* before = f > 0 ? &list.fields[f - 1] : nullptr;
+    at = get_column(at, end, list.fields[f], before, records, section.count);
     if (at == nullptr) return false;
   }
   return list.count != 0;

@@ -23,7 +23,9 @@ inline bool is_constant(const Record* const* records, std::size_t count, const F
   return true;
 }
 
-inline std::uint8_t* put_column(std::uint8_t* at, const Record* const* records, std::size_t count, const Field& field) {
+// `before` is the column before, if there is one.
+inline std::uint8_t* put_column(std::uint8_t* at, const Record* const* records, std::size_t count, const Field& field,
+                                const Field* before) {
   if (is_constant(records, count, field)) {
     *at++ = static_cast<std::uint8_t>(ColumnMode::kConstant);
     return put_varint(at, load_field(*records[0], field));
@@ -32,7 +34,8 @@ inline std::uint8_t* put_column(std::uint8_t* at, const Record* const* records, 
   std::uint64_t previous = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t value = load_field(*records[i], field);
-    at = put_varint(at, field.mode == ColumnMode::kDelta ? zigzag(value - previous) : value);
+    if (field.mode == ColumnMode::kBeside) previous = before != nullptr ? load_field(*records[i], *before) : 0;
+    at = put_varint(at, field.mode == ColumnMode::kPlain ? value : zigzag(value - previous));
     previous = value;
   }
   return at;
@@ -71,7 +74,9 @@ class BlockBuilder {
     std::uint8_t* const body = put_head(static_cast<std::uint64_t>(kind), thread, count);
     std::uint8_t* at = body;
     const FieldList list = fields_of(static_cast<std::uint64_t>(kind));
-    for (std::size_t i = 0; i < list.count; ++i) at = put_column(at, records, count, list.fields[i]);
+    for (std::size_t i = 0; i < list.count; ++i) {
+      at = put_column(at, records, count, list.fields[i], i > 0 ? &list.fields[i - 1] : nullptr);
+    }
     close_section(body, at);
     records_ += static_cast<std::uint32_t>(count);
     return true;

@@ -14,6 +14,7 @@ enum class ColumnMode : std::uint8_t {
   kConstant = 0,  // one varint: every record has this value
   kPlain = 1,     // one varint per record
   kDelta = 2,     // one zigzag varint per record: the difference to the record before (the first: to 0)
+  kBeside = 3,    // one zigzag varint per record: the difference to the column before (the first column: to 0)
 };
 
 // What a number means to those who must define things before they are used.
@@ -149,7 +150,7 @@ inline constexpr Field kDeviceFields[] = {
     LLMPROF_FIELD(device.compute_capability, kPlain),
 };
 inline constexpr Field kLaunchFields[] = {
-    LLMPROF_FIELD(launch.begin_ns, kDelta),    LLMPROF_FIELD(launch.end_ns, kDelta),
+    LLMPROF_FIELD(launch.begin_ns, kDelta),    LLMPROF_FIELD(launch.end_ns, kBeside),
     LLMPROF_FIELD(launch.correlation, kDelta), LLMPROF_DEFINITION(launch.stack),
     LLMPROF_FIELD(launch.graph, kPlain),       LLMPROF_FIELD(launch.op, kPlain),
     LLMPROF_FIELD(launch.captured, kPlain),
@@ -172,21 +173,21 @@ inline constexpr Field kKernelShapeFields[] = {
     LLMPROF_FIELD(kernel_shape.cluster_z, kPlain),
 };
 inline constexpr Field kKernelFields[] = {
-    LLMPROF_FIELD(kernel.begin_ns, kDelta),    LLMPROF_FIELD(kernel.end_ns, kDelta),
+    LLMPROF_FIELD(kernel.begin_ns, kDelta),    LLMPROF_FIELD(kernel.end_ns, kBeside),
     LLMPROF_FIELD(kernel.correlation, kDelta), LLMPROF_DEFINITION(kernel.shape),
     LLMPROF_FIELD(kernel.stream, kPlain),      LLMPROF_FIELD(kernel.device, kPlain),
     LLMPROF_FIELD(kernel.context, kPlain),     LLMPROF_FIELD(kernel.graph, kPlain),
     LLMPROF_FIELD(kernel.graph_node, kDelta),
 };
 inline constexpr Field kCopyFields[] = {
-    LLMPROF_FIELD(copy.begin_ns, kDelta), LLMPROF_FIELD(copy.end_ns, kDelta),
+    LLMPROF_FIELD(copy.begin_ns, kDelta), LLMPROF_FIELD(copy.end_ns, kBeside),
     LLMPROF_FIELD(copy.bytes, kPlain),    LLMPROF_FIELD(copy.correlation, kDelta),
     LLMPROF_FIELD(copy.stream, kPlain),   LLMPROF_FIELD(copy.device, kPlain),
     LLMPROF_FIELD(copy.kind, kPlain),     LLMPROF_FIELD(copy.host_memory, kPlain),
     LLMPROF_FIELD(copy.graph, kPlain),    LLMPROF_FIELD(copy.graph_node, kDelta),
 };
 inline constexpr Field kGraphLaunchFields[] = {
-    LLMPROF_FIELD(graph_launch.begin_ns, kDelta),    LLMPROF_FIELD(graph_launch.end_ns, kDelta),
+    LLMPROF_FIELD(graph_launch.begin_ns, kDelta),    LLMPROF_FIELD(graph_launch.end_ns, kBeside),
     LLMPROF_FIELD(graph_launch.correlation, kDelta), LLMPROF_FIELD(graph_launch.graph, kPlain),
     LLMPROF_FIELD(graph_launch.stream, kPlain),      LLMPROF_FIELD(graph_launch.device, kPlain),
     LLMPROF_FIELD(graph_launch.context, kPlain),
@@ -207,7 +208,7 @@ inline constexpr Field kGemmShapeFields[] = {
     LLMPROF_FIELD(gemm_shape.trans_b, kPlain),
 };
 inline constexpr Field kGpuGemmFields[] = {
-    LLMPROF_FIELD(gpu_gemm.begin_ns, kDelta), LLMPROF_FIELD(gpu_gemm.end_ns, kDelta),
+    LLMPROF_FIELD(gpu_gemm.begin_ns, kDelta), LLMPROF_FIELD(gpu_gemm.end_ns, kBeside),
     LLMPROF_FIELD(gpu_gemm.m, kPlain),        LLMPROF_FIELD(gpu_gemm.n, kPlain),
     LLMPROF_FIELD(gpu_gemm.k, kPlain),        LLMPROF_FIELD(gpu_gemm.batch, kPlain),
     LLMPROF_DEFINITION(gpu_gemm.shape),
@@ -219,12 +220,12 @@ inline constexpr Field kDeviceMemoryFields[] = {
     LLMPROF_DEFINITION(device_memory.stack),
 };
 inline constexpr Field kApiFields[] = {
-    LLMPROF_FIELD(api.begin_ns, kDelta),    LLMPROF_FIELD(api.end_ns, kDelta), LLMPROF_NAME(api.name),
-    LLMPROF_FIELD(api.correlation, kDelta), LLMPROF_FIELD(api.stream, kPlain), LLMPROF_FIELD(api.waits, kPlain),
+    LLMPROF_FIELD(api.begin_ns, kDelta),    LLMPROF_FIELD(api.end_ns, kBeside), LLMPROF_NAME(api.name),
+    LLMPROF_FIELD(api.correlation, kDelta), LLMPROF_FIELD(api.stream, kPlain),  LLMPROF_FIELD(api.waits, kPlain),
 };
 inline constexpr Field kGapFields[] = {
     LLMPROF_FIELD(gap.begin_ns, kDelta),
-    LLMPROF_FIELD(gap.end_ns, kDelta),
+    LLMPROF_FIELD(gap.end_ns, kBeside),
     LLMPROF_NAME(gap.why),
 };
 inline constexpr Field kTelemetryFields[] = {

@@ -21,6 +21,14 @@ void state_fact(const wire::Record& record) {
   g.definitions.fetch_add(1, std::memory_order_release);
 }
 
+void state_gap(std::uint64_t begin_ns, std::uint64_t end_ns, const char* why) {
+  wire::Record record;
+  memset(static_cast<void*>(&record), 0, sizeof(record));
+  record.kind = wire::RecordKind::kGap;
+  record.gap = {begin_ns, end_ns, intern(why)};
+  state_fact(record);
+}
+
 void note(const char* subject, const char* text) {
   wire::Record record;
   memset(static_cast<void*>(&record), 0, sizeof(record));

@@ -6,8 +6,11 @@
 
 namespace llmprof::collect {
 
-// A kDevice, kNote or kGap record. The first 128 are kept.
+// A kDevice, kNote or kGap record. The first 256 are kept.
 void state_fact(const wire::Record& record);
+
+// GPU activity between these times is missing.
+void state_gap(std::uint64_t begin_ns, std::uint64_t end_ns, const char* why);
 
 // A kNote.
 void note(const char* subject, const char* text);

@@ -23,7 +23,9 @@ struct Gpu {
   std::atomic<std::uint32_t> finished{0};                 // futex: done
   std::atomic<std::uint32_t> taken{0};                    // another client has our buffers
   std::atomic<std::uint32_t> exit_handler{0};
-  bool wall_clock = false;  // CUPTI's times are of CLOCK_REALTIME: it could not be given our clock
+  std::atomic<std::uint32_t> never{0};         // futex that nobody wakes
+  std::atomic<std::uint64_t> completed_ns{0};  // when a buffer was returned last
+  bool wall_clock = false;                     // CUPTI's times are of CLOCK_REALTIME: it could not be given our clock
 };
 extern constinit Gpu gpu;
 

@@ -1,7 +1,5 @@
 #include "collect/cuda/gpu_thread.h"
 
-#include <string.h>
-
 #include "collect/clock.h"
 #include "collect/cuda/devices.h"
 #include "collect/cuda/facts.h"
@@ -10,7 +8,6 @@
 #include "collect/cuda/theft.h"
 #include "collect/event.h"
 #include "collect/futex.h"
-#include "collect/names.h"
 #include "collect/own_thread.h"
 
 namespace llmprof::collect {
@@ -21,7 +18,8 @@ using wire::LossKind;
 
 constexpr std::uint64_t kPeriodMs = 250;
 constexpr std::size_t kStackBytes = 1u << 20;  // CUPTI's own frames are on it
-constexpr std::uint32_t kFlushesAfter = 4;     // periods without a launch in which work may still end
+constexpr std::uint64_t kLateLimitMs = 100;
+constexpr std::uint32_t kFlushesAfter = 4;  // periods without a launch in which work may still end
 
 class GpuThread {
  public:
@@ -29,18 +27,31 @@ class GpuThread {
     while (gpu.finish.load(std::memory_order_acquire) == 0) {
       if (gpu.wake.exchange(0, std::memory_order_acquire) == 0) futex_wait(gpu.wake, 0, kPeriodMs);
       fulfil_wish();
-      if (gpu.contexts.load(std::memory_order_relaxed) != 0 && !devices_stated_) {
-        devices_stated_ = true;
-        state_devices();
-      }
+      look_for_devices();
       if (now_ns() >= next_ns_ && gpu.finish.load(std::memory_order_acquire) == 0) period();
     }
-    if (gpu.contexts.load(std::memory_order_relaxed) != 0) flush(cupti::kFlushForced);
+    look_for_devices();  // a short life
+    flush(cupti::kFlushForced);
+    await_buffers();
     gpu.finished.store(1, std::memory_order_release);
     futex_wake(gpu.finished);
   }
 
  private:
+  void look_for_devices() {
+    if (devices_stated_ || gpu.contexts.load(std::memory_order_relaxed) == 0) return;
+    devices_stated_ = true;
+    state_devices();
+  }
+
+  // Everything should be here now. What is not is missing for good.
+  static void await_buffers() {
+    const std::uint64_t begin_ns = now_ns();
+    while (gpu.pool.lent() != 0 && now_ns() < begin_ns + kLateLimitMs * 1000000) futex_wait(gpu.never, 0, 2);
+    if (gpu.pool.lent() != 0)
+      state_gap(gpu.completed_ns.load(std::memory_order_relaxed), now_ns(), "CUPTI kept buffers");
+  }
+
   void period() {
     next_ns_ = now_ns() + kPeriodMs * 1000000;
     const bool launched = gpu.launching.exchange(0, std::memory_order_relaxed) != 0;
@@ -74,17 +85,9 @@ class GpuThread {
       case TheftWatch::Verdict::kResume:
         resume_recording();
         gpu.taken.store(0, std::memory_order_relaxed);
-        state_gap(theft_.gap_begin_ns(), seen.now_ns);
+        state_gap(theft_.gap_begin_ns(), seen.now_ns, "another client had CUPTI's buffers");
         return;
     }
-  }
-
-  static void state_gap(std::uint64_t begin_ns, std::uint64_t end_ns) {
-    wire::Record record;
-    memset(static_cast<void*>(&record), 0, sizeof(record));
-    record.kind = wire::RecordKind::kGap;
-    record.gap = {begin_ns, end_ns, intern("another client had CUPTI's buffers")};
-    state_fact(record);
   }
 
   std::uint64_t next_ns_ = 0;

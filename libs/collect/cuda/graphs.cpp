@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "collect/clock.h"
+#include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
+#include "collect/cuda/graph_sampling.h"
+#include "collect/cuda/recording.h"
 #include "collect/event.h"
 #include "collect/names.h"
 #include "collect/stacks/launch_stack.h"
@@ -89,6 +92,42 @@ void record_node(const cupti::GraphData& data, bool cloned) {
   leave();
 }
 
+// ---- samples ----------------------------------------------------------------------------------------------------
+
+constinit GraphSampling sampling;
+constinit std::atomic<std::uint64_t> gap_begin_ns;  // 0: no gap
+
+bool is_sampled() { return g.settings.graphs == kGraphsSampled; }
+
+// An address in thread-local storage tells threads apart.
+std::uint32_t this_thread() { return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(&tl) >> 4) | 1; }
+
+void close_sample() {
+  sampling.closed();
+  succeeded(cupti::Call::kActivityEnable, gpu.library.activity_enable(cupti::kGraphTrace));
+  if (is_recording()) succeeded(cupti::Call::kActivityEnable, gpu.library.activity_enable(cupti::kConcurrentKernel));
+  const std::uint64_t begin_ns = gap_begin_ns.exchange(0, std::memory_order_relaxed);
+  if (begin_ns != 0) state_gap(begin_ns, now_ns(), "graph sampling");
+}
+
+void act(GraphSampling::Action action) {
+  switch (action) {
+    case GraphSampling::Action::kNone:
+      return;
+    case GraphSampling::Action::kOpen:
+      succeeded(cupti::Call::kActivityDisable, gpu.library.activity_disable(cupti::kGraphTrace));
+      return;
+    case GraphSampling::Action::kSilence:
+      // The records of the sample first: switched before they are delivered, their times come out wrong.
+      succeeded(cupti::Call::kFlushAll, gpu.library.flush_all(0));
+      gap_begin_ns.store(now_ns(), std::memory_order_relaxed);
+      succeeded(cupti::Call::kActivityDisable, gpu.library.activity_disable(cupti::kConcurrentKernel));
+      return;
+    case GraphSampling::Action::kClose:
+      return close_sample();
+  }
+}
+
 }  // namespace
 
 void on_graph_resource(std::uint32_t id, const cupti::GraphData& data) {
@@ -98,15 +137,25 @@ void on_graph_resource(std::uint32_t id, const cupti::GraphData& data) {
       return record_node(data, false);
     case cupti::kGraphNodeCloned:
       return record_node(data, true);
+    case cupti::kGraphExecCreateStarting:  // CUPTI crashes later if graphs are not recorded as a whole now
+      if (is_sampled() && sampling.must_close()) close_sample();
+      return;
     default:
       return;
   }
 }
 
-std::uint32_t graph_launch_begins(std::uint64_t executable) {
-  return id_of_executable(reinterpret_cast<void*>(executable));
+std::uint32_t graph_launch_begins(std::uint64_t executable, std::uint64_t stream) {
+  const std::uint32_t graph = id_of_executable(reinterpret_cast<void*>(executable));
+  if (graph == 0) count_loss(LossKind::kGraphUnknown);
+  if (graph != 0 && is_sampled() && is_recording()) act(sampling.launch_begins({graph, this_thread(), stream}));
+  return graph;
 }
 
-void graph_launch_ended(std::uint32_t) {}
+void graph_launch_ended(std::uint64_t now_ns) { sampling.launch_ended(this_thread(), now_ns); }
+
+void waited_for_graphs(std::uint64_t stream, bool for_all, std::uint64_t begin_ns) {
+  sampling.waited(stream, for_all, begin_ns);
+}
 
 }  // namespace llmprof::collect

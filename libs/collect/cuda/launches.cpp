@@ -50,7 +50,7 @@ std::uint64_t argument(const CallbackData& data, std::size_t index) {
 
 void begin_launch(const DriverCall& call, const CallbackData& data) {
   tl.launch = {data.symbol, 0, stack_if_wanted(), 0, true};
-  if (call.what == CallClass::kGraphLaunch) tl.launch.graph = graph_launch_begins(argument(data, 0));
+  if (call.what == CallClass::kGraphLaunch) tl.launch.graph = graph_launch_begins(argument(data, 0), argument(data, 1));
   *data.shared = now_ns();
 }
 
@@ -58,7 +58,7 @@ void end_launch(const DriverCall& call, const CallbackData& data) {
   const std::uint64_t end_ns = now_ns();
   const CurrentLaunch launch = tl.launch;
   tl.launch = {};
-  if (call.what == CallClass::kGraphLaunch) graph_launch_ended(launch.graph);
+  if (call.what == CallClass::kGraphLaunch) graph_launch_ended(end_ns);
   if (launch.nodes == 0 && gpu.launching.load(std::memory_order_relaxed) == 0)
     gpu.launching.store(1, std::memory_order_relaxed);
   Thread* thread = enter();
@@ -139,6 +139,13 @@ void record_api(const CallbackData& data, bool waits) {
   leave();
 }
 
+void on_wait(const DriverCall& call, const CallbackData& data) {
+  const bool recorded = (g.settings.gpu & kGpuWaits) != 0 && !tl.in_runtime;  // else the runtime's call is
+  if (recorded || data.site == cupti::kEnter) record_api(data, true);
+  if (data.site != cupti::kExit || call.what == CallClass::kWaitForEvent || failed(data)) return;
+  waited_for_graphs(argument(data, 0), call.what == CallClass::kWaitForAll, *data.shared);
+}
+
 bool waits_for_device(const char* function) {
   return function != nullptr && strstr(function, "Synchronize") != nullptr;
 }
@@ -146,15 +153,17 @@ bool waits_for_device(const char* function) {
 }  // namespace
 
 void on_driver_call(std::uint32_t id, const CallbackData& data) {
-  if (id >= cupti::kDriverCallIds) return;
-  const DriverCall& call = cupti::kDriverCalls.calls[id];
+  if (data.shared == nullptr) return;
+  const DriverCall& call = cupti::kDriverCalls[id];
   const bool enters = data.site == cupti::kEnter;
   switch (call.what) {
     case CallClass::kLaunch:
     case CallClass::kGraphLaunch:
       return enters ? begin_launch(call, data) : end_launch(call, data);
-    case CallClass::kWait:
-      return record_api(data, true);
+    case CallClass::kWaitForAll:
+    case CallClass::kWaitForStream:
+    case CallClass::kWaitForEvent:
+      return on_wait(call, data);
     case CallClass::kProfilerStart:
     case CallClass::kProfilerStop:
       if (!enters) profiler_called(call.what == CallClass::kProfilerStart);
@@ -166,6 +175,10 @@ void on_driver_call(std::uint32_t id, const CallbackData& data) {
   }
 }
 
-void on_runtime_call(const CallbackData& data) { record_api(data, waits_for_device(data.function)); }
+void on_runtime_call(const CallbackData& data) {
+  if (data.shared == nullptr) return;
+  tl.in_runtime = data.site == cupti::kEnter;
+  record_api(data, waits_for_device(data.function));
+}
 
 }  // namespace llmprof::collect

@@ -5,6 +5,7 @@
 #include "collect/cuda/gpu.h"
 #include "collect/cuda/session.h"
 #include "collect/futex.h"
+#include "collect/switches.h"
 
 namespace llmprof::collect {
 namespace {
@@ -35,21 +36,26 @@ void switch_kind(std::uint32_t kind, bool on) {
 }
 
 // Ids that the library does not know yet are refused; the launch of a kernel is known to all.
-template <std::size_t N>
-void switch_calls(const cupti::DriverCall (&calls)[N], bool on) {
-  constexpr std::uint32_t kLaunchKernel = 307;
-  for (const cupti::DriverCall& call : calls) {
-    const std::uint32_t result = gpu.library.enable_callback(on ? 1 : 0, gpu.subscriber, cupti::kDriverApi, call.id);
-    if (call.id == kLaunchKernel) succeeded(Call::kEnableCallback, result);
-  }
+void switch_call(std::uint32_t id, bool on) {
+  const std::uint32_t result = gpu.library.enable_callback(on ? 1 : 0, gpu.subscriber, cupti::kDriverApi, id);
+  if (id == cupti::kLaunchKernel) succeeded(Call::kEnableCallback, result);
+}
+
+void switch_launches(bool on) {
+  for (const std::uint32_t id : cupti::kKernelLaunches) switch_call(id, on);
+  for (const std::uint32_t id : cupti::kGraphLaunches) switch_call(id, on);
+  for (const std::uint32_t id : cupti::kCopies) switch_call(id, on);
+  for (const std::uint32_t id : cupti::kMemsets) switch_call(id, on);
 }
 
 void switch_all(bool on) {
   for (const std::uint32_t kind : {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemcpyPeer, cupti::kMemset})
     switch_kind(kind, on);
   if (wants(kGpuOverhead)) switch_kind(cupti::kOverhead, on);
-  switch_calls(cupti::kLaunchCalls, on);
-  if (wants(kGpuWaits) && !wants(kGpuApi)) switch_calls(cupti::kWaitCalls, on);
+  switch_launches(on);
+  if (wants(kGpuWaits) || g.settings.graphs == kGraphsSampled) {  // graphs are sampled when none is in flight
+    for (const cupti::OtherCall& call : cupti::kWaitCalls) switch_call(call.id, on);
+  }
   if (wants(kGpuApi) && gpu.library.enable_domain != nullptr) {
     succeeded(Call::kEnableDomain, gpu.library.enable_domain(on ? 1 : 0, gpu.subscriber, cupti::kRuntimeApi));
   }
@@ -63,8 +69,10 @@ void enable_always() {
     succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
   }
   gpu.library.enable_callback(1, gpu.subscriber, cupti::kState, cupti::kFatalError);  // not in older versions
-  if (g.settings.profiler_api != 0) switch_calls(cupti::kProfilerCalls, true);
-  if (wants(kGpuMemory)) switch_calls(cupti::kMemoryCalls, true);  // always: sums need all of them
+  for (const cupti::OtherCall& call : cupti::kProfilerCalls) switch_call(call.id, g.settings.profiler_api != 0);
+  if (!wants(kGpuMemory)) return;
+  for (const cupti::MemoryCall& call : cupti::kMemoryCalls)
+    switch_call(call.id, true);  // always: sums need all of them
 }
 
 void note_interval(bool on) {
@@ -103,7 +111,7 @@ void fulfil() {
 void start_recording() {
   if (g.settings.graphs != kGraphsAll) switch_kind(cupti::kGraphTrace, true);
   enable_always();
-  if (g.settings.profiler_api != 0) {
+  if (g.settings.profiler_api != 0 || g.settings.control != 0) {  // set_gpu_recording() says when
     recording.selective.store(1, std::memory_order_relaxed);
     return;
   }
@@ -143,7 +151,9 @@ void set_gpu_recording(bool on) {
 }
 
 void profiler_called(bool started) {
-  if (g.settings.profiler_api != 0) apply_recording(started);
+  if (g.settings.profiler_api == 0) return;
+  note_switch(started);
+  apply_recording(started);
 }
 
 }  // namespace llmprof::collect

@@ -78,6 +78,7 @@ void on_buffer_requested(std::uint8_t** buffer, std::size_t* size, std::size_t* 
 
 void on_buffer_completed(void*, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
   gpu.completed.fetch_add(1, std::memory_order_relaxed);
+  gpu.completed_ns.store(now_ns(), std::memory_order_relaxed);
   const cupti::Returned returned = gpu.pool.give_back(buffer, valid);
   if (returned == cupti::Returned::kUnknown) count_loss(LossKind::kUnknownActivity);
   if (gpu.pool.waiting() == gpu.pool.buffers() / 4 + 1) wake_writer();
