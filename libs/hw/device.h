@@ -17,6 +17,7 @@ struct Device {
   std::int64_t cache_bytes = 0;     // last-level cache this process can use
   std::optional<double> clock_mhz;  // highest the system reports
   std::string driver;               // GPU driver version, "" for a CPU
+  std::string uuid;                 // "GPU-…"; "" if unknown, and for a CPU
 };
 
 // The CPU of this machine. `root` is "/" but in tests (a fake /proc and /sys).

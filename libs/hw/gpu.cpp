@@ -25,6 +25,7 @@ constexpr base::Binding<NvmlApi> kSymbols[] = {
     bind<&NvmlApi::max_clock>("nvmlDeviceGetMaxClockInfo"),
     bind<&NvmlApi::capability>("nvmlDeviceGetCudaComputeCapability"),
     bind<&NvmlApi::cores>("nvmlDeviceGetNumGpuCores", Need::kOptional),
+    bind<&NvmlApi::uuid>("nvmlDeviceGetUUID", Need::kOptional),
     bind<&NvmlApi::error_string>("nvmlErrorString", Need::kOptional),
 };
 
@@ -38,6 +39,8 @@ Device read_gpu(const NvmlApi& nvml, NvmlDevice* handle, const std::string& driv
   Device device{.kind = "gpu", .driver = driver};
   std::array<char, 128> name{};
   if (nvml.name(handle, name.data(), name.size()) == kNvmlSuccess) device.name = name.data();
+  std::array<char, 96> uuid{};
+  if (nvml.uuid != nullptr && nvml.uuid(handle, uuid.data(), uuid.size()) == kNvmlSuccess) device.uuid = uuid.data();
   NvmlMemory memory{};
   if (nvml.memory(handle, &memory) == kNvmlSuccess) device.memory_bytes = static_cast<std::int64_t>(memory.total);
   unsigned mhz = 0;

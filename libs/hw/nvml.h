@@ -28,8 +28,9 @@ struct NvmlApi {
   int (*memory)(NvmlDevice*, NvmlMemory*) = nullptr;
   int (*max_clock)(NvmlDevice*, unsigned, unsigned*) = nullptr;
   int (*capability)(NvmlDevice*, int*, int*) = nullptr;
-  int (*cores)(NvmlDevice*, unsigned*) = nullptr;  // optional: older drivers lack it
-  const char* (*error_string)(int) = nullptr;      // optional
+  int (*cores)(NvmlDevice*, unsigned*) = nullptr;       // optional: older drivers lack it
+  int (*uuid)(NvmlDevice*, char*, unsigned) = nullptr;  // optional
+  const char* (*error_string)(int) = nullptr;           // optional
 };
 
 Result<NvmlApi> load_nvml();

@@ -29,7 +29,8 @@ Json to_json(const hw::Device& device) {
             {"memory_bytes", device.memory_bytes},
             {"cache_bytes", device.cache_bytes},
             {"clock_mhz", nullptr},
-            {"driver", device.driver}};
+            {"driver", device.driver},
+            {"uuid", device.uuid}};
   if (device.clock_mhz) json["clock_mhz"] = *device.clock_mhz;
   return json;
 }
@@ -78,6 +79,7 @@ hw::Device to_device(const Json& json) {
   device.cache_bytes = integer(json, "cache_bytes");
   if (child(json, "clock_mhz").is_number()) device.clock_mhz = real(json, "clock_mhz");
   device.driver = text(json, "driver");
+  device.uuid = text(json, "uuid");
   return device;
 }
 

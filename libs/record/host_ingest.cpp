@@ -4,11 +4,10 @@
 
 #include "base/file.h"
 #include "host/host_log.h"
+#include "hw/telemetry_metrics.h"
 
 namespace llmprof::record {
 namespace {
-
-constexpr std::uint32_t kMostFrames = 2048;  // of one stack, in a log that somebody else may have made
 
 std::int64_t number(std::uint64_t value) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX / 4));
@@ -21,10 +20,7 @@ trace::OptionalInt unless_unreadable(std::uint64_t value) {
 }  // namespace
 
 HostIngest::HostIngest(RunRows& rows, HostImages& images, TimeWindow window)
-    : rows_(rows), images_(images), window_(window), names_(rows.writer.strings()) {
-  constexpr const char* kKinds[] = {"native", "python", "kernel", "unknown"};
-  for (std::size_t i = 0; i < std::size(kinds_); ++i) kinds_[i] = rows.writer.strings().intern(kKinds[i]);
-}
+    : rows_(rows), images_(images), window_(window), names_(rows.writer.strings()), stacks_(rows, names_) {}
 
 void HostIngest::receive(wire::RecordKind kind, std::uint32_t, std::span<const wire::Record> records) {
   for (const wire::Record& record : records) take(kind, record);
@@ -37,11 +33,17 @@ void HostIngest::take(wire::RecordKind kind, const wire::Record& record) {
     case wire::RecordKind::kIo:
       return take_io(record.io);
     case wire::RecordKind::kFrame:
-      return take_frame(record.frame);
+      return stacks_.take(record.frame);
     case wire::RecordKind::kStack:
-      return take_stack(record.stack);
+      return stacks_.take(record.stack);
     case wire::RecordKind::kSample:
       return take_sample(record.sample);
+    case wire::RecordKind::kTelemetryDevice:
+      return take_telemetry_device(record.telemetry_device);
+    case wire::RecordKind::kTelemetry:
+      return take_telemetry(record.telemetry);
+    case wire::RecordKind::kNote:
+      return take_note(record.note);
     case wire::RecordKind::kProcess:
     case wire::RecordKind::kThread:
       return;  // HostImages took them
@@ -86,57 +88,52 @@ void HostIngest::take_io(const wire::IoRecord& record) {
   if (record.peak_rss_bytes != 0) row.peak_rss_bytes = number(record.peak_rss_bytes);
 }
 
-void HostIngest::take_frame(const wire::FrameRecord& record) {
-  Frame frame;
-  frame.row.kind = kinds_[std::min<std::size_t>(static_cast<std::size_t>(record.kind), 3)];
-  frame.row.function = names_.name(record.function);
-  frame.row.file = names_.name(record.file);
-  if (record.line != 0) frame.row.line = static_cast<std::int32_t>(std::min<std::uint32_t>(record.line, INT32_MAX));
-  frames_[record.id] = frame;
-}
-
-// Only what leads to known frames is kept: the definitions of a stack stand before it, so it cannot lead to itself.
-void HostIngest::take_stack(const wire::StackRecord& record) {
-  const bool known = frames_.contains(record.frame) && (record.parent == 0 || stacks_.contains(record.parent));
-  if (!known || record.id == record.parent || record.id == 0 || stacks_.contains(record.id)) return;
-  const std::uint32_t frames = record.parent == 0 ? 1 : stacks_[record.parent].frames + 1;
-  if (frames <= kMostFrames) stacks_[record.id] = {record.parent, record.frame, frames, 0};
-}
-
-trace::Id HostIngest::frame_id(Frame& frame) {
-  if (frame.row.id == 0) {
-    frame.row.id = rows_.next_id++;
-    rows_.writer.add(frame.row);
-  }
-  return frame.row.id;
-}
-
-trace::OptionalId HostIngest::stack_id(std::uint32_t number) {
-  if (number == 0) return {};
-  const auto found = stacks_.find(number);
-  if (found == stacks_.end()) {
-    ++lost_stacks_;
-    return {};
-  }
-  if (found->second.id != 0) return found->second.id;
-  found->second.id = rows_.next_id++;
-  std::int32_t depth = 0;
-  for (std::uint32_t at = number; at != 0; at = stacks_[at].parent) {
-    rows_.writer.add(trace::StackRow{found->second.id, depth++, frame_id(frames_[stacks_[at].frame])});
-  }
-  return found->second.id;
-}
-
 void HostIngest::take_sample(const wire::SampleRecord& record) {
   if (!in_time(record.ts_ns)) return;
   trace::SampleRow row;
   row.id = rows_.next_id++;
   row.ts_ns = number(record.ts_ns);
   row.thread_id = images_.thread_at(record.pid, record.tid, row.ts_ns);
-  row.stack_id = stack_id(record.stack);
+  row.stack_id = stacks_.id(record.stack);
   row.truncated = record.truncated != 0;
   row.weight_ns = number(record.weight_ns);
   rows_.writer.add(row);
+}
+
+void HostIngest::take_telemetry_device(const wire::TelemetryDeviceRecord& record) {
+  constexpr std::size_t kMostDevices = 256;
+  if (devices_.size() >= kMostDevices) return;
+  const Uuid uuid{record.uuid_high, record.uuid_low};
+  hw::Device device;
+  device.kind = "gpu";
+  device.name = names_.text(record.name);
+  devices_[record.device] =
+      uuid.known() || rows_.devices.has(device.name) ? rows_.devices.find(uuid, device, rows_.next_id) : rows_.cpu_id;
+}
+
+// What other programs do to a device shows in its own readings; those of processes are kept for the run's.
+void HostIngest::take_telemetry(const wire::TelemetryRecord& record) {
+  if (!in_time(record.ts_ns)) return;
+  const auto device = devices_.find(record.device);
+  const hw::Metric* metric = hw::find_metric(names_.text(record.metric));
+  if (device == devices_.end() || metric == nullptr) {
+    ++unknown_;
+    return;
+  }
+  trace::TelemetryRow row;
+  row.ts_ns = number(record.ts_ns);
+  row.device_id = device->second;
+  row.metric = names_.name(record.metric);
+  row.value = record.value;
+  row.unit = rows_.writer.strings().intern(metric->unit);
+  if (record.pid != 0 && !images_.knows(record.pid)) return;
+  if (record.pid != 0) row.process_id = images_.process_at(record.pid, row.ts_ns);
+  rows_.writer.add(row);
+}
+
+void HostIngest::take_note(const wire::NoteRecord& record) {
+  if (!in_time(record.ts_ns)) return;
+  rows_.writer.add(trace::NoteRow{number(record.ts_ns), {}, names_.name(record.subject), names_.name(record.text)});
 }
 
 void HostIngest::finish(const LogStats& stats, const std::string& log_name) {
@@ -148,7 +145,7 @@ void HostIngest::finish(const LogStats& stats, const std::string& log_name) {
   add(trace::Loss::kBadTime, static_cast<std::uint64_t>(bad_times_), log_name);
   add(trace::Loss::kUnknownRecord, stats.unknown_records + static_cast<std::uint64_t>(unknown_), log_name);
   add(trace::Loss::kLostName, names_.lost_names(), log_name);
-  add(trace::Loss::kLostName, static_cast<std::uint64_t>(lost_stacks_), log_name + ": stacks of samples");
+  add(trace::Loss::kLostName, stacks_.lost(), log_name + ": stacks of samples");
   add(trace::Loss::kDamagedBlock, stats.damaged_bytes, log_name);
   if (stats.damaged_bytes == 0) add(trace::Loss::kMissingBlock, stats.missing_blocks, log_name);
   add(trace::Loss::kTornTail, stats.torn_bytes, log_name);

@@ -81,33 +81,23 @@ class HostIngest final : public LogSink {
   void finish(const LogStats& stats, const std::string& log_name);
 
  private:
-  struct Frame {
-    trace::FrameRow row;  // id 0: no stack has it yet
-  };
-  struct Stack {
-    std::uint32_t parent = 0, frame = 0, frames = 1;
-    trace::Id id = 0;  // 0: no sample has it yet
-  };
-
   void take(wire::RecordKind kind, const wire::Record& record);
   void take_usage(const wire::UsageRecord& record);
   void take_io(const wire::IoRecord& record);
-  void take_frame(const wire::FrameRecord& record);
-  void take_stack(const wire::StackRecord& record);
   void take_sample(const wire::SampleRecord& record);
-  trace::OptionalId stack_id(std::uint32_t number);
-  trace::Id frame_id(Frame& frame);
+  void take_telemetry_device(const wire::TelemetryDeviceRecord& record);
+  void take_telemetry(const wire::TelemetryRecord& record);
+  void take_note(const wire::NoteRecord& record);
   bool in_time(std::uint64_t ts_ns);
 
   RunRows& rows_;
   HostImages& images_;
   TimeWindow window_;
   LogNames names_;
-  trace::Name kinds_[4];
+  LogStacks stacks_;
   std::unordered_map<std::uint32_t, trace::ProcessUsageRow> readings_;  // the last of each pid, not yet written
-  std::unordered_map<std::uint32_t, Frame> frames_;
-  std::unordered_map<std::uint32_t, Stack> stacks_;
-  std::int64_t bad_times_ = 0, unknown_ = 0, lost_stacks_ = 0;
+  std::unordered_map<std::uint32_t, trace::Id> devices_;                // by number in the log
+  std::int64_t bad_times_ = 0, unknown_ = 0;
 };
 
 // Reads the recorder's log of a capture folder, if there is one. Afterwards `rows` holds a row for every process.

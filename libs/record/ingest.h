@@ -31,8 +31,8 @@ struct IngestTally {
 
 struct IngestOptions {
   bool keep_capture = false;
-  // Read the files of models that the logs name. Only for logs of our own that were just made: a stranger's log must
-  // not decide what we open.
+  // Read the files that the logs name: of models, and of code, for the functions of native frames. Only for logs of
+  // our own that were just made: a stranger's log must not decide what we open.
   bool read_models = false;
 };
 

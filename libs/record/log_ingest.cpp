@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "hw/environment.h"
+#include "record/cuda_losses.h"
 
 namespace llmprof::record {
 namespace {
@@ -49,17 +50,30 @@ LogIngest::LogIngest(RunRows& rows, LogFacts facts, const wire::FileHeader& head
 void LogIngest::update(LogFacts facts) {
   facts_ = std::move(facts);
   ranges_.set_window(facts_.window);
+  if (cuda_ != nullptr) cuda_->set_window(facts_.window);
 }
 
 void LogIngest::next_log() {
   continued_ = true;
+  if (cuda_ != nullptr) cuda_->next_log();
   segment_ns_ = 0;
 }
 
 void LogIngest::receive(wire::RecordKind kind, std::uint32_t number, std::span<const wire::Record> records) {
   if (kind == wire::RecordKind::kRange) return take_ranges(number, records);
   if (kind == wire::RecordKind::kGemm) return take_gemms(number, records);
+  if (CudaIngest::takes(kind)) return take_cuda(kind, number, records);
   for (const wire::Record& record : records) take_other(kind, number, record);
+}
+
+void LogIngest::take_cuda(wire::RecordKind kind, std::uint32_t number, std::span<const wire::Record> records) {
+  if (cuda_ == nullptr) cuda_ = std::make_unique<CudaIngest>(rows_, names_, process_id_, facts_.window);
+  // What threads record begins with its time.
+  static_assert(offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, graph_node.ts_ns) &&
+                offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, gpu_gemm.begin_ns) &&
+                offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, device_memory.ts_ns) &&
+                offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, api.begin_ns));
+  cuda_->take(kind, number == 0 ? 0 : thread(number, records.front().launch.begin_ns).id, records);
 }
 
 void LogIngest::take_other(wire::RecordKind kind, std::uint32_t number, const wire::Record& record) {
@@ -142,6 +156,7 @@ void LogIngest::take_gemms(std::uint32_t number, std::span<const wire::Record> r
     gemm.transpose_b = transposes_[std::min<std::size_t>(static_cast<std::size_t>(call.trans_b), 2)];
     rows_.writer.add(gemm);
     ++rows_.kernels;
+    ++rows_.gemms;
     note_time(call.end_ns);
   }
 }
@@ -216,15 +231,35 @@ void LogIngest::take_loss(const wire::LossRecord& record) {
   }
   // A log begins with what was lost before it; the log before it said so too.
   if (continued_ && segment_ns_ != 0 && record.ts_ns == segment_ns_) return;
-  std::string detail;
-  if (record.kind == wire::LossKind::kWriteFailed) detail = std::strerror(static_cast<int>(record.detail & 0xffff));
-  if (record.kind == wire::LossKind::kBlasNotHooked) detail = names_.text(static_cast<wire::StringId>(record.detail));
+  const std::string detail = loss_detail(record);
   if (record.kind == wire::LossKind::kBlasNotHooked && !not_hooked_.insert(detail).second) return;
   const auto count = static_cast<std::int64_t>(std::min<std::uint64_t>(record.count, INT64_MAX / 2));
   rows_.ledger.add(static_cast<trace::Loss>(kind), count, process_id_, detail);
 }
 
+std::string LogIngest::loss_detail(const wire::LossRecord& record) const {
+  switch (record.kind) {
+    case wire::LossKind::kWriteFailed:
+      return std::strerror(static_cast<int>(record.detail & 0xffff));
+    case wire::LossKind::kCuptiError:
+      return cupti_error_text(record.detail);
+    case wire::LossKind::kBlasNotHooked:
+    case wire::LossKind::kCuptiMissing:
+    case wire::LossKind::kCuptiHeld:
+    case wire::LossKind::kStacksOff:
+      return std::string(names_.text(static_cast<wire::StringId>(record.detail)));
+    default:
+      return "";
+  }
+}
+
 void LogIngest::finish(const LogStats& stats) {
+  if (cuda_ != nullptr) {
+    cuda_->finish();
+    last_ns_ = std::max(last_ns_, cuda_->last_ns());
+    rows_.kernels += cuda_->counts().kernels;
+    rows_.gemms += cuda_->counts().gemms;
+  }
   const auto end_ns = static_cast<std::int64_t>(process_end_ns_);
   ranges_.finish(std::max(last_ns_, end_ns));
   write_process();
@@ -285,10 +320,15 @@ void LogIngest::write_losses(const LogStats& stats) {
   const RangeCounts& ranges = ranges_.counts();
   add(trace::Loss::kOpenRange, static_cast<std::uint64_t>(ranges.open));
   add(trace::Loss::kUnbalancedPop, static_cast<std::uint64_t>(ranges.unbalanced));
-  add(trace::Loss::kBadTime, static_cast<std::uint64_t>(ranges.bad_times + bad_times_));
-  add(trace::Loss::kUnknownRecord, stats.unknown_records + static_cast<std::uint64_t>(unknown_ + ranges.unknown));
+  const CudaCounts cuda = cuda_ != nullptr ? cuda_->counts() : CudaCounts();
+  add(trace::Loss::kBadTime, static_cast<std::uint64_t>(ranges.bad_times + bad_times_ + cuda.bad_times));
+  add(trace::Loss::kUnknownRecord,
+      stats.unknown_records + static_cast<std::uint64_t>(unknown_ + ranges.unknown + cuda.unknown));
+  add(trace::Loss::kLaunchLost, static_cast<std::uint64_t>(cuda.launch_lost));
+  add(trace::Loss::kGraphUnknown, static_cast<std::uint64_t>(cuda.graph_unknown));
+  if (cuda_ != nullptr) add(trace::Loss::kLostName, cuda_->lost_stacks(), "stacks of launches");
   add(trace::Loss::kLostName, names_.lost_names());
-  add(trace::Loss::kOutsideWindow, static_cast<std::uint64_t>(ranges.too_old + too_old_));
+  add(trace::Loss::kOutsideWindow, static_cast<std::uint64_t>(ranges.too_old + too_old_ + cuda.too_old));
   add(trace::Loss::kDamagedBlock, stats.damaged_bytes, facts_.name);
   // With damage in the file, the missing blocks are what was damaged.
   if (stats.damaged_bytes == 0) add(trace::Loss::kMissingBlock, stats.missing_blocks, facts_.name);

@@ -1,14 +1,19 @@
 #pragma once
-// One capture log to rows: process, threads, ranges, BLAS calls as kernels, clock pairs, losses.
+// One capture log to rows: process, threads, ranges, BLAS calls as kernels, clock pairs, losses. What is of GPUs is for
+// CudaIngest.
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "host/model_files.h"
+#include "record/cuda_devices.h"
+#include "record/cuda_ingest.h"
 #include "record/ledger.h"
+#include "record/log_frames.h"
 #include "record/log_names.h"
 #include "record/log_reader.h"
 #include "record/range_pairing.h"
@@ -31,7 +36,10 @@ struct RunRows {
   Ledger& ledger;
   trace::Id next_id = 1;  // ids are unique in the run, whatever the table
   trace::Id cpu_id = 0;   // the device of BLAS calls
+  CudaDevices devices;    // the GPUs
+  LogFrames frames;
   std::int64_t kernels = 0;
+  std::int64_t gemms = 0;
   std::int64_t ranges = 0;
   std::int64_t threads = 0;
   std::int64_t processes = 0;
@@ -84,6 +92,8 @@ class LogIngest final : public LogSink {
   void take_cost(const wire::CostRecord& record);
   void take_library(const wire::LibraryRecord& record);
   void take_loss(const wire::LossRecord& record);
+  std::string loss_detail(const wire::LossRecord& record) const;
+  void take_cuda(wire::RecordKind kind, std::uint32_t number, std::span<const wire::Record> records);
   void take_other(wire::RecordKind kind, std::uint32_t number, const wire::Record& record);
   void write_process();
   void write_threads();
@@ -95,6 +105,7 @@ class LogIngest final : public LogSink {
   LogNames names_;
   trace::Id process_id_;
   RangePairing ranges_;
+  std::unique_ptr<CudaIngest> cuda_;                                // once there is something for it
   std::unordered_map<std::uint32_t, Thread> threads_;               // by number in the log
   std::unordered_map<std::uint64_t, wire::StringId> names_by_tid_;  // given by other threads
   wire::ProcessRecord process_{};

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "record/cuda_kernel_name.h"
+
 namespace llmprof::record {
 namespace {
 
@@ -52,6 +54,12 @@ trace::Name LogNames::kernel_name(wire::StringId function) {
     kernel_names_[function] = name;
   }
   return name;
+}
+
+trace::Name LogNames::gpu_kernel_name(wire::StringId symbol) {
+  if (symbol == 0) return {};
+  if (symbol >= texts_.size() || !defined_[symbol]) return name(symbol);
+  return strings_.intern(record::kernel_name(texts_[symbol]));
 }
 
 trace::Name LogNames::domain(std::uint32_t number) {

@@ -43,33 +43,10 @@ RunIngest::RunIngest(trace::RunWriter& writer, CaptureInfo info, const std::stri
   write_machine();
 }
 
-std::int64_t RunIngest::write_device(const hw::Device& device, const std::vector<hw::Peak>& peaks) {
-  trace::Strings& strings = rows_.writer.strings();
-  const auto optional_text = [&](const std::string& text) {
-    return text.empty() ? trace::Name{} : strings.intern(text);
-  };
-  trace::DeviceRow row;
-  row.id = rows_.next_id++;
-  row.kind = strings.intern(device.kind.empty() ? "cpu" : device.kind);
-  row.name = optional_text(device.name);
-  row.chip = optional_text(device.chip);
-  row.units = device.units;
-  row.memory_bytes = device.memory_bytes;
-  row.cache_bytes = device.cache_bytes;
-  row.clock_mhz = device.clock_mhz;
-  row.driver = optional_text(device.driver);
-  rows_.writer.add(row);
-  for (const hw::Peak& peak : peaks) {
-    rows_.writer.add(trace::PeakRow{row.id, strings.intern(peak.quantity), strings.intern(peak.type), peak.value,
-                                    strings.intern(peak.unit), strings.intern(peak.source),
-                                    strings.intern(peak.method)});
-  }
-  return row.id;
-}
-
 void RunIngest::write_machine() {
-  rows_.cpu_id = write_device(info_.cpu, info_.peaks);
-  for (const DevicePeaks& gpu : info_.gpus) write_device(gpu.device, gpu.peaks);
+  rows_.cpu_id = rows_.next_id++;
+  write_device(rows_.writer, rows_.cpu_id, info_.cpu, info_.peaks, "");
+  for (const DevicePeaks& gpu : info_.gpus) rows_.devices.add(gpu.device, gpu.peaks, rows_.next_id);
   write_clock(info_.begin);
 }
 
@@ -129,6 +106,8 @@ Result<IngestTally> RunIngest::finish(CaptureInfo info, const IngestOptions& opt
   if (silent && !host.root_known) write_silent_root();
   for (const NotedLoss& noted : info_.losses) ledger_.add(noted.loss, noted.count, {}, noted.detail);
   if (info_.end) write_clock(*info_.end);
+  rows_.devices.write(rows_.writer);
+  rows_.frames.finish(rows_.writer, options.read_models);
   tally_.models = info_.models;
   if (options.read_models) note_opened_models(rows_.model_files, tally_.models);
   tally_.followed_bytes = static_cast<std::int64_t>(followed_bytes_);
@@ -137,7 +116,7 @@ Result<IngestTally> RunIngest::finish(CaptureInfo info, const IngestOptions& opt
   tally_.processes = rows_.processes;
   tally_.threads = rows_.threads;
   tally_.kernels = rows_.kernels;
-  tally_.gemms = rows_.kernels;  // on a CPU every kernel is a BLAS call
+  tally_.gemms = rows_.gemms;
   tally_.ranges = rows_.ranges;
   return tally_;
 }

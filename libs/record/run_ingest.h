@@ -45,7 +45,6 @@ class RunIngest {
   };
 
   void write_machine();
-  std::int64_t write_device(const hw::Device& device, const std::vector<hw::Peak>& peaks);  // returns its id
   void write_clock(const ClockPair& pair);
   void write_silent_root();
   void look(bool complete);

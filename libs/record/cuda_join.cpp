@@ -1,0 +1,193 @@
+// The joins of CudaIngest: executions that wait, and what becomes of them.
+#include <algorithm>
+
+#include "record/cuda_ingest.h"
+#include "record/log_ingest.h"
+
+namespace llmprof::record {
+namespace {
+
+using wire::RecordKind;
+
+constexpr std::size_t kMostWaiting = 1u << 16;
+// The device's clock is converted to the host's: that much a kernel may seem to begin before it was launched.
+constexpr std::int64_t kClockErrorNs = 1'000'000;
+
+std::int64_t time(std::uint64_t ns) { return static_cast<std::int64_t>(ns); }
+
+trace::OptionalId unless_0(trace::Id id) { return id == 0 ? trace::OptionalId() : id; }
+
+template <class Row>
+void set_launch(Row& row, const CudaLaunch& launch) {
+  if (launch.thread_id == 0) return;
+  row.thread_id = launch.thread_id;
+  row.launch_begin_ns = launch.begin_ns;
+  if (launch.end_ns != 0) row.launch_end_ns = launch.end_ns;
+  row.stack_id = unless_0(launch.stack_id);
+}
+
+}  // namespace
+
+void CudaIngest::wait(Waiting& waiting) {
+  if (waiting.kind != RecordKind::kGraphNode) join_launch(waiting);
+  waiting.arrived = arrived_++;
+  if (waiting_.size() == kMostWaiting) leave();
+  waiting_.push_back(waiting);
+}
+
+void CudaIngest::join_launch(Waiting& waiting) {
+  const std::uint32_t correlation = waiting.kind == RecordKind::kKernel ? waiting.kernel.correlation
+                                    : waiting.kind == RecordKind::kCopy ? waiting.copy.correlation
+                                                                        : waiting.graph_launch.correlation;
+  if (const CudaLaunch* launch = launches_.use(correlation)) waiting.launch = *launch;
+}
+
+void CudaIngest::leave() {
+  Waiting waiting = waiting_.front();
+  waiting_.pop_front();
+  if (waiting.kind == RecordKind::kGraphNode) return join_node(waiting.node, waiting.launch.thread_id);
+  if (waiting.launch.thread_id == 0) join_launch(waiting);
+  static_assert(offsetof(wire::KernelRecord, begin_ns) == offsetof(wire::CopyRecord, begin_ns) &&
+                offsetof(wire::KernelRecord, end_ns) == offsetof(wire::CopyRecord, end_ns) &&
+                offsetof(wire::KernelRecord, begin_ns) == offsetof(wire::GraphLaunchRecord, begin_ns) &&
+                offsetof(wire::KernelRecord, end_ns) == offsetof(wire::GraphLaunchRecord, end_ns));
+  if (!in_time(waiting.kernel.begin_ns, waiting.kernel.end_ns) || !after_launch(waiting)) return;
+  if (waiting.launch.thread_id == 0) ++counts_.launch_lost;
+  switch (waiting.kind) {
+    case RecordKind::kKernel:
+      return write_kernel(waiting);
+    case RecordKind::kCopy:
+      return write_copy(waiting);
+    default:
+      return write_graph_launch(waiting);
+  }
+}
+
+bool CudaIngest::after_launch(const Waiting& waiting) {
+  const CudaLaunch& launch = waiting.launch;
+  if (launch.thread_id == 0 || time(waiting.kernel.begin_ns) >= launch.begin_ns - kClockErrorNs) return true;
+  ++counts_.bad_times;
+  return false;
+}
+
+void CudaIngest::write_graph_launch(Waiting& waiting) {
+  const wire::GraphLaunchRecord& record = waiting.graph_launch;
+  const CudaLaunch* launch = waiting.launch.thread_id != 0 ? &waiting.launch : nullptr;
+  graph_launches_.whole({record.correlation, time(record.begin_ns), time(record.end_ns),
+                         graphs_.launched(record.graph, rows_.next_id), device_id(record.device), record.stream},
+                        launch, rows_.next_id);
+}
+
+CudaIngest::Graphs CudaIngest::join_graph(const CudaGraphLaunches::Execution& execution, std::uint64_t number,
+                                          std::uint32_t graph, const CudaLaunch* launch, trace::Name name,
+                                          wire::GraphNodeKind kind) {
+  Graphs joined;
+  joined.launch_id = graph_launches_.node(execution, launch, rows_.next_id);
+  CudaGraphNodes::Node* node = nodes_.take(number, rows_.next_id);
+  if (node == nullptr) {
+    ++counts_.graph_unknown;
+    return joined;
+  }
+  joined.node_id = node->id;
+  joined.captured = nodes_.original(*node);
+  if (joined.captured == nullptr) ++counts_.graph_unknown;
+  if (node->ran) return joined;
+  node->ran = true;
+  node->graph = graph;  // of the executable: the record of the node may have been made for another graph
+  if (node->kind == wire::GraphNodeKind::kUnknown) node->kind = kind;
+  if (name.id != 0) node->name = name;
+  return joined;
+}
+
+void CudaIngest::write_kernel(Waiting& waiting) {
+  const wire::KernelRecord& record = waiting.kernel;
+  trace::KernelRow row;
+  row.begin_ns = time(record.begin_ns);
+  row.end_ns = time(record.end_ns);
+  row.device_id = device_id(record.device);
+  row.stream = record.stream;
+  set_launch(row, waiting.launch);
+  if (const KernelShape* shape = waiting.shape) {
+    row.name = shape->name;
+    row.grid_x = shape->grid_x, row.grid_y = shape->grid_y, row.grid_z = shape->grid_z;
+    row.block_x = shape->block_x, row.block_y = shape->block_y, row.block_z = shape->block_z;
+    row.registers = shape->registers;
+    row.shared_bytes = shape->shared_bytes;
+  }
+  CudaGemms::Call* call = nullptr;
+  if (record.graph != 0 || record.graph_node != 0) {
+    const Graphs graphs =
+        join_graph({record.correlation, row.begin_ns, row.end_ns, graphs_.launched(record.graph, rows_.next_id),
+                    row.device_id, record.stream},
+                   record.graph_node, record.graph, waiting.launch.thread_id != 0 ? &waiting.launch : nullptr, row.name,
+                   wire::GraphNodeKind::kKernel);
+    row.graph_launch_id = graphs.launch_id;
+    row.graph_node_id = graphs.node_id;
+    row.stack_id = graphs.captured != nullptr ? unless_0(graphs.captured->stack_id) : trace::OptionalId();
+    row.gemm_id = graphs.captured != nullptr ? unless_0(graphs.captured->gemm_id) : trace::OptionalId();
+  } else if (waiting.launch.thread_id != 0) {
+    call = gemms_.at(waiting.launch.thread_id, waiting.launch.begin_ns);
+    if (call != nullptr) row.gemm_id = call->row.id;
+  }
+  row.id = rows_.next_id++;
+  if (call != nullptr) CudaGemms::ran(*call, row.id, row.end_ns - row.begin_ns);
+  rows_.writer.add(row);
+  ++counts_.kernels;
+}
+
+void CudaIngest::write_copy(Waiting& waiting) {
+  const wire::CopyRecord& record = waiting.copy;
+  trace::CopyRow row;
+  row.begin_ns = time(record.begin_ns);
+  row.end_ns = time(record.end_ns);
+  row.direction = directions_[std::min<std::size_t>(static_cast<std::size_t>(record.kind) % 7, 6)];
+  row.bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(record.bytes, INT64_MAX / 2));
+  row.host_memory = host_memories_[static_cast<std::size_t>(record.host_memory) % 5];
+  row.device_id = device_id(record.device);
+  row.stream = record.stream;
+  set_launch(row, waiting.launch);
+  if (record.graph != 0 || record.graph_node != 0) {
+    const auto kind =
+        record.kind == wire::CopyKind::kMemset ? wire::GraphNodeKind::kMemset : wire::GraphNodeKind::kCopy;
+    const Graphs graphs = join_graph({record.correlation, row.begin_ns, row.end_ns,
+                                      graphs_.launched(record.graph, rows_.next_id), row.device_id, record.stream},
+                                     record.graph_node, record.graph,
+                                     waiting.launch.thread_id != 0 ? &waiting.launch : nullptr, {}, kind);
+    row.graph_launch_id = graphs.launch_id;
+    row.graph_node_id = graphs.node_id;
+    row.stack_id = graphs.captured != nullptr ? unless_0(graphs.captured->stack_id) : trace::OptionalId();
+  }
+  row.id = rows_.next_id++;
+  rows_.writer.add(row);
+}
+
+// What belongs to the log is taken at once; the product that the node was captured in comes behind it.
+void CudaIngest::take_node(const wire::GraphNodeRecord& record, trace::Id thread_id) {
+  CudaGraphNodes::Node* node = nodes_.take(record.node, rows_.next_id);
+  if (node == nullptr || !window_.holds(record.ts_ns)) {
+    ++(node == nullptr ? counts_.graph_unknown : counts_.bad_times);
+    return;
+  }
+  if (node->announced) return;
+  node->announced = true;
+  node->cloned_from = record.cloned_from;
+  node->created_ns = time(record.ts_ns);
+  node->thread_id = thread_id;
+  node->stack_id = stacks_.id(record.stack).value_or(0);
+  node->kind = record.kind;
+  if (node->graph == 0) node->graph = record.graph;
+  if (node->name.id == 0) node->name = names_.gpu_kernel_name(record.name);
+  if (record.cloned_from != 0) return;
+  Waiting waiting;
+  waiting.kind = RecordKind::kGraphNode;
+  waiting.node = record;
+  waiting.launch.thread_id = thread_id;
+  wait(waiting);
+}
+
+void CudaIngest::join_node(const wire::GraphNodeRecord& record, trace::Id thread_id) {
+  const CudaGemms::Call* call = gemms_.at(thread_id, time(record.ts_ns));
+  if (call != nullptr) nodes_.take(record.node, rows_.next_id)->gemm_id = call->row.id;
+}
+
+}  // namespace llmprof::record

@@ -1,0 +1,13 @@
+#pragma once
+// Names of GPU kernels as people read them.
+
+#include <string>
+#include <string_view>
+
+namespace llmprof::record {
+
+// Demangled, with its template arguments (they tell one kernel of a library from another), without return type and
+// parameters. What is no C++ name, or too long to be demangled safely, stays as it is.
+std::string kernel_name(std::string_view symbol);
+
+}  // namespace llmprof::record
