@@ -43,6 +43,7 @@ WindowPlan plan_of(const Settings& settings) {
   plan.counts_steps = settings.step_patterns[0] != '\0';
   plan.first_step = settings.first_step;
   plan.end_step = settings.end_step;
+  plan.switched = settings.control != 0 || settings.profiler_api != 0;
   return plan;
 }
 
@@ -69,6 +70,7 @@ Output::Output(Shared* shared)
       names_(shared),
       segment_begin_ns_(now_ns()) {
   segments_.begun(0, segment_begin_ns_);
+  if (selection_.window().is_switched()) off_since_ns_ = segment_begin_ns_;
 }
 
 void Output::process(bool ended) {

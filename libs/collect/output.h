@@ -5,6 +5,7 @@
 #include "collect/range_names.h"
 #include "collect/segments.h"
 #include "collect/state.h"
+#include "collect/switches.h"
 #include "wire/encode.h"
 
 namespace llmprof::collect {
@@ -17,6 +18,8 @@ class Output {
   explicit Output(Shared* shared);
 
   void process(bool ended);
+  // Before anything of a drain is judged, and after it was taken: every switch up to then is known.
+  void read_switches();
   // What the program recorded. With a window all records of a drain are shown before the first is handed over.
   bool watches() const { return selection_.watches(); }
   void watch(const wire::Record* records, std::uint32_t count, const Source& source);
@@ -38,6 +41,7 @@ class Output {
   class Batch;
   static constexpr std::uint32_t kAnyTid = 0;  // that a thread names another one was decided before
   void write(const wire::Record* records, std::uint32_t count, std::uint32_t thread, std::uint32_t tid);
+  void want_gpu(bool on);
   void begin_segment(std::uint64_t now);
   void repeat_losses(std::uint64_t ts_ns);
   void count_events(const wire::Record* records, std::uint32_t count);
@@ -76,6 +80,9 @@ class Output {
   bool losses_in_block_ = false;
   bool told_folder_ = false;  // that events are lost: the log could not be told
   Selection selection_;
+  Switches switches_;
+  std::uint64_t off_since_ns_ = 0;  // of a switched recording, while it is off
+  int gpu_wanted_ = -1;             // not said yet
   RangeNames names_;
   Segments segments_;
   std::uint32_t segment_ = 0;

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "collect/clock.h"
+#include "collect/cuda/facts.h"
+#include "collect/cuda/session.h"
 #include "collect/lifecycle.h"
 #include "collect/log_file.h"
 #include "collect/output.h"
@@ -23,6 +25,7 @@ Record blank(RecordKind kind) {
 }
 
 constexpr std::uint64_t kNsPerMs = 1000000;
+constexpr char kSwitchedOff[] = "recording was switched off";
 constexpr std::uint64_t kSegmentsPerLimit = 8;  // a log is at most this part of --max-size
 
 // What threads record in calls of CUDA and its libraries.
@@ -57,6 +60,26 @@ class Output::Batch {
   std::uint32_t count_ = 0;
   Record records_[kChunkRecords];
 };
+
+void Output::read_switches() {
+  if (!selection_.window().is_switched()) return;
+  switches_.read([this](const Switch& at) {
+    if (at.on && off_since_ns_ != 0 && at.ts_ns > off_since_ns_) state_gap(off_since_ns_, at.ts_ns, kSwitchedOff);
+    if (at.on) off_since_ns_ = 0;
+    if (!at.on && off_since_ns_ == 0) off_since_ns_ = at.ts_ns;
+    selection_.switch_at(at.ts_ns, at.on);
+  });
+  // CUPTI is on as soon as a start is known, which is before its time, and off after the time of a stop: what it brings
+  // is then judged by the exact times. (The program's own switch is quicker than we are.)
+  const Window& window = selection_.window();
+  if (g.settings.control != 0) want_gpu(window.begin_ns() != kNever && window.end_ns() > now_ns());
+}
+
+void Output::want_gpu(bool on) {
+  if (gpu_wanted_ == static_cast<int>(on)) return;
+  gpu_wanted_ = static_cast<int>(on);
+  set_gpu_recording(on);
+}
 
 void Output::watch(const Record* records, std::uint32_t count, const Source& source) {
   names_.refresh();
@@ -114,6 +137,10 @@ void Output::drained(std::uint32_t slots) {
 }
 
 void Output::finish() {
+  if (off_since_ns_ != 0) {
+    state_gap(off_since_ns_, now_ns(), kSwitchedOff);
+    define_tables();
+  }
   if (selection_.active()) selection_.finish(slots_);
 }
 

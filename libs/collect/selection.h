@@ -27,6 +27,7 @@ struct SelectionMemory {
     std::uint32_t log;          // that introduced it
     std::uint32_t step_thread;  // number of the thread that the step is of: watching runs ahead
     std::uint64_t step;
+    std::uint64_t node_ns;  // when it last made a node of a graph
     std::uint32_t step_domain;
     std::uint16_t step_level;
     bool in_step;
@@ -66,6 +67,11 @@ class Selection {
     return false;
   }
 
+  // Recording was, or will be, switched.
+  void switch_at(std::uint64_t ts_ns, bool on) {
+    if (window_.switch_at(ts_ns, on)) carried_ = false;
+  }
+
   // False: the log does not know this thread, so its end is no news.
   template <class Sink>
   bool thread_ended(const Source& source, Sink& sink);
@@ -83,8 +89,14 @@ class Selection {
   void put(const wire::Record& record, std::uint32_t slot, std::uint32_t thread, Sink& sink);
   template <class Sink>
   void put(OpenRange* range, Sink& sink);
+  enum class Carry { kOverlapping, kAll };
   template <class Sink>
-  void carry(std::uint32_t slot, Sink& sink);
+  void carry(std::uint32_t slot, Sink& sink, Carry which = Carry::kOverlapping);
+  template <class Sink>
+  void take_call(const wire::Record& record, const Source& source, std::uint64_t begin_ns, std::uint64_t end_ns,
+                 Sink& sink);
+  template <class Sink>
+  void take_node(const wire::Record& record, const Source& source, Sink& sink);
   template <class Names, class Sink>
   void take_range(const wire::Record& record, const Source& source, const Names& names, Sink& sink);
   template <class Sink>
@@ -138,17 +150,43 @@ void Selection::take(const wire::Record& record, const Source& source, const Nam
     case wire::RecordKind::kRange:
       return take_range(record, source, names, sink);
     case wire::RecordKind::kGemm:
-      if (!window_.overlaps(record.gemm.begin_ns, record.gemm.end_ns)) {
-        ++outside_;
-        return;
-      }
-      carry(source.slot, sink);
-      return put(record, source.slot, source.number, sink);
+      return take_call(record, source, record.gemm.begin_ns, record.gemm.end_ns, sink);
+    case wire::RecordKind::kGpuGemm:
+      return take_call(record, source, record.gpu_gemm.begin_ns, record.gpu_gemm.end_ns, sink);
+    case wire::RecordKind::kLaunch:
+      return take_call(record, source, record.launch.begin_ns, record.launch.end_ns, sink);
+    case wire::RecordKind::kApi:
+      return take_call(record, source, record.api.begin_ns, record.api.end_ns, sink);
+    case wire::RecordKind::kGraphNode:
+      return take_node(record, source, sink);
     case wire::RecordKind::kThread:
       return take_thread(record, source, sink);
     default:
       return put(record, source.slot, source.number, sink);
   }
+}
+
+// A call that took down a node of a graph is kept, too: what the graph does inside the window is told by it.
+template <class Sink>
+void Selection::take_call(const wire::Record& record, const Source& source, std::uint64_t begin_ns,
+                          std::uint64_t end_ns, Sink& sink) {
+  const std::uint64_t last_ns = end_ns > begin_ns ? end_ns : begin_ns;  // 0: its end was not seen
+  const std::uint64_t node_ns = memory_->threads[source.slot].node_ns;
+  const bool captured = node_ns >= begin_ns && node_ns <= last_ns;
+  if (!captured && !window_.overlaps(begin_ns, last_ns)) {
+    ++outside_;
+    return;
+  }
+  if (!captured) carry(source.slot, sink);
+  put(record, source.slot, source.number, sink);
+}
+
+// Graphs are made once and launched for ever: whenever it was made, a node comes with the ranges it was made in.
+template <class Sink>
+void Selection::take_node(const wire::Record& record, const Source& source, Sink& sink) {
+  memory_->threads[source.slot].node_ns = record.graph_node.ts_ns;
+  if (record.graph_node.cloned_from == 0) carry(source.slot, sink, Carry::kAll);
+  put(record, source.slot, source.number, sink);
 }
 
 template <class Names, class Sink>
@@ -275,11 +313,11 @@ void Selection::put(OpenRange* range, Sink& sink) {
 
 // The ranges around what is written now, outermost first. The innermost is written last, so if it is there all are.
 template <class Sink>
-void Selection::carry(std::uint32_t slot, Sink& sink) {
+void Selection::carry(std::uint32_t slot, Sink& sink, Carry which) {
   OpenRanges& open = memory_->open;
   if (open.top(slot) == nullptr || open.top(slot)->log == log_) return;
   for (OpenRange* range = open.in_order(slot, nullptr); range != nullptr; range = open.in_order(slot, range)) {
-    if (range->log != log_ && range->record.ts_ns < window_.end_ns()) put(range, sink);
+    if (range->log != log_ && (which == Carry::kAll || window_.reaches(range->record.ts_ns))) put(range, sink);
   }
 }
 
@@ -291,7 +329,7 @@ void Selection::drained(std::uint64_t now_ns, std::uint32_t slots, Sink& sink) {
   for (std::uint32_t slot = 0; slot < slots; ++slot) carry(slot, sink);
   OpenRanges& open = memory_->open;
   for (OpenRange* range = open.started(nullptr); range != nullptr; range = open.started(range)) {
-    if (range->log != log_ && range->record.ts_ns < window_.end_ns()) put(range, sink);
+    if (range->log != log_ && window_.reaches(range->record.ts_ns)) put(range, sink);
   }
 }
 

@@ -25,6 +25,7 @@ struct Settings {
   std::uint64_t stacks;  // StackBits
   std::uint64_t gpu_pool_bytes;
   std::uint64_t profiler_api;
+  std::uint64_t control;
 };
 
 // What of the GPU is recorded. Kernels bring copies, memsets and graphs.
@@ -59,7 +60,8 @@ inline constexpr SettingRow kSettings[] = {
     {"LLMPROF_STACKS", &Settings::stacks, 0, 3, 0, "stacks of launches: 1 Python, 2 native"},
     {"LLMPROF_GPU_POOL_BYTES", &Settings::gpu_pool_bytes, 1u << 20, 1u << 30, 128u << 20, "buffers lent to CUPTI"},
     {"LLMPROF_PROFILER_API", &Settings::profiler_api, 0, 1, 0,
-     "1: GPU activity between cudaProfilerStart and Stop only"},
+     "1: recording between cudaProfilerStart and Stop only"},
+    {"LLMPROF_CONTROL", &Settings::control, 0, 1, 0, "1: the file `control` beside the logs switches recording"},
     {"LLMPROF_SEGMENT_MS", &Settings::segment_ms, 10, 1ull << 42, 1000, "length of a log, when only the end is kept"},
 };
 

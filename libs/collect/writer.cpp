@@ -34,6 +34,7 @@ class Drain {
     stress_point();
     g.lists.full_count.store(0, std::memory_order_relaxed);
     std::uint32_t at = take_all(g.lists.full_chunks, shared_->chunks);
+    output_->read_switches();
     if (output_->watches()) watch(at, threads);
     while (at != 0) {
       const std::uint32_t next = shared_->chunks[at - 1].next.load(std::memory_order_relaxed);
