@@ -13,14 +13,14 @@ namespace {
 
 using testing::CaptureFolder;
 
-std::string run_case(const std::string& python, const std::string& name) {
+std::string run_case(const std::string& python, const std::string& name, const std::string& stacks = "1") {
   const CaptureFolder folder;
   std::string output;
   const std::string probe = testing::client("libcollect_stack_probe.so");
-  const int status = testing::run(
-      folder,
-      {.arguments = {python, "-X", "utf8", LLMPROF_STACK_CASES, probe, name}, .environment = {"LLMPROF_STACKS=1"}},
-      &output);
+  const int status = testing::run(folder,
+                                  {.arguments = {python, "-X", "utf8", LLMPROF_STACK_CASES, probe, name},
+                                   .environment = {"LLMPROF_STACKS=" + stacks}},
+                                  &output);
   EXPECT_EQ(status, 0) << python << ' ' << name << ": " << output;
   return output;
 }
@@ -39,6 +39,13 @@ INSTANTIATE_TEST_SUITE_P(Cases, LaunchStack,
                          ::testing::Values("plain", "generators", "exceptions", "compiled", "letters", "threads",
                                            "deep", "several", "traced"),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST(LaunchStackNative, IsWhatTheCLibrarySays) {
+  for (const std::string& python : host::testing::launch_stack_pythons()) {
+    EXPECT_THAT(run_case(python, "native", "2"), ::testing::HasSubstr("stacks compared")) << python;
+    EXPECT_THAT(run_case(python, "both", "3"), ::testing::HasSubstr("stacks compared")) << python;
+  }
+}
 
 TEST(LaunchStackOff, AnOlderPythonIsSaid) {
   const auto pythons = host::testing::older_pythons();

@@ -123,8 +123,7 @@ int line_of(const PythonPlace& place, const Code& code) {
 }
 
 // A place seen for the first time: read with care. False: this is no code object.
-bool define_place(const PythonPlace& place, wire::DefinitionId parent, char (&text)[kMaxPythonText],
-                  KnownPython* known) {
+bool define_place(const PythonPlace& place, wire::DefinitionId parent, char (&text)[kMaxText], KnownPython* known) {
   Code code{};
   if (!is_code<CarefulMemory>(place.code) || !read_code<CarefulMemory>(place.code, &code)) return false;
   const int line = line_of(place, code);
@@ -172,14 +171,6 @@ bool stack_of(StackMemory* memory, const PythonPlace& place, wire::DefinitionId*
   return true;
 }
 
-wire::DefinitionId left_out() {
-  constexpr char kText[] = "<outer frames left out>";
-  wire::FrameRecord frame{};
-  frame.kind = wire::FrameKind::kUnknown;
-  frame.function = intern_bytes(kText, sizeof(kText) - 1);
-  return define_stack(0, frame);
-}
-
 PythonAnswer give_up_reading() {
   char probe = 0, copy = 1;
   const bool permitted = read_own_memory(reinterpret_cast<std::uintptr_t>(&probe), &copy, 1);
@@ -191,6 +182,10 @@ PythonAnswer give_up_reading() {
 }  // namespace
 
 const char* why_no_python() { return python.why; }
+
+AddressRange python_code() {
+  return python.state.load(std::memory_order_acquire) == State::kReading ? python.runtime.code : AddressRange{};
+}
 
 PythonAnswer add_python_frames(StackMemory* memory, wire::DefinitionId* stack) {
   State state = python.state.load(std::memory_order_acquire);

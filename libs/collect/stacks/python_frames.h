@@ -2,6 +2,7 @@
 // The Python frames of the calling thread, read from the interpreter's structures: programs launch without the GIL, so
 // its API gives no stack, but a thread's own frames cannot change while it is in the call. Code objects never change.
 
+#include "collect/stacks/native_frames.h"
 #include "collect/stacks/python_runtime.h"
 #include "collect/stacks/stack_memory.h"
 
@@ -16,6 +17,9 @@ enum class PythonAnswer : std::uint8_t {
 
 // Adds this thread's Python frames to `stack`, the innermost last.
 PythonAnswer add_python_frames(StackMemory* memory, wire::DefinitionId* stack);
+
+// Where the interpreter's own code is; empty: nowhere.
+AddressRange python_code();
 
 // For kUnknownPython: why.
 const char* why_no_python();

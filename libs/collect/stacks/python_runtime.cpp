@@ -25,6 +25,7 @@ void look_for_python(void* context, ImageList list) {
     const Image& image = list.images[i];
     set_function(image, "PyGILState_GetThisThreadState", &runtime->this_thread);
     if (runtime->this_thread == nullptr) continue;
+    runtime->code = {image.low, image.high};
     set_function(image, "PyCode_Addr2Line", &runtime->line_of);
     runtime->state = address_of(image, "_PyRuntime");
     runtime->code_type = address_of(image, "PyCode_Type");

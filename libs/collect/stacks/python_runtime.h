@@ -8,9 +8,14 @@
 
 namespace llmprof::collect {
 
+struct AddressRange {
+  std::uintptr_t begin, end;
+};
+
 struct PythonRuntime {
   void* (*this_thread)();                // PyGILState_GetThisThreadState: reads a thread-specific key
   int (*line_of)(void* code, int byte);  // PyCode_Addr2Line: reads the code object, which never changes
+  AddressRange code;                     // of the object that has the interpreter
   std::uintptr_t state;                  // _PyRuntime
   std::uintptr_t code_type, text_type;   // PyCode_Type, PyUnicode_Type
   std::uint64_t version;                 // PY_VERSION_HEX

@@ -29,7 +29,7 @@ std::uint32_t letter_at(const unsigned char* bytes, std::size_t index, std::size
 
 }  // namespace
 
-int read_python_text(const PythonRuntime& runtime, std::uintptr_t object, char (&out)[kMaxPythonText]) {
+int read_python_text(const PythonRuntime& runtime, std::uintptr_t object, char (&out)[kMaxText]) {
   std::uintptr_t type = 0;
   std::int64_t length = 0;
   std::uint32_t state = 0;
@@ -43,10 +43,10 @@ int read_python_text(const PythonRuntime& runtime, std::uintptr_t object, char (
   unsigned char part[kLetters * 4];
   std::size_t bytes = 0, done = 0;
   const auto letters = static_cast<std::size_t>(length);
-  while (done < letters && bytes + 4 <= kMaxPythonText) {
+  while (done < letters && bytes + 4 <= kMaxText) {
     const std::size_t count = letters - done < kLetters ? letters - done : kLetters;
     if (!read_own_memory(text + done * width, part, count * width)) return -1;
-    for (std::size_t i = 0; i < count && bytes + 4 <= kMaxPythonText; ++i)
+    for (std::size_t i = 0; i < count && bytes + 4 <= kMaxText; ++i)
       bytes += put_letter(out + bytes, letter_at(part, i, width));
     done += count;
   }

@@ -10,6 +10,6 @@
 namespace llmprof::collect {
 
 // The number of bytes; -1: there is no str at this address.
-int read_python_text(const PythonRuntime& runtime, std::uintptr_t object, char (&out)[kMaxPythonText]);
+int read_python_text(const PythonRuntime& runtime, std::uintptr_t object, char (&out)[kMaxText]);
 
 }  // namespace llmprof::collect

@@ -5,6 +5,7 @@
 
 #include "collect/definition_table.h"
 #include "collect/lifecycle.h"
+#include "collect/names.h"
 
 namespace llmprof::collect {
 namespace {
@@ -61,6 +62,14 @@ wire::DefinitionId define_stack(wire::DefinitionId parent, const wire::FrameReco
   definition.stack.parent = parent;
   definition.stack.frame = id;
   return define(definition);
+}
+
+wire::DefinitionId left_out() {
+  constexpr char kText[] = "<outer frames left out>";
+  wire::FrameRecord frame{};
+  frame.kind = wire::FrameKind::kUnknown;
+  frame.function = intern_bytes(kText, sizeof(kText) - 1);
+  return define_stack(0, frame);
 }
 
 }  // namespace llmprof::collect

@@ -3,7 +3,9 @@
 The probe is called through ctypes without the GIL (as torch launches kernels) and with it."""
 import asyncio
 import ctypes
+import functools
 import gc
+import re
 import sys
 import threading
 
@@ -194,7 +196,7 @@ def traced():
 
 def cost():
     def at(depth):
-        return at(depth - 1) if depth else (released.probe_cost(1000), released.probe_cost(20000) / 20000)[1]
+        return at(depth - 1) if depth else min(released.probe_cost(400) for _ in range(100)) / 400
     print(f"{sys.version.split()[0]}: {at(20):.0f} ns for 22 frames")
 
 
@@ -204,7 +206,53 @@ def off():
     print(released.probe_reason().decode())
 
 
-CASES = {case.__name__: case for case in (plain, generators, exceptions, compiled, letters, threads, deep, several, traced)}
+def native():
+    """LLMPROF_STACKS=2: against glibc's own unwinder, from many places of the interpreter."""
+    global checked
+    compared = []
+
+    def compare(_=None):
+        compared.append(released.probe_native())
+        compared.append(held.probe_native())
+        return 0
+    compare()
+    sorted([2, 1], key=compare)
+    list(map(compare, range(3)))
+    re.sub("a", lambda match: str(compare()), "aaa")
+    functools.reduce(lambda *_: compare(), [1, 2, 3])
+    thread = threading.Thread(target=compare)
+    thread.start()
+    thread.join()
+    callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)(lambda *_: compare())
+    array = (ctypes.c_int * 4)(3, 1, 2, 0)
+    ctypes.CDLL(None).qsort(array, 4, 4, callback)
+    for depth in range(30):
+        def down(left):
+            return sorted([left], key=lambda value: down(value - 1)) if left else compare()
+        down(depth)
+    assert min(compared) >= 3, compared
+    checked = sum(compared)
+
+
+def both():
+    """LLMPROF_STACKS=3: Python frames, and inside them what the interpreter called."""
+    global checked
+
+    def inside():
+        text = ctypes.create_string_buffer(1 << 20)
+        assert released.probe_stack(text, len(text)) > 0
+        return [line.split("\t") for line in text.value.decode().splitlines()]
+    frames = inside()
+    kinds = [frame[0] for frame in frames]
+    first = kinds.index(PYTHON)
+    assert first > 0 and set(kinds[first:]) == {PYTHON}, kinds
+    assert frames[first][1] == "both.<locals>.inside" and frames[first + 1][1] == "both", frames
+    assert any("ffi" in frame[2] or "ctypes" in frame[2] for frame in frames[:first]), frames
+    checked = len(frames)
+
+
+CASES = {case.__name__: case for case in (plain, generators, exceptions, compiled, letters, threads, deep, several, traced,
+                                            native, both)}
 name = sys.argv[2]
 if name in CASES:
     CASES[name]()

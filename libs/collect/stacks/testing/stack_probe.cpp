@@ -1,5 +1,8 @@
 // A collector that a test calls by name: what launch_stack() gives, as text.
 
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,6 +45,34 @@ LLMPROF_EXPORT int probe_stack(char* out, int bytes) {
   leave();
   out[0] = '\0';
   return print_stack(id, out, bytes);
+}
+
+// Compares a native stack with glibc's: the number of frames that are the same, or -1 - that number if the next is not.
+LLMPROF_EXPORT int probe_native();
+LLMPROF_EXPORT int probe_native() {
+  using namespace llmprof::collect;
+  if (enter() == nullptr) return -1000;
+  const llmprof::wire::DefinitionId innermost = launch_stack();
+  leave();
+  void* addresses[80];
+  const int count = backtrace(addresses, 80);
+  const DefinitionTable& definitions = shared_memory()->definitions;
+  llmprof::wire::DefinitionId id = innermost;
+  int same = 0;
+  for (int i = 0; i < count && same < 63; ++i) {
+    dl_find_object object;
+    const auto address = reinterpret_cast<std::uintptr_t>(addresses[i]) - 1;
+    if (_dl_find_object(reinterpret_cast<void*>(address), &object) != 0) break;
+    const auto here = reinterpret_cast<void*>(&probe_native);
+    if (here >= object.dlfo_map_start && here < object.dlfo_map_end) continue;
+    if (id == 0) return -1 - same;
+    const llmprof::wire::StackRecord& stack = definitions.record(id).stack;
+    const llmprof::wire::FrameRecord& frame = definitions.record(stack.frame).frame;
+    if (frame.offset != address - object.dlfo_link_map->l_addr) return -1 - same;
+    id = stack.parent;
+    ++same;
+  }
+  return same;
 }
 
 // Nanoseconds for `count` stacks.

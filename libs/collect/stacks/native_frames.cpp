@@ -1,0 +1,147 @@
+#include "collect/stacks/native_frames.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include "collect/images.h"
+#include "collect/names.h"
+#include "collect/stacks/unwind_rule.h"
+
+namespace llmprof::collect {
+namespace {
+
+constexpr std::uintptr_t kMaxStackBytes = 1u << 30;
+
+struct Registers {
+  std::uintptr_t ip, sp, fp;
+};
+
+// The end of the stack this thread runs on; 0: it runs on one that nobody told us of.
+std::uintptr_t end_of_stack(std::uintptr_t sp) {
+  const bool main_thread = g.pid.load(std::memory_order_relaxed) == static_cast<std::int32_t>(tl.thread->tid);
+  // The C library puts a thread's own structure at the end of its stack, the kernel some random bytes at the end of the
+  // first one.
+  const std::uintptr_t end =
+      main_thread ? getauxval(AT_RANDOM) : reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
+  return end > sp && end - sp < kMaxStackBytes ? end : 0;
+}
+
+class Walker {
+ public:
+  Walker(StackMemory* memory, const AddressRange& until) : memory_(memory), until_(until) {}
+
+  // Fills memory->native, innermost first.
+  void walk(Registers at) {
+    end_ = end_of_stack(at.sp);
+    bool skipping = true;
+    while (at.ip != 0 && (at.ip - until_.begin) >= until_.end - until_.begin) {
+      const KnownRule& known = rule_at(at.ip);
+      if (!known.mapped) return;
+      skipping = skipping && known.skipped;
+      if (!skipping) {
+        more_ = count_ == kMaxNativeFrames;
+        if (more_) return;
+        memory_->native[count_++] = at.ip;
+      }
+      if (!step(known.rule, &at)) return;
+    }
+  }
+  std::uint32_t count() const { return count_; }
+  bool more() const { return more_; }
+
+ private:
+  const KnownRule& rule_at(std::uintptr_t ip) {
+    static_assert(StackMemory::kKnown == 1u << 12);
+    KnownRule& known = memory_->known_rules[ip * 0x9E3779B97F4A7C15u >> 52];
+    if (known.address == ip) return known;
+    dl_find_object object;
+    known = {ip, {}, _dl_find_object(reinterpret_cast<void*>(ip), &object) == 0, false};
+    if (!known.mapped) return known;
+    known.skipped = is_ours_or_drivers(object);
+    if (object.dlfo_eh_frame != nullptr)
+      known.rule = unwind_rule(static_cast<const std::uint8_t*>(object.dlfo_eh_frame), ip);
+    return known;
+  }
+  bool load(std::uintptr_t address, std::uintptr_t* value) const {
+    if (address < floor_ || address > end_ - sizeof(*value) || (address & 7) != 0) return false;
+    memcpy(value, reinterpret_cast<const void*>(address), sizeof(*value));
+    return true;
+  }
+  // To the caller; its address is one behind the call: back into it.
+  bool step(const UnwindRule& rule, Registers* at) {
+    std::uintptr_t cfa = 0;
+    floor_ = at->sp;
+    const auto offset = static_cast<std::uintptr_t>(std::intptr_t{rule.cfa_offset});
+    if (rule.cfa == CfaKind::kStackPointer) cfa = at->sp + offset;
+    if (rule.cfa == CfaKind::kFramePointer) cfa = at->fp + offset;
+    if (rule.cfa == CfaKind::kAtFrame && !load(at->fp + offset, &cfa)) return false;
+    Registers caller{0, cfa, at->fp};
+    if (cfa <= at->sp || !load(cfa - 8, &caller.ip)) return false;
+    if (rule.frame == FrameKind::kAtFrame && !load(at->fp, &caller.fp)) return false;
+    if (rule.frame == FrameKind::kLost) caller.fp = 0;
+    if (rule.frame == FrameKind::kAtCfa &&
+        !load(cfa + static_cast<std::uintptr_t>(std::intptr_t{rule.frame_offset}), &caller.fp))
+      return false;
+    if (caller.ip != 0) --caller.ip;
+    *at = caller;
+    return true;
+  }
+  static bool is_ours_or_drivers(const dl_find_object& object) {
+    const auto here = reinterpret_cast<void*>(&end_of_stack);
+    if (here >= object.dlfo_map_start && here < object.dlfo_map_end) return true;
+    const char* name = base_name(object.dlfo_link_map->l_name);
+    return strncmp(name, "libcupti.", 9) == 0 || strncmp(name, "libcuda.", 8) == 0;
+  }
+
+  StackMemory* memory_;
+  AddressRange until_;
+  std::uintptr_t end_ = 0, floor_ = 0;
+  std::uint32_t count_ = 0;
+  bool more_ = false;
+};
+
+wire::StringId path_of(const link_map* object, char (&text)[kMaxText]) {
+  if (object->l_name[0] != '\0') return intern(object->l_name);
+  const ssize_t bytes = readlink("/proc/self/exe", text, sizeof(text));
+  return bytes > 0 ? intern_bytes(text, static_cast<std::size_t>(bytes)) : 0;
+}
+
+wire::DefinitionId stack_of(StackMemory* memory, std::uintptr_t address, wire::DefinitionId parent) {
+  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15u;
+  KnownNative& known = memory->known_native[(address + parent * kOdd) * kOdd >> 52];
+  if (known.address == address && known.parent == parent && known.stack != 0) return known.stack;
+  dl_find_object object;
+  if (_dl_find_object(reinterpret_cast<void*>(address), &object) != 0) return 0;
+  wire::FrameRecord frame{};
+  frame.kind = wire::FrameKind::kNative;
+  frame.file = path_of(object.dlfo_link_map, memory->text);
+  frame.offset = address - object.dlfo_link_map->l_addr;
+  known = {address, parent, define_stack(parent, frame)};
+  return known.stack;
+}
+
+}  // namespace
+
+#if defined(__x86_64__)
+[[gnu::noinline]] bool add_native_frames(StackMemory* memory, const AddressRange& until, wire::DefinitionId* stack) {
+  Registers here{};
+  asm("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" : "=r"(here.ip), "=r"(here.sp), "=r"(here.fp));
+  Walker walker(memory, until);
+  walker.walk(here);
+  wire::DefinitionId at = walker.more() && *stack == 0 ? left_out() : *stack;
+  for (std::uint32_t i = walker.count(); i > 0; --i) {
+    const wire::DefinitionId inner = stack_of(memory, memory->native[i - 1], at);
+    if (inner == 0) return true;  // no room for definitions: counted
+    at = inner;
+  }
+  *stack = at;
+  return walker.count() > 0;
+}
+#else
+bool add_native_frames(StackMemory*, const AddressRange&, wire::DefinitionId*) { return false; }
+#endif
+
+}  // namespace llmprof::collect
