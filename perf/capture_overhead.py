@@ -289,7 +289,7 @@ def folder_bytes(path):
 SIZES = ("SELECT (SELECT count(*) FROM kernel) AS kernels, (SELECT count(*) FROM graph_launch) AS launches, "
          "(SELECT count(*) FROM graph_launch WHERE NOT nodes_recorded) AS whole, (SELECT count(*) FROM copy) AS copies, "
          "(SELECT count(DISTINCT graph_node_id) FROM kernel) AS nodes")
-ATTRIBUTED = ("SELECT sum(time_ns) / 1e9 AS seconds, sum(time_ns) FILTER (stage IS NOT NULL AND stage <> 'other') / sum(time_ns) "
+ATTRIBUTED = ("SELECT sum(time_ns) / 1e9 AS seconds, sum(time_ns) FILTER (stage IS NOT NULL AND stage <> 'other' AND known) / sum(time_ns) "
               "AS staged FROM work")
 
 

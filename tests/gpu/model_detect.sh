@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # On a machine with PyTorch and transformers: a Llama loaded from a folder is recognised without any flag, its operators are
-# matched by shape, and the report has MFU and MBU per stage. The products run on the CPU: GPU activity is not recorded yet.
+# matched by shape, and the report has MFU and MBU per stage. The products run on the CPU.
 # Usage: tests/gpu/model_detect.sh dist/llmprof-*.tar.gz [folder for the reports]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
