@@ -125,6 +125,77 @@ std::string late_log() {
   return log.bytes();
 }
 
+// A record of a kind, filled by its member.
+template <class Value>
+wire::Record record_of(wire::RecordKind kind, Value wire::Record::*member, const Value& value) {
+  wire::Record record{};
+  record.kind = kind;
+  record.*member = value;
+  return record;
+}
+
+// A GPU: a kernel, a copy, a product, a captured graph of one node, launched as a whole and node by node.
+std::string gpu_log() {
+  using wire::Record;
+  using wire::RecordKind;
+  LogBuilder log;
+  log.thread(1, 4242, "main", 1'000'100);
+  log.add(
+      0, {record_of(RecordKind::kDevice, &Record::device,
+                    {.uuid_high = 1, .uuid_low = 2, .memory_bytes = 1u << 30, .name = log.name("GPU"), .units = 132})});
+  log.add(0,
+          {record_of(RecordKind::kKernelShape, &Record::kernel_shape,
+                     {.id = 1, .name = log.name("_Z4gemmv"), .grid_x = 4, .grid_y = 1, .grid_z = 1, .block_x = 128})});
+  log.add(0, {record_of(RecordKind::kGemmShape, &Record::gemm_shape,
+                        {.id = 2, .function = log.name("cublasGemmEx"), .type_a = log.name("bfloat16")})});
+  log.push(1, 1'100'000, "decode");
+  log.add(1, {record_of(RecordKind::kGpuGemm, &Record::gpu_gemm,
+                        {.begin_ns = 1'100'500, .end_ns = 1'104'000, .m = 4, .n = 5, .k = 6, .batch = 1, .shape = 2})});
+  log.add(1,
+          {record_of(RecordKind::kLaunch, &Record::launch,
+                     {.begin_ns = 1'101'000, .end_ns = 1'103'000, .correlation = 7, .op = wire::LaunchOp::kKernel})});
+  log.add(
+      1,
+      {record_of(RecordKind::kGraphNode, &Record::graph_node,
+                 {.ts_ns = 1'105'000,
+                  .node = 1,
+                  .name = log.name("_Z4gemmv"),
+                  .graph = 1,
+                  .kind = wire::GraphNodeKind::kKernel}),
+       record_of(RecordKind::kGraphNode, &Record::graph_node,
+                 {.ts_ns = 1'106'000, .node = 2, .cloned_from = 1, .graph = 2, .kind = wire::GraphNodeKind::kKernel})});
+  log.add(
+      1,
+      {record_of(
+          RecordKind::kLaunch, &Record::launch,
+          {.begin_ns = 1'110'000, .end_ns = 1'111'000, .correlation = 8, .graph = 2, .op = wire::LaunchOp::kGraph})});
+  log.pop(1, 1'200'000);
+  log.add(
+      0,
+      {record_of(RecordKind::kKernel, &Record::kernel,
+                 {.begin_ns = 1'104'000, .end_ns = 1'109'000, .correlation = 7, .shape = 1, .stream = 7}),
+       record_of(
+           RecordKind::kKernel, &Record::kernel,
+           {.begin_ns = 1'112'000, .end_ns = 1'113'000, .graph_node = 2, .correlation = 8, .shape = 1, .graph = 2})});
+  log.add(0, {record_of(RecordKind::kCopy, &Record::copy,
+                        {.begin_ns = 1'114'000,
+                         .end_ns = 1'115'000,
+                         .bytes = 4096,
+                         .correlation = 9,
+                         .kind = wire::CopyKind::kMemset})});
+  log.add(0, {record_of(RecordKind::kGraphLaunch, &Record::graph_launch,
+                        {.begin_ns = 1'120'000, .end_ns = 1'130'000, .correlation = 10, .graph = 2})});
+  log.add(1, {record_of(RecordKind::kDeviceMemory, &Record::device_memory,
+                        {.ts_ns = 1'140'000, .address = 4096, .bytes = 512, .op = wire::MemoryOp::kAllocate})});
+  log.add(1, {record_of(RecordKind::kApi, &Record::api,
+                        {.begin_ns = 1'150'000, .end_ns = 1'160'000, .name = log.name("cuInit")})});
+  log.add(0, {record_of(RecordKind::kGap, &Record::gap, {.begin_ns = 1, .end_ns = 2, .why = log.name("why")})});
+  log.add(0, {record_of(RecordKind::kNote, &Record::note,
+                        {.ts_ns = 3, .subject = log.name("cupti"), .text = log.name("text")})});
+  log.loss(wire::LossKind::kCuptiError, 1, 35 | 4ull << 32);
+  return log.bytes();
+}
+
 }  // namespace
 
 void log_through_ingest(std::string_view log) {
@@ -142,7 +213,7 @@ void log_through_ingest(std::string_view log) {
   for (const record::LossTotal& total : ledger.write(*writer, rows.next_id)) require(total.count > 0);
 }
 
-std::vector<std::string> sample_logs() { return {ordinary_log(), killed_log(), late_log()}; }
+std::vector<std::string> sample_logs() { return {ordinary_log(), killed_log(), late_log(), gpu_log()}; }
 
 std::vector<std::string> log_words() {
   std::vector<std::string> words{"LLMPROFW", "BLK1"};
