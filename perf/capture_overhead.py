@@ -82,7 +82,7 @@ def record(name, *flags):
 
 
 def collectors(part):
-    """name -> (words before the program, words after it, environment, every how many rounds)."""
+    """Flags of record by the variables that they set. name -> (words before the program, words after it, environment, every how many rounds)."""
     minimal = {"CUDA_INJECTION64_PATH": minimal_library, "MINIMAL_OUT": str(scratch / f"{part}-minimal.json")}
     table = {"none": ([], [], {}, 1)}
     if minimal_library:
@@ -91,9 +91,9 @@ def collectors(part):
             table["minimal, graph level"] = ([], [], dict(minimal, MINIMAL_KINDS="51"), 1)
     table["llmprof"] = (record(f"{part}-llmprof"), [], {}, 1)
     if part == "graph":
-        table["llmprof --graphs all"] = (record("graph-all", "--graphs", "all"), [], {}, 1)
-        table["llmprof --graphs launch"] = (record("graph-launch", "--graphs", "launch"), [], {}, 1)
-    table["llmprof --stacks python"] = (record(f"{part}-stacks", "--stacks", "python"), [], {}, 1)
+        table["llmprof --graphs all"] = (record("graph-all"), [], {"LLMPROF_GRAPHS": "2"}, 1)
+        table["llmprof --graphs launch"] = (record("graph-launch"), [], {"LLMPROF_GRAPHS": "0"}, 1)
+    table["llmprof --stacks python"] = (record(f"{part}-stacks"), [], {"LLMPROF_STACKS": "1"}, 1)
     table["torch.profiler"] = ([], ["--profile", "torch"], {}, 2)
     table["torch.profiler, full"] = ([], ["--profile", "torch_full"], {}, 4)
     table["Proton"] = ([], ["--profile", "proton"], {}, 1)

@@ -65,9 +65,10 @@ def books(text):
     return json.loads(lines[-1]) if lines else None
 
 
-def record(name, command, *flags, alone=True, limit_s=150):
-    """Records a program. Returns its books, or None. `alone`: also run it by itself; exit status must be the same."""
-    done = run([llmprof, "record", "-f", "--no-peaks", "-o", name, *flags, "--", *command], limit_s)
+def record(name, command, alone=True, limit_s=150, **settings):
+    """Records a program. Returns its books, or None. `alone`: also run it by itself; exit status must be the same.
+    `settings`: variables of the collector, which flags of record set otherwise."""
+    done = run([llmprof, "record", "-f", "--no-peaks", "-o", name, "--", *command], limit_s, env={**os.environ, **settings})
     if alone:
         by_itself = run(command, limit_s)
         check(f"{name}: exit status as alone", done.returncode, by_itself.returncode)
@@ -136,8 +137,9 @@ def check_plain(name, made, mode, processes=1):
     check_losses(name)
 
 
-def plain(mode="sampled", flags=()):
-    made = record(f"plain-{mode}", [plain_program], *flags, alone=mode == "sampled")
+def plain(mode="sampled"):
+    number = {"launch": "0", "sampled": "1", "all": "2"}[mode]
+    made = record(f"plain-{mode}", [plain_program], alone=mode == "sampled", LLMPROF_GRAPHS=number)
     if made:
         check_plain(f"plain-{mode}", made, mode)
 
@@ -212,9 +214,9 @@ FLOPS = "SELECT sum(2 * m * n * k * batch)::HUGEINT FROM gemm WHERE {where}"
 WEIGHTS = ((3072, 2048), (2048, 2048), (16384, 2048), (2048, 8192), (128256, 2048), (512, 2048), (8192, 2048))
 
 
-def decode(name, *flags, arguments=()):
+def decode(name, *arguments, **settings):
     words = [sys.executable, str(ROOT / "perf/workloads/decode.py"), "--steps", "64", "--repeat", "2", *arguments]
-    return record(name, words, *flags, alone=False, limit_s=240)
+    return record(name, words, alone=False, limit_s=240, **settings)
 
 
 def check_decode(name, made, in_graph):
@@ -249,19 +251,19 @@ def check_decode(name, made, in_graph):
 
 def eager():
     for name, arguments in (("decode-hf", ("--impl", "hf")), ("decode-eager", ("--impl", "mini"))):
-        made = decode(name, arguments=arguments)
+        made = decode(name, *arguments)
         if made:
             check_decode(name, made, False)
 
 
 def graph():
-    made = decode("decode-graph", arguments=("--impl", "mini", "--graph"))
+    made = decode("decode-graph", "--impl", "mini", "--graph")
     if made:
         check_decode("decode-graph", made, True)
 
 
 def stacks():
-    made = decode("decode-stacks", "--stacks", "python", arguments=("--impl", "mini"))
+    made = decode("decode-stacks", "--impl", "mini", LLMPROF_STACKS="1")
     if made is None:
         return
     last = made["phases"][-1]
@@ -273,13 +275,13 @@ def stacks():
 
 def memory():
     """Allocations on request: the program makes seven, of 1 MiB each but one."""
-    made = record("memory", [plain_program], "--gpu", "memory", alone=False)
+    made = record("memory", [plain_program], alone=False, LLMPROF_GPU="3")
     if made is None:
         return
     check("memory: allocations of 1 MiB", one("memory", f"SELECT count(*) FROM allocation WHERE bytes = {MIB}"), lambda n: n >= 6)
 
 
-PARTS = {"plain": plain, "all": lambda: plain("all", ("--graphs", "all")), "launch": lambda: plain("launch", ("--graphs", "launch")),
+PARTS = {"plain": plain, "all": lambda: plain("all"), "launch": lambda: plain("launch"),
          "two": two, "killed": killed, "triton": triton, "jax": jax, "beside": beside, "eager": eager, "graph": graph,
          "stacks": stacks, "memory": memory}
 plain_program = str(pathlib.Path(options.plain).resolve()) if options.plain else ""
