@@ -165,6 +165,16 @@ struct CurrentLaunch {
   bool inside;
 };
 
+// A node of a graph that a thread made last, outside of a launch.
+struct MadeNode {
+  const void* handle;  // null: none
+  std::uint64_t id;
+  std::uint64_t ts_ns;
+  std::uint32_t graph;
+  wire::DefinitionId stack;
+  std::uint32_t type;  // CUDA's
+};
+
 // Per thread, as small as can be: dynamic thread-local storage is scarce.
 struct ThreadLocal {
   Thread* thread;
@@ -172,6 +182,8 @@ struct ThreadLocal {
   std::uint32_t generation;      // 0: never attached
   std::uint32_t inside;          // an event of this thread is being recorded
   CurrentLaunch launch;
+  MadeNode made;
+  bool instantiating;  // a graph
   bool in_runtime;  // a call of the CUDA runtime, if these are recorded
 };
 extern __thread ThreadLocal tl;

@@ -109,3 +109,5 @@ add_test(NAME hygiene.collector_abi_blas
   COMMAND ${check} $<TARGET_FILE:llmprof_blas> --exports-from ${CMAKE_CURRENT_SOURCE_DIR}/blas/functions.def
           --exports "${open_list}" --constructors ${open_constructors})
 set_tests_properties(hygiene.collector_abi hygiene.collector_abi_blas PROPERTIES LABELS "hygiene;collect")
+
+include(cuda/tests.cmake)

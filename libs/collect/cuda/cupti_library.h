@@ -58,7 +58,7 @@ struct Library {
   char path[512];  // where it came from
 };
 
-inline constexpr std::size_t kTriedBytes = 256;
+inline constexpr std::size_t kTriedBytes = 640;
 
 // Fills `library` with the first usable copy. False: none; `tried` says what there was, in words.
 bool find_library(Library* library, char (&tried)[kTriedBytes]);

@@ -1,5 +1,6 @@
 #include "collect/cuda/graphs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "collect/clock.h"
@@ -8,6 +9,7 @@
 #include "collect/cuda/graph_sampling.h"
 #include "collect/cuda/recording.h"
 #include "collect/event.h"
+#include "collect/futex.h"
 #include "collect/names.h"
 #include "collect/stacks/launch_stack.h"
 
@@ -65,37 +67,65 @@ std::uint32_t id_of_graph(void* graph) {
   return succeeded(cupti::Call::kGetGraphId, gpu.library.get_graph_id(graph, &id)) ? id : 0;
 }
 
-// A node of a capture comes into being inside the launch that is captured, so the kernel's name and the stack are
-// those of the launch. A clone has its original's.
-void record_node(const cupti::GraphData& data, bool cloned) {
-  const std::uint64_t node = id_of_node(data.node);
-  if (node == 0) return count_loss(LossKind::kGraphUnknown);
-  const std::uint32_t graph = data.executable != nullptr ? id_of_executable(data.executable) : id_of_graph(data.graph);
-  const std::uint64_t original = cloned ? id_of_node(data.original_node) : 0;
+void record_node(const MadeNode& made, std::uint64_t original, const char* symbol, wire::DefinitionId stack) {
   Thread* thread = enter();
   if (thread == nullptr) return;
   if (wire::Record* record = reserve(thread)) {
     memset(static_cast<void*>(record), 0, sizeof(*record));
     record->kind = wire::RecordKind::kGraphNode;
-    wire::GraphNodeRecord& out = record->graph_node;
-    out.ts_ns = now_ns();
-    out.node = node;
-    out.cloned_from = original;
-    out.graph = graph;
-    out.kind = kind_of(data.node_type);
-    if (!cloned) {
-      out.name = tl.launch.inside ? intern_cached(thread, tl.launch.symbol) : 0;
-      out.stack = tl.launch.inside ? tl.launch.stack : g.settings.stacks != 0 ? launch_stack() : 0;
-    }
+    const wire::StringId name = intern_cached(thread, symbol);
+    record->graph_node = {made.ts_ns, made.id, original, name, made.graph, stack, kind_of(made.type)};
     commit(thread);
   }
   leave();
+}
+
+// A node that was made outside of a launch may turn out to be a clone: CUPTI says so in its next callback.
+void record_made_node() {
+  if (tl.made.handle == nullptr) return;
+  const MadeNode made = tl.made;
+  tl.made = {};
+  record_node(made, 0, nullptr, made.stack);
+}
+
+wire::DefinitionId stack_here() {
+  if (g.settings.stacks == 0 || tl.instantiating || enter() == nullptr) return 0;
+  const wire::DefinitionId stack = launch_stack();
+  leave();
+  return stack;
+}
+
+MadeNode made_node(const cupti::GraphData& data) {
+  const std::uint32_t graph = data.executable != nullptr ? id_of_executable(data.executable) : id_of_graph(data.graph);
+  return {data.node, id_of_node(data.node), now_ns(), graph, 0, data.node_type};
+}
+
+// A node of a capture comes into being inside the launch that is captured, so the kernel's name and the stack are
+// those of the launch.
+void node_created(const cupti::GraphData& data) {
+  record_made_node();
+  MadeNode made = made_node(data);
+  if (made.id == 0) return count_loss(LossKind::kGraphUnknown);
+  ++tl.launch.nodes;
+  if (tl.launch.inside) return record_node(made, 0, tl.launch.symbol, tl.launch.stack);
+  made.stack = stack_here();
+  tl.made = made;
+}
+
+void node_cloned(const cupti::GraphData& data) {
+  const bool announced = tl.made.handle == data.node;
+  if (!announced) record_made_node();
+  const MadeNode made = announced ? tl.made : made_node(data);
+  tl.made = {};
+  if (made.id == 0) return count_loss(LossKind::kGraphUnknown);
+  record_node(made, id_of_node(data.original_node), nullptr, 0);
 }
 
 // ---- samples ----------------------------------------------------------------------------------------------------
 
 constinit GraphSampling sampling;
 constinit std::atomic<std::uint64_t> gap_begin_ns;  // 0: no gap
+constinit std::atomic<bool> gave_up;
 
 bool is_sampled() { return g.settings.graphs == kGraphsSampled; }
 
@@ -128,17 +158,40 @@ void act(GraphSampling::Action action) {
   }
 }
 
+void sample(std::uint32_t graph, std::uint64_t stream) {
+  act(sampling.launch_begins({graph, this_thread(), stream, now_ns()}));
+  const char* why_not = sampling.why_not();
+  if (why_not == nullptr || gave_up.exchange(true, std::memory_order_relaxed)) return;
+  char text[128];
+  snprintf(text, sizeof(text), "launches are not recorded node by node: %s.", why_not);
+  note("graphs", text);
+}
+
+// A graph that is instantiated while graphs are not recorded as a whole crashes the program later. The thread that
+// samples is done within a few launches; another one waits for it, not for ever.
+void begin_instantiation() {
+  if (!tl.instantiating) sampling.instantiation_begins(this_thread());  // else the last one failed
+  for (int i = 0; i < 50 && sampling.is_open() && !sampling.is_owner(this_thread()); ++i) futex_wait(gpu.never, 0, 1);
+  if (sampling.is_open()) close_sample();
+}
+
 }  // namespace
 
 void on_graph_resource(std::uint32_t id, const cupti::GraphData& data) {
   switch (id) {
     case cupti::kGraphNodeCreated:
-      ++tl.launch.nodes;
-      return record_node(data, false);
+      return node_created(data);
     case cupti::kGraphNodeCloned:
-      return record_node(data, true);
-    case cupti::kGraphExecCreateStarting:  // CUPTI crashes later if graphs are not recorded as a whole now
-      if (is_sampled() && sampling.must_close()) close_sample();
+      return node_cloned(data);
+    case cupti::kGraphExecCreateStarting:
+      record_made_node();
+      if (is_sampled()) begin_instantiation();
+      tl.instantiating = true;
+      return;
+    case cupti::kGraphExecCreated:
+      record_made_node();
+      if (is_sampled() && tl.instantiating) sampling.instantiation_ended();
+      tl.instantiating = false;
       return;
     default:
       return;
@@ -148,11 +201,11 @@ void on_graph_resource(std::uint32_t id, const cupti::GraphData& data) {
 std::uint32_t graph_launch_begins(std::uint64_t executable, std::uint64_t stream) {
   const std::uint32_t graph = id_of_executable(reinterpret_cast<void*>(executable));
   if (graph == 0) count_loss(LossKind::kGraphUnknown);
-  if (graph != 0 && is_sampled() && is_recording()) act(sampling.launch_begins({graph, this_thread(), stream}));
+  if (graph != 0 && is_sampled() && is_recording()) sample(graph, stream);
   return graph;
 }
 
-void graph_launch_ended(std::uint64_t now_ns) { sampling.launch_ended(this_thread(), now_ns); }
+void graph_launch_ended(std::uint64_t now_ns) { sampling.launch_ended(now_ns); }
 
 void waited_for_graphs(std::uint64_t stream, bool for_all, std::uint64_t begin_ns) {
   sampling.waited(stream, for_all, begin_ns);
