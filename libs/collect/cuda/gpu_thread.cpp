@@ -33,6 +33,8 @@ class GpuThread {
     look_for_devices();  // a short life
     flush(cupti::kFlushForced);
     await_buffers();
+    if (gpu.taken.load(std::memory_order_relaxed) != 0)
+      state_gap(theft_.gap_begin_ns(), now_ns(), "another client has CUPTI's buffers");
     gpu.finished.store(1, std::memory_order_release);
     futex_wake(gpu.finished);
   }
