@@ -60,25 +60,6 @@ Result<Periods> read_periods(const trace::Run& run, Host& host) {
   return periods;
 }
 
-// Of each process the thread with most ranges open at that moment.
-Result<std::vector<OpenRanges>> open_at(const trace::Run& run, std::int64_t ts_ns) {
-  const Question* question = find_question("sql/host_open_ranges");
-  LLMPROF_LET(
-      const trace::ResultTable table,
-      run.query(fmt::format("SELECT p.pid, o.thread_id, o.name FROM ({} AND begin_ns <= {} AND end_ns >= {}) AS "
-                            "o JOIN process AS p ON p.id = o.process_id ORDER BY p.pid, o.thread_id, "
-                            "o.begin_ns, o.end_ns DESC",
-                            question->sql, ts_ns, ts_ns)));
-  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::string>> by_thread;
-  for (const auto& row : table.rows) by_thread[{row[0].as_int(), row[1].as_int()}].push_back(row[2].text);
-  std::vector<OpenRanges> open;
-  for (auto& [key, names] : by_thread) {
-    if (open.empty() || open.back().pid != key.first) open.push_back({key.first, {}});
-    if (names.size() > open.back().names.size()) open.back().names = std::move(names);
-  }
-  return open;
-}
-
 Result<void> fill_memory(const trace::Run& run, const std::vector<MemoryReading>& readings, const Periods& periods,
                          Host& host) {
   const std::vector<MemoryPoint> all = memory_of_all(readings, periods);
@@ -125,6 +106,24 @@ Result<void> fill_gains(const trace::Run& run, const std::vector<MemoryReading>&
 }
 
 }  // namespace
+
+Result<std::vector<OpenRanges>> open_at(const trace::Run& run, std::int64_t ts_ns) {
+  const Question* question = find_question("sql/host_open_ranges");
+  LLMPROF_LET(
+      const trace::ResultTable table,
+      run.query(fmt::format("SELECT p.pid, o.thread_id, o.name FROM ({} AND begin_ns <= {} AND end_ns >= {}) AS "
+                            "o JOIN process AS p ON p.id = o.process_id ORDER BY p.pid, o.thread_id, "
+                            "o.begin_ns, o.end_ns DESC",
+                            question->sql, ts_ns, ts_ns)));
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::string>> by_thread;
+  for (const auto& row : table.rows) by_thread[{row[0].as_int(), row[1].as_int()}].push_back(row[2].text);
+  std::vector<OpenRanges> open;
+  for (auto& [key, names] : by_thread) {
+    if (open.empty() || open.back().pid != key.first) open.push_back({key.first, {}});
+    if (names.size() > open.back().names.size()) open.back().names = std::move(names);
+  }
+  return open;
+}
 
 Result<void> fill_host(const trace::Run& run, Host& host) {
   LLMPROF_TRY(fill_processes(run, host));

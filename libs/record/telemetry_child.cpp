@@ -72,6 +72,7 @@ bool TelemetryChild::read_some() {
   char buffer[kReadBytes];
   while (true) {
     const ssize_t count = ::read(events_, buffer, sizeof buffer);
+    if (count == 0) ended_ = true;
     if (count == 0) return false;
     if (count < 0) return errno == EAGAIN || errno == EINTR;
     bytes_.append(buffer, static_cast<std::size_t>(count));

@@ -25,6 +25,7 @@ struct TelemetryRates {
 struct TelemetryEvent {
   enum class Kind : std::uint32_t {
     kDevice,   // there is this device; before its first reading
+    kReady,    // that were all devices
     kReading,  //
     kNote,     // `text` is for people
     kSlowed,   // at the end: what was read less often than wanted
@@ -50,6 +51,7 @@ class TelemetryChild {
   // Events that came by now; does not wait.
   std::vector<TelemetryEvent> receive();
   int descriptor() const { return events_; }  // ready to be read when there are some
+  bool ended() const { return ended_; }       // nothing more will come
   // Takes a last reading and ends. False: it did not answer in time and was abandoned.
   bool stop(std::chrono::milliseconds patience = std::chrono::milliseconds(100));
 
@@ -59,6 +61,7 @@ class TelemetryChild {
 
   pid_t pid_;
   int events_, stop_;
+  bool ended_ = false;
   std::string bytes_;  // received, not yet taken
 };
 

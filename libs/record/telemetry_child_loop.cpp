@@ -72,6 +72,7 @@ class Loop {
 
   void run() {
     for (const hw::TelemetryDevice& device : source_.devices()) tell(device);
+    add(Kind::kReady);
     send();
     for (const Group& group : groups_) read(group.group);  // the first time may take longer and says nothing
     do {

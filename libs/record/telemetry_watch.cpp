@@ -66,6 +66,7 @@ void TelemetryWatch::write(host::HostLog& log) {
       case Kind::kSlowed:
         losses_.push_back({trace::Loss::kTelemetrySlowed, 1, event.text});
         break;
+      case Kind::kReady:
       case Kind::kCost:
       case Kind::kNone:
         break;

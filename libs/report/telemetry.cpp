@@ -1,0 +1,220 @@
+#include "report/telemetry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/human.h"
+#include "base/json.h"
+#include "base/text_table.h"
+#include "report/tables.h"
+
+namespace llmprof::report {
+namespace {
+
+using analyze::DeviceTelemetry;
+using analyze::StageTelemetry;
+using analyze::Telemetry;
+using base::Align;
+using base::Json;
+using base::maybe;
+using base::text_or_null;
+
+constexpr double kWorthSaying = 0.01;  // share of the readings that a limit must have
+
+std::string cell(std::optional<double> value) { return value ? base::three_digits(*value) : "-"; }
+std::string whole_cell(std::optional<double> value) { return value ? fmt::format("{:.0f}", *value) : "-"; }
+
+// "12.3 ± 0.4": the error decides how many digits there are.
+std::string with_error(std::optional<double> value, std::optional<double> error) {
+  if (!value) return "-";
+  if (!error || *error <= 0) return base::three_digits(*value);
+  int decimals = 0;
+  for (double step = 1; *error < step && decimals < 6; step /= 10) ++decimals;
+  return fmt::format("{:.{}f} ± {:.{}f}", *value, decimals, *error, decimals);
+}
+
+std::vector<const StageTelemetry*> shown_stages(const Page& page) {
+  std::vector<const StageTelemetry*> stages;
+  for (const StageTelemetry& stage : page.summary.telemetry.stages) {
+    if (shown(page, stage.stage)) stages.push_back(&stage);
+  }
+  return stages;
+}
+
+std::string device_lines(const Telemetry& telemetry) {
+  std::string out;
+  for (const DeviceTelemetry& device : telemetry.devices) {
+    std::string line = device.name + (device.used ? "" : " (not used by this program)");
+    if (device.energy_j) line += fmt::format(": {} J in all", base::three_digits(*device.energy_j));
+    if (device.power_w) line += fmt::format(", mean {} W", base::three_digits(*device.power_w));
+    if (device.highest_power_w) line += fmt::format(", highest {} W", base::three_digits(*device.highest_power_w));
+    if (device.power_limit_w) line += fmt::format(" of {:.0f} W allowed", *device.power_limit_w);
+    if (device.power_readings_per_s) {
+      line += fmt::format("; power read {} times a second", base::three_digits(*device.power_readings_per_s));
+    }
+    out += wrapped(line + ".");
+  }
+  if (telemetry.sampler_share) {
+    out += wrapped(fmt::format("Reading took {} of one core, in a process of its own.",
+                               base::human_percent(*telemetry.sampler_share)));
+  }
+  return out;
+}
+
+std::string stage_rows(const std::vector<const StageTelemetry*>& stages) {
+  base::TextTable table({{"stage", Align::kLeft},
+                         {"energy J"},
+                         {"J/token"},
+                         {"power W"},
+                         {"SM MHz"},
+                         {"lowest"},
+                         {"°C"},
+                         {"SM %"},
+                         {"tensor %"},
+                         {"DRAM %"}});
+  for (const StageTelemetry* s : stages) {
+    table.add({s->stage, with_error(s->energy_j, s->energy_error_j),
+               with_error(s->joules_per_token, s->joules_per_token_error), cell(s->power_w),
+               whole_cell(s->sm_clock_mhz), whole_cell(s->lowest_sm_clock_mhz), whole_cell(s->temperature_c),
+               percent_cell(s->sm_active), percent_cell(s->tensor_active), percent_cell(s->dram_active)});
+  }
+  return table.render(kWidth);
+}
+
+std::string unknowns(const std::vector<const StageTelemetry*>& stages) {
+  std::string out;
+  for (const StageTelemetry* s : stages) {
+    if (!s->energy_why.empty()) out += wrapped(fmt::format("{}: energy unknown: {}.", s->stage, s->energy_why));
+    if (!s->clock_why.empty()) out += wrapped(fmt::format("{}: clocks unknown: {}.", s->stage, s->clock_why));
+    if (!s->activity_why.empty() && s->clock_why.empty()) {
+      out += wrapped(fmt::format("{}: activity unknown: {}.", s->stage, s->activity_why));
+    }
+  }
+  return out;
+}
+
+std::optional<double> reference_clock(const Telemetry& telemetry) {
+  for (const DeviceTelemetry& device : telemetry.devices) {
+    if (device.used && device.reference_clock_mhz) return device.reference_clock_mhz;
+  }
+  return std::nullopt;
+}
+
+// What makes the times of a stage those of a slower device.
+std::string confounders(const Telemetry& telemetry, const StageTelemetry& stage) {
+  std::string limits;
+  for (const analyze::ClockLimitShare& limit : stage.limits) {
+    if (limit.share < kWorthSaying) continue;
+    limits += fmt::format("{}{} in {}", limits.empty() ? "" : ", ", limit.why, base::human_percent(limit.share));
+  }
+  const bool slow = stage.slow_share.value_or(0) >= kWorthSaying;
+  if (!slow && limits.empty()) return "";
+  std::string line = fmt::format("{}: ", stage.stage);
+  if (slow) {
+    line += fmt::format("the clock was below {:.0f} % of {:.0f} MHz in {} of ", 100 * analyze::kSlowClock,
+                        reference_clock(telemetry).value_or(0), base::human_percent(*stage.slow_share));
+    line += counted(stage.readings, "reading");
+  }
+  if (!limits.empty()) line += (slow ? "; held back by: " : "the clock was held back: ") + limits;
+  return line + ". Its times are those of a slower device.";
+}
+
+std::string notes(const std::vector<const StageTelemetry*>& stages) {
+  const auto any = [&](auto what) { return std::ranges::any_of(stages, what); };
+  std::string out;
+  if (any([](const StageTelemetry* s) { return s->energy_source == "counter"; })) {
+    out += wrapped(
+        "energy: by the device's counter, over the stage's steps; of the whole device, whoever used it. ±: from the "
+        "edges "
+        "of the steps, as the counter moves in steps of time; not the sensor's own error.");
+  } else if (any([](const StageTelemetry* s) { return s->energy_source == "power"; })) {
+    out += wrapped("energy: power added up over the stage's steps, as the device has no counter. ±: from their edges.");
+  }
+  if (any([](const StageTelemetry* s) { return s->sm_active.has_value(); })) {
+    out += wrapped(
+        "SM %, tensor %, DRAM %: GPM, of the possible, between readings that lie in the stage. Clocks and temperature: "
+        "NVML, mean of the readings in it.");
+  }
+  return out;
+}
+
+Json limits_json(const StageTelemetry& stage) {
+  Json out = Json::array();
+  for (const analyze::ClockLimitShare& limit : stage.limits)
+    out.push_back({{"why", limit.why}, {"share", limit.share}});
+  return out;
+}
+
+Json stage_json(const StageTelemetry& s) {
+  return {{"stage", s.stage},
+          {"time_ns", s.time_ns},
+          {"energy_j", maybe(s.energy_j)},
+          {"energy_error_j", maybe(s.energy_error_j)},
+          {"joules_per_token", maybe(s.joules_per_token)},
+          {"joules_per_token_error", maybe(s.joules_per_token_error)},
+          {"power_w", maybe(s.power_w)},
+          {"energy_source", text_or_null(s.energy_source)},
+          {"energy_why", text_or_null(s.energy_why)},
+          {"clock_readings", s.readings},
+          {"sm_clock_mhz", maybe(s.sm_clock_mhz)},
+          {"lowest_sm_clock_mhz", maybe(s.lowest_sm_clock_mhz)},
+          {"memory_clock_mhz", maybe(s.memory_clock_mhz)},
+          {"temperature_c", maybe(s.temperature_c)},
+          {"highest_temperature_c", maybe(s.highest_temperature_c)},
+          {"slow_clock_share", maybe(s.slow_share)},
+          {"clock_limits", limits_json(s)},
+          {"clock_why", text_or_null(s.clock_why)},
+          {"activity_readings", s.activity_readings},
+          {"sm_active", maybe(s.sm_active)},
+          {"sm_occupancy", maybe(s.sm_occupancy)},
+          {"tensor_active", maybe(s.tensor_active)},
+          {"dram_active", maybe(s.dram_active)},
+          {"activity_why", text_or_null(s.activity_why)}};
+}
+
+Json device_json(const DeviceTelemetry& d) {
+  return {{"name", text_or_null(d.name)},
+          {"used", d.used},
+          {"readings", d.readings},
+          {"begin_ns", d.begin_ns},
+          {"end_ns", d.end_ns},
+          {"energy_j", maybe(d.energy_j)},
+          {"power_w", maybe(d.power_w)},
+          {"highest_power_w", maybe(d.highest_power_w)},
+          {"power_limit_w", maybe(d.power_limit_w)},
+          {"reference_clock_mhz", maybe(d.reference_clock_mhz)},
+          {"power_readings_per_s", maybe(d.power_readings_per_s)}};
+}
+
+}  // namespace
+
+std::string telemetry_section(const Page& page, const Style& style) {
+  const Telemetry& telemetry = page.summary.telemetry;
+  if (telemetry.devices.empty()) return "";
+  std::string out = style.heading("Power, energy, clocks") + device_lines(telemetry);
+  const std::vector<const StageTelemetry*> stages = shown_stages(page);
+  if (stages.empty()) return out;
+  out += stage_rows(stages);
+  for (const StageTelemetry* stage : stages) {
+    const std::string line = confounders(telemetry, *stage);
+    if (!line.empty()) out += style.warning(wrapped(line));
+  }
+  return out + unknowns(stages) + notes(stages);
+}
+
+Json telemetry_json(const Page& page) {
+  const Telemetry& telemetry = page.summary.telemetry;
+  if (telemetry.devices.empty()) return nullptr;
+  Json out;
+  out["devices"] = Json::array();
+  for (const DeviceTelemetry& device : telemetry.devices) out["devices"].push_back(device_json(device));
+  out["slow_clock_below"] = analyze::kSlowClock;
+  out["stages"] = Json::array();
+  for (const StageTelemetry* stage : shown_stages(page)) out["stages"].push_back(stage_json(*stage));
+  out["sampler_cpu_s"] = maybe(telemetry.sampler_cpu_s);
+  out["sampler_core_share"] = maybe(telemetry.sampler_share);
+  return out;
+}
+
+}  // namespace llmprof::report

@@ -1,0 +1,173 @@
+#include "report/telemetry_lines.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/human.h"
+#include "base/json.h"
+#include "base/text_table.h"
+
+namespace llmprof::report {
+namespace {
+
+using hw::MetricId;
+using Device = TelemetryNow::Device;
+
+constexpr double kMib = 1024.0 * 1024.0;
+
+struct CsvColumn {
+  std::string_view title;
+  MetricId metric;
+  double divisor;
+  int decimals;
+};
+constexpr CsvColumn kGpuColumns[] = {{"gpu_util_pct", MetricId::kGpuUtilization, 1, 0},
+                                     {"mem_util_pct", MetricId::kMemoryUtilization, 1, 0},
+                                     {"sm_clock_MHz", MetricId::kSmClock, 1, 0},
+                                     {"mem_clock_MHz", MetricId::kMemoryClock, 1, 0},
+                                     {"power_W", MetricId::kPower, 1, 3},
+                                     {"temp_C", MetricId::kTemperature, 1, 0},
+                                     {"mem_used_MiB", MetricId::kMemoryUsed, kMib, 1},
+                                     {"mem_total_MiB", MetricId::kMemoryTotal, kMib, 1}};
+constexpr CsvColumn kCpuColumns[] = {{"cpu_util_pct", MetricId::kCpuUtilization, 1, 1},
+                                     {"cpu_clock_MHz", MetricId::kCpuClock, 1, 0},
+                                     {"power_W", MetricId::kPower, 1, 3},
+                                     {"temp_C", MetricId::kTemperature, 1, 0},
+                                     {"mem_used_MiB", MetricId::kMemoryUsed, kMib, 1},
+                                     {"mem_total_MiB", MetricId::kMemoryTotal, kMib, 1}};
+
+std::span<const CsvColumn> columns_of(const TelemetryNow& now) {
+  const bool cpu = !now.devices().empty() && now.devices().front().device.kind == "cpu";
+  return cpu ? std::span<const CsvColumn>(kCpuColumns) : std::span<const CsvColumn>(kGpuColumns);
+}
+
+std::string cell(const Device& device, MetricId metric, int decimals = 0) {
+  const auto value = device.value(metric);
+  return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
+}
+
+std::string bytes_cell(const Device& device, MetricId metric) {
+  const auto value = device.value(metric);
+  return value ? base::human_bytes(*value) : "-";
+}
+
+std::string power_cell(const Device& device) {
+  const auto limit = device.value(MetricId::kPowerLimit);
+  return cell(device, MetricId::kPower) + (limit ? fmt::format("/{:.0f}", *limit) : "");
+}
+
+base::TextTable gpu_table(const TelemetryNow& now) {
+  base::TextTable table({{"GPU", base::Align::kLeft, true},
+                         {"power W"},
+                         {"SM MHz"},
+                         {"mem MHz"},
+                         {"°C"},
+                         {"busy %"},
+                         {"SM %"},
+                         {"tensor %"},
+                         {"DRAM %"},
+                         {"used"},
+                         {"of"},
+                         {"clock held by", base::Align::kLeft, true}});
+  for (const Device& device : now.devices()) {
+    const auto limits = device.value(MetricId::kClockLimits);
+    table.add({fmt::format("{} {}", device.device.device, device.device.name), power_cell(device),
+               cell(device, MetricId::kSmClock), cell(device, MetricId::kMemoryClock),
+               cell(device, MetricId::kTemperature), cell(device, MetricId::kGpuUtilization),
+               cell(device, MetricId::kSmActive, 1), cell(device, MetricId::kTensorActive, 1),
+               cell(device, MetricId::kDramActive, 1), bytes_cell(device, MetricId::kMemoryUsed),
+               bytes_cell(device, MetricId::kMemoryTotal), limits ? clock_limit_words(*limits) : "-"});
+  }
+  return table;
+}
+
+base::TextTable cpu_table(const TelemetryNow& now) {
+  base::TextTable table(
+      {{"CPU", base::Align::kLeft, true}, {"busy %"}, {"MHz"}, {"power W"}, {"°C"}, {"memory used"}, {"of"}});
+  for (const Device& device : now.devices()) {
+    table.add({device.device.name, cell(device, MetricId::kCpuUtilization, 1), cell(device, MetricId::kCpuClock),
+               cell(device, MetricId::kPower, 1), cell(device, MetricId::kTemperature),
+               bytes_cell(device, MetricId::kMemoryUsed), bytes_cell(device, MetricId::kMemoryTotal)});
+  }
+  return table;
+}
+
+}  // namespace
+
+void TelemetryNow::add(const hw::TelemetryDevice& device) {
+  devices_.emplace_back();
+  devices_.back().device = device;
+}
+
+void TelemetryNow::take(const hw::Reading& reading) {
+  const auto device =
+      std::ranges::find_if(devices_, [&](const Device& d) { return d.device.device == reading.device; });
+  if (device == devices_.end() || reading.metric >= MetricId::kCount) return;
+  if (reading.metric != MetricId::kProcessMemory) {
+    device->values[static_cast<std::size_t>(reading.metric)] = reading.value;
+    return;
+  }
+  if (device->processes_ns != reading.ts_ns) device->process_memory.clear();  // those that ended are not listed again
+  device->processes_ns = reading.ts_ns;
+  device->process_memory[reading.pid] = reading.value;
+}
+
+bool TelemetryNow::any() const {
+  return std::ranges::any_of(devices_, [](const Device& device) {
+    return std::ranges::any_of(device.values, [](const auto& value) { return value.has_value(); });
+  });
+}
+
+std::string telemetry_csv_header(const TelemetryNow& now) {
+  std::string out = "ts";
+  for (const CsvColumn& column : columns_of(now)) out += fmt::format(",{}", column.title);
+  return out + (now.devices().size() > 1 ? ",device\n" : "\n");
+}
+
+std::string telemetry_csv(const TelemetryNow& now, double wall_s) {
+  std::string out;
+  for (const Device& device : now.devices()) {
+    out += fmt::format("{:.3f}", wall_s);
+    for (const CsvColumn& column : columns_of(now)) {
+      const auto value = device.value(column.metric);
+      out += value ? fmt::format(",{:.{}f}", *value / column.divisor, column.decimals) : ",";
+    }
+    out += now.devices().size() > 1 ? fmt::format(",{}\n", device.device.device) : "\n";
+  }
+  return out;
+}
+
+std::string telemetry_json(const TelemetryNow& now, double wall_s) {
+  std::string out;
+  for (const Device& device : now.devices()) {
+    base::Json line{{"ts", wall_s}, {"device", device.device.device}};
+    line["metrics"] = base::Json::object();
+    for (std::size_t i = 0; i < device.values.size(); ++i) {
+      if (device.values[i]) line["metrics"][std::string(hw::metrics()[i].name)] = *device.values[i];
+    }
+    line["processes"] = base::Json::array();
+    for (const auto& [pid, bytes] : device.process_memory) {
+      line["processes"].push_back({{"pid", pid}, {"memory_bytes", bytes}});
+    }
+    out += base::to_line(line) + "\n";
+  }
+  return out;
+}
+
+std::string telemetry_table(const TelemetryNow& now) {
+  const bool cpu = !now.devices().empty() && now.devices().front().device.kind == "cpu";
+  return (cpu ? cpu_table(now) : gpu_table(now)).render(120, 0);
+}
+
+std::string clock_limit_words(double bits) {
+  if (!(bits >= 0 && bits < 1e15)) return "";
+  std::string words;
+  for (const hw::ClockLimit& limit : hw::clock_limits()) {
+    if ((static_cast<std::uint64_t>(bits) & limit.bit) == 0) continue;
+    words += (words.empty() ? "" : ", ") + std::string(limit.words);
+  }
+  return words;
+}
+
+}  // namespace llmprof::report

@@ -1,0 +1,47 @@
+#pragma once
+// Readings of devices as lines: CSV, JSON, or a table for the terminal. Every line holds the latest reading of each
+// metric, because they are not all read equally often.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json_fwd.h"
+#include "hw/telemetry.h"
+
+namespace llmprof::report {
+
+class TelemetryNow {
+ public:
+  void add(const hw::TelemetryDevice& device);
+  void take(const hw::Reading& reading);  // of a device that was not added: ignored
+
+  struct Device {
+    hw::TelemetryDevice device;
+    std::array<std::optional<double>, static_cast<std::size_t>(hw::MetricId::kCount)> values;
+    std::map<std::uint32_t, double> process_memory;  // pid -> bytes
+    std::uint64_t processes_ns = 0;                  // when they were read
+    std::optional<double> value(hw::MetricId metric) const { return values[static_cast<std::size_t>(metric)]; }
+  };
+  const std::vector<Device>& devices() const { return devices_; }
+  bool any() const;  // something was read
+
+ private:
+  std::vector<Device> devices_;
+};
+
+// The columns of GPUs, and those of CPUs, which have others; `device` is the last one where there are several.
+std::string telemetry_csv_header(const TelemetryNow& now);
+// A line per device. `wall_s`: seconds since 1970.
+std::string telemetry_csv(const TelemetryNow& now, double wall_s);
+// A line per device.
+std::string telemetry_json(const TelemetryNow& now, double wall_s);
+std::string telemetry_table(const TelemetryNow& now);
+
+// "power limit, too hot": what keeps the clock down, of the bits of clock_limits; "" nothing.
+std::string clock_limit_words(double bits);
+
+}  // namespace llmprof::report
