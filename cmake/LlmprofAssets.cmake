@@ -3,7 +3,7 @@
 # The generated file depends on each asset, so editing one rebuilds.
 function(llmprof_embed_assets target)
   cmake_parse_arguments(ARG "" "NAMESPACE;ROOT" "FILES" ${ARGN})
-  set(out ${CMAKE_CURRENT_BINARY_DIR}/${target}_assets.cpp)
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/${target}_${ARG_NAMESPACE}_assets.cpp)  # a target may have several
   set(paths "")
   set(asm "")
   set(externs "")

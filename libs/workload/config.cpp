@@ -142,7 +142,7 @@ Result<ModelConfig> parse_config(std::string_view json_text, std::string_view wh
   return complete(config);
 }
 
-std::string config_json(const ModelConfig& config) {
+std::string config_json(const ModelConfig& config, ElementType type) {
   base::Json json;
   json["model_type"] = family_name(config.family);
   if (config.family == Family::kGpt2) {
@@ -154,7 +154,7 @@ std::string config_json(const ModelConfig& config) {
     json["rope_theta"] = config.rope_theta;
   }
   json["tie_word_embeddings"] = config.tied_embeddings;
-  json["torch_dtype"] = "float32";
+  json["torch_dtype"] = name_of(type);
   return base::to_line(json);
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "workload/element_type.h"
 
 namespace llmprof::workload {
 
@@ -38,7 +39,7 @@ Result<ModelConfig> complete(ModelConfig config);
 // A Hugging Face config.json of model_type gpt2 or llama. `where` stands in errors.
 Result<ModelConfig> parse_config(std::string_view json_text, std::string_view where);
 
-// The same keys, on one line: what a profiler is told about the model.
-std::string config_json(const ModelConfig& config);
+// The same keys, on one line: what a profiler is told about the model and what it is stored in.
+std::string config_json(const ModelConfig& config, ElementType type = ElementType::kFloat32);
 
 }  // namespace llmprof::workload

@@ -3,58 +3,80 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <utility>
+
 namespace llmprof::workload {
 namespace {
 
 Error bad_option(std::string message) { return {ErrorCode::kUsage, std::move(message), ""}; }
 
+class CpuRunner final : public Runner {
+ public:
+  CpuRunner(Model& model, const GenerateOptions& options)
+      : model_(model),
+        sampler_(options.sampler),
+        cache_(model.config(), options.batch, options.prompt_tokens + options.new_tokens) {}
+  const ModelConfig& config() const override { return model_.config(); }
+
+  Result<void> run(std::int64_t /*position*/, std::span<const Token> tokens, std::span<Token> next) override {
+    const std::span<const float> logits = model_.forward(tokens, cache_);  // (B, V)
+    const llmprof::Module range("sampling");
+    const auto vocab = static_cast<std::size_t>(model_.config().vocab);
+    for (std::size_t sequence = 0; sequence < next.size(); ++sequence) {
+      next[sequence] = sample(sampler_, logits.subspan(sequence * vocab, vocab), static_cast<std::int64_t>(sequence),
+                              cache_.length());
+    }
+    return {};
+  }
+
+ private:
+  Model& model_;
+  Sampler sampler_;
+  KvCache cache_;
+};
+
 class Generator {
  public:
-  Generator(Model& model, const GenerateOptions& options)
-      : model_(model),
-        options_(options),
-        cache_(model.config(), options.batch, options.prompt_tokens + options.new_tokens),
-        next_(static_cast<std::size_t>(options.batch)) {
+  Generator(Runner& runner, const GenerateOptions& options)
+      : runner_(runner), options_(options), next_(static_cast<std::size_t>(options.batch)) {
     result_.tokens.resize(static_cast<std::size_t>(options.batch));
   }
 
-  Generated run() {
-    const std::vector<Token> prompts = random_prompts(model_.config(), options_);
+  Result<Generated> run() {
+    const std::vector<Token> prompts = random_prompts(runner_.config(), options_);
+    LLMPROF_TRY(runner_.prepare(prompts));
     {
       const llmprof::Stage stage("prefill");
-      result_.prefill = step("prefill", prompts);
+      LLMPROF_LET(result_.prefill, step("prefill", prompts));
     }
     if (options_.new_tokens > 1) {
       const llmprof::Stage stage("decode");
-      for (std::int64_t i = 1; i < options_.new_tokens; ++i) result_.decode.push_back(step("decode", next_));
+      for (std::int64_t i = 1; i < options_.new_tokens; ++i) {
+        LLMPROF_LET(const StepTime time, step("decode", std::vector<Token>(next_)));
+        result_.decode.push_back(time);
+      }
     }
     return std::move(result_);
   }
 
  private:
   // One pass and its sampling. tokens (B, T); what it samples becomes next_ (B).
-  StepTime step(const char* stage, const std::vector<Token>& tokens) {
+  Result<StepTime> step(const char* stage, const std::vector<Token>& tokens) {
     const std::int64_t new_tokens = std::ssize(tokens) / options_.batch;
     const std::int64_t begin_ns = now_ns();
     const llmprof::Step step(stage, static_cast<std::uint32_t>(options_.batch), static_cast<std::uint32_t>(new_tokens),
-                             static_cast<std::uint32_t>(cache_.length() + new_tokens));
-    sample_all(model_.forward(tokens, cache_));
-    return {begin_ns, now_ns()};
-  }
-
-  void sample_all(std::span<const float> logits) {  // (B, V)
-    const llmprof::Module range("sampling");
-    const auto vocab = static_cast<std::size_t>(model_.config().vocab);
+                             static_cast<std::uint32_t>(position_ + new_tokens));
+    LLMPROF_TRY(runner_.run(position_, tokens, next_));
+    position_ += new_tokens;
     for (std::size_t sequence = 0; sequence < next_.size(); ++sequence) {
-      next_[sequence] = sample(options_.sampler, logits.subspan(sequence * vocab, vocab),
-                               static_cast<std::int64_t>(sequence), cache_.length());
       result_.tokens[sequence].push_back(next_[sequence]);
     }
+    return StepTime{begin_ns, now_ns()};
   }
 
-  Model& model_;
+  Runner& runner_;
   const GenerateOptions& options_;
-  KvCache cache_;
+  std::int64_t position_ = 0;
   std::vector<Token> next_;  // (B)
   Generated result_;
 };
@@ -102,6 +124,11 @@ Result<void> check_run(const ModelConfig& config, const GenerateOptions& options
   return {};
 }
 
-Generated generate(Model& model, const GenerateOptions& options) { return Generator(model, options).run(); }
+Result<Generated> generate(Runner& runner, const GenerateOptions& options) { return Generator(runner, options).run(); }
+
+Generated generate(Model& model, const GenerateOptions& options) {
+  CpuRunner runner(model, options);
+  return std::move(generate(runner, options).value());  // nothing on a CPU fails
+}
 
 }  // namespace llmprof::workload

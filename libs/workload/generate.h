@@ -44,7 +44,19 @@ std::vector<Token> random_prompts(const ModelConfig& config, const GenerateOptio
 // Whether the model can do this run: positions, ranges.
 Result<void> check_run(const ModelConfig& config, const GenerateOptions& options);
 
+// A model that runs passes and samples from them, on a CPU or a GPU. It remembers the tokens it was given.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  virtual const ModelConfig& config() const = 0;
+  // What costs time once only; announces itself as the stage "warm-up". No token is remembered.
+  virtual Result<void> prepare(std::span<const Token> /*prompts*/) { return {}; }
+  // Runs tokens (B, T), the first of which stand at `position`, and samples what follows each sequence: next (B).
+  virtual Result<void> run(std::int64_t position, std::span<const Token> tokens, std::span<Token> next) = 0;
+};
+
 // The options must pass check_run.
-Generated generate(Model& model, const GenerateOptions& options);
+Result<Generated> generate(Runner& runner, const GenerateOptions& options);
+Generated generate(Model& model, const GenerateOptions& options);  // on the CPU
 
 }  // namespace llmprof::workload

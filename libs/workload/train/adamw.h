@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "workload/buffer.h"
+#include "workload/kernels.h"
 #include "workload/thread_pool.h"
 
 namespace llmprof::workload {
@@ -16,6 +17,9 @@ struct AdamWOptions {
   double epsilon = 1e-8;
   double weight_decay = 0.01;
 };
+
+// The numbers of update `step` = 1, 2, … for parameters that decay, or not.
+AdamWStep adamw_step(const AdamWOptions& options, std::int64_t step, bool decays);
 
 class AdamW {
  public:

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "llmprof/annotate.h"
 #include "workload/generate.h"
@@ -13,39 +14,62 @@ namespace {
 
 Error bad_option(std::string message) { return {ErrorCode::kUsage, std::move(message), ""}; }
 
+class CpuTraining final : public TrainingModel {
+ public:
+  CpuTraining(Trainer& trainer, const AdamWOptions& options)
+      : trainer_(trainer), optimizer_(options, trainer.weights().parameters()) {}
+  Result<double> forward(std::span<const Token> inputs, std::span<const Token> targets) override {
+    return trainer_.forward(inputs, targets);
+  }
+  Result<void> backward() override {
+    trainer_.backward();
+    return {};
+  }
+  Result<void> update() override {
+    trainer_.update(optimizer_);
+    return {};
+  }
+
+ private:
+  Trainer& trainer_;
+  AdamW optimizer_;
+};
+
 class Loop {
  public:
-  Loop(Trainer& trainer, const TrainOptions& options)
-      : trainer_(trainer),
+  Loop(TrainingModel& model, const TrainOptions& options)
+      : model_(model),
         options_(options),
-        optimizer_(options.optimizer, trainer.weights().parameters()),
         batch_(static_cast<std::uint32_t>(options.batch)),
         tokens_(static_cast<std::uint32_t>(options.tokens)) {}
 
-  TrainedStep step(std::int64_t number) {
+  Result<TrainedStep> step(std::int64_t number) {
     const llmprof::Stage container("train_step", batch_, tokens_, tokens_);
     TrainedStep result;
     const std::int64_t begin_ns = now_ns();
     const TrainingBatch data = training_batch(corpus(), options_.batch, options_.tokens, options_.seed, number);
-    result.forward_ns = stage("forward", [&] { result.loss = trainer_.forward(data.inputs, data.targets); });
-    result.backward_ns = stage("backward", [&] { trainer_.backward(); });
-    result.optimizer_ns = stage("optimizer", [&] { trainer_.update(optimizer_); });
+    const auto forward = [&]() -> Result<void> {
+      LLMPROF_LET(result.loss, model_.forward(data.inputs, data.targets));
+      return {};
+    };
+    LLMPROF_LET(result.forward_ns, stage("forward", forward));
+    LLMPROF_LET(result.backward_ns, stage("backward", [&] { return model_.backward(); }));
+    LLMPROF_LET(result.optimizer_ns, stage("optimizer", [&] { return model_.update(); }));
     result.total_ns = now_ns() - begin_ns;
     return result;
   }
 
  private:
   template <class Body>
-  std::int64_t stage(const char* name, Body&& body) {
+  Result<std::int64_t> stage(const char* name, Body&& body) {
     const std::int64_t begin_ns = now_ns();
     const llmprof::Step range(name, batch_, tokens_, tokens_);
-    body();
+    LLMPROF_TRY(body());
     return now_ns() - begin_ns;
   }
 
-  Trainer& trainer_;
+  TrainingModel& model_;
   const TrainOptions& options_;
-  AdamW optimizer_;
   std::uint32_t batch_, tokens_;
 };
 
@@ -89,14 +113,20 @@ Result<void> check_training(const ModelConfig& config, const TrainOptions& o) {
   return {};
 }
 
-std::vector<TrainedStep> train(Trainer& trainer, const TrainOptions& options, const StepDone& done) {
-  Loop loop(trainer, options);
+Result<std::vector<TrainedStep>> train(TrainingModel& model, const TrainOptions& options, const StepDone& done) {
+  Loop loop(model, options);
   std::vector<TrainedStep> steps;
   for (std::int64_t number = 0; number < options.steps; ++number) {
-    steps.push_back(loop.step(number));
-    done(number, steps.back());
+    LLMPROF_LET(const TrainedStep step, loop.step(number));
+    steps.push_back(step);
+    done(number, step);
   }
   return steps;
+}
+
+std::vector<TrainedStep> train(Trainer& trainer, const TrainOptions& options, const StepDone& done) {
+  CpuTraining model(trainer, options.optimizer);
+  return std::move(train(model, options, done).value());  // nothing on a CPU fails
 }
 
 }  // namespace llmprof::workload

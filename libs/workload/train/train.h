@@ -28,9 +28,20 @@ struct TrainedStep {
 // Whether the model and the text can do this run: family, vocabulary, positions, ranges.
 Result<void> check_training(const ModelConfig& config, const TrainOptions& options);
 
+// A model in training, on a CPU or a GPU: one step at a time, in this order.
+class TrainingModel {
+ public:
+  virtual ~TrainingModel() = default;
+  // The mean cross entropy of `targets` (B, T), each the token that follows its place in `inputs` (B, T).
+  virtual Result<double> forward(std::span<const Token> inputs, std::span<const Token> targets) = 0;
+  virtual Result<void> backward() = 0;
+  virtual Result<void> update() = 0;
+};
+
 using StepDone = std::function<void(std::int64_t number, const TrainedStep& step)>;
 
 // The options must pass check_training. `done` hears of each step, numbered from 0.
-std::vector<TrainedStep> train(Trainer& trainer, const TrainOptions& options, const StepDone& done);
+Result<std::vector<TrainedStep>> train(TrainingModel& model, const TrainOptions& options, const StepDone& done);
+std::vector<TrainedStep> train(Trainer& trainer, const TrainOptions& options, const StepDone& done);  // on the CPU
 
 }  // namespace llmprof::workload
