@@ -18,6 +18,7 @@
 #include "hw/resolve.h"
 #include "record/capture_folder.h"
 #include "record/capture_info.h"
+#include "record/control.h"
 #include "record/dump.h"
 #include "record/event_cost.h"
 #include "record/injection.h"
@@ -132,6 +133,7 @@ class Session {
 
   Result<Ended> run(CaptureInfo& info) {
     info.begin = read_clocks();
+    LLMPROF_TRY(open_control(info.begin.raw_ns));
     const Injection injection = inject(info.begin.raw_ns);
     for (const std::string& line : injection.kept) note(info, trace::Loss::kExistingInjection, line);
     LLMPROF_TRY(write_capture_info(capture_, info));
@@ -151,6 +153,8 @@ class Session {
     LLMPROF_LET(const Ended ended, launch_and_wait(launch, watch));
     info.end = read_clocks();
     info.exit_status = ended.exit_status;
+    if (control_ != nullptr) info.window = control_->summary(info.end->raw_ns) + " through a socket";
+    control_.reset();
     host.finish(ended, info);
     info.recorder_cpu_ns = own_cpu_ns() - cpu_before_ns;
     if (ring_.dropped() > 0) info.losses.push_back({trace::Loss::kSegmentsDropped, ring_.dropped(), ""});
@@ -169,7 +173,9 @@ class Session {
                                                  .max_bytes = options_.max_bytes,
                                                  .window = window_variables(options_.window, begin_ns),
                                                  .blas = options_.blas,
-                                                 .nvtx = options_.nvtx});
+                                                 .nvtx = options_.nvtx,
+                                                 .modules = options_.modules,
+                                                 .collector = options_.collector});
   }
   void poll(HostWatch& host, const CaptureInfo& info) {
     host.poll();
@@ -181,6 +187,19 @@ class Session {
     }
     limit_size(host);
     if (options_.ingest) live_.poll(info);
+  }
+  Result<void> open_control(std::int64_t begin_ns) {
+    if (options_.window.control.empty()) return {};
+    LLMPROF_LET(control_, Control::open({options_.window.control, capture_, options_.window.start_stopped, begin_ns,
+                                         [this] { return dump_for_control(); }}));
+    return {};
+  }
+  Result<std::string> dump_for_control() {
+    if (dumping_.exchange(true)) return Error{ErrorCode::kUsage, "the dump before this one is not done yet", ""};
+    const auto dumped = dump({.recording = folder_}, base::no_progress);
+    dumping_ = false;
+    if (!dumped) return dumped.error();
+    return dumped->folder;
   }
   // On a thread of its own: the program's signals must still be passed on. One at a time.
   void dump_now() {
@@ -205,6 +224,7 @@ class Session {
   LiveIngest live_;
   std::thread dump_;
   std::atomic<bool> dumping_{false};
+  std::unique_ptr<Control> control_;  // last: it may dump
 };
 
 void ingest_now(Session& session, const CaptureInfo& info, Outcome& outcome, const base::Progress& progress) {
@@ -225,7 +245,11 @@ Outcome not_started(const Error& error) {
 }
 
 Result<void> check_before(const RecordOptions& options) {
-  return check_libraries({.library_folder = library_folder(), .blas = options.blas, .nvtx = options.nvtx});
+  if (const auto why = options.modules ? why_no_modules(options.command) : std::nullopt) {
+    options.announce("modules are not recorded: " + *why);
+  }
+  return check_libraries(
+      {.library_folder = library_folder(), .blas = options.blas, .nvtx = options.nvtx, .modules = options.modules});
 }
 
 std::string output_folder(const RecordOptions& options) {

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "record/host_watch.h"
 #include "record/ingest.h"
+#include "record/injection.h"
 #include "record/window_options.h"
 
 namespace llmprof::record {
@@ -28,6 +29,8 @@ struct RecordOptions {
   bool peaks = true;  // measure them if none are cached
   bool blas = true;
   bool nvtx = true;
+  bool modules = false;  // of PyTorch models, as ranges
+  CollectorSettings collector;
   std::string model;  // name or path of the model, for the reports; "": it is detected, if it can be
   HostOptions host;
   TelemetryOptions telemetry;

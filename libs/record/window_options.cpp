@@ -35,9 +35,27 @@ Result<std::optional<std::int64_t>> parse_number(std::string_view text) {
   return std::optional<std::int64_t>{value};
 }
 
+Result<void> check_switches(const WindowOptions& options) {
+  const bool other =
+      options.delay_ns || options.duration_ns || !options.start_range.empty() || options.steps || options.last_ns;
+  if (options.start_stopped && options.control.empty()) {
+    return usage("--start-stopped waits for a start that comes through a socket", "use it with --control SOCKET");
+  }
+  if (!options.control.empty() && options.profiler_api) {
+    return usage("--control and --profiler-api both say when to record", "leave out one of them");
+  }
+  if ((!options.control.empty() || options.profiler_api) && other) {
+    return usage(fmt::format("{} says when to record; it cannot be combined with another window",
+                             options.profiler_api ? "--profiler-api" : "--control"),
+                 "leave out --delay, --duration, --start-range, --steps and --last");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> check(const WindowOptions& options) {
+  LLMPROF_TRY(check_switches(options));
   const bool window = options.delay_ns || options.duration_ns || !options.start_range.empty() || options.steps;
   if (options.last_ns && window) {
     return usage("--last keeps the end of the recording; it cannot be combined with a window",
@@ -58,9 +76,9 @@ Result<void> check(const WindowOptions& options) {
 
 const std::vector<std::string>& window_variable_names() {
   static const std::vector<std::string> names{
-      "LLMPROF_WINDOW_FROM_NS", "LLMPROF_WINDOW_UNTIL_NS", "LLMPROF_WINDOW_LASTS_NS",
-      "LLMPROF_WINDOW_RANGE",   "LLMPROF_STEP_PATTERNS",   "LLMPROF_FIRST_STEP",
-      "LLMPROF_END_STEP",       "LLMPROF_KEEP_MS",         "LLMPROF_SEGMENT_MS"};
+      "LLMPROF_WINDOW_FROM_NS", "LLMPROF_WINDOW_UNTIL_NS", "LLMPROF_WINDOW_LASTS_NS", "LLMPROF_WINDOW_RANGE",
+      "LLMPROF_STEP_PATTERNS",  "LLMPROF_FIRST_STEP",      "LLMPROF_END_STEP",        "LLMPROF_KEEP_MS",
+      "LLMPROF_SEGMENT_MS",     "LLMPROF_CONTROL",         "LLMPROF_PROFILER_API"};
   return names;
 }
 
@@ -83,10 +101,14 @@ std::vector<std::pair<std::string, std::string>> window_variables(const WindowOp
     add("LLMPROF_KEEP_MS", keep_ms);
     add("LLMPROF_SEGMENT_MS", std::max(keep_ms / kSegments, kLeastSegmentMs));
   }
+  if (!options.control.empty()) add("LLMPROF_CONTROL", 1);
+  if (options.profiler_api) add("LLMPROF_PROFILER_API", 1);
   return variables;
 }
 
 std::string describe(const WindowOptions& options) {
+  if (!options.control.empty()) return "while it was switched on through a socket";
+  if (options.profiler_api) return "between cudaProfilerStart and cudaProfilerStop of each process";
   if (options.last_ns) return fmt::format("the last {}", span(*options.last_ns));
   if (options.steps) {
     const auto first = options.steps->first, end = options.steps->end;

@@ -27,8 +27,13 @@ struct WindowOptions {
   std::vector<std::string> plain_step_names;  // the same, but not in domain llmprof: it says itself what is a step
   bool declared_steps = true;                 // ranges of category step in domain llmprof are steps too
   std::optional<std::int64_t> last_ns;        // keep only so much of the end
+  std::string control;                        // socket through which recording is switched; "": none
+  bool start_stopped = false;                 // with `control`
+  bool profiler_api = false;                  // between cudaProfilerStart and cudaProfilerStop
 
-  bool is_everything() const { return !delay_ns && !duration_ns && start_range.empty() && !steps && !last_ns; }
+  bool is_everything() const {
+    return !delay_ns && !duration_ns && start_range.empty() && !steps && !last_ns && control.empty() && !profiler_api;
+  }
 };
 
 // kUsage if they contradict each other.

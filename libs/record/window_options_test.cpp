@@ -40,6 +40,8 @@ TEST(WindowOptions, BecomeAbsoluteTimes) {
   EXPECT_THAT(window_variables({.steps = StepSpan{2, 4}, .step_names = {"a", "b*"}, .plain_step_names = {"c"}}, 0),
               ElementsAre(Pair("LLMPROF_STEP_PATTERNS", "@step\na\nb*\n!c"), Pair("LLMPROF_FIRST_STEP", "2"),
                           Pair("LLMPROF_END_STEP", "4")));
+  EXPECT_THAT(window_variables({.control = "/tmp/s"}, 0), ElementsAre(Pair("LLMPROF_CONTROL", "1")));
+  EXPECT_THAT(window_variables({.profiler_api = true}, 0), ElementsAre(Pair("LLMPROF_PROFILER_API", "1")));
   // 60 s in 8 logs of 7.5 s.
   EXPECT_THAT(window_variables({.last_ns = 60 * kSecond}, 0),
               ElementsAre(Pair("LLMPROF_KEEP_MS", "60000"), Pair("LLMPROF_SEGMENT_MS", "7500")));
@@ -58,6 +60,11 @@ TEST(WindowOptions, AreSaidInWords) {
 }
 
 TEST(WindowOptions, ContradictionsAreRefused) {
+  EXPECT_TRUE(check({.control = "/tmp/s", .start_stopped = true}));
+  EXPECT_FALSE(check({.start_stopped = true}));
+  EXPECT_FALSE(check({.control = "/tmp/s", .profiler_api = true}));
+  EXPECT_FALSE(check({.last_ns = kSecond, .control = "/tmp/s"}));
+  EXPECT_FALSE(check({.delay_ns = kSecond, .profiler_api = true}));
   EXPECT_TRUE(check({}));
   EXPECT_TRUE(check({.delay_ns = 1, .duration_ns = 1, .start_range = "x"}));
   EXPECT_FALSE(check({.delay_ns = 1, .last_ns = 1}));
