@@ -36,11 +36,18 @@ constexpr Option kOptions[] = {
     {"--dump", "", "", "RECORDING", "",
      "Make a run of what a recording that goes on holds by now: its name, or the pid of llmprof or of the program."},
     {"--model", "", "", "NAME|PATH", "",
-     "The model that the program runs, for the reports: a built-in name, a folder, a config.json or a .gguf file. Without "
+     "The model that the program runs, for the reports: a built-in name, a folder, a config.json or a .gguf file. "
+     "Without "
      "it: what the program declares, or the files it was seen to use."},
     {"--no-peaks", "", "", "", "", "Do not measure this machine's peaks if none are cached; MFU and MBU stay unknown."},
     {"--no-blas", "", "", "", "", "Do not preload the BLAS hook: no GEMM shapes, no CPU kernels."},
     {"--no-nvtx", "", "", "", "", "Do not listen to NVTX annotations."},
+    {"--stacks", "", "", "KINDS", "",
+     "Note the stack of every launch on a GPU: python, native or python,native. Costs the program about 0.2 µs a "
+     "launch."},
+    {"--modules", "", "", "", "",
+     "Record the modules of PyTorch models as ranges, without changes to the program. Costs it some µs per call of a "
+     "module."},
     {"--no-host", "", "", "", "", "Do not watch the processes from outside: no memory, no CPU time, no stacks."},
     {"--usage-hz", "", "LLMPROF_USAGE_HZ", "N", "50",
      "Readings of memory and CPU time per second and process, at most: fewer when there are many processes."},
@@ -194,6 +201,12 @@ int run(const Arguments& arguments) {
   const auto telemetry_hz = parse_hz(arguments, "--telemetry-hz");
   if (!telemetry_hz) return fail(telemetry_hz.error());
   record::RecordOptions options;
+  if (!arguments.get("--stacks").empty()) {
+    const auto stacks = record::parse_stacks(arguments.get("--stacks"));
+    if (!stacks) return fail(stacks.error());
+    options.collector.stacks = *stacks;
+  }
+  options.modules = arguments.on("--modules");
   options.host = *host;
   options.telemetry = {!arguments.on("--no-telemetry"), static_cast<double>(*telemetry_hz)};
   options.window = *window;
