@@ -83,8 +83,8 @@ Result<void> check_keys(const Run& run, const Table& table, Findings& findings) 
       if (column.name != "parent_id") continue;
     }
     const std::string sql =
-        fmt::format("SELECT count(*) {} AS a ANTI JOIN {} AS b ON a.{} = b.{} WHERE a.{} IS NOT NULL", from(table),
-                    sql_identifier(target.table), column.name, target.column, column.name);
+        fmt::format("SELECT count(*) {} AS a ANTI JOIN {} AS b ON a.{} = b.{} WHERE a.{} <> 0", from(table),
+                    sql_identifier(target.table), column.name, target.column, column.name);  // 0: not known
     LLMPROF_TRY(expect_none(
         run, sql,
         {std::string(table.name), fmt::format("rows have a {} that is no {}", column.name, target.table), false},

@@ -1,0 +1,176 @@
+// CUDA graphs of hand-made logs: nodes, their clones, launches as a whole and node by node.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "record/cuda_log_builder.h"
+#include "record/testing/recording.h"
+
+namespace llmprof::record {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr const char* kLosses = "SELECT name, count, coalesce(detail, '') FROM loss ORDER BY name, detail";
+constexpr const char* kNodes =
+    "SELECT node, captured_node, n.name, kind, captured_ns, tid, m FROM graph_node n LEFT JOIN thread t ON t.id = "
+    "thread_id LEFT JOIN gemm g ON g.id = gemm_id ORDER BY node";
+
+class CudaGraphs : public testing::Test {
+ protected:
+  CudaGraphs() : log(77), cuda(log) {
+    log.process({.ts_ns = kBegin, .pid = 77, .parent_pid = 1, .start_ticks = 1}, "/usr/bin/python3", "python3");
+    log.thread(1, 77, "main", kBegin + 10);
+    cuda.device(0, "NVIDIA H200", 1, 2);
+  }
+  void ingest() {
+    log.process({.ts_ns = kBegin + 900'000, .pid = 77, .ended = 1}, "/usr/bin/python3", "");
+    recording.info(info_of(77)).log("77.log", log.bytes());
+  }
+  // A kernel node at `ts_ns` in graph 5; its clone, numbered 100 higher, in the executable graph 6.
+  void capture(std::uint64_t node, std::uint64_t ts_ns, const std::string& name) {
+    cuda.node(1, {.ts_ns = ts_ns, .node = node, .graph = 5, .stack = stack, .kind = wire::GraphNodeKind::kKernel},
+              name);
+  }
+  void instantiate(std::uint64_t node, std::uint64_t ts_ns, std::uint64_t clone, std::uint32_t graph = 6) {
+    cuda.node(
+        1, {.ts_ns = ts_ns, .node = clone, .cloned_from = node, .graph = graph, .kind = wire::GraphNodeKind::kKernel});
+  }
+
+  LogBuilder log;
+  CudaLogBuilder cuda;
+  wire::DefinitionId stack = 0;
+  Recording recording;
+};
+
+// A launch as a whole, and one node by node: the latter lasts from 2 000 to 2 400.
+TEST_F(CudaGraphs, WholeAndSampledLaunches) {
+  stack = cuda.stack("forward");
+  const auto replay = cuda.stack("decode");
+  capture(1, kBegin + 100, "_Z3onev");
+  cuda.launch(1, {.begin_ns = kBegin + 90, .end_ns = kBegin + 110, .correlation = 3, .captured = 1});
+  capture(2, kBegin + 200, "");
+  cuda.gemm(1, {.begin_ns = kBegin + 190, .end_ns = kBegin + 210, .m = 8, .n = 1, .k = 1, .shape = cuda.gemm_shape()});
+  instantiate(1, kBegin + 300, 101);
+  instantiate(2, kBegin + 301, 102);
+  const auto one = cuda.kernel_shape("_Z3onev"), two = cuda.kernel_shape("two");
+  cuda.launch(1, {.begin_ns = kBegin + 900,
+                  .end_ns = kBegin + 950,
+                  .correlation = 10,
+                  .stack = replay,
+                  .graph = 6,
+                  .op = wire::LaunchOp::kGraph});
+  cuda.graph_launch({.begin_ns = kBegin + 1000, .end_ns = kBegin + 1500, .correlation = 10, .graph = 6, .stream = 7});
+  cuda.launch(1, {.begin_ns = kBegin + 1900,
+                  .end_ns = kBegin + 1950,
+                  .correlation = 11,
+                  .stack = replay,
+                  .graph = 6,
+                  .op = wire::LaunchOp::kGraph});
+  cuda.kernel({.begin_ns = kBegin + 2200,
+               .end_ns = kBegin + 2400,
+               .graph_node = 102,
+               .correlation = 11,
+               .shape = two,
+               .stream = 7,
+               .graph = 6});
+  cuda.kernel({.begin_ns = kBegin + 2000,
+               .end_ns = kBegin + 2100,
+               .graph_node = 101,
+               .correlation = 11,
+               .shape = one,
+               .stream = 7,
+               .graph = 6});
+  ingest();
+  EXPECT_THAT(
+      recording.rows("SELECT l.begin_ns, l.end_ns, nodes_recorded, launch_begin_ns, launch_end_ns, tid, stream, "
+                     "function FROM graph_launch l JOIN thread t ON t.id = thread_id JOIN stack USING (stack_id) "
+                     "JOIN frame f ON f.id = frame_id ORDER BY l.begin_ns"),
+      ElementsAre("1001000|1001500|false|1000900|1000950|77|7|decode",
+                  "1002000|1002400|true|1001900|1001950|77|7|decode"));
+  EXPECT_THAT(recording.rows(kNodes), ElementsAre("1|-|one|kernel|1000100|77|-", "2|-|-|kernel|1000200|77|8",
+                                                  "101|1|one|kernel|1000100|77|-", "102|2|two|kernel|1000200|77|8"));
+  EXPECT_THAT(recording.rows("SELECT k.name, k.launch_begin_ns, l.begin_ns, n.node, m, f.function FROM kernel k JOIN "
+                             "graph_launch l ON l.id = graph_launch_id JOIN graph_node n ON n.id = graph_node_id LEFT "
+                             "JOIN gemm g ON g.id = k.gemm_id JOIN stack s ON s.stack_id = k.stack_id JOIN frame f ON "
+                             "f.id = frame_id ORDER BY k.begin_ns"),
+              ElementsAre("one|1001900|1002000|101|-|forward", "two|1001900|1002000|102|8|forward"));
+  // One graph was captured, one launched; the product ran in graphs only.
+  EXPECT_THAT(
+      recording.rows("SELECT (SELECT count(DISTINCT graph) FROM graph_node), (SELECT count(DISTINCT graph) FROM "
+                     "graph_launch), (SELECT count(*) FROM graph_node n JOIN graph_launch l USING (graph)), "
+                     "(SELECT count(kernel_id) FROM gemm)"),
+      ElementsAre("2|1|4|0"));
+  EXPECT_THAT(recording.rows(kLosses), IsEmpty());
+  const auto findings = check_run(recording.run());
+  ASSERT_TRUE(findings);
+  EXPECT_TRUE(findings->empty()) << findings->front().where << ": " << findings->front().what;
+}
+
+// 101 is a clone of 51, which is a clone of 1. 52 and 53 are clones of each other. 60 was never announced.
+TEST_F(CudaGraphs, ChainsOfClones) {
+  instantiate(51, kBegin + 300, 101);  // before what it was cloned from
+  instantiate(1, kBegin + 250, 51, 7);
+  capture(1, kBegin + 100, "first");
+  instantiate(53, kBegin + 400, 52);
+  instantiate(52, kBegin + 400, 53);
+  const auto shape = cuda.kernel_shape("ran");
+  cuda.launch(1, {.begin_ns = kBegin + 900, .end_ns = kBegin + 950, .correlation = 10, .graph = 6});
+  for (const std::uint64_t node : {101, 52, 60}) {
+    cuda.kernel({.begin_ns = kBegin + 1000,
+                 .end_ns = kBegin + 1010,
+                 .graph_node = node,
+                 .correlation = 10,
+                 .shape = shape,
+                 .graph = 6});
+  }
+  ingest();
+  // 51 is of graph 7, which was never launched: left out. 53 is of graph 6: it is there, though it did not run.
+  EXPECT_THAT(recording.rows(kNodes),
+              ElementsAre("1|-|first|kernel|1000100|77|-", "52|-|ran|kernel|-|-|-", "53|-|-|kernel|-|-|-",
+                          "60|-|ran|kernel|-|-|-", "101|1|ran|kernel|1000100|77|-"));
+  EXPECT_THAT(recording.rows(kLosses), ElementsAre("graph_unknown|2|"));
+}
+
+TEST_F(CudaGraphs, CopiesAreNodesToo) {
+  cuda.node(1, {.ts_ns = kBegin + 100, .node = 1, .graph = 6, .kind = wire::GraphNodeKind::kCopy});
+  cuda.launch(1, {.begin_ns = kBegin + 900, .end_ns = kBegin + 950, .correlation = 10, .graph = 6});
+  cuda.copy({.begin_ns = kBegin + 1000,
+             .end_ns = kBegin + 1100,
+             .bytes = 8,
+             .graph_node = 1,
+             .correlation = 10,
+             .graph = 6,
+             .kind = wire::CopyKind::kDeviceToHost,
+             .host_memory = wire::HostMemory::kPageable});
+  cuda.copy({.begin_ns = kBegin + 1100,
+             .end_ns = kBegin + 1200,
+             .bytes = 8,
+             .graph_node = 2,
+             .correlation = 10,
+             .graph = 6,
+             .kind = wire::CopyKind::kMemset});
+  ingest();
+  EXPECT_THAT(recording.rows("SELECT node, kind FROM graph_node ORDER BY node"), ElementsAre("1|memcpy", "2|memset"));
+  EXPECT_THAT(recording.rows("SELECT c.direction, host_memory, l.begin_ns, l.end_ns, n.node FROM copy c JOIN "
+                             "graph_launch l ON l.id = graph_launch_id JOIN graph_node n ON n.id = graph_node_id "
+                             "ORDER BY c.begin_ns"),
+              ElementsAre("device_to_host|pageable|1001000|1001200|1", "fill|-|1001000|1001200|2"));
+}
+
+// Graph numbers are of a process: two processes that both launch graph 6 have two graphs.
+TEST_F(CudaGraphs, GraphsOfTwoProcesses) {
+  LogBuilder other(88);
+  CudaLogBuilder other_cuda(other);
+  other.process({.ts_ns = kBegin, .pid = 88, .parent_pid = 1, .start_ticks = 1}, "/usr/bin/python3", "python3");
+  for (CudaLogBuilder* process : {&cuda, &other_cuda}) {
+    process->launch(1, {.begin_ns = kBegin + 900, .end_ns = kBegin + 950, .correlation = 10, .graph = 6});
+    process->graph_launch({.begin_ns = kBegin + 1000, .end_ns = kBegin + 1500, .correlation = 10, .graph = 6});
+  }
+  recording.log("88.log", other.bytes());
+  ingest();
+  EXPECT_THAT(recording.rows("SELECT count(*), count(DISTINCT graph) FROM graph_launch"), ElementsAre("2|2"));
+}
+
+}  // namespace
+}  // namespace llmprof::record
