@@ -142,11 +142,17 @@ int main(int argc, char** argv) {
   (void)record::write_capture_info(record::capture_folder(run), info);
   const auto kernels = static_cast<double>(
       write_log(record::capture_folder(run) + "/a.log", static_cast<std::uint64_t>(millions * 1e6)));
+  rusage before{};
+  ::getrusage(RUSAGE_SELF, &before);
   const auto begin = std::chrono::steady_clock::now();
   const auto tally = record::ingest(run, {}, base::no_progress);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
+  const auto cpu_s = [](const rusage& at) {
+    return static_cast<double>(at.ru_utime.tv_sec + at.ru_stime.tv_sec) +
+           static_cast<double>(at.ru_utime.tv_usec + at.ru_stime.tv_usec) * 1e-6;
+  };
   const double kernel_table = table_bytes(run, "kernel"), gemm_table = table_bytes(run, "gemm");
   std::error_code ignored;
   if (argc <= 3) std::filesystem::remove_all(folder, ignored);
@@ -160,6 +166,6 @@ int main(int argc, char** argv) {
   fmt::print("log {:.1f} B per kernel; kernel table {:.2f} B per kernel, product table {:.2f} B per product\n",
              static_cast<double>(tally->log_bytes) / kernels, kernel_table / kernels,
              gemm_table / static_cast<double>(tally->gemms));
-  fmt::print("peak memory {} MiB\n", usage.ru_maxrss / 1024);
+  fmt::print("{:.2f} s of CPU, peak memory {} MiB\n", cpu_s(usage) - cpu_s(before), usage.ru_maxrss / 1024);
   return 0;
 }
