@@ -219,10 +219,15 @@ def install(torch):
     tool = _attach()
     if tool is None:
         return None
-    modules = Modules(tool, _nvtx.MODULE, _compiling_of(torch), lambda root: _declare(tool, _nvtx.MODEL, root))
+    said = []
+
+    def on_root(root):
+        if not said:  # with the first model: a process that only imports torch says nothing
+            said.append(_allocator(torch))
+            if said[0]:
+                tool.mark(_nvtx.NOTE, said[0])
+        _declare(tool, _nvtx.MODEL, root)
+    modules = Modules(tool, _nvtx.MODULE, _compiling_of(torch), on_root)
     torch.nn.modules.module.register_module_forward_pre_hook(modules.before)
     _register(torch.nn.modules.module.register_module_forward_hook, modules.after)
-    note = _allocator(torch)
-    if note:
-        tool.mark(_nvtx.NOTE, note)
     return modules

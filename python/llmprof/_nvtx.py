@@ -85,7 +85,7 @@ class Tool:
             for number, text in _CATEGORIES.items():
                 name(self.domain, number, text)
         self._names = {}   # (domain, text) -> registered handle, or the bytes themselves
-        self._events = []  # what must live on because addresses of it were handed out
+        self._lasting = {}  # (category, text) -> an event whose address was handed out
 
     def _message(self, domain, text):
         known = self._names.get((domain, text))
@@ -107,8 +107,9 @@ class Tool:
 
     def lasting_event(self, category, text):
         """The address of an event of our domain that lives as long as the process."""
-        event = self.event(self.domain, category, text)
-        self._events.append(event)
+        event = self._lasting.get((category, text))
+        if event is None:
+            event = self._lasting[category, text] = self.event(self.domain, category, text)
         return ctypes.addressof(event)
 
     def mark(self, category, text):

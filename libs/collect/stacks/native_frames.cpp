@@ -128,7 +128,8 @@ wire::DefinitionId stack_of(StackMemory* memory, std::uintptr_t address, wire::D
 #if defined(__x86_64__)
 [[gnu::noinline]] bool add_native_frames(StackMemory* memory, const AddressRange& until, wire::DefinitionId* stack) {
   Registers here{};
-  asm("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" : "=r"(here.ip), "=r"(here.sp), "=r"(here.fp));
+  // Into registers that are not themselves asked for.
+  asm volatile("lea 0(%%rip), %0\n\tmov %%rsp, %1\n\tmov %%rbp, %2" : "=a"(here.ip), "=d"(here.sp), "=c"(here.fp));
   Walker walker(memory, until);
   walker.walk(here);
   wire::DefinitionId at = walker.more() && *stack == 0 ? left_out() : *stack;

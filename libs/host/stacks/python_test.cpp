@@ -201,5 +201,36 @@ TEST(PythonLayout, KnowsTwoVersions) {
   EXPECT_EQ(python_layout(0x030d00f0), nullptr);
 }
 
+// The table that 3.13 and later have at the begin of their runtime, with its own index in each word: the members
+// counted in _Py_DebugOffsets of 3.13.0 and of 3.14.
+TEST(PythonLayout, IsReadFromTheInterpretersOwnTable) {
+  std::uint64_t words[wire::kPythonOffsetWords];
+  for (std::uint32_t i = 0; i < wire::kPythonOffsetWords; ++i) words[i] = i;
+  words[1] = 0x030d00f0;
+  words[2] = 0;
+  words[45] = 8;  // pyobject.ob_type
+  PythonLayout layout{};
+  ASSERT_TRUE(wire::layout_from_offsets(words, &layout));
+  EXPECT_FALSE(layout.has_cframe);
+  EXPECT_EQ(layout.runtime_interpreters, 5);
+  EXPECT_EQ(layout.interpreter_next, 8);
+  EXPECT_EQ(layout.thread_interpreter, 22);
+  EXPECT_EQ(layout.thread_cframe, 23);  // current_frame
+  EXPECT_EQ(layout.frame_owner, 33);
+  EXPECT_EQ(layout.code_name, 37);  // qualname
+  EXPECT_EQ(layout.code_instructions, 43);
+
+  EXPECT_FALSE((words[1] = 0x030f00f0, wire::layout_from_offsets(words, &layout)));
+  words[1] = 0x030e00f0;
+  EXPECT_FALSE(wire::layout_from_offsets(words, &layout));  // ob_type is elsewhere in this one
+  words[51] = 8;
+  ASSERT_TRUE(wire::layout_from_offsets(words, &layout));
+  EXPECT_EQ(layout.thread_cframe, 26);
+  EXPECT_EQ(layout.frame_instruction, 34);
+  EXPECT_EQ(layout.code_instructions, 48);
+  words[2] = 1;
+  EXPECT_FALSE(wire::layout_from_offsets(words, &layout));  // without a GIL everything is different
+}
+
 }  // namespace
 }  // namespace llmprof::host

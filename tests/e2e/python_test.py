@@ -1,0 +1,89 @@
+"""record --modules on a program that imports a torch (a fake one: hooks as PyTorch 2 has them), and the package."""
+import pathlib
+import sys
+import unittest
+
+from harness import Case
+
+PYTHON = pathlib.Path(__file__).resolve().parents[2] / "python"
+PROGRAM = """
+import os, subprocess, sys, torch
+from torch.nn.modules.module import Module
+class Layers(Module):
+    def __call__(self, value):
+        for child in self._children.values(): value = child(value)
+        return value
+layers = Layers(**{str(i): Module(mlp=Module(up_proj=Module())) for i in range(2)})
+model = Module(model=Module(layers=layers), lm_head=Module())
+class Config:
+    model_type = "llama"
+    def to_dict(self): return {"model_type": "llama", "hidden_size": 64}
+model.config = Config()
+print(model(0), os.environ["PYTHONPATH"].endswith(":" + sys.argv[1]), sys.path[1] == sys.argv[1], sys.from_user)
+if len(sys.argv) == 2:
+    subprocess.run([sys.executable, __file__, sys.argv[1], "child"], check=True)
+"""
+ANNOTATED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import llmprof
+assert llmprof.listening()
+with llmprof.stage("decode"):
+    for context in (513, 514):
+        with llmprof.step("decode", batch=2, tokens=1, context=context), llmprof.module("lm_head"):
+            pass
+@llmprof.range("größe")
+def sized(): return 5
+assert sized() == 5 and sized.__name__ == "sized"
+async def later(): pass
+for wrong, error in ((lambda: llmprof.range("x")(later), TypeError), (lambda: llmprof.range("x", kind="y"), ValueError)):
+    try: wrong()
+    except error: pass
+    else: raise SystemExit("taken")
+"""
+
+
+class PythonTest(Case):
+    def fake_torch(self):
+        modules = self.folder / "packages/torch/nn/modules"
+        modules.mkdir(parents=True)
+        (self.folder / "packages/sitecustomize.py").write_text("import sys\nsys.from_user = True\n")
+        (self.folder / "packages/torch/__init__.py").write_text("from . import nn\n")
+        (self.folder / "packages/torch/nn/__init__.py").write_text("from . import modules\n")
+        (modules / "__init__.py").write_text("from . import module\n")
+        (modules / "module.py").write_text((PYTHON / "tests/fake_torch.py").read_text())
+        return str(self.folder / "packages")
+
+    def test_modules_of_a_program_that_was_not_changed(self):
+        packages = self.fake_torch()
+        self.environment["PYTHONPATH"] = packages
+        program = self.write("program.py", PROGRAM)
+        done = self.record("run", sys.executable, program, packages, options=("--no-peaks", "--no-host", "--modules"))
+        # 2 layers of 3 modules, the decoder, the head, the model: 9 additions.
+        self.assertEqual(done.stdout, "9 True True True\n" * 2)
+        rows = self.query("run", "select process_id, name, category, domain, depth from range order by process_id, begin_ns")
+        names = ["layers.0", "layers.0.mlp", "layers.0.mlp.up_proj", "layers.1", "layers.1.mlp", "layers.1.mlp.up_proj",
+                 "lm_head"]
+        ranges = [row for row in rows if row["category"] == "module"]
+        self.assertEqual([row["name"] for row in ranges], names * 2)
+        self.assertEqual({row["domain"] for row in ranges}, {"llmprof"})
+        self.assertEqual(len({row["process_id"] for row in ranges}), 2)
+
+    def test_python_that_leaves_its_environment_alone(self):
+        done = self.record("run", sys.executable, "-I", "-c", "print(1)", options=("--no-peaks", "--no-host", "--modules"))
+        self.assertIn("modules are not recorded", done.stderr)
+        self.assertEqual(done.stdout, "1\n")
+
+    def test_the_package(self):
+        program = self.write("program.py", ANNOTATED)
+        self.record("run", sys.executable, program, str(PYTHON), options=("--no-peaks", "--no-host"))
+        rows = self.query("run", "select name, category, domain, payload from range order by begin_ns")
+        self.assertEqual([(row["name"], row["category"]) for row in rows if row["domain"] == "llmprof"],
+                         [("decode", "stage")] + [("decode", "step"), ("lm_head", "module")] * 2)
+        steps = [int(row["payload"]) for row in rows if row["category"] == "step"]
+        self.assertEqual(steps, [2 | 1 << 16 | context << 40 for context in (513, 514)])
+        self.assertIn("größe", [row["name"] for row in rows if row["domain"] != "llmprof"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# record --modules and --stacks python on PyTorch: the same results as without, names of modules, lines of launches, what a
+# launch costs. python_modules.sh LLMPROF_BIN_FOLDER
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+bin=$1
+out=$(mktemp -d)
+cd "$out"
+program="$here/python_modules.py"
+quiet="--no-peaks --no-host"
+echo "none     $(timeout 40 python3 "$program" llama launches graph 2>&1 | tail -1)"
+echo "default  $(timeout 40 "$bin/llmprof" record -q $quiet -o default -- python3 "$program" launches 2>&1 | tail -1)"
+echo "stacks   $(timeout 40 "$bin/llmprof" record -q $quiet --stacks python -o stacks -- python3 "$program" launches 2>&1 | tail -1)"
+echo "both     $(timeout 40 "$bin/llmprof" record -q $quiet --stacks python,native -o both -- python3 "$program" launches 2>&1 | tail -1)"
+echo "modules  $(timeout 60 "$bin/llmprof" record $quiet --modules --stacks python -o modules -- \
+  python3 "$program" llama launches graph compile 2>tally | tail -1)"
+tail -12 tally
+ask() { timeout 20 "$bin/llmprof" query modules "$1" 2>&1 | head -${2:-20}; }
+ask "select count(*) as ranges, count(distinct name) as names from range where category = 'module'"
+ask "select distinct name from range where category = 'module' and (name like 'layers.0%' or name not like 'layers%') order by name" 30
+ask "select count(*) as kernels, count(stack_id) as with_stack, count(graph_node_id) as in_graph from kernel"
+ask "select count(*) as nodes, count(stack_id) as with_stack from graph_node"
+ask "select f.function, f.file, f.line, count(*) as launches from kernel k join stack s on s.stack_id = k.stack_id and s.depth = 0 join frame f on f.id = s.frame_id group by all order by launches desc limit 6" 12
+ask "select s.depth, f.function, f.file, f.line from stack s join frame f on f.id = s.frame_id where s.stack_id = (select stack_id from kernel where name like '%gemm%' or name like '%cutlass%' or name like '%nvjet%' order by begin_ns limit 1) order by s.depth" 30
+ask "select * from note" 10
+ask "select * from loss" 20
