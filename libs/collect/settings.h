@@ -22,6 +22,7 @@ struct Settings {
   std::uint64_t keep_ms, segment_ms;
   std::uint64_t gpu;     // GpuActivity bits
   std::uint64_t graphs;  // GraphMode
+  std::uint64_t graphs_after_ms;
   std::uint64_t stacks;  // StackBits
   std::uint64_t gpu_pool_bytes;
   std::uint64_t profiler_api;
@@ -57,10 +58,11 @@ inline constexpr SettingRow kSettings[] = {
      "GPU activity: 1 kernels, 2 memory, 4 waits, 8 API, 16 overhead"},
     {"LLMPROF_GRAPHS", &Settings::graphs, 0, 2, kGraphsSampled,
      "CUDA graphs: 0 launches, 1 some with nodes, 2 all nodes"},
+    {"LLMPROF_GRAPHS_AFTER_MS", &Settings::graphs_after_ms, 0, 3600000, 500,
+     "time after the first graph launch from which on some are recorded with nodes, ms"},
     {"LLMPROF_STACKS", &Settings::stacks, 0, 3, 0, "stacks of launches: 1 Python, 2 native"},
     {"LLMPROF_GPU_POOL_BYTES", &Settings::gpu_pool_bytes, 1u << 20, 1u << 30, 128u << 20, "buffers lent to CUPTI"},
-    {"LLMPROF_PROFILER_API", &Settings::profiler_api, 0, 1, 0,
-     "1: recording between cudaProfilerStart and Stop only"},
+    {"LLMPROF_PROFILER_API", &Settings::profiler_api, 0, 1, 0, "1: recording between cudaProfilerStart and Stop only"},
     {"LLMPROF_CONTROL", &Settings::control, 0, 1, 0, "1: the file `control` beside the logs switches recording"},
     {"LLMPROF_SEGMENT_MS", &Settings::segment_ms, 10, 1ull << 42, 1000, "length of a log, when only the end is kept"},
 };

@@ -21,7 +21,8 @@ struct Gpu {
   std::atomic<std::uint32_t> requested{0}, completed{0};  // buffers, so far
   std::atomic<std::uint32_t> finish{0};                   // asked to deliver everything
   std::atomic<std::uint32_t> finished{0};                 // futex: done
-  std::atomic<std::uint32_t> taken{0};                    // another client has our buffers
+  std::atomic<std::uint32_t> suspected{0};                // another client may have our buffers
+  std::atomic<std::uint64_t> launches_without{0};         // since
   std::atomic<std::uint32_t> exit_handler{0};
   std::atomic<std::uint32_t> never{0};         // futex that nobody wakes
   std::atomic<std::uint64_t> completed_ns{0};  // when a buffer was returned last

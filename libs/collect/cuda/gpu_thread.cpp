@@ -33,8 +33,8 @@ class GpuThread {
     look_for_devices();  // a short life
     flush(cupti::kFlushForced);
     await_buffers();
-    if (gpu.taken.load(std::memory_order_relaxed) != 0)
-      state_gap(theft_.gap_begin_ns(), now_ns(), "another client has CUPTI's buffers");
+    // Everything that is ours has come.
+    if (look_for_theft(false) == TheftWatch::Verdict::kTaken || theft_.suspects()) state_theft();
     gpu.finished.store(1, std::memory_order_release);
     futex_wake(gpu.finished);
   }
@@ -74,22 +74,34 @@ class GpuThread {
     if (gpu.pool.waiting() != 0) wake_writer();
   }
 
+  TheftWatch::Verdict look_for_theft(bool launched) {
+    return theft_.look({launched && is_recording(), gpu.requested.load(std::memory_order_relaxed),
+                        gpu.completed.load(std::memory_order_relaxed), now_ns()});
+  }
+
   void watch_buffers(bool launched) {
-    const TheftWatch::Seen seen = {launched && is_recording(), gpu.requested.load(std::memory_order_relaxed),
-                                   gpu.completed.load(std::memory_order_relaxed), gpu.pool.lent(), now_ns()};
-    switch (theft_.look(seen)) {
+    switch (look_for_theft(launched)) {
       case TheftWatch::Verdict::kNone:
         return;
-      case TheftWatch::Verdict::kTaken:
-        gpu.taken.store(1, std::memory_order_relaxed);
-        note("cupti", "another client took CUPTI's buffers: GPU activity is missing until it has ended.");
+      case TheftWatch::Verdict::kSuspected:
+        gpu.launches_without.store(0, std::memory_order_relaxed);
+        gpu.suspected.store(1, std::memory_order_relaxed);
         return;
-      case TheftWatch::Verdict::kResume:
+      case TheftWatch::Verdict::kCleared:
+        gpu.suspected.store(0, std::memory_order_relaxed);
+        return;
+      case TheftWatch::Verdict::kTaken:
+        state_theft();
         resume_recording();
-        gpu.taken.store(0, std::memory_order_relaxed);
-        state_gap(theft_.gap_begin_ns(), seen.now_ns, "another client had CUPTI's buffers");
         return;
     }
+  }
+
+  void state_theft() {
+    gpu.suspected.store(0, std::memory_order_relaxed);
+    count_loss(LossKind::kBuffersTaken, gpu.launches_without.load(std::memory_order_relaxed) + 1);
+    state_gap(theft_.since_ns(), now_ns(), "another client had CUPTI's buffers");
+    note("cupti", "another client took CUPTI's buffers for a time: GPU activity of that time is missing.");
   }
 
   std::uint64_t next_ns_ = 0;

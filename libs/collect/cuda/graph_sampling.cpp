@@ -47,7 +47,7 @@ bool GraphSampling::is_due(const Launch& launch) {
   if (graph == nullptr) return false;
   ++graph->launches;
   const std::uint32_t wanted = graph->samples == 0 ? kFirstLaunch : kSecondAfter;
-  const bool early = launch.now_ns - first_ns_ < kWatchFirstNs || steady_ <= kSteady;
+  const bool early = launch.now_ns - first_ns_ < watch_first_ns_ || steady_ <= kSteady;
   if (early || graph->launches < wanted || graph->samples == kSamplesPerGraph || samples_ == kMaxSamples) return false;
   if (instantiating_.load(std::memory_order_relaxed) != 0) return false;
   graph->launches = 0;

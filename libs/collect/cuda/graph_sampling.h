@@ -27,6 +27,9 @@ class GraphSampling {
     std::uint64_t now_ns;
   };
 
+  // No sample in this time after the first launch: by then other threads that use graphs have shown themselves.
+  void watch_first(std::uint64_t ns) { watch_first_ns_ = ns; }
+
   // Around every launch. The thread that launches first owns the sampling; others get kNone, and end it.
   Action launch_begins(const Launch& launch);
   void launch_ended(std::uint64_t now_ns) { last_end_ns_.store(now_ns, std::memory_order_relaxed); }
@@ -49,9 +52,8 @@ class GraphSampling {
 
   static constexpr std::uint32_t kSamplesPerGraph = 2;
   static constexpr std::uint32_t kMaxSamples = 64;
-  static constexpr std::uint32_t kFirstLaunch = 3;                // the first ones of a graph upload it
-  static constexpr std::uint32_t kSecondAfter = 64;               // launches of a graph between its samples
-  static constexpr std::uint64_t kWatchFirstNs = 500'000'000ull;  // by then other threads have shown themselves
+  static constexpr std::uint32_t kFirstLaunch = 3;   // the first ones of a graph upload it
+  static constexpr std::uint32_t kSecondAfter = 64;  // launches of a graph between its samples
 
  private:
   enum class State : std::uint8_t { kNormal = 0, kNodes, kNothing };
@@ -79,6 +81,7 @@ class GraphSampling {
   std::atomic<std::uint32_t> instantiating_{0};
   std::atomic<const char*> why_not_{nullptr};
   std::atomic<State> state_{State::kNormal};
+  std::uint64_t watch_first_ns_ = 0;
   // The owner.
   std::uint64_t first_ns_ = 0;
   std::uint32_t steady_ = 0;

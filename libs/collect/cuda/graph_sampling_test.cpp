@@ -14,6 +14,7 @@ constexpr std::uint64_t kMs = 1000000;
 // A program that launches graphs, one millisecond after the other.
 class Program {
  public:
+  Program() { sampling->watch_first(500 * kMs); }
   Action launch(std::uint32_t graph, bool waits = true, std::uint32_t thread = 1, std::uint64_t stream = 7) {
     now_ += kMs;
     const Action action = sampling->launch_begins({graph, thread, stream, now_});

@@ -198,6 +198,8 @@ void on_graph_resource(std::uint32_t id, const cupti::GraphData& data) {
   }
 }
 
+void start_graphs() { sampling.watch_first(g.settings.graphs_after_ms * 1000000); }
+
 std::uint32_t graph_launch_begins(std::uint64_t executable, std::uint64_t stream) {
   const std::uint32_t graph = id_of_executable(reinterpret_cast<void*>(executable));
   if (graph == 0) count_loss(LossKind::kGraphUnknown);

@@ -5,6 +5,8 @@
 
 namespace llmprof::collect {
 
+void start_graphs();
+
 // On the thread that makes, clones or instantiates a graph.
 void on_graph_resource(std::uint32_t id, const cupti::GraphData& data);
 

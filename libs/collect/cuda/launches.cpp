@@ -61,7 +61,8 @@ void end_launch(const DriverCall& call, const CallbackData& data) {
   if (call.what == CallClass::kGraphLaunch) graph_launch_ended(end_ns);
   if (launch.nodes == 0 && gpu.launching.load(std::memory_order_relaxed) == 0)
     gpu.launching.store(1, std::memory_order_relaxed);
-  if (launch.nodes == 0 && gpu.taken.load(std::memory_order_relaxed) != 0) count_loss(wire::LossKind::kBuffersTaken);
+  if (launch.nodes == 0 && gpu.suspected.load(std::memory_order_relaxed) != 0)
+    gpu.launches_without.fetch_add(1, std::memory_order_relaxed);
   Thread* thread = enter();
   if (thread == nullptr) return;
   if (Record* record = reserve(thread)) {

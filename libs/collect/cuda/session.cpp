@@ -150,7 +150,9 @@ void start_gpu() {
   if (!find_and_subscribe()) return;
   set_clock_and_buffers();
   if (!register_buffers()) return;
+  gpu.completed_ns.store(now_ns(), std::memory_order_relaxed);
   gpu.pid.store(getpid(), std::memory_order_release);
+  start_graphs();
   start_recording();
   if (!start_gpu_thread()) note("cupti", "no thread could be started: GPU activity comes late, and may be incomplete.");
 }
@@ -178,6 +180,8 @@ void finish_gpu(std::uint64_t limit_ms) {
   futex_wake(gpu.wake);
   const std::uint64_t give_up_ns = now_ns() + limit_ms * 1000000;
   while (gpu.finished.load(std::memory_order_acquire) == 0 && now_ns() < give_up_ns) futex_wait(gpu.finished, 0, 50);
+  if (gpu.finished.load(std::memory_order_acquire) == 0)
+    state_gap(gpu.completed_ns.load(std::memory_order_relaxed), now_ns(), "CUPTI took too long to return its buffers");
 }
 
 }  // namespace llmprof::collect

@@ -10,10 +10,16 @@ using Verdict = TheftWatch::Verdict;
 class Watched {
  public:
   // One period: whether something was launched, and whether buffers moved.
-  Verdict period(bool launched, bool moved, std::uint32_t lent = 0) {
+  Verdict period(bool launched, bool moved) {
     now_ += 250;
     moves_ += moved ? 1 : 0;
-    return watch.look({launched, moves_, moves_, lent, now_});
+    return watch.look({launched, moves_, moves_, now_});
+  }
+  void suspect() {
+    period(true, true);
+    period(true, false);
+    period(true, false);
+    EXPECT_EQ(period(true, false), Verdict::kSuspected);
   }
   TheftWatch watch;
 
@@ -27,8 +33,10 @@ TEST(Theft, LaunchesWithoutBuffersForMoreThanTwoPeriods) {
   EXPECT_EQ(watched.period(true, true), Verdict::kNone);  // at 250
   EXPECT_EQ(watched.period(true, false), Verdict::kNone);
   EXPECT_EQ(watched.period(true, false), Verdict::kNone);
-  EXPECT_EQ(watched.period(true, false), Verdict::kTaken);
-  EXPECT_EQ(watched.watch.gap_begin_ns(), 250u);  // when buffers moved last
+  EXPECT_FALSE(watched.watch.suspects());
+  EXPECT_EQ(watched.period(true, false), Verdict::kSuspected);
+  EXPECT_TRUE(watched.watch.suspects());
+  EXPECT_EQ(watched.watch.since_ns(), 250u);  // when buffers moved last
 }
 
 TEST(Theft, NoLaunchesNoTheft) {
@@ -37,31 +45,33 @@ TEST(Theft, NoLaunchesNoTheft) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(watched.period(false, false), Verdict::kNone);
 }
 
-TEST(Theft, ABufferMayWaitForALongKernel) {
-  Watched watched;
-  watched.period(true, true, 1);
-  for (int i = 0; i < 16; ++i) EXPECT_EQ(watched.period(true, false, 1), Verdict::kNone) << i;
-  EXPECT_EQ(watched.period(true, false, 1), Verdict::kTaken);
-}
-
-TEST(Theft, ResumedWhenQuietWithMorePatienceEachTime) {
+TEST(Theft, AFewLaunchesAndThenNothingForLong) {
   Watched watched;
   watched.period(true, true);
-  for (int i = 0; i < 3; ++i) watched.period(true, false);
+  watched.period(true, false);
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(watched.period(false, false), Verdict::kNone);
+  EXPECT_EQ(watched.period(false, false), Verdict::kTaken);  // quiet for twice 4
+  EXPECT_EQ(watched.watch.since_ns(), 250u);
+}
+
+TEST(Theft, WorkThatIsAlwaysInFlightClearsItself) {
+  Watched watched;
+  watched.suspect();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(watched.period(true, false), Verdict::kNone);
+  EXPECT_EQ(watched.period(false, true), Verdict::kCleared);  // the device has caught up
+  EXPECT_EQ(watched.period(false, false), Verdict::kNone);
+}
+
+TEST(Theft, TakenBackWhenQuietWithMorePatienceEachTime) {
+  Watched watched;
+  watched.suspect();
   for (int i = 0; i < 20; ++i) EXPECT_EQ(watched.period(true, false), Verdict::kNone);  // its session goes on
-  EXPECT_EQ(watched.period(false, false), Verdict::kResume);
-  watched.period(true, true);
-  for (int i = 0; i < 2; ++i) watched.period(true, false);
-  EXPECT_EQ(watched.period(true, false), Verdict::kTaken);
-  for (int i = 0; i < 7; ++i) EXPECT_EQ(watched.period(false, false), Verdict::kNone);  // 4, doubled
-  EXPECT_EQ(watched.period(false, false), Verdict::kResume);
-}
-
-TEST(Theft, BuffersThatMoveAgainEndIt) {
-  Watched watched;
-  watched.period(true, true);
-  for (int i = 0; i < 3; ++i) watched.period(true, false);
-  EXPECT_EQ(watched.period(true, true), Verdict::kResume);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(watched.period(false, false), Verdict::kNone);
+  EXPECT_EQ(watched.period(false, false), Verdict::kTaken);  // quiet for 4
+  EXPECT_FALSE(watched.watch.suspects());
+  watched.suspect();
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(watched.period(false, false), Verdict::kNone);
+  EXPECT_EQ(watched.period(false, false), Verdict::kTaken);  // for 8
 }
 
 }  // namespace
