@@ -100,6 +100,8 @@ std::vector<CheckFinding> log_findings(const std::string& path, const record::Lo
   add(log.stats.unknown_records > 0,
       fmt::format("{} records of a kind this llmprof does not know", log.stats.unknown_records), false);
   add(log.lost_names > 0, fmt::format("{} names have no definition", log.lost_names), false);
+  add(log.lost_definitions > 0,
+      fmt::format("{} kernel shapes, GEMM shapes or stacks have no definition", log.lost_definitions), false);
   return findings;
 }
 

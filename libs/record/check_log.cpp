@@ -22,39 +22,69 @@ class Counter final : public LogSink {
 
   void define(wire::StringId id, std::string_view) override {
     ++check_.names;
-    defined_.insert(id);
+    names_.insert(id);
   }
   void gap() override {}
 
   void receive(wire::RecordKind kind, std::uint32_t, std::span<const wire::Record> records) override {
     counts_[static_cast<std::size_t>(kind)] += static_cast<std::int64_t>(records.size());
     for (const wire::Record& record : records) take(kind, record);
+    use_names(kind, records);
   }
 
   void finish() {
     for (std::size_t kind = 1; kind < counts_.size(); ++kind) {
       if (counts_[kind] != 0) check_.records.emplace_back(kKindNames[kind], counts_[kind]);
     }
-    check_.lost_names = static_cast<std::int64_t>(lost_.size());
+    check_.lost_names = static_cast<std::int64_t>(lost_names_.size());
+    check_.lost_definitions = static_cast<std::int64_t>(lost_definitions_.size());
   }
 
  private:
   void take(wire::RecordKind kind, const wire::Record& record) {
-    if (kind == wire::RecordKind::kRange) {
-      use(record.range.name);
-      note_time(record.range.ts_ns, record.range.ts_ns);
-    } else if (kind == wire::RecordKind::kGemm) {
-      use(record.gemm.function);
-      use(record.gemm.library);
-      note_time(record.gemm.begin_ns, record.gemm.end_ns);
-    } else if (kind == wire::RecordKind::kProcess) {
-      check_.ended = check_.ended || record.process.ended != 0;
-    } else if (kind == wire::RecordKind::kLoss) {
-      add_loss(record.loss);
+    switch (kind) {
+      case wire::RecordKind::kRange:
+        return note_time(record.range.ts_ns, record.range.ts_ns);
+      case wire::RecordKind::kGemm:
+        return note_time(record.gemm.begin_ns, record.gemm.end_ns);
+      case wire::RecordKind::kLaunch:
+        return note_time(record.launch.begin_ns, record.launch.end_ns);
+      case wire::RecordKind::kKernel:
+        return note_time(record.kernel.begin_ns, record.kernel.end_ns);
+      case wire::RecordKind::kCopy:
+        return note_time(record.copy.begin_ns, record.copy.end_ns);
+      case wire::RecordKind::kGraphLaunch:
+        return note_time(record.graph_launch.begin_ns, record.graph_launch.end_ns);
+      case wire::RecordKind::kGpuGemm:
+        return note_time(record.gpu_gemm.begin_ns, record.gpu_gemm.end_ns);
+      case wire::RecordKind::kFrame:
+      case wire::RecordKind::kStack:
+      case wire::RecordKind::kKernelShape:
+      case wire::RecordKind::kGemmShape:  // their number is the first of their members
+        definitions_.insert(record.frame.id);
+        return;
+      case wire::RecordKind::kProcess:
+        check_.ended = check_.ended || record.process.ended != 0;
+        return;
+      case wire::RecordKind::kLoss:
+        return add_loss(record.loss);
+      default:
+        return;
     }
   }
-  void use(wire::StringId id) {
-    if (id != 0 && !defined_.contains(id)) lost_.insert(id);
+  // Whatever a record names must have been defined before it.
+  void use_names(wire::RecordKind kind, std::span<const wire::Record> records) {
+    const wire::FieldList list = wire::fields_of(static_cast<std::uint64_t>(kind));
+    for (std::size_t i = 0; i < list.count; ++i) {
+      const wire::Field& field = list.fields[i];
+      if (field.role == wire::FieldRole::kValue) continue;
+      const bool name = field.role == wire::FieldRole::kName;
+      for (const wire::Record& record : records) {
+        const auto id = static_cast<std::uint32_t>(wire::load_field(record, field));
+        if (id != 0 && !(name ? names_ : definitions_).contains(id))
+          (name ? lost_names_ : lost_definitions_).insert(id);
+      }
+    }
   }
   void note_time(std::uint64_t begin, std::uint64_t end) {
     const auto begin_ns = static_cast<std::int64_t>(begin);
@@ -75,8 +105,8 @@ class Counter final : public LogSink {
 
   LogCheck& check_;
   std::array<std::int64_t, wire::kRecordKinds> counts_{};
-  std::unordered_set<wire::StringId> defined_;
-  std::unordered_set<wire::StringId> lost_;
+  std::unordered_set<std::uint32_t> names_, definitions_;
+  std::unordered_set<std::uint32_t> lost_names_, lost_definitions_;
 };
 
 }  // namespace

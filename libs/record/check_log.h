@@ -17,10 +17,11 @@ struct LogCheck {
   std::int64_t pid = 0;  // 0: the file header is damaged
   bool header_damaged = false;
   bool ended = false;                                         // the process ended in order
-  std::int64_t first_ns = 0, last_ns = 0;                     // of ranges and BLAS calls; 0 if there are none
+  std::int64_t first_ns = 0, last_ns = 0;                     // of ranges, BLAS calls and GPU work; 0 if none
   std::vector<std::pair<std::string, std::int64_t>> records;  // per kind, kinds that occur
   std::int64_t names = 0;                                     // string definitions
   std::int64_t lost_names = 0;                                // used, but not defined
+  std::int64_t lost_definitions = 0;                          // the same of kernel shapes, GEMM shapes and stacks
   std::vector<LossTotal> losses;                              // as the collector wrote them
   LogStats stats;
 

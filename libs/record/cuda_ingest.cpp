@@ -161,6 +161,10 @@ void CudaIngest::take_gemm(const wire::GpuGemmRecord& record, trace::Id thread_i
 }
 
 void CudaIngest::take_memory(const wire::DeviceMemoryRecord& record, trace::Id thread_id) {
+  if (record.op != wire::MemoryOp::kAllocate && record.op != wire::MemoryOp::kFree) {
+    ++counts_.unknown;
+    return;
+  }
   if (!window_.holds(record.ts_ns)) {
     ++counts_.bad_times;
     return;

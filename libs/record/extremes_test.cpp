@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "record/capture_folder.h"
 #include "record/capture_info.h"
+#include "record/cuda_log_builder.h"
 #include "record/ledger.h"
 #include "record/log_builder.h"
 #include "record/open_run.h"
@@ -91,6 +92,45 @@ TEST(Extremes, WindowsOfHostileClocks) {
       EXPECT_THAT(recording.numbers("SELECT count(*) FROM range WHERE end_ns < begin_ns"), ElementsAre(0));
     }
   }
+}
+
+// Times near the end of time, and numbers that no process has.
+TEST(Extremes, GpuWork) {
+  const auto top = static_cast<std::uint64_t>(INT64_MAX);
+  LogBuilder log(77, 1, top - 5000);
+  CudaLogBuilder cuda(log);
+  cuda.device(UINT32_MAX, "x", UINT64_MAX, UINT64_MAX);
+  cuda.launch(1, {.begin_ns = top - 900, .end_ns = top, .correlation = UINT32_MAX, .graph = UINT32_MAX});
+  cuda.gemm(1, {.begin_ns = top - 1000, .end_ns = top, .m = INT64_MIN, .n = INT64_MAX, .k = -1, .batch = UINT32_MAX});
+  cuda.node(1, {.ts_ns = top - 900, .node = UINT64_MAX, .cloned_from = UINT64_MAX, .graph = UINT32_MAX});
+  cuda.kernel({.begin_ns = top - 100,
+               .end_ns = top,
+               .graph_node = UINT64_MAX,
+               .correlation = UINT32_MAX,
+               .shape = UINT32_MAX,
+               .stream = UINT32_MAX,
+               .graph = UINT32_MAX,
+               .device = UINT16_MAX});
+  cuda.kernel({.begin_ns = UINT64_MAX - 1, .end_ns = UINT64_MAX, .correlation = UINT32_MAX});
+  cuda.copy({.begin_ns = top - 100,
+             .end_ns = top,
+             .bytes = UINT64_MAX,
+             .correlation = UINT32_MAX,
+             .kind = wire::CopyKind{255},
+             .host_memory = wire::HostMemory{255}});
+  cuda.memory(1, {.ts_ns = top,
+                  .address = UINT64_MAX,
+                  .bytes = UINT64_MAX,
+                  .op = wire::MemoryOp::kAllocate,
+                  .kind = wire::MemoryKind{255}});
+  cuda.gap(top - 10, UINT64_MAX, "x");
+  Recording recording(log.bytes(), info_at(INT64_MAX - 5000));
+  EXPECT_THAT(recording.numbers("SELECT end_ns - begin_ns, launch_end_ns - launch_begin_ns FROM kernel"),
+              ElementsAre(100, 900));
+  EXPECT_THAT(recording.numbers("SELECT bytes FROM copy UNION ALL SELECT bytes FROM allocation"),
+              ElementsAre(INT64_MAX / 2, INT64_MAX / 2));
+  EXPECT_THAT(recording.numbers("SELECT end_ns FROM gap"), ElementsAre(INT64_MAX));
+  EXPECT_THAT(recording.numbers("SELECT count FROM loss WHERE name = 'bad_time'"), ElementsAre(1));
 }
 
 // 3 x 2^62 does not fit 63 bits.

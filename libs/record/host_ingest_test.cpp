@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "host/host_log.h"
+#include "hw/telemetry_metrics.h"
 #include "record/capture_folder.h"
 #include "record/capture_info.h"
 #include "record/check_log.h"
@@ -79,6 +80,7 @@ class HostLogBuilder {
   }
   void end_block() { log_.end_block(); }
   std::string bytes() { return log_.bytes(); }
+  LogBuilder& log() { return log_; }
 
   static std::uint64_t at(std::uint64_t ms) { return kBegin + ms * kMs; }
 
@@ -331,6 +333,46 @@ TEST(HostIngest, OfATornLogThePrefixIsKept) {
                                           std::pair<std::string, std::int64_t>("usage", 1)));
   EXPECT_THAT(recording.rows("SELECT rss_bytes FROM process_usage"), ElementsAre("1"));
   EXPECT_THAT(recording.rows("SELECT name, count, detail FROM loss"), ElementsAre("torn_tail|30|recorder.log"));
+}
+
+// Readings of a GPU, of the CPU and of a process's memory; those of a stranger's process are not the run's.
+TEST(HostIngest, ReadingsAreOfDevices) {
+  Recording recording;
+  HostLogBuilder host;
+  host.process(1, kRoot, "/bin/root");
+  LogBuilder& log = host.log();
+  const auto device = [&](std::uint32_t number, std::uint64_t uuid, const std::string& name) {
+    wire::Record record = LogBuilder::make(wire::RecordKind::kTelemetryDevice);
+    record.telemetry_device = {uuid, uuid, log.name(name), number};
+    log.add(0, {record});
+  };
+  const auto reading = [&](std::uint32_t number, const std::string& metric, double value, std::uint32_t pid = 0) {
+    wire::Record record = LogBuilder::make(wire::RecordKind::kTelemetry);
+    record.telemetry = {HostLogBuilder::at(5), value, log.name(metric), number, pid};
+    log.add(0, {record});
+  };
+  device(0, 7, "NVIDIA H200");
+  device(9, 0, "Test CPU");
+  const std::string power(hw::info_of(hw::MetricId::kPower).name),
+      memory(hw::info_of(hw::MetricId::kProcessMemory).name);
+  const std::string cpu(hw::info_of(hw::MetricId::kCpuUtilization).name);
+  reading(0, power, 350);
+  reading(0, memory, 1024, kRoot);
+  reading(0, memory, 2048, 4711);
+  reading(9, cpu, 12);
+  reading(3, power, 1);  // no such device
+  reading(0, "no_such_metric", 1);
+  wire::Record note = LogBuilder::make(wire::RecordKind::kNote);
+  note.note = {HostLogBuilder::at(6), log.name("telemetry"), log.name("slowed down")};
+  log.add(0, {note});
+  recording.host_log(host.bytes());
+  EXPECT_THAT(
+      recording.rows("SELECT d.kind, uuid, value::BIGINT, pid FROM telemetry t JOIN device d ON d.id = device_id LEFT "
+                     "JOIN process p ON p.id = t.process_id ORDER BY value DESC"),
+      ElementsAre("gpu|GPU-00000000-0000-0007-0000-000000000007|1024|100",
+                  "gpu|GPU-00000000-0000-0007-0000-000000000007|350|-", "cpu|-|12|-"));
+  EXPECT_THAT(recording.rows("SELECT process_id, subject, text FROM note"), ElementsAre("-|telemetry|slowed down"));
+  EXPECT_THAT(recording.rows("SELECT name, count FROM loss"), ElementsAre("unknown_record|2"));
 }
 
 TEST(HostIngest, AForeignFileIsALossNotAnError) {

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "record/check_log.h"
+#include "record/cuda_log_builder.h"
 #include "record/log_builder.h"
 
 namespace llmprof::record {
@@ -249,6 +250,24 @@ TEST(CheckLog, SaysWhatALogHolds) {
   EXPECT_EQ(check->losses[0].count, 17);
   EXPECT_TRUE(is_log(file.holding(small_log())));
   EXPECT_FALSE(is_log(file.holding("PAR1")));
+}
+
+TEST(CheckLog, MissesDefinitionsOfGpuWork) {
+  LogBuilder log;
+  CudaLogBuilder cuda(log);
+  cuda.kernel({.begin_ns = 2'000, .end_ns = 3'000, .shape = cuda.kernel_shape("known")});
+  cuda.kernel({.begin_ns = 4'000, .end_ns = 5'000, .shape = 99});
+  cuda.launch(1, {.begin_ns = 1'000, .end_ns = 1'500, .stack = cuda.stack("inner", cuda.stack("outer"))});
+  TemporaryFile file;
+  const auto check = check_log(file.holding(log.bytes()));
+  ASSERT_TRUE(check);
+  EXPECT_EQ(check->lost_names, 0);
+  EXPECT_EQ(check->lost_definitions, 1);
+  EXPECT_EQ(check->first_ns, 1'000);
+  EXPECT_EQ(check->last_ns, 5'000);
+  const std::vector<std::pair<std::string, std::int64_t>> expected{
+      {"frame", 2}, {"stack", 2}, {"launch", 1}, {"kernel_shape", 1}, {"kernel", 2}};
+  EXPECT_EQ(check->records, expected);
 }
 
 // Whatever part of a log is there when it is looked at, and however often: in the end everything was handed out once,

@@ -32,7 +32,9 @@ void RunWriter::add_bytes(const Table& table, const void* row) {
     if (column.name == "begin_ns") std::memcpy(&begin_ns, bytes + column.offset, sizeof begin_ns);
     if (column.name == "end_ns" && !column.nullable) std::memcpy(&end_ns, bytes + column.offset, sizeof end_ns);
   }
-  if (table.name == "range" || table.name == "kernel" || table.name == "gemm") fuzz::require(begin_ns <= end_ns);
+  for (const std::string_view name : {"range", "kernel", "gemm", "copy", "graph_launch", "api", "gap"}) {
+    if (table.name == name) fuzz::require(begin_ns <= end_ns);
+  }
 }
 
 }  // namespace llmprof::trace
