@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/result.h"
+#include "workload/choose_device.h"
 
 namespace CLI {
 class App;
@@ -15,6 +16,9 @@ namespace llmprof::workload {
 // Adds the command to `app`. When the user names it, `chosen` becomes the function to run; it returns the exit status.
 void add_infer(CLI::App& app, std::function<int()>& chosen);
 void add_train(CLI::App& app, std::function<int()>& chosen);
+
+// What the user chose by --device, told on standard error where the choice was the program's.
+Result<ChosenDevice> choose_device_and_tell(const std::string& name);
 
 // Threads of the program and of BLAS, which it sets; 0: as many as there are processors.
 Result<std::int64_t> choose_threads(std::int64_t wanted);

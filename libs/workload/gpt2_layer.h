@@ -1,6 +1,6 @@
 #pragma once
-// One layer of GPT-2: its weights, and the names it announces its parts under. Inference and training, the CPU and the GPU
-// share them, so that their parts line up in a profile.
+// One layer of GPT-2: its weights, and the names it announces its parts under. Inference and training, the CPU and the
+// GPU share them, so that their parts line up in a profile.
 
 #include <string>
 

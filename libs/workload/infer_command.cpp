@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "llmprof/annotate.h"
 #include "workload/command.h"
+#include "workload/cuda/device_runner.h"
 #include "workload/generate.h"
 #include "workload/presets.h"
 #include "workload/summary.h"
@@ -18,7 +19,9 @@ namespace llmprof::workload {
 namespace {
 
 struct Options {
-  std::string preset = "demo";
+  std::string preset;  // "": the demo of the device
+  std::string device = "cpu", type;
+  bool cuda_graph = false;
   std::string family, config_path, weights_path;
   std::string sampler = "greedy";
   ModelConfig sizes;                                   // 0: as the preset says
@@ -30,7 +33,10 @@ struct Options {
 };
 
 void describe(CLI::App& infer, Options& o) {
-  infer.add_option("--preset", o.preset, "model and run to start from")->capture_default_str();
+  infer.add_option("--preset", o.preset, "model and run to start from (default: demo, on a GPU demo-gpu)");
+  infer.add_option("--device", o.device, "cpu, cuda, or auto: a GPU if there is one")->capture_default_str();
+  infer.add_option("--type", o.type, "float32 or bf16, on a GPU (default: bf16 if the GPU has it)");
+  infer.add_flag("--cuda-graph", o.cuda_graph, "on a GPU, decode as a CUDA graph");
   infer.add_option("--config", o.config_path, "Hugging Face config.json of the model, instead of the preset's");
   infer.add_option("--weights", o.weights_path, ".safetensors file with the weights (default: random by seed)");
   infer.add_option("--family", o.family, "gpt2 or llama");
@@ -87,28 +93,74 @@ Result<GenerateOptions> choose_run(const Options& o, const Preset& preset) {
   return run;
 }
 
-Result<RunSummary> infer(const Options& o) {
-  LLMPROF_LET(const Preset preset, find_preset(o.preset));
-  LLMPROF_LET(const ModelConfig config, choose_model(o, preset));
-  LLMPROF_LET(const GenerateOptions run, choose_run(o, preset));
-  LLMPROF_TRY(check_run(config, run));
-  RunSummary summary{.config = config, .options = run};
-  LLMPROF_LET(summary.threads, choose_threads(o.threads));
-  ThreadPool pool(summary.threads);
-  llmprof_model(config_json(config).c_str());
+Result<Weights> make_weights(const Options& o, const ModelConfig& config, ThreadPool& pool) {
+  if (!o.weights_path.empty()) return load_weights(config, o.weights_path);
+  return Weights::random(config, o.seed, pool);
+}
 
+Result<void> run_on_cpu(const Options& o, ThreadPool& pool, RunSummary& summary) {
   const std::int64_t begin_ns = now_ns();
   llmprof_stage_push("load", 0, 0, 0);
-  auto weights = o.weights_path.empty() ? Result<Weights>(Weights::random(config, o.seed, pool))
-                                        : load_weights(config, o.weights_path);
+  auto weights = make_weights(o, summary.config, pool);
   llmprof_pop();
   if (!weights) return weights.error();
   summary.load_ns = now_ns() - begin_ns;
-  summary.weights = o.weights_path.empty() ? fmt::format("random, seed {}", o.seed) : o.weights_path;
   summary.parameters = weights->parameters();
   summary.weight_bytes = weights->bytes();
-  const auto model = make_model(config, std::move(*weights), pool);
-  summary.generated = generate(*model, run);
+  const auto model = make_model(summary.config, std::move(*weights), pool);
+  summary.generated = generate(*model, summary.options);
+  return {};
+}
+
+// Random weights are made on the GPU: those of a large model would take the CPU long.
+Result<std::unique_ptr<cuda::DeviceModel>> load_on_gpu(const Options& o, ThreadPool& pool, cuda::Device& gpu,
+                                                       RunSummary& summary) {
+  const llmprof::Stage stage("load");
+  cuda::DeviceWeights weights(gpu, summary.config, summary.type);
+  if (o.weights_path.empty()) {
+    weights.fill(Start::kRandom, o.seed);
+  } else {
+    LLMPROF_LET(const Weights loaded, make_weights(o, summary.config, pool));
+    weights.upload(loaded);
+  }
+  summary.parameters = weights.parameters();
+  summary.weight_bytes = weights.bytes();
+  auto model = make_device_model(summary.config, std::move(weights), gpu, summary.options);
+  LLMPROF_TRY(gpu.finish());
+  return model;
+}
+
+Result<void> run_on_gpu(const Options& o, ThreadPool& pool, cuda::Device& gpu, RunSummary& summary) {
+  summary.gpu = gpu.name();
+  summary.cuda_graph = o.cuda_graph;
+  LLMPROF_TRY(cuda::check_heads(summary.config));
+  const std::int64_t begin_ns = now_ns();
+  LLMPROF_LET(auto model, load_on_gpu(o, pool, gpu, summary));
+  summary.load_ns = now_ns() - begin_ns;
+  cuda::DeviceRunner runner(gpu, std::move(model), summary.options,
+                            o.cuda_graph ? cuda::Decode::kGraph : cuda::Decode::kLaunches);
+  LLMPROF_LET(summary.generated, generate(runner, summary.options));
+  return {};
+}
+
+Result<RunSummary> infer(const Options& o) {
+  LLMPROF_LET(const ChosenDevice device, choose_device_and_tell(o.device));
+  const bool on_gpu = device.gpu != nullptr;
+  LLMPROF_LET(const Preset preset, find_preset(!o.preset.empty() ? o.preset : on_gpu ? "demo-gpu" : "demo"));
+  LLMPROF_LET(const ModelConfig config, choose_model(o, preset));
+  LLMPROF_LET(const GenerateOptions run, choose_run(o, preset));
+  LLMPROF_TRY(check_run(config, run));
+  if (o.cuda_graph && o.device == "cpu") {
+    return Error{ErrorCode::kUsage, "--cuda-graph needs a GPU", "--device cuda"};
+  }
+  RunSummary summary{.config = config, .options = run};
+  LLMPROF_LET(summary.type, choose_type(o.type, device));
+  const bool idle = on_gpu && o.weights_path.empty();  // the CPU computes nothing
+  LLMPROF_LET(summary.threads, choose_threads(idle ? 1 : o.threads));
+  ThreadPool pool(summary.threads);
+  llmprof_model(config_json(config, summary.type).c_str());
+  summary.weights = o.weights_path.empty() ? fmt::format("random, seed {}", o.seed) : o.weights_path;
+  LLMPROF_TRY(on_gpu ? run_on_gpu(o, pool, *device.gpu, summary) : run_on_cpu(o, pool, summary));
   return summary;
 }
 

@@ -30,9 +30,9 @@ class Llama final : public Model {
   Norm norm_;
   llmprof_name embed_name_, norm_name_;
   RotaryAngles angles_;
-  FloatBuffer q_;                     // (B, T, H, D)
-  FloatBuffer k_, v_;                 // (B, T, G, D)
-  FloatBuffer gate_, up_;             // (B, T, F)
+  FloatBuffer q_;          // (B, T, H, D)
+  FloatBuffer k_, v_;      // (B, T, G, D)
+  FloatBuffer gate_, up_;  // (B, T, F)
 };
 
 Llama::Llama(const ModelConfig& config, Weights weights, ThreadPool& pool)

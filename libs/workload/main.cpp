@@ -20,6 +20,12 @@ Result<std::int64_t> choose_threads(std::int64_t wanted) {
   return threads;
 }
 
+Result<ChosenDevice> choose_device_and_tell(const std::string& name) {
+  Result<ChosenDevice> device = choose_device(name);
+  if (device && name == "auto") fmt::print(stderr, "llmprof-workload: {}\n", base::printable(device->reason));
+  return device;
+}
+
 int fail(const Error& error) {
   // Names in it may come from a stranger's file.
   fmt::print(stderr, "llmprof-workload: {}\n", base::printable(error.message));
@@ -30,7 +36,8 @@ int fail(const Error& error) {
 }  // namespace llmprof::workload
 
 int main(int argc, char** argv) {
-  CLI::App app("The transformer inside llmprof: GPT-2 and Llama families, float32, on the CPU.", "llmprof-workload");
+  CLI::App app("The transformer inside llmprof: GPT-2 and Llama families, on the CPU or an NVIDIA GPU.",
+               "llmprof-workload");
   app.require_subcommand(1);
   std::function<int()> chosen;
   llmprof::workload::add_infer(app, chosen);

@@ -29,17 +29,22 @@ std::int64_t percentile(std::vector<std::int64_t> samples, double fraction) {
   return samples[static_cast<std::size_t>(std::clamp<std::int64_t>(rank, 1, std::ssize(samples)) - 1)];
 }
 
+std::string place_text(std::int64_t threads, const std::string& gpu) {
+  return gpu.empty() ? fmt::format("{} threads, {} kernels", threads, kernels().name) : "on " + gpu;
+}
+
 std::string text_summary(const RunSummary& s) {
   const auto ns = [](std::int64_t value) { return base::human_ns(static_cast<double>(value)); };
   const std::int64_t prefill_tokens = s.options.batch * s.options.prompt_tokens;
   const std::int64_t decode_tokens = s.options.batch * std::ssize(s.generated.decode);
   const std::vector<std::int64_t> tpot = tpot_samples_ns(s.generated);
-  std::string out = fmt::format("model    {}, {} layers, hidden {}, {} parameters, {} of float32 weights ({})\n",
+  std::string out = fmt::format("model    {}, {} layers, hidden {}, {} parameters, {} of {} weights ({})\n",
                                 family_name(s.config.family), s.config.layers, s.config.hidden,
                                 base::human_count(static_cast<double>(s.parameters)),
-                                base::human_bytes(static_cast<double>(s.weight_bytes)), s.weights);
-  out += fmt::format("run      batch {}, prompt {}, {} new tokens each, {} threads, {} kernels\n", s.options.batch,
-                     s.options.prompt_tokens, s.options.new_tokens, s.threads, kernels().name);
+                                base::human_bytes(static_cast<double>(s.weight_bytes)), name_of(s.type), s.weights);
+  out +=
+      fmt::format("run      batch {}, prompt {}, {} new tokens each, {}{}\n", s.options.batch, s.options.prompt_tokens,
+                  s.options.new_tokens, place_text(s.threads, s.gpu), s.cuda_graph ? ", decode as a CUDA graph" : "");
   out += fmt::format("load     {}\n", ns(s.load_ns));
   out += fmt::format("prefill  TTFT {}, {:.1f} tokens/s\n", ns(ttft_ns(s.generated)),
                      per_second(prefill_tokens, ttft_ns(s.generated)));
@@ -60,7 +65,7 @@ std::string json_summary(const RunSummary& s) {
   base::Json json;
   json["schema"] = "llmprof-workload";
   json["schema_version"] = 1;
-  json["model"] = base::Json::parse(config_json(s.config));
+  json["model"] = base::Json::parse(config_json(s.config, s.type));
   json["parameters"] = s.parameters;
   json["weight_bytes"] = s.weight_bytes;
   json["weights"] = s.weights;
@@ -69,6 +74,9 @@ std::string json_summary(const RunSummary& s) {
   json["new_tokens"] = s.options.new_tokens;
   json["threads"] = s.threads;
   json["kernels"] = kernels().name;
+  json["device"] = s.gpu.empty() ? "cpu" : s.gpu;
+  json["type"] = name_of(s.type);
+  json["cuda_graph"] = s.cuda_graph;
   json["load_ns"] = s.load_ns;
   json["ttft_ns"] = ttft_ns(s.generated);
   json["decode_steps"] = s.generated.decode.size();

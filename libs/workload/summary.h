@@ -18,10 +18,16 @@ struct RunSummary {
   std::int64_t threads = 0;
   std::int64_t load_ns = 0;
   std::string weights;  // "random, seed 0" or a path
+  ElementType type = ElementType::kFloat32;
+  std::string gpu;          // its name; empty: on the CPU
+  bool cuda_graph = false;  // decode was one
 };
 
 // Nearest rank: the smallest sample that at least `fraction` of the samples do not exceed; 0 without samples.
 std::int64_t percentile(std::vector<std::int64_t> samples, double fraction);
+
+// "2 threads, x86-64-v3 kernels", or "on NVIDIA H200"
+std::string place_text(std::int64_t threads, const std::string& gpu);
 
 std::string text_summary(const RunSummary& summary);
 std::string json_summary(const RunSummary& summary);

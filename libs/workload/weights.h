@@ -28,15 +28,16 @@ struct TensorSpec {
 // Every parameter tensor, in execution order. A tied head has none.
 std::vector<TensorSpec> tensor_specs(const ModelConfig& config);
 
-// Random numbers of a tensor: uniform in [center - width, center + width), by the key of its stream (RowKernels::fill_random).
+// Random numbers of a tensor: uniform in [center - width, center + width), by the key of its stream
+// (RowKernels::fill_random).
 struct RandomTensor {
   std::uint32_t key;
   float center, width;
 };
 enum class Start : std::uint8_t {
-  kRandom,     // uniform with variance 1/in around 0 (norm weights: close to 1)
-  // To begin training with, as GPT-2 did: deviation 0.02 around 0, that of the two projections that end a layer's halves
-  // divided by sqrt(2 layers); biases 0, norm weights 1. Uniform where GPT-2's were normal.
+  kRandom,  // uniform with variance 1/in around 0 (norm weights: close to 1)
+  // To begin training with, as GPT-2 did: deviation 0.02 around 0, that of the two projections that end a layer's
+  // halves divided by sqrt(2 layers); biases 0, norm weights 1. Uniform where GPT-2's were normal.
   kUntrained,
 };
 RandomTensor random_tensor(Start start, const ModelConfig& config, const TensorSpec& spec, std::size_t number,

@@ -9,6 +9,7 @@
 
 #include "llmprof/annotate.h"
 #include "workload/command.h"
+#include "workload/cuda/device_trainer.h"
 #include "workload/generate.h"
 #include "workload/train/train.h"
 #include "workload/train/train_presets.h"
@@ -18,7 +19,8 @@ namespace llmprof::workload {
 namespace {
 
 struct Options {
-  std::string preset = "demo";
+  std::string preset;  // "": the demo of the device
+  std::string device = "cpu";
   ModelConfig sizes;                                           // 0: as the preset says
   std::int64_t batch = 0, tokens = 0, steps = 0, threads = 0;  // 0: as the preset says
   double learning_rate = -1;                                   // negative: as the preset says
@@ -29,7 +31,8 @@ struct Options {
 };
 
 void describe(CLI::App& train, Options& o) {
-  train.add_option("--preset", o.preset, "model and run to start from")->capture_default_str();
+  train.add_option("--preset", o.preset, "model and run to start from (default: demo, on a GPU demo-gpu)");
+  train.add_option("--device", o.device, "cpu, cuda, or auto: a GPU if there is one")->capture_default_str();
   train.add_option("--layers", o.sizes.layers, "number of layers");
   train.add_option("--hidden", o.sizes.hidden, "width of the residual stream");
   train.add_option("--heads", o.sizes.heads, "attention heads");
@@ -76,26 +79,52 @@ void print(const std::string& text) {
   std::fflush(stdout);  // a step of a large model takes seconds: show it when it is done
 }
 
-Result<TrainSummary> train_as_told(const Options& o) {
-  LLMPROF_LET(const TrainPreset preset, find_train_preset(o.preset));
-  LLMPROF_LET(const ModelConfig config, choose_model(o, preset));
-  TrainSummary summary{.config = config, .options = choose_run(o, preset)};
-  LLMPROF_TRY(check_training(config, summary.options));
-  LLMPROF_LET(summary.threads, choose_threads(o.threads));
-  ThreadPool pool(summary.threads);
-  llmprof_model(config_json(config).c_str());
+StepDone told(const Options& o) {
+  return [&o](std::int64_t number, const TrainedStep& step) {
+    if (!o.json) print(step_text(number, step));
+  };
+}
 
+Result<void> train_on_cpu(const Options& o, ThreadPool& pool, TrainSummary& summary) {
   const std::int64_t begin_ns = now_ns();
   llmprof_stage_push("load", 0, 0, 0);
-  Trainer trainer(config, Weights::untrained(config, o.seed, pool), summary.options.batch, summary.options.tokens,
-                  pool);
+  Trainer trainer(summary.config, Weights::untrained(summary.config, o.seed, pool), summary.options.batch,
+                  summary.options.tokens, pool);
   llmprof_pop();
   summary.load_ns = now_ns() - begin_ns;
   summary.parameters = trainer.weights().parameters();
   if (!o.json) print(head_text(summary));
-  summary.steps = train(trainer, summary.options, [&](std::int64_t number, const TrainedStep& step) {
-    if (!o.json) print(step_text(number, step));
-  });
+  summary.steps = train(trainer, summary.options, told(o));
+  return {};
+}
+
+Result<void> train_on_gpu(const Options& o, cuda::Device& gpu, TrainSummary& summary) {
+  summary.gpu = gpu.name();
+  const std::int64_t begin_ns = now_ns();
+  llmprof_stage_push("load", 0, 0, 0);
+  cuda::DeviceTrainer trainer(gpu, summary.config, summary.options);
+  trainer.weights().fill(Start::kUntrained, o.seed);
+  const Result<void> loaded = gpu.finish();
+  llmprof_pop();
+  LLMPROF_TRY(loaded);
+  summary.load_ns = now_ns() - begin_ns;
+  summary.parameters = trainer.weights().parameters();
+  if (!o.json) print(head_text(summary));
+  LLMPROF_LET(summary.steps, train(trainer, summary.options, told(o)));
+  return {};
+}
+
+Result<TrainSummary> train_as_told(const Options& o) {
+  LLMPROF_LET(const ChosenDevice device, choose_device_and_tell(o.device));
+  const bool on_gpu = device.gpu != nullptr;
+  LLMPROF_LET(const TrainPreset preset, find_train_preset(!o.preset.empty() ? o.preset : on_gpu ? "demo-gpu" : "demo"));
+  LLMPROF_LET(const ModelConfig config, choose_model(o, preset));
+  TrainSummary summary{.config = config, .options = choose_run(o, preset)};
+  LLMPROF_TRY(check_training(config, summary.options));
+  LLMPROF_LET(summary.threads, choose_threads(on_gpu ? 1 : o.threads));
+  ThreadPool pool(summary.threads);
+  llmprof_model(config_json(config).c_str());
+  LLMPROF_TRY(on_gpu ? train_on_gpu(o, *device.gpu, summary) : train_on_cpu(o, pool, summary));
   return summary;
 }
 

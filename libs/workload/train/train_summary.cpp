@@ -14,11 +14,11 @@ std::string head_text(const TrainSummary& s) {
   const AdamWOptions& a = s.options.optimizer;
   return fmt::format(
       "model    gpt2, {} layers, hidden {}, {} parameters; weights, gradients and two moments take {}\n"
-      "run      batch {}, {} tokens each, {} steps, AdamW with learning rate {}, seed {}, {} threads, {} kernels\n"
+      "run      batch {}, {} tokens each, {} steps, AdamW with learning rate {}, seed {}, {}\n"
       "text     {} bytes, one token each\n",
       s.config.layers, s.config.hidden, base::human_count(static_cast<double>(s.parameters)),
       base::human_bytes(16.0 * static_cast<double>(s.parameters)), s.options.batch, s.options.tokens, s.options.steps,
-      a.learning_rate, s.options.seed, s.threads, kernels().name, corpus().size());
+      a.learning_rate, s.options.seed, place_text(s.threads, s.gpu), corpus().size());
 }
 
 std::string step_text(std::int64_t number, const TrainedStep& step) {
@@ -53,6 +53,7 @@ std::string json_summary(const TrainSummary& s) {
   json["seed"] = s.options.seed;
   json["threads"] = s.threads;
   json["kernels"] = kernels().name;
+  json["device"] = s.gpu.empty() ? "cpu" : s.gpu;
   json["load_ns"] = s.load_ns;
   json["steps"] = base::Json::array();
   for (const TrainedStep& step : s.steps) {

@@ -17,6 +17,7 @@ struct TrainSummary {
   std::int64_t parameters = 0;
   std::int64_t threads = 0;
   std::int64_t load_ns = 0;
+  std::string gpu;  // its name; empty: on the CPU
 };
 
 std::string head_text(const TrainSummary& summary);                   // model and run
