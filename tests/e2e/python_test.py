@@ -3,7 +3,7 @@ import pathlib
 import sys
 import unittest
 
-from harness import Case
+from harness import BIN, Case
 
 PYTHON = pathlib.Path(__file__).resolve().parents[2] / "python"
 PROGRAM = """
@@ -41,6 +41,25 @@ for wrong, error in ((lambda: llmprof.range("x")(later), TypeError), (lambda: ll
     except error: pass
     else: raise SystemExit("taken")
 """
+
+LAUNCHES = """
+import ctypes, os
+cuda = ctypes.CDLL(os.environ["FAKE_CUDA"])  # releases the GIL for each call, as torch does
+context, module, function, stream = (ctypes.c_void_p() for _ in range(4))
+assert cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+cuda.cuCtxSetCurrent(context)
+cuda.cuModuleLoadData(ctypes.byref(module), None)
+cuda.cuModuleGetFunction(ctypes.byref(function), module, b"gemm:1500")
+cuda.cuStreamCreate(ctypes.byref(stream), 1)
+def launch(): cuda.cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, stream, None, None)
+class Layer:
+    def forward(self):
+        launch()
+        launch()
+for _ in range(10): Layer().forward()
+cuda.cuStreamSynchronize(stream)
+"""
+FAKES = BIN.parent / "tests/fakes"
 
 
 class PythonTest(Case):
@@ -83,6 +102,22 @@ class PythonTest(Case):
         steps = [int(row["payload"]) for row in rows if row["category"] == "step"]
         self.assertEqual(steps, [2 | 1 << 16 | context << 40 for context in (513, 514)])
         self.assertIn("größe", [row["name"] for row in rows if row["domain"] != "llmprof"])
+
+    def test_lines_of_launches(self):
+        self.environment.update(FAKE_CUDA=str(FAKES / "libcuda.so.1"), LLMPROF_CUPTI=str(FAKES / "libcupti.so.13"))
+        program = self.write("program.py", LAUNCHES)
+        self.record("run", sys.executable, program, options=("--no-peaks", "--no-host", "--stacks", "python"))
+        rows = self.query("run", "select s.depth, f.kind, f.function, f.file, f.line, count(*) as kernels from kernel k "
+                                 "join stack s on s.stack_id = k.stack_id join frame f on f.id = s.frame_id "
+                                 "group by all order by s.depth, f.line")
+        lines = LAUNCHES.splitlines()
+        place = {text.strip(): number for number, text in enumerate(lines, 1)}
+        launch = next(number for text, number in place.items() if text.startswith("def launch"))
+        loop = next(number for text, number in place.items() if text.startswith("for _"))
+        first = place["launch()"] - 1
+        self.assertEqual([tuple(row[key] for key in ("depth", "kind", "function", "file", "line", "kernels")) for row in rows],
+                         [(0, "python", "launch", program, launch, 20), (1, "python", "Layer.forward", program, first, 10),
+                          (1, "python", "Layer.forward", program, first + 1, 10), (2, "python", "<module>", program, loop, 20)])
 
 
 if __name__ == "__main__":
