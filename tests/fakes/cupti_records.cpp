@@ -48,6 +48,8 @@ void on_api(const Api& call, int site, int* result) {
 }
 
 void on_resource(std::uint32_t id, Context* context, Stream* stream, void* descriptor) {
+  // An executable made while graphs, traced before, are not: the real one crashes when it is launched.
+  if (id == kExecCreateStarting && cupti().graph_trace_before && !cupti().kinds[kGraphTrace]) note(k_bad_exec_untraced);
   if (script().hide_nodes != 0 && id >= kGraphCreated && id <= kNodeUpdated) return;
   const ResourceData data{context, stream, descriptor};
   dispatch(kResource, id, &data);

@@ -69,7 +69,7 @@ void work(long kernels, long pause_us) {
   cuda("cuMemAlloc_v2", &memory, std::size_t{4096});
   static char host[4096];
   for (long i = 0; i < kernels; ++i) {
-    if (i % 8 == 0) nvtxRangePushA("step");
+    if (i % 8 == 0) nvtxRangePushA("eight");
     launch(functions[i % 3], streams[i % 2], static_cast<unsigned>(i % 5 + 1));
     if (i % 8 == 3) cuda("cuMemcpyHtoDAsync_v2", memory, static_cast<const void*>(host), std::size_t{4096}, streams[0]);
     if (i % 8 == 5) cuda("cuMemsetD8Async", memory, static_cast<unsigned char>(0), std::size_t{2048}, streams[1]);
@@ -158,6 +158,15 @@ int graph_kinds(const Numbers& numbers) {
   cuda("cuGraphExecDestroy", exec);
   cuda("cuGraphDestroy", inner);
   wait(stream);
+  return 0;
+}
+
+// Work, a quiet while, work again.
+int twice(const Numbers& numbers) {
+  start();
+  work(numbers.at(0, 60), numbers.at(1, 10000));
+  usleep(static_cast<useconds_t>(numbers.at(2, 2000) * 1000));
+  work(numbers.at(0, 60), numbers.at(1, 10000));
   return 0;
 }
 
@@ -280,6 +289,7 @@ constexpr Scenario kScenarios[] = {
     {"none", none},
     {"run", run},
     {"threads", threads},
+    {"twice", twice},
     {"graph", graph},
     {"graph_kinds", graph_kinds},
     {"unfinished", unfinished},
