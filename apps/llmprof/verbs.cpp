@@ -6,11 +6,12 @@
 
 namespace llmprof::app {
 
-extern const Verb kDemo, kRecord, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices, kCompletion;
+extern const Verb kDemo, kRecord, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices, kMonitor,
+    kCompletion;
 
 std::span<const Verb* const> verbs() {
   static constexpr std::array kVerbs{&kDemo,  &kRecord, &kReport, &kQuery,   &kModel,     &kRoofline,
-                                     &kBench, &kCheck,  &kDoctor, &kDevices, &kCompletion};
+                                     &kBench, &kCheck,  &kDoctor, &kDevices, &kMonitor, &kCompletion};
   return kVerbs;
 }
 

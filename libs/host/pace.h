@@ -15,6 +15,8 @@ class Pace {
   Pace(std::uint64_t period_ns, double share, std::uint64_t longest_ns = UINT64_MAX)
       : wanted_ns_(period_ns), share_(share), longest_ns_(longest_ns) {}
 
+  void set_share(double share) { share_ = share; }
+  double used_share() const { return static_cast<double>(cost_ns_) / static_cast<double>(period_ns()); }  // of one core
   bool is_due(std::uint64_t now_ns) const { return now_ns >= next_ns_; }
   void due_now() { next_ns_ = 0; }
   std::uint64_t next_ns() const { return next_ns_; }

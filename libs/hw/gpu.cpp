@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <chrono>
 #include <string>
 
 #include "base/dynlib.h"
+#include "base/json.h"
 #include "hw/catalog.h"
 #include "hw/device.h"
+#include "hw/in_child.h"
 #include "hw/nvml.h"
 
 namespace llmprof::hw {
@@ -74,6 +77,41 @@ std::vector<Device> ask_driver() {
   return devices;
 }
 
+// A driver may take seconds to wake up; one that takes longer does not answer at all.
+constexpr std::chrono::seconds kPatience{15};
+
+base::Json to_json(const Device& device) {
+  return {device.name,         device.chip,        device.units,
+          device.memory_bytes, device.cache_bytes, base::maybe(device.clock_mhz),
+          device.driver,       device.uuid};
+}
+
+Device from_json(const base::Json& fields) {
+  Device device{.kind = "gpu", .name = fields[0], .chip = fields[1], .units = fields[2]};
+  device.memory_bytes = fields[3];
+  device.cache_bytes = fields[4];
+  if (fields[5].is_number()) device.clock_mhz = fields[5].get<double>();
+  device.driver = fields[6];
+  device.uuid = fields[7];
+  return device;
+}
+
+std::vector<Device> ask_in_child() {
+  const Result<std::string> answer = in_child(
+      [] {
+        base::Json list = base::Json::array();
+        for (const Device& device : ask_driver()) list.push_back(to_json(device));
+        return base::to_line(list);
+      },
+      kPatience);
+  if (!answer) return {};
+  const Result<base::Json> list = base::parse_json(*answer, "the driver's answer");
+  std::vector<Device> devices;
+  if (!list) return devices;
+  for (const base::Json& fields : *list) devices.push_back(from_json(fields));  // our own: every field is there
+  return devices;
+}
+
 }  // namespace
 
 Result<NvmlApi> load_nvml() {
@@ -82,7 +120,7 @@ Result<NvmlApi> load_nvml() {
 }
 
 std::vector<Device> probe_gpus() {
-  static const std::vector<Device> devices = ask_driver();  // takes up to seconds where the driver must wake up first
+  static const std::vector<Device> devices = ask_in_child();
   return devices;
 }
 

@@ -46,6 +46,10 @@ constexpr base::Binding<NvmlTelemetryApi> kSymbols[] = {
 constexpr unsigned kMostGpus = 64;
 constexpr unsigned kMostProcesses = 4096;
 constexpr double kPcieKilobyte = 1024;  // NVML's KB
+// Where power and energy together take so much CPU time, ten times a second would be more than all readings may. The
+// energy tells the power too, so power is then asked for every fifth time only.
+constexpr std::uint64_t kDearNs = 2'500'000;
+constexpr unsigned kPowerEvery = 5;
 
 double value_of(const NvmlFieldValue& field) {
   switch (field.type) {
@@ -67,6 +71,8 @@ double value_of(const NvmlFieldValue& field) {
 struct Gpu : NvmlGpu {
   GpmReader gpm;
   bool field_power = true, field_energy = true;  // told by fields, as far as is known
+  bool dear = false;                             // both together are
+  unsigned reads = 0;
 };
 
 class NvmlSource final : public TelemetrySource {
@@ -140,9 +146,12 @@ class NvmlSource final : public TelemetrySource {
   void read_power(Gpu& gpu, std::vector<Reading>& into) {
     NvmlFieldValue fields[2] = {};
     int count = 0;
-    if (gpu.field_power) fields[count++].field = kFieldPower;
+    const bool both = gpu.field_power && gpu.field_energy;
+    const bool energy_only = both && gpu.dear && gpu.reads++ % kPowerEvery != 0;
+    if (gpu.field_power && !energy_only) fields[count++].field = kFieldPower;
     if (gpu.field_energy) fields[count++].field = kFieldEnergy;
     const bool asked = count > 0 && calls_.ask(gpu, NvmlCall::kFields, nvml_.fields, gpu.handle, count, &fields[0]);
+    if (asked && count == 2) gpu.dear = calls_.last_cpu_ns() > kDearNs;
     for (int i = 0; asked && i < count; ++i) {
       const bool power = fields[i].field == kFieldPower;
       if (fields[i].status == kNvmlSuccess) {

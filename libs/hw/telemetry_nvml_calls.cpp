@@ -76,7 +76,8 @@ void NvmlCalls::end(NvmlCall call) {
   end_ns_ = raw_now_ns();
   Cost& cost = costs_[at(call)];
   ++cost.calls;
-  cost.cpu_ns += thread_cpu_ns() - begin_cpu_ns_;
+  last_cpu_ns_ = thread_cpu_ns() - begin_cpu_ns_;
+  cost.cpu_ns += last_cpu_ns_;
   cost.wall_ns += end_ns_ - begin_ns_;
 }
 

@@ -58,6 +58,7 @@ class NvmlCalls {
   // A part of an answer that failed on its own; as ask().
   bool took(NvmlGpu& gpu, NvmlCall call, int status);
   std::uint64_t middle_ns() const { return begin_ns_ + (end_ns_ - begin_ns_) / 2; }  // of the last call
+  std::uint64_t last_cpu_ns() const { return last_cpu_ns_; }
 
   std::string error_text(int status) const;
   std::vector<std::string> notes;
@@ -68,7 +69,7 @@ class NvmlCalls {
   void end(NvmlCall call);
 
   const char* (*error_string_)(int);
-  std::uint64_t begin_ns_ = 0, end_ns_ = 0, begin_cpu_ns_ = 0;
+  std::uint64_t begin_ns_ = 0, end_ns_ = 0, begin_cpu_ns_ = 0, last_cpu_ns_ = 0;
   struct Cost {
     std::uint64_t calls = 0, cpu_ns = 0, wall_ns = 0;
   };

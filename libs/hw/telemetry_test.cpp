@@ -9,6 +9,7 @@
 #include <set>
 
 #include "hw/fake_machine.h"
+#include "hw/in_child.h"
 #include "hw/telemetry_nvml.h"
 
 namespace llmprof::hw {
@@ -158,6 +159,26 @@ TEST(NvmlSource, EveryCallIsTimed) {
   EXPECT_EQ(costs[0].calls, 2u);
 }
 
+// 3 ms of CPU time for power and energy together: power is asked for every fifth time only.
+TEST(NvmlSource, WherePowerIsDearItIsAskedForLessOften) {
+  NvmlTelemetryApi nvml = FakeDriver::full();
+  nvml.fields = [](NvmlDevice*, int count, NvmlFieldValue* fields) {
+    const auto cpu_ns = [] {
+      timespec time{};
+      ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+      return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+    };
+    for (int i = 0; i < count; ++i) fields[i].type = 1, fields[i].number = 1000, fields[i].status = kNvmlSuccess;
+    for (const auto end = cpu_ns() + (count == 2 ? 3'000'000 : 0); cpu_ns() < end;) {
+    }
+    return kNvmlSuccess;
+  };
+  const auto source = nvml_source(nvml);
+  std::vector<std::size_t> readings;
+  for (int i = 0; i < 12; ++i) readings.push_back(read_all(**source, ReadGroup::kPower).size());
+  EXPECT_THAT(readings, ElementsAre(2, 2, 1, 1, 1, 1, 2, 1, 1, 1, 1, 2));
+}
+
 TEST(NvmlSource, OldDriversTellLess) {
   const auto bare = nvml_source(FakeDriver::least());
   ASSERT_TRUE(bare);
@@ -272,6 +293,15 @@ TEST(NvmlSource, ActivityIsBetweenTwoSamplesThatAreFarEnoughApart) {
   EXPECT_THAT(read_all(**source, ReadGroup::kActivity), expected);
   ::usleep(101'000);
   EXPECT_THAT(read_all(**source, ReadGroup::kActivity), expected);
+}
+
+TEST(InChild, AnswersOrIsLeftAlone) {
+  EXPECT_EQ(in_child([] { return std::string("a\nb"); }, std::chrono::minutes(1)).value(), "a\nb");
+  EXPECT_EQ(in_child([] { return std::string(); }, std::chrono::minutes(1)).value(), "");
+  const auto hangs = in_child([] { return ::pause(), std::string("never"); }, std::chrono::milliseconds(20));
+  EXPECT_EQ(hangs.error().message, "no answer in time");
+  const auto dies = in_child([] { return ::_exit(1), std::string("never"); }, std::chrono::minutes(1));
+  EXPECT_EQ(dies.error().message, "it died");
 }
 
 TEST(CpuSource, ReadsWhatThereIs) {

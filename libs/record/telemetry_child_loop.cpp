@@ -24,7 +24,7 @@ using Kind = TelemetryEvent::Kind;
 
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 
-// Parts of the CPU time that the groups may take.
+// Parts of the CPU time that the groups may take. Power and energy also get what the others leave.
 constexpr std::array<double, hw::kReadGroups> kParts{0.5, 0.25, 0.15, 0.05, 0.05};
 constexpr double kLimitsHz = 1.0 / 60;
 
@@ -59,7 +59,7 @@ void leave_everything(int& events, int& stop) {
 class Loop {
  public:
   Loop(hw::TelemetrySource& source, const TelemetryRates& rates, int events, int stop)
-      : source_(source), events_(events), stop_(stop), begin_ns_(hw::raw_now_ns()) {
+      : source_(source), share_(rates.share), events_(events), stop_(stop), begin_ns_(hw::raw_now_ns()) {
     for (std::size_t i = 0; i < hw::kReadGroups; ++i) {
       const auto group = static_cast<ReadGroup>(i);
       const double hz = group == ReadGroup::kPower    ? rates.power_hz
@@ -94,6 +94,9 @@ class Loop {
 
   void tick() {
     const std::uint64_t now = hw::raw_now_ns();
+    double left = share_;
+    for (std::size_t i = 1; i < groups_.size(); ++i) left -= groups_[i].pace.used_share();
+    groups_[0].pace.set_share(std::max(left, share_ * kParts[0]));
     for (Group& group : groups_) {
       if (!group.pace.is_due(now)) continue;
       group.pace.measure(now, [&] { read(group.group); });
@@ -181,6 +184,7 @@ class Loop {
   }
 
   hw::TelemetrySource& source_;
+  double share_;
   int events_, stop_;
   std::uint64_t begin_ns_;
   std::vector<Group> groups_;

@@ -1,0 +1,317 @@
+// llmprof monitor: what the GPUs of this machine do now, or its CPU: power, clocks, memory, activity. Also the
+// telemetry of a run in the same form.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <optional>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "record/open_run.h"
+#include "record/telemetry_child.h"
+#include "record/window_options.h"
+#include "report/telemetry_lines.h"
+#include "verb.h"
+
+namespace llmprof::app {
+namespace {
+
+using Kind = record::TelemetryEvent::Kind;
+using report::TelemetryNow;
+
+constexpr Option kOptions[] = {
+    {"--csv", "", "", "", "", "Print CSV: a line per interval and device."},
+    {"--json", "", "", "", "", "Print JSON lines: the devices first, then a line per interval and device."},
+    {"--output", "-o", "", "FILE", "", "Write to a file, which must not be there yet; needs `--csv` or `--json`."},
+    {"--interval", "", "", "TIME", "1s", "Time between two lines: 100ms, 1s, 1m."},
+    {"--duration", "", "", "TIME", "", "End after this time. Without it: at Ctrl-C."},
+    {"--device", "", "", "N|cpu", "",
+     "Only this GPU, as nvidia-smi counts them, or the CPU. Without it: all GPUs, or the CPU if there is none."},
+    {"--from", "", "", "RUN", "", "Print what was read while a run was recorded; needs `--csv` or `--json`."},
+    {"--costs", "", "", "", "", "At the end, say on stderr what the driver's calls took."},
+};
+
+// Devices of a run, numbered as nvidia-smi would if all were recorded: in the order of the run.
+constexpr const char* kRunDevices =
+    "SELECT row_number() OVER (ORDER BY id) - 1, kind, name FROM device WHERE id IN (SELECT device_id FROM telemetry) "
+    "ORDER BY id";
+constexpr const char* kRunReadings =
+    "WITH number AS (SELECT id, row_number() OVER (ORDER BY id) - 1 AS n FROM device WHERE id IN (SELECT device_id "
+    "FROM "
+    "telemetry)) "
+    "SELECT t.ts_ns, n, metric, value, (SELECT arg_min(wall_ns - ts_ns, ts_ns) FROM clock_sync), p.pid FROM telemetry "
+    "t "
+    "JOIN number ON number.id = t.device_id LEFT JOIN process p ON p.id = t.process_id ORDER BY t.ts_ns";
+
+constexpr std::int64_t kLeastIntervalNs = 10'000'000;
+constexpr std::int64_t kPatienceNs = 10'000'000'000;  // a driver may take so long to wake up
+
+volatile sig_atomic_t ended_by_signal = 0;
+void on_end(int) { ended_by_signal = 1; }
+
+double wall_now() {
+  timespec time{};
+  ::clock_gettime(CLOCK_REALTIME, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+struct Wanted {
+  bool csv = false, json = false, costs = false;
+  std::int64_t interval_ns = 0;
+  std::optional<std::int64_t> duration_ns;
+  bool cpu = false;
+  std::optional<std::uint32_t> gpu;
+};
+
+// Lines to stdout or a file, each written whole: what is there when we are ended is good.
+class Lines {
+ public:
+  static Result<Lines> open(const std::string& path) {
+    if (path.empty()) return Lines(STDOUT_FILENO);
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    if (descriptor < 0) return base::errno_error(base::code_of_errno(errno), path, errno);
+    return Lines(descriptor);
+  }
+  // False: nobody reads any more, or the disk is full.
+  bool write(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t count = ::write(descriptor_, text.data(), text.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return false;
+      text.remove_prefix(static_cast<std::size_t>(count));
+    }
+    return true;
+  }
+
+ private:
+  explicit Lines(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
+base::Json devices_json(const TelemetryNow& now) {
+  base::Json devices = base::Json::array();
+  for (const TelemetryNow::Device& device : now.devices()) {
+    devices.push_back({{"device", device.device.device}, {"kind", device.device.kind}, {"name", device.device.name}});
+  }
+  return devices;
+}
+
+class Printer {
+ public:
+  Printer(const Wanted& wanted, Lines& lines) : wanted_(wanted), lines_(lines) {}
+
+  bool print(const TelemetryNow& now, double wall_s) {
+    if (!now.any()) return true;
+    std::string out = std::exchange(begun_, true) ? "" : head(now);
+    if (wanted_.csv) return lines_.write(out + report::telemetry_csv(now, wall_s));
+    if (wanted_.json) return lines_.write(out + report::telemetry_json(now, wall_s));
+    const std::string table = report::telemetry_table(now);
+    if (terminal_ && shown_ > 0) out += fmt::format("\033[{}A\033[J", shown_);
+    shown_ = std::count(table.begin(), table.end(), '\n');
+    return lines_.write(out + table);
+  }
+
+ private:
+  std::string head(const TelemetryNow& now) const {
+    if (wanted_.csv) return report::telemetry_csv_header(now);
+    if (!wanted_.json) return "";
+    base::Json head = json_head("llmprof.monitor");
+    head["interval_ns"] = wanted_.interval_ns;
+    head["devices"] = devices_json(now);
+    return base::to_line(head) + "\n";
+  }
+
+  const Wanted& wanted_;
+  Lines& lines_;
+  bool begun_ = false;
+  bool terminal_ = ::isatty(STDOUT_FILENO) == 1;
+  std::ptrdiff_t shown_ = 0;
+};
+
+class Monitor {
+ public:
+  Monitor(const Wanted& wanted, Lines& lines) : wanted_(wanted), printer_(wanted, lines) {}
+
+  Result<void> run() {
+    LLMPROF_TRY(start(wanted_.cpu));
+    if (now_.devices().empty() && !wanted_.cpu && !wanted_.gpu) LLMPROF_TRY(start(true));
+    if (now_.devices().empty()) return nothing();
+    loop();
+    const bool answered = child_->ended() || child_->stop();
+    receive();
+    if (!answered) fmt::print(stderr, "llmprof: the driver does not answer; it was left alone\n");
+    return {};
+  }
+
+ private:
+  // Until the devices are known, or that there is none.
+  Result<void> start(bool cpu) {
+    record::TelemetryRates rates;
+    rates.power_hz = rates.state_hz = 1e9 / static_cast<double>(wanted_.interval_ns);
+    const record::TelemetryChild::Open cpu_source = []() -> Result<std::unique_ptr<hw::TelemetrySource>> {
+      return hw::open_cpu_source();
+    };
+    LLMPROF_LET(child_, record::TelemetryChild::start(cpu ? cpu_source : hw::open_nvml_source, rates));
+    const std::uint64_t until = hw::raw_now_ns() + kPatienceNs;
+    for (ready_ = false; !ready_ && !child_->ended(); receive()) {
+      if (ended_by_signal != 0) return Error{ErrorCode::kInterrupted, "interrupted", ""};
+      if (hw::raw_now_ns() < until) {
+        wait(100'000'000);
+        continue;
+      }
+      child_->stop();
+      return Error{ErrorCode::kUnsupported, "the driver does not answer", "llmprof monitor --device cpu shows the CPU"};
+    }
+    return {};
+  }
+
+  Error nothing() const {
+    if (wanted_.gpu && !all_.empty()) {
+      return {ErrorCode::kNotFound, fmt::format("there is no GPU {}", *wanted_.gpu), "there are: " + all_};
+    }
+    return {ErrorCode::kNotFound, "no GPU to read" + (why_.empty() ? "" : ": " + why_), "llmprof monitor --device cpu"};
+  }
+
+  void loop() {
+    const std::uint64_t begin = hw::raw_now_ns();
+    const auto interval = static_cast<std::uint64_t>(wanted_.interval_ns);
+    for (std::uint64_t next = begin + interval;; next += interval) {
+      for (std::uint64_t now = hw::raw_now_ns(); now < next && ended_by_signal == 0; now = hw::raw_now_ns()) {
+        wait(next - now);
+        receive();
+      }
+      if (ended_by_signal != 0 || !printer_.print(now_, wall_now())) return;
+      if (wanted_.duration_ns && next + interval > begin + static_cast<std::uint64_t>(*wanted_.duration_ns)) return;
+      if (child_->ended()) return;
+    }
+  }
+
+  void wait(std::uint64_t ns) const {
+    pollfd descriptor{child_->ended() ? -1 : child_->descriptor(), POLLIN, 0};
+    ::poll(&descriptor, 1, static_cast<int>(std::min<std::uint64_t>(ns / 1'000'000 + 1, 1000)));
+  }
+
+  void receive() {
+    for (const record::TelemetryEvent& event : child_->receive()) take(event);
+  }
+
+  void take(const record::TelemetryEvent& event) {
+    switch (event.kind) {
+      case Kind::kDevice:
+        all_ += fmt::format("{}{} ({})", all_.empty() ? "" : ", ", event.device.device, event.device.name);
+        if (!wanted_.gpu || *wanted_.gpu == event.device.device) now_.add(event.device);
+        break;
+      case Kind::kReady:
+        ready_ = true;
+        break;
+      case Kind::kReading:
+        now_.take(event.reading);
+        break;
+      case Kind::kCost:
+        if (wanted_.costs) fmt::print(stderr, "{}\n", event.text);
+        break;
+      case Kind::kNone:
+        why_ = event.text;
+        break;
+      case Kind::kNote:
+      case Kind::kSlowed:
+        fmt::print(stderr, "llmprof: {}\n", event.text);
+        break;
+    }
+  }
+
+  const Wanted& wanted_;
+  Printer printer_;
+  std::unique_ptr<record::TelemetryChild> child_;
+  TelemetryNow now_;
+  bool ready_ = false;
+  std::string why_;  // there is no device
+  std::string all_;  // devices
+};
+
+// One line per reading of the power, as all of it is read most often.
+Result<void> print_run(const std::string& name, Wanted wanted, Lines& lines) {
+  LLMPROF_LET(const trace::Run run, record::open_run(name, progress_line()));
+  LLMPROF_LET(const trace::ResultTable devices, run.query(kRunDevices));
+  TelemetryNow now;
+  for (const auto& row : devices.rows) {
+    const auto number = static_cast<std::uint32_t>(row[0].as_int());
+    if (!wanted.gpu || *wanted.gpu == number) now.add({number, row[1].text, row[2].text, 0, 0});
+  }
+  if (now.devices().empty()) {
+    return Error{ErrorCode::kNotFound, name + " has no telemetry", "llmprof record reads GPUs where there are some"};
+  }
+  LLMPROF_LET(const trace::ResultTable readings, run.query(kRunReadings));
+  Printer printer(wanted, lines);
+  for (const auto& row : readings.rows) {
+    const hw::Metric* metric = hw::find_metric(row[2].text);
+    if (metric == nullptr) continue;
+    const auto id = static_cast<hw::MetricId>(metric - hw::metrics().data());
+    now.take({id, static_cast<std::uint32_t>(row[1].as_int()), static_cast<std::uint32_t>(row[5].as_int()),
+              static_cast<std::uint64_t>(row[0].as_int()), row[3].as_double()});
+    if (id != hw::MetricId::kPower || row[1].as_int() != now.devices().back().device.device) continue;
+    if (!printer.print(now, static_cast<double>(row[0].as_int() + row[4].as_int()) * 1e-9)) break;
+  }
+  return {};
+}
+
+Result<std::int64_t> duration_of(const Arguments& arguments, std::string_view flag) {
+  auto parsed = record::parse_duration(arguments.get(flag));
+  if (!parsed) parsed.error().message = fmt::format("{}: {}", flag, parsed.error().message);
+  return parsed;
+}
+
+Result<Wanted> wanted_of(const Arguments& arguments) {
+  Wanted wanted{.csv = arguments.on("--csv"), .json = arguments.on("--json"), .costs = arguments.on("--costs")};
+  if (wanted.csv && wanted.json) return Error{ErrorCode::kUsage, "--csv or --json, not both", ""};
+  if (!wanted.csv && !wanted.json && (arguments.given("--output") || arguments.given("--from"))) {
+    return Error{ErrorCode::kUsage, "--output and --from need --csv or --json", ""};
+  }
+  LLMPROF_LET(wanted.interval_ns, duration_of(arguments, "--interval"));
+  if (wanted.interval_ns < kLeastIntervalNs) {
+    return Error{ErrorCode::kUsage, fmt::format("--interval {}: 10ms is the least", arguments.get("--interval")), ""};
+  }
+  if (arguments.given("--duration")) {
+    LLMPROF_LET(wanted.duration_ns, duration_of(arguments, "--duration"));
+  }
+  const std::string device = arguments.get("--device");
+  wanted.cpu = device == "cpu";
+  if (device.empty() || wanted.cpu) return wanted;
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(device.data(), device.data() + device.size(), number);
+  if (error != std::errc{} || end != device.data() + device.size()) {
+    return Error{ErrorCode::kUsage, fmt::format("--device {}: neither a number nor cpu", device), ""};
+  }
+  wanted.gpu = number;
+  return wanted;
+}
+
+int run(const Arguments& arguments) {
+  const auto wanted = wanted_of(arguments);
+  if (!wanted) return fail(wanted.error());
+  auto lines = Lines::open(arguments.get("--output"));
+  if (!lines) return fail(lines.error());
+  if (const std::string name = arguments.get("--from"); !name.empty()) {
+    const auto printed = print_run(name, *wanted, *lines);
+    return printed ? 0 : fail(printed.error());
+  }
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, on_end);
+  ::signal(SIGPIPE, SIG_IGN);
+  const auto done = Monitor(*wanted, *lines).run();
+  return done ? 0 : fail(done.error());
+}
+
+}  // namespace
+
+extern const Verb kMonitor;
+const Verb kMonitor{"monitor", "show what the GPUs, or the CPU, do now", kOptions, {}, false, run};
+
+}  // namespace llmprof::app
