@@ -306,7 +306,9 @@ class Ends(GpuCase):
         found, _ = self.seen(children)
         for label, seen in found.items():
             with self.subTest(label):
-                (self.check_said if label != "leave" else self.check_always)(seen, label)
+                # what is launched while the process exits, or left behind by _exit, may be missing
+                late = label in ("leave", "exit_beside_launches", "locked")
+                (self.check_always if late else self.check_said)(seen, label)
                 if label in ("unfinished", "exit_in_thread", "forced"):
                     self.assertEqual(seen.kernels, 100, seen)
 
