@@ -160,6 +160,7 @@ extern constinit Collector g;
 struct CurrentLaunch {
   const char* symbol;  // of the kernel
   std::uint32_t graph;
+  wire::LaunchOp op;
   wire::DefinitionId stack;
   std::uint32_t nodes;  // made since it began
   bool inside;
@@ -172,7 +173,7 @@ struct MadeNode {
   std::uint64_t ts_ns;
   std::uint32_t graph;
   wire::DefinitionId stack;
-  std::uint32_t type;  // CUDA's
+  wire::GraphNodeKind kind;
 };
 
 // Per thread, as small as can be: dynamic thread-local storage is scarce.
@@ -183,7 +184,8 @@ struct ThreadLocal {
   std::uint32_t inside;          // an event of this thread is being recorded
   CurrentLaunch launch;
   MadeNode made;
-  bool instantiating;  // a graph
+  std::uint32_t node_type;  // of the node that is about to be made
+  bool instantiating;       // a graph
   bool in_runtime;  // a call of the CUDA runtime, if these are recorded
 };
 extern __thread ThreadLocal tl;

@@ -75,7 +75,9 @@ void CudaGraphNodes::write(trace::RunWriter& writer, CudaGraphs& graphs, trace::
     row.graph = graphs.id(node->graph, next_id);
     row.node = static_cast<std::int64_t>(node->number);
     row.name = node->name;
-    row.kind = writer.strings().intern(kKinds[std::min(static_cast<std::size_t>(node->kind), std::size(kKinds) - 1)]);
+    std::size_t kind = static_cast<std::size_t>(node->kind);
+    if (kind == 0 && captured != nullptr) kind = static_cast<std::size_t>(captured->kind);
+    row.kind = writer.strings().intern(kKinds[std::min(kind, std::size(kKinds) - 1)]);
     if (captured != nullptr) {
       if (captured != node) row.captured_node = static_cast<std::int64_t>(captured->number);
       if (row.name.id == 0) row.name = captured->name;

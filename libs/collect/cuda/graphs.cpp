@@ -19,10 +19,9 @@ namespace {
 using wire::GraphNodeKind;
 using wire::LossKind;
 
+// CUPTI 13.0 says 0, which is a kernel, of every node: what is known better comes first, and 0 says nothing.
 GraphNodeKind kind_of(std::uint32_t type) {
   switch (type) {
-    case cupti::kNodeKernel:
-      return GraphNodeKind::kKernel;
     case cupti::kNodeMemcpy:
       return GraphNodeKind::kCopy;
     case cupti::kNodeMemset:
@@ -44,6 +43,21 @@ GraphNodeKind kind_of(std::uint32_t type) {
       return GraphNodeKind::kMemory;
     case cupti::kNodeConditional:
       return GraphNodeKind::kConditional;
+    default:
+      return GraphNodeKind::kUnknown;
+  }
+}
+
+GraphNodeKind kind_of(wire::LaunchOp op) {
+  switch (op) {
+    case wire::LaunchOp::kKernel:
+      return GraphNodeKind::kKernel;
+    case wire::LaunchOp::kCopy:
+      return GraphNodeKind::kCopy;
+    case wire::LaunchOp::kMemset:
+      return GraphNodeKind::kMemset;
+    case wire::LaunchOp::kGraph:
+      return GraphNodeKind::kGraph;
     default:
       return GraphNodeKind::kUnknown;
   }
@@ -74,7 +88,7 @@ void record_node(const MadeNode& made, std::uint64_t original, const char* symbo
     memset(static_cast<void*>(record), 0, sizeof(*record));
     record->kind = wire::RecordKind::kGraphNode;
     const wire::StringId name = intern_cached(thread, symbol);
-    record->graph_node = {made.ts_ns, made.id, original, name, made.graph, stack, kind_of(made.type)};
+    record->graph_node = {made.ts_ns, made.id, original, name, made.graph, stack, made.kind};
     commit(thread);
   }
   leave();
@@ -97,7 +111,10 @@ wire::DefinitionId stack_here() {
 
 MadeNode made_node(const cupti::GraphData& data) {
   const std::uint32_t graph = data.executable != nullptr ? id_of_executable(data.executable) : id_of_graph(data.graph);
-  return {data.node, id_of_node(data.node), now_ns(), graph, 0, data.node_type};
+  const std::uint32_t type = data.node_type != 0 ? data.node_type : tl.node_type;
+  tl.node_type = 0;
+  const GraphNodeKind kind = type != 0 ? kind_of(type) : kind_of(tl.launch.op);
+  return {data.node, id_of_node(data.node), now_ns(), graph, 0, kind};
 }
 
 // A node of a capture comes into being inside the launch that is captured, so the kernel's name and the stack are
@@ -179,6 +196,9 @@ void begin_instantiation() {
 
 void on_graph_resource(std::uint32_t id, const cupti::GraphData& data) {
   switch (id) {
+    case cupti::kGraphNodeCreateStarting:
+      tl.node_type = data.node_type;
+      return;
     case cupti::kGraphNodeCreated:
       return node_created(data);
     case cupti::kGraphNodeCloned:

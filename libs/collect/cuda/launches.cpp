@@ -49,7 +49,7 @@ std::uint64_t argument(const CallbackData& data, std::size_t index) {
 }
 
 void begin_launch(const DriverCall& call, const CallbackData& data) {
-  tl.launch = {data.symbol, 0, stack_if_wanted(), 0, true};
+  tl.launch = {data.symbol, 0, call.op, stack_if_wanted(), 0, true};
   if (call.what == CallClass::kGraphLaunch) tl.launch.graph = graph_launch_begins(argument(data, 0), argument(data, 1));
   *data.shared = now_ns();
 }

@@ -62,9 +62,9 @@ void switch_all(bool on) {
 }
 
 void enable_always() {
-  constexpr std::uint32_t kResources[] = {cupti::kContextCreated,   cupti::kGraphNodeCreated,
-                                          cupti::kGraphNodeCloned,  cupti::kGraphExecCreateStarting,
-                                          cupti::kGraphExecCreated, cupti::kGraphExecDestroyStarting};
+  constexpr std::uint32_t kResources[] = {cupti::kContextCreated,          cupti::kGraphNodeCreateStarting,
+                                          cupti::kGraphNodeCreated,        cupti::kGraphNodeCloned,
+                                          cupti::kGraphExecCreateStarting, cupti::kGraphExecCreated};
   for (const std::uint32_t id : kResources) {
     succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
   }
