@@ -287,8 +287,9 @@ def folder_bytes(path):
 
 
 SIZES = ("SELECT (SELECT count(*) FROM kernel) AS kernels, (SELECT count(*) FROM graph_launch) AS launches, "
-         "(SELECT count(*) FROM graph_launch WHERE NOT nodes_recorded) AS whole, (SELECT count(*) FROM copy) AS copies, "
-         "(SELECT count(DISTINCT graph_node_id) FROM kernel) AS nodes")
+         "(SELECT count(*) FROM copy) AS copies, (SELECT coalesce(sum(l.n * g.n), 0)::BIGINT FROM "
+         "(SELECT graph, count(*) AS n FROM graph_launch WHERE NOT nodes_recorded GROUP BY graph) AS l JOIN "
+         "(SELECT graph, count(*) AS n FROM graph_node WHERE kind = 'kernel' GROUP BY graph) AS g USING (graph)) AS in_graphs")
 ATTRIBUTED = ("SELECT sum(time_ns) / 1e9 AS seconds, sum(time_ns) FILTER (stage IS NOT NULL AND stage <> 'other' AND known) / sum(time_ns) "
               "AS staged FROM work")
 
@@ -297,21 +298,24 @@ def print_runs(runs):
     """Sizes, losses and attribution of the recorded runs (of the last fleet)."""
     if not runs:
         return
-    print("\n| run | executions | log, bytes each | run, bytes each | GPU time with a stage | losses |\n|---|---|---|---|---|---|")
+    print("\n| run | executions | log, bytes each | tables of GPU work, bytes each | all tables | GPU time with a stage | losses |\n"
+          "|---|---|---|---|---|---|---|")
     for run in runs:
         sizes = query(run, SIZES)
         if not sizes:
-            print(f"| {run} | could not be read | | | | |")
+            print(f"| {run} | could not be read | | | | | |")
             continue
         row = sizes[0]
-        executions = row["kernels"] + row["copies"] + row["whole"] * row["nodes"]
+        executions = row["kernels"] + row["copies"] + row["in_graphs"]
         log, tables = folder_bytes(scratch / run / "capture"), folder_bytes(scratch / run / "tables")
+        work = sum(file.stat().st_size for table in ("kernel", "copy", "graph_launch", "graph_node")
+                   for file in (scratch / run / "tables").glob(f"{table}*.parquet"))
         staged = query(run, ATTRIBUTED)
         losses = query(run, "SELECT name, sum(count)::BIGINT AS n FROM loss WHERE severity <> 'info' GROUP BY name ORDER BY name")
         each = lambda n: f"{n / executions:.2f}" if executions else "-"
         share = f"{100 * staged[0]['staged']:.2f} %" if staged and staged[0]["staged"] is not None else "-"
         print(f"| {run} | {executions} ({row['kernels']} kernel rows, {row['launches']} graph launches) | {each(log)} | "
-              f"{each(tables)} | {share} | {listed(losses)} |")
+              f"{each(work)} | {each(tables)} | {share} | {listed(losses)} |")
         if not options.keep:
             shutil.rmtree(scratch / run / "capture", ignore_errors=True)
 
