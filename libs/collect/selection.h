@@ -91,7 +91,7 @@ class Selection {
   void put(OpenRange* range, Sink& sink);
   enum class Carry { kOverlapping, kAll };
   template <class Sink>
-  void carry(std::uint32_t slot, Sink& sink, Carry which = Carry::kOverlapping);
+  void carry(std::uint32_t slot, std::uint64_t now_ns, Sink& sink, Carry which = Carry::kOverlapping);
   template <class Sink>
   void take_call(const wire::Record& record, const Source& source, std::uint64_t begin_ns, std::uint64_t end_ns,
                  Sink& sink);
@@ -116,6 +116,7 @@ class Selection {
   bool carried_ = false;  // all that was open when the log or the window began
   std::uint32_t log_ = 1;
   std::uint64_t outside_ = 0;
+  std::uint64_t drained_ns_ = 0;
   wire::Record model_{};  // the last one declared
   wire::Record model_thread_{};
   std::uint32_t model_number_ = 0;
@@ -177,7 +178,7 @@ void Selection::take_call(const wire::Record& record, const Source& source, std:
     ++outside_;
     return;
   }
-  if (!captured) carry(source.slot, sink);
+  if (!captured) carry(source.slot, last_ns, sink);
   put(record, source.slot, source.number, sink);
 }
 
@@ -185,7 +186,7 @@ void Selection::take_call(const wire::Record& record, const Source& source, std:
 template <class Sink>
 void Selection::take_node(const wire::Record& record, const Source& source, Sink& sink) {
   memory_->threads[source.slot].node_ns = record.graph_node.ts_ns;
-  if (record.graph_node.cloned_from == 0) carry(source.slot, sink, Carry::kAll);
+  if (record.graph_node.cloned_from == 0) carry(source.slot, record.graph_node.ts_ns, sink, Carry::kAll);
   put(record, source.slot, source.number, sink);
 }
 
@@ -214,7 +215,7 @@ void Selection::take_range(const wire::Record& record, const Source& source, con
         ++outside_;
         return;
       }
-      carry(source.slot, sink);
+      carry(source.slot, event.ts_ns, sink);
       put(record, source.slot, source.number, sink);
   }
 }
@@ -226,7 +227,7 @@ void Selection::take_begin(OpenRange* range, const wire::Record& record, const S
     outside_ += range == nullptr ? 1 : 0;  // else it is counted when it ends outside
     return;
   }
-  carry(source.slot, sink);
+  carry(source.slot, record.range.ts_ns, sink);
   if (range == nullptr) return put(record, source.slot, source.number, sink);
   if (range->log != log_) put(range, sink);
 }
@@ -240,7 +241,7 @@ void Selection::take_end(const OpenRange* begun, const wire::Record& record, con
     outside_ += begun != nullptr && begun->log == 0 ? 2 : 1;
     return;
   }
-  if (inside) carry(source.slot, sink);
+  if (inside) carry(source.slot, record.range.ts_ns, sink);
   if (begun != nullptr && !kept) {
     OpenRange copy = *begun;
     put(&copy, sink);
@@ -313,30 +314,31 @@ void Selection::put(OpenRange* range, Sink& sink) {
 
 // The ranges around what is written now, outermost first. The innermost is written last, so if it is there all are.
 template <class Sink>
-void Selection::carry(std::uint32_t slot, Sink& sink, Carry which) {
+void Selection::carry(std::uint32_t slot, std::uint64_t now_ns, Sink& sink, Carry which) {
   OpenRanges& open = memory_->open;
   if (open.top(slot) == nullptr || open.top(slot)->log == log_) return;
   for (OpenRange* range = open.in_order(slot, nullptr); range != nullptr; range = open.in_order(slot, range)) {
-    if (range->log != log_ && (which == Carry::kAll || window_.reaches(range->record.ts_ns))) put(range, sink);
+    if (range->log != log_ && (which == Carry::kAll || window_.overlaps(range->record.ts_ns, now_ns))) put(range, sink);
   }
 }
 
 template <class Sink>
 void Selection::drained(std::uint64_t now_ns, std::uint32_t slots, Sink& sink) {
   outside_ += memory_->open.next_drain();
+  drained_ns_ = now_ns;
   if (carried_ || now_ns < window_.begin_ns()) return;
   carried_ = true;
-  for (std::uint32_t slot = 0; slot < slots; ++slot) carry(slot, sink);
+  for (std::uint32_t slot = 0; slot < slots; ++slot) carry(slot, now_ns, sink);
   OpenRanges& open = memory_->open;
   for (OpenRange* range = open.started(nullptr); range != nullptr; range = open.started(range)) {
-    if (range->log != log_ && window_.reaches(range->record.ts_ns)) put(range, sink);
+    if (range->log != log_ && window_.overlaps(range->record.ts_ns, now_ns)) put(range, sink);
   }
 }
 
 template <class Sink>
 bool Selection::thread_ended(const Source& source, Sink& sink) {
   Memory& thread = memory_->threads[source.slot];
-  if (carried_) carry(source.slot, sink);
+  if (carried_) carry(source.slot, drained_ns_, sink);
   OpenRange left;
   while (memory_->open.drop_top(source.slot, &left)) outside_ += left.log == 0 ? 1 : 0;
   const bool known = thread.number == source.number && thread.log == log_;

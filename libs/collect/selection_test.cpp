@@ -15,6 +15,7 @@
 #include "collect/glob.h"
 #include "collect/segments.h"
 #include "collect/selection.h"
+#include "collect/switches.h"
 
 namespace llmprof::collect {
 namespace {
@@ -245,6 +246,103 @@ TEST(Selection, KeepsWhatOverlapsTheWindowAndNothingElse) {
     EXPECT_EQ(introduced, used);
     EXPECT_EQ(events_in(kept) + selection.outside(), program.events);
   }
+}
+
+// The same for a recording that is switched on and off, each switch known before what comes after it is judged.
+TEST(Selection, KeepsWhatOverlapsAnyStretch) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Maker maker(seed);
+    const Program program = maker.make(1 + static_cast<std::uint32_t>(maker.below(4)), 200);
+    std::vector<std::uint64_t> switches;  // on, off, on, …
+    for (std::uint64_t at = maker.below(900); at < 5000; at += 1 + maker.below(900)) switches.push_back(at);
+    const auto memory = std::make_unique<SelectionMemory>();
+    Selection selection(memory.get(), Window({.switched = true}), false);
+    ASSERT_TRUE(selection.active());
+    std::size_t told = 0;
+    const auto tell_until = [&](std::uint64_t ts_ns) {
+      for (; told < switches.size() && switches[told] < ts_ns; ++told)
+        selection.switch_at(switches[told], told % 2 == 0);
+    };
+    Kept kept;
+    const std::uint64_t round_ns = 1 + maker.below(500);
+    tell_until(round_ns);
+    const std::uint64_t over =
+        drain(program, selection, kept, round_ns, [&](std::uint64_t now) { tell_until(now + round_ns); });
+
+    const auto inside = [&](std::uint64_t begin, std::uint64_t end) {
+      for (std::size_t i = 0; i < told; i += 2) {
+        const std::uint64_t off = i + 1 < told ? switches[i + 1] : kNever;
+        if (begin < off && end >= switches[i]) return true;
+      }
+      return false;
+    };
+    std::multiset<Pair> wanted;
+    for (const Pair& pair : program.ranges) {
+      if (inside(std::get<2>(pair), std::get<3>(pair) == 0 ? over : std::get<3>(pair))) wanted.insert(pair);
+    }
+    EXPECT_EQ(paired(kept.records), wanted);
+    EXPECT_EQ(events_in(kept) + selection.outside(), program.events);
+  }
+}
+
+Record graph_node(std::uint64_t ts_ns, std::uint64_t cloned_from) {
+  Record record{};
+  record.kind = RecordKind::kGraphNode;
+  record.graph_node.ts_ns = ts_ns;
+  record.graph_node.cloned_from = cloned_from;
+  return record;
+}
+Record gpu_gemm(std::uint64_t begin_ns, std::uint64_t end_ns) {
+  Record record{};
+  record.kind = RecordKind::kGpuGemm;
+  record.gpu_gemm.begin_ns = begin_ns;
+  record.gpu_gemm.end_ns = end_ns;
+  return record;
+}
+
+// What was captured into a graph before the window, the product it is a part of and the ranges around it are kept; a
+// product beside it, a range beside it and the ranges around a mere clone are not.
+TEST(Selection, WhatWasCapturedIsKeptWheneverItWas) {
+  const auto memory = std::make_unique<SelectionMemory>();
+  Selection selection(memory.get(), Window({.from_ns = 1000}), false);
+  Kept kept;
+  const TestNames names;
+  const std::vector<Record> records = {range(RangeOp::kPush, 10, 1, 0),
+                                       range(RangeOp::kPush, 20, 2, 1),
+                                       gpu_gemm(21, 25),
+                                       graph_node(32, 0),
+                                       gpu_gemm(30, 40),
+                                       range(RangeOp::kPop, 50, 0, 1),
+                                       range(RangeOp::kPush, 60, 3, 1),
+                                       range(RangeOp::kPop, 70, 0, 1),
+                                       range(RangeOp::kPop, 80, 0, 0),
+                                       range(RangeOp::kPush, 90, 4, 0),
+                                       graph_node(95, 7),
+                                       range(RangeOp::kPop, 99, 0, 0)};
+  for (const Record& record : records) selection.take(record, {0, 1, 100}, names, kept);
+  EXPECT_EQ(paired(kept.records), (std::multiset<Pair>{{1, 1, 10, 80}, {1, 2, 20, 50}}));
+  std::vector<std::uint64_t> products, nodes;
+  for (const auto& [thread, record] : kept.records) {
+    if (record.kind == RecordKind::kGpuGemm) products.push_back(record.gpu_gemm.begin_ns);
+    if (record.kind == RecordKind::kGraphNode) nodes.push_back(record.graph_node.ts_ns);
+  }
+  EXPECT_EQ(products, std::vector<std::uint64_t>{30});
+  EXPECT_EQ(nodes, (std::vector<std::uint64_t>{32, 95}));
+  EXPECT_EQ(selection.outside(), 5u);  // one product, two ranges with begin and end
+}
+
+TEST(Switches, LinesOfTheControlFile) {
+  const auto parse = [](const char* line, Switch* out) { return parse_switch(line, strlen(line), out); };
+  Switch found{};
+  ASSERT_TRUE(parse("123456789012345 on", &found));
+  EXPECT_TRUE(found.on);
+  EXPECT_EQ(found.ts_ns, 123456789012345u);
+  ASSERT_TRUE(parse("7 off", &found));
+  EXPECT_FALSE(found.on);
+  for (const char* bad :
+       {"", "on", " on", "7", "7 ", "7on", "7 onx", "7 of", "-7 on", "7  on", "12345678901234567890 on"})
+    EXPECT_FALSE(parse(bad, &found)) << bad;
 }
 
 // Every log alone, with those behind it, holds all ranges that were open when it began or began later, with their true

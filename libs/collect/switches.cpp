@@ -38,18 +38,6 @@ void note_switch(bool on) {
   slots[noted.fetch_add(1, std::memory_order_acq_rel) % kSlots].store(value, std::memory_order_release);
 }
 
-bool parse_switch(const char* line, std::uint64_t length, Switch* out) {
-  std::uint64_t at = 0;
-  out->ts_ns = 0;
-  for (; at < length && line[at] >= '0' && line[at] <= '9'; ++at) {
-    if (at == 19) return false;  // 10^19 does not fit
-    out->ts_ns = out->ts_ns * 10 + static_cast<std::uint64_t>(line[at] - '0');
-  }
-  if (at == 0) return false;
-  out->on = length - at == 3 && memcmp(line + at, " on", 3) == 0;
-  return out->on || (length - at == 4 && memcmp(line + at, " off", 4) == 0);
-}
-
 bool Switches::next_of_program(Switch* out) {
   if (seen == noted.load(std::memory_order_acquire)) return false;
   const std::uint64_t value = slots[seen % kSlots].exchange(0, std::memory_order_acq_rel);

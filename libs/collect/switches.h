@@ -2,6 +2,8 @@
 // The moments at which recording is switched on and off: by the recorder, which appends lines to the file `control`
 // beside the logs ("NANOSECONDS on\n", some time ahead), or by the program itself (cudaProfilerStart and Stop).
 
+#include <string.h>
+
 #include <cstdint>
 
 namespace llmprof::collect {
@@ -15,7 +17,17 @@ struct Switch {
 void note_switch(bool on);
 
 // Parses one line without its end. False: it says nothing.
-bool parse_switch(const char* line, std::uint64_t length, Switch* out);
+inline bool parse_switch(const char* line, std::uint64_t length, Switch* out) {
+  std::uint64_t at = 0;
+  out->ts_ns = 0;
+  for (; at < length && line[at] >= '0' && line[at] <= '9'; ++at) {
+    if (at == 19) return false;  // 10^19 does not fit
+    out->ts_ns = out->ts_ns * 10 + static_cast<std::uint64_t>(line[at] - '0');
+  }
+  if (at == 0) return false;
+  out->on = length - at == 3 && memcmp(line + at, " on", 3) == 0;
+  return out->on || (length - at == 4 && memcmp(line + at, " off", 4) == 0);
+}
 
 // Owned by the writer.
 class Switches {

@@ -80,8 +80,6 @@ class Window {
     }
     return false;
   }
-  // Whether what began then and is still open belongs to it.
-  bool reaches(std::uint64_t begin_ns) const { return overlaps(begin_ns, kNever - 1); }
 
  private:
   // Records come late by moments, not by many switches: what is older than these was decided before.
