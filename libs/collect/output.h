@@ -44,6 +44,8 @@ class Output {
   void want_gpu(bool on);
   void begin_segment(std::uint64_t now);
   void repeat_losses(std::uint64_t ts_ns);
+  void keep_nodes(const wire::Record* records, std::uint32_t count);
+  void repeat_nodes();
   void count_events(const wire::Record* records, std::uint32_t count);
   void add(const wire::Record& record, std::uint32_t thread);
   void add_section(wire::RecordKind kind, std::uint32_t thread, const wire::Record* const* records,

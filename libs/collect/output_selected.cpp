@@ -90,6 +90,7 @@ void Output::records(const Record* records, std::uint32_t count, const Source& s
   count_events(records, count);
   if (stopped_) return count_refused(records, count);
   define_tables();
+  if (g.settings.keep_ms != 0) keep_nodes(records, count);
   if (!selection_.active()) return write(records, count, source.number, source.tid);
   names_.refresh();
   Batch batch(this);
@@ -197,6 +198,22 @@ void Output::begin_segment(std::uint64_t now) {
   Batch batch(this);
   selection_.begin_log(log_, batch);
   selection_.drained(now, slots_, batch);
+  repeat_nodes();
+}
+
+void Output::keep_nodes(const Record* records, std::uint32_t count) {
+  KeptNodes& nodes = shared_->nodes;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (records[i].kind == RecordKind::kGraphNode) nodes.records[nodes.made++ % KeptNodes::kMost] = records[i];
+  }
+}
+
+// As of the collector itself: the threads that made them may be gone.
+void Output::repeat_nodes() {
+  const KeptNodes& nodes = shared_->nodes;
+  const auto count = static_cast<std::uint32_t>(nodes.made < KeptNodes::kMost ? nodes.made : KeptNodes::kMost);
+  for (std::uint32_t i = 0; i < count; i += kChunkRecords)
+    write(nodes.records + i, count - i < kChunkRecords ? count - i : kChunkRecords, 0, kAnyTid);
 }
 
 // The logs that said so may be deleted. The time tells a reader of several logs that these are repetitions.

@@ -88,6 +88,14 @@ struct Fact {
   wire::Record record;
 };
 
+// Nodes of graphs, the last ones made: a graph outlives the logs that are kept (writer only, when only the end is
+// kept).
+struct KeptNodes {
+  static constexpr std::uint32_t kMost = 1u << 16;
+  std::uint64_t made;
+  wire::Record records[kMost];
+};
+
 // The mapping. Zero bytes are its initial state. What precedes `strings` is dropped in a forked child.
 struct Shared {
   wire::Record records[kMaxChunks][kChunkRecords];
@@ -95,6 +103,7 @@ struct Shared {
   Thread threads[kMaxThreads];
   Fact facts[kMaxFacts];
   std::atomic<std::uint32_t> fact_count;
+  KeptNodes nodes;
   SelectionMemory selection;  // writer only
   alignas(4096) StringTable strings;
   DefinitionTable definitions;
@@ -106,7 +115,7 @@ struct Shared {
   std::uint8_t block[kBlockBytes];                     // writer only
 };
 static_assert(kMaxRangeThreads == kMaxThreads);
-static_assert(sizeof(Shared) < (74u << 20));
+static_assert(sizeof(Shared) < (78u << 20));
 
 enum class Phase : std::uint32_t {
   kUnread,    // settings not read yet
@@ -186,7 +195,7 @@ struct ThreadLocal {
   MadeNode made;
   std::uint32_t node_type;  // of the node that is about to be made
   bool instantiating;       // a graph
-  bool in_runtime;  // a call of the CUDA runtime, if these are recorded
+  bool in_runtime;          // a call of the CUDA runtime, if these are recorded
 };
 extern __thread ThreadLocal tl;
 
