@@ -38,7 +38,7 @@ TEST_P(LaunchStack, IsWhatTheInterpreterSays) {
 INSTANTIATE_TEST_SUITE_P(Cases, LaunchStack,
                          ::testing::Values("plain", "generators", "exceptions", "compiled", "letters", "threads",
                                            "deep", "several", "traced"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& tested) { return std::string(tested.param); });
 
 TEST(LaunchStackNative, IsWhatTheCLibrarySays) {
   for (const std::string& python : host::testing::launch_stack_pythons()) {
