@@ -29,7 +29,10 @@ std::string open_text(const std::vector<analyze::OpenRanges>& processes) {
   std::string text;
   for (const analyze::OpenRanges& open : processes) {
     std::string path;
-    for (const std::string& name : open.names) path += (path.empty() ? "" : " › ") + name;
+    for (std::size_t i = 0; i < open.names.size(); ++i) {
+      if (i > 0 && open.names[i] == open.names[i - 1]) continue;  // a stage and its step
+      path += (path.empty() ? "" : " › ") + open.names[i];
+    }
     text += (text.empty() ? "" : "; ") + (processes.size() > 1 ? fmt::format("in {} {}", open.pid, path) : path);
   }
   return text.empty() ? "no range" : text;
@@ -44,11 +47,11 @@ std::string driver_lines(const DeviceMemory& device) {
   if (!device.driver_peak_bytes) return "";
   const std::int64_t begin = device.driver_over_time.front().ts_ns;
   return curve(device.driver_over_time, "driver", *device.driver_peak_bytes) +
-         wrapped(fmt::format("By the driver, all programs together: {} at first, highest {} after {}{}; open then: {}.",
-                             bytes_text(device.driver_first_bytes.value_or(0)), bytes_text(*device.driver_peak_bytes),
-                             time_cell(*device.driver_peak_ns - begin),
-                             device.total_bytes > 0 ? fmt::format(" of {}", bytes_text(device.total_bytes)) : "",
-                             open_text(device.driver_open_ranges)));
+         wrapped(
+             fmt::format("By the driver, all programs together: {} at first, highest {}{}, after {}; open then: {}.",
+                         bytes_text(device.driver_first_bytes.value_or(0)), bytes_text(*device.driver_peak_bytes),
+                         device.total_bytes > 0 ? " of " + bytes_text(device.total_bytes) : "",
+                         time_cell(*device.driver_peak_ns - begin), open_text(device.driver_open_ranges)));
 }
 
 std::string allocation_lines(const DeviceMemory& device) {
@@ -69,7 +72,7 @@ std::string peak_table(const Page& page, const DeviceMemory& device) {
   if (device.at_peak.empty()) return "";
   const bool functions =
       std::ranges::any_of(device.at_peak, [](const AllocationGroup& group) { return !group.function.empty(); });
-  std::vector<base::TextTable::Column> columns = {{"there at the peak, by range", Align::kLeft, true}};
+  std::vector<base::TextTable::Column> columns = {{"range", Align::kLeft, true}};
   if (functions) columns.push_back({"function", Align::kLeft, true});
   for (const char* title : {"kind", "allocations", "bytes", "largest", "% of peak"}) columns.push_back({title});
   base::TextTable table(columns);
@@ -88,7 +91,7 @@ std::string peak_table(const Page& page, const DeviceMemory& device) {
     }
     table.add(row);
   }
-  std::string out = table.render(kWidth);
+  std::string out = wrapped("There at that moment, by the ranges in which it was allocated:") + table.render(kWidth);
   if (listed < device.at_peak_allocations) {
     out +=
         wrapped(fmt::format("The {} largest of {} allocations that were there.", listed, device.at_peak_allocations));
