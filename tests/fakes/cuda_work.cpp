@@ -65,6 +65,8 @@ Graph* clone(const Graph* original, Exec* exec) {
     data.node_type = node->type;
     resource(kNodeCreateStarting, nullptr, &data);
     graph->nodes.push_back(copy);
+    GraphData created{graph, nullptr, copy, nullptr, node->type, nullptr, exec};
+    resource(kNodeCreated, nullptr, &created);  // as the real one: created first, then told to be a clone
     resource(kNodeCloned, nullptr, &data);
     count(driver().ledger, k_nodes_cloned);
     if (node->child != nullptr) copy->child = clone(node->child, exec);

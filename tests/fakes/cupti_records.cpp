@@ -51,6 +51,9 @@ void on_resource(std::uint32_t id, Context* context, Stream* stream, void* descr
   // An executable made while graphs, traced before, are not: the real one crashes when it is launched.
   if (id == kExecCreateStarting && cupti().graph_trace_before && !cupti().kinds[kGraphTrace]) note(k_bad_exec_untraced);
   if (script().hide_nodes != 0 && id >= kGraphCreated && id <= kNodeUpdated) return;
+  // CUPTI 13.0 says of every node that it is a kernel.
+  const bool of_graph = descriptor != nullptr && id >= kGraphCreated && id <= kNodeUpdated;
+  if (of_graph && script().version >= 130000) static_cast<GraphData*>(descriptor)->node_type = 0;
   const ResourceData data{context, stream, descriptor};
   dispatch(kResource, id, &data);
 }

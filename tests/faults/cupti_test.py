@@ -156,6 +156,11 @@ class Whole(GpuCase):
                 if label.endswith("sampled"):
                     self.assertGreater(seen.kernels, 0)
                     self.assertGreater(seen.whole, 0)
+        # what the nodes are, CUPTI does not say: it is told by the calls that were captured
+        kinds = {row["kind"]: row["n"] for row in recording.query(
+            "SELECT n.kind, count(*) AS n FROM graph_node n WHERE n.graph IN (SELECT graph FROM graph_launch g JOIN thread t "
+            "ON t.id = g.thread_id JOIN process p ON p.id = t.process_id WHERE p.arguments LIKE '%plain-all%') GROUP BY n.kind")}
+        self.assertEqual(kinds, {"kernel": 50, "memcpy": 1, "memset": 1})
         nodes = recording.query(
             "SELECT count(*) AS n, count(*) FILTER (graph_node_id IS NULL) AS unknown FROM kernel WHERE graph_launch_id IS NOT NULL")
         self.assertEqual(nodes[0]["unknown"], 0)
