@@ -67,7 +67,7 @@ Result<std::string> sql_text(const Arguments& arguments) {
 
 // Derived tables are computed when a statement names one.
 Result<void> derive_if_named(const std::string& sql, trace::Run& run, const base::Progress& progress) {
-  std::string names = "kernel_all";
+  std::string names = "kernel_all|work";
   for (const trace::Table* table : trace::tables()) {
     if (table->kind == trace::TableKind::kDerived) names += "|" + std::string(table->name);
   }
@@ -230,6 +230,8 @@ Result<void> print_tables(const trace::Run& run) {
              std::string(table->row)});
   }
   out.add({"kernel_all", "(derived)", "a kernel or an estimate, with its source and confidence"});
+  out.add(
+      {"work", "(derived)", "kernels with where they belong, for sums: estimates added up per stage and graph node"});
   print(out.render(output_width(), 0));
   return {};
 }

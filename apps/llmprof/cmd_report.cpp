@@ -19,6 +19,9 @@ constexpr Option kOptions[] = {
      "the model: a built-in name, a folder, a config.json or a .gguf file; overrides what the run knows"},
     {"--stage", "", "", "NAME", "", "show only this stage"},
     {"--waterfall", "", "", "", "", "from the measured time down to the floor: every stage in full, as bars"},
+    {"--by", "", "", "line|function|stack", "",
+     "GPU time by what launched it, where stacks were recorded (record --stacks)"},
+    {"--verbose", "", "", "", "", "also what only few readers need: serial numbers of devices"},
     {"--top", "", "LLMPROF_TOP", "N", "15", "rows of each table"},
 };
 constexpr Positional kPositionals[] = {{"RUN"}};
@@ -45,14 +48,20 @@ Result<void> check_stage(const report::Page& page) {
 
 Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, const base::Progress& progress) {
   LLMPROF_LET(const std::size_t top, parse_top(arguments.get("--top")));
-  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, {.model = arguments.get("--model")}, progress));
+  const std::string by = arguments.get("--by");
+  if (!by.empty() && by != "line" && by != "function" && by != "stack") {
+    return Error{ErrorCode::kUsage, "--by wants line, function or stack, not '" + by + "'", ""};
+  }
+  LLMPROF_LET(analyze::Summary summary,
+              analyze::summarise(run, {.model = arguments.get("--model"), .by = by}, progress));
   report::Page page{.run = run.folder(),
                     .info = run.info(),
                     .summary = std::move(summary),
                     .top = top,
                     .stage = arguments.get("--stage"),
                     .waterfall = arguments.on("--waterfall"),
-                    .unicode = unicode_wanted()};
+                    .unicode = unicode_wanted(),
+                    .verbose = arguments.on("--verbose")};
   LLMPROF_TRY(check_stage(page));
   return page;
 }

@@ -17,7 +17,7 @@ std::span<const base::Asset> assets();  // made by llmprof_embed_assets
 namespace {
 
 // Raise it when a pass changes what it computes.
-constexpr int kAnalysisVersion = 5;
+constexpr int kAnalysisVersion = 6;
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -53,14 +53,18 @@ Result<void> find_devices(const trace::Run& run, Basis& basis) {
     const auto text = [&](const char* name) { return row[devices.column(name)].text; };
     const auto number = [&](const char* name) { return row[devices.column(name)].as_int(); };
     basis.device_ids.push_back(number("id"));
-    if (number("kernel_ns") > 0) ++basis.busy_devices;
     basis.devices.push_back({.kind = text("kind"),
                              .name = text("name"),
                              .chip = text("chip"),
                              .driver = text("driver"),
+                             .uuid = text("uuid"),
                              .units = number("units"),
                              .memory_bytes = number("memory_bytes"),
-                             .cache_bytes = number("cache_bytes")});
+                             .cache_bytes = number("cache_bytes"),
+                             .kernel_ns = number("kernel_ns")});
+  }
+  for (const DeviceCard& device : basis.devices) {
+    if (device.kernel_ns > 0 && device.kind == basis.devices.front().kind) ++basis.busy_devices;
   }
   LLMPROF_LET(const trace::ResultTable peaks, ask(run, "sql/peaks"));
   for (const auto& row : peaks.rows) {
@@ -86,12 +90,35 @@ std::string types_of(const std::optional<model::Graph>& model) {
 
 }  // namespace
 
-const PeakRate* Basis::peak(std::string_view quantity, std::string_view type) const {
+namespace {
+
+const PeakRate* find_rate(const std::vector<PeakRate>& peaks, std::int64_t device_id, std::string_view quantity,
+                          std::string_view type) {
   for (const PeakRate& rate : peaks) {
-    if (device_ids.empty() || rate.device_id != device_ids.front() || rate.quantity != quantity) continue;
+    if (rate.device_id != device_id || rate.quantity != quantity) continue;
     if (type.empty() || rate.type == hw::peak_type(type)) return &rate;
   }
   return nullptr;
+}
+
+}  // namespace
+
+const PeakRate* Basis::peak(std::string_view quantity, std::string_view type) const {
+  return device_ids.empty() ? nullptr : find_rate(peaks, device_ids.front(), quantity, type);
+}
+
+std::optional<PeakRate> Basis::total_peak(std::string_view quantity, std::string_view type) const {
+  const PeakRate* first = peak(quantity, type);
+  if (first == nullptr) return std::nullopt;
+  PeakRate total = *first;
+  for (std::size_t i = 1; i < devices.size(); ++i) {
+    if (devices[i].kernel_ns == 0 || devices[i].kind != devices.front().kind) continue;
+    const PeakRate* other = find_rate(peaks, device_ids[i], quantity, type);
+    if (other == nullptr) return std::nullopt;
+    total.value += other->value;
+    if (other->source != "measured") total.source = other->source;
+  }
+  return total;
 }
 
 std::string Basis::key() const {

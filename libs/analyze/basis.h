@@ -26,11 +26,13 @@ struct Basis {
   std::vector<DeviceCard> devices;                     // the busiest first
   std::vector<std::int64_t> device_ids;                // of `devices`
   std::vector<PeakRate> peaks;
-  std::int64_t busy_devices = 0;  // that executed a kernel
+  std::int64_t busy_devices = 0;  // of the busiest one's kind, that executed something
 
   std::int64_t cache_bytes() const { return devices.empty() ? 0 : devices.front().cache_bytes; }
   // Of the busiest device; nullptr if it was not measured.
   const PeakRate* peak(std::string_view quantity, std::string_view type) const;
+  // The same of all busy devices together; nullopt if it is unknown for one of them.
+  std::optional<PeakRate> total_peak(std::string_view quantity, std::string_view type) const;
   std::string key() const;  // of derived/<key>/
 };
 

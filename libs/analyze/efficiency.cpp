@@ -22,13 +22,13 @@ void add_why(std::string& why, std::string_view reason) {
 
 Denominators denominators(const Basis& basis, const std::string& type) {
   Denominators by;
-  const auto value_of = [&by](const PeakRate* peak) -> std::optional<double> {
-    if (peak == nullptr) return std::nullopt;
+  const auto value_of = [&by](const std::optional<PeakRate>& peak) -> std::optional<double> {
+    if (!peak) return std::nullopt;
     by.measured = by.measured && peak->source == "measured";
     return peak->value;
   };
-  by.peak_flops = value_of(basis.peak("flops", type));
-  by.peak_bandwidth = value_of(basis.peak("bandwidth", "read"));
+  by.peak_flops = value_of(basis.total_peak("flops", type));
+  by.peak_bandwidth = value_of(basis.total_peak("bandwidth", "read"));
   if (basis.model) {
     const auto cache_bytes = static_cast<double>(basis.cache_bytes());
     by.weights_fit_cache = model::weights_read_bytes(*basis.model) <= cache_bytes;
@@ -88,10 +88,8 @@ void complete(Efficiency& e, double time_ns, const Denominators& by) {
   }
   if (e.flops == 0.0) add_why(e.why, "no matrix products, so no MFU");
   if (too_fast(e.mfu) || too_fast(e.mbu)) {
-    add_why(e.why, by.measured
-                       ? "faster than the measured peak: the peak was measured under load or the cache helped"
-                       : "faster than the device's peak: the cache helped, or the device worked on after the host "
-                         "had left the stage");
+    add_why(e.why, by.measured ? "faster than the measured peak: the peak was measured under load or the cache helped"
+                               : "faster than the device's peak: the cache helped");
   }
 }
 

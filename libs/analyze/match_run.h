@@ -1,6 +1,7 @@
 #pragma once
 // Modules of BLAS calls, and steps where none are declared, told from the shapes of the calls (passes/match.h): for
-// runs whose ranges name no modules.
+// runs whose ranges name no modules. Calls that were captured into a graph are matched once for each graph; a launch of
+// a graph that holds one pass over the model is a pass.
 
 #include <map>
 #include <string>
@@ -20,7 +21,7 @@ struct RunMatch {
 };
 
 // Adds inferred steps to `classified` if it has none that are passes over a model.
-Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph, const GemmOfKernel& gemms,
+Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph,
                            const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
                            Classified& classified, trace::Strings& strings);
 

@@ -51,6 +51,7 @@ void add_module(const Part& module, const std::string& name, bool first, Part& o
   op.total_ns += module.total_ns;
   op.self_ns += module.self_ns;
   op.kernel_ns += module.kernel_ns;
+  op.estimated_ns += module.estimated_ns;
   op.time_ns += module.time_ns;
   const auto add = [&](std::optional<double>& sum, const std::optional<double>& more) {
     if (first) {
@@ -68,10 +69,11 @@ void add_module(const Part& module, const std::string& name, bool first, Part& o
   op.source = module.source;
 }
 
-void complete_part(Part& part, const std::map<std::string, std::int64_t>& stage_ns, const Denominators& by) {
-  const auto stage = stage_ns.find(part.stage);
-  if (stage != stage_ns.end() && stage->second > 0) {
-    part.share = static_cast<double>(part.self_ns) / static_cast<double>(stage->second);
+void complete_part(const Summary& summary, const Denominators& by, Part& part) {
+  for (const Stage& stage : summary.stages) {
+    const std::int64_t own_ns = summary.on_gpu ? part.kernel_ns : part.self_ns;
+    const std::int64_t all_ns = summary.on_gpu ? stage.kernel_ns : stage.steps_ns;
+    if (stage.name == part.stage && all_ns > 0) part.share = static_cast<double>(own_ns) / static_cast<double>(all_ns);
   }
   if (!part.efficiency.flops && by.cost_why.empty())
     part.efficiency.why = "not a part of the model analysis, or of unknown size";
@@ -105,7 +107,7 @@ Result<void> fill_products(const trace::Run& run, Summary& summary) {
 
 }  // namespace
 
-void set_times(std::vector<Part>& modules) {
+void set_times(std::vector<Part>& modules, bool on_gpu) {
   std::map<StageAndName, std::int64_t> kernel_ns;
   for (const Part& module : modules) {
     std::string path = module.name;
@@ -116,7 +118,10 @@ void set_times(std::vector<Part>& modules) {
       path.resize(dot);
     }
   }
-  for (Part& module : modules) module.time_ns = std::max(module.total_ns, kernel_ns[{module.stage, module.name}]);
+  for (Part& module : modules) {
+    const std::int64_t of_kernels = kernel_ns[{module.stage, module.name}];
+    module.time_ns = on_gpu ? of_kernels : std::max(module.total_ns, of_kernels);
+  }
 }
 
 Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& summary) {
@@ -133,6 +138,7 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
                 .total_ns = row.integer("total_ns"),
                 .self_ns = row.integer("self_ns"),
                 .kernel_ns = row.integer("kernel_ns"),
+                .estimated_ns = row.integer("estimated_ns"),
                 .source = row.text("source")};
     if (const auto flops = flops_shapes.find({module.stage, module.name}); flops != flops_shapes.end())
       module.efficiency.flops_shapes = flops->second;
@@ -143,18 +149,16 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
     op_names.push_back(row.text("op"));
     summary.modules.push_back(std::move(module));
   }
-  set_times(summary.modules);
+  set_times(summary.modules, summary.on_gpu);
   for (std::size_t i = 0; i < op_names.size(); ++i) {
     const auto [op, fresh] = ops.try_emplace({summary.modules[i].stage, op_names[i]});
     add_module(summary.modules[i], op_names[i], fresh, op->second);
   }
   for (auto& [name, op] : ops) summary.ops.push_back(std::move(op));
-  std::stable_sort(summary.ops.begin(), summary.ops.end(),
-                   [](const Part& a, const Part& b) { return a.self_ns > b.self_ns; });
-  std::map<std::string, std::int64_t> stage_ns;
-  for (const Stage& stage : summary.stages) stage_ns[stage.name] = stage.steps_ns;
+  const auto own_ns = [&](const Part& part) { return summary.on_gpu ? part.kernel_ns : part.self_ns; };
   for (auto* parts : {&summary.modules, &summary.ops}) {
-    for (Part& part : *parts) complete_part(part, stage_ns, by);
+    std::stable_sort(parts->begin(), parts->end(), [&](const Part& a, const Part& b) { return own_ns(a) > own_ns(b); });
+    for (Part& part : *parts) complete_part(summary, by, part);
   }
   return fill_products(run, summary);
 }
@@ -168,7 +172,6 @@ Result<void> fill_unmatched(const trace::Run& run, Summary& summary) {
       if (module.stage == stage.name) rest.time_ns -= module.self_ns;
     }
     rest.time_ns = std::max<std::int64_t>(rest.time_ns, 0);  // modules of several threads may overlap
-    if (stage.steps_ns > 0) rest.share = static_cast<double>(rest.time_ns) / static_cast<double>(stage.steps_ns);
     for (std::size_t i = 0; i < table.rows.size(); ++i) {
       const RowView row{table, i};
       if (row.text("stage") != stage.name) continue;
@@ -176,6 +179,9 @@ Result<void> fill_unmatched(const trace::Run& run, Summary& summary) {
       rest.kernel_ns = row.integer("kernel_ns");
       rest.flops_shapes = row.maybe_real("flops");
     }
+    if (summary.on_gpu) rest.time_ns = rest.kernel_ns;
+    const std::int64_t all_ns = summary.on_gpu ? stage.kernel_ns : stage.steps_ns;
+    if (all_ns > 0) rest.share = static_cast<double>(rest.time_ns) / static_cast<double>(all_ns);
     summary.unmatched.push_back(std::move(rest));
   }
   return {};

@@ -6,9 +6,9 @@
 
 namespace llmprof::analyze {
 
-// Sets time_ns, what rates refer to: the time of the module's ranges or, where a device works on after the host has
-// left them, that of the kernels launched in the module and in those inside it.
-void set_times(std::vector<Part>& modules);
+// Sets time_ns, what rates refer to: the time of the module's ranges or, on a GPU and where a device works on after the
+// host has left them, that of the kernels launched in the module and in those inside it.
+void set_times(std::vector<Part>& modules, bool on_gpu = false);
 
 // Fills modules and ops; summary.stages must have their times.
 Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& summary);

@@ -7,11 +7,24 @@
 namespace llmprof::analyze {
 namespace {
 
+// Operands that a library rounds before it multiplies are multiplied in that type: float32 as tf32 or bfloat16. Narrow
+// operands whose products are added up in float32 still are products of narrow operands.
+std::string peak_type_of(const std::string& type, const std::string& compute_type) {
+  constexpr std::string_view kFast = "float32_fast_";
+  if (type != "float32") return type;
+  if (compute_type.starts_with(kFast)) return compute_type.substr(kFast.size());
+  return compute_type == "tf32" ? compute_type : type;
+}
+
 Shape shape_of(const RowView& row, const Basis& basis) {
   Shape shape;
   GemmShape& gemm = shape.gemm;
-  gemm = {.function = row.text("function"),
+  gemm = {.library = row.text("library"),
+          .function = row.text("function"),
           .type = row.text("type"),
+          .compute_type = row.text("compute_type"),
+          .epilogue = row.text("epilogue"),
+          .algorithms = row.text("algorithms"),
           .stage = row.text("stage"),
           .m = row.integer("m"),
           .n = row.integer("n"),
@@ -19,6 +32,8 @@ Shape shape_of(const RowView& row, const Basis& basis) {
           .batch = row.integer("batch"),
           .calls = row.integer("calls"),
           .time_ns = row.integer("time_ns"),
+          .estimated_ns = row.integer("estimated_ns"),
+          .peak_type = peak_type_of(row.text("type"), row.text("compute_type")),
           .ops = row.text("ops")};
   const auto calls = static_cast<double>(gemm.calls);
   const double seconds = static_cast<double>(gemm.time_ns) * 1e-9;
@@ -28,7 +43,7 @@ Shape shape_of(const RowView& row, const Basis& basis) {
   if (const auto bytes = element_bytes(gemm.type)) {
     gemm.bytes_per_s = calls * model::gemm_bytes(gemm.m, gemm.n, gemm.k, gemm.batch, *bytes) / seconds;
   }
-  if (const PeakRate* peak = basis.peak("flops", gemm.type)) {
+  if (const PeakRate* peak = basis.peak("flops", gemm.peak_type)) {
     gemm.of_peak = model::efficiency(shape.flops, static_cast<double>(gemm.time_ns), peak->value);
   }
   return shape;

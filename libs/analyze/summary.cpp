@@ -10,8 +10,10 @@
 #include "analyze/blocks.h"
 #include "analyze/cost.h"
 #include "analyze/derive.h"
+#include "analyze/device_memory.h"
 #include "analyze/efficiency.h"
 #include "analyze/functions.h"
+#include "analyze/gpu.h"
 #include "analyze/host.h"
 #include "analyze/model_passes.h"
 #include "analyze/parts.h"
@@ -20,6 +22,7 @@
 #include "analyze/rows_of.h"
 #include "analyze/shapes.h"
 #include "analyze/step_series.h"
+#include "analyze/telemetry.h"
 #include "analyze/waterfall.h"
 #include "hw/peaks.h"
 
@@ -40,11 +43,25 @@ Result<void> fill_coverage(const trace::Run& run, Summary& summary) {
   coverage.kernel_ns = row.integer("kernel_ns");
   coverage.attributed_kernel_ns = row.integer("attributed_kernel_ns");
   coverage.data_losses = row.integer("data_losses");
+  coverage.gpu_ns = row.integer("gpu_ns");
+  coverage.gpu_stage_ns = row.integer("gpu_stage_ns");
+  coverage.gpu_node_ns = row.integer("gpu_node_ns");
+  coverage.gpu_placed_ns = row.integer("gpu_placed_ns");
+  coverage.gpu_module_ns = row.integer("gpu_module_ns");
+  coverage.estimated_ns = row.integer("estimated_ns");
+  coverage.estimated_placed_ns = row.integer("estimated_placed_ns");
+  coverage.estimated_kernels = row.integer("estimated_kernels");
+  coverage.graphs = row.integer("graphs");
+  coverage.graph_launches = row.integer("graph_launches");
+  coverage.graph_launches_by_node = row.integer("graph_launches_by_node");
+  coverage.kernels_without_launch = row.integer("kernels_without_launch");
   return {};
 }
 
 void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
   summary.devices = basis.devices;
+  summary.on_gpu = !basis.devices.empty() && basis.devices.front().kind != "cpu";
+  summary.busy_devices = basis.busy_devices;
   for (std::size_t i = 0; i < summary.devices.size(); ++i) {
     DeviceCard& card = summary.devices[i];
     card.type = type;
@@ -105,6 +122,21 @@ Result<void> fill_stages(const trace::Run& run, Summary& summary) {
       stage.tpot_p99_ns = sample.maybe_integer("tpot_p99_ns");
     }
     summary.stages.push_back(std::move(stage));
+  }
+  return {};
+}
+
+Result<void> fill_stage_work(const trace::Run& run, Summary& summary) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/stage_work"));
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    for (Stage& stage : summary.stages) {
+      if (stage.name != row.text("stage")) continue;
+      stage.kernel_ns = row.integer("kernel_ns");
+      stage.estimated_ns = row.integer("estimated_ns");
+      stage.graph_launches = row.integer("launches");
+      stage.graph_launches_by_node = row.integer("by_node");
+    }
   }
   return {};
 }
@@ -219,18 +251,24 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   const Denominators by = denominators(basis, type);
   summary.weights_fit_cache = by.weights_fit_cache;
   summary.ridge = by.ridge();
+  summary.peak_flops = by.peak_flops;
+  summary.peak_bandwidth = by.peak_bandwidth;
   LLMPROF_TRY(fill_stages(run, summary));
+  LLMPROF_TRY(fill_stage_work(run, summary));
   LLMPROF_TRY(fill_times(run, basis.busy_devices, summary));
   fill_stage_shapes(shapes, summary);
   LLMPROF_TRY(fill_stage_costs(run, basis, by, summary));
   LLMPROF_TRY(fill_parts(run, by, summary));
   LLMPROF_TRY(fill_unmatched(run, summary));
+  LLMPROF_TRY(fill_gpu(run, options.by, summary));
   LLMPROF_TRY(fill_cost(run, summary));
   LLMPROF_TRY(fill_host(run, summary.host));
   LLMPROF_TRY(fill_functions(run, summary.host));
   LLMPROF_LET(summary.blocks, blocks_of(run));
   LLMPROF_LET(summary.training, training_series(run));
   LLMPROF_LET(summary.waterfalls, waterfalls(run, basis, by));
+  LLMPROF_TRY(fill_telemetry(run, summary));
+  LLMPROF_LET(summary.device_memory, device_memories(run));
   return summary;
 }
 

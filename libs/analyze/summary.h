@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "analyze/cost_summary.h"
+#include "analyze/gpu_summary.h"
+#include "analyze/device_memory_summary.h"
 #include "analyze/host_summary.h"
+#include "analyze/telemetry_summary.h"
 #include "analyze/waterfall_summary.h"
 #include "base/progress.h"
 #include "base/result.h"
@@ -28,11 +31,21 @@ struct Coverage {
   std::int64_t kernel_ns = 0;             // sum of kernel durations
   std::int64_t attributed_kernel_ns = 0;  // of that, in a step
   std::int64_t data_losses = 0;           // loss rows with severity data_loss
+  // Of devices that are no CPU, durations of kernels added up; estimates of graph nodes included.
+  std::int64_t gpu_ns = 0;
+  std::int64_t gpu_stage_ns = 0;   // of gpu_ns, in a stage
+  std::int64_t gpu_node_ns = 0;    // of gpu_ns, of a known kernel or graph node
+  std::int64_t gpu_placed_ns = 0;  // of gpu_ns, both
+  std::int64_t gpu_module_ns = 0;  // of gpu_ns, of a known module
+  std::int64_t estimated_ns = 0, estimated_placed_ns = 0, estimated_kernels = 0;  // not recorded node by node
+  std::int64_t graphs = 0, graph_launches = 0, graph_launches_by_node = 0;
+  std::int64_t kernels_without_launch = 0;  // on a GPU: placed by when they began
 };
 
 struct DeviceCard {
-  std::string kind, name, chip, driver;
+  std::string kind, name, chip, driver, uuid;
   std::int64_t units = 0, memory_bytes = 0, cache_bytes = 0;
+  std::int64_t kernel_ns = 0;  // durations of what it executed; a graph launch without recorded nodes as a whole
   std::optional<double> peak_flops, peak_bandwidth;  // FLOP/s of the run's arithmetic type; B/s
   std::string peak_flops_method, peak_bandwidth_method, type;
   std::string peak_flops_source, peak_bandwidth_source;  // "measured", "spec"
@@ -46,8 +59,8 @@ struct Efficiency {
   std::optional<bool> above_ridge;  // intensity of more than peak FLOP/s / peak bandwidth
   std::optional<double> floor_ns;   // least time at peak rates
   std::optional<double> of_floor;   // floor_ns / time: the share of the possible speed that was reached
-  std::string bound;  // "compute", "memory", "unknown"
-  std::string why;    // why something above is unknown; "" if nothing is
+  std::string bound;                // "compute", "memory", "unknown"
+  std::string why;                  // why something above is unknown; "" if nothing is
 };
 
 struct Stage {
@@ -61,6 +74,9 @@ struct Stage {
   std::int64_t device_busy_ns = 0;  // union of kernel intervals inside, per device, added up
   std::int64_t idle_ns = 0;         // time_ns of every device that executed kernels, less device_busy_ns
   std::int64_t tokens = 0;          // new tokens over all sequences
+  std::int64_t kernel_ns = 0, estimated_ns = 0;  // durations of its kernels; of that, estimated
+  std::int64_t graph_launches = 0, graph_launches_by_node = 0;
+  std::int64_t gap_ns = 0;  // of its steps' windows, not recorded
   std::optional<double> tokens_per_s;
   std::optional<std::int64_t> ttft_ns;
   std::optional<std::int64_t> step_p50_ns, step_p90_ns, step_p99_ns;  // step durations
@@ -71,10 +87,10 @@ struct Stage {
 // Time of a stage's steps that belongs to no module: shown, not hidden.
 struct Unmatched {
   std::string stage;
-  std::int64_t time_ns = 0;    // of the steps, less the self times of the modules
-  double share = 0;            // of the stage's steps_ns
-  std::int64_t kernels = 0;    // in the steps, without a module
-  std::int64_t kernel_ns = 0;  // their durations
+  std::int64_t time_ns = 0;            // of the steps, less the self times of the modules
+  double share = 0;                    // of the stage's steps_ns
+  std::int64_t kernels = 0;            // in the steps, without a module
+  std::int64_t kernel_ns = 0;          // their durations
   std::optional<double> flops_shapes;  // of the BLAS calls among them
 };
 
@@ -86,17 +102,21 @@ struct Product {  // a matrix product [m, k] x [k, n] that an operator asked of 
 struct Part {  // a module or an operator within a stage
   std::string name, stage;
   std::int64_t calls = 0, total_ns = 0, self_ns = 0, kernel_ns = 0;
-  std::int64_t time_ns = 0;  // what the rates refer to: total_ns, or its kernels' time if that is longer
-  double share = 0;          // self_ns of the stage's steps_ns
-  std::string source;        // "range", or "shape": told from the shapes of BLAS calls
+  std::int64_t estimated_ns = 0;  // of kernel_ns, in graph launches that were not recorded node by node
+  std::int64_t time_ns =
+      0;               // what the rates refer to: total_ns or, on a GPU, the time of its kernels and those inside it
+  double share = 0;    // self_ns of the stage's steps_ns; on a GPU kernel_ns of the stage's kernel_ns
+  std::string source;  // "range", or "shape": told from the shapes of BLAS calls
   Efficiency efficiency;
   std::vector<Product> products;  // of an operator, most time first; modules leave it empty
 };
 
 struct GemmShape {
-  std::string function, type, stage;
+  std::string library, function, type, compute_type, epilogue, algorithms, stage;
   std::int64_t m = 0, n = 0, k = 0, batch = 1, calls = 0, time_ns = 0;
-  std::string ops;  // operators that used it, most time first
+  std::int64_t estimated_ns = 0;  // of time_ns
+  std::string peak_type;          // whose peak of_peak refers to
+  std::string ops;                // operators that used it, most time first
   std::optional<double> flops_per_s, bytes_per_s, of_peak;
 };
 
@@ -124,8 +144,8 @@ struct Summary {
   Coverage coverage;
   std::vector<Loss> losses;
   std::vector<DeviceCard> devices;
-  std::string model;      // the model's JSON, "" if unknown
-  std::string model_why;  // why it is unknown or not understood
+  std::string model;         // the model's JSON, "" if unknown
+  std::string model_why;     // why it is unknown or not understood
   std::string model_source;  // "option", "given", "declared", "opened", "shapes": how it is known
   std::string model_origin;  // the same in words, with the file or name
   std::string model_note;    // other candidates, types as executed; may be empty
@@ -133,21 +153,28 @@ struct Summary {
   std::optional<std::int64_t> parameters;
   std::optional<double> weights_read_bytes;  // by one pass
   bool weights_fit_cache = false;            // then MBU says nothing and is left out
+  bool on_gpu = false;                       // the busiest device is no CPU: parts are measured by their kernels
+  std::int64_t busy_devices = 0;             // of the busiest one's kind, that executed something
+  std::optional<double> peak_flops, peak_bandwidth;  // of these together: what MFU and MBU refer to
   std::vector<Stage> stages;
-  std::vector<Part> modules;  // per stage and path
-  std::vector<Part> ops;      // per stage and operator
+  std::vector<Part> modules;         // per stage and path
+  std::vector<Part> ops;             // per stage and operator
   std::vector<Unmatched> unmatched;  // per stage, in their order; only where there are modules
   std::optional<double> ridge;       // FLOP/B: peak FLOP/s / peak bandwidth of the first device
   std::vector<GemmShape> gemms;
-  std::vector<Block> blocks;         // in the order of their first call; empty without layers
-  std::vector<StepSeries> training;  // empty without training steps
+  std::vector<Block> blocks;          // in the order of their first call; empty without layers
+  std::vector<StepSeries> training;   // empty without training steps
   std::vector<Waterfall> waterfalls;  // of the stages that the model analysis has formulas for
+  Gpu gpu;
   Host host;
   CollectorCost cost;
+  Telemetry telemetry;
+  DeviceMemories device_memory;
 };
 
 struct Options {
   std::string model;  // name or path; overrides the model the run knows
+  std::string by;     // GPU time by "line", "function" or "stack"; "" not wanted
 };
 
 // What the run lost or did not see, the worst first.

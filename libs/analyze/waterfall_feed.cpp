@@ -17,7 +17,11 @@ Result<trace::Columns> read_slice(const trace::Run& run, std::string_view questi
 StepTimes::Devices step_time_devices(const Basis& basis) {
   StepTimes::Devices devices{.busiest_is_cpu = basis.devices.empty() || basis.devices.front().kind == "cpu"};
   for (std::size_t i = 0; i < basis.devices.size(); ++i) {
-    if (basis.devices[i].kind == "cpu") devices.cpus.push_back(basis.device_ids[i]);
+    if (basis.devices[i].kind == "cpu") {
+      devices.cpus.push_back(basis.device_ids[i]);
+    } else if (basis.devices[i].kernel_ns > 0) {
+      devices.others_worked = true;
+    }
   }
   return devices;
 }

@@ -1,11 +1,14 @@
 #include "base/json.h"
 
 #include "report/cost.h"
+#include "report/device_memory.h"
 #include "report/functions.h"
+#include "report/gpu.h"
 #include "report/host.h"
 #include "report/page.h"
 #include "report/steps.h"
 #include "report/tables.h"
+#include "report/telemetry.h"
 #include "report/waterfall.h"
 
 namespace llmprof::report {
@@ -28,12 +31,29 @@ Json run_json(const Page& page) {
 }
 
 Json coverage_json(const analyze::Coverage& c) {
-  return {{"processes", c.processes},    {"injected", c.injected},
-          {"threads", c.threads},        {"kernels", c.kernels},
-          {"ranges", c.ranges},          {"gemms", c.gemms},
-          {"wall_ns", c.wall_ns},        {"in_stages_ns", c.in_stages_ns},
-          {"kernel_ns", c.kernel_ns},    {"attributed_kernel_ns", c.attributed_kernel_ns},
-          {"data_losses", c.data_losses}};
+  return {{"processes", c.processes},
+          {"injected", c.injected},
+          {"threads", c.threads},
+          {"kernels", c.kernels},
+          {"ranges", c.ranges},
+          {"gemms", c.gemms},
+          {"wall_ns", c.wall_ns},
+          {"in_stages_ns", c.in_stages_ns},
+          {"kernel_ns", c.kernel_ns},
+          {"attributed_kernel_ns", c.attributed_kernel_ns},
+          {"data_losses", c.data_losses},
+          {"gpu_ns", c.gpu_ns},
+          {"gpu_stage_ns", c.gpu_stage_ns},
+          {"gpu_node_ns", c.gpu_node_ns},
+          {"gpu_placed_ns", c.gpu_placed_ns},
+          {"gpu_module_ns", c.gpu_module_ns},
+          {"estimated_ns", c.estimated_ns},
+          {"estimated_placed_ns", c.estimated_placed_ns},
+          {"estimated_kernels", c.estimated_kernels},
+          {"graphs", c.graphs},
+          {"graph_launches", c.graph_launches},
+          {"graph_launches_by_node", c.graph_launches_by_node},
+          {"kernels_without_launch", c.kernels_without_launch}};
 }
 
 Json losses_json(const std::vector<analyze::Loss>& losses) {
@@ -57,6 +77,8 @@ Json devices_json(const std::vector<analyze::DeviceCard>& devices) {
                    {"name", d.name},
                    {"chip", text_or_null(d.chip)},
                    {"driver", text_or_null(d.driver)},
+                   {"uuid", text_or_null(d.uuid)},
+                   {"kernel_ns", d.kernel_ns},
                    {"units", d.units},
                    {"memory_bytes", d.memory_bytes},
                    {"cache_bytes", d.cache_bytes},
@@ -112,6 +134,11 @@ Json stage_json(const analyze::Stage& s) {
               {"steps_ns", s.steps_ns},
               {"share", s.share},
               {"device_busy_ns", s.device_busy_ns},
+              {"kernel_ns", s.kernel_ns},
+              {"estimated_ns", s.estimated_ns},
+              {"graph_launches", s.graph_launches},
+              {"graph_launches_by_node", s.graph_launches_by_node},
+              {"gap_ns", s.gap_ns},
               {"idle_ns", s.idle_ns},
               {"tokens", s.tokens},
               {"tokens_per_s", maybe(s.tokens_per_s)},
@@ -150,7 +177,7 @@ Json parts_json(const Page& page, const std::vector<analyze::Part>& parts, bool 
     Json row = {
         {"name", p.name},       {"stage", text_or_null(p.stage)}, {"calls", p.calls},     {"total_ns", p.total_ns},
         {"self_ns", p.self_ns}, {"kernel_ns", p.kernel_ns},       {"time_ns", p.time_ns}, {"share", p.share},
-        {"source", p.source}};
+        {"source", p.source},   {"estimated_ns", p.estimated_ns}};
     add_efficiency(row, p.efficiency);
     if (operators) row["products"] = products_json(p.products);
     out.push_back(std::move(row));
@@ -177,8 +204,12 @@ Json gemms_json(const Page& page) {
   for (const analyze::GemmShape& g : page.summary.gemms) {
     if (!shown(page, g.stage)) continue;
     out.push_back(
-        {{"function", g.function},
+        {{"library", text_or_null(g.library)},
+         {"function", g.function},
          {"type", text_or_null(g.type)},
+         {"compute_type", text_or_null(g.compute_type)},
+         {"epilogue", text_or_null(g.epilogue)},
+         {"algorithms", text_or_null(g.algorithms)},
          {"stage", text_or_null(g.stage)},
          {"m", g.m},
          {"n", g.n},
@@ -186,6 +217,8 @@ Json gemms_json(const Page& page) {
          {"batch", g.batch},
          {"calls", g.calls},
          {"time_ns", g.time_ns},
+         {"estimated_ns", g.estimated_ns},
+         {"peak_type", text_or_null(g.peak_type)},
          {"ops", text_or_null(g.ops)},
          {"flops_per_s", maybe(g.flops_per_s)},
          {"bytes_per_s", maybe(g.bytes_per_s)},
@@ -217,6 +250,14 @@ void to_json(const Page& page, base::Json& out) {
   out["unmatched"] = unmatched_json(page);
   out["ridge"] = maybe(s.ridge);
   out["gemms"] = gemms_json(page);
+  out["kernels"] = kernels_json(page);
+  out["gpu_by_source"] = sources_json(page);
+  out["gaps"] = gaps_json(page);
+  out["notes"] = notes_json(page);
+  out["peaks_together"] = {
+      {"devices", s.busy_devices}, {"flops", maybe(s.peak_flops)}, {"bandwidth", maybe(s.peak_bandwidth)}};
+  out["telemetry"] = telemetry_json(page);
+  out["device_memory"] = device_memory_json(page);
   out["host"] = host_json(page);
   out["functions"] = functions_json(page);
   out["stacks"] = stack_coverage_json(page);

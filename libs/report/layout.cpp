@@ -52,7 +52,7 @@ std::string giga_cell(std::optional<double> amount) {
 std::string amount_cell(std::optional<double> amount) { return amount ? base::human_count(*amount) : "-"; }
 
 std::string counted(std::int64_t count, std::string_view one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : one.ends_with('s') ? "es" : "s");
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : one.ends_with('s') || one.ends_with("ch") ? "es" : "s");
 }
 
 }  // namespace llmprof::report

@@ -18,6 +18,7 @@ struct Page {
   std::string stage;       // show only this one; "" all
   bool waterfall = false;  // the waterfall of each stage in full
   bool unicode = true;     // false: bars are drawn with ASCII
+  bool verbose = false;    // what only few readers need: serial numbers of devices
 };
 
 inline constexpr std::size_t kWidth = 100;

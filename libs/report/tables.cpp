@@ -6,6 +6,7 @@
 
 #include "base/human.h"
 #include "base/text_table.h"
+#include "report/gpu.h"
 
 namespace llmprof::report {
 namespace {
@@ -86,11 +87,12 @@ void add_unmatched(TextTable& table, const Page& page, std::string_view stage) {
   }
 }
 
-std::vector<TextTable::Column> part_columns(std::string name) {
+// On a GPU parts are measured by their kernels; the time of the host stands beside it.
+std::vector<TextTable::Column> part_columns(std::string name, bool on_gpu) {
   return {{std::move(name), Align::kLeft, true},
           {"calls"},
-          {"self"},
-          {"total"},
+          {on_gpu ? "GPU time" : "self"},
+          {on_gpu ? "host" : "total"},
           {"stage %"},
           {"GFLOP/s"},
           {"MFU %"},
@@ -98,66 +100,83 @@ std::vector<TextTable::Column> part_columns(std::string name) {
           {"MBU %"}};
 }
 
-void add_part(TextTable& table, const Part& part) {
-  table.add({part.name, std::to_string(part.calls), time_cell(part.self_ns), time_cell(part.total_ns),
-             percent_cell(part.share), giga_cell(part.efficiency.flops_per_s), percent_cell(part.efficiency.mfu),
-             giga_cell(part.efficiency.bytes_per_s), percent_cell(part.efficiency.mbu)});
+std::vector<std::string> part_cells(const Part& part, bool on_gpu) {
+  return {part.name,
+          std::to_string(part.calls),
+          on_gpu ? device_time_cell(part.kernel_ns, part.estimated_ns) : time_cell(part.self_ns),
+          on_gpu ? (part.self_ns > 0 ? time_cell(part.self_ns) : "-") : time_cell(part.total_ns),
+          percent_cell(part.share),
+          giga_cell(part.efficiency.flops_per_s),
+          percent_cell(part.efficiency.mfu),
+          giga_cell(part.efficiency.bytes_per_s),
+          percent_cell(part.efficiency.mbu)};
 }
 
 // Below an operator its costliest products: the two of a backward pass, at most.
 constexpr std::size_t kMostProducts = 2;
 
-void add_products(TextTable& table, const Part& op) {
+void add_products(TextTable& table, const Part& op, bool on_gpu) {
   for (std::size_t i = 0; i < std::min(op.products.size(), kMostProducts); ++i) {
     const analyze::Product& p = op.products[i];
-    table.add({"  " + shape_text(p), std::to_string(p.calls), "", time_cell(p.time_ns), "", giga_cell(p.flops_per_s),
-               "", "", ""});
+    table.add({"  " + shape_text(p), std::to_string(p.calls), on_gpu ? time_cell(p.time_ns) : "",
+               on_gpu ? "" : time_cell(p.time_ns), "", giga_cell(p.flops_per_s), "", "", ""});
   }
 }
 
-std::string operators_of(const Page& page, const Style& style, const std::string& stage, std::int64_t steps_ns) {
-  TextTable table(part_columns("operator"));
+std::string operators_of(const Page& page, const Style& style, const std::string& stage, std::int64_t stage_ns) {
+  const bool on_gpu = page.summary.on_gpu;
+  TextTable table(part_columns("operator", on_gpu));
   std::size_t all = 0;
   for (const Part& op : page.summary.ops) {
     if (op.stage != stage || ++all > page.top) continue;
-    add_part(table, op);
-    add_products(table, op);
+    table.add(part_cells(op, on_gpu));
+    add_products(table, op, on_gpu);
   }
   if (all == 0) return "";
   add_unmatched(table, page, stage);
   std::string out = style.heading(fmt::format("Operators of {}", stage.empty() ? "no stage" : stage));
-  if (steps_ns > 0) {
+  if (stage_ns > 0) {
+    const std::string of = base::human_ns(static_cast<double>(stage_ns));
     out += wrapped(
-        fmt::format("stage %: self time, of its steps, {} added up. Rates: model FLOPs and bytes by total time.",
-                    base::human_ns(static_cast<double>(steps_ns))));
+        on_gpu ? fmt::format(
+                     "stage %: GPU time, of that of its kernels, {} added up; host: self time of its ranges. Rates: "
+                     "model FLOPs and bytes by GPU time, parts inside included.",
+                     of)
+               : fmt::format(
+                     "stage %: self time, of its steps, {} added up. Rates: model FLOPs and bytes by total time.", of));
   }
   out += table.render(kWidth) + left_out(all, page.top, "operators");
+  if (on_gpu && !stage.empty()) out += estimate_line(page, stage);
   const auto of_stage = [&](const Part& op) { return op.stage == stage; };
   const auto first = std::find_if(page.summary.ops.begin(), page.summary.ops.end(), of_stage);
   if (first->source == "shape") {
     out += wrapped(
-        "Operators are inferred from the shapes and order of the BLAS calls. Their time is from the begin of their "
-        "first "
-        "call to the end of their last, in each step; what no BLAS call does (norms, and attention where it makes "
-        "none) is "
-        "not matched.");
+        on_gpu
+            ? "Operators are inferred from the shapes and order of the BLAS calls; kernels of no BLAS call (norms, and "
+              "attention where it makes none) are not matched."
+            : "Operators are inferred from the shapes and order of the BLAS calls. Their time is from the begin of "
+              "their first call to the end of their last, in each step; what no BLAS call does (norms, and attention "
+              "where it makes none) is not matched.");
   }
   return out;
 }
 
 std::string modules(const Page& page, const Style& style) {
-  std::vector<TextTable::Column> columns = part_columns("module");
+  const bool on_gpu = page.summary.on_gpu;
+  std::vector<TextTable::Column> columns = part_columns("module", on_gpu);
   columns.insert(columns.begin() + 1, {"stage", Align::kLeft});
   TextTable table(std::move(columns));
   std::size_t all = 0;
   for (const Part& m : page.summary.modules) {
     if (!shown(page, m.stage) || ++all > page.top) continue;
-    table.add({m.name, stage_name(m.stage), std::to_string(m.calls), time_cell(m.self_ns), time_cell(m.total_ns),
-               percent_cell(m.share), giga_cell(m.efficiency.flops_per_s), percent_cell(m.efficiency.mfu),
-               giga_cell(m.efficiency.bytes_per_s), percent_cell(m.efficiency.mbu)});
+    std::vector<std::string> cells = part_cells(m, on_gpu);
+    cells.insert(cells.begin() + 1, stage_name(m.stage));
+    table.add(std::move(cells));
   }
   if (all == 0) return "";
-  return style.heading("Modules by self time") + wrapped("stage %: self time, of the stage's steps added up.") +
+  return style.heading(on_gpu ? "Modules by GPU time" : "Modules by self time") +
+         wrapped(on_gpu ? "stage %: GPU time, of that of the stage's kernels added up."
+                        : "stage %: self time, of the stage's steps added up.") +
          table.render(kWidth) + left_out(all, page.top, "modules");
 }
 
@@ -250,11 +269,21 @@ std::string efficiency_table(const Page& page, const Style& style) {
 std::string part_tables(const Page& page, const Style& style) {
   std::string out;
   for (const Stage& stage : page.summary.stages) {
-    if (shown(page, stage.name)) out += operators_of(page, style, stage.name, stage.steps_ns);
+    if (shown(page, stage.name))
+      out += operators_of(page, style, stage.name, page.summary.on_gpu ? stage.kernel_ns : stage.steps_ns);
   }
   if (page.stage.empty()) out += operators_of(page, style, "", 0);
   return out + part_efficiency(page, style, page.summary.ops, "operator") + modules(page, style) +
          part_efficiency(page, style, page.summary.modules, "module");
+}
+
+// What a GPU library fused behind the product, and the type where it is not the run's own.
+std::string gemm_name(const Page& page, const analyze::GemmShape& g) {
+  std::string name = g.batch > 1 ? fmt::format("{} x{}", g.function, g.batch) : g.function;
+  if (!g.epilogue.empty()) name += " +" + g.epilogue;
+  if (!page.summary.devices.empty() && !g.peak_type.empty() && g.peak_type != page.summary.devices.front().type)
+    name += " " + g.peak_type;
+  return name;
 }
 
 std::string gemm_table(const Page& page, const Style& style) {
@@ -263,7 +292,7 @@ std::string gemm_table(const Page& page, const Style& style) {
                    {"n"},
                    {"k"},
                    {"calls"},
-                   {"time"},
+                   {page.summary.on_gpu ? "GPU time" : "time"},
                    {"GFLOP/s"},
                    {"peak %"},
                    {"GB/s"},
@@ -272,10 +301,9 @@ std::string gemm_table(const Page& page, const Style& style) {
   std::size_t all = 0;
   for (const analyze::GemmShape& g : page.summary.gemms) {
     if (!shown(page, g.stage) || ++all > page.top) continue;
-    table.add({g.batch > 1 ? fmt::format("{} x{}", g.function, g.batch) : g.function, std::to_string(g.m),
-               std::to_string(g.n), std::to_string(g.k), std::to_string(g.calls), time_cell(g.time_ns),
-               giga_cell(g.flops_per_s), percent_cell(g.of_peak), giga_cell(g.bytes_per_s), stage_name(g.stage),
-               first_of(g.ops)});
+    table.add({gemm_name(page, g), std::to_string(g.m), std::to_string(g.n), std::to_string(g.k),
+               std::to_string(g.calls), device_time_cell(g.time_ns, g.estimated_ns), giga_cell(g.flops_per_s),
+               percent_cell(g.of_peak), giga_cell(g.bytes_per_s), stage_name(g.stage), first_of(g.ops)});
   }
   if (all == 0) return "";
   return style.heading("Matrix products by time") + table.render(kWidth) + left_out(all, page.top, "shapes") +

@@ -5,13 +5,16 @@
 #include "base/human.h"
 #include "base/text_table.h"
 #include "report/cost.h"
+#include "report/device_memory.h"
 #include "report/environment_line.h"
 #include "report/functions.h"
+#include "report/gpu.h"
 #include "report/host.h"
 #include "report/layout.h"
 #include "report/page.h"
 #include "report/steps.h"
 #include "report/tables.h"
+#include "report/telemetry.h"
 #include "report/waterfall.h"
 #include "trace/loss.h"
 
@@ -55,6 +58,7 @@ std::string coverage(const Page& page, const Style& style) {
   std::string out = style.heading("Coverage");
   out += window_line(page);
   out += losses(page, style);
+  out += gap_lines(page, style);
   out +=
       wrapped(fmt::format("{} of {} seen from inside; {}, {} and BLAS calls, {}, {}.", c.injected,
                           counted(c.processes, "process"), counted(c.threads, "thread"), counted(c.kernels, "kernel"),
@@ -64,11 +68,12 @@ std::string coverage(const Page& page, const Style& style) {
     out += wrapped(fmt::format("Wall time {}{}; {} of it in stages.", base::human_ns(static_cast<double>(c.wall_ns)),
                                whole, base::human_percent(part(c.in_stages_ns, c.wall_ns))));
   }
-  if (c.kernel_ns > 0) {
+  if (c.kernel_ns > c.gpu_ns) {
     out += wrapped(fmt::format("Kernel time {}, added up; {} of it belongs to a step.",
                                base::human_ns(static_cast<double>(c.kernel_ns)),
                                base::human_percent(part(c.attributed_kernel_ns, c.kernel_ns))));
   }
+  out += gpu_coverage(page);
   out += stack_coverage(page);
   return out + cost_lines(page, style);
 }
@@ -83,6 +88,7 @@ std::string machine(const Page& page, const Style& style) {
     if (device.cache_bytes > 0)
       line += ", last-level cache " + base::human_bytes(static_cast<double>(device.cache_bytes));
     if (!device.driver.empty()) line += ", driver " + device.driver;
+    if (page.verbose && !device.uuid.empty()) line += ", " + device.uuid;
     out += wrapped(line);
   }
   return out + wrapped(environment_line(page.info.environment));
@@ -102,9 +108,10 @@ std::string model(const Page& page, const Style& style) {
 }
 
 std::string denominator(std::string_view what, std::string_view of, const std::optional<double>& peak, const char* unit,
-                        std::string_view source, std::string_view method) {
+                        std::string_view source, std::string_view method, std::int64_t devices) {
   if (!peak) return wrapped(fmt::format("{}: unknown, this device has no peak {}.", what, of));
-  return wrapped(fmt::format("{}, of {} {} ({}{}{}).", what, base::human_rate(*peak, unit), of,
+  return wrapped(fmt::format("{}, of {} {} ({}{}{}{}).", what, base::human_rate(*peak, unit), of,
+                             devices > 1 ? fmt::format("{} devices together; ", devices) : "",
                              source == "measured" ? "measured on this machine" : source, method.empty() ? "" : ": ",
                              method));
 }
@@ -113,10 +120,10 @@ std::string denominators(const Page& page) {
   const Summary& s = page.summary;
   if (s.devices.empty()) return wrapped("MFU and MBU: unknown, the run names no device.");
   const analyze::DeviceCard& device = s.devices.front();
-  std::string out = denominator("MFU %: model FLOPs / time", device.type, device.peak_flops, "FLOP/s",
-                                device.peak_flops_source, device.peak_flops_method);
-  out += denominator("MBU %: bytes that must move / time", "bandwidth", device.peak_bandwidth, "B/s",
-                     device.peak_bandwidth_source, device.peak_bandwidth_method);
+  std::string out = denominator("MFU %: model FLOPs / time", device.type, s.peak_flops, "FLOP/s",
+                                device.peak_flops_source, device.peak_flops_method, s.busy_devices);
+  out += denominator("MBU %: bytes that must move / time", "bandwidth", s.peak_bandwidth, "B/s",
+                     device.peak_bandwidth_source, device.peak_bandwidth_method, s.busy_devices);
   return out;
 }
 
@@ -170,14 +177,18 @@ std::string to_text(const Page& page, bool colour) {
   }
   out += training_table(page, style) + block_table(page, style);
   out += part_tables(page, style);
+  out += kernel_table(page, style);
+  out += source_table(page, style);
   out += gemm_table(page, style);
+  out += telemetry_section(page, style) + device_memory_section(page, style);
   out += host_section(page, style);
   out += function_table(page, style);
   if (page.summary.coverage.kernels == 0 && page.summary.coverage.gemms == 0) {
     out +=
         "\n" + wrapped(
                    "No BLAS call or kernel was seen: the program made none, or made them in a way llmprof cannot see "
-                   "(statically linked, or GPU work, which this version does not record).");
+                   "(a statically linked BLAS; a GPU of another maker, or one whose recording another program "
+                   "holds).");
   }
   return out;
 }

@@ -24,9 +24,10 @@ using base::maybe;
 std::string label_of(const Waterfall& waterfall, const WaterfallTerm& term) {
   if (term.name == "above_floor") return term.op_class + " above its floor";
   if (term.name == "faster_than_floor") return term.op_class + " faster than its floor";
-  if (term.name == "gaps") return waterfall.on_cpu ? "gaps between operators" : "idle and launch gaps";
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kLabels = {
+  if (term.name == "gaps") return waterfall.on_cpu ? "gaps between operators" : "idle, nothing launched";
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kLabels = {
       {{"between_steps", "between steps"},
+       {"queued", "idle, work queued"},
        {"waits", "host synchronisation"},
        {"copies", "copies"},
        {"clock", "clock loss"},

@@ -35,8 +35,41 @@ struct AttributionRow {
   Name op;
   Name module_source;
   OptionalId gemm_id;
+  bool gemm_call = false;
   Name source;
   double confidence = 1;
+};
+
+// Where one graph launch belongs.
+struct LaunchPlaceRow {
+  Id graph_launch_id = 0;
+  OptionalId range_id;
+  OptionalId step_id;
+  Name stage;
+  Name source;
+  double confidence = 1;
+};
+
+// What one graph node stands for, whichever launch executes it.
+struct NodePlaceRow {
+  Id graph_node_id = 0;
+  OptionalId range_id;
+  Name module;
+  Name op;
+  Name module_source;
+  OptionalId gemm_id;
+  bool gemm_call = false;
+  double confidence = 1;
+};
+
+// Where one graph node executes in a launch that was not recorded node by node.
+struct NodeShareRow {
+  Id graph_node_id = 0;
+  double begin_share = 0;
+  double end_share = 0;
+  std::int64_t samples = 0;
+  Name basis;
+  double confidence = 0;
 };
 
 // Where one range belongs, and its host time.
@@ -85,16 +118,6 @@ struct ModelOpRow {
   double activation_bytes = 0;
 };
 
-// Estimated execution of one graph node in one unsampled launch.
-struct EstimateRow {
-  Id id = 0;
-  Id graph_launch_id = 0;
-  Id graph_node_id = 0;
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;
-  double confidence = 0;
-};
-
 template <>
 const Table& table_of<StepRow>();
 template <>
@@ -108,6 +131,10 @@ const Table& table_of<SamplePlaceRow>();
 template <>
 const Table& table_of<ModelOpRow>();
 template <>
-const Table& table_of<EstimateRow>();
+const Table& table_of<LaunchPlaceRow>();
+template <>
+const Table& table_of<NodePlaceRow>();
+template <>
+const Table& table_of<NodeShareRow>();
 
 }  // namespace llmprof::trace

@@ -16,7 +16,8 @@ const Table& table_of<StepRow>() {
       {
           column(&R::id, "id", "", "Number of the step in this run."),
           column(&R::begin_ns, "begin_ns", "ns", "When it began."),
-          column(&R::end_ns, "end_ns", "ns", "When it ended."),
+          column(&R::end_ns, "end_ns", "ns",
+                 "When it ended: the later of its range's end and the end of the last kernel launched in it."),
           column(&R::stage, "stage", "",
                  "prefill, decode, mixed, load, warm-up, forward, backward, optimizer or other."),
           column(&R::number, "number", "", "Place among the steps of its stage and process, from 0."),
@@ -29,11 +30,12 @@ const Table& table_of<StepRow>() {
                  "Length of each sequence, the new tokens included; NULL if unknown."),
           column(&R::pass_id, "pass_id", "", "The kind of pass in model_op; NULL if the model is unknown."),
           column(&R::device_busy_ns, "device_busy_ns", "ns",
-                 "Time in its window with at least one kernel executing, added over devices."),
+                 "Time in its window with at least one kernel executing, added over devices; where the busiest is a "
+                 "GPU, CPUs do not count."),
           column(&R::stage_busy_ns, "stage_busy_ns", "ns",
                  "The same, but only where no earlier step of the stage is still running: adds up to the busy time of "
                  "the stage."),
-          column(&R::kernels, "kernels", "", "Kernels that belong to it."),
+          column(&R::kernels, "kernels", "", "Kernels that belong to it, estimated ones included."),
           column(&R::kernel_ns, "kernel_ns", "ns", "Their durations, added up."),
           column(&R::source, "source", "", "declared (by a range) or inferred."),
           column(&R::confidence, "confidence", "fraction", "How sure the inference is; 1 when declared."),
@@ -53,15 +55,19 @@ const Table& table_of<AttributionRow>() {
       sizeof(R),
       {
           column(&R::kernel_id, "kernel_id", "", "The kernel."),
-          column(&R::range_id, "range_id", "", "The innermost range that launched it; NULL if none."),
+          column(&R::range_id, "range_id", "",
+                 "The innermost range that launched it or, in a graph, in which its node was captured; NULL if none."),
           column(&R::step_id, "step_id", "", "The step it belongs to; NULL if none."),
           column(&R::stage, "stage", "", "The stage it belongs to; NULL if none."),
           column(&R::module, "module", "", "Path of the model's part it belongs to; NULL if unknown."),
           column(&R::op, "op", "", "Operator it belongs to; NULL if unknown."),
-          column(&R::module_source, "module_source", "",
-                 "How the module is known: range, or shape (of the BLAS call, matched to the model); NULL if it is not."),
-          column(&R::gemm_id, "gemm_id", "", "The BLAS call it executed; NULL if none."),
-          column(&R::source, "source", "", "declared, inferred (step or module) or estimated."),
+          column(
+              &R::module_source, "module_source", "",
+              "How the module is known: range, or shape (of the BLAS call, matched to the model); NULL if it is not."),
+          column(&R::gemm_id, "gemm_id", "", "The BLAS call it executed, or a part of it; NULL if none."),
+          column(&R::gemm_call, "gemm_call", "",
+                 "Whether it stands for that call: one kernel of each execution of a call does, so they count calls."),
+          column(&R::source, "source", "", "declared or inferred (step or module)."),
           column(&R::confidence, "confidence", "fraction", "How sure the attribution is; 1 when declared."),
       }};
   return table;
@@ -105,9 +111,11 @@ const Table& table_of<StepTimeRow>() {
       {
           column(&R::step_id, "step_id", "", "The step."),
           column(&R::owner, "owner", "",
-                 "kernel, copy, other_kernel, wait, host, gap or between: docs/format/analysis.md, Waterfall."),
+                 "kernel, copy, other_kernel, queued, wait, host, gap or between: docs/format/analysis.md, Waterfall."),
           column(&R::op, "op", "", "Operator that a kernel or host code worked for; NULL if unknown."),
-          column(&R::time_ns, "time_ns", "ns", "Of the time from the step's begin to its end."),
+          column(&R::time_ns, "time_ns", "ns",
+                 "Of the time from the step's begin to its end or, if that is earlier, to the begin of the next step "
+                 "that makes a TPOT sample with it."),
           column(&R::after_ns, "after_ns", "ns",
                  "Of the time from its end to the begin of the next, where the two make a TPOT sample; else NULL."),
       }};
@@ -164,22 +172,71 @@ const Table& table_of<ModelOpRow>() {
 }
 
 template <>
-const Table& table_of<EstimateRow>() {
-  using R = EstimateRow;
+const Table& table_of<LaunchPlaceRow>() {
+  using R = LaunchPlaceRow;
   static const Table table{
-      "estimate",
+      "launch_place",
       TableKind::kDerived,
-      "an estimated execution of one graph node in a graph launch that was not measured by node",
+      "where one graph launch belongs",
       "",
-      "begin_ns",
+      "",
       sizeof(R),
       {
-          column(&R::id, "id", "", "Number of the estimate in this run; no kernel has the same."),
-          column(&R::graph_launch_id, "graph_launch_id", "", "The launch it is part of."),
+          column(&R::graph_launch_id, "graph_launch_id", "", "The launch."),
+          column(&R::range_id, "range_id", "", "The innermost range that launched it; NULL if none."),
+          column(&R::step_id, "step_id", "", "The step it belongs to; NULL if none."),
+          column(&R::stage, "stage", "", "The stage it belongs to; NULL if none."),
+          column(&R::source, "source", "", "declared or inferred; NULL if it has no stage."),
+          column(&R::confidence, "confidence", "fraction", "How sure the place is; 1 when declared."),
+      }};
+  return table;
+}
+
+template <>
+const Table& table_of<NodePlaceRow>() {
+  using R = NodePlaceRow;
+  static const Table table{
+      "node_place",
+      TableKind::kDerived,
+      "what one graph node stands for, whichever launch executes it",
+      "",
+      "graph_node_id",
+      sizeof(R),
+      {
           column(&R::graph_node_id, "graph_node_id", "", "The node."),
-          column(&R::begin_ns, "begin_ns", "ns", "Estimated begin."),
-          column(&R::end_ns, "end_ns", "ns", "Estimated end; the estimates of a launch add up to it."),
-          column(&R::confidence, "confidence", "fraction", "How sure the estimate is."),
+          column(&R::range_id, "range_id", "", "The innermost range open at its capture; NULL if none."),
+          column(&R::module, "module", "", "Path of the model's part it belongs to; NULL if unknown."),
+          column(&R::op, "op", "", "Operator it belongs to; NULL if unknown."),
+          column(
+              &R::module_source, "module_source", "",
+              "How the module is known: range, or shape (of the BLAS call, matched to the model); NULL if it is not."),
+          column(&R::gemm_id, "gemm_id", "", "The BLAS call it was captured in; NULL if none."),
+          column(&R::gemm_call, "gemm_call", "",
+                 "Whether it stands for that call: one node of each call in a graph does, so they count calls."),
+          column(&R::confidence, "confidence", "fraction", "How sure the module is; 1 when declared."),
+      }};
+  return table;
+}
+
+template <>
+const Table& table_of<NodeShareRow>() {
+  using R = NodeShareRow;
+  static const Table table{
+      "node_share",
+      TableKind::kDerived,
+      "where one graph node executes in a launch that was not recorded node by node, told from launches that were",
+      "",
+      "graph_node_id",
+      sizeof(R),
+      {
+          column(&R::graph_node_id, "graph_node_id", "", "The node."),
+          column(&R::begin_share, "begin_share", "fraction",
+                 "When it begins, of the launch's duration; the first node of a graph at 0."),
+          column(&R::end_share, "end_share", "fraction", "When it ends; the last node of a graph at 1."),
+          column(&R::samples, "samples", "", "Launches it was measured in."),
+          column(&R::basis, "basis", "",
+                 "same graph, or same capture: measured in launches of another executable of the same capture."),
+          column(&R::confidence, "confidence", "fraction", "How sure the share is."),
       }};
   return table;
 }

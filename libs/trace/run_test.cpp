@@ -220,7 +220,8 @@ TEST(Run, InterruptedWritersSaySo) {
   EXPECT_EQ(finished ? "opened" : "not a run", why_not(folder / "a") == "opened" ? "opened" : "not a run");
 }
 
-TEST(Run, KernelAllHasTheEstimates) {
+// One launch of 100 ns whose two nodes were not recorded: of 0 to 0.4 and of 0.5 to 1 of it. 3 kernels are measured.
+TEST(Run, KernelAllAndWorkHaveTheEstimates) {
   const TestFolder folder;
   auto writer = RunWriter::create(folder / "a.llmprof");
   ASSERT_TRUE(writer);
@@ -228,25 +229,36 @@ TEST(Run, KernelAllHasTheEstimates) {
   writer->add(
       GraphLaunchRow{.id = 5, .begin_ns = 100, .end_ns = 200, .graph = 1, .device_id = 1, .stream = 9, .thread_id = 1});
   writer->add(GraphNodeRow{.id = 6, .graph = 1, .node = 1, .name = writer->strings().intern("node_gemm")});
+  writer->add(GraphNodeRow{.id = 7, .graph = 1, .node = 2, .name = writer->strings().intern("node_norm")});
   ASSERT_TRUE(writer->finish({}));
   auto derived = DerivedWriter::create(folder / "a.llmprof", "v1-test");
   ASSERT_TRUE(derived) << derived.error().message;
-  derived->add(EstimateRow{
-      .id = 77, .graph_launch_id = 5, .graph_node_id = 6, .begin_ns = 100, .end_ns = 200, .confidence = 0.5});
+  derived->add(NodeShareRow{.graph_node_id = 6, .begin_share = 0, .end_share = 0.4, .samples = 1, .confidence = 0.5});
+  derived->add(NodeShareRow{.graph_node_id = 7, .begin_share = 0.5, .end_share = 1, .samples = 1, .confidence = 0.5});
   ASSERT_TRUE(derived->finish());
   auto run = Run::open(folder / "a");
   ASSERT_TRUE(run) << run.error().message;
   EXPECT_EQ(run->query("SELECT count(*) FROM kernel_all")->rows[0][0].as_int(), 3);
   ASSERT_TRUE(*run->use_derived("v1-test"));
-  const auto rows =
-      run->query("SELECT name, stream, source, confidence, grid_x FROM kernel_all WHERE source = 'estimated'");
+  const auto rows = run->query(
+      "SELECT name, stream, source, confidence, grid_x, begin_ns, end_ns FROM kernel_all "
+      "WHERE source = 'estimated' ORDER BY begin_ns");
   ASSERT_TRUE(rows) << rows.error().message;
-  ASSERT_EQ(rows->rows.size(), 1u);
+  ASSERT_EQ(rows->rows.size(), 2u);
+  EXPECT_EQ(rows->rows[0][6].as_int(), 140);
+  EXPECT_EQ(rows->rows[1][5].as_int(), 150);
+  EXPECT_EQ(rows->rows[1][6].as_int(), 200);
   EXPECT_EQ(rows->rows[0][0].text, "node_gemm");
   EXPECT_EQ(rows->rows[0][1].as_int(), 9);
   EXPECT_EQ(rows->rows[0][3].as_double(), 0.5);
   EXPECT_TRUE(rows->rows[0][4].is_null());
-  EXPECT_EQ(run->user_query("SELECT count(*) FROM estimate")->rows[0][0].as_int(), 1);  // users see it too
+  const auto sums =
+      run->user_query("SELECT source, sum(executions), sum(time_ns) FROM work GROUP BY source ORDER BY source");
+  ASSERT_TRUE(sums) << sums.error().message;  // users see it too
+  ASSERT_EQ(sums->rows.size(), 2u);
+  EXPECT_EQ(sums->rows[0][1].as_int(), 2);
+  EXPECT_EQ(sums->rows[0][2].as_int(), 90);
+  EXPECT_EQ(sums->rows[1][1].as_int(), 3);
 }
 
 TEST(Derived, IsThereOrNot) {

@@ -30,7 +30,8 @@ std::span<const Table* const> tables() {
       &table_of<BenchAxisRow>(),     &table_of<BenchSampleRow>(),
       &table_of<StepRow>(),          &table_of<AttributionRow>(),
       &table_of<RangeTimeRow>(),     &table_of<SamplePlaceRow>(),
-      &table_of<ModelOpRow>(),       &table_of<EstimateRow>(),
+      &table_of<ModelOpRow>(),       &table_of<LaunchPlaceRow>(),
+      &table_of<NodePlaceRow>(),     &table_of<NodeShareRow>(),
       &table_of<StepTimeRow>(),
   };
   return kTables;

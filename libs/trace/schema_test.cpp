@@ -82,7 +82,8 @@ TEST(Schema, EveryMemberIsAColumn) {
                                 CopyRow, ApiRow, OpRow, RangeRow, GemmRow, AllocationRow, GapRow, SampleRow, StackRow,
                                 FrameRow, ProcessUsageRow, CollectorCostRow, TelemetryRow, CounterRow, RequestRow,
                                 LossRow, NoteRow, ClockSyncRow, BenchRow, BenchAxisRow, BenchSampleRow, StepRow,
-                                AttributionRow, RangeTimeRow, SamplePlaceRow, ModelOpRow, EstimateRow, StepTimeRow>();
+                                AttributionRow, RangeTimeRow, SamplePlaceRow, ModelOpRow, LaunchPlaceRow, NodePlaceRow,
+                                NodeShareRow, StepTimeRow>();
 }
 
 TEST(Schema, ColumnsDoNotOverlap) {

@@ -27,16 +27,52 @@ std::string view_of(const Table& table, const std::vector<OpenFile>& files, cons
                      paths.empty() ? "WHERE false" : fmt::format("FROM read_parquet([{}])", paths));
 }
 
-// An estimate knows its graph launch and node; the rest of a kernel's columns comes from there or stays NULL.
+// Launches that were not recorded node by node, expanded with the shares of their nodes: only as far as a query asks.
 constexpr const char* kKernelAll = R"(
 CREATE OR REPLACE VIEW kernel_all AS
 SELECT *, 'measured' AS source, CAST(1 AS DOUBLE) AS confidence FROM kernel
 UNION ALL BY NAME
-SELECT e.id, e.begin_ns, e.end_ns, n.name, l.device_id, l.stream, l.thread_id, l.launch_begin_ns, l.launch_end_ns,
-       e.graph_launch_id, e.graph_node_id, 'estimated' AS source, e.confidence
-FROM estimate AS e
-LEFT JOIN graph_launch AS l ON l.id = e.graph_launch_id
-LEFT JOIN graph_node AS n ON n.id = e.graph_node_id)";
+SELECT l.begin_ns + CAST(round(s.begin_share * (l.end_ns - l.begin_ns)) AS BIGINT) AS begin_ns,
+       l.begin_ns + CAST(round(s.end_share * (l.end_ns - l.begin_ns)) AS BIGINT) AS end_ns,
+       n.name, l.device_id, l.stream, l.thread_id, l.launch_begin_ns, l.launch_end_ns, n.gemm_id, n.stack_id,
+       l.id AS graph_launch_id, n.id AS graph_node_id, 'estimated' AS source, s.confidence
+FROM graph_launch AS l
+JOIN graph_node AS n ON n.graph = l.graph
+JOIN node_share AS s ON s.graph_node_id = n.id
+WHERE NOT coalesce(l.nodes_recorded, false) AND (n.kind IS NULL OR n.kind = 'kernel'))";
+
+// Work of devices for sums: a row per measured kernel, but of launches that were not recorded node by node one per
+// stage and node, which does not grow with the launches. A graph of which no launch was recorded so is one row per
+// stage.
+constexpr const char* kWork = R"(
+CREATE OR REPLACE VIEW work AS
+WITH launched AS (
+  SELECT p.stage, p.step_id IS NOT NULL AS in_step, l.graph, l.device_id, count(*) AS launches,
+         CAST(sum(l.end_ns - l.begin_ns) AS BIGINT) AS ns
+  FROM graph_launch AS l LEFT JOIN launch_place AS p ON p.graph_launch_id = l.id
+  WHERE NOT coalesce(l.nodes_recorded, false)
+  GROUP BY ALL),
+shared AS (
+  SELECT n.graph, n.id, n.name, n.stack_id, s.end_share - s.begin_share AS share, p.module, p.op, p.module_source,
+         p.gemm_id, p.gemm_call
+  FROM node_share AS s
+  JOIN graph_node AS n ON n.id = s.graph_node_id
+  LEFT JOIN node_place AS p ON p.graph_node_id = n.id
+  WHERE n.kind IS NULL OR n.kind = 'kernel')
+SELECT a.stage, coalesce(a.step_id IS NOT NULL, false) AS in_step, a.module, a.op, a.module_source, k.name, k.device_id,
+       a.gemm_id, k.graph_node_id, k.stack_id, CAST(1 AS BIGINT) AS executions,
+       CAST(coalesce(a.gemm_call, false) AS BIGINT) AS gemm_calls, k.end_ns - k.begin_ns AS time_ns, 'measured' AS source,
+       true AS known
+FROM kernel AS k LEFT JOIN attribution AS a ON a.kernel_id = k.id
+UNION ALL
+SELECT l.stage, l.in_step, s.module, s.op, s.module_source, s.name, l.device_id, s.gemm_id, s.id, s.stack_id, l.launches,
+       CASE WHEN s.gemm_call THEN l.launches ELSE 0 END, CAST(round(l.ns * s.share) AS BIGINT), 'estimated', true
+FROM launched AS l JOIN shared AS s ON s.graph = l.graph
+UNION ALL
+SELECT l.stage, l.in_step, NULL, NULL, NULL, 'nodes of an unknown graph', l.device_id, NULL, NULL, NULL, l.launches, 0, l.ns,
+       'measured', false
+FROM launched AS l
+WHERE l.graph NOT IN (SELECT graph FROM shared))";
 
 }  // namespace
 
@@ -44,6 +80,7 @@ std::vector<std::string> view_statements(const std::vector<OpenFile>& files, con
   std::vector<std::string> statements;
   for (const Table* table : tables()) statements.push_back(view_of(*table, files, columns));
   statements.emplace_back(kKernelAll);
+  statements.emplace_back(kWork);
   return statements;
 }
 

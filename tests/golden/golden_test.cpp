@@ -1,6 +1,6 @@
 // Runs every *.test file of this folder. A case is three parts that a reader can check by hand:
 //   trace   tiny_decode          a run built by tests/traces
-//   query   sql/stages           an analysis (CSV), or "report" [--waterfall] (text), or "report --json"
+//   query   sql/stages           an analysis (CSV), or "report" [--waterfall] [--by line] (text), or "report --json"
 //   ----
 //   the expected text
 // golden_test --update rewrites the expected texts; the review reads the difference.
@@ -39,10 +39,12 @@ Case read_case(const std::string& path) {
   for (std::string line; std::getline(lines, line);) {
     line = line.substr(0, line.find('#'));
     std::istringstream words(line);
-    std::string key, value, more;
-    words >> key >> value >> more;
+    std::string key, value;
+    words >> key >> value;
     if (key == "trace") found.trace = value;
-    if (key == "query") found.query = more.empty() ? value : value + " " + more;
+    if (key != "query") continue;
+    found.query = value;
+    for (std::string more; words >> more;) found.query += " " + more;
   }
   return found;
 }
@@ -93,14 +95,17 @@ std::string csv(const trace::ResultTable& table) {
 }
 
 Result<std::string> answer(trace::Run& run, const std::string& query, const std::string& name) {
-  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, {}));
+  const std::size_t by = query.find("--by ");
+  analyze::Options options;
+  if (by != std::string::npos) options.by = query.substr(by + 5);
+  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, options));
   if (query.starts_with("sql/")) {
     LLMPROF_LET(const trace::ResultTable table, analyze::ask(run, query));
     return csv(table);
   }
   report::Page page{.run = name + ".llmprof", .info = run.info(), .summary = std::move(summary)};
   page.waterfall = query == "report --waterfall";
-  if (query == "report" || page.waterfall) return report::to_text(page, false);
+  if (query == "report" || page.waterfall || by != std::string::npos) return report::to_text(page, false);
   base::Json json;
   report::to_json(page, json);
   return base::to_text(json);
@@ -124,7 +129,7 @@ TEST_P(Golden, Matches) {
 // Every SQL file has its header and runs, on a run with everything and on one with nothing.
 TEST(Questions, RunAndHaveHeaders) {
   EXPECT_GE(analyze::questions().size(), 15u);
-  for (const char* name : {"tiny_decode", "nothing"}) {
+  for (const char* name : {"tiny_decode", "gpu_graph", "nothing"}) {
     Result<trace::Run> run = trace::Run::open(trace_folder(name));
     ASSERT_TRUE(run) << run.error().message;
     const auto summary = analyze::summarise(*run, {});

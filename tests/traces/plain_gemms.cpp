@@ -37,8 +37,10 @@ Result<void> write_trace(std::string_view name, const std::string& folder) {
   if (name == "sampled") return write_sampled(folder);
   if (name == "nothing") return write_nothing(folder);
   if (name == "gpu_decode") return write_gpu_decode(folder);
+  if (name == "gpu_graph") return write_gpu_graph(folder);
   if (name == "host_memory") return write_host_memory(folder);
   if (name == "bare_gpu") return write_bare_gpu(folder);
+  if (name == "telemetry") return write_telemetry(folder);
   return Error{ErrorCode::kNotFound, "no trace named " + std::string(name),
                "traces are listed in tests/traces/traces.h"};
 }

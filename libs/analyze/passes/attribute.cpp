@@ -1,6 +1,8 @@
 #include "analyze/passes/attribute.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 namespace llmprof::analyze {
 
@@ -57,33 +59,56 @@ Attribution::Where Attribution::locate(std::int64_t thread_id, std::int64_t at_n
   return where;
 }
 
-std::optional<std::size_t> Attribution::gemm_of(std::int64_t kernel_id) {
+Attribution::Gemm Attribution::gemm_of(const Kernels& kernels, std::size_t i) {
   const std::size_t place =
-      find_last_at_most(gemms_.kernel_id.data(), gemms_.kernel_id.size(), kernel_id, gemm_cursor_);
-  if (place == kNotFound || gemms_.kernel_id[place] != kernel_id) return std::nullopt;
-  return place;
+      find_last_at_most(gemms_.kernel_id.data(), gemms_.kernel_id.size(), kernels.id[i], gemm_cursor_);
+  if (place != kNotFound && gemms_.kernel_id[place] == kernels.id[i]) return {gemms_.gemm_id[place], true};
+  return {kernels.gemm(i), false};
+}
+
+std::size_t Attribution::match_of(std::int64_t gemm_id) {
+  if (matches_.gemm_id.empty() || gemm_id == kNull) return kNotFound;
+  const std::size_t place = find_last_at_most(matches_.gemm_id.data(), matches_.gemm_id.size(), gemm_id, match_cursor_);
+  return place != kNotFound && matches_.gemm_id[place] == gemm_id ? place : kNotFound;
 }
 
 // A range that names a module knows better; a step that a range declares does, too.
-void Attribution::use_match(std::size_t gemm, const Where& where, trace::AttributionRow& row) {
-  if (matches_.module.empty() || matches_.module[gemm].id == 0 || row.module.id != 0) return;
-  row.module = matches_.module[gemm];
+void Attribution::use_match(std::int64_t gemm_id, const Where& where, trace::AttributionRow& row) {
+  const std::size_t match = match_of(gemm_id);
+  if (match == kNotFound || matches_.module[match].id == 0 || row.module.id != 0) return;
+  row.module = matches_.module[match];
   row.op = operators_.of(row.module);
   row.module_source = by_shape_;
   row.source = inferred_;
-  const double found = matches_.confidence[gemm];
+  const double found = matches_.confidence[match];
   row.confidence = where.step != kNone && !where.inferred ? std::min(row.confidence, found) : found;
+}
+
+// What the launch says about modules holds where the node says nothing.
+void Attribution::use_node(const trace::NodePlaceRow& node, trace::AttributionRow& row) {
+  if (node.range_id) row.range_id = node.range_id;
+  row.gemm_id = node.gemm_id;
+  row.gemm_call = node.gemm_call;
+  if (node.module.id == 0) return;
+  row.module = node.module;
+  row.op = node.op;
+  row.module_source = node.module_source;
+  row.confidence = std::min(row.confidence, node.confidence);
+  if (node.module_source == by_shape_) row.source = inferred_;
+}
+
+void Attribution::describe_module(const Where& where, trace::Name& module, trace::Name& op) {
+  if (where.range == kNone) return;
+  module = classified_.places[where.range].module;
+  op = operators_.of(module);
 }
 
 template <class Row>
 void Attribution::describe(const Where& where, Row& row) {
   row.confidence = 0;
   if (where.range != kNone) {
-    const RangePlace& place = classified_.places[where.range];
     row.range_id = ranges_.id[where.range];
-    row.stage = place.stage;
-    row.module = place.module;
-    row.op = operators_.of(place.module);
+    row.stage = classified_.places[where.range].stage;
   }
   if (where.step != kNone) {
     const Step& step = classified_.steps[where.step];
@@ -101,32 +126,99 @@ void Attribution::describe(const Where& where, Row& row) {
 
 trace::SamplePlaceRow Attribution::place(std::int64_t thread_id, std::int64_t at_ns) {
   trace::SamplePlaceRow row;
-  describe(locate(thread_id, at_ns), row);
+  const Where where = locate(thread_id, at_ns);
+  describe(where, row);
+  describe_module(where, row.module, row.op);
   return row;
+}
+
+// Ranges that name a stage or step at capture say nothing about the launches that replay the node.
+std::vector<trace::NodePlaceRow> Attribution::place_nodes(const GraphNodes& nodes) {
+  std::vector<trace::NodePlaceRow> rows;
+  std::map<std::pair<std::int64_t, std::int64_t>, bool> called;  // graph, BLAS call
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    trace::NodePlaceRow row{.graph_node_id = nodes.id[i]};
+    if (nodes.captured_ns[i] != kNull && nodes.thread_id[i] != kNull) {
+      const Where where{.range = timelines_.innermost(nodes.thread_id[i], nodes.captured_ns[i])};
+      if (where.range != kNone) row.range_id = ranges_.id[where.range];
+      describe_module(where, row.module, row.op);
+    }
+    if (row.module.id != 0) row.module_source = by_range_;
+    if (nodes.gemm_id[i] != kNull) {
+      row.gemm_id = nodes.gemm_id[i];
+      row.gemm_call = called.try_emplace({nodes.graph[i], nodes.gemm_id[i]}, true).second;
+    }
+    const std::size_t match = row.module.id == 0 ? match_of(nodes.gemm_id[i]) : kNotFound;
+    if (match != kNotFound && matches_.module[match].id != 0) {
+      row.module = matches_.module[match];
+      row.op = operators_.of(row.module);
+      row.module_source = by_shape_;
+      row.confidence = matches_.confidence[match];
+    }
+    nodes_[row.graph_node_id] = row;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+Attribution::Where Attribution::locate_kernel(const Kernels& kernels, std::size_t i, const Gemm& gemm) {
+  const std::int64_t launched = kernels.launch_begin_ns[i] != kNull ? kernels.launch_begin_ns[i] : kernels.begin_ns[i];
+  Where where = locate(kernels.thread_id[i], launched);
+  const std::size_t match = match_of(gemm.id);
+  if (match != kNotFound && matches_.step[match] != kNone) where.step = matches_.step[match];
+  return where;
+}
+
+std::int32_t Attribution::step_of(const Kernels& kernels, std::size_t i) {
+  const Gemm gemm = kernels.node(i) == kNull && !matches_.gemm_id.empty() ? gemm_of(kernels, i) : Gemm{};
+  return locate_kernel(kernels, i, gemm).step;
+}
+
+void Attribution::count(const Where& where, std::int64_t kernels, std::int64_t kernel_ns) {
+  if (where.range != kNone) range_kernel_ns[where.range] += kernel_ns;
+  if (where.step == kNone) return;
+  step_kernels[where.step] += kernels;
+  step_kernel_ns[where.step] += kernel_ns;
 }
 
 void Attribution::attribute(const Kernels& kernels, std::vector<trace::AttributionRow>& rows) {
   rows.reserve(rows.size() + kernels.size());
   for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const std::int64_t launched =
-        kernels.launch_begin_ns[i] != kNull ? kernels.launch_begin_ns[i] : kernels.begin_ns[i];
-    const std::int64_t duration_ns = kernels.end_ns[i] - kernels.begin_ns[i];
-    Where where = locate(kernels.thread_id[i], launched);
-    const std::optional<std::size_t> gemm = gemm_of(kernels.id[i]);
-    if (gemm && !matches_.step.empty() && matches_.step[*gemm] != kNone) where.step = matches_.step[*gemm];
+    const bool in_graph = kernels.node(i) != kNull;
+    const Gemm gemm = in_graph ? Gemm{} : gemm_of(kernels, i);
+    const Where where = locate_kernel(kernels, i, gemm);
     trace::AttributionRow row{.kernel_id = kernels.id[i]};
     describe(where, row);
+    describe_module(where, row.module, row.op);
     if (row.module.id != 0) row.module_source = by_range_;
-    if (gemm) {
-      row.gemm_id = gemms_.gemm_id[*gemm];
-      use_match(*gemm, where, row);
+    if (gemm.id != kNull) {
+      row.gemm_id = gemm.id;
+      row.gemm_call = gemm.call;
+      use_match(gemm.id, where, row);
     }
-    if (where.range != kNone) range_kernel_ns[where.range] += duration_ns;
-    if (where.step != kNone) {
-      ++step_kernels[where.step];
-      step_kernel_ns[where.step] += duration_ns;
+    if (in_graph) {
+      if (const auto node = nodes_.find(kernels.node(i)); node != nodes_.end()) use_node(node->second, row);
     }
+    count(where, 1, kernels.end_ns[i] - kernels.begin_ns[i]);
     rows.push_back(row);
+  }
+}
+
+void Attribution::place_launches(const GraphLaunches& launches, const SharesOfGraphs& shares,
+                                 std::vector<trace::LaunchPlaceRow>& rows) {
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const std::int64_t launched =
+        launches.launch_begin_ns[i] != kNull ? launches.launch_begin_ns[i] : launches.begin_ns[i];
+    const Where where = locate(launches.thread_id[i], launched);
+    trace::LaunchPlaceRow row{.graph_launch_id = launches.id[i]};
+    describe(where, row);
+    rows.push_back(row);
+    if (launches.nodes_recorded[i] > 0) continue;  // its kernels were counted themselves
+    const auto duration_ns = static_cast<double>(launches.end_ns[i] - launches.begin_ns[i]);
+    const auto graph = shares.find(launches.graph[i]);
+    const bool known = graph != shares.end();
+    count(where, known ? graph->second.kernels : 0,
+          std::llround(known ? duration_ns * graph->second.kernel_time : duration_ns));
   }
 }
 

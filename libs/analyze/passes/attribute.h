@@ -2,6 +2,8 @@
 // Where each kernel belongs: the innermost range open on its thread when it was launched, and through that range its
 // step, stage, module and operator. Threads that open no steps themselves (workers) fall back to the step of their
 // process whose window contains the launch; such rows are "inferred".
+// A kernel of a graph has its step and stage from the launch that replayed it, its module, operator and BLAS call from
+// the node: what was open when that was captured.
 
 #include <cstdint>
 #include <optional>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "analyze/passes/classify.h"
+#include "analyze/passes/graphs.h"
 #include "analyze/passes/operator_names.h"
 #include "analyze/passes/timeline.h"
 #include "trace/rows.h"
@@ -17,17 +20,22 @@ namespace llmprof::analyze {
 
 struct Kernels {
   std::vector<std::int64_t> id, begin_ns, end_ns, thread_id, launch_begin_ns, device_id;  // launch: kNull if unknown
+  std::vector<std::int64_t> gemm_id, graph_node_id;  // kNull: none. Both may be left empty: no kernel has one
   std::size_t size() const { return id.size(); }
+  std::int64_t gemm(std::size_t i) const { return gemm_id.empty() ? kNull : gemm_id[i]; }
+  std::int64_t node(std::size_t i) const { return graph_node_id.empty() ? kNull : graph_node_id[i]; }
 };
 
-struct GemmOfKernel {  // sorted by kernel_id
+// The kernel that stands for each BLAS call: its only one, or the longest. Sorted by kernel_id.
+struct GemmOfKernel {
   std::vector<std::int64_t> kernel_id, gemm_id;
 };
 
-// What shapes say about BLAS calls, parallel to GemmOfKernel; empty if nobody asked.
+// What shapes say about BLAS calls, sorted by gemm_id; empty if nobody asked.
 struct ShapeMatches {
+  std::vector<std::int64_t> gemm_id;
   std::vector<trace::Name> module;  // id 0: not matched
-  std::vector<std::int32_t> step;   // into Classified::steps
+  std::vector<std::int32_t> step;   // into Classified::steps; kNone for calls that were only captured
   std::vector<float> confidence;
 };
 
@@ -50,14 +58,25 @@ class StepWindows {
   std::unordered_map<std::int64_t, bool> threads_;
 };
 
-// Kernels may come in several blocks; totals add up over them.
+// Kernels and launches may come in several blocks; totals add up over them.
 class Attribution {
  public:
   Attribution(const Ranges& ranges, const Classified& classified, const GemmOfKernel& gemms,
               const ShapeMatches& matches, const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
               trace::Strings& strings);
 
+  // Before any kernel: what the nodes of graphs stand for.
+  std::vector<trace::NodePlaceRow> place_nodes(const GraphNodes& nodes);
+
   void attribute(const Kernels& kernels, std::vector<trace::AttributionRow>& rows);
+  // The step that a launch on this thread at this moment belongs to, or kNone.
+  std::int32_t step_at(std::int64_t thread_id, std::int64_t at_ns) { return locate(thread_id, at_ns).step; }
+  // The step that a kernel belongs to, or kNone.
+  std::int32_t step_of(const Kernels& kernels, std::size_t i);
+  // Launches whose nodes were not recorded count with the kernels and the kernel time that their shares say; without
+  // shares, as kernel time of no known kernel.
+  void place_launches(const GraphLaunches& launches, const SharesOfGraphs& shares,
+                      std::vector<trace::LaunchPlaceRow>& rows);
   // Where what a thread did at one moment belongs: the row of a stack sample, but for its id.
   trace::SamplePlaceRow place(std::int64_t thread_id, std::int64_t at_ns);
 
@@ -70,12 +89,21 @@ class Attribution {
     std::int32_t range = kNone, step = kNone;
     bool inferred = false;
   };
+  struct Gemm {
+    std::int64_t id = kNull;
+    bool call = false;  // this kernel stands for the call: calls are counted by it
+  };
   Where locate(std::int64_t thread_id, std::int64_t at_ns);
-  // Fills what the rows of kernels and of samples have in common.
+  Where locate_kernel(const Kernels& kernels, std::size_t i, const Gemm& gemm);
+  // Fills what the rows of kernels, launches and samples have in common.
   template <class Row>
   void describe(const Where& where, Row& row);
-  std::optional<std::size_t> gemm_of(std::int64_t kernel_id);  // place in gemms_
-  void use_match(std::size_t gemm, const Where& where, trace::AttributionRow& row);
+  void describe_module(const Where& where, trace::Name& module, trace::Name& op);
+  Gemm gemm_of(const Kernels& kernels, std::size_t i);
+  std::size_t match_of(std::int64_t gemm_id);  // place in matches_, or kNotFound
+  void use_match(std::int64_t gemm_id, const Where& where, trace::AttributionRow& row);
+  void use_node(const trace::NodePlaceRow& node, trace::AttributionRow& row);
+  void count(const Where& where, std::int64_t kernels, std::int64_t kernel_ns);
 
   const Ranges& ranges_;
   const Classified& classified_;
@@ -84,7 +112,8 @@ class Attribution {
   const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread_;
   Timelines timelines_;
   StepWindows windows_;
-  std::size_t gemm_cursor_ = 0;
+  std::unordered_map<std::int64_t, trace::NodePlaceRow> nodes_;
+  std::size_t gemm_cursor_ = 0, match_cursor_ = 0;
   OperatorNames operators_;
   trace::Name declared_, inferred_, by_range_, by_shape_;
 };

@@ -278,6 +278,56 @@ TEST(Attribution, RangeStepStageModuleOperatorAndGemm) {
   EXPECT_THAT(attribution.step_kernel_ns, ElementsAre(30 + 5 + 10));
 }
 
+// Captured at 30 in a warm-up, in a module; replayed at 110 by the decode step, node by node, and at 210 as one
+// interval of 100 ns, of which the node has 0 to 0.6 and another, of the same BLAS call, the rest.
+TEST(Attribution, AKernelOfAGraphHasItsLaunchsStepAndItsNodesModule) {
+  Fixture f({{0, 50, "warm-up", "step"},
+             {20, 40, "layers.0.mlp.up_proj", "module"},
+             {100, 150, "decode", "step"},
+             {200, 250, "decode", "step"}});
+  const GemmOfKernel gemms;
+  const std::unordered_map<std::int64_t, std::int64_t> processes{{1, 1}};
+  const ShapeMatches no_matches;
+  Attribution attribution(f.ranges, f.classified, gemms, no_matches, processes, f.strings);
+  GraphNodes nodes{
+      .id = {5, 6}, .graph = {7, 7}, .captured_node = {1, 2}, .captured_ns = {30, 35}, .thread_id = {1, 1}};
+  nodes.gemm_id = {77, 77};
+  nodes.kind = {NodeKind::kKernel, NodeKind::kKernel};
+  const std::vector<trace::NodePlaceRow> places = attribution.place_nodes(nodes);
+  ASSERT_EQ(places.size(), 2u);
+  EXPECT_EQ(places[0].range_id, f.ranges.id[1]);
+  EXPECT_TRUE(places[0].gemm_call);
+  EXPECT_FALSE(places[1].gemm_call);  // the call counts once
+
+  Kernels kernels{
+      .id = {9}, .begin_ns = {130}, .end_ns = {180}, .thread_id = {1}, .launch_begin_ns = {110}, .device_id = {2}};
+  kernels.gemm_id = {kNull};
+  kernels.graph_node_id = {5};
+  std::vector<trace::AttributionRow> rows;
+  attribution.attribute(kernels, rows);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(f.strings.text(rows[0].stage), "decode");
+  EXPECT_EQ(rows[0].step_id, 2);
+  EXPECT_EQ(f.strings.text(rows[0].op), "mlp.up_proj");
+  EXPECT_EQ(f.strings.text(rows[0].module_source), "range");
+  EXPECT_EQ(rows[0].gemm_id, 77);
+  EXPECT_TRUE(rows[0].gemm_call);
+
+  GraphLaunches launches{.id = {3, 4}, .begin_ns = {130, 230}, .end_ns = {180, 330}, .thread_id = {1, 1}};
+  launches.launch_begin_ns = {110, 210};
+  launches.device_id = {2, 2};
+  launches.graph = {7, 7};
+  launches.nodes_recorded = {1, 0};
+  SharesOfGraphs shares;
+  shares[7] = {.nodes = {{5, 0, 0.6, 3}, {6, 0.6, 1, 3}}, .kernels = 2, .kernel_time = 1, .busy = 1};
+  std::vector<trace::LaunchPlaceRow> of_launches;
+  attribution.place_launches(launches, shares, of_launches);
+  ASSERT_EQ(of_launches.size(), 2u);
+  EXPECT_EQ(of_launches[1].step_id, 3);
+  EXPECT_THAT(attribution.step_kernels, ElementsAre(0, 1, 2));
+  EXPECT_THAT(attribution.step_kernel_ns, ElementsAre(0, 50, 100));
+}
+
 TEST(StepWindows, TheLatestBegunStepThatStillRuns) {
   std::vector<Step> steps(3);
   steps[0] = {.begin_ns = 0, .end_ns = 100, .process_id = 1};

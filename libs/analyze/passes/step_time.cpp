@@ -1,12 +1,13 @@
 #include "analyze/passes/step_time.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace llmprof::analyze {
 
 std::string_view owner_name(Owner owner) {
-  static constexpr std::array<std::string_view, kOwners> kNames = {"kernel", "copy", "other_kernel", "wait",
-                                                                   "host",   "gap",  "between"};
+  static constexpr std::array<std::string_view, kOwners> kNames = {"kernel", "copy", "other_kernel", "queued",
+                                                                   "wait",   "host", "gap",          "between"};
   return kNames[static_cast<std::size_t>(owner)];
 }
 
@@ -42,10 +43,13 @@ void StepTimes::make_lanes(trace::Name decode) {
       const std::int32_t before = previous[step.thread_id];
       const Step& last = steps[before];
       const bool sample = last.stage == decode && step.stage == decode && last.size.batch == step.size.batch;
-      if (sample && last.end_ns <= step.begin_ns) {
+      if (sample && last.host_end() <= step.begin_ns) {
         accounts_[before].sample = true;
         ++accounts_[before].windows;
-        lane.spans.push_back({{last.end_ns, step.begin_ns}, before, true});
+        // A device may work on for a step while the next has begun: the sample ends there.
+        std::int64_t& end_ns = lane.spans.back().window.end_ns;
+        end_ns = std::min(end_ns, step.begin_ns);
+        lane.spans.push_back({{end_ns, step.begin_ns}, before, true});
       }
     }
     previous[step.thread_id] = index;
@@ -55,30 +59,60 @@ void StepTimes::make_lanes(trace::Name decode) {
   for (Lane& lane : lanes_) lane.alone = lanes_of_process_[lane.process_id].size() == 1;
 }
 
-bool StepTimes::is_cpu(std::int64_t device_id) const {
-  return std::find(devices_.cpus.begin(), devices_.cpus.end(), device_id) != devices_.cpus.end();
+std::size_t StepTimes::lane_of_step(std::int64_t step_id) {
+  if (step_id != last_step_id_) {
+    last_step_id_ = step_id;
+    last_lane_ = lane_of_thread_.at(classified_.steps[static_cast<std::size_t>(step_id - 1)].thread_id);
+  }
+  return last_lane_;
+}
+
+void StepTimes::add(const Work& work) {
+  std::size_t own = lanes_.size();
+  const bool on_cpu = devices_.is_cpu(work.device_id);
+  if (work.step_id != 0) {
+    own = lane_of_step(work.step_id);
+    Lane& lane = lanes_[own];
+    lane.kernels.add(work.window, work.op, work.mix);
+    if (!on_cpu && work.launch_begin_ns != kNull) lane.queued.add({work.launch_begin_ns, work.window.begin_ns}, {});
+    if (lane.alone) return;  // a step's kernels are of its process: nobody else there to see them
+  }
+  if (on_cpu) return;
+  const std::vector<std::size_t>* lanes = lanes_beside(work.thread_id);
+  if (lanes == nullptr) return;
+  for (const std::size_t lane : *lanes) {
+    if (lane != own) lanes_[lane].others.add(work.window, {});
+  }
 }
 
 void StepTimes::add_kernels(const Kernels& kernels, const std::vector<trace::AttributionRow>& rows) {
-  std::int64_t step_id = 0;  // of the last kernel: the next one mostly has the same
-  std::size_t lane_of_step = 0;
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const Window window{kernels.begin_ns[i], kernels.end_ns[i]};
-    std::size_t own = lanes_.size();
-    if (rows[i].step_id) {
-      if (*rows[i].step_id != step_id) {
-        step_id = *rows[i].step_id;
-        lane_of_step = lane_of_thread_.at(classified_.steps[static_cast<std::size_t>(step_id - 1)].thread_id);
-      }
-      own = lane_of_step;
-      lanes_[own].kernels.add(window, rows[i].op);
-      if (lanes_[own].alone) continue;  // a step's kernels are of its process: nobody else there to see them
-    }
-    if (is_cpu(kernels.device_id[i])) continue;
-    const std::vector<std::size_t>* lanes = lanes_beside(kernels.thread_id[i]);
-    if (lanes == nullptr) continue;
-    for (const std::size_t lane : *lanes) {
-      if (lane != own) lanes_[lane].others.add(window, {});
+  add_work(kernels, rows, {}, {}, {});
+}
+
+void StepTimes::add_work(const Kernels& kernels, const std::vector<trace::AttributionRow>& rows,
+                         const GraphLaunches& launches, const std::vector<trace::LaunchPlaceRow>& launch_rows,
+                         const std::unordered_map<std::int64_t, Mix>& mixes) {
+  std::size_t k = 0, l = 0;
+  while (k < kernels.size() || l < launches.size()) {
+    if (l < launches.size() && launches.nodes_recorded[l] > 0) {
+      ++l;
+    } else if (l == launches.size() || (k < kernels.size() && kernels.begin_ns[k] <= launches.begin_ns[l])) {
+      add({.window = {kernels.begin_ns[k], kernels.end_ns[k]},
+           .device_id = kernels.device_id[k],
+           .thread_id = kernels.thread_id[k],
+           .launch_begin_ns = kernels.launch_begin_ns[k],
+           .step_id = rows[k].step_id.value_or(0),
+           .op = rows[k].op});
+      ++k;
+    } else {
+      const auto mix = mixes.find(launches.graph[l]);
+      add({.window = {launches.begin_ns[l], launches.end_ns[l]},
+           .device_id = launches.device_id[l],
+           .thread_id = launches.thread_id[l],
+           .launch_begin_ns = launches.launch_begin_ns[l],
+           .step_id = launch_rows[l].step_id.value_or(0),
+           .mix = mix == mixes.end() ? nullptr : &mix->second});
+      ++l;
     }
   }
 }
@@ -118,7 +152,8 @@ void StepTimes::advance(std::int64_t until_ns) {
       }
     }
     lane.open = std::move(still_open);
-    for (Stretches* stretches : {&lane.kernels, &lane.copies, &lane.others, &lane.waits}) stretches->forget(until_ns);
+    for (Stretches* stretches : {&lane.kernels, &lane.copies, &lane.others, &lane.queued, &lane.waits})
+      stretches->forget(until_ns);
   }
 }
 
@@ -126,14 +161,17 @@ void StepTimes::advance(std::int64_t until_ns) {
 void StepTimes::divide(Lane& lane, const Span& span) {
   Account& account = accounts_[span.step];
   const auto owned = [&](Owner owner) {
-    return [&account, &span, owner](std::int64_t ns, trace::Name op) { put(account, span, owner, op, ns); };
+    return [&account, &span, owner](std::int64_t ns, const Stretch& stretch) {
+      stretch.mix != nullptr ? put_mix(account, span, *stretch.mix, ns) : put(account, span, owner, stretch.op, ns);
+    };
   };
   const auto host = [&](Window window) { divide_host(lane, window, span, account); };
   const auto wait = [&](Window window) { lane.waits.divide(window, owned(Owner::kWait), host); };
-  const auto other = [&](Window window) { lane.others.divide(window, owned(Owner::kOtherKernel), wait); };
+  const auto queued = [&](Window window) { lane.queued.divide(window, owned(Owner::kQueued), wait); };
+  const auto other = [&](Window window) { lane.others.divide(window, owned(Owner::kOtherKernel), queued); };
   const auto copy = [&](Window window) { lane.copies.divide(window, owned(Owner::kCopy), other); };
   if (span.window.end_ns <= span.window.begin_ns) return;
-  if (lane.copies.empty() && lane.others.empty() && lane.waits.empty()) {
+  if (lane.copies.empty() && lane.others.empty() && lane.queued.empty() && lane.waits.empty()) {
     lane.kernels.divide(span.window, owned(Owner::kKernel), host);
   } else {
     lane.kernels.divide(span.window, owned(Owner::kKernel), copy);
@@ -160,6 +198,19 @@ void StepTimes::put(Account& account, const Span& span, Owner owner, trace::Name
   }
   next = at + 1;
   (span.after ? parts[at].after_ns : parts[at].time_ns) += ns;
+}
+
+// Whole nanoseconds that add up to `ns`.
+void StepTimes::put_mix(Account& account, const Span& span, const Mix& mix, std::int64_t ns) {
+  static constexpr std::array<Owner, 3> kOwnerOf = {Owner::kKernel, Owner::kCopy, Owner::kQueued};  // by NodeKind
+  double share = 0;
+  std::int64_t given = 0;
+  for (std::size_t i = 0; i < mix.size(); ++i) {
+    share += mix[i].share;
+    const std::int64_t until = i + 1 == mix.size() ? ns : std::llround(share * static_cast<double>(ns));
+    put(account, span, kOwnerOf[static_cast<std::size_t>(mix[i].kind)], mix[i].op, until - given);
+    given = until;
+  }
 }
 
 void StepTimes::close(std::int32_t step) {

@@ -3,6 +3,7 @@
 // order of priority, are those of docs/format/analysis.md, "Waterfall". One pass over sorted columns: linear time, and
 // memory for what has not been dealt with yet.
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <map>
@@ -22,12 +23,13 @@ enum class Owner : std::uint8_t {
   kKernel,       // a kernel of a step of this thread executes
   kCopy,         // a copy of this process executes
   kOtherKernel,  // another kernel of this process executes, not on a CPU: there cores are not taken from each other
+  kQueued,       // a kernel of a step of this thread was launched and has not begun: the device idles
   kWait,         // the thread waits for the device
   kHost,         // the device is a CPU, and the thread is in a module: host code of that operator
   kGap,          // nothing of that, inside the step
   kBetween,      // nothing of that, after it
 };
-inline constexpr std::size_t kOwners = 7;
+inline constexpr std::size_t kOwners = 8;
 std::string_view owner_name(Owner owner);
 
 class StepTimes {
@@ -37,6 +39,8 @@ class StepTimes {
   struct Devices {
     std::vector<std::int64_t> cpus;  // ids of devices whose kernels are host code
     bool busiest_is_cpu = true;      // then code in a module, between kernels, is work of that module
+    bool others_worked = false;      // a device that is no CPU executed something
+    bool is_cpu(std::int64_t device_id) const { return std::find(cpus.begin(), cpus.end(), device_id) != cpus.end(); }
   };
 
   // The references must outlive it. Rows of a step are emitted once its time is over.
@@ -44,8 +48,12 @@ class StepTimes {
             const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Devices devices,
             trace::Strings& strings, Emit emit);
 
-  // Each kind comes by begin; `rows` say where the kernels belong.
+  // Each kind comes by begin; `rows` say where the kernels belong. Launches are those whose nodes were not recorded;
+  // `mix` (by graph, outlives this) says who owns their time: one without stays a kernel of no known operator.
   void add_kernels(const Kernels& kernels, const std::vector<trace::AttributionRow>& rows);
+  void add_work(const Kernels& kernels, const std::vector<trace::AttributionRow>& rows, const GraphLaunches& launches,
+                const std::vector<trace::LaunchPlaceRow>& launch_rows,
+                const std::unordered_map<std::int64_t, Mix>& mixes);
   void add_copy(std::int64_t thread_id, Window window);
   void add_wait(std::int64_t thread_id, Window window);
 
@@ -76,15 +84,23 @@ class StepTimes {
     std::vector<Span> spans;  // by begin
     std::size_t next = 0;     // spans before it have begun
     std::vector<Span> open;   // begun, not over; their windows begin where dealt with
-    Stretches kernels, copies, others, waits;
+    Stretches kernels, copies, others, queued, waits;
+  };
+  struct Work {  // a kernel, or a launch with the mix of its nodes
+    Window window;
+    std::int64_t device_id = 0, thread_id = 0, launch_begin_ns = kNull, step_id = 0;
+    trace::Name op;
+    const Mix* mix = nullptr;
   };
 
   void make_lanes(trace::Name decode);
+  void add(const Work& work);
+  std::size_t lane_of_step(std::int64_t step_id);
   void divide(Lane& lane, const Span& span);
   void divide_host(const Lane& lane, Window window, const Span& span, Account& account);
   static void put(Account& account, const Span& span, Owner owner, trace::Name op, std::int64_t ns);
+  static void put_mix(Account& account, const Span& span, const Mix& mix, std::int64_t ns);
   void close(std::int32_t step);
-  bool is_cpu(std::int64_t device_id) const;
   const std::vector<std::size_t>* lanes_beside(std::int64_t thread_id) const;  // of its process; null: it has none
 
   const Ranges& ranges_;
@@ -99,6 +115,8 @@ class StepTimes {
   std::unordered_map<std::int64_t, std::size_t> lane_of_thread_;
   std::unordered_map<std::int64_t, std::vector<std::size_t>> lanes_of_process_;
   std::unordered_map<std::int32_t, Account> accounts_;
+  std::int64_t last_step_id_ = 0;  // of the last kernel: the next one mostly has the same
+  std::size_t last_lane_ = 0;
 };
 
 }  // namespace llmprof::analyze

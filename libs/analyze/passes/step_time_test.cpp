@@ -23,7 +23,7 @@ struct KernelSpec {
   std::int64_t begin = 0, end = 0;
   std::string op;         // "" unknown
   std::int64_t step = 0;  // id, 0 none
-  std::int64_t thread = 1, device = kGpu;
+  std::int64_t thread = 1, device = kGpu, launch = kNull;
 };
 
 struct Timeline {
@@ -84,7 +84,7 @@ Times times_of(const Timeline& timeline, std::vector<std::int64_t> cuts = {}) {
       kernels.begin_ns.push_back(kernel.begin);
       kernels.end_ns.push_back(kernel.end);
       kernels.thread_id.push_back(kernel.thread);
-      kernels.launch_begin_ns.push_back(kNull);
+      kernels.launch_begin_ns.push_back(kernel.launch);
       kernels.device_id.push_back(kernel.device);
       trace::AttributionRow row;
       if (kernel.step != 0) row.step_id = kernel.step;
@@ -119,6 +119,48 @@ TEST(StepTimes, KernelsThenCopiesThenWaitsThenGaps) {
                           {{1, "copy", ""}, {10, -1}},
                           {{1, "wait", ""}, {30, -1}},
                           {{1, "gap", ""}, {30, -1}}}));
+}
+
+TEST(StepTimes, IdleIsQueuedOnceWorkWasLaunched) {
+  // Launched at 20, executed 50…70: 0…20 nothing was launched, 20…50 it was. The wait 10…60 owns only what is before
+  // the launch; after the kernel the device idles again.
+  KernelSpec kernel{50, 70, "a", 1};
+  kernel.launch = 20;
+  const Times times = times_of({.ranges = {{"step", "prefill", 0, 100}}, .kernels = {kernel}, .waits = {{1, 10, 60}}});
+  EXPECT_EQ(times, (Times{{{1, "kernel", "a"}, {20, -1}},
+                          {{1, "queued", ""}, {30, -1}},
+                          {{1, "wait", ""}, {10, -1}},
+                          {{1, "gap", ""}, {40, -1}}}));
+}
+
+// A launch of 100 ns, half of it in the step: what its nodes own is divided in the same proportion, to the nanosecond.
+TEST(StepTimes, AGraphLaunchIsDividedByItsMix) {
+  trace::Strings strings;
+  const Ranges ranges = ranges_of({.ranges = {{"step", "prefill", 0, 100}}});
+  const Classified classified = classify(ranges, {}, strings);
+  std::map<std::pair<std::string, std::string>, std::int64_t> out;
+  StepTimes times(ranges, classified, kProcesses, {{kCpu}, false}, strings, [&](const trace::StepTimeRow& row) {
+    out[{std::string(strings.text(row.owner)), std::string(row.op.id == 0 ? "" : strings.text(row.op))}] = row.time_ns;
+  });
+  GraphLaunches launches{.id = {1}, .begin_ns = {50}, .end_ns = {150}, .thread_id = {1}, .launch_begin_ns = {40}};
+  launches.device_id = {kGpu};
+  launches.graph = {7};
+  launches.nodes_recorded = {0};
+  trace::LaunchPlaceRow place{.graph_launch_id = 1};
+  place.step_id = 1;
+  const std::unordered_map<std::int64_t, Mix> mixes{{7,
+                                                     {{NodeKind::kKernel, strings.intern("up"), 0.33},
+                                                      {NodeKind::kKernel, strings.intern("down"), 0.33},
+                                                      {NodeKind::kCopy, {}, 0.14},
+                                                      {NodeKind::kOther, {}, 0.2}}}};
+  times.add_work({}, {}, launches, {place}, mixes);
+  times.finish();
+  // 50 ns: up 16.5 -> 17, down to 33, copy to 40, the rest queued; before it 10 queued and 40 nothing.
+  EXPECT_EQ(out, (std::map<std::pair<std::string, std::string>, std::int64_t>{{{"kernel", "up"}, 17},
+                                                                              {{"kernel", "down"}, 16},
+                                                                              {{"copy", ""}, 7},
+                                                                              {{"queued", ""}, 20},
+                                                                              {{"gap", ""}, 40}}));
 }
 
 TEST(StepTimes, OfOverlappingKernelsTheFirstBegunOwnsTheTime) {

@@ -1,28 +1,36 @@
 #pragma once
-// Stretches of time that do not overlap, each with the operator that owns it. They come in order of their begin and are
-// forgotten once the time before some moment was dealt with, so memory does not grow with a run.
+// Stretches of time that do not overlap, each with the operator that owns it, or the operators of a graph launch. They
+// come in order of their begin and are forgotten once the time before some moment was dealt with, so memory does not
+// grow with a run.
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "analyze/passes/busy.h"
+#include "analyze/passes/graphs.h"
 #include "analyze/passes/timeline.h"
 #include "trace/schema.h"
 
 namespace llmprof::analyze {
 
+struct Stretch {
+  std::int64_t begin_ns = 0, end_ns = 0;
+  trace::Name op;
+  const Mix* mix = nullptr;  // of a launch whose nodes were not recorded; then `op` is none
+};
+
 class Stretches {
  public:
   // By begin. Where it overlaps earlier ones, those keep the time: what began first owns it until it ends.
-  void add(Window window, trace::Name op) {
+  void add(Window window, trace::Name op, const Mix* mix = nullptr) {
     const std::int64_t begin_ns = std::max(window.begin_ns, covered_until_ns_);
     if (window.end_ns <= begin_ns) return;
-    stretches_.push_back({begin_ns, window.end_ns, op});
+    stretches_.push_back({begin_ns, window.end_ns, op, mix});
     covered_until_ns_ = window.end_ns;
   }
 
-  // Calls owned(ns, op) for the parts of the window inside a stretch and free(window) for those between, by time.
+  // Calls owned(ns, stretch) for the parts of the window inside a stretch and free(window) for those between, by time.
   template <class Owned, class Free>
   void divide(Window window, Owned owned, Free free) {
     std::int64_t at_ns = window.begin_ns;
@@ -30,7 +38,7 @@ class Stretches {
       const std::int64_t from = std::max(stretches_[i].begin_ns, at_ns);
       const std::int64_t to = std::min(stretches_[i].end_ns, window.end_ns);
       if (from > at_ns) free(Window{at_ns, from});
-      owned(to - from, stretches_[i].op);
+      owned(to - from, stretches_[i]);
       at_ns = to;
       cursor_ = i;
     }
@@ -46,11 +54,6 @@ class Stretches {
   }
 
  private:
-  struct Stretch {
-    std::int64_t begin_ns, end_ns;
-    trace::Name op;
-  };
-
   // The first that ends after this moment. Questions mostly come by time: it is where the last answer was, or next to
   // it.
   std::size_t first_after(std::int64_t ns) const {

@@ -4,7 +4,10 @@
 WITH ranges AS (
   SELECT stage, 2 * count(*) AS events FROM range_time WHERE step_id IS NOT NULL GROUP BY stage),
 calls AS (
-  SELECT stage, count(*) AS events FROM attribution WHERE step_id IS NOT NULL AND gemm_id IS NOT NULL GROUP BY stage)
+  SELECT a.stage, count(*) AS events
+  FROM gemm AS g JOIN attribution AS a ON a.kernel_id = g.kernel_id
+  WHERE a.step_id IS NOT NULL
+  GROUP BY a.stage)
 SELECT coalesce(r.stage, c.stage) AS stage, coalesce(r.events, 0)::BIGINT AS range_events,
   coalesce(c.events, 0)::BIGINT AS gemm_events
 FROM ranges AS r FULL JOIN calls AS c ON c.stage = r.stage

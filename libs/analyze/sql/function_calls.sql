@@ -5,7 +5,7 @@
 WITH names AS (SELECT DISTINCT function FROM frame),
 counted AS (
   SELECT a.stage, g.function, 0 AS rank, count(*) AS calls
-  FROM gemm AS g LEFT JOIN attribution AS a ON a.gemm_id = g.id
+  FROM gemm AS g LEFT JOIN attribution AS a ON a.kernel_id = g.kernel_id
   WHERE g.function IN (SELECT function FROM names)
   GROUP BY ALL
   UNION ALL

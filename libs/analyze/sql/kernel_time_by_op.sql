@@ -1,7 +1,9 @@
 -- title: Kernel time by operator
 -- unit: ns
--- Durations of the kernels attributed to each operator, added up, and how many there were.
-SELECT a.stage, a.op, count(*) AS kernels, sum(k.end_ns - k.begin_ns)::BIGINT AS kernel_ns
-FROM attribution AS a JOIN kernel AS k ON k.id = a.kernel_id
-GROUP BY a.stage, a.op
-ORDER BY kernel_ns DESC, a.stage, a.op;
+-- Durations of the kernels attributed to each operator, added up, and how many there were. estimated_ns: of that, in graph
+-- launches that were not recorded node by node.
+SELECT stage, op, sum(executions)::BIGINT AS kernels, sum(time_ns)::BIGINT AS kernel_ns,
+  coalesce(sum(time_ns) FILTER (source = 'estimated'), 0)::BIGINT AS estimated_ns
+FROM work
+GROUP BY stage, op
+ORDER BY kernel_ns DESC, stage, op;

@@ -2,16 +2,27 @@
 -- unit: FLOP, bytes
 -- A module costs what the operators below its path cost, once for every step in which it was called. Modules that the model
 -- analysis does not know have no row; neither have modules with a call in a step of unknown size.
-WITH called AS (
+WITH launched AS (
+  SELECT p.stage, l.graph, s.pass_id, count(DISTINCT p.step_id) AS steps
+  FROM launch_place AS p JOIN graph_launch AS l ON l.id = p.graph_launch_id JOIN step AS s ON s.id = p.step_id
+  GROUP BY ALL),
+held AS (
+  SELECT DISTINCT n.graph, p.module
+  FROM node_place AS p JOIN graph_node AS n ON n.id = p.graph_node_id
+  WHERE p.module IS NOT NULL),
+called AS (
   SELECT r.stage, r.module, s.pass_id, count(DISTINCT r.step_id) AS steps
   FROM range_time AS r LEFT JOIN step AS s ON s.id = r.step_id
   WHERE r.kind = 'module'
   GROUP BY r.stage, r.module, s.pass_id
   UNION ALL
   SELECT a.stage, a.module, s.pass_id, count(DISTINCT a.step_id) AS steps
-  FROM attribution AS a JOIN step AS s ON s.id = a.step_id
-  WHERE a.module_source = 'shape'
-  GROUP BY a.stage, a.module, s.pass_id),
+  FROM attribution AS a JOIN step AS s ON s.id = a.step_id JOIN kernel AS k ON k.id = a.kernel_id
+  WHERE a.module_source = 'shape' AND k.graph_node_id IS NULL
+  GROUP BY a.stage, a.module, s.pass_id
+  UNION ALL
+  SELECT l.stage, h.module, l.pass_id, l.steps
+  FROM launched AS l JOIN held AS h ON h.graph = l.graph),
 part AS (
   SELECT c.module, o.module AS operator
   FROM (SELECT DISTINCT module FROM called) AS c

@@ -2,22 +2,36 @@
 -- unit: ns
 -- Of modules that ranges name: calls and total_ns count the ranges that stand for the module; self_ns also counts unnamed
 -- ranges inside it, and excludes modules inside it; kernel_ns are the kernels launched directly in it. Of modules told from
--- shapes: calls are steps, and the time of one is from the begin of its first BLAS call to the end of its last.
+-- shapes: calls are steps, and the time of one is from the begin of its first BLAS call to the end of its last. Launches of a
+-- graph that holds kernels of the module are calls, too; they have no host time. estimated_ns: of kernel_ns, not measured.
 WITH spans AS (
-  SELECT a.step_id, a.stage, a.module, a.op, max(k.end_ns) - min(k.begin_ns) AS ns, sum(k.end_ns - k.begin_ns) AS kernel_ns
+  SELECT a.stage, a.module, a.op, max(k.end_ns) - min(k.begin_ns) AS ns
   FROM attribution AS a JOIN kernel AS k ON k.id = a.kernel_id
-  WHERE a.module_source = 'shape'
-  GROUP BY a.step_id, a.stage, a.module, a.op)
-SELECT stage, module, any_value(op) AS op, 'range' AS source,
-  count(*) FILTER (kind = 'module') AS calls,
-  coalesce(sum(total_ns) FILTER (kind = 'module'), 0)::BIGINT AS total_ns,
-  sum(self_ns)::BIGINT AS self_ns, sum(kernel_ns)::BIGINT AS kernel_ns
-FROM range_time
-WHERE module IS NOT NULL
-GROUP BY stage, module
-UNION ALL
-SELECT stage, module, any_value(op) AS op, 'shape' AS source, count(*) AS calls, sum(ns)::BIGINT AS total_ns,
-  sum(ns)::BIGINT AS self_ns, sum(kernel_ns)::BIGINT AS kernel_ns
-FROM spans
-GROUP BY stage, module
-ORDER BY self_ns DESC, stage, module;
+  WHERE a.module_source = 'shape' AND k.graph_node_id IS NULL
+  GROUP BY a.step_id, a.stage, a.module, a.op),
+launched AS (
+  SELECT p.stage, l.graph, count(*) AS launches
+  FROM launch_place AS p JOIN graph_launch AS l ON l.id = p.graph_launch_id
+  GROUP BY ALL),
+held AS (
+  SELECT DISTINCT n.graph, p.module, p.op, p.module_source
+  FROM node_place AS p JOIN graph_node AS n ON n.id = p.graph_node_id
+  WHERE p.module IS NOT NULL),
+part AS (
+  SELECT stage, module, op, 'range' AS source, CASE WHEN kind = 'module' THEN 1 ELSE 0 END AS calls,
+    CASE WHEN kind = 'module' THEN total_ns ELSE 0 END AS total_ns, self_ns, 0 AS kernel_ns, 0 AS estimated_ns
+  FROM range_time
+  WHERE module IS NOT NULL
+  UNION ALL
+  SELECT stage, module, op, 'shape', 1, ns, ns, 0, 0 FROM spans
+  UNION ALL
+  SELECT l.stage, h.module, h.op, h.module_source, l.launches, 0, 0, 0, 0 FROM launched AS l JOIN held AS h ON h.graph = l.graph
+  UNION ALL
+  SELECT stage, module, op, module_source, 0, 0, 0, time_ns, CASE WHEN source = 'estimated' THEN time_ns ELSE 0 END
+  FROM work
+  WHERE module IS NOT NULL)
+SELECT stage, module, any_value(op) AS op, source, sum(calls)::BIGINT AS calls, sum(total_ns)::BIGINT AS total_ns,
+  sum(self_ns)::BIGINT AS self_ns, sum(kernel_ns)::BIGINT AS kernel_ns, sum(estimated_ns)::BIGINT AS estimated_ns
+FROM part
+GROUP BY stage, module, source
+ORDER BY self_ns DESC, kernel_ns DESC, stage, module;

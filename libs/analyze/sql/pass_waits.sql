@@ -2,4 +2,4 @@
 -- unit: ns
 -- Read in slices of time: the caller adds the bounds of begin_ns.
 SELECT begin_ns, end_ns, thread_id
-FROM (SELECT * FROM api WHERE contains(name, 'Synchronize'))
+FROM (SELECT * FROM api WHERE waits OR contains(name, 'Synchronize'))

@@ -1,9 +1,9 @@
 -- title: Kernels of the steps that belong to no module
 -- unit: ns, FLOP
 -- One row per stage that has such kernels; flops are those of the BLAS calls among them.
-SELECT a.stage, count(*) AS kernels, sum(k.end_ns - k.begin_ns)::BIGINT AS kernel_ns,
-  sum(2.0 * g.m * g.n * g.k * g.batch) AS flops
-FROM attribution AS a JOIN kernel AS k ON k.id = a.kernel_id LEFT JOIN gemm AS g ON g.id = a.gemm_id
-WHERE a.step_id IS NOT NULL AND a.module IS NULL
-GROUP BY a.stage
-ORDER BY a.stage;
+SELECT w.stage, sum(w.executions)::BIGINT AS kernels, sum(w.time_ns)::BIGINT AS kernel_ns,
+  sum(2.0 * g.m * g.n * g.k * g.batch * w.gemm_calls) AS flops
+FROM work AS w LEFT JOIN gemm AS g ON g.id = w.gemm_id
+WHERE w.in_step AND w.module IS NULL
+GROUP BY w.stage
+ORDER BY w.stage;

@@ -1,0 +1,23 @@
+#pragma once
+// Steps of a run that declares none and whose matrix products do not follow a known model: told from what the host
+// launches (graph launches, kernels by name, matrix products, waits) and when. Everything it returns is marked
+// inferred.
+
+#include <unordered_map>
+#include <vector>
+
+#include "analyze/passes/classify.h"
+#include "base/result.h"
+#include "trace/run.h"
+#include "trace/strings.h"
+
+namespace llmprof::analyze {
+
+// By begin, `range` kNone; begin and end are host times, from the first launch of a step to the first of the next or to
+// the end of the last wait. add_steps() puts them among the others; their windows are then extended to what the device
+// did. `classified` has no step that is a pass over a model yet.
+Result<std::vector<Step>> infer_launch_steps(const trace::Run& run, const Classified& classified,
+                                             const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
+                                             trace::Strings& strings);
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,143 @@
+#include "analyze/passes/graphs.h"
+
+#include <algorithm>
+#include <map>
+
+namespace llmprof::analyze {
+namespace {
+
+struct Timed {
+  std::int64_t node_id = 0, samples = 0;
+  double begin_ns = 0, end_ns = 0;
+  bool same_graph = true;
+};
+
+std::size_t place_of(const GraphNodes& nodes, std::int64_t id) {  // size() if it is not there
+  const auto found = std::lower_bound(nodes.id.begin(), nodes.id.end(), id);
+  return found == nodes.id.end() || *found != id ? nodes.size() : static_cast<std::size_t>(found - nodes.id.begin());
+}
+
+// Measured nodes of each graph; graphs without any take those of a graph with the same captured nodes.
+std::unordered_map<std::int64_t, std::vector<Timed>> timed_nodes(const GraphNodes& nodes, const NodeTimes& times) {
+  std::unordered_map<std::int64_t, std::vector<Timed>> graphs;
+  // The most often measured clone of each captured node. Processes count nodes alike, but do not capture at one moment.
+  std::map<std::pair<std::int64_t, std::int64_t>, Timed> by_capture;
+  const auto capture_of = [&](std::size_t i) { return std::pair(nodes.captured_node[i], nodes.captured_ns[i]); };
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    const Timed timed{.node_id = times.node_id[i],
+                      .samples = times.samples[i],
+                      .begin_ns = static_cast<double>(times.begin_ns[i]),
+                      .end_ns = static_cast<double>(times.end_ns[i])};
+    graphs[times.graph[i]].push_back(timed);
+    const std::size_t place = place_of(nodes, timed.node_id);
+    if (place == nodes.size() || nodes.captured_node[place] == kNull) continue;
+    Timed& best = by_capture[capture_of(place)];
+    if (timed.samples > best.samples) best = timed;
+  }
+  std::unordered_map<std::int64_t, std::vector<Timed>> inherited;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (graphs.contains(nodes.graph[i]) || nodes.captured_node[i] == kNull) continue;
+    const auto found = by_capture.find(capture_of(i));
+    if (found == by_capture.end()) continue;
+    Timed timed = found->second;
+    timed.node_id = nodes.id[i];
+    timed.same_graph = false;
+    inherited[nodes.graph[i]].push_back(timed);
+  }
+  graphs.merge(inherited);
+  return graphs;
+}
+
+struct Span {
+  double covered_ns = 0, gaps_ns = 0;
+};
+
+bool is_kernel(const GraphNodes& all, std::int64_t node_id) {
+  const std::size_t place = place_of(all, node_id);
+  return place == all.size() || all.kind[place] == NodeKind::kKernel;
+}
+
+Span span_of(const std::vector<Timed>& nodes, bool only_kernels, const GraphNodes& all) {  // by begin
+  Span span;
+  double covered_until = nodes.front().begin_ns;
+  for (const Timed& node : nodes) {
+    if (only_kernels && !is_kernel(all, node.node_id)) continue;
+    span.gaps_ns += std::max(0.0, node.begin_ns - covered_until);
+    span.covered_ns += std::max(0.0, node.end_ns - std::max(node.begin_ns, covered_until));
+    covered_until = std::max(covered_until, node.end_ns);
+  }
+  return span;
+}
+
+// Gaps shrink (or grow) so that the whole takes as long as a typical launch; if the nodes alone take longer, all
+// shrink.
+GraphShares scaled(std::vector<Timed> nodes, std::int64_t typical_ns, const GraphNodes& all) {
+  std::sort(nodes.begin(), nodes.end(), [](const Timed& a, const Timed& b) {
+    return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.node_id < b.node_id;
+  });
+  const Span span = span_of(nodes, false, all);
+  const double left = std::max(0.0, static_cast<double>(typical_ns) - span.covered_ns);
+  const double of_gaps = span.gaps_ns > 0 ? left / span.gaps_ns : 0;
+  const double whole = span.covered_ns + of_gaps * span.gaps_ns;
+  GraphShares out;
+  double covered_until = nodes.front().begin_ns, shift = nodes.front().begin_ns;
+  for (const Timed& node : nodes) {
+    const double gap = std::max(0.0, node.begin_ns - covered_until);
+    shift += gap * (1 - of_gaps);
+    covered_until = std::max(covered_until, node.end_ns);
+    NodeShare share{.node_id = node.node_id, .samples = node.samples, .same_graph = node.same_graph};
+    if (whole > 0) {
+      share.begin = std::clamp((node.begin_ns - shift) / whole, 0.0, 1.0);
+      share.end = std::clamp((node.end_ns - shift) / whole, 0.0, 1.0);
+    }
+    if (is_kernel(all, node.node_id)) {
+      ++out.kernels;
+      out.kernel_time += share.length();
+    }
+    out.nodes.push_back(share);
+  }
+  out.busy = whole > 0 ? span_of(nodes, true, all).covered_ns / whole : 0;
+  return out;
+}
+
+}  // namespace
+
+// Three launches and more agree with each other to a few percent; one alone may have been disturbed.
+double NodeShare::confidence() const {
+  const double measured = samples >= 3 ? 0.9 : 0.7;
+  return same_graph ? measured : measured - 0.2;
+}
+
+SharesOfGraphs shares_of(const GraphNodes& nodes, const NodeTimes& times,
+                         const std::unordered_map<std::int64_t, std::int64_t>& typical_ns) {
+  SharesOfGraphs shares;
+  for (auto& [graph, timed] : timed_nodes(nodes, times)) {
+    const auto typical = typical_ns.find(graph);
+    if (typical != typical_ns.end()) shares[graph] = scaled(std::move(timed), typical->second, nodes);
+  }
+  return shares;
+}
+
+Mix mix_of(const GraphShares& shares, const GraphNodes& nodes,
+           const std::unordered_map<std::int64_t, trace::Name>& op_of_node) {
+  Mix mix;
+  double covered_until = 0, owned = 0;
+  for (const NodeShare& node : shares.nodes) {
+    const double share = node.end - std::max(node.begin, covered_until);
+    covered_until = std::max(covered_until, node.end);
+    if (share <= 0) continue;
+    const std::size_t place = place_of(nodes, node.node_id);
+    const NodeKind kind = place == nodes.size() ? NodeKind::kKernel : nodes.kind[place];
+    const auto op = op_of_node.find(node.node_id);
+    MixPart part{.kind = kind == NodeKind::kOther ? NodeKind::kCopy : kind};
+    if (part.kind == NodeKind::kKernel && op != op_of_node.end()) part.op = op->second;
+    const auto same = std::find_if(
+        mix.begin(), mix.end(), [&](const MixPart& other) { return other.kind == part.kind && other.op == part.op; });
+    (same == mix.end() ? mix.emplace_back(part) : *same).share += share;
+    owned += share;
+  }
+  if (owned < 1) mix.push_back({.kind = NodeKind::kOther, .share = 1 - owned});
+  return mix;
+}
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,111 @@
+#include "analyze/work_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "analyze/questions.h"
+
+namespace llmprof::analyze {
+namespace {
+
+// Kernels read at once: their columns and rows take about 160 MB.
+constexpr std::int64_t kBlockKernels = 1'000'000;
+
+void sort_by_begin(Kernels& kernels) {
+  if (std::is_sorted(kernels.begin_ns.begin(), kernels.begin_ns.end())) return;
+  std::vector<std::uint32_t> order(kernels.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return kernels.begin_ns[a] < kernels.begin_ns[b]; });
+  for (auto* column : {&kernels.id, &kernels.begin_ns, &kernels.end_ns, &kernels.thread_id, &kernels.launch_begin_ns,
+                       &kernels.device_id, &kernels.gemm_id, &kernels.graph_node_id}) {
+    std::vector<std::int64_t> sorted(order.size());
+    for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = (*column)[order[i]];
+    *column = std::move(sorted);
+  }
+}
+
+Result<trace::Columns> read_slice(const trace::Run& run, std::string_view question, Window slice) {
+  return run.columns(fmt::format("{}WHERE begin_ns >= {} AND begin_ns < {}", find_question(question)->sql,
+                                 slice.begin_ns, slice.end_ns));
+}
+
+Result<Kernels> read_kernels(const trace::Run& run, Window slice) {
+  LLMPROF_LET(trace::Columns columns, read_slice(run, "sql/pass_kernels", slice));
+  Kernels kernels;
+  const std::array targets{&kernels.id,        &kernels.begin_ns,        &kernels.end_ns,
+                           &kernels.thread_id, &kernels.launch_begin_ns, &kernels.device_id,
+                           &kernels.gemm_id,   &kernels.graph_node_id};
+  for (std::size_t i = 0; i < targets.size(); ++i) *targets[i] = std::move(columns.values[i]);
+  sort_by_begin(kernels);
+  return kernels;
+}
+
+Result<GraphLaunches> read_launches(const trace::Run& run, Window slice) {
+  LLMPROF_LET(trace::Columns columns,
+              run.columns(fmt::format("{}WHERE begin_ns >= {} AND begin_ns < {} ORDER BY begin_ns, id",
+                                      find_question("sql/pass_launches")->sql, slice.begin_ns, slice.end_ns)));
+  GraphLaunches launches;
+  const std::array targets{&launches.id,        &launches.begin_ns,        &launches.end_ns,
+                           &launches.thread_id, &launches.launch_begin_ns, &launches.device_id,
+                           &launches.graph,     &launches.nodes_recorded};
+  for (std::size_t i = 0; i < targets.size(); ++i) *targets[i] = std::move(columns.values[i]);
+  return launches;
+}
+
+// Windows of begin_ns with at most kBlockKernels each, but for a single slice that holds more.
+Result<std::vector<Window>> work_blocks(const trace::Run& run) {
+  LLMPROF_LET(const trace::ResultTable slices, ask(run, "sql/pass_kernel_slices"));
+  std::vector<Window> blocks;
+  std::int64_t filled = 0;
+  for (const auto& row : slices.rows) {
+    const std::int64_t begin = row[0].as_int();
+    const std::int64_t kernels = row[1].as_int();
+    if (blocks.empty() || filled + kernels > kBlockKernels) {
+      if (!blocks.empty()) blocks.back().end_ns = begin;
+      blocks.push_back({begin, INT64_MAX});
+      filled = 0;
+    }
+    filled += kernels;
+  }
+  return blocks;
+}
+
+Result<WorkBlock> read_block(const trace::Run& run, Window work, const std::optional<Window>& others) {
+  WorkBlock block;
+  LLMPROF_LET(block.kernels, read_kernels(run, work));
+  LLMPROF_LET(block.launches, read_launches(run, work));
+  if (others) {
+    LLMPROF_LET(block.others, read_copies_and_waits(run, *others));
+  }
+  return block;
+}
+
+}  // namespace
+
+Result<WorkReader> WorkReader::open(const trace::Run& run, With with) {
+  LLMPROF_LET(std::vector<Window> blocks, work_blocks(run));
+  return WorkReader(run, std::move(blocks), with);
+}
+
+Result<WorkBlock> WorkReader::take() {
+  if (begun_ == 0) read_next();
+  Result<WorkBlock> block = next_.get();
+  if (begun_ < blocks_.size()) read_next();
+  return block;
+}
+
+void WorkReader::read_next() {
+  const Window work = blocks_[begun_];
+  std::optional<Window> others;
+  // What is not a kernel may begin before the first of them.
+  if (with_ == With::kCopiesAndWaits) others = Window{begun_ == 0 ? INT64_MIN + 1 : work.begin_ns, work.end_ns};
+  ++begun_;
+  // Either policy: where no thread can be had, take() reads.
+  next_ = std::async(std::launch::async | std::launch::deferred,
+                     [run = run_, work, others] { return read_block(*run, work, others); });
+}
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,76 @@
+#include "report/gpu.h"
+
+#include <gtest/gtest.h>
+
+namespace llmprof::report {
+namespace {
+
+TEST(ShortKernelName, KeepsWhatTellsKernelsApart) {
+  EXPECT_EQ(short_kernel_name("softmax"), "softmax");
+  EXPECT_EQ(short_kernel_name("at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, 3>"),
+            "vectorized_elementwise_kernel<CUDAFunctor_add>");
+  EXPECT_EQ(short_kernel_name("cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16>"), "Kernel2");
+  EXPECT_EQ(short_kernel_name("<lambda>"), "<lambda>");
+  EXPECT_EQ(short_kernel_name(""), "");
+}
+
+TEST(DeviceTime, EstimatesAreMarked) {
+  EXPECT_EQ(device_time_cell(1'500'000, 0), "1.50 ms");
+  EXPECT_EQ(device_time_cell(1'500'000, 1), "~1.50 ms");
+}
+
+TEST(GpuTables, WithoutAGpuThereIsNothing) {
+  const Page page;
+  EXPECT_EQ(gpu_coverage(page), "");
+  EXPECT_EQ(kernel_table(page, {}), "");
+  EXPECT_EQ(source_table(page, {}), "");
+  EXPECT_EQ(gap_lines(page, {}), "");
+}
+
+Page graph_page() {
+  Page page;
+  analyze::Summary& s = page.summary;
+  s.coverage.gpu_ns = 1000;
+  s.coverage.gpu_placed_ns = 995;
+  s.coverage.gpu_stage_ns = 995;
+  s.coverage.gpu_node_ns = 1000;
+  s.coverage.estimated_ns = 900;
+  s.coverage.estimated_placed_ns = 900;
+  s.coverage.graphs = 1;
+  s.coverage.graph_launches = 512;
+  s.coverage.graph_launches_by_node = 4;
+  return page;
+}
+
+TEST(GpuCoverage, SaysWhatIsMeasuredAndWhatIsEstimated) {
+  const std::string text = gpu_coverage(graph_page());
+  EXPECT_NE(text.find("99.5 % of it attributed to a stage and a kernel or graph node"), std::string::npos) << text;
+  EXPECT_NE(text.find("512 launches of 1 graph, 4 of them recorded node by node. 10.0 %"), std::string::npos) << text;
+  EXPECT_NE(text.find("90.0 % is"), std::string::npos) << text;
+}
+
+TEST(Estimate, NamesItsBasis) {
+  Page page = graph_page();
+  page.summary.stages.push_back(
+      {.name = "decode", .estimated_ns = 900, .graph_launches = 512, .graph_launches_by_node = 4});
+  page.summary.stages.push_back({.name = "prefill"});
+  EXPECT_EQ(estimate_line(page, "decode"), "  ~: partly estimated, from 4 of 512 graph launches.\n");
+  EXPECT_EQ(estimate_line(page, "prefill"), "");
+}
+
+TEST(Gaps, StandWithTheirStages) {
+  Page page;
+  page.summary.gpu.gaps = {{"", "another profiler took the buffers", 2, 3000},
+                           {"decode", "another profiler took the buffers", 1, 1000}};
+  EXPECT_EQ(gap_lines(page, {}),
+            "  Not recorded: 3.00 us in 2 gaps (another profiler took the buffers); of decode 1.00 us.\n");
+}
+
+TEST(Sources, SayHowToGetThem) {
+  Page page;
+  page.summary.gpu.by = "line";
+  EXPECT_NE(source_table(page, {}).find("--stacks python"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace llmprof::report
