@@ -1,6 +1,8 @@
 #include "record/range_pairing.h"
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "trace/run_writer.h"
 
@@ -59,13 +61,25 @@ bool RangePairing::is_repeated(const wire::RangeRecord& event, const Thread& thr
 void RangePairing::take_mark(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id) {
   const trace::Strings& strings = writer_.strings();
   const auto ts_ns = static_cast<std::int64_t>(event.ts_ns);
-  const bool model = strings.text(names_.category(event.domain, event.category)) == "model" &&
-                     strings.text(names_.domain(event.domain)) == "llmprof";
+  const bool ours = strings.text(names_.domain(event.domain)) == "llmprof";
+  const std::string_view category = strings.text(names_.category(event.domain, event.category));
+  if (ours && category == "note") return take_note(event);
+  const bool model = ours && category == "model";
   if (model && !model_marks_.insert(ts_ns).second) return;
   const std::int64_t keep_from_ns = window_.keep_from_ns;
   if (model) window_.keep_from_ns = INT64_MIN;
   close(open(event, thread, thread_id), ts_ns, mark_, true);
   window_.keep_from_ns = keep_from_ns;
+}
+
+// "subject: text"
+void RangePairing::take_note(const wire::RangeRecord& event) {
+  const std::string said(writer_.strings().text(names_.name(event.name)));
+  const std::size_t colon = said.find(": ");
+  const std::string subject = colon == std::string::npos ? "program" : said.substr(0, colon);
+  const std::string text = colon == std::string::npos ? said : said.substr(colon + 2);
+  writer_.add(trace::NoteRow{static_cast<std::int64_t>(event.ts_ns), process_id_, writer_.strings().intern(subject),
+                             writer_.strings().intern(text)});
 }
 
 // A push or pop with an impossible time still nests: without it every later pop would close the wrong range. Its range

@@ -79,6 +79,7 @@ class RangePairing {
 
   bool is_repeated(const wire::RangeRecord& event, const Thread& thread);
   void take_mark(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
+  void take_note(const wire::RangeRecord& event);
   void take_one(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id);
   Open open(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
   void take_nesting(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id);

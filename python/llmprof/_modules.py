@@ -2,6 +2,7 @@
 here imports torch: instrument() uses the model's methods, install() is handed the module once it has been imported."""
 import json
 import threading
+import warnings
 import weakref
 
 # Wrappers that stand in the path but not in the checkpoint.
@@ -227,6 +228,8 @@ def install(torch):
             if said[0]:
                 tool.mark(_nvtx.NOTE, said[0])
         _declare(tool, _nvtx.MODEL, root)
+    # torch.compile warns of global hooks that fire twice; ours know its wrapper, and the program has not asked for them.
+    warnings.filterwarnings("ignore", message="Using `torch.compile\\(module\\)` when there are global hooks on modules")
     modules = Modules(tool, _nvtx.MODULE, _compiling_of(torch), on_root)
     torch.nn.modules.module.register_module_forward_pre_hook(modules.before)
     _register(torch.nn.modules.module.register_module_forward_hook, modules.after)

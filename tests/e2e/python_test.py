@@ -67,7 +67,9 @@ class PythonTest(Case):
         modules = self.folder / "packages/torch/nn/modules"
         modules.mkdir(parents=True)
         (self.folder / "packages/sitecustomize.py").write_text("import sys\nsys.from_user = True\n")
-        (self.folder / "packages/torch/__init__.py").write_text("from . import nn\n")
+        (self.folder / "packages/torch/__init__.py").write_text(
+            "from . import nn\nclass version: cuda = '13.0'\n"
+            "class cuda: get_allocator_backend = staticmethod(lambda: 'native')\n")
         (self.folder / "packages/torch/nn/__init__.py").write_text("from . import modules\n")
         (modules / "__init__.py").write_text("from . import module\n")
         (modules / "module.py").write_text((PYTHON / "tests/fake_torch.py").read_text())
@@ -87,6 +89,9 @@ class PythonTest(Case):
         self.assertEqual([row["name"] for row in ranges], names * 2)
         self.assertEqual({row["domain"] for row in ranges}, {"llmprof"})
         self.assertEqual(len({row["process_id"] for row in ranges}), 2)
+        notes = self.query("run", "select subject, text from note where subject = 'allocator'")
+        self.assertEqual(len(notes), 2)
+        self.assertIn("caching allocator (native)", notes[0]["text"])
 
     def test_python_that_leaves_its_environment_alone(self):
         done = self.record("run", sys.executable, "-I", "-c", "print(1)", options=("--no-peaks", "--no-host", "--modules"))
