@@ -17,8 +17,14 @@ constexpr Option kOptions[] = {
     {"--output", "-o", "", "NAME", kName, "Name of the run. The default name is replaced each time."},
     {"--force", "-f", "", "", "", "Replace an existing run of another name."},
     {"--train", "", "", "", "", "Train the embedded GPT-2 for some steps instead of generating text."},
-    {"--preset", "", "", "NAME", "demo",
-     "Preset of the embedded model; `llmprof-workload infer --list-presets` (or `train`) lists them."},
+    {"--device", "", "", "NAME", "auto",
+     "`cpu`, `cuda`, or `auto`: a GPU if there is one with a driver and cuBLAS. The model says which it took, and "
+     "why."},
+    {"--cuda-graph", "", "", "", "", "On a GPU, decode as a CUDA graph."},
+    {"--preset", "", "", "NAME", "",
+     "Preset of the embedded model, instead of `demo` (on a GPU: `demo-gpu`); `llmprof-workload infer --list-presets` "
+     "(or "
+     "`train`) lists them."},
     {"--no-peaks", "", "", "", "", "Do not measure this machine's peaks if none are cached; MFU and MBU stay unknown."},
     {"--json", "", "", "", "", "Show the report as JSON."},
 };
@@ -41,17 +47,28 @@ int report(const std::string& folder, bool json) {
   return arguments ? verb->run(*arguments) : fail(arguments.error());
 }
 
+// What is run, without the program's name.
+std::vector<std::string> workload_arguments(const Arguments& arguments) {
+  std::vector<std::string> words{arguments.on("--train") ? "train" : "infer", "--device", arguments.get("--device")};
+  if (const std::string preset = arguments.get("--preset"); !preset.empty()) {
+    words.insert(words.end(), {"--preset", preset});
+  }
+  if (arguments.on("--cuda-graph")) words.emplace_back("--cuda-graph");
+  return words;
+}
+
 int run(const Arguments& arguments) {
   const auto workload = find_workload();
   if (!workload) return fail(workload.error());
+  const std::vector<std::string> words = workload_arguments(arguments);
   record::RecordOptions options;
-  options.command = {*workload, arguments.on("--train") ? "train" : "infer", "--preset", arguments.get("--preset")};
+  options.command = {*workload};
+  options.command.insert(options.command.end(), words.begin(), words.end());
   options.output = arguments.get("--output");
   options.force = arguments.on("--force") || options.output == kName;
   options.peaks = !arguments.on("--no-peaks");
   options.announce = [](std::string_view text) { fmt::print(stderr, "llmprof: {}\n", text); };
-  options.announce(fmt::format("recording the embedded model: llmprof-workload {} --preset {}", options.command[1],
-                               options.command[3]));
+  options.announce(fmt::format("recording the embedded model: llmprof-workload {}", fmt::join(words, " ")));
   options.program_output = record::ProgramOutput::kToStderr;
   const Recorded recorded = record_and_tell(options, Tally::kNone);
   if (recorded.exit_status != 0 || !recorded.complete) return recorded.exit_status != 0 ? recorded.exit_status : 2;

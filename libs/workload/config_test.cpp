@@ -63,6 +63,17 @@ TEST(Run, LimitsAreChecked) {
   EXPECT_FALSE(check_run(config, {.batch = 0, .prompt_tokens = 10, .new_tokens = 9}));
   EXPECT_FALSE(check_run(config, {.batch = 1, .prompt_tokens = 0, .new_tokens = 9}));
   EXPECT_FALSE(check_run(config, {.batch = 1, .prompt_tokens = INT64_MAX, .new_tokens = INT64_MAX}));
+  // The largest of everything: the cache alone would be 2 · 2^12 · 2^16 · 2^24 · 2^12 · 2^12 = 2^77 values.
+  const auto largest = complete({.family = Family::kLlama,
+                                 .layers = 4096,
+                                 .hidden = 1 << 17,
+                                 .heads = 4096,
+                                 .head_dim = 4096,
+                                 .intermediate = 1 << 20,
+                                 .vocab = 1 << 24,
+                                 .positions = 1 << 24});
+  ASSERT_TRUE(largest);
+  EXPECT_FALSE(check_run(*largest, {.batch = 1 << 16, .prompt_tokens = 1 << 23, .new_tokens = 1 << 23}));
   EXPECT_FALSE(find_preset("no such thing"));
 }
 

@@ -10,6 +10,17 @@ namespace {
 
 Error bad_option(std::string message) { return {ErrorCode::kUsage, std::move(message), ""}; }
 
+// Values of the cache, of attention's scores and of what a pass keeps. As floating point: absurd sizes multiply to more
+// than 64 bits.
+double kept_values(const ModelConfig& c, const GenerateOptions& o) {
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
+  const double context = number(o.prompt_tokens + o.new_tokens), rows = number(o.batch) * number(o.prompt_tokens);
+  const double cache = 2 * number(c.layers) * number(o.batch) * context * number(c.kv_heads) * number(c.head_dim);
+  const double scores = rows * number(c.heads) * context;
+  const double of_row = 4 * number(c.hidden) + 2 * number(c.intermediate) + 4 * number(c.heads) * number(c.head_dim);
+  return cache + scores + rows * of_row + number(o.batch) * number(c.vocab);
+}
+
 class CpuRunner final : public Runner {
  public:
   CpuRunner(Model& model, const GenerateOptions& options)
@@ -119,6 +130,9 @@ Result<void> check_run(const ModelConfig& config, const GenerateOptions& options
   if (options.prompt_tokens > config.positions || options.new_tokens > config.positions - options.prompt_tokens) {
     return bad_option(fmt::format("{} prompt and {} new tokens exceed the {} positions of the model",
                                   options.prompt_tokens, options.new_tokens, config.positions));
+  }
+  if (kept_values(config, options) > 1e15) {  // 4 PB: beyond any machine, and far from the end of 64 bits
+    return bad_option("the sizes multiply to more memory than any machine has");
   }
   if (options.sampler.kind == Sampler::Kind::kTopK && options.sampler.k < 1) return bad_option("k must be at least 1");
   return {};

@@ -29,9 +29,11 @@ constexpr std::array kPresets{
     // 8 x 11.27 M + 2 x 16.78 M = 123.7 M parameters, 495 MB. A decode step reads all but the embedding table: 428 MB.
     Preset{"demo", "Llama, 124 M parameters, 495 MB: decode reads memory, prefill computes",
            llama(8, 1024, 16, 4, 2816, 16384), 1, 256, 64},
-    // 16 x 60.8 M + 262.7 M = 1,236 M parameters: the shape of Llama 3.2 1B.
+    // 16 x 60.8 M + 262.7 M = 1,236 M parameters: the shape of Llama 3.2 1B. So many tokens that decode takes a second
+    // on
+    // an H200: power is read ten times a second.
     Preset{"demo-gpu", "Llama, 1.24 G parameters, 2.5 GB in bfloat16: the demo on a GPU",
-           tied(llama(16, 2048, 32, 8, 8192, 128256)), 1, 512, 128},
+           tied(llama(16, 2048, 32, 8, 8192, 128256)), 1, 512, 768},
     Preset{"tiny-llama", "Llama, 0.5 M parameters: for tests", llama(2, 128, 4, 2, 344, 512), 2, 16, 8},
     Preset{"tiny-gpt2", "GPT-2, 0.5 M parameters: for tests", gpt2_config(2, 128, 4, 512, 128), 2, 16, 8},
     Preset{"gpt2", "GPT-2 small as published: 124 M parameters, 498 MB", gpt2_config(12, 768, 12, 50257, 1024), 1, 128,

@@ -2,7 +2,7 @@
 import json
 import unittest
 
-from harness import WORKLOAD, Case
+from harness import LLMPROF, WORKLOAD, Case
 
 
 def llama_flops(c, batch, tokens, context):
@@ -79,6 +79,36 @@ class Infer(Case):
         alone = json.loads(self.run_command(words).stdout)
         profiled = json.loads(self.record("run", *words).stdout)
         self.assertEqual(alone["tokens"], profiled["tokens"])
+
+    def without_gpu(self, *words, status):
+        """The same on every machine: CUDA hides its GPUs, if it is there at all."""
+        return self.run_command([WORKLOAD, *words], status=status, env={**self.environment, "CUDA_VISIBLE_DEVICES": ""})
+
+    def test_without_a_gpu_cuda_is_refused_and_auto_takes_the_cpu(self):
+        reason = r"no CUDA driver|the CUDA driver does not start|reports no GPU|built without CUDA"
+        for command in (["infer", "--preset", "tiny-llama"], ["train", "--preset", "tiny", "--steps", "2"]):
+            refused = self.without_gpu(*command, "--device", "cuda", status=2)
+            self.assertEqual(refused.stdout, "")
+            self.assertRegex(refused.stderr, f"^llmprof-workload: ({reason})")
+            self.assertIn("--device cpu", refused.stderr)
+            chosen = self.without_gpu(*command, "--device", "auto", "--json", status=0)
+            self.assertRegex(chosen.stderr, f"^llmprof-workload: device cpu: .*({reason})")
+            self.assertEqual(json.loads(chosen.stdout)["device"], "cpu")
+
+    def test_options_of_a_gpu(self):
+        self.assertIn("--cuda-graph needs a GPU", self.without_gpu("infer", "--cuda-graph", status=1).stderr)
+        self.assertIn("float32 only", self.without_gpu("infer", "--type", "bf16", status=2).stderr)
+        self.assertIn("known: cpu, cuda, auto", self.without_gpu("infer", "--device", "tpu", status=1).stderr)
+        self.assertIn("known: float32, bf16", self.without_gpu("infer", "--type", "int8", status=1).stderr)
+        presets = self.without_gpu("infer", "--list-presets", status=0).stdout
+        self.assertIn("demo-gpu", presets)
+
+    def test_the_demo_says_which_device_it_took(self):
+        done = self.run_command([LLMPROF, "demo", "--preset", "tiny-llama", "--no-peaks", "--json"],
+                                env={**self.environment, "CUDA_VISIBLE_DEVICES": ""})
+        self.assertIn("llmprof-workload infer --device auto --preset tiny-llama", done.stderr)
+        self.assertIn("llmprof-workload: device cpu: ", done.stderr)
+        self.assertEqual([stage["name"] for stage in json.loads(done.stdout)["stages"]], ["load", "prefill", "decode"])
 
 
 if __name__ == "__main__":

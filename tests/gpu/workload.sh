@@ -54,8 +54,8 @@ train --preset tiny >cpu.json
 train --preset tiny --device cuda >cuda.json
 check "20 training steps have the CPU's losses" same_losses cpu.json cuda.json 1e-3
 
-infer --device cuda >eager.json
-infer --device cuda --cuda-graph >graph.json
+infer --device cuda --new 128 >eager.json
+infer --device cuda --new 128 --cuda-graph >graph.json
 check "demo-gpu in bfloat16: a graph generates what launches do" same_tokens eager.json graph.json
 timeout 60 "$workload" infer --device auto --cuda-graph | sed 's/^/     /'
 timeout 60 "$workload" infer --device cuda | sed -n 's/^\(prefill\|decode\)/     launches: \1/p'

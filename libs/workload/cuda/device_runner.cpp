@@ -37,13 +37,15 @@ Result<void> DeviceRunner::prepare(std::span<const Token> prompts) {
 Result<void> DeviceRunner::run(std::int64_t position, std::span<const Token> tokens, std::span<Token> next) {
   const std::int64_t new_tokens = std::ssize(tokens) / options_.batch;
   if (!holds_inputs_ || position == 0) model_->set_inputs(position, tokens);
-  if (graph_ != nullptr && position > 0) {
+  const bool by_graph = graph_ != nullptr && position > 0;
+  if (by_graph) {
     graph_->launch();
   } else {
-    enqueue(new_tokens);
+    model_->forward(new_tokens);
   }
   const llmprof::Module range("sampling");
   if (greedy()) {
+    if (!by_graph) model_->choose(new_tokens);
     model_->read_chosen(next);
     holds_inputs_ = true;
   } else {
