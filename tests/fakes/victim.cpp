@@ -271,13 +271,16 @@ int fork_before_init(const Numbers& numbers) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 90;
 }
 
-int profiler_window(const Numbers& numbers) {
+// Work outside and inside of windows, so many times.
+int profiler_windows(const Numbers& numbers) {
   start();
-  work(numbers.at(0, 40), 0);
-  cuda("cuProfilerStart");
-  work(numbers.at(0, 40), 0);
-  cuda("cuProfilerStop");
-  work(numbers.at(0, 40), 0);
+  for (long i = 0; i < numbers.at(0, 100); ++i) {
+    work(4, 0);
+    cuda("cuProfilerStart");
+    work(4, 0);
+    cuda("cuProfilerStop");
+    usleep(static_cast<useconds_t>(numbers.at(1, 0)));
+  }
   return 0;
 }
 
@@ -301,7 +304,7 @@ constexpr Scenario kScenarios[] = {
     {"killed", killed},
     {"fork_after_init", fork_after_init},
     {"fork_before_init", fork_before_init},
-    {"profiler_window", profiler_window},
+    {"profiler_windows", profiler_windows},
 };
 
 }  // namespace

@@ -277,6 +277,14 @@ class Protocol(GpuCase):
         for label, seen in found.items():
             self.check_complete(seen, label)
 
+    def test_started_and_stopped(self):
+        """P07: 100 windows between cudaProfilerStart and Stop, 10 ms apart: 4 kernels and a copy outside and inside of
+        each. CUPTI is given the clock once."""
+        found, _ = self.seen([self.child("windows", "profiler_windows", 100, 10000, LLMPROF_PROFILER_API="1")])
+        seen = found["windows"]
+        self.check_complete(seen, "windows")
+        self.assertEqual((seen.kernels, seen.copies, seen.made.timestamp_callbacks), (400, 100, 1), seen)
+
     def test_somebody_else_has_cupti(self):
         """Another client holds the slot: its name is told, ranges are recorded. Another one takes the buffers for a
         time: a gap, and afterwards everything again."""
