@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "record/cuda_log_builder.h"
+#include "record/run_ingest.h"
 #include "record/testing/recording.h"
 
 namespace llmprof::record {
@@ -156,6 +157,52 @@ TEST_F(CudaGraphs, CopiesAreNodesToo) {
                              "graph_launch l ON l.id = graph_launch_id JOIN graph_node n ON n.id = graph_node_id "
                              "ORDER BY c.begin_ns"),
               ElementsAre("device_to_host|pageable|1001000|1001200|1", "fill|-|1001000|1001200|2"));
+}
+
+// While the program runs the log is read as it grows; what comes late joins what came early.
+TEST_F(CudaGraphs, AreReadWhileTheProgramRuns) {
+  const auto shape = cuda.kernel_shape("ran");
+  capture(1, kBegin + 100, "");
+  instantiate(1, kBegin + 200, 101);
+  log.end_block();
+  cuda.kernel({.begin_ns = kBegin + 1000,
+               .end_ns = kBegin + 1010,
+               .graph_node = 101,
+               .correlation = 10,
+               .shape = shape,
+               .graph = 6});
+  log.end_block();
+  cuda.gemm(1, {.begin_ns = kBegin + 90, .end_ns = kBegin + 110, .m = 8, .n = 1, .k = 1});
+  log.end_block();
+  cuda.launch(1, {.begin_ns = kBegin + 900, .end_ns = kBegin + 950, .correlation = 10, .graph = 6});
+  log.process({.ts_ns = kBegin + 900'000, .pid = 77, .ended = 1}, "/usr/bin/python3", "");
+  const std::string bytes = log.bytes();
+  TestFolder root;
+  const std::string run_folder = root / "x.llmprof", folder = capture_folder(run_folder);
+  ASSERT_TRUE(base::make_directories(folder));
+  auto writer = trace::RunWriter::create(run_folder);
+  ASSERT_TRUE(writer);
+  RunIngest ingest(*writer, info_of(77), folder);
+  for (std::size_t size = 64; size < bytes.size(); size += 100) {
+    root.write("x.llmprof/capture/77.log", bytes.substr(0, size));
+    ASSERT_TRUE(ingest.follow([] { return false; }));
+  }
+  root.write("x.llmprof/capture/77.log", bytes);
+  const auto tally = ingest.finish(info_of(77), {}, base::no_progress);
+  ASSERT_TRUE(tally);
+  EXPECT_GT(tally->followed_bytes, 0);
+  EXPECT_EQ(tally->kernels, 1);
+  EXPECT_EQ(tally->gemms, 1);
+  EXPECT_EQ(tally->graph_launches, 1);
+  EXPECT_TRUE(tally->losses.empty());
+  ASSERT_TRUE(writer->finish({}));
+  const auto run = trace::Run::open(run_folder);
+  ASSERT_TRUE(run);
+  const auto table = run->query("SELECT launch_begin_ns, m FROM kernel JOIN gemm ON gemm.id = gemm_id");
+  ASSERT_TRUE(table);
+  ASSERT_EQ(table->rows.size(), 1u);
+  EXPECT_EQ(table->rows[0][0].as_int(), kBegin + 900);
+  EXPECT_EQ(table->rows[0][1].as_int(), 8);
 }
 
 // Graph numbers are of a process: two processes that both launch graph 6 have two graphs.

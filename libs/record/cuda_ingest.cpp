@@ -95,6 +95,7 @@ void CudaIngest::finish() {
   while (!waiting_.empty()) leave();
   gemms_.write_all();
   graph_launches_.write_all();
+  counts_.graph_launches = graph_launches_.written();
   nodes_.write(rows_.writer, graphs_, rows_.next_id);
   memory_.finish();
 }

@@ -28,7 +28,7 @@ namespace llmprof::record {
 struct RunRows;
 
 struct CudaCounts {
-  std::int64_t kernels = 0, gemms = 0;
+  std::int64_t kernels = 0, gemms = 0, graph_launches = 0;
   std::int64_t bad_times = 0, too_old = 0, unknown = 0;
   std::int64_t launch_lost = 0, graph_unknown = 0;
 };

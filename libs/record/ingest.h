@@ -24,6 +24,7 @@ struct IngestTally {
   std::int64_t threads = 0;
   std::int64_t kernels = 0;
   std::int64_t gemms = 0;
+  std::int64_t graph_launches = 0;  // of CUDA
   std::int64_t ranges = 0;
   std::vector<LossTotal> losses;
   std::vector<trace::NotedModel> models;  // for run.json

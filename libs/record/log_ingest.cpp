@@ -220,6 +220,7 @@ void LogIngest::take_cost(const wire::CostRecord& record) {
   row.writer_cpu_ns = number(record.writer_cpu_ns);
   row.range_event_ns = rows_.range_event_ns;
   row.gemm_event_ns = rows_.gemm_event_ns;
+  row.gpu_events = number(record.gpu_events);
   rows_.writer.add(row);
 }
 
@@ -259,6 +260,7 @@ void LogIngest::finish(const LogStats& stats) {
     last_ns_ = std::max(last_ns_, cuda_->last_ns());
     rows_.kernels += cuda_->counts().kernels;
     rows_.gemms += cuda_->counts().gemms;
+    rows_.graph_launches += cuda_->counts().graph_launches;
   }
   const auto end_ns = static_cast<std::int64_t>(process_end_ns_);
   ranges_.finish(std::max(last_ns_, end_ns));

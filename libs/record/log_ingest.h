@@ -40,6 +40,7 @@ struct RunRows {
   LogFrames frames;
   std::int64_t kernels = 0;
   std::int64_t gemms = 0;
+  std::int64_t graph_launches = 0;
   std::int64_t ranges = 0;
   std::int64_t threads = 0;
   std::int64_t processes = 0;

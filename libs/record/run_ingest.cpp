@@ -117,6 +117,7 @@ Result<IngestTally> RunIngest::finish(CaptureInfo info, const IngestOptions& opt
   tally_.threads = rows_.threads;
   tally_.kernels = rows_.kernels;
   tally_.gemms = rows_.gemms;
+  tally_.graph_launches = rows_.graph_launches;
   tally_.ranges = rows_.ranges;
   return tally_;
 }

@@ -57,6 +57,8 @@ const Table& table_of<CollectorCostRow>() {
               "Time one range event takes the thread that makes it, measured on this machine; NULL if not measured."),
           column(&R::gemm_event_ns, "gemm_event_ns", "ns",
                  "Time the hook adds to one BLAS call, measured on this machine; NULL if not measured."),
+          column(&R::gpu_events, "gpu_events", "",
+                 "Calls of CUDA and its libraries that left a record so far; NULL if it was not counted."),
       }};
   return table;
 }

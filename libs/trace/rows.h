@@ -251,6 +251,7 @@ struct CollectorCostRow {
   std::int64_t writer_cpu_ns = 0;
   OptionalDouble range_event_ns;
   OptionalDouble gemm_event_ns;
+  OptionalInt gpu_events;
 };
 
 struct TelemetryRow {
