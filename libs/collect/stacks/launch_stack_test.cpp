@@ -13,12 +13,13 @@ namespace {
 
 using testing::CaptureFolder;
 
+std::string probe_library() { return LLMPROF_TEST_CLIENTS "/libcollect_stack_probe.so"; }
+
 std::string run_case(const std::string& python, const std::string& name, const std::string& stacks = "1") {
   const CaptureFolder folder;
   std::string output;
-  const std::string probe = testing::client("libcollect_stack_probe.so");
   const int status = testing::run(folder,
-                                  {.arguments = {python, "-X", "utf8", LLMPROF_STACK_CASES, probe, name},
+                                  {.arguments = {python, "-X", "utf8", LLMPROF_STACK_CASES, probe_library(), name},
                                    .environment = {"LLMPROF_STACKS=" + stacks}},
                                   &output);
   EXPECT_EQ(status, 0) << python << ' ' << name << ": " << output;
@@ -28,7 +29,7 @@ std::string run_case(const std::string& python, const std::string& name, const s
 class LaunchStack : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(LaunchStack, IsWhatTheInterpreterSays) {
-  const auto pythons = host::testing::launch_stack_pythons();
+  static const auto pythons = host::testing::launch_stack_pythons();
   if (pythons.empty()) GTEST_SKIP() << "no Python 3.11 or later here";
   for (const std::string& python : pythons) {
     EXPECT_THAT(run_case(python, GetParam()), ::testing::HasSubstr("stacks compared")) << python;
@@ -58,7 +59,7 @@ TEST(LaunchStackOff, AProgramWithoutPythonHasNone) {
   const CaptureFolder folder;
   ::setenv("LLMPROF_CAPTURE_DIR", folder.path().c_str(), 1);
   ::setenv("LLMPROF_STACKS", "1", 1);
-  void* library = ::dlopen(testing::client("libcollect_stack_probe.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* library = ::dlopen(probe_library().c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << ::dlerror();
   const auto probe = reinterpret_cast<int (*)(char*, int)>(::dlsym(library, "probe_stack"));
   const auto reason = reinterpret_cast<const char* (*)()>(::dlsym(library, "probe_reason"));
