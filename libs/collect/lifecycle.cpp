@@ -212,7 +212,7 @@ void end_recording() {
   g.phase.store(Phase::kEnded, std::memory_order_release);
   g.stop.store(1, std::memory_order_release);
   wake_writer();
-  const std::uint64_t give_up_ns = now_ns() + kExitLimitMs * 1000000;
+  const std::uint64_t give_up_ns = now_ns() + kExitLimitMs * 1000000 - g.exit_waited_ns.load(std::memory_order_relaxed);
   while (g.done.load(std::memory_order_acquire) == 0 && now_ns() < give_up_ns) futex_wait(g.done, 0, 50);
 }
 

@@ -114,6 +114,7 @@ class Search {
       return false;
     }
     snprintf(library_->path, sizeof(library_->path), "%s", path);
+    library_->address = reinterpret_cast<std::uintptr_t>(library_->get_version);
     return true;
   }
 
@@ -165,6 +166,29 @@ const char* name_of(Call call) {
       return "mmap of the buffers";
   }
   return "nothing";
+}
+
+std::uint32_t count_copies(const Library& library, char (&other)[512]) {
+  struct Found {
+    std::uintptr_t address;
+    std::uint32_t count;
+    char* other;
+  };
+  Found found = {library.address, 0, other};
+  other[0] = '\0';
+  with_images(
+      [](void* context, ImageList list) {
+        auto* to = static_cast<Found*>(context);
+        for (std::size_t i = 0; i < list.count; ++i) {
+          const Image& image = list.images[i];
+          if (!is_cupti(image.path)) continue;
+          ++to->count;
+          const bool ours = to->address >= image.low && to->address < image.high;
+          if (!ours) snprintf(to->other, 512, "%s", image.path);
+        }
+      },
+      &found);
+  return found.count;
 }
 
 bool is_cupti(const char* path) { return strncmp(base_name(path), "libcupti.so", 11) == 0; }

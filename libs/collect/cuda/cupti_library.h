@@ -55,13 +55,17 @@ struct Library {
   LLMPROF_CUPTI_FUNCTIONS(LLMPROF_CUPTI_MEMBER)
 #undef LLMPROF_CUPTI_MEMBER
   std::uint32_t version;
-  char path[512];  // where it came from
+  char path[512];          // where it came from
+  std::uintptr_t address;  // of one of its functions
 };
 
 inline constexpr std::size_t kTriedBytes = 640;
 
 // Fills `library` with the first usable copy. False: none; `tried` says what there was, in words.
 bool find_library(Library* library, char (&tried)[kTriedBytes]);
+
+// How many copies the process has loaded; the path of one that is not `library`, if there is one.
+std::uint32_t count_copies(const Library& library, char (&other)[512]);
 
 // Whether `path` names a CUPTI library: libcupti.so, libcupti.so.13, libcupti.so.2025.3.0.
 bool is_cupti(const char* path);

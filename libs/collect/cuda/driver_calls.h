@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "wire/format.h"
 
@@ -107,8 +108,7 @@ class DriverCallTable {
   constexpr const DriverCall& operator[](std::uint32_t id) const { return calls_[id < kDriverCallIds ? id : 0]; }
 
  private:
-  template <std::size_t N>
-  constexpr void add(const std::uint16_t (&ids)[N], CallClass what, wire::LaunchOp op) {
+  constexpr void add(std::span<const std::uint16_t> ids, CallClass what, wire::LaunchOp op) {
     for (const std::uint16_t id : ids) calls_[id] = {.id = id, .what = what, .op = op};
   }
   DriverCall calls_[kDriverCallIds]{};

@@ -18,8 +18,8 @@ struct Batch {
   std::uint32_t count;
   Record records[kDeviceBatch];
 };
-constinit Batch batches[4];
-constinit cupti::ShapeCache shapes;
+constinit Batch batches[4]{};
+constinit cupti::ShapeCache shapes{};
 
 Batch& batch_of(RecordKind kind) {
   std::uint32_t i = 0;

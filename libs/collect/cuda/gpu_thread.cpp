@@ -1,5 +1,7 @@
 #include "collect/cuda/gpu_thread.h"
 
+#include <stdio.h>
+
 #include "collect/clock.h"
 #include "collect/cuda/devices.h"
 #include "collect/cuda/facts.h"
@@ -19,7 +21,8 @@ using wire::LossKind;
 constexpr std::uint64_t kPeriodMs = 250;
 constexpr std::size_t kStackBytes = 1u << 20;  // CUPTI's own frames are on it
 constexpr std::uint64_t kLateLimitMs = 100;
-constexpr std::uint32_t kFlushesAfter = 4;  // periods without a launch in which work may still end
+constexpr std::uint32_t kPeriodsPerLook = 20;  // for another copy of CUPTI
+constexpr std::uint32_t kFlushesAfter = 4;     // periods without a launch in which work may still end
 
 class GpuThread {
  public:
@@ -60,6 +63,17 @@ class GpuThread {
     quiet_ = launched ? 0 : quiet_ + 1;
     if (quiet_ <= kFlushesAfter || (gpu.pool.lent() != 0 && quiet_ % kFlushesAfter == 0)) flush(0);
     watch_buffers(launched);
+    if (++periods_ % kPeriodsPerLook == 1 && !second_copy_) look_for_second_copy();
+  }
+
+  // It has a clock and buffers of its own: both may slow each other, and neither sees what the other does.
+  void look_for_second_copy() {
+    char other[512];
+    if (cupti::count_copies(gpu.library, other) < 2) return;
+    second_copy_ = true;
+    char text[640];
+    snprintf(text, sizeof(text), "the program loaded a second copy of CUPTI: %s.", other);
+    note("cupti", text);
   }
 
   // Dropped records are asked for when no callback of CUPTI is under way: it would wait for itself.
@@ -106,7 +120,9 @@ class GpuThread {
 
   std::uint64_t next_ns_ = 0;
   std::uint32_t quiet_ = ~0u - kFlushesAfter;
+  std::uint32_t periods_ = 0;
   bool devices_stated_ = false;
+  bool second_copy_ = false;
   TheftWatch theft_;
 };
 

@@ -178,8 +178,10 @@ void finish_gpu(std::uint64_t limit_ms) {
   if (!gpu_is_ours() || gpu.finish.exchange(1, std::memory_order_acq_rel) != 0) return;
   gpu.wake.store(1, std::memory_order_release);
   futex_wake(gpu.wake);
-  const std::uint64_t give_up_ns = now_ns() + limit_ms * 1000000;
+  const std::uint64_t begin_ns = now_ns();
+  const std::uint64_t give_up_ns = begin_ns + limit_ms * 1000000;
   while (gpu.finished.load(std::memory_order_acquire) == 0 && now_ns() < give_up_ns) futex_wait(gpu.finished, 0, 50);
+  g.exit_waited_ns.store(now_ns() - begin_ns, std::memory_order_relaxed);
   if (gpu.finished.load(std::memory_order_acquire) == 0)
     state_gap(gpu.completed_ns.load(std::memory_order_relaxed), now_ns(), "CUPTI took too long to return its buffers");
 }
