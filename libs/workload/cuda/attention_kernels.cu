@@ -121,6 +121,8 @@ __device__ void attention_prefill(const T* q, Size q_stride, const T* keys, cons
 // ---- decode: a block takes 128 keys of a head, one per thread; attention_join adds the blocks of a head up ------------
 // partial (B, H, blocks, D + 2): largest score, sum, unnormalised output.
 
+constexpr int kAtOnce = 8;
+
 template <class T>
 __device__ void attention_decode(const T* q, Size q_stride, const T* keys, const T* values, const std::int32_t* inputs,
                                  Size kv_heads, int dim, Size capacity, float scale, float* partial) {
@@ -146,14 +148,18 @@ __device__ void attention_decode(const T* q, Size q_stride, const T* keys, const
   const float p = mine < context ? expf(score - largest) : 0.0F;
   const float sum = warp_sum(p);
   float mixed[kDimsOfLane] = {};
-  for (int j = 0; j < kLanes; ++j) {
-    const float share = __shfl_sync(kAllLanes, p, j);
-    const Size token = begin + warp * kLanes + j;
-    if (token >= context) break;  // the same in all lanes
+  const Size first = begin + warp * kLanes;
+  const int count = static_cast<int>(first >= context ? 0 : context - first < kLanes ? context - first : kLanes);
+  for (int from = 0; from < count; from += kAtOnce) {  // so many loads are under way together
     LLMPROF_UNROLL
-    for (int i = 0; i < kDimsOfLane; ++i) {
-      const int d = lane + i * kLanes;
-      if (d < dim) mixed[i] += share * to_float(values[cached + token * dim + d]);
+    for (int j = from; j < from + kAtOnce; ++j) {
+      const float share = __shfl_sync(kAllLanes, p, j);  // 0 from `count` on
+      const Size token = first + (j < count ? j : count - 1);
+      LLMPROF_UNROLL
+      for (int i = 0; i < kDimsOfLane; ++i) {
+        const int d = lane + i * kLanes;
+        if (d < dim) mixed[i] += share * to_float(values[cached + token * dim + d]);
+      }
     }
   }
   for (int i = 0; i < kDimsOfLane; ++i) warp_mixed[warp][lane + i * kLanes] = mixed[i];
