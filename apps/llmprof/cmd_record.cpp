@@ -33,15 +33,26 @@ constexpr Option kOptions[] = {
      "Record, in each process, its steps A to B-1, counted from 0; `A:` and `:B` work too."},
     {"--step-range", "", "", "NAME", "", "With `--steps`: ranges of this name are the steps. May end in `*`."},
     {"--last", "", "", "TIME", "", "Keep only the end: so much as came last when the program ends, or a dump is made."},
+    {"--control", "", "", "SOCKET", "",
+     "Start and stop through this socket while the program runs: `llmprof control SOCKET start`, `stop`, `status`, "
+     "`dump`."},
+    {"--start-stopped", "", "", "", "", "With `--control`: record nothing until it is started."},
+    {"--profiler-api", "", "", "", "",
+     "Record, in each process, between its calls of cudaProfilerStart and cudaProfilerStop only."},
     {"--dump", "", "", "RECORDING", "",
      "Make a run of what a recording that goes on holds by now: its name, or the pid of llmprof or of the program."},
     {"--model", "", "", "NAME|PATH", "",
      "The model that the program runs, for the reports: a built-in name, a folder, a config.json or a .gguf file. "
-     "Without "
-     "it: what the program declares, or the files it was seen to use."},
+     "Without it: what the program declares, or the files it was seen to use."},
     {"--no-peaks", "", "", "", "", "Do not measure this machine's peaks if none are cached; MFU and MBU stay unknown."},
     {"--no-blas", "", "", "", "", "Do not preload the BLAS hook: no GEMM shapes, no CPU kernels."},
     {"--no-nvtx", "", "", "", "", "Do not listen to NVTX annotations."},
+    {"--no-gpu", "", "", "", "", "Record nothing of the GPU; BLAS calls keep their shapes."},
+    {"--gpu", "", "", "KINDS", "",
+     "What to record of the GPU beside kernels, copies and graphs: memory, waits, api, overhead; several with commas."},
+    {"--graphs", "", "", "HOW", "",
+     "CUDA graphs: `sampled` records every launch as a whole and the nodes of a few of each graph, `all` the nodes of "
+     "every launch (costs more), `launch` no nodes. Without it: sampled."},
     {"--stacks", "", "", "KINDS", "",
      "Note the stack of every launch on a GPU: python, native or python,native. Costs the program about 0.2 µs a "
      "launch."},
@@ -201,11 +212,9 @@ int run(const Arguments& arguments) {
   const auto telemetry_hz = parse_hz(arguments, "--telemetry-hz");
   if (!telemetry_hz) return fail(telemetry_hz.error());
   record::RecordOptions options;
-  if (!arguments.get("--stacks").empty()) {
-    const auto stacks = record::parse_stacks(arguments.get("--stacks"));
-    if (!stacks) return fail(stacks.error());
-    options.collector.stacks = *stacks;
-  }
+  const auto collector = collector_settings(arguments);
+  if (!collector) return fail(collector.error());
+  options.collector = *collector;
   options.modules = arguments.on("--modules");
   options.host = *host;
   options.telemetry = {!arguments.on("--no-telemetry"), static_cast<double>(*telemetry_hz)};

@@ -15,8 +15,11 @@ struct Recorded {
 
 Recorded record_and_tell(const record::RecordOptions& options, Tally tally);
 
-// --delay, --duration, --start-range, --steps, --step-range and --last of `record`.
+// --delay, --duration, --start-range, --steps, --step-range, --last, --control and --profiler-api of `record`.
 Result<record::WindowOptions> window_options(const class Arguments& arguments);
+
+// --gpu, --no-gpu, --graphs and --stacks of `record`.
+Result<record::CollectorSettings> collector_settings(const class Arguments& arguments);
 
 // As the user would type it: relative to the current folder when it lies inside.
 std::string short_path(const std::string& path);

@@ -36,6 +36,9 @@ Result<record::WindowOptions> window_options(const Arguments& arguments) {
   LLMPROF_TRY(read_duration(arguments, "--duration", window.duration_ns));
   LLMPROF_TRY(read_duration(arguments, "--last", window.last_ns));
   window.start_range = arguments.get("--start-range");
+  window.control = arguments.get("--control");
+  window.start_stopped = arguments.on("--start-stopped");
+  window.profiler_api = arguments.on("--profiler-api");
   if (const std::string steps = arguments.get("--steps"); !steps.empty()) {
     LLMPROF_LET(window.steps, record::parse_steps(steps));
   }

@@ -6,12 +6,12 @@
 
 namespace llmprof::app {
 
-extern const Verb kDemo, kRecord, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices, kMonitor,
-    kCompletion;
+extern const Verb kDemo, kRecord, kControl, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices,
+    kMonitor, kCompletion;
 
 std::span<const Verb* const> verbs() {
-  static constexpr std::array kVerbs{&kDemo,  &kRecord, &kReport, &kQuery,   &kModel,     &kRoofline,
-                                     &kBench, &kCheck,  &kDoctor, &kDevices, &kMonitor, &kCompletion};
+  static constexpr std::array kVerbs{&kDemo,  &kRecord, &kControl, &kReport,  &kQuery,   &kModel,     &kRoofline,
+                                     &kBench, &kCheck,  &kDoctor,  &kDevices, &kMonitor, &kCompletion};
   return kVerbs;
 }
 

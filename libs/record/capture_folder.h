@@ -1,6 +1,6 @@
 #pragma once
 // The folder NAME.llmprof/capture/ of a recording that is not ingested yet: its logs, record.json, the file `full`
-// that tells collectors to stop, and a lock held by whoever records or ingests.
+// that tells collectors to stop, `control` that switches them, and a lock held by whoever records or ingests.
 
 #include <cstdint>
 #include <string>
@@ -9,6 +9,8 @@
 #include "base/result.h"
 
 namespace llmprof::record {
+
+inline constexpr const char* kControlFile = "control";  // lines for the collectors (record/control.h)
 
 std::string capture_folder(const std::string& run_folder);
 std::string record_json(const std::string& capture_folder);

@@ -16,9 +16,6 @@
 
 namespace llmprof::record {
 
-// Name of the file in the capture folder.
-inline constexpr const char* kControlFile = "control";
-
 // The stretches in which recording is on, on CLOCK_MONOTONIC_RAW. Not for several threads.
 class Stretches {
  public:

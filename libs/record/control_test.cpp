@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "record/capture_folder.h"
 
 namespace llmprof::record {
 namespace {

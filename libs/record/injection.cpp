@@ -161,7 +161,8 @@ Injection child_environment(const std::vector<std::string>& environment, const I
   const std::string inject = fmt::format("{}/{}", options.library_folder, kInjectLibrary);
   if (options.blas) append_preload(child, fmt::format("{}/{}", options.library_folder, kBlasLibrary), injection.kept);
   if (options.nvtx) set_unless_set(child, "NVTX_INJECTION64_PATH", inject, injection.kept);
-  set_unless_set(child, "CUDA_INJECTION64_PATH", inject, injection.kept);
+  const bool gpu = !options.collector.gpu || *options.collector.gpu != 0;
+  if (gpu) set_unless_set(child, "CUDA_INJECTION64_PATH", inject, injection.kept);
   child.set(kCaptureVariable, options.capture_folder);
   child.set("LLMPROF_MAX_BYTES", std::to_string(options.max_bytes));
   for (const std::string& name : window_variable_names()) child.remove(name);

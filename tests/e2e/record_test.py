@@ -55,6 +55,13 @@ class Record(Case):
         rows = self.query("run", "SELECT count(log) AS n FROM process")
         self.assertEqual(rows[0]["n"], 3)
 
+    def test_ranks_of_the_processes_of_a_job(self):
+        words = f"{WORKLOAD} infer --preset tiny-llama --prompt 4 --new 2 >/dev/null"
+        self.record("run", "sh", "-c", f"RANK=0 LOCAL_RANK=7 {words} & LOCAL_RANK=1 {words} & SLURM_PROCID=2 {words} & "
+                                       f"RANK=x {words} & wait")
+        rows = self.query("run", "SELECT rank FROM process WHERE log IS NOT NULL ORDER BY rank NULLS LAST")
+        self.assertEqual([row["rank"] for row in rows], [0, 1, 2, None])
+
     def test_children_are_followed(self):
         script = self.write("spawn.py", f"import subprocess\nfor i in range(3):\n  subprocess.run([{WORKLOAD!r}, 'infer', "
                                         "'--preset', 'tiny-llama', '--prompt', '4', '--new', '2'], check=True, "

@@ -1,0 +1,41 @@
+// llmprof control SOCKET COMMAND: starts and stops a recording that was begun with `record --control SOCKET`.
+
+#include <fmt/format.h>
+
+#include "base/human.h"
+#include "base/json.h"
+#include "record/control.h"
+#include "verb.h"
+
+namespace llmprof::app {
+namespace {
+
+constexpr Option kOptions[] = {{"--json", "", "", "", "", "Print the answer as one line of JSON."}};
+constexpr Positional kPositionals[] = {{"SOCKET"}, {"COMMAND"}};
+
+std::string sentence(const base::Json& answer) {
+  if (answer.contains("run")) return fmt::format("dumped to {}", answer.value("run", ""));
+  const auto ns = [&](const char* key) { return base::human_ns(answer.value(key, 0.0) * 1e9); };
+  return fmt::format("{}; {} of {} recorded, {} of logs", answer.value("recording", false) ? "recording" : "stopped",
+                     ns("recorded_seconds"), ns("elapsed_seconds"), base::human_bytes(answer.value("log_bytes", 0.0)));
+}
+
+int run(const Arguments& arguments) {
+  const auto line = record::ask_control(arguments.positionals[0], arguments.positionals[1]);
+  if (!line) return fail(line.error());
+  const base::Json answer = base::Json::parse(*line, nullptr, false);
+  if (!answer.is_object()) return fail({ErrorCode::kIo, arguments.positionals[0] + ": no recording answers there", ""});
+  base::Json json = json_head("llmprof.control");
+  json.update(answer);
+  if (arguments.on("--json")) print(base::to_line(json) + "\n");
+  if (!answer.value("ok", false)) return fail({ErrorCode::kUsage, answer.value("why", "refused"), ""});
+  if (!arguments.on("--json")) print(sentence(answer) + "\n");
+  return 0;
+}
+
+}  // namespace
+
+extern const Verb kControl;
+const Verb kControl{"control", "start and stop a recording while it runs", kOptions, kPositionals, false, run};
+
+}  // namespace llmprof::app
