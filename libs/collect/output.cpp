@@ -196,7 +196,9 @@ void Output::define_tables() {
 }
 
 void Output::define_facts() {
-  for (Fact& fact : shared_->facts) {
+  const std::uint32_t count = shared_->fact_count.load(std::memory_order_acquire);
+  for (std::uint32_t i = 0; i < count && i < kMaxFacts; ++i) {
+    Fact& fact = shared_->facts[i];
     if (fact.ready.load(std::memory_order_acquire) == 0 || fact.emitted == log_) continue;
     fact.emitted = log_;
     add(fact.record, kCollectorThread);

@@ -127,6 +127,25 @@ TEST(Fields, DoNotOverlapAndCoverEachRecord) {
   }
 }
 
+// An end is stored as a length: two launches of 7 ns, 1000 ns apart, the first at 1000.
+TEST(Columns, EndsBesideTheirBegins) {
+  std::vector<Record> records(2);
+  std::memset(static_cast<void*>(records.data()), 0, 2 * sizeof(Record));
+  for (std::size_t i = 0; i < 2; ++i) {
+    records[i].kind = RecordKind::kGap;
+    records[i].gap = {1000 * (i + 1), 1000 * (i + 1) + 7, 3};
+  }
+  std::uint8_t memory[4096];
+  BlockBuilder builder(memory, sizeof(memory));
+  const std::vector<const Record*> both = pointers(records);
+  ASSERT_TRUE(builder.add_records(RecordKind::kGap, 0, both.data(), 2));
+  const std::uint8_t body[] = {2, 0xd0, 0x0f, 0xd0, 0x0f,  // delta: 1000 twice, zigzag 2000
+                               3, 14,   14,                // beside: 7 twice, zigzag 14
+                               0, 3};                      // constant: name 3
+  ASSERT_EQ(builder.size(), sizeof(BlockHeader) + 6 + sizeof(body));
+  EXPECT_EQ(std::memcmp(memory + sizeof(BlockHeader) + 6, body, sizeof(body)), 0);
+}
+
 TEST(RoundTrip, NamesAreBytes) {
   std::uint8_t memory[1024];
   BlockBuilder builder(memory, sizeof(memory));

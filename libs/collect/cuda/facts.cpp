@@ -13,7 +13,7 @@ void state_fact(const wire::Record& record) {
   const std::uint32_t index = shared->fact_count.fetch_add(1, std::memory_order_relaxed);
   if (index >= kMaxFacts) {
     shared->fact_count.store(kMaxFacts, std::memory_order_relaxed);
-    return;
+    return count_loss(wire::LossKind::kDefinitionsFull);
   }
   Fact& fact = shared->facts[index];
   memcpy(static_cast<void*>(&fact.record), &record, sizeof(record));

@@ -6,7 +6,7 @@
 
 namespace llmprof::collect {
 
-// A kDevice, kNote or kGap record. The first 256 are kept.
+// A kDevice, kNote or kGap record. The first 4096 are kept, others counted.
 void state_fact(const wire::Record& record);
 
 // GPU activity between these times is missing.

@@ -19,7 +19,8 @@ namespace {
 using wire::GraphNodeKind;
 using wire::LossKind;
 
-// CUPTI 13.0 says 0, which is a kernel, of every node: what is known better comes first, and 0 says nothing.
+// CUPTI 13.0 says 0, which is a kernel, of child graphs and of nodes that it adds itself, too: 0 says nothing. The call
+// that was captured does, and a clone is what its original is.
 GraphNodeKind kind_of(std::uint32_t type) {
   switch (type) {
     case cupti::kNodeMemcpy:
