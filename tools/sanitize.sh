@@ -4,6 +4,7 @@
 #               operators on a CPU;
 #               the same build holds the fuzz targets, which run for a few seconds each
 #   TSan        the collector, the workload's thread pool
+#   both        GPU capture on the fakes of tests/fakes
 # Only these: a sanitizer build of everything would take most of the test budget. --all: all unit tests under ASan+UBSan.
 #   tools/sanitize.sh [--all] [JOBS]     LLMPROF_STRESS=N: N times the stress; BUILD: another place than build/
 set -euo pipefail
@@ -36,10 +37,12 @@ export -f check
 each() { xargs -P "$jobs" -L 1 bash -c 'check "$@"' check; }  # lines of check's arguments
 
 parsers="base_test wire_test model_test checkpoint_test trace_test host_test record_test bench_test $all"
-build asan $parsers stress_test stress_injected fuzz_targets
+build asan $parsers stress_test stress_injected fakes_sanitized fuzz_targets
 for test in stress_test $parsers; do echo "asan $test"; done | each
 python3 tests/stress/injected.py "$BUILD/asan"
+python3 tests/fakes/sanitized.py "$BUILD/asan"
 JOBS=$jobs tools/fuzz.sh --smoke
 # Not record_test: DuckDB's own threads work there, which are not instrumented, so its locks are not seen.
-build tsan stress_test thread_pool_test
+build tsan stress_test thread_pool_test fakes_sanitized
 printf '%s\n' "tsan stress_test" "tsan thread_pool_test" | each
+python3 tests/fakes/sanitized.py "$BUILD/tsan"
