@@ -270,10 +270,19 @@ def print_part(part):
     print_runs([path.name for path in sorted(scratch.glob(f"{part}-*.llmprof"))])
 
 
+def finished(words, limit_s, environment=None):
+    """The command, done; None if it took too long."""
+    try:
+        return subprocess.run(words, capture_output=True, text=True, timeout=limit_s, env={**os.environ, **(environment or {})})
+    except subprocess.TimeoutExpired:
+        say(f"{' '.join(words)[:120]}: not done after {limit_s:.0f} s")
+        return None
+
+
 def query(run, sql):
-    done = subprocess.run([llmprof, "query", str(scratch / run), sql, "--json"], capture_output=True, text=True, timeout=120)
-    if done.returncode != 0:
-        say(f"{run}: {sql[:60]}: {done.stderr.strip()[:200]}")
+    done = finished([llmprof, "query", str(scratch / run), sql, "--json"], 120)
+    if done is None or done.returncode != 0:
+        say(f"{run}: {sql[:60]}: {done.stderr.strip()[:200] if done else ''}")
         return None
     return json.loads(done.stdout)["rows"]
 
@@ -322,7 +331,9 @@ def print_runs(runs):
 
 def run_program(words, environment=None, limit_s=120):
     """The program's line of JSON, and seconds from its end to the end of the command."""
-    done = subprocess.run(words, capture_output=True, text=True, timeout=limit_s, env={**os.environ, **(environment or {})})
+    done = finished(words, limit_s, environment)
+    if done is None:
+        return None
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0 or not lines:
         say(f"{words[:3]}: {done.returncode} {done.stderr.strip()[-200:]}")
@@ -387,7 +398,10 @@ version = subprocess.run([llmprof, "--version"], capture_output=True, text=True)
 print(f"# What GPU capture costs\n\n{gpu.stdout.strip() or 'no GPU named'}; {version[0] if version else ''}; "
       f"{os.cpu_count()} cores; `{' '.join(map(os.path.basename, sys.argv[:1]))} {' '.join(sys.argv[2:])}`")
 for part in options.only.split(","):
-    {"graph": lambda: print_part("graph"), "eager": lambda: print_part("eager"), "rate": print_rate, "soak": print_soak}[part]()
+    try:
+        {"graph": lambda: print_part("graph"), "eager": lambda: print_part("eager"), "rate": print_rate, "soak": print_soak}[part]()
+    except Exception as error:  # one part must not take the others with it
+        say(f"{part}: {type(error).__name__}: {error}")
     sys.stdout.flush()
 if not options.keep:
     shutil.rmtree(scratch, ignore_errors=True)
