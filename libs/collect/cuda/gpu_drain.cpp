@@ -3,7 +3,6 @@
 #include "collect/clock.h"
 #include "collect/cuda/activity.h"
 #include "collect/cuda/gpu.h"
-#include "collect/cuda/recording.h"
 
 namespace llmprof::collect {
 namespace {
@@ -77,7 +76,6 @@ void GpuDrain::add(const Record& record) {
   Record& slot = batch.records[batch.count];
   slot = record;
   if (clock_offset_ns_ != 0) shift(&slot, clock_offset_ns_);
-  if (!was_recording(slot.kernel.begin_ns)) return;
   if (++batch.count == kDeviceBatch) flush();
 }
 

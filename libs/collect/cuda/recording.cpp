@@ -1,6 +1,5 @@
 #include "collect/cuda/recording.h"
 
-#include "collect/clock.h"
 #include "collect/cuda/driver_calls.h"
 #include "collect/cuda/gpu.h"
 #include "collect/cuda/session.h"
@@ -12,19 +11,10 @@ namespace {
 
 using cupti::Call;
 
-// Work is asynchronous: what ran before a stop is delivered after it. The last few intervals are remembered.
-constexpr std::uint32_t kIntervals = 32;
-struct Interval {
-  std::atomic<std::uint64_t> begin_ns, end_ns;  // 0, 0: unused
-};
-
 struct Recording {
   std::atomic<std::uint32_t> wanted{0};
   std::atomic<std::uint32_t> switching{0};
   std::atomic<std::uint32_t> applied{0};
-  std::atomic<std::uint32_t> interval{0};
-  std::atomic<std::uint32_t> selective{0};  // it was off at least once
-  Interval intervals[kIntervals]{};
 };
 constinit Recording recording;
 
@@ -75,29 +65,12 @@ void enable_always() {
     switch_call(call.id, true);  // always: sums need all of them
 }
 
-void note_interval(bool on) {
-  const std::uint64_t now = now_ns();
-  if (on) {
-    const std::uint32_t index = recording.interval.load(std::memory_order_relaxed) + 1;
-    Interval& interval = recording.intervals[index % kIntervals];
-    interval.end_ns.store(~0ull, std::memory_order_relaxed);
-    interval.begin_ns.store(now, std::memory_order_release);
-    recording.interval.store(index, std::memory_order_release);
-  } else {
-    recording.selective.store(1, std::memory_order_release);
-    Interval& interval = recording.intervals[recording.interval.load(std::memory_order_relaxed) % kIntervals];
-    if (interval.begin_ns.load(std::memory_order_relaxed) != 0) interval.end_ns.store(now, std::memory_order_release);
-  }
-}
-
 void fulfil() {
   while (recording.wanted.load(std::memory_order_acquire) != recording.applied.load(std::memory_order_acquire)) {
     if (recording.switching.exchange(1, std::memory_order_acq_rel) != 0) return;  // who switches looks again
     const std::uint32_t on = recording.wanted.load(std::memory_order_acquire);
     if (on != recording.applied.load(std::memory_order_relaxed)) {
-      if (on != 0) note_interval(true);
       switch_all(on != 0);
-      if (on == 0) note_interval(false);
       recording.applied.store(on, std::memory_order_release);
     }
     recording.switching.store(0, std::memory_order_release);
@@ -107,16 +80,12 @@ void fulfil() {
 }  // namespace
 
 // Graphs are recorded as a whole from the very beginning: switched on later, CUPTI crashes the program. So this kind
-// stays on when nothing is recorded; was_recording() sorts out what it brings then.
+// stays on when nothing is recorded; the selection sorts out what it brings then.
 void start_recording() {
   if (g.settings.graphs != kGraphsAll) switch_kind(cupti::kGraphTrace, true);
   enable_always();
-  if (g.settings.profiler_api != 0 || g.settings.control != 0) {  // set_gpu_recording() says when
-    recording.selective.store(1, std::memory_order_relaxed);
-    return;
-  }
+  if (g.settings.profiler_api != 0 || g.settings.control != 0) return;  // they say when
   recording.wanted.store(1, std::memory_order_relaxed);
-  note_interval(true);
   switch_all(true);
   recording.applied.store(1, std::memory_order_release);
 }
@@ -133,15 +102,6 @@ void resume_recording() {
   if (!register_buffers() || recording.applied.load(std::memory_order_acquire) == 0) return;
   for (const std::uint32_t kind : {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemcpyPeer, cupti::kMemset})
     switch_kind(kind, true);
-}
-
-bool was_recording(std::uint64_t begin_ns) {
-  if (recording.selective.load(std::memory_order_acquire) == 0) return true;
-  for (const Interval& interval : recording.intervals) {
-    const std::uint64_t begin = interval.begin_ns.load(std::memory_order_acquire);
-    if (begin != 0 && begin_ns >= begin && begin_ns < interval.end_ns.load(std::memory_order_acquire)) return true;
-  }
-  return false;
 }
 
 void set_gpu_recording(bool on) {

@@ -1,8 +1,6 @@
 #pragma once
 // Which kinds of activity and which callbacks are on, and switching them.
 
-#include <cstdint>
-
 namespace llmprof::collect {
 
 // Inside cuInit: everything that was asked for, or as little as possible if the program decides when to record.
@@ -19,8 +17,5 @@ void resume_recording();
 
 // The callbacks for buffers are ours again.
 bool register_buffers();
-
-// Whether work that began at this time on the device was to be recorded.
-bool was_recording(std::uint64_t begin_ns);
 
 }  // namespace llmprof::collect
