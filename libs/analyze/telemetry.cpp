@@ -88,9 +88,11 @@ void complete(DeviceTelemetry& device, const ByMetric& metrics) {
   for (const SeriesPoint& point : power) {
     device.highest_power_w = std::max(device.highest_power_w.value_or(0), point.value);
   }
-  if (power.size() > 1 && power.back().ts_ns > power.front().ts_ns) {
-    device.power_readings_per_s =
-        static_cast<double>(power.size() - 1) / (static_cast<double>(power.back().ts_ns - power.front().ts_ns) * 1e-9);
+  const Series& energy = series_of(metrics, "energy_j");
+  const Series& most = energy.size() > power.size() ? energy : power;
+  if (most.size() > 1 && most.back().ts_ns > most.front().ts_ns) {
+    device.readings_per_s =
+        static_cast<double>(most.size() - 1) / (static_cast<double>(most.back().ts_ns - most.front().ts_ns) * 1e-9);
   }
 }
 

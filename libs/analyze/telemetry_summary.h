@@ -43,7 +43,7 @@ struct DeviceTelemetry {
   std::optional<double> energy_j;  // from the first reading to the last
   std::optional<double> power_w, highest_power_w, power_limit_w;
   std::optional<double> reference_clock_mhz;  // what clocks are compared with: the highest of the device
-  std::optional<double> power_readings_per_s;
+  std::optional<double> readings_per_s;       // of energy or power, whichever was read more often
 };
 
 struct Telemetry {

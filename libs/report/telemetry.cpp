@@ -50,8 +50,8 @@ std::string device_lines(const Telemetry& telemetry) {
     if (device.power_w) line += fmt::format(", mean {} W", base::three_digits(*device.power_w));
     if (device.highest_power_w) line += fmt::format(", highest {} W", base::three_digits(*device.highest_power_w));
     if (device.power_limit_w) line += fmt::format(" of {:.0f} W allowed", *device.power_limit_w);
-    if (device.power_readings_per_s) {
-      line += fmt::format("; power read {} times a second", base::three_digits(*device.power_readings_per_s));
+    if (device.readings_per_s) {
+      line += fmt::format("; read {} times a second", base::three_digits(*device.readings_per_s));
     }
     out += wrapped(line + ".");
   }
@@ -184,7 +184,7 @@ Json device_json(const DeviceTelemetry& d) {
           {"highest_power_w", maybe(d.highest_power_w)},
           {"power_limit_w", maybe(d.power_limit_w)},
           {"reference_clock_mhz", maybe(d.reference_clock_mhz)},
-          {"power_readings_per_s", maybe(d.power_readings_per_s)}};
+          {"readings_per_s", maybe(d.readings_per_s)}};
 }
 
 }  // namespace

@@ -93,6 +93,16 @@ base::TextTable cpu_table(const TelemetryNow& now) {
   return table;
 }
 
+void take_energy(Device& device, const hw::Reading& reading) {
+  const auto before = device.value(MetricId::kEnergy);
+  const bool newer = device.energy_ns > device.power_ns && reading.ts_ns > device.energy_ns;
+  if (before && newer && reading.value >= *before) {
+    const double seconds = static_cast<double>(reading.ts_ns - device.energy_ns) * 1e-9;
+    device.values[static_cast<std::size_t>(MetricId::kPower)] = (reading.value - *before) / seconds;
+  }
+  device.energy_ns = reading.ts_ns;
+}
+
 }  // namespace
 
 void TelemetryNow::add(const hw::TelemetryDevice& device) {
@@ -104,6 +114,8 @@ void TelemetryNow::take(const hw::Reading& reading) {
   const auto device =
       std::ranges::find_if(devices_, [&](const Device& d) { return d.device.device == reading.device; });
   if (device == devices_.end() || reading.metric >= MetricId::kCount) return;
+  if (reading.metric == MetricId::kPower) device->power_ns = reading.ts_ns;
+  if (reading.metric == MetricId::kEnergy) take_energy(*device, reading);
   if (reading.metric != MetricId::kProcessMemory) {
     device->values[static_cast<std::size_t>(reading.metric)] = reading.value;
     return;

@@ -1,6 +1,7 @@
 #pragma once
 // Readings of devices as lines: CSV, JSON, or a table for the terminal. Every line holds the latest reading of each
-// metric, because they are not all read equally often.
+// metric, because they are not all read equally often. Where energy is read more often than power, power is what the
+// energy grew by since the reading before.
 
 #include <array>
 #include <cstdint>
@@ -24,6 +25,7 @@ class TelemetryNow {
     std::array<std::optional<double>, static_cast<std::size_t>(hw::MetricId::kCount)> values;
     std::map<std::uint32_t, double> process_memory;  // pid -> bytes
     std::uint64_t processes_ns = 0;                  // when they were read
+    std::uint64_t power_ns = 0, energy_ns = 0;       // the same
     std::optional<double> value(hw::MetricId metric) const { return values[static_cast<std::size_t>(metric)]; }
   };
   const std::vector<Device>& devices() const { return devices_; }

@@ -50,6 +50,22 @@ TEST(TelemetryCsv, UnknownIsEmptyAndSeveralDevicesAreNumbered) {
   EXPECT_EQ(telemetry_csv(now, 1), "1.000,,,,,,,,,0\n1.000,,,,,100.000,,,,1\n");
 }
 
+// Power at 1 s, energy at 1, 2 and 3 s: from 2 s to 3 s it grew by 30 J. A power that is read counts again.
+TEST(TelemetryCsv, PowerFromEnergyWhereThatIsReadMoreOften) {
+  constexpr std::uint64_t kSecond = 1'000'000'000;
+  TelemetryNow now = gpus(1);
+  take(now, MetricId::kPower, 100, 0, 0, kSecond);
+  take(now, MetricId::kEnergy, 5000, 0, 0, kSecond);
+  take(now, MetricId::kEnergy, 5010, 0, 0, 2 * kSecond);
+  EXPECT_EQ(now.devices()[0].value(MetricId::kPower), 100);
+  take(now, MetricId::kEnergy, 5040, 0, 0, 3 * kSecond);
+  EXPECT_EQ(now.devices()[0].value(MetricId::kPower), 30);
+  take(now, MetricId::kPower, 90, 0, 0, 4 * kSecond);
+  take(now, MetricId::kEnergy, 5000, 0, 0, 5 * kSecond);
+  take(now, MetricId::kEnergy, 4000, 0, 0, 6 * kSecond);  // it started again
+  EXPECT_EQ(now.devices()[0].value(MetricId::kPower), 90);
+}
+
 TEST(TelemetryCsv, ACpuHasColumnsOfItsOwn) {
   TelemetryNow now;
   now.add({0, "cpu", "Toy CPU", 0, 0});
