@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "hw/resolve.h"
+#include "hw/telemetry.h"
 #include "trace/run_writer.h"
 
 namespace llmprof::record {
@@ -25,22 +26,10 @@ std::string to_text(const Uuid& uuid) {
                      uuid.high & 0xffff, uuid.low >> 48, uuid.low & 0xffff'ffff'ffff);
 }
 
-Uuid parse_uuid(const std::string& text) {
-  Uuid uuid;
-  int digits = 0;
-  for (const char c : std::string_view(text).substr(text.starts_with("GPU-") ? 4 : 0)) {
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (digit < 0 && c != '-') return {};
-    if (digit < 0) continue;
-    std::uint64_t& half = digits < 16 ? uuid.high : uuid.low;
-    half = half << 4 | static_cast<std::uint64_t>(digit);
-    ++digits;
-  }
-  return digits == 32 ? uuid : Uuid{};
-}
-
 void CudaDevices::add(const hw::Device& device, std::vector<hw::Peak> peaks, trace::Id& next_id) {
-  devices_.push_back({next_id++, parse_uuid(device.uuid), device, std::move(peaks)});
+  Uuid uuid;
+  hw::parse_uuid(device.uuid, uuid.high, uuid.low);
+  devices_.push_back({next_id++, uuid, device, std::move(peaks)});
 }
 
 trace::Id CudaDevices::find(const Uuid& uuid, const hw::Device& device, trace::Id& next_id) {

@@ -22,7 +22,6 @@ struct Uuid {
   friend bool operator==(const Uuid&, const Uuid&) = default;
 };
 std::string to_text(const Uuid& uuid);  // "GPU-…", as the driver writes it; "" if unknown
-Uuid parse_uuid(const std::string& text);
 
 class CudaDevices {
  public:

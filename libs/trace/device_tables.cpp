@@ -201,7 +201,7 @@ const Table& table_of<ApiRow>() {
                                column(&R::begin_ns, "begin_ns", "ns", "When the call began."),
                                column(&R::end_ns, "end_ns", "ns", "When it returned."),
                                column(&R::name, "name", "", "Name of the function."),
-                               column(&R::thread_id, "thread_id", "", "Thread that called it."),
+                               column(&R::thread_id, "thread_id", "", "Thread that called it; 0 if unknown."),
                                column(&R::correlation, "correlation", "",
                                       "Number that pairs the call with the work it launched, within a process."),
                                column(&R::stream, "stream", "", "Stream it concerns; NULL if none or unknown."),

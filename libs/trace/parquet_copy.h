@@ -13,7 +13,7 @@ namespace llmprof::trace {
 // Ids that point elsewhere have many distinct values, each a little above the one before: differences are smaller than
 // a dictionary of them.
 inline constexpr const char* kParquetOptions =
-    "FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd, ROW_GROUP_SIZE 122880, DICTIONARY_SIZE_LIMIT 4096";
+    "FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd, ROW_GROUP_SIZE 122880, DICTIONARY_SIZE_LIMIT 1024";
 
 class ChunkSource {
  public:
