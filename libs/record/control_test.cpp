@@ -81,6 +81,7 @@ TEST_F(ControlTest, OnFromTheBeginning) {
   ASSERT_TRUE(control);
   EXPECT_THAT(lines(), testing::ElementsAre("1000 on"));
   EXPECT_EQ(ask("status")["recording"], true);
+  EXPECT_THAT(log_names(folder_), testing::Not(testing::Contains(kControlFile)));  // it is no log
 }
 
 TEST_F(ControlTest, IsTheOwnersAloneAndGoneAfterwards) {
