@@ -5,8 +5,8 @@
 
 namespace llmprof::analyze {
 
-Result<std::vector<Block>> blocks_of(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/blocks"));
+Result<std::vector<Block>> blocks_of(const trace::Run& run, bool on_gpu) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, on_gpu ? "sql/gpu_blocks" : "sql/blocks"));
   std::vector<Block> blocks;
   bool layers = false;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {

@@ -8,6 +8,6 @@
 namespace llmprof::analyze {
 
 // Empty where no module is a layer.
-Result<std::vector<Block>> blocks_of(const trace::Run& run);
+Result<std::vector<Block>> blocks_of(const trace::Run& run, bool on_gpu);
 
 }  // namespace llmprof::analyze

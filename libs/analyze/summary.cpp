@@ -264,7 +264,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_TRY(fill_cost(run, summary));
   LLMPROF_TRY(fill_host(run, summary.host));
   LLMPROF_TRY(fill_functions(run, summary.host));
-  LLMPROF_LET(summary.blocks, blocks_of(run));
+  LLMPROF_LET(summary.blocks, blocks_of(run, summary.on_gpu));
   LLMPROF_LET(summary.training, training_series(run));
   LLMPROF_LET(summary.waterfalls, waterfalls(run, basis, by));
   LLMPROF_TRY(fill_telemetry(run, summary));

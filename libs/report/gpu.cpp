@@ -56,6 +56,8 @@ std::string functor_in(std::string_view arguments) {
 }  // namespace
 
 std::string short_kernel_name(std::string_view name) {
+  if (name.starts_with("void ")) name.remove_prefix(5);
+  if (name.find('<') == std::string_view::npos && name.ends_with(')')) name = name.substr(0, name.rfind('('));
   const std::size_t bracket = name.find('<');
   const std::string_view head = name.substr(0, bracket);
   const std::size_t colons = head.rfind("::");
@@ -105,9 +107,8 @@ std::string gpu_coverage(const Page& page) {
                             c.estimated_ns > 0 ? percent(c.estimated_placed_ns, c.estimated_ns) : "none"));
   }
   if (c.kernels_without_launch > 0) {
-    out += wrapped(
-        fmt::format("{} without the call that launched them: they belong where the device began them, if at all.",
-                    counted(c.kernels_without_launch, "kernel")));
+    out += wrapped(fmt::format("Of {} the launching call is unknown: placed by begin and thread, or nowhere.",
+                               counted(c.kernels_without_launch, "kernel")));
   }
   return out;
 }

@@ -12,6 +12,8 @@ TEST(ShortKernelName, KeepsWhatTellsKernelsApart) {
   EXPECT_EQ(short_kernel_name("cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16>"), "Kernel2");
   EXPECT_EQ(short_kernel_name("<lambda>"), "<lambda>");
   EXPECT_EQ(short_kernel_name(""), "");
+  EXPECT_EQ(short_kernel_name("void at::native::add(float*)"), "add");
+  EXPECT_EQ(short_kernel_name("(anonymous namespace)::scale"), "scale");
 }
 
 TEST(DeviceTime, EstimatesAreMarked) {

@@ -128,7 +128,9 @@ std::string block_table(const Page& page, const Style& style) {
           ? fmt::format("  {} that took less; --top shows more.\n",
                         counted(std::ssize(page.summary.blocks) - static_cast<std::int64_t>(page.top), "block"))
           : "";
-  return style.heading("Blocks") + wrapped("Total time in each stage, what is inside included.") +
+  return style.heading("Blocks") +
+         wrapped(page.summary.on_gpu ? "GPU time in each stage, what is inside included."
+                                     : "Total time in each stage, what is inside included.") +
          table.render(kWidth) + rest;
 }
 

@@ -38,6 +38,7 @@ Result<void> write_trace(std::string_view name, const std::string& folder) {
   if (name == "nothing") return write_nothing(folder);
   if (name == "gpu_decode") return write_gpu_decode(folder);
   if (name == "gpu_graph") return write_gpu_graph(folder);
+  if (name == "gpu_unnamed") return write_gpu_unnamed(folder);
   if (name == "host_memory") return write_host_memory(folder);
   if (name == "bare_gpu") return write_bare_gpu(folder);
   if (name == "telemetry") return write_telemetry(folder);
