@@ -65,6 +65,9 @@ Page full_page() {
                 .type = "float32",
                 .peak_flops_source = "measured",
                 .peak_bandwidth_source = "spec"}};
+  s.busy_devices = 1;
+  s.peak_flops = 16e9;
+  s.peak_bandwidth = 4e9;
   s.model = R"({"model_type": "llama"})";
   s.model_family = "llama";
   s.parameters = 110'000'000;
@@ -190,8 +193,9 @@ TEST(Json, HasTheContractKeys) {
   for (const auto& [key, value] : out.items()) top.push_back(key);
   EXPECT_THAT(top, testing::ElementsAre("schema", "schema_version", "llmprof_version", "run", "coverage", "losses",
                                         "recording_cost", "environment", "devices", "model", "stages", "waterfalls",
-                                        "modules", "operators", "unmatched", "ridge", "gemms", "host", "functions",
-                                        "stacks", "blocks", "training"));
+                                        "modules", "operators", "unmatched", "ridge", "gemms", "kernels",
+                                        "gpu_by_source", "gaps", "notes", "peaks_together", "telemetry",
+                                        "device_memory", "host", "functions", "stacks", "blocks", "training"));
   const Json& prefill = out["stages"][0];
   for (const char* key : {"name", "steps", "time_ns", "device_busy_ns", "flops", "bytes", "mfu", "mbu", "ttft_ns"}) {
     EXPECT_TRUE(prefill.contains(key)) << key;
