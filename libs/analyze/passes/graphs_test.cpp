@@ -65,7 +65,6 @@ TEST(Shares, AnotherExecutableOfTheSameCaptureLendsThem) {
   EXPECT_FALSE(shares.contains(7));  // all its launches were recorded node by node
   EXPECT_EQ(shares.at(8).nodes[0].node_id, 81);
   EXPECT_DOUBLE_EQ(shares.at(8).nodes[0].end, 40.0 / 90);
-  EXPECT_FALSE(shares.at(8).nodes[0].same_graph);
   EXPECT_DOUBLE_EQ(shares.at(8).nodes[0].confidence(), 0.7);
 }
 
