@@ -108,7 +108,7 @@ class Builder {
   void add_losses_around_kernels() {
     if (facts_.quantity == "TPOT") add("between_steps", owned(Owner::kBetween));
     add("gaps", owned(Owner::kGap));
-    if (!facts_.on_cpu) add("queued", owned(Owner::kQueued));
+    if (!facts_.on_cpu || owned(Owner::kQueued) > 0) add("queued", owned(Owner::kQueued));
     const std::int64_t waits = owned(Owner::kWait);
     if (facts_.waits_known || waits > 0) {
       add("waits", waits);
