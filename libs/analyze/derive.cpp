@@ -150,7 +150,7 @@ Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
   const bool passes = std::any_of(classified.steps.begin(), classified.steps.end(),
                                   [&](const Step& step) { return has_formula(strings.text(step.stage)); });
   if (passes) return match;
-  LLMPROF_LET(std::vector<Step> steps, infer_launch_steps(run, classified, process_of_thread, strings));
+  LLMPROF_LET(std::vector<Step> steps, infer_launch_steps(run, process_of_thread, strings));
   add_steps(std::move(steps), classified);
   return match;
 }

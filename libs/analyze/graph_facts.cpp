@@ -3,9 +3,61 @@
 #include <algorithm>
 #include <array>
 
+#include "analyze/passes/eager_times.h"
 #include "analyze/questions.h"
 
 namespace llmprof::analyze {
+namespace {
+
+constexpr double kLeastKnown = 0.9;  // of a graph's kernels, before its time is divided among them
+
+using NameCodes = std::unordered_map<std::string, std::uint32_t>;
+
+std::uint32_t code_of(NameCodes& codes, const std::string& name) {
+  return codes.try_emplace(name, static_cast<std::uint32_t>(codes.size())).first->second;
+}
+
+Result<std::unordered_map<std::int64_t, EagerKernels>> read_eager_kernels(const trace::Run& run, NameCodes& codes) {
+  LLMPROF_LET(const trace::Columns rows, ask_columns(run, "sql/pass_eager_kernels"));
+  std::unordered_map<std::int64_t, EagerKernels> of_process;
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    EagerKernels& kernels = of_process[rows.values[0][i]];
+    kernels.name.push_back(code_of(codes, rows.names[rows.values[1][i]]));
+    kernels.duration_ns.push_back(rows.values[2][i]);
+  }
+  return of_process;
+}
+
+struct LaunchedGraph {
+  std::int64_t process_id = 0;
+  std::vector<std::int64_t> nodes;
+  std::vector<std::uint32_t> names;
+};
+
+// Graphs whose shares are still unknown take them from the same kernels outside graphs.
+Result<void> add_shares_of_kernels_outside(const trace::Run& run, GraphFacts& facts) {
+  NameCodes codes;
+  LLMPROF_LET(const auto kernels, read_eager_kernels(run, codes));
+  LLMPROF_LET(const trace::Columns rows, ask_columns(run, "sql/pass_graph_kernels"));
+  std::unordered_map<std::int64_t, LaunchedGraph> graphs;
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    if (facts.shares.contains(rows.values[0][i])) continue;
+    LaunchedGraph& graph = graphs[rows.values[0][i]];
+    graph.process_id = rows.values[1][i];
+    graph.nodes.push_back(rows.values[2][i]);
+    graph.names.push_back(code_of(codes, rows.names[rows.values[3][i]]));
+  }
+  for (const auto& [id, graph] : graphs) {
+    const auto outside = kernels.find(graph.process_id);
+    if (outside == kernels.end()) continue;
+    const EagerTimes times = eager_times(graph.names, outside->second);
+    if (times.known < kLeastKnown) continue;
+    facts.shares[id] = shares_of_sequence(graph.nodes, times.duration_ns, times.sequences, facts.nodes);
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<GraphFacts> read_graphs(const trace::Run& run) {
   GraphFacts facts;
@@ -25,6 +77,9 @@ Result<GraphFacts> read_graphs(const trace::Run& run) {
   std::unordered_map<std::int64_t, std::int64_t> typical_ns;
   for (std::size_t i = 0; i < durations.rows(); ++i) typical_ns[durations.values[0][i]] = durations.values[1][i];
   facts.shares = shares_of(facts.nodes, times, typical_ns);
+  const bool all_known = std::all_of(typical_ns.begin(), typical_ns.end(),
+                                     [&](const auto& graph) { return facts.shares.contains(graph.first); });
+  if (!all_known) LLMPROF_TRY(add_shares_of_kernels_outside(run, facts));
   return facts;
 }
 
@@ -35,7 +90,8 @@ void make_mixes(const std::vector<trace::NodePlaceRow>& places, GraphFacts& grap
 }
 
 std::vector<trace::NodeShareRow> node_share_rows(const GraphFacts& graphs, trace::Strings& strings) {
-  const trace::Name same_graph = strings.intern("same graph"), same_capture = strings.intern("same capture");
+  const trace::Name bases[] = {strings.intern("same graph"), strings.intern("same capture"),
+                               strings.intern("kernels outside")};
   std::vector<trace::NodeShareRow> rows;
   for (const auto& [graph, shares] : graphs.shares) {
     for (const NodeShare& node : shares.nodes) {
@@ -43,7 +99,7 @@ std::vector<trace::NodeShareRow> node_share_rows(const GraphFacts& graphs, trace
                       .begin_share = node.begin,
                       .end_share = node.end,
                       .samples = node.samples,
-                      .basis = node.same_graph ? same_graph : same_capture,
+                      .basis = bases[static_cast<std::size_t>(node.basis)],
                       .confidence = node.confidence()});
     }
   }

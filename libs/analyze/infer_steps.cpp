@@ -1,10 +1,80 @@
 #include "analyze/infer_steps.h"
 
-namespace llmprof::analyze {
+#include <algorithm>
+#include <map>
 
-Result<std::vector<Step>> infer_launch_steps(const trace::Run&, const Classified&,
-                                             const std::unordered_map<std::int64_t, std::int64_t>&, trace::Strings&) {
-  return std::vector<Step>{};
+#include "analyze/passes/match_stages.h"
+#include "analyze/passes/periodic.h"
+#include "analyze/passes/repeated_products.h"
+#include "analyze/questions.h"
+#include "analyze/run_calls.h"
+
+namespace llmprof::analyze {
+namespace {
+
+constexpr double kPeriodicConfidence = 0.4;  // of a sequence that repeats without exception
+
+using ProcessOfThread = std::unordered_map<std::int64_t, std::int64_t>;
+
+// By products: the largest one separates the passes.
+Result<std::vector<Step>> from_products(const trace::Run& run, const ProcessOfThread& process_of_thread,
+                                        trace::Strings& strings) {
+  LLMPROF_LET(RunCalls direct, read_calls(run, process_of_thread));
+  LLMPROF_LET(const RunCalls captured, read_captured_calls(run));
+  direct.calls.segment.assign(direct.calls.size(), 0);
+  const std::optional<MatrixSize> separator = separating_matrix(direct.calls, captured.calls);
+  if (!separator) return std::vector<Step>{};
+  Matches matches = repeated_passes(direct.calls, *separator);
+  LLMPROF_TRY(add_launched_passes(run, repeated_passes(captured.calls, *separator), matches));
+  return infer_steps(matches, process_of_thread, strings).steps;
+}
+
+// What each thread launched, in order of time.
+Result<std::map<std::int64_t, LaunchSequence>> read_launches(const trace::Run& run) {
+  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "sql/pass_launch_sequence"));
+  std::map<std::int64_t, LaunchSequence> of_thread;
+  for (std::size_t i = 0; i < columns.rows(); ++i) {
+    LaunchSequence& sequence = of_thread[columns.values[0][i]];
+    sequence.symbol.push_back(static_cast<std::uint32_t>(columns.values[1][i]));
+    sequence.begin_ns.push_back(columns.values[2][i]);
+    sequence.done_ns.push_back(columns.values[3][i]);
+    sequence.device_ns.push_back(columns.values[4][i]);
+  }
+  return of_thread;
+}
+
+Result<std::vector<Step>> from_sequence(const trace::Run& run, const ProcessOfThread& process_of_thread,
+                                        trace::Strings& strings) {
+  LLMPROF_LET(const auto launches, read_launches(run));
+  std::vector<Step> steps;
+  const trace::Name other = strings.intern("other");
+  for (const auto& [thread, sequence] : launches) {
+    const std::optional<Periodicity> periodicity = find_period(sequence);
+    if (!periodicity) continue;
+    const auto process = process_of_thread.find(thread);
+    for (const PeriodicStep& found : periodicity->steps) {
+      Step step{.begin_ns = found.begin_ns,
+                .end_ns = found.end_ns,
+                .thread_id = thread,
+                .process_id = process == process_of_thread.end() ? 0 : process->second,
+                .stage = other};
+      step.confidence = kPeriodicConfidence * periodicity->match;
+      steps.push_back(step);
+    }
+  }
+  std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.begin_ns < b.begin_ns; });
+  std::map<std::int64_t, std::int64_t> count;
+  for (Step& step : steps) step.number = count[step.process_id]++;
+  return steps;
+}
+
+}  // namespace
+
+Result<std::vector<Step>> infer_launch_steps(const trace::Run& run, const ProcessOfThread& process_of_thread,
+                                             trace::Strings& strings) {
+  LLMPROF_LET(std::vector<Step> steps, from_products(run, process_of_thread, strings));
+  if (!steps.empty()) return steps;
+  return from_sequence(run, process_of_thread, strings);
 }
 
 }  // namespace llmprof::analyze

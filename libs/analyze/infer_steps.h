@@ -14,9 +14,9 @@
 namespace llmprof::analyze {
 
 // By begin, `range` kNone; begin and end are host times, from the first launch of a step to the first of the next or to
-// the end of the last wait. add_steps() puts them among the others; their windows are then extended to what the device
-// did. `classified` has no step that is a pass over a model yet.
-Result<std::vector<Step>> infer_launch_steps(const trace::Run& run, const Classified& classified,
+// the end of its work. add_steps() puts them among the others; their windows are then extended to what the device did.
+// First by matrix products (passes/repeated_products.h), else by the sequence of launches (passes/periodic.h).
+Result<std::vector<Step>> infer_launch_steps(const trace::Run& run,
                                              const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
                                              trace::Strings& strings);
 

@@ -235,7 +235,9 @@ const Table& table_of<NodeShareRow>() {
           column(&R::end_share, "end_share", "fraction", "When it ends; the last node of a graph at 1."),
           column(&R::samples, "samples", "", "Launches it was measured in."),
           column(&R::basis, "basis", "",
-                 "same graph, or same capture: measured in launches of another executable of the same capture."),
+                 "same graph; same capture: measured in launches of another executable of the same capture; kernels "
+                 "outside: told from "
+                 "the same kernels launched one by one."),
           column(&R::confidence, "confidence", "fraction", "How sure the share is."),
       }};
   return table;

@@ -9,7 +9,7 @@ namespace {
 struct Timed {
   std::int64_t node_id = 0, samples = 0;
   double begin_ns = 0, end_ns = 0;
-  bool same_graph = true;
+  ShareBasis basis = ShareBasis::kSameGraph;
 };
 
 std::size_t place_of(const GraphNodes& nodes, std::int64_t id) {  // size() if it is not there
@@ -41,7 +41,7 @@ std::unordered_map<std::int64_t, std::vector<Timed>> timed_nodes(const GraphNode
     if (found == by_capture.end()) continue;
     Timed timed = found->second;
     timed.node_id = nodes.id[i];
-    timed.same_graph = false;
+    timed.basis = ShareBasis::kSameCapture;
     inherited[nodes.graph[i]].push_back(timed);
   }
   graphs.merge(inherited);
@@ -85,7 +85,7 @@ GraphShares scaled(std::vector<Timed> nodes, std::int64_t typical_ns, const Grap
     const double gap = std::max(0.0, node.begin_ns - covered_until);
     shift += gap * (1 - of_gaps);
     covered_until = std::max(covered_until, node.end_ns);
-    NodeShare share{.node_id = node.node_id, .samples = node.samples, .same_graph = node.same_graph};
+    NodeShare share{.node_id = node.node_id, .samples = node.samples, .basis = node.basis};
     if (whole > 0) {
       share.begin = std::clamp((node.begin_ns - shift) / whole, 0.0, 1.0);
       share.end = std::clamp((node.end_ns - shift) / whole, 0.0, 1.0);
@@ -102,10 +102,12 @@ GraphShares scaled(std::vector<Timed> nodes, std::int64_t typical_ns, const Grap
 
 }  // namespace
 
-// Three launches and more agree with each other to a few percent; one alone may have been disturbed.
+// Kernels take other times alone than in a graph, above all small ones. Three launches and more agree with each other
+// to a few percent; one alone may have been disturbed.
 double NodeShare::confidence() const {
+  if (basis == ShareBasis::kKernelsOutside) return samples > 0 ? 0.6 : 0.4;
   const double measured = samples >= 3 ? 0.9 : 0.7;
-  return same_graph ? measured : measured - 0.2;
+  return basis == ShareBasis::kSameGraph ? measured : measured - 0.2;
 }
 
 SharesOfGraphs shares_of(const GraphNodes& nodes, const NodeTimes& times,
@@ -116,6 +118,21 @@ SharesOfGraphs shares_of(const GraphNodes& nodes, const NodeTimes& times,
     if (typical != typical_ns.end()) shares[graph] = scaled(std::move(timed), typical->second, nodes);
   }
   return shares;
+}
+
+GraphShares shares_of_sequence(const std::vector<std::int64_t>& node_ids, const std::vector<double>& duration_ns,
+                               std::int64_t samples, const GraphNodes& all) {
+  std::vector<Timed> nodes;
+  double at_ns = 0;
+  for (std::size_t i = 0; i < node_ids.size(); ++i) {
+    nodes.push_back({.node_id = node_ids[i],
+                     .samples = samples,
+                     .begin_ns = at_ns,
+                     .end_ns = at_ns + duration_ns[i],
+                     .basis = ShareBasis::kKernelsOutside});
+    at_ns += duration_ns[i];
+  }
+  return scaled(std::move(nodes), static_cast<std::int64_t>(at_ns), all);
 }
 
 Mix mix_of(const GraphShares& shares, const GraphNodes& nodes,

@@ -32,11 +32,15 @@ struct NodeTimes {
   std::size_t size() const { return node_id.size(); }
 };
 
+// Where a share is known from: launches of the same graph, of another executable of the same capture, or the same
+// kernels launched one by one (passes/eager_times.h).
+enum class ShareBasis : std::uint8_t { kSameGraph, kSameCapture, kKernelsOutside };
+
 struct NodeShare {
   std::int64_t node_id = 0;
   double begin = 0, end = 0;  // of the launch's duration
-  std::int64_t samples = 0;   // launches it was measured in
-  bool same_graph = true;     // else measured in another executable of the same capture
+  std::int64_t samples = 0;   // launches, or runs of the kernels outside, it was measured in
+  ShareBasis basis = ShareBasis::kSameGraph;
   double confidence() const;
   double length() const { return end - begin; }
 };
@@ -54,6 +58,11 @@ struct GraphShares {
 using SharesOfGraphs = std::unordered_map<std::int64_t, GraphShares>;
 SharesOfGraphs shares_of(const GraphNodes& nodes, const NodeTimes& times,
                          const std::unordered_map<std::int64_t, std::int64_t>& typical_ns);
+
+// Of a graph none of whose launches were recorded node by node: its nodes one after the other, each as long as its
+// kernel took elsewhere, filling the launch.
+GraphShares shares_of_sequence(const std::vector<std::int64_t>& node_ids, const std::vector<double>& duration_ns,
+                               std::int64_t samples, const GraphNodes& all);
 
 // Who owns the time of a launch: parts of its duration that add up to 1, as `step_time` wants them.
 struct MixPart {
