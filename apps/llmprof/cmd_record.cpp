@@ -132,7 +132,9 @@ void tell_text(const record::Outcome& outcome) {
   };
   const std::string elapsed =
       outcome.elapsed_ns == 0 ? "dumped" : base::human_ns(static_cast<double>(outcome.elapsed_ns));
-  say(fmt::format("{}: {}, {}, {}, {}; {} in {}", elapsed, count(tally.kernels, "kernel", "kernels"),
+  const std::string graphs =
+      tally.graph_launches == 0 ? "" : count(tally.graph_launches, "graph launch, ", "graph launches, ");
+  say(fmt::format("{}: {}, {}{}, {}, {}; {} in {}", elapsed, count(tally.kernels, "kernel", "kernels"), graphs,
                   count(tally.ranges, "range", "ranges"), count(tally.threads, "thread", "threads"),
                   count(tally.processes, "process", "processes"),
                   base::human_bytes(static_cast<double>(tally.run_bytes)), path));
