@@ -15,7 +15,8 @@ namespace {
 constexpr double kEnoughCalled = 0.8;  // of the products of a model, to be the one that ran
 
 struct CalledSizes {
-  SizeCounts counts;
+  SizeCounts usual;   // the matrix is where frameworks put it: B of row-major calls, A of column-major ones
+  SizeCounts either;  // it may be A or B
   std::string type;  // of most FLOPs
 };
 
@@ -26,8 +27,9 @@ Result<CalledSizes> called_sizes(const trace::Run& run) {
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
     const std::int64_t m = row.integer("m"), n = row.integer("n"), k = row.integer("k"), calls = row.integer("calls");
-    called.counts[{k, n}] += calls;
-    if (m != n) called.counts[{k, m}] += calls;
+    called.usual[{k, row.text("layout") == "row" ? n : m}] += calls;
+    called.either[{k, n}] += calls;
+    if (m != n) called.either[{k, m}] += calls;
     flops[row.text("type")] += model::gemm_flops(m, n, k, calls);
   }
   const auto most =
@@ -98,7 +100,7 @@ bool find_opened(const trace::Run& run, const CalledSizes& called, FoundModel& f
     auto config = config_of(noted);
     if (!config) continue;
     ++candidates;
-    const double share = share_called(*config, called.counts);
+    const double share = share_called(*config, called.either);
     if (share < best) continue;
     best = share;
     use(noted, std::move(config), found);
@@ -107,7 +109,7 @@ bool find_opened(const trace::Run& run, const CalledSizes& called, FoundModel& f
     found.note = best > 0 ? fmt::format("one of {} that the program used: {:.0f} % of its products were called",
                                         candidates, 100 * best)
                           : fmt::format("the last of {} that the program used", candidates);
-  } else if (candidates == 1 && !called.counts.empty() && best < kEnoughCalled) {
+  } else if (candidates == 1 && !called.either.empty() && best < kEnoughCalled) {
     found.note = fmt::format("only {:.0f} % of its products were seen to be called", 100 * best);
   }
   return candidates > 0;
@@ -116,8 +118,9 @@ bool find_opened(const trace::Run& run, const CalledSizes& called, FoundModel& f
 std::string listed(const std::vector<std::string>& names) { return fmt::format("{}", fmt::join(names, ", ")); }
 
 Result<bool> find_by_shapes(const CalledSizes& called, FoundModel& found) {
-  if (called.counts.empty()) return false;
-  const Recognised recognised = recognise(called.counts);
+  if (called.either.empty()) return false;
+  Recognised recognised = recognise(called.usual);
+  if (recognised.name.empty()) recognised = recognise(called.either);
   if (recognised.name.empty()) {
     if (!recognised.near.empty())
       found.why = fmt::format("the shapes of its matrix products are near those of {}", listed(recognised.near));

@@ -17,7 +17,7 @@ class WaterfallTest(Case):
         for term in waterfall["terms"]:
             if term["ns"] is None:
                 self.assertTrue(term["why"], term)
-            elif term["ns"] < -waterfall["samples"]:
+            elif term["ns"] < -waterfall["samples"] - 32:  # floors are rounded to nanoseconds, operator by operator
                 self.assertIn(term["name"], ("faster_than_floor", "not_seen"), term)
         self.assertIn("residual", [term["name"] for term in waterfall["terms"]])
 

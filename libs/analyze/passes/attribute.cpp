@@ -146,7 +146,9 @@ std::vector<trace::NodePlaceRow> Attribution::place_nodes(const GraphNodes& node
     if (row.module.id != 0) row.module_source = by_range_;
     if (nodes.gemm_id[i] != kNull) {
       row.gemm_id = nodes.gemm_id[i];
-      row.gemm_call = called.try_emplace({nodes.graph[i], nodes.gemm_id[i]}, true).second;
+      // A call may begin with a memset; its first kernel stands for it.
+      const bool kernel = nodes.kind[i] == NodeKind::kKernel;
+      row.gemm_call = kernel && called.try_emplace({nodes.graph[i], nodes.gemm_id[i]}, true).second;
     }
     const std::size_t match = row.module.id == 0 ? match_of(nodes.gemm_id[i]) : kNotFound;
     if (match != kNotFound && matches_.module[match].id != 0) {

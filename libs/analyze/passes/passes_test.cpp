@@ -278,6 +278,26 @@ TEST(Attribution, RangeStepStageModuleOperatorAndGemm) {
   EXPECT_THAT(attribution.step_kernel_ns, ElementsAre(30 + 5 + 10));
 }
 
+TEST(Attribution, TheFirstKernelOfABlasCallStandsForItNotItsMemset) {
+  Fixture f({{0, 50, "warm-up", "step"}});
+  const GemmOfKernel gemms;
+  const std::unordered_map<std::int64_t, std::int64_t> processes{{1, 1}};
+  const ShapeMatches no_matches;
+  Attribution attribution(f.ranges, f.classified, gemms, no_matches, processes, f.strings);
+  GraphNodes nodes{.id = {5, 6, 8},
+                   .graph = {7, 7, 7},
+                   .captured_node = {1, 2, 3},
+                   .captured_ns = {30, 31, 32},
+                   .thread_id = {1, 1, 1}};
+  nodes.gemm_id = {77, 77, 77};
+  nodes.kind = {NodeKind::kCopy, NodeKind::kKernel, NodeKind::kKernel};
+  const std::vector<trace::NodePlaceRow> places = attribution.place_nodes(nodes);
+  ASSERT_EQ(places.size(), 3u);
+  EXPECT_FALSE(places[0].gemm_call);
+  EXPECT_TRUE(places[1].gemm_call);
+  EXPECT_FALSE(places[2].gemm_call);
+}
+
 // Captured at 30 in a warm-up, in a module; replayed at 110 by the decode step, node by node, and at 210 as one
 // interval of 100 ns, of which the node has 0 to 0.6 and another, of the same BLAS call, the rest.
 TEST(Attribution, AKernelOfAGraphHasItsLaunchsStepAndItsNodesModule) {

@@ -27,6 +27,9 @@ bool add_python(StackMemory* memory, wire::DefinitionId* stack) {
     case PythonAnswer::kSeveral:
       count_missing("several Python interpreters in one process: frames are not read");
       return false;
+    case PythonAnswer::kNotYet:  // the first milliseconds of a program whose threads begin together: nobody waits
+      count_loss(wire::LossKind::kStacksOff);
+      return false;
     case PythonAnswer::kUnknownPython:
       count_missing(why_no_python());
       return false;

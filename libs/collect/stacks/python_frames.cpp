@@ -192,6 +192,7 @@ PythonAnswer add_python_frames(StackMemory* memory, wire::DefinitionId* stack) {
   if (state == State::kFresh && look_for_python()) state = State::kReading;
   if (state == State::kFresh) state = python.state.load(std::memory_order_acquire);
   if (state == State::kOff) return PythonAnswer::kUnknownPython;
+  if (state == State::kLooking) return PythonAnswer::kNotYet;
   if (state != State::kReading) return PythonAnswer::kNothing;
   const auto thread = reinterpret_cast<std::uintptr_t>(python.runtime.this_thread());
   if (thread == 0) return PythonAnswer::kNothing;

@@ -13,6 +13,7 @@ enum class PythonAnswer : std::uint8_t {
   kNothing,        // no Python, or none on this thread
   kUnknownPython,  // it is there, and cannot be read
   kSeveral,        // several interpreters: a thread does not say which one it is in
+  kNotYet,         // another thread is finding out where this Python keeps its frames
 };
 
 // Adds this thread's Python frames to `stack`, the innermost last.

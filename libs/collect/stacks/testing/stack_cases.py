@@ -146,6 +146,7 @@ def letters():
 
 def threads():
     problems = []
+    check()  # the first stack of a process finds out how to read them; meanwhile other threads get none
 
     def work(depth):
         try:
