@@ -85,6 +85,7 @@ std::string estimate_line(const Page& page, std::string_view stage) {
     launches = c.graph_launches;
     by_node = c.graph_launches_by_node;
   }
+  if (by_node == 0) return wrapped("~: estimated, from the same kernels launched outside graphs.");
   return wrapped(fmt::format("~: partly estimated, from {} of {}.", by_node, counted(launches, "graph launch")));
 }
 
@@ -100,10 +101,11 @@ std::string gpu_coverage(const Page& page) {
   if (c.graph_launches > 0) {
     out +=
         wrapped(fmt::format("{} of {}, {} of them recorded node by node. {} of the GPU time is measured; {} is "
-                            "estimated from those (~), {} "
+                            "estimated from {} (~), {} "
                             "of it attributed to a stage.",
                             counted(c.graph_launches, "launch"), counted(c.graphs, "graph"), c.graph_launches_by_node,
                             percent(c.gpu_ns - c.estimated_ns, c.gpu_ns), percent(c.estimated_ns, c.gpu_ns),
+                            c.graph_launches_by_node > 0 ? "those" : "the same kernels outside graphs",
                             c.estimated_ns > 0 ? percent(c.estimated_placed_ns, c.estimated_ns) : "none"));
   }
   if (c.kernels_without_launch > 0) {

@@ -98,7 +98,7 @@ def check_plain(name, made, mode, processes=1):
     # 10 us and 20 us each at least; the device's clock has steps, starting and ending add some
     spun = named.get("spin_a", {"ns": 0})["ns"] + named.get("spin_b", {"ns": 0})["ns"]
     least = (made["spin_a"] * 10000 + made["spin_b"] * 20000) * n
-    check(f"{name}: their time, ns, at least {least}", spun, lambda ns: least * 0.98 <= ns <= least * 1.5)
+    check(f"{name}: their time, ns, at least {least}", spun, lambda ns: least * 0.98 <= ns <= least * (1.5 if n == 1 else 3))  # two processes take turns
     check(f"{name}: the long kernel takes 1 ms", named.get("long_one", {"ns": 0})["ns"], lambda ns: 0.98e6 * n <= ns <= 1.2e6 * n)
     threads = one(name, "SELECT count(DISTINCT thread_id) FROM kernel WHERE name LIKE '%spin_%'")
     check(f"{name}: launched by two threads", threads, 2 * n)
@@ -137,7 +137,10 @@ def check_plain(name, made, mode, processes=1):
     check(f"{name}: products", got, {(256, 512, 128): made["products"] * n, (128, 64, 256): made["captured_products"] * n})
     joined = one(name, "SELECT count(DISTINCT gemm_id) FROM (SELECT gemm_id FROM kernel UNION ALL SELECT gemm_id FROM graph_node) WHERE gemm_id IS NOT NULL")
     check(f"{name}: products that have kernels or nodes", joined, (made["products"] + made["captured_products"]) * n)
-    check_losses(name)
+    # CUPTI 13.0 announces no ids for nodes inside child graphs: their executions are counted as unknown, no others
+    inner = count("node_inner")
+    check(f"{name}: executions of unknown nodes, {inner} inside child graphs", losses(name).get("graph_unknown", 0), lambda k: k <= inner)
+    check_losses(name, allow=("graph_unknown",))
 
 
 def plain(mode="sampled"):
