@@ -54,6 +54,7 @@ Result<void> fill_cost(const trace::Run& run, Summary& summary) {
   }
   cost.range_events = row.integer("range_events");
   cost.gemm_events = row.integer("gemm_events");
+  cost.gpu_events = row.integer("gpu_events");
   cost.log_bytes = row.integer("log_bytes");
   cost.writer_cpu_ns = row.integer("writer_cpu_ns");
   cost.range_event_ns = row.maybe_real("range_event_ns");

@@ -51,6 +51,10 @@ std::string cost_lines(const Page& page, const Style& style) {
       wrapped(fmt::format("Recording cost: {} and {}, {} written; CPU time of the writer {}; {}.",
                           counted(cost.range_events, "event"), counted(cost.gemm_events, "BLAS call"),
                           base::human_bytes(static_cast<double>(cost.log_bytes)), writer, delay_text(cost)));
+  if (cost.gpu_events > 0) {
+    out += wrapped(fmt::format("{} of CUDA were noted too; what that delayed the program is not in the estimate.",
+                               counted(cost.gpu_events, "call")));
+  }
   for (const StageCost& stage : cost.stages) {
     if (stage.flagged && shown(page, stage.stage)) out += style.warning(wrapped(flag_line(stage)));
   }
@@ -60,17 +64,13 @@ std::string cost_lines(const Page& page, const Style& style) {
 Json cost_json(const Page& page) {
   const CollectorCost& cost = page.summary.cost;
   const auto known = [&](std::int64_t value) { return cost.known ? Json(value) : Json(nullptr); };
-  Json out = {{"range_events", known(cost.range_events)},
-              {"gemm_events", known(cost.gemm_events)},
-              {"log_bytes", known(cost.log_bytes)},
-              {"writer_cpu_ns", known(cost.writer_cpu_ns)},
-              {"writer_share", maybe(cost.writer_share)},
-              {"recorder_cpu_ns", maybe(cost.recorder_cpu_ns)},
-              {"range_event_ns", maybe(cost.range_event_ns)},
-              {"gemm_event_ns", maybe(cost.gemm_event_ns)},
-              {"delay_ns", maybe(cost.delay_ns)},
-              {"delay_share", maybe(cost.delay_share)},
-              {"why", cost.why.empty() ? Json(nullptr) : Json(cost.why)}};
+  Json out = {
+      {"range_events", known(cost.range_events)},       {"gemm_events", known(cost.gemm_events)},
+      {"gpu_events", known(cost.gpu_events)},           {"log_bytes", known(cost.log_bytes)},
+      {"writer_cpu_ns", known(cost.writer_cpu_ns)},     {"writer_share", maybe(cost.writer_share)},
+      {"recorder_cpu_ns", maybe(cost.recorder_cpu_ns)}, {"range_event_ns", maybe(cost.range_event_ns)},
+      {"gemm_event_ns", maybe(cost.gemm_event_ns)},     {"delay_ns", maybe(cost.delay_ns)},
+      {"delay_share", maybe(cost.delay_share)},         {"why", cost.why.empty() ? Json(nullptr) : Json(cost.why)}};
   out["stages"] = Json::array();
   for (const StageCost& stage : cost.stages) {
     if (!shown(page, stage.stage)) continue;
