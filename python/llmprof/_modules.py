@@ -193,12 +193,23 @@ class Modules:
         return before, after
 
 
+def _type_of_most(root):
+    """The type that most parameters have: a config need not say it, and a model may have been converted since."""
+    counts = {}
+    for parameter in getattr(root, "parameters", tuple)():
+        name = str(parameter.dtype).rsplit(".", 1)[-1]
+        counts[name] = counts.get(name, 0) + parameter.numel()
+    return max(counts, key=counts.get) if counts else None
+
+
 def _declare(tool, category, root):
     """The model's own config, as Hugging Face's models have it."""
     config = getattr(root, "config", None)
     try:
         if hasattr(config, "to_dict") and getattr(config, "model_type", ""):
-            tool.mark(category, json.dumps(config.to_dict(), default=str))
+            fields = config.to_dict()
+            fields["dtype"] = _type_of_most(root) or fields.get("dtype")
+            tool.mark(category, json.dumps(fields, default=str))
     except Exception:  # noqa: BLE001: a config of somebody's own must not stop the program
         pass
 

@@ -1,4 +1,5 @@
 """record --modules on a program that imports a torch (a fake one: hooks as PyTorch 2 has them), and the package."""
+import json
 import pathlib
 import sys
 import unittest
@@ -19,6 +20,10 @@ class Config:
     model_type = "llama"
     def to_dict(self): return {"model_type": "llama", "hidden_size": 64}
 model.config = Config()
+class Parameter:
+    dtype = "torch.bfloat16"
+    def numel(self): return 7
+model.parameters = lambda: [Parameter()]
 print(model(0), os.environ["PYTHONPATH"].endswith(":" + sys.argv[1]), sys.path[1] == sys.argv[1], sys.from_user)
 if len(sys.argv) == 2:
     subprocess.run([sys.executable, __file__, sys.argv[1], "child"], check=True)
@@ -89,6 +94,8 @@ class PythonTest(Case):
         self.assertEqual([row["name"] for row in ranges], names * 2)
         self.assertEqual({row["domain"] for row in ranges}, {"llmprof"})
         self.assertEqual(len({row["process_id"] for row in ranges}), 2)
+        declared = [json.loads(row["name"]) for row in rows if row["category"] == "model"]
+        self.assertEqual(declared, [{"model_type": "llama", "hidden_size": 64, "dtype": "bfloat16"}] * 2)  # as its weights are
         notes = self.query("run", "select subject, text from note where subject = 'allocator'")
         self.assertEqual(len(notes), 2)
         self.assertIn("caching allocator (native)", notes[0]["text"])
