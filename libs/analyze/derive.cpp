@@ -149,7 +149,10 @@ Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
   }
   const bool passes = std::any_of(classified.steps.begin(), classified.steps.end(),
                                   [&](const Step& step) { return has_formula(strings.text(step.stage)); });
-  if (passes) return match;
+  if (passes) {
+    if (basis.model) LLMPROF_TRY(size_declared_steps(run, process_of_thread, strings, classified));
+    return match;
+  }
   LLMPROF_LET(std::vector<Step> steps, infer_launch_steps(run, process_of_thread, strings));
   add_steps(std::move(steps), classified);
   return match;

@@ -68,7 +68,33 @@ Result<std::vector<Step>> from_sequence(const trace::Run& run, const ProcessOfTh
   return steps;
 }
 
+// Passes by thread, then begin.
+std::map<std::int64_t, std::vector<Step>> by_thread(const std::vector<Step>& passes) {
+  std::map<std::int64_t, std::vector<Step>> of_thread;
+  for (const Step& pass : passes) of_thread[pass.thread_id].push_back(pass);
+  return of_thread;
+}
+
+bool lacks_size(const Step& step) { return step.declared() && !step.size.batch && !step.size.tokens; }
+
 }  // namespace
+
+Result<void> size_declared_steps(const trace::Run& run, const ProcessOfThread& process_of_thread,
+                                 trace::Strings& strings, Classified& classified) {
+  if (std::none_of(classified.steps.begin(), classified.steps.end(), lacks_size)) return {};
+  LLMPROF_LET(const std::vector<Step> passes, from_products(run, process_of_thread, strings));
+  const auto of_thread = by_thread(passes);
+  for (Step& step : classified.steps) {
+    const auto found = of_thread.find(step.thread_id);
+    if (!lacks_size(step) || found == of_thread.end()) continue;
+    const auto begins_before = [](const Step& pass, std::int64_t ns) { return pass.begin_ns < ns; };
+    const auto& all = found->second;
+    const auto first = std::lower_bound(all.begin(), all.end(), step.begin_ns, begins_before);
+    const auto behind = std::lower_bound(first, all.end(), step.end_ns, begins_before);
+    if (behind - first == 1 && first->stage == step.stage) step.size = first->size;
+  }
+  return {};
+}
 
 Result<std::vector<Step>> infer_launch_steps(const trace::Run& run, const ProcessOfThread& process_of_thread,
                                              trace::Strings& strings) {

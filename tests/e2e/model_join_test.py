@@ -145,6 +145,23 @@ class Join(Case):
         weights = 4 * (2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 160 + 2 * 64) + 64 + 64 * 300)
         self.assertEqual(model["weights_read_bytes"], weights)
 
+    def test_steps_that_do_not_say_their_size_take_it_from_their_products(self):
+        python = str(pathlib.Path(__file__).resolve().parents[2] / "python")
+        script = f"import sys\nsys.path.insert(0, {python!r})\nimport llmprof\n" + NUMPY_LLAMA
+        script = script.replace("logits = forward(x)", 'with llmprof.step("prefill"): logits = forward(x)')
+        script = script.replace("logits = forward(rng", 'with llmprof.step("decode"): logits = forward(rng')
+        self.write("llama.py", script)
+        (self.folder / "config.json").write_text(json.dumps(NUMPY_CONFIG))
+        self.record("run", SYSTEM_PYTHON, "llama.py", "config.json")
+        stages = {s["name"]: s for s in self.report("run")["stages"]}
+        self.assertEqual({s["source"] for s in stages.values()}, {"declared"})
+        self.assertEqual(stages["prefill"]["tokens"], 24)
+        self.assertEqual(stages["decode"]["tokens"], 4 * 2)
+        sizes = self.query("run", "SELECT stage, batch, tokens, context FROM step ORDER BY begin_ns")
+        self.assertEqual([tuple(row.values()) for row in sizes],
+                         [("prefill", 2, 12, 12)] + [("decode", 2, 1, 12 + i) for i in range(1, 5)])
+        self.assertGreater(stages["decode"]["flops"], 0)
+
     def test_precedence_of_flags(self):
         smaller = dict(NUMPY_CONFIG, num_hidden_layers=1)
         self.write("smaller.json", json.dumps(smaller))
