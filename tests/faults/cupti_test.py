@@ -195,6 +195,17 @@ class Protocol(GpuCase):
                 if not label.startswith("graph"):
                     self.assertEqual((seen.kernels, seen.copies), (80, 30), seen)
 
+    def test_the_one_that_was_named(self):
+        """LLMPROF_CUPTI names a file that is not there, or one without a needed function: no other is taken in its place."""
+        found, recording = self.seen([self.child("absent", "run", 24, LLMPROF_CUPTI="/nonexistent"),
+                                      self.child("useless", "run", 24, LLMPROF_CUPTI=self.without("cuptiActivityFlushAll"))])
+        for label, seen in found.items():
+            self.check_said(seen, label)
+            self.assertEqual((seen.kernels, seen.loss("cupti_missing")), (0, 1), label)
+        details = [row["detail"] for row in recording.query("SELECT detail FROM loss WHERE name = 'cupti_missing' ORDER BY detail")]
+        self.assertIn("LLMPROF_CUPTI: /nonexistent cannot be loaded", details)
+        self.assertTrue(any("lacks cuptiActivityFlushAll" in detail for detail in details), details)
+
     def without(self, name):
         """A copy of the fake in whose table of symbols a function has another name."""
         path = self.folder / f"without-{name}" / "libcupti.so.13"

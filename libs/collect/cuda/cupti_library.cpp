@@ -50,11 +50,18 @@ class Search {
     }
     if (mapped.cupti[0] != '\0' && open(mapped.cupti)) return true;
     const char* wanted = secure_getenv("LLMPROF_CUPTI");
-    if (wanted != nullptr && *wanted != '\0' && open(wanted)) return true;
+    if (wanted != nullptr && *wanted != '\0') return as_wanted(wanted);
     return beside_runtime(mapped.runtime_folder) || in_toolkits() || by_loader();
   }
 
  private:
+  // Who names one means that one: another in its place would go unnoticed.
+  bool as_wanted(const char* path) {
+    if (open(path)) return true;
+    if (tried_[0] == '\0') snprintf(tried_, sizeof(tried_), "LLMPROF_CUPTI: %s cannot be loaded", path);
+    return false;
+  }
+
   bool beside_runtime(const char* folder) {
     if (*folder == '\0') return false;
     for (const char* soname : kSonames) {

@@ -150,14 +150,10 @@ bool is_sampled() { return g.settings.graphs == kGraphsSampled; }
 // An address in thread-local storage tells threads apart.
 std::uint32_t this_thread() { return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(&tl) >> 4) | 1; }
 
-// What is off, with graphs as a whole, in a launch with nothing on: copies of a graph whose kernels are missing would
-// look like a launch of their own.
-constexpr std::uint32_t kSilenced[] = {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemcpyPeer, cupti::kMemset};
-
 void close_sample() {
   sampling.closed();
   succeeded(cupti::Call::kActivityEnable, gpu.library.activity_enable(cupti::kGraphTrace));
-  for (const std::uint32_t kind : kSilenced) {
+  for (const std::uint32_t kind : kDeviceWork) {
     if (is_recording()) succeeded(cupti::Call::kActivityEnable, gpu.library.activity_enable(kind));
   }
   const std::uint64_t begin_ns = gap_begin_ns.exchange(0, std::memory_order_relaxed);
@@ -175,7 +171,8 @@ void act(GraphSampling::Action action) {
       // The records of the sample first: switched before they are delivered, their times come out wrong.
       succeeded(cupti::Call::kFlushAll, gpu.library.flush_all(0));
       gap_begin_ns.store(now_ns(), std::memory_order_relaxed);
-      for (const std::uint32_t kind : kSilenced) {
+      // Copies too: those of a graph whose kernels are missing would look like a launch of their own.
+      for (const std::uint32_t kind : kDeviceWork) {
         succeeded(cupti::Call::kActivityDisable, gpu.library.activity_disable(kind));
       }
       return;

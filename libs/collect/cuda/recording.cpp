@@ -39,8 +39,7 @@ void switch_launches(bool on) {
 }
 
 void switch_all(bool on) {
-  for (const std::uint32_t kind : {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemcpyPeer, cupti::kMemset})
-    switch_kind(kind, on);
+  for (const std::uint32_t kind : kDeviceWork) switch_kind(kind, on);
   if (wants(kGpuOverhead)) switch_kind(cupti::kOverhead, on);
   switch_launches(on);
   if (wants(kGpuWaits) || g.settings.graphs == kGraphsSampled) {  // graphs are sampled when none is in flight
@@ -100,8 +99,7 @@ bool is_recording() { return recording.applied.load(std::memory_order_relaxed) !
 
 void resume_recording() {
   if (!register_buffers() || recording.applied.load(std::memory_order_acquire) == 0) return;
-  for (const std::uint32_t kind : {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemcpyPeer, cupti::kMemset})
-    switch_kind(kind, true);
+  for (const std::uint32_t kind : kDeviceWork) switch_kind(kind, true);
 }
 
 void set_gpu_recording(bool on) {

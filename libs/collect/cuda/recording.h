@@ -1,7 +1,15 @@
 #pragma once
 // Which kinds of activity and which callbacks are on, and switching them.
 
+#include <cstdint>
+
+#include "collect/cuda/cupti_abi.h"
+
 namespace llmprof::collect {
+
+// The kinds of activity that are what a device did, graphs as a whole apart: those have rules of their own.
+inline constexpr std::uint32_t kDeviceWork[] = {cupti::kConcurrentKernel, cupti::kMemcpy, cupti::kMemcpyPeer,
+                                                cupti::kMemset};
 
 // Inside cuInit: everything that was asked for, or as little as possible if the program decides when to record.
 void start_recording();
