@@ -25,6 +25,8 @@ const Table& table_of<DeviceRow>() {
           column(&R::driver, "driver", "", "Driver version; NULL for a CPU."),
           column(&R::uuid, "uuid", "",
                  "UUID of a GPU, as the driver writes it (GPU-…); NULL if unknown, and for a CPU."),
+          column(&R::ordinal, "ordinal", "",
+                 "Number of the device on its host, as the tool that recorded counts; NULL if unknown."),
       }};
   return table;
 }
@@ -90,6 +92,7 @@ const Table& table_of<KernelRow>() {
                  "CPU (gemm.kernel_id pairs them there)."),
           column(&R::stack_id, "stack_id", "",
                  "Call stack of its launch or, in a graph, of its node's capture; NULL if not recorded."),
+          column(&R::op_id, "op_id", "", "The innermost framework operator that launched it; NULL if unknown."),
       }};
   return table;
 }
@@ -183,6 +186,7 @@ const Table& table_of<CopyRow>() {
           column(&R::graph_node_id, "graph_node_id", "", "The graph node it executed; NULL if launched by itself."),
           column(&R::stack_id, "stack_id", "",
                  "Call stack of its launch or, in a graph, of its node's capture; NULL if not recorded."),
+          column(&R::op_id, "op_id", "", "The framework operator that launched it; NULL if unknown."),
       }};
   return table;
 }

@@ -71,6 +71,9 @@ const Table& table_of<OpRow>() {
           column(&R::shapes, "shapes", "", "Shapes of its inputs as the framework wrote them."),
           column(&R::types, "types", "", "Element types of its inputs as the framework wrote them."),
           column(&R::correlation, "correlation", "", "Number that pairs it with API calls, within a process."),
+          column(&R::sequence, "sequence", "",
+                 "Number that a forward operator and its backward operators share; NULL if none."),
+          column(&R::stack_id, "stack_id", "", "Call stack that it was called from; NULL if not recorded."),
       }};
   return table;
 }

@@ -67,6 +67,17 @@ enum class Loss : std::uint8_t {
   // found by benchmarks
   kBenchDisturbed,
   kBenchIncomplete,
+  // found by importers
+  kInputTruncated,
+  kInputDamaged,
+  kInputRepaired,
+  kInputIgnored,
+  kInputLimit,
+  kToolLost,
+  kNoDeviceWork,
+  kNoClock,
+  kNoRank,
+  kCallsNotJoined,
   kCount,
 };
 
@@ -185,6 +196,21 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
      "measure again when the device is idle"},
     {"bench_incomplete", Severity::kDegraded, "points",
      "points of the sweep that were not measured before it was stopped", "llmprof bench --resume RUN"},
+    {"input_truncated", Severity::kDataLoss, "files",
+     "the file ends in the middle (its writer was stopped): what stands before was read", "record it again"},
+    {"input_damaged", Severity::kDataLoss, "entries", "parts of the file that could not be understood were left out", ""},
+    {"input_repaired", Severity::kInfo, "values",
+     "values the format does not allow were replaced: text that is not UTF-8, numbers that are not finite", ""},
+    {"input_ignored", Severity::kInfo, "entries", "entries of kinds that a run has no table for", ""},
+    {"input_limit", Severity::kDataLoss, "entries", "the file holds more than llmprof takes from a file of this kind", ""},
+    {"tool_lost", Severity::kDataLoss, "messages", "the tool that recorded says that it lost something", ""},
+    {"no_device_work", Severity::kDegraded, "files", "the file holds no work of a GPU",
+     "was recording of CUDA activity on? llmprof advise tells the command line"},
+    {"no_clock", Severity::kDegraded, "files",
+     "the file does not say what time of day it is from: it cannot be placed beside the others", ""},
+    {"no_rank", Severity::kInfo, "files", "the file does not say which rank of a job it is from", ""},
+    {"calls_not_joined", Severity::kDegraded, "calls", "library calls of a log that no kernel of a trace was found for",
+     "log and trace must be of the same run, from its beginning"},
 }};
 
 constexpr const LossInfo& info_of(Loss loss) { return kLossInfo[static_cast<std::size_t>(loss)]; }

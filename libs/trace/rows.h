@@ -5,6 +5,7 @@
 
 #include "trace/bench_rows.h"
 #include "trace/derived_rows.h"
+#include "trace/imported_rows.h"
 #include "trace/row_types.h"
 
 namespace llmprof::trace {
@@ -44,6 +45,7 @@ struct DeviceRow {
   OptionalDouble clock_mhz;
   Name driver;
   Name uuid;
+  OptionalInt ordinal;
 };
 
 struct PeakRow {
@@ -74,6 +76,7 @@ struct KernelRow {
   OptionalId graph_node_id;
   OptionalId gemm_id;
   OptionalId stack_id;
+  OptionalId op_id;
 };
 
 struct GraphLaunchRow {
@@ -119,6 +122,7 @@ struct CopyRow {
   OptionalId graph_launch_id;
   OptionalId graph_node_id;
   OptionalId stack_id;
+  OptionalId op_id;
 };
 
 struct ApiRow {
@@ -141,6 +145,8 @@ struct OpRow {
   Name shapes;
   Name types;
   OptionalInt correlation;
+  OptionalInt sequence;
+  OptionalId stack_id;
 };
 
 struct RangeRow {

@@ -14,6 +14,7 @@ class Strings {
  public:
   Name intern(std::string_view text);      // the empty string is a name of its own
   std::string_view text(Name name) const;  // id 0 (NULL) is ""
+  bool knows(std::string_view text) const { return ids_.contains(text); }
   std::size_t size() const { return texts_.size(); }
 
  private:
