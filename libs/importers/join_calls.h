@@ -1,0 +1,42 @@
+#pragma once
+// Calls of a log that carries no times (cuBLAS, cuBLASLt), joined by their order to the kernels of a trace of the same
+// run. Pure: no rows are read or written here; the assembler fills the inputs and applies the answer.
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "trace/row_types.h"
+
+namespace llmprof::importers {
+
+// One matrix product of the log. Calls stand in the order of the log, one process after the other.
+struct LoggedCall {
+  std::int64_t pid = 0;  // 0: the log does not say
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+  std::string_view library, function;       // "cublas", "cublasLtMatmul"
+  std::string_view type_a, type_b, type_c;  // as in the gemm table; "" unknown
+};
+
+// One kernel of the trace that may execute a product (may_execute_product). Sorted by pid, then launch_ns.
+struct ProductKernel {
+  trace::Id kernel_id = 0;
+  std::int64_t pid = 0;  // 0: the trace does not say
+  trace::Id thread_id = 0;
+  std::int64_t launch_ns = 0;  // its begin where the launch is unknown
+  std::int64_t duration_ns = 0;
+  std::string_view name;
+  trace::Id gemm_id = 0;  // of the trace, where it knows the product (from an operator's shapes); 0: it does not
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;  // of that product; 0 if it does not
+};
+
+// Whether a kernel of this name can be (a part of) a matrix product of cuBLAS or cuBLASLt. Called once per name.
+bool may_execute_product(std::string_view kernel_name);
+
+inline constexpr std::int32_t kNotJoined = -1;
+// For every kernel the place of its call in `calls`, or kNotJoined. Several kernels may have the same call (split-K and
+// its reduction); every call that no kernel has counts as calls_not_joined.
+std::vector<std::int32_t> join_calls(std::span<const LoggedCall> calls, std::span<const ProductKernel> kernels);
+
+}  // namespace llmprof::importers
