@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "base/kernel_name.h"
 #include "base/result.h"
 #include "base/text_table.h"
 
@@ -100,6 +101,21 @@ TEST(Json, ErrorsNameTheFileAndTheByte) {
   EXPECT_FALSE(parse_json("1e999", "huge number"));
   EXPECT_EQ(to_line(*parse_json("{\"b\":1,\"a\":2}", "x")), "{\"b\":1,\"a\":2}");
   EXPECT_NO_THROW(to_line(Json("\xff")));
+}
+
+TEST(KernelName, IsWithoutReturnTypeAndParameters) {
+  EXPECT_EQ(kernel_name("_Z4gemmILi4EEvPf"), "gemm<4>");
+  EXPECT_EQ(kernel_name("_ZN12_GLOBAL__N_14copyEPf"), "(anonymous namespace)::copy");
+  EXPECT_EQ(kernel_name("ampere_bf16_s16816gemm"), "ampere_bf16_s16816gemm");
+  EXPECT_EQ(kernel_name("_Zbroken"), "_Zbroken");
+  EXPECT_EQ(kernel_name("_Z" + std::string(5000, 'x')).size(), 4096u);
+}
+
+TEST(KernelName, IsCutOutOfDemangledText) {
+  EXPECT_EQ(without_signature("void at::add<(int)4>(float *, T1)"), "at::add<(int)4>");
+  EXPECT_EQ(without_signature("scale(float *, int)"), "scale");
+  EXPECT_EQ(without_signature("scale"), "scale");
+  EXPECT_EQ(without_signature(""), "");
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "record/cuda_kernel_name.h"
 #include "record/cuda_log_builder.h"
 #include "record/cuda_losses.h"
 #include "record/testing/recording.h"
@@ -285,14 +284,6 @@ TEST(CudaIngest, MoreThanFitsIntoTheQueue) {
   EXPECT_THAT(recording.rows("SELECT count(*), count(launch_begin_ns), min(begin_ns - launch_begin_ns), "
                              "max(begin_ns - launch_begin_ns) FROM kernel"),
               ElementsAre("150000|150000|7|7"));
-}
-
-TEST(CudaKernelName, IsWithoutReturnTypeAndParameters) {
-  EXPECT_EQ(kernel_name("_Z4gemmILi4EEvPf"), "gemm<4>");
-  EXPECT_EQ(kernel_name("_ZN12_GLOBAL__N_14copyEPf"), "(anonymous namespace)::copy");
-  EXPECT_EQ(kernel_name("ampere_bf16_s16816gemm"), "ampere_bf16_s16816gemm");
-  EXPECT_EQ(kernel_name("_Zbroken"), "_Zbroken");
-  EXPECT_EQ(kernel_name("_Z" + std::string(5000, 'x')).size(), 4096u);
 }
 
 TEST(CudaLosses, SayWhichCallFailedAndHow) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "record/cuda_kernel_name.h"
+#include "base/kernel_name.h"
 
 namespace llmprof::record {
 namespace {
@@ -59,7 +59,7 @@ trace::Name LogNames::kernel_name(wire::StringId function) {
 trace::Name LogNames::gpu_kernel_name(wire::StringId symbol) {
   if (symbol == 0) return {};
   if (symbol >= texts_.size() || !defined_[symbol]) return name(symbol);
-  return strings_.intern(record::kernel_name(texts_[symbol]));
+  return strings_.intern(base::kernel_name(texts_[symbol]));
 }
 
 trace::Name LogNames::domain(std::uint32_t number) {

@@ -29,7 +29,7 @@ class LogNames {
   std::string_view text(wire::StringId id) const { return id < texts_.size() ? std::string_view(texts_[id]) : ""; }
   // Of the run's gemm and kernel tables: "cblas_sgemm64_" -> "sgemm".
   trace::Name kernel_name(wire::StringId function);
-  // Demangled: record/cuda_kernel_name.h.
+  // Demangled: base/kernel_name.h.
   trace::Name gpu_kernel_name(wire::StringId symbol);
   trace::Name domain(std::uint32_t number);
   trace::Name category(std::uint32_t domain, std::uint32_t number);

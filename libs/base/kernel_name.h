@@ -4,10 +4,12 @@
 #include <string>
 #include <string_view>
 
-namespace llmprof::record {
+namespace llmprof::base {
 
 // Demangled, with its template arguments (they tell one kernel of a library from another), without return type and
 // parameters. What is no C++ name, or too long to be demangled safely, stays as it is.
 std::string kernel_name(std::string_view symbol);
+// The same of a name that is demangled already: "void scale<4>(float*)" is "scale<4>".
+std::string_view without_signature(std::string_view demangled);
 
-}  // namespace llmprof::record
+}  // namespace llmprof::base

@@ -1,11 +1,11 @@
-#include "record/cuda_kernel_name.h"
+#include "base/kernel_name.h"
 
 #include <cxxabi.h>
 
 #include <cstdlib>
 #include <memory>
 
-namespace llmprof::record {
+namespace llmprof::base {
 namespace {
 
 constexpr std::size_t kLongest = 4096;
@@ -36,6 +36,12 @@ std::size_t name_begin(std::string_view text) {
 
 }  // namespace
 
+std::string_view without_signature(std::string_view demangled) {
+  if (!demangled.ends_with(')')) return demangled;
+  demangled = demangled.substr(0, parameters(demangled));
+  return demangled.substr(name_begin(demangled));
+}
+
 std::string kernel_name(std::string_view symbol) {
   if (!symbol.starts_with("_Z") || symbol.size() > kLongest) return std::string(symbol.substr(0, kLongest));
   const std::string copy(symbol);
@@ -43,12 +49,8 @@ std::string kernel_name(std::string_view symbol) {
   const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(copy.c_str(), nullptr, nullptr, &status),
                                                     std::free);
   if (status != 0 || text == nullptr) return copy;
-  std::string_view name(text.get());
-  if (name.ends_with(')')) {
-    name = name.substr(0, parameters(name));
-    name.remove_prefix(name_begin(name));
-  }
+  const std::string_view name = without_signature(text.get());
   return name.empty() ? copy : std::string(name.substr(0, kLongest));
 }
 
-}  // namespace llmprof::record
+}  // namespace llmprof::base
