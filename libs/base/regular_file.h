@@ -20,6 +20,7 @@ class RegularFile {
 
   const std::string& path() const { return path_; }
   std::uint64_t bytes() const { return bytes_; }  // when it was opened
+  int descriptor() const { return fd_; }          // stays this object's
   // Fills `out`. A file that ends before (it shrank) is an error.
   Result<void> read_at(std::uint64_t offset, void* out, std::uint64_t bytes) const;
   // The first bytes, at most `most` of them.

@@ -6,19 +6,28 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
+#include "trace/loss.h"
 
 namespace llmprof::importers {
+
+// Something about the file that its reader did not see; whoever made the Input puts it into the loss ledger.
+struct InputRemark {
+  trace::Loss loss;
+  std::string what, where;  // as Sink::lose takes them
+};
 
 class Input {
  public:
   // Content may grow to this by decompression, or to 200 times the file, whichever is more.
   static constexpr std::uint64_t kMaxPlainBytes = std::uint64_t{64} << 30;
 
-  // A FIFO, a device, a directory is an error that says what it is.
+  // A FIFO, a device, a directory is an error that says what it is. A limit other than kMaxPlainBytes holds exactly.
   static Result<Input> open(const std::string& path, std::uint64_t max_plain_bytes = kMaxPlainBytes);
-  static Input of_text(std::string name, std::string content);  // for tests and fuzzing
+  // For tests and fuzzing; compressed content is undone as that of a file is.
+  static Input of_text(std::string name, std::string content, std::uint64_t max_plain_bytes = kMaxPlainBytes);
   Input(Input&&) noexcept;
   Input& operator=(Input&&) = delete;
   ~Input();
@@ -30,15 +39,22 @@ class Input {
 
   // The first bytes of the content, at most 64 KiB; reading starts before them all the same.
   Result<std::string_view> head();
-  // The next bytes: fills `out` unless the content ends. 0: the end. A damaged stream is an error after its good part.
+  // The next bytes: fills `out` unless the content ends. 0: the end. A compressed stream that is cut or damaged ends
+  // after its good part, as does a file that became shorter: remarks() tells. Errors: more plain bytes than allowed,
+  // compressed data inside compressed data, and what the system says.
   Result<std::size_t> read(char* out, std::size_t most);
   // All of it, when it is at most `most` bytes.
   Result<std::string> read_all(std::uint64_t most);
-  // Content at an offset, for formats that jump (SQLite): a compressed file was expanded beforehand by expand().
+  // Content at an offset, for formats that jump (SQLite); expands a compressed file first.
   Result<std::size_t> read_at(std::uint64_t offset, char* out, std::size_t most);
   Result<std::uint64_t> plain_bytes();  // size of the content; expands a compressed file first
-  // Undoes the compression into a nameless temporary file, so that read_at() works. Done before the sandbox closes.
+  // Undoes the compression into a nameless temporary file, so that read_at() works.
   Result<void> expand();
+  // Makes that file, in `folder` or ("") where temporary files go: a sandbox must not open one later.
+  Result<void> prepare_expansion(const std::string& folder);
+
+  std::vector<InputRemark> remarks() const;  // complete once the content was read to its end
+  std::vector<int> descriptors() const;      // what a sandbox must leave open
 
  private:
   struct State;

@@ -1,0 +1,278 @@
+#include "importers/input.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "base/file.h"
+#include "base/human.h"
+#include "base/regular_file.h"
+#include "importers/unpack.h"
+
+namespace llmprof::importers {
+namespace {
+
+constexpr std::size_t kHeadBytes = 64 << 10;
+constexpr std::size_t kCopyBytes = 1 << 20;
+constexpr std::uint64_t kUsualRatio = 200;
+
+// pread until `most` bytes are there or the file ends.
+Result<std::size_t> pread_all(int descriptor, std::uint64_t offset, char* out, std::size_t most) {
+  std::size_t done = 0;
+  while (done < most) {
+    const ssize_t got = ::pread(descriptor, out + done, most - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return base::errno_error(ErrorCode::kIo, fmt::format("byte {}", offset + done), errno);
+    if (got == 0) break;
+    done += static_cast<std::size_t>(got);
+  }
+  return done;
+}
+
+Result<int> nameless_file(const std::string& folder) {
+  const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (descriptor >= 0) return descriptor;
+  std::string path = folder + "/llmprof-XXXXXX";  // file systems without O_TMPFILE
+  const int made = ::mkostemp(path.data(), O_CLOEXEC);
+  if (made < 0) return base::errno_error(base::code_of_errno(errno), folder, errno);
+  ::unlink(path.c_str());
+  return made;
+}
+
+}  // namespace
+
+struct Input::State {
+  std::string name;
+  std::optional<base::RegularFile> file;  // or
+  std::string text;
+  std::uint64_t stored_bytes = 0, stored_at = 0;
+  std::uint64_t most_plain = 0;
+  std::unique_ptr<Unpacker> unpacker;  // nullptr: stored and plain bytes are the same
+  std::optional<Error> refused;        // the content as a whole; every read says so
+  std::string head;                    // plain bytes that were looked at
+  bool head_read = false;
+  std::uint64_t plain_at = 0;  // what read() has handed out
+  std::uint64_t plain_made = 0;
+  bool shrank = false, grew = false;
+  int temporary = -1;
+  bool expanded = false;
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (temporary >= 0) ::close(temporary);
+  }
+
+  Result<std::size_t> stored(std::uint64_t offset, char* out, std::size_t most) {
+    if (offset >= stored_bytes) return std::size_t{0};
+    most = static_cast<std::size_t>(std::min<std::uint64_t>(most, stored_bytes - offset));
+    if (!file) {
+      std::memcpy(out, text.data() + offset, most);
+      return most;
+    }
+    LLMPROF_LET(const std::size_t got, pread_all(file->descriptor(), offset, out, most));
+    if (got < most) shrank = true;
+    if (offset + got >= stored_bytes) check_growth();
+    return got;
+  }
+
+  void check_growth() {
+    struct stat now {};
+    grew = ::fstat(file->descriptor(), &now) == 0 && static_cast<std::uint64_t>(now.st_size) > stored_bytes;
+  }
+
+  void detect(std::uint64_t max_plain_bytes) {
+    most_plain =
+        max_plain_bytes == kMaxPlainBytes ? std::max(kMaxPlainBytes, kUsualRatio * stored_bytes) : max_plain_bytes;
+    char first[8];
+    const auto got = stored(0, first, sizeof first);
+    if (!got) return;
+    unpacker = make_unpacker({first, *got}, [this](char* out, std::size_t most) -> Result<std::size_t> {
+      LLMPROF_LET(const std::size_t count, stored(stored_at, out, most));
+      stored_at += count;
+      return count;
+    });
+  }
+
+  // Plain bytes from where the last call ended.
+  Result<std::size_t> produce(char* out, std::size_t most) {
+    if (refused) return *refused;
+    if (expanded) {
+      LLMPROF_LET(const std::size_t got, pread_all(temporary, plain_at, out, most));
+      return got;
+    }
+    if (!unpacker) {
+      LLMPROF_LET(const std::size_t got, stored(plain_made, out, most));
+      plain_made += got, stored_at = plain_made;
+      return got;
+    }
+    LLMPROF_LET(const std::size_t got, unpacker->read(out, most));
+    plain_made += got;
+    if (plain_made > most_plain) {
+      refused = Error{ErrorCode::kCorruptInput,
+                      fmt::format("byte {}: {} of {} data expand to more than {}", unpacker->used_bytes(),
+                                  base::human_bytes(static_cast<double>(stored_bytes)), unpacker->format(),
+                                  base::human_bytes(static_cast<double>(most_plain))),
+                      "if the file is to be trusted, allow more with --max-plain"};
+      return *refused;
+    }
+    return got;
+  }
+
+  Result<void> look() {
+    if (head_read) return refused ? Result<void>(*refused) : Result<void>();
+    head_read = true;
+    head.resize(kHeadBytes);
+    const auto got = produce(head.data(), head.size());
+    head.resize(got ? *got : 0);
+    if (!got) {
+      refused = got.error();
+    } else if (const std::string_view inner = compression_of(head); unpacker && !inner.empty()) {
+      refused = Error{ErrorCode::kUnsupported, fmt::format("byte 0: {} data inside {} data", inner, unpacker->format()),
+                      "undo one of the two: llmprof undoes compression once"};
+    }
+    return refused ? Result<void>(*refused) : Result<void>();
+  }
+};
+
+Input::Input(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Input::Input(Input&&) noexcept = default;
+Input::~Input() = default;
+
+Result<Input> Input::open(const std::string& path, std::uint64_t max_plain_bytes) {
+  auto file = base::RegularFile::open(path);
+  if (!file) return std::move(file.error());
+  auto state = std::make_unique<State>();
+  state->name = path;
+  state->stored_bytes = file->bytes();
+  state->file.emplace(std::move(*file));
+  state->detect(max_plain_bytes);
+  return Input(std::move(state));
+}
+
+Input Input::of_text(std::string name, std::string content, std::uint64_t max_plain_bytes) {
+  auto state = std::make_unique<State>();
+  state->name = std::move(name);
+  state->text = std::move(content);
+  state->stored_bytes = state->text.size();
+  state->detect(max_plain_bytes);
+  return Input(std::move(state));
+}
+
+const std::string& Input::name() const { return state_->name; }
+std::uint64_t Input::file_bytes() const { return state_->stored_bytes; }
+std::uint64_t Input::stored_offset() const { return state_->stored_at; }
+bool Input::compressed() const { return state_->unpacker != nullptr; }
+
+Result<std::string_view> Input::head() {
+  LLMPROF_TRY(state_->look());
+  return std::string_view(state_->head);
+}
+
+Result<std::size_t> Input::read(char* out, std::size_t most) {
+  LLMPROF_TRY(state_->look());
+  std::size_t done = 0;
+  if (state_->plain_at < state_->head.size() && !state_->expanded) {
+    done = std::min(most, state_->head.size() - static_cast<std::size_t>(state_->plain_at));
+    std::memcpy(out, state_->head.data() + state_->plain_at, done);
+    state_->plain_at += done;
+  }
+  if (done < most) {
+    LLMPROF_LET(const std::size_t got, state_->produce(out + done, most - done));
+    state_->plain_at += got;
+    done += got;
+  }
+  return done;
+}
+
+Result<std::string> Input::read_all(std::uint64_t most) {
+  std::string all;
+  while (true) {
+    const std::size_t before = all.size();
+    all.resize(before + kCopyBytes);
+    LLMPROF_LET(const std::size_t got, read(all.data() + before, kCopyBytes));
+    all.resize(before + got);
+    if (all.size() > most) {
+      return Error{
+          ErrorCode::kCorruptInput,
+          fmt::format("byte {}: the content goes on after {}", most, base::human_bytes(static_cast<double>(most))),
+          "files of this format are at most that long"};
+    }
+    if (got == 0) return all;
+  }
+}
+
+Result<std::size_t> Input::read_at(std::uint64_t offset, char* out, std::size_t most) {
+  if (state_->refused) return *state_->refused;
+  if (!compressed()) return state_->stored(offset, out, most);
+  LLMPROF_TRY(expand());
+  return pread_all(state_->temporary, offset, out, most);
+}
+
+Result<std::uint64_t> Input::plain_bytes() {
+  if (!compressed()) return state_->stored_bytes;
+  LLMPROF_TRY(expand());
+  return state_->plain_made;
+}
+
+Result<void> Input::prepare_expansion(const std::string& folder) {
+  if (!compressed() || state_->temporary >= 0) return {};
+  const std::string usual = base::env_or("TMPDIR", base::is_directory("/var/tmp") ? "/var/tmp" : "/tmp");
+  LLMPROF_LET(state_->temporary, nameless_file(folder.empty() ? usual : folder));
+  return {};
+}
+
+Result<void> Input::expand() {
+  if (!compressed() || state_->expanded) return {};
+  if (state_->plain_at != 0) return Error{ErrorCode::kInternal, "expand() after read()", ""};
+  LLMPROF_TRY(prepare_expansion(""));
+  std::string buffer(kCopyBytes, '\0');
+  while (true) {
+    LLMPROF_LET(const std::size_t got, read(buffer.data(), buffer.size()));
+    if (got == 0) break;
+    for (std::size_t at = 0; at < got;) {
+      const ssize_t put = ::write(state_->temporary, buffer.data() + at, got - at);
+      if (put < 0 && errno == EINTR) continue;
+      if (put <= 0) return base::errno_error(ErrorCode::kIo, "expanding it into a temporary file", errno);
+      at += static_cast<std::size_t>(put);
+    }
+  }
+  state_->expanded = true;
+  state_->plain_at = 0;
+  return {};
+}
+
+std::vector<InputRemark> Input::remarks() const {
+  std::vector<InputRemark> all;
+  if (const Unpacker* unpacker = state_->unpacker.get()) {
+    const std::string where = fmt::format("byte {} of the file", unpacker->used_bytes());
+    const std::string format(unpacker->format());
+    if (unpacker->end() == Unpacker::End::kTruncated)
+      all.push_back({trace::Loss::kInputTruncated, format + " data that end in the middle", where});
+    if (unpacker->end() == Unpacker::End::kDamaged)
+      all.push_back({trace::Loss::kInputTruncated, format + " data: " + unpacker->why(), where});
+    if (unpacker->end() == Unpacker::End::kTrailing)
+      all.push_back({trace::Loss::kInputDamaged, "something after the " + format + " data", where});
+  }
+  if (state_->shrank) all.push_back({trace::Loss::kInputTruncated, "the file became shorter while it was read", ""});
+  if (state_->grew) all.push_back({trace::Loss::kInputTruncated, "the file grew while it was read", ""});
+  return all;
+}
+
+std::vector<int> Input::descriptors() const {
+  std::vector<int> all;
+  if (state_->file) all.push_back(state_->file->descriptor());
+  if (state_->temporary >= 0) all.push_back(state_->temporary);
+  return all;
+}
+
+}  // namespace llmprof::importers
