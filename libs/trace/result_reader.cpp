@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <unordered_map>
 
 namespace llmprof::trace {
@@ -144,9 +145,30 @@ void append_column(std::vector<std::int64_t>& out, const DuckDbApi& api, duckdb_
   }
 }
 
+void append_reals(std::vector<double>& out, const DuckDbApi& api, duckdb_vector vector, std::size_t count) {
+  const auto* data = static_cast<const double*>(api.vector_data(vector));
+  const std::uint64_t* validity = api.vector_validity(vector);
+  out.assign(data, data + count);
+  for (std::size_t i = 0; validity != nullptr && i < count; ++i) {
+    if (!is_valid(validity, i)) out[i] = std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
 bool is_number(duckdb_type type) {
   return (type >= DUCKDB_TYPE_BOOLEAN && type <= DUCKDB_TYPE_UBIGINT) || type == DUCKDB_TYPE_DOUBLE ||
          type == DUCKDB_TYPE_HUGEINT;
+}
+
+Result<std::vector<duckdb_type>> types_of_columns(const DuckDbApi& api, Stream& stream) {
+  std::vector<duckdb_type> types;
+  for (idx_t i = 0; i < api.column_count(&stream.result()); ++i) {
+    types.push_back(api.column_type(&stream.result(), i));
+    if (!is_number(types.back()) && types.back() != DUCKDB_TYPE_VARCHAR) {
+      return Error{ErrorCode::kInternal,
+                   fmt::format("column {} has no type for native passes; cast it", stream.names()[i]), ""};
+    }
+  }
+  return types;
 }
 
 }  // namespace
@@ -198,16 +220,9 @@ void RowReader::read(duckdb_data_chunk chunk, std::size_t row, std::vector<Value
 
 Result<Columns> read_columns(const Connection& connection, Stream& stream) {
   const DuckDbApi& api = connection.api();
+  LLMPROF_LET(const std::vector<duckdb_type> types, types_of_columns(api, stream));
   Columns out;
   out.names_of_columns = stream.names();
-  std::vector<duckdb_type> types;
-  for (idx_t i = 0; i < api.column_count(&stream.result()); ++i) {
-    types.push_back(api.column_type(&stream.result(), i));
-    if (!is_number(types.back()) && types.back() != DUCKDB_TYPE_VARCHAR) {
-      return Error{ErrorCode::kInternal,
-                   fmt::format("column {} has no type for native passes; cast it", stream.names()[i]), ""};
-    }
-  }
   out.values.resize(types.size());
   NameCodes codes(out.names);
   while (true) {
@@ -217,6 +232,31 @@ Result<Columns> read_columns(const Connection& connection, Stream& stream) {
     const std::size_t count = api.chunk_size(chunk);
     for (std::size_t i = 0; i < types.size(); ++i)
       append_column(out.values[i], api, types[i], api.chunk_vector(chunk, i), count, codes);
+  }
+}
+
+Result<void> read_column_chunks(const Connection& connection, Stream& stream, const ChunkSink& sink) {
+  const DuckDbApi& api = connection.api();
+  LLMPROF_LET(const std::vector<duckdb_type> types, types_of_columns(api, stream));
+  ColumnChunk out;
+  out.names_of_columns = stream.names();
+  out.values.resize(types.size());
+  out.reals.resize(types.size());
+  NameCodes codes(out.names);
+  while (true) {
+    LLMPROF_LET(duckdb_data_chunk chunk, stream.next());
+    if (chunk == nullptr) return {};
+    codes.next_chunk();
+    out.count = api.chunk_size(chunk);
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      duckdb_vector vector = api.chunk_vector(chunk, i);
+      out.values[i].clear();
+      if (types[i] == DUCKDB_TYPE_DOUBLE)
+        append_reals(out.reals[i], api, vector, out.count);
+      else
+        append_column(out.values[i], api, types[i], vector, out.count, codes);
+    }
+    if (!sink(out)) return {};
   }
 }
 

@@ -27,6 +27,8 @@ class RowReader {
 
 // All rows as columns. Fails on types that are neither numbers, BOOLEAN nor VARCHAR.
 Result<Columns> read_columns(const Connection& connection, Stream& stream);
+// The same piece by piece, with doubles as they are.
+Result<void> read_column_chunks(const Connection& connection, Stream& stream, const ChunkSink& sink);
 
 std::string_view text_of(const duckdb_string_t& text);
 inline bool is_valid(const std::uint64_t* validity, std::size_t row) {

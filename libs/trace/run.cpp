@@ -158,6 +158,11 @@ Result<Columns> Run::columns(const std::string& sql) const {
   return read_columns(state_->connection, stream);
 }
 
+Result<void> Run::column_chunks(const std::string& sql, const ChunkSink& sink) const {
+  LLMPROF_LET(Stream stream, state_->connection.stream(sql));
+  return read_column_chunks(state_->connection, stream, sink);
+}
+
 Result<bool> Run::use_derived(const std::string& key) {
   const std::string below = "/derived/" + key;
   const std::string index = state_->folder + below + "/" + kDerivedIndex;

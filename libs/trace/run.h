@@ -47,11 +47,19 @@ struct Columns {
   std::size_t rows() const { return values.empty() ? 0 : values.front().size(); }
 };
 
+// A piece of a result that may be larger than memory: the same, about 2048 rows. Doubles stand in `reals` (NULL as
+// NaN), where `values` has no rows. Codes of names hold over all pieces of one result.
+struct ColumnChunk : Columns {
+  std::vector<std::vector<double>> reals;  // [column][row]
+  std::size_t count = 0;                   // rows of this piece
+};
+
 struct QueryLimits {
   std::int64_t max_rows = -1;  // -1: all
 };
 
 using ColumnSink = std::function<void(const std::vector<std::string>& names)>;
+using ChunkSink = std::function<bool(const ColumnChunk& chunk)>;     // false: no more rows are wanted
 using RowSink = std::function<bool(const std::vector<Value>& row)>;  // false: no more rows are wanted
 
 class Run {
@@ -68,6 +76,8 @@ class Run {
   // Our own SQL (analysis).
   Result<ResultTable> query(const std::string& sql) const;
   Result<Columns> columns(const std::string& sql) const;
+  // Piece by piece, in bounded memory. `sink` must not ask this run anything.
+  Result<void> column_chunks(const std::string& sql, const ChunkSink& sink) const;
 
   // Makes derived/<key>/ visible as views (step, attribution, …). False if it is not there or is damaged.
   Result<bool> use_derived(const std::string& key);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "base/file.h"
@@ -34,6 +35,39 @@ TEST(Run, KeepsWhatWasWritten) {
   EXPECT_EQ(kernels->names[static_cast<std::size_t>(kernels->values[1][2])], "softmax");
   EXPECT_THAT(kernels->values[2], ElementsAre(Columns::kNull, 128, Columns::kNull));
   EXPECT_THAT(kernels->values[3], ElementsAre(Columns::kNull, 7, 7));
+}
+
+TEST(Run, ColumnsComeInChunks) {
+  TestFolder folder;
+  make_small_run(folder / "x.llmprof");
+  const auto run = Run::open(folder / "x");
+  ASSERT_TRUE(run) << run.error().message;
+  // 5000 rows are more than two chunks; names alternate, reals are NULL in every third row.
+  const std::string sql =
+      "SELECT i, CASE WHEN i % 2 = 0 THEN 'even and longer than inline' ELSE 'odd' END AS name, "
+      "CASE WHEN i % 3 = 0 THEN NULL ELSE i / 4.0::DOUBLE END AS quarter FROM range(5000) AS t(i) ORDER BY i";
+  std::int64_t rows = 0, nulls = 0, chunks = 0;
+  const auto read = run->column_chunks(sql, [&](const ColumnChunk& chunk) {
+    ++chunks;
+    for (std::size_t i = 0; i < chunk.count; ++i, ++rows) {
+      EXPECT_EQ(chunk.values[0][i], rows);
+      EXPECT_EQ(chunk.names[static_cast<std::size_t>(chunk.values[1][i])],
+                rows % 2 == 0 ? "even and longer than inline" : "odd");
+      if (std::isnan(chunk.reals[2][i]))
+        ++nulls;
+      else
+        EXPECT_EQ(chunk.reals[2][i], static_cast<double>(rows) / 4);
+    }
+    return true;
+  });
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(rows, 5000);
+  EXPECT_EQ(nulls, 1667);
+  EXPECT_GE(chunks, 3);
+  chunks = 0;
+  ASSERT_TRUE(run->column_chunks(sql, [&](const ColumnChunk&) { return ++chunks < 1; }));  // a sink may have enough
+  EXPECT_EQ(chunks, 1);
+  EXPECT_FALSE(run->column_chunks("SELECT [1, 2]", [](const ColumnChunk&) { return true; }));
 }
 
 TEST(Run, TablesWithoutRowsAreEmptyViews) {
