@@ -35,8 +35,18 @@ struct ProductKernel {
 bool may_execute_product(std::string_view kernel_name);
 
 inline constexpr std::int32_t kNotJoined = -1;
+
+// cuBLAS does many products by asking cuBLASLt, under names of its own (cublasLtTSTMatmul); a program's own call is
+// cublasLtMatmul. Such an inner call is no product of its own where the log of cuBLAS is there, too.
+bool is_inner_call(std::string_view function);
+// For every inner call the place of the call of cuBLAS it is a part of; kNotJoined for all others. The outer call is
+// the product; the inner one tells which algorithm it got, and is otherwise left out.
+std::vector<std::int32_t> outer_calls(std::span<const LoggedCall> calls);
+
 // For every kernel the place of its call in `calls`, or kNotJoined. Several kernels may have the same call (split-K and
-// its reduction); every call that no kernel has counts as calls_not_joined.
+// its reduction); every call that no kernel has and that is no part of another (outer_calls) counts as
+// calls_not_joined. Where the trace knows products, they are aligned by shape; else, kernels are joined when there is
+// one for every call.
 std::vector<std::int32_t> join_calls(std::span<const LoggedCall> calls, std::span<const ProductKernel> kernels);
 
 }  // namespace llmprof::importers

@@ -1,0 +1,265 @@
+#include "importers/join_calls.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace llmprof::importers {
+namespace {
+
+// What two views of one product have in common: rows and columns change places where one stores by rows.
+struct Shape {
+  std::int64_t small = 0, large = 0, k = 0, batch = 1;
+  bool operator==(const Shape&) const = default;
+};
+
+template <class T>
+Shape shape_of(const T& product) {
+  return {std::min(product.m, product.n), std::max(product.m, product.n), product.k, product.batch};
+}
+
+using Match = std::pair<std::int32_t, std::int32_t>;  // places in a and b
+
+// The places of two sequences that belong together, in order. Differences are few and short as a rule, so the search
+// goes along them (Myers' O(ND) idea) in rounds: after kMostDifferences it keeps the longest way so far and goes on
+// from its end, so that time and memory stay bounded whatever the sequences are.
+class Alignment {
+ public:
+  Alignment(std::span<const Shape> a, std::span<const Shape> b) : a_(a), b_(b) {}
+
+  std::vector<Match> run() {
+    std::vector<Match> all;
+    Point from = begin();
+    while (from.a < size(a_) && from.b < size(b_)) {
+      const Point end = round(from);
+      all.insert(all.end(), found_.begin(), found_.end());
+      from = end;
+    }
+    return all;
+  }
+
+ private:
+  static constexpr std::int32_t kMostDifferences = 256;
+  static constexpr std::size_t kAnchor = 16;  // products that must follow each other to say where a recording began
+
+  struct Point {
+    std::int32_t a = 0, b = 0;
+  };
+  static std::int32_t size(std::span<const Shape> shapes) { return static_cast<std::int32_t>(shapes.size()); }
+
+  // Where the beginning of `part` stands in `whole`; 0 if nowhere.
+  static std::int32_t find_start(std::span<const Shape> whole, std::span<const Shape> part) {
+    const auto anchor = part.first(std::min(part.size(), kAnchor));
+    const auto at = std::search(whole.begin(), whole.end(), anchor.begin(), anchor.end());
+    return at == whole.end() ? 0 : static_cast<std::int32_t>(at - whole.begin());
+  }
+  // A trace is often a window of what the log holds, and the other way round.
+  Point begin() const {
+    if (a_.size() > b_.size()) return {find_start(a_, b_), 0};
+    return {0, find_start(b_, a_)};
+  }
+
+  std::int32_t along(std::int32_t a, std::int32_t b) const {
+    while (a < size(a_) && b < size(b_) && a_[static_cast<std::size_t>(a)] == b_[static_cast<std::size_t>(b)]) ++a, ++b;
+    return a;
+  }
+
+  // furthest_[d][k]: how far into a, from `from`, a way with d differences comes on diagonal k (a - b).
+  Point round(Point from) {
+    furthest_.assign(1, {along(from.a, from.b) - from.a});
+    std::int32_t d = 0;
+    while (!reached_end(from, d) && d < kMostDifferences) {
+      ++d;
+      std::vector<std::int32_t> next(static_cast<std::size_t>(2 * d + 1), -1);
+      for (std::int32_t k = -d; k <= d; k += 2) next[static_cast<std::size_t>(k + d)] = step(from, d, k);
+      furthest_.push_back(std::move(next));
+    }
+    return trace_back(from, d);
+  }
+
+  std::int32_t at(std::int32_t d, std::int32_t k) const {
+    if (k < -d || k > d) return -1;
+    return furthest_[static_cast<std::size_t>(d)][static_cast<std::size_t>(k + d)];
+  }
+  std::int32_t entry(std::int32_t d, std::int32_t k) const {
+    const std::int32_t skip_a = at(d - 1, k - 1), skip_b = at(d - 1, k + 1);
+    return std::max(skip_a < 0 ? -1 : skip_a + 1, skip_b);
+  }
+  std::int32_t step(Point from, std::int32_t d, std::int32_t k) const {
+    const std::int32_t a = entry(d, k);
+    if (a < 0 || from.a + a > size(a_) || from.b + a - k > size(b_) || a - k < 0) return -1;
+    return along(from.a + a, from.b + a - k) - from.a;
+  }
+  bool reached_end(Point from, std::int32_t d) const {
+    for (std::int32_t k = -d; k <= d; k += 2) {
+      const std::int32_t a = at(d, k);
+      if (a >= 0 && (from.a + a == size(a_) || from.b + a - k == size(b_))) return true;
+    }
+    return false;
+  }
+
+  // The way that came furthest, from its end to its beginning.
+  Point trace_back(Point from, std::int32_t d) {
+    std::int32_t k = -d;
+    for (std::int32_t other = -d; other <= d; other += 2) {
+      if (2 * at(d, other) - other > 2 * at(d, k) - k && at(d, other) >= 0) k = other;
+    }
+    std::int32_t a = at(d, k);
+    found_.clear();
+    if (a < 0) return {size(a_), size(b_)};  // no way leads on
+    const Point end{from.a + a, from.b + a - k};
+    for (; d >= 0; --d) {
+      const std::int32_t start = d == 0 ? 0 : entry(d, k);
+      for (; a > start; --a) found_.push_back({from.a + a - 1, from.b + a - 1 - k});
+      if (d == 0) break;
+      const bool skipped_a = at(d - 1, k - 1) >= 0 && at(d - 1, k - 1) + 1 == start;
+      k += skipped_a ? -1 : 1;
+      a = at(d - 1, k);
+    }
+    std::reverse(found_.begin(), found_.end());
+    return end;
+  }
+
+  std::span<const Shape> a_, b_;
+  std::vector<std::vector<std::int32_t>> furthest_;
+  std::vector<Match> found_;
+};
+
+// Unrelated programs have a few shapes in common, too: then nothing is joined.
+std::vector<Match> align(const std::vector<Shape>& a, const std::vector<Shape>& b) {
+  std::vector<Match> matches = Alignment(a, b).run();
+  if (2 * matches.size() < std::min(a.size(), b.size())) matches.clear();
+  return matches;
+}
+
+bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
+  const auto same = [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x + 32 : x) == y; };
+  return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
+    return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
+  });
+}
+
+// A kernel that finishes the product of the kernel before it.
+bool is_second_part(std::string_view name) {
+  return contains_any(name, {"splitkreduce", "split_k_reduce", "gemvnsp_reduce"});
+}
+
+using Places = std::vector<std::size_t>;  // in calls or kernels
+
+class Join {
+ public:
+  Join(std::span<const LoggedCall> calls, std::span<const ProductKernel> kernels)
+      : calls_(calls), kernels_(kernels), call_of_(kernels.size(), kNotJoined) {}
+
+  std::vector<std::int32_t> run() {
+    const std::vector<std::int32_t> outer = outer_calls(calls_);
+    std::map<std::int64_t, Places> calls, kernels;  // by pid
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      if (outer[i] == kNotJoined) calls[calls_[i].pid].push_back(i);
+    }
+    for (std::size_t i = 0; i < kernels_.size(); ++i) kernels[kernels_[i].pid].push_back(i);
+    if (calls.size() == 1 && kernels.size() == 1) {  // whatever they call the process
+      join(calls.begin()->second, kernels.begin()->second);
+      return std::move(call_of_);
+    }
+    for (const auto& [pid, places] : calls) {
+      if (const auto found = kernels.find(pid); found != kernels.end()) join(places, found->second);
+    }
+    return std::move(call_of_);
+  }
+
+ private:
+  void join(const Places& calls, const Places& kernels) {
+    const bool shapes =
+        std::any_of(kernels.begin(), kernels.end(), [&](std::size_t i) { return kernels_[i].gemm_id != 0; });
+    shapes ? join_by_shape(calls, kernels) : join_by_count(calls, kernels);
+  }
+
+  void join_by_shape(const Places& calls, const Places& kernels) {
+    std::vector<Shape> asked, executed;
+    for (const std::size_t i : calls) asked.push_back(shape_of(calls_[i]));
+    std::map<trace::Id, std::size_t> product_of_gemm;  // its kernels need not follow each other
+    std::vector<std::optional<std::size_t>> product_of_kernel;
+    for (const std::size_t i : kernels) {
+      const ProductKernel& kernel = kernels_[i];
+      if (kernel.gemm_id == 0) {
+        product_of_kernel.emplace_back();
+        continue;
+      }
+      const auto [place, is_new] = product_of_gemm.emplace(kernel.gemm_id, executed.size());
+      if (is_new) executed.push_back(shape_of(kernel));
+      product_of_kernel.emplace_back(place->second);
+    }
+    std::vector<std::int32_t> call_of_product(executed.size(), kNotJoined);
+    for (const auto& [call, product] : align(asked, executed))
+      call_of_product[static_cast<std::size_t>(product)] =
+          static_cast<std::int32_t>(calls[static_cast<std::size_t>(call)]);
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      if (product_of_kernel[i]) call_of_[kernels[i]] = call_of_product[*product_of_kernel[i]];
+    }
+  }
+
+  // Names alone do not say which product a kernel is of: only when every call has its kernel, all are joined.
+  void join_by_count(const Places& calls, const Places& kernels) {
+    std::vector<std::size_t> product_of;
+    std::size_t products = 0;
+    for (const std::size_t i : kernels) {
+      if (!is_second_part(kernels_[i].name) || products == 0) ++products;
+      product_of.push_back(products - 1);
+    }
+    if (products != calls.size()) return;
+    for (std::size_t i = 0; i < kernels.size(); ++i)
+      call_of_[kernels[i]] = static_cast<std::int32_t>(calls[product_of[i]]);
+  }
+
+  std::span<const LoggedCall> calls_;
+  std::span<const ProductKernel> kernels_;
+  std::vector<std::int32_t> call_of_;
+};
+
+}  // namespace
+
+bool may_execute_product(std::string_view name) {
+  if (contains_any(name, {"flash", "fmha", "attention", "sdpa", "triton", "conv", "fprop", "dgrad", "wgrad"}))
+    return false;
+  return contains_any(name, {"gemm", "gemv", "nvjet", "cutlass", "splitkreduce", "xmma"});
+}
+
+bool is_inner_call(std::string_view function) {
+  // cublasLtTSTMatmul, cublasLtSSSMatmul: three letters for the types of A, the sums and C.
+  constexpr std::string_view kBegin = "cublasLt", kEnd = "Matmul";
+  if (!function.starts_with(kBegin) || !function.ends_with(kEnd)) return false;
+  const std::string_view types = function.substr(kBegin.size(), function.size() - kBegin.size() - kEnd.size());
+  return types.size() == 3 && std::all_of(types.begin(), types.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+std::vector<std::int32_t> outer_calls(std::span<const LoggedCall> calls) {
+  struct Process {
+    std::vector<Shape> outer, inner;
+    Places outer_places, inner_places;
+  };
+  std::map<std::int64_t, Process> processes;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    Process& process = processes[calls[i].pid];
+    const bool inner = is_inner_call(calls[i].function);
+    if (!inner && calls[i].function.starts_with("cublasLt")) continue;  // asked by the program itself
+    (inner ? process.inner : process.outer).push_back(shape_of(calls[i]));
+    (inner ? process.inner_places : process.outer_places).push_back(i);
+  }
+  std::vector<std::int32_t> result(calls.size(), kNotJoined);
+  for (const auto& [pid, process] : processes) {
+    for (const auto& [inner, outer] : align(process.inner, process.outer)) {
+      result[process.inner_places[static_cast<std::size_t>(inner)]] =
+          static_cast<std::int32_t>(process.outer_places[static_cast<std::size_t>(outer)]);
+    }
+  }
+  return result;
+}
+
+std::vector<std::int32_t> join_calls(std::span<const LoggedCall> calls, std::span<const ProductKernel> kernels) {
+  return Join(calls, kernels).run();
+}
+
+}  // namespace llmprof::importers

@@ -1,0 +1,45 @@
+#pragma once
+// A text of strangers line by line, in bounded memory. Lines that are too long are skipped and counted. Not
+// thread-safe.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace llmprof::importers {
+
+class Input;
+class Sink;
+
+class Lines {
+ public:
+  static constexpr std::size_t kMaxLineBytes = 1 << 20;
+
+  Lines(Input& input, Sink& sink, std::size_t max_line_bytes = kMaxLineBytes)
+      : input_(input), sink_(sink), max_line_bytes_(max_line_bytes) {}
+
+  // The next line without its end (\n or \r\n) and without ANSI escapes; valid until the next call. False: the end.
+  Result<bool> next(std::string_view& line);
+  std::uint64_t number() const { return number_; }  // of that line, from 1
+  std::uint64_t offset() const { return offset_; }  // of its first byte
+  std::string where() const;                        // "line 3"
+
+ private:
+  Result<bool> fill();
+  Result<bool> skip_long_line();
+
+  Input& input_;
+  Sink& sink_;
+  std::size_t max_line_bytes_;
+  std::string buffer_, plain_;
+  std::size_t at_ = 0;
+  std::uint64_t number_ = 0, offset_ = 0, buffer_offset_ = 0;
+  bool ended_ = false;
+};
+
+// Text without what colours a terminal (ESC [ … letter). `storage` holds the result where it differs.
+std::string_view without_escapes(std::string_view line, std::string& storage);
+
+}  // namespace llmprof::importers
