@@ -1,12 +1,44 @@
-// PyTorch memory snapshot, pickle
+// PyTorch memory snapshot (torch.cuda.memory._dump_snapshot): a pickle of plain values.
 #include "importers/importer.h"
+
+#include "importers/memory_snapshot/pickle_reader.h"
+#include "importers/memory_snapshot/snapshot.h"
 
 namespace llmprof::importers {
 namespace {
 
-int sniff(std::string_view) { return 0; }
+constexpr std::string_view kZip = "PK\x03\x04";
 
-Result<void> parse(Input&, Sink&) { return Error{ErrorCode::kUnsupported, "not yet", ""}; }
+bool is_torch_save(std::string_view head) {
+  return head.starts_with(kZip) && head.find("data.pkl") != std::string_view::npos;
+}
+
+int sniff(std::string_view head) {
+  if (is_torch_save(head)) return 60;  // refused, with what it is
+  const bool binary = head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
+  const bool text = head.starts_with("(dp") || head.starts_with("(lp") || head.starts_with("}q") ||
+                    head.starts_with("]q") || head.starts_with("c__builtin__") || head.starts_with("cos\n");
+  if (!binary && !text) return 0;
+  const bool keys =
+      head.find("segments") != std::string_view::npos || head.find("total_size") != std::string_view::npos;
+  return keys ? 95 : 40;
+}
+
+Result<void> parse(Input& input, Sink& sink) {
+  LLMPROF_LET(const std::string_view head, input.head());
+  if (head.starts_with(kZip)) {
+    return Error{ErrorCode::kUnsupported,
+                 is_torch_save(head) ? "byte 0: a zip file as torch.save writes it, not a memory snapshot"
+                                     : "byte 0: a zip file, not a memory snapshot",
+                 "torch.cuda.memory._dump_snapshot(\"FILE\") writes a snapshot; unpack a zip file first"};
+  }
+  sink.set_clock({.wall_of_zero_ns = 0, .name = "PyTorch's allocator: microseconds since 1970"});
+  sink.set_facts({.tool = "PyTorch memory snapshot", .command = "", .host = "", .model_config = ""});
+  Snapshot snapshot(sink);
+  PickleReader reader(input, sink, snapshot);
+  LLMPROF_LET(const PickleValue root, reader.read());
+  return snapshot.finish(reader.heap(), root);
+}
 
 }  // namespace
 

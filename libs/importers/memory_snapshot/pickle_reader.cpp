@@ -1,0 +1,274 @@
+#include "importers/memory_snapshot/pickle_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/human.h"
+#include "importers/memory_snapshot/pickle_code.h"
+
+namespace llmprof::importers {
+namespace {
+
+constexpr std::uint64_t kStepsBetweenChecks = 1 << 14;
+constexpr std::uint64_t kMemoGap = 1024;  // numbers that a writer may skip
+constexpr std::size_t kMaxMarks = 10'000;
+
+}  // namespace
+
+PickleReader::PickleReader(Input& input, Sink& sink, PickleShapes& shapes)
+    : bytes_(input), sink_(sink), shapes_(shapes) {}
+
+Result<PickleValue> PickleReader::read() {
+  for (;;) {
+    at_ = bytes_.offset();
+    const char* code = bytes_.take(1);
+    if (code == nullptr) return bytes_.error();
+    if (*code == '.') break;
+    if (auto done = step(static_cast<unsigned char>(*code)); !done) return std::move(done.error());
+    if (++steps_ % kStepsBetweenChecks == 0) LLMPROF_TRY(check_limits());
+  }
+  LLMPROF_TRY(check_limits());
+  if (stack_.size() != 1 || !marks_.empty()) {
+    return std::move(corrupt(fmt::format("the pickle ends with {} values instead of one", stack_.size())).error());
+  }
+  return stack_.back();
+}
+
+Result<void> PickleReader::corrupt(std::string_view what) const {
+  return Error{ErrorCode::kCorruptInput, fmt::format("byte {}: {}", at_, what),
+               "this is no pickle that Python wrote; write the snapshot again"};
+}
+
+Result<void> PickleReader::check_limits() {
+  if (!sink_.progress(bytes_.stored_offset())) return Error{ErrorCode::kInterrupted, "interrupted", ""};
+  const std::size_t held = heap_.held_bytes() + shapes_.held_bytes() + (stack_.capacity() + memo_.size()) * 8;
+  if (heap_.objects() <= kMaxObjects && held <= kMaxHeldBytes) return {};
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("byte {}: {} objects and {} are needed to read this; {} objects and {} are the limit", at_,
+                           heap_.objects(), base::human_bytes(static_cast<double>(held)), kMaxObjects,
+                           base::human_bytes(static_cast<double>(kMaxHeldBytes))),
+               "record less: a smaller max_entries of torch.cuda.memory._record_memory_history"};
+}
+
+Result<void> PickleReader::step(unsigned char code) {
+  switch (kind_of(code)) {
+    case CodeKind::kScalar:
+      return scalar(code);
+    case CodeKind::kTextNumber:
+      return text_number(code);
+    case CodeKind::kText:
+      return text(code);
+    case CodeKind::kContainer:
+      return container(code);
+    case CodeKind::kMemo:
+      return memo(code);
+    case CodeKind::kFrame:
+      return frame();
+    case CodeKind::kRefused:
+      return refuse(code);
+    case CodeKind::kProtocol: {
+      const char* version = bytes_.take(1);
+      if (version == nullptr) return bytes_.error();
+      if (*version >= 0 && *version <= 5) return {};
+      return Error{
+          ErrorCode::kUnsupported,
+          fmt::format("byte {}: pickle protocol {}; 0 to 5 are known", at_, static_cast<unsigned char>(*version)), ""};
+    }
+    case CodeKind::kUnknown:
+      break;
+  }
+  return corrupt(fmt::format("0x{:02x} is no opcode of a pickle", code));
+}
+
+Result<void> PickleReader::frame() {
+  LLMPROF_LET(const std::uint64_t size, length(8));
+  if (bytes_.possible(size)) return {};
+  return corrupt(fmt::format("a frame of {} bytes, more than the file has", size));
+}
+
+Result<std::uint64_t> PickleReader::length(std::size_t bytes) {
+  const char* text = bytes_.take(bytes);
+  if (text == nullptr) return bytes_.error();
+  return little_endian({text, bytes});
+}
+
+Result<std::size_t> PickleReader::pop_mark() {
+  if (marks_.empty()) return std::move(corrupt("a mark is missing").error());
+  const std::size_t from = marks_.back();
+  marks_.pop_back();
+  return from;
+}
+
+Result<void> PickleReader::build(PickleHeap::Type type, std::size_t from) {
+  const Value made = heap_.add(type);
+  stack_.push_back(made);
+  std::rotate(stack_.begin() + static_cast<std::ptrdiff_t>(from), stack_.end() - 1, stack_.end());
+  return extend(from + 1, type);
+}
+
+// The values from `from` on go into the container below them.
+Result<void> PickleReader::extend(std::size_t from, PickleHeap::Type type) {
+  if (from == 0 || from > stack_.size() || (!marks_.empty() && marks_.back() >= from)) {
+    return corrupt("a container is missing");
+  }
+  const Value below = stack_[from - 1];
+  if (!below.is_object() || heap_.object(below.number()).type != type) {
+    return corrupt(fmt::format("values are put into what is no {}", type == PickleHeap::Type::kDict ? "dict" : "list"));
+  }
+  if (type == PickleHeap::Type::kDict && (stack_.size() - from) % 2 != 0) return corrupt("a key without a value");
+  for (std::size_t i = from; i < stack_.size(); ++i) LLMPROF_TRY(use(below.number(), stack_[i]));
+  stack_.resize(from);
+  return {};
+}
+
+Result<void> PickleReader::use(PickleHeap::Id parent, Value child) {
+  const std::uint64_t size = [&]() -> std::uint64_t {
+    if (!child.is_object()) return 1;
+    PickleHeap::Object& object = heap_.object(child.number());
+    if (!object.sealed) {
+      object.sealed = true;
+      if (object.type == PickleHeap::Type::kDict && child.number() != parent) shapes_.dict_done(heap_, child.number());
+    }
+    return heap_.expanded_size(child);
+  }();
+  PickleHeap::Object& above = heap_.object(parent);
+  if (above.sealed) return corrupt("a container that contains itself");
+  std::uint64_t& expanded = heap_.expanded(parent);
+  expanded += size;
+  if (expanded > kMaxExpanded) {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("byte {}: more than {} values when its references are followed", at_, kMaxExpanded),
+                 "no memory snapshot is like that; it may be made to exhaust memory"};
+  }
+  if (child.is_object()) {
+    const PickleHeap::Object& below = heap_.object(child.number());
+    if (below.depth >= kMaxDepth) return corrupt(fmt::format("more than {} containers in each other", kMaxDepth));
+    above.depth = std::max<std::uint8_t>(above.depth, static_cast<std::uint8_t>(below.depth + 1));
+    const bool to_list = above.type == PickleHeap::Type::kList;
+    if (to_list && below.type == PickleHeap::Type::kRecord && shapes_.take(heap_, parent, below)) return {};
+  }
+  heap_.push(parent, child);
+  return {};
+}
+
+Result<void> PickleReader::container(unsigned char code) {
+  using Type = PickleHeap::Type;
+  const auto at_top = [&](std::size_t count) { return stack_.size() - std::min(count, stack_.size()); };
+  switch (code) {
+    case '(':
+      if (marks_.size() >= kMaxMarks) return corrupt("too many marks");
+      marks_.push_back(stack_.size());
+      return {};
+    case '0':
+      if (stack_.empty() || (!marks_.empty() && marks_.back() == stack_.size())) return corrupt("nothing to pop");
+      stack_.pop_back();
+      return {};
+    case '1': {
+      LLMPROF_LET(const std::size_t from, pop_mark());
+      stack_.resize(from);
+      return {};
+    }
+    case '2':
+      if (stack_.empty()) return corrupt("nothing to duplicate");
+      stack_.push_back(stack_.back());
+      return {};
+    case ']':
+    case 0x8f:
+      stack_.push_back(heap_.add(Type::kList));
+      return {};
+    case '}':
+      stack_.push_back(heap_.add(Type::kDict));
+      return {};
+    case ')':
+      stack_.push_back(heap_.add(Type::kTuple));
+      return {};
+    case 'a':
+      return stack_.empty() ? corrupt("a list is missing") : extend(at_top(1), Type::kList);
+    case 's':
+      return stack_.size() < 2 ? corrupt("a dict is missing") : extend(at_top(2), Type::kDict);
+    case 0x85:
+    case 0x86:
+    case 0x87: {
+      const std::size_t count = code - 0x84u;
+      const std::size_t least = marks_.empty() ? 0 : marks_.back();
+      if (stack_.size() < least + count) return corrupt("values of a tuple are missing");
+      return build(Type::kTuple, stack_.size() - count);
+    }
+    default:
+      break;
+  }
+  LLMPROF_LET(const std::size_t from, pop_mark());
+  switch (code) {
+    case 'e':
+    case 0x90:
+      return extend(from, Type::kList);
+    case 'u':
+      return extend(from, Type::kDict);
+    case 'l':
+      return build(Type::kList, from);
+    case 'd':
+      return build(Type::kDict, from);
+    default:
+      return build(Type::kTuple, from);  // 't', and a frozen set
+  }
+}
+
+Result<void> PickleReader::memo(unsigned char code) {
+  switch (code) {
+    case 0x94:
+      return store(memo_.size());
+    case 'q':
+    case 'r': {
+      LLMPROF_LET(const std::uint64_t index, length(code == 'q' ? 1 : 4));
+      return store(index);
+    }
+    case 'h':
+    case 'j': {
+      LLMPROF_LET(const std::uint64_t index, length(code == 'h' ? 1 : 4));
+      return load(index);
+    }
+    default:
+      break;
+  }
+  std::string_view digits;
+  if (!bytes_.line(digits)) return bytes_.error();
+  const auto index = whole_number(digits);
+  if (!index || *index < 0) return corrupt("a memo number that is no number");
+  return code == 'p' ? store(static_cast<std::uint64_t>(*index)) : load(static_cast<std::uint64_t>(*index));
+}
+
+Result<void> PickleReader::store(std::uint64_t index) {
+  if (stack_.empty()) return corrupt("nothing to memorise");
+  if (index > memo_.size() + kMemoGap) return corrupt(fmt::format("memo number {} after {}", index, memo_.size()));
+  if (index >= memo_.size()) memo_.resize(index + 1, Value::other());
+  memo_[index] = stack_.back();
+  return {};
+}
+
+Result<void> PickleReader::load(std::uint64_t index) {
+  if (index >= memo_.size()) return corrupt(fmt::format("memo number {} was never stored", index));
+  stack_.push_back(memo_[index]);
+  return {};
+}
+
+Result<void> PickleReader::refuse(unsigned char code) {
+  std::string what(name_of_code(code));
+  std::string_view module, name;
+  if (code == 'c' || code == 'i') {  // GLOBAL, INST: module and name follow
+    if (!bytes_.line(module)) return bytes_.error();
+    what = shown(module);
+    if (!bytes_.line(name)) return bytes_.error();
+    what += "." + shown(name);
+  } else if (code == 0x93 && stack_.size() >= 2) {  // STACK_GLOBAL
+    module = heap_.text(stack_[stack_.size() - 2]), name = heap_.text(stack_.back());
+    if (!module.empty()) what = shown(module) + "." + shown(name);
+  }
+  const bool outside = code == 'P' || code == 'Q' || code == 0x97 || code == 0x98;
+  return Error{ErrorCode::kUnsupported,
+               fmt::format("byte {}: {} ({} at byte {}); not executed", at_,
+                           outside ? "refers to objects outside the file" : "contains code", what, at_),
+               "a memory snapshot holds plain values only; torch.cuda.memory._dump_snapshot writes one"};
+}
+
+}  // namespace llmprof::importers
