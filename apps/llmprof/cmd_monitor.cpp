@@ -19,6 +19,7 @@
 #include "record/telemetry_child.h"
 #include "record/window_options.h"
 #include "report/telemetry_lines.h"
+#include "report/telemetry_replay.h"
 #include "verb.h"
 
 namespace llmprof::app {
@@ -38,18 +39,6 @@ constexpr Option kOptions[] = {
     {"--from", "", "", "RUN", "", "Print what was read while a run was recorded; needs `--csv` or `--json`."},
     {"--costs", "", "", "", "", "At the end, say on stderr what the driver's calls took."},
 };
-
-// Devices of a run, numbered as nvidia-smi would if all were recorded: in the order of the run.
-constexpr const char* kRunDevices =
-    "SELECT row_number() OVER (ORDER BY id) - 1, kind, name FROM device WHERE id IN (SELECT device_id FROM telemetry) "
-    "ORDER BY id";
-constexpr const char* kRunReadings =
-    "WITH number AS (SELECT id, row_number() OVER (ORDER BY id) - 1 AS n FROM device WHERE id IN (SELECT device_id "
-    "FROM "
-    "telemetry)) "
-    "SELECT t.ts_ns, n, metric, value, (SELECT arg_min(wall_ns - ts_ns, ts_ns) FROM clock_sync), p.pid FROM telemetry "
-    "t "
-    "JOIN number ON number.id = t.device_id LEFT JOIN process p ON p.id = t.process_id ORDER BY t.ts_ns";
 
 constexpr std::int64_t kLeastIntervalNs = 10'000'000;
 constexpr std::int64_t kPatienceNs = 10'000'000'000;  // a driver may take so long to wake up
@@ -237,30 +226,11 @@ class Monitor {
   std::string all_;  // devices
 };
 
-// One line per reading of the power, as all of it is read most often.
 Result<void> print_run(const std::string& name, Wanted wanted, Lines& lines) {
   LLMPROF_LET(const trace::Run run, record::open_run(name, progress_line()));
-  LLMPROF_LET(const trace::ResultTable devices, run.query(kRunDevices));
-  TelemetryNow now;
-  for (const auto& row : devices.rows) {
-    const auto number = static_cast<std::uint32_t>(row[0].as_int());
-    if (!wanted.gpu || *wanted.gpu == number) now.add({number, row[1].text, row[2].text, 0, 0});
-  }
-  if (now.devices().empty()) {
-    return Error{ErrorCode::kNotFound, name + " has no telemetry", "llmprof record reads GPUs where there are some"};
-  }
-  LLMPROF_LET(const trace::ResultTable readings, run.query(kRunReadings));
   Printer printer(wanted, lines);
-  for (const auto& row : readings.rows) {
-    const hw::Metric* metric = hw::find_metric(row[2].text);
-    if (metric == nullptr) continue;
-    const auto id = static_cast<hw::MetricId>(metric - hw::metrics().data());
-    now.take({id, static_cast<std::uint32_t>(row[1].as_int()), static_cast<std::uint32_t>(row[5].as_int()),
-              static_cast<std::uint64_t>(row[0].as_int()), row[3].as_double()});
-    if (id != hw::MetricId::kPower || row[1].as_int() != now.devices().back().device.device) continue;
-    if (!printer.print(now, static_cast<double>(row[0].as_int() + row[4].as_int()) * 1e-9)) break;
-  }
-  return {};
+  return report::replay_telemetry(run, {wanted.gpu, {}, {}},
+                                  [&](const TelemetryNow& now, double wall_s) { return printer.print(now, wall_s); });
 }
 
 Result<std::int64_t> duration_of(const Arguments& arguments, std::string_view flag) {

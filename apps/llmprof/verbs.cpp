@@ -7,11 +7,11 @@
 namespace llmprof::app {
 
 extern const Verb kDemo, kRecord, kControl, kReport, kQuery, kModel, kRoofline, kBench, kCheck, kDoctor, kDevices,
-    kMonitor, kCompletion;
+    kMonitor, kCompletion, kExport;
 
 std::span<const Verb* const> verbs() {
-  static constexpr std::array kVerbs{&kDemo,  &kRecord, &kControl, &kReport,  &kQuery,   &kModel,     &kRoofline,
-                                     &kBench, &kCheck,  &kDoctor,  &kDevices, &kMonitor, &kCompletion};
+  static constexpr std::array kVerbs{&kDemo,     &kRecord, &kControl, &kReport, &kQuery,   &kExport,  &kModel,
+                                     &kRoofline, &kBench,  &kCheck,   &kDoctor, &kDevices, &kMonitor, &kCompletion};
   return kVerbs;
 }
 

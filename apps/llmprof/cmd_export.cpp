@@ -1,0 +1,202 @@
+// llmprof export: a run, or a part of it, as files that other tools open.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "analyze/basis.h"
+#include "analyze/derive.h"
+#include "base/file.h"
+#include "base/human.h"
+#include "base/json.h"
+#include "base/text_table.h"
+#include "exporters/exporter.h"
+#include "record/open_run.h"
+#include "record/window_options.h"
+#include "run_head.h"
+#include "verb.h"
+
+namespace llmprof::app {
+namespace {
+
+using exporters::Exporter;
+
+constexpr Option kOptions[] = {
+    {"--type", "-t", "", "FORMAT", "", "the format: one of those that `--formats` lists"},
+    {"--output", "-o", "", "FILE", "",
+     "where to; default: the name of the run with the format's ending; - is standard output"},
+    {"--force", "-f", "", "", "", "overwrite what is there"},
+    {"--window", "", "", "A:B", "",
+     "only what overlaps this time, counted from the begin of the run: 1.5s:2s, 100ms:, :3s"},
+    {"--stage", "", "", "NAME", "", "only this stage"},
+    {"--table", "", "", "NAMES", "", "csv, json, parquet, sqlite: only these tables, with commas between them"},
+    {"--formats", "", "", "", "", "list the formats"},
+    {"--json", "", "", "", "", "say what was written as JSON"},
+};
+constexpr Positional kPositionals[] = {{"RUN", false}};
+
+Result<void> list_formats(bool json) {
+  base::TextTable table({{"format", base::Align::kLeft}, {"writes", base::Align::kLeft, true}});
+  base::Json head = json_head("llmprof.export_formats");
+  for (const Exporter* exporter : exporters::exporters()) {
+    const std::string ending = exporter->extension.empty() ? "/" : std::string(exporter->extension);
+    table.add({std::string(exporter->name), fmt::format("{} ({})", exporter->title, ending)});
+    head["formats"].push_back(
+        {{"name", std::string(exporter->name)}, {"title", std::string(exporter->title)}, {"ending", ending}});
+  }
+  print(json ? base::to_text(head) : table.render(100, 0));
+  return {};
+}
+
+Result<const Exporter*> exporter_of(const Arguments& arguments) {
+  const std::string type = arguments.get("--type");
+  const Exporter* found = exporters::find_exporter(type);
+  if (found != nullptr) return found;
+  std::string known;
+  for (const Exporter* exporter : exporters::exporters())
+    known += (known.empty() ? "" : ", ") + std::string(exporter->name);
+  return Error{
+      ErrorCode::kUsage,
+      type.empty() ? "export needs a format: -t FORMAT" : fmt::format("there is no format {}", base::printable(type)),
+      "formats: " + known};
+}
+
+// The first and last moment of anything in the run.
+constexpr const char* kBegin =
+    "SELECT min(t) FROM (SELECT min(begin_ns) AS t FROM kernel UNION ALL SELECT min(begin_ns) FROM graph_launch UNION "
+    "ALL "
+    "SELECT min(begin_ns) FROM \"range\" UNION ALL SELECT min(begin_ns) FROM op UNION ALL SELECT min(begin_ns) FROM "
+    "api "
+    "UNION ALL SELECT min(ts_ns) FROM sample UNION ALL SELECT min(ts_ns) FROM telemetry)";
+
+Result<std::optional<std::int64_t>> window_end(const trace::Run& run, const std::string& text) {
+  if (text.empty()) return std::optional<std::int64_t>{};
+  auto parsed = record::parse_duration(text);
+  if (!parsed) return Error{ErrorCode::kUsage, "--window: " + parsed.error().message, "--window 1.5s:2s"};
+  LLMPROF_LET(const trace::ResultTable begin, run.query(kBegin));
+  return std::optional<std::int64_t>{begin.rows[0][0].as_int() + *parsed};
+}
+
+Result<exporters::Selection> selection_of(const Arguments& arguments, const trace::Run& run) {
+  exporters::Selection selection;
+  selection.stage = arguments.get("--stage");
+  if (const std::string window = arguments.get("--window"); !window.empty()) {
+    const std::size_t colon = window.find(':');
+    if (colon == std::string::npos)
+      return Error{ErrorCode::kUsage, fmt::format("--window wants two times, not '{}'", base::printable(window)),
+                   "--window 1.5s:2s"};
+    LLMPROF_LET(selection.begin_ns, window_end(run, window.substr(0, colon)));
+    LLMPROF_LET(selection.end_ns, window_end(run, window.substr(colon + 1)));
+  }
+  if (selection.stage.empty()) return selection;
+  LLMPROF_LET(const trace::ResultTable stages, run.query("SELECT DISTINCT stage FROM step ORDER BY 1"));
+  std::string known;
+  for (const auto& row : stages.rows) {
+    if (row[0].text == selection.stage) return selection;
+    known += (known.empty() ? "" : ", ") + row[0].text;
+  }
+  return Error{ErrorCode::kUsage, fmt::format("the run has no stage {}", base::printable(selection.stage)),
+               known.empty() ? "no stages were found in it" : "stages: " + known};
+}
+
+Result<std::string> output_of(const Arguments& arguments, const Exporter& exporter, const trace::Run& run) {
+  std::string output = arguments.get("--output");
+  if (output.empty()) {
+    output = std::filesystem::path(run.folder()).stem().string() +
+             (exporter.extension.empty() ? "." + std::string(exporter.name) : std::string(exporter.extension));
+  }
+  const bool there = base::is_file(output) || base::is_directory(output);
+  if (there && !arguments.on("--force")) {
+    return Error{ErrorCode::kUsage, fmt::format("{} is there already", base::printable(output)),
+                 "choose another name with -o, or overwrite with -f"};
+  }
+  return output;
+}
+
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    if (comma > at) parts.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return parts;
+}
+
+// A file that was written under a temporary name, to standard output.
+Result<void> copy_to_stdout(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return base::errno_error(ErrorCode::kIo, path, errno);
+  std::string buffer(1 << 20, '\0');
+  for (std::size_t n = 1; n > 0;) {
+    n = std::fread(buffer.data(), 1, buffer.size(), file);
+    print(std::string_view(buffer).substr(0, n));
+  }
+  std::fclose(file);
+  return {};
+}
+
+void tell(const exporters::Written& written) {
+  double bytes = 0;
+  for (const std::string& file : written.files) bytes += static_cast<double>(base::file_bytes(file));
+  for (const std::string& note : written.notes) fmt::print(stderr, "note: {}\n", note);
+  const std::string where =
+      written.files.size() == 1
+          ? written.files[0]
+          : fmt::format("{} files in {}", written.files.size(),
+                        written.files.empty() ? "" : std::filesystem::path(written.files[0]).parent_path().string());
+  fmt::print(stderr, "{} records, {}: {}\n", written.records, base::human_bytes(bytes), base::printable(where));
+}
+
+Result<void> tell_json(const trace::Run& run, const Exporter& exporter, const exporters::Written& written) {
+  LLMPROF_LET(base::Json head, run_head("llmprof.export", run));
+  head["format"] = std::string(exporter.name);
+  head["records"] = written.records;
+  head["files"] = base::Json::array();
+  for (const std::string& file : written.files)
+    head["files"].push_back({{"path", file}, {"bytes", base::file_bytes(file)}});
+  head["notes"] = written.notes;
+  print(base::to_text(head));
+  return {};
+}
+
+Result<void> export_run(const Arguments& arguments) {
+  if (arguments.on("--formats")) return list_formats(arguments.on("--json"));
+  if (arguments.positionals.empty())
+    return Error{ErrorCode::kUsage, "export needs a run", "llmprof export RUN -t perfetto"};
+  LLMPROF_LET(const Exporter* const exporter, exporter_of(arguments));
+  const base::Progress progress = progress_line();
+  LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals[0], progress));
+  LLMPROF_LET(const analyze::Basis basis, analyze::find_basis(run, {}));
+  LLMPROF_TRY(analyze::ensure_derived(run, basis, progress));
+  LLMPROF_LET(const exporters::Selection selection, selection_of(arguments, run));
+  const bool to_stdout = arguments.get("--output") == "-";
+  if (to_stdout && exporter->extension.empty()) {
+    return Error{ErrorCode::kUsage, fmt::format("{} writes several files: it needs a folder", exporter->name),
+                 "-o FOLDER"};
+  }
+  LLMPROF_LET(const std::string output,
+              to_stdout ? Result<std::string>(run.folder() + "/.export") : output_of(arguments, *exporter, run));
+  const exporters::Request request{run, selection, output, split(arguments.get("--table")), progress};
+  LLMPROF_LET(const exporters::Written written, exporter->write(request));
+  if (!to_stdout) {
+    if (arguments.on("--json")) return tell_json(run, *exporter, written);
+    tell(written);
+    return {};
+  }
+  Result<void> copied = copy_to_stdout(output);
+  std::filesystem::remove(output);
+  return copied;
+}
+
+int run(const Arguments& arguments) {
+  const Result<void> done = export_run(arguments);
+  return done ? 0 : fail(done.error());
+}
+
+}  // namespace
+
+extern const Verb kExport;
+const Verb kExport{"export", "write a run for other tools", kOptions, kPositionals, false, run};
+
+}  // namespace llmprof::app

@@ -1,0 +1,232 @@
+#include "exporters/op_totals.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "exporters/selection.h"
+
+namespace llmprof::exporters {
+namespace {
+
+using trace::Columns;
+
+struct Execution {
+  std::int64_t id = 0, begin = 0, end = 0;
+  std::int64_t name = 0, shapes = 0;  // codes
+  std::size_t parent = kNone;
+  double child_cpu_ns = 0, self_device_ns = 0, device_ns = 0, flops = 0;
+  static constexpr std::size_t kNone = SIZE_MAX;
+};
+
+// Operators of a thread, or the ranges where the program has none, by thread and begin: outer ones first.
+std::string executions_sql(const Request& request, bool ranges) {
+  if (!ranges) {
+    return fmt::format(
+        "SELECT id, thread_id, begin_ns, end_ns, name, shapes FROM ({}) ORDER BY thread_id, begin_ns, end_ns DESC",
+        selected_ops(request.selection));
+  }
+  return fmt::format(
+      "SELECT id, thread_id, begin_ns, end_ns, name, CAST(NULL AS VARCHAR) AS shapes FROM ({}) WHERE kind = 'push_pop' "
+      "ORDER BY thread_id, begin_ns, end_ns DESC",
+      selected_ranges(request.selection));
+}
+
+// What lies inside what, by time: operators of one thread nest.
+void find_parents(std::vector<Execution>& all, const std::vector<std::int64_t>& thread) {
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i > 0 && thread[i] != thread[i - 1]) open.clear();
+    while (!open.empty() && all[open.back()].end < all[i].end) open.pop_back();
+    while (!open.empty() && all[open.back()].end <= all[i].begin) open.pop_back();
+    if (!open.empty()) {
+      all[i].parent = open.back();
+      all[open.back()].child_cpu_ns += static_cast<double>(all[i].end - all[i].begin);
+    }
+    open.push_back(i);
+  }
+}
+
+void add_up_device_time(std::vector<Execution>& all) {
+  for (std::size_t i = all.size(); i-- > 0;) {  // children stand behind their parents
+    all[i].device_ns += all[i].self_device_ns;
+    if (all[i].parent != Execution::kNone) all[all[i].parent].device_ns += all[i].device_ns;
+  }
+}
+
+// Device time, FLOPs and memory of each operator itself.
+Result<void> add_own_work(const Request& request, bool ranges, std::vector<Execution>& all) {
+  std::unordered_map<std::int64_t, std::size_t> place;
+  for (std::size_t i = 0; i < all.size(); ++i) place.emplace(all[i].id, i);
+  const char* key = ranges ? "range_id" : "op_id";
+  LLMPROF_LET(
+      const Columns kernels,
+      request.run.columns(fmt::format(
+          "SELECT k.{0}, CAST(sum(k.end_ns - k.begin_ns) AS BIGINT), CAST(sum(CASE WHEN g.kernel_id = k.id THEN "
+          "2 * g.m * g.n * g.k * g.batch ELSE 0 END) AS BIGINT) FROM ({1}) AS k LEFT JOIN gemm AS g ON g.id = "
+          "k.gemm_id WHERE k.{0} IS NOT NULL GROUP BY 1",
+          key, selected_kernels(request.selection))));
+  for (std::size_t row = 0; row < kernels.rows(); ++row) {
+    const auto found = place.find(kernels.values[0][row]);
+    if (found == place.end()) continue;
+    all[found->second].self_device_ns += static_cast<double>(kernels.values[1][row]);
+    all[found->second].flops += static_cast<double>(kernels.values[2][row]);
+  }
+  if (ranges) return {};
+  LLMPROF_LET(const Columns copies,
+              request.run.columns(fmt::format(
+                  "SELECT op_id, CAST(sum(end_ns - begin_ns) AS BIGINT) FROM ({}) WHERE op_id IS NOT NULL GROUP BY 1",
+                  selected_copies(request.selection))));
+  for (std::size_t row = 0; row < copies.rows(); ++row) {
+    const auto found = place.find(copies.values[0][row]);
+    if (found != place.end()) all[found->second].self_device_ns += static_cast<double>(copies.values[1][row]);
+  }
+  return {};
+}
+
+using Key = std::tuple<bool, std::string, std::string>;
+
+void add(std::map<Key, OpTotal>& totals, OpTotal one) {
+  OpTotal& sum = totals[{one.device, one.name, one.shapes}];
+  if (sum.name.empty()) sum.name = one.name, sum.shapes = one.shapes, sum.device = one.device;
+  sum.calls += one.calls;
+  sum.self_cpu_ns += one.self_cpu_ns;
+  sum.cpu_ns += one.cpu_ns;
+  sum.self_device_ns += one.self_device_ns;
+  sum.device_ns += one.device_ns;
+  if (one.flops) sum.flops = sum.flops.value_or(0) + *one.flops;
+}
+
+Result<void> add_executions(const Request& request, bool ranges, bool by_shape, std::map<Key, OpTotal>& totals) {
+  LLMPROF_LET(const Columns rows, request.run.columns(executions_sql(request, ranges)));
+  std::vector<Execution> all(rows.rows());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].id = rows.values[0][i];
+    all[i].begin = rows.values[2][i];
+    all[i].end = rows.values[3][i];
+    all[i].name = rows.values[4][i];
+    all[i].shapes = rows.values[5][i];
+  }
+  if (!all.empty()) find_parents(all, rows.values[1]);
+  LLMPROF_TRY(add_own_work(request, ranges, all));
+  add_up_device_time(all);
+  const auto text = [&](std::int64_t code) {
+    return code > 0 ? rows.names[static_cast<std::size_t>(code)] : std::string();
+  };
+  for (const Execution& one : all) {
+    const auto cpu_ns = static_cast<double>(one.end - one.begin);
+    OpTotal total{.name = text(one.name),
+                  .calls = 1,
+                  .self_cpu_ns = std::max(0.0, cpu_ns - one.child_cpu_ns),
+                  .cpu_ns = cpu_ns,
+                  .self_device_ns = one.self_device_ns,
+                  .device_ns = one.device_ns};
+    if (by_shape) total.shapes = text(one.shapes);
+    if (one.flops > 0) total.flops = one.flops;
+    add(totals, std::move(total));
+  }
+  return {};
+}
+
+// Kernels and copies are rows of their own, as in PyTorch's table.
+Result<void> add_device_rows(const Request& request, std::map<Key, OpTotal>& totals) {
+  LLMPROF_LET(const trace::ResultTable rows,
+              request.run.query(fmt::format(
+                  "SELECT name, count(*), CAST(sum(end_ns - begin_ns) AS BIGINT) FROM ({}) GROUP BY 1 UNION ALL "
+                  "SELECT 'copy ' || coalesce(direction, 'unknown'), count(*), CAST(sum(end_ns - begin_ns) AS BIGINT) "
+                  "FROM ({}) GROUP BY 1",
+                  selected_kernels(request.selection), selected_copies(request.selection))));
+  for (const auto& row : rows.rows) {
+    const double ns = row[2].as_double();
+    add(totals, {.name = row[0].text, .calls = row[1].as_int(), .self_device_ns = ns, .device_ns = ns, .device = true});
+  }
+  return {};
+}
+
+// What the analysis tells kernels to be, where the program says nothing: its parts by the shapes of products.
+Result<void> add_placed_work(const Request& request, std::map<Key, OpTotal>& totals) {
+  LLMPROF_LET(
+      const trace::ResultTable rows,
+      request.run.query(fmt::format(
+          "SELECT k.op, count(*), CAST(sum(k.end_ns - k.begin_ns) AS BIGINT) FROM ({}) AS k WHERE k.op IS NOT NULL "
+          "GROUP BY 1",
+          selected_kernels(request.selection))));
+  for (const auto& row : rows.rows) {
+    const double ns = row[2].as_double();
+    add(totals, {.name = row[0].text, .calls = row[1].as_int(), .self_device_ns = ns, .device_ns = ns});
+  }
+  return {};
+}
+
+Result<void> add_summary(const Request& request, bool by_shape, std::map<Key, OpTotal>& totals) {
+  LLMPROF_LET(
+      const trace::ResultTable rows,
+      request.run.query(
+          "SELECT name, shapes, calls, self_cpu_ns, cpu_ns, self_device_ns, device_ns, flops, kind FROM summary"));
+  for (const auto& row : rows.rows) {
+    OpTotal total{.name = row[0].text,
+                  .calls = row[2].as_int(),
+                  .self_cpu_ns = row[3].as_double(),
+                  .cpu_ns = row[4].as_double(),
+                  .self_device_ns = row[5].as_double(),
+                  .device_ns = row[6].as_double(),
+                  .flops = row[7].maybe_double(),
+                  .device = row[8].text == "kernel"};
+    if (by_shape) total.shapes = row[1].text;
+    add(totals, std::move(total));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string note_on(const OpTotals& totals) {
+  if (totals.source == "ranges") return "the run has no framework operators: the rows are its annotated ranges";
+  if (totals.source == "analysis")
+    return "the run has no framework operators: the rows are those that the analysis finds by the shapes of products";
+  return "";
+}
+
+namespace {
+
+Result<std::int64_t> count(const Request& request, const char* what) {
+  LLMPROF_LET(const trace::ResultTable found, request.run.query(fmt::format("SELECT count(*) FROM {}", what)));
+  return found.rows[0][0].as_int();
+}
+
+}  // namespace
+
+Result<OpTotals> op_totals(const Request& request, bool by_shape) {
+  OpTotals totals;
+  std::map<Key, OpTotal> sums;
+  LLMPROF_LET(const std::int64_t ops, count(request, "op"));
+  LLMPROF_LET(const std::int64_t ranges, count(request, "\"range\""));
+  LLMPROF_LET(const std::int64_t kernels, count(request, "kernel_all"));
+  LLMPROF_LET(const std::int64_t summaries, count(request, "summary"));
+  totals.source = ops > 0                         ? "operators"
+                  : ranges > 0                    ? "ranges"
+                  : kernels > 0 || summaries == 0 ? "analysis"
+                                                  : "summary";
+  if (totals.source == "summary") {
+    LLMPROF_TRY(add_summary(request, by_shape, sums));
+  } else if (totals.source == "analysis") {
+    LLMPROF_TRY(add_placed_work(request, sums));
+    LLMPROF_TRY(add_device_rows(request, sums));
+  } else {
+    LLMPROF_TRY(add_executions(request, ops == 0, by_shape, sums));
+    LLMPROF_TRY(add_device_rows(request, sums));
+  }
+  for (auto& [key, total] : sums) {
+    totals.self_cpu_ns += total.self_cpu_ns;
+    if (total.device) totals.self_device_ns += total.self_device_ns;  // operators repeat the time of their kernels
+    totals.rows.push_back(std::move(total));
+  }
+  std::ranges::stable_sort(totals.rows, [](const OpTotal& a, const OpTotal& b) {
+    return a.device_ns != b.device_ns ? a.device_ns > b.device_ns : a.cpu_ns > b.cpu_ns;
+  });
+  return totals;
+}
+
+}  // namespace llmprof::exporters

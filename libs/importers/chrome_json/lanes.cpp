@@ -1,0 +1,171 @@
+#include "importers/chrome_json/lanes.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/json.h"
+
+namespace llmprof::importers::chrome_json {
+namespace {
+
+constexpr std::size_t kMaxProcesses = 10'000, kMaxThreads = 200'000, kMaxDevices = 4096;
+constexpr std::string_view kDeviceName = "/device:GPU:", kStreamName = "Stream #";
+
+std::optional<std::int64_t> number_behind(std::string_view text, std::string_view front) {
+  if (!text.starts_with(front)) return std::nullopt;
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data() + front.size(), text.data() + text.size(), number);
+  if (error != std::errc{}) return std::nullopt;
+  return number;
+}
+
+std::optional<std::int64_t> integer(const base::Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number_integer()) return std::nullopt;
+  return found->get<std::int64_t>();
+}
+
+}  // namespace
+
+std::size_t Lanes::Hash::operator()(const Key& key) const {
+  const std::uint64_t mixed = (static_cast<std::uint64_t>(key.value) * 2 + (key.is_text ? 1 : 0)) * 0x9E3779B97F4A7C15U;
+  return static_cast<std::size_t>(mixed ^ (mixed >> 32));
+}
+
+std::size_t Lanes::Hash::operator()(const Pair& pair) const {
+  const std::uint64_t mixed = (*this)(pair.pid) * 0xBF58476D1CE4E5B9U + (*this)(pair.tid);
+  return static_cast<std::size_t>(mixed ^ (mixed >> 29));
+}
+
+Lanes::Key Lanes::key_of(const Lane& lane) const {
+  if (lane.number != kUnknown || lane.text.empty()) return {false, lane.number == kUnknown ? 0 : lane.number};
+  return {true, names_(lane.text).id};
+}
+
+std::int64_t Lanes::number_of(const Key& key) {
+  if (!key.is_text) return key.value;
+  return text_numbers_.try_emplace(key.value, -1 - static_cast<std::int64_t>(text_numbers_.size())).first->second;
+}
+
+Lanes::Known* Lanes::known(const Pair& pair) {
+  const auto found = threads_.find(pair);
+  if (found != threads_.end()) return &found->second;
+  auto process = processes_.find(pair.pid);
+  if (threads_.size() >= kMaxThreads || (process == processes_.end() && processes_.size() >= kMaxProcesses)) {
+    return nullptr;
+  }
+  if (process == processes_.end()) process = processes_.emplace(pair.pid, Process{.id = sink_.new_id()}).first;
+  return &threads_.emplace(pair, Known{.id = sink_.new_id(), .process = &process->second}).first->second;
+}
+
+Lanes::Thread Lanes::thread(const Lane& pid, const Lane& tid, std::int64_t begin_ns, std::int64_t end_ns) {
+  const Pair pair{key_of(pid), key_of(tid)};
+  if (last_ == nullptr || !(pair == last_pair_)) {
+    last_ = known(pair);
+    last_pair_ = pair;
+  }
+  if (last_ == nullptr) {
+    sink_.lose(trace::Loss::kInputLimit, 1, "events of threads beyond the first 200000");
+    return {};
+  }
+  last_->begin_ns = std::min(last_->begin_ns, begin_ns);
+  last_->process->begin_ns = std::min(last_->process->begin_ns, begin_ns);
+  last_->process->end_ns = std::max(last_->process->end_ns, end_ns);
+  return {last_->id, last_->process->id};
+}
+
+trace::Id Lanes::device(std::int64_t ordinal) {
+  const auto found = devices_.find(ordinal);
+  if (found != devices_.end()) return found->second.id;
+  if (devices_.size() >= kMaxDevices) {
+    sink_.lose(trace::Loss::kInputLimit, 1, "events of devices beyond the first 4096");
+    return 0;
+  }
+  trace::DeviceRow row;
+  row.id = sink_.new_id();
+  return devices_.emplace(ordinal, row).first->second.id;
+}
+
+void Lanes::take_metadata(const Event& event) {
+  if (event.args.name.empty()) return;  // labels and orders are for viewers
+  if (event.name == "process_name" && process_names_.size() < kMaxProcesses) {
+    process_names_.insert_or_assign(key_of(event.pid), names_(event.args.name));
+  }
+  if (event.name == "thread_name" && thread_names_.size() < kMaxThreads) {
+    thread_names_.insert_or_assign(Pair{key_of(event.pid), key_of(event.tid)}, names_(event.args.name));
+  }
+}
+
+void Lanes::take_device_properties(std::string_view json) {
+  const auto parsed = base::parse_json(json, "deviceProperties");
+  if (!parsed || !parsed->is_array()) return;
+  for (const base::Json& one : *parsed) {
+    if (!one.is_object() || properties_.size() >= kMaxDevices) continue;
+    const auto ordinal = integer(one, "id");
+    if (!ordinal) continue;
+    trace::DeviceRow row;
+    const auto name = one.find("name");
+    if (name != one.end() && name->is_string()) row.name = names_(name->get_ref<const std::string&>());
+    row.units = integer(one, "numSms").value_or(0);
+    row.memory_bytes = integer(one, "totalGlobalMem").value_or(0);
+    properties_.insert_or_assign(*ordinal, row);
+  }
+}
+
+void Lanes::take_distributed_info(std::string_view json) {
+  const auto parsed = base::parse_json(json, "distributedInfo");
+  if (parsed && parsed->is_object()) rank_ = integer(*parsed, "rank");
+}
+
+std::optional<std::int64_t> Lanes::device_of(const Lane& pid) const {
+  const auto found = process_names_.find(key_of(pid));
+  if (found == process_names_.end()) return std::nullopt;
+  return number_behind(names_.text(found->second), kDeviceName);
+}
+
+std::optional<std::int64_t> Lanes::stream_of(const Lane& pid, const Lane& tid) const {
+  const auto found = thread_names_.find(Pair{key_of(pid), key_of(tid)});
+  if (found == thread_names_.end()) return std::nullopt;
+  return number_behind(names_.text(found->second), kStreamName);
+}
+
+void Lanes::finish_threads() {
+  for (const auto& [pair, known] : threads_) {
+    trace::ThreadRow row;
+    row.id = known.id;
+    row.process_id = known.process->id;
+    row.tid = number_of(pair.tid);
+    const auto name = thread_names_.find(pair);
+    if (name != thread_names_.end()) row.name = name->second;
+    if (row.name.id == 0 && pair.tid.is_text) row.name = trace::Name{static_cast<std::uint32_t>(pair.tid.value)};
+    row.begin_ns = known.begin_ns;
+    sink_.add(row);
+  }
+}
+
+void Lanes::finish() {
+  for (const auto& [key, process] : processes_) {
+    trace::ProcessRow row;
+    row.id = process.id;
+    row.pid = number_of(key);
+    row.rank = rank_;
+    const auto name = process_names_.find(key);
+    if (name != process_names_.end()) row.executable = name->second;
+    if (row.executable.id == 0 && key.is_text) row.executable = trace::Name{static_cast<std::uint32_t>(key.value)};
+    row.begin_ns = process.begin_ns;
+    row.end_ns = process.end_ns;
+    sink_.add(row);
+  }
+  finish_threads();
+  // Those that did something: Kineto lists all of the machine.
+  for (auto& [ordinal, device] : devices_) {
+    const auto found = properties_.find(ordinal);
+    trace::DeviceRow row = found == properties_.end() ? trace::DeviceRow{} : found->second;
+    row.id = device.id;
+    row.kind = names_("gpu");
+    row.ordinal = ordinal;
+    sink_.add(row);
+  }
+}
+
+}  // namespace llmprof::importers::chrome_json
