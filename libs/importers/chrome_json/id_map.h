@@ -1,6 +1,6 @@
 #pragma once
-// Numbers of a file (correlations, External ids) to what is known about them. Open addressing: such tables hold millions
-// of small values. It holds at most `most`; what comes then is for the caller to count.
+// Numbers of a file (correlations, External ids) to what is known about them. Open addressing: such tables hold
+// millions of small values. It holds at most `most`; what comes then is for the caller to count.
 
 #include <cstddef>
 #include <cstdint>

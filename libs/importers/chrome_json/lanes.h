@@ -1,6 +1,6 @@
 #pragma once
-// Who did it: processes and threads by the pids and tids of events, devices by their number. What metadata events and the
-// header say about them may come before or after their events, so rows are made at the end.
+// Who did it: processes and threads by the pids and tids of events, devices by their number. What metadata events and
+// the header say about them may come before or after their events, so rows are made at the end.
 
 #include <map>
 #include <optional>

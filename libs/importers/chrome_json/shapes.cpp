@@ -68,7 +68,10 @@ constexpr ProductOp kProductOps[] = {
     {"_C::cutlass_scaled_mm", 1, 2, Form::kPlain},
 };
 
-enum class Order : std::uint8_t { kHeadsFirst, kTokensFirst };  // [batch, heads, tokens, size] or [batch, tokens, heads, size]
+enum class Order : std::uint8_t {
+  kHeadsFirst,
+  kTokensFirst
+};  // [batch, heads, tokens, size] or [batch, tokens, heads, size]
 
 struct AttentionOp {
   std::string_view name;
@@ -91,12 +94,14 @@ constexpr AttentionOp kAttentionOps[] = {
 
 template <class Table>
 const auto* find_op(const Table& table, std::string_view name) {
-  const auto* const found = std::find_if(std::begin(table), std::end(table), [&](const auto& op) { return op.name == name; });
+  const auto* const found =
+      std::find_if(std::begin(table), std::end(table), [&](const auto& op) { return op.name == name; });
   return found == std::end(table) ? nullptr : found;
 }
 
 void skip_blanks(std::string_view& text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\n' || text.front() == '\t' || text.front() == '\r')) {
+  while (!text.empty() &&
+         (text.front() == ' ' || text.front() == '\n' || text.front() == '\t' || text.front() == '\r')) {
     text.remove_prefix(1);
   }
 }
@@ -266,8 +271,8 @@ std::optional<Attention> attention_of(std::string_view op, const Arguments& args
                             .value_size = dims[2][3],
                             .causal = std::nullopt,
                             .type = type_name(at(parse_texts(args.types), 0))};
-  for (const std::int64_t side : {attention.batch, attention.heads, attention.kv_heads, attention.queries, attention.keys,
-                                  attention.head_size, attention.value_size}) {
+  for (const std::int64_t side : {attention.batch, attention.heads, attention.kv_heads, attention.queries,
+                                  attention.keys, attention.head_size, attention.value_size}) {
     if (side <= 0 || side > kMaxSide) return std::nullopt;
   }
   if (dims[1][3] != attention.head_size || dims[2][tokens] != attention.keys) return std::nullopt;

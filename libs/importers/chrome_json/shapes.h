@@ -1,6 +1,6 @@
 #pragma once
-// What an operator of PyTorch multiplies, told from the shapes, types, strides and values of its inputs as Kineto writes
-// them: "[[256, 1024], [1024, 32000]]", "["c10::BFloat16", "c10::BFloat16"]".
+// What an operator of PyTorch multiplies, told from the shapes, types, strides and values of its inputs as Kineto
+// writes them: "[[256, 1024], [1024, 32000]]", "["c10::BFloat16", "c10::BFloat16"]".
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
-// Python functions of a trace to call stacks. Who called whom is told by time on a thread: a function lies in what called
-// it. (Kineto's own parent ids say the same, and may form circles in a damaged file.) A stack is a node of a tree: the
-// one of the caller, and the function itself.
+// Python functions of a trace to call stacks. Who called whom is told by time on a thread: a function lies in what
+// called it. (Kineto's own parent ids say the same, and may form circles in a damaged file.) A stack is a node of a
+// tree: the one of the caller, and the function itself.
 
 #include <cstdint>
 #include <optional>
@@ -25,8 +25,8 @@ class Stacks {
   Stacks(Sink& sink, Names& names) : sink_(sink), names_(names) {}
 
   bool empty() const { return calls_ == 0; }
-  // `function` as Kineto writes it: "torch/nn/modules/linear.py(126): forward", "<built-in method to of Tensor object at
-  // 0x7f…>".
+  // `function` as Kineto writes it: "torch/nn/modules/linear.py(126): forward", "<built-in method to of Tensor object
+  // at 0x7f…>".
   void add(trace::Id thread_id, std::int64_t begin_ns, std::int64_t end_ns, std::string_view function);
   // The stack of what the thread did at that moment; its rows are made when it is first asked for.
   std::optional<trace::Id> at(trace::Id thread_id, std::int64_t at_ns);

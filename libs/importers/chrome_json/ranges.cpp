@@ -1,0 +1,167 @@
+#include "importers/chrome_json/ranges.h"
+
+#include <algorithm>
+
+namespace llmprof::importers::chrome_json {
+namespace {
+
+// Thread by thread, the outer before the inner.
+bool earlier(const Range& a, const Range& b) {
+  if (a.thread.id != b.thread.id) return a.thread.id < b.thread.id;
+  if (a.begin_ns != b.begin_ns) return a.begin_ns < b.begin_ns;
+  return a.end_ns > b.end_ns;
+}
+
+}  // namespace
+
+void Ranges::add(const Range& range) {
+  if (held_.size() >= kMaxHeld) {
+    sink_.lose(trace::Loss::kInputLimit, 1, "ranges: nesting is known among half a million at a time");
+    nest();
+  }
+  held_.push_back(range);
+}
+
+void Ranges::add_module(const Range& range, std::string_view python_function) {
+  Range made = range;
+  made.module = modules_.module(python_function);
+  if (made.module == Modules::kNone) {
+    sink_.lose(trace::Loss::kInputLimit, 1, "modules beyond the first 200000");
+    return;
+  }
+  add(made);
+}
+
+void Ranges::begin(const Range& range) {
+  if (opened_ >= kMaxOpen) {
+    sink_.lose(trace::Loss::kInputLimit, 1, "ranges that were open at once");
+    return;
+  }
+  open_[range.thread.id].push_back(range);
+  ++opened_;
+}
+
+void Ranges::end(trace::Id thread_id, std::int64_t at_ns) {
+  const auto found = open_.find(thread_id);
+  if (found == open_.end() || found->second.empty()) {
+    sink_.lose(trace::Loss::kUnbalancedPop, 1);
+    return;
+  }
+  Range range = found->second.back();
+  found->second.pop_back();
+  --opened_;
+  if (at_ns < range.begin_ns) {
+    sink_.lose(trace::Loss::kBadTime, 1, "ranges that end before they begin");
+    return;
+  }
+  range.end_ns = at_ns;
+  add(range);
+}
+
+std::int64_t Ranges::async_key(std::int64_t id, trace::Name category) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15U + category.id);
+}
+
+void Ranges::begin_async(const Range& range, std::int64_t id) {
+  if (opened_ >= kMaxOpen) {
+    sink_.lose(trace::Loss::kInputLimit, 1, "ranges that were open at once");
+    return;
+  }
+  open_async_[async_key(id, range.category)].push_back(range);
+  ++opened_;
+}
+
+void Ranges::end_async(std::int64_t id, trace::Name category, std::int64_t at_ns) {
+  const auto found = open_async_.find(async_key(id, category));
+  if (found == open_async_.end()) {
+    sink_.lose(trace::Loss::kUnbalancedPop, 1);
+    return;
+  }
+  Range range = found->second.back();
+  found->second.pop_back();
+  if (found->second.empty()) open_async_.erase(found);
+  --opened_;
+  if (at_ns < range.begin_ns) {
+    sink_.lose(trace::Loss::kBadTime, 1, "ranges that end before they begin");
+    return;
+  }
+  range.end_ns = at_ns;
+  add(range);
+}
+
+void Ranges::emit(const std::vector<Range>& ranges, const std::vector<std::int32_t>& parents) {
+  std::vector<trace::Id> ids(ranges.size());
+  std::vector<std::int32_t> depths(ranges.size());
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const Range& range = ranges[i];
+    trace::RangeRow row;
+    row.id = ids[i] = sink_.new_id();
+    row.begin_ns = range.begin_ns;
+    row.end_ns = range.end_ns;
+    row.name = range.name;
+    row.category = range.category;
+    row.kind = names_(range.kind == RangeKind::kMark       ? "mark"
+                      : range.kind == RangeKind::kStartEnd ? "start_end"
+                                                           : "push_pop");
+    row.process_id = range.thread.process_id;
+    row.thread_id = range.thread.id;
+    if (parents[i] >= 0) {
+      const auto parent = static_cast<std::size_t>(parents[i]);
+      row.parent_id = ids[parent];
+      depths[i] = depths[parent] + 1;
+    }
+    row.depth = depths[i];
+    row.closed = range.closed;
+    row.source = names_(range.on_gpu ? "kineto_gpu" : "kineto");
+    if (range.module != Modules::kNone) {
+      const std::string& name = modules_.name(range.module);
+      row.name = names_(name.empty() ? modules_.class_name(range.module) : name);
+      row.domain = name.empty() ? trace::Name{} : names_("llmprof");
+      row.category = names_("module");
+    }
+    sink_.add(row);
+  }
+}
+
+void Ranges::nest() {
+  std::stable_sort(held_.begin(), held_.end(), earlier);
+  std::vector<std::int32_t> parents(held_.size(), -1), open;
+  for (std::size_t i = 0; i < held_.size(); ++i) {
+    const Range& range = held_[i];
+    if (i > 0 && held_[i - 1].thread.id != range.thread.id) open.clear();
+    while (!open.empty() && held_[static_cast<std::size_t>(open.back())].end_ns <= range.begin_ns) open.pop_back();
+    if (range.kind != RangeKind::kStartEnd && !open.empty()) parents[i] = open.back();
+    if (range.module != Modules::kNone) {
+      std::uint32_t outer = Modules::kNone;
+      for (std::int32_t at = parents[i]; at >= 0 && outer == Modules::kNone;
+           at = parents[static_cast<std::size_t>(at)]) {
+        outer = held_[static_cast<std::size_t>(at)].module;
+      }
+      modules_.called_in(range.module, outer);
+    }
+    if (range.kind == RangeKind::kPushPop && open.size() < kMaxDepth) open.push_back(static_cast<std::int32_t>(i));
+  }
+  modules_.name_all();
+  emit(held_, parents);
+  held_.clear();
+}
+
+// Whatever is still open ends with the file.
+void Ranges::take_open(std::vector<Range>& open, std::int64_t last_ns) {
+  for (Range& range : open) {
+    range.end_ns = std::max(range.begin_ns, last_ns);
+    range.closed = false;
+    sink_.lose(trace::Loss::kOpenRange, 1);
+    add(range);
+  }
+}
+
+void Ranges::finish(std::int64_t last_ns) {
+  for (auto& [thread, open] : open_) take_open(open, last_ns);
+  for (auto& [id, open] : open_async_) take_open(open, last_ns);
+  open_.clear();
+  open_async_.clear();
+  nest();
+}
+
+}  // namespace llmprof::importers::chrome_json
