@@ -42,7 +42,11 @@ Result<Outline::Step> Outline::take(std::string_view text, std::uint64_t offset)
     }
     if (in_string_) {
       // A line that ends in a string: its quote was lost. Going on would turn everything inside out.
-      if (c == '\n') repaired_.add(offset + i);
+      if (c == '\n') {
+        repaired_.add(offset + i);
+        capturing_ = capturing_ && kinds_.size() > 1;
+        value_cut_ |= capturing_;
+      }
       if (++string_bytes_ > kMaxStringBytes) return too_long(offset + i);
       in_string_ = (c != '"' || escaped_) && c != '\n';
       escaped_ = c == '\\' && !escaped_;

@@ -35,7 +35,7 @@ class Parser {
         const bool read = read_event(event) && at_ <= end_;
         if (read && event.phase != 0) continue;
         out_.events.pop_back();
-        if (read) out_.no_phase.add(where(begin));
+        if (read && !is_empty(between(begin, at_))) out_.no_phase.add(where(begin));
         if (read) continue;
       }
       at_ = begin;
@@ -48,6 +48,12 @@ class Parser {
   std::uint64_t where(const char* place) const { return offset_ + static_cast<std::uint64_t>(place - begin_); }
   static std::string_view between(const char* from, const char* to) {
     return {from, static_cast<std::size_t>(to - from)};
+  }
+
+  // {}: some writers end with one, so that every event may have a comma behind it.
+  static bool is_empty(std::string_view object) {
+    object.remove_prefix(1), object.remove_suffix(1);
+    return std::all_of(object.begin(), object.end(), [](char c) { return static_cast<unsigned char>(c) <= ' '; });
   }
 
   void space() {

@@ -88,5 +88,342 @@ TEST(ChromeJson, ObjectFormWithMembersOnBothSides) {
   EXPECT_TRUE(got.sink.losses.empty());
 }
 
+// An array of events in the object form, so that a missing end is told from Chrome's array form.
+Read read_array(const std::string& events) { return read("{\"traceEvents\": [" + events + "], \"a\": 1}"); }
+constexpr const char* kGood = R"({"ph": "X", "name": "good", "ts": 1, "dur": 2, "pid": 1, "tid": 1})";
+
+TEST(ChromeJson, ArrayForm) {
+  const Read got = read(std::string("[") + kGood + ",\n" + kGood + "]\n");
+  ASSERT_TRUE(got.result);
+  EXPECT_EQ(got.kept.events.size(), 2u);
+  EXPECT_TRUE(got.sink.losses.empty());
+}
+
+TEST(ChromeJson, ArrayFormMayLeaveOutItsEnd) {  // so says the description of the format
+  for (const char* end : {"", ",", ",\n"}) {
+    const Read got = read(std::string("[") + kGood + end);
+    ASSERT_TRUE(got.result);
+    EXPECT_EQ(got.kept.events.size(), 1u);
+    EXPECT_TRUE(got.sink.losses.empty());
+  }
+}
+
+TEST(ChromeJson, NestedTraceEvents) {
+  const Read got =
+      read(std::string(R"({"a": [1, {"traceEvents": [2]}], "data": {"traceEvents": [)") + kGood + "]}, \"b\": 2}");
+  ASSERT_TRUE(got.result);
+  EXPECT_EQ(got.kept.events.size(), 1u);
+  EXPECT_TRUE(got.sink.losses.empty());
+  EXPECT_EQ(got.kept.other, "{\"a\":[1, {\"traceEvents\": [2]}],\"b\":2}");
+}
+
+TEST(ChromeJson, NoEventsAtAll) {
+  const Read got = read("{\"schemaVersion\": 1, \"traceEvents\": []}");
+  ASSERT_TRUE(got.result);
+  EXPECT_EQ(got.kept.headers, 2);
+  EXPECT_TRUE(got.kept.events.empty());
+}
+
+TEST(ChromeJson, ByteOrderMark) {
+  const Read got = read(std::string("\xEF\xBB\xBF[") + kGood + "]");
+  ASSERT_TRUE(got.result);
+  EXPECT_EQ(got.kept.events.size(), 1u);
+}
+
+TEST(ChromeJson, OtherEncodingsAreNamed) {
+  const auto wide = [](bool little) {
+    std::string text = little ? "\xFF\xFE" : "\xFE\xFF";
+    for (const char c : std::string("[{}]")) text += little ? std::string{c, '\0'} : std::string{'\0', c};
+    return text;
+  };
+  EXPECT_EQ(read(wide(true)).result.error().message, "byte 0: the text is in UTF-16 LE");
+  EXPECT_EQ(read(wide(false)).result.error().message, "byte 0: the text is in UTF-16 BE");
+  EXPECT_EQ(read(wide(true).substr(2)).result.error().message, "byte 0: the text is in UTF-16 LE");
+  EXPECT_EQ(read(std::string("[\0\0\0", 4)).result.error().message, "byte 0: the text is in UTF-32 LE");
+  EXPECT_EQ(read(wide(true)).result.error().hint, "convert it: iconv -f UTF-16 -t UTF-8");
+}
+
+TEST(ChromeJson, WhatIsNoTrace) {
+  EXPECT_EQ(read("").result.error().message, "byte 0: a trace in JSON begins with { or [");
+  EXPECT_EQ(read("  \n 5").result.error().message, "byte 4: a trace in JSON begins with { or [");
+  EXPECT_EQ(read("{\"a\": [1, 2]}").result.error().message, "byte 13: the JSON object holds no traceEvents");
+  EXPECT_EQ(read("{\"traceEvents\": null}").result.error().message, "byte 21: the JSON object holds no traceEvents");
+  EXPECT_EQ(read("{\"schemaVersion\": 1, \"dev").result.error().message,
+            "byte 25: the file ends before any traceEvents");
+  EXPECT_EQ(read("[{\"a\": 1}, {\"b\": 2}]").result.error().message,
+            "byte 1: none of the 2 objects is a trace event (they have no ph)");
+}
+
+TEST(ChromeJson, InvalidUtf8) {
+  const Read got = read_array(
+      "{\"ph\": \"X\", \"name\": \"a\xFF"
+      "b\xC3\xA9\", \"args\": {\"x\": \"\xFF\"}}, " +
+      std::string(kGood));
+  ASSERT_TRUE(got.result);
+  ASSERT_EQ(got.kept.events.size(), 2u);
+  EXPECT_EQ(got.kept.events[0].name,
+            "a\xEF\xBF\xBD"
+            "b\xC3\xA9");
+  EXPECT_EQ(got.kept.events[0].raw, "{\"x\": \"\xEF\xBF\xBD\"}");
+  EXPECT_EQ(got.kept.events[1].name, "good");
+  EXPECT_EQ(got.lost(Loss::kInputRepaired), 1);
+  EXPECT_EQ(got.sink.details[0], "input_repaired 1: texts with bytes that JSON does not allow, at byte 37");
+}
+
+TEST(ChromeJson, ControlBytesStayButNulDoesNot) {
+  const Read got = read_array("{\"ph\": \"X\", \"name\": \"a\tb\nc\"}, {\"ph\": \"X\", \"name\": \"a" +
+                              std::string(1, '\0') + "b\"}");
+  ASSERT_TRUE(got.result);
+  ASSERT_EQ(got.kept.events.size(), 2u);
+  EXPECT_EQ(got.kept.events[0].name, "a\tb\nc");
+  EXPECT_EQ(got.kept.events[1].name,
+            "a\xEF\xBF\xBD"
+            "b");
+  EXPECT_EQ(got.lost(Loss::kInputRepaired), 2);
+}
+
+TEST(ChromeJson, Escapes) {
+  const Read got = read_array(R"({"ph":"X","name":"\ud83d\ude00 \ud83d \ude00 \u0000 \u00e9 \/ \q C:\Users"},
+                                 {"ph":"X","name":"\\\""})");
+  ASSERT_EQ(got.kept.events.size(), 2u);
+  // U+1F600, then two lone surrogates and NUL as U+FFFD; unknown escapes and a \U as they stand
+  EXPECT_EQ(got.kept.events[0].name,
+            "\xF0\x9F\x98\x80 \xEF\xBF\xBD \xEF\xBF\xBD \xEF\xBF\xBD \xC3\xA9 / \\q C:\\Users");
+  EXPECT_EQ(got.kept.events[1].name, "\\\"");
+  EXPECT_EQ(got.lost(Loss::kInputRepaired), 1);
+}
+
+TEST(ChromeJson, NumbersThatAreNotFinite) {
+  const Read got = read_array(R"({"ph":"X","ts":NaN,"dur":Infinity,"pid":-inf,"tid":1e999,"args":{"stream":nan,"x":inf,
+                                  "correlation":null,"y":-Infinity,"z":true,"device":0x10}})");
+  ASSERT_EQ(got.kept.events.size(), 1u);
+  const Event& event = got.kept.events[0].event;
+  EXPECT_EQ(event.ts_ns, kUnknown);
+  EXPECT_EQ(event.dur_ns, kUnknown);
+  EXPECT_EQ(event.pid.number, kUnknown);
+  EXPECT_EQ(event.tid.number, kUnknown);
+  EXPECT_EQ(event.args.stream, kUnknown);
+  EXPECT_EQ(event.args.correlation, kUnknown);
+  EXPECT_EQ(event.args.device, 16);
+  EXPECT_EQ(got.lost(Loss::kInputRepaired), 7);  // NaN Infinity -inf 1e999 nan inf -Infinity; null and true are JSON
+}
+
+TEST(ChromeJson, TimesAreExact) {
+  const auto ts = [](const std::string& text) {
+    const Read got = read_array("{\"ph\":\"X\",\"ts\":" + text + "}");
+    return got.kept.events.empty() ? 0 : got.kept.events[0].event.ts_ns;
+  };
+  EXPECT_EQ(ts("0"), 0);
+  EXPECT_EQ(ts("3850981959615.767"), 3850981959615767);
+  EXPECT_EQ(ts("\"3850981959615.767\""), 3850981959615767);
+  EXPECT_EQ(ts("3850981959615.7"), 3850981959615700);
+  EXPECT_EQ(ts("3850981959615"), 3850981959615000);
+  EXPECT_EQ(ts("235992.71299999999"), 235992713);  // as JAX writes it
+  EXPECT_EQ(ts("0.0005"), 1);
+  EXPECT_EQ(ts("0.00049999999999999999999999"), 0);
+  EXPECT_EQ(ts("-1.5"), -1500);
+  EXPECT_EQ(ts("-0.0005"), -1);
+  EXPECT_EQ(ts("1.5e3"), 1500000);
+  EXPECT_EQ(ts("15E-1"), 1500);
+  EXPECT_EQ(ts("9007199254740993"), 9007199254740993000);  // 2^53 + 1
+  EXPECT_EQ(ts("9223372036854775.807"), INT64_MAX);
+  EXPECT_EQ(ts("9223372036854775.808"), kUnknown);
+  EXPECT_EQ(ts("1e-400"), 0);
+  EXPECT_EQ(ts("[1]"), kUnknown);
+}
+
+TEST(ChromeJson, Decimals) {
+  EXPECT_EQ(integer("18446744073709551615"), -1);  // an id keeps its bits
+  EXPECT_EQ(integer("9223372036854775807"), INT64_MAX);
+  EXPECT_EQ(integer("0xff"), 255);
+  EXPECT_EQ(integer("12.0"), 12);
+  EXPECT_EQ(integer("1e3"), 1000);
+  for (const char* bad :
+       {"", "-", ".", "e5", "1e", "1e+", "0x", "0xg", "1 2", "--1", "18446744073709551616", "1e99999999999"})
+    EXPECT_EQ(integer(bad), std::nullopt) << bad;
+  EXPECT_EQ(scaled(std::string(400, '0') + "7", 0), 7);
+  EXPECT_EQ(scaled("0." + std::string(400, '0') + "7e401", 0), 7);
+  EXPECT_EQ(scaled("12345678901234567890123e-5", 0), 123456789012345679);
+}
+
+TEST(ChromeJson, Identifiers) {
+  const Read got =
+      read_array(R"({"ph":"s","id":18366},{"ph":"f","id":"0x1f"},{"ph":"b","id":"one"},{"ph":"e","id":"one"},
+                                 {"ph":"b","id":"two"},{"ph":"b","id2":{"local":"0x1"}})");
+  ASSERT_EQ(got.kept.events.size(), 6u);
+  EXPECT_EQ(got.kept.events[0].event.id, 18366);
+  EXPECT_EQ(got.kept.events[1].event.id, 31);
+  EXPECT_EQ(got.kept.events[2].event.id, got.kept.events[3].event.id);
+  EXPECT_NE(got.kept.events[2].event.id, got.kept.events[4].event.id);
+  EXPECT_NE(got.kept.events[5].event.id, kUnknown);
+}
+
+TEST(ChromeJson, UnescapedQuoteCostsOneEvent) {
+  const std::string bad[] = {
+      R"({"ph": "X", "name": "say "hi" now", "pid": 1, "args": {"a": [1, 2]}})",
+      R"({"ph": "X", "name": "one " quote", "pid": 1, "args": {"a": [1, 2]}})",
+      R"({"ph": "X", "name": "open, "pid": 1, "args": {"a": [1, 2]}})",
+      R"({"ph": "X", "name": ""twice"", "pid": 1, "args": {"a": [1, 2]}})",
+      R"({"ph": "X", "name": "lost"", "pid": 1, "args": {"a": "]}"}})",
+  };
+  for (const std::string& event : bad) {
+    const Read got = read_array(std::string(kGood) + "," + event + "," + kGood + "," + event + ",\n" + kGood);
+    ASSERT_TRUE(got.result) << event;
+    EXPECT_EQ(got.kept.events.size(), 3u) << event;
+    EXPECT_EQ(got.lost(Loss::kInputDamaged), 2) << event;
+    EXPECT_EQ(got.lost(Loss::kInputTruncated), 0) << event;
+    EXPECT_EQ(got.kept.other, "{\"a\":1}") << event;
+  }
+}
+
+TEST(ChromeJson, BracketsThatDoNotMatchCostOneEvent) {
+  const std::string bad[] = {
+      R"({"ph": "X", "args": {"a": 1})",        R"({"ph": "X", "args": {"a": 1}}})",
+      R"({"ph": "X", "args": {"a": [1}})",      R"({"ph": "X", "args": {"a": 1]}})",
+      R"({"ph": "X", "args": {"a": [1, [2]}})",
+  };
+  for (const std::string& event : bad) {
+    const Read got = read_array(std::string(kGood) + "," + event + "," + kGood + "," + event + ",\n" + kGood);
+    ASSERT_TRUE(got.result) << event;
+    EXPECT_GE(got.kept.events.size(), 3u) << event;  // an event with one bracket too many is read
+    EXPECT_EQ(got.lost(Loss::kInputDamaged), 2) << event;
+    EXPECT_EQ(got.kept.events.back().name, "good") << event;
+  }
+}
+
+TEST(ChromeJson, WhatIsNoEventIsCounted) {
+  const Read got = read_array(
+      std::string(kGood) +
+      R"(, 5, "text", null, [1, {"ph": "X"}], {"no": "phase"}, {"ph" "X"}, {"ph":"X" "a":1}, {ph: 1}, {}, )" + kGood);
+  ASSERT_TRUE(got.result);
+  EXPECT_EQ(got.kept.events.size(), 2u);
+  EXPECT_EQ(got.lost(Loss::kInputDamaged), 8);  // all but {}
+}
+
+TEST(ChromeJson, TruncatedAnywhere) {
+  const std::string events = std::string(kGood) + ",\n" +
+                             R"({"ph": "X", "name": "a \" } b", "args": {"Input Dims": [[1, 2]]}})" + ",\n" + kGood;
+  const std::string whole = "{\"a\": 1, \"traceEvents\": [" + events + "], \"b\": {\"c\": 2}}";
+  const std::size_t first = whole.find('[') + 1, last = whole.size();
+  std::size_t before = 0;
+  for (std::size_t size = first; size < last; ++size) {
+    const Read got = read(whole.substr(0, size));
+    ASSERT_TRUE(got.result) << size;
+    EXPECT_EQ(got.lost(Loss::kInputTruncated), 1) << size;
+    EXPECT_EQ(got.lost(Loss::kInputDamaged), 0) << size;
+    EXPECT_GE(got.kept.events.size(), before) << size;
+    before = got.kept.events.size();
+  }
+  EXPECT_EQ(before, 3u);
+  EXPECT_EQ(read(whole).lost(Loss::kInputTruncated), 0);
+}
+
+TEST(ChromeJson, TrailingCommas) {
+  const Read got = read_array(R"({"ph": "X", "name": "good", "args": {"a": 1,},},)");
+  ASSERT_TRUE(got.result);
+  EXPECT_EQ(got.kept.events.size(), 1u);
+  EXPECT_EQ(got.lost(Loss::kInputRepaired), 2);
+  EXPECT_EQ(got.kept.other, "{\"a\":1}");
+}
+
+TEST(ChromeJson, TheLastOfSeveralKeysWins) {
+  const Read got =
+      read_array(R"({"ph":"B","name":"a","ph":"X","name":"b","args":{"stream":1,"device":2},"args":{"stream":3}})");
+  ASSERT_EQ(got.kept.events.size(), 1u);
+  EXPECT_EQ(got.kept.events[0].event.phase, 'X');
+  EXPECT_EQ(got.kept.events[0].name, "b");
+  EXPECT_EQ(got.kept.events[0].event.args.stream, 3);
+  EXPECT_EQ(got.kept.events[0].event.args.device, kUnknown);
+}
+
+TEST(ChromeJson, ArgsThatAreNoObject) {
+  const Read got = read_array(
+      R"({"ph":"X","args":[1,{"stream":2}],"name":"a"},{"ph":"X","args":"text","name":"b"},{"ph":"X","args":null})");
+  ASSERT_EQ(got.kept.events.size(), 3u);
+  EXPECT_EQ(got.kept.events[0].raw, "[1,{\"stream\":2}]");
+  EXPECT_EQ(got.kept.events[0].event.args.stream, kUnknown);
+  EXPECT_EQ(got.kept.events[1].name, "b");
+  EXPECT_TRUE(got.sink.losses.empty());
+}
+
+TEST(ChromeJson, ConcatenatedFiles) {
+  const std::string one = std::string("[") + kGood + "]\n";
+  const Read got = read(one + one);
+  ASSERT_TRUE(got.result);
+  EXPECT_EQ(got.kept.events.size(), 1u);
+  EXPECT_EQ(got.lost(Loss::kInputDamaged), 1);
+  EXPECT_EQ(got.sink.details[0],
+            "input_damaged 1: content behind the end of the trace, at byte " + std::to_string(one.size()));
+}
+
+TEST(ChromeJson, TooDeep) {
+  EXPECT_EQ(read(std::string(1'000'000, '[')).result.error().message, "byte 257: brackets in more than 256 levels");
+  EXPECT_EQ(read("{\"a\": " + std::string(1'000'000, '[')).result.error().message,
+            "byte 261: brackets in more than 256 levels");
+  const Read got = read_array("{\"ph\": \"X\", \"args\": " + std::string(250, '[') + std::string(250, ']') + "}");
+  ASSERT_TRUE(got.result);
+  EXPECT_EQ(got.kept.events.size(), 1u);
+}
+
+TEST(ChromeJson, TooLong) {
+  const std::string begin = "[{\"ph\": \"X\", \"name\": \"";
+  EXPECT_EQ(read(begin + std::string(70u << 20, 'x') + "\"}]").result.error().message,
+            "byte 1: a text or an event of more than 64 MiB");
+  EXPECT_EQ(read("{\"a\": \"" + std::string(70u << 20, 'x') + "\"}").result.error().message,
+            "byte 67108871: a text or an event of more than 64 MiB");
+  const Read got = read(begin + std::string(30u << 20, 'x') + "\"}, " + kGood + "]");
+  ASSERT_TRUE(got.result);
+  ASSERT_EQ(got.kept.events.size(), 2u);
+  EXPECT_EQ(got.kept.events[0].name.size(), 30u << 20);
+}
+
+TEST(ChromeJson, LargeMembersBesideTheEventsAreLeftOut) {
+  const Read got = read("{\"stackFrames\": {\"1\": \"" + std::string(3u << 20, 'x') + "\"}, \"traceEvents\": [" +
+                        kGood + "], \"b\": 1}");
+  ASSERT_TRUE(got.result);
+  EXPECT_EQ(got.kept.other, "{\"b\":1}");
+  EXPECT_EQ(got.lost(Loss::kInputIgnored), 1);
+}
+
+TEST(ChromeJson, AQuoteLostInTheHeaderCostsItsLine) {  // PyTorch does not escape what add_metadata is given
+  const Read got =
+      read("{\n\"id\": \"1\",\n\"note\": \"quotes /\" and / and\",\n\"config\": {\"a\": 2},\n\"traceEvents\": [\n" +
+           std::string(kGood) + "\n]}");
+  ASSERT_TRUE(got.result);
+  EXPECT_EQ(got.kept.events.size(), 1u);
+  EXPECT_EQ(got.kept.other, "{\"id\":\"1\",\"config\":{\"a\": 2}}");
+  EXPECT_EQ(got.lost(Loss::kInputRepaired), 1);
+}
+
+// Many chunks, several threads: in the order of the file, with offsets that point at the event.
+TEST(ChromeJson, OrderAndOffsets) {
+  std::string text = "[\n";
+  for (int i = 0; i < 60'000; ++i) {
+    text += "{\"ph\": \"X\", \"name\": \"" + std::string(static_cast<std::size_t>(i % 97), '"' - 2) +
+            (i % 13 == 0 ? "\\\"" : "") + "\", \"ts\": " + std::to_string(i) + ", \"args\": {\"Input Dims\": [[" +
+            std::to_string(i) + "], []]}},\n";
+    if (i % 20'000 == 7) text += "{\"ph\": \"X\", \"name\": \"lost \" quote\"},\n";
+  }
+  const Read got = read(text + "{}]");
+  ASSERT_TRUE(got.result);
+  ASSERT_EQ(got.kept.events.size(), 60'000u);
+  for (std::size_t i = 0; i < got.kept.events.size(); ++i) {
+    ASSERT_EQ(got.kept.events[i].event.ts_ns, static_cast<std::int64_t>(i) * 1000);
+    ASSERT_EQ(text.substr(got.kept.events[i].event.offset, 7), "{\"ph\": ");
+    ASSERT_EQ(got.kept.events[i].dims, "[[" + std::to_string(i) + "], []]");
+  }
+  EXPECT_EQ(got.lost(Loss::kInputDamaged), 3);
+}
+
+TEST(ChromeJson, StopsWhenAsked) {
+  Kept kept;
+  MemorySink sink;
+  sink.stop_after = 0;
+  Input input = Input::of_text("trace.json", std::string("[") + kGood + "]");
+  const Result<void> result = read_events(input, sink, kept);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::kInterrupted);
+}
+
 }  // namespace
 }  // namespace llmprof::importers::chrome_json

@@ -169,7 +169,7 @@ Result<void> Splitter::read_events(Chunk& chunk) {
       return {};
     }
     if (size_ > kMaxStringBytes) return too_long(offset_ + event_begin_);
-    chunk.reserve(chunk.capacity() * 2, size_);
+    chunk.reserve(std::min(chunk.capacity() * 2, kMaxStringBytes + chunk_bytes_), size_);
   }
   const std::size_t end = *std::exchange(closed_at_, std::nullopt);
   hand_over(chunk, end);
