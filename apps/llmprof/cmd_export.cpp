@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "analyze/basis.h"
@@ -190,6 +191,7 @@ Result<void> export_run(const Arguments& arguments) {
 }
 
 int run(const Arguments& arguments) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error with a message, as a full disk is
   const Result<void> done = export_run(arguments);
   return done ? 0 : fail(done.error());
 }
