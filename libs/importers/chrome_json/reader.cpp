@@ -1,10 +1,10 @@
 #include "importers/chrome_json/reader.h"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
-#include <thread>
 
 #include "importers/chrome_json/workers.h"
 
@@ -15,12 +15,20 @@ constexpr int kMaxThreads = 4;                       // beyond, the caller's thr
 constexpr std::size_t kKeptBytes = 2 << 20;          // memory that a chunk keeps for the next
 constexpr std::size_t kMaxBytesUnderWay = 32 << 20;  // of chunks: only huge events come near
 
-int extra_threads() { return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMaxThreads) - 1; }
+// Cores this process may use; in the sandbox nothing else can be asked.
+int cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
 
 class Reader {
  public:
-  Reader(Input& input, Sink& sink, EventTaker& taker)
-      : input_(input), sink_(sink), taker_(taker), splitter_(input), workers_(extra_threads()) {}
+  Reader(Input& input, Sink& sink, EventTaker& taker, const ReaderOptions& options)
+      : input_(input),
+        sink_(sink),
+        taker_(taker),
+        splitter_(input, options.chunk_bytes),
+        workers_(std::clamp(options.threads > 0 ? options.threads : cores(), 1, kMaxThreads) - 1) {}
 
   Result<void> run() {
     const auto under_way = static_cast<std::size_t>(workers_.threads()) * 2 + 1;
@@ -104,6 +112,8 @@ class Reader {
 
 }  // namespace
 
-Result<void> read_events(Input& input, Sink& sink, EventTaker& taker) { return Reader(input, sink, taker).run(); }
+Result<void> read_events(Input& input, Sink& sink, EventTaker& taker, const ReaderOptions& options) {
+  return Reader(input, sink, taker, options).run();
+}
 
 }  // namespace llmprof::importers::chrome_json

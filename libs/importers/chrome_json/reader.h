@@ -17,7 +17,12 @@ class EventTaker {
   virtual void take(const Event& event) = 0;
 };
 
+struct ReaderOptions {
+  std::size_t chunk_bytes = 512 << 10;  // read and parsed at a time; larger where an event is
+  int threads = 0;                      // with the caller's; 0: one for each core, at most 4
+};
+
 // Errors: not a trace at all, deeper than 256, a string of more than 64 MiB. Everything else is counted in `sink`.
-Result<void> read_events(Input& input, Sink& sink, EventTaker& taker);
+Result<void> read_events(Input& input, Sink& sink, EventTaker& taker, const ReaderOptions& options = {});
 
 }  // namespace llmprof::importers::chrome_json

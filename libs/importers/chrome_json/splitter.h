@@ -33,8 +33,7 @@ class Chunk {
 
 class Splitter {
  public:
-  static constexpr std::size_t kChunkBytes = 512 << 10;
-  explicit Splitter(Input& input, std::size_t chunk_bytes = kChunkBytes) : input_(input), chunk_bytes_(chunk_bytes) {}
+  Splitter(Input& input, std::size_t chunk_bytes) : input_(input), chunk_bytes_(chunk_bytes) {}
 
   // The next events; false: that was all. Refused: no trace, too deep, too long.
   Result<bool> next(Chunk& chunk);
