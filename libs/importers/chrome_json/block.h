@@ -17,7 +17,7 @@ struct Block {
   std::uint64_t open = 0, close = 0;  // { [ and } ]
   std::uint64_t gap = 0;              // what may stand beside a string in any place: white space , :
   std::uint64_t control = 0;          // below the space
-  std::uint64_t high = 0;             // not ASCII
+  std::uint64_t not_text = 0;         // not ASCII, or NUL
 };
 
 #if defined(__SSE2__)
@@ -39,7 +39,7 @@ inline Block classify(const char* text) {
     put(block.close, is(folded, '}'));
     put(block.gap, _mm_or_si128(at_most(bytes, ' '), _mm_or_si128(is(bytes, ','), is(bytes, ':'))));
     put(block.control, at_most(bytes, 0x1F));
-    put(block.high, bytes);
+    put(block.not_text, _mm_or_si128(bytes, is(bytes, 0)));
   }
   return block;
 }
@@ -55,7 +55,7 @@ inline Block classify(const char* text) {
     put(block.close, (byte | 0x20) == '}');
     put(block.gap, byte <= ' ' || byte == ',' || byte == ':');
     put(block.control, byte < 0x20);
-    put(block.high, byte >= 0x80);
+    put(block.not_text, byte >= 0x80 || byte == 0);
   }
   return block;
 }

@@ -63,7 +63,7 @@ void Splitter::scan(char* data) {
 std::size_t Splitter::scan_block(char* data, const char* bytes) {
   const Block block = classify(bytes);
   const auto [quotes, inside] = strings_.mark(block);
-  unclean_ |= (block.high | (block.control & inside)) != 0;
+  unclean_ |= (block.not_text | (block.control & inside)) != 0;
   // A string begins behind white space, a comma, a colon or a bracket, and ends in front of one. If not, a quote is
   // missing or one too many: found here, before everything behind it is turned inside out.
   const std::uint64_t begins = quotes & inside, ends = quotes & ~inside;

@@ -19,7 +19,7 @@ class Chunk {
  public:
   std::string_view text;     // whole events, and what stands between them
   std::uint64_t offset = 0;  // of its first byte in the content
-  bool unclean = false;      // bytes that are not ASCII, or control bytes in strings
+  bool unclean = false;      // bytes that are not ASCII, NUL, or control bytes in strings
 
   char* data() { return bytes_.get(); }
   std::size_t capacity() const { return capacity_; }
