@@ -88,10 +88,8 @@ void AllocationTrace::out_of_memory(const AllocatorEvent& event) {
     text +=
         fmt::format("; {} were free on the device", base::human_bytes(static_cast<double>(*event.device_free_bytes)));
   }
-  sink_.add(trace::NoteRow{.ts_ns = event.ts_ns,
-                           .process_id = process_id_,
-                           .subject = sink_.name("out of memory"),
-                           .text = sink_.name(text)});
+  sink_.add(trace::NoteRow{
+      .ts_ns = event.ts_ns, .process_id = {}, .subject = sink_.name("out of memory"), .text = sink_.name(text)});
 }
 
 void AllocationTrace::there_at_end(std::int64_t address, std::int64_t bytes, trace::OptionalId stack_id) {
@@ -128,7 +126,7 @@ void AllocationTrace::write(std::string_view kind, std::int64_t address, const O
                                  .range_id = {},
                                  .stack_id = open.stack_id,
                                  .kind = sink_.name(kind),
-                                 .process_id = process_id_,
+                                 .process_id = 0,  // the snapshot does not say
                                  .thread_id = {}});
 }
 

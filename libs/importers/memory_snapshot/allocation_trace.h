@@ -25,8 +25,7 @@ class AllocationTrace {
  public:
   static constexpr std::size_t kMaxOpen = 3'000'000;  // allocations at the same time
 
-  AllocationTrace(Sink& sink, trace::Id device_id, trace::Id process_id)
-      : sink_(sink), device_id_(device_id), process_id_(process_id) {}
+  AllocationTrace(Sink& sink, trace::Id device_id) : sink_(sink), device_id_(device_id) {}
 
   void take(const AllocatorEvent& event);
   // What the snapshot shows to be there and no event told of: allocated before the first event.
@@ -54,7 +53,7 @@ class AllocationTrace {
   void write(std::string_view kind, std::int64_t address, const Open& open, trace::OptionalInt end_ns);
 
   Sink& sink_;
-  trace::Id device_id_, process_id_;
+  trace::Id device_id_;
   std::optional<std::int64_t> first_ns_, snapshot_ns_;
   std::unordered_map<std::int64_t, Open> open_;
   std::map<std::int64_t, Open> segments_;  // disjoint, by address

@@ -117,12 +117,13 @@ Result<void> PickleReader::extend(std::size_t from, PickleHeap::Type type) {
     return corrupt(fmt::format("values are put into what is no {}", type == PickleHeap::Type::kDict ? "dict" : "list"));
   }
   if (type == PickleHeap::Type::kDict && (stack_.size() - from) % 2 != 0) return corrupt("a key without a value");
-  for (std::size_t i = from; i < stack_.size(); ++i) LLMPROF_TRY(use(below.number(), stack_[i]));
+  for (std::size_t i = from; i < stack_.size(); ++i) LLMPROF_TRY(use(from - 1, stack_[i]));
   stack_.resize(from);
   return {};
 }
 
-Result<void> PickleReader::use(PickleHeap::Id parent, Value child) {
+Result<void> PickleReader::use(std::size_t parent_at, Value child) {
+  const PickleHeap::Id parent = stack_[parent_at].number();
   const std::uint64_t size = [&]() -> std::uint64_t {
     if (!child.is_object()) return 1;
     PickleHeap::Object& object = heap_.object(child.number());
@@ -146,7 +147,9 @@ Result<void> PickleReader::use(PickleHeap::Id parent, Value child) {
     if (below.depth >= kMaxDepth) return corrupt(fmt::format("more than {} containers in each other", kMaxDepth));
     above.depth = std::max<std::uint8_t>(above.depth, static_cast<std::uint8_t>(below.depth + 1));
     const bool to_list = above.type == PickleHeap::Type::kList;
-    if (to_list && below.type == PickleHeap::Type::kRecord && shapes_.take(heap_, parent, below)) return {};
+    if (to_list && below.type == PickleHeap::Type::kRecord &&
+        shapes_.take(heap_, std::span(stack_).first(parent_at + 1), below))
+      return {};
   }
   heap_.push(parent, child);
   return {};

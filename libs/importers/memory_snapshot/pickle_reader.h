@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <span>
 #include <vector>
 
 #include "importers/memory_snapshot/byte_reader.h"
@@ -19,8 +20,9 @@ class PickleShapes {
   virtual ~PickleShapes() = default;
   // A dictionary is whole and used for the first time: it may be made a record.
   virtual void dict_done(PickleHeap& heap, PickleHeap::Id dict) = 0;
-  // A record is appended to a list. True: it was taken; the list need not keep it.
-  virtual bool take(PickleHeap& heap, PickleHeap::Id list, const PickleHeap::Object& record) = 0;
+  // A record is appended to a list. True: it was taken; the list need not keep it. `stack` ends with the list: what
+  // stands before it is what the list is about to become a part of.
+  virtual bool take(PickleHeap& heap, std::span<const PickleValue> stack, const PickleHeap::Object& record) = 0;
   virtual std::size_t held_bytes() const = 0;
 };
 
@@ -56,7 +58,7 @@ class PickleReader {
   Result<std::size_t> pop_mark();
   Result<void> build(PickleHeap::Type type, std::size_t from);
   Result<void> extend(std::size_t from, PickleHeap::Type type);  // the container below takes all from there on
-  Result<void> use(PickleHeap::Id parent, Value child);
+  Result<void> use(std::size_t parent_at, Value child);          // place of the parent on the stack
   Result<void> store(std::uint64_t index);
   Result<void> load(std::uint64_t index);
   Result<void> check_limits();

@@ -21,7 +21,7 @@ bool fits(std::optional<std::int64_t> value) { return value && *value >= 0 && *v
 
 }  // namespace
 
-Snapshot::Snapshot(Sink& sink) : sink_(sink), process_id_(sink.new_id()) {}
+Snapshot::Snapshot(Sink& sink) : sink_(sink) {}
 
 std::size_t Snapshot::held_bytes() const {
   std::size_t bytes = frames_.size() * 56 + stacks_.size() * 56 + blocks_.size() * sizeof(Block) +
@@ -39,7 +39,7 @@ void Snapshot::dict_done(PickleHeap& heap, PickleHeap::Id dict) {
   if (fields_.has(Key::kStage) && fields_.has(Key::kTime)) return annotation_done(heap, dict);
 }
 
-bool Snapshot::take(PickleHeap&, PickleHeap::Id list, const PickleHeap::Object& record) {
+bool Snapshot::take(PickleHeap& heap, std::span<const PickleValue> stack, const PickleHeap::Object& record) {
   if (record.record_type == kAnnotation) return true;
   if (record.record_type != kEvent) return false;
   if (record.payload == 0) return true;  // was not usable, and is counted
@@ -47,18 +47,32 @@ bool Snapshot::take(PickleHeap&, PickleHeap::Id list, const PickleHeap::Object& 
     sink_.lose(Loss::kInputDamaged, 1, "events that stand in several places");
     return true;
   }
-  if (AllocationTrace* trace = trace_of(list)) trace->take(event_);
+  if (AllocationTrace* trace = trace_of(heap, stack)) trace->take(event_);
   return true;
 }
 
-AllocationTrace* Snapshot::trace_of(PickleHeap::Id list) {
+// device_traces is a list of lists, one per device: the place of this one among them is the number of the device.
+static std::int64_t ordinal_of(const PickleHeap& heap, std::span<const PickleValue> stack) {
+  std::size_t outer = stack.size() - 1;
+  const auto is_list = [&](std::size_t at) {
+    return stack[at].is_object() && heap.object(stack[at].number()).type == PickleHeap::Type::kList;
+  };
+  while (outer > 0 && is_list(outer - 1)) --outer;
+  if (outer == 0 || outer == stack.size() - 1 || heap.text(stack[outer - 1]) != "device_traces") return -1;
+  return static_cast<std::int64_t>(heap.members(stack[outer].number()).size() + stack.size() - outer - 2);
+}
+
+AllocationTrace* Snapshot::trace_of(const PickleHeap& heap, std::span<const PickleValue> stack) {
+  const PickleHeap::Id list = stack.back().number();
   const auto found = traces_.find(list);
   if (found != traces_.end()) return found->second.get();
   if (traces_.size() >= kMaxTraces) {
     sink_.lose(Loss::kInputLimit, 1, "lists of events");
     return nullptr;
   }
-  auto made = std::make_unique<AllocationTrace>(sink_, sink_.new_id(), process_id_);
+  const std::int64_t ordinal = ordinal_of(heap, stack);
+  auto made = std::make_unique<AllocationTrace>(sink_, device_id(ordinal));
+  if (ordinal >= 0) traces_by_device_.emplace(ordinal, made.get());
   return traces_.emplace(list, std::move(made)).first->second.get();
 }
 
@@ -156,6 +170,7 @@ std::string Snapshot::kind_of_segment(const PickleHeap& heap) const {
 }
 
 void Snapshot::segment_done(PickleHeap& heap, PickleHeap::Id dict) {
+  device_id(fields_.count(Key::kDevice).value_or(0));  // its row stands before all that refer to it
   const auto address = fields_.count(Key::kAddress), bytes = fields_.count(Key::kTotalSize);
   if (!fits(address) || !fits(bytes)) {
     return sink_.lose(Loss::kInputDamaged, 1, "segments without a usable address or size");

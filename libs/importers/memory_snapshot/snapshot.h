@@ -17,7 +17,7 @@ class Snapshot : public PickleShapes {
   explicit Snapshot(Sink& sink);
 
   void dict_done(PickleHeap& heap, PickleHeap::Id dict) override;
-  bool take(PickleHeap& heap, PickleHeap::Id list, const PickleHeap::Object& record) override;
+  bool take(PickleHeap& heap, std::span<const PickleValue> stack, const PickleHeap::Object& record) override;
   std::size_t held_bytes() const override;
 
   // The pickle is read: writes all that could not be written on the way.
@@ -67,10 +67,9 @@ class Snapshot : public PickleShapes {
   void annotation_done(PickleHeap& heap, PickleHeap::Id dict);
   std::string kind_of_segment(const PickleHeap& heap) const;
   std::uint32_t stack_of(PickleHeap& heap);  // of `fields_`
-  AllocationTrace* trace_of(PickleHeap::Id list);
+  AllocationTrace* trace_of(const PickleHeap& heap, std::span<const PickleValue> stack);
 
   Result<std::vector<std::uint32_t>> find_segments(PickleHeap& heap, PickleValue root) const;
-  void name_devices(PickleHeap& heap, PickleValue root);
   trace::Id device_id(std::int64_t ordinal);
   void write_segments(const std::vector<std::uint32_t>& segments);
   void write_blocks(const Segment& segment, trace::Id segment_id, AllocationTrace* trace);
@@ -79,7 +78,6 @@ class Snapshot : public PickleShapes {
 
   Sink& sink_;
   Fields fields_;
-  trace::Id process_id_;
   std::unordered_map<FrameKey, std::uint32_t, Hash> frames_;
   std::unordered_map<StackHash, std::uint32_t, Hash> stacks_;
   std::vector<Block> blocks_;

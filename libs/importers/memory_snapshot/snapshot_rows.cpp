@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "importers/memory_snapshot/pickle_code.h"
 #include "importers/memory_snapshot/snapshot.h"
@@ -11,8 +10,6 @@ namespace llmprof::importers {
 namespace {
 
 using trace::Loss;
-
-constexpr std::int64_t kMaxDevice = 1 << 16;
 
 std::optional<PickleValue> list_at(const PickleHeap& heap, PickleValue root, std::string_view key) {
   if (!root.is_object()) return std::nullopt;
@@ -41,7 +38,6 @@ std::string setting_text(const PickleHeap& heap, PickleValue value) {
 
 Result<void> Snapshot::finish(PickleHeap& heap, PickleValue root) {
   LLMPROF_LET(const std::vector<std::uint32_t> segments, find_segments(heap, root));
-  name_devices(heap, root);
   write_segments(segments);
   std::int64_t older = 0;
   std::optional<std::int64_t> first_ns;
@@ -50,12 +46,13 @@ Result<void> Snapshot::finish(PickleHeap& heap, PickleValue root) {
     if (!first_ns || trace->first_ns() < first_ns) first_ns = trace->first_ns();
     trace->finish();
   }
-  sink_.add(trace::ProcessRow{.id = process_id_, .pid = 0, .begin_ns = first_ns.value_or(0)});
   write_ranges();
   write_notes(heap, root);
   if (older > 0) {
     sink_.add(
-        trace::NoteRow{first_ns.value_or(0), process_id_, sink_.name("allocator"),
+        trace::NoteRow{first_ns.value_or(0),
+                       {},
+                       sink_.name("allocator"),
                        sink_.name(fmt::format("{} allocations are older than the recorded history: they are shown "
                                               "from its first event on",
                                               older))});
@@ -80,32 +77,14 @@ Result<std::vector<std::uint32_t>> Snapshot::find_segments(PickleHeap& heap, Pic
                "torch.cuda.memory._dump_snapshot(\"FILE\") writes one"};
 }
 
-// A trace belongs to the device whose place in the list it has.
-void Snapshot::name_devices(PickleHeap& heap, PickleValue root) {
-  std::set<const AllocationTrace*> placed;
-  if (const auto traces = list_at(heap, root, "device_traces")) {
-    const std::vector<PickleValue>& lists = heap.members(traces->number());
-    for (std::size_t i = 0; i < lists.size() && i < kMaxDevice; ++i) {
-      const auto trace = lists[i].is_object() ? traces_.find(lists[i].number()) : traces_.end();
-      if (trace == traces_.end() || !placed.insert(trace->second.get()).second) continue;
-      traces_by_device_[static_cast<std::int64_t>(i)] = trace->second.get();
-      devices_[static_cast<std::int64_t>(i)] = trace->second->device_id();
-      sink_.add(trace::DeviceRow{
-          .id = trace->second->device_id(), .kind = sink_.name("gpu"), .ordinal = static_cast<std::int64_t>(i)});
-    }
-  }
-  for (const auto& [list, trace] : traces_) {
-    if (placed.contains(trace.get())) continue;
-    sink_.lose(Loss::kInputDamaged, trace->events(), "events that belong to no device");
-    sink_.add(trace::DeviceRow{.id = trace->device_id(), .kind = sink_.name("gpu")});
-  }
-}
-
+// -1: it is not known which; all such are one.
 trace::Id Snapshot::device_id(std::int64_t ordinal) {
   const auto [place, added] = devices_.try_emplace(ordinal, 0);
   if (added) {
     place->second = sink_.new_id();
-    sink_.add(trace::DeviceRow{.id = place->second, .kind = sink_.name("gpu"), .ordinal = ordinal});
+    trace::DeviceRow row{.id = place->second, .kind = sink_.name("gpu")};
+    if (ordinal >= 0) row.ordinal = ordinal;
+    sink_.add(row);
   }
   return place->second;
 }
@@ -164,7 +143,7 @@ void Snapshot::write_ranges() {
   std::ranges::stable_sort(annotations_, {}, &Annotation::ts_ns);
   const trace::Id thread_id = sink_.new_id();
   sink_.add(trace::ThreadRow{.id = thread_id,
-                             .process_id = process_id_,
+                             .process_id = 0,
                              .tid = 0,
                              .name = sink_.name("annotations of the memory snapshot"),
                              .begin_ns = annotations_.front().ts_ns,
@@ -176,7 +155,7 @@ void Snapshot::write_ranges() {
                               .end_ns = end_ns,
                               .name = range.name,
                               .kind = sink_.name("start_end"),
-                              .process_id = process_id_,
+                              .process_id = 0,
                               .thread_id = thread_id,
                               .closed = closed,
                               .source = sink_.name("memory-snapshot")});
@@ -209,7 +188,7 @@ void Snapshot::write_notes(PickleHeap& heap, PickleValue root) {
   }
   if (text.empty()) return;
   const auto first = traces_.empty() ? std::nullopt : traces_.begin()->second->first_ns();
-  sink_.add(trace::NoteRow{first.value_or(0), process_id_, sink_.name("allocator"), sink_.name("settings: " + text)});
+  sink_.add(trace::NoteRow{first.value_or(0), {}, sink_.name("allocator"), sink_.name("settings: " + text)});
 }
 
 }  // namespace llmprof::importers

@@ -1,0 +1,35 @@
+#pragma once
+// One line of Prometheus' text format 0.0.4 or of OpenMetrics.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace llmprof::importers {
+
+struct SampleLine {
+  std::string_view name;
+  std::string_view labels;            // as written, without the braces; "" none
+  double value = 0;                   // may be NaN or infinite
+  std::optional<std::int64_t> ts_ns;  // since 1970
+  bool exemplar = false;
+};
+
+inline constexpr std::size_t kMaxLabels = 64;
+inline constexpr std::size_t kMaxLabelBytes = 4 << 10;  // of one value
+
+// nullptr: understood. Else what is wrong, in words that are the same for the same mistake.
+const char* parse_sample(std::string_view line, SampleLine& sample);
+
+// The value of one label, its escapes undone; "" if it is not there.
+std::string label_value(std::string_view labels, std::string_view name);
+
+// "# TYPE name kind", "# HELP name text", "# UNIT name unit": the keyword, the name and the rest.
+struct CommentLine {
+  std::string_view keyword, name, rest;  // keyword "": a plain comment
+};
+CommentLine parse_comment(std::string_view line);
+
+}  // namespace llmprof::importers

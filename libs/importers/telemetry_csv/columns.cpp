@@ -1,0 +1,195 @@
+#include "importers/telemetry_csv/columns.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+
+namespace llmprof::importers {
+namespace {
+
+using hw::MetricId;
+using Role = ColumnRole;
+
+constexpr double kMiB = 1 << 20;
+
+constexpr Column kOwn[] = {
+    {"ts", Role::kTime},
+    {"device", Role::kIndex},
+    {"gpu_util_pct", Role::kMetric, MetricId::kGpuUtilization},
+    {"mem_util_pct", Role::kMetric, MetricId::kMemoryUtilization},
+    {"sm_clock_MHz", Role::kMetric, MetricId::kSmClock},
+    {"mem_clock_MHz", Role::kMetric, MetricId::kMemoryClock},
+    {"power_W", Role::kMetric, MetricId::kPower},
+    {"temp_C", Role::kMetric, MetricId::kTemperature},
+    {"mem_used_MiB", Role::kMetric, MetricId::kMemoryUsed, kMiB},
+    {"mem_total_MiB", Role::kMetric, MetricId::kMemoryTotal, kMiB},
+    {"cpu_util_pct", Role::kMetric, MetricId::kCpuUtilization, 1, true},
+    {"cpu_clock_MHz", Role::kMetric, MetricId::kCpuClock, 1, true},
+};
+
+// nvidia-smi --help-query-gpu; several names of the same come with their preferred one first.
+constexpr Column kQuery[] = {
+    {"timestamp", Role::kLocalTime},
+    {"index", Role::kIndex},
+    {"uuid", Role::kUuid},
+    {"gpu_uuid", Role::kUuid},
+    {"name", Role::kName},
+    {"gpu_name", Role::kName},
+    {"driver_version", Role::kDriver},
+    {"utilization.gpu", Role::kMetric, MetricId::kGpuUtilization},
+    {"utilization.memory", Role::kMetric, MetricId::kMemoryUtilization},
+    {"clocks.current.sm", Role::kMetric, MetricId::kSmClock},
+    {"clocks.sm", Role::kMetric, MetricId::kSmClock},
+    {"clocks.current.memory", Role::kMetric, MetricId::kMemoryClock},
+    {"clocks.mem", Role::kMetric, MetricId::kMemoryClock},
+    {"power.draw", Role::kMetric, MetricId::kPower},
+    {"power.draw.instant", Role::kMetric, MetricId::kPower},
+    {"power.draw.average", Role::kMetric, MetricId::kPower},
+    {"power.limit", Role::kMetric, MetricId::kPowerLimit},
+    {"enforced.power.limit", Role::kMetric, MetricId::kPowerLimit},
+    {"temperature.gpu", Role::kMetric, MetricId::kTemperature},
+    {"temperature.memory", Role::kMetric, MetricId::kMemoryTemperature},
+    {"memory.used", Role::kMetric, MetricId::kMemoryUsed, kMiB},
+    {"memory.total", Role::kMetric, MetricId::kMemoryTotal, kMiB},
+    {"pstate", Role::kMetric, MetricId::kPerformanceState},
+    {"clocks_event_reasons.active", Role::kMetric, MetricId::kClockLimits},
+    {"clocks_throttle_reasons.active", Role::kMetric, MetricId::kClockLimits},
+    {"pcie.link.gen.current", Role::kMetric, MetricId::kPcieGeneration},
+    {"pcie.link.gen.gpucurrent", Role::kMetric, MetricId::kPcieGeneration},
+    {"pcie.link.width.current", Role::kMetric, MetricId::kPcieWidth},
+};
+
+// fb is in MiB, whatever its header says: it shows the number that --query-gpu gives with MiB.
+constexpr Column kDmon[] = {
+    {"Date", Role::kDate},
+    {"Time", Role::kTimeOfDay},
+    {"gpu", Role::kIndex},
+    {"pwr", Role::kMetric, MetricId::kPower},
+    {"gtemp", Role::kMetric, MetricId::kTemperature},
+    {"mtemp", Role::kMetric, MetricId::kMemoryTemperature},
+    {"sm", Role::kMetric, MetricId::kGpuUtilization},
+    {"mem", Role::kMetric, MetricId::kMemoryUtilization},
+    {"mclk", Role::kMetric, MetricId::kMemoryClock},
+    {"pclk", Role::kMetric, MetricId::kSmClock},
+    {"fb", Role::kMetric, MetricId::kMemoryUsed, kMiB},
+};
+
+const Column* find(std::span<const Column> table, std::string_view name) {
+  for (const Column& column : table) {
+    if (column.name == name) return &column;
+  }
+  return nullptr;
+}
+
+// Exactly `digits` of them.
+std::optional<int> digits_of(std::string_view text, std::size_t at, std::size_t digits) {
+  int value = 0;
+  if (at + digits > text.size()) return std::nullopt;
+  for (std::size_t i = at; i < at + digits; ++i) {
+    if (text[i] < '0' || text[i] > '9') return std::nullopt;
+    value = 10 * value + (text[i] - '0');
+  }
+  return value;
+}
+
+}  // namespace
+
+std::span<const Column> own_columns() { return kOwn; }
+std::span<const Column> query_columns() { return kQuery; }
+std::span<const Column> dmon_columns() { return kDmon; }
+
+std::vector<Column> match_columns(const std::vector<std::string_view>& header, std::span<const Column> table) {
+  std::vector<Column> columns;
+  for (std::string_view name : header) {
+    name = trimmed(name.substr(0, name.find('[')));
+    const Column* known = find(table, name);
+    Column column = known != nullptr ? *known : Column{name, Role::kIgnored};
+    for (const Column& before : columns) {
+      const bool same = before.role == column.role && before.metric == column.metric;
+      if (same && column.role != Role::kIgnored) column.role = Role::kIgnored;
+    }
+    columns.push_back(column);
+  }
+  return columns;
+}
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t from = text.find_first_not_of(" \t\r");
+  if (from == std::string_view::npos) return {};
+  return text.substr(from, text.find_last_not_of(" \t\r") + 1 - from);
+}
+
+std::vector<std::string_view> split(std::string_view line, char separator) {
+  std::vector<std::string_view> cells;
+  if (separator == ' ') {
+    for (std::size_t at = line.find_first_not_of(" \t"); at != std::string_view::npos;) {
+      const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
+      cells.push_back(line.substr(at, end - at));
+      at = line.find_first_not_of(" \t", end);
+    }
+    return cells;
+  }
+  for (std::size_t at = 0;;) {
+    const std::size_t end = line.find(separator, at);
+    cells.push_back(trimmed(line.substr(at, end == std::string_view::npos ? end : end - at)));
+    if (end == std::string_view::npos) return cells;
+    at = end + 1;
+  }
+}
+
+bool is_missing(std::string_view cell) {
+  return cell.empty() || cell == "-" || cell == "N/A" || (cell.front() == '[' && cell.back() == ']');
+}
+
+std::optional<double> cell_number(std::string_view cell) {
+  if (is_missing(cell)) return std::nullopt;
+  if (cell.starts_with("0x")) {
+    std::uint64_t bits = 0;
+    const auto [end, error] = std::from_chars(cell.data() + 2, cell.data() + cell.size(), bits, 16);
+    if (error != std::errc{} || end != cell.data() + cell.size()) return std::nullopt;
+    return static_cast<double>(bits);
+  }
+  if (cell.starts_with('P')) cell.remove_prefix(1);  // performance state
+  double value = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (error != std::errc{} || !std::isfinite(value)) return std::nullopt;
+  const std::string_view unit = trimmed(cell.substr(static_cast<std::size_t>(end - cell.data())));
+  for (const std::string_view known : {"", "%", "W", "MHz", "MiB", "C"}) {
+    if (unit == known) return value;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> local_time_ns(std::string_view date, std::string_view time_of_day) {
+  const bool plain = date.size() == 8;  // 20261115, else 2026/11/15
+  if (!plain && (date.size() != 10 || date[4] != '/' || date[7] != '/')) return std::nullopt;
+  const auto year = digits_of(date, 0, 4), month = digits_of(date, plain ? 4 : 5, 2),
+             day = digits_of(date, plain ? 6 : 8, 2);
+  const auto hour = digits_of(time_of_day, 0, 2), minute = digits_of(time_of_day, 3, 2),
+             second = digits_of(time_of_day, 6, 2);
+  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
+  if (time_of_day[2] != ':' || time_of_day[5] != ':' || *year < 1971 || *year > 2200 || *month < 1 || *month > 12 ||
+      *day < 1 || *day > 31 || *hour > 23 || *minute > 59 || *second > 60) {
+    return std::nullopt;
+  }
+  std::int64_t fraction_ns = 0;
+  if (time_of_day.size() > 8) {
+    if (time_of_day[8] != '.' || time_of_day.size() > 18) return std::nullopt;
+    std::int64_t unit = 100'000'000;
+    for (std::size_t i = 9; i < time_of_day.size(); ++i, unit /= 10) {
+      const auto digit = digits_of(time_of_day, i, 1);
+      if (!digit) return std::nullopt;
+      fraction_ns += *digit * unit;
+    }
+  }
+  std::tm parts{};
+  parts.tm_year = *year - 1900, parts.tm_mon = *month - 1, parts.tm_mday = *day;
+  parts.tm_hour = *hour, parts.tm_min = *minute, parts.tm_sec = *second;
+  parts.tm_isdst = -1;
+  const std::time_t seconds = std::mktime(&parts);
+  if (seconds == -1) return std::nullopt;
+  return static_cast<std::int64_t>(seconds) * 1'000'000'000 + fraction_ns;
+}
+
+}  // namespace llmprof::importers
