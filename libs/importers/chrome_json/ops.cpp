@@ -1,5 +1,7 @@
 #include "importers/chrome_json/ops.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -19,6 +21,18 @@ std::int64_t hash_of(trace::Name name, const Arguments& args) {
     mixed ^= mixed >> 29;
   }
   return static_cast<std::int64_t>(mixed);
+}
+
+// What a collective moves, behind the shapes of its tensors.
+std::string collective_of(const Arguments& args) {
+  std::string text = fmt::format("{}; {} {}", args.dims, args.collective, args.dtype);
+  const auto add = [&](std::int64_t value, std::string_view what) {
+    if (value != kUnknown) text += fmt::format(", {} {}", value, what);
+  };
+  add(args.in_elements, "in");
+  add(args.out_elements, "out");
+  add(args.group_size, "ranks");
+  return text;
 }
 
 std::int64_t page_of(std::int64_t external_id) { return external_id >> 6; }
@@ -43,7 +57,7 @@ void Ops::take(const Event& event, trace::Id thread_id, std::int64_t end_ns) {
   row.end_ns = end_ns;
   row.name = names_(event.name);
   row.thread_id = thread_id;
-  row.shapes = names_(event.args.dims);
+  row.shapes = event.args.collective.empty() ? names_(event.args.dims) : names_(collective_of(event.args));
   row.types = names_(event.args.types);
   row.correlation = known<std::int64_t>(event.args.external_id);
   row.sequence = known<std::int64_t>(event.args.sequence);

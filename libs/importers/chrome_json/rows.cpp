@@ -22,7 +22,7 @@ namespace {
 
 using trace::Loss;
 
-constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 61;
+constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 62;
 constexpr std::size_t kMaxAnnotations = 1'000'000;
 
 enum class Category : std::uint8_t {
@@ -74,7 +74,11 @@ class Rows : public EventTaker {
   explicit Rows(Sink& sink) : sink_(sink) {}
 
   void take_header(const Header& header) override {
+    const bool had_base = origin_.base_time_ns.has_value();
     chrome_json::take(header, origin_);
+    if (clock_set_ && !had_base && origin_.base_time_ns) {
+      sink_.lose(Loss::kNoClock, 1, "baseTimeNanoseconds stands behind the events");
+    }
     if (!header.device_properties.empty()) lanes_.take_device_properties(header.device_properties);
     if (!header.distributed_info.empty()) lanes_.take_distributed_info(header.distributed_info);
     if (origin_.with_stack) ops_.wait_for_stacks(), memory_.wait_for_stacks();
