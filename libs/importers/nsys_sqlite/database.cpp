@@ -38,6 +38,8 @@ Database::Database(Input& input, Sink& sink, std::uint64_t plain_bytes)
 Database::~Database() {
   for (const auto& [sql, statement] : lookups_) sqlite3_finalize(statement);
   sqlite3_close(connection_);
+  sqlite3_hard_heap_limit64(hard_heap_before_);  // they hold for the whole process
+  sqlite3_soft_heap_limit64(soft_heap_before_);
 }
 
 Result<std::unique_ptr<Database>> Database::open(Input& input, Sink& sink) {
@@ -56,7 +58,8 @@ Result<std::unique_ptr<Database>> Database::open(Input& input, Sink& sink) {
 }
 
 Result<void> Database::set_up() {
-  sqlite3_hard_heap_limit64(kHeapBytes);
+  soft_heap_before_ = sqlite3_soft_heap_limit64(-1);
+  hard_heap_before_ = sqlite3_hard_heap_limit64(kHeapBytes);
   const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
   if (sqlite3_open_v2("input", &connection_, flags, InputVfs::kName) != SQLITE_OK)
     return damage("the database cannot be opened");

@@ -65,6 +65,7 @@ class Database {
   sqlite3* connection_ = nullptr;
   std::multimap<std::string, Entry, std::less<>> schema_;  // by name
   std::map<std::string, sqlite3_stmt*> lookups_;
+  std::int64_t soft_heap_before_ = 0, hard_heap_before_ = 0;
   double result_at_cpu_s_ = 0;  // when SQLite had last given a row
   std::uint64_t rows_given_ = 0, rows_seen_ = 0;
   bool interrupted_ = false, out_of_time_ = false;
