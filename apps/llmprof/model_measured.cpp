@@ -33,8 +33,8 @@ Result<double> size_of(const Arguments& arguments, std::string_view flag) {
 Result<std::string> measured_page(const Arguments& arguments, const analyze::design::Subject& subject,
                                   const analyze::design::Roof& roof) {
   const std::string file = arguments.get("--measured");
-  LLMPROF_LET(const std::string text, base::read_file(file, analyze::kMaxMeasuredBytes));
-  LLMPROF_LET(const analyze::MeasuredTable table, analyze::parse_key_averages(text, file));
+  LLMPROF_LET(const std::string text, base::read_file(file, importers::kMaxMeasuredBytes));
+  LLMPROF_LET(const importers::MeasuredTable table, importers::parse_key_averages(text, file));
   std::optional<double> weights_bytes;
   if (arguments.given("--measured-weights")) {
     LLMPROF_LET(weights_bytes, size_of(arguments, "--measured-weights"));

@@ -7,10 +7,13 @@
 #include <vector>
 
 #include "analyze/design/roof.h"
-#include "analyze/measured.h"
+#include "importers/key_averages/table.h"
 #include "model/config.h"
 
 namespace llmprof::analyze {
+
+using importers::MeasuredRow;
+using importers::MeasuredTable;
 
 struct MeasuredFindings {
   // Weights in memory, and the type they are stored in.

@@ -2,20 +2,20 @@
 
 #include <cmath>
 
-#include "analyze/measured.h"
 #include "fuzz.h"
+#include "importers/key_averages/table.h"
 
 namespace llmprof::fuzz {
 namespace {
 
 void run(std::string_view input) {
-  const auto table = analyze::parse_key_averages(input, "input");
+  const auto table = importers::parse_key_averages(input, "input");
   if (!table) {
     require(table.error().message.starts_with("input:") && !table.error().hint.empty());
     return;
   }
-  require(!table->rows.empty() && table->rows.size() <= analyze::kMaxMeasuredRows);
-  for (const analyze::MeasuredRow& row : table->rows) {
+  require(!table->rows.empty() && table->rows.size() <= importers::kMaxMeasuredRows);
+  for (const importers::MeasuredRow& row : table->rows) {
     require(row.calls >= 0 && !row.name.empty());
     for (const auto& ns : {row.self_cpu_ns, row.cpu_ns, row.self_device_ns, row.device_ns})
       require(!ns || (std::isfinite(*ns) && *ns >= 0));

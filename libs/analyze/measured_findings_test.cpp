@@ -1,68 +1,12 @@
-#include "analyze/measured.h"
+#include "analyze/measured_findings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "analyze/measured_findings.h"
 
 namespace llmprof::analyze {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr const char* kTable =
-    "-----------------------  ------------  ------------  ------------  ------------  ------------  \n"
-    "                   Name    Self CPU %      Self CPU     Self CUDA    CUDA total    # of Calls  \n"
-    "-----------------------  ------------  ------------  ------------  ------------  ------------  \n"
-    "           aten::linear         0.89%     131.999ms       0.000us        3.846s         21357  \n"
-    "  void  two  spaces<8>         0.00%       0.000us       1.500us       1.500us             2  \n"
-    "-----------------------  ------------  ------------  ------------  ------------  ------------  \n"
-    "Self CPU time total: 14.759s\n"
-    "Self CUDA time total: 5.590s\n";
-
-TEST(KeyAverages, RowsAndTotals) {
-  const Result<MeasuredTable> table = parse_key_averages(kTable, "x.txt");
-  ASSERT_TRUE(table) << table.error().message;
-  ASSERT_EQ(table->rows.size(), 2U);
-  EXPECT_EQ(table->device, "CUDA");
-  EXPECT_DOUBLE_EQ(*table->cpu_total_ns, 14.759e9);
-  EXPECT_DOUBLE_EQ(*table->device_total_ns, 5.59e9);
-  const MeasuredRow* linear = table->find("aten::linear");
-  ASSERT_NE(linear, nullptr);
-  EXPECT_EQ(linear->calls, 21357);
-  EXPECT_DOUBLE_EQ(*linear->self_cpu_ns, 131.999e6);
-  EXPECT_DOUBLE_EQ(*linear->device_ns, 3.846e9);
-  EXPECT_FALSE(linear->cpu_ns.has_value());  // the table has no such column
-  ASSERT_NE(table->find("void  two  spaces<8>"), nullptr);
-  EXPECT_DOUBLE_EQ(*table->find("void  two  spaces<8>")->self_device_ns, 1500);
-}
-
-TEST(KeyAverages, TextAroundTheTableIsSkipped) {
-  const Result<MeasuredTable> table =
-      parse_key_averages("loading model\r\n\n" + std::string(kTable) + "done\n", "x.txt");
-  ASSERT_TRUE(table) << table.error().message;
-  EXPECT_EQ(table->rows.size(), 2U);
-}
-
-TEST(KeyAverages, BadTextSaysWhatAndWhere) {
-  const auto message = [](std::string text) {
-    const Result<MeasuredTable> table = parse_key_averages(text, "x.txt");
-    return table ? "accepted" : table.error().message;
-  };
-  const auto changed = [](const std::string& from, const std::string& to) {
-    std::string text = kTable;
-    text.replace(text.find(from), from.size(), to);
-    return text;
-  };
-  EXPECT_THAT(message(""), HasSubstr("x.txt: has no table of torch.profiler"));
-  EXPECT_THAT(message("Name  Self CPU\n"), HasSubstr("x.txt:1: the table has no column \"# of Calls\""));
-  EXPECT_THAT(message("Name  # of Calls\n"), HasSubstr("x.txt: has a table of torch.profiler without rows"));
-  EXPECT_EQ(message(changed("131.999ms", "131.999xs")), "x.txt:4: '131.999xs' is not a time");
-  EXPECT_EQ(message(changed("131.999ms", "-13.999ms")), "x.txt:4: '-13.999ms' is not a time");
-  EXPECT_EQ(message(changed("21357", "21.35")), "x.txt:4: '21.35' is not a number of calls");
-  EXPECT_EQ(message(changed("14.759s", "nan")), "x.txt:7: 'nan' is not a time");
-  EXPECT_THAT(message(changed("       0.000us        3.846s", "")), HasSubstr("x.txt:4: a row of 4 cells"));
-}
 
 // Two layers with hidden 4, heads of 2, MLP 8, vocabulary 10, tied: linear layers 2·7 + 1 = 15. Their weights:
 // 2·(16 + 8 + 8 + 16 + 3·32) + 40 = 328; parameters 328 + norms 2·2·4 + 4 = 348.
