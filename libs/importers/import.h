@@ -3,21 +3,22 @@
 // nothing but send rows; here they are checked, put on one clock, joined and written.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/progress.h"
 #include "base/result.h"
 #include "trace/loss.h"
+#include "trace/run_info.h"
 
 namespace llmprof::importers {
 
 struct ImportOptions {
-  std::string format;                 // name of an importer, for all files; "": by content
-  std::string model_config;           // JSON text; "": what the files tell
-  std::string model_origin;           // in words
-  std::uint64_t max_plain_bytes = 0;  // 0: Input::kMaxPlainBytes
-  bool sandbox = true;                // false: in this process (tests, sanitizers)
+  std::string format;                      // name of an importer, for all files; "": by content
+  std::optional<trace::NotedModel> model;  // none: what the files tell
+  std::uint64_t max_plain_bytes = 0;       // 0: Input::kMaxPlainBytes
+  bool sandbox = true;                     // false: in this process (tests, sanitizers)
 };
 
 struct ImportedFile {
@@ -39,7 +40,8 @@ struct Imported {
   std::int64_t kernels = 0, ranges = 0, ops = 0, gemms = 0, calls_joined = 0;
 };
 
-// `folder` must not hold a run yet.
+// `folder` must not hold a run yet. All files or none: what was written is removed when one is refused. This process
+// must not have threads yet.
 Result<Imported> import_files(const std::vector<std::string>& files, const std::string& folder,
                               const ImportOptions& options, const base::Progress& progress);
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -39,6 +40,7 @@ constexpr bool kComplete = true;
 #endif
 
 constexpr int kPipeBytes = 1 << 20;
+constexpr int kArenas = 4;                      // of malloc: each takes 64 MiB of address space, used or not
 constexpr int kNoMemory = 42, kNoSandbox = 43;  // exit statuses of the child
 
 std::uint64_t address_space_bytes() {
@@ -91,6 +93,7 @@ void no_memory() { ::_exit(kNoMemory); }
   open.insert(open.end(), {ends.output, ends.signal});
   close_others(std::move(open));
   std::set_new_handler(no_memory);
+  ::mallopt(M_ARENA_MAX, kArenas);
   set_limits(limits);
   if (kComplete && !allow_reading_only()) ::_exit(kNoSandbox);
   work(ends);
@@ -179,7 +182,7 @@ Result<void> Child::wait() {
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoSandbox) {
     return Error{ErrorCode::kUnsupported, name_ + ": this system refuses the sandbox (seccomp) for reading it",
-                 "allow seccomp filters, or set LLMPROF_IMPORT_SANDBOX=0 for files that you trust"};
+                 "allow seccomp filters, or import files that you trust with --no-sandbox"};
   }
   std::string why;
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory) {

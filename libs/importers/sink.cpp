@@ -11,6 +11,11 @@ constexpr std::size_t kBufferBytes = 256 << 10;  // of one table, before it is h
 constexpr std::size_t kPlacesKept = 3;
 constexpr std::size_t kKindsOfLoss = 64;  // of one file: `what` is ours, so there are few
 
+bool is_identity(const trace::Table& table) {
+  return &table == &trace::table_of<trace::ProcessRow>() || &table == &trace::table_of<trace::ThreadRow>() ||
+         &table == &trace::table_of<trace::DeviceRow>();
+}
+
 }  // namespace
 
 trace::Name Sink::name(std::string_view text) {
@@ -50,16 +55,25 @@ void Sink::lose(trace::Loss loss, std::int64_t count, std::string_view what, std
 void Sink::add_bytes(const trace::Table& table, const void* row) {
   auto buffer = std::ranges::find_if(buffers_, [&](const Buffer& b) { return b.table == &table; });
   if (buffer == buffers_.end()) {
-    buffers_.push_back({&table, {}});
+    buffers_.push_back({&table, is_identity(table), {}});
     buffer = buffers_.end() - 1;
     buffer->rows.reserve(kBufferBytes + table.row_bytes);
   }
   const auto* bytes = static_cast<const std::byte*>(row);
   buffer->rows.insert(buffer->rows.end(), bytes, bytes + table.row_bytes);
-  if (buffer->rows.size() < kBufferBytes) return;
+  if (buffer->rows.size() >= kBufferBytes) hand_over(*buffer);
+}
+
+void Sink::hand_over(Buffer& buffer) {
   flush_names();
-  take_rows(table, buffer->rows.data(), buffer->rows.size() / table.row_bytes);
-  buffer->rows.clear();
+  for (Buffer& first : buffers_) {
+    if (!first.identity || first.rows.empty()) continue;
+    take_rows(*first.table, first.rows.data(), first.rows.size() / first.table->row_bytes);
+    first.rows.clear();
+  }
+  if (buffer.rows.empty()) return;
+  take_rows(*buffer.table, buffer.rows.data(), buffer.rows.size() / buffer.table->row_bytes);
+  buffer.rows.clear();
 }
 
 void Sink::flush_names() {
@@ -73,11 +87,7 @@ void Sink::flush_names() {
 
 void Sink::flush() {
   flush_names();
-  for (Buffer& buffer : buffers_) {
-    if (!buffer.rows.empty())
-      take_rows(*buffer.table, buffer.rows.data(), buffer.rows.size() / buffer.table->row_bytes);
-    buffer.rows.clear();
-  }
+  for (Buffer& buffer : buffers_) hand_over(buffer);
   for (const LossSum& sum : losses_) {
     std::string detail = sum.what;
     for (const std::string& where : sum.where)

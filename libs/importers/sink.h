@@ -34,9 +34,9 @@ struct FileFacts {
 
 class Sink {
  public:
-  static constexpr std::size_t kMaxNames = 4'000'000;
-  static constexpr std::size_t kMaxNameBytes = 64 << 10;       // of one; longer ones are cut and counted
-  static constexpr std::size_t kMaxAllNameBytes = 192u << 20;  // of all; further ones are <other> and counted
+  static constexpr std::size_t kMaxNames = 600'000;           // a name costs about 100 bytes beside its text
+  static constexpr std::size_t kMaxNameBytes = 64 << 10;      // of one; longer ones are cut and counted
+  static constexpr std::size_t kMaxAllNameBytes = 64u << 20;  // of all; further ones are <other> and counted
 
   virtual ~Sink() = default;
 
@@ -49,6 +49,8 @@ class Sink {
   trace::Name name(std::string_view text);
   const trace::Strings& names() const { return names_; }
 
+  // Rows of process, thread and device come before the first rows that name them: that is how the assembler can merge
+  // them with those of other files. A process or thread whose begin_ns is 0 begins with the first event of the file.
   template <class Row>
   void add(const Row& row) {
     add_bytes(trace::table_of<Row>(), &row);
@@ -76,6 +78,7 @@ class Sink {
  private:
   struct Buffer {
     const trace::Table* table;
+    bool identity;  // a row of process, thread or device: before all others
     std::vector<std::byte> rows;
   };
   struct LossSum {
@@ -85,6 +88,7 @@ class Sink {
     std::vector<std::string> where;
   };
   void add_bytes(const trace::Table& table, const void* row);
+  void hand_over(Buffer& buffer);
   void flush_names();
 
   trace::Id last_id_ = 0;

@@ -67,9 +67,9 @@ Result<void> check_values(const Run& run, const Table& table, Findings& findings
 struct Target {
   std::string_view table, column;
 };
-Target target_of(const Column& column) {
+Target target_of(const Table& table, const Column& column) {
   if (!column.name.ends_with("_id")) return {};
-  if (column.name == "parent_id") return {"range", "id"};
+  if (column.name == "parent_id") return {table.name, "id"};
   if (column.name == "stack_id") return {"stack", "stack_id"};
   if (column.name == "pass_id") return {"model_op", "pass_id"};
   const std::string_view name = column.name.substr(0, column.name.size() - 3);
@@ -78,7 +78,7 @@ Target target_of(const Column& column) {
 
 Result<void> check_keys(const Run& run, const Table& table, Findings& findings) {
   for (const Column& column : table.columns) {
-    const Target target = target_of(column);
+    const Target target = target_of(table, column);
     if (target.table.empty() || target.table == table.name) {
       if (column.name != "parent_id") continue;
     }

@@ -1,6 +1,7 @@
 #pragma once
 // Rows of one table on their way to a file. Adding is a copy of the row; memory grows by blocks, never moves.
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -28,6 +29,19 @@ class RowBuffer {
     std::memcpy(next_, row, table_->row_bytes);
     next_ += table_->row_bytes;
     ++rows_;
+  }
+
+  void add_many(const std::byte* rows, std::size_t count) {
+    while (count > 0) {
+      add(rows);
+      const std::size_t more =
+          std::min(count, kBlockRows - (rows_ - 1) % kBlockRows) - 1;  // what this block still takes
+      std::memcpy(next_, rows + table_->row_bytes, more * table_->row_bytes);
+      next_ += more * table_->row_bytes;
+      rows_ += more;
+      rows += (more + 1) * table_->row_bytes;
+      count -= more + 1;
+    }
   }
 
   std::vector<const std::byte*> row_pointers() const {

@@ -19,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPartBytes = 96u << 20;  // of rows: half a million kernels
 constexpr std::size_t kPartRows = 1u << 20;
 
 void remove_all(const std::string& path) {
@@ -35,7 +34,8 @@ Result<void> rename(const std::string& from, const std::string& to) {
 // Rows of any table into a folder that is temporary until somebody renames it.
 class TableSink {
  public:
-  TableSink(const std::string& folder, const std::string& prefix) : folder_(folder), parts_(folder, prefix) {}
+  TableSink(const std::string& folder, const std::string& prefix, const WriterLimits& limits = {})
+      : folder_(folder), limits_(limits), parts_(folder, prefix) {}
   ~TableSink() {
     parts_.stop();
     remove_all(folder_);  // gone already if it was renamed
@@ -46,7 +46,16 @@ class TableSink {
   void add(const Table& table, const void* row) {
     RowBuffer& buffer = buffer_of(table);
     buffer.add(row);
-    if (buffer.rows() == kPartRows || buffer.bytes() >= kPartBytes) submit(buffer);
+    settle(buffer, table.row_bytes);
+  }
+
+  void add_rows(const Table& table, const std::byte* rows, std::size_t count) {
+    constexpr std::size_t kAtOnce = 4096;  // limits are looked at in between
+    for (; count > 0; rows += std::min(count, kAtOnce) * table.row_bytes, count -= std::min(count, kAtOnce)) {
+      RowBuffer& buffer = buffer_of(table);
+      buffer.add_many(rows, std::min(count, kAtOnce));
+      settle(buffer, std::min(count, kAtOnce) * table.row_bytes);
+    }
   }
 
   void add_block(const Table& table, const void* rows, std::size_t count) {
@@ -75,12 +84,21 @@ class TableSink {
     return buffers_.emplace_back(table);
   }
 
+  void settle(RowBuffer& buffer, std::size_t added_bytes) {
+    bytes_ += added_bytes;
+    if (buffer.rows() >= kPartRows || buffer.bytes() >= limits_.part_bytes) submit(buffer);
+    if (bytes_ >= limits_.all_bytes) submit(*std::ranges::max_element(buffers_, {}, &RowBuffer::bytes));
+  }
+
   void submit(RowBuffer& buffer) {
+    bytes_ -= buffer.bytes();
     RowBatch batch(buffer.table(), buffer.row_pointers(), strings_);
     parts_.submit({std::move(batch), buffer.take()});
   }
 
   const std::string folder_;
+  const WriterLimits limits_;
+  std::size_t bytes_ = 0;  // that wait in buffers
   Strings strings_;
   std::list<RowBuffer> buffers_;
   PartWriter parts_;
@@ -112,7 +130,7 @@ RunWriter::RunWriter(RunWriter&&) noexcept = default;
 RunWriter& RunWriter::operator=(RunWriter&&) noexcept = default;
 RunWriter::~RunWriter() = default;
 
-Result<RunWriter> RunWriter::create(const std::string& folder) {
+Result<RunWriter> RunWriter::create(const std::string& folder, const WriterLimits& limits) {
   if (base::is_file(folder + "/run.json")) {
     return Error{ErrorCode::kUsage, folder + " is a run already", "choose another name"};
   }
@@ -120,12 +138,16 @@ Result<RunWriter> RunWriter::create(const std::string& folder) {
   remove_all(tables);  // of a writer that was killed
   LLMPROF_TRY(base::make_directories(folder));
   LLMPROF_TRY(base::make_directories(tables));
-  return RunWriter(std::unique_ptr<State>(new State{folder, {tables, "tables/"}}));
+  return RunWriter(std::unique_ptr<State>(new State{folder, {tables, "tables/", limits}}));
 }
 
 Strings& RunWriter::strings() { return state_->sink.strings(); }
 
 void RunWriter::add_bytes(const Table& table, const void* row) { state_->sink.add(table, row); }
+
+void RunWriter::add_rows(const Table& table, const void* rows, std::size_t count) {
+  state_->sink.add_rows(table, static_cast<const std::byte*>(rows), count);
+}
 
 Result<void> RunWriter::finish(RunInfo info, const base::Progress& progress) {
   LLMPROF_LET(info.files, state_->sink.finish(progress));

@@ -9,6 +9,7 @@
 //
 // Not thread-safe. Errors of parts written on the way are kept and returned by finish().
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -20,9 +21,15 @@
 
 namespace llmprof::trace {
 
+// How many rows wait in memory before they are written; every part that is being written takes its size again.
+struct WriterLimits {
+  std::size_t part_bytes = 96u << 20;  // of one table: half a million kernels
+  std::size_t all_bytes = SIZE_MAX;    // of all tables; the largest is written when they reach it
+};
+
 class RunWriter {
  public:
-  static Result<RunWriter> create(const std::string& folder);
+  static Result<RunWriter> create(const std::string& folder, const WriterLimits& limits = {});
   RunWriter(RunWriter&&) noexcept;
   RunWriter& operator=(RunWriter&&) noexcept;
   ~RunWriter();
@@ -33,6 +40,8 @@ class RunWriter {
   void add(const Row& row) {
     add_bytes(table_of<Row>(), &row);
   }
+  // Many at once, copied; `rows` are of the table's row type.
+  void add_rows(const Table& table, const void* rows, std::size_t count);
 
   // Writes what is left and run.json (info.files is filled in here). The writer is done afterwards.
   Result<void> finish(RunInfo info, const base::Progress& progress = base::no_progress);
