@@ -415,6 +415,63 @@ TEST(ChromeJson, OrderAndOffsets) {
   EXPECT_EQ(got.lost(Loss::kInputDamaged), 3);
 }
 
+// Sums over a file, for comparison with Python's json module (parse_float=Decimal) on the same.
+struct Sums : EventTaker {
+  void take_header(const Header&) override {}
+  void take(const Event& event) override {
+    const auto add = [](std::uint64_t& sum, std::int64_t value) {
+      if (value != kUnknown) sum += static_cast<std::uint64_t>(value);
+    };
+    ++events;
+    add(ts, event.ts_ns), add(dur, event.dur_ns), add(correlation, event.args.correlation);
+    add(grid, event.args.grid[0]), add(address, event.args.address);
+    names += event.name.size();
+    dims += event.args.dims.empty() ? 0 : 1;
+  }
+  std::uint64_t events = 0, ts = 0, dur = 0, correlation = 0, names = 0, dims = 0, grid = 0, address = 0;
+};
+
+Sums sums_of(const std::string& name, std::size_t chunk_bytes, MemorySink& sink) {
+  Sums sums;
+  auto input = Input::open(std::string(LLMPROF_SOURCE_DIR) + "/tests/imports/" + name);
+  EXPECT_TRUE(input);
+  EXPECT_TRUE(read_events(*input, sink, sums, {.chunk_bytes = chunk_bytes}));
+  sink.flush();
+  return sums;
+}
+
+TEST(ChromeJson, RealTraceAgreesWithPython) {
+  for (const std::size_t chunk_bytes : {1u << 10, 64u << 10, 8u << 20}) {
+    MemorySink sink;
+    const Sums full = sums_of("kineto_llama_full.json.gz", chunk_bytes, sink);
+    EXPECT_EQ(full.events, 13336u);
+    EXPECT_EQ(full.ts, 14463207524732448645u);  // 51356695672151551877 modulo 2^64
+    EXPECT_EQ(full.dur, 865119600u);
+    EXPECT_EQ(full.correlation, 36592551u);
+    EXPECT_EQ(full.names, 649125u);
+    EXPECT_EQ(full.dims, 2697u);
+    EXPECT_EQ(full.grid, 54526u);
+    EXPECT_EQ(full.address, 216367791427310720u);
+    EXPECT_TRUE(sink.losses.empty());
+  }
+}
+
+TEST(ChromeJson, RealTraceOfJax) {
+  MemorySink sink;
+  const Sums jax = sums_of("kineto_jax.json.gz", 512 << 10, sink);
+  EXPECT_EQ(jax.events, 140u);  // and {} at the end
+  EXPECT_EQ(jax.ts, 14189433009u);
+  EXPECT_EQ(jax.dur, 185605747u);
+  EXPECT_EQ(jax.names, 3341u);
+  EXPECT_TRUE(sink.losses.empty());
+}
+
+TEST(ChromeJson, RealTraceThatIsNoValidJson) {
+  MemorySink sink;
+  EXPECT_EQ(sums_of("kineto_odd_names.json.gz", 512 << 10, sink).events, 188u);  // grep -c '"ph"'
+  EXPECT_EQ(sink.losses, (std::map<Loss, std::int64_t>{{Loss::kInputRepaired, 1}}));
+}
+
 TEST(ChromeJson, StopsWhenAsked) {
   Kept kept;
   MemorySink sink;
