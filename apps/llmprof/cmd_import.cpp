@@ -1,0 +1,244 @@
+// llmprof import: files of other tools as a run.
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/human.h"
+#include "base/json.h"
+#include "base/text_table.h"
+#include "importers/import.h"
+#include "importers/importer.h"
+#include "record/capture_folder.h"
+#include "record/model_notes.h"
+#include "record/record.h"
+#include "verb.h"
+
+namespace llmprof::app {
+namespace {
+
+namespace fs = std::filesystem;
+using importers::Imported;
+using importers::ImportedFile;
+using importers::ImportLoss;
+
+constexpr Option kOptions[] = {
+    {"--output", "-o", "", "NAME", "", "Where the run goes. Without it: the name of the first file, here."},
+    {"--force", "-f", "", "", "", "Replace an existing run of that name."},
+    {"--as", "", "", "FORMAT", "", "The format of all files. Without it: by their content."},
+    {"--model", "", "", "NAME|PATH", "",
+     "The model that the program ran, for the reports: a built-in name, a folder, a config.json or a .gguf file."},
+    {"--max-plain", "", "", "SIZE", "",
+     "Refuse compressed files that expand to more. Without it: 64 GiB, or 200 times the file if that is more."},
+    {"--no-sandbox", "", "", "", "",
+     "Read the files in this process. Only for files that you trust, where the system has no seccomp filters."},
+    {"--formats", "", "", "", "", "List the formats, and end."},
+    {"--quiet", "-q", "", "", "", "No tally."},
+    {"--json", "", "", "", "", "Print the tally as JSON."},
+};
+constexpr Positional kPositionals[] = {{"FILE", false, true}};
+
+constexpr int kLossy = 3;
+
+std::string_view name_of(importers::Role role) {
+  switch (role) {
+    case importers::Role::kTrace:
+      return "trace";
+    case importers::Role::kLog:
+      return "log";
+    case importers::Role::kReadings:
+      return "readings";
+    default:
+      return "summary";
+  }
+}
+
+int list_formats(bool json) {
+  if (json) {
+    base::Json out = json_head("llmprof.import");
+    out["formats"] = base::Json::array();
+    for (const importers::Importer* importer : importers::importers())
+      out["formats"].push_back(
+          {{"name", importer->name}, {"title", importer->title}, {"kind", name_of(importer->role)}});
+    print(base::to_text(out));
+    return 0;
+  }
+  std::string text;
+  for (const importers::Importer* importer : importers::importers())
+    text += fmt::format("{:<16} {:<9} {}\n", importer->name, name_of(importer->role), importer->title);
+  print(text);
+  return 0;
+}
+
+// "trace.pt.trace.json.gz" is the run "trace".
+std::string default_name(const std::string& file) {
+  constexpr std::array<std::string_view, 16> kEndings{".gz",   ".zst",     ".json",    ".trace",   ".pt",     ".sqlite",
+                                                      ".db",   ".csv",     ".log",     ".txt",     ".pickle", ".pkl",
+                                                      ".prom", ".metrics", ".hatchet", ".nsys-rep"};
+  std::string name = fs::path(file).filename().string();
+  for (bool cut = true; cut;) {
+    cut = false;
+    for (const std::string_view ending : kEndings) {
+      if (name.size() <= ending.size() || !name.ends_with(ending)) continue;
+      name.resize(name.size() - ending.size());
+      cut = true;
+    }
+  }
+  return name + ".llmprof";
+}
+
+std::string run_folder_of(const Arguments& arguments) {
+  std::string name = arguments.get("--output");
+  if (name.empty()) return default_name(arguments.positionals.front());
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  return name.ends_with(".llmprof") ? name : name + ".llmprof";
+}
+
+// Before hours of work: whether the run can go there.
+Result<void> check_place(const std::string& folder, bool force) {
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0) return {};
+  const bool run = base::is_file(folder + "/run.json");
+  if (!base::is_directory(folder) || (!run && !base::list_directory(folder).empty())) {
+    return Error{ErrorCode::kUsage, folder + " exists and is not a run; it is left alone",
+                 "choose another name with -o"};
+  }
+  if (run && !force)
+    return Error{ErrorCode::kUsage, folder + " exists", "choose another name with -o, or replace it with -f"};
+  return {};
+}
+
+// The run is made under a temporary name: an existing one is there until the new one is whole.
+Result<Imported> import_beside(const std::vector<std::string>& files, const std::string& folder,
+                               const importers::ImportOptions& options) {
+  const fs::path place(folder);
+  const std::string temporary =
+      (place.parent_path() / fmt::format(".{}.{}.tmp", place.filename().string(), ::getpid())).string();
+  LLMPROF_LET(Imported imported, importers::import_files(files, temporary, options, progress_line()));
+  record::remove_run_folder(folder);
+  if (::rename(temporary.c_str(), folder.c_str()) != 0) {
+    const int error = errno;
+    record::remove_run_folder(temporary);
+    return base::errno_error(ErrorCode::kIo, folder, error);
+  }
+  imported.folder = folder;
+  return imported;
+}
+
+trace::LossEntry entry_of(const ImportLoss& lost, const std::string& detail) {
+  const trace::LossInfo& info = trace::info_of(lost.loss);
+  return {info.name, trace::name_of(info.severity), lost.count, info.unit, info.meaning, info.remedy, detail};
+}
+
+std::string detail_of(const ImportLoss& lost) {
+  const std::string name = fs::path(lost.file).filename().string();
+  return lost.detail.empty() ? name : name + ": " + lost.detail;
+}
+
+void tell_text(const Imported& imported, double seconds) {
+  std::string text;
+  double bytes = 0;
+  for (const ImportedFile& file : imported.files) {
+    bytes += static_cast<double>(file.bytes);
+    text += fmt::format("{}: {}{}, {} rows\n", file.name, file.title, file.tool.empty() ? "" : " (" + file.tool + ")",
+                        file.rows);
+  }
+  text += fmt::format("{} kernels, {} ranges, {} operators, {} matrix products", imported.kernels, imported.ranges,
+                      imported.ops, imported.gemms);
+  if (imported.calls_joined > 0) text += fmt::format(", {} calls joined to kernels", imported.calls_joined);
+  text += fmt::format("; {} in {}\n", base::human_bytes(bytes), base::human_ns(seconds * 1e9));
+  for (const ImportLoss& lost : imported.losses) text += trace::describe(entry_of(lost, detail_of(lost))) + "\n";
+  std::string shown;
+  for (std::size_t at = 0; at < text.size();) {  // names are strangers' text
+    const std::size_t end = text.find('\n', at);
+    shown += base::printable(text.substr(at, end - at)) + "\n";
+    at = end + 1;
+  }
+  fmt::print(stderr, "{}{}\nllmprof report {}\n", shown, imported.folder, imported.folder);
+}
+
+base::Json loss_json(const ImportLoss& lost) {
+  const trace::LossInfo& info = trace::info_of(lost.loss);
+  return {{"name", info.name},       {"severity", trace::name_of(info.severity)},
+          {"count", lost.count},     {"unit", info.unit},
+          {"meaning", info.meaning}, {"remedy", base::text_or_null(std::string(info.remedy))},
+          {"file", lost.file},       {"detail", base::text_or_null(lost.detail)}};
+}
+
+void tell_json(const Imported& imported, double seconds, int exit_status) {
+  base::Json json = json_head("llmprof.import");
+  json["run"] = {{"path", imported.folder}};
+  json["coverage"] = {{"kernels", imported.kernels},
+                      {"ranges", imported.ranges},
+                      {"ops", imported.ops},
+                      {"gemms", imported.gemms},
+                      {"calls_joined", imported.calls_joined}};
+  json["losses"] = base::Json::array();
+  for (const ImportLoss& lost : imported.losses) json["losses"].push_back(loss_json(lost));
+  json["files"] = base::Json::array();
+  for (const ImportedFile& file : imported.files) {
+    json["files"].push_back({{"name", file.name},
+                             {"format", file.format},
+                             {"tool", base::text_or_null(file.tool)},
+                             {"bytes", file.bytes},
+                             {"rows", file.rows}});
+  }
+  json["elapsed_ns"] = static_cast<std::int64_t>(seconds * 1e9);
+  json["exit_status"] = exit_status;
+  print(base::to_text(json));
+}
+
+Result<importers::ImportOptions> options_of(const Arguments& arguments) {
+  importers::ImportOptions options;
+  options.format = arguments.get("--as");
+  options.sandbox = !arguments.on("--no-sandbox");
+  if (!options.format.empty() && importers::find_importer(options.format) == nullptr)
+    return Error{ErrorCode::kUsage, "no format is called " + options.format, "llmprof import --formats lists them"};
+  if (const std::string size = arguments.get("--max-plain"); !size.empty()) {
+    LLMPROF_LET(options.max_plain_bytes, record::parse_bytes(size));
+  }
+  if (const std::string model = arguments.get("--model"); !model.empty()) {
+    LLMPROF_LET(trace::NotedModel given, record::given_model(model));
+    options.model = std::move(given);
+  }
+  return options;
+}
+
+int run(const Arguments& arguments) {
+  if (arguments.on("--formats")) return list_formats(arguments.on("--json"));
+  if (arguments.positionals.empty())
+    return fail({ErrorCode::kUsage, "no file to import", "llmprof import FILE…; --formats lists what can be read"});
+  const auto options = options_of(arguments);
+  if (!options) return fail(options.error());
+  const std::string folder = run_folder_of(arguments);
+  if (const auto free = check_place(folder, arguments.on("--force")); !free) return fail(free.error());
+  const auto begin = std::chrono::steady_clock::now();
+  const auto imported = import_beside(arguments.positionals, folder, *options);
+  if (!imported) return fail(imported.error());
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const bool lossy = std::ranges::any_of(imported->losses, [](const ImportLoss& lost) {
+    return trace::info_of(lost.loss).severity != trace::Severity::kInfo;
+  });
+  const int exit_status = lossy ? kLossy : 0;
+  if (arguments.on("--json")) {
+    tell_json(*imported, seconds, exit_status);
+  } else if (!arguments.on("--quiet")) {
+    tell_text(*imported, seconds);
+  }
+  return exit_status;
+}
+
+}  // namespace
+
+extern const Verb kImport;
+const Verb kImport{"import", "make a run of files that other tools wrote", kOptions, kPositionals, false, run};
+
+}  // namespace llmprof::app
