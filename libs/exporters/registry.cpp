@@ -7,11 +7,12 @@
 namespace llmprof::exporters {
 
 extern const Exporter kPerfetto, kChromeJson, kSpeedscope, kFolded, kPprof, kCsv, kOpsCsv, kNvmlCsv, kJson, kParquet,
-    kSqlite, kKeyAverages;
+    kSqlite, kKeyAverages, kRooflineCsv;
 
 std::span<const Exporter* const> exporters() {
   static constexpr std::array kAll{&kPerfetto, &kChromeJson, &kSpeedscope, &kFolded,  &kPprof,  &kCsv,
-                                   &kOpsCsv,   &kNvmlCsv,    &kJson,       &kParquet, &kSqlite, &kKeyAverages};
+                                   &kOpsCsv,   &kNvmlCsv,    &kJson,       &kParquet, &kSqlite, &kKeyAverages,
+                                   &kRooflineCsv};
   return kAll;
 }
 
