@@ -25,11 +25,9 @@ trace::AllocationRow Memory::row_of(const Key& key, std::int64_t bytes, std::int
 }
 
 void Memory::emit(const trace::AllocationRow& row) {
-  if (wait_for_stacks_ && row.thread_id && held_.size() < kMaxHeld) {
-    held_.push_back(row);
-  } else {
-    sink_.add(row);
-  }
+  if (wait_for_stacks_ && row.thread_id && held_.size() < kMaxHeld) return held_.push_back(row);
+  if (wait_for_stacks_) sink_.lose(trace::Loss::kInputLimit, 1, "allocations whose stacks were not worked out");
+  sink_.add(row);
 }
 
 void Memory::allocate(const Event& event, const Key& key, const Lanes::Thread& thread) {
