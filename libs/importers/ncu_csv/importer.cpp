@@ -67,7 +67,9 @@ class Reader {
     if (line.empty() || line.starts_with("==PROF==")) return;
     if (line.find("ERR_NVGPUCTRPERM") != std::string_view::npos && no_permission_.empty()) no_permission_ = place();
     if (line.starts_with("==ERROR==")) {
-      if (first_error_.empty()) first_error_ = fmt::format("{}: {}", place(), base::printable(line.substr(9, 300)));
+      if (first_error_.empty())
+        first_error_ =
+            fmt::format("{}: holds no kernels; Nsight Compute says:{}", place(), base::printable(line.substr(9, 300)));
       errors_.emplace_back(base::printable(line.substr(9, 300)), place());
       if (errors_.size() > 16) errors_.pop_back();
       return;
@@ -319,9 +321,7 @@ class Reader {
           "load the driver with NVreg_RestrictProfilingToAdminUsers=0, or run ncu as root (container: --cap-add "
           "SYS_ADMIN); llmprof doctor says what this machine permits"};
     }
-    if (!first_error_.empty())
-      return Error{ErrorCode::kCorruptInput, "holds no kernels; Nsight Compute says at " + first_error_,
-                   std::string(kHint)};
+    if (!first_error_.empty()) return Error{ErrorCode::kCorruptInput, first_error_, std::string(kHint)};
     return Error{ErrorCode::kCorruptInput, "line 1: holds no kernels of Nsight Compute", std::string(kHint)};
   }
 
