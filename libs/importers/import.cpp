@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <utility>
@@ -190,6 +191,7 @@ Result<Imported> import_files(const std::vector<std::string>& files, const std::
   double total = 0;
   for (const Reading& reading : readings) total += static_cast<double>(reading.input.file_bytes());
   Meter meter(progress, total);
+  ::tzset();  // while the zone's file can be opened: some formats have local times
   if (options.sandbox) {
     for (Reading& reading : readings) LLMPROF_TRY(start(reading, options, meter));
   }
