@@ -13,6 +13,7 @@ echo; echo "== perf/collector_cost.py"; python3 perf/collector_cost.py build/bin
 echo; echo "== perf/ingest_rate"; build/perf/ingest_rate
 echo; echo "== perf/gpu_ingest_rate"; build/perf/gpu_ingest_rate
 echo; echo "== perf/import_rate.py"; python3 perf/import_rate.py build
+echo; echo "== perf/nsys_rate"; build/perf/nsys_rate 1000000 build/bin/llmprof
 echo; echo "== perf/model_analysis"; build/perf/model_analysis
 echo; echo "== perf/report_scale.py"; python3 perf/report_scale.py build/bin
 echo; echo "== perf/overhead.py"; python3 perf/overhead.py build/bin

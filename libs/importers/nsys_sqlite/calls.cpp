@@ -18,6 +18,10 @@ bool may_launch(std::string_view function) {
   return std::ranges::none_of(kNever, [&](std::string_view part) { return has(function, part); });
 }
 
+bool waits_for_device(std::string_view function) {
+  return has(function, "Synchronize") || (has(function, "Memcpy") && !has(function, "Async"));
+}
+
 class Calls {
  public:
   Calls(Database& database, Strings& strings, Actors& actors, Launches& launches, std::vector<trace::Id>& stack_ids)
@@ -57,7 +61,7 @@ class Calls {
     Function& function = functions_[name.id];
     if (!function.known) {
       const std::string_view text = sink_.names().text(name);
-      function = {true, may_launch(text), has(text, "Synchronize")};
+      function = {true, may_launch(text), waits_for_device(text)};
     }
     return function;
   }

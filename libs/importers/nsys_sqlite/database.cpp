@@ -134,17 +134,17 @@ std::string Database::find_table(std::string_view name) const {
 }
 
 Result<void> Database::refuse_disguises(std::initializer_list<const char*> tables) {
-  for (const auto& [name, entry] : schema_) {
-    const bool wanted = std::ranges::any_of(tables, [&](const char* table) {
-      return same(name, table) || (entry.type != "index" && same(entry.table, table));
-    });
-    if (!wanted) continue;
+  for (const auto& named : schema_) {
+    const std::string& name = named.first;
+    const Entry& entry = named.second;
+    const auto is_meant = [&](const char* table) { return same(name, table) || same(entry.table, table); };
+    if (entry.type == "index" || std::ranges::none_of(tables, is_meant)) continue;
     const bool is_virtual = sqlite3_strnicmp(entry.sql.c_str(), "CREATE VIRTUAL", 14) == 0;
     if (entry.type == "table" && !is_virtual) continue;
-    const std::string kind = is_virtual ? "virtual table" : entry.type;
     return Error{ErrorCode::kCorruptInput,
-                 entry.type == "trigger" ? fmt::format("table {}: it has a trigger ({})", entry.table, name)
-                                         : fmt::format("table {}: it is a {}, not a table", name, kind),
+                 entry.type == "trigger"
+                     ? fmt::format("table {}: it has a trigger ({})", entry.table, name)
+                     : fmt::format("table {}: it is a {}, not a table", name, is_virtual ? "virtual table" : "view"),
                  "Nsight Systems writes plain tables; export the report again"};
   }
   return {};
