@@ -42,7 +42,7 @@ constexpr std::array kMetrics{
     "sm__cycles_elapsed.avg.per_second",
     "dram__cycles_elapsed.avg.per_second",
 };
-constexpr std::int64_t kMostLaunches = 100;  // a launch is replayed a dozen times: seconds each for large programs
+constexpr std::int64_t kMostLaunches = 100;  // each is replayed about ten times, seconds for large programs
 
 std::string metric_list() {
   std::string list;
@@ -56,7 +56,7 @@ std::string filter_name(const std::string& name, bool pattern) {
   for (const char c : name) {
     const bool digit = c >= '0' && c <= '9';
     if (pattern && digit) {
-      if (!text.ends_with("[0-9]+")) text += "[0-9]+";
+      if (!text.ends_with(".*")) text += ".*";  // brackets mean something else to the filter
     } else if (std::string_view(pattern ? "\\^$.|?*+()[]{}" : "@,[]/\\*+").find(c) != std::string_view::npos) {
       text += std::string("\\") + c;
     } else {

@@ -22,7 +22,7 @@ std::string comment(std::string_view text, std::string_view first) {
       out += line + "\n";
       line = indent;
     }
-    line += (line.ends_with(' ') ? "" : " ");
+    line += ' ';
     line += word;
     at = end + 1;
   }

@@ -1,4 +1,4 @@
-# Profiles a few steps of a loop; the first two are left out. Files: @OUTPUT@ with the number of the step, .json
+# Profiles a few steps of a loop; the first two are left out. Writes "@OUTPUT@.N.json", N being the number of the step.
 #
 #   with profiled_steps() as steps:
 #       for batch in batches:
