@@ -13,6 +13,9 @@ echo; echo "== perf/collector_cost.py"; python3 perf/collector_cost.py build/bin
 echo; echo "== perf/ingest_rate"; build/perf/ingest_rate
 echo; echo "== perf/gpu_ingest_rate"; build/perf/gpu_ingest_rate
 echo; echo "== perf/import_rate.py"; python3 perf/import_rate.py build
+echo; echo "== perf/export_rate, 10 M kernels to Perfetto"
+exported=$(mktemp -d); build/perf/synthetic_run "$exported/x.llmprof" 10000000
+build/perf/export_rate "$exported/x.llmprof" perfetto "$exported/x.pftrace"; rm -rf "$exported"
 echo; echo "== perf/nsys_rate"; build/perf/nsys_rate 1000000 build/bin/llmprof
 echo; echo "== perf/model_analysis"; build/perf/model_analysis
 echo; echo "== perf/report_scale.py"; python3 perf/report_scale.py build/bin
