@@ -19,9 +19,9 @@ constexpr std::string_view kHint =
     "cuBLASLt";
 
 int sniff(std::string_view head) {
-  if (head.starts_with("I! cuBLAS (v") || head.find("\nI! cuBLAS (v") != std::string_view::npos) return 95;
-  const std::size_t lt = head.find("][cublasLt][");
-  return lt == 20 || (lt != std::string_view::npos && lt > 20 && head[lt - 21] == '\n') ? 95 : 0;
+  const bool ours =
+      head.find("I! cuBLAS (v") != std::string_view::npos || head.find("][cublasLt][") != std::string_view::npos;
+  return ours ? 95 : 0;
 }
 
 class Reader {
@@ -134,9 +134,8 @@ class Reader {
     }
     if (known_lines_ == 0)
       return Error{ErrorCode::kCorruptInput, "line 1: holds no line of cuBLAS or cuBLASLt", std::string(kHint)};
-    if (calls_ == 0)
-      return Error{ErrorCode::kCorruptInput, fmt::format("line {}: holds no matrix product", lines_.number()),
-                   std::string(kHint)};
+    if (calls_ == 0)  // a program whose products all go to cuBLASLt still talks to cuBLAS
+      sink_.lose(trace::Loss::kInputIgnored, known_lines_, "lines of a log without a matrix product");
     if (lt_asked_ > lt_traced_)
       sink_.lose(trace::Loss::kInputDamaged, lt_asked_ - lt_traced_,
                  "calls of cuBLASLt without their shapes ([Trace] lines)");

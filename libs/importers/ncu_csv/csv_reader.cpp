@@ -16,7 +16,7 @@ Result<bool> CsvReader::fill() {
   buffer_.erase(0, at_);
   at_ = 0;
   const std::size_t kept = buffer_.size();
-  chunk_bytes_ = std::max(chunk_bytes_, kept);
+  chunk_bytes_ = std::clamp(kept, kChunkBytes, std::max(kChunkBytes, max_record_bytes_ / 4));
   buffer_.resize(kept + chunk_bytes_);
   LLMPROF_LET(const std::size_t got, input_.read(buffer_.data() + kept, chunk_bytes_));
   buffer_.resize(kept + got);
@@ -26,12 +26,19 @@ Result<bool> CsvReader::fill() {
 }
 
 Result<CsvReader::Kind> CsvReader::next() {
-  if (at_ == buffer_.size()) {
-    LLMPROF_LET(const bool more, fill());
-    if (!more) return Kind::kEnd;
+  for (;;) {
+    if (at_ == buffer_.size()) {
+      LLMPROF_LET(const bool more, fill());
+      if (!more) return Kind::kEnd;
+    }
+    line_number_ = next_line_;
+    LLMPROF_LET(const Kind kind, buffer_[at_] == '"' ? take_record() : take_line());
+    if (kind != Kind::kSkipped) return kind;
   }
-  line_number_ = next_line_;
-  return buffer_[at_] == '"' ? take_record() : take_line();
+}
+
+void CsvReader::lose_row(const std::string& what) {
+  sink_.lose(trace::Loss::kInputDamaged, 1, what, fmt::format("line {}", line_number_));
 }
 
 Result<CsvReader::Kind> CsvReader::take_record() {
@@ -39,9 +46,9 @@ Result<CsvReader::Kind> CsvReader::take_record() {
     const Scan scan = scan_record();
     if (scan == Scan::kDone) break;
     if (scan == Scan::kMalformed) {
-      sink_.lose(trace::Loss::kInputDamaged, 1, "rows with a quote in the wrong place",
-                 fmt::format("line {}", line_number_));
-      return take_line();
+      lose_row("rows with a quote in the wrong place");
+      LLMPROF_TRY(take_line());
+      return Kind::kSkipped;
     }
     if (buffer_.size() - at_ > max_record_bytes_) return skip_long();
     LLMPROF_LET(const bool more, fill());
@@ -51,6 +58,7 @@ Result<CsvReader::Kind> CsvReader::take_record() {
       return Kind::kEnd;
     }
   }
+  if (end_ - at_ > max_record_bytes_) return skip_long();
   next_line_ += static_cast<std::uint64_t>(std::count(buffer_.data() + at_, buffer_.data() + end_, '\n'));
   unescape();
   at_ = end_;
@@ -135,17 +143,16 @@ Result<CsvReader::Kind> CsvReader::take_line() {
 
 // Goes on behind the next newline: nothing that long is a row.
 Result<CsvReader::Kind> CsvReader::skip_long() {
-  sink_.lose(trace::Loss::kInputDamaged, 1, fmt::format("rows longer than {} MB", max_record_bytes_ >> 20),
-             fmt::format("line {}", line_number_));
+  lose_row(fmt::format("rows longer than {} MB", max_record_bytes_ >> 20));
   for (;;) {
     const std::size_t end = buffer_.find('\n', at_);
     if (end != std::string::npos) {
       at_ = end + 1;
       ++next_line_;
-      return next();
+      return Kind::kSkipped;
     }
     at_ = buffer_.size();
-    chunk_bytes_ = 256 << 10;
+    chunk_bytes_ = kChunkBytes;
     LLMPROF_LET(const bool more, fill());
     if (!more) return Kind::kEnd;
   }

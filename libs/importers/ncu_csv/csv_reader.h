@@ -20,7 +20,7 @@ namespace llmprof::importers::ncu {
 class CsvReader {
  public:
   static constexpr std::size_t kMaxRecordBytes = 100u << 20;
-  enum class Kind { kEnd, kLine, kRecord };
+  enum class Kind { kEnd, kLine, kRecord, kSkipped };  // kSkipped: inside only
 
   CsvReader(Input& input, Sink& sink, std::size_t max_record_bytes = kMaxRecordBytes)
       : input_(input), sink_(sink), max_record_bytes_(max_record_bytes) {}
@@ -32,19 +32,21 @@ class CsvReader {
   std::uint64_t line_number() const { return line_number_; }  // where it begins, from 1
 
  private:
+  static constexpr std::size_t kChunkBytes = 256 << 10;
   enum class Scan { kDone, kMore, kMalformed };
   Result<bool> fill();
   Scan scan_record();
   Result<Kind> take_record();
   Result<Kind> take_line();
   Result<Kind> skip_long();
+  void lose_row(const std::string& what);
   void unescape();
 
   Input& input_;
   Sink& sink_;
   std::size_t max_record_bytes_;
   std::string buffer_;
-  std::size_t at_ = 0, end_ = 0, chunk_bytes_ = 256 << 10;
+  std::size_t at_ = 0, end_ = 0, chunk_bytes_ = kChunkBytes;
   bool ended_ = false, cut_ = false, complete_ = true;
   std::string_view line_;
   std::vector<std::string_view> fields_;
