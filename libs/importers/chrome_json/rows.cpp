@@ -6,6 +6,7 @@
 #include <string>
 
 #include "importers/chrome_json/calls.h"
+#include "importers/chrome_json/categories.h"
 #include "importers/chrome_json/counters.h"
 #include "importers/chrome_json/device_events.h"
 #include "importers/chrome_json/graphs.h"
@@ -24,50 +25,6 @@ using trace::Loss;
 
 constexpr std::int64_t kMaxTimeNs = std::int64_t{1} << 62;
 constexpr std::size_t kMaxAnnotations = 1'000'000;
-
-enum class Category : std::uint8_t {
-  kOther,
-  kOp,
-  kAnnotation,
-  kGpuAnnotation,
-  kPython,
-  kKernel,
-  kCopy,
-  kCall,
-  kOverhead,
-  kSync,
-  kSpan,
-};
-
-// As Kineto writes them now, and as PyTorch 1.8 to 1.11 did.
-Category category_of(std::string_view text) {
-  struct Known {
-    std::string_view text;
-    Category category;
-  };
-  static constexpr Known kKnown[] = {
-      {"cpu_op", Category::kOp},
-      {"python_function", Category::kPython},
-      {"kernel", Category::kKernel},
-      {"gpu_memcpy", Category::kCopy},
-      {"gpu_memset", Category::kCopy},
-      {"user_annotation", Category::kAnnotation},
-      {"gpu_user_annotation", Category::kGpuAnnotation},
-      {"overhead", Category::kOverhead},
-      {"cuda_sync", Category::kSync},
-      {"Trace", Category::kSpan},
-      {"Operator", Category::kOp},
-      {"Kernel", Category::kKernel},
-      {"Memcpy", Category::kCopy},
-      {"Memset", Category::kCopy},
-      {"Runtime", Category::kCall},
-  };
-  if (text.ends_with("_runtime") || text.ends_with("_driver")) return Category::kCall;
-  for (const Known& known : kKnown) {
-    if (known.text == text) return known.category;
-  }
-  return Category::kOther;
-}
 
 class Rows : public EventTaker {
  public:
