@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 """A PyTorch trace of any size: python3 perf/make_kineto.py OUT SIZE [TRACE.json.gz …]
 
-The events of real traces are repeated with fresh times, ids and correlations, so that nothing repeats but names and
-shapes. SIZE is in bytes or with K, M, G. The traces are those of tests/imports unless others are named."""
+The events of real traces are repeated with fresh times, durations, ids and correlations, so that nothing repeats but
+names and shapes. SIZE is in bytes or with K, M, G. The traces are those of tests/imports unless others are named."""
 import gzip
+import random
 import re
 import sys
 from pathlib import Path
 
 IMPORTS = Path(__file__).resolve().parent.parent / "tests" / "imports"
 DEFAULT = ["kineto_llama_full.json.gz", "kineto_llama_train.json.gz"]
-# What differs from one repetition to the next: whole microseconds of ts, and ids. Fractions stay as they are.
-SLOTS = re.compile(rb'("ts": |"correlation": |"External id": |"Ev Idx": |"Python id": |"Python parent id": |"id": )(\d+)')
+# What differs from one repetition to the next: times, durations and ids.
+SLOTS = re.compile(rb'("ts": |"dur": |"correlation": |"External id": |"Ev Idx": |"Python id": |"Python parent id": |"id": )'
+                   rb"([\d.]+)")
+ID, TIME, DURATION = range(3)
+KINDS = {b'"ts": ': TIME, b'"dur": ': DURATION}
 
 
 def load(path):
@@ -31,20 +35,23 @@ class Template:
     """Events as one format string with a number per slot."""
 
     def __init__(self, events):
-        self.numbers, self.is_time = [], []
+        self.numbers, self.kinds = [], []
         self.format = SLOTS.sub(self.slot, events.replace(b"%", b"%%"))
-        times = [n for n, is_time in zip(self.numbers, self.is_time) if is_time]
+        times = [n for n, kind in zip(self.numbers, self.kinds) if kind == TIME]
         self.first, self.length = min(times), max(times) - min(times) + 1000
-        self.ids = max(n for n, is_time in zip(self.numbers, self.is_time) if not is_time) + 1
+        self.ids = max(n for n, kind in zip(self.numbers, self.kinds) if kind == ID) + 1
+        self.numbers = [n - self.first if kind == TIME else n for n, kind in zip(self.numbers, self.kinds)]
 
     def slot(self, match):
-        self.numbers.append(int(match[2]))
-        self.is_time.append(match[1] == b'"ts": ')
-        return match[1] + b"%d"
+        kind = KINDS.get(match[1], ID)
+        self.numbers.append(int(match[2]) if kind == ID else float(match[2]))
+        self.kinds.append(kind)
+        return match[1] + (b"%d" if kind == ID else b"%.3f")
 
-    def write(self, time, first_id):
-        shift = (first_id, time - self.first)
-        return self.format % tuple([n + shift[is_time] for n, is_time in zip(self.numbers, self.is_time)])
+    def write(self, time, first_id, stretch):
+        """Times are stretched, so that what lies within something stays there, but no number comes twice."""
+        add, factor = (first_id, time, 0.0), (1, stretch, stretch)
+        return self.format % tuple([add[kind] + n * factor[kind] for n, kind in zip(self.numbers, self.kinds)])
 
 
 def main():
@@ -56,12 +63,13 @@ def main():
     parts = [split(load(p)) for p in sys.argv[3:] or [IMPORTS / name for name in DEFAULT]]
     templates = [Template(events) for _, events, _ in parts]
     time, first_id, turn = templates[0].first, 0, 0
+    chance = random.Random(7)
     with open(sys.argv[1], "wb") as out:
         out.write(parts[0][0])
         while True:
             template = templates[turn % len(templates)]
-            out.write((b",\n  " if turn else b"\n  ") + template.write(time, first_id))
-            time, first_id, turn = time + template.length, first_id + template.ids, turn + 1
+            out.write((b",\n  " if turn else b"\n  ") + template.write(time, first_id, 1 + chance.random() / 4))
+            time, first_id, turn = time + template.length * 1.25, first_id + template.ids, turn + 1
             if out.tell() >= wanted:
                 break
         out.write(b"\n  " + parts[0][2])

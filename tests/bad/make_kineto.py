@@ -1,4 +1,6 @@
-"""Damaged traces of PyTorch and Chrome, one per line of the catalogue. cases() -> name: content."""
+"""Damaged traces of PyTorch and Chrome, one per line of the catalogue (README.md says what content is)."""
+
+AS = ["--as", "kineto"]  # where the beginning does not tell
 
 HEADER = b"""{
   "schemaVersion": 1,
@@ -47,7 +49,7 @@ def cases():
         "trailing_comma.json": trace(kernel(b'"k"', args=b'{"stream": 7, "device": 0,}'), end=b"," + END),
         "byte_order_mark.json": b"\xef\xbb\xbf" + good,
         "utf16.json": good.decode().encode("utf-16"),
-        "deep.json": b"[" * 1_000_000,
+        "deep.json": (b"[" * 1_000_000, AS),
         "deep_event.json": trace(kernel(b'"k"', args=b"[" * 300 + b"]" * 300)),
         "long_string.json": b'[{"ph": "X", "name": "' + b"x" * (65 << 20) + b'"}]',
         "duplicate_keys.json": trace(kernel(b'"k"', ts=b'1, "ts": 300')),
@@ -63,8 +65,8 @@ def cases():
         "no_gpu_events.json": HEADER + OP + END,
         "no_events.json": HEADER + END,
         "concatenated.json": good + good,
-        "no_trace_events.json": b'{"schemaVersion": 1, "nodes": []}',
-        "not_events.json": b'[{"a": 1}, {"b": 2}]',
+        "no_trace_events.json": (b'{"schemaVersion": 1, "nodes": []}', AS),
+        "not_events.json": (b'[{"a": 1}, {"b": 2}]', AS),
         "stops_in_header.json": HEADER[:100],
         "quote_lost_in_header.json": trace(header=HEADER.replace(b'  "base', b'  "note": "quotes /" and / and",\n  "base')),
         "many_threads.json": trace(*(kernel(b'"k"', tid=str(i).encode()) for i in range(20_000))),
