@@ -10,7 +10,9 @@
 #include "analyze/blocks.h"
 #include "analyze/cost.h"
 #include "analyze/derive.h"
+#include "analyze/allocator.h"
 #include "analyze/device_memory.h"
+#include "analyze/metrics.h"
 #include "analyze/efficiency.h"
 #include "analyze/functions.h"
 #include "analyze/gpu.h"
@@ -269,6 +271,8 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_LET(summary.waterfalls, waterfalls(run, basis, by));
   LLMPROF_TRY(fill_telemetry(run, summary));
   LLMPROF_LET(summary.device_memory, device_memories(run));
+  LLMPROF_LET(summary.allocators, allocators(run));
+  LLMPROF_LET(summary.metrics, server_metrics(run));
   return summary;
 }
 

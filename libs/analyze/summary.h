@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "analyze/allocator_summary.h"
 #include "analyze/cost_summary.h"
 #include "analyze/gpu_summary.h"
 #include "analyze/device_memory_summary.h"
 #include "analyze/host_summary.h"
+#include "analyze/metrics_summary.h"
 #include "analyze/telemetry_summary.h"
 #include "analyze/waterfall_summary.h"
 #include "base/progress.h"
@@ -170,6 +172,8 @@ struct Summary {
   CollectorCost cost;
   Telemetry telemetry;
   DeviceMemories device_memory;
+  Allocators allocators;
+  Metrics metrics;
 };
 
 struct Options {

@@ -1,7 +1,9 @@
 #include "base/json.h"
 
 #include "report/cost.h"
+#include "report/allocator.h"
 #include "report/device_memory.h"
+#include "report/metrics.h"
 #include "report/functions.h"
 #include "report/gpu.h"
 #include "report/host.h"
@@ -258,6 +260,8 @@ void to_json(const Page& page, base::Json& out) {
       {"devices", s.busy_devices}, {"flops", maybe(s.peak_flops)}, {"bandwidth", maybe(s.peak_bandwidth)}};
   out["telemetry"] = telemetry_json(page);
   out["device_memory"] = device_memory_json(page);
+  if (auto allocators = allocator_json(page); !allocators.is_null()) out["allocators"] = std::move(allocators);
+  if (auto metrics = metrics_json(page); !metrics.is_null()) out["metrics"] = std::move(metrics);
   out["host"] = host_json(page);
   out["functions"] = functions_json(page);
   out["stacks"] = stack_coverage_json(page);

@@ -5,7 +5,9 @@
 #include "base/human.h"
 #include "base/text_table.h"
 #include "report/cost.h"
+#include "report/allocator.h"
 #include "report/device_memory.h"
+#include "report/metrics.h"
 #include "report/environment_line.h"
 #include "report/functions.h"
 #include "report/gpu.h"
@@ -180,7 +182,8 @@ std::string to_text(const Page& page, bool colour) {
   out += kernel_table(page, style);
   out += source_table(page, style);
   out += gemm_table(page, style);
-  out += telemetry_section(page, style) + device_memory_section(page, style);
+  out += telemetry_section(page, style) + device_memory_section(page, style) + allocator_section(page, style) +
+         metrics_section(page, style);
   out += host_section(page, style);
   out += function_table(page, style);
   if (page.summary.coverage.kernels == 0 && page.summary.coverage.gemms == 0) {

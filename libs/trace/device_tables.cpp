@@ -234,7 +234,9 @@ const Table& table_of<AllocationRow>() {
           column(&R::range_id, "range_id", "",
                  "The innermost range open when it was allocated; NULL if none or not worked out."),
           column(&R::stack_id, "stack_id", "", "Call stack of the allocation; NULL if not recorded."),
-          column(&R::kind, "kind", "", "device, pinned, managed, pool or mapped."),
+          column(&R::kind, "kind", "",
+                 "device, pinned, managed, pool or mapped; of a memory snapshot: tensor, or segment (held by the "
+                 "allocator)."),
           column(&R::process_id, "process_id", "", "The process image that allocated it."),
           column(&R::thread_id, "thread_id", "", "Thread that allocated it; NULL if unknown."),
       }};

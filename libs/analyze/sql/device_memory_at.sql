@@ -6,7 +6,10 @@ WITH asked AS (SELECT 0 AS device, 0 AS moment),
 there AS (
   SELECT id, bytes, kind, thread_id, begin_ns, stack_id
   FROM allocation, asked
-  WHERE device_id = device AND kind IS DISTINCT FROM 'pinned' AND begin_ns <= moment AND (end_ns IS NULL OR end_ns > moment)),
+  WHERE device_id = device AND kind IS DISTINCT FROM 'pinned' AND kind IS DISTINCT FROM 'segment'
+    AND (kind IS DISTINCT FROM 'pool'
+      OR device NOT IN (SELECT device_id FROM allocation WHERE kind = 'tensor' AND device_id IS NOT NULL))
+    AND begin_ns <= moment AND (end_ns IS NULL OR end_ns > moment)),
 largest AS (SELECT * FROM there ORDER BY bytes DESC, id LIMIT 200),
 placed AS (
   SELECT l.id, string_agg(r.name, ' › ' ORDER BY r.begin_ns, r.end_ns DESC) AS ranges

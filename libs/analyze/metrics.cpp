@@ -1,0 +1,191 @@
+#include "analyze/metrics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "analyze/metrics_names.h"
+#include "analyze/questions.h"
+#include "analyze/rows_of.h"
+
+namespace llmprof::analyze {
+namespace {
+
+struct Reading {
+  std::optional<std::int64_t> ts_ns;
+  double value = 0;
+};
+// By labels, in order of time.
+using Series = std::map<std::string, std::vector<Reading>>;
+using ByName = std::map<std::string, Series, std::less<>>;
+
+// A counter that fell began again with the server.
+double grown(const std::vector<Reading>& readings) {
+  double sum = 0;
+  for (std::size_t i = 1; i < readings.size(); ++i) {
+    const double step = readings[i].value - readings[i - 1].value;
+    sum += step >= 0 ? step : readings[i].value;
+  }
+  return sum;
+}
+
+Result<ByName> read_known(const trace::Run& run) {
+  std::string names;
+  for (const KnownMetric& metric : known_metrics()) {
+    for (const std::string_view suffix : {"", "_bucket", "_sum", "_count"}) {
+      if (suffix.empty() == (metric.role == MetricRole::kLatency)) continue;
+      names += fmt::format("{}'{}{}'", names.empty() ? "" : ", ", metric.name, suffix);
+    }
+  }
+  std::string sql(find_question("sql/metrics_known")->sql);
+  constexpr std::string_view kAsked = "''";
+  sql.replace(sql.find(kAsked), kAsked.size(), names);
+  LLMPROF_LET(const trace::ResultTable table, run.query(sql));
+  ByName metrics;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    metrics[row.text("name")][row.text("labels")].push_back({row.maybe_integer("ts_ns"), row.real("value")});
+  }
+  return metrics;
+}
+
+MetricGauge gauge_of(const KnownMetric& known, const Series& series) {
+  MetricGauge gauge{
+      .server = std::string(known.server), .what = std::string(known.what), .share = known.role == MetricRole::kShare};
+  std::vector<double> sums;
+  for (const auto& [labels, readings] : series) {
+    gauge.last += readings.back().value;
+    if (sums.size() < readings.size()) sums.resize(readings.size(), 0);
+    for (std::size_t i = 0; i < readings.size(); ++i) sums[i] += readings[i].value;
+  }
+  gauge.highest = std::ranges::max(sums);
+  if (gauge.share) {
+    gauge.last /= static_cast<double>(series.size());
+    gauge.highest /= static_cast<double>(series.size());
+  }
+  return gauge;
+}
+
+MetricCounter counter_of(const KnownMetric& known, const Series& series) {
+  MetricCounter counter{
+      .server = std::string(known.server), .what = std::string(known.what), .unit = std::string(known.unit)};
+  std::optional<double> rate = 0;
+  for (const auto& [labels, readings] : series) {
+    counter.total += known.factor * readings.back().value;
+    const auto begin = readings.front().ts_ns, end = readings.back().ts_ns;
+    if (!begin || !end || *end <= *begin) rate.reset();
+    if (rate) *rate += known.factor * grown(readings) / (static_cast<double>(*end - *begin) * 1e-9);
+  }
+  counter.rate_per_s = rate;
+  return counter;
+}
+
+std::optional<double> bound_of(std::string_view labels) {
+  const std::size_t at = labels.find("le=\"");
+  if (at == std::string_view::npos) return std::nullopt;
+  const std::string_view text = labels.substr(at + 4, labels.find('"', at + 4) - at - 4);
+  if (text == "+Inf" || text == "Inf") return std::numeric_limits<double>::infinity();
+  double bound = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bound);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return bound;
+}
+
+double last_total(const Series& series, bool between) {
+  double sum = 0;
+  for (const auto& [labels, readings] : series) sum += between ? grown(readings) : readings.back().value;
+  return sum;
+}
+
+std::optional<MetricHistogram> histogram_of(const KnownMetric& known, const ByName& metrics) {
+  const auto series = metrics.find(std::string(known.name) + "_bucket");
+  if (series == metrics.end()) return std::nullopt;
+  MetricHistogram histogram{.server = std::string(known.server), .what = std::string(known.what)};
+  const auto sum_up = [&](bool between) {
+    std::map<double, double> sums;
+    for (const auto& [labels, readings] : series->second) {
+      if (const auto bound = bound_of(labels)) sums[*bound] += between ? grown(readings) : readings.back().value;
+    }
+    std::vector<Bucket> buckets;
+    for (const auto& [bound, count] : sums) buckets.push_back({bound, count});
+    return buckets;
+  };
+  std::vector<Bucket> buckets = sum_up(true);
+  histogram.between_scrapes = !buckets.empty() && buckets.back().count > 0;
+  if (!histogram.between_scrapes) buckets = sum_up(false);
+  if (buckets.empty() || buckets.back().count <= 0) return std::nullopt;
+  histogram.count = buckets.back().count;
+  if (const auto sum = metrics.find(std::string(known.name) + "_sum"); sum != metrics.end()) {
+    histogram.mean_s = last_total(sum->second, histogram.between_scrapes) / histogram.count;
+  }
+  histogram.p50 = quantile_of(buckets, 0.5);
+  histogram.p90 = quantile_of(buckets, 0.9);
+  histogram.p99 = quantile_of(buckets, 0.99);
+  return histogram;
+}
+
+void fill_scrapes(const ByName& known, Metrics& metrics) {
+  std::optional<std::int64_t> begin, end;
+  for (const auto& [name, series] : known) {
+    for (const auto& [labels, readings] : series) {
+      metrics.scrapes = std::max(metrics.scrapes, static_cast<std::int64_t>(readings.size()));
+      const auto first = readings.front().ts_ns, last = readings.back().ts_ns;
+      if (first && (!begin || *first < *begin)) begin = first;
+      if (last && (!end || *last > *end)) end = last;
+    }
+  }
+  if (begin && end && *end > *begin) metrics.time_ns = *end - *begin;
+}
+
+}  // namespace
+
+MetricQuantile quantile_of(const std::vector<Bucket>& buckets, double fraction) {
+  if (buckets.empty()) return {};
+  const double rank = fraction * buckets.back().count;
+  double low = 0, below = 0;
+  for (const Bucket& bucket : buckets) {
+    if (bucket.count >= rank && bucket.count > below) {
+      if (std::isinf(bucket.bound)) return {.value = low, .low = low, .high = {}};
+      const double part = (rank - below) / (bucket.count - below);
+      return {.value = low + part * (bucket.bound - low), .low = low, .high = bucket.bound};
+    }
+    low = bucket.bound;
+    below = std::max(below, bucket.count);
+  }
+  return {.value = low, .low = low, .high = {}};
+}
+
+Result<Metrics> server_metrics(const trace::Run& run) {
+  Metrics metrics;
+  LLMPROF_LET(const trace::ResultTable counts, run.query("SELECT count(*), count(DISTINCT name) FROM metric"));
+  metrics.values = counts.rows[0][0].as_int();
+  metrics.names = counts.rows[0][1].as_int();
+  if (metrics.values == 0) return metrics;
+  LLMPROF_LET(const ByName known, read_known(run));
+  metrics.known_names = static_cast<std::int64_t>(known.size());
+  fill_scrapes(known, metrics);
+  double queries = 0, hits = 0;
+  for (const KnownMetric& metric : known_metrics()) {
+    if (metric.role == MetricRole::kLatency) {
+      if (auto histogram = histogram_of(metric, known)) metrics.latencies.push_back(std::move(*histogram));
+      continue;
+    }
+    const auto series = known.find(metric.name);
+    if (series == known.end()) continue;
+    if (metric.role == MetricRole::kNumber || metric.role == MetricRole::kShare) {
+      metrics.gauges.push_back(gauge_of(metric, series->second));
+      continue;
+    }
+    metrics.counters.push_back(counter_of(metric, series->second));
+    if (metric.role == MetricRole::kPrefixQueries) queries += metrics.counters.back().total;
+    if (metric.role == MetricRole::kPrefixHits) hits += metrics.counters.back().total;
+  }
+  if (queries > 0) metrics.prefix_hit_rate = hits / queries;
+  return metrics;
+}
+
+}  // namespace llmprof::analyze
