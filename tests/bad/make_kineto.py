@@ -16,7 +16,7 @@ LAUNCH = (b'{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid"
           b' "args": {"External id": 1, "correlation": 7}}')
 KERNEL = (b'{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 120, "dur": 20, "args":'
           b' {"External id": 1, "correlation": 7, "device": 0, "context": 1, "stream": 7, "grid": [1, 1, 1], "block": [128, 1, 1]}}')
-GOOD = [OP, LAUNCH, KERNEL]
+GOOD = [OP, LAUNCH, KERNEL, LAUNCH.replace(b'"ts": 110', b'"ts": 180').replace(b'": 7', b'": 9')]  # of kernel() below
 
 
 def trace(*events, header=HEADER, end=END):
@@ -41,12 +41,12 @@ def cases():
         "invalid_utf8.json": trace(kernel(b'"k\xff\xfe"')),
         "control_bytes.json": trace(kernel(b'"k\x01\x02"')),
         "lone_surrogate.json": trace(kernel(b'"k\\ud83d"')),
-        "not_finite.json": trace(kernel(b'"k"', args=b'{"device": 0, "stream": 7, "x": inf, "y": NaN, "correlation": 1e999}')),
+        "not_finite.json": trace(kernel(b'"k"', args=b'{"device": 0, "stream": 7, "x": inf, "correlation": 9, "graph node id": 1e999, "y": NaN}')),
         "unescaped_quote.json": trace(kernel(b'"say "hi" now"'), kernel(b'"after"')),
         "missing_bracket.json": trace(kernel(b'"k"')[:-1], kernel(b'"after"')),
         "truncated.json": trace(kernel(b'"k"'))[:-80],
         "missing_end.json": trace(end=b"\n"),
-        "trailing_comma.json": trace(kernel(b'"k"', args=b'{"stream": 7, "device": 0,}'), end=b"," + END),
+        "trailing_comma.json": trace(kernel(b'"k"', args=b'{"stream": 7, "device": 0, "correlation": 9,}'), end=b"," + END),
         "byte_order_mark.json": b"\xef\xbb\xbf" + good,
         "utf16.json": good.decode().encode("utf-16"),
         "deep.json": (b"[" * 1_000_000, AS),
