@@ -42,8 +42,8 @@ Result<ByName> read_known(const trace::Run& run) {
     }
   }
   std::string sql(find_question("sql/metrics_known")->sql);
-  constexpr std::string_view kAsked = "''";
-  sql.replace(sql.find(kAsked), kAsked.size(), names);
+  constexpr std::string_view kAsked = "IN ('')";
+  sql.replace(sql.find(kAsked), kAsked.size(), "IN (" + names + ")");
   LLMPROF_LET(const trace::ResultTable table, run.query(sql));
   ByName metrics;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {

@@ -20,7 +20,7 @@ called AS (
   SELECT l.id, arg_min(CASE WHEN f.line IS NULL THEN f.function ELSE concat(f.function, ' (', f.file, ':', f.line, ')') END,
                        CASE WHEN f.kind = 'python' THEN 0 ELSE 100000 END + s.depth) AS function
   FROM largest AS l JOIN stack AS s ON s.stack_id = l.stack_id JOIN frame AS f ON f.id = s.frame_id
-  WHERE f.function IS NOT NULL
+  WHERE f.function IS NOT NULL AND NOT regexp_matches(f.function, 'torch::unwind|CapturedTraceback|CachingAllocator|gather_with_cpp')
   GROUP BY l.id)
 SELECT p.ranges, c.function, l.kind, count(*) AS allocations, sum(l.bytes)::BIGINT AS bytes, max(l.bytes) AS largest_bytes,
   (SELECT count(*) FROM there) AS all_allocations
