@@ -24,11 +24,12 @@ double seconds(const timeval& time) {
 Result<void> measure(const std::string& folder, const exporters::Exporter& exporter, const std::string& output) {
   LLMPROF_LET(const trace::Run run, trace::Run::open(folder));
   LLMPROF_LET(const trace::ResultTable kernels, run.query("SELECT count(*) FROM kernel"));
+  const exporters::Selection everything;
   rusage before{}, after{};
   ::getrusage(RUSAGE_SELF, &before);
   const auto begin = std::chrono::steady_clock::now();
   LLMPROF_LET(const exporters::Written written,
-              exporter.write({.run = run, .selection = {}, .output = output, .tables = {}}));
+              exporter.write({.run = run, .selection = everything, .output = output, .tables = {}}));
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   ::getrusage(RUSAGE_SELF, &after);
   const double cpu =

@@ -20,7 +20,9 @@ using ::testing::HasSubstr;
 
 std::string written_as(const std::string& format, const trace::Run& run) {
   const std::string file = run.folder() + "." + format;
-  const auto written = find_exporter(format)->write({.run = run, .selection = {}, .output = file, .tables = {}});
+  const Selection everything;
+  const auto written =
+      find_exporter(format)->write({.run = run, .selection = everything, .output = file, .tables = {}});
   EXPECT_TRUE(written) << written.error().message;
   auto bytes = base::read_file(file, 1u << 30);
   EXPECT_TRUE(bytes);

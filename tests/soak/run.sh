@@ -3,7 +3,7 @@
 #   SOAK_EVENTS   millions of events in one go (100)        SOAK_SECONDS  of the annotated loop (3600)
 #   SOAK_ROUNDS   of the fault suite (3)                    FUZZ_SECONDS  per fuzz target (600)
 #   SOAK_STRESS   times the usual stress under TSan and ASan (20: about a minute each)
-#   SOAK_PARTS    which: "events loop faults stress fuzz"
+#   SOAK_PARTS    which: "events loop faults stress fuzz viewers"
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build}
@@ -12,7 +12,7 @@ failed=()
 part() {  # name, command…
   local name=$1 begin=$SECONDS
   shift
-  case " ${SOAK_PARTS:-events loop faults stress fuzz} " in *" $name "*) ;; *) return ;; esac
+  case " ${SOAK_PARTS:-events loop faults stress fuzz viewers} " in *" $name "*) ;; *) return ;; esac
   echo; echo "== soak: $name: $*"
   if "$@"; then
     echo "== soak: $name passed in $((SECONDS - begin)) s"
@@ -29,10 +29,16 @@ faults() {  # rounds
   done
 }
 
+viewers() {  # real ones: speedscope in chromium, Perfetto's trace_processor, go tool pprof where it is installed
+  tests/viewers/setup.sh "$build/viewers" &&
+    python3 tests/viewers/check.py "$build/bin/llmprof" tests/runs/h200_decode "$build/viewers" "$build/viewers/speedscope.png"
+}
+
 part events python3 tests/soak/events.py "${SOAK_EVENTS:-100}" "$build"
 part loop python3 tests/soak/loop.py "${SOAK_SECONDS:-3600}" "$build"
 part faults faults "${SOAK_ROUNDS:-3}"
 part stress env LLMPROF_STRESS="${SOAK_STRESS:-20}" tools/sanitize.sh
 part fuzz tools/fuzz.sh
+part viewers viewers
 echo
 [ ${#failed[@]} -eq 0 ] && echo "soak: all passed" || { echo "soak: FAILED: ${failed[*]}"; exit 1; }
