@@ -87,7 +87,7 @@ std::string built(std::string_view input) {
   Memory memory;
   for (const Shape& shape : kShapes) memory.run(std::string("CREATE TABLE ") + shape.name + " (" + shape.columns + ")");
   std::size_t at = 0;
-  while (at < input.size() && at < 4096) {
+  while (at < input.size() && at < 512) {
     const Shape& shape = kShapes[static_cast<unsigned char>(input[at++]) % std::size(kShapes)];
     std::string values;
     for (int i = 0; i < shape.count; ++i)

@@ -18,6 +18,13 @@ bool may_launch(std::string_view function) {
   return std::ranges::none_of(kNever, [&](std::string_view part) { return has(function, part); });
 }
 
+// Calls that only look something up, of which there can be more than launches: they would be most of a run.
+bool looks_up(std::string_view function) {
+  constexpr std::array<std::string_view, 6> kLookUps{"GetProcAddress", "KernelGet",    "FuncGet",
+                                                     "LibraryGet",     "GetLastError", "PeekAtLastError"};
+  return std::ranges::any_of(kLookUps, [&](std::string_view part) { return has(function, part); });
+}
+
 bool waits_for_device(std::string_view function) {
   return has(function, "Synchronize") || (has(function, "Memcpy") && !has(function, "Async"));
 }
@@ -34,16 +41,17 @@ class Calls {
     if (rows.odd() || !start || !end || !name) return rows.lose(trace::Loss::kInputDamaged, "values of a wrong type");
     if (*end < *start || !is_time(*start) || !is_time(*end)) return rows.lose(trace::Loss::kBadTime, "times");
     trace::ApiRow row;
-    row.id = sink_.new_id();
     row.begin_ns = *start;
     row.end_ns = *end;
     const bool is_runtime = event_class.value_or(kRuntimeClass) == kRuntimeClass;
     row.name = is_runtime ? strings_.runtime_function(*name) : strings_.name(*name);
     const Function function = look_at(row.name);
+    if (function.looks_up) return void(++looked_up_);
     row.waits = function.waits;
     row.correlation = correlation;
     const Actors::Index thread = global ? actors_.thread(*global, *start, *end) : Actors::Index{0};
     row.thread_id = actors_.thread_id(thread);
+    row.id = sink_.new_id();
     sink_.add(row);
     if (!correlation || !function.launches || *correlation < 0 || *correlation > UINT32_MAX) return;
     const Launches::Call call{*start, *end, thread, stack_index(stacks, callchain)};
@@ -52,16 +60,20 @@ class Calls {
       sink_.lose(trace::Loss::kInputLimit, 1, "calls beyond 12 million, which no kernel is paired with");
   }
 
+  void finish() {
+    sink_.lose(trace::Loss::kInputIgnored, looked_up_, "calls like cuGetProcAddress and cuKernelGetName");
+  }
+
  private:
   struct Function {
-    bool known = false, launches = false, waits = false;
+    bool known = false, looks_up = false, launches = false, waits = false;
   };
   const Function& look_at(trace::Name name) {
     if (name.id >= functions_.size()) functions_.resize(name.id + 1);
     Function& function = functions_[name.id];
     if (!function.known) {
       const std::string_view text = sink_.names().text(name);
-      function = {true, may_launch(text), waits_for_device(text)};
+      function = {true, looks_up(text), may_launch(text), waits_for_device(text)};
     }
     return function;
   }
@@ -84,6 +96,7 @@ class Calls {
   std::vector<trace::Id>& stack_ids_;
   std::unordered_map<trace::Id, std::uint32_t> stack_index_;
   std::vector<Function> functions_;  // by name
+  std::int64_t looked_up_ = 0;
 };
 
 }  // namespace
@@ -99,6 +112,7 @@ Result<void> read_calls(Database& database, Strings& strings, Actors& actors, La
   launches.expect(database.size_of("CUPTI_ACTIVITY_KIND_RUNTIME"));
   Calls calls(database, strings, actors, launches, stack_ids);
   while (rows.next()) calls.take(rows, by_id);
+  calls.finish();
   launches.sort();
   return rows.finish();
 }

@@ -66,16 +66,19 @@ bool Rows::pass_over() {
   return found;
 }
 
+// By sqlite3_value: one look-up per value instead of two. Such values are good for one thread, which is all there is.
 std::optional<std::int64_t> Rows::integer(int column) {
-  const int type = sqlite3_column_type(statement_, column + 1);
-  if (type == SQLITE_INTEGER) return sqlite3_column_int64(statement_, column + 1);
+  sqlite3_value* value = sqlite3_column_value(statement_, column + 1);
+  const int type = sqlite3_value_type(value);
+  if (type == SQLITE_INTEGER) return sqlite3_value_int64(value);
   odd_ = odd_ || type != SQLITE_NULL;
   return std::nullopt;
 }
 
 std::optional<double> Rows::number(int column) {
-  const int type = sqlite3_column_type(statement_, column + 1);
-  if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) return sqlite3_column_double(statement_, column + 1);
+  sqlite3_value* value = sqlite3_column_value(statement_, column + 1);
+  const int type = sqlite3_value_type(value);
+  if (type == SQLITE_INTEGER || type == SQLITE_FLOAT) return sqlite3_value_double(value);
   odd_ = odd_ || type != SQLITE_NULL;
   return std::nullopt;
 }

@@ -121,7 +121,9 @@ Graphs::Ids Work::graph_ids(const Common& work, Graphs::Kind kind, trace::Name n
 void Work::take_kernel(Rows& rows) {
   trace::KernelRow row;
   row.name.id = 0;
-  const auto mangled = rows.integer(kMangled), demangled = rows.integer(kDemangled), short_name = rows.integer(kShort);
+  const auto mangled = rows.integer(kMangled);
+  const auto demangled = mangled ? std::nullopt : rows.integer(kDemangled);
+  const auto short_name = mangled || demangled ? std::nullopt : rows.integer(kShort);
   row.registers = small(rows.integer(kRegisters));
   row.grid_x = small(rows.integer(kGridX));
   row.grid_y = small(rows.integer(kGridY));
