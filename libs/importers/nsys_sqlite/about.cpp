@@ -146,10 +146,10 @@ void write_about(Sink& sink, const About& about) {
   if (schema.empty())
     note("import", "the export does not say the version of its schema; tables were read by their columns");
   else if (!minor || *minor > kKnownMinor)
-    note("import",
-         fmt::format("export schema {} is newer than those llmprof was tested with (3.{}); tables were read by "
-                     "their columns",
-                     schema, kKnownMinor));
+    sink.lose(
+        trace::Loss::kInputIgnored, 1,
+        fmt::format("export schema {} is newer than 3.{}, which llmprof was tested with: what it adds was not read",
+                    schema, kKnownMinor));
 }
 
 }  // namespace llmprof::importers::nsys
