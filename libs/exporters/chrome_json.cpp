@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <map>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/version.h"
+#include "exporters/chrome_events.h"
 #include "exporters/exporter.h"
 #include "exporters/json_text.h"
-#include "exporters/output_file.h"
 #include "exporters/selection.h"
 #include "exporters/stacks.h"
 #include "exporters/timeline.h"
@@ -27,11 +27,16 @@ constexpr std::int64_t kBeyondSystemPids = 1 << 22;
 class Writer {
  public:
   Writer(const Request& request, OutputFile& out, Tracks tracks, Stacks stacks)
-      : request_(request), run_(request.run), out_(out), tracks_(std::move(tracks)), stacks_(std::move(stacks)) {
+      : request_(request),
+        run_(request.run),
+        out_(out),
+        tracks_(std::move(tracks)),
+        stacks_(std::move(stacks)),
+        events_(out) {
     number_processes();
   }
   Result<void> write();
-  std::int64_t written() const { return events_; }
+  std::int64_t written() const { return events_.written(); }
 
  private:
   using Row = std::function<void(const trace::ColumnChunk&, std::size_t)>;
@@ -42,7 +47,9 @@ class Writer {
   Result<void> write_ranges();
   Result<void> write_ops();
   Result<void> write_calls(const Window& window);
-  Result<void> write_kernels();
+  Result<void> load_graph_calls();
+  void write_graph_call(std::int64_t graph_launch_id);
+  Result<void> write_kernels(const std::string& kernels, std::string_view order);
   Result<void> write_copies();
   Result<void> write_graphs();
   Result<void> write_counters();
@@ -54,50 +61,19 @@ class Writer {
     if (quoted_[at].empty()) quoted_[at] = json_quoted(at == 0 ? "(no name)" : chunk.names[at]);
     return quoted_[at];
   }
-  void begin_event(std::string_view phase, std::string_view category, std::string_view quoted_name, std::int64_t pid,
-                   std::int64_t tid, std::int64_t at_ns);
-  void duration(std::int64_t begin_ns, std::int64_t end_ns) {
-    line_ += ", \"dur\": ";
-    append_microseconds(line_, end_ns > begin_ns ? end_ns - begin_ns : 0);
-    line_ += ", \"args\": {";
-    first_ = true;
-  }
-  void key(std::string_view name) {
-    line_ += first_ ? "\"" : ", \"";
-    line_ += name;
-    line_ += "\": ";
-    first_ = false;
-  }
-  void integer(std::string_view name, std::int64_t value) {
-    if (value == kNull) return;
-    key(name);
-    append_number(line_, value);
-  }
   void text(std::string_view name, const trace::ColumnChunk& chunk, std::int64_t code) {
-    if (code == 0) return;
-    key(name);
-    line_ += quoted(chunk, code);
+    if (code != 0) events_.json(name, quoted(chunk, code));
   }
   // What a framework wrote as JSON stays JSON, anything else is text.
   void raw(std::string_view name, const trace::ColumnChunk& chunk, std::int64_t code) {
     if (code == 0) return;
-    key(name);
     const std::string& value = chunk.names[static_cast<std::size_t>(code)];
-    line_ += is_json(value) ? value : quoted(chunk, code);
+    events_.json(name, is_json(value) ? value : quoted(chunk, code));
   }
   void stack(std::int64_t stack_id) {
-    if (stack_id == kNull) return;
-    const std::string folded = stacks_.folded(stack_id);
-    if (folded.empty()) return;
-    key("Call stack");
-    line_ += json_quoted(folded);
+    const std::string folded = stack_id == kNull ? "" : stacks_.folded(stack_id);
+    if (!folded.empty()) events_.json("Call stack", json_quoted(folded));
   }
-  void end_event(std::string_view tail) {
-    line_ += tail;
-    out_.write(line_);
-    ++events_;
-  }
-  void flow(std::string_view phase, std::int64_t id, std::int64_t pid, std::int64_t tid, std::int64_t at_ns);
 
   std::int64_t pid_of(const HostThread& thread) const { return process_pids_[thread.process]; }
   struct Place {
@@ -120,6 +96,11 @@ class Writer {
     return place;
   }
 
+  struct Call {
+    std::int64_t thread_id, begin_ns, end_ns;
+    std::string name;  // with its quotes
+  };
+
   const Request& request_;
   const trace::Run& run_;
   OutputFile& out_;
@@ -129,9 +110,9 @@ class Writer {
   std::int64_t next_device_ = 0;
   std::set<std::tuple<std::int64_t, std::int64_t, bool>> streams_;  // device, stream, whether it is one
   std::vector<std::string> quoted_;                                 // of the current result, by code
-  std::string line_;
-  bool first_ = true;
-  std::int64_t events_ = 0, begin_ns_ = 0;
+  ChromeEvents events_;
+  std::unordered_map<std::int64_t, Call> graph_calls_;  // by graph_launch id, until they are written
+  std::int64_t begin_ns_ = 0;
 };
 
 // GPUs are processes with their ordinal as number, as in Kineto's traces; CPUs come after them. A process of the same
@@ -154,36 +135,11 @@ Result<void> Writer::each(std::string_view what, const std::string& sql, const R
   bool go_on = true;
   LLMPROF_TRY(run_.column_chunks(sql, [&](const trace::ColumnChunk& chunk) {
     for (std::size_t i = 0; i < chunk.count; ++i) row(chunk, i);
-    go_on = request_.progress({what, static_cast<double>(events_), 0, "events"});
+    go_on = request_.progress({what, static_cast<double>(events_.written()), 0, "events"});
     return go_on && !out_.failed();
   }));
   if (!go_on) return Error{ErrorCode::kInterrupted, "interrupted", ""};
   return {};
-}
-
-void Writer::begin_event(std::string_view phase, std::string_view category, std::string_view quoted_name,
-                         std::int64_t pid, std::int64_t tid, std::int64_t at_ns) {
-  line_ = events_ == 0 ? "\n{\"ph\": \"" : ",\n{\"ph\": \"";
-  line_ += phase;
-  if (!category.empty()) {
-    line_ += "\", \"cat\": \"";
-    line_ += category;
-  }
-  line_ += "\", \"name\": ";
-  line_ += quoted_name;
-  line_ += ", \"pid\": ";
-  append_number(line_, pid);
-  line_ += ", \"tid\": ";
-  append_number(line_, tid);
-  line_ += ", \"ts\": ";
-  append_microseconds(line_, at_ns);
-}
-
-void Writer::flow(std::string_view phase, std::int64_t id, std::int64_t pid, std::int64_t tid, std::int64_t at_ns) {
-  begin_event(phase, "ac2g", "\"ac2g\"", pid, tid, at_ns);
-  line_ += ", \"id\": ";
-  append_number(line_, id);
-  end_event(phase == "f" ? ", \"bp\": \"e\"}" : "}");
 }
 
 Result<void> Writer::write_head() {
@@ -213,8 +169,7 @@ Result<void> Writer::write_head() {
 void Writer::write_names() {
   const auto meta = [&](std::string_view what, std::int64_t pid, std::int64_t tid, std::string_view argument,
                         const std::string& value) {
-    begin_event("M", "", json_quoted(what), pid, tid, begin_ns_);
-    end_event(fmt::format(", \"args\": {{\"{}\": {}}}}}", argument, value));
+    events_.point("M", "", json_quoted(what), pid, tid, begin_ns_, argument, value);
   };
   for (std::size_t i = 0; i < tracks_.processes.size(); ++i) {
     meta("process_name", process_pids_[i], 0, "name", json_quoted(tracks_.processes[i].name));
@@ -248,13 +203,13 @@ Result<void> Writer::write_ranges() {
               [&](const trace::ColumnChunk& chunk, std::size_t row) {
                 const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
                 const Place at = place(value(0));
-                begin_event("X", "user_annotation", quoted(chunk, value(3)), at.pid, at.tid, value(1));
-                duration(value(1), value(2));
+                events_.begin("X", "user_annotation", quoted(chunk, value(3)), at.pid, at.tid, value(1));
+                events_.duration(value(1), value(2));
                 text("kind", chunk, value(4));
                 text("domain", chunk, value(5));
                 text("category", chunk, value(6));
-                integer("payload", value(7));
-                end_event("}}");
+                events_.integer("payload", value(7));
+                events_.end();
               });
 }
 
@@ -267,14 +222,14 @@ Result<void> Writer::write_ops() {
       [&](const trace::ColumnChunk& chunk, std::size_t row) {
         const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
         const Place at = place(value(0));
-        begin_event("X", "cpu_op", quoted(chunk, value(3)), at.pid, at.tid, value(1));
-        duration(value(1), value(2));
-        integer("External id", value(4));
-        integer("Sequence number", value(5));
+        events_.begin("X", "cpu_op", quoted(chunk, value(3)), at.pid, at.tid, value(1));
+        events_.duration(value(1), value(2));
+        events_.integer("External id", value(4));
+        events_.integer("Sequence number", value(5));
         raw("Input Dims", chunk, value(6));
         raw("Input type", chunk, value(7));
         stack(value(8));
-        end_event("}}");
+        events_.end();
       });
 }
 
@@ -294,7 +249,8 @@ Result<void> Writer::write_calls(const Window& window) {
       "SELECT coalesce(l.thread_id, a.thread_id), coalesce(l.begin_ns, a.begin_ns), coalesce(l.end_ns, a.end_ns), "
       "coalesce(a.name, l.name), l.flow, a.correlation FROM ({} UNION ALL {} UNION ALL {}) AS l FULL JOIN (SELECT * "
       "FROM "
-      "({}) WHERE {}) AS a ON a.thread_id = l.thread_id AND a.begin_ns = l.begin_ns AND a.end_ns = l.end_ns",
+      "({}) WHERE {}) AS a ON a.thread_id = l.thread_id AND a.begin_ns = l.begin_ns AND a.end_ns = l.end_ns WHERE "
+      "l.flow IS NULL OR l.flow % 4 <> 3",
       launches(selected_rows("kernel", request_.selection), "'cudaLaunchKernel'", kFlowOfKernel, true),
       launches(selected_copies(request_.selection),
                "CASE WHEN direction = 'fill' THEN 'cudaMemsetAsync' ELSE 'cudaMemcpyAsync' END", kFlowOfCopy, true),
@@ -305,99 +261,124 @@ Result<void> Writer::write_calls(const Window& window) {
     const Place at = place(value(0));
     const bool driver = value(3) != 0 && chunk.names[static_cast<std::size_t>(value(3))].starts_with("cu") &&
                         !chunk.names[static_cast<std::size_t>(value(3))].starts_with("cuda");
-    begin_event("X", driver ? "cuda_driver" : "cuda_runtime", quoted(chunk, value(3)), at.pid, at.tid, value(1));
-    duration(value(1), value(2));
+    events_.begin("X", driver ? "cuda_driver" : "cuda_runtime", quoted(chunk, value(3)), at.pid, at.tid, value(1));
+    events_.duration(value(1), value(2));
     // Calls that launched nothing keep off the numbers of launches: those have a remainder of 1 to 3.
-    integer("correlation", value(4) != kNull ? value(4) : value(5) != kNull ? value(5) * 4 : kNull);
-    end_event("}}");
-    if (value(4) != kNull) flow("s", value(4), at.pid, at.tid, value(1));
+    events_.integer("correlation", value(4) != kNull ? value(4) : value(5) != kNull ? value(5) * 4 : kNull);
+    events_.end();
+    if (value(4) != kNull) events_.flow("s", value(4), at.pid, at.tid, value(1));
   });
 }
 
-Result<void> Writer::write_kernels() {
-  const std::string sql = fmt::format(
-      "SELECT k.device_id, k.stream, k.thread_id, k.begin_ns, k.end_ns, k.name, CASE WHEN k.launch_begin_ns IS NULL "
-      "THEN "
-      "NULL WHEN k.graph_launch_id IS NOT NULL THEN k.graph_launch_id * 4 + 3 ELSE k.id * 4 + 1 END, k.grid_x, "
-      "k.grid_y, "
-      "k.grid_z, k.block_x, k.block_y, k.block_z, k.registers, k.shared_bytes, k.graph_node_id, o.correlation, g.m, "
-      "g.n, "
-      "g.k, k.stage, k.module, k.op, k.stack_id, k.source = 'estimated', CAST(round(k.confidence * 100) AS BIGINT) "
-      "FROM "
-      "({}) AS k LEFT JOIN (SELECT id AS product, m, n, k FROM gemm) AS g ON g.product = k.gemm_id LEFT JOIN (SELECT "
-      "id "
-      "AS operator, correlation FROM op) AS o ON o.operator = k.op_id",
-      selected_kernels(request_.selection));
+// Calls that launch graphs are written right before the first kernel of the graph, as Kineto does: readers of long
+// files keep few launches open.
+Result<void> Writer::load_graph_calls() {
+  return each("graph launches",
+              fmt::format("SELECT l.id, l.thread_id, l.launch_begin_ns, coalesce(l.launch_end_ns, l.launch_begin_ns), "
+                          "coalesce(a.name, 'cudaGraphLaunch') FROM ({}) AS l LEFT JOIN api AS a ON a.thread_id = "
+                          "l.thread_id AND a.begin_ns = l.launch_begin_ns AND a.end_ns = l.launch_end_ns WHERE "
+                          "l.launch_begin_ns IS NOT NULL",
+                          selected_graph_launches(request_.selection)),
+              [&](const trace::ColumnChunk& chunk, std::size_t row) {
+                const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
+                graph_calls_.insert_or_assign(value(0), Call{value(1), value(2), value(3), quoted(chunk, value(4))});
+              });
+}
+
+void Writer::write_graph_call(std::int64_t graph_launch_id) {
+  const auto found = graph_calls_.find(graph_launch_id);
+  if (found == graph_calls_.end()) return;
+  const Call& call = found->second;
+  const Place at = place(call.thread_id);
+  events_.begin("X", "cuda_runtime", call.name, at.pid, at.tid, call.begin_ns);
+  events_.duration(call.begin_ns, call.end_ns);
+  events_.integer("correlation", graph_launch_id * 4 + 3);
+  events_.end();
+  events_.flow("s", graph_launch_id * 4 + 3, at.pid, at.tid, call.begin_ns);
+  graph_calls_.erase(found);
+}
+
+Result<void> Writer::write_kernels(const std::string& kernels, std::string_view order) {
+  const std::string sql = fmt::format(R"(
+SELECT k.device_id, k.stream, k.thread_id, k.begin_ns, k.end_ns, k.name,
+  CASE WHEN k.launch_begin_ns IS NULL THEN NULL WHEN k.graph_launch_id IS NOT NULL THEN k.graph_launch_id * 4 + 3
+       ELSE k.id * 4 + 1 END,
+  k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z, k.registers, k.shared_bytes, k.graph_node_id,
+  o.correlation, g.m, g.n, g.k, k.stage, k.module, k.op, k.stack_id, k.source = 'estimated',
+  CAST(round(k.confidence * 100) AS BIGINT), k.graph_launch_id
+FROM ({}) AS k
+LEFT JOIN (SELECT id AS product, m, n, k FROM gemm) AS g ON g.product = k.gemm_id
+LEFT JOIN (SELECT id AS operator, correlation FROM op) AS o ON o.operator = k.op_id {})",
+                                      kernels, order);
   return each("kernels", sql, [&](const trace::ColumnChunk& chunk, std::size_t row) {
     const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
     const auto triple = [&](std::string_view name, std::size_t column) {
       if (value(column) == kNull) return;
-      key(name);
-      line_ += fmt::format("[{}, {}, {}]", value(column), std::max<std::int64_t>(value(column + 1), 1),
-                           std::max<std::int64_t>(value(column + 2), 1));
+      events_.json(name, fmt::format("[{}, {}, {}]", value(column), std::max<std::int64_t>(value(column + 1), 1),
+                                     std::max<std::int64_t>(value(column + 2), 1)));
     };
+    if (value(26) != kNull) write_graph_call(value(26));
     const Place at = stream_place(value(0), value(1), value(2));
-    begin_event("X", "kernel", quoted(chunk, value(5)), at.pid, at.tid, value(3));
-    duration(value(3), value(4));
-    integer("External id", value(16));
-    integer("device", at.pid);
-    integer("stream", value(1));
-    integer("correlation", value(6));
-    integer("registers per thread", value(13));
-    integer("shared memory", value(14));
+    events_.begin("X", "kernel", quoted(chunk, value(5)), at.pid, at.tid, value(3));
+    events_.duration(value(3), value(4));
+    events_.integer("External id", value(16));
+    events_.integer("device", at.pid);
+    events_.integer("stream", value(1));
+    events_.integer("correlation", value(6));
+    events_.integer("registers per thread", value(13));
+    events_.integer("shared memory", value(14));
     triple("grid", 7);
     triple("block", 10);
-    integer("graph node id", value(15));
-    integer("m", value(17));
-    integer("n", value(18));
-    integer("k", value(19));
+    events_.integer("graph node id", value(15));
+    events_.integer("m", value(17));
+    events_.integer("n", value(18));
+    events_.integer("k", value(19));
     text("stage", chunk, value(20));
     text("module", chunk, value(21));
     text("op", chunk, value(22));
     stack(value(23));
     if (value(24) == 1) {
-      key("estimated");
-      line_ += "true";
-      integer("confidence %", value(25));
+      events_.json("estimated", "true");
+      events_.integer("confidence %", value(25));
     }
-    end_event("}}");
-    if (value(6) != kNull) flow("f", value(6), at.pid, at.tid, value(3));
+    events_.end();
+    if (value(6) != kNull) events_.flow("f", value(6), at.pid, at.tid, value(3));
   });
 }
 
 Result<void> Writer::write_copies() {
-  const std::string sql = fmt::format(
-      "SELECT c.device_id, c.stream, c.thread_id, c.begin_ns, c.end_ns, c.name, CASE WHEN c.launch_begin_ns IS NULL "
-      "THEN "
-      "NULL WHEN c.graph_launch_id IS NOT NULL THEN c.graph_launch_id * 4 + 3 ELSE c.id * 4 + 2 END, c.bytes, "
-      "c.graph_node_id, o.correlation, c.direction = 'fill', CASE WHEN c.end_ns > c.begin_ns THEN c.bytes / (c.end_ns "
-      "- "
-      "c.begin_ns)::DOUBLE END FROM (SELECT *, CASE direction WHEN 'fill' THEN 'Memset (Device)' WHEN 'host_to_device' "
-      "THEN 'Memcpy HtoD (' || coalesce(upper(host_memory[1]) || host_memory[2:], 'Unknown') || ' -> Device)' WHEN "
-      "'device_to_host' THEN 'Memcpy DtoH (Device -> ' || coalesce(upper(host_memory[1]) || host_memory[2:], "
-      "'Unknown') "
-      "|| ')' WHEN 'device_to_device' THEN 'Memcpy DtoD (Device -> Device)' WHEN 'peer' THEN 'Memcpy PtoP (Device -> "
-      "Device)' WHEN 'host_to_host' THEN 'Memcpy HtoH (Host -> Host)' ELSE 'Memcpy' END AS name FROM ({})) AS c LEFT "
-      "JOIN "
-      "(SELECT id AS operator, correlation FROM op) AS o ON o.operator = c.op_id",
-      selected_copies(request_.selection));
+  const std::string sql = fmt::format(R"(
+SELECT c.device_id, c.stream, c.thread_id, c.begin_ns, c.end_ns, c.name,
+  CASE WHEN c.launch_begin_ns IS NULL THEN NULL WHEN c.graph_launch_id IS NOT NULL THEN c.graph_launch_id * 4 + 3
+       ELSE c.id * 4 + 2 END,
+  c.bytes, c.graph_node_id, o.correlation, c.direction = 'fill',
+  CASE WHEN c.end_ns > c.begin_ns THEN c.bytes / (c.end_ns - c.begin_ns)::DOUBLE END
+FROM (
+  SELECT *, coalesce(upper(host_memory[1]) || host_memory[2:], 'Unknown') AS host, CASE direction
+    WHEN 'fill' THEN 'Memset (Device)'
+    WHEN 'host_to_device' THEN 'Memcpy HtoD (' || host || ' -> Device)'
+    WHEN 'device_to_host' THEN 'Memcpy DtoH (Device -> ' || host || ')'
+    WHEN 'device_to_device' THEN 'Memcpy DtoD (Device -> Device)'
+    WHEN 'peer' THEN 'Memcpy PtoP (Device -> Device)'
+    WHEN 'host_to_host' THEN 'Memcpy HtoH (Host -> Host)'
+    ELSE 'Memcpy' END AS name
+  FROM ({})) AS c
+LEFT JOIN (SELECT id AS operator, correlation FROM op) AS o ON o.operator = c.op_id)",
+                                      selected_copies(request_.selection));
   return each("copies", sql, [&](const trace::ColumnChunk& chunk, std::size_t row) {
     const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
     const Place at = stream_place(value(0), value(1), value(2));
-    begin_event("X", value(10) == 1 ? "gpu_memset" : "gpu_memcpy", quoted(chunk, value(5)), at.pid, at.tid, value(3));
-    duration(value(3), value(4));
-    integer("External id", value(9));
-    integer("device", at.pid);
-    integer("stream", value(1));
-    integer("correlation", value(6));
-    integer("bytes", value(7));
-    if (std::isfinite(chunk.reals[11][row])) {
-      key("memory bandwidth (GB/s)");
-      append_real(line_, chunk.reals[11][row]);
-    }
-    integer("graph node id", value(8));
-    end_event("}}");
-    if (value(6) != kNull) flow("f", value(6), at.pid, at.tid, value(3));
+    events_.begin("X", value(10) == 1 ? "gpu_memset" : "gpu_memcpy", quoted(chunk, value(5)), at.pid, at.tid, value(3));
+    events_.duration(value(3), value(4));
+    events_.integer("External id", value(9));
+    events_.integer("device", at.pid);
+    events_.integer("stream", value(1));
+    events_.integer("correlation", value(6));
+    events_.integer("bytes", value(7));
+    if (std::isfinite(chunk.reals[11][row])) events_.real("memory bandwidth (GB/s)", chunk.reals[11][row]);
+    events_.integer("graph node id", value(8));
+    events_.end();
+    if (value(6) != kNull) events_.flow("f", value(6), at.pid, at.tid, value(3));
   });
 }
 
@@ -412,14 +393,14 @@ Result<void> Writer::write_graphs() {
       [&](const trace::ColumnChunk& chunk, std::size_t row) {
         const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
         const Place at = stream_place(value(0), value(1), value(2));
-        begin_event("X", "graph_launch", "\"nodes of an unknown graph\"", at.pid, at.tid, value(3));
-        duration(value(3), value(4));
-        integer("device", at.pid);
-        integer("stream", value(1));
-        if (value(7) == 1) integer("correlation", value(5) * 4 + 3);
-        integer("graph id", value(6));
-        end_event("}}");
-        if (value(7) == 1) flow("f", value(5) * 4 + 3, at.pid, at.tid, value(3));
+        events_.begin("X", "graph_launch", "\"nodes of an unknown graph\"", at.pid, at.tid, value(3));
+        events_.duration(value(3), value(4));
+        events_.integer("device", at.pid);
+        events_.integer("stream", value(1));
+        if (value(7) == 1) events_.integer("correlation", value(5) * 4 + 3);
+        events_.integer("graph id", value(6));
+        events_.end();
+        if (value(7) == 1) events_.flow("f", value(5) * 4 + 3, at.pid, at.tid, value(3));
       });
 }
 
@@ -434,10 +415,9 @@ Result<void> Writer::write_counters() {
                 const auto process = tracks_.process_of_id.find(value(4));
                 const std::int64_t pid =
                     process != tracks_.process_of_id.end() ? process_pids_[process->second] : device_number(value(0));
-                begin_event("C", "telemetry", quoted(chunk, value(2)), pid, 0, value(1));
-                line_ += ", \"args\": {\"value\": ";
-                append_real(line_, chunk.reals[3][row]);
-                end_event("}}");
+                std::string reading;
+                append_real(reading, chunk.reals[3][row]);
+                events_.point("C", "telemetry", quoted(chunk, value(2)), pid, 0, value(1), "value", reading);
               });
 }
 
@@ -448,7 +428,17 @@ Result<void> Writer::write() {
   LLMPROF_TRY(write_ranges());
   LLMPROF_TRY(write_ops());
   for (const Window& window : calls) LLMPROF_TRY(write_calls(window));
-  LLMPROF_TRY(write_kernels());
+  const std::string kernels = selected_kernels(request_.selection);
+  LLMPROF_TRY(write_kernels(fmt::format("SELECT * FROM ({}) WHERE graph_launch_id IS NULL", kernels), ""));
+  LLMPROF_TRY(load_graph_calls());
+  const std::string in_graphs = fmt::format("SELECT * FROM ({}) WHERE graph_launch_id IS NOT NULL", kernels);
+  LLMPROF_LET(const std::vector<Window> graphs, windows_of(run_, in_graphs, kWindowRows));
+  for (const Window& window : graphs) {
+    LLMPROF_TRY(write_kernels(fmt::format("SELECT * FROM ({}) WHERE begin_ns >= {} AND begin_ns < {}", in_graphs,
+                                          window.begin_ns, window.end_ns),
+                              "ORDER BY k.graph_launch_id, k.begin_ns"));
+  }
+  while (!graph_calls_.empty()) write_graph_call(graph_calls_.begin()->first);
   LLMPROF_TRY(write_copies());
   LLMPROF_TRY(write_graphs());
   LLMPROF_TRY(write_counters());
