@@ -22,7 +22,7 @@ struct About {
 Result<About> read_about(Database& database);
 void write_about(Sink& sink, const About& about);
 // DIAGNOSTIC_EVENT and PROFILER_OVERHEAD: what Nsight says it lost, warned of, and took itself.
-Result<void> read_diagnostics(Database& database, Actors& actors);
-Result<void> read_overhead(Database& database, Actors& actors);
+Result<void> read_diagnostics(Database& database);
+Result<void> read_overhead(Database& database);
 
 }  // namespace llmprof::importers::nsys

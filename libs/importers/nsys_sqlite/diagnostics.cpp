@@ -12,7 +12,7 @@ namespace llmprof::importers::nsys {
 namespace {
 
 constexpr std::int64_t kWarning = 2, kError = 3;  // of ENUM_DIAGNOSTIC_SEVERITY_LEVEL
-constexpr std::size_t kMostMessages = 100, kMostLosses = 16, kMostText = 300;
+constexpr std::size_t kMostMessages = 100, kMostLosses = 16, kMostText = 300, kMostThreads = 65536;
 
 bool tells_of_loss(std::string text) {
   std::ranges::transform(text, text.begin(),
@@ -24,9 +24,9 @@ bool tells_of_loss(std::string text) {
 
 }  // namespace
 
-Result<void> read_diagnostics(Database& database, Actors& actors) {
+Result<void> read_diagnostics(Database& database) {
   Sink& sink = database.sink();
-  LLMPROF_LET(Rows rows, database.rows("DIAGNOSTIC_EVENT", {"timestamp", "severity", "text", "globalPid"}, 3));
+  LLMPROF_LET(Rows rows, database.rows("DIAGNOSTIC_EVENT", {"timestamp", "severity", "text"}, 3));
   std::size_t messages = 0, losses = 0;
   while (rows.next()) {
     const auto ns = rows.integer(0), severity = rows.integer(1);
@@ -43,15 +43,14 @@ Result<void> read_diagnostics(Database& database, Actors& actors) {
     sink.add(
         trace::NoteRow{when_ns, std::nullopt, sink.name("nsys"), sink.name(fmt::format("{}: {}", level, message))});
   }
-  (void)actors;
   return rows.finish();
 }
 
 // Intervals lie inside each other; every thread's time is counted once.
-Result<void> read_overhead(Database& database, Actors& actors) {
+Result<void> read_overhead(Database& database) {
   Sink& sink = database.sink();
   LLMPROF_LET(Rows rows, database.rows("PROFILER_OVERHEAD", {"start", "end", "globalTid"}, 2));
-  std::unordered_map<Actors::Index, std::int64_t> until_ns;
+  std::unordered_map<std::int64_t, std::int64_t> until_ns;  // by thread; some of them are Nsight's own
   std::int64_t intervals = 0, total_ns = 0;
   while (rows.next()) {
     const auto start = rows.integer(0), end = rows.integer(1);
@@ -59,9 +58,8 @@ Result<void> read_overhead(Database& database, Actors& actors) {
       rows.lose(trace::Loss::kBadTime, "times");
       continue;
     }
-    const auto global = rows.integer(2);
-    const Actors::Index thread = global ? actors.thread(*global, *start, *end) : Actors::Index{0};
-    std::int64_t& until = until_ns.try_emplace(thread, INT64_MIN).first->second;
+    if (until_ns.size() > kMostThreads) until_ns.clear();
+    std::int64_t& until = until_ns.try_emplace(rows.integer_or(2, 0), INT64_MIN).first->second;
     total_ns += std::max<std::int64_t>(0, *end - std::max(*start, until));
     until = std::max(until, *end);
     ++intervals;

@@ -121,8 +121,8 @@ Result<void> parse(Input& input, Sink& sink) {
   LLMPROF_TRY(Ranges(*database, strings, actors).read());
   LLMPROF_TRY(read_samples(*database, strings, actors, about));
   LLMPROF_TRY(read_gpu_metrics(*database, devices));
-  LLMPROF_TRY(read_diagnostics(*database, actors));
-  LLMPROF_TRY(read_overhead(*database, actors));
+  LLMPROF_TRY(read_diagnostics(*database));
+  LLMPROF_TRY(read_overhead(*database));
   count_ignored(*database);
   return actors.write({about.host, about.rank, about.command});
 }

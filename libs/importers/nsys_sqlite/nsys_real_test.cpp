@@ -94,6 +94,7 @@ TEST_F(NsysReal, KernelsAreJoinedToTheirLaunches) {
       EXPECT_EQ(row.tid, 692);
     }
   }
+  EXPECT_EQ(sink.rows<trace::ThreadRow>().size(), 1u) << "PROFILER_OVERHEAD names threads of Nsight's own";
   const auto processes = sink.rows<trace::ProcessRow>();
   ASSERT_EQ(processes.size(), 1u);
   EXPECT_EQ(processes[0].pid, 692);
