@@ -13,11 +13,22 @@ bool is_torch_save(std::string_view head) {
   return head.starts_with(kZip) && head.find("data.pkl") != std::string_view::npos;
 }
 
+// "cos\nsystem\n": a pickle of protocol 0 whose first object is code.
+bool begins_with_global(std::string_view head) {
+  constexpr std::string_view kName = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+  if (!head.starts_with('c')) return false;
+  const std::size_t module = head.find_first_not_of(kName, 1);
+  if (module == std::string_view::npos || module == 1 || head[module] != '\n') return false;
+  const std::size_t name = head.find_first_not_of(kName, module + 1);
+  return name != std::string_view::npos && name > module + 1 && head[name] == '\n' &&
+         head.substr(name + 1, 1).find_first_of("(pqR)") == 0;
+}
+
 int sniff(std::string_view head) {
   if (is_torch_save(head)) return 60;  // refused, with what it is
-  const bool binary = head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5;
+  const bool binary = head.size() > 2 && head[0] == '\x80' && head[1] >= 2 && head[1] < 16;
   const bool text = head.starts_with("(dp") || head.starts_with("(lp") || head.starts_with("}q") ||
-                    head.starts_with("]q") || head.starts_with("c__builtin__") || head.starts_with("cos\n");
+                    head.starts_with("]q") || head.starts_with("(S'") || begins_with_global(head);
   if (!binary && !text) return 0;
   const bool keys =
       head.find("segments") != std::string_view::npos || head.find("total_size") != std::string_view::npos;

@@ -84,7 +84,8 @@ Result<void> PickleReader::step(unsigned char code) {
 Result<void> PickleReader::frame() {
   LLMPROF_LET(const std::uint64_t size, length(8));
   if (bytes_.possible(size)) return {};
-  return corrupt(fmt::format("a frame of {} bytes, more than the file has", size));
+  return Error{ErrorCode::kCorruptInput, fmt::format("byte {}: a frame of {} bytes, more than the file has", at_, size),
+               "the file was cut, or is no pickle; write the snapshot again"};
 }
 
 Result<std::uint64_t> PickleReader::length(std::size_t bytes) {
