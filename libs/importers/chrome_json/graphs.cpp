@@ -53,7 +53,7 @@ void Graphs::begin_capture(trace::Id thread_id) { capturing_[thread_id].clear();
 void Graphs::end_capture(trace::Id thread_id) {
   const auto found = capturing_.find(thread_id);
   if (found == capturing_.end()) return;
-  if (captured_ + found->second.size() <= kMaxCaptured) {
+  if (captured_ + found->second.size() <= kMaxCaptured && captures_.size() < kMaxCaptures && !found->second.empty()) {
     captured_ += found->second.size();
     captures_.push_back(std::move(found->second));
   }
@@ -113,10 +113,15 @@ std::vector<Graphs::Node> Graphs::nodes_of(trace::Id graph, const std::vector<Wo
 }
 
 Graphs::Graph& Graphs::graph_of(const std::vector<Work>& works) {
-  const auto [found, fresh] = graphs_.try_emplace(key_of(works));
+  std::uint64_t key = key_of(works);
+  if (graphs_.size() >= kMaxGraphs && !graphs_.contains(key)) {
+    sink_.lose(trace::Loss::kDefinitionsFull, 1, "distinct graphs");
+    key = 0;  // all others
+  }
+  const auto [found, fresh] = graphs_.try_emplace(key);
   if (fresh) {
     found->second.number = sink_.new_id();
-    found->second.nodes = nodes_of(found->second.number, works);
+    if (key != 0) found->second.nodes = nodes_of(found->second.number, works);
   }
   return found->second;
 }

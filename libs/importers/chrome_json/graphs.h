@@ -36,10 +36,12 @@ enum class NodeKind : std::uint8_t { kKernel, kCopy, kFill };
 
 class Graphs {
  public:
-  static constexpr std::size_t kMaxOpen = 64;        // launches whose kernels may still come
-  static constexpr std::size_t kMaxHeld = 100'000;   // kernels of those
-  static constexpr std::size_t kMaxNodes = 500'000;  // of all graphs
-  static constexpr std::size_t kMaxCaptured = 200'000;
+  static constexpr std::size_t kMaxOpen = 64;           // launches whose kernels may still come
+  static constexpr std::size_t kMaxHeld = 100'000;      // kernels of those
+  static constexpr std::size_t kMaxNodes = 500'000;     // of all graphs
+  static constexpr std::size_t kMaxCaptured = 200'000;  // calls, of all captures
+  static constexpr std::size_t kMaxCaptures = 4096;
+  static constexpr std::size_t kMaxGraphs = 100'000;
 
   Graphs(Sink& sink, Names& names, Ops& ops) : sink_(sink), names_(names), ops_(ops) {}
 

@@ -59,7 +59,7 @@ void Memory::free(const Event& event, const Key& key, Device& device, const Lane
   trace::AllocationRow row = row_of(key, -event.args.bytes, device.first_ns, thread);
   row.address = event.args.address;
   row.end_ns = std::max(device.first_ns, event.ts_ns);
-  device.before_bytes += event.args.bytes;
+  device.before_bytes = std::max<std::int64_t>(0, device.before_bytes + event.args.bytes);
   sink_.add(row);
 }
 

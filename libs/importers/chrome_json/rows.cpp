@@ -104,7 +104,8 @@ class Rows : public EventTaker {
   IdMap<char> annotations_{kMaxAnnotations};
   bool clock_set_ = false;
   std::int64_t first_ns_ = INT64_MAX, last_ns_ = INT64_MIN;
-  std::int64_t overheads_ = 0, overhead_ns_ = 0;
+  std::int64_t overheads_ = 0;
+  double overhead_ns_ = 0;  // a sum of what a damaged file says
 };
 
 void Rows::ignore(const Event& event) {
@@ -231,6 +232,7 @@ bool Rows::take_xla(const Event& event, std::int64_t end_ns) {
   const auto device = lanes_.device_of(event.pid);
   const auto stream = device ? lanes_.stream_of(event.pid, event.tid) : std::nullopt;
   if (!device || !stream) return false;
+  origin_.tool = "XLA profiler (JAX, TensorFlow), Chrome trace";
   Event known = event;
   known.args.device = *device;
   known.args.stream = *stream;
@@ -279,7 +281,7 @@ void Rows::take_complete(const Event& event) {
     case Category::kGpuAnnotation:
       return take_gpu_annotation(event, end_ns);
     case Category::kOverhead:
-      ++overheads_, overhead_ns_ += event.dur_ns;
+      ++overheads_, overhead_ns_ += static_cast<double>(event.dur_ns);
       return;
     case Category::kSync:
       return sink_.lose(Loss::kInputIgnored, 1, "cuda_sync: waits of streams and of the host");
@@ -306,8 +308,8 @@ Result<void> Rows::finish() {
   if (origin_.kineto && !lanes_.has_rank()) sink_.lose(Loss::kNoRank, 1);
   if (first_ns_ != INT64_MAX) {
     if (overheads_ > 0) {
-      note("overhead", fmt::format("the profiler says that it disturbed the program {} times, {:.3f} ms in all",
-                                   overheads_, static_cast<double>(overhead_ns_) * 1e-6));
+      note("overhead", fmt::format("the profiler says that its own work took {:.3f} ms of the recording ({} events)",
+                                   overhead_ns_ * 1e-6, overheads_));
     }
     if (launches_.works() > 0 && ops_.saw_products() && !ops_.saw_shapes()) {
       note("shapes", "record_shapes was off: sizes, FLOPs and rates of matrix products are not known");

@@ -303,6 +303,7 @@ TEST(KinetoRows, Jax) {
   EXPECT_EQ(kernels.front().shared_bytes, 36864);
   EXPECT_EQ(run.ranges().at("decode_step"), 3);
   EXPECT_FALSE(run.sink.clock.wall_of_zero_ns);
+  EXPECT_EQ(run.sink.facts.tool, "XLA profiler (JAX, TensorFlow), Chrome trace");
 }
 
 }  // namespace
