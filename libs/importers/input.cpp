@@ -111,11 +111,14 @@ struct Input::State {
       return got;
     }
     if (!unpacker) {
-      LLMPROF_LET(const std::size_t got, stored(plain_made, out, most));
-      plain_made += got, stored_at = plain_made;
-      return got;
+      const auto got = stored(plain_made, out, most);
+      if (!got) return *(refused = got.error());
+      plain_made += *got, stored_at = plain_made;
+      return *got;
     }
-    LLMPROF_LET(const std::size_t got, unpacker->read(out, most));
+    const auto unpacked = unpacker->read(out, most);
+    if (!unpacked) return *(refused = unpacked.error());
+    const std::size_t got = *unpacked;
     plain_made += got;
     if (plain_made > most_plain) {
       refused = Error{ErrorCode::kCorruptInput,
@@ -251,6 +254,8 @@ Result<void> Input::expand() {
   return {};
 }
 
+const std::optional<Error>& Input::refused() const { return state_->refused; }
+
 std::vector<InputRemark> Input::remarks() const {
   std::vector<InputRemark> all;
   if (const Unpacker* unpacker = state_->unpacker.get()) {
@@ -259,7 +264,7 @@ std::vector<InputRemark> Input::remarks() const {
     if (unpacker->end() == Unpacker::End::kTruncated)
       all.push_back({trace::Loss::kInputTruncated, format + " data that end in the middle", where});
     if (unpacker->end() == Unpacker::End::kDamaged)
-      all.push_back({trace::Loss::kInputTruncated, format + " data: " + unpacker->why(), where});
+      all.push_back({trace::Loss::kInputDamaged, format + " data: " + unpacker->why(), where});
     if (unpacker->end() == Unpacker::End::kTrailing)
       all.push_back({trace::Loss::kInputDamaged, "something after the " + format + " data", where});
   }

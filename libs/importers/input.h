@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,8 @@ class Input {
   // Makes that file, in `folder` or ("") where temporary files go: a sandbox must not open one later.
   Result<void> prepare_expansion(const std::string& folder);
 
+  // What read() failed with, if it did: a reader that made do with what came before is told of it here.
+  const std::optional<Error>& refused() const;
   std::vector<InputRemark> remarks() const;  // complete once the content was read to its end
   std::vector<int> descriptors() const;      // what a sandbox must leave open
 

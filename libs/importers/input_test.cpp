@@ -139,7 +139,7 @@ TEST(InputTest, ADamagedStreamGivesItsGoodPart) {
     const std::string got = all_of(input);
     EXPECT_GT(got.size(), 100'000u);
     ASSERT_EQ(input.remarks().size(), 1u);
-    EXPECT_EQ(input.remarks()[0].loss, trace::Loss::kInputTruncated);
+    EXPECT_EQ(input.remarks()[0].loss, trace::Loss::kInputDamaged);
   }
   std::string wrong_sum = gzipped("hello");
   wrong_sum[wrong_sum.size() - 8] = static_cast<char>(wrong_sum[wrong_sum.size() - 8] ^ 1);
@@ -177,6 +177,7 @@ TEST(InputTest, ABombIsRefusedAtTheLimit) {
     const auto all = input.read_all(64 << 20);
     ASSERT_FALSE(all);
     EXPECT_THAT(all.error().message, HasSubstr("expand to more than 4.19 MB"));
+    EXPECT_TRUE(input.refused());
     Input allowed = Input::of_text("x", packed, 32 << 20);
     EXPECT_EQ(all_of(allowed).size(), zeros.size());
   }

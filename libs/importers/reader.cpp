@@ -18,8 +18,6 @@ struct NotRead {
   std::string_view begins, ends, name, next_step;
 };
 constexpr NotRead kNotRead[] = {
-    {"NVR\0"sv, ".ncu-rep", "an Nsight Compute report",
-     "write it as text: ncu --import FILE.ncu-rep --csv --page raw > FILE.csv, and import that"},
     {"", ".qdstrm", "an unfinished Nsight Systems recording",
      "make a report of it (QdstrmImporter -i FILE.qdstrm), then nsys export -t sqlite FILE.nsys-rep, and import "
      "FILE.sqlite"},
@@ -89,6 +87,7 @@ void read_file(Input& input, const std::string& format, FrameSink& sink, const s
     for (const InputRemark& remark : remarks) parsed.error().message += fmt::format(" ({})", words_of(remark));
     return sink.say_error(parsed.error());
   }
+  if (input.refused()) return sink.say_error(*input.refused());
   for (const InputRemark& remark : remarks) sink.lose(remark.loss, 1, remark.what, remark.where);
   sink.flush();
   sink.say_done();

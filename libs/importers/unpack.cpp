@@ -94,6 +94,7 @@ class Gzip final : public Chunked {
     const std::size_t made = most - state_.avail_out;
     if (status < 0) {
       fail(status == ISAL_INCORRECT_CHECKSUM ? "its checksum is wrong" : "its content is damaged");
+      consume(taken);
       return made;
     }
     consume(taken);
