@@ -432,7 +432,11 @@ Result<void> Writer::write() {
   LLMPROF_TRY(write_kernels(fmt::format("SELECT * FROM ({}) WHERE graph_launch_id IS NULL", kernels), ""));
   LLMPROF_TRY(load_graph_calls());
   const std::string in_graphs = fmt::format("SELECT * FROM ({}) WHERE graph_launch_id IS NOT NULL", kernels);
-  LLMPROF_LET(const std::vector<Window> graphs, windows_of(run_, in_graphs, kWindowRows));
+  LLMPROF_LET(const std::vector<Window> graphs,
+              windows_of(run_,
+                         fmt::format("SELECT begin_ns FROM ({}) WHERE graph_launch_id IS NOT NULL",
+                                     kernels_of(request_.selection, Detail::kPlain)),
+                         kWindowRows));
   for (const Window& window : graphs) {
     LLMPROF_TRY(write_kernels(fmt::format("SELECT * FROM ({}) WHERE begin_ns >= {} AND begin_ns < {}", in_graphs,
                                           window.begin_ns, window.end_ns),

@@ -41,14 +41,16 @@ std::string timed_rows(std::string_view table, const Selection& selection, std::
 
 }  // namespace
 
+// Estimated kernels have no id. The conditions are plain equalities, because anything else makes the engine compare
+// every kernel with every launch.
 std::string selected_kernels(const Selection& selection) {
   return fmt::format(
       "SELECT t.*, coalesce(a.stage, l.stage) AS stage, coalesce(a.module, n.module) AS module, coalesce(a.op, n.op) "
       "AS "
       "op, coalesce(a.step_id, l.step_id) AS step_id, coalesce(a.range_id, n.range_id, l.range_id) AS range_id "
       "FROM kernel_all AS t LEFT JOIN attribution AS a ON a.kernel_id = t.id "
-      "LEFT JOIN launch_place AS l ON t.id IS NULL AND l.graph_launch_id = t.graph_launch_id "
-      "LEFT JOIN node_place AS n ON t.id IS NULL AND n.graph_node_id = t.graph_node_id WHERE {}{}",
+      "LEFT JOIN launch_place AS l ON l.graph_launch_id = CASE WHEN t.id IS NULL THEN t.graph_launch_id END "
+      "LEFT JOIN node_place AS n ON n.graph_node_id = CASE WHEN t.id IS NULL THEN t.graph_node_id END WHERE {}{}",
       in_window(selection, "t.begin_ns", "t.end_ns"), of_stage(selection, "coalesce(a.stage, l.stage)"));
 }
 
