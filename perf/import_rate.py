@@ -67,7 +67,7 @@ def main():
     cores = sorted(os.sched_getaffinity(0))
     one, two = set(cores[:1]), set(cores[:2])
     with tempfile.TemporaryDirectory(prefix="import-rate-") as folder:
-        trace, small, run = (os.path.join(folder, name) for name in ("trace.json", "small.json", "run"))
+        trace, small, run = (os.path.join(folder, name) for name in ("trace.json", "small.json", "run.llmprof"))
         make = [sys.executable, str(HERE / "make_kineto.py")]
         subprocess.run([*make, trace, size], check=True)
         large = os.path.getsize(trace)
