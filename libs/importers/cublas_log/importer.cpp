@@ -136,6 +136,12 @@ class Reader {
       return Error{ErrorCode::kCorruptInput, "line 1: holds no line of cuBLAS or cuBLASLt", std::string(kHint)};
     if (calls_ == 0)  // a program whose products all go to cuBLASLt still talks to cuBLAS
       sink_.lose(trace::Loss::kInputIgnored, known_lines_, "lines of a log without a matrix product");
+    if (calls_ > 0)
+      sink_.add(
+          trace::NoteRow{.ts_ns = 0,
+                         .subject = sink_.name("cublas"),
+                         .text = sink_.name("The log says what was asked, and when to the second, not how long it "
+                                            "took: times are those of the kernels a call was joined to.")});
     if (lt_asked_ > lt_traced_)
       sink_.lose(trace::Loss::kInputDamaged, lt_asked_ - lt_traced_,
                  "calls of cuBLASLt without their shapes ([Trace] lines)");
