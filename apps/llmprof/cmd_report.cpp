@@ -4,9 +4,11 @@
 
 #include "analyze/bench.h"
 #include "analyze/summary.h"
+#include "analyze/totals_findings.h"
 #include "base/json.h"
 #include "record/open_run.h"
 #include "report/bench.h"
+#include "report/measured.h"
 #include "report/page.h"
 #include "verb.h"
 
@@ -66,6 +68,19 @@ Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, cons
   return page;
 }
 
+// Of a run that holds only another tool's totals: what the model says of them.
+Result<std::optional<report::MeasuredPage>> measured_page(const Arguments& arguments, const trace::Run& run,
+                                                          const report::Page& page) {
+  if (page.summary.imported.totals.empty()) return std::optional<report::MeasuredPage>();
+  LLMPROF_LET(const analyze::Basis basis, analyze::find_basis(run, {.model = arguments.get("--model"), .by = ""}));
+  LLMPROF_LET(std::optional<analyze::MeasuredFindings> findings, analyze::totals_findings(run, basis));
+  if (!findings) return std::optional<report::MeasuredPage>();
+  return std::optional(report::MeasuredPage{
+      basis.model->config().family, basis.devices.empty() ? "" : basis.devices.front().name,
+      page.summary.imported.sources.empty() ? page.run : page.summary.imported.sources.front().file,
+      std::move(*findings)});
+}
+
 // A run of `llmprof bench` has points instead of kernels: its table says all there is.
 Result<std::string> make_report(const Arguments& arguments) {
   const base::Progress progress = progress_line();
@@ -75,9 +90,18 @@ Result<std::string> make_report(const Arguments& arguments) {
     return report::to_text(report::BenchPage{run.folder(), run.info(), std::move(bench)}, colour_wanted());
   }
   LLMPROF_LET(const report::Page page, make_page(arguments, run, progress));
-  if (!arguments.on("--json")) return report::to_text(page, colour_wanted());
+  LLMPROF_LET(const std::optional<report::MeasuredPage> measured, measured_page(arguments, run, page));
+  if (!arguments.on("--json")) {
+    return report::to_text(page, colour_wanted()) +
+           (measured ? "\n" + report::to_text(*measured, colour_wanted()) : "");
+  }
   base::Json json = json_head("llmprof.report");
   report::to_json(page, json);
+  if (measured) {
+    base::Json found;
+    report::to_json(*measured, found);
+    json["measured"] = std::move(found);
+  }
   if (!bench.points.empty()) json["bench"] = report::bench_points_json(bench.points);
   return base::to_text(json);
 }

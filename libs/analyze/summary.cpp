@@ -17,6 +17,7 @@
 #include "analyze/functions.h"
 #include "analyze/gpu.h"
 #include "analyze/host.h"
+#include "analyze/imported.h"
 #include "analyze/model_passes.h"
 #include "analyze/parts.h"
 #include "analyze/passes/busy.h"
@@ -273,6 +274,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_LET(summary.device_memory, device_memories(run));
   LLMPROF_LET(summary.allocators, allocators(run));
   LLMPROF_LET(summary.metrics, server_metrics(run));
+  LLMPROF_TRY(fill_imported(run, basis, summary.imported));
   return summary;
 }
 

@@ -11,6 +11,7 @@
 #include "analyze/gpu_summary.h"
 #include "analyze/device_memory_summary.h"
 #include "analyze/host_summary.h"
+#include "analyze/imported_summary.h"
 #include "analyze/metrics_summary.h"
 #include "analyze/telemetry_summary.h"
 #include "analyze/waterfall_summary.h"
@@ -174,6 +175,7 @@ struct Summary {
   DeviceMemories device_memory;
   Allocators allocators;
   Metrics metrics;
+  Imported imported;
 };
 
 struct Options {

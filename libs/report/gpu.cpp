@@ -55,7 +55,13 @@ std::string functor_in(std::string_view arguments) {
 
 }  // namespace
 
-std::string short_kernel_name(std::string_view name) {
+std::string short_kernel_name(std::string_view symbol) {
+  // Nsight Compute's way to write a namespace without a name looks like a template argument.
+  std::string plain(symbol);
+  constexpr std::string_view kUnnamed = "<unnamed>::";
+  for (std::size_t at = plain.find(kUnnamed); at != std::string::npos; at = plain.find(kUnnamed))
+    plain.erase(at, kUnnamed.size());
+  std::string_view name = plain;
   if (name.starts_with("void ")) name.remove_prefix(5);
   if (name.find('<') == std::string_view::npos && name.ends_with(')')) name = name.substr(0, name.rfind('('));
   const std::size_t bracket = name.find('<');

@@ -7,6 +7,7 @@
 #include "report/functions.h"
 #include "report/gpu.h"
 #include "report/host.h"
+#include "report/imported.h"
 #include "report/page.h"
 #include "report/steps.h"
 #include "report/tables.h"
@@ -267,6 +268,11 @@ void to_json(const Page& page, base::Json& out) {
   out["stacks"] = stack_coverage_json(page);
   out["blocks"] = blocks_json(page);
   out["training"] = training_json(page);
+  out["sources"] = sources_of_json(page);
+  out["framework_operators"] = framework_json(page);
+  out["attention"] = attention_json(page);
+  out["counters"] = counters_json(page);
+  out["totals"] = totals_json(page);
 }
 
 }  // namespace llmprof::report

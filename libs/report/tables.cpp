@@ -302,8 +302,9 @@ std::string gemm_table(const Page& page, const Style& style) {
   for (const analyze::GemmShape& g : page.summary.gemms) {
     if (!shown(page, g.stage) || ++all > page.top) continue;
     table.add({gemm_name(page, g), std::to_string(g.m), std::to_string(g.n), std::to_string(g.k),
-               std::to_string(g.calls), device_time_cell(g.time_ns, g.estimated_ns), giga_cell(g.flops_per_s),
-               percent_cell(g.of_peak), giga_cell(g.bytes_per_s), stage_name(g.stage), first_of(g.ops)});
+               std::to_string(g.calls), g.time_ns > 0 ? device_time_cell(g.time_ns, g.estimated_ns) : "-",
+               giga_cell(g.flops_per_s), percent_cell(g.of_peak), giga_cell(g.bytes_per_s), stage_name(g.stage),
+               first_of(g.ops)});
   }
   if (all == 0) return "";
   return style.heading("Matrix products by time") + table.render(kWidth) + left_out(all, page.top, "shapes") +

@@ -7,6 +7,7 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
+#include "report/imported.h"
 #include "report/tables.h"
 
 namespace llmprof::report {
@@ -189,9 +190,24 @@ Json device_json(const DeviceTelemetry& d) {
 
 }  // namespace
 
+namespace {
+
+// A trace of another tool may bring a few readings, such as of memory, and none of what this section is about.
+bool says_nothing(const Telemetry& telemetry) {
+  for (const DeviceTelemetry& device : telemetry.devices) {
+    if (device.energy_j || device.power_w) return false;
+  }
+  for (const StageTelemetry& stage : telemetry.stages) {
+    if (stage.sm_clock_mhz || stage.sm_active || stage.temperature_c) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 std::string telemetry_section(const Page& page, const Style& style) {
   const Telemetry& telemetry = page.summary.telemetry;
-  if (telemetry.devices.empty()) return "";
+  if (telemetry.devices.empty() || (is_imported(page) && says_nothing(telemetry))) return "";
   std::string out = style.heading("Power, energy, clocks") + device_lines(telemetry);
   const std::vector<const StageTelemetry*> stages = shown_stages(page);
   if (stages.empty()) return out;

@@ -4,15 +4,16 @@
 
 #include "base/human.h"
 #include "base/text_table.h"
-#include "report/cost.h"
 #include "report/allocator.h"
+#include "report/cost.h"
 #include "report/device_memory.h"
-#include "report/metrics.h"
 #include "report/environment_line.h"
 #include "report/functions.h"
 #include "report/gpu.h"
 #include "report/host.h"
+#include "report/imported.h"
 #include "report/layout.h"
+#include "report/metrics.h"
 #include "report/page.h"
 #include "report/steps.h"
 #include "report/tables.h"
@@ -55,16 +56,23 @@ std::string losses(const Page& page, const Style& style) {
   return out.empty() ? "  Nothing was lost.\n" : "  Lost or not seen:\n" + out;
 }
 
+// Of processes that we recorded it matters whether the collector was in them; a file says nothing of that.
+std::string seen(const Page& page) {
+  const Coverage& c = page.summary.coverage;
+  if (is_imported(page)) return counted(c.processes, "process") + ",";
+  return fmt::format("{} of {} seen from inside;", c.injected, counted(c.processes, "process"));
+}
+
 std::string coverage(const Page& page, const Style& style) {
   const Coverage& c = page.summary.coverage;
   std::string out = style.heading("Coverage");
+  out += source_lines(page);
   out += window_line(page);
   out += losses(page, style);
   out += gap_lines(page, style);
-  out +=
-      wrapped(fmt::format("{} of {} seen from inside; {}, {} and BLAS calls, {}, {}.", c.injected,
-                          counted(c.processes, "process"), counted(c.threads, "thread"), counted(c.kernels, "kernel"),
-                          counted(c.ranges, "range"), counted(c.gemms, "matrix product")));
+  out += wrapped(fmt::format("{} {}, {}{}, {}, {}.", seen(page), counted(c.threads, "thread"),
+                             counted(c.kernels, "kernel"), is_imported(page) ? "" : " and BLAS calls",
+                             counted(c.ranges, "range"), counted(c.gemms, "matrix product")));
   if (c.wall_ns > 0) {
     const std::string_view whole = page.info.window.empty() ? "" : " of the whole program, recorded or not";
     out += wrapped(fmt::format("Wall time {}{}; {} of it in stages.", base::human_ns(static_cast<double>(c.wall_ns)),
@@ -77,15 +85,16 @@ std::string coverage(const Page& page, const Style& style) {
   }
   out += gpu_coverage(page);
   out += stack_coverage(page);
-  return out + cost_lines(page, style);
+  return is_imported(page) ? out : out + cost_lines(page, style);
 }
 
 std::string machine(const Page& page, const Style& style) {
   std::string out = style.heading("Machine");
+  if (is_imported(page) && page.summary.devices.empty()) return out + wrapped("The files name no device.");
   for (const analyze::DeviceCard& device : page.summary.devices) {
-    std::string line = fmt::format("{}: {}", device.kind, device.name);
+    std::string line = fmt::format("{}: {}", device.kind, device.name.empty() ? "of unknown name" : device.name);
     if (!device.chip.empty()) line += " (" + device.chip + ")";
-    line += fmt::format(", {} {}", device.units, device.kind == "cpu" ? "cores" : "units");
+    if (device.units > 0) line += fmt::format(", {} {}", device.units, device.kind == "cpu" ? "cores" : "units");
     if (device.memory_bytes > 0) line += ", memory " + base::human_bytes(static_cast<double>(device.memory_bytes));
     if (device.cache_bytes > 0)
       line += ", last-level cache " + base::human_bytes(static_cast<double>(device.cache_bytes));
@@ -149,6 +158,7 @@ std::string reasons(const Page& page) {
 
 std::string without_stages(const Page& page, const Style& style) {
   std::string out = style.heading("Stages");
+  if (!has_timeline(page)) return out + wrapped("None: what was imported has no times of single executions.");
   out += wrapped(page.summary.coverage.ranges == 0
                      ? "None: the program announced no ranges, so llmprof cannot tell prefill from decode."
                      : "None: no range of the program is named as a stage or step that llmprof knows.");
@@ -182,11 +192,13 @@ std::string to_text(const Page& page, bool colour) {
   out += kernel_table(page, style);
   out += source_table(page, style);
   out += gemm_table(page, style);
+  out += attention_table(page, style) + framework_table(page, style) + counter_table(page, style) +
+         totals_table(page, style);
   out += telemetry_section(page, style) + device_memory_section(page, style) + allocator_section(page, style) +
          metrics_section(page, style);
-  out += host_section(page, style);
+  if (!is_imported(page) || !page.summary.host.memory.empty()) out += host_section(page, style);
   out += function_table(page, style);
-  if (page.summary.coverage.kernels == 0 && page.summary.coverage.gemms == 0) {
+  if (!is_imported(page) && page.summary.coverage.kernels == 0 && page.summary.coverage.gemms == 0) {
     out +=
         "\n" + wrapped(
                    "No BLAS call or kernel was seen: the program made none, or made them in a way llmprof cannot see "

@@ -41,6 +41,8 @@ Result<void> write_trace(std::string_view name, const std::string& folder) {
   if (name == "gpu_unnamed") return write_gpu_unnamed(folder);
   if (name == "host_memory") return write_host_memory(folder);
   if (name == "bare_gpu") return write_bare_gpu(folder);
+  if (name == "imported") return write_imported(folder);
+  if (name == "totals") return write_totals(folder);
   if (name == "telemetry") return write_telemetry(folder);
   return Error{ErrorCode::kNotFound, "no trace named " + std::string(name),
                "traces are listed in tests/traces/traces.h"};

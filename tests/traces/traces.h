@@ -9,7 +9,7 @@
 namespace llmprof::traces {
 
 // Writes the run `name` ("tiny_decode", "tiny_train", "plain_gemms", "unnamed", "steps_only", "sampled", "nothing",
-// "gpu_decode", "gpu_graph", "gpu_unnamed", "host_memory", "bare_gpu", "telemetry") into `folder`.
+// "gpu_decode", "gpu_graph", "gpu_unnamed", "host_memory", "bare_gpu", "imported", "totals", "telemetry") into `folder`.
 Result<void> write_trace(std::string_view name, const std::string& folder);
 
 Result<void> write_tiny_decode(const std::string& folder);
@@ -24,6 +24,8 @@ Result<void> write_gpu_graph(const std::string& folder);
 Result<void> write_gpu_unnamed(const std::string& folder);
 Result<void> write_host_memory(const std::string& folder);
 Result<void> write_bare_gpu(const std::string& folder);
+Result<void> write_imported(const std::string& folder);
+Result<void> write_totals(const std::string& folder);
 Result<void> write_telemetry(const std::string& folder);
 
 }  // namespace llmprof::traces

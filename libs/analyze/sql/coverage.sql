@@ -7,6 +7,8 @@ WITH event AS (
   SELECT min(begin_ns) AS first_ns, max(end_ns) AS last_ns FROM kernel
   UNION ALL SELECT min(begin_ns), max(end_ns) FROM graph_launch
   UNION ALL SELECT min(begin_ns), max(end_ns) FROM range
+  UNION ALL SELECT min(begin_ns), max(end_ns) FROM copy
+  UNION ALL SELECT min(begin_ns), max(end_ns) FROM op
   UNION ALL SELECT min(begin_ns), max(coalesce(end_ns, begin_ns)) FROM process),
 total AS (
   SELECT sum(w.executions) AS kernels, sum(w.time_ns) AS ns, sum(w.time_ns) FILTER (w.in_step) AS in_step_ns,

@@ -1,0 +1,160 @@
+#include "analyze/counted_kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "analyze/kernel_roofline.h"
+
+namespace llmprof::analyze {
+namespace {
+
+constexpr std::string_view kOccupancy = "sm__warps_active.avg.pct_of_peak_sustained_active";
+constexpr std::string_view kL2Hits = "lts__t_sector_hit_rate.pct";
+constexpr std::string_view kTensorBusy = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed";
+constexpr std::string_view kStall = "smsp__average_warps_issue_stalled_";
+constexpr std::string_view kStallEnd = "_per_issue_active.ratio";
+
+std::string counters_sql() {
+  std::vector<std::string> patterns = roofline_metrics();
+  for (const std::string_view metric : {kOccupancy, kL2Hits, kTensorBusy}) patterns.emplace_back(metric);
+  patterns.push_back(fmt::format("{}%{}", kStall, kStallEnd));
+  std::string wanted;
+  for (const std::string& pattern : patterns)
+    wanted += fmt::format("{}c.metric LIKE '{}'", wanted.empty() ? "" : " OR ", pattern);
+  return fmt::format(
+      "SELECT k.id, k.name, k.end_ns - k.begin_ns, k.device_id, c.metric, CAST(c.value AS DOUBLE) FROM counter AS c "
+      "JOIN kernel AS k ON k.id = c.scope_id WHERE c.scope = 'kernel' AND ({}) ORDER BY k.id",
+      wanted);
+}
+
+// A mean over launches, weighted by their time; only of launches that say it.
+struct Mean {
+  double sum = 0, weight = 0;
+  void add(const std::optional<double>& value, double by) {
+    if (value) sum += *value * by, weight += by;
+  }
+  std::optional<double> value() const { return weight > 0 ? std::optional(sum / weight) : std::nullopt; }
+};
+
+struct Sum {  // unknown as soon as one launch does not say it
+  double total = 0;
+  bool known = true;
+  void add(const std::optional<double>& value) { known = known && value, total += value.value_or(0); }
+  std::optional<double> value() const { return known ? std::optional(total) : std::nullopt; }
+};
+
+struct Group {
+  std::int64_t launches = 0, time_ns = 0;
+  Sum flops, tensor_flops, dram_bytes;
+  Mean occupancy, l2_hits, tensor_busy, roof;
+  std::map<std::string, Mean> stalls;
+  std::map<std::string, double> bounds, types;  // time of launches that are bound so
+};
+
+class Groups {
+ public:
+  explicit Groups(const Basis& basis) : basis_(basis) {}
+
+  void next(std::int64_t id, const std::string& name, double time_ns, std::int64_t device) {
+    if (id == id_) return;
+    finish();
+    id_ = id, name_ = name, device_ = device;
+    counters_ = {time_ns, {}};
+  }
+  void counter(const std::string& metric, double value) { counters_.values.emplace(metric, value); }
+
+  void finish() {
+    if (id_ == 0) return;
+    const KernelRoofline point = kernel_roofline(counters_, peaks_of(device_));
+    Group& group = groups_[name_];
+    const double by = std::max(counters_.time_ns, 1.0);
+    ++group.launches;
+    group.time_ns += static_cast<std::int64_t>(counters_.time_ns);
+    group.flops.add(point.flops);
+    group.tensor_flops.add(point.tensor_flops);
+    group.dram_bytes.add(point.dram_bytes);
+    group.occupancy.add(percent(kOccupancy), by);
+    group.l2_hits.add(percent(kL2Hits), by);
+    group.tensor_busy.add(percent(kTensorBusy), by);
+    group.roof.add(point.share_of_roof, by);
+    if (!point.bound.empty()) group.bounds[point.bound] += by;
+    if (!point.type.empty()) group.types[point.type] += by;
+    for (auto at = counters_.values.lower_bound(kStall); at != counters_.values.end() && at->first.starts_with(kStall);
+         ++at) {
+      group.stalls[at->first.substr(kStall.size(), at->first.size() - kStall.size() - kStallEnd.size())].add(at->second,
+                                                                                                             by);
+    }
+    id_ = 0;
+  }
+
+  std::vector<CountedKernel> kernels() const {
+    std::vector<CountedKernel> all;
+    for (const auto& [name, group] : groups_) all.push_back(kernel(name, group));
+    std::ranges::stable_sort(all, std::greater{}, &CountedKernel::time_ns);
+    return all;
+  }
+
+ private:
+  std::optional<double> percent(std::string_view metric) const {
+    const auto found = counters_.values.find(metric);
+    return found == counters_.values.end() ? std::nullopt : std::optional(found->second / 100);
+  }
+
+  const std::vector<hw::Peak>& peaks_of(std::int64_t device) {
+    const auto [found, fresh] = peaks_.try_emplace(device);
+    if (!fresh) return found->second;
+    for (const PeakRate& peak : basis_.peaks) {
+      if (peak.device_id == device)
+        found->second.push_back({peak.quantity, peak.type, peak.value, "", peak.source, peak.method});
+    }
+    return found->second;
+  }
+
+  static std::string most(const std::map<std::string, double>& times) {
+    const auto longest = std::ranges::max_element(times, {}, [](const auto& entry) { return entry.second; });
+    return longest == times.end() ? "" : longest->first;
+  }
+
+  static CountedKernel kernel(const std::string& name, const Group& group) {
+    CountedKernel kernel{.name = name, .launches = group.launches, .time_ns = group.time_ns};
+    kernel.flops = group.flops.value(), kernel.tensor_flops = group.tensor_flops.value();
+    kernel.dram_bytes = group.dram_bytes.value();
+    const double seconds = static_cast<double>(group.time_ns) * 1e-9;
+    if (kernel.flops && seconds > 0) kernel.flops_per_s = *kernel.flops / seconds;
+    if (kernel.dram_bytes && seconds > 0) kernel.bytes_per_s = *kernel.dram_bytes / seconds;
+    if (kernel.flops && kernel.dram_bytes.value_or(0) > 0) kernel.intensity = *kernel.flops / *kernel.dram_bytes;
+    kernel.occupancy = group.occupancy.value(), kernel.l2_hits = group.l2_hits.value();
+    kernel.tensor_busy = group.tensor_busy.value(), kernel.of_roof = group.roof.value();
+    kernel.bound = most(group.bounds), kernel.type = most(group.types);
+    for (const auto& [reason, warps] : group.stalls) kernel.stalls.push_back({reason, warps.value().value_or(0)});
+    std::ranges::stable_sort(kernel.stalls, std::greater{}, &CountedKernel::Stall::warps);
+    return kernel;
+  }
+
+  const Basis& basis_;
+  std::int64_t id_ = 0, device_ = 0;
+  std::string name_;
+  KernelCounters counters_;
+  std::map<std::string, Group> groups_;
+  std::map<std::int64_t, std::vector<hw::Peak>> peaks_;
+};
+
+}  // namespace
+
+Result<std::vector<CountedKernel>> counted_kernels(const trace::Run& run, const Basis& basis) {
+  Groups groups(basis);
+  LLMPROF_TRY(run.column_chunks(counters_sql(), [&](const trace::ColumnChunk& chunk) {
+    const auto& v = chunk.values;
+    for (std::size_t i = 0; i < chunk.count; ++i) {
+      groups.next(v[0][i], chunk.names[static_cast<std::size_t>(v[1][i])], static_cast<double>(v[2][i]), v[3][i]);
+      groups.counter(chunk.names[static_cast<std::size_t>(v[4][i])], chunk.reals[5][i]);
+    }
+    return true;
+  }));
+  groups.finish();
+  return groups.kernels();
+}
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,62 @@
+#pragma once
+// What a report says of runs that other tools' files made, beyond what it says of every run.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llmprof::analyze {
+
+struct SourceFile {
+  std::string file, format, tool, clock;
+  std::int64_t bytes = 0;
+};
+
+struct FrameworkOp {  // an operator of the framework, all calls
+  std::string name;
+  std::int64_t calls = 0;
+  std::int64_t host_ns = 0, self_host_ns = 0;      // from begin to end; without the operators inside
+  std::int64_t device_ns = 0, self_device_ns = 0;  // of kernels and copies launched in it; not in an operator inside
+  std::int64_t launches = 0;                       // of these, launched by itself
+};
+
+struct AttentionShape {
+  std::string stage, function, type;
+  std::int64_t batch = 0, heads = 0, kv_heads = 0, queries = 0, keys = 0, head_size = 0, value_size = 0;
+  std::optional<bool> causal;
+  std::int64_t calls = 0, time_ns = 0;
+  double flops = 0;  // of all calls: causal unless the operator says that it is not
+  std::optional<double> flops_per_s, of_peak;
+};
+
+struct Total {  // of an operator, kernel or layer, from a file without single executions
+  std::string kind, name, shapes;
+  std::optional<std::int64_t> calls;
+  std::optional<double> self_cpu_ns, cpu_ns, self_device_ns, device_ns, cpu_bytes, device_bytes, flops, moved_bytes;
+};
+
+struct CountedKernel {  // launches of one kernel with hardware counters
+  struct Stall {
+    std::string reason;
+    double warps = 0;  // that waited for it, at each issue of an instruction
+  };
+  std::string name, type, bound;  // the arithmetic and the roof that most of its time belongs to
+  std::int64_t launches = 0, time_ns = 0;
+  std::optional<double> flops, tensor_flops, dram_bytes;  // of all launches
+  std::optional<double> flops_per_s, bytes_per_s, intensity;
+  std::optional<double> occupancy, l2_hits, tensor_busy, of_roof;  // fractions, means weighted by time
+  std::vector<Stall> stalls;                                       // most first
+};
+
+struct Imported {
+  std::vector<SourceFile> sources;         // empty: the run was recorded
+  std::vector<FrameworkOp> framework_ops;  // most device time first, then most host time
+  std::int64_t framework_host_ns = 0;      // self times of all, added up
+  std::int64_t framework_device_ns = 0;
+  std::vector<AttentionShape> attentions;  // most time first
+  std::vector<CountedKernel> counted;      // most time first
+  std::vector<Total> totals;               // most device time first
+};
+
+}  // namespace llmprof::analyze
