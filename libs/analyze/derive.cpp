@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <unordered_map>
 
 #include "analyze/graph_facts.h"
@@ -139,11 +140,31 @@ bool names_modules(const Classified& classified) {
                      [](const RangePlace& place) { return place.kind == RangeKind::kModule; });
 }
 
+// Frameworks name modules by their classes ("LlamaDecoderLayer.3.LlamaMLP"). Where none of the names is one of the
+// model's, the shapes of the products tell its parts better: the names are set aside.
+void forget_foreign_modules(const model::Graph& model, const trace::Strings& strings, Classified& classified) {
+  std::set<std::string, std::less<>> known;
+  for (const model::OpCost& op : model::analyze(model, model::decode(1, 1), {})) {
+    for (std::size_t end = op.module.size(); end != std::string::npos; end = op.module.rfind('.', end - 1)) {
+      known.insert(op.module.substr(0, end));  // "layers.3.mlp.up_proj", "layers.3.mlp", "layers.3", "layers"
+    }
+  }
+  const auto is_known = [&](const RangePlace& place) {
+    return place.kind == RangeKind::kModule && known.contains(strings.text(place.module));
+  };
+  if (std::any_of(classified.places.begin(), classified.places.end(), is_known)) return;
+  for (RangePlace& place : classified.places) {
+    place.module = {};
+    if (place.kind == RangeKind::kModule) place.kind = RangeKind::kPlain;
+  }
+}
+
 // Steps and modules that no range declares: from the shapes of a known model, else from the rhythm of the launches.
 Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
                        const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Classified& classified,
                        trace::Strings& strings) {
   RunMatch match;
+  if (basis.model && names_modules(classified)) forget_foreign_modules(*basis.model, strings, classified);
   if (basis.model && !names_modules(classified)) {
     LLMPROF_LET(match, match_run(run, *basis.model, process_of_thread, classified, strings));
   }

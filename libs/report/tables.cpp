@@ -101,15 +101,13 @@ std::vector<TextTable::Column> part_columns(std::string name, bool on_gpu) {
 }
 
 std::vector<std::string> part_cells(const Part& part, bool on_gpu) {
-  return {part.name,
-          std::to_string(part.calls),
-          on_gpu ? device_time_cell(part.kernel_ns, part.estimated_ns) : time_cell(part.self_ns),
-          on_gpu ? (part.self_ns > 0 ? time_cell(part.self_ns) : "-") : time_cell(part.total_ns),
-          percent_cell(part.share),
-          giga_cell(part.efficiency.flops_per_s),
-          percent_cell(part.efficiency.mfu),
-          giga_cell(part.efficiency.bytes_per_s),
-          percent_cell(part.efficiency.mbu)};
+  return {
+      part.name, std::to_string(part.calls),
+      on_gpu ? device_time_cell(part.kernel_ns, part.estimated_ns) : time_cell(part.self_ns),
+      // Parts told by shape have no range: what they took on the host is not known.
+      on_gpu ? (part.self_ns > 0 && part.source != "shape" ? time_cell(part.self_ns) : "-") : time_cell(part.total_ns),
+      percent_cell(part.share), giga_cell(part.efficiency.flops_per_s), percent_cell(part.efficiency.mfu),
+      giga_cell(part.efficiency.bytes_per_s), percent_cell(part.efficiency.mbu)};
 }
 
 // Below an operator its costliest products: the two of a backward pass, at most.

@@ -60,6 +60,21 @@ class ImportedReport(harness.Case):
         self.assertEqual(report["devices"][0]["name"], "NVIDIA H200")
         self.assertIsNotNone(report["devices"][0]["peak_bandwidth"])
 
+    def test_a_model_is_matched_by_shape_though_classes_name_the_modules(self):
+        # The decoder of the fixture: 4 layers, q and o 1024 x 1024, k and v 1024 x 256, mlp 2816, 32000 words.
+        config = self.write("config.json", json.dumps({
+            "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 1024, "intermediate_size": 2816,
+            "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 4, "vocab_size": 32000,
+            "tie_word_embeddings": False}))
+        report, text = self.imported("kineto_llama_full.json.gz", options=("--model", config))
+        decode = {op["name"]: op for op in report["operators"] if op["stage"] == "decode"}
+        # 3 steps of batch 2: 2 * 2 * 1024 * 2816 FLOPs in each of 4 layers.
+        for name in ("mlp.gate_proj", "mlp.up_proj", "mlp.down_proj"):
+            self.assertEqual(decode[name]["flops"], 3 * 4 * 2 * 2 * 1024 * 2816, name)
+            self.assertEqual(decode[name]["flops_shapes"], 3 * 4 * 2 * 2 * 1024 * 2816, name)
+        self.assertEqual(decode["self_attn.k_proj"]["calls"], 12)
+        self.assertNotIn("LlamaMLP", text[text.index("Operators of decode"):text.index("Kernels by GPU time")])
+
     def test_kineto_lines_of_source(self):
         self.imported("kineto_llama_full.json.gz")
         report = json.loads(self.llmprof("report", "run", "--by", "line", "--json").stdout)
