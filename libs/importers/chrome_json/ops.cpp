@@ -68,7 +68,7 @@ void Ops::take(const Event& event, trace::Id thread_id, std::int64_t end_ns) {
     held_.push_back(row);
     return;
   }
-  if (wait_for_stacks_) sink_.lose(trace::Loss::kInputLimit, 1, "operators whose stacks were not worked out");
+  if (wait_for_stacks_) ++without_stack_;
   sink_.add(row);
 }
 
@@ -124,7 +124,7 @@ void Ops::take_candidate(const Event& event, const trace::OpRow& row, Kind kind)
   const auto fresh = static_cast<std::uint32_t>(candidates_.size());
   std::uint32_t* const place = candidate_ids_.insert(event.args.external_id, fresh);
   if (place == nullptr) {
-    sink_.lose(trace::Loss::kInputLimit, 1, "matrix products and attention beyond the first million");
+    sink_.lose(trace::Loss::kInputLimit, 1, "matrix products and attention beyond the first 600,000");
     return;
   }
   *place = fresh;  // a number that is used again is of the latest

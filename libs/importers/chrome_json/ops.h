@@ -19,10 +19,10 @@ namespace llmprof::importers::chrome_json {
 
 class Ops {
  public:
-  static constexpr std::size_t kMaxProducts = 1'000'000;  // that wait for their kernels
+  static constexpr std::size_t kMaxProducts = 600'000;  // that wait for their kernels
   static constexpr std::size_t kMaxShapes = 200'000;
   static constexpr std::size_t kMaxHeld = 400'000;   // operators that wait for their stacks
-  static constexpr std::size_t kMaxPages = 400'000;  // of 64 External ids
+  static constexpr std::size_t kMaxPages = 250'000;  // of 64 External ids
 
   Ops(Sink& sink, Names& names, Stacks& stacks) : sink_(sink), names_(names), stacks_(stacks) {}
 
@@ -39,6 +39,7 @@ class Ops {
   bool saw_products() const { return products_seen_ > 0; }  // by name
   bool saw_shapes() const { return shapes_seen_; }
   void finish();
+  std::int64_t without_stack() const { return without_stack_; }  // more operators than can wait for their stacks
 
  private:
   struct Shape {
@@ -66,7 +67,7 @@ class Ops {
   Names& names_;
   Stacks& stacks_;
   bool wait_for_stacks_ = false, shapes_seen_ = false;
-  std::int64_t products_seen_ = 0;
+  std::int64_t products_seen_ = 0, without_stack_ = 0;
   std::vector<Kind> kinds_;  // by the number of the name
   std::vector<trace::OpRow> held_;
   std::deque<Page> pages_;

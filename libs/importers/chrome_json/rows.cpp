@@ -302,6 +302,10 @@ Result<void> Rows::finish() {
   launches_.finish();
   ranges_.finish(last_ns_);
   ops_.finish();
+  if (ops_.without_stack() > 0) {
+    note("stacks",
+         fmt::format("the stacks of {} operators were not worked out; those of launches were", ops_.without_stack()));
+  }
   memory_.finish();
   lanes_.finish();
   if (launches_.works() == 0) sink_.lose(Loss::kNoDeviceWork, 1, "no GPU events; was CUDA activity on?");
