@@ -17,6 +17,7 @@ echo; echo "== perf/export_rate, 10 M kernels to Perfetto"
 exported=$(mktemp -d); build/perf/synthetic_run "$exported/x.llmprof" 10000000
 build/perf/export_rate "$exported/x.llmprof" perfetto "$exported/x.pftrace"; rm -rf "$exported"
 echo; echo "== perf/nsys_rate"; build/perf/nsys_rate 1000000 build/bin/llmprof
+echo; echo "== perf/ncu_rate"; build/perf/ncu_rate 100
 echo; echo "== perf/model_analysis"; build/perf/model_analysis
 echo; echo "== perf/report_scale.py"; python3 perf/report_scale.py build/bin
 echo; echo "== perf/overhead.py"; python3 perf/overhead.py build/bin

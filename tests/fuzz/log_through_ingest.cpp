@@ -17,7 +17,9 @@ RunWriter::RunWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
 RunWriter::RunWriter(RunWriter&&) noexcept = default;
 RunWriter& RunWriter::operator=(RunWriter&&) noexcept = default;
 RunWriter::~RunWriter() = default;
-Result<RunWriter> RunWriter::create(const std::string&) { return RunWriter(std::make_unique<State>()); }
+Result<RunWriter> RunWriter::create(const std::string&, const WriterLimits&) {
+  return RunWriter(std::make_unique<State>());
+}
 Strings& RunWriter::strings() { return state_->strings; }
 
 void RunWriter::add_bytes(const Table& table, const void* row) {
