@@ -99,6 +99,7 @@ InputVfs::InputVfs(Input& input, std::uint64_t plain_bytes) : input_(input), siz
   vfs_.xSleep = no_sleep;
   vfs_.xCurrentTime = no_time;
   vfs_.xGetLastError = no_error;
+  sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);  // one thread reads here: no locks, where nothing used SQLite before
   sqlite3_vfs_register(&vfs_, 0);
 }
 
