@@ -91,7 +91,8 @@ ValueKind parse_value(std::string_view text, double& value) {
   std::int64_t whole = 0;
   std::size_t run = 0, at = 0;
   bool grouped = false;
-  for (; at < text.size() && at < 20; ++at) {
+  constexpr std::size_t kFitting = 18;  // digits that fit whatever they are
+  for (; at < text.size() && at < kFitting; ++at) {
     const char c = text[at];
     if (is_digit(c)) {
       whole = whole * 10 + (c - '0');
@@ -103,7 +104,7 @@ ValueKind parse_value(std::string_view text, double& value) {
       break;
     }
   }
-  if (at == text.size() && at > 0 && at < 19 && (!grouped || run == 3)) {
+  if (at == text.size() && at > 0 && (!grouped || run == 3)) {
     value = static_cast<double>(whole);
     return ValueKind::kNumber;
   }
