@@ -133,7 +133,7 @@ std::string Database::find_table(std::string_view name) const {
   return newest;
 }
 
-Result<void> Database::refuse_disguises(std::initializer_list<const char*> tables) {
+Result<void> Database::refuse_disguises(std::span<const char* const> tables) {
   for (const auto& named : schema_) {
     const std::string& name = named.first;
     const Entry& entry = named.second;

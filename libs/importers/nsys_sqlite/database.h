@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,7 +45,7 @@ class Database {
   Sink& sink() { return sink_; }
   bool go_on();  // tells the sink how far we are; false: stop
   // An object other than a plain table stands where an export has a table.
-  Result<void> refuse_disguises(std::initializer_list<const char*> tables);
+  Result<void> refuse_disguises(std::span<const char* const> tables);
   Error damage(std::string_view what);  // with what SQLite says about it
 
  private:

@@ -33,7 +33,18 @@ constexpr std::array kEventTables{"CUPTI_ACTIVITY_KIND_KERNEL",
                                   "DIAGNOSTIC_EVENT",
                                   "CUDA_CALLCHAINS",
                                   "SAMPLING_CALLCHAINS"};
-// Tables about the others: they hold no events.
+// What is read of the tables about the others.
+constexpr std::array kTablesAbout{"StringIds",
+                                  "META_DATA_EXPORT",
+                                  "META_DATA_CAPTURE",
+                                  "TARGET_INFO_GPU",
+                                  "TARGET_INFO_CUDA_DEVICE",
+                                  "TARGET_INFO_GPU_METRICS",
+                                  "TARGET_INFO_SYSTEM_ENV",
+                                  "TARGET_INFO_SESSION_START_TIME",
+                                  "PROCESSES",
+                                  "ThreadNames"};
+// Tables about the others, by how their names begin: they hold no events.
 constexpr std::array<std::string_view, 11> kAbout{
     "ENUM_",       "META_DATA_",     "TARGET_INFO_",  "ANALYSIS_",          "StringIds",           "PROCESSES",
     "ThreadNames", "ProcessStreams", "NVTX_PAYLOAD_", "GENERIC_EVENT_TYPE", "GENERIC_EVENT_SOURCE"};
@@ -45,31 +56,8 @@ int sniff(std::string_view head) {
 }
 
 Result<void> check_tables(Database& database) {
-  LLMPROF_TRY(database.refuse_disguises({"StringIds",
-                                         "CUPTI_ACTIVITY_KIND_KERNEL",
-                                         "CUPTI_ACTIVITY_KIND_MEMCPY",
-                                         "CUPTI_ACTIVITY_KIND_MEMSET",
-                                         "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-                                         "CUPTI_ACTIVITY_KIND_RUNTIME",
-                                         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-                                         "NVTX_EVENTS",
-                                         "CUDA_GRAPH_NODE_EVENTS",
-                                         "CUDA_GPU_MEMORY_USAGE_EVENTS",
-                                         "GPU_METRICS",
-                                         "COMPOSITE_EVENTS",
-                                         "PROFILER_OVERHEAD",
-                                         "DIAGNOSTIC_EVENT",
-                                         "CUDA_CALLCHAINS",
-                                         "SAMPLING_CALLCHAINS",
-                                         "META_DATA_EXPORT",
-                                         "META_DATA_CAPTURE",
-                                         "TARGET_INFO_GPU",
-                                         "TARGET_INFO_CUDA_DEVICE",
-                                         "TARGET_INFO_GPU_METRICS",
-                                         "TARGET_INFO_SYSTEM_ENV",
-                                         "TARGET_INFO_SESSION_START_TIME",
-                                         "PROCESSES",
-                                         "ThreadNames"}));
+  LLMPROF_TRY(database.refuse_disguises(kEventTables));
+  LLMPROF_TRY(database.refuse_disguises(kTablesAbout));
   const bool events = std::ranges::any_of(kEventTables, [&](const char* table) { return database.has(table); });
   const char* missing = !events && !database.has("META_DATA_EXPORT") ? "META_DATA_EXPORT" : nullptr;
   if (missing == nullptr && !database.has("StringIds")) missing = "StringIds";
