@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "importers/cublas_log/call.h"
 #include "importers/testing_files.h"
 
 namespace llmprof::importers {
@@ -157,6 +158,12 @@ TEST(CublasLog, WhatIsNoLogIsRefused) {
   EXPECT_THAT(Imports("cublas", api).error(), HasSubstr("has no [Trace] lines"));
   EXPECT_EQ(sniff(kLt)->name, "cublas");
   EXPECT_EQ(sniff("starting\n" + block("cublasSgemm_v2", ""))->name, "cublas");
+}
+
+TEST(CublasLog, TimesBeyondWhatNanosecondsHoldAreNone) {
+  EXPECT_EQ(cublas::second_of("1970-01-02T00:00:01"), 86'401);
+  EXPECT_TRUE(cublas::second_of("2200-12-31T23:59:59"));  // 7.29e9 s: 7.29e18 ns fit 63 bits
+  EXPECT_FALSE(cublas::second_of("3995-12-31T23:59:59"));
 }
 
 }  // namespace

@@ -59,7 +59,8 @@ std::optional<std::int64_t> second_of(std::string_view text) {
   std::int64_t year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
   const bool good = digits(text, 0, 4, year) && digits(text, 5, 2, month) && digits(text, 8, 2, day) &&
                     digits(text, 11, 2, hour) && digits(text, 14, 2, minute) && digits(text, 17, 2, second);
-  if (!good || year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60)
+  if (!good || year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 ||
+      minute > 59 || second > 60)
     return std::nullopt;
   return ((days_of(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
 }
