@@ -75,9 +75,11 @@ class Reader {
       return;
     }
     if (line.starts_with("==WARNING==")) {
+      line.remove_prefix(std::string_view("==WARNING==").size());
+      if (line.starts_with(' ')) line.remove_prefix(1);
       if (++warnings_ <= 16)
         sink_.add(trace::NoteRow{
-            .ts_ns = 0, .subject = sink_.name("ncu"), .text = sink_.name(base::printable(line.substr(12, 1000)))});
+            .ts_ns = 0, .subject = sink_.name("ncu"), .text = sink_.name(base::printable(line.substr(0, 1000)))});
       return;
     }
     sink_.lose(trace::Loss::kInputIgnored, 1, "lines between the rows", place());
