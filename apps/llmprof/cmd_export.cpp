@@ -1,6 +1,7 @@
 // llmprof export: a run, or a part of it, as files that other tools open.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -28,7 +29,7 @@ constexpr Option kOptions[] = {
      "where to; default: the name of the run with the format's ending; - is standard output"},
     {"--force", "-f", "", "", "", "overwrite what is there"},
     {"--window", "", "", "A:B", "",
-     "only what overlaps this time, counted from the begin of the run: 1.5s:2s, 100ms:, :3s"},
+     "only what overlaps this time, counted from the begin of the run: 1.5s:2s, 250us:, :3s"},
     {"--stage", "", "", "NAME", "", "only this stage"},
     {"--table", "", "", "NAMES", "", "csv, json, parquet, sqlite: only these tables, with commas between them"},
     {"--formats", "", "", "", "", "list the formats"},
@@ -72,7 +73,7 @@ constexpr const char* kBegin =
 
 Result<std::optional<std::int64_t>> window_end(const trace::Run& run, const std::string& text) {
   if (text.empty()) return std::optional<std::int64_t>{};
-  auto parsed = record::parse_duration(text);
+  auto parsed = record::parse_moment(text);
   if (!parsed) return Error{ErrorCode::kUsage, "--window: " + parsed.error().message, "--window 1.5s:2s"};
   LLMPROF_LET(const trace::ResultTable begin, run.query(kBegin));
   return std::optional<std::int64_t>{begin.rows[0][0].as_int() + *parsed};
@@ -124,10 +125,12 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-// A file that was written under a temporary name, to standard output.
-Result<void> copy_to_stdout(const std::string& path) {
+// A file that was written under a temporary name, to standard output. Its name is gone before the first byte: a reader
+// that closes the pipe ends us here.
+Result<void> move_to_stdout(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (file == nullptr) return base::errno_error(ErrorCode::kIo, path, errno);
+  std::filesystem::remove(path);
   std::string buffer(1 << 20, '\0');
   for (std::size_t n = 1; n > 0;) {
     n = std::fread(buffer.data(), 1, buffer.size(), file);
@@ -177,7 +180,8 @@ Result<void> export_run(const Arguments& arguments) {
                  "-o FOLDER"};
   }
   LLMPROF_LET(const std::string output,
-              to_stdout ? Result<std::string>(run.folder() + "/.export") : output_of(arguments, *exporter, run));
+              to_stdout ? Result<std::string>(fmt::format("{}/.export.{}", run.folder(), ::getpid()))
+                        : output_of(arguments, *exporter, run));
   const exporters::Request request{run, selection, output, split(arguments.get("--table")), progress};
   LLMPROF_LET(const exporters::Written written, exporter->write(request));
   if (!to_stdout) {
@@ -185,9 +189,7 @@ Result<void> export_run(const Arguments& arguments) {
     tell(written);
     return {};
   }
-  Result<void> copied = copy_to_stdout(output);
-  std::filesystem::remove(output);
-  return copied;
+  return move_to_stdout(output);
 }
 
 int run(const Arguments& arguments) {

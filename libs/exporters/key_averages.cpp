@@ -41,13 +41,15 @@ std::string line_of(const std::string& name, const std::vector<std::string>& cel
   return line + "  \n";
 }
 
+// The table has no word for what is not known: it stands as 0, as PyTorch writes it.
 std::string row_text(const OpTotal& row, const OpTotals& all) {
+  const double self_cpu_ns = row.self_cpu_ns.value_or(0), cpu_ns = row.cpu_ns.value_or(0);
+  const double self_device_ns = row.self_device_ns.value_or(0), device_ns = row.device_ns.value_or(0);
   const auto calls = static_cast<double>(std::max<std::int64_t>(row.calls, 1));
-  return line_of(fitted(row.name),
-                 {percent(row.self_cpu_ns, all.self_cpu_ns), time_text(row.self_cpu_ns),
-                  percent(row.cpu_ns, all.self_cpu_ns), time_text(row.cpu_ns), time_text(row.cpu_ns / calls),
-                  time_text(row.self_device_ns), percent(row.self_device_ns, all.self_device_ns),
-                  time_text(row.device_ns), time_text(row.device_ns / calls), fmt::format("{}", row.calls)});
+  return line_of(fitted(row.name), {percent(self_cpu_ns, all.self_cpu_ns), time_text(self_cpu_ns),
+                                    percent(cpu_ns, all.self_cpu_ns), time_text(cpu_ns), time_text(cpu_ns / calls),
+                                    time_text(self_device_ns), percent(self_device_ns, all.self_device_ns),
+                                    time_text(device_ns), time_text(device_ns / calls), fmt::format("{}", row.calls)});
 }
 
 Result<Written> write(const Request& request) {

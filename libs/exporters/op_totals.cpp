@@ -86,17 +86,21 @@ Result<void> add_own_work(const Request& request, bool ranges, std::vector<Execu
   return {};
 }
 
-using Key = std::tuple<bool, std::string, std::string>;
+using Key = std::tuple<std::string, std::string, std::string>;
 
-void add(std::map<Key, OpTotal>& totals, OpTotal one) {
-  OpTotal& sum = totals[{one.device, one.name, one.shapes}];
-  if (sum.name.empty()) sum.name = one.name, sum.shapes = one.shapes, sum.device = one.device;
+void add_to(std::optional<double>& sum, const std::optional<double>& more) {
+  if (more) sum = sum.value_or(0) + *more;
+}
+
+void add(std::map<Key, OpTotal>& totals, const OpTotal& one) {
+  OpTotal& sum = totals[{one.kind, one.name, one.shapes}];
+  if (sum.kind.empty()) sum.name = one.name, sum.shapes = one.shapes, sum.kind = one.kind;
   sum.calls += one.calls;
-  sum.self_cpu_ns += one.self_cpu_ns;
-  sum.cpu_ns += one.cpu_ns;
-  sum.self_device_ns += one.self_device_ns;
-  sum.device_ns += one.device_ns;
-  if (one.flops) sum.flops = sum.flops.value_or(0) + *one.flops;
+  add_to(sum.self_cpu_ns, one.self_cpu_ns);
+  add_to(sum.cpu_ns, one.cpu_ns);
+  add_to(sum.self_device_ns, one.self_device_ns);
+  add_to(sum.device_ns, one.device_ns);
+  add_to(sum.flops, one.flops);
 }
 
 Result<void> add_executions(const Request& request, bool ranges, bool by_shape, std::map<Key, OpTotal>& totals) {
@@ -118,6 +122,7 @@ Result<void> add_executions(const Request& request, bool ranges, bool by_shape, 
   for (const Execution& one : all) {
     const auto cpu_ns = static_cast<double>(one.end - one.begin);
     OpTotal total{.name = text(one.name),
+                  .kind = "operator",
                   .calls = 1,
                   .self_cpu_ns = std::max(0.0, cpu_ns - one.child_cpu_ns),
                   .cpu_ns = cpu_ns,
@@ -125,7 +130,7 @@ Result<void> add_executions(const Request& request, bool ranges, bool by_shape, 
                   .device_ns = one.device_ns};
     if (by_shape) total.shapes = text(one.shapes);
     if (one.flops > 0) total.flops = one.flops;
-    add(totals, std::move(total));
+    add(totals, total);
   }
   return {};
 }
@@ -140,7 +145,13 @@ Result<void> add_device_rows(const Request& request, std::map<Key, OpTotal>& tot
                   selected_kernels(request.selection), selected_copies(request.selection))));
   for (const auto& row : rows.rows) {
     const double ns = row[2].as_double();
-    add(totals, {.name = row[0].text, .calls = row[1].as_int(), .self_device_ns = ns, .device_ns = ns, .device = true});
+    add(totals, {.name = row[0].text,
+                 .kind = "kernel",
+                 .calls = row[1].as_int(),
+                 .self_cpu_ns = 0,
+                 .cpu_ns = 0,
+                 .self_device_ns = ns,
+                 .device_ns = ns});
   }
   return {};
 }
@@ -155,27 +166,33 @@ Result<void> add_placed_work(const Request& request, std::map<Key, OpTotal>& tot
           selected_kernels(request.selection))));
   for (const auto& row : rows.rows) {
     const double ns = row[2].as_double();
-    add(totals, {.name = row[0].text, .calls = row[1].as_int(), .self_device_ns = ns, .device_ns = ns});
+    add(totals,
+        {.name = row[0].text, .kind = "operator", .calls = row[1].as_int(), .self_device_ns = ns, .device_ns = ns});
   }
   return {};
 }
 
-Result<void> add_summary(const Request& request, bool by_shape, std::map<Key, OpTotal>& totals) {
-  LLMPROF_LET(
-      const trace::ResultTable rows,
-      request.run.query(
-          "SELECT name, shapes, calls, self_cpu_ns, cpu_ns, self_device_ns, device_ns, flops, kind FROM summary"));
+// Rows of kind total are not one of the others: they say what all of them come to, also those that were not printed.
+Result<void> add_summary(const Request& request, bool by_shape, std::map<Key, OpTotal>& sums, OpTotals& totals) {
+  LLMPROF_LET(const trace::ResultTable rows,
+              request.run.query("SELECT name, shapes, calls, self_cpu_ns, cpu_ns, self_device_ns, device_ns, flops, "
+                                "coalesce(kind, 'operator') FROM summary"));
   for (const auto& row : rows.rows) {
-    OpTotal total{.name = row[0].text,
-                  .calls = row[2].as_int(),
-                  .self_cpu_ns = row[3].as_double(),
-                  .cpu_ns = row[4].as_double(),
-                  .self_device_ns = row[5].as_double(),
-                  .device_ns = row[6].as_double(),
-                  .flops = row[7].maybe_double(),
-                  .device = row[8].text == "kernel"};
-    if (by_shape) total.shapes = row[1].text;
-    add(totals, std::move(total));
+    const std::string& kind = row[8].text;
+    if (kind == "total") {
+      totals.self_cpu_ns += row[3].as_double();
+      totals.self_device_ns += row[5].as_double();
+      continue;
+    }
+    add(sums, {.name = row[0].text,
+               .shapes = by_shape ? row[1].text : "",
+               .kind = kind,
+               .calls = row[2].as_int(),
+               .self_cpu_ns = row[3].maybe_double(),
+               .cpu_ns = row[4].maybe_double(),
+               .self_device_ns = row[5].maybe_double(),
+               .device_ns = row[6].maybe_double(),
+               .flops = row[7].maybe_double()});
   }
   return {};
 }
@@ -186,6 +203,7 @@ std::string note_on(const OpTotals& totals) {
   if (totals.source == "ranges") return "the run has no framework operators: the rows are its annotated ranges";
   if (totals.source == "analysis")
     return "the run has no framework operators: the rows are those that the analysis finds by the shapes of products";
+  if (totals.source == "summary") return "the run holds another tool's totals: what it does not tell is left empty";
   return "";
 }
 
@@ -210,7 +228,7 @@ Result<OpTotals> op_totals(const Request& request, bool by_shape) {
                   : kernels > 0 || summaries == 0 ? "analysis"
                                                   : "summary";
   if (totals.source == "summary") {
-    LLMPROF_TRY(add_summary(request, by_shape, sums));
+    LLMPROF_TRY(add_summary(request, by_shape, sums, totals));
   } else if (totals.source == "analysis") {
     LLMPROF_TRY(add_placed_work(request, sums));
     LLMPROF_TRY(add_device_rows(request, sums));
@@ -218,14 +236,15 @@ Result<OpTotals> op_totals(const Request& request, bool by_shape) {
     LLMPROF_TRY(add_executions(request, ops == 0, by_shape, sums));
     LLMPROF_TRY(add_device_rows(request, sums));
   }
+  const bool told = totals.self_cpu_ns > 0 || totals.self_device_ns > 0;
   for (auto& [key, total] : sums) {
-    totals.self_cpu_ns += total.self_cpu_ns;
-    if (total.device) totals.self_device_ns += total.self_device_ns;  // operators repeat the time of their kernels
+    if (!told) totals.self_cpu_ns += total.self_cpu_ns.value_or(0);
+    // Operators repeat the time of their kernels.
+    if (!told && total.kind == "kernel") totals.self_device_ns += total.self_device_ns.value_or(0);
     totals.rows.push_back(std::move(total));
   }
-  std::ranges::stable_sort(totals.rows, [](const OpTotal& a, const OpTotal& b) {
-    return a.device_ns != b.device_ns ? a.device_ns > b.device_ns : a.cpu_ns > b.cpu_ns;
-  });
+  const auto order = [](const OpTotal& row) { return std::pair(-row.device_ns.value_or(0), -row.cpu_ns.value_or(0)); };
+  std::ranges::stable_sort(totals.rows, {}, order);
   return totals;
 }
 

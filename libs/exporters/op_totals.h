@@ -11,14 +11,15 @@
 
 namespace llmprof::exporters {
 
+// Times are over all calls; nullopt: not known, as in other tools' totals.
 struct OpTotal {
   std::string name;
   std::string shapes;  // of its inputs; "" unknown, or not asked for
+  std::string kind;    // "operator", "kernel" (copies too), or what another tool's totals are of
   std::int64_t calls = 0;
-  double self_cpu_ns = 0, cpu_ns = 0;        // without, and with, the operators it called
-  double self_device_ns = 0, device_ns = 0;  // of kernels and copies it launched itself; and of those of what it called
-  std::optional<double> flops;               // 2MNK of the products it did itself
-  bool device = false;                       // a kernel or a copy, not an operator
+  std::optional<double> self_cpu_ns, cpu_ns;        // without, and with, the operators it called
+  std::optional<double> self_device_ns, device_ns;  // of kernels and copies it launched itself; and of what it called
+  std::optional<double> flops;                      // 2MNK of the products it did itself
 };
 
 struct OpTotals {
@@ -26,7 +27,7 @@ struct OpTotals {
   // "operators": of the framework; "ranges": annotations of the program, as it has none; "summary": another tool's
   // totals
   std::string source;
-  double self_cpu_ns = 0, self_device_ns = 0;  // of all
+  double self_cpu_ns = 0, self_device_ns = 0;  // of all, also of what a tool did not print
 };
 
 std::string note_on(const OpTotals& totals);  // what a reader should know of them; "" nothing

@@ -13,12 +13,12 @@ constexpr const char* kHeader =
     "key,cuda_time_total_us,cpu_time_total_us,self_cuda_time_total_us,calls,input_shapes,self_cpu_time_total_us,flops,"
     "kind\n";
 
-std::string us(double ns) { return fmt::format("{:.3f}", ns / 1000); }
+std::string us(const std::optional<double>& ns) { return ns ? fmt::format("{:.3f}", *ns / 1000) : ""; }
 
 std::string line_of(const OpTotal& row) {
   return fmt::format("{},{},{},{},{},{},{},{},{}\n", base::csv_text(row.name), us(row.device_ns), us(row.cpu_ns),
                      us(row.self_device_ns), row.calls, base::csv_text(row.shapes), us(row.self_cpu_ns),
-                     row.flops ? fmt::format("{:.0f}", *row.flops) : "", row.device ? "kernel" : "operator");
+                     row.flops ? fmt::format("{:.0f}", *row.flops) : "", base::csv_text(row.kind));
 }
 
 Result<Written> write(const Request& request) {

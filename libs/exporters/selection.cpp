@@ -90,6 +90,10 @@ std::string selected_telemetry(const Selection& selection) {
   return timed_rows("telemetry", selection, "t.ts_ns", "t.ts_ns");
 }
 
+std::string selected_work(const Selection& selection) {
+  return "SELECT t.* FROM work AS t WHERE true" + of_stage(selection, "t.stage");
+}
+
 std::string selected_rows(std::string_view table, const Selection& selection) {
   const trace::Table* known = trace::find_table(table);
   const bool spans = known != nullptr && known->find("begin_ns") != nullptr && known->find("end_ns") != nullptr;

@@ -17,6 +17,7 @@ std::string selected_ops(const Selection& selection);
 std::string selected_apis(const Selection& selection);
 std::string selected_samples(const Selection& selection);  // sample + stage
 std::string selected_telemetry(const Selection& selection);
+std::string selected_work(const Selection& selection);  // the view work: by stage; sums know no window
 // Rows of any table; tables without a time are given whole.
 std::string selected_rows(std::string_view table, const Selection& selection);
 

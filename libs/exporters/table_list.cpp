@@ -25,8 +25,7 @@ Error unknown_table(const std::string& name) {
 }
 
 ExportTable make(std::string_view name, const trace::Table* table, const Selection& selection) {
-  // work has no times: its rows are sums over the run.
-  if (name == "work") return {"work", nullptr, "SELECT * FROM work"};
+  if (name == "work") return {"work", nullptr, selected_work(selection)};
   if (table == nullptr) return {std::string(name), nullptr, selected_kernels(selection)};
   return {std::string(name), table, selected_rows(name, selection)};
 }
@@ -35,6 +34,11 @@ ExportTable make(std::string_view name, const trace::Table* table, const Selecti
 
 Result<std::vector<ExportTable>> tables_to_write(const Request& request) {
   std::vector<ExportTable> chosen;
+  const bool window = request.selection.begin_ns || request.selection.end_ns;
+  if (window && std::ranges::find(request.tables, "work") != request.tables.end()) {
+    return Error{ErrorCode::kUsage, "the rows of work are sums over the run: they know no --window",
+                 "export kernel_all, or leave --window out"};
+  }
   for (const std::string& name : request.tables) {
     const trace::Table* table = trace::find_table(name);
     if (table == nullptr && std::ranges::find(kViews, name) == kViews.end()) return unknown_table(name);

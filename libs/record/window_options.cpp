@@ -128,19 +128,25 @@ std::string describe(const WindowOptions& options) {
   return text;
 }
 
-Result<std::int64_t> parse_duration(std::string_view text) {
+Result<std::int64_t> parse_moment(std::string_view text) {
   struct Unit {
     std::string_view name;
     double ns;
   };
-  constexpr Unit kUnits[] = {{"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
+  constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
   double value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
   for (const Unit& known : kUnits) {
-    if (failure != std::errc{} || unit != known.name || !(value > 0) || !(value * known.ns < 1e18)) continue;
-    if (const double ns = std::round(value * known.ns); ns >= 1e6) return static_cast<std::int64_t>(ns);
+    if (failure != std::errc{} || unit != known.name || !(value >= 0) || !(value * known.ns < 1e18)) continue;
+    return static_cast<std::int64_t>(std::round(value * known.ns));
   }
+  return usage(fmt::format("'{}' is not a time", text), "write it as 0s, 250us, 500ms, 1.5s, 5m or 1h");
+}
+
+Result<std::int64_t> parse_duration(std::string_view text) {
+  const Result<std::int64_t> ns = parse_moment(text);
+  if (ns && *ns >= 1'000'000) return *ns;
   return usage(fmt::format("'{}' is not a duration of a millisecond or more", text),
                "write it as 500ms, 10s, 5m or 1h");
 }

@@ -49,6 +49,8 @@ std::string describe(const WindowOptions& options);
 
 // "500ms", "10s", "1.5m", "1h" -> ns.
 Result<std::int64_t> parse_duration(std::string_view text);
+// "0s", "250us", "1.5s" -> ns: a place in a run.
+Result<std::int64_t> parse_moment(std::string_view text);
 // "10:20", "10:", ":20".
 Result<StepSpan> parse_steps(std::string_view text);
 

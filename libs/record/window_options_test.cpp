@@ -16,6 +16,9 @@ TEST(Durations, HaveAUnit) {
   EXPECT_EQ(*parse_duration("10s"), 10 * kSecond);
   EXPECT_EQ(*parse_duration("1.5m"), 90 * kSecond);
   EXPECT_EQ(*parse_duration("1h"), 3600 * kSecond);
+  EXPECT_EQ(*parse_moment("0s"), 0);
+  EXPECT_EQ(*parse_moment("250us"), 250'000);
+  EXPECT_FALSE(parse_moment("-1s") || parse_moment("5") || parse_moment(""));
   for (const char* bad : {"", "s", "10", "-1s", "0s", "10 s", "10d", "nan", "1e30h", "10ss", "0.0001ms"})
     EXPECT_FALSE(parse_duration(bad)) << bad;
 }

@@ -73,7 +73,7 @@ const Table& table_of<SummaryRow>() {
           column(&R::id, "id", "", "Number of the row in this run."),
           column(&R::parent_id, "parent_id", "", "The row whose totals it is a part of; NULL if none is known."),
           column(&R::name, "name", "", "Name, shortened where the tool shortened it."),
-          column(&R::kind, "kind", "", "operator, kernel, range or layer."),
+          column(&R::kind, "kind", "", "operator, kernel, range, layer, collective, or total: what all rows come to."),
           column(&R::calls, "calls", "", "Executions; NULL if unknown."),
           column(&R::self_cpu_ns, "self_cpu_ns", "ns", "Host time in it and in nothing that it called."),
           column(&R::cpu_ns, "cpu_ns", "ns", "Host time from its begin to its end."),

@@ -127,6 +127,36 @@ class Tables(Case):
         lines = text.splitlines()
         self.assertEqual(len({len(line) for line in lines[:-2]}), 1)  # columns stand below each other
 
+    def test_sums_of_a_stage_are_those_of_the_stage(self):
+        self.export("json", "-o", "work.json", "--table", "work", "--stage", "prefill")
+        rows = json.loads((self.folder / "work.json").read_text())["tables"]["work"]["rows"]
+        expected = self.query("run", "SELECT count(*) AS n FROM work WHERE stage = 'prefill'")[0]["n"]
+        self.assertEqual(len(rows), expected)
+        self.assertIn("know no --window", self.export("csv", "--table", "work", "--window", "0s:1s", status=1).stderr)
+
+    def test_totals_of_another_tool_are_not_added_up_again(self):
+        table = HERE.parent / "imports/table_t4_llama32_1b.txt.gz"  # its last lines: 14.759s on the CPU, 5.590s on the GPU
+        self.llmprof("import", str(table), "-o", "t4", "-q")
+        text = self.llmprof("export", "t4", "-t", "key-averages", "-o", "-").stdout
+        self.assertTrue(text.endswith("Self CPU time total: 14.759s\nSelf CUDA time total: 5.590s\n"), text[-200:])
+        rows = list(csv.DictReader(self.llmprof("export", "t4", "-t", "ops-csv", "-o", "-").stdout.splitlines()))
+        self.assertEqual({r["kind"] for r in rows}, {"operator", "kernel"})
+        self.assertEqual(next(r for r in rows if r["key"] == "aten::linear")["calls"], "21357")
+        self.write("again.txt", text)
+        self.llmprof("import", "again.txt", "-o", "again", "-q")
+        sums = "SELECT kind, count(*) AS n, sum(calls)::BIGINT AS calls FROM summary GROUP BY kind ORDER BY kind"
+        self.assertEqual(self.query("again", sums), self.query("t4", sums))
+
+    def test_what_a_tool_does_not_tell_is_empty(self):
+        self.llmprof("import", str(HERE.parent / "imports/proton_python.hatchet.gz"), "-o", "proton", "-q")
+        rows = list(csv.DictReader(self.llmprof("export", "proton", "-t", "ops-csv", "-o", "-").stdout.splitlines()))
+        self.assertEqual({r["cpu_time_total_us"] for r in rows}, {""})  # Proton times devices only
+
+    def test_a_reader_that_goes_leaves_nothing_behind(self):
+        subprocess.run(["bash", "-c", '"$0" export run -t json -o - | head -c 100 >/dev/null', LLMPROF], cwd=self.folder,
+                       env=self.environment, check=True, timeout=120)
+        self.assertEqual([p.name for p in (self.folder / "run.llmprof").iterdir() if "export" in p.name], [])
+
     def test_what_cannot_be_done_is_said(self):
         self.assertIn("formats: perfetto", self.export("nope", status=1).stderr)
         self.assertIn("stages: decode, prefill", self.export("csv", "--stage", "x", status=1).stderr)
