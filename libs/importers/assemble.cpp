@@ -270,8 +270,15 @@ Imported Assembler::finish() {
     const HeldCalls::Joined joined = held_.finish(identities_);
     out_.calls_joined = joined.calls;
     out_.gemms += joined.gemm_rows;
-    lose(trace::Loss::kCallsNotJoined, joined.not_joined, "");
-    lose(trace::Loss::kInputLimit, joined.not_kept, "calls of a log, beyond the first 300000");
+    std::string logs;  // which of several a call came from is not kept
+    for (const File& file : files_) {
+      if (file.importer->role == Role::kLog) logs += (logs.empty() ? "" : ", ") + without_folder(file.told.name);
+    }
+    if (joined.not_joined > 0) out_.losses.push_back({trace::Loss::kCallsNotJoined, joined.not_joined, logs, ""});
+    if (joined.not_kept > 0) {
+      out_.losses.push_back(
+          {trace::Loss::kInputLimit, joined.not_kept, logs, "calls of a log, beyond the first 300000"});
+    }
   }
   // Calls of a log are placed by the kernels they are joined to, not by their times.
   const auto placed = [](const File& file) { return file.has_times && file.importer->role != Role::kLog; };

@@ -306,6 +306,7 @@ TEST(AssembleTest, CallsOfALogGetTheKernelsOfTheTrace) {
                               .algorithm = sink.name("algo 7")});
     }
   });
+  run.file(kReadingsFile, [](FrameSink&) {});  // the loss is not its
   const Imported imported = run.finish();
   EXPECT_EQ(imported.calls_joined, 1);
   EXPECT_EQ(imported.gemms, 1);
@@ -313,7 +314,7 @@ TEST(AssembleTest, CallsOfALogGetTheKernelsOfTheTrace) {
                        "g.kernel_id = k.id AND k.gemm_id = g.id"),
               ElementsAre("cublas algo 7 90 32 150"));
   EXPECT_THAT(run.rows("SELECT count(*) FROM kernel"), ElementsAre("2"));
-  EXPECT_THAT(run.rows("SELECT name, count FROM loss"), ElementsAre("calls_not_joined 1"));
+  EXPECT_THAT(run.rows("SELECT name, count, detail FROM loss"), ElementsAre("calls_not_joined 1 log.file"));
   EXPECT_THAT(run.rows("SELECT count(*) FROM process"), ElementsAre("1"));
   EXPECT_THAT(run.rows("SELECT count(*) FROM thread"), ElementsAre("1"));
 }
