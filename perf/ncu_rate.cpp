@@ -6,28 +6,13 @@
 #include <cstdlib>
 #include <string>
 
+#include "counting_sink.h"
 #include "importers/importer.h"
 #include "importers/input.h"
-#include "importers/sink.h"
 
 using namespace llmprof;
 
 namespace {
-
-class Nowhere : public importers::Sink {
- public:
-  std::int64_t rows = 0;
-
- private:
-  void clock_set(importers::FileClock) override {}
-  void facts_set(importers::FileFacts) override {}
-  void take_names(trace::Name, std::span<const std::string_view>) override {}
-  void take_rows(const trace::Table&, const std::byte*, std::size_t count) override {
-    rows += static_cast<std::int64_t>(count);
-  }
-  void take_loss(trace::Loss, std::int64_t, std::string_view) override {}
-  bool report_progress(std::uint64_t) override { return true; }
-};
 
 double cpu_seconds() {
   rusage usage{};
@@ -78,7 +63,7 @@ std::string a_row_per_metric(std::size_t bytes) {
 void measure(const char* what, std::string text) {
   const double megabytes = static_cast<double>(text.size()) / 1e6;
   importers::Input input = importers::Input::of_text("ncu.csv", std::move(text));
-  Nowhere sink;
+  perf::CountingSink sink;
   const double begin = cpu_seconds();
   if (!importers::find_importer("ncu")->parse(input, sink)) std::abort();
   sink.flush();

@@ -12,30 +12,15 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "counting_sink.h"
 #include "importers/importer.h"
 #include "importers/input.h"
-#include "importers/sink.h"
 
 namespace {
 
 using namespace llmprof;
 
 constexpr std::int64_t kGlobalPid = (std::int64_t{1} << 48) | (std::int64_t{692} << 24);
-
-class NullSink : public importers::Sink {
- public:
-  std::int64_t rows = 0;
-
- private:
-  void clock_set(importers::FileClock) override {}
-  void facts_set(importers::FileFacts) override {}
-  void take_names(trace::Name, std::span<const std::string_view>) override {}
-  void take_rows(const trace::Table&, const std::byte*, std::size_t count) override {
-    rows += static_cast<std::int64_t>(count);
-  }
-  void take_loss(trace::Loss, std::int64_t, std::string_view) override {}
-  bool report_progress(std::uint64_t) override { return true; }
-};
 
 class Export {
  public:
@@ -137,7 +122,7 @@ void read_alone(const std::string& path, std::int64_t kernels) {
   const double before_s = cpu_s(RUSAGE_SELF);
   auto input = importers::Input::open(path);
   if (!input) fmt::print(stderr, "nsys_rate: {}\n", input.error().message), std::exit(2);
-  NullSink sink;
+  perf::CountingSink sink;
   const auto done = importers::find_importer("nsys")->parse(*input, sink);
   if (!done) fmt::print(stderr, "nsys_rate: {}\n", done.error().message), std::exit(2);
   sink.flush();

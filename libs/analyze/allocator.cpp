@@ -32,14 +32,16 @@ Result<std::map<std::int64_t, Changes>> read_changes(const trace::Run& run) {
   return devices;
 }
 
-Result<std::vector<AllocatingStack>> read_stacks(const trace::Run& run, std::string_view question,
-                                                 const DeviceAllocator& device, std::int64_t& allocations,
-                                                 std::int64_t& bytes) {
-  std::string sql(find_question(question)->sql);
-  constexpr std::string_view kAsked = "SELECT 0 AS device, 0 AS moment";
+enum class Asked : std::uint8_t { kAtPeak, kNeverFreed };
+
+Result<std::vector<AllocatingStack>> read_stacks(const trace::Run& run, Asked asked, const DeviceAllocator& device,
+                                                 std::int64_t& allocations, std::int64_t& bytes) {
+  std::string sql(find_question("sql/allocator_stacks")->sql);
+  constexpr std::string_view kAsked = "SELECT 0 AS device, 0 AS moment, false AS never_freed";
+  const bool never_freed = asked == Asked::kNeverFreed;
   sql.replace(sql.find(kAsked), kAsked.size(),
-              fmt::format("SELECT {} AS device, {} AS moment", device.device_id,
-                          question == "sql/allocator_at" ? device.peak_ns : device.begin_ns));
+              fmt::format("SELECT {} AS device, {} AS moment, {} AS never_freed", device.device_id,
+                          never_freed ? device.begin_ns : device.peak_ns, never_freed));
   LLMPROF_LET(const trace::ResultTable table, run.query(sql));
   std::vector<AllocatingStack> stacks;
   allocations = bytes = 0;
@@ -71,9 +73,9 @@ Result<void> fill_events(const trace::Run& run, const Changes& changes, DeviceAl
     device.held_over_time = thinned(held, kShownPoints);
   }
   std::int64_t unused = 0;
-  LLMPROF_LET(device.at_peak, read_stacks(run, "sql/allocator_at", device, device.at_peak_allocations, unused));
-  LLMPROF_LET(device.never_freed, read_stacks(run, "sql/allocator_never_freed", device, device.never_freed_allocations,
-                                              device.never_freed_bytes));
+  LLMPROF_LET(device.at_peak, read_stacks(run, Asked::kAtPeak, device, device.at_peak_allocations, unused));
+  LLMPROF_LET(device.never_freed,
+              read_stacks(run, Asked::kNeverFreed, device, device.never_freed_allocations, device.never_freed_bytes));
   return {};
 }
 

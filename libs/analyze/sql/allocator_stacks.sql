@@ -1,11 +1,14 @@
--- title: What an allocator gave out after its first event and never got back, by stack
+-- title: What an allocator had given out at one moment, or gave out after it and never got back, by stack
 -- unit: bytes
--- The caller puts the device and the time of the first event into the first line. Stacks as in allocator_at.sql.
-WITH asked AS (SELECT 0 AS device, 0 AS moment),
+-- The caller puts the device, the moment and which of the two into the first line. A stack is shown by its four innermost frames, those
+-- of Python if it has any, without those of the framework's own bookkeeping.
+WITH asked AS (SELECT 0 AS device, 0 AS moment, false AS never_freed),
 there AS (
   SELECT bytes, stack_id
   FROM allocation, asked
-  WHERE device_id = device AND begin_ns > moment AND end_ns IS NULL AND (kind = 'tensor' OR kind = 'pool'
+  WHERE device_id = device
+    AND CASE WHEN never_freed THEN begin_ns > moment AND end_ns IS NULL ELSE begin_ns <= moment AND (end_ns IS NULL OR end_ns > moment) END
+    AND (kind = 'tensor' OR kind = 'pool'
     AND device NOT IN (SELECT device_id FROM allocation WHERE kind = 'tensor' AND device_id IS NOT NULL))),
 stacks AS (
   SELECT stack_id, count(*) AS allocations, sum(bytes)::BIGINT AS bytes, max(bytes) AS largest_bytes
