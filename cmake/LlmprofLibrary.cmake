@@ -15,6 +15,8 @@ set(LLMPROF_LAYER_analyze 3)
 set(LLMPROF_LAYER_report 4)
 set(LLMPROF_LAYER_advise 4)
 set(LLMPROF_LAYER_exporters 5)
+set(LLMPROF_LAYER_pictures 6)
+set(LLMPROF_LAYER_view 7)
 # Islands: no library may depend on them. collect uses wire only; workload uses base only.
 set(LLMPROF_LAYER_collect 9)
 set(LLMPROF_LAYER_workload 9)

@@ -23,6 +23,7 @@
 #include "analyze/passes/busy.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
+#include "analyze/rules/diagnose.h"
 #include "analyze/shapes.h"
 #include "analyze/step_series.h"
 #include "analyze/telemetry.h"
@@ -275,6 +276,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_LET(summary.allocators, allocators(run));
   LLMPROF_LET(summary.metrics, server_metrics(run));
   LLMPROF_TRY(fill_imported(run, basis, summary.imported));
+  LLMPROF_LET(summary.diagnosis, diagnose(run, basis, summary));
   return summary;
 }
 

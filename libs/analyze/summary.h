@@ -13,6 +13,7 @@
 #include "analyze/host_summary.h"
 #include "analyze/imported_summary.h"
 #include "analyze/metrics_summary.h"
+#include "analyze/rules/finding.h"
 #include "analyze/telemetry_summary.h"
 #include "analyze/waterfall_summary.h"
 #include "base/progress.h"
@@ -176,6 +177,7 @@ struct Summary {
   Allocators allocators;
   Metrics metrics;
   Imported imported;
+  Diagnosis diagnosis;
 };
 
 struct Options {

@@ -1,0 +1,67 @@
+#pragma once
+// What a diagnosis says: findings with their evidence, what they cost, and what to do. Filled by the rules, laid out by
+// report.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace llmprof::analyze {
+
+// A number that a finding rests on.
+struct Evidence {
+  std::string name;             // "decode.mbu": a measure (analyze/measures.h), else a name of the rule's own
+  std::string what;             // in words: "bytes that must move per second, of the peak"
+  std::optional<double> value;  // in base units (s, B, FLOP/s, J); fractions for shares
+  std::string unit;             // "s", "B", "B/s", "FLOP/s", "1" for fractions, "" for numbers of things
+  std::string source;           // "measured", "counted", "analytic", "inferred"
+  std::string of;               // of a fraction: its denominator in words, "4.80 TB/s, spec"; else ""
+  std::string rows;             // a SELECT over the run that lists the rows behind it (llmprof query); "" none
+  std::string why;              // why the value is unknown
+};
+
+struct Gain {
+  double ns = 0;            // of the stage's time in this run that the change would save
+  double of_stage = 0;      // ns of the stage's time (of the run's wall time where the finding has no stage)
+  bool upper_bound = true;  // at most so much; false: expected
+  std::string how;  // the arithmetic with its numbers: "4.94 GB at float32, 2.47 GB at bfloat16: 1.03 of 2.06 ms"
+};
+
+enum class Verdict : std::uint8_t {
+  kFound,         // the evidence is there and says so
+  kInconclusive,  // something points there, but evidence is missing, thin or contradicts itself: `next` would settle it
+};
+
+// By the gain: kHigh from 20 % of the stage on, kMedium from 5 %, kLow below; kNote: nothing to gain, but to be known
+// (a confounder, a stage that is already at its floor).
+enum class Severity : std::uint8_t { kHigh, kMedium, kLow, kNote };
+
+struct Finding {
+  std::string rule;   // "wide_weights"
+  std::string stage;  // "decode"; "" the whole run
+  std::string part;   // module, operator, kernel or shape that it is about; "" the whole stage
+  Verdict verdict = Verdict::kFound;
+  Severity severity = Severity::kNote;
+  std::string title;  // a statement with its number: "Decode moves 4.94 GB of float32 weights per token"
+  std::string text;   // why that holds the model back, in two sentences at most
+  std::optional<Gain> gain;
+  std::vector<Evidence> evidence;   // the most telling first
+  std::vector<std::string> advice;  // what to change in the model or the runtime, the most promising first
+  std::string next;                 // the command that would settle it, or measure the change; "" none
+};
+
+// What became of each rule: a reader sees what was looked for.
+struct RuleOutcome {
+  std::string rule;
+  std::string outcome;  // "found", "inconclusive", "not found", "not applicable"
+  std::string why;      // of the last two: "tokens were fetched in 0 of 128 steps"; never empty
+};
+
+struct Diagnosis {
+  std::string headline;            // one sentence: what holds the model back, and how much that costs
+  std::vector<Finding> findings;   // found ones by the time they would save, then notes, then inconclusive ones
+  std::vector<RuleOutcome> rules;  // all, in the order of the registry
+};
+
+}  // namespace llmprof::analyze

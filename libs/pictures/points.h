@@ -1,0 +1,45 @@
+#pragma once
+// Stages, operators, modules and kernels as points under the roofs; steps as series over time.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyze/summary.h"
+#include "base/result.h"
+#include "trace/run.h"
+
+namespace llmprof::pictures {
+
+struct RooflinePoint {
+  std::string kind;  // "stage", "operator", "module", "kernel"
+  std::string name, stage;
+  double intensity = 0;  // FLOP per byte of memory
+  double flops_per_s = 0;
+  double time_ns = 0;  // in the run
+  std::string source;  // of FLOPs and bytes: "analytic", "shapes", "counters"
+};
+struct Roof {
+  std::string name;                                // "bfloat16", "read bandwidth"
+  std::optional<double> flops_per_s, bytes_per_s;  // one of them
+  std::string source;                              // "measured", "spec"
+};
+struct Roofline {
+  std::string device;
+  std::vector<Roof> roofs;
+  std::vector<RooflinePoint> points;  // most time first, 300 at most
+  std::string why;                    // why there are none
+};
+Result<Roofline> roofline(const trace::Run& run, const analyze::Summary& summary);
+
+// Durations of a stage's steps in order of time. More than 1200: thinned to the largest of each piece.
+struct StepCurve {
+  std::string stage, unit;  // "s"
+  std::int64_t steps = 0;   // before thinning
+  std::vector<std::int64_t> begin_ns, duration_ns;
+  std::vector<std::int64_t> batch, context;  // 0 unknown
+};
+Result<std::vector<StepCurve>> step_curves(const trace::Run& run);
+
+}  // namespace llmprof::pictures

@@ -1,0 +1,96 @@
+// What the page shows, as the program writes it: docs/format/page.md. Field names are those of the JSON; times are
+// nanoseconds, ratios fractions of 1, unknown is null. `report` is the output of `llmprof report --json`
+// (docs/format/json.md); only what the page reads is declared here.
+
+export interface Evidence {
+  name: string; what: string; value: number | null; unit: string; source: string;
+  of: string | null; rows: string | null; why: string | null;
+}
+export interface Gain { ns: number; of_stage: number; upper_bound: boolean; how: string }
+export interface Finding {
+  rule: string; stage: string | null; part: string | null;
+  verdict: "found" | "inconclusive"; severity: "high" | "medium" | "low" | "note";
+  title: string; text: string; gain: Gain | null; evidence: Evidence[]; advice: string[]; next: string | null;
+}
+export interface Diagnosis {
+  headline: string; findings: Finding[]; rules: { rule: string; title: string; outcome: string; why: string | null }[];
+}
+export interface Measure {
+  name: string; scope: string; value: number | null; unit: string; source: string;
+  better: "lower" | "higher" | "neither"; meaning: string; formula: string; of: string | null; why: string | null;
+}
+
+// Names are indices into `names`; -1 is none.
+export interface Timeline {
+  run: [number, number];     // first and last event
+  window: [number, number];  // what the lanes show
+  names: string[];
+  lanes: Lane[];
+  curves: Curve[];
+  slices_in_window: number;  // before merging
+}
+export type LaneKind = "stages" | "ranges" | "api" | "stream" | "copies" | "idle" | "graphs";
+export interface Lane {
+  kind: LaneKind; group: string; name: string; table: string | null;
+  // Columns of equal length. `begin` is relative to window[0], as is `end`. busy: of its time, covered (0 … 1).
+  begin: number[]; end: number[]; label: number[]; stage: number[]; count: number[]; busy: number[];
+  id: number[];           // 0: merged
+  estimated: number[];    // 0 or 1
+}
+export interface Curve { group: string; name: string; unit: string; ts: number[]; low: number[]; high: number[] }
+
+export const flameWeights = ["gpu_ns", "cpu_ns", "bytes"] as const;
+export interface Flame {
+  // Columns; parent[i] < i, -1 the root. kind and name are indices into `names`.
+  names: string[]; parent: number[]; name: number[]; kind: number[];
+  self: [number[], number[], number[]];  // by flameWeights
+  total: [number, number, number]; put_together: [number, number, number]; why: string | null;
+}
+export interface FlameDiff {
+  names: string[]; parent: number[]; name: number[]; kind: number[];
+  before: [number[], number[], number[]]; after: [number[], number[], number[]];  // self weights
+}
+
+export interface Roofline {
+  device: string; why: string | null;
+  roofs: { name: string; flops_per_s: number | null; bytes_per_s: number | null; source: string }[];
+  points: { kind: "stage" | "operator" | "module" | "kernel"; name: string; stage: string; intensity: number;
+            flops_per_s: number; time_ns: number; source: string }[];
+}
+export interface StepCurve {
+  stage: string; steps: number; begin_ns: number[]; duration_ns: number[]; batch: number[]; context: number[];
+}
+
+// report --json: read with care, every part may be missing.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+export type Report = Record<string, any> & { diagnosis?: Diagnosis; measures?: Measure[] };
+
+// Detail of the median step of each stage, so that zooming shows single kernels in a page without a server.
+export interface StepDetail { stage: string; step_id: number; timeline: Timeline }
+
+export interface RunData {
+  name: string; report: Report; timeline: Timeline; details: StepDetail[];
+  flame: Flame; roofline: Roofline; steps: StepCurve[];
+}
+
+// docs/format/json-diff.md
+export interface DiffRow {
+  kind: "measure" | "stage" | "module" | "operator" | "shape" | "kernel";
+  name: string; stage: string | null; unit: string;
+  before: number | null; after: number | null; change: number | null;     // change: fraction of before
+  low: number | null; high: number | null;                                // 95 % interval of the change
+  significant: boolean; better: "better" | "worse" | "neither"; why: string[];
+}
+export interface Diff { before: string; after: string; headline: string; rows: DiffRow[]; flame: FlameDiff | null }
+
+export interface PageData { made_by: string; runs: RunData[]; diffs: Diff[] }
+
+// Where the page gets its data from: inside the file, or a server (llmprof view) that knows every row.
+export interface Source {
+  readonly live: boolean;  // true: timeline() answers any window in full detail
+  runs(): string[];
+  run(index: number): Promise<RunData>;
+  timeline(index: number, window: [number, number] | null, width: number, stage: string | null): Promise<Timeline>;
+  rows(index: number, sql: string): Promise<{ columns: string[]; rows: unknown[][] }>;  // only live
+  diffs(): Promise<Diff[]>;
+}
