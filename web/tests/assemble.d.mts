@@ -1,0 +1,2 @@
+export function scriptSafe(json: string): string;
+export function assemble(json: string, js: string, css: string): string;
