@@ -270,6 +270,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_TRY(fill_functions(run, summary.host));
   LLMPROF_LET(summary.blocks, blocks_of(run, summary.on_gpu));
   LLMPROF_LET(summary.training, training_series(run));
+  LLMPROF_LET(summary.step_curves, step_curves(run));
   LLMPROF_LET(summary.waterfalls, waterfalls(run, basis, by));
   LLMPROF_TRY(fill_telemetry(run, summary));
   LLMPROF_LET(summary.device_memory, device_memories(run));

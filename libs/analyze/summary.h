@@ -14,6 +14,7 @@
 #include "analyze/imported_summary.h"
 #include "analyze/metrics_summary.h"
 #include "analyze/rules/finding.h"
+#include "analyze/step_curve.h"
 #include "analyze/telemetry_summary.h"
 #include "analyze/waterfall_summary.h"
 #include "base/progress.h"
@@ -168,6 +169,7 @@ struct Summary {
   std::vector<GemmShape> gemms;
   std::vector<Block> blocks;          // in the order of their first call; empty without layers
   std::vector<StepSeries> training;   // empty without training steps
+  std::vector<StepCurve> step_curves;
   std::vector<Waterfall> waterfalls;  // of the stages that the model analysis has formulas for
   Gpu gpu;
   Host host;
