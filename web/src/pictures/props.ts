@@ -11,3 +11,11 @@ export interface StepCurvesProps { curves: StepCurve[] }
 export interface MemoryChartProps { report: Report; curves: Curve[] }
 // A line without axes, about 120 x 28 pixels. `label` says in words what it shows: "decode, time of 96 steps".
 export interface SparklineProps { values: number[]; label: string }
+// One of report.waterfalls.
+export interface WaterfallProps { waterfall: Waterfall }
+export interface Waterfall {
+  stage: string; quantity: string; samples: number; measured_ns: number; mean_ns: number; floor_ns: number | null;
+  why: string | null; terms: { name: string; label: string; ns: number | null; share: number | null; why: string | null }[];
+}
+// Readings over time as small charts below each other: timeline.curves, window as in the timeline they come from.
+export interface TelemetryCurvesProps { curves: Curve[]; origin_ns: number }

@@ -1,0 +1,113 @@
+import { describe, expect, it } from "vitest";
+import type { Lane, Timeline } from "../../data";
+import { coarseFirst, firstAbove, laneKey, makePatch, neighbour, segments, sliceAt, visibleRange } from "./patches";
+import { factsOf, findSlices, laneTotal, matches, nameTotals, resolution } from "./slices";
+import { around, fit, leastSpanNs, pan, pinch, zoom } from "./view";
+
+// Slices as [begin, end, name, count, busy]; begin and end relative to the window.
+function lane(slices: [number, number, number, number?, number?][], kind: Lane["kind"] = "stream"): Lane {
+  return {
+    kind, group: "GPU 0", name: "stream 7", table: "kernel",
+    begin: slices.map((s) => s[0]), end: slices.map((s) => s[1]), label: slices.map((s) => s[2]),
+    stage: slices.map(() => 2), count: slices.map((s) => s[3] ?? 1), busy: slices.map((s) => s[4] ?? 1),
+    id: slices.map((_, index) => index + 1), estimated: slices.map(() => 0),
+  };
+}
+function timeline(window: [number, number], lanes: Lane[]): Timeline {
+  return { run: [1000, 2000], window, names: ["gemm", "softmax", "decode"], lanes, curves: [], slices_in_window: 0 };
+}
+// The run: 0 … 1000 after its begin at 1000. A merged slice at 0 … 400 (10 slices, half covered), one at 600 … 700.
+const overview = makePatch(timeline([1000, 2000], [lane([[0, 400, 0, 10, 0.5], [600, 700, 1]])]), 1000);
+// 100 … 200 in detail: three slices.
+const detail = makePatch(timeline([1100, 1200], [lane([[0, 20, 0], [30, 50, 1], [90, 100, 0]])]), 1000);
+const key = laneKey(lane([]));
+
+describe("window", () => {
+  it("stays inside the run", () => {
+    expect(fit([-50, 50], [0, 1000])).toEqual([0, 100]);
+    expect(fit([950, 1050], [0, 1000])).toEqual([900, 1000]);
+    expect(fit([-10, 5000], [0, 1000])).toEqual([0, 1000]);
+    expect(fit([500, 500], [0, 1000])).toEqual([495, 505]);
+  });
+  it("zooms around the pointer", () => {
+    expect(zoom([0, 1000], 250, 0.5, [0, 1000])).toEqual([125, 625]);
+    expect(zoom([125, 625], 250, 2, [0, 1000])).toEqual([0, 1000]);
+    const [from, to] = zoom([499, 510], 505, 0.001, [0, 1000]);
+    expect(to - from).toBe(leastSpanNs);
+  });
+  it("pans and stops at the ends", () => {
+    expect(pan([100, 200], 50, [0, 1000])).toEqual([150, 250]);
+    expect(pan([100, 200], 5000, [0, 1000])).toEqual([900, 1000]);
+  });
+  it("leaves room around a slice", () => expect(around([100, 200], [0, 1000])).toEqual([85, 215]));
+  it("pinches: both fingers keep their time", () => {
+    // 100 pixels wide; times 200 and 400 under pixels 25 and 75: 4 ns per pixel.
+    expect(pinch([200, 400], [25, 75], 100, [0, 1000])).toEqual([100, 500]);
+  });
+});
+
+describe("patches", () => {
+  it("the narrowest patch is shown where it is known", () => {
+    const parts = segments([overview, detail], [50, 300]);
+    const shown = parts.map((part) => [part.from, part.to, part.patch === detail]);
+    expect(shown).toEqual([[50, 100, false], [100, 200, true], [200, 300, false]]);
+    expect(segments([overview], [0, 1000])).toHaveLength(1);
+    expect(coarseFirst([detail, overview])).toEqual([overview, detail]);
+  });
+  it("binary search", () => {
+    const values = Float64Array.from([1, 3, 3, 7]);
+    expect([0, 1, 2, 3, 6, 7, 9].map((limit) => firstAbove(values, limit))).toEqual([0, 1, 1, 3, 3, 4, 4]);
+  });
+  it("finds the slices in view, and only them", () => {
+    const columns = detail.lanes.get(key)!;   // 100-120, 130-150, 190-200
+    expect(visibleRange(columns, 100, 200)).toEqual([0, 3]);
+    expect(visibleRange(columns, 120, 130)).toEqual([1, 1]);
+    expect(visibleRange(columns, 119, 131)).toEqual([0, 2]);
+    expect(visibleRange(columns, 160, 170)).toEqual([2, 2]);
+  });
+  it("hits the slice under the pointer, or one within reach", () => {
+    const parts = segments([overview, detail], [0, 1000]);
+    expect(sliceAt(parts, key, 110, 0)).toEqual({ patch: detail, lane: key, index: 0 });
+    expect(sliceAt(parts, key, 125, 0)).toBeNull();
+    expect(sliceAt(parts, key, 126, 5)?.index).toBe(1);
+    expect(sliceAt(parts, key, 123, 5)?.index).toBe(0);
+    expect(sliceAt(parts, key, 50, 0)?.patch).toBe(overview);
+    expect(sliceAt(parts, "no such lane", 50, 0)).toBeNull();
+  });
+  it("the keyboard walks from slice to slice, across patches", () => {
+    const parts = segments([overview, detail], [0, 1000]);
+    const begins: number[] = [];
+    for (let at = neighbour(parts, key, -1, 1); at; at = neighbour(parts, key, factsOf(at).begin, 1)) begins.push(factsOf(at).begin);
+    expect(begins).toEqual([0, 100, 130, 190, 600]);
+    expect(factsOf(neighbour(parts, key, 600, -1)!).begin).toBe(190);
+    expect(factsOf(neighbour(parts, key, 130, -1)!).begin).toBe(100);
+    expect(neighbour(parts, key, 600, 1)).toBeNull();
+  });
+});
+
+describe("what is said about slices", () => {
+  it("one of them", () => {
+    expect(factsOf({ patch: overview, lane: key, index: 0 })).toMatchObject(
+      { name: "gemm", stage: "decode", begin: 0, duration: 400, count: 10, busy: 0.5, table: "kernel" });
+  });
+  it("totals of a lane are clipped to the window and leave gaps inside merged slices out", () => {
+    // 0-100 of the merged one: 50; detail 20 + 20 + 10; 200-400: 100; 600-700: 100.
+    const total = laneTotal(segments([overview, detail], [0, 1000]), key);
+    expect(total.covered).toBe(50 + 50 + 100 + 100);
+    expect(laneTotal(segments([overview], [0, 1000]), key)).toEqual({ covered: 300, slices: 11, estimated: 0 });
+    expect(laneTotal(segments([overview], [300, 650]), key).covered).toBe(100);
+  });
+  it("by name, most first", () => {
+    const rows = nameTotals(segments([detail], [100, 200]), key, 5);
+    expect(rows.map((row) => [row.name, row.covered, row.slices, row.longest])).toEqual([["gemm", 30, 2, 20], ["softmax", 20, 1, 20]]);
+  });
+  it("search is by part of the name in any case; nothing finds nothing", () => {
+    expect([...matches(["Gemm_128", "softmax"], "GEMM")]).toEqual([1, 0]);
+    expect([...matches(["Gemm_128"], " ")]).toEqual([0]);
+    const found = findSlices(segments([overview], [0, 1000]), [key], "gemm");
+    expect(found).toMatchObject([{ kind: "stream", covered: 200, slices: 10, longest: { index: 0 } }]);
+  });
+  it("says how far the picture is merged", () => {
+    expect(resolution(segments([overview], [0, 1000]), [key])).toEqual({ shown: 2, all: 11, leastNs: 100 });
+  });
+});

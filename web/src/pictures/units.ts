@@ -1,0 +1,73 @@
+// Numbers with their unit, in few characters.
+
+const steps = (names: string[], factor: number): [number, string][] =>
+  names.map((name, index): [number, string] => [factor ** index, name]).reverse();
+
+const timeUnits: [number, string][] = [[6e10, "min"], [1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+const byteUnits = steps(["B", "KiB", "MiB", "GiB", "TiB"], 1024);
+const countUnits = steps(["", "k", "M", "G", "T", "P"], 1000);
+
+// Three digits that count: 1.23, 12.3, 123, 1234.
+export function digits(value: number): string {
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size >= 100) return Math.round(value).toString();
+  if (size >= 0.001) return String(Number(value.toPrecision(3)));
+  return value.toExponential(2);
+}
+
+function scaled(value: number, units: [number, string][]): string {
+  const size = Math.abs(value);
+  const [factor, name] = units.find(([least]) => size >= least) ?? units[units.length - 1]!;
+  return name === "" ? digits(value / factor) : `${digits(value / factor)} ${name}`;
+}
+
+export const time = (ns: number): string => (Math.abs(ns) < 12e10 ? scaled(ns, timeUnits.slice(1)) : scaled(ns, timeUnits));
+export const bytes = (value: number): string => scaled(value, byteUnits);
+export const count = (value: number): string => (Math.abs(value) < 10000 ? digits(value) : scaled(value, countUnits));
+
+export function percent(share: number): string {
+  const value = share * 100;
+  if (value !== 0 && Math.abs(value) < 0.1) return value < 0 ? "> -0.1 %" : "< 0.1 %";
+  return `${Math.abs(value) >= 99.95 ? Math.round(value) : Number(value.toPrecision(Math.abs(value) < 1 ? 1 : 3))} %`;
+}
+
+// "+4.2 %", "-12 %", "new", "gone".
+export function change(before: number, after: number): string {
+  if (before === 0) return after === 0 ? "0 %" : "new";
+  if (after === 0) return "gone";
+  const share = after / before - 1;
+  return (share > 0 ? "+" : "") + percent(share);
+}
+
+// A value of the unit that the data name: "ns", "bytes", "FLOP/s", "W", "share", …
+export function inUnit(value: number, unit: string): string {
+  switch (unit) {
+    case "ns": return time(value);
+    case "s": return time(value * 1e9);
+    case "bytes": case "B": return bytes(value);
+    case "bytes/s": case "B/s": return rate(value, "B/s");
+    case "FLOP/s": return rate(value, "FLOP/s");
+    case "FLOP": return rate(value, "FLOP");
+    case "share": case "ratio": return percent(value);
+    case "%": return percent(value / 100);
+    case "": return count(value);
+    default: return `${digits(value)} ${unit}`;
+  }
+}
+
+// Powers of 1000: 4.8 TB/s, 989 TFLOP/s.
+export function rate(value: number, unit: string): string {
+  const text = scaled(value, countUnits);
+  return text.includes(" ") ? text + unit : `${text} ${unit}`;
+}
+
+// Labels of equally spaced times: one unit for all of them, as many digits as their distance needs.
+export function timeLabels(values: number[]): string[] {
+  if (values.length === 0) return [];
+  const largest = Math.max(...values.map(Math.abs));
+  const step = values.length > 1 ? values[1]! - values[0]! : largest;
+  const [factor, name] = timeUnits.slice(1).find(([least]) => largest >= least) ?? [1, "ns"];
+  const places = step > 0 ? Math.max(0, Math.min(9, -Math.floor(Math.log10(step / factor) + 1e-9))) : 0;
+  return values.map((value) => `${(value / factor).toFixed(places)} ${name}`);
+}
