@@ -1,9 +1,15 @@
 // A timeline in several resolutions: the overview of the run, and patches that know a part of it in more detail (a
 // median step inside the page, an answer of the server). At every time the narrowest patch that covers it is shown.
 import type { Lane, Timeline } from "../../data";
+import { visible } from "../../visible";
+import { nameCategory, stageCategory } from "../colours";
 import type { Range } from "../scale";
 
-export interface Patch { from: number; to: number; names: string[]; lanes: Map<string, PatchLane>; timeline: Timeline }
+export interface Patch {
+  from: number; to: number; lanes: Map<string, PatchLane>; timeline: Timeline;
+  names: string[];  // as they are shown
+  byStage: Uint8Array; byName: Uint8Array;  // colours of names: as stages, as names
+}
 
 // Columns of a lane, times relative to the begin of the run.
 export interface PatchLane { lane: Lane; begin: Float64Array; end: Float64Array }
@@ -23,7 +29,10 @@ export function makePatch(timeline: Timeline, origin: number): Patch {
       lane, begin: Float64Array.from(lane.begin, (ns) => ns + from), end: Float64Array.from(lane.end, (ns) => ns + from),
     });
   }
-  return { from, to: timeline.window[1] - origin, names: timeline.names, lanes, timeline };
+  return {
+    from, to: timeline.window[1] - origin, lanes, timeline, names: timeline.names.map(visible),
+    byStage: Uint8Array.from(timeline.names, stageCategory), byName: Uint8Array.from(timeline.names, nameCategory),
+  };
 }
 
 // Widest first, so that what comes later covers what came before.

@@ -87,17 +87,18 @@ export function findSlices(window: Segment[], lanes: string[], query: string): F
   return [...byKind.values()].sort((a, b) => b.covered - a.covered).map(({ length: _, ...found }) => found);
 }
 
-export interface Resolution { shown: number; all: number; leastNs: number }
+export interface Resolution { shown: number; all: number; mergedNs: number }
 
-// How far the window is merged: slices as drawn, slices as recorded, and the shortest that still stands alone.
+// How far the window is merged: slices as drawn, slices as recorded, and the longest piece that stands for several.
 export function resolution(parts: Segment[], lanes: string[]): Resolution {
-  const result = { shown: 0, all: 0, leastNs: Infinity };
+  const result = { shown: 0, all: 0, mergedNs: 0 };
   for (const lane of lanes) {
     forEachSlice(parts, lane, ({ patch, index }) => {
       const columns = patch.lanes.get(lane)!;
+      const stands = columns.lane.count[index] ?? 1;
       result.shown += 1;
-      result.all += columns.lane.count[index] ?? 1;
-      if (columns.lane.count[index] === 1) result.leastNs = Math.min(result.leastNs, columns.end[index]! - columns.begin[index]!);
+      result.all += stands;
+      if (stands > 1) result.mergedNs = Math.max(result.mergedNs, columns.end[index]! - columns.begin[index]!);
     });
   }
   return result;

@@ -108,6 +108,6 @@ describe("what is said about slices", () => {
     expect(found).toMatchObject([{ kind: "stream", covered: 200, slices: 10, longest: { index: 0 } }]);
   });
   it("says how far the picture is merged", () => {
-    expect(resolution(segments([overview], [0, 1000]), [key])).toEqual({ shown: 2, all: 11, leastNs: 100 });
+    expect(resolution(segments([overview], [0, 1000]), [key])).toEqual({ shown: 2, all: 11, mergedNs: 400 });
   });
 });

@@ -1,0 +1,110 @@
+// Slices of a lane on its canvas. What is thinner than a pixel is added up per pixel, so that the cost is bounded by
+// the width of the picture and a look at each slice in view.
+import { patternOf, shorten } from "../canvas";
+import type { Range } from "../scale";
+import type { Theme } from "../theme";
+import { type Patch, type PatchLane, type Segment, type SliceRef, visibleRange } from "./patches";
+
+export interface LaneStyle {
+  window: Range; width: number; height: number; theme: Theme;
+  colourBy: "stage" | "name";
+  found: Map<Patch, Uint8Array> | null;  // names that were searched for; null: no search
+  selected: SliceRef | null;
+}
+
+export const fontSize = 11;
+const faint = 0.15;
+
+// A rectangle to fill; consecutive ones of a look become one.
+interface Box { x: number; end: number; category: number; alpha: number; estimated: boolean }
+
+export function drawLane(context: CanvasRenderingContext2D, parts: Segment[], lane: string, style: LaneStyle): void {
+  context.font = `${fontSize}px ${style.theme.font}`;
+  context.textBaseline = "middle";
+  for (const part of parts) {
+    const columns = part.patch.lanes.get(lane);
+    if (columns) drawPart(context, part, columns, style);
+  }
+  outline(context, lane, style);
+}
+
+function drawPart(context: CanvasRenderingContext2D, part: Segment, columns: PatchLane, style: LaneStyle): void {
+  const { lane, begin, end } = columns;
+  const [origin, perNs] = [style.window[0], style.width / (style.window[1] - style.window[0])];
+  const [first, last] = visibleRange(columns, part.from, part.to);
+  const found = style.found?.get(part.patch);
+  const categories = categoryColumn(part.patch, columns, style);
+  const pixel: Box = { x: -1, end: -1, category: -1, alpha: 0, estimated: false };  // that thin slices are added up in
+  let longest = 0;
+  const flush = () => { if (pixel.alpha > 0) fill(context, pixel, style); pixel.alpha = 0; longest = 0; };
+  for (let index = first; index < last; ++index) {
+    const x = (Math.max(begin[index]!, part.from) - origin) * perNs;
+    const right = (Math.min(end[index]!, part.to) - origin) * perNs;
+    const weak = found && found[lane.label[index]!] !== 1 ? faint : 1;
+    const covered = (right - x) * (lane.busy[index] ?? 1) * weak;
+    if (right - x < 1) {
+      if (Math.floor(x) !== pixel.x) { flush(); pixel.x = Math.floor(x); pixel.end = pixel.x + 1; }
+      pixel.alpha = Math.min(1, pixel.alpha + Math.max(covered, 0.12 * weak));
+      if (covered >= longest) { longest = covered; pixel.category = categories(index); pixel.estimated = lane.estimated[index] === 1; }
+      continue;
+    }
+    flush();
+    const alpha = weak * (0.35 + 0.65 * (lane.busy[index] ?? 1));
+    fill(context, { x, end: right, category: categories(index), alpha, estimated: lane.estimated[index] === 1 }, style);
+    if (right - x > 24) write(context, sliceText(part.patch, columns, index), [x, right], categories(index), style);
+  }
+  flush();
+}
+
+const idleCategory = 255, noStage = 254;
+
+function categoryColumn(patch: Patch, { lane }: PatchLane, style: LaneStyle): (index: number) => number {
+  if (lane.kind === "idle") return () => idleCategory;
+  if (lane.kind === "stages") return (index) => patch.byStage[lane.label[index]!] ?? noStage;
+  if (style.colourBy === "name") return (index) => patch.byName[lane.label[index]!] ?? noStage;
+  return (index) => (lane.stage[index]! < 0 ? noStage : patch.byStage[lane.stage[index]!]!);
+}
+
+function colourOf(category: number, theme: Theme): string {
+  if (category === idleCategory) return theme.idle;
+  return category === noStage ? theme.muted : theme.categories[category]!;
+}
+
+function fill(context: CanvasRenderingContext2D, { x, end, category, alpha, estimated }: Box, { height, theme }: LaneStyle): void {
+  // Slices of more than three pixels leave a line between them, so that they can be counted.
+  const width = end - x > 3 ? end - x - 0.75 : end - x;
+  context.globalAlpha = alpha;
+  context.fillStyle = colourOf(category, theme);
+  context.fillRect(x, 1, width, height - 2);
+  const pattern = estimated || category === idleCategory ? patternOf(context, "hatched", theme.text) : null;
+  if (pattern && width > 2) {
+    context.fillStyle = pattern;
+    context.fillRect(x, 1, width, height - 2);
+  }
+  context.globalAlpha = 1;
+}
+
+function sliceText(patch: Patch, { lane }: PatchLane, index: number): string {
+  const count = lane.count[index] ?? 1;
+  const name = patch.names[lane.label[index]!] ?? "";
+  return count > 1 ? `${count} × ${name}` : name;
+}
+
+function write(context: CanvasRenderingContext2D, text: string, [x, end]: Range, category: number, style: LaneStyle): void {
+  const left = Math.max(x, 0), right = Math.min(end, style.width);
+  const short = shorten(text, right - left - 6, fontSize);
+  if (short === "") return;
+  context.fillStyle = category >= noStage ? style.theme.text : style.theme.onCategories[category]!;
+  if (category === noStage) context.fillStyle = style.theme.surface;
+  context.fillText(short, left + 3, style.height / 2 + 0.5);
+}
+
+function outline(context: CanvasRenderingContext2D, lane: string, { selected, window, width, height, theme }: LaneStyle): void {
+  if (!selected || selected.lane !== lane) return;
+  const { begin, end } = selected.patch.lanes.get(lane)!;
+  const perNs = width / (window[1] - window[0]);
+  const [x, right] = [(begin[selected.index]! - window[0]) * perNs, (end[selected.index]! - window[0]) * perNs];
+  context.strokeStyle = theme.text;
+  context.lineWidth = 2;
+  context.strokeRect(Math.max(x, -4), 1, Math.max(Math.min(right, width + 4) - Math.max(x, -4), 2), height - 2);
+}

@@ -1,0 +1,54 @@
+import { useState } from "preact/hooks";
+import type { JSX } from "preact";
+import { visible } from "../../visible";
+import type { Range } from "../scale";
+import { axisHeight, TimeAxis } from "./axis";
+import { curveOf, extent } from "./curve";
+import type { LaneStyle } from "./draw";
+import { CurveRow, LaneRow } from "./lane_row";
+import type { Segment } from "./patches";
+import { curveHeight, type Group, laneHeight } from "./rows";
+
+interface LanesProps {
+  groups: Group[]; parts: Segment[]; labelWidth: number; style: LaneStyle; mark: Range | null;
+  onKeyDown: (event: KeyboardEvent) => void; handlers: JSX.HTMLAttributes<HTMLDivElement>;
+}
+
+export function Lanes({ groups, parts, labelWidth, style, mark, onKeyDown, handlers }: LanesProps) {
+  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  const toggle = (name: string) => setClosed((now) => new Set(now.has(name) ? [...now].filter((each) => each !== name) : [...now, name]));
+  return (
+    <div class="p-lanes" onKeyDown={onKeyDown} {...handlers}>
+      <div class="p-row p-axis-row" style={{ height: `${axisHeight}px` }}>
+        <div class="p-name" style={{ width: `${labelWidth}px` }}>after the begin of the run</div>
+        <TimeAxis window={style.window} width={style.width} />
+      </div>
+      {mark && <div class="p-select" style={{ left: `${labelWidth + mark[0]}px`, width: `${mark[1] - mark[0]}px` }} />}
+      {groups.map((group) => (
+        <div key={group.name} role="group" aria-label={visible(group.name)}>
+          <div class="p-row p-group-row">
+            <button type="button" aria-expanded={!closed.has(group.name)} onClick={() => toggle(group.name)}>
+              {closed.has(group.name) ? "▸" : "▾"} {visible(group.name)}
+            </button>
+          </div>
+          {!closed.has(group.name) && <Rows group={group} parts={parts} labelWidth={labelWidth} style={style} />}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function Rows({ group, parts, labelWidth, style }: { group: Group; parts: Segment[]; labelWidth: number; style: LaneStyle }) {
+  return (
+    <>
+      {group.lanes.map((row) => (
+        <LaneRow key={row.key} row={row} parts={parts} labelWidth={labelWidth} style={{ ...style, height: laneHeight(row.lane.kind) }} />
+      ))}
+      {group.curves.map((row) => (
+        <CurveRow key={row.key} row={row} parts={parts} labelWidth={labelWidth}
+                  style={{ window: style.window, width: style.width, height: curveHeight, theme: style.theme,
+                           extent: extent(curveOf(parts[0]!.patch, row.key) ?? row.curve) }} />
+      ))}
+    </>
+  );
+}

@@ -1,0 +1,30 @@
+import type { Range } from "../scale";
+import { count, time } from "../units";
+import type { Segment } from "./patches";
+import type { LaneRow } from "./rows";
+import { resolution } from "./slices";
+
+interface StatusProps {
+  window: Range; whole: number; parts: Segment[]; lanes: LaneRow[]; live: boolean; loading: boolean; error: string;
+}
+
+// What is in view and how exact it is.
+export function Status({ window, whole, parts, lanes, live, loading, error }: StatusProps) {
+  const { shown, all, mergedNs } = resolution(parts, lanes.map((row) => row.key));
+  const span = window[1] - window[0];
+  return (
+    <div class="p-muted">
+      {time(span)}{span < whole && <> of {time(whole)}</>} in view, {count(all)} slices
+      {shown < all && <>, drawn as {count(shown)}: what is closer than {time(mergedNs)} is merged
+        {live ? "; zoom in to see it" : "; this file has single kernels only for the steps named above, `llmprof view` has all"}</>}.
+      {loading && " Asking for details …"}
+      {error !== "" && <span role="alert"> No details: {error}</span>}
+      <details class="p-noprint">
+        <summary>Keys and gestures</summary>
+        w s or + − zoom, a d or ← → move, 0 whole run; Tab or ↑ ↓ to a lane, there n p next and previous slice, Enter selects the
+        one in the middle, Enter again zooms to it, Esc back. Drag marks a part to zoom to, Shift and drag moves; the wheel zooms
+        with Ctrl or once a lane was clicked; two fingers zoom. Hatched: estimated, or idle.
+      </details>
+    </div>
+  );
+}
