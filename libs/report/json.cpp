@@ -3,6 +3,7 @@
 #include "report/cost.h"
 #include "report/allocator.h"
 #include "report/device_memory.h"
+#include "report/diagnosis_json.h"
 #include "report/metrics.h"
 #include "report/functions.h"
 #include "report/gpu.h"
@@ -247,6 +248,7 @@ void to_json(const Page& page, base::Json& out) {
   for (const analyze::Stage& stage : s.stages) {
     if (shown(page, stage.name)) out["stages"].push_back(stage_json(stage));
   }
+  out["diagnosis"] = diagnosis_json(s.diagnosis, page.stage);
   out["waterfalls"] = waterfall_json(page);
   out["modules"] = parts_json(page, s.modules, false);
   out["operators"] = parts_json(page, s.ops, true);

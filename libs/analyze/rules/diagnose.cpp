@@ -1,18 +1,68 @@
 #include "analyze/rules/diagnose.h"
 
-#include "analyze/rules/rule.h"
+#include <algorithm>
+#include <array>
+#include <tuple>
 
 namespace llmprof::analyze {
+namespace {
+
+constexpr double kHighShare = 0.2, kMediumShare = 0.05;  // of the stage
+
+std::string outcome_of(const Checked& checked) {
+  if (!checked.applicable) return "not applicable";
+  if (checked.findings.empty()) return "not found";
+  const bool found = std::any_of(checked.findings.begin(), checked.findings.end(),
+                                 [](const Finding& finding) { return finding.verdict == Verdict::kFound; });
+  return found ? "found" : "inconclusive";
+}
+
+}  // namespace
+
+bool is_steady(std::string_view stage) {
+  static constexpr std::array<std::string_view, 6> kSteady = {"prefill", "decode",   "mixed",
+                                                              "forward", "backward", "optimizer"};
+  return std::find(kSteady.begin(), kSteady.end(), stage) != kSteady.end();
+}
+
+Severity severity_of(const Finding& finding) {
+  if (!finding.gain || finding.gain->ns <= 0 || finding.gain->of_stage <= 0) return Severity::kNote;
+  const double share = finding.gain->ns / finding.gain->of_stage;
+  return share >= kHighShare ? Severity::kHigh : share >= kMediumShare ? Severity::kMedium : Severity::kLow;
+}
+
+void rank(std::vector<Finding>& findings) {
+  const auto place = [](const Finding& finding) {
+    const int group = finding.verdict == Verdict::kInconclusive ? 3
+                      : !finding.gain                           ? 2
+                      : is_steady(finding.stage)                ? 0
+                                                                : 1;
+    return std::tuple(group, finding.gain ? -finding.gain->ns : 0.0);
+  };
+  std::stable_sort(findings.begin(), findings.end(),
+                   [&](const Finding& a, const Finding& b) { return place(a) < place(b); });
+}
+
+Diagnosis diagnose(const Summary& summary, const Facts& facts, std::span<const Rule* const> all) {
+  Diagnosis out;
+  for (const Rule* rule : all) {
+    Checked checked = rule->check({summary, facts});
+    out.rules.push_back({std::string(rule->name), outcome_of(checked),
+                         checked.findings.empty() ? checked.why : checked.findings.front().title});
+    for (Finding& finding : checked.findings) {
+      finding.rule = rule->name;
+      finding.severity = severity_of(finding);
+      out.findings.push_back(std::move(finding));
+    }
+  }
+  rank(out.findings);
+  out.headline = headline(summary, facts, out.findings);
+  return out;
+}
 
 Result<Diagnosis> diagnose(const trace::Run& run, const Basis& basis, const Summary& summary) {
   LLMPROF_LET(const Facts facts, gather_facts(run, basis, summary));
-  Diagnosis out;
-  for (const Rule* rule : rules()) {
-    Checked checked = rule->check({summary, facts});
-    out.rules.push_back({std::string(rule->name), checked.findings.empty() ? "not found" : "found", checked.why});
-    for (Finding& finding : checked.findings) out.findings.push_back(std::move(finding));
-  }
-  return out;
+  return diagnose(summary, facts, rules());
 }
 
 }  // namespace llmprof::analyze

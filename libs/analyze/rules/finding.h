@@ -33,7 +33,7 @@ enum class Verdict : std::uint8_t {
   kInconclusive,  // something points there, but evidence is missing, thin or contradicts itself: `next` would settle it
 };
 
-// By the gain: kHigh from 20 % of the stage on, kMedium from 5 %, kLow below; kNote: nothing to gain, but to be known
+// Set by the engine, by the gain: kHigh from 20 % of the stage on, kMedium from 5 %, kLow below; kNote, without a gain: to be known
 // (a confounder, a stage that is already at its floor).
 enum class Severity : std::uint8_t { kHigh, kMedium, kLow, kNote };
 
@@ -44,6 +44,7 @@ struct Finding {
   Verdict verdict = Verdict::kFound;
   Severity severity = Severity::kNote;
   std::string title;  // a statement with its number: "Decode moves 4.94 GB of float32 weights per token"
+  std::string lever;  // what would help, as the subject of the headline: "a CUDA graph"; "" the title serves
   std::string text;   // why that holds the model back, in two sentences at most
   std::optional<Gain> gain;
   std::vector<Evidence> evidence;   // the most telling first
@@ -55,12 +56,12 @@ struct Finding {
 struct RuleOutcome {
   std::string rule;
   std::string outcome;  // "found", "inconclusive", "not found", "not applicable"
-  std::string why;      // of the last two: "tokens were fetched in 0 of 128 steps"; never empty
+  std::string why;      // of the last two: "tokens were fetched in 0 of 128 steps"; else the first title; never empty
 };
 
 struct Diagnosis {
   std::string headline;            // one sentence: what holds the model back, and how much that costs
-  std::vector<Finding> findings;   // found ones by the time they would save, then notes, then inconclusive ones
+  std::vector<Finding> findings;   // as rank() in diagnose.h; their gains overlap: never add them up
   std::vector<RuleOutcome> rules;  // all, in the order of the registry
 };
 
