@@ -1,10 +1,11 @@
 // llmprof-docs [--check] ROOT: renews the generated parts of docs/: the options in the manual pages, the tables in
-// format/run.md. --check changes nothing and fails when a page is not what the code says.
+// format/run.md, the catalogue in format/measures.md. --check changes nothing and fails when a page is not what the code says.
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "report/measures_json.h"
 #include "trace/schema_page.h"
 #include "verb.h"
 
@@ -29,6 +30,8 @@ Result<void> renew(const std::string& path, const Renew& current) {
 Result<void> renew_all(const std::string& root) {
   LLMPROF_TRY(
       renew(root + "/docs/format/run.md", [](const std::string& page) { return trace::with_current_tables(page); }));
+  LLMPROF_TRY(renew(root + "/docs/format/measures.md",
+                    [](const std::string& page) { return report::with_current_measures(page); }));
   for (const app::Verb* verb : app::verbs()) {
     const std::string path = fmt::format("{}/docs/manual/{}.md", root, verb->name);
     if (!base::is_file(path)) continue;  // tools/check_docs.py misses it

@@ -9,6 +9,7 @@
 #include "report/gpu.h"
 #include "report/host.h"
 #include "report/imported.h"
+#include "report/measures_json.h"
 #include "report/page.h"
 #include "report/steps.h"
 #include "report/tables.h"
@@ -248,6 +249,7 @@ void to_json(const Page& page, base::Json& out) {
   for (const analyze::Stage& stage : s.stages) {
     if (shown(page, stage.name)) out["stages"].push_back(stage_json(stage));
   }
+  out["measures"] = measures_json(s, page.stage);
   out["diagnosis"] = diagnosis_json(s.diagnosis, page.stage);
   out["waterfalls"] = waterfall_json(page);
   out["modules"] = parts_json(page, s.modules, false);
