@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bytes, change, count, inUnit, percent, rate, time, timeLabels } from "./units";
+import { bytes, change, count, inUnit, moment, percent, rate, time, timeLabels } from "./units";
 
 describe("units", () => {
   it("times", () => {
@@ -26,6 +26,12 @@ describe("units", () => {
   it("units of the data", () => {
     expect([inUnit(2e6, "ns"), inUnit(0.5, "share"), inUnit(2048, "bytes"), inUnit(345.6, "W"), inUnit(5, "")])
       .toEqual(["2 ms", "50 %", "2 KiB", "346 W", "5"]);
+  });
+  it("moments are as exact as what lies there", () => {
+    expect(moment(8_000_001_234, 7_390)).toBe("8.0000012 s");
+    expect(moment(8_000_001_234, 1)).toBe("8.000001234 s");
+    expect(moment(1_500, 1e6)).toBe("2 µs");
+    expect(moment(0, 5)).toBe("0 ns");
   });
   it("labels of an axis share a unit and can be told apart", () => {
     expect(timeLabels([0, 5e5, 1e6, 1.5e6])).toEqual(["0.0 ms", "0.5 ms", "1.0 ms", "1.5 ms"]);

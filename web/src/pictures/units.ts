@@ -62,6 +62,13 @@ export function rate(value: number, unit: string): string {
   return text.includes(" ") ? text + unit : `${text} ${unit}`;
 }
 
+// A time in a run, exact to a tenth of what lies there: 8.0000012 s.
+export function moment(ns: number, durationNs: number): string {
+  const [factor, name] = timeUnits.slice(1).find(([least]) => Math.abs(ns) >= least) ?? [1, "ns"];
+  const places = Math.ceil(Math.log10(factor / Math.max(durationNs, 1))) + 1;
+  return `${(ns / factor).toFixed(Math.max(0, Math.min(places, Math.round(Math.log10(factor)))))} ${name}`;
+}
+
 // Labels of equally spaced times: one unit for all of them, as many digits as their distance needs.
 export function timeLabels(values: number[]): string[] {
   if (values.length === 0) return [];

@@ -1,5 +1,5 @@
 import type { LaneKind } from "../../data";
-import { count, percent, time } from "../units";
+import { count, moment, percent, time } from "../units";
 import type { SliceFacts } from "./slices";
 
 const kinds: Record<LaneKind, string> = {
@@ -11,7 +11,7 @@ export function inWords(facts: SliceFacts): string {
   const merged = `${count(facts.count)} slices, most of their time ${facts.name}`;
   const parts = [facts.count > 1 ? merged : `${kinds[facts.kind]} ${facts.name}`];
   if (facts.stage !== "") parts.push(`stage ${facts.stage}`);
-  parts.push(`begins at ${time(facts.begin)}`, `takes ${time(facts.duration)}`);
+  parts.push(`begins at ${moment(facts.begin, facts.duration)}`, `takes ${time(facts.duration)}`);
   if (facts.count > 1) parts.push(`${percent(facts.busy)} of it covered`);
   if (facts.estimated) parts.push("estimated: a node of a graph that was not recorded by itself");
   return parts.join(", ");
@@ -24,7 +24,7 @@ export function SliceText({ facts, share }: { facts: SliceFacts; share?: number 
       <b>{facts.name || "without a name"}</b> {many && <span>and others, {count(facts.count)} slices merged </span>}
       <br />
       {facts.stage !== "" && <>stage {facts.stage}, </>}
-      begins at {time(facts.begin)}, takes {time(facts.duration)}
+      begins at {moment(facts.begin, facts.duration)}, takes {time(facts.duration)}
       {many && <>, {percent(facts.busy)} of it covered</>}
       {share !== undefined && <>, {percent(share)} of the window</>}
       {facts.estimated && <>, <i>estimated (hatched): this node of a graph was not recorded by itself</i></>}

@@ -14,6 +14,7 @@ export interface LaneStyle {
 
 export const fontSize = 11;
 const faint = 0.15;
+const shades = 8;  // of pixels with thin slices
 
 // A rectangle to fill; consecutive ones of a look become one.
 interface Box { x: number; end: number; category: number; alpha: number; estimated: boolean }
@@ -35,8 +36,15 @@ function drawPart(context: CanvasRenderingContext2D, part: Segment, columns: Pat
   const found = style.found?.get(part.patch);
   const categories = categoryColumn(part.patch, columns, style);
   const pixel: Box = { x: -1, end: -1, category: -1, alpha: 0, estimated: false };  // that thin slices are added up in
-  let longest = 0;
-  const flush = () => { if (pixel.alpha > 0) fill(context, pixel, style); pixel.alpha = 0; longest = 0; };
+  let longest = 0, run: Box | null = null;  // run: neighbouring pixels that look the same are filled at once
+  const fillRun = () => { if (run) fill(context, run, style); run = null; };
+  const flush = () => {
+    const alpha = Math.ceil(pixel.alpha * shades) / shades;
+    const alike = run && run.end === pixel.x && run.category === pixel.category && run.alpha === alpha && run.estimated === pixel.estimated;
+    if (run && alike) run.end = pixel.end;
+    else if (alpha > 0) { fillRun(); run = { ...pixel, alpha }; }
+    pixel.alpha = longest = 0;
+  };
   for (let index = first; index < last; ++index) {
     const x = (Math.max(begin[index]!, part.from) - origin) * perNs;
     const right = (Math.min(end[index]!, part.to) - origin) * perNs;
@@ -49,11 +57,13 @@ function drawPart(context: CanvasRenderingContext2D, part: Segment, columns: Pat
       continue;
     }
     flush();
+    fillRun();
     const alpha = weak * (0.35 + 0.65 * (lane.busy[index] ?? 1));
     fill(context, { x, end: right, category: categories(index), alpha, estimated: lane.estimated[index] === 1 }, style);
-    if (right - x > 24) write(context, sliceText(part.patch, columns, index), [x, right], categories(index), style);
+    if (right - x > 24 && style.height > 12) write(context, sliceText(part.patch, columns, index), [x, right], categories(index), style);
   }
   flush();
+  fillRun();
 }
 
 const idleCategory = 255, noStage = 254;

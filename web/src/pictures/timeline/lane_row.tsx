@@ -8,6 +8,8 @@ import type { Segment } from "./patches";
 import { type CurveRow as CurveData, curveHeight, type LaneRow as LaneData } from "./rows";
 import { laneTotal } from "./slices";
 
+export const narrow = 110;  // pixels of a label: on phones
+
 interface RowProps { parts: Segment[]; labelWidth: number }
 
 export function LaneRow({ row, parts, labelWidth, style }: RowProps & { row: LaneData; style: LaneStyle }) {
@@ -18,6 +20,7 @@ export function LaneRow({ row, parts, labelWidth, style }: RowProps & { row: Lan
     if (context) drawLane(context, parts, row.key, style);
   }, [parts, row.key, width, height, theme, colourBy, found, selected]);
   const name = visible(row.lane.name);
+  const short = labelWidth < narrow ? name.slice(name.lastIndexOf(", ") + 1).trim() : name;
   const describe = (): string => {
     const total = laneTotal(parts, row.key);
     const share = percent(total.covered / (window[1] - window[0]));
@@ -26,7 +29,7 @@ export function LaneRow({ row, parts, labelWidth, style }: RowProps & { row: Lan
   return (
     <div class="p-row" data-lane={row.key} tabIndex={0} role="group" aria-label={`${row.lane.kind}: ${name}`}
          onFocus={(event) => event.currentTarget.setAttribute("aria-label", describe())}>
-      <div class="p-name" style={{ width: `${labelWidth}px` }} title={name}>{name}</div>
+      <div class="p-label" style={{ width: `${labelWidth}px` }} title={name}>{short}</div>
       <canvas ref={canvas} style={{ width: `${width}px`, height: `${height}px` }} aria-hidden="true" />
     </div>
   );
@@ -41,7 +44,7 @@ export function CurveRow({ row, parts, labelWidth, style }: RowProps & { row: Cu
   const highest = inUnit(style.extent[1], row.curve.unit);
   return (
     <div class="p-row p-curve" data-curve={row.key} role="img" aria-label={`${visible(row.curve.name)}, up to ${highest}`}>
-      <div class="p-name" style={{ width: `${labelWidth}px` }} title={visible(row.curve.name)}>
+      <div class="p-label" style={{ width: `${labelWidth}px` }} title={visible(row.curve.name)}>
         {visible(row.curve.name)}<br />≤ {highest}
       </div>
       <canvas ref={canvas} style={{ width: `${style.width}px`, height: `${curveHeight}px` }} aria-hidden="true" />

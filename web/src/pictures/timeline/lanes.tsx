@@ -5,7 +5,7 @@ import type { Range } from "../scale";
 import { axisHeight, TimeAxis } from "./axis";
 import { curveOf, extent } from "./curve";
 import type { LaneStyle } from "./draw";
-import { CurveRow, LaneRow } from "./lane_row";
+import { CurveRow, LaneRow, narrow } from "./lane_row";
 import type { Segment } from "./patches";
 import { curveHeight, type Group, laneHeight } from "./rows";
 
@@ -20,7 +20,7 @@ export function Lanes({ groups, parts, labelWidth, style, mark, onKeyDown, handl
   return (
     <div class="p-lanes" onKeyDown={onKeyDown} {...handlers}>
       <div class="p-row p-axis-row" style={{ height: `${axisHeight}px` }}>
-        <div class="p-name" style={{ width: `${labelWidth}px` }}>after the begin of the run</div>
+        <div class="p-label" style={{ width: `${labelWidth}px` }}>{labelWidth < narrow ? "time" : "time in the run"}</div>
         <TimeAxis window={style.window} width={style.width} />
       </div>
       {mark && <div class="p-select" style={{ left: `${labelWidth + mark[0]}px`, width: `${mark[1] - mark[0]}px` }} />}

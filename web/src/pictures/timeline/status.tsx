@@ -1,3 +1,4 @@
+import { useMemo } from "preact/hooks";
 import type { Range } from "../scale";
 import { count, time } from "../units";
 import type { Segment } from "./patches";
@@ -10,13 +11,14 @@ interface StatusProps {
 
 // What is in view and how exact it is.
 export function Status({ window, whole, parts, lanes, live, loading, error }: StatusProps) {
-  const { shown, all, mergedNs } = resolution(parts, lanes.map((row) => row.key));
+  const { shown, all, mergedNs } = useMemo(() => resolution(parts, lanes.map((row) => row.key)), [parts, lanes]);
   const span = window[1] - window[0];
   return (
     <div class="p-muted">
       {time(span)}{span < whole && <> of {time(whole)}</>} in view, {count(all)} slices
       {shown < all && <>, drawn as {count(shown)}: what is closer than {time(mergedNs)} is merged
-        {live ? "; zoom in to see it" : "; this file has single kernels only for the steps named above, `llmprof view` has all"}</>}.
+        {live ? "; zoom in to see it" : <>; single kernels are here only
+          for the steps named above, <code>llmprof view</code> has all</>}</>}.
       {loading && " Asking for details …"}
       {error !== "" && <span role="alert"> No details: {error}</span>}
       <details class="p-noprint">

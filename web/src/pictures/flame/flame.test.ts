@@ -1,0 +1,99 @@
+import { describe, expect, it } from "vitest";
+import { changeText, fullChange, relativeChange } from "./change";
+import { kindNames, lookOf } from "./look";
+import { ancestors, boxAt, byName, layout, search, treeOf, walk, weigh } from "./tree";
+
+//  all(1) ── decode(0) ─┬─ mlp(2) ── gemm(30)
+//                       └─ attention(3) ─┬─ gemm(40)
+//                                        └─ mlp(4) ── mlp(20)      a name inside itself
+const names = ["all", "decode", "mlp", "gemm", "attention", "stage", "module", "kernel"];
+const columns = {
+  names, parent: [-1, 0, 1, 2, 1, 4, 4, 6], name: [0, 1, 2, 3, 4, 3, 2, 2], kind: [0, 5, 6, 7, 6, 7, 6, 6],
+};
+const own = [1, 0, 2, 30, 3, 40, 4, 20];
+const rooted = treeOf(columns, (text) => text);
+const weights = weigh(rooted, own);
+const { tree } = rooted;
+
+describe("flame tree", () => {
+  it("totals are the sums of what is inside", () => {
+    expect([...weights.total]).toEqual([100, 99, 32, 30, 67, 40, 24, 20]);
+    expect([...weights.self]).toEqual(own);
+    for (let node = 0; node < own.length; ++node) {
+      const inside = tree.children[node]!.reduce((sum, child) => sum + weights.total[child]!, 0);
+      expect(weights.total[node]).toBe(own[node]! + inside);
+    }
+  });
+  it("several roots get one above them", () => {
+    const two = treeOf({ names: ["a", "b"], parent: [-1, -1, 0], name: [0, 1, 1], kind: [0, 0, 0] }, (text) => text);
+    expect(two.shift).toBe(1);
+    expect([...weigh(two, [1, 2, 4]).total]).toEqual([7, 5, 2, 4]);
+    expect(two.tree.names).toEqual(["all", "a", "b", "b"]);
+    expect([...treeOf({ names: [], parent: [], name: [], kind: [] }, (text) => text).tree.names]).toEqual(["all"]);
+  });
+  it("boxes lie inside their parents, heaviest first, with widths by weight", () => {
+    const boxes = layout(tree, weights.total, 0, 1000, 0.5);
+    const of = (node: number) => boxes.find((box) => box.node === node)!;
+    expect(boxes).toHaveLength(8);
+    expect(of(4)).toEqual({ node: 4, x: 0, width: 670, depth: 2 });
+    expect(of(2)).toEqual({ node: 2, x: 670, width: 320, depth: 2 });
+    for (const box of boxes.slice(1)) {
+      const parent = of(tree.parent[box.node]!);
+      expect(box.x).toBeGreaterThanOrEqual(parent.x);
+      expect(box.x + box.width).toBeLessThanOrEqual(parent.x + parent.width + 1e-9);
+    }
+  });
+  it("zoom fills the width, under the ancestors; thin ones are left out", () => {
+    const boxes = layout(tree, weights.total, 4, 670, 0.5);
+    expect(boxes.map((box) => box.node).sort()).toEqual([0, 1, 4, 5, 6, 7]);
+    expect(boxes.filter((box) => box.depth < 3).every((box) => box.width === 670 && box.x === 0)).toBe(true);
+    expect(layout(tree, weights.total, 0, 100, 25).map((box) => box.node).sort()).toEqual([0, 1, 2, 3, 4, 5]);
+    expect(boxAt(boxes, 401, 3)?.node).toBe(6);
+    expect(boxAt(boxes, 399, 3)?.node).toBe(5);
+    expect(boxAt(boxes, 665, 3)).toBeNull();
+  });
+  it("arrows walk to parent, heaviest child and siblings", () => {
+    expect(walk(tree, weights.total, 1, "child")).toBe(4);
+    expect(walk(tree, weights.total, 4, "next")).toBe(2);
+    expect(walk(tree, weights.total, 2, "next")).toBe(2);
+    expect(walk(tree, weights.total, 2, "previous")).toBe(4);
+    expect(walk(tree, weights.total, 3, "child")).toBe(3);
+    expect(walk(tree, weights.total, 0, "parent")).toBe(0);
+    expect(ancestors(tree, 5)).toEqual([0, 1, 4]);
+  });
+  it("search counts a match inside a match once", () => {
+    expect(search(tree, weights.total, "MLP")).toEqual({ nodes: new Set([2, 6, 7]), weight: 32 + 24 });
+    expect(search(tree, weights.total, "gemm").weight).toBe(70);
+    expect(search(tree, weights.total, " ").nodes.size).toBe(0);
+  });
+  it("by name: self adds up to the total, recursion counts once", () => {
+    const rows = byName(tree, weights, 0);
+    expect(rows.reduce((sum, row) => sum + row.self, 0)).toBe(100);
+    expect(rows.find((row) => row.name === "mlp")).toEqual({ name: "mlp", kind: "module", self: 26, total: 56, nodes: 3 });
+    expect(rows.find((row) => row.name === "gemm")!.total).toBe(70);
+  });
+});
+
+describe("change", () => {
+  it("relative and in words", () => {
+    const changes = [relativeChange(100, 105), relativeChange(0, 5), relativeChange(5, 0), relativeChange(0, 0)];
+    expect(changes.map((value) => Math.round(value * 100) / 100))
+      .toEqual([0.05, Infinity, -1, 0]);
+    expect(changeText(12e6, 14e6, "ns")).toBe("12 ms → 14 ms: +2 ms (+16.7 %)");
+    expect(changeText(0, 3000, "ns")).toBe("0 ns → 3 µs: +3 µs (new)");
+    expect(changeText(2048, 1024, "bytes")).toBe("2 KiB → 1 KiB: -1 KiB (-50 %)");
+  });
+  it("the scale reaches the largest change that matters", () => {
+    const flat = weights.total, slower = Float64Array.from(flat, (value, node) => (node === 3 ? value * 1.2 : value));
+    expect(fullChange(tree, flat, flat)).toBe(0.05);
+    expect(fullChange(tree, flat, slower)).toBeCloseTo(0.2);
+    expect(fullChange(tree, flat, Float64Array.from(flat, (value) => value * 9))).toBe(0.5);
+  });
+});
+
+it("kinds differ in colour or pattern", () => {
+  const kinds = ["python", "native", "range", "module", "kernel", "copy", "other"];
+  const looks = kinds.map((kind) => lookOf(kind, ""));
+  expect(new Set(looks.map((look) => `${look.category} ${look.pattern}`)).size).toBe(kinds.length);
+  expect(kindNames(["kernel", "root", "python", "kernel"])).toEqual(["python", "kernel"]);
+});
