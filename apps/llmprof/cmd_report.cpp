@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "record/open_run.h"
 #include "report/bench.h"
+#include "report/explain.h"
 #include "report/measured.h"
 #include "report/page.h"
 #include "verb.h"
@@ -19,14 +20,17 @@ constexpr Option kOptions[] = {
     {"--json", "", "", "", "", "print the report as JSON (docs/format/json.md)"},
     {"--model", "", "", "NAME|PATH", "",
      "the model: a built-in name, a folder, a config.json or a .gguf file; overrides what the run knows"},
+    {"--diagnosis", "", "", "", "", "only what was lost and the diagnosis: all evidence, all advice, every rule"},
+    {"--explain", "", "", "NAME", "",
+     "what a measure (decode.mbu) or a rule (wide_weights) means, and what it is in this run; list: all names"},
     {"--stage", "", "", "NAME", "", "show only this stage"},
     {"--waterfall", "", "", "", "", "from the measured time down to the floor: every stage in full, as bars"},
     {"--by", "", "", "line|function|stack", "",
      "GPU time by what launched it, where stacks were recorded (record --stacks)"},
     {"--verbose", "", "", "", "", "also what only few readers need: serial numbers of devices"},
-    {"--top", "", "LLMPROF_TOP", "N", "15", "rows of each table"},
+    {"--top", "", "LLMPROF_TOP", "N", "15", "rows of each table, and findings of the diagnosis (5 unless given)"},
 };
-constexpr Positional kPositionals[] = {{"RUN"}};
+constexpr Positional kPositionals[] = {{"RUN", false}};  // --explain can do without
 
 Result<std::size_t> parse_top(const std::string& text) {
   std::size_t value = 0;
@@ -60,7 +64,9 @@ Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, cons
                     .info = run.info(),
                     .summary = std::move(summary),
                     .top = top,
+                    .findings = arguments.given("--top") ? top : 5,
                     .stage = arguments.get("--stage"),
+                    .diagnosis = arguments.on("--diagnosis"),
                     .waterfall = arguments.on("--waterfall"),
                     .unicode = unicode_wanted(),
                     .verbose = arguments.on("--verbose")};
@@ -81,8 +87,21 @@ Result<std::optional<report::MeasuredPage>> measured_page(const Arguments& argum
       std::move(*findings)});
 }
 
+Result<std::string> explanation(const Arguments& arguments, const report::Page* page) {
+  const std::string name = arguments.get("--explain");
+  if (!arguments.on("--json")) return report::explain(name, page, {.colour = colour_wanted()});
+  base::Json json = json_head("llmprof.explain");
+  json["run"] = page == nullptr ? base::Json(nullptr) : base::Json(page->run);
+  LLMPROF_TRY(report::explain(name, page, json));
+  return base::to_text(json);
+}
+
 // A run of `llmprof bench` has points instead of kernels: its table says all there is.
 Result<std::string> make_report(const Arguments& arguments) {
+  if (arguments.positionals.empty()) {
+    if (arguments.given("--explain")) return explanation(arguments, nullptr);
+    return Error{ErrorCode::kUsage, "report needs RUN", "llmprof report --help"};
+  }
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
   LLMPROF_LET(analyze::BenchResults bench, analyze::bench_results(run));
@@ -90,6 +109,7 @@ Result<std::string> make_report(const Arguments& arguments) {
     return report::to_text(report::BenchPage{run.folder(), run.info(), std::move(bench)}, colour_wanted());
   }
   LLMPROF_LET(const report::Page page, make_page(arguments, run, progress));
+  if (arguments.given("--explain")) return explanation(arguments, &page);
   LLMPROF_LET(const std::optional<report::MeasuredPage> measured, measured_page(arguments, run, page));
   if (!arguments.on("--json")) {
     return report::to_text(page, colour_wanted()) +

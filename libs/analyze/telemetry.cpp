@@ -77,6 +77,21 @@ EnergySource energy_source(const ByMetric& metrics) {
   return source;
 }
 
+std::vector<double> highest_in_parts(const Series& series) {
+  constexpr std::int64_t kParts = 60;
+  if (series.size() < 3) return {};
+  const std::int64_t begin_ns = series.front().ts_ns;
+  const std::int64_t part_ns = (series.back().ts_ns - begin_ns) / kParts + 1;
+  std::vector<std::optional<double>> highest(kParts);
+  for (const SeriesPoint& point : series) {
+    std::optional<double>& part = highest[static_cast<std::size_t>((point.ts_ns - begin_ns) / part_ns)];
+    part = std::max(part.value_or(point.value), point.value);
+  }
+  std::vector<double> out;
+  for (const std::optional<double>& part : highest) out.push_back(part ? *part : out.back());  // the first has one
+  return out;
+}
+
 void complete(DeviceTelemetry& device, const ByMetric& metrics) {
   const EnergySource source = energy_source(metrics);
   if (!source.name.empty()) {
@@ -88,6 +103,7 @@ void complete(DeviceTelemetry& device, const ByMetric& metrics) {
   for (const SeriesPoint& point : power) {
     device.highest_power_w = std::max(device.highest_power_w.value_or(0), point.value);
   }
+  device.power_over_time_w = highest_in_parts(power);
   const Series& energy = series_of(metrics, "energy_j");
   const Series& most = energy.size() > power.size() ? energy : power;
   if (most.size() > 1 && most.back().ts_ns > most.front().ts_ns) {

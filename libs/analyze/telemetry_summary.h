@@ -44,6 +44,9 @@ struct DeviceTelemetry {
   std::optional<double> power_w, highest_power_w, power_limit_w;
   std::optional<double> reference_clock_mhz;  // what clocks are compared with: the highest of the device
   std::optional<double> readings_per_s;       // of energy or power, whichever was read more often
+  // Highest in each of equal parts of the time from the first to the last reading of it; a part without one is as the
+  // part before. Empty with fewer than three readings.
+  std::vector<double> power_over_time_w;
 };
 
 struct Telemetry {

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/text_table.h"
 #include "report/host.h"
-#include "report/steps.h"
+#include "report/sparkline.h"
 
 namespace llmprof::report {
 namespace {
@@ -35,12 +35,12 @@ std::string name_of(const DeviceAllocator& device) {
   return device.ordinal ? fmt::format("GPU {}", *device.ordinal) : "a device";
 }
 
-std::string event_lines(const DeviceAllocator& device) {
+std::string event_lines(const DeviceAllocator& device, bool unicode) {
   if (device.allocations == 0) return "";
   std::string out;
   if (!device.held_over_time.empty()) {
     out += fmt::format("  {:<12}{}  up to {}\n", "held",
-                       sparkline(highest_in_parts(device.held_over_time, kColumns), kColumns),
+                       sparkline(highest_in_parts(device.held_over_time, kColumns), kColumns, unicode),
                        bytes_text(*device.held_peak_bytes));
   }
   std::string text = fmt::format("Of {}, at most {} were in use at the same time, {} after the first event",
@@ -157,7 +157,7 @@ std::string allocator_section(const Page& page, const Style& style) {
   const analyze::Allocators& all = page.summary.allocators;
   std::string out;
   for (const DeviceAllocator& device : all.devices) {
-    out += style.heading("Allocator of " + name_of(device)) + event_lines(device);
+    out += style.heading("Allocator of " + name_of(device)) + event_lines(device, page.unicode);
     out += stack_table("In use at that moment, by stack:", device.at_peak, page.top, device.peak_bytes, "peak");
     out += stack_table(
         fmt::format("Allocated after the first event and never freed: {}, {}. What grows here from step to step leaks.",

@@ -77,8 +77,8 @@ std::string bars_svg(const Bars& bars, const SvgSize& size) {
   const AxisMap axis(bars.axis, stretch_ends(bars), static_cast<std::size_t>((right - left) / 80));
   const Area area{left, right, head.bottom + 16, axis};
   const double bottom = area.top + kRow * static_cast<double>(bars.bars.size()) + 4;
-  return svg_begin(width, static_cast<int>(bottom + 52), bars.title) + head.text + grid(bars, bottom, area) +
-         rows(bars, area) + std::string(kSvgEnd);
+  return svg_begin(width, static_cast<int>(bottom + 52), bars.title, size.theme) + head.text +
+         grid(bars, bottom, area) + rows(bars, area) + std::string(kSvgEnd);
 }
 
 }  // namespace llmprof::report

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/text_table.h"
 #include "report/host.h"
-#include "report/steps.h"
+#include "report/sparkline.h"
 
 namespace llmprof::report {
 namespace {
@@ -38,15 +38,16 @@ std::string open_text(const std::vector<analyze::OpenRanges>& processes) {
   return text.empty() ? "no range" : text;
 }
 
-std::string curve(const std::vector<MemoryPoint>& points, std::string_view what, std::int64_t highest) {
-  return fmt::format("  {:<12}{}  up to {}\n", what, sparkline(highest_in_parts(points, kColumns), kColumns),
-                     bytes_text(highest));
+std::string curve(const Page& page, const std::vector<MemoryPoint>& points, std::string_view what,
+                  std::int64_t highest) {
+  return fmt::format("  {:<12}{}  up to {}\n", what,
+                     sparkline(highest_in_parts(points, kColumns), kColumns, page.unicode), bytes_text(highest));
 }
 
-std::string driver_lines(const DeviceMemory& device) {
+std::string driver_lines(const Page& page, const DeviceMemory& device) {
   if (!device.driver_peak_bytes) return "";
   const std::int64_t begin = device.driver_over_time.front().ts_ns;
-  return curve(device.driver_over_time, "driver", *device.driver_peak_bytes) +
+  return curve(page, device.driver_over_time, "driver", *device.driver_peak_bytes) +
          wrapped(
              fmt::format("By the driver, all programs together: {} at first, highest {}{}, after {}; open then: {}.",
                          bytes_text(device.driver_first_bytes.value_or(0)), bytes_text(*device.driver_peak_bytes),
@@ -54,10 +55,10 @@ std::string driver_lines(const DeviceMemory& device) {
                          time_cell(*device.driver_peak_ns - begin), open_text(device.driver_open_ranges)));
 }
 
-std::string allocation_lines(const DeviceMemory& device) {
+std::string allocation_lines(const Page& page, const DeviceMemory& device) {
   if (device.allocations == 0) return "";
   const std::int64_t begin = device.over_time.front().ts_ns;
-  std::string out = curve(device.over_time, "allocations", device.peak_bytes);
+  std::string out = curve(page, device.over_time, "allocations", device.peak_bytes);
   out += wrapped(fmt::format("By {}: highest {} {} after the first; open then: {}.",
                              counted(device.allocations, "allocation"), bytes_text(device.peak_bytes),
                              time_cell(device.peak_ns - begin), open_text(device.open_ranges)));
@@ -162,8 +163,8 @@ std::string device_memory_section(const Page& page, const Style& style) {
   bool allocations = false;
   for (const DeviceMemory& device : memories.devices) {
     allocations = allocations || device.allocations > 0;
-    out += style.heading("Memory of " + (device.name.empty() ? "a device" : device.name)) + driver_lines(device) +
-           allocation_lines(device) + peak_table(page, device) + process_lines(device);
+    out += style.heading("Memory of " + (device.name.empty() ? "a device" : device.name)) + driver_lines(page, device) +
+           allocation_lines(page, device) + peak_table(page, device) + process_lines(device);
   }
   if (allocations && memories.caching_allocator) {
     out += wrapped(

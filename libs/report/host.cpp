@@ -8,7 +8,7 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
-#include "report/steps.h"
+#include "report/sparkline.h"
 #include "report/tables.h"
 
 namespace llmprof::report {
@@ -103,9 +103,9 @@ std::string memory_lines(const Page& page) {
   const std::int64_t begin = host.memory.front().ts_ns;
   const analyze::MemoryMoment& highest = host.peak->highest;
   const analyze::MemoryMoment& nearly = host.peak->nearly;
-  std::string out =
-      fmt::format("  memory  {}  up to {}\n", sparkline(highest_in_parts(host.memory, kColumns), kColumns),
-                  bytes_cell(highest.rss_bytes));
+  std::string out = fmt::format("  memory  {}  up to {}\n",
+                                sparkline(highest_in_parts(host.memory, kColumns), kColumns, page.unicode),
+                                bytes_cell(highest.rss_bytes));
   out += wrapped(
       fmt::format("All processes together, resident, over {}; memory they share counts for each. Highest {} after {}; "
                   "open then: {}.",

@@ -35,6 +35,18 @@ std::string wrapped(std::string_view text, std::size_t indent, std::size_t width
   return out;
 }
 
+std::string cut_off(std::string_view text, std::size_t width) {
+  if (base::display_width(text) <= width) return std::string(text);
+  std::string out;
+  std::size_t columns = 0;
+  for (const char c : text) {
+    const bool begins = (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // a character
+    if (begins && ++columns >= width) break;
+    out += c;
+  }
+  return out + "…";
+}
+
 std::string percent_cell(std::optional<double> fraction) {
   if (!fraction) return "-";
   const double percent = *fraction * 100;

@@ -17,6 +17,9 @@ struct Style {
 // A sentence broken into lines of at most `width` columns (kWidth unless told), every line indented.
 std::string wrapped(std::string_view text, std::size_t indent = 2, std::size_t width = 100);
 
+// At most `width` columns, the end replaced by "…" if needed: of sentences the begin says most.
+std::string cut_off(std::string_view text, std::size_t width);
+
 // Cells. Unknown is "-".
 std::string percent_cell(std::optional<double> fraction);       // "42.3", the unit stands in the title
 std::string time_cell(std::optional<std::int64_t> ns);          // "1.53 ms"

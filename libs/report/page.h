@@ -14,11 +14,13 @@ struct Page {
   std::string run;  // the folder as the user named it
   trace::RunInfo info;
   analyze::Summary summary;
-  std::size_t top = 15;    // rows per table of the terminal text
-  std::string stage;       // show only this one; "" all
-  bool waterfall = false;  // the waterfall of each stage in full
-  bool unicode = true;     // false: bars are drawn with ASCII
-  bool verbose = false;    // what only few readers need: serial numbers of devices
+  std::size_t top = 15;      // rows per table of the terminal text
+  std::size_t findings = 5;  // of the diagnosis, on its one screen
+  std::string stage;         // show only this one; "" all
+  bool diagnosis = false;    // only what was lost and the diagnosis, that one in full
+  bool waterfall = false;    // the waterfall of each stage in full
+  bool unicode = true;       // false: bars are drawn with ASCII
+  bool verbose = false;      // what only few readers need: serial numbers of devices
 };
 
 inline constexpr std::size_t kWidth = 100;

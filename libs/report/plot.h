@@ -40,12 +40,19 @@ struct Guide {
   bool low = false;  // of a line up the plot: the label stands at its foot, where a roofline leaves room
 };
 
+// Text at a point, beside it where there is room. Those that find none are left out: the first ones matter most.
+struct PlotLabel {
+  double x = 0, y = 0;
+  std::string text;
+};
+
 struct Plot {
   std::string title;
   std::string note;  // below the title: what was held fixed, what the denominator is
   Axis x, y;
   std::vector<Series> series;
   std::vector<Guide> guides;
+  std::vector<PlotLabel> labels;  // only of SVG
 };
 
 // One stretch of a bar. A stacked bar has several that touch; a step of a waterfall has one that begins where the step
@@ -79,8 +86,11 @@ struct Drop {
 };
 Bars waterfall_bars(const Drop& whole, const std::vector<Drop>& drops);
 
+enum class Theme : std::uint8_t { kAsViewer, kLight, kDark };
+
 struct SvgSize {
   int width = 860, height = 480;  // pixels; bars choose their own height
+  Theme theme = Theme::kAsViewer;
 };
 
 struct TextCanvas {
@@ -90,7 +100,8 @@ struct TextCanvas {
   bool colour = false;      // escape sequences; without them marks and fillings tell series apart
 };
 
-// A whole SVG document of fixed size: no script, no font or style from elsewhere, light or dark as the viewer prefers.
+// A whole SVG document of fixed size: no script, no font or style from elsewhere; light or dark as the viewer prefers,
+// or as asked for.
 std::string plot_svg(const Plot& plot, const SvgSize& size = {});
 std::string bars_svg(const Bars& bars, const SvgSize& size = {});
 

@@ -81,6 +81,42 @@ std::string guides(const Plot& plot, const Frame& f) {
   return out;
 }
 
+struct Box {
+  double left, top, right, bottom;
+  bool touches(const Box& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+// Right of the point, left, above or below it, wherever no other label and no mark of a labelled point stands.
+std::string labels(const Plot& plot, const Frame& f) {
+  constexpr double kLetter = 14, kAway = 8;
+  std::vector<Box> taken;
+  for (const PlotLabel& label : plot.labels) {
+    if (f.shows({label.x, label.y})) {
+      const double x = f.x(label.x), y = f.y(label.y);
+      taken.push_back({x - 4, y - 4, x + 4, y + 4});
+    }
+  }
+  std::string out;
+  for (const PlotLabel& label : plot.labels) {
+    if (!f.x_axis.inside(label.x) || !f.y_axis.inside(label.y)) continue;
+    const double x = f.x(label.x), y = f.y(label.y), width = svg_text_width(label.text);
+    const Box places[] = {{x + kAway, y - kLetter / 2, x + kAway + width, y + kLetter / 2},
+                          {x - kAway - width, y - kLetter / 2, x - kAway, y + kLetter / 2},
+                          {x - width / 2, y - kAway - kLetter, x + width / 2, y - kAway},
+                          {x - width / 2, y + kAway, x + width / 2, y + kAway + kLetter}};
+    for (const Box& place : places) {
+      const bool outside = place.left < f.left || place.right > f.right || place.top < f.top || place.bottom > f.bottom;
+      if (outside || std::any_of(taken.begin(), taken.end(), [&](const Box& b) { return b.touches(place); })) continue;
+      out += svg_text(place.left, place.bottom - 3, label.text);
+      taken.push_back(place);
+      break;
+    }
+  }
+  return out;
+}
+
 std::string line_of(const std::vector<PlotPoint>& points, std::size_t colour, const Frame& f) {
   std::string path;
   bool pen_down = false;
@@ -119,9 +155,10 @@ std::string plot_svg(const Plot& plot, const SvgSize& size) {
   double label_width = 0;
   for (const Tick& tick : y_axis.ticks()) label_width = std::max(label_width, svg_text_width(tick.label));
   const Frame frame{24 + label_width, top, width - 24.0, bottom, x_axis, y_axis};
-  std::string out =
-      svg_begin(width, static_cast<int>(bottom + 52), plot.title) + head.text + grid(plot, frame) + guides(plot, frame);
+  std::string out = svg_begin(width, static_cast<int>(bottom + 52), plot.title, size.theme) + head.text +
+                    grid(plot, frame) + guides(plot, frame);
   for (std::size_t i = plot.series.size(); i-- > 0;) out += drawn(plot, i, frame);  // the first one on top
+  out += labels(plot, frame);
   if (const std::string missing = not_drawn(plot, x_axis, y_axis); !missing.empty())
     out += svg_text(16, bottom + 46, missing, Anchor::kStart, "note");
   return out + std::string(kSvgEnd);

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "analyze/step_series.h"
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
+#include "report/sparkline.h"
 #include "report/tables.h"
 
 namespace llmprof::report {
@@ -21,7 +21,7 @@ using base::Align;
 using base::Json;
 using base::TextTable;
 
-constexpr std::size_t kBars = 80;
+constexpr std::size_t kBars = 80, kStepBars = 50;
 
 std::int64_t between(const TrainingStep& step) {
   return step.total_ns - step.forward_ns - step.backward_ns - step.optimizer_ns;
@@ -67,18 +67,25 @@ const Block::InStage* find_stage(const Block& block, const std::string& stage) {
 
 }  // namespace
 
-std::string sparkline(const std::vector<std::int64_t>& values, std::size_t width) {
-  static constexpr std::array<std::string_view, 8> kBar{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-  if (values.empty() || width == 0) return "";
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  const std::size_t bars = std::min(width, values.size());
-  std::string out;
-  for (std::size_t bar = 0; bar < bars; ++bar) {
-    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(bar * values.size() / bars);
-    const auto end = values.begin() + static_cast<std::ptrdiff_t>((bar + 1) * values.size() / bars);
-    const double above = static_cast<double>(*std::max_element(begin, end) - *low);
-    const double part = *high > *low ? above / static_cast<double>(*high - *low) : 0;
-    out += kBar[std::min<std::size_t>(7, static_cast<std::size_t>(part * 8))];
+std::string step_lines(const Page& page) {
+  constexpr std::int64_t kLeastSteps = 3;
+  std::size_t names = 0;
+  std::vector<const analyze::StepCurve*> curves;
+  for (const analyze::StepCurve& curve : page.summary.step_curves) {
+    if (curve.steps < kLeastSteps || !shown(page, curve.stage)) continue;
+    curves.push_back(&curve);
+    names = std::max(names, std::min<std::size_t>(base::display_width(base::printable(curve.stage)), 16));
+  }
+  if (curves.empty()) return "";
+  std::string out = wrapped("How long its steps took, in order of time: least, median, most.");
+  for (const analyze::StepCurve* curve : curves) {
+    const std::string name = base::shorten(base::printable(curve->stage), names);
+    // A full bar is a quarter above the least at least: noise stays low.
+    const analyze::StepCurve& c = *curve;
+    const SparkRange range{c.least_ns, std::max(c.most_ns, c.least_ns + c.least_ns / 4)};
+    out += fmt::format("  {}{}  {}  {}  {}  {}\n", name, std::string(names - base::display_width(name), ' '),
+                       sparkline(c.duration_ns, kStepBars, page.unicode, range), time_cell(c.least_ns),
+                       time_cell(c.median_ns), time_cell(c.most_ns));
   }
   return out;
 }
@@ -91,7 +98,7 @@ std::string training_table(const Page& page, const Style& style) {
   for (const TrainingStep& step : series.steps) totals.push_back(step.total_ns);
   const auto [low, high] = std::minmax_element(totals.begin(), totals.end());
   std::string out = style.heading("Training steps") + series_table(series);
-  out += "  " + sparkline(totals, kBars) + "\n";
+  out += "  " + sparkline(totals, kBars, page.unicode) + "\n";
   const std::string bars = totals.size() > kBars ? ", each bar the slowest of its steps" : "";
   out += wrapped(fmt::format("Total of {} in order of time{}: {} to {}.", counted(std::ssize(series.steps), "step"),
                              bars, time_cell(*low), time_cell(*high)));

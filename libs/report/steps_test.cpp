@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "report/sparkline.h"
 #include "report/tables.h"
 
 namespace llmprof::report {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/text_table.h"
+#include "report/layout.h"
 
 namespace llmprof::report {
 namespace {
@@ -14,18 +15,30 @@ namespace {
 constexpr std::array<std::string_view, kColours> kPalette = {"#3577c4", "#d9730d", "#2a9d6f", "#c43d52",
                                                              "#8a63c9", "#1795a5", "#a8842c", "#7b828c"};
 
-constexpr std::string_view kStyle =
+constexpr std::string_view kLight =
     ".llmprof .page{fill:#ffffff}"
     ".llmprof text{fill:#1f2328;font:12px system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif}"
     ".llmprof .title{font-size:15px;font-weight:600}"
+    ".llmprof .small{font-size:11px}"
     ".llmprof .note{fill:#5b6570}"
     ".llmprof .grid{stroke:#e3e7eb}"
     ".llmprof .axis{stroke:#8b949e}"
     ".llmprof .guide{stroke:#5b6570;stroke-dasharray:5 4}"
-    ".llmprof .join{stroke:#8b949e;stroke-dasharray:2 3}"
-    "@media(prefers-color-scheme:dark){"
+    ".llmprof .join{stroke:#8b949e;stroke-dasharray:2 3}";
+constexpr std::string_view kDark =
     ".llmprof .page{fill:#14171a}.llmprof text{fill:#e4e8ec}.llmprof .note{fill:#9aa4ae}"
-    ".llmprof .grid{stroke:#2c3238}.llmprof .axis{stroke:#6b747d}.llmprof .guide{stroke:#9aa4ae}}";
+    ".llmprof .grid{stroke:#2c3238}.llmprof .axis{stroke:#6b747d}.llmprof .guide{stroke:#9aa4ae}";
+
+std::string style_of(Theme theme) {
+  std::string style(kLight);
+  if (theme == Theme::kDark) style += kDark;
+  if (theme == Theme::kAsViewer) style += fmt::format("@media(prefers-color-scheme:dark){{{}}}", kDark);
+  for (std::size_t i = 0; i < kColours; ++i) {
+    style +=
+        fmt::format(".llmprof .s{0}{{stroke:{1};fill:none;stroke-width:2}}.llmprof .f{0}{{fill:{1}}}", i, kPalette[i]);
+  }
+  return style;
+}
 
 constexpr double kLegendRow = 18, kLegendKey = 20, kLegendGap = 18;
 
@@ -90,33 +103,56 @@ std::string svg_mark(std::size_t index, double x, double y, std::string_view tip
   }
 }
 
-std::string svg_begin(int width, int height, std::string_view title) {
-  std::string out = fmt::format(
+std::string svg_begin(int width, int height, std::string_view title, Theme theme) {
+  return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"llmprof\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} "
-      "{1}\" "
-      "role=\"img\">\n<title>{2}</title>\n<style>{3}",
-      width, height, svg_escaped(title), kStyle);
-  for (std::size_t i = 0; i < kColours; ++i)
-    out +=
-        fmt::format(".llmprof .s{0}{{stroke:{1};fill:none;stroke-width:2}}.llmprof .f{0}{{fill:{1}}}", i, kPalette[i]);
-  return out + "</style>\n" + fmt::format("<rect class=\"page\" width=\"{}\" height=\"{}\"/>\n", width, height);
+      "{1}\" role=\"img\">\n<title>{2}</title>\n<style>{3}</style>\n"
+      "<rect class=\"page\" width=\"{0}\" height=\"{1}\"/>\n",
+      width, height, svg_escaped(title), style_of(theme));
+}
+
+std::vector<std::string> svg_lines(std::string_view text, double width) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word(text.substr(begin, end - begin));
+    begin = end + 1;
+    if (!lines.empty() && svg_text_width(lines.back() + " " + word) <= width) {
+      lines.back() += " " + word;
+    } else {
+      lines.push_back(svg_text_width(word) <= width ? word : svg_fitting(word, width));
+    }
+  }
+  return lines;
+}
+
+std::string svg_fitting(std::string_view text, double width) {
+  const std::string clean = base::printable(text);
+  if (svg_text_width(clean) <= width) return clean;
+  const auto letters = static_cast<std::size_t>(std::max(width, 0.0) / svg_text_width("x"));
+  return letters < 4 ? "" : cut_off(clean, letters);
 }
 
 SvgHead svg_head(std::string_view title, std::string_view note, const std::vector<std::string>& names, bool marks,
                  int width) {
+  constexpr double kTitleSize = 1.25;  // of 12 px
   SvgHead head;
-  head.bottom = 12;
-  if (!title.empty()) head.text += svg_text(16, head.bottom += 14, title, Anchor::kStart, "title");
-  if (!note.empty()) head.text += svg_text(16, head.bottom += 19, note, Anchor::kStart, "note");
+  head.bottom = 7;
+  for (const std::string& line : svg_lines(title, (width - 32) / kTitleSize))
+    head.text += svg_text(16, head.bottom += 19, line, Anchor::kStart, "title");
+  for (const std::string& line : svg_lines(note, width - 32.0)) {
+    head.text += svg_text(16, head.bottom += head.bottom < 27 ? 19 : 16, line, Anchor::kStart, "note");
+  }
   if (names.size() < 2) return head;
   double x = 16, y = head.bottom + 22;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const double needed = kLegendKey + svg_text_width(names[i]) + kLegendGap;
+    const std::string name = svg_fitting(names[i], width - 32 - kLegendKey);
+    const double needed = kLegendKey + svg_text_width(name) + kLegendGap;
     if (x > 16 && x + needed > width) x = 16, y += kLegendRow;
     head.text += marks ? svg_mark(i, x + 7, y - 4, "")
                        : fmt::format("<rect class=\"f{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"13\" height=\"10\"/>\n",
                                      i % kColours, x, y - 9);
-    head.text += svg_text(x + kLegendKey, y, names[i]);
+    head.text += svg_text(x + kLegendKey, y, name);
     x += needed;
   }
   head.bottom = y + 4;

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "report/plot.h"
+
 namespace llmprof::report {
 
 inline constexpr std::size_t kColours = 8;  // further series use them again, with another mark
@@ -20,10 +22,15 @@ std::string svg_line(double x1, double y1, double x2, double y2, std::string_vie
 // A mark of series `index`: circles, squares, diamonds and triangles in turn. `tip` is shown by browsers on hovering.
 std::string svg_mark(std::size_t index, double x, double y, std::string_view tip);
 
-std::string svg_begin(int width, int height, std::string_view title);
+std::string svg_begin(int width, int height, std::string_view title, Theme theme = Theme::kAsViewer);
 inline constexpr std::string_view kSvgEnd = "</svg>\n";
 
-// Title, note and legend from the top left; `bottom` is where they end.
+// Broken at spaces into lines of at most `width` pixels of 12 px text.
+std::vector<std::string> svg_lines(std::string_view text, double width);
+// With its end cut off where it is wider than that; "" if not even three letters fit.
+std::string svg_fitting(std::string_view text, double width);
+
+// Title, note and legend from the top left, broken where the width demands; `bottom` is where they end.
 struct SvgHead {
   std::string text;
   double bottom = 0;

@@ -7,6 +7,7 @@
 #include "base/human.h"
 #include "base/text_table.h"
 #include "report/gpu.h"
+#include "report/steps.h"
 
 namespace llmprof::report {
 namespace {
@@ -223,6 +224,7 @@ std::string stage_table(const Page& page, const Style& style) {
   std::string out = style.heading("Stages") + table.render(kWidth);
   out += wrapped(fmt::format("% of wall: of {}. busy %: of the stage's time, with a kernel or BLAS call executing.",
                              base::human_ns(static_cast<double>(page.summary.coverage.wall_ns))));
+  out += step_lines(page);
   if (inferred) {
     for (const Stage& s : page.summary.stages) {
       if (!shown(page, s.name) || (s.source == "declared" && s.confidence >= 1)) continue;

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
 #include "report/imported.h"
+#include "report/sparkline.h"
 #include "report/tables.h"
 
 namespace llmprof::report {
@@ -43,7 +45,17 @@ std::vector<const StageTelemetry*> shown_stages(const Page& page) {
   return stages;
 }
 
-std::string device_lines(const Telemetry& telemetry) {
+std::string power_line(const DeviceTelemetry& device, bool unicode) {
+  if (device.power_over_time_w.empty()) return "";
+  std::vector<std::int64_t> milliwatts;
+  for (const double watts : device.power_over_time_w) milliwatts.push_back(std::llround(watts * 1e3));
+  const auto [low, high] = std::minmax_element(milliwatts.begin(), milliwatts.end());
+  return fmt::format("  power  {}  {} to {} W\n", sparkline(milliwatts, milliwatts.size(), unicode),
+                     base::three_digits(static_cast<double>(*low) * 1e-3),
+                     base::three_digits(static_cast<double>(*high) * 1e-3));
+}
+
+std::string device_lines(const Telemetry& telemetry, bool unicode) {
   std::string out;
   for (const DeviceTelemetry& device : telemetry.devices) {
     std::string line = device.name + (device.used ? "" : " (not used by this program)");
@@ -54,7 +66,7 @@ std::string device_lines(const Telemetry& telemetry) {
     if (device.readings_per_s) {
       line += fmt::format("; read {} times a second", base::three_digits(*device.readings_per_s));
     }
-    out += wrapped(line + ".");
+    out += wrapped(line + ".") + power_line(device, unicode);
   }
   if (telemetry.sampler_share) {
     out += wrapped(fmt::format("Reading took {} of one core, in a process of its own.",
@@ -208,7 +220,7 @@ bool says_nothing(const Telemetry& telemetry) {
 std::string telemetry_section(const Page& page, const Style& style) {
   const Telemetry& telemetry = page.summary.telemetry;
   if (telemetry.devices.empty() || (is_imported(page) && says_nothing(telemetry))) return "";
-  std::string out = style.heading("Power, energy, clocks") + device_lines(telemetry);
+  std::string out = style.heading("Power, energy, clocks") + device_lines(telemetry, page.unicode);
   const std::vector<const StageTelemetry*> stages = shown_stages(page);
   if (stages.empty()) return out;
   out += stage_rows(stages);

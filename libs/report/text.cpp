@@ -7,6 +7,7 @@
 #include "report/allocator.h"
 #include "report/cost.h"
 #include "report/device_memory.h"
+#include "report/diagnosis_text.h"
 #include "report/environment_line.h"
 #include "report/functions.h"
 #include "report/gpu.h"
@@ -63,13 +64,15 @@ std::string seen(const Page& page) {
   return fmt::format("{} of {} seen from inside;", c.injected, counted(c.processes, "process"));
 }
 
+// What was lost or not seen comes before everything that is said about the rest.
 std::string coverage(const Page& page, const Style& style) {
+  return style.heading("Coverage") + source_lines(page) + window_line(page) + losses(page, style) +
+         gap_lines(page, style);
+}
+
+std::string recorded(const Page& page, const Style& style) {
   const Coverage& c = page.summary.coverage;
-  std::string out = style.heading("Coverage");
-  out += source_lines(page);
-  out += window_line(page);
-  out += losses(page, style);
-  out += gap_lines(page, style);
+  std::string out = style.heading("What was seen");
   out += wrapped(fmt::format("{} {}, {}{}, {}, {}.", seen(page), counted(c.threads, "thread"),
                              counted(c.kernels, "kernel"), is_imported(page) ? "" : " and BLAS calls",
                              counted(c.ranges, "range"), counted(c.gemms, "matrix product")));
@@ -180,7 +183,9 @@ std::string without_stages(const Page& page, const Style& style) {
 
 std::string to_text(const Page& page, bool colour) {
   const Style style{colour};
-  std::string out = title(page, style) + coverage(page, style) + machine(page, style);
+  std::string out = title(page, style) + coverage(page, style);
+  if (page.diagnosis) return out + full_diagnosis(page, style);
+  out += diagnosis_section(page, style) + recorded(page, style) + machine(page, style);
   if (page.summary.stages.empty()) {
     out += model(page, style) + without_stages(page, style);
   } else {

@@ -1,0 +1,20 @@
+#pragma once
+// What a name of the report means and what it is in a run: a measure ("decode.mbu", or "mbu" of every stage) or a rule
+// of the diagnosis ("wide_weights").
+
+#include <string>
+#include <string_view>
+
+#include "base/json_fwd.h"
+#include "base/result.h"
+#include "report/layout.h"
+#include "report/page.h"
+
+namespace llmprof::report {
+
+// Without a page (null) only what the name means. "list": all names. kUsage with near names where there is none such.
+Result<std::string> explain(std::string_view name, const Page* page, const Style& style);
+// Adds "measures" and "rules" of that name behind what `out` already holds: docs/format/json.md.
+Result<void> explain(std::string_view name, const Page* page, base::Json& out);
+
+}  // namespace llmprof::report
