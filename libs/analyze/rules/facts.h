@@ -3,12 +3,35 @@
 // each in a file of its own under facts/.
 
 #include "analyze/basis.h"
+#include "analyze/rules/facts/allocations.h"
+#include "analyze/rules/facts/chains.h"
+#include "analyze/rules/facts/experts.h"
+#include "analyze/rules/facts/graph_buckets.h"
+#include "analyze/rules/facts/interference.h"
+#include "analyze/rules/facts/launch_shapes.h"
+#include "analyze/rules/facts/load.h"
+#include "analyze/rules/facts/logits.h"
+#include "analyze/rules/facts/needed_bytes.h"
+#include "analyze/rules/facts/overlap.h"
+#include "analyze/rules/facts/ranks.h"
 #include "analyze/summary.h"
 #include "trace/run.h"
 
 namespace llmprof::analyze {
 
-struct Facts {};
+struct Facts {
+  std::vector<StageChains> chains;     // by stage, as the lists below
+  std::vector<StageLogits> logits;     // only stages with an operator lm_head
+  std::vector<StageOverlap> overlaps;  // only stages with copies or collectives
+  LoadFacts load;
+  AllocationFacts allocations;
+  std::vector<LaunchShape> launch_shapes;  // of kernels, most time first
+  std::vector<NeededBytes> needed_bytes;   // of counted kernels that are known matrix products
+  std::vector<StageExperts> experts;       // only stages with experts
+  InterferenceFacts interference;
+  std::vector<GraphBucket> graph_buckets;
+  std::vector<StageRanks> ranks;  // empty with fewer than two ranks
+};
 
 Result<Facts> gather_facts(const trace::Run& run, const Basis& basis, const Summary& summary);
 

@@ -1,7 +1,7 @@
 // Every rule, in the order of docs/format/diagnosis.md. Adding one: a file, two lines here, a test with a run that
 // triggers it and one that must not (docs/how-to-add/rule.md).
 
-#include <array>
+#include <vector>
 
 #include "analyze/rules/rule.h"
 
@@ -9,9 +9,36 @@ namespace llmprof::analyze {
 
 // extern const Rule kWideWeights;
 
+extern const Rule kUnfusedChains;
+extern const Rule kMissingOverlap;
+extern const Rule kLogitsSampling;
+extern const Rule kLoadTime;
+extern const Rule kThrottledClocks;
+extern const Rule kAllocatorChurn;
+extern const Rule kLowL2Hits;
+extern const Rule kOccupancyLimit;
+extern const Rule kStallReasons;
+extern const Rule kMoeImbalance;
+extern const Rule kPrefillInterference;
+extern const Rule kGraphPadding;
+extern const Rule kStragglingRank;
+
 std::span<const Rule* const> rules() {
   static const std::vector<const Rule*> all = {
       // one line per rule: &kWideWeights,
+      &kUnfusedChains,
+      &kMissingOverlap,
+      &kLogitsSampling,
+      &kLoadTime,
+      &kThrottledClocks,
+      &kAllocatorChurn,
+      &kLowL2Hits,
+      &kOccupancyLimit,
+      &kStallReasons,
+      &kMoeImbalance,
+      &kPrefillInterference,
+      &kGraphPadding,
+      &kStragglingRank,
   };
   return all;
 }

@@ -1,0 +1,166 @@
+// What loading the model waits for: the disk, the bus or the CPU.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyze/rules/say.h"
+#include "base/human.h"
+
+namespace llmprof::analyze {
+namespace {
+
+constexpr double kLeastNs = 1e9;
+constexpr double kLeastShare = 0.1;  // of the wall time
+
+// The loading thread's time: computing, copying to the device, and waiting for something else.
+struct Split {
+  double time = 0, copies = 0, cpu = 0, waiting = 0;
+};
+
+std::optional<Split> split_of(const LoadFacts& load) {
+  if (!load.thread_cpu_ns && !load.process_cpu_ns) return std::nullopt;
+  Split out{.time = static_cast<double>(load.time_ns())};
+  out.copies = std::min(out.time, static_cast<double>(load.copy_ns));
+  // The CPU time of other threads is no time of the loading one; without samples it is an upper bound.
+  const double on_cpu =
+      std::min(out.time, static_cast<double>(load.thread_cpu_ns ? *load.thread_cpu_ns : *load.process_cpu_ns));
+  out.cpu = std::max(0.0, std::min(on_cpu, out.time - out.copies));
+  out.waiting = out.time - out.copies - out.cpu;
+  return out;
+}
+
+std::string within(const LoadFacts& load) { return fmt::format("BETWEEN {} AND {}", load.begin_ns, load.end_ns); }
+
+void add_evidence(Finding& out, const LoadFacts& load, const Split& split) {
+  const std::string usage =
+      fmt::format("SELECT * FROM process_usage WHERE process_id = {} AND ts_ns {}", load.process_id, within(load));
+  const std::string copies =
+      fmt::format("SELECT * FROM copy WHERE direction = 'host_to_device' AND begin_ns {}", within(load));
+  out.evidence.push_back(time_of("load.time", load.declared ? "stage load" : "begin of the process to its first step",
+                                 split.time, "measured"));
+  out.evidence.push_back(
+      time_of("load.cpu",
+              load.thread_cpu_ns ? "loading thread on a CPU, copies left out"
+                                 : "CPU time of the process, copies left out; at most the time",
+              split.cpu, load.thread_cpu_ns ? "inferred" : "measured",
+              load.thread_cpu_ns
+                  ? fmt::format("SELECT * FROM sample WHERE thread_id = {} AND ts_ns {}", load.thread_id, within(load))
+                  : usage));
+  out.evidence.push_back(time_of("load.copies", "copies from host to device", split.copies, "measured", copies));
+  out.evidence.push_back(number("load.copied_bytes", "copied from host to device",
+                                static_cast<double>(load.copied_bytes), "B", "measured", copies));
+  out.evidence.push_back(
+      time_of("load.waiting", "neither: waiting for the disk or for other threads", split.waiting, "inferred"));
+  Evidence read = number("load.read_bytes", "read from storage", std::nullopt, "B", "measured", usage);
+  if (load.read_bytes)
+    read.value = static_cast<double>(*load.read_bytes);
+  else
+    read.why = "bytes read were not recorded";
+  out.evidence.push_back(std::move(read));
+  if (load.major_faults)
+    out.evidence.push_back(number("load.major_faults", "page faults that waited for the disk",
+                                  static_cast<double>(*load.major_faults), "", "measured", usage));
+}
+
+void by_cpu(Finding& out, const LoadFacts& load, const Split& split) {
+  out.title = fmt::format("Loading takes {}, {} of it on the CPU", base::human_ns(split.time),
+                          base::human_percent(split.cpu / split.time));
+  out.part = "CPU";
+  out.text = fmt::format(
+      "Copies to the device take {}, and {} were read from storage: neither the bus nor the disk holds it back.{}",
+      base::human_ns(split.copies),
+      load.read_bytes ? base::human_bytes(static_cast<double>(*load.read_bytes)) : "unknown bytes",
+      load.function.empty() ? ""
+                            : fmt::format(" Most of the thread's CPU time, {}, is in {}.",
+                                          base::human_percent(load.function_share), load.function));
+  out.advice = {
+      "Do not initialise weights that are loaded afterwards: build the model on the meta device "
+      "(torch.device(\"meta\"), init_empty_weights, low_cpu_mem_usage).",
+      "Store weights in the type they are used in and map them (safetensors), so that nothing is converted on the CPU.",
+      "Initialise random weights on the device itself."};
+  set_gain(out, split.cpu, split.time,
+           fmt::format("{} of {} on the CPU, none of which the weights need to get to the device",
+                       base::human_ns(split.cpu), base::human_ns(split.time)));
+}
+
+void by_copies(Finding& out, const LoadFacts& load, const Split& split) {
+  const double rate = static_cast<double>(load.copied_bytes) / split.copies * 1e9;
+  out.title = fmt::format("Loading takes {}, {} of it copies to the device at {}", base::human_ns(split.time),
+                          base::human_percent(split.copies / split.time), base::human_rate(rate, "B/s"));
+  out.part = "copies";
+  out.text = fmt::format("{} of the {} are copied from pageable memory.",
+                         base::human_bytes(static_cast<double>(load.pageable_bytes)),
+                         base::human_bytes(static_cast<double>(load.copied_bytes)));
+  out.advice = {"Copy from pinned memory, in pieces of some MB or more, on two streams."};
+  if (!load.best_copy_rate) return;
+  const double least = static_cast<double>(load.copied_bytes) / *load.best_copy_rate * 1e9;
+  set_gain(out, std::max(0.0, split.copies - least), split.time,
+           fmt::format("{} in {}; at {}, the fastest copy of the load, {}",
+                       base::human_bytes(static_cast<double>(load.copied_bytes)), base::human_ns(split.copies),
+                       base::human_rate(*load.best_copy_rate, "B/s"), base::human_ns(least)),
+           false);
+}
+
+void by_waiting(Finding& out, const LoadFacts& load, const Split& split) {
+  const double read = static_cast<double>(load.read_bytes.value_or(0));
+  out.part = "waiting";
+  out.title = fmt::format("Loading takes {}, {} of it neither computing nor copying", base::human_ns(split.time),
+                          base::human_percent(split.waiting / split.time));
+  if (read <= 0) {
+    out.verdict = Verdict::kInconclusive;
+    out.text = "What the thread waits for is not known: no bytes were seen to be read from storage.";
+    out.next = "llmprof record --stacks native --usage-hz 50 -o load -- PROGRAM";
+    return;
+  }
+  out.text = fmt::format("{} were read from storage meanwhile: {}.", base::human_bytes(read),
+                         base::human_rate(read / split.time * 1e9, "B/s"));
+  out.advice = {"Read with several threads, or map the file (safetensors) so that reading and copying overlap.",
+                "Keep the checkpoint on a local disk, or in the page cache between starts."};
+  set_gain(out, split.waiting, split.time,
+           fmt::format("{} of {} in which {} came from storage; a second start finds them in the page cache",
+                       base::human_ns(split.waiting), base::human_ns(split.time), base::human_bytes(read)));
+}
+
+Checked check(const Case& run) {
+  const LoadFacts& load = run.facts.load;
+  const double time = static_cast<double>(load.time_ns()), wall = static_cast<double>(run.summary.coverage.wall_ns);
+  if (load.process_id == 0) return not_applicable("0 steps: nothing tells where loading ends");
+  const std::string seen =
+      fmt::format("{} {}, {} of the wall time", load.declared ? "stage load takes" : "before the first step passed",
+                  base::human_ns(time), base::human_percent(wall > 0 ? time / wall : 0));
+  if (time < kLeastNs || time < kLeastShare * wall) return not_found(seen);
+  const auto split = split_of(load);
+  if (!split)
+    return load.declared ? not_found(seen + "; CPU times were not recorded, so what it waits for is unknown")
+                         : not_found(seen);
+  Finding out{.rule = "load_time", .stage = load.declared ? "load" : ""};
+  if (split->cpu >= split->copies && split->cpu >= split->waiting)
+    by_cpu(out, load, *split);
+  else if (split->copies >= split->waiting)
+    by_copies(out, load, *split);
+  else
+    by_waiting(out, load, *split);
+  add_evidence(out, load, *split);
+  if (out.next.empty()) out.next = "llmprof diff RUN CHANGED_RUN";
+  return {.findings = {std::move(out)}};
+}
+
+}  // namespace
+
+extern const Rule kLoadTime;
+const Rule kLoadTime = {.name = "load_time",
+                        .title = "What loading the model waits for",
+                        .meaning =
+                            "Takes the stage load apart, or, where no stage is called so, the time from the begin of "
+                            "the process to its first "
+                            "step: copies from host to device, CPU time of the loading thread (by samples of its "
+                            "stack; else of the process), and the rest, in "
+                            "which it waits for the disk or other threads. Found where it takes 1 s or more and 10 % "
+                            "of the wall time; says which "
+                            "of the three dominates. Gain: the CPU time, at most; copies at the rate of the fastest "
+                            "one; the waiting, at most, if "
+                            "bytes were read from storage.",
+                        .check = check};
+
+}  // namespace llmprof::analyze

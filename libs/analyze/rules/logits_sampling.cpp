@@ -1,0 +1,142 @@
+// What logits and the choice of the next token cost.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyze/rules/say.h"
+#include "base/human.h"
+
+namespace llmprof::analyze {
+namespace {
+
+constexpr double kLeastShare = 0.01;  // of the stage's time, to gain
+constexpr double kLeastBusy = 0.5;    // below it the host sets the pace, not these kernels
+constexpr double kFewer = 0.5;        // rows that are needed, of those that were made
+
+std::string rows_of(const std::string& stage) {
+  return fmt::format(
+      "SELECT name, op, sum(executions) AS executions, sum(time_ns) AS ns FROM work WHERE stage = {} AND in_step GROUP "
+      "BY ALL ORDER BY ns DESC",
+      quoted(stage));
+}
+
+void add_evidence(Finding& out, const StageLogits& logits, const Stage& stage) {
+  const std::string rows = rows_of(stage.name);
+  out.evidence.push_back(time_of(stage.name + ".lm_head_per_step",
+                                 "kernels of the product that makes the logits, per step",
+                                 logits.head_ns / logits.steps, "measured", rows));
+  out.evidence.push_back(time_of(stage.name + ".after_logits_per_step", "kernels behind it in the step, per step",
+                                 logits.after_ns / logits.steps, "measured", rows));
+  out.evidence.push_back(fraction(stage.name + ".logits_share", "both, of the kernels of the stage",
+                                  (logits.head_ns + logits.after_ns) / logits.kernels_ns,
+                                  base::human_ns(logits.kernels_ns) + " of kernels in the stage", "measured", rows));
+  if (logits.rows_per_step > 0)
+    out.evidence.push_back(number(
+        stage.name + ".logit_rows_per_step", "rows of logits made, per step", logits.rows_per_step, "", "counted",
+        fmt::format("SELECT DISTINCT g.m, g.n, g.k FROM work AS w JOIN gemm AS g ON g.id = w.gemm_id "
+                    "WHERE w.stage = {} AND w.op LIKE '%lm_head'",
+                    quoted(stage.name))));
+}
+
+// Logits of every position although one per sequence is read.
+std::optional<Finding> all_positions(const StageLogits& logits, const Stage& stage) {
+  if (logits.batch <= 0 || logits.rows_per_step <= 0 || logits.batch > kFewer * logits.rows_per_step)
+    return std::nullopt;
+  if (stage.name != "prefill") return std::nullopt;  // in training every position is needed; mixed steps hold several
+  const double needed = logits.batch / logits.rows_per_step;
+  const double gain = (logits.head_ns + logits.after_ns) * (1 - needed);
+  if (gain < kLeastShare * static_cast<double>(stage.time_ns)) return std::nullopt;
+  Finding out{.rule = "logits_sampling", .stage = stage.name, .part = "lm_head"};
+  out.title =
+      fmt::format("Prefill makes logits for {:.0f} positions, {:.0f} are needed", logits.rows_per_step, logits.batch);
+  out.text = "Only the last position of each sequence decides the next token; the others are computed and thrown away.";
+  add_evidence(out, logits, stage);
+  set_gain(out, gain, static_cast<double>(stage.time_ns),
+           fmt::format("{} for {:.0f} rows a step; {:.0f} of them are needed: {} of {}",
+                       base::human_ns(logits.head_ns + logits.after_ns), logits.rows_per_step, logits.batch,
+                       base::human_ns(gain), base::human_ns(static_cast<double>(stage.time_ns))));
+  out.lever = "logits of the last positions only";
+  out.advice = {"Take the last position of each sequence before lm_head (logits_to_keep=1, hidden[:, -1:])."};
+  out.next = "llmprof diff RUN CHANGED_RUN";
+  return out;
+}
+
+// The kernels behind the logits, against one pass over them.
+std::optional<Finding> sampling(const Summary& summary, const StageLogits& logits, const Stage& stage) {
+  if (logits.rows_per_step <= 0 || !summary.peak_bandwidth) return std::nullopt;
+  double bytes = 0;
+  for (const GemmShape& gemm : summary.gemms) {
+    if (gemm.stage != stage.name || gemm.ops.find("lm_head") == std::string::npos) continue;
+    const double width = gemm.type.find("32") != std::string::npos ? 4 : 2;
+    bytes = std::max(bytes, width * static_cast<double>(std::max(gemm.m, gemm.n)) * logits.rows_per_step);
+  }
+  if (bytes <= 0) return std::nullopt;
+  const double floor = bytes / *summary.peak_bandwidth * 1e9 * logits.steps, gain = logits.after_ns - floor;
+  if (gain < kLeastShare * static_cast<double>(stage.time_ns)) return std::nullopt;
+  Finding out{.rule = "logits_sampling", .stage = stage.name, .part = "sampling"};
+  out.title =
+      fmt::format("Choosing tokens takes {} of a {} step, one pass over the logits {}",
+                  base::human_ns(logits.after_ns / logits.steps), stage.name, base::human_ns(floor / logits.steps));
+  out.text = fmt::format("{} behind lm_head in each step: {}.",
+                         count_of(logits.after_kernels / logits.steps, "kernels"), fmt::join(logits.names, ", "));
+  add_evidence(out, logits, stage);
+  out.evidence.push_back(number(stage.name + ".logit_bytes_per_step", "logits of a step", bytes, "B", "analytic"));
+  set_gain(out, gain, static_cast<double>(stage.time_ns),
+           fmt::format("{} behind lm_head, less {} for one pass over {} of logits a step at {}: {} of {}",
+                       base::human_ns(logits.after_ns), base::human_ns(floor), base::human_bytes(bytes),
+                       base::human_rate(*summary.peak_bandwidth, "B/s"), base::human_ns(gain),
+                       base::human_ns(static_cast<double>(stage.time_ns))));
+  out.lever = "a fused kernel for sampling";
+  out.advice = {
+      "Choose tokens with one fused kernel (temperature, top-k, top-p and the draw in one pass), inside the graph.",
+      "Split the vocabulary over many blocks: a reduction by one block per sequence leaves the GPU idle."};
+  out.next = "llmprof diff RUN CHANGED_RUN";
+  return out;
+}
+
+Checked check(const Case& run) {
+  Checked out;
+  if (run.facts.logits.empty())
+    return not_applicable(
+        "no operator of the model is lm_head in 0 or more steps: record with --modules or say the model");
+  for (const StageLogits& logits : run.facts.logits) {
+    const Stage* stage = stage_named(run.summary, logits.stage);
+    if (stage == nullptr || stage->time_ns <= 0) continue;
+    const double share = (logits.head_ns + logits.after_ns) / logits.kernels_ns;
+    out.why += fmt::format("{}{}: lm_head takes {} and what follows it {} a step, {} of its kernels",
+                           out.why.empty() ? "" : "; ", stage->name, base::human_ns(logits.head_ns / logits.steps),
+                           base::human_ns(logits.after_ns / logits.steps), base::human_percent(share));
+    if (busy_share(*stage).value_or(0) < kLeastBusy) {
+      out.why += fmt::format(" (the GPU is busy for {} of the stage, so they do not set its pace)",
+                             base::human_percent(busy_share(*stage)));
+      continue;
+    }
+    if (auto found = all_positions(logits, *stage))
+      out.findings.push_back(std::move(*found));
+    else if (auto after = sampling(run.summary, logits, *stage))
+      out.findings.push_back(std::move(*after));
+  }
+  return out;
+}
+
+}  // namespace
+
+extern const Rule kLogitsSampling;
+const Rule kLogitsSampling = {
+    .name = "logits_sampling",
+    .title = "Cost of logits and sampling",
+    .meaning =
+        "Looks at the product that makes the logits (operator lm_head) and at the kernels that begin behind it in the "
+        "same "
+        "step, in stages whose GPU is busy for half of the time or more. Found in prefill where logits are made for at "
+        "least twice as many rows as there are sequences; gain: the time of lm_head and what follows it, in proportion "
+        "to "
+        "the rows that nobody reads. Found in any stage where the kernels behind lm_head take longer than one pass "
+        "over "
+        "the logits at peak bandwidth, by 1 % of the stage's time or more; gain, at most: the difference.",
+    .check = check};
+
+}  // namespace llmprof::analyze

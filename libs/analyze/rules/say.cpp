@@ -1,0 +1,73 @@
+#include "analyze/rules/say.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "base/human.h"
+
+namespace llmprof::analyze {
+
+Evidence number(std::string name, std::string what, std::optional<double> value, std::string unit, std::string source,
+                std::string rows) {
+  return {.name = std::move(name),
+          .what = std::move(what),
+          .value = value,
+          .unit = std::move(unit),
+          .source = std::move(source),
+          .rows = std::move(rows)};
+}
+
+Evidence fraction(std::string name, std::string what, std::optional<double> value, std::string of, std::string source,
+                  std::string rows) {
+  Evidence out = number(std::move(name), std::move(what), value, "1", std::move(source), std::move(rows));
+  out.of = std::move(of);
+  return out;
+}
+
+Evidence time_of(std::string name, std::string what, double ns, std::string source, std::string rows) {
+  return number(std::move(name), std::move(what), ns * 1e-9, "s", std::move(source), std::move(rows));
+}
+
+Checked not_found(std::string why) { return {.why = std::move(why)}; }
+
+Checked not_applicable(std::string why) { return {.applicable = false, .why = std::move(why)}; }
+
+void set_gain(Finding& finding, double ns, double of_stage_ns, std::string how, bool upper_bound) {
+  finding.gain = Gain{.ns = ns, .of_stage = of_stage_ns, .upper_bound = upper_bound, .how = std::move(how)};
+}
+
+const Stage* stage_named(const Summary& summary, std::string_view name) {
+  for (const Stage& stage : summary.stages) {
+    if (stage.name == name) return &stage;
+  }
+  return nullptr;
+}
+
+bool is_preparation(std::string_view stage) { return stage == "load" || stage == "warm-up"; }
+
+std::optional<double> busy_share(const Stage& stage) {
+  const auto total = static_cast<double>(stage.device_busy_ns + stage.idle_ns);
+  return total > 0 ? std::optional(static_cast<double>(stage.device_busy_ns) / total) : std::nullopt;
+}
+
+std::string quoted(std::string_view text) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? std::string("''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string count_of(double count, std::string_view plural) {
+  const double shown = count < 10 ? std::round(count * 10) / 10 : std::round(count);
+  return fmt::format("{} {}", shown, shown == 1 ? base::singular(plural) : std::string(plural));
+}
+
+std::string short_kernel(std::string_view name) {
+  const std::string_view head = name.substr(0, name.find('<'));
+  const std::size_t colon = head.rfind("::");
+  const std::string_view last = colon == head.npos ? head : head.substr(colon + 2);
+  // PyTorch's reductions differ by an argument only.
+  return name.find("ArgMaxOps") != name.npos ? fmt::format("{} (argmax)", last) : std::string(last);
+}
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,36 @@
+#pragma once
+// Small words of the rules: evidence, outcomes and severities with few characters.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "analyze/rules/rule.h"
+
+namespace llmprof::analyze {
+
+// A number with its unit: "s", "B", "" for numbers of things.
+Evidence number(std::string name, std::string what, std::optional<double> value, std::string unit, std::string source,
+                std::string rows = "");
+// A fraction and what it is of.
+Evidence fraction(std::string name, std::string what, std::optional<double> value, std::string of, std::string source,
+                  std::string rows = "");
+// Nanoseconds, as seconds.
+Evidence time_of(std::string name, std::string what, double ns, std::string source, std::string rows = "");
+
+Checked not_found(std::string why);
+Checked not_applicable(std::string why);
+// Of the stage's time `of_stage_ns`.
+void set_gain(Finding& finding, double ns, double of_stage_ns, std::string how, bool upper_bound = true);
+
+const Stage* stage_named(const Summary& summary, std::string_view name);
+bool is_preparation(std::string_view stage);  // load, warm-up: not what a model is run for
+// Share of a stage's time with a kernel executing, over its devices; nullopt if it has no time.
+std::optional<double> busy_share(const Stage& stage);
+std::string quoted(std::string_view text);  // as a literal of SQL
+// "3 kernels", "1 kernel"
+std::string count_of(double count, std::string_view plural);
+std::string short_kernel(std::string_view name);  // without namespaces and template arguments
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,126 @@
+// What warps wait for, by hardware counters.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "analyze/rules/say.h"
+#include "base/human.h"
+
+namespace llmprof::analyze {
+namespace {
+
+constexpr double kLeastTime = 0.1;   // of the counted kernels' time
+constexpr double kNearRoof = 0.6;    // from there on the roof is what holds it back
+constexpr double kLeastStall = 0.3;  // of all warps that waited
+
+struct Words {
+  std::string_view reason, waits_for, advice;
+};
+constexpr std::array<Words, 11> kWords = {
+    {{"long_scoreboard", "global or local memory",
+      "Load earlier and more at once (wider loads, asynchronous copies, more stages), or keep more warps resident."},
+     {"lg_throttle", "the queue of global memory instructions",
+      "Use wider loads: fewer instructions for the same bytes."},
+     {"short_scoreboard", "shared memory or special functions", "Avoid bank conflicts; keep values in registers."},
+     {"mio_throttle", "the queue of shared memory and special functions", "Fewer, wider accesses to shared memory."},
+     {"math_pipe_throttle", "an arithmetic unit", "The unit is the limit: tensor cores, or a narrower type."},
+     {"tex_throttle", "the texture queue", "Fewer texture instructions."},
+     {"barrier", "other warps of the block at a barrier", "Smaller blocks, or barriers between fewer warps."},
+     {"membar", "a memory barrier", "Fewer or narrower fences."},
+     {"no_instruction", "the next instruction: caches of instructions miss, or the kernel is too short",
+      "Less unrolling; for very short kernels, fusing them."},
+     {"wait", "a fixed latency of the instruction before", "More independent instructions per thread, or more warps."},
+     {"drain", "writes to memory at its end", "Write less or earlier."}}};
+
+const Words* words_of(std::string_view reason) {
+  const auto found = std::ranges::find(kWords, reason, &Words::reason);
+  return found == kWords.end() ? nullptr : &*found;
+}
+
+std::string rows_of(const std::string& kernel) {
+  return fmt::format(
+      "SELECT k.id, c.metric, c.value, c.unit FROM counter AS c JOIN kernel AS k ON k.id = c.scope_id WHERE c.scope = "
+      "'kernel' AND "
+      "c.metric LIKE 'smsp__average_warps_issue_stalled_%' AND k.name = {} ORDER BY k.id, c.value DESC",
+      quoted(kernel));
+}
+
+double all_stalled(const CountedKernel& kernel) {
+  double sum = 0;
+  for (const CountedKernel::Stall& stall : kernel.stalls)
+    sum += stall.reason == "selected" || stall.reason == "not_selected" ? 0 : stall.warps;
+  return sum;
+}
+
+Finding finding_of(const CountedKernel& kernel, const CountedKernel::Stall& stall, const Words& words, double of) {
+  Finding out{.rule = "stall_reasons", .part = short_kernel(kernel.name)};
+  out.title = fmt::format("{} waits for {}", short_kernel(kernel.name), words.waits_for);
+  out.text = fmt::format(
+      "Of the warps that wait when an instruction issues, {} wait for that; the kernel reaches {} of its roof.",
+      base::human_percent(stall.warps / all_stalled(kernel)), base::human_percent(kernel.of_roof));
+  const std::string rows = rows_of(kernel.name);
+  out.evidence.push_back(
+      fraction("kernel.stall_" + stall.reason, fmt::format("warps that wait for {}", words.waits_for),
+               stall.warps / all_stalled(kernel),
+               fmt::format("{:.1f} waiting warps per issued instruction", all_stalled(kernel)), "counted", rows));
+  out.evidence.push_back(fraction("kernel.of_roof", "least time at the device's roofs, of its time", kernel.of_roof,
+                                  base::human_ns(static_cast<double>(kernel.time_ns)) + " in all launches", "counted"));
+  if (kernel.occupancy)
+    out.evidence.push_back(fraction("kernel.occupancy", "active warps", kernel.occupancy, "warps that fit", "counted"));
+  const double time = static_cast<double>(kernel.time_ns), gain = time * (1 - *kernel.of_roof);
+  set_gain(out, gain, of,
+           fmt::format("{} at {} of the roof: {} above it", base::human_ns(time), base::human_percent(kernel.of_roof),
+                       base::human_ns(gain)));
+  out.advice = {std::string(words.advice)};
+  out.next = "llmprof advise ncu -- PROGRAM";
+  return out;
+}
+
+Checked check(const Case& run) {
+  const auto& counted = run.summary.imported.counted;
+  if (std::ranges::none_of(counted, [](const CountedKernel& kernel) { return !kernel.stalls.empty(); }))
+    return not_applicable(
+        fmt::format("{} kernels with hardware counters, 0 of them with stall reasons", counted.size()));
+  double total = 0;
+  for (const CountedKernel& kernel : counted) total += static_cast<double>(kernel.time_ns);
+  Checked out;
+  int small = 0, short_of_time = 0, near = 0, spread = 0;
+  for (const CountedKernel& kernel : counted) {
+    const LaunchShape* shape = find_shape(run.facts.launch_shapes, kernel.name);
+    const auto top =
+        std::ranges::find_if(kernel.stalls, [](const auto& stall) { return words_of(stall.reason) != nullptr; });
+    if (static_cast<double>(kernel.time_ns) < kLeastTime * total)
+      ++short_of_time;
+    else if (shape != nullptr && shape->blocks < shape->units)
+      ++small;
+    else if (!kernel.of_roof || *kernel.of_roof >= kNearRoof)
+      ++near;
+    else if (top == kernel.stalls.end() || top->warps < kLeastStall * all_stalled(kernel))
+      ++spread;
+    else
+      out.findings.push_back(finding_of(kernel, *top, *words_of(top->reason), total));
+  }
+  out.why = fmt::format(
+      "of {} counted kernels {} take less than 10 % of the time, {} have fewer blocks than the device has "
+      "multiprocessors (too small for stalls to matter), "
+      "{} are at 60 % of their roof or more or have none, {} have no reason above 30 %",
+      counted.size(), short_of_time, small, near, spread);
+  return out;
+}
+
+}  // namespace
+
+extern const Rule kStallReasons;
+const Rule kStallReasons = {
+    .name = "stall_reasons",
+    .title = "What warps wait for",
+    .meaning =
+        "Looks at kernels with hardware counters (Nsight Compute, imported) that take 10 % of the counted time or "
+        "more, fill the "
+        "device with at least a block per multiprocessor and reach less than 60 % of their roof. Found where one "
+        "stall reason has 30 % or more of the waiting warps. Gain, at most: the kernel's time above its roof.",
+    .check = check};
+
+}  // namespace llmprof::analyze
