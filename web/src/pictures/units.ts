@@ -4,7 +4,7 @@ const steps = (names: string[], factor: number): [number, string][] =>
   names.map((name, index): [number, string] => [factor ** index, name]).reverse();
 
 const timeUnits: [number, string][] = [[6e10, "min"], [1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
-const byteUnits = steps(["B", "KiB", "MiB", "GiB", "TiB"], 1024);
+const byteUnits = steps(["B", "kB", "MB", "GB", "TB"], 1000);  // decimal, as the program prints them
 const countUnits = steps(["", "k", "M", "G", "T", "P"], 1000);
 
 // Three digits that count: 1.23, 12.3, 123, 1234.

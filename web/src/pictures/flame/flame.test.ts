@@ -81,7 +81,7 @@ describe("change", () => {
       .toEqual([0.05, Infinity, -1, 0]);
     expect(changeText(12e6, 14e6, "ns")).toBe("12 ms → 14 ms: +2 ms (+16.7 %)");
     expect(changeText(0, 3000, "ns")).toBe("0 ns → 3 µs: +3 µs (new)");
-    expect(changeText(2048, 1024, "bytes")).toBe("2 KiB → 1 KiB: -1 KiB (-50 %)");
+    expect(changeText(2000, 1000, "bytes")).toBe("2 kB → 1 kB: -1 kB (-50 %)");
   });
   it("the scale reaches the largest change that matters", () => {
     const flat = weights.total, slower = Float64Array.from(flat, (value, node) => (node === 3 ? value * 1.2 : value));
