@@ -66,7 +66,7 @@ export interface StepCurve {
 export type Report = Record<string, any> & { diagnosis?: Diagnosis; measures?: Measure[] };
 
 // Detail of the median step of each stage, so that zooming shows single kernels in a page without a server.
-export interface StepDetail { stage: string; step_id: number; timeline: Timeline }
+export interface StepDetail { stage: string; which?: "median" | "slowest" | "first"; step_id: number; timeline: Timeline }
 
 export interface RunData {
   name: string; report: Report; timeline: Timeline; details: StepDetail[];

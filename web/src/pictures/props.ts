@@ -5,17 +5,13 @@ import type { Curve, Flame, FlameDiff, Report, Roofline, Source, StepCurve } fro
 // Asks source.run(index) for the lanes and details, and source.timeline() for windows when source.live.
 export interface TimelineProps { source: Source; index: number }
 export interface FlameGraphProps { flame?: Flame; diff?: FlameDiff }  // one of them
-export interface RooflineChartProps { roofline: Roofline }
+// type: element type of the run (report.devices[0].type), whose roof points are held against.
+export interface RooflineChartProps { roofline: Roofline; type?: string | null }
 export interface StepCurvesProps { curves: StepCurve[] }
 // Memory by kind over time (report.memory), and the readings of memory that the timeline has.
-export interface MemoryChartProps { report: Report; curves: Curve[] }
+// origin_ns: begin of the run (timeline.run[0]), from which times count.
+export interface MemoryChartProps { report: Report; curves: Curve[]; origin_ns?: number }
 // A line without axes, about 120 x 28 pixels. `label` says in words what it shows: "decode, time of 96 steps".
 export interface SparklineProps { values: number[]; label: string }
-// One of report.waterfalls.
-export interface WaterfallProps { waterfall: Waterfall }
-export interface Waterfall {
-  stage: string; quantity: string; samples: number; measured_ns: number; mean_ns: number; floor_ns: number | null;
-  why: string | null; terms: { name: string; label: string; ns: number | null; share: number | null; why: string | null }[];
-}
-// Readings over time as small charts below each other: timeline.curves, window as in the timeline they come from.
-export interface TelemetryCurvesProps { curves: Curve[]; origin_ns: number }
+// Readings over time as small charts below each other: timeline.curves.
+export interface TelemetryCurvesProps { curves: Curve[] }

@@ -3,18 +3,20 @@ import type { JSX } from "preact";
 import { visible } from "../../visible";
 import type { Range } from "../scale";
 import { axisHeight, TimeAxis } from "./axis";
-import { curveOf, extent } from "./curve";
+import { extent } from "./curve";
 import type { LaneStyle } from "./draw";
 import { CurveRow, LaneRow, narrow } from "./lane_row";
 import type { Segment } from "./patches";
 import { curveHeight, type Group, laneHeight } from "./rows";
 
-interface LanesProps {
-  groups: Group[]; parts: Segment[]; labelWidth: number; style: LaneStyle; mark: Range | null;
+interface RowsProps { parts: Segment[]; curveParts: Segment[]; labelWidth: number; style: LaneStyle }
+interface LanesProps extends RowsProps {
+  groups: Group[]; mark: Range | null;
   onKeyDown: (event: KeyboardEvent) => void; handlers: JSX.HTMLAttributes<HTMLDivElement>;
 }
 
-export function Lanes({ groups, parts, labelWidth, style, mark, onKeyDown, handlers }: LanesProps) {
+export function Lanes({ groups, mark, onKeyDown, handlers, ...rows }: LanesProps) {
+  const { labelWidth, style } = rows;
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const toggle = (name: string) => setClosed((now) => new Set(now.has(name) ? [...now].filter((each) => each !== name) : [...now, name]));
   return (
@@ -31,23 +33,23 @@ export function Lanes({ groups, parts, labelWidth, style, mark, onKeyDown, handl
               {closed.has(group.name) ? "▸" : "▾"} {visible(group.name)}
             </button>
           </div>
-          {!closed.has(group.name) && <Rows group={group} parts={parts} labelWidth={labelWidth} style={style} />}
+          {!closed.has(group.name) && <Rows group={group} {...rows} />}
         </div>
       ))}
     </div>
   );
 }
 
-function Rows({ group, parts, labelWidth, style }: { group: Group; parts: Segment[]; labelWidth: number; style: LaneStyle }) {
+function Rows({ group, parts, curveParts, labelWidth, style }: RowsProps & { group: Group }) {
   return (
     <>
       {group.lanes.map((row) => (
         <LaneRow key={row.key} row={row} parts={parts} labelWidth={labelWidth} style={{ ...style, height: laneHeight(row.lane.kind) }} />
       ))}
       {group.curves.map((row) => (
-        <CurveRow key={row.key} row={row} parts={parts} labelWidth={labelWidth}
+        <CurveRow key={row.key} row={row} parts={curveParts} labelWidth={labelWidth}
                   style={{ window: style.window, width: style.width, height: curveHeight, theme: style.theme,
-                           extent: extent(curveOf(parts[0]!.patch, row.key) ?? row.curve) }} />
+                           extent: extent(row.curve) }} />
       ))}
     </>
   );

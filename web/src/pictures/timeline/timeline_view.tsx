@@ -36,6 +36,7 @@ export function TimelineView({ run, load }: { run: RunData; load: Load }) {
   const [hover, setHover] = useState<Hover | null>(null);
   const { patches, loading, error } = usePatches(run, load, window, width);
   const parts = useMemo(() => segments(patches, window), [patches, window[0], window[1]]);
+  const curveParts = useMemo(() => segments(patches.filter((patch) => patch.timeline.curves.length > 0), window), [patches, parts]);
   const groups = useMemo(() => rowsOf(patches), [patches]);
   const lanes = useMemo(() => groups.flatMap((group) => group.lanes), [groups]);
   const found = useMemo(
@@ -78,7 +79,7 @@ export function TimelineView({ run, load }: { run: RunData; load: Load }) {
           <div style={{ marginLeft: `${labelWidth + 1}px` }}>
             <Minimap overview={patches[0]!} window={window} width={width} theme={theme} onWindow={move} />
           </div>
-          <Lanes groups={groups} parts={parts} labelWidth={labelWidth} mark={gestures.mark}
+          <Lanes groups={groups} parts={parts} curveParts={curveParts} labelWidth={labelWidth} mark={gestures.mark}
                  style={{ window, width, height: 0, theme, colourBy, found, selected }} onKeyDown={onKeyDown}
                  handlers={{ ...gestures.handlers, onPointerMove: showTip, onPointerLeave: () => setHover(null) }} />
         </>

@@ -20,11 +20,7 @@ export function Toolbar(props: ToolbarProps) {
         <button type="button" onClick={() => props.onPan(0.5)} aria-label="later">→</button>
         <button type="button" onClick={props.onReset}>whole run</button>
       </span>
-      {props.details.map((detail) => (
-        <button key={detail.stage} type="button" onClick={() => props.onDetail(detail)} title="the step of median duration">
-          one {visible(detail.stage)} step
-        </button>
-      ))}
+      <Steps {...props} />
       <label class="p-group">colour by
         <select value={props.colourBy} onChange={(event) => props.onColourBy(event.currentTarget.value as "stage" | "name")}>
           <option value="stage">stage</option>
@@ -51,3 +47,29 @@ function Matches({ query, found, onFound }: ToolbarProps) {
     </span>
   );
 }
+
+// Steps that are known kernel by kernel: the median one of each stage as buttons, the others in a list.
+function Steps({ details, onDetail }: ToolbarProps) {
+  const medians = details.filter(isMedian), others = details.filter((detail) => !isMedian(detail));
+  return (
+    <>
+      {medians.map((detail) => (
+        <button key={detail.stage} type="button" onClick={() => onDetail(detail)} title="the step of median duration">
+          one {visible(detail.stage)} step
+        </button>
+      ))}
+      {others.length > 0 && (
+        <select value="" aria-label="other steps" onChange={(event) => {
+          const detail = others[Number(event.currentTarget.value)];
+          event.currentTarget.value = "";
+          if (detail) onDetail(detail);
+        }}>
+          <option value="">other steps …</option>
+          {others.map((detail, at) => <option key={at} value={at}>{visible(detail.stage)}: {detail.which}</option>)}
+        </select>
+      )}
+    </>
+  );
+}
+
+const isMedian = (detail: StepDetail): boolean => (detail.which ?? "median") === "median";

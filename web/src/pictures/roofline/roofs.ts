@@ -1,0 +1,55 @@
+// The roofs of a device and how far below them a point is.
+import type { Roofline } from "../../data";
+import type { Range } from "../scale";
+import { percent, rate } from "../units";
+
+export type Roof = Roofline["roofs"][number];
+export type Point = Roofline["points"][number];
+
+export const flopRoofs = ({ roofs }: Roofline): Roof[] => roofs.filter((roof) => roof.flops_per_s !== null && roof.flops_per_s > 0);
+export const byteRoofs = ({ roofs }: Roofline): Roof[] => roofs.filter((roof) => roof.bytes_per_s !== null && roof.bytes_per_s > 0);
+
+// The roof of memory: the lowest bandwidth, caches are faster.
+export function memoryRoof(roofline: Roofline): Roof | null {
+  return byteRoofs(roofline).reduce<Roof | null>((least, roof) => (!least || roof.bytes_per_s! < least.bytes_per_s! ? roof : least), null);
+}
+
+// What a point is held against: the wanted type, or the lowest roof that no point reaches through.
+export function chooseRoof(roofline: Roofline, wanted: string | null): Roof | null {
+  const roofs = flopRoofs(roofline).sort((a, b) => a.flops_per_s! - b.flops_per_s!);
+  const highest = Math.max(0, ...roofline.points.map((point) => point.flops_per_s));
+  const enough = roofs.find((roof) => roof.flops_per_s! >= highest) ?? roofs[roofs.length - 1] ?? null;
+  return roofs.find((roof) => roof.name === wanted) ?? enough;
+}
+
+// FLOP/s that a kernel of this intensity could reach.
+export function attainable(intensity: number, roof: Roof | null, memory: Roof | null): number {
+  return Math.min(roof?.flops_per_s ?? Infinity, memory ? intensity * memory.bytes_per_s! : Infinity);
+}
+
+export const ridge = (roof: Roof, memory: Roof): number => roof.flops_per_s! / memory.bytes_per_s!;
+
+// "37 % of what memory bandwidth allows at 1.2 FLOP/B (5.8 TFLOP/s)"
+export function distance(point: Point, roof: Roof | null, memory: Roof | null): string {
+  const limit = attainable(point.intensity, roof, memory);
+  if (!Number.isFinite(limit)) return "no roof is known";
+  const bound = memory && limit < (roof?.flops_per_s ?? Infinity) ? memory : roof!;
+  return `${percent(point.flops_per_s / limit)} of what ${bound.name} allows there (${rate(limit, "FLOP/s")})`;
+}
+
+// Both axes: all points and ridges, with room around them.
+export function extents(roofline: Roofline): { x: Range; y: Range } {
+  const memory = memoryRoof(roofline);
+  const xs = roofline.points.map((point) => point.intensity), ys = roofline.points.map((point) => point.flops_per_s);
+  for (const roof of flopRoofs(roofline)) {
+    ys.push(roof.flops_per_s!);
+    if (memory) xs.push(ridge(roof, memory));
+  }
+  const [left, right] = range(xs), [bottom, top] = range(ys);
+  return { x: [left / 3, right * 4], y: [bottom / 3, top * 2] };
+}
+
+function range(values: number[]): Range {
+  const usable = values.filter((value) => value > 0 && Number.isFinite(value));
+  return usable.length === 0 ? [1, 10] : [Math.min(...usable), Math.max(...usable)];
+}
