@@ -36,7 +36,7 @@ MeasureValue tokens_per_s(From from) { return known(from.stage->tokens_per_s, 1,
 
 MeasureValue step_mean(From from) {
   if (from.stage->steps <= 0) return {std::nullopt, "", "it has no steps"};
-  return {static_cast<double>(from.stage->steps_ns) / static_cast<double>(from.stage->steps) * kSeconds, "", ""};
+  return {static_cast<double>(from.stage->time_ns) / static_cast<double>(from.stage->steps) * kSeconds, "", ""};
 }
 
 constexpr const char* kNoSteps = "it has no steps";
@@ -203,9 +203,9 @@ constexpr MeasureRow kRows[] = {
     {{"tokens", "", "counted", kNeither, "new tokens over all sequences", "sum of batch x tokens of its steps"},
      tokens},
     {{"tokens_per_s", "1/s", "measured", kHigher, "throughput of new tokens", "tokens / time"}, tokens_per_s},
-    {{"step_mean", "s", "measured", kLower, "mean duration of a step", "durations of its steps / steps"}, step_mean},
+    {{"step_mean", "s", "measured", kLower, "mean time of a step", "time / steps"}, step_mean},
     {{"step_p50", "s", "measured", kLower, "median duration of a step",
-      "begin of its range until range and kernels are done; quantile over steps"},
+      "from its turn until its range and its kernels are done, of prefill from its begin; quantile over steps"},
      step_p50},
     {{"step_p90", "s", "measured", kLower, "duration that 90 % of the steps do not exceed", "as step_p50"}, step_p90},
     {{"step_p99", "s", "measured", kLower, "duration that 99 % of the steps do not exceed", "as step_p50"}, step_p99},

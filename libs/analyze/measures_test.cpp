@@ -53,7 +53,8 @@ TEST(Measures, FractionsSayTheirDenominator) {
   EXPECT_EQ(find_measure(all, "decode.mfu")->of, "1.98 PFLOP/s bfloat16, spec, 2 devices together");
   EXPECT_EQ(find_measure(all, "decode.busy")->of, "200 ms of 2 devices");
   for (const Measure& measure : all) {
-    if (measure.value && measure.kind->unit == "1") EXPECT_NE(measure.of, "") << measure.full_name();
+    const bool fraction = measure.value && measure.kind->unit == "1";
+    EXPECT_EQ(fraction, !measure.of.empty()) << measure.full_name();
   }
 }
 
