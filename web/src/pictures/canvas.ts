@@ -13,13 +13,13 @@ export function prepare(canvas: HTMLCanvasElement, width: number, height: number
   return context;
 }
 
-export type Pattern = "plain" | "hatched" | "crossed" | "dotted" | "lined";
+export type Pattern = "plain" | "hatched" | "crossed" | "dotted" | "underlined";
 
 const cache = new Map<string, CanvasPattern | null>();
 
 // A pattern to lay over a fill, in the colour of its text.
 export function patternOf(context: CanvasRenderingContext2D, pattern: Pattern, colour: string): CanvasPattern | null {
-  if (pattern === "plain") return null;
+  if (pattern === "plain" || pattern === "underlined") return null;
   const key = `${pattern} ${colour}`;
   if (!cache.has(key)) cache.set(key, makePattern(context, pattern, colour));
   return cache.get(key) ?? null;
@@ -31,7 +31,7 @@ function makePattern(context: CanvasRenderingContext2D, pattern: Pattern, colour
   const drawing = tile.getContext("2d");
   if (!drawing) return null;
   drawing.strokeStyle = drawing.fillStyle = colour;
-  drawing.globalAlpha = 0.35;
+  drawing.globalAlpha = 0.3;
   const line = (points: [number, number, number, number]) => {
     drawing.beginPath();
     drawing.moveTo(points[0], points[1]);
@@ -40,9 +40,25 @@ function makePattern(context: CanvasRenderingContext2D, pattern: Pattern, colour
   };
   if (pattern === "hatched" || pattern === "crossed") for (const shift of [-8, 0, 8]) line([shift, 8, shift + 8, 0]);
   if (pattern === "crossed") for (const shift of [-8, 0, 8]) line([shift, 0, shift + 8, 8]);
-  if (pattern === "lined") line([0, 6.5, 8, 6.5]);
   if (pattern === "dotted") for (const [x, y] of [[1, 1], [5, 5]] as const) drawing.fillRect(x, y, 2, 2);
   return context.createPattern(tile, "repeat");
+}
+
+export interface Area { x: number; y: number; width: number; height: number }
+
+// An area with its pattern over it.
+export function fillArea(context: CanvasRenderingContext2D, { x, y, width, height }: Area, fill: string, pattern: Pattern, ink: string): void {
+  context.fillStyle = fill;
+  context.fillRect(x, y, width, height);
+  const over = width > 4 ? patternOf(context, pattern, ink) : null;
+  if (over) {
+    context.fillStyle = over;
+    context.fillRect(x, y, width, height);
+  }
+  if (pattern === "underlined" && width > 1) {
+    context.fillStyle = ink;
+    context.fillRect(x, y + height - 2, width, 1.5);
+  }
 }
 
 // As much of a text as fits; about: canvases measure slowly.

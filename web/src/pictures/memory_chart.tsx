@@ -19,11 +19,8 @@ export function MemoryChart({ report, curves, origin_ns }: MemoryChartProps) {
         const peak = peakOf(panel), near = panel.capacity !== null && peak > limitFrom * panel.capacity;
         const of = panel.capacity ? `, ${percent(peak / panel.capacity)} of ${bytes(panel.capacity)}` : "";
         return (
-          <figure key={panel.title} class="picture">
-            <figcaption>{panel.title}: peak {bytes(peak)}{of}</figcaption>
-            <LineChart title={`memory of ${panel.title}`} series={panel.series} unit="bytes" xs={xs}
-                       limit={near ? panel.capacity : null} limitName="capacity" />
-          </figure>
+          <LineChart key={panel.title} title={`memory of ${panel.title}`} caption={`${panel.title}: peak ${bytes(peak)}${of}`}
+                     series={panel.series} unit="bytes" xs={xs} limit={near ? panel.capacity : null} limitName="capacity" />
         );
       })}
     </>

@@ -6,7 +6,7 @@ import { placeLabels } from "./labels";
 import "./pictures.css";
 import type { RooflineChartProps } from "./props";
 import { RooflineLegend, shapes, stageColour } from "./roofline/legend";
-import { Axes, type Frame, Roofs } from "./roofline/plot";
+import { Axes, type Frame, roofLabelAreas, Roofs } from "./roofline/plot";
 import "./roofline/roofline.css";
 import { chooseRoof, distance, extents, flopRoofs, memoryRoof, type Point } from "./roofline/roofs";
 import { logScale } from "./scale";
@@ -36,7 +36,7 @@ export function RooflineChart({ roofline, type }: RooflineChartProps) {
   const at = (point: Point) => ({ x: frame.x.toPixel(point.intensity), y: frame.y.toPixel(point.flops_per_s) });
   const anchors = points.map((point) => ({ ...at(point), radius: radius(point), text: shorten(visible(point.name)) }));
   const area = { x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top };
-  const labels = width > 0 ? placeLabels(anchors, area, width < 500 ? 5 : mostLabels) : [];
+  const labels = width > 0 ? placeLabels(anchors, area, width < 500 ? 5 : mostLabels, roofLabelAreas(roofline, frame)) : [];
   const describe = (point: Point): string => [
     `${visible(point.name)}, ${point.kind}${point.stage === "" ? "" : ` in ${visible(point.stage)}`}:`,
     `${rate(point.flops_per_s, "FLOP/s")} at ${digits(point.intensity)} FLOP/B, ${distance(point, roof, memory)};`,

@@ -1,10 +1,10 @@
 // Durations of the steps of each stage over the run.
 import { visible } from "../visible";
 import { LineChart } from "./charts/line_chart";
-import type { Series } from "./charts/series";
+import { marksOf, type Series } from "./charts/series";
 import "./pictures.css";
 import type { StepCurvesProps } from "./props";
-import { count } from "./units";
+import { count, time } from "./units";
 
 export function StepCurves({ curves }: StepCurvesProps) {
   const known = curves.filter((curve) => curve.duration_ns.length > 0);
@@ -17,13 +17,18 @@ export function StepCurves({ curves }: StepCurvesProps) {
         const thinned = curve.steps > curve.duration_ns.length ? ", thinned to the slowest" : "";
         const title = `${stage}: duration of ${count(curve.steps)} ${curve.steps === 1 ? "step" : "steps"}${thinned}`;
         return (
-          <LineChart key={curve.stage} title={title} series={[series]} unit="ns" median
+          <LineChart key={curve.stage} title={title} caption={`${title}: ${marks(curve.duration_ns)}`} series={[series]} unit="ns" median
                      more={(_, index) => workOf(curve.batch[index], curve.context[index])} />
         );
       })}
     </>
   );
 }
+
+const marks = (durations: number[]): string => {
+  const found = marksOf(durations)!;
+  return `least ${time(found.least)}, median ${time(found.median)}, most ${time(found.most)}`;
+};
 
 // 0 is unknown.
 function workOf(batch: number | undefined, context: number | undefined): string {

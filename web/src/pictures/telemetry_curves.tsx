@@ -13,10 +13,8 @@ export function TelemetryCurves({ curves }: TelemetryCurvesProps) {
       {curves.map(({ group, name, unit, ts, low, high }) => {
         const series = { name: visible(name), x: ts, y: high, low };
         return (
-          <figure key={`${group} ${name}`} class="picture">
-            <figcaption>{visible(group)}, {summary([series], unit)}</figcaption>
-            <LineChart title={`${visible(group)}: ${visible(name)}`} series={[series]} unit={unit} xs={xs} height={90} />
-          </figure>
+          <LineChart key={`${group} ${name}`} title={`${visible(group)}: ${visible(name)}`}
+                     caption={`${visible(group)}, ${summary([series], unit)}`} series={[series]} unit={unit} xs={xs} height={90} />
         );
       })}
     </>

@@ -10,6 +10,7 @@ import { bandPath, extentOf, linePath, marksOf, nearestIndex, type Series, summa
 
 export interface LineChartProps {
   title: string; series: Series[]; unit: string; height?: number;
+  caption?: string;            // above the chart; the title where it is not given
   median?: boolean;            // draws the median and marks the extremes of the first series
   limit?: number | null; limitName?: string;
   xs?: Range;                  // ns; the extent of the series where it is not given
@@ -18,10 +19,10 @@ export interface LineChartProps {
 
 const margin = { left: 64, right: 10, top: 8, bottom: 20 };
 const dashes = ["", "6 3", "2 3", "8 3 2 3"];
-const mostRows = 200;
+const mostRows = 200, mostDots = 40;
 const colourOf = (index: number): string => (index === 0 ? "var(--p-line)" : `var(${categoryVariable([0, 4, 2, 5][index % 4]!)})`);
 
-export function LineChart({ title, series, unit, height = 150, median, limit, limitName, xs, more }: LineChartProps) {
+export function LineChart({ title, caption, series, unit, height = 150, median, limit, limitName, xs, more }: LineChartProps) {
   const [, setElement, width] = useWidth<HTMLDivElement>();
   const [cursor, setCursor] = useState<number | null>(null);  // ns
   const extent = xs ?? extentOf(series.flatMap((each) => each.x));
@@ -48,6 +49,7 @@ export function LineChart({ title, series, unit, height = 150, median, limit, li
   };
   return (
     <div class="picture p-chart" ref={setElement} role="region" aria-label={title}>
+      <p class="p-caption">{caption ?? title}</p>
       {series.length > 1 && (
         <ul class="p-legend">{series.map((each, index) => (
           <li key={each.name} class="p-key"><svg width={22} height={8} aria-hidden="true">
@@ -63,7 +65,9 @@ export function LineChart({ title, series, unit, height = 150, median, limit, li
             <g key={each.name}>
               {each.low && <path class="band" d={bandPath(each, x, y)} style={{ fill: colourOf(index) }} />}
               <path class="line" d={linePath(each, x, y)} style={{ stroke: colourOf(index), strokeDasharray: dashes[index % 4] }} />
-              {each.x.length === 1 && <circle cx={x.toPixel(each.x[0]!)} cy={y.toPixel(each.y[0]!)} r={3} fill={colourOf(index)} />}
+              {each.x.length < mostDots && each.x.map((time, point) => (
+                <circle key={point} cx={x.toPixel(time)} cy={y.toPixel(each.y[point]!)} r={2.5} style={{ fill: colourOf(index) }} />
+              ))}
             </g>
           ))}
           {limit != null && <Level at={y.toPixel(limit)} width={width} text={`${limitName ?? "limit"} ${inUnit(limit, unit)}`} />}
@@ -100,7 +104,7 @@ function ChartAxes({ x, y, width, height, extent, top, unit }: ChartAxesProps) {
   const times = roundValues(extent, Math.max(1, (width - margin.left) / 100)), labels = timeLabels(times);
   return (
     <g>
-      {roundValues([0, top], height > 100 ? 3 : 1).map((value) => (
+      {roundValues([0, top], height > 100 ? 4 : 2).map((value) => (
         <g key={value}>
           <line class="grid" x1={margin.left} x2={width - margin.right} y1={y.toPixel(value)} y2={y.toPixel(value)} />
           <text x={margin.left - 5} y={y.toPixel(value) + 4} text-anchor="end">{inUnit(value, unit)}</text>
@@ -109,7 +113,8 @@ function ChartAxes({ x, y, width, height, extent, top, unit }: ChartAxesProps) {
       {times.map((value, index) => (
         <g key={value}>
           <line class="axis" x1={x.toPixel(value)} x2={x.toPixel(value)} y1={height - margin.bottom} y2={height - margin.bottom + 4} />
-          <text x={x.toPixel(value)} y={height - 5} text-anchor={index === 0 ? "start" : "middle"}>{labels[index]}</text>
+          <text x={x.toPixel(value)} y={height - 5}
+                text-anchor={x.toPixel(value) > width - 30 ? "end" : index === 0 ? "start" : "middle"}>{labels[index]}</text>
         </g>
       ))}
     </g>

@@ -1,4 +1,4 @@
-import { patternOf, shorten } from "../canvas";
+import { fillArea, shorten } from "../canvas";
 import { cssColour, divergingColour, textOn } from "../colours";
 import type { Theme } from "../theme";
 import { relativeChange } from "./change";
@@ -29,15 +29,17 @@ function drawBox(context: CanvasRenderingContext2D, tree: Tree, { node, x, width
   const text = colour ? colour.text : textOf(look, style.theme);
   const dimmed = (style.found && !style.found.has(node)) || depth < tree.depth[style.zoomed]!;
   context.globalAlpha = dimmed ? 0.35 : 1;
-  context.fillStyle = colour ? colour.fill : fillOf(look, style.theme);
-  context.fillRect(x, y, wide, height);
-  const pattern = wide > 4 ? patternOf(context, look.pattern, text) : null;
-  if (pattern) { context.fillStyle = pattern; context.fillRect(x, y, wide, height); }
-  context.globalAlpha = 1;
-  if (width > 26) {
+  const fill = colour ? colour.fill : fillOf(look, style.theme);
+  fillArea(context, { x, y, width: wide, height }, fill, look.pattern, text);
+  const name = width > 26 ? shorten(tree.names[node]!, width - 8, fontSize) : "";
+  if (name !== "") {
+    context.fillStyle = fill;  // the pattern stays out of the text
+    if (look.pattern !== "plain") context.fillRect(x + 2, y + 2, Math.min(wide - 4, context.measureText(name).width + 4), height - 5);
+    context.globalAlpha = 1;
     context.fillStyle = dimmed ? style.theme.text : text;
-    context.fillText(shorten(tree.names[node]!, width - 8, fontSize), x + 4, y + height / 2 + 0.5);
+    context.fillText(name, x + 4, y + height / 2 + 0.5);
   }
+  context.globalAlpha = 1;
   if (node === style.focused) {
     context.strokeStyle = style.theme.text;
     context.lineWidth = 2;

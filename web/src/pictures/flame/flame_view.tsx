@@ -42,8 +42,9 @@ export function FlameView({ model }: { model: FlameModel }) {
   const describe = (node: number): string => {
     const unit = weightUnits[weight]!, share = total[0]! > 0 ? `, ${percent(total[node]! / total[0]!)} of all` : "";
     const kind = lookOf(tree.kinds[node]!, tree.names[node]!).name;
-    if (change) return `${tree.names[node]}, ${kind}: ${changeText(change.before[node]!, change.after[node]!, unit)}${share}`;
-    return `${tree.names[node]}, ${kind}: ${inUnit(total[node]!, unit)} in total${share}, ${inUnit(self[node]!, unit)} in itself`;
+    const name = node === 0 ? tree.names[node] : `${tree.names[node]}, ${kind}`;
+    if (change) return `${name}: ${changeText(change.before[node]!, change.after[node]!, unit)}${share}`;
+    return `${name}: ${inUnit(total[node]!, unit)} in total${share}, ${inUnit(self[node]!, unit)} in itself`;
   };
   const nodeAt = (event: MouseEvent): number => {
     const box = canvas.current!.getBoundingClientRect();
@@ -82,7 +83,7 @@ export function FlameView({ model }: { model: FlameModel }) {
       </div>
       {hover && <Tip x={hover.x} y={hover.y} width={width}>{describe(hover.node)}</Tip>}
       <p class="p-detail" aria-live="polite">{describe(focused >= 0 ? focused : zoomed)}</p>
-      {theme && <KindLegend kinds={tree.kinds} theme={theme} />}
+      {theme && <KindLegend kinds={tree.kinds} theme={theme} neutral={change !== null} />}
       {change && <ChangeLegend full={change.full} />}
       {model.putTogether(weight) > 0 && (
         <p class="p-muted">{inUnit(model.putTogether(weight), weightUnits[weight]!)} of small paths are put together.</p>

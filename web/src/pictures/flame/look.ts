@@ -12,8 +12,8 @@ const looks: Record<string, Look> = {
   native: { category: 5, pattern: "hatched", name: "native function" },
   range: { category: 2, pattern: "dotted", name: "range" },
   module: { category: 2, pattern: "plain", name: "module" },
-  kernel: { category: 1, pattern: "lined", name: "kernel" },
-  copy: { category: 6, pattern: "lined", name: "copy" },
+  kernel: { category: 1, pattern: "underlined", name: "kernel" },
+  copy: { category: 6, pattern: "underlined", name: "copy" },
   other: { category: 7, pattern: "crossed", name: "put together" },
 };
 
@@ -22,9 +22,10 @@ export function lookOf(kind: string, name: string): Look {
   return kind === "stage" ? { ...look, category: stageCategory(name) } : look;
 }
 
+// For the legend: stages stand under their names, in colours of their own.
 export const kindNames = (kinds: Iterable<string>): string[] => {
   const order = Object.keys(looks);
-  return [...new Set(kinds)].filter((kind) => kind !== "root").sort((a, b) => order.indexOf(a) - order.indexOf(b));
+  return [...new Set(kinds)].filter((kind) => kind !== "root" && kind !== "stage").sort((a, b) => order.indexOf(a) - order.indexOf(b));
 };
 
 export const fillOf = (look: Look, theme: Theme): string => (look.category < 0 ? theme.idle : theme.categories[look.category]!);

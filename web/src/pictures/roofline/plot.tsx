@@ -1,5 +1,6 @@
 // Axes and roofs. Both axes are logarithmic.
 import { visible } from "../../visible";
+import { labelHeight, leaning, type Rect, textWidth } from "../labels";
 import { powersOfTen, type Range, type Scale } from "../scale";
 import { digits, rate } from "../units";
 import { byteRoofs, flopRoofs, memoryRoof, ridge, type Roof } from "./roofs";
@@ -47,18 +48,36 @@ export function Roofs({ roofline, frame, chosen }: { roofline: Roofline; frame: 
   );
 }
 
+export interface SlopeLabel { text: string; x: number; y: number; angle: number }
+
+// Along the line, near its begin.
+function slopeLabel(roof: Roof, { x, y, xs, ys }: Frame): SlopeLabel {
+  const at = 1.3 * Math.max(xs[0], ys[0] / roof.bytes_per_s!);
+  const angle = -((Math.atan2(y.toPixel(1) - y.toPixel(10), x.toPixel(10) - x.toPixel(1)) * 180) / Math.PI);
+  return { text: said(roof, "B/s", roof.bytes_per_s!), x: x.toPixel(at), y: y.toPixel(at * roof.bytes_per_s!) - 5, angle };
+}
+
+// What the names of the roofs cover, for labels of points to keep off.
+export function roofLabelAreas(roofline: Roofline, frame: Frame): Rect[] {
+  const slopes = byteRoofs(roofline).map((roof) => slopeLabel(roof, frame)).flatMap(({ text, x, y, angle }) => leaning(text, x, y, angle));
+  const ceilings = flopRoofs(roofline).map((roof) => {
+    const width = textWidth(said(roof, "FLOP/s", roof.flops_per_s!));
+    return { x: frame.right - 3 - width, y: frame.y.toPixel(roof.flops_per_s!) - 4 - labelHeight, width, height: labelHeight };
+  });
+  return [...slopes, ...ceilings];
+}
+
 // A bandwidth: as many FLOP/s as the bytes that it brings allow.
-function Slope({ roof, frame: { x, y, xs, ys }, highest }: { roof: Roof; frame: Frame; highest: number }) {
+function Slope({ roof, frame, highest }: { roof: Roof; frame: Frame; highest: number }) {
+  const { x, y, xs, ys } = frame;
   const rise = roof.bytes_per_s!;
   const begin = Math.max(xs[0], ys[0] / rise), end = highest / rise;
   if (!(end > begin)) return null;
-  const at = begin * 1.3;
-  const angle = -((Math.atan2(y.toPixel(1) - y.toPixel(10), x.toPixel(10) - x.toPixel(1)) * 180) / Math.PI);
-  const place = `translate(${x.toPixel(at).toFixed(1)} ${(y.toPixel(at * rise) - 5).toFixed(1)}) rotate(${angle.toFixed(1)})`;
+  const label = slopeLabel(roof, frame);
   return (
     <g>
       <line class="roof" x1={x.toPixel(begin)} y1={y.toPixel(begin * rise)} x2={x.toPixel(end)} y2={y.toPixel(highest)} />
-      <text class="label" transform={place}>{said(roof, "B/s", rise)}</text>
+      <text class="label" transform={`translate(${label.x.toFixed(1)} ${label.y.toFixed(1)}) rotate(${label.angle.toFixed(1)})`}>{label.text}</text>
     </g>
   );
 }
@@ -76,7 +95,8 @@ function Ceiling({ roof, frame: { x, y, xs, right, bottom }, memory, chosen, beg
         <>
           <circle class="ridge" cx={knee} cy={level} r={3} />
           {chosen && <line class="mark" x1={knee} x2={knee} y1={level} y2={bottom} />}
-          {chosen && <text class="muted" x={knee + 4} y={bottom - 5}>ridge {digits(ridge(roof, memory))} FLOP/B</text>}
+          {chosen && <text class="muted" x={knee + (knee > right - 110 ? -4 : 4)} y={bottom - 5}
+                           text-anchor={knee > right - 110 ? "end" : "start"}>ridge {digits(ridge(roof, memory))} FLOP/B</text>}
         </>
       )}
     </g>
