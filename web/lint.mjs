@@ -14,7 +14,7 @@ const rules = [
   ["forgotten output", /\bconsole\.(log|debug|info)\b|\bdebugger\b/],
   ["something from elsewhere", /\b(https?:)?\/\/[a-z0-9-]+(\.[a-z0-9-]+)*\.(com|org|net|io|dev)\b/i],
 ];
-const lineLimit = 400;
+const lineLimit = 400, lengthLimit = 150;
 
 export function problems(name, text) {
   const found = [];
@@ -24,7 +24,7 @@ export function problems(name, text) {
     for (const [what, pattern] of rules) {
       if (pattern.test(line) && !line.includes("lint: allow")) found.push(`${name}:${at + 1}: ${what}: ${line.trim()}`);
     }
-    if (line.length > 140) found.push(`${name}:${at + 1}: ${line.length} characters, limit 140`);
+    if (line.length > lengthLimit) found.push(`${name}:${at + 1}: ${line.length} characters, limit ${lengthLimit}`);
   });
   return found;
 }

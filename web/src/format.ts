@@ -7,7 +7,7 @@ export type Maybe = number | null | undefined;
 const known = (value: Maybe): value is number => typeof value === "number" && Number.isFinite(value);
 const maybe = (format: (value: number) => string) => (value: Maybe) => (known(value) ? format(value) : unknown);
 
-export const timeText = maybe(time);
+export const timeText = maybe((ns) => (ns !== 0 && Math.abs(ns) < 0.5 ? "< 1 ns" : time(ns)));
 export const bytesText = maybe(bytes);
 export const countText = maybe((value) => (Math.abs(value) < 1e6 ? grouped(value) : count(value)));
 export const shareText = maybe(percent);
@@ -18,7 +18,6 @@ export const wattsText = maybe((value) => `${digits(value)} W`);
 export const clockText = maybe((value) => `${digits(value)} MHz`);
 export const degreesText = maybe((value) => `${digits(value)} °C`);
 export const intensityText = maybe((value) => `${digits(value)} FLOP/B`);
-export const perSecondText = (what: string) => maybe((value) => `${digits(value)} ${what}/s`);
 
 // A value in the unit that diagnosis and measures name: "1" is a fraction.
 export function measureText(value: Maybe, unit: string): string {
@@ -28,6 +27,9 @@ export function measureText(value: Maybe, unit: string): string {
   if (unit === "") return countText(value);
   return inUnit(value, unit);
 }
+
+// "1.24 B parameters": billions and trillions, as models are named.
+export const parametersText = maybe((value) => count(value).replace(/ G$/, " B") + " parameters");
 
 // 12 345: thousands apart by a narrow space that does not break.
 export function grouped(value: number): string {

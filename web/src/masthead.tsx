@@ -1,6 +1,6 @@
 // Which run this is: name, command, date, device, model; the picker when there are several; light or dark.
 import { useEffect, useState } from "preact/hooks";
-import { countText, dateText } from "./format";
+import { dateText, parametersText } from "./format";
 import { Name, shown } from "./parts/name";
 import { list, type Row, type View } from "./view";
 
@@ -40,7 +40,7 @@ function devices(all: Row[]): string {
 
 function model(about: Row): string {
   if (!about["family"]) return `not known${about["why"] ? `: ${shown(about["why"])}` : ""}`;
-  const parameters = typeof about["parameters"] === "number" ? `, ${countText(about["parameters"])} parameters` : "";
+  const parameters = typeof about["parameters"] === "number" ? `, ${parametersText(about["parameters"])}` : "";
   return `${shown(about["family"])}${parameters} (${shown(about["origin"] ?? about["source"])})`;
 }
 

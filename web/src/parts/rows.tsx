@@ -24,7 +24,8 @@ function LiveRows({ view, sql }: { view: View; sql: string }) {
   const [answer, setAnswer] = useState<Answer | string | null>(null);
   const ask = () => {
     setAnswer("asking …");
-    view.source.rows(view.index, sql).then(setAnswer, (error: unknown) => setAnswer(error instanceof Error ? error.message : String(error)));
+    const failed = (error: unknown) => setAnswer(error instanceof Error ? error.message : String(error));
+    view.source.rows(view.index, sql).then(setAnswer, failed);
   };
   if (answer === null) return <button type="button" onClick={ask}>Show them</button>;
   if (typeof answer === "string") return <p role="status">{shown(answer)}</p>;

@@ -15,7 +15,8 @@ const columns: Column<DiffRow>[] = [
   { title: "Before", value: (row) => row.before, show: (row) => measureText(row.before, row.unit), number: true },
   { title: "After", value: (row) => row.after, show: (row) => measureText(row.after, row.unit), number: true },
   { title: "Change", value: (row) => row.change, show: (row) => signed(row.change), number: true, hint: "of the value before" },
-  { title: "95 % interval", value: (row) => row.low, show: (row) => (row.low === null ? "" : `${signed(row.low)} … ${signed(row.high)}`), number: true },
+  { title: "95 % interval", value: (row) => row.low, number: true,
+    show: (row) => (row.low === null ? "" : `${signed(row.low)} … ${signed(row.high)}`) },
   { title: "Verdict", value: (row) => (row.significant ? marks[row.better] || "changed" : "no significant change") },
   { title: "Why", value: (row) => row.why.join("; "), show: (row) => <span class="long">{shown(row.why.join("; "))}</span> },
 ];
@@ -27,8 +28,11 @@ export function Comparison({ diffs }: { diffs: Diff[] }) {
         <div key={at}>
           <h3>{shown(diff.before)} → {shown(diff.after)}</h3>
           <p class="headline">{shown(diff.headline)}</p>
-          {diff.rows.length ? <Table caption="Changes" columns={columns} rows={diff.rows} filter="Filter" /> : <Empty>There is nothing that both have.</Empty>}
-          {diff.flame && diff.flame.parent.length > 1 && <><h4>Where the time changed</h4><FlameGraph diff={diff.flame} /></>}
+          {diff.rows.length
+            ? <Table caption="Changes" columns={columns} rows={diff.rows} filter="Filter" />
+            : <Empty>There is nothing that both have.</Empty>}
+          {diff.flame && diff.flame.parent.length > 1 && <h4>Where the time changed</h4>}
+          {diff.flame && diff.flame.parent.length > 1 && <FlameGraph diff={diff.flame} />}
         </div>
       ))}
     </Section>

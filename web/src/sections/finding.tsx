@@ -9,7 +9,6 @@ import { Value } from "../parts/unknown";
 import type { View } from "../view";
 
 const icons: Record<string, string> = { high: "▲", medium: "◆", low: "●", note: "i", inconclusive: "?" };
-const words: Record<string, string> = { high: "high", medium: "medium", low: "low", note: "note", inconclusive: "inconclusive" };
 
 export function FindingCard({ view, finding, open }: { view: View; finding: Finding; open: boolean }) {
   const kind = finding.verdict === "inconclusive" ? "inconclusive" : finding.severity;
@@ -17,7 +16,7 @@ export function FindingCard({ view, finding, open }: { view: View; finding: Find
   return (
     <article class={`finding ${kind}`} aria-label={shown(finding.title)}>
       <h3>
-        <span class="severity"><span aria-hidden="true">{icons[kind] ?? "i"} </span>{words[kind] ?? shown(kind)}</span>
+        <span class="severity"><span aria-hidden="true">{icons[kind] ?? "i"} </span>{shown(kind)}</span>
         {" "}{shown(finding.title)}
       </h3>
       <p class="where">{where} · rule <code>{shown(finding.rule)}</code></p>
@@ -29,7 +28,9 @@ export function FindingCard({ view, finding, open }: { view: View; finding: Find
           <ul class="advice">{finding.advice.map((each) => <li key={each}>{shown(each)}</li>)}</ul>
         </>
       )}
-      {finding.next && <p class="next">{finding.verdict === "inconclusive" ? "To settle it: " : "Next: "}<Copyable text={finding.next} what="the command" /></p>}
+      {finding.next && (
+        <p class="next">{finding.verdict === "inconclusive" ? "To settle it: " : "Next: "}<Copyable text={finding.next} what="the command" /></p>
+      )}
       {finding.evidence.length > 0 && (
         <details open={open}>
           <summary>Evidence</summary>
@@ -57,7 +58,12 @@ function EvidenceTable({ view, evidence }: { view: View; evidence: Evidence[] })
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Evidence">
       <table>
-        <thead><tr><th scope="col">What</th><th scope="col" class="number">Value</th><th scope="col">Of</th><th scope="col">Source</th><th scope="col">Rows</th></tr></thead>
+        <thead>
+          <tr>
+            <th scope="col">What</th><th scope="col" class="number">Value</th><th scope="col">Of</th><th scope="col">Source</th>
+            <th scope="col">Rows</th>
+          </tr>
+        </thead>
         <tbody>
           {evidence.map((each) => (
             <tr key={each.name}>

@@ -1,5 +1,5 @@
 import { bytesText, countText, shareText, timeText } from "../format";
-import { ShareBar } from "../parts/bar";
+import { BarAndText } from "../parts/columns";
 import { shown } from "../parts/name";
 import type { ModuleColumn, ModuleNode } from "./module_tree";
 
@@ -24,7 +24,8 @@ export function ModuleHead({ order, setOrder, held }: { order: Order; setOrder: 
         {heads.filter((head) => held || head.column !== "heldBytes").map(({ column, title, hint }) => {
           const mine = order.column === column;
           return (
-            <th key={column} scope="col" class={column === "label" ? "" : "number"} aria-sort={mine ? (order.down ? "descending" : "ascending") : "none"}>
+            <th key={column} scope="col" class={column === "label" ? "" : "number"}
+                aria-sort={mine ? (order.down ? "descending" : "ascending") : "none"}>
               <button type="button" title={hint} onClick={() => setOrder({ column, down: mine ? !order.down : column !== "label" })}>
                 {title}<span class="order" aria-hidden="true">{mine ? (order.down ? "▼" : "▲") : ""}</span>
               </button>
@@ -53,7 +54,7 @@ export function ModuleRow({ node, open, held, focused, toggle, onFocus }: RowPro
         </span>
       </th>
       <td class="number">{timeText(node.timeNs)}</td>
-      <td class="number"><ShareBar share={node.share} />{shareText(node.share)}</td>
+      <td class="number"><BarAndText share={node.share} /></td>
       <td class="number">{shareText(node.mfu)}</td>
       <td class="number">{shareText(node.mbu)}</td>
       <td class="number">{bytesText(node.bytes)}</td>

@@ -22,8 +22,10 @@ export function moduleTree(report: Report, stage: string): ModuleNode[] {
     if (known) return known;
     const cut = path.lastIndexOf(".");
     const parent = cut > 0 ? node(path.slice(0, cut)) : null;
-    const made: ModuleNode = { path, label: path.slice(cut > 0 ? cut + 1 : 0), level: parent ? parent.level + 1 : 1, parent, children: [],
-                               row: null, timeNs: 0, share: null, calls: null, mfu: null, mbu: null, bytes: null, heldBytes: null, why: null };
+    const made: ModuleNode = {
+      path, label: path.slice(cut > 0 ? cut + 1 : 0), level: parent ? parent.level + 1 : 1, parent, children: [],
+      row: null, timeNs: 0, share: null, calls: null, mfu: null, mbu: null, bytes: null, heldBytes: null, why: null,
+    };
     nodes.set(path, made);
     (parent ? parent.children : roots).push(made);
     return made;
@@ -66,7 +68,8 @@ function heldAtPeak(report: Report): Map<string, number> {
   const held = new Map<string, number>();
   for (const device of list(report["device_memory"]?.["devices"])) {
     for (const row of list(device["allocations"]?.["at_peak"])) {
-      for (const name of new Set(String(row["ranges"] ?? "").split(" › "))) held.set(name, (held.get(name) ?? 0) + Number(row["bytes"] ?? 0));
+      const open = new Set(String(row["ranges"] ?? "").split(" › "));
+      for (const name of open) held.set(name, (held.get(name) ?? 0) + Number(row["bytes"] ?? 0));
     }
   }
   return held;
@@ -111,3 +114,5 @@ export function openAtFirst(nodes: ModuleNode[]): Set<string> {
 export function allPaths(nodes: ModuleNode[]): string[] {
   return nodes.flatMap((node) => (node.children.length ? [node.path, ...allPaths(node.children)] : []));
 }
+
+export const size = (nodes: ModuleNode[]): number => nodes.reduce((sum, node) => sum + 1 + size(node.children), 0);

@@ -7,7 +7,7 @@ import { Empty, Section } from "../parts/section";
 import { shown } from "../parts/name";
 import { usePrinting } from "../parts/printing";
 import { ModuleRow, ModuleHead } from "./module_row";
-import { allPaths, type ModuleColumn, moduleTree, openAtFirst, seen, sortedTree, stageTime } from "./module_tree";
+import { allPaths, type ModuleColumn, moduleTree, openAtFirst, seen, size, sortedTree, stageTime } from "./module_tree";
 import { useTreeKeys } from "./tree_keys";
 
 export function Modules({ view }: { view: View }) {
@@ -35,8 +35,8 @@ export function Modules({ view }: { view: View }) {
 }
 
 function lead(view: View, stage: string): string {
-  const what = onGpu(view.data.report) ? "time of the kernels launched in a module and in those inside it" : "time from begin to end of a module";
-  const of = onGpu(view.data.report) ? "all kernels" : "all steps";
+  const gpu = onGpu(view.data.report), of = gpu ? "all kernels" : "all steps";
+  const what = gpu ? "time of the kernels launched in a module and in those inside it" : "time from begin to end of a module";
   return `Time is the ${what}; its share is of ${timeText(stageTime(view.data.report, stage))}, ${of} of ${shown(stage)}.`;
 }
 
@@ -59,7 +59,7 @@ function Tree({ view, stage }: { view: View; stage: string }) {
   return (
     <>
       <div class="tools">
-        <Filter label="Filter" text={filter} setText={setFilter} found={rows.length} of={list(view.data.report["modules"]).filter((row) => row["stage"] === stage).length} />
+        <Filter label="Filter" text={filter} setText={setFilter} found={rows.length} of={size(built)} />
         <button type="button" onClick={() => setOpen(new Set(every))}>Open all</button>
         <button type="button" onClick={() => setOpen(new Set())}>Close all</button>
       </div>

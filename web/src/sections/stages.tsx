@@ -1,6 +1,6 @@
 // A card per stage: its rates, and its steps over time.
 import type { StepCurve } from "../data";
-import { bandwidthText, countText, flopsText, joulesText, type Maybe, perSecondText, plural, shareText, timeText, unknown } from "../format";
+import { bandwidthText, countText, flopsText, joulesText, type Maybe, plural, shareText, timeText, unknown } from "../format";
 import { shown } from "../parts/name";
 import { Empty, Section } from "../parts/section";
 import { Value } from "../parts/unknown";
@@ -26,7 +26,7 @@ export function Stages({ view }: { view: View }) {
 
 function Denominators({ report }: { report: Row }) {
   const peaks: Row = report["peaks_together"] ?? {}, device: Row = list(report["devices"])[0] ?? {};
-  if (typeof peaks["flops"] !== "number" && typeof peaks["bandwidth"] !== "number") return <>MFU and MBU are unknown where no peak of the device is known.</>;
+  if (typeof peaks["flops"] !== "number" && typeof peaks["bandwidth"] !== "number") return <>No peak of the device is known: no MFU, no MBU.</>;
   return (
     <>MFU is of {flopsText(peaks["flops"])} {shown(device["type"])} ({shown(device["peak_flops_source"])}),
       MBU of {bandwidthText(peaks["bandwidth"])} ({shown(device["peak_bandwidth_source"])}); busy is of the stage's time.</>
@@ -42,14 +42,15 @@ export function stageNumbers(stage: Row, telemetry: Row | undefined): Number[] {
   if (has("ttft_ns")) add("TTFT", timeText(stage["ttft_ns"]), null, true);
   if (has("tpot_p50_ns")) {
     add("TPOT p50", timeText(stage["tpot_p50_ns"]), null, true);
-    add("TPOT p90 / p99", `${timeText(stage["tpot_p90_ns"])} / ${timeText(stage["tpot_p99_ns"])}`);
+    add("TPOT p90", timeText(stage["tpot_p90_ns"]));
+    add("TPOT p99", timeText(stage["tpot_p99_ns"]));
   }
-  if (!has("ttft_ns") && !has("tpot_p50_ns")) add("Step p50", timeText(stage["step_p50_ns"]), stage["why"], true);
+  if (!has("ttft_ns") && !has("tpot_p50_ns")) add("Step p50", timeText(stage["step_p50_ns"]), "it has no steps", true);
   add("MFU", shareText(stage["mfu"]), stage["why"] ?? "the FLOPs of this stage or the device's peak are not known");
   add("MBU", shareText(stage["mbu"]), stage["why"] ?? "the bytes of this stage or the device's peak are not known");
   add("J/token", joulesText(telemetry?.["joules_per_token"]), energyWhy(stage, telemetry));
   add("Busy", shareText(busy(stage)), "no device executed anything");
-  add("Tokens/s", perSecondText("tok")(stage["tokens_per_s"]), "tokens of this stage are not known");
+  add("Tokens/s", countText(stage["tokens_per_s"]), "tokens of this stage are not known");
   return numbers;
 }
 
@@ -71,7 +72,8 @@ function StageCard({ report, stage, curves }: { report: Row; stage: Row; curves:
     <article class="card" aria-label={`Stage ${shown(name)}`}>
       <h3>{shown(name)}</h3>
       <p class="dim">
-        {plural(stage["steps"] ?? 0, "step")}, {timeText(stage["time_ns"])}, {shareText(stage["share"])} of the run; {countText(stage["kernels"])} kernels
+        {plural(stage["steps"] ?? 0, "step")}, {timeText(stage["time_ns"])}, {shareText(stage["share"])} of the run;
+        {" "}{plural(stage["kernels"] ?? 0, "kernel")}
         {stage["source"] === "inferred" ? "; inferred" : ""}
       </p>
       <dl>
@@ -79,7 +81,8 @@ function StageCard({ report, stage, curves }: { report: Row; stage: Row; curves:
           <div key={term} class={big ? "big" : ""}><dt>{term}</dt><dd><Value text={text || unknown} why={why} /></dd></div>
         ))}
       </dl>
-      {curve && curve.duration_ns.length > 1 && <Sparkline values={curve.duration_ns} label={`${shown(name)}, time of ${curve.steps} steps`} />}
+      {curve && curve.duration_ns.length > 1 &&
+        <Sparkline values={curve.duration_ns} label={`${shown(name)}, time of ${curve.steps} steps`} />}
     </article>
   );
 }

@@ -16,7 +16,11 @@ export function Waterfall({ view }: { view: View }) {
   );
 }
 
-export interface Bar { label: string; meanNs: number | null; share: number | null; from: number; to: number; kind: string; why: string | null }
+export interface Bar {
+  label: string; kind: string; why: string | null;
+  meanNs: number | null; share: number | null;
+  from: number; to: number;  // of the picture's width, 0 … 1
+}
 
 // Bars hang from 1 (all of it) down to the floor at 0.
 export function bars(waterfall: Row): Bar[] {
@@ -48,7 +52,12 @@ function OneWaterfall({ waterfall }: { waterfall: Row }) {
       <h3>{title} <small>mean {timeText(waterfall["mean_ns"])} of {countText(waterfall["samples"])}</small></h3>
       <div class="scroll" tabIndex={0} role="region" aria-label={title}>
         <table class="waterfall">
-          <thead><tr><th scope="col">Part</th><th scope="col" class="number">Mean time</th><th scope="col" class="number">Share</th><th scope="col"><span class="spoken">Bar</span></th></tr></thead>
+          <thead>
+            <tr>
+              <th scope="col">Part</th><th scope="col" class="number">Mean time</th><th scope="col" class="number">Share</th>
+              <th scope="col"><span class="spoken">Bar</span></th>
+            </tr>
+          </thead>
           <tbody>
             {rows.map((row) => (
               <tr key={row.label} class={row.kind === "floor" ? "floor" : ""}>
@@ -59,7 +68,11 @@ function OneWaterfall({ waterfall }: { waterfall: Row }) {
               </tr>
             ))}
           </tbody>
-          <tfoot><tr><th scope="row">measured</th><td class="number">{timeText(waterfall["mean_ns"])}</td><td class="number">{shareText(sum)}</td><td /></tr></tfoot>
+          <tfoot>
+            <tr>
+              <th scope="row">measured</th><td class="number">{timeText(waterfall["mean_ns"])}</td><td class="number">{shareText(sum)}</td><td />
+            </tr>
+          </tfoot>
         </table>
       </div>
     </>
@@ -68,5 +81,6 @@ function OneWaterfall({ waterfall }: { waterfall: Row }) {
 
 function Fall({ bar }: { bar: Bar }) {
   const from = Math.max(0, Math.min(1, bar.from)), to = Math.max(0, Math.min(1, bar.to));
-  return <span class={`fallbar ${bar.kind}`} aria-hidden="true"><span style={{ left: `${from * 100}%`, width: `${Math.max(0.2, (to - from) * 100)}%` }} /></span>;
+  const style = { left: `${from * 100}%`, width: `${Math.max(0.2, (to - from) * 100)}%` };
+  return <span class={`fallbar ${bar.kind}`} aria-hidden="true"><span style={style} /></span>;
 }

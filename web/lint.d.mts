@@ -1,0 +1,1 @@
+export function problems(name: string, text: string): string[];

@@ -1,0 +1,92 @@
+// Sections as text: what they say with data, without, and with data of a stranger.
+import { render } from "preact-render-to-string";
+import { describe, expect, it } from "vitest";
+import { sourceOf } from "../../src/embedded";
+import type { Finding, PageData, Report, RunData } from "../../src/data";
+import { quoted } from "../../src/parts/rows";
+import { matching, sorted } from "../../src/parts/table";
+import { flat } from "../../src/sections/environment";
+import { FindingCard } from "../../src/sections/finding";
+import { busy, stageNumbers } from "../../src/sections/stages";
+import { bars } from "../../src/sections/waterfall";
+
+const finding: Finding = {
+  rule: "wide_weights", stage: "decode", part: null, verdict: "found", severity: "high", title: "<img src=x onerror=1> \u202Eevil",
+  text: "text", gain: { ns: 1e6, of_stage: 0.46, upper_bound: true, how: "4 of 8" }, advice: ["use bfloat16"], next: "llmprof record",
+  evidence: [{ name: "decode.mbu", what: "bandwidth", value: 0.76, unit: "1", source: "measured", of: "4.80 TB/s, spec", rows: "SELECT 1", why: null },
+             { name: "x", what: "energy", value: null, unit: "J", source: "measured", of: null, rows: null, why: "no power was read" }],
+};
+const run = (report: Report): RunData => ({ name: "it's", report } as RunData);
+const page = (report: Report): PageData => ({ made_by: "", runs: [run(report)], diffs: [] });
+const view = (report: Report) => ({ source: sourceOf(page(report)), index: 0, data: run(report) });
+
+describe("a finding", () => {
+  const html = render(<FindingCard view={view({})} finding={finding} open />);
+  it("says severity in words, gain with its stage, evidence with source and denominator", () => {
+    for (const text of ["high", "saves at most 1 ms", "46 %", "of the time of decode", "76 %", "4.80 TB/s, spec", "measured", "no power was read"]) {
+      expect(html).toContain(text);
+    }
+  });
+  it("shows names as text, hidden characters written out", () => {
+    expect(html).not.toContain("<img");
+    expect(html).toContain("⟨U+202E⟩");
+  });
+  it("hands over the query as a command that a shell takes", () => {
+    expect(quoted("a'b")).toBe("'a'\\''b'");
+    expect(quoted("runs/a.llmprof")).toBe("runs/a.llmprof");
+  });
+});
+
+describe("the waterfall", () => {
+  const waterfall = { measured_ns: 100, mean_ns: 50, samples: 2, floor_ns: 40, why: null,
+    terms: [{ label: "idle", name: "gaps", ns: 50, mean_ns: 25 }, { label: "copies", name: "copies", ns: 0, mean_ns: 0 },
+            { label: "faster", name: "faster_than_floor", ns: -10, mean_ns: -5 }, { label: "above", name: "above_floor", ns: 20, mean_ns: 10 }] };
+  it("hangs bars from all of it down to the floor, and adds up", () => {
+    const all = bars(waterfall);
+    expect(all.map((bar) => bar.label)).toEqual(["idle", "faster", "above", "floor: at the device's peaks"]);
+    expect(all.reduce((sum, bar) => sum + (bar.share ?? 0), 0)).toBeCloseTo(1, 12);
+    expect([all[0]!.from, all[0]!.to, all[1]!.to]).toEqual([0.5, 1, 0.6]);
+    expect(all[3]!.to).toBeCloseTo(0.4, 12);
+  });
+  it("does not invent a floor", () => expect(bars({ ...waterfall, floor_ns: null, why: "no model" }).at(-1)).toMatchObject({ share: null, why: "no model" }));
+});
+
+describe("a stage card", () => {
+  it("knows busy by its definition: of the time of the devices", () => {
+    expect(busy({ device_busy_ns: 30, idle_ns: 70 })).toBe(0.3);
+    expect(busy({ device_busy_ns: 0, idle_ns: 0 })).toBeNull();
+  });
+  it("has what belongs to its stage", () => {
+    const terms = stageNumbers({ tpot_p50_ns: 2e6, tpot_p90_ns: 3e6, tpot_p99_ns: 4e6 }, undefined).map((each) => `${each.term} ${each.text}`);
+    expect(terms.slice(0, 3)).toEqual(["TPOT p50 2 ms", "TPOT p90 3 ms", "TPOT p99 4 ms"]);
+    expect(stageNumbers({}, undefined).every((each) => each.text !== "–" || each.why)).toBe(true);
+  });
+});
+
+describe("tables", () => {
+  const columns = [{ title: "n", value: (row: { n: number | null; name: string }) => row.n, number: true }, { title: "name", value: (row: { name: string }) => row.name }];
+  const rows = [{ n: null, name: "b10" }, { n: 2, name: "b9" }, { n: 1, name: "A" }];
+  it("sort numbers and names, unknown last both ways", () => {
+    expect(sorted(rows, columns, { column: 0, down: true }).map((row) => row.n)).toEqual([2, 1, null]);
+    expect(sorted(rows, columns, { column: 0, down: false }).map((row) => row.n)).toEqual([1, 2, null]);
+    expect(sorted(rows, columns, { column: 1, down: false }).map((row) => row.name)).toEqual(["A", "b9", "b10"]);
+  });
+  it("filter by text of any case", () => expect(matching(rows, columns, " B1 ").map((row) => row.name)).toEqual(["b10"]));
+});
+
+describe("the environment", () => {
+  it("lays nested values flat, sizes with their unit", () => {
+    expect(flat({ cpu: { name: "X", quota: null }, memory: { bytes: 2e9 }, list: [1, 2], caches: [{ level: 1 }] }))
+      .toEqual([["cpu.name", "X"], ["memory.bytes", "2 GB"], ["list", "1, 2"], ["caches.0.level", "1"]]);
+  });
+});
+
+describe("the embedded source", () => {
+  it("answers from the page, and says so where it cannot", async () => {
+    const source = sourceOf(page({}));
+    expect(source.live).toBe(false);
+    expect(source.runs()).toEqual(["it's"]);
+    await expect(source.run(7)).rejects.toThrow("no run 7");
+    await expect(source.rows(0, "SELECT 1")).rejects.toThrow("llmprof query");
+  });
+});
