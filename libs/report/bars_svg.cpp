@@ -67,7 +67,8 @@ std::string rows(const Bars& bars, const Area& area) {
 
 std::string bars_svg(const Bars& bars, const SvgSize& size) {
   const int width = std::clamp(size.width, 360, 10'000);
-  const SvgHead head = svg_head(bars.title, bars.note, bars.kinds, false, width);
+  const SvgHead head =
+      svg_head(bars.title, bars.note, bars.kinds, std::vector(bars.kinds.size(), LegendKey::kBox), width);
   double labels = 0, values = 0;
   for (const Bar& bar : bars.bars) {
     labels = std::max(labels, svg_text_width(base::shorten(bar.label, kLabelLetters)));

@@ -58,9 +58,14 @@ class LabelRows {
   std::vector<std::vector<std::pair<double, double>>> rows_;
 };
 
-std::string guides(const Plot& plot, const Frame& f) {
+// Labels stand above what is drawn between them and their lines.
+struct Guides {
+  std::string lines, labels;
+};
+
+Guides guides(const Plot& plot, const Frame& f) {
   constexpr double kRow = 15;
-  std::string out;
+  Guides out;
   LabelRows above, below;
   for (const Guide& guide : plot.guides) {
     if (guide.at == Guide::At::kX) {
@@ -70,12 +75,12 @@ std::string guides(const Plot& plot, const Frame& f) {
       const auto row =
           static_cast<double>((guide.low ? below : above).take(left ? x - width : x, left ? x : x + width));
       const double y = guide.low ? f.bottom - 7 - kRow * row : f.top + 13 + kRow * row;
-      out += svg_line(x, f.top, x, f.bottom, "guide");
-      out += svg_text(left ? x - 5 : x + 5, y, guide.label, left ? Anchor::kEnd : Anchor::kStart, "note");
+      out.lines += svg_line(x, f.top, x, f.bottom, "guide");
+      out.labels += svg_text(left ? x - 5 : x + 5, y, guide.label, left ? Anchor::kEnd : Anchor::kStart, "note halo");
     } else if (f.y_axis.inside(guide.value)) {
       const double y = f.y(guide.value);
-      out += svg_line(f.left, y, f.right, y, "guide");
-      out += svg_text(f.right - 5, y - 5, guide.label, Anchor::kEnd, "note");
+      out.lines += svg_line(f.left, y, f.right, y, "guide");
+      out.labels += svg_text(f.right - 5, y - 5, guide.label, Anchor::kEnd, "note halo");
     }
   }
   return out;
@@ -109,7 +114,7 @@ std::string labels(const Plot& plot, const Frame& f) {
     for (const Box& place : places) {
       const bool outside = place.left < f.left || place.right > f.right || place.top < f.top || place.bottom > f.bottom;
       if (outside || std::any_of(taken.begin(), taken.end(), [&](const Box& b) { return b.touches(place); })) continue;
-      out += svg_text(place.left, place.bottom - 3, label.text);
+      out += svg_text(place.left, place.bottom - 3, label.text, Anchor::kStart, "halo");
       taken.push_back(place);
       break;
     }
@@ -147,18 +152,23 @@ std::string drawn(const Plot& plot, std::size_t index, const Frame& f) {
 std::string plot_svg(const Plot& plot, const SvgSize& size) {
   const int width = std::clamp(size.width, 240, 10'000), height = std::clamp(size.height, 160, 10'000);
   std::vector<std::string> names;
-  for (const Series& series : plot.series) names.push_back(series.name);
-  const SvgHead head = svg_head(plot.title, plot.note, names, true, width);
+  std::vector<LegendKey> keys;
+  for (const Series& series : plot.series) {
+    names.push_back(series.name);
+    keys.push_back(series.mark == Mark::kLine ? LegendKey::kLine : LegendKey::kMark);
+  }
+  const SvgHead head = svg_head(plot.title, plot.note, names, keys, width);
   const double top = head.bottom + 36, bottom = std::max<double>(height - 52.0, top + 60);
   const AxisMap x_axis(plot.x, x_values(plot), static_cast<std::size_t>(width) / 80);
   const AxisMap y_axis(plot.y, y_values(plot), static_cast<std::size_t>(bottom - top) / 40);
   double label_width = 0;
   for (const Tick& tick : y_axis.ticks()) label_width = std::max(label_width, svg_text_width(tick.label));
   const Frame frame{24 + label_width, top, width - 24.0, bottom, x_axis, y_axis};
+  const Guides guide = guides(plot, frame);
   std::string out = svg_begin(width, static_cast<int>(bottom + 52), plot.title, size.theme) + head.text +
-                    grid(plot, frame) + guides(plot, frame);
+                    grid(plot, frame) + guide.lines;
   for (std::size_t i = plot.series.size(); i-- > 0;) out += drawn(plot, i, frame);  // the first one on top
-  out += labels(plot, frame);
+  out += guide.labels + labels(plot, frame);
   if (const std::string missing = not_drawn(plot, x_axis, y_axis); !missing.empty())
     out += svg_text(16, bottom + 46, missing, Anchor::kStart, "note");
   return out + std::string(kSvgEnd);

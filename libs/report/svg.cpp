@@ -21,13 +21,15 @@ constexpr std::string_view kLight =
     ".llmprof .title{font-size:15px;font-weight:600}"
     ".llmprof .small{font-size:11px}"
     ".llmprof .note{fill:#5b6570}"
+    ".llmprof .halo{stroke:#ffffff;stroke-width:3px;stroke-linejoin:round;paint-order:stroke}"
     ".llmprof .grid{stroke:#e3e7eb}"
     ".llmprof .axis{stroke:#8b949e}"
     ".llmprof .guide{stroke:#5b6570;stroke-dasharray:5 4}"
     ".llmprof .join{stroke:#8b949e;stroke-dasharray:2 3}";
 constexpr std::string_view kDark =
     ".llmprof .page{fill:#14171a}.llmprof text{fill:#e4e8ec}.llmprof .note{fill:#9aa4ae}"
-    ".llmprof .grid{stroke:#2c3238}.llmprof .axis{stroke:#6b747d}.llmprof .guide{stroke:#9aa4ae}";
+    ".llmprof .halo{stroke:#14171a}.llmprof .grid{stroke:#2c3238}.llmprof .axis{stroke:#6b747d}.llmprof "
+    ".guide{stroke:#9aa4ae}";
 
 std::string style_of(Theme theme) {
   std::string style(kLight);
@@ -41,6 +43,13 @@ std::string style_of(Theme theme) {
 }
 
 constexpr double kLegendRow = 18, kLegendKey = 20, kLegendGap = 18;
+
+std::string legend_key(LegendKey key, std::size_t index, double x, double y) {
+  const std::size_t colour = index % kColours;
+  if (key == LegendKey::kMark) return svg_mark(index, x + 7, y - 4, "");
+  if (key == LegendKey::kLine) return fmt::format("<path class=\"s{}\" d=\"M{:.1f} {:.1f}h15\"/>\n", colour, x, y - 4);
+  return fmt::format("<rect class=\"f{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"13\" height=\"10\"/>\n", colour, x, y - 9);
+}
 
 }  // namespace
 
@@ -133,8 +142,8 @@ std::string svg_fitting(std::string_view text, double width) {
   return letters < 4 ? "" : cut_off(clean, letters);
 }
 
-SvgHead svg_head(std::string_view title, std::string_view note, const std::vector<std::string>& names, bool marks,
-                 int width) {
+SvgHead svg_head(std::string_view title, std::string_view note, const std::vector<std::string>& names,
+                 const std::vector<LegendKey>& keys, int width) {
   constexpr double kTitleSize = 1.25;  // of 12 px
   SvgHead head;
   head.bottom = 7;
@@ -149,9 +158,7 @@ SvgHead svg_head(std::string_view title, std::string_view note, const std::vecto
     const std::string name = svg_fitting(names[i], width - 32 - kLegendKey);
     const double needed = kLegendKey + svg_text_width(name) + kLegendGap;
     if (x > 16 && x + needed > width) x = 16, y += kLegendRow;
-    head.text += marks ? svg_mark(i, x + 7, y - 4, "")
-                       : fmt::format("<rect class=\"f{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"13\" height=\"10\"/>\n",
-                                     i % kColours, x, y - 9);
+    head.text += legend_key(keys[i], i, x, y);
     head.text += svg_text(x + kLegendKey, y, name);
     x += needed;
   }

@@ -35,7 +35,8 @@ struct SvgHead {
   std::string text;
   double bottom = 0;
 };
-SvgHead svg_head(std::string_view title, std::string_view note, const std::vector<std::string>& names, bool marks,
-                 int width);
+enum class LegendKey { kBox, kMark, kLine };
+SvgHead svg_head(std::string_view title, std::string_view note, const std::vector<std::string>& names,
+                 const std::vector<LegendKey>& keys, int width);  // one key for each name
 
 }  // namespace llmprof::report
