@@ -1,4 +1,5 @@
 import { plural } from "../format";
+import { shown } from "../parts/name";
 import { Empty, Section } from "../parts/section";
 import { Timeline } from "../pictures/timeline";
 import type { View } from "../view";
@@ -9,8 +10,16 @@ export function TimelineSection({ view }: { view: View }) {
   return (
     <Section id="timeline" title="Timeline" lead={any ? lead(view) : undefined}>
       {any ? <Timeline source={view.source} index={view.index} /> : <Empty>This run has no events with a time.</Empty>}
+      <Beside view={view} />
     </Section>
   );
+}
+
+// Of two runs both are seen at once.
+function Beside({ view }: { view: View }) {
+  const names = view.source.runs(), other = 1 - view.index;
+  if (names.length !== 2) return null;
+  return <><h3>{shown(names[other])}</h3><Timeline source={view.source} index={other} /></>;
 }
 
 function lead(view: View): string {
