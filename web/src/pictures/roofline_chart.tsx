@@ -26,7 +26,9 @@ export function RooflineChart({ roofline, type }: RooflineChartProps) {
   const [, setElement, width] = useWidth<HTMLDivElement>();
   const [off, setOff] = useState<ReadonlySet<string>>(new Set());
   const [wanted, setWanted] = useState(type ?? null);
-  const [chosen, setChosen] = useState<Point | null>(null);
+  const [pointed, setPointed] = useState<Point | null>(null);  // by the pointer
+  const [walked, setWalked] = useState<Point | null>(null);    // by keys
+  const chosen = pointed ?? walked;
   const height = Math.round(Math.max(260, Math.min(520, width * 0.6)));
   const roof = chooseRoof(roofline, wanted), memory = memoryRoof(roofline);
   const frame = useMemo(() => frameOf(roofline, width, height), [roofline, width, height]);
@@ -46,14 +48,15 @@ export function RooflineChart({ roofline, type }: RooflineChartProps) {
     const box = (event.currentTarget as Element).getBoundingClientRect();
     const away = (point: Point) => Math.hypot(at(point).x - event.clientX + box.left, at(point).y - event.clientY + box.top);
     const best = points.reduce<Point | null>((found, point) => (!found || away(point) < away(found) ? point : found), null);
-    setChosen(best && away(best) <= reach ? best : null);
+    setPointed(best && away(best) <= reach ? best : null);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
-    if (event.key === "Escape") setChosen(null);
+    if (event.key === "Escape") setWalked(null);
     if (!step || points.length === 0) return;
     event.preventDefault();
-    setChosen(points[(points.indexOf(chosen!) + step + points.length) % points.length]!);
+    setPointed(null);
+    setWalked(points[(points.indexOf(walked!) + step + points.length) % points.length]!);
   };
   const toggle = (key: string) => setOff((now) => new Set(now.has(key) ? [...now].filter((each) => each !== key) : [...now, key]));
   return (
@@ -69,7 +72,7 @@ export function RooflineChart({ roofline, type }: RooflineChartProps) {
       {width > 0 && (
         <svg width={width} height={height} tabIndex={0} role="application" onKeyDown={onKeyDown}
              aria-label="roofline: arrow keys go through the points, most time first"
-             onPointerMove={nearest} onPointerDown={nearest} onPointerLeave={() => setChosen(null)}>
+             onPointerMove={nearest} onPointerDown={nearest} onPointerLeave={() => setPointed(null)} onBlur={() => setWalked(null)}>
           <Axes frame={frame} />
           <Roofs roofline={roofline} frame={frame} chosen={roof} />
           {[...points].reverse().map((point, index) => (

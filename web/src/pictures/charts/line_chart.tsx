@@ -24,7 +24,9 @@ const colourOf = (index: number): string => (index === 0 ? "var(--p-line)" : `va
 
 export function LineChart({ title, caption, series, unit, height = 150, median, limit, limitName, xs, more }: LineChartProps) {
   const [, setElement, width] = useWidth<HTMLDivElement>();
-  const [cursor, setCursor] = useState<number | null>(null);  // ns
+  const [pointed, setPointed] = useState<number | null>(null);  // ns, by the pointer
+  const [walked, setWalked] = useState<number | null>(null);    // by keys
+  const cursor = pointed ?? walked;
   const extent = xs ?? extentOf(series.flatMap((each) => each.x));
   const top = Math.max(extentOf(series.flatMap((each) => each.y))[1], limit ?? 0, 0) || 1;
   const x = linearScale(extent, [margin.left, Math.max(margin.left + 1, width - margin.right)]);
@@ -38,14 +40,15 @@ export function LineChart({ title, caption, series, unit, height = 150, median, 
   const main = series[0], read = main ? main.x[at(main)] : undefined;  // where the read-out stands
   const follow = (event: MouseEvent) => {
     const box = (event.currentTarget as Element).getBoundingClientRect();
-    setCursor(clamp(x.toValue(event.clientX - box.left), extent[0], extent[1]));
+    setPointed(clamp(x.toValue(event.clientX - box.left), extent[0], extent[1]));
   };
   const onKeyDown = (event: KeyboardEvent) => {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    if (event.key === "Escape") setCursor(null);
+    if (event.key === "Escape") setWalked(null);
     if (!step || !main || main.x.length === 0) return;
     event.preventDefault();
-    setCursor(main.x[cursor === null ? 0 : clamp(nearestIndex(main.x, cursor) + step, 0, main.x.length - 1)]!);
+    setPointed(null);
+    setWalked(main.x[cursor === null ? 0 : clamp(nearestIndex(main.x, cursor) + step, 0, main.x.length - 1)]!);
   };
   return (
     <div class="picture p-chart" ref={setElement} role="region" aria-label={title}>
@@ -59,7 +62,7 @@ export function LineChart({ title, caption, series, unit, height = 150, median, 
       )}
       {width > 0 && (
         <svg width={width} height={height} tabIndex={0} role="img" aria-label={`${title}: ${summary(series, unit)}`} onKeyDown={onKeyDown}
-             onPointerMove={follow} onPointerDown={follow} onPointerLeave={() => setCursor(null)} onBlur={() => setCursor(null)}>
+             onPointerMove={follow} onPointerDown={follow} onPointerLeave={() => setPointed(null)} onBlur={() => setWalked(null)}>
           <ChartAxes x={x} y={y} width={width} height={height} extent={extent} top={top} unit={unit} />
           {series.map((each, index) => (
             <g key={each.name}>

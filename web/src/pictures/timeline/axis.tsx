@@ -1,5 +1,5 @@
 import { linearScale, type Range, roundValues } from "../scale";
-import { timeLabels } from "../units";
+import { moment, timeLabels } from "../units";
 
 export const axisHeight = 22;
 
@@ -7,9 +7,10 @@ export const axisHeight = 22;
 export function axisTicks([from, to]: Range, width: number): { at: number; label: string }[] {
   const values = roundValues([from, to], Math.max(2, width / 110));
   const near = to - from < from / 1000;
-  const base = near ? values[0] ?? from : 0;
+  if (!near) return timeLabels(values).map((label, index) => ({ at: values[index]!, label }));
+  const [base, step] = [values[0] ?? from, (values[1] ?? to) - (values[0] ?? from)];
   const labels = timeLabels(values.map((value) => value - base));
-  return values.map((at, index) => ({ at, label: near && index > 0 ? `+${labels[index]}` : near ? timeLabels([at])[0]! : labels[index]! }));
+  return values.map((at, index) => ({ at, label: index === 0 ? moment(at, 10 * step) : `+${labels[index]}` }));
 }
 
 export function TimeAxis({ window, width }: { window: Range; width: number }) {

@@ -60,7 +60,8 @@ function drawPart(context: CanvasRenderingContext2D, part: Segment, columns: Pat
     fillRun();
     const alpha = weak * (0.35 + 0.65 * (lane.busy[index] ?? 1));
     fill(context, { x, end: right, category: categories(index), alpha, estimated: lane.estimated[index] === 1 }, style);
-    if (right - x > 24 && style.height > 12) write(context, sliceText(part.patch, columns, index), [x, right], categories(index), style);
+    const roomy = right - x > 24 && style.height > 12 && weak === 1;
+    if (roomy) write(context, sliceText(part.patch, columns, index), [x, right], categories(index), style);
   }
   flush();
   fillRun();

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Lane, Timeline } from "../../data";
+import { axisTicks } from "./axis";
 import { coarseFirst, firstAbove, laneKey, makePatch, neighbour, segments, sliceAt, visibleRange } from "./patches";
 import { factsOf, findSlices, laneTotal, matches, nameTotals, resolution } from "./slices";
+import { askFor, serves } from "./use_patches";
 import { around, fit, leastSpanNs, pan, pinch, zoom } from "./view";
 
 // Slices as [begin, end, name, count, busy]; begin and end relative to the window.
@@ -82,6 +84,29 @@ describe("patches", () => {
     expect(factsOf(neighbour(parts, key, 600, -1)!).begin).toBe(190);
     expect(factsOf(neighbour(parts, key, 130, -1)!).begin).toBe(100);
     expect(neighbour(parts, key, 600, 1)).toBeNull();
+  });
+});
+
+describe("axis", () => {
+  it("far into the run, a short window counts from its first tick", () => {
+    expect(axisTicks([0, 4e6], 440).map((tick) => tick.label)).toEqual(["0 ms", "1 ms", "2 ms", "3 ms", "4 ms"]);
+    const far = axisTicks([4_569_485_500, 4_569_486_700], 600);
+    expect(far.map((tick) => tick.label)).toEqual(["4.5694855 s", "+0.5 µs", "+1.0 µs"]);
+  });
+});
+
+describe("questions to the server", () => {
+  const patch = (from: number, to: number) => ({ ...overview, from, to });
+  it("an answer serves while it covers the window and is not much coarser", () => {
+    expect(serves(patch(0, 200), [50, 150])).toBe(true);
+    expect(serves(patch(0, 200), [150, 250])).toBe(false);
+    expect(serves(patch(0, 1000), [50, 150])).toBe(false);
+    expect(serves(null, [0, 1])).toBe(false);
+  });
+  it("ask for the window with its surroundings, inside the run", () => {
+    expect(askFor([400, 500], [0, 1000])).toEqual([375, 525]);
+    expect(askFor([0, 100], [0, 1000])).toEqual([0, 125]);
+    expect(askFor([0, 1000], [0, 1000])).toEqual([0, 1000]);
   });
 });
 

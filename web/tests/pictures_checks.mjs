@@ -1,0 +1,125 @@
+// What the pictures of a page must do in a real browser. Each check is given a page of playwright that shows a run,
+// and throws what is wrong. Sections are found by the ids that the page gives them.
+import assert from "node:assert/strict";
+
+const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0))));
+
+// Canvases that have at least one pixel that is not transparent, by number of canvases.
+const painted = (page, selector) => page.locator(selector).evaluateAll((canvases) => canvases.filter((canvas) => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  return data.some((value, index) => index % 4 === 3 && value > 0);
+}).length);
+
+export async function checkTimeline(page) {
+  const picture = page.locator("#timeline .p-timeline");
+  await picture.locator(".p-lanes canvas").first().waitFor();
+  await settle(page);
+  assert.ok(await painted(page, "#timeline [data-lane] canvas") > 0, "no lane shows a slice");
+  const status = () => picture.locator(":scope > div.p-muted").innerText();
+  const spoken = () => picture.locator(":scope > [aria-live]").innerText();
+  const whole = await spoken();
+  assert.match(whole, /^window from 0 ns to /, "the whole run is in view at first");
+  const lane = picture.locator("[data-lane]").first();
+  await lane.focus();
+  await page.keyboard.press("w");
+  await settle(page);
+  assert.notEqual(await spoken(), whole, "w zooms in");
+  assert.match(await status(), / of .* in view, /, "the status says how much is in view");
+  await page.keyboard.press("0");
+  await settle(page);
+  assert.equal(await spoken(), whole, "0 shows the whole run again");
+  await page.keyboard.press("n");
+  await settle(page);
+  assert.match(await spoken(), /begins at .*, takes /, "n selects a slice and says what it is");
+  await page.keyboard.press("Enter");
+  await settle(page);
+  assert.match(await status(), / of .* in view, /, "Enter zooms to the slice");
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("0");
+  await checkTimelineMouse(page, picture, spoken, whole);
+  await checkTimelineTables(page, picture);
+}
+
+async function checkTimelineMouse(page, picture, spoken, whole) {
+  const canvas = picture.locator("[data-lane] canvas").first();
+  await canvas.scrollIntoViewIfNeeded();
+  const box = await canvas.boundingBox();
+  await page.mouse.move(box.x + box.width * 0.3, box.y + 5);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.6, box.y + 5, { steps: 4 });
+  await page.mouse.up();
+  await settle(page);
+  assert.notEqual(await spoken(), whole, "a drag zooms to what it marks");
+  await picture.getByRole("button", { name: "whole run" }).click();
+  await settle(page);
+  assert.equal(await spoken(), whole, "the button shows the whole run");
+  await picture.getByRole("searchbox").fill("no kernel has this name");
+  await settle(page);
+  assert.equal(await picture.getByRole("status").innerText(), "no slice of that name in this window");
+  await picture.getByRole("searchbox").fill("");
+}
+
+async function checkTimelineTables(page, picture) {
+  await picture.getByText("Lanes of this window as a table").click();
+  const rows = await picture.locator("table").first().locator("tbody tr").count();
+  assert.equal(rows, await picture.locator("[data-lane]").count(), "the table has a row per lane");
+  await picture.getByText("Lanes of this window as a table").click();
+}
+
+export async function checkFlame(page, section = "#flame") {
+  const picture = page.locator(`${section} .p-flame`);
+  await picture.locator("canvas").first().waitFor();
+  await settle(page);
+  assert.ok(await painted(page, `${section} .p-flame [role=application] canvas`) === 1, "the flame graph is empty");
+  const said = () => picture.locator("[aria-live]").innerText();
+  const all = await said();
+  await picture.locator("[role=application]").focus();
+  await page.keyboard.press("ArrowDown");
+  await settle(page);
+  assert.notEqual(await said(), all, "the arrow goes to a child");
+  await page.keyboard.press("Enter");
+  await settle(page);
+  assert.equal(await picture.locator(".p-crumbs li").count(), 2, "Enter zooms, and the path is shown");
+  await page.keyboard.press("Escape");
+  await settle(page);
+  assert.equal(await picture.locator(".p-crumbs li").count(), 1, "Escape goes out again");
+  await picture.getByRole("searchbox").fill("e");
+  await settle(page);
+  assert.match(await picture.getByRole("status").innerText(), /^\S+( [kM])? frames, .* % of (GPU time|CPU time|bytes)$/);
+  await picture.getByRole("searchbox").fill("");
+}
+
+export async function checkRoofline(page) {
+  const picture = page.locator("#roofline .p-roofline");
+  const points = await picture.locator("path.point").count();
+  assert.ok(points > 0, "the roofline has no points");
+  await picture.getByRole("application").focus();
+  await page.keyboard.press("ArrowRight");
+  await settle(page);
+  assert.match(await picture.locator("[aria-live]").innerText(), /FLOP\/s at .* FLOP\/B, /, "the arrow reads out a point");
+  await page.keyboard.press("Escape");
+  const kind = picture.getByRole("group", { name: "what is shown" }).getByRole("button").first();
+  await kind.click();
+  await settle(page);
+  assert.ok(await picture.locator("path.point").count() < points, "the legend hides a kind");
+  await kind.click();
+}
+
+// Charts of steps, memory and telemetry, wherever they stand.
+export async function checkCharts(page) {
+  const charts = page.locator(".p-chart");
+  for (let at = 0; at < await charts.count(); ++at) {
+    const drawing = charts.nth(at).locator("svg[role=img]");
+    await drawing.waitFor();
+    const label = await drawing.getAttribute("aria-label");
+    assert.match(label, /least .*, median .*, most /, `${label}: says its numbers`);
+    assert.doesNotMatch(label, /NaN|undefined|Infinity/);
+    assert.doesNotMatch(await drawing.locator("path.line").first().getAttribute("d"), /NaN|Infinity/);
+    await drawing.focus();
+    await page.keyboard.press("ArrowRight");
+    await settle(page);
+    assert.match(await charts.nth(at).locator("[aria-live]").innerText(), /^at /, `${label}: the arrow reads out a value`);
+    await page.keyboard.press("Escape");
+  }
+  return charts.count();
+}
