@@ -1,5 +1,5 @@
 // Whether the page is being printed: then everything is open.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 
 export function usePrinting(): boolean {
   const [printing, setPrinting] = useState(() => matchMedia("print").matches);
@@ -19,12 +19,23 @@ export function usePrinting(): boolean {
   return printing;
 }
 
-// Opens every <details> of the page while it is printed.
+// Opens every <details> of the page while it is printed, also those that appear because it is.
 export function useOpenInPrint(printing: boolean) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!printing) return;
-    const closed = [...document.querySelectorAll<HTMLDetailsElement>("details:not([open])")];
-    for (const each of closed) each.open = true;
-    return () => { for (const each of closed) each.open = false; };
+    const opened: HTMLDetailsElement[] = [];
+    const openAll = () => {
+      for (const each of document.querySelectorAll<HTMLDetailsElement>("details:not([open])")) {
+        each.open = true;
+        opened.push(each);
+      }
+    };
+    openAll();
+    const observer = new MutationObserver(openAll);
+    observer.observe(document.body, { childList: true, subtree: true });
+    return () => {
+      observer.disconnect();
+      for (const each of opened) each.open = false;
+    };
   }, [printing]);
 }
