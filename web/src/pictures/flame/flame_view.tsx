@@ -1,4 +1,5 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { visible } from "../../visible";
 import { prepare } from "../canvas";
 import { useTheme } from "../theme";
 import { Tip } from "../tip";
@@ -88,7 +89,7 @@ export function FlameView({ model }: { model: FlameModel }) {
       {model.putTogether(weight) > 0 && (
         <p class="p-muted">{inUnit(model.putTogether(weight), weightUnits[weight]!)} of small paths are put together.</p>
       )}
-      {model.why && <p class="p-muted">{model.why}</p>}
+      {model.why && <p class="p-muted">{visible(model.why)}</p>}
       <FlameTables model={model} weight={weight} side={side} zoomed={zoomed} />
     </div>
   );

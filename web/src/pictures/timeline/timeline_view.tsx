@@ -73,7 +73,7 @@ export function TimelineView({ run, load }: { run: RunData; load: Load }) {
                onPan={(share) => move(pan(window, share * span, limits))} onReset={() => move(limits)}
                colourBy={colourBy} onColourBy={setColourBy} query={query} onQuery={setQuery}
                found={results} onFound={({ longest }) => { if (longest) { setSelected(longest); zoomTo(longest); } }}
-               details={run.details} onDetail={({ timeline }) => move(timeline.window.map((ns) => ns - run.timeline.run[0]) as Range)} />
+               details={run.details ?? []} onDetail={({ timeline }) => move(timeline.window.map((ns) => ns - run.timeline.run[0]) as Range)} />
       {theme && width > 0 && (
         <>
           <div style={{ marginLeft: `${labelWidth + 1}px` }}>

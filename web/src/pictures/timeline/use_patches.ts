@@ -30,7 +30,7 @@ export interface Patches { patches: Patch[]; loading: boolean; error: string }
 export function usePatches(run: RunData, load: Load, window: Range, width: number): Patches {
   const origin = run.timeline.run[0];
   const given = useMemo(
-    () => [run.timeline, ...run.details.map((detail) => detail.timeline)].map((each) => makePatch(each, origin)), [run]);
+    () => [run.timeline, ...(run.details ?? []).map((detail) => detail.timeline)].map((each) => makePatch(each, origin)), [run]);
   const [answer, setAnswer] = useState<Patch | null>(null);
   const [loading, setLoading] = useState(false);
   const [error, setError] = useState("");
