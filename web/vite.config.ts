@@ -4,13 +4,14 @@ import type { Plugin } from "vite";
 import { defineConfig } from "vitest/config";
 import { scriptSafe } from "./tests/assemble.mjs";
 
-// `PAGE=data.json npm run dev`: the page of that data, reloaded on every edit. Without PAGE, a made-up run.
+// `PAGE=data.json npm run dev`: the page of that data, reloaded on every edit.
 function devData(): Plugin {
   return {
     name: "dev-data",
     apply: "serve",
     transformIndexHtml() {
-      const json = readFileSync(process.env["PAGE"] ?? "tests/sample.json", "utf8");
+      if (!process.env["PAGE"]) throw new Error("PAGE=data.json npm run dev: which data?");
+      const json = readFileSync(process.env["PAGE"], "utf8");
       return [{ tag: "script", attrs: { type: "application/json", id: "data" }, children: scriptSafe(json), injectTo: "body-prepend" }];
     },
   };

@@ -6,6 +6,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 import * as checks from "./checks.mjs";
+import * as pictures from "../pictures_checks.mjs";
 import { makePages } from "./pages.mjs";
 import { useIt } from "./use.mjs";
 
@@ -46,6 +47,20 @@ async function open(browser, page, look) {
   return { context, tab, check, say };
 }
 
+// The checks of the pictures themselves, of those that this run has.
+async function drawn(tab, say) {
+  const all = [["#timeline .p-timeline", pictures.checkTimeline], ["#flame .p-flame", pictures.checkFlame],
+               ["#roofline .p-roofline", pictures.checkRoofline], [".p-chart", pictures.checkCharts]];
+  for (const [selector, check] of all) {
+    if (await tab.locator(selector).count() === 0) continue;
+    try {
+      await check(tab);
+    } catch (error) {
+      say(`${selector}: ${error.message.split("\n")[0]}`);
+    }
+  }
+}
+
 async function look(browser, page, look) {
   const { context, tab, check, say } = await open(browser, page, look);
   if (look === "print") {
@@ -61,6 +76,7 @@ async function look(browser, page, look) {
     await check(checks.sections, [checks.sectionIds, page.filled]);
     if (!page.hostile) await useIt(tab, say);
     for (const test of [checks.headings, checks.landmarks, checks.names, checks.unique, checks.tables, checks.focusable]) await check(test);
+    if (!page.hostile) await drawn(tab, say);
   }
   if (await tab.evaluate(() => "__pwned" in window)) say("a name of the run ran as a script");
   if (tab.frames().length !== 1) say("the page has frames");
