@@ -79,7 +79,7 @@ Result<std::optional<report::MeasuredPage>> measured_page(const Arguments& argum
                                                           const report::Page& page) {
   if (page.summary.imported.totals.empty()) return std::optional<report::MeasuredPage>();
   LLMPROF_LET(const analyze::Basis basis, analyze::find_basis(run, {.model = arguments.get("--model"), .by = ""}));
-  LLMPROF_LET(std::optional<analyze::MeasuredFindings> findings, analyze::totals_findings(run, basis));
+  LLMPROF_LET(std::optional<analyze::MeasuredFindings> findings, analyze::totals_findings(run, basis, page.summary));
   if (!findings) return std::optional<report::MeasuredPage>();
   return std::optional(report::MeasuredPage{
       basis.model->config().family, basis.devices.empty() ? "" : basis.devices.front().name,

@@ -6,7 +6,34 @@
 namespace llmprof::analyze {
 namespace {
 
-Result<MeasuredTable> table_of(const trace::Run& run) {
+design::Roof roof_of(const Basis& basis) {
+  design::Roof roof;
+  if (basis.devices.empty()) {
+    roof.why = "the totals do not name a device; llmprof model NAME --device DEVICE --measured FILE takes one";
+    return roof;
+  }
+  const DeviceCard& device = basis.devices.front();
+  roof.device = device.name;
+  roof.memory_bytes = static_cast<double>(device.memory_bytes);
+  roof.on_chip_bytes = device.cache_bytes;
+  for (const PeakRate& peak : basis.peaks) {
+    if (peak.device_id == basis.device_ids.front())
+      roof.peaks.push_back({peak.quantity, peak.type, peak.value, "", peak.source, peak.method});
+  }
+  return roof;
+}
+
+std::optional<double> weights_in_memory(const Summary& summary) {
+  if (summary.device_memory.devices.size() != 1) return std::nullopt;
+  const DeviceMemory& memory = summary.device_memory.devices.front();
+  if (!memory.driver_peak_bytes || !memory.driver_first_bytes) return std::nullopt;
+  const auto grown = static_cast<double>(*memory.driver_peak_bytes - *memory.driver_first_bytes);
+  return grown > 0 ? std::optional(grown) : std::nullopt;
+}
+
+}  // namespace
+
+Result<MeasuredTable> totals_table(const trace::Run& run) {
   LLMPROF_LET(const trace::ResultTable totals, ask(run, "sql/totals"));
   MeasuredTable table;
   for (std::size_t i = 0; i < totals.rows.size(); ++i) {
@@ -28,30 +55,12 @@ Result<MeasuredTable> table_of(const trace::Run& run) {
   return table;
 }
 
-design::Roof roof_of(const Basis& basis) {
-  design::Roof roof;
-  if (basis.devices.empty()) {
-    roof.why = "the totals do not name a device; llmprof model NAME --device DEVICE --measured FILE takes one";
-    return roof;
-  }
-  const DeviceCard& device = basis.devices.front();
-  roof.device = device.name;
-  roof.memory_bytes = static_cast<double>(device.memory_bytes);
-  roof.on_chip_bytes = device.cache_bytes;
-  for (const PeakRate& peak : basis.peaks) {
-    if (peak.device_id == basis.device_ids.front())
-      roof.peaks.push_back({peak.quantity, peak.type, peak.value, "", peak.source, peak.method});
-  }
-  return roof;
-}
-
-}  // namespace
-
-Result<std::optional<MeasuredFindings>> totals_findings(const trace::Run& run, const Basis& basis) {
+Result<std::optional<MeasuredFindings>> totals_findings(const trace::Run& run, const Basis& basis,
+                                                        const Summary& summary) {
   if (!basis.model) return std::optional<MeasuredFindings>();
-  LLMPROF_LET(const MeasuredTable table, table_of(run));
+  LLMPROF_LET(const MeasuredTable table, totals_table(run));
   if (table.rows.empty()) return std::optional<MeasuredFindings>();
-  return std::optional(explain(basis.model->config(), table, std::nullopt, roof_of(basis)));
+  return std::optional(explain(basis.model->config(), table, weights_in_memory(summary), roof_of(basis)));
 }
 
 }  // namespace llmprof::analyze

@@ -5,21 +5,36 @@
 #include "analyze/basis.h"
 #include "analyze/rules/facts/allocations.h"
 #include "analyze/rules/facts/chains.h"
+#include "analyze/rules/facts/copies.h"
 #include "analyze/rules/facts/experts.h"
 #include "analyze/rules/facts/graph_buckets.h"
+#include "analyze/rules/facts/host_waits.h"
 #include "analyze/rules/facts/interference.h"
 #include "analyze/rules/facts/launch_shapes.h"
+#include "analyze/rules/facts/launches.h"
 #include "analyze/rules/facts/load.h"
 #include "analyze/rules/facts/logits.h"
+#include "analyze/rules/facts/model_shape.h"
 #include "analyze/rules/facts/needed_bytes.h"
 #include "analyze/rules/facts/overlap.h"
+#include "analyze/rules/facts/products.h"
 #include "analyze/rules/facts/ranks.h"
+#include "analyze/rules/facts/stage_bytes.h"
+#include "analyze/rules/facts/totals.h"
 #include "analyze/summary.h"
 #include "trace/run.h"
 
 namespace llmprof::analyze {
 
 struct Facts {
+  ModelShape model;
+  std::vector<DevicePeak> peaks;  // FLOP/s of the busiest device
+  std::vector<StageBytes> bytes;
+  HostWaits waits;
+  std::vector<StageLaunches> launches;
+  HostCopies copies;
+  std::vector<ProductKernel> products;  // most time first
+  std::optional<TotalsFacts> totals;    // only of runs that hold another tool's totals and a known model
   std::vector<StageChains> chains;     // by stage, as the lists below
   std::vector<StageLogits> logits;     // only stages with an operator lm_head
   std::vector<StageOverlap> overlaps;  // only stages with copies or collectives

@@ -7,8 +7,16 @@
 
 namespace llmprof::analyze {
 
-// extern const Rule kWideWeights;
-
+extern const Rule kBandwidthFloor;
+extern const Rule kWideWeights;
+extern const Rule kKvCacheTraffic;
+extern const Rule kIdleTensorCores;
+extern const Rule kTileWaves;
+extern const Rule kSmallBatch;
+extern const Rule kLaunchBound;
+extern const Rule kHostSync;
+extern const Rule kPageableCopies;
+extern const Rule kIdleGaps;
 extern const Rule kUnfusedChains;
 extern const Rule kMissingOverlap;
 extern const Rule kLogitsSampling;
@@ -25,7 +33,16 @@ extern const Rule kStragglingRank;
 
 std::span<const Rule* const> rules() {
   static const std::vector<const Rule*> all = {
-      // one line per rule: &kWideWeights,
+      &kBandwidthFloor,
+      &kWideWeights,
+      &kKvCacheTraffic,
+      &kIdleTensorCores,
+      &kTileWaves,
+      &kSmallBatch,
+      &kLaunchBound,
+      &kHostSync,
+      &kPageableCopies,
+      &kIdleGaps,
       &kUnfusedChains,
       &kMissingOverlap,
       &kLogitsSampling,

@@ -11,7 +11,7 @@ namespace llmprof::analyze {
 
 struct StageWaits {
   std::string stage;
-  std::string function;  // that took most time
+  std::string function;                            // that took most time
   std::int64_t calls = 0, steps = 0, time_ns = 0;  // steps: with at least one call of that function
 };
 

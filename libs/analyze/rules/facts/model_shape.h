@@ -15,9 +15,9 @@ struct ModelShape {
   double weight_bytes_each = 0, kv_bytes_each = 0;  // of one value
   bool quantized = false;
   std::int64_t layers = 0, heads = 0, kv_heads = 0, head_size = 0;  // attention of the first layer
-  bool latent = false;                                             // multi-head latent attention
-  double weights_read_bytes = 0;                                   // by a pass over one token
-  double kv_bytes_per_token = 0;                                   // kept for each token of a sequence, all layers
+  bool latent = false;                                              // multi-head latent attention
+  double weights_read_bytes = 0;                                    // by a pass over one token
+  double kv_bytes_per_token = 0;                                    // kept for each token of a sequence, all layers
 };
 
 struct DevicePeak {

@@ -1,0 +1,154 @@
+// The host waits for the device in every step, so neither works ahead of the other.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyze/rules/say.h"
+#include "analyze/rules/stage_view.h"
+#include "base/human.h"
+
+namespace llmprof::analyze {
+namespace {
+
+constexpr double kOftenEnough = 0.5;  // of the steps
+
+std::string rows_of(const std::string& stage) {
+  return fmt::format(
+      "SELECT a.* FROM (SELECT * FROM api WHERE waits OR contains(name, 'Synchronize')) a ASOF JOIN step s "
+      "ON a.thread_id = s.thread_id AND a.begin_ns >= s.begin_ns WHERE s.stage = {} ORDER BY a.begin_ns",
+      quoted(stage));
+}
+
+void advise(Finding& out) {
+  out.lever = "not waiting for the device in every step";
+  out.advice = {
+      "Keep sampled tokens on the device and feed them to the next step; fetch them one step late, or every few steps.",
+      "Test for the end of a sequence on the device, or some steps late (in PyTorch .item(), .tolist(), bool(tensor) "
+      "and .cpu() wait).",
+      "Copy results asynchronously to pinned memory and wait for an event only when they are needed."};
+  out.next = "llmprof diff RUN RUN_WITHOUT_WAITING";
+}
+
+Finding finding_of(const StageView& view, const StageWaits& waits) {
+  const std::string& stage = view.stage->name;
+  const auto waiting = static_cast<double>(waits.time_ns);
+  // Without waiting the host takes what it took less the waiting, and the device what it worked: the longer one counts.
+  const double busy = view.busy_ns() + view.term("copies").value_or(0);
+  const double without = std::max(busy, view.total_ns - waiting);
+  const double gain = std::max(0.0, view.total_ns - without);
+  Finding out{.stage = stage};
+  out.title = fmt::format("The host waits for the device in {} of {} {} steps", waits.steps, view.stage->steps, stage);
+  out.text = fmt::format(
+      "It waits {} ({}), and can prepare the next step only afterwards: until that is launched, the device idles.",
+      view.per_step(waiting), waits.function);
+  if (gain >= 0.005 * view.total_ns) {
+    out.gain = Gain{
+        .ns = gain,
+        .of_stage = view.total_ns,
+        .upper_bound = true,
+        .how = fmt::format("{}, less the longer of the device's work, {}, and the host's without waiting, {}",
+                           view.per_step(view.total_ns), view.per_step(busy), view.per_step(view.total_ns - waiting))};
+  } else {
+    out.text += " Here that costs next to nothing: the device has work all the time.";
+  }
+  out.evidence = {
+      number(stage + ".waits_per_step", "calls that wait for the device", static_cast<double>(waits.calls) / view.steps,
+             "", "counted", rows_of(stage)),
+      time_of(stage + ".waiting", "host time in these calls, over all steps", waiting, "measured", rows_of(stage)),
+      time_of(stage + ".device_work", "device time of the stage, kernels and copies", busy, "measured")};
+  advise(out);
+  return out;
+}
+
+Finding unknown(const StageView& view) {
+  Finding out{.stage = view.stage->name, .verdict = Verdict::kInconclusive};
+  const double idle = view.idle_launching_ns() + view.term("between_steps").value_or(0);
+  out.title = fmt::format("Whether {} waits for the device in every step was not recorded", view.stage->name);
+  out.text =
+      fmt::format("The device idles {} of the stage; calls in which the host waits would tell whether that is why.",
+                  base::human_percent(idle / view.total_ns));
+  out.evidence = {fraction(view.stage->name + ".idle", "time in which the device idles, in and between steps",
+                           idle / view.total_ns, base::human_ns(view.total_ns) + " of " + view.stage->name,
+                           "measured")};
+  out.next = "llmprof record --gpu waits -o waits -- PROGRAM";
+  return out;
+}
+
+// Another tool's totals: calls that wait for each pass, or host time in copies that the device did not need for them.
+std::optional<Finding> from_totals(const TotalsFacts& totals) {
+  if (!totals.findings.passes || totals.sync_calls + totals.copy_wait_ns <= 0) return std::nullopt;
+  const auto passes = static_cast<double>(*totals.findings.passes);
+  Finding out;
+  advise(out);
+  out.next = "llmprof record --gpu waits -o waits -- PROGRAM";
+  if (totals.sync_calls >= kOftenEnough * passes) {
+    const double each = totals.sync_calls / passes;
+    out.title = fmt::format("The host waits for the device {} per token",
+                            each < 1.5 ? "once" : fmt::format("{:.1f} times", each));
+    out.text = fmt::format("{} was called {} in {}.", totals.sync_name, count_of(totals.sync_calls, "times"),
+                           count_of(passes, "passes"));
+    out.evidence = {number("totals.waits_per_pass", "calls of " + totals.sync_name, each, "", "counted")};
+    return out;
+  }
+  // Who waits for a pass in a copy spends the pass's device time in it.
+  const double each = totals.device_work_ns > 0 ? totals.copy_wait_ns / totals.device_work_ns : 0;
+  if (each < kOftenEnough) return std::nullopt;
+  out.title = "The host waits for the device about once per token";
+  out.text = fmt::format(
+      "It spends {} in aten::copy_ that no copy needed: {} per pass, about what the device works for a pass ({}).",
+      base::human_ns(totals.copy_wait_ns), base::human_ns(totals.copy_wait_ns / passes),
+      base::human_ns(totals.device_work_ns / passes));
+  out.evidence = {
+      time_of("totals.copy_wait", "host time in aten::copy_, less the device's time for copies", totals.copy_wait_ns,
+              "inferred"),
+      number("totals.waits_per_pass", "that time / the device's time without copies", each, "", "inferred")};
+  return out;
+}
+
+Checked check(const Case& run) {
+  if (run.facts.totals) {
+    const std::optional<Finding> found = from_totals(*run.facts.totals);
+    return found ? Checked{.findings = {*found}} : not_found("the totals show no waiting in every pass");
+  }
+  if (!run.summary.on_gpu) return not_applicable("no GPU executed anything: nobody waits for one");
+  Checked out;
+  bool any = false;
+  for (const StageView& view : steady_stages(run.summary)) {
+    if (view.waterfall == nullptr) continue;
+    any = true;
+    const StageWaits* waits = run.facts.waits.of(view.stage->name);
+    const double idle = view.idle_launching() + view.term("between_steps").value_or(0) / view.total_ns;
+    if (!run.facts.waits.recorded) {
+      if (idle >= 0.1) out.findings.push_back(unknown(view));
+    } else if (waits != nullptr && static_cast<double>(waits->steps) >= kOftenEnough * view.steps && view.steps > 1) {
+      out.findings.push_back(finding_of(view, *waits));
+    }
+    out.why += fmt::format(
+        "{}{}: {}", out.why.empty() ? "" : "; ", view.stage->name,
+        run.facts.waits.recorded
+            ? fmt::format("the host waited in {} of {} steps", waits == nullptr ? 0 : waits->steps, view.stage->steps)
+            : "waits were not recorded, but the device hardly idles");
+  }
+  if (!any) return not_applicable("no stage whose time is taken apart (prefill, decode, mixed, training)");
+  return out;
+}
+
+}  // namespace
+
+extern const Rule kHostSync;
+const Rule kHostSync = {.name = "host_sync",
+                        .title = "The host waits for the device in every step",
+                        .meaning =
+                            "Counts the calls in which the host waits for the device (record --gpu waits) by the step "
+                            "they follow. Found where at "
+                            "least half of the steps have one. Gain: the stage's time, less the longer of the device's "
+                            "work and the host's time "
+                            "without waiting. Not recorded, and the device idles 10 % or more: inconclusive. In "
+                            "another tool's totals: calls "
+                            "that wait per pass over the model, or host time in aten::copy_ beyond the device's time "
+                            "for copies, by the device's "
+                            "time for everything else: about 1 is one wait per token.",
+                        .check = check};
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,109 @@
+// Products whose size fills the device's last wave of tiles badly, and the neighbouring size that costs a wave less.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analyze/rules/say.h"
+#include "analyze/rules/stage_view.h"
+#include "analyze/rules/tiles.h"
+#include "base/human.h"
+
+namespace llmprof::analyze {
+namespace {
+
+constexpr double kLeastLoss = 0.1;    // of the product's time
+constexpr double kLeastGain = 0.005;  // of the stage
+constexpr std::size_t kMostFindings = 3;
+
+std::int64_t blocks_per_unit(const DeviceCard& device, const ProductKernel& product) {
+  const std::optional<SmLimits> limits = sm_limits(device.chip);
+  if (!limits || product.threads <= 0) return 1;
+  const LaunchShape shape{.kernel = product.kernel,
+                          .threads = product.threads,
+                          .registers = product.registers,
+                          .shared_bytes = product.shared_bytes};
+  return std::max<std::int64_t>(1, occupancy_of(shape, *limits).blocks);
+}
+
+Finding finding_of(const StageView& view, const ProductKernel& product, const Tiling& tiling) {
+  const std::string& stage = view.stage->name;
+  const auto time = static_cast<double>(product.time_ns);
+  const std::optional<Neighbour> less = cheaper_neighbour(product, tiling);
+  const std::string shape = fmt::format("[{}, {}] x [{}, {}]", product.m, product.k, product.k, product.n);
+  const std::string rows = fmt::format(
+      "SELECT k.* FROM kernel k JOIN gemm g ON g.id = k.gemm_id WHERE g.m = {} AND g.n = {} AND g.k = {} ORDER BY "
+      "k.begin_ns",
+      product.m, product.n, product.k);
+  Finding out{.stage = stage, .part = shape};
+  out.title = fmt::format("{} computes {} more than it needs: {} tiles of {} x {} in {} waves", shape,
+                          base::human_percent(tiling.loss() / (1 - tiling.loss())), tiling.tiles, tiling.tile.m,
+                          tiling.tile.n, tiling.waves());
+  out.text =
+      fmt::format("{} execute at once, so the last wave leaves {} of them idle.",
+                  count_of(static_cast<double>(tiling.slots), "tiles"), base::human_percent(1 - tiling.last_wave()));
+  if (less)
+    out.text += fmt::format(" {} = {} instead of {} needs {} waves.", less->side, less->size, less->was, less->waves);
+  out.lever = "a size that fills whole waves";
+  out.gain = Gain{.ns = time * tiling.loss(),
+                  .of_stage = view.total_ns,
+                  .upper_bound = true,
+                  .how = fmt::format("{} of it, {} useful of {} computed in {} waves of {}", view.per_step(time),
+                                     base::human_count(tiling.useful),
+                                     base::human_count(static_cast<double>(tiling.waves() * tiling.slots)),
+                                     tiling.waves(), tiling.slots)};
+  out.evidence = {fraction(stage + ".tile_loss", "tiles and parts of tiles that compute nothing", tiling.loss(),
+                           "waves x tiles at once", "inferred", rows),
+                  number(stage + ".tiles", "of the result, by the kernel's name " + short_kernel(product.kernel),
+                         static_cast<double>(tiling.tiles), "", "inferred"),
+                  time_of(stage + ".product_time", "kernels of this product", time, "measured", rows)};
+  out.advice = {less ? fmt::format("Choose {} = {}, if the model or the batch allows.", less->side, less->size)
+                     : "Choose sizes that are multiples of the tile.",
+                "Let the library choose among more kernels (torch.compile with max-autotune, cublasLt heuristics): "
+                "smaller tiles, or split-K."};
+  return out;
+}
+
+Checked check(const Case& run) {
+  if (!run.summary.on_gpu) return not_applicable("no GPU executed anything");
+  if (run.summary.devices.empty() || run.summary.devices.front().units <= 0)
+    return not_applicable("how many multiprocessors the device has is unknown");
+  const DeviceCard& device = run.summary.devices.front();
+  Checked out;
+  std::size_t looked_at = 0;
+  for (const StageView& view : steady_stages(run.summary)) {
+    for (const ProductKernel& product : run.facts.products) {
+      if (product.stage != view.stage->name || view.held_by_launches()) continue;
+      const std::optional<Tiling> tiling = tiling_of(product, device.units, blocks_per_unit(device, product));
+      if (!tiling) continue;
+      ++looked_at;
+      if (tiling->waves() < 2 || tiling->loss() < kLeastLoss ||
+          static_cast<double>(product.time_ns) * tiling->loss() < kLeastGain * view.total_ns)
+        continue;
+      if (out.findings.size() < kMostFindings) out.findings.push_back(finding_of(view, product, *tiling));
+    }
+  }
+  if (looked_at == 0)
+    return not_applicable("no large product whose kernel names its tile, in a stage that does not wait for launches");
+  out.why = fmt::format("{} of products whose kernels name their tile waste less than {} by tiles and waves",
+                        count_of(static_cast<double>(looked_at), "kinds"), base::human_percent(kLeastLoss));
+  return out;
+}
+
+}  // namespace
+
+extern const Rule kTileWaves;
+const Rule kTileWaves = {.name = "tile_waves",
+                         .title = "Sizes that fill tiles and waves badly",
+                         .meaning =
+                             "For products of two or more waves whose kernel names its tile: tiles of the result / "
+                             "tiles that execute at once "
+                             "(multiprocessors x blocks that fit one), rounded up, are waves. Loss: 1 - useful part of "
+                             "the tiles / (waves x tiles at once). "
+                             "Found from 10 % of the product's and 0.5 % of the stage's time on. Gain: that share of "
+                             "its time, at most. Names the nearest "
+                             "smaller size that needs a wave less.",
+                         .check = check};
+
+}  // namespace llmprof::analyze
