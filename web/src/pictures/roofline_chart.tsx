@@ -10,6 +10,7 @@ import { Axes, type Frame, roofLabelAreas, Roofs } from "./roofline/plot";
 import "./roofline/roofline.css";
 import { chooseRoof, distance, extents, flopRoofs, memoryRoof, type Point } from "./roofline/roofs";
 import { logScale } from "./scale";
+import { clipped, shortName } from "./short_name";
 import { shapePath } from "./shapes";
 import { Tip } from "./tip";
 import { digits, rate, time } from "./units";
@@ -36,11 +37,11 @@ export function RooflineChart({ roofline, type }: RooflineChartProps) {
   const most = Math.max(1, ...roofline.points.map((point) => point.time_ns));
   const radius = (point: Point): number => 3 + 11 * Math.sqrt(point.time_ns / most);
   const at = (point: Point) => ({ x: frame.x.toPixel(point.intensity), y: frame.y.toPixel(point.flops_per_s) });
-  const anchors = points.map((point) => ({ ...at(point), radius: radius(point), text: shorten(visible(point.name)) }));
+  const anchors = points.map((point) => ({ ...at(point), radius: radius(point), text: shorten(shortName(visible(point.name))) }));
   const area = { x: frame.left, y: frame.top, width: frame.right - frame.left, height: frame.bottom - frame.top };
   const labels = width > 0 ? placeLabels(anchors, area, width < 500 ? 5 : mostLabels, roofLabelAreas(roofline, frame)) : [];
   const describe = (point: Point): string => [
-    `${visible(point.name)}, ${point.kind}${point.stage === "" ? "" : ` in ${visible(point.stage)}`}:`,
+    `${clipped(visible(point.name))}, ${point.kind}${point.stage === "" ? "" : ` in ${visible(point.stage)}`}:`,
     `${rate(point.flops_per_s, "FLOP/s")} at ${digits(point.intensity)} FLOP/B, ${distance(point, roof, memory)};`,
     `${time(point.time_ns)} in the run; FLOPs and bytes: ${point.source}`,
   ].join(" ");
@@ -89,7 +90,7 @@ export function RooflineChart({ roofline, type }: RooflineChartProps) {
       <p class="p-spoken" aria-live="polite">{chosen ? describe(chosen) : ""}</p>
       <p class="p-muted">The area of a mark is its time in the run. Shape: kind; colour: stage.</p>
       <DataTable title="Points as a table" columns={columns}
-        rows={() => points.map((point) => [visible(point.name), point.kind, visible(point.stage), digits(point.intensity),
+        rows={() => points.map((point) => [clipped(visible(point.name)), point.kind, visible(point.stage), digits(point.intensity),
           rate(point.flops_per_s, "FLOP/s"), distance(point, roof, memory), time(point.time_ns), point.source])} />
     </div>
   );

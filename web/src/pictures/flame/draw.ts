@@ -1,5 +1,6 @@
 import { fillArea, shorten } from "../canvas";
 import { cssColour, divergingColour, textOn } from "../colours";
+import { shortName } from "../short_name";
 import type { Theme } from "../theme";
 import { relativeChange } from "./change";
 import { fillOf, lookOf, textOf } from "./look";
@@ -31,7 +32,7 @@ function drawBox(context: CanvasRenderingContext2D, tree: Tree, { node, x, width
   context.globalAlpha = dimmed ? 0.35 : 1;
   const fill = colour ? colour.fill : fillOf(look, style.theme);
   fillArea(context, { x, y, width: wide, height }, fill, look.pattern, text);
-  const name = width > 26 ? shorten(tree.names[node]!, width - 8, fontSize) : "";
+  const name = width > 26 ? shorten(labelOf(tree, node), width - 8, fontSize) : "";
   if (name !== "") {
     context.fillStyle = fill;  // the pattern stays out of the text
     if (look.pattern !== "plain") context.fillRect(x + 2, y + 2, Math.min(wide - 4, context.measureText(name).width + 4), height - 5);
@@ -45,6 +46,11 @@ function drawBox(context: CanvasRenderingContext2D, tree: Tree, { node, x, width
     context.lineWidth = 2;
     context.strokeRect(x + 1, y + 1, Math.max(1, wide - 2), height - 2);
   }
+}
+
+function labelOf(tree: Tree, node: number): string {
+  const kind = tree.kinds[node]!, name = tree.names[node]!;
+  return kind === "kernel" || kind === "native" ? shortName(name) : name;
 }
 
 function changeColour(node: number, { before, after, full }: Change, theme: Theme): { fill: string; text: string } {

@@ -1,6 +1,7 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { visible } from "../../visible";
 import { prepare } from "../canvas";
+import { clipped } from "../short_name";
 import { useTheme } from "../theme";
 import { Tip } from "../tip";
 import { inUnit, percent } from "../units";
@@ -43,7 +44,7 @@ export function FlameView({ model }: { model: FlameModel }) {
   const describe = (node: number): string => {
     const unit = weightUnits[weight]!, share = total[0]! > 0 ? `, ${percent(total[node]! / total[0]!)} of all` : "";
     const kind = lookOf(tree.kinds[node]!, tree.names[node]!).name;
-    const name = node === 0 ? tree.names[node] : `${tree.names[node]}, ${kind}`;
+    const name = node === 0 ? tree.names[node] : `${clipped(tree.names[node]!)}, ${kind}`;
     if (change) return `${name}: ${changeText(change.before[node]!, change.after[node]!, unit)}${share}`;
     return `${name}: ${inUnit(total[node]!, unit)} in total${share}, ${inUnit(self[node]!, unit)} in itself`;
   };
@@ -73,7 +74,7 @@ export function FlameView({ model }: { model: FlameModel }) {
                 matched={match.nodes.size} share={total[0]! > 0 ? match.weight / total[0]! : 0} />
       <ol class="p-crumbs" aria-label="zoomed to">
         {[...ancestors(tree, zoomed), zoomed].map((node) => (
-          <li key={node}><button type="button" onClick={() => zoomTo(node)}>{tree.names[node]}</button></li>
+          <li key={node}><button type="button" onClick={() => zoomTo(node)}>{clipped(tree.names[node]!)}</button></li>
         ))}
       </ol>
       <div class="p-stage" tabIndex={0} role="application" onKeyDown={onKeyDown}

@@ -1,4 +1,5 @@
 import { type Column, DataTable } from "../data_table";
+import { clipped, shortName } from "../short_name";
 import { change as changed, inUnit, percent } from "../units";
 import { relativeChange } from "./change";
 import { lookOf } from "./look";
@@ -18,7 +19,7 @@ function Top({ model, weight, side, zoomed }: FlameTablesProps) {
   const { tree } = model, weights = model.weights(weight, side), unit = weightUnits[weight]!, all = weights.total[0]!;
   const rows = (by: "self" | "total") => byName(tree, weights, zoomed).filter((row) => row.kind !== "root" && row[by] > 0)
     .sort((a, b) => b[by] - a[by]).slice(0, most)
-    .map((row) => [row.name, lookOf(row.kind, row.name).name, inUnit(row.self, unit), percent(row.self / all),
+    .map((row) => [clipped(row.name), lookOf(row.kind, row.name).name, inUnit(row.self, unit), percent(row.self / all),
                    inUnit(row.total, unit), percent(row.total / all)]);
   const columns: Column[] = [...frameColumns, { name: "self", number: true }, { name: "self of all", number: true },
     { name: "total", number: true }, { name: "total of all", number: true }];
@@ -36,8 +37,8 @@ function ChangeTable({ model, weight }: FlameTablesProps) {
   const { tree } = model, unit = weightUnits[weight]!;
   const before = model.weights(weight, "before").self, after = model.weights(weight, "after").self;
   const path = (node: number): string => {
-    const names = [tree.names[node]!];
-    for (let at = tree.parent[node]!; at > 0; at = tree.parent[at]!) names.unshift(tree.names[at]!);
+    const names = [clipped(tree.names[node]!)];
+    for (let at = tree.parent[node]!; at > 0; at = tree.parent[at]!) names.unshift(shortName(tree.names[at]!));
     return names.join(" › ");
   };
   const rows = () => Array.from(before, (_, node) => node)

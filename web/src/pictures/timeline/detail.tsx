@@ -1,4 +1,5 @@
 import type { LaneKind } from "../../data";
+import { clipped, shortName } from "../short_name";
 import { count, moment, percent, time } from "../units";
 import type { SliceFacts } from "./slices";
 
@@ -8,8 +9,8 @@ const kinds: Record<LaneKind, string> = {
 
 // "kernel gemm, stage decode, begins at 1.2 ms, takes 3 µs"
 export function inWords(facts: SliceFacts): string {
-  const merged = `${count(facts.count)} slices, most of their time ${facts.name}`;
-  const parts = [facts.count > 1 ? merged : `${kinds[facts.kind]} ${facts.name}`];
+  const name = facts.kind === "stream" ? shortName(facts.name) : clipped(facts.name);
+  const parts = [facts.count > 1 ? `${count(facts.count)} slices, most of their time ${name}` : `${kinds[facts.kind]} ${name}`];
   if (facts.stage !== "") parts.push(`stage ${facts.stage}`);
   parts.push(`begins at ${moment(facts.begin, facts.duration)}`, `takes ${time(facts.duration)}`);
   if (facts.count > 1) parts.push(`${percent(facts.busy)} of it covered`);
@@ -17,11 +18,12 @@ export function inWords(facts: SliceFacts): string {
   return parts.join(", ");
 }
 
-export function SliceText({ facts, share }: { facts: SliceFacts; share?: number }) {
+// full: the name with all its arguments.
+export function SliceText({ facts, share, full }: { facts: SliceFacts; share?: number; full?: boolean }) {
   const many = facts.count > 1;
   return (
     <>
-      <b>{facts.name || "without a name"}</b> {many && <span>and others, {count(facts.count)} slices merged </span>}
+      <b>{(full ? facts.name : clipped(facts.name)) || "without a name"}</b> {many && <span>and others, {count(facts.count)} slices merged </span>}
       <br />
       {facts.stage !== "" && <>stage {facts.stage}, </>}
       begins at {moment(facts.begin, facts.duration)}, takes {time(facts.duration)}

@@ -97,7 +97,7 @@ function fill(context: CanvasRenderingContext2D, { x, end, category, alpha, esti
 
 function sliceText(patch: Patch, { lane }: PatchLane, index: number): string {
   const count = lane.count[index] ?? 1;
-  const name = patch.names[lane.label[index]!] ?? "";
+  const name = (lane.kind === "stream" ? patch.shortNames : patch.names)[lane.label[index]!] ?? "";
   return count > 1 ? `${count} × ${name}` : name;
 }
 

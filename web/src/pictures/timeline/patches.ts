@@ -4,10 +4,12 @@ import type { Lane, Timeline } from "../../data";
 import { visible } from "../../visible";
 import { nameCategory, stageCategory } from "../colours";
 import type { Range } from "../scale";
+import { shortName } from "../short_name";
 
 export interface Patch {
   from: number; to: number; lanes: Map<string, PatchLane>; timeline: Timeline;
   names: string[];  // as they are shown
+  shortNames: string[];  // of kernels
   byStage: Uint8Array; byName: Uint8Array;  // colours of names: as stages, as names
 }
 
@@ -29,8 +31,9 @@ export function makePatch(timeline: Timeline, origin: number): Patch {
       lane, begin: Float64Array.from(lane.begin, (ns) => ns + from), end: Float64Array.from(lane.end, (ns) => ns + from),
     });
   }
+  const names = timeline.names.map(visible);
   return {
-    from, to: timeline.window[1] - origin, lanes, timeline, names: timeline.names.map(visible),
+    from, to: timeline.window[1] - origin, lanes, timeline, names, shortNames: names.map(shortName),
     byStage: Uint8Array.from(timeline.names, stageCategory), byName: Uint8Array.from(timeline.names, nameCategory),
   };
 }

@@ -1,6 +1,7 @@
 import { visible } from "../../visible";
 import { DataTable } from "../data_table";
 import type { Range } from "../scale";
+import { clipped } from "../short_name";
 import { count, percent, time } from "../units";
 import type { Segment } from "./patches";
 import type { LaneRow } from "./rows";
@@ -29,7 +30,7 @@ export function TimelineTables({ parts, lanes, window, lane }: TablesProps) {
                    columns={[{ name: "name" }, { name: "time", number: true }, { name: "of the window", number: true },
                              { name: "slices", number: true }, { name: "longest alone", number: true }]}
                    rows={() => nameTotals(parts, chosen.key, mostNames).map((row) => [
-                     row.name, time(row.covered), percent(row.covered / span), count(row.slices),
+                     clipped(row.name), time(row.covered), percent(row.covered / span), count(row.slices),
                      row.longest > 0 ? time(row.longest) : "only merged",
                    ])} />
       )}

@@ -86,7 +86,7 @@ export function TimelineView({ run, load }: { run: RunData; load: Load }) {
       )}
       {hover && <Tip x={hover.x} y={hover.y} width={fullWidth}><SliceText facts={factsOf(hover.slice)} /></Tip>}
       <p class="p-detail">
-        {facts ? <><SliceText facts={facts} share={facts.duration / span} />{" "}
+        {facts ? <><SliceText facts={facts} share={facts.duration / span} full />{" "}
           <span class="p-bar p-group"><button type="button" onClick={() => zoomTo(selected)}>zoom to it</button></span></>
           : <span class="p-muted">Click a slice for its details, click it again to zoom to it.</span>}
       </p>
