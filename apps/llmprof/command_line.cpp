@@ -71,6 +71,11 @@ bool Arguments::given(std::string_view flag) const {
   return found != given_.end() && found->second;
 }
 
+std::vector<std::string> Arguments::all(std::string_view flag) const {
+  const auto found = many_.find(flag);
+  return found == many_.end() ? std::vector<std::string>() : found->second;
+}
+
 bool asks_for_help(const Verb& verb, const std::vector<std::string>& words) {
   for (const std::string& word : words) {
     if (word == "--" && verb.takes_command) return false;
@@ -96,6 +101,8 @@ Result<Arguments> parse_arguments(const Verb& verb, const std::vector<std::strin
     CLI::Option* handle = nullptr;
     if (option.value.empty()) {
       handle = app.add_flag(cli_name(option));
+    } else if (option.many) {
+      handle = app.add_option(cli_name(option), arguments.many_[std::string(option.flag)]);
     } else {
       handle = app.add_option(cli_name(option), texts[option.flag]);
       handle->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);

@@ -23,6 +23,7 @@ struct Option {
   std::string_view value;       // "NAME"; "" makes it a switch
   std::string_view fallback;    // default as the user would type it; "" none
   std::string_view help;
+  bool many = false;  // takes several words, and may be given again: Arguments::all
 };
 
 struct Positional {
@@ -34,8 +35,9 @@ struct Positional {
 class Arguments {
  public:
   bool on(std::string_view flag) const { return values_.contains(flag) && values_.find(flag)->second == "1"; }
-  std::string get(std::string_view flag) const;  // "" if neither given nor defaulted
-  bool given(std::string_view flag) const;       // typed or set by its variable
+  std::string get(std::string_view flag) const;               // "" if neither given nor defaulted
+  bool given(std::string_view flag) const;                    // typed or set by its variable
+  std::vector<std::string> all(std::string_view flag) const;  // of an option that takes many
   std::vector<std::string> positionals;
   std::vector<std::string> command;  // what follows "--"
 
@@ -43,6 +45,7 @@ class Arguments {
   friend Result<Arguments> parse_arguments(const struct Verb&, const std::vector<std::string>&);
   std::map<std::string, std::string, std::less<>> values_;
   std::map<std::string, bool, std::less<>> given_;
+  std::map<std::string, std::vector<std::string>, std::less<>> many_;
 };
 
 struct Verb {

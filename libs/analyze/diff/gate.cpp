@@ -1,0 +1,212 @@
+#include "analyze/diff/gate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "analyze/measures.h"
+#include "base/edits.h"
+
+namespace llmprof::analyze {
+namespace {
+
+struct Unit {
+  std::string_view name, base;  // base: the unit of the measure that it fits
+  double factor;
+};
+constexpr Unit kUnits[] = {
+    {"ns", "s", 1e-9},
+    {"us", "s", 1e-6},
+    {"ms", "s", 1e-3},
+    {"s", "s", 1},
+    {"min", "s", 60},
+    {"B", "B", 1},
+    {"kB", "B", 1e3},
+    {"MB", "B", 1e6},
+    {"GB", "B", 1e9},
+    {"TB", "B", 1e12},
+    {"KiB", "B", 1024},
+    {"MiB", "B", 1048576},
+    {"GiB", "B", 1073741824},
+    {"B/s", "B/s", 1},
+    {"MB/s", "B/s", 1e6},
+    {"GB/s", "B/s", 1e9},
+    {"TB/s", "B/s", 1e12},
+    {"FLOP", "FLOP", 1},
+    {"GFLOP", "FLOP", 1e9},
+    {"TFLOP", "FLOP", 1e12},
+    {"GFLOP/s", "FLOP/s", 1e9},
+    {"TFLOP/s", "FLOP/s", 1e12},
+    {"PFLOP/s", "FLOP/s", 1e15},
+    {"J", "J", 1},
+    {"mJ", "J", 1e-3},
+    {"kJ", "J", 1e3},
+    {"W", "W", 1},
+    {"kW", "W", 1e3},
+    {"Hz", "Hz", 1},
+    {"MHz", "Hz", 1e6},
+    {"GHz", "Hz", 1e9},
+    {"%", "1", 0.01},
+    {"FLOP/B", "FLOP/B", 1},
+    {"1/s", "1/s", 1},
+    {"/s", "1/s", 1},
+    {"degC", "degC", 1},
+};
+constexpr std::string_view kScopes[] = {"run",     "prefill", "decode",   "mixed",     "load",
+                                        "warm-up", "forward", "backward", "optimizer", "other"};
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\n");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
+}
+
+Error wrong(std::string_view gate, std::string message, std::string hint) {
+  return {ErrorCode::kUsage, fmt::format("gate '{}': {}", gate, message), std::move(hint)};
+}
+
+// The three known names that are the fewest edits away.
+template <class Names>
+std::string near(std::string_view name, const Names& names) {
+  std::vector<std::pair<std::size_t, std::string>> sorted;
+  for (const auto& each : names) sorted.emplace_back(base::edits(name, each), each);
+  std::sort(sorted.begin(), sorted.end());
+  std::string text;
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, sorted.size()); ++i)
+    text += (i == 0 ? "" : ", ") + sorted[i].second;
+  return text;
+}
+
+Result<void> check_name(const Gate& gate) {
+  const std::size_t dot = gate.measure.find('.');
+  if (dot == std::string::npos || gate.measure.size() > 80) {
+    return wrong(gate.text, "a measure is <stage>.<name> or run.<name>", "for example decode.tpot_p50, run.wall");
+  }
+  const std::string_view scope = std::string_view(gate.measure).substr(0, dot);
+  const std::string_view name = std::string_view(gate.measure).substr(dot + 1);
+  if (std::find(std::begin(kScopes), std::end(kScopes), scope) == std::end(kScopes)) {
+    return wrong(gate.text, fmt::format("'{}' is no stage", scope), "near: " + near(scope, kScopes));
+  }
+  std::vector<std::string> names;
+  for (const MeasureKind& kind : measure_kinds()) names.emplace_back(kind.name);
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    return wrong(gate.text, fmt::format("there is no measure '{}'", name),
+                 "near: " + near(name, names) + "; all of them: docs/format/measures.md");
+  }
+  return {};
+}
+
+// "+3%", "0.70", "12ms", "80 %".
+Result<void> parse_limit(std::string_view text, Gate& gate) {
+  const bool sign = !text.empty() && (text.front() == '+' || text.front() == '-');
+  std::string_view digits = text;
+  if (!digits.empty() && digits.front() == '+') digits.remove_prefix(1);
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), gate.limit);
+  if (error != std::errc{} || !std::isfinite(gate.limit)) {
+    return wrong(gate.text, fmt::format("'{}' is no number", text), "for example +3%, 0.70, 12ms, 5GB");
+  }
+  const std::string_view unit = trimmed(digits.substr(static_cast<std::size_t>(end - digits.data())));
+  const MeasureKind& kind = *find_measure_kind(gate.measure);
+  gate.relative = sign && unit == "%";
+  if (gate.relative) {
+    gate.limit *= 0.01;
+    return {};
+  }
+  if (unit.empty()) return {};
+  const auto found =
+      std::find_if(std::begin(kUnits), std::end(kUnits), [&](const Unit& each) { return each.name == unit; });
+  if (found == std::end(kUnits) || found->base != kind.unit) {
+    return wrong(gate.text, fmt::format("'{}' is no unit of {}", unit, gate.measure),
+                 unit == "%" ? "a change against before has a sign: +3%, -5%"
+                             : fmt::format("it is in {}", kind.unit.empty() ? "plain numbers" : kind.unit));
+  }
+  gate.limit *= found->factor;
+  return {};
+}
+
+Result<Gate> parse_gate(std::string_view text) {
+  Gate gate{.text = std::string(text)};
+  const std::size_t at = text.find_first_of("<>");
+  if (at == std::string_view::npos) {
+    return wrong(text, "it has no <, <=, > or >=", "for example 'decode.tpot_p50 < +3%'");
+  }
+  const std::size_t length = at + 1 < text.size() && text[at + 1] == '=' ? 2 : 1;
+  gate.op = text.substr(at, length);
+  gate.measure = trimmed(text.substr(0, at));
+  LLMPROF_TRY(check_name(gate));
+  LLMPROF_TRY(parse_limit(trimmed(text.substr(at + length)), gate));
+  return gate;
+}
+
+bool holds(double value, const std::string& op, double limit) {
+  if (op == "<") return value < limit;
+  if (op == "<=") return value <= limit;
+  return op == ">" ? value > limit : value >= limit;
+}
+
+struct Known {
+  std::vector<Estimate> values;
+  std::string why;  // why there are none
+};
+
+Known known_of(const Side& side, const std::string& measure) {
+  Known known;
+  for (const Digest& run : side.runs) {
+    const MeasureDigest* found = find_measure(run, measure);
+    if (found != nullptr && found->value) {
+      known.values.push_back(*found->value);
+    } else if (known.why.empty()) {
+      known.why = found == nullptr ? fmt::format("{} has no {}", run.name, measure)
+                                   : fmt::format("{} is unknown in {}: {}", measure, run.name, found->why);
+    }
+  }
+  if (side.runs.empty()) known.why = "there is nothing to compare with";
+  return known;
+}
+
+}  // namespace
+
+Result<std::vector<Gate>> parse_gates(std::string_view text) {
+  std::vector<Gate> gates;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(';'), text.size());
+    const std::string_view one = trimmed(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (one.empty()) continue;
+    LLMPROF_LET(Gate gate, parse_gate(one));
+    gates.push_back(std::move(gate));
+  }
+  return gates;
+}
+
+std::vector<GateResult> check_gates(const std::vector<Gate>& gates, const Side& before, const Side& after,
+                                    const Diff& diff) {
+  std::vector<GateResult> results;
+  for (const Gate& gate : gates) {
+    GateResult result{.gate = gate, .unit = std::string(find_measure_kind(gate.measure)->unit)};
+    const Known a = known_of(before, gate.measure), b = known_of(after, gate.measure);
+    if (!a.values.empty()) result.before = mean_of_runs(a.values).value;
+    if (!b.values.empty()) result.after = mean_of_runs(b.values).value;
+    if (const DiffRow* row = find_row(
+            diff, "measure", gate.measure.starts_with("run.") ? "" : gate.measure.substr(0, gate.measure.find('.')),
+            gate.measure)) {
+      result.significant = row->significant;
+    }
+    result.change = change_between(a.values, b.values);
+    if (b.values.empty()) {
+      result.why = b.why;
+    } else if (gate.relative && a.values.empty()) {
+      result.why = a.why;
+    } else if (gate.relative && !result.change.ratio) {
+      result.why = "it was 0 before: a change in percent means nothing";
+    } else {
+      result.passed = holds(gate.relative ? *result.change.ratio : *result.after, gate.op, gate.limit);
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,26 @@
+#pragma once
+// A comparison laid out: terminal text, JSON (docs/format/json-diff.md), JUnit. Computes nothing.
+
+#include <string>
+#include <vector>
+
+#include "analyze/diff/baseline.h"
+#include "analyze/diff/diff.h"
+#include "analyze/diff/gate.h"
+#include "base/json_fwd.h"
+
+namespace llmprof::report {
+
+struct DiffPage {
+  analyze::Diff diff;
+  std::vector<analyze::GateResult> gates;
+  bool compared = true;  // false: one run, gates only
+  std::size_t top = 12;  // rows of each table
+};
+
+std::string to_text(const DiffPage& page, bool colour);
+void to_json(const DiffPage& page, base::Json& out);
+std::string gates_junit(const DiffPage& page);
+std::string to_text(const std::vector<analyze::BaselineEntry>& entries);
+
+}  // namespace llmprof::report

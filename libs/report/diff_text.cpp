@@ -1,0 +1,202 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/human.h"
+#include "base/text_table.h"
+#include "report/diff.h"
+#include "report/layout.h"
+#include "report/page.h"
+#include "report/with_unit.h"
+
+namespace llmprof::report {
+namespace {
+
+using analyze::Diff;
+using analyze::DiffRow;
+using base::Align;
+using base::TextTable;
+
+std::string signed_percent(std::optional<double> fraction) {
+  return fraction ? fmt::format("{:+.1f} %", *fraction * 100) : "-";
+}
+
+std::string value_cell(const std::optional<double>& value, const std::string& unit) {
+  return value ? with_unit(*value, unit) : "-";
+}
+
+std::string interval_cell(const analyze::Change& change) {
+  if (!change.low || !change.high || *change.low == *change.high) return "-";
+  return fmt::format("{:+.1f} … {:+.1f}", *change.low * 100, *change.high * 100);
+}
+
+std::string verdict(const DiffRow& row) {
+  if (row.significant) return row.better == "neither" ? "changed" : row.better;
+  if (!row.note.empty()) return row.note;
+  return row.change.low ? "no" : "not judged";
+}
+
+TextTable table_of(const char* name) {
+  return TextTable({{name, Align::kLeft, true},
+                    {"before"},
+                    {"after"},
+                    {"change"},
+                    {"95 % interval"},
+                    {"significant", Align::kLeft}});
+}
+
+void add(const DiffRow& row, const std::string& name, TextTable& table) {
+  table.add({base::printable(name), value_cell(row.before, row.unit), value_cell(row.after, row.unit),
+             signed_percent(row.change.ratio), interval_cell(row.change), base::printable(verdict(row))});
+}
+
+std::string gate_line(const analyze::GateResult& result, const Style& style) {
+  const std::string verdict = result.passed ? "pass" : style.warning("FAIL");
+  std::string text = fmt::format("  {}  {}: ", verdict, base::printable(result.gate.text));
+  if (!result.why.empty()) return text + base::printable(result.why) + "\n";
+  if (!result.gate.relative) return text + "it is " + with_unit(*result.after, result.unit) + "\n";
+  text += fmt::format("{} ({} -> {}", signed_percent(result.change.ratio), with_unit(*result.before, result.unit),
+                      with_unit(*result.after, result.unit));
+  if (result.change.low) text += fmt::format(", 95 % interval {} %", interval_cell(result.change));
+  return text + (result.significant ? "), a significant change\n" : "), no significant change\n");
+}
+
+std::string gates_section(const DiffPage& page, const Style& style) {
+  if (page.gates.empty()) return "";
+  std::string text = style.heading("Gates");
+  for (const analyze::GateResult& result : page.gates) text += gate_line(result, style);
+  return text;
+}
+
+std::string stages_section(const Diff& diff, const Style& style) {
+  TextTable table = table_of("stage");
+  for (const DiffRow& row : diff.rows) {
+    if (row.kind == "stage") add(row, row.name, table);
+  }
+  if (table.rows() == 0) return "";
+  return style.heading("Stages") + table.render(kWidth) +
+         wrapped(
+             "Mean time of a step; of decode, from token to token. significant: beyond chance at 5 % (corrected for "
+             "the number "
+             "of rows) and at least " +
+             base::human_percent(diff.least) + ".");
+}
+
+std::string reason_lines(const std::vector<analyze::Reason>& reasons, std::size_t most) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, reasons.size()); ++i) {
+    text += wrapped(
+        fmt::format("{}: {}", reasons[i].ns == 0 ? "-" : (reasons[i].ns > 0 ? "+" : "") + base::human_ns(reasons[i].ns),
+                    reasons[i].text),
+        6);
+  }
+  return text;
+}
+
+// Stages that changed, and the modules they changed in.
+std::string why_section(const Diff& diff, std::size_t top, const Style& style) {
+  std::string text;
+  const auto line = [&](const DiffRow& row) {
+    text +=
+        wrapped(fmt::format("{}{}: {} a step ({})", row.kind == "stage" ? "" : row.stage + " › ", row.name,
+                            (*row.after > *row.before ? "+" : "") + base::human_ns((*row.after - *row.before) * 1e9),
+                            signed_percent(row.change.ratio)));
+    text += reason_lines(row.why, 5);
+  };
+  for (const DiffRow& row : diff.rows) {
+    if (row.kind == "stage" && row.significant) line(row);
+  }
+  std::size_t shown = 0;
+  for (const std::size_t index : diff.causes) {
+    const DiffRow& row = diff.rows[index];
+    if (row.before && row.after && shown++ < top) line(row);
+  }
+  return text.empty() ? "" : style.heading("What changed, and why") + text;
+}
+
+std::string parts_section(const Diff& diff, std::string_view kind, const char* title, std::size_t top,
+                          const Style& style) {
+  TextTable table = table_of(kind == "shape" ? "stage, shape" : kind == "module" ? "stage, module" : "stage, operator");
+  std::size_t more = 0, quiet = 0;
+  for (const DiffRow& row : diff.rows) {
+    if (row.kind != kind) continue;
+    const bool one_sided = !row.before || !row.after;
+    if (!row.significant && !one_sided) {
+      ++quiet;
+    } else if (table.rows() < top) {
+      add(row, row.stage + " › " + row.name, table);
+    } else {
+      ++more;
+    }
+  }
+  if (table.rows() == 0) return "";
+  std::string rest = fmt::format("{} others without a significant change.", quiet);
+  if (more > 0) rest = fmt::format("{} more that changed (--top shows more), ", more) + rest;
+  return style.heading(title) + table.render(kWidth) + wrapped(rest);
+}
+
+constexpr std::string_view kShownMeasures[] = {"wall",
+                                               "device_memory_peak",
+                                               "host_memory_peak",
+                                               "ttft",
+                                               "tpot_p50",
+                                               "tpot_p99",
+                                               "tokens_per_s",
+                                               "busy",
+                                               "mfu",
+                                               "mbu",
+                                               "of_floor",
+                                               "kernels_per_step",
+                                               "joules_per_token",
+                                               "sm_clock"};
+
+std::string measures_section(const Diff& diff, const Style& style) {
+  TextTable table = table_of("measure");
+  for (const DiffRow& row : diff.rows) {
+    const std::string_view name = std::string_view(row.name).substr(row.name.find('.') + 1);
+    const bool usual =
+        std::find(std::begin(kShownMeasures), std::end(kShownMeasures), name) != std::end(kShownMeasures);
+    if (row.kind != "measure" || (!usual && !row.significant)) continue;
+    if (row.stage == "load" || row.stage == "warm-up") continue;
+    add(row, row.name, table);
+  }
+  if (table.rows() == 0) return "";
+  return style.heading("Measures") + table.render(kWidth) +
+         wrapped("not judged: one number each, nothing tells its spread; repeats would.");
+}
+
+}  // namespace
+
+std::string to_text(const DiffPage& page, bool colour) {
+  const Style style{colour};
+  const Diff& diff = page.diff;
+  if (!page.compared) return wrapped(diff.after, 0) + gates_section(page, style);
+  std::string text =
+      wrapped("before  " + diff.before, 0) + wrapped("after   " + diff.after, 0) + "\n" + wrapped(diff.headline, 0);
+  for (const std::string& warning : diff.warnings) text += wrapped("Note: " + warning + ".");
+  text += gates_section(page, style);
+  text += stages_section(diff, style);
+  text += why_section(diff, page.top, style);
+  text += parts_section(diff, "module", "Modules", page.top, style);
+  text += parts_section(diff, "operator", "Operators", page.top, style);
+  text += parts_section(diff, "shape", "Matrix products", page.top, style);
+  text += measures_section(diff, style);
+  return text;
+}
+
+std::string to_text(const std::vector<analyze::BaselineEntry>& entries) {
+  if (entries.empty()) return "There are no baselines; llmprof diff --save-baseline NAME RUN... makes one.\n";
+  TextTable table({{"baseline", Align::kLeft},
+                   {"runs"},
+                   {"recorded", Align::kLeft},
+                   {"model", Align::kLeft, true},
+                   {"device", Align::kLeft, true}});
+  for (const analyze::BaselineEntry& entry : entries) {
+    table.add({entry.name, std::to_string(entry.folders.size()), entry.created, base::printable(entry.model),
+               base::printable(entry.device)});
+  }
+  return table.render(kWidth, 0);
+}
+
+}  // namespace llmprof::report
