@@ -1,7 +1,7 @@
 // What is said about slices: one of them, those of a lane in the window, those whose name was searched for.
 import type { LaneKind } from "../../data";
 import type { Range } from "../scale";
-import { type Segment, type SliceRef, visibleRange } from "./patches";
+import { type Patch, type Segment, type SliceRef, visibleRange } from "./patches";
 
 export interface SliceFacts {
   name: string; stage: string; begin: number; duration: number; count: number; busy: number; estimated: boolean;
@@ -108,3 +108,19 @@ export const windowOf = (ref: SliceRef): Range => {
   const { begin, end } = ref.patch.lanes.get(ref.lane)!;
   return [begin[ref.index]!, end[ref.index]!];
 };
+
+export interface Place { name: string; window: Range }
+
+// From the first to the last step of each stage, in order of time.
+export function stagePlaces({ lanes, names }: Patch): Place[] {
+  const places = new Map<string, Place>();
+  for (const { lane, begin, end } of lanes.values()) {
+    if (lane.kind !== "stages") continue;
+    lane.label.forEach((label, index) => {
+      const name = names[label] ?? "", place = places.get(name);
+      if (!place) places.set(name, { name, window: [begin[index]!, end[index]!] });
+      else place.window = [Math.min(place.window[0], begin[index]!), Math.max(place.window[1], end[index]!)];
+    });
+  }
+  return [...places.values()].sort((a, b) => a.window[0] - b.window[0]);
+}

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Lane, Timeline } from "../../data";
 import { axisTicks } from "./axis";
 import { coarseFirst, firstAbove, laneKey, makePatch, neighbour, segments, sliceAt, visibleRange } from "./patches";
-import { factsOf, findSlices, laneTotal, matches, nameTotals, resolution } from "./slices";
+import { factsOf, findSlices, laneTotal, matches, nameTotals, resolution, stagePlaces } from "./slices";
 import { askFor, serves } from "./use_patches";
 import { around, fit, leastSpanNs, pan, pinch, zoom } from "./view";
 
@@ -131,6 +131,12 @@ describe("what is said about slices", () => {
     expect([...matches(["Gemm_128"], " ")]).toEqual([0]);
     const found = findSlices(segments([overview], [0, 1000]), [key], "gemm");
     expect(found).toMatchObject([{ kind: "stream", covered: 200, slices: 10, longest: { index: 0 } }]);
+  });
+  it("knows where stages lie", () => {
+    const stages = lane([[0, 100, 2], [300, 400, 1], [500, 900, 2]], "stages");
+    expect(stagePlaces(makePatch(timeline([1000, 2000], [stages]), 1000))).toEqual(
+      [{ name: "decode", window: [0, 900] }, { name: "softmax", window: [300, 400] }]);
+    expect(stagePlaces(overview)).toEqual([]);
   });
   it("says how far the picture is merged", () => {
     expect(resolution(segments([overview], [0, 1000]), [key])).toEqual({ shown: 2, all: 11, mergedNs: 400 });

@@ -10,7 +10,7 @@ import { Lanes } from "./lanes";
 import { Minimap } from "./minimap";
 import { type Patch, segments, sliceAt, type SliceRef } from "./patches";
 import { rowsOf } from "./rows";
-import { factsOf, findSlices, matches, windowOf } from "./slices";
+import { factsOf, findSlices, matches, stagePlaces, windowOf } from "./slices";
 import { Status } from "./status";
 import { TimelineTables } from "./tables";
 import { Toolbar } from "./toolbar";
@@ -42,6 +42,7 @@ export function TimelineView({ run, load }: { run: RunData; load: Load }) {
   const found = useMemo(
     () => (query.trim() === "" ? null : new Map<Patch, Uint8Array>(patches.map((patch) => [patch, matches(patch.names, query)]))),
     [patches, query]);
+  const places = useMemo(() => stagePlaces(patches[0]!), [patches[0]]);
   const results = useMemo(() => (found ? findSlices(parts, lanes.map((row) => row.key), query) : []), [found, parts]);
 
   const move = (next: Range) => { setHover(null); setWindow(fit(next, limits)); };
@@ -73,6 +74,7 @@ export function TimelineView({ run, load }: { run: RunData; load: Load }) {
                onPan={(share) => move(pan(window, share * span, limits))} onReset={() => move(limits)}
                colourBy={colourBy} onColourBy={setColourBy} query={query} onQuery={setQuery}
                found={results} onFound={({ longest }) => { if (longest) { setSelected(longest); zoomTo(longest); } }}
+               stages={places} onStage={(place) => move(around(place.window, limits))}
                details={run.details ?? []} onDetail={({ timeline }) => move(timeline.window.map((ns) => ns - run.timeline.run[0]) as Range)} />
       {theme && width > 0 && (
         <>

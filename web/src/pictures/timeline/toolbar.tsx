@@ -1,13 +1,13 @@
 import type { StepDetail } from "../../data";
 import { visible } from "../../visible";
 import { count, time } from "../units";
-import type { Found } from "./slices";
+import type { Found, Place } from "./slices";
 
 interface ToolbarProps {
   onZoom: (factor: number) => void; onPan: (share: number) => void; onReset: () => void;
   colourBy: "stage" | "name"; onColourBy: (by: "stage" | "name") => void;
   query: string; onQuery: (query: string) => void; found: Found[]; onFound: (found: Found) => void;
-  details: StepDetail[]; onDetail: (detail: StepDetail) => void;
+  details: StepDetail[]; onDetail: (detail: StepDetail) => void; stages: Place[]; onStage: (place: Place) => void;
 }
 
 export function Toolbar(props: ToolbarProps) {
@@ -20,7 +20,7 @@ export function Toolbar(props: ToolbarProps) {
         <button type="button" onClick={() => props.onPan(0.5)} aria-label="later">→</button>
         <button type="button" onClick={props.onReset}>whole run</button>
       </span>
-      <Steps {...props} />
+      <Places {...props} />
       <label class="p-group">colour by
         <select value={props.colourBy} onChange={(event) => props.onColourBy(event.currentTarget.value as "stage" | "name")}>
           <option value="stage">stage</option>
@@ -48,9 +48,11 @@ function Matches({ query, found, onFound }: ToolbarProps) {
   );
 }
 
-// Steps that are known kernel by kernel: the median one of each stage as buttons, the others in a list.
-function Steps({ details, onDetail }: ToolbarProps) {
+// Where to look: the median step of each stage as buttons, stages from their first to their last step and other steps in
+// a list. What has a button or is named as a step is known kernel by kernel.
+function Places({ details, onDetail, stages, onStage }: ToolbarProps) {
   const medians = details.filter(isMedian), others = details.filter((detail) => !isMedian(detail));
+  const go = (at: number) => (at < stages.length ? onStage(stages[at]!) : onDetail(others[at - stages.length]!));
   return (
     <>
       {medians.map((detail) => (
@@ -58,14 +60,17 @@ function Steps({ details, onDetail }: ToolbarProps) {
           one {visible(detail.stage)} step
         </button>
       ))}
-      {others.length > 0 && (
-        <select value="" aria-label="other steps" onChange={(event) => {
-          const detail = others[Number(event.currentTarget.value)];
+      {stages.length + others.length > 0 && (
+        <select value="" aria-label="go to" onChange={(event) => {
+          const chosen = event.currentTarget.value;
           event.currentTarget.value = "";
-          if (detail) onDetail(detail);
+          if (chosen !== "") go(Number(chosen));
         }}>
-          <option value="">other steps …</option>
-          {others.map((detail, at) => <option key={at} value={at}>{visible(detail.stage)}: {detail.which}</option>)}
+          <option value="">go to …</option>
+          {stages.map((stage, at) => <option key={stage.name} value={at}>all of {stage.name}</option>)}
+          {others.map((detail, at) => (
+            <option key={at} value={stages.length + at}>{detail.which} step of {visible(detail.stage)}</option>
+          ))}
         </select>
       )}
     </>
