@@ -17,8 +17,12 @@ export function Rows({ view, sql }: { view: View; sql: string }) {
   );
 }
 
-// For a shell, whatever stands in it.
-export const quoted = (text: string): string => (/^[\w./:=+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+// For a shell, whatever stands in it; as readable as that allows.
+export function quoted(text: string): string {
+  if (/^[\w./:=+-]+$/.test(text)) return text;
+  if (text.includes("'") && !/["$`\\!]/.test(text)) return `"${text}"`;
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
 
 function LiveRows({ view, sql }: { view: View; sql: string }) {
   const [answer, setAnswer] = useState<Answer | string | null>(null);

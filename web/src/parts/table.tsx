@@ -20,7 +20,7 @@ interface TableProps<Row> {
 }
 
 interface Order { column: number; down: boolean }
-const printedRows = 200;
+const printedRows = 50;
 
 export function Table<Row>({ caption, columns, rows, first = 15, filter }: TableProps<Row>) {
   const printing = usePrinting();

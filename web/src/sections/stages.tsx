@@ -9,16 +9,17 @@ import { StepCurves } from "../pictures/step_curves";
 import { list, type Row, type View } from "../view";
 
 export function Stages({ view }: { view: View }) {
-  const report = view.data.report, stages = list(report["stages"]);
+  const report = view.data.report, stages = list(report["stages"]), curves = view.data.steps ?? [];
+  const several = curves.filter((curve) => curve.duration_ns.length > 1);
   return (
     <Section id="stages" title="Stages" lead={<Denominators report={report} />}>
       {stages.length === 0 && <Empty>No stage was declared or recognised in this run.</Empty>}
       <div class="cards">
-        {stages.map((stage) => <StageCard key={stage["name"]} report={report} stage={stage} curves={view.data.steps ?? []} />)}
+        {stages.map((stage) => <StageCard key={stage["name"]} report={report} stage={stage} curves={curves} />)}
       </div>
       <h3>Steps over time</h3>
-      {(view.data.steps ?? []).some((curve) => curve.duration_ns.length > 1)
-        ? <StepCurves curves={view.data.steps} />
+      {several.length
+        ? <StepCurves curves={several} />
         : <Empty>No stage has more than one step.</Empty>}
     </Section>
   );

@@ -32,7 +32,8 @@ describe("a finding", () => {
     expect(html).toContain("⟨U+202E⟩");
   });
   it("hands over the query as a command that a shell takes", () => {
-    expect(quoted("a'b")).toBe("'a'\\''b'");
+    expect(quoted("SELECT 'a'")).toBe("\"SELECT 'a'\"");
+    expect(quoted("a'b $(x)")).toBe("'a'\\''b $(x)'");
     expect(quoted("runs/a.llmprof")).toBe("runs/a.llmprof");
   });
 });
