@@ -63,6 +63,7 @@ async function checkTimelineMouse(page, picture, spoken, whole) {
 
 async function checkTimelineTables(page, picture) {
   await picture.getByText("Lanes of this window as a table").click();
+  await picture.locator("tbody tr").first().waitFor();
   const rows = await picture.locator("table").first().locator("tbody tr").count();
   assert.equal(rows, await picture.locator("[data-lane]").count(), "the table has a row per lane");
   await picture.getByText("Lanes of this window as a table").click();
