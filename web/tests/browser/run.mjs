@@ -42,8 +42,15 @@ async function open(browser, page, look) {
   tab.on("request", (request) => request.url().split("#")[0] !== url && say(`a request for ${request.url()}`));
   await tab.goto(url);
   await tab.waitForSelector("#numbers");
-  await tab.waitForTimeout(300);
-  const check = async (test, argument) => { for (const text of await tab.evaluate(test, argument)) say(text); };
+  // A slow machine draws late: what is still wrong after 5 seconds is wrong.
+  const check = async (test, argument) => {
+    let found = await tab.evaluate(test, argument);
+    for (let tries = 0; found.length && tries < 50; ++tries) {
+      await tab.waitForTimeout(100);
+      found = await tab.evaluate(test, argument);
+    }
+    found.forEach(say);
+  };
   return { context, tab, check, say };
 }
 
@@ -65,7 +72,6 @@ async function look(browser, page, look) {
   const { context, tab, check, say } = await open(browser, page, look);
   if (look === "print") {
     await tab.emulateMedia({ media: "print" });
-    await tab.waitForTimeout(300);
     await check(checks.printed);
     if (!page.hostile) await tab.pdf({ path: join(out, `${page.name}.pdf`), format: "A4" });
   } else {

@@ -1,4 +1,12 @@
 // The page as somebody uses it: keys, sorting, filters, the theme.
+async function eventually(condition) {
+  for (let tries = 0; tries < 50; ++tries) {
+    if (await condition()) return true;
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  return false;
+}
+
 export async function useIt(tab, say) {
   await skipLink(tab, say);
   await theme(tab, say);
@@ -16,9 +24,9 @@ async function theme(tab, say) {
   const background = () => tab.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const before = await background();
   await tab.selectOption(".theme select", "dark");
-  if (await background() === before) say("dark looks like light");
+  if (!await eventually(async () => await background() !== before)) say("dark looks like light");
   await tab.selectOption(".theme select", "");
-  if (await background() !== before) say("the theme does not come back");
+  if (!await eventually(async () => await background() === before)) say("the theme does not come back");
 }
 
 async function sorting(tab, say) {
@@ -26,11 +34,12 @@ async function sorting(tab, say) {
   if (await table.count() === 0) return;
   const head = table.locator("thead th").first();
   const names = () => table.locator("tbody tr > :first-child").allTextContents();
-  await head.locator("button").click();
-  const up = await names();
-  await head.locator("button").click();
-  const down = await names();
-  if (await head.getAttribute("aria-sort") !== "descending") say("a table does not say how it is sorted");
+  const sorted = async (way) => {
+    await head.locator("button").click();
+    if (!await eventually(async () => await head.getAttribute("aria-sort") === way)) say(`a table does not say that it is ${way}`);
+    return names();
+  };
+  const up = await sorted("ascending"), down = await sorted("descending");
   if (up.length > 1 && up.join() === down.join() && new Set(up).size > 1) say("a table does not sort");
 }
 
@@ -43,15 +52,16 @@ async function tree(tab, say) {
     const path = await closed.getAttribute("data-path");
     await closed.focus();
     await tab.keyboard.press("ArrowRight");
-    if (await rows.count() <= before) say("ArrowRight does not open a module");
+    if (!await eventually(async () => await rows.count() > before)) say("ArrowRight does not open a module");
     await tab.keyboard.press("ArrowRight");
-    const inside = await tab.evaluate(() => document.activeElement?.getAttribute("data-path"));
-    if (!inside?.startsWith(`${path}.`)) say(`ArrowRight does not go into ${path}, but to ${inside}`);
+    const at = () => tab.evaluate(() => document.activeElement?.getAttribute("data-path"));
+    if (!await eventually(async () => (await at())?.startsWith(`${path}.`))) say(`ArrowRight does not go into ${path}, but to ${await at()}`);
     await tab.keyboard.press("ArrowLeft");
+    if (!await eventually(async () => await at() === path)) say(`ArrowLeft does not go back to ${path}`);
     await tab.keyboard.press("ArrowLeft");
-    if (await rows.count() !== before) say("ArrowLeft does not close a module");
+    if (!await eventually(async () => await rows.count() === before)) say("ArrowLeft does not close a module");
   }
   await tab.fill("#modules input[type=search]", "no module is called so");
-  if (await rows.count() !== 0) say("the filter of modules does not filter");
+  if (!await eventually(async () => await rows.count() === 0)) say("the filter of modules does not filter");
   await tab.fill("#modules input[type=search]", "");
 }
