@@ -1,4 +1,5 @@
 import { useMemo } from "preact/hooks";
+import { categoryVariable, stageCategory } from "../colours";
 import type { Range } from "../scale";
 import { count, time } from "../units";
 import type { Segment } from "./patches";
@@ -28,5 +29,19 @@ export function Status({ window, whole, parts, lanes, live, loading, error }: St
         with Ctrl or once a lane was clicked; two fingers zoom. Hatched: estimated, or idle.
       </details>
     </div>
+  );
+}
+
+// What the colours mean; by name they only tell neighbours apart.
+export function StageLegend({ stages }: { stages: string[] }) {
+  return (
+    <ul class="p-legend" aria-label="colours of stages">
+      {stages.map((stage) => (
+        <li key={stage} class="p-key">
+          <span class="p-swatch" style={{ background: `var(${categoryVariable(stageCategory(stage))})` }} />{stage}
+        </li>
+      ))}
+      <li class="p-key"><span class="p-swatch" style={{ background: "var(--p-muted)" }} />no stage</li>
+    </ul>
   );
 }

@@ -11,7 +11,7 @@ import { Minimap } from "./minimap";
 import { type Patch, segments, sliceAt, type SliceRef } from "./patches";
 import { rowsOf } from "./rows";
 import { factsOf, findSlices, matches, stagePlaces, windowOf } from "./slices";
-import { Status } from "./status";
+import { StageLegend, Status } from "./status";
 import { TimelineTables } from "./tables";
 import { Toolbar } from "./toolbar";
 import { useGestures } from "./use_gestures";
@@ -86,6 +86,7 @@ export function TimelineView({ run, load }: { run: RunData; load: Load }) {
                  handlers={{ ...gestures.handlers, onPointerMove: showTip, onPointerLeave: () => setHover(null) }} />
         </>
       )}
+      {colourBy === "stage" && <StageLegend stages={places.map((place) => place.name)} />}
       {hover && <Tip x={hover.x} y={hover.y} width={fullWidth}><SliceText facts={factsOf(hover.slice)} /></Tip>}
       <p class="p-detail">
         {facts ? <><SliceText facts={facts} share={facts.duration / span} full />{" "}
