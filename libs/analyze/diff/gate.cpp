@@ -133,14 +133,14 @@ Result<Gate> parse_gate(std::string_view text) {
     return wrong(text, "it has no <, <=, > or >=", "for example 'decode.tpot_p50 < +3%'");
   }
   const std::size_t length = at + 1 < text.size() && text[at + 1] == '=' ? 2 : 1;
-  gate.op = text.substr(at, length);
+  gate.op = text[at] == '<' ? (length == 2 ? "<=" : "<") : (length == 2 ? ">=" : ">");
   gate.measure = trimmed(text.substr(0, at));
   LLMPROF_TRY(check_name(gate));
   LLMPROF_TRY(parse_limit(trimmed(text.substr(at + length)), gate));
   return gate;
 }
 
-bool holds(double value, const std::string& op, double limit) {
+bool holds(double value, std::string_view op, double limit) {
   if (op == "<") return value < limit;
   if (op == "<=") return value <= limit;
   return op == ">" ? value > limit : value >= limit;

@@ -13,7 +13,7 @@ namespace llmprof::analyze {
 struct Gate {
   std::string text;     // as given, spaces tidied
   std::string measure;  // "decode.tpot_p50"
-  std::string op;       // "<", "<=", ">", ">="
+  std::string_view op;  // "<", "<=", ">", ">="; a literal
   double limit = 0;     // fraction of before, or in the measure's base unit
   bool relative = false;
 };
