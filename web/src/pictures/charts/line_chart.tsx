@@ -68,7 +68,7 @@ export function LineChart({ title, caption, series, unit, height = 150, median, 
             <g key={each.name}>
               {each.low && <path class="band" d={bandPath(each, x, y)} style={{ fill: colourOf(index) }} />}
               <path class="line" d={linePath(each, x, y)} style={{ stroke: colourOf(index), strokeDasharray: dashes[index % 4] }} />
-              {each.x.length < mostDots && each.x.map((time, point) => (
+              {each.x.length < mostDots && !each.stepped && each.x.map((time, point) => (
                 <circle key={point} cx={x.toPixel(time)} cy={y.toPixel(each.y[point]!)} r={2.5} style={{ fill: colourOf(index) }} />
               ))}
             </g>
