@@ -43,11 +43,12 @@ export function FindingCard({ view, finding, open }: { view: View; finding: Find
 
 function GainLine({ gain, stage }: { gain: Gain; stage: string | null }) {
   const of = stage ? shown(stage) : "the run";
+  const share = gain.of_stage > 0 ? gain.ns / gain.of_stage : 0;
   return (
     <p class="gain">
-      <ShareBar share={gain.of_stage} />
+      <ShareBar share={share} />
       <span>
-        <strong>{gain.upper_bound ? "saves at most" : "saves"} {timeText(gain.ns)}</strong>, {shareText(gain.of_stage)} of the time of {of}
+        <strong>{gain.upper_bound ? "saves at most" : "saves"} {timeText(gain.ns)}</strong>, {shareText(share)} of the time of {of}
         <small>{shown(gain.how)}</small>
       </span>
     </p>

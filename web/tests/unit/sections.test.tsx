@@ -12,7 +12,7 @@ import { bars } from "../../src/sections/waterfall";
 
 const finding: Finding = {
   rule: "wide_weights", stage: "decode", part: null, verdict: "found", severity: "high", title: "<img src=x onerror=1> \u202Eevil",
-  text: "text", gain: { ns: 1e6, of_stage: 0.46, upper_bound: true, how: "4 of 8" }, advice: ["use bfloat16"], next: "llmprof record",
+  text: "text", gain: { ns: 1e6, of_stage: 2.174e6, upper_bound: true, how: "4 of 8" }, advice: ["use bfloat16"], next: "llmprof record",
   evidence: [{ name: "decode.mbu", what: "bandwidth", value: 0.76, unit: "1", source: "measured", of: "4.80 TB/s, spec", rows: "SELECT 1", why: null },
              { name: "x", what: "energy", value: null, unit: "J", source: "measured", of: null, rows: null, why: "no power was read" }],
 };
