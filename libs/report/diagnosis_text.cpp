@@ -141,7 +141,7 @@ std::string evidence_text(const Evidence& evidence) {
 
 std::string gain_text(const Page& page, const Finding& finding) {
   if (!finding.gain || !(finding.gain->ns > 0) || !(finding.gain->of_stage > 0)) return "";
-  const double saved = finding.gain->ns, whole = saved / finding.gain->of_stage;
+  const double saved = finding.gain->ns, whole = finding.gain->of_stage;
   const auto stage = std::find_if(page.summary.stages.begin(), page.summary.stages.end(),
                                   [&](const analyze::Stage& each) { return each.name == finding.stage; });
   const bool stepped = stage != page.summary.stages.end() && stage->steps > 1;
@@ -151,8 +151,7 @@ std::string gain_text(const Page& page, const Finding& finding) {
                      !stepped                  ? ""
                      : stage->name == "decode" ? " per token"
                                                : " per step",
-                     base::human_percent(finding.gain->of_stage),
-                     finding.stage.empty() ? "the run's wall time" : finding.stage);
+                     base::human_percent(saved / whole), finding.stage.empty() ? "the run's wall time" : finding.stage);
 }
 
 std::string diagnosis_section(const Page& page, const Style& style) {

@@ -32,7 +32,7 @@ Finding wide_weights() {
           .severity = Severity::kHigh,
           .title = "Decode moves 4.94 GB of float32 weights per token",
           .text = "Each token reads all weights.",
-          .gain = analyze::Gain{128e6, 0.5, true, "4.94 GB at float32, 2.47 GB at bfloat16"},
+          .gain = analyze::Gain{128e6, 256e6, true, "4.94 GB at float32, 2.47 GB at bfloat16"},
           .evidence = {{.name = "decode.mbu",
                         .what = "bytes that must move per second, of the peak",
                         .value = 0.5,
@@ -69,7 +69,7 @@ TEST(WithUnit, SaysWhatPeopleRead) {
 }
 
 TEST(Diagnosis, AFindingIsAFewLinesWithItsGainEvidenceAdviceAndNextCommand) {
-  // 128 ms / 128 steps = 1 ms, of 128 ms / 0.5 / 128 = 2 ms.
+  // 128 ms / 128 steps = 1 ms, of 256 ms / 128 steps = 2 ms.
   EXPECT_EQ(diagnosis_section(diagnosed(), {}),
             "\nDiagnosis\n"
             "  Decode is bound by bytes.\n"
