@@ -116,6 +116,7 @@ void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Att
     trace::StepRow row{.id = static_cast<std::int64_t>(i) + 1,
                        .begin_ns = step.begin_ns,
                        .end_ns = step.end_ns,
+                       .turn_ns = step.turn(),
                        .stage = step.stage,
                        .number = step.number,
                        .process_id = step.process_id,

@@ -67,6 +67,7 @@ Result<void> extend_steps(const trace::Run& run, const StepTimes::Devices& devic
     steps[i].host_end_ns = steps[i].end_ns;
     steps[i].end_ns = end_ns[i];
   }
+  set_turns(steps);
   return {};
 }
 

@@ -10,6 +10,7 @@ struct StepRow {
   Id id = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
+  std::int64_t turn_ns = 0;
   Name stage;
   std::int64_t number = 0;
   Id process_id = 0;

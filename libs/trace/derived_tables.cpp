@@ -18,6 +18,9 @@ const Table& table_of<StepRow>() {
           column(&R::begin_ns, "begin_ns", "ns", "When it began."),
           column(&R::end_ns, "end_ns", "ns",
                  "When it ended: the later of its range's end and the end of the last kernel launched in it."),
+          column(&R::turn_ns, "turn_ns", "ns",
+                 "When its turn came: its begin, or the end of the steps before it on its thread where the host ran "
+                 "ahead of the device."),
           column(&R::stage, "stage", "",
                  "prefill, decode, mixed, load, warm-up, forward, backward, optimizer or other."),
           column(&R::number, "number", "", "Place among the steps of its stage and process, from 0."),

@@ -8,6 +8,7 @@ every variant has one known reason to be slow. Prints one line of JSON: what the
   --fetch                   read each token on the host (one synchronisation per token)
   --pageable MIB            copy so much pageable memory to the device before every step
   --slow N                  execute one module (layers.7.mlp) N times more in every step
+  --host-load               make the weights on the host and copy them (pageable memory), as loading a checkpoint does
   --train                   a training step (forward, backward, optimizer) instead of decoding"""
 import argparse
 import json
@@ -34,6 +35,7 @@ parser.add_argument("--layers", type=int, default=16)
 parser.add_argument("--fetch", action="store_true")
 parser.add_argument("--pageable", type=int, default=0)
 parser.add_argument("--slow", type=int, default=0)
+parser.add_argument("--host-load", action="store_true")
 parser.add_argument("--train", action="store_true")
 options = parser.parse_args()
 
@@ -141,6 +143,11 @@ class Llama(nn.Module):
         return self.lm_head(self.norm(x if all_positions else x[:, -1:]))
 
 
+def make_model():
+    with torch.device("cpu") if options.host_load else device:
+        return Llama().to(device, dtype)
+
+
 class Decoder:
     def __init__(self, model):
         self.model, self.graph = model, None
@@ -187,7 +194,7 @@ def decode(decoder, baggage):
 
 def infer():
     with llmprof.stage("load"):
-        model = Llama().to(device, dtype).eval()
+        model = make_model().eval()
         model.places = model.places.long()
         torch.cuda.synchronize()
     llmprof.model(json.dumps(CONFIG))
@@ -212,7 +219,7 @@ def infer():
 
 
 def train():
-    model = Llama().to(device, dtype)
+    model = make_model()
     model.places = model.places.long()
     llmprof.model(json.dumps(CONFIG))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)

@@ -23,11 +23,13 @@ struct Step {
   std::int32_t range = kNone;
   std::int64_t begin_ns = 0, end_ns = 0, thread_id = 0, process_id = 0;
   std::int64_t host_end_ns = 0;  // of its range, where a device worked on until end_ns; 0: the same
+  std::int64_t turn_ns = 0;  // end of the steps before it on its thread, where that is after its begin; 0: it is not
   trace::Name stage;
   std::int64_t number = 0;  // among the steps of its stage and process, by time
   StepSize size;
   double confidence = 1;
   bool declared() const { return range != kNone; }
+  std::int64_t turn() const { return turn_ns != 0 ? turn_ns : begin_ns; }
   std::int64_t host_end() const { return host_end_ns != 0 ? host_end_ns : end_ns; }
 };
 

@@ -11,6 +11,15 @@ std::string_view owner_name(Owner owner) {
   return kNames[static_cast<std::size_t>(owner)];
 }
 
+void set_turns(std::vector<Step>& steps) {
+  std::unordered_map<std::int64_t, std::int64_t> busy_until_ns;  // by thread
+  for (Step& step : steps) {
+    std::int64_t& until_ns = busy_until_ns.try_emplace(step.thread_id, step.begin_ns).first->second;
+    if (until_ns > step.begin_ns) step.turn_ns = until_ns;
+    until_ns = std::max(until_ns, step.end_ns);
+  }
+}
+
 StepTimes::StepTimes(const Ranges& ranges, const Classified& classified,
                      const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Devices devices,
                      trace::Strings& strings, Emit emit)
@@ -22,12 +31,12 @@ StepTimes::StepTimes(const Ranges& ranges, const Classified& classified,
       timelines_(ranges),
       operators_(strings) {
   for (std::size_t i = 0; i < kOwners; ++i) owner_names_[i] = strings.intern(owner_name(static_cast<Owner>(i)));
-  make_lanes(strings.intern("decode"));
+  make_lanes(strings.intern("decode"), strings.intern("prefill"));
 }
 
-// A TPOT sample goes from the begin of a decode step to the begin of the next step of its thread, if that is a decode
-// step of the same batch.
-void StepTimes::make_lanes(trace::Name decode) {
+// A TPOT sample goes from the turn of a decode step to that of the next step of its thread, if that is a decode step of
+// the same batch. A prefill begins when it is asked for, whatever the device still does.
+void StepTimes::make_lanes(const trace::Name decode, const trace::Name prefill) {
   const std::vector<Step>& steps = classified_.steps;       // sorted by begin
   std::unordered_map<std::int64_t, std::int32_t> previous;  // step of each thread
   for (std::size_t i = 0; i < steps.size(); ++i) {
@@ -39,6 +48,7 @@ void StepTimes::make_lanes(trace::Name decode) {
     }
     Lane& lane = lanes_[found->second];
     const auto index = static_cast<std::int32_t>(i);
+    const std::int64_t begin_ns = step.stage == prefill ? step.begin_ns : step.turn();
     if (!fresh) {
       const std::int32_t before = previous[step.thread_id];
       const Step& last = steps[before];
@@ -46,17 +56,18 @@ void StepTimes::make_lanes(trace::Name decode) {
       if (sample && last.host_end() <= step.begin_ns) {
         accounts_[before].sample = true;
         ++accounts_[before].windows;
-        // A device may work on for a step while the next has begun: the sample ends there.
-        std::int64_t& end_ns = lane.spans.back().window.end_ns;
-        end_ns = std::min(end_ns, step.begin_ns);
-        lane.spans.push_back({{end_ns, step.begin_ns}, before, true});
+        lane.spans.push_back({{lane.spans.back().window.end_ns, begin_ns}, before, true});
       }
     }
     previous[step.thread_id] = index;
     ++accounts_[index].windows;
-    lane.spans.push_back({{step.begin_ns, step.end_ns}, index, false});
+    lane.spans.push_back({{begin_ns, std::max(begin_ns, step.end_ns)}, index, false});
   }
-  for (Lane& lane : lanes_) lane.alone = lanes_of_process_[lane.process_id].size() == 1;
+  for (Lane& lane : lanes_) {
+    lane.alone = lanes_of_process_[lane.process_id].size() == 1;
+    std::stable_sort(lane.spans.begin(), lane.spans.end(),
+                     [](const Span& a, const Span& b) { return a.window.begin_ns < b.window.begin_ns; });
+  }
 }
 
 std::size_t StepTimes::lane_of_step(std::int64_t step_id) {

@@ -32,6 +32,10 @@ enum class Owner : std::uint8_t {
 inline constexpr std::size_t kOwners = 8;
 std::string_view owner_name(Owner owner);
 
+// Where a host runs ahead of its device, a step waits for those before it on its thread: its turn comes when they end.
+// Steps are sorted by begin.
+void set_turns(std::vector<Step>& steps);
+
 class StepTimes {
  public:
   using Emit = std::function<void(const trace::StepTimeRow&)>;
@@ -93,7 +97,7 @@ class StepTimes {
     const Mix* mix = nullptr;
   };
 
-  void make_lanes(trace::Name decode);
+  void make_lanes(trace::Name decode, trace::Name prefill);
   void add(const Work& work);
   std::size_t lane_of_step(std::int64_t step_id);
   void divide(Lane& lane, const Span& span);

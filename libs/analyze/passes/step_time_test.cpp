@@ -17,6 +17,7 @@ const std::unordered_map<std::int64_t, std::int64_t> kProcesses = {{1, 1}, {2, 1
 struct RangeSpec {
   std::string category, name;
   std::int64_t begin = 0, end = 0, thread = 1, batch = 1;
+  std::int64_t device_end = 0;  // of a step whose device works on after the host has left it
 };
 
 struct KernelSpec {
@@ -59,11 +60,23 @@ Ranges ranges_of(const Timeline& timeline) {
   return ranges;
 }
 
+void work_on(const Timeline& timeline, std::vector<Step>& steps) {
+  for (Step& step : steps) {
+    for (const RangeSpec& spec : timeline.ranges) {
+      if (spec.device_end == 0 || spec.begin != step.begin_ns || spec.thread != step.thread_id) continue;
+      step.host_end_ns = step.end_ns;
+      step.end_ns = spec.device_end;
+    }
+  }
+  set_turns(steps);
+}
+
 // With the facts handed over in slices that end at `cuts`.
 Times times_of(const Timeline& timeline, std::vector<std::int64_t> cuts = {}) {
   trace::Strings strings;
   const Ranges ranges = ranges_of(timeline);
-  const Classified classified = classify(ranges, {}, strings);
+  Classified classified = classify(ranges, {}, strings);
+  work_on(timeline, classified.steps);
   Times out;
   StepTimes times(ranges, classified, kProcesses, {{kCpu}, timeline.cpu}, strings, [&](const trace::StepTimeRow& row) {
     const bool fresh = out.emplace(std::tuple{row.step_id, std::string(strings.text(row.owner)),
@@ -182,6 +195,32 @@ TEST(StepTimes, ATpotSampleReachesToTheNextDecodeStep) {
                           {{1, "gap", ""}, {40, 0}},
                           {{1, "between", ""}, {0, 20}},
                           {{2, "gap", ""}, {50, -1}}}));
+}
+
+TEST(StepTimes, WhereTheHostRunsAheadAStepWaitsForItsTurn) {
+  // The host launches three steps within 30 ns; the device takes 100, 90 and 110 ns for them, one after the other.
+  // Their turns come at 0, 100 and 190: the two samples are 100 and 90 ns, not 10.
+  const Timeline timeline{.ranges = {{"step", "decode", 0, 10, 1, 1, 100},
+                                     {"step", "decode", 10, 20, 1, 1, 190},
+                                     {"step", "decode", 20, 30, 1, 1, 300}},
+                          .kernels = {{.begin = 5, .end = 100, .step = 1, .launch = 2},
+                                      {.begin = 100, .end = 190, .step = 2, .launch = 12},
+                                      {.begin = 190, .end = 300, .step = 3, .launch = 22}}};
+  const Times expected = {{{1, "gap", ""}, {2, 0}},
+                          {{1, "queued", ""}, {3, 0}},
+                          {{1, "kernel", ""}, {95, 0}},
+                          {{2, "kernel", ""}, {90, 0}},
+                          {{3, "kernel", ""}, {110, -1}}};
+  EXPECT_EQ(times_of(timeline), expected);
+  EXPECT_EQ(times_of(timeline, {7, 100, 150, 250}), expected);
+}
+
+TEST(StepTimes, APrefillIsWaitedForFromItsBegin) {
+  // Asked for at 20, while the device works on for a decode step until 100: it lasts from 20 to 150.
+  const Timeline timeline{.ranges = {{"step", "decode", 0, 10, 1, 1, 100}, {"step", "prefill", 20, 30, 1, 1, 150}},
+                          .kernels = {{.begin = 0, .end = 100, .step = 1}, {.begin = 100, .end = 150, .step = 2}}};
+  const Times expected = {{{1, "kernel", ""}, {100, -1}}, {{2, "kernel", ""}, {130, -1}}};
+  EXPECT_EQ(times_of(timeline), expected);
 }
 
 TEST(StepTimes, AnotherBatchAnotherStageAndAnotherThreadMakeNoSample) {
