@@ -18,7 +18,7 @@ install() {
   echo "build_web: npm ci, the packages of web/package-lock.json"
   npm ci --ignore-scripts --loglevel=error --no-audit --no-fund >npm.log 2>&1 || {
     echo "build_web: npm could not install the packages of web/package-lock.json:" >&2
-    tail -n 5 npm.log >&2
+    grep -v '^npm error *$' npm.log | head -n 8 >&2
     echo "build_web: without a network, configure with -DLLMPROF_WEB_DIST=FOLDER, one with app.js and app.css" >&2
     exit 1
   }

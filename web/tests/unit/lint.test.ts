@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { problems } from "../../lint.mjs";
 
@@ -14,5 +15,17 @@ describe("the lint of our sources", () => {
   it("refuses long lines and long files", () => {
     expect(problems("a.ts", "x".repeat(151))).toHaveLength(1);
     expect(problems("a.ts", "x\n".repeat(401))).toHaveLength(1);
+  });
+});
+
+describe("the lock file", () => {
+  const lock = JSON.parse(readFileSync(new URL("../../package-lock.json", import.meta.url), "utf8")) as { packages: Record<string, Package> };
+  interface Package { version?: string; resolved?: string; integrity?: string }
+  const packages = Object.entries(lock.packages).filter(([path]) => path !== "");
+  it("has a checksum of every package and no address", () => {
+    expect(packages.filter(([, each]) => !each.integrity || each.resolved).map(([path]) => path)).toEqual([]);
+  });
+  it("has the bundler for every system, else npm ci refuses it", () => {
+    expect(packages.filter(([path]) => path.includes("@rolldown/binding-")).length).toBeGreaterThan(10);
   });
 });
