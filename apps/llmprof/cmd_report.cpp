@@ -11,7 +11,7 @@
 #include "report/explain.h"
 #include "report/measured.h"
 #include "report/page.h"
-#include "verb.h"
+#include "report_verb.h"
 
 namespace llmprof::app {
 namespace {
@@ -23,6 +23,10 @@ constexpr Option kOptions[] = {
     {"--diagnosis", "", "", "", "", "only what was lost and the diagnosis: all evidence, all advice, every rule"},
     {"--explain", "", "", "NAME", "",
      "what a measure (decode.mbu) or a rule (wide_weights) means, and what it is in this run; list: all names"},
+    {"--html", "", "", "FILE", "",
+     "write a page that needs no network: diagnosis, timeline, flame graph, roofline; FILE.json: only its data"},
+    {"--against", "", "", "RUN", "", "with --html: also this run, and what changed since it"},
+    {"--host-names", "", "", "", "", "with --html: leave the names of hosts in the page"},
     {"--stage", "", "", "NAME", "", "show only this stage"},
     {"--waterfall", "", "", "", "", "from the measured time down to the floor: every stage in full, as bars"},
     {"--by", "", "", "line|function|stack", "",
@@ -50,28 +54,6 @@ Result<void> check_stage(const report::Page& page) {
   if (page.stage.empty()) return {};
   return Error{ErrorCode::kUsage, "the run has no stage '" + page.stage + "'",
                names.empty() ? "it has no stages at all" : "it has " + names};
-}
-
-Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, const base::Progress& progress) {
-  LLMPROF_LET(const std::size_t top, parse_top(arguments.get("--top")));
-  const std::string by = arguments.get("--by");
-  if (!by.empty() && by != "line" && by != "function" && by != "stack") {
-    return Error{ErrorCode::kUsage, "--by wants line, function or stack, not '" + by + "'", ""};
-  }
-  LLMPROF_LET(analyze::Summary summary,
-              analyze::summarise(run, {.model = arguments.get("--model"), .by = by}, progress));
-  report::Page page{.run = run.folder(),
-                    .info = run.info(),
-                    .summary = std::move(summary),
-                    .top = top,
-                    .findings = arguments.given("--top") ? top : 5,
-                    .stage = arguments.get("--stage"),
-                    .diagnosis = arguments.on("--diagnosis"),
-                    .waterfall = arguments.on("--waterfall"),
-                    .unicode = unicode_wanted(),
-                    .verbose = arguments.on("--verbose")};
-  LLMPROF_TRY(check_stage(page));
-  return page;
 }
 
 // Of a run that holds only another tool's totals: what the model says of them.
@@ -102,6 +84,7 @@ Result<std::string> make_report(const Arguments& arguments) {
     if (arguments.given("--explain")) return explanation(arguments, nullptr);
     return Error{ErrorCode::kUsage, "report needs RUN", "llmprof report --help"};
   }
+  if (arguments.given("--html")) return write_html(arguments);
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
   LLMPROF_LET(analyze::BenchResults bench, analyze::bench_results(run));
@@ -110,19 +93,12 @@ Result<std::string> make_report(const Arguments& arguments) {
   }
   LLMPROF_LET(const report::Page page, make_page(arguments, run, progress));
   if (arguments.given("--explain")) return explanation(arguments, &page);
-  LLMPROF_LET(const std::optional<report::MeasuredPage> measured, measured_page(arguments, run, page));
   if (!arguments.on("--json")) {
+    LLMPROF_LET(const std::optional<report::MeasuredPage> measured, measured_page(arguments, run, page));
     return report::to_text(page, colour_wanted()) +
            (measured ? "\n" + report::to_text(*measured, colour_wanted()) : "");
   }
-  base::Json json = json_head("llmprof.report");
-  report::to_json(page, json);
-  if (measured) {
-    base::Json found;
-    report::to_json(*measured, found);
-    json["measured"] = std::move(found);
-  }
-  if (!bench.points.empty()) json["bench"] = report::bench_points_json(bench.points);
+  LLMPROF_LET(const base::Json json, report_json(arguments, run, page));
   return base::to_text(json);
 }
 
@@ -134,6 +110,42 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+
+Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, const base::Progress& progress) {
+  LLMPROF_LET(const std::size_t top, parse_top(arguments.get("--top")));
+  const std::string by = arguments.get("--by");
+  if (!by.empty() && by != "line" && by != "function" && by != "stack") {
+    return Error{ErrorCode::kUsage, "--by wants line, function or stack, not '" + by + "'", ""};
+  }
+  LLMPROF_LET(analyze::Summary summary,
+              analyze::summarise(run, {.model = arguments.get("--model"), .by = by}, progress));
+  report::Page page{.run = run.folder(),
+                    .info = run.info(),
+                    .summary = std::move(summary),
+                    .top = top,
+                    .findings = arguments.given("--top") ? top : 5,
+                    .stage = arguments.get("--stage"),
+                    .diagnosis = arguments.on("--diagnosis"),
+                    .waterfall = arguments.on("--waterfall"),
+                    .unicode = unicode_wanted(),
+                    .verbose = arguments.on("--verbose")};
+  LLMPROF_TRY(check_stage(page));
+  return page;
+}
+
+Result<base::Json> report_json(const Arguments& arguments, const trace::Run& run, const report::Page& page) {
+  LLMPROF_LET(const std::optional<report::MeasuredPage> measured, measured_page(arguments, run, page));
+  LLMPROF_LET(const analyze::BenchResults bench, analyze::bench_results(run));
+  base::Json json = json_head("llmprof.report");
+  report::to_json(page, json);
+  if (measured) {
+    base::Json found;
+    report::to_json(*measured, found);
+    json["measured"] = std::move(found);
+  }
+  if (!bench.points.empty()) json["bench"] = report::bench_points_json(bench.points);
+  return json;
+}
 
 extern const Verb kReport;
 const Verb kReport{"report", "say where time, FLOPs and bytes of a run went", kOptions, kPositionals, false, run};

@@ -142,14 +142,14 @@ std::string Stacks::folded(std::int64_t stack_id) const {
 }
 
 Result<Stacks> load_stacks(const trace::Run& run) {
-  LLMPROF_LET(const trace::Columns rows, run.columns("SELECT id, function, file, line FROM frame"));
+  LLMPROF_LET(const trace::Columns rows, run.columns("SELECT id, function, file, line, kind FROM frame"));
   std::vector<Frame> frames{{"(unknown)", "", 0}};
   std::unordered_map<std::int64_t, std::uint32_t> frame_of_id;
   for (std::size_t i = 0; i < rows.rows(); ++i) {
     const auto text = [&](std::size_t column) { return rows.names[static_cast<std::size_t>(rows.values[column][i])]; };
     frame_of_id.emplace(rows.values[0][i], static_cast<std::uint32_t>(frames.size()));
-    frames.push_back(
-        {rows.values[1][i] == 0 ? "(unknown)" : text(1), text(2), rows.values[3][i] == kNull ? 0 : rows.values[3][i]});
+    frames.push_back({rows.values[1][i] == 0 ? "(unknown)" : text(1), text(2),
+                      rows.values[3][i] == kNull ? 0 : rows.values[3][i], text(4)});
   }
   std::unordered_map<std::int64_t, std::vector<std::uint32_t>> stacks;
   LLMPROF_LET(const trace::Columns stack, run.columns("SELECT stack_id, frame_id FROM stack ORDER BY stack_id, depth"));

@@ -16,6 +16,7 @@ struct Frame {
   std::string name;
   std::string file;       // "" unknown
   std::int64_t line = 0;  // 0 unknown
+  std::string kind = {};  // "python", "native", "kernel"; "" unknown
 };
 
 // Distinct frames, numbered in order of their first use.

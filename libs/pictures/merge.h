@@ -1,124 +1,66 @@
 #pragma once
-// Slices of one lane in the resolution of a picture. The rule, which timeline() and the index of `llmprof view` share:
-// time is cut into pixels of a power of two of nanoseconds; a slice at least as long as a pixel stays as it is, shorter
-// ones that begin in the same pixel become one. So a lane has at most two slices per pixel, and neighbouring windows of
-// the same zoom agree where they overlap.
+// Slices of a lane, in any order, merged where they are shorter than a pixel: memory for pixels, not for slices.
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
+
+#include "pictures/timeline.h"
 
 namespace llmprof::pictures {
 
-// The least power of two that shows `duration_ns` in at most `width` pixels.
-inline std::int64_t pixel_ns(std::int64_t duration_ns, int width) {
-  std::int64_t pixel = 1;
-  while (pixel < (std::int64_t{1} << 61) && duration_ns / pixel >= width) pixel *= 2;
-  return pixel;
-}
-inline std::int64_t pixel_of(std::int64_t ts_ns, std::int64_t pixel) {  // of times before 0 too
-  return ts_ns >= 0 ? ts_ns / pixel : -((pixel - 1 - ts_ns) / pixel);
-}
-
-// Which label has most weight, in fixed memory: exact while there are no more than kKept labels; beyond that every
-// label with more than 1 / (kKept + 1) of the weight is still there (Misra and Gries, "Finding repeated elements",
-// 1982).
+// The heaviest of many keys in little memory: exact up to kKept keys, then the lightest makes room and its weight
+// passes on, so that a key with a large share is never lost.
 class Heaviest {
  public:
-  static constexpr std::size_t kKept = 6;
-
-  void add(std::uint32_t label, std::int64_t weight) {
-    std::size_t least = 0;
-    for (std::size_t i = 0; i < kKept; ++i) {
-      if (weights_[i] > 0 && labels_[i] == label) {
-        weights_[i] += weight;
-        return;
-      }
-      if (weights_[i] < weights_[least]) least = i;
-    }
-    const std::int64_t taken = weights_[least] < weight ? weights_[least] : weight;
-    if (weights_[least] != 0) {
-      for (std::int64_t& kept : weights_) kept -= taken;
-    }
-    if (weight > taken) labels_[least] = label, weights_[least] = weight - taken;
-  }
-  void add(const Heaviest& other) {
-    for (std::size_t i = 0; i < kKept; ++i) {
-      if (other.weights_[i] > 0) add(other.labels_[i], other.weights_[i]);
-    }
-  }
-  std::uint32_t label() const {  // the lower number of equals
-    std::size_t best = 0;
-    for (std::size_t i = 1; i < kKept; ++i) {
-      if (weights_[i] > weights_[best] || (weights_[i] == weights_[best] && labels_[i] < labels_[best])) best = i;
-    }
-    return labels_[best];
-  }
+  void add(std::int32_t key, std::int64_t weight);
+  std::int32_t key() const;  // -1: none
 
  private:
-  std::array<std::uint32_t, kKept> labels_{};
-  std::array<std::int64_t, kKept> weights_{};  // 0: free
+  static constexpr std::size_t kKept = 12;
+  struct Entry {
+    std::int32_t key;
+    std::int64_t weight;
+  };
+  std::vector<Entry> entries_;
 };
 
-// A label stands for whatever the caller tells apart: a name with its stage, say.
-struct MergedSlice {
-  std::int64_t begin_ns = 0, end_ns = 0;
-  std::int64_t busy_ns = 0;  // of its time, covered by the slices in it
-  std::int64_t count = 0;
-  std::int64_t id = 0;      // of a single one
-  std::uint32_t label = 0;  // of several the one with most time
+// What is put into a lane: a slice with what is needed to merge it and to tell why the device idled before it.
+struct Piece {
+  Slice slice;
+  std::int64_t busy_ns = 0;
+  std::int64_t launch_ns = kNoLaunch;  // when the host began to launch it
+  static constexpr std::int64_t kNoLaunch = INT64_MIN;
+
+  static Piece of(const Slice& slice, std::int64_t launch_ns = kNoLaunch);
 };
 
-// Takes the slices of one lane in order of their begin, not overlapping; gives the merged ones to `emit` in order.
-template <class Emit>
 class Merger {
  public:
-  Merger(std::int64_t pixel, Emit emit) : pixel_(pixel), emit_(std::move(emit)) {}
-
-  void add(std::int64_t begin_ns, std::int64_t end_ns, std::uint32_t label, std::int64_t id) {
-    const bool alone = end_ns - begin_ns >= pixel_;
-    const std::int64_t at = pixel_of(begin_ns, pixel_);
-    if (alone || at != at_) flush();
-    at_ = at;
-    if (open_.count == 0) open_.begin_ns = begin_ns, open_.id = id;
-    open_.end_ns = end_ns;
-    open_.busy_ns += end_ns - begin_ns;
-    ++open_.count;
-    labels_.add(label, end_ns - begin_ns + 1);  // marks last 0 ns and count too
-    if (alone) flush();
-  }
-  void flush() {
-    if (open_.count == 0) return;
-    open_.label = labels_.label();
-    if (open_.count > 1) open_.id = 0;
-    emit_(open_);
-    open_ = {};
-    labels_ = {};
-  }
+  Merger(Window window, int width);
+  std::int64_t pixel_ns() const { return pixel_ns_; }
+  void add(const Piece& piece);
+  std::int64_t added() const { return added_; }  // slices, those that a piece stands for included
+  // By begin.
+  std::vector<Piece> pieces() const;
 
  private:
-  std::int64_t pixel_, at_ = INT64_MIN;
-  Emit emit_;
-  MergedSlice open_;
-  Heaviest labels_;
+  struct Bin {
+    std::int64_t begin_ns = 0, end_ns = 0, busy_ns = 0, estimated_ns = 0, launch_ns = Piece::kNoLaunch, id = 0;
+    std::int64_t count = 0;
+    Heaviest names, stages;
+  };
+  static void put(Bin& bin, const Piece& piece);
+  static Piece merged(const Bin& bin);
+
+  Window window_;
+  std::int64_t pixel_ns_;
+  std::int64_t added_ = 0;
+  std::vector<Bin> bins_;    // by pixel; made when the first short slice comes
+  std::vector<Piece> long_;  // at least a pixel each
 };
 
-// Slices that overlap, in order of their begin, onto rows in which they do not: the first row that is free. Ranges that
-// nest lie in the row of their depth.
-class Rows {
- public:
-  std::size_t place(std::int64_t begin_ns, std::int64_t end_ns) {
-    std::size_t row = 0;
-    while (row < ends_.size() && ends_[row] > begin_ns) ++row;
-    if (row == ends_.size()) ends_.push_back(end_ns);
-    ends_[row] = end_ns;
-    return row;
-  }
-
- private:
-  std::vector<std::int64_t> ends_;
-};
+// Slices that overlap (several streams in a graph, calls in calls) onto rows in which they do not; what finds no place
+// in `rows` rows is merged with what is there.
+std::vector<std::vector<Slice>> in_rows(const std::vector<Piece>& pieces, std::size_t rows);
 
 }  // namespace llmprof::pictures

@@ -1,11 +1,12 @@
 #pragma once
-// Stages, operators, modules and kernels as points under the roofs; steps as series over time.
+// Stages, operators, modules and kernels as points under the roofs.
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analyze/step_curve.h"
 #include "analyze/summary.h"
 #include "base/result.h"
 #include "trace/run.h"
@@ -33,13 +34,7 @@ struct Roofline {
 };
 Result<Roofline> roofline(const trace::Run& run, const analyze::Summary& summary);
 
-// Durations of a stage's steps in order of time. More than 1200: thinned to the largest of each piece.
-struct StepCurve {
-  std::string stage, unit;  // "s"
-  std::int64_t steps = 0;   // before thinning
-  std::vector<std::int64_t> begin_ns, duration_ns;
-  std::vector<std::int64_t> batch, context;  // 0 unknown
-};
-Result<std::vector<StepCurve>> step_curves(const trace::Run& run);
+// Durations of a stage's steps in order of time (Summary::step_curves).
+using StepCurve = analyze::StepCurve;
 
 }  // namespace llmprof::pictures

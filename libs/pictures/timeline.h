@@ -3,6 +3,7 @@
 // window of 10 M kernels costs no more than one of ten thousand.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +26,7 @@ struct Slice {
   std::int32_t count = 1;   // slices that it stands for
   float busy = 1;           // of its time, covered by them
   std::int64_t id = 0;      // of a single one: id of its row; 0 merged, or it has none
-  bool estimated = false;   // a graph's node that was not recorded by itself
+  bool estimated = false;   // a graph's node that was not recorded by itself; of merged slices most of them
 };
 
 struct Lane {
@@ -33,7 +34,7 @@ struct Lane {
   Kind kind = Kind::kStream;
   std::string group;          // "GPU 0: NVIDIA H200", "python3 4242"
   std::string name;           // "stream 7", "thread 4242, depth 1"
-  std::string table;          // whose id a slice has: "kernel", "range", "step", "copy", "graph_launch", "api"
+  std::string table;          // whose id a slice has: "kernel", "range", "op", "step", "copy", "graph_launch", "api"
   std::vector<Slice> slices;  // by begin, not overlapping
 };
 
@@ -51,6 +52,7 @@ struct Timeline {
   std::vector<Lane> lanes;
   std::vector<Curve> curves;
   std::int64_t slices_in_window = 0;  // before merging
+  std::int64_t lanes_left_out = 0;    // those with the least in them, where there are very many
 };
 
 struct TimelineRequest {
@@ -59,7 +61,37 @@ struct TimelineRequest {
   std::string stage;             // only slices of this stage; "" all
 };
 
-// The derived tables of the run must be in use (analyze::summarise).
+// A step as it is drawn: where it begins while the one before it on its thread still runs (the host ran ahead of the
+// device), it is drawn from that one's end on.
+struct StepWindow {
+  std::int64_t id = 0;
+  std::string stage;
+  Window window;
+};
+
+// Answers several requests about one run, with what all of them need read once. The run must outlive it. Not
+// thread-safe.
+class TimelineReader {
+ public:
+  // The derived tables of the run must be in use (analyze::summarise).
+  static Result<TimelineReader> open(const trace::Run& run);
+  TimelineReader(TimelineReader&&) noexcept;
+  TimelineReader& operator=(TimelineReader&&) noexcept;
+  ~TimelineReader();
+
+  Result<Timeline> read(const TimelineRequest& request);
+  std::vector<StepWindow> steps() const;  // by thread and begin; without those that lie inside others
+
+ private:
+  struct State;
+  explicit TimelineReader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// One request.
 Result<Timeline> timeline(const trace::Run& run, const TimelineRequest& request);
+
+// A window of a timeline in a coarser resolution than its own. Slices are then of the stage that has most of them.
+Timeline thinned(const Timeline& fine, const TimelineRequest& request);
 
 }  // namespace llmprof::pictures

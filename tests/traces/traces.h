@@ -1,6 +1,7 @@
 #pragma once
 // Small runs whose every number can be derived by hand, for golden tests.
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,5 +28,9 @@ Result<void> write_bare_gpu(const std::string& folder);
 Result<void> write_imported(const std::string& folder);
 Result<void> write_totals(const std::string& folder);
 Result<void> write_telemetry(const std::string& folder);
+Result<void> write_hostile(const std::string& folder);
+
+// 40 names that try to become code or markup where they are shown (RELIABILITY H6).
+std::span<const std::string_view> hostile_names();
 
 }  // namespace llmprof::traces

@@ -1,0 +1,187 @@
+#include "pictures/flame.h"
+
+#include <fmt/format.h>
+
+#include "exporters/stacks.h"
+#include "pictures/flame_tree.h"
+
+namespace llmprof::pictures {
+namespace {
+
+enum WeightIndex : std::size_t { kGpu, kCpu, kBytes };
+
+struct Row {
+  const trace::ColumnChunk& chunk;
+  std::size_t at;
+  std::int64_t number(std::size_t column) const { return chunk.values[column][at]; }
+  double real(std::size_t column) const { return static_cast<double>(number(column)); }
+  const std::string& text(std::size_t column) const { return chunk.names[static_cast<std::size_t>(number(column))]; }
+};
+
+std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+// "forward (model.py:12)"; of a library only its name: its functions tell the rest.
+std::string title(const exporters::Frame& frame) {
+  if (frame.file.empty()) return frame.name;
+  return frame.line > 0 ? fmt::format("{} ({}:{})", frame.name, base_name(frame.file), frame.line)
+                        : fmt::format("{} ({})", frame.name, base_name(frame.file));
+}
+
+// A launch belongs to the step that its thread had begun last, if that was not over.
+constexpr const char* kStageOfLaunch =
+    "ASOF LEFT JOIN (SELECT thread_id AS of_thread, begin_ns AS step_begin_ns, end_ns AS step_end_ns, stage FROM step) "
+    "AS s "
+    "ON s.of_thread = t.thread_id AND s.step_begin_ns <= t.asked_ns";
+
+class Paths {
+ public:
+  Paths(const trace::Run& run, exporters::Stacks stacks) : run_(run), stacks_(std::move(stacks)) {}
+
+  Result<void> add_kernels();
+  Result<void> add_samples();
+  Result<void> add_ranges();
+  Result<void> add_bytes();
+  const FlameTree& tree() const { return tree_; }
+  bool saw_launch_stacks() const { return saw_launch_stacks_; }
+
+ private:
+  Result<void> each(const std::string& sql, const std::function<void(const Row&)>& take) {
+    return run_.column_chunks(sql, [&](const trace::ColumnChunk& chunk) {
+      for (std::size_t i = 0; i < chunk.count; ++i) take({chunk, i});
+      return true;
+    });
+  }
+  std::int32_t stage(const std::string& name) {
+    return tree_.child(FlameTree::kRoot, name.empty() ? "outside stages" : name, "stage");
+  }
+  std::int32_t stack(std::int32_t node, std::int64_t stack_id) {
+    for (const exporters::Frame* frame : stacks_.frames(stack_id))
+      node = tree_.child(node, title(*frame), frame->kind == "python" ? "python" : "native");
+    return node;
+  }
+  // "layers.7.mlp.up_proj" is layers.7, in it mlp, in it up_proj.
+  std::int32_t module(std::int32_t node, std::string_view path) {
+    while (!path.empty()) {
+      std::size_t end = path.find('.');
+      while (end != std::string_view::npos && end + 1 < path.size() && path[end + 1] >= '0' && path[end + 1] <= '9')
+        end = path.find('.', end + 1);
+      node = tree_.child(node, path.substr(0, end), "module");
+      path = end == std::string_view::npos ? std::string_view() : path.substr(end + 1);
+    }
+    return node;
+  }
+  std::int32_t range(std::int32_t node, const std::string& name) {
+    return name.empty() ? node : tree_.child(node, name, "range");
+  }
+
+  const trace::Run& run_;
+  exporters::Stacks stacks_;
+  FlameTree tree_;
+  bool saw_launch_stacks_ = false;
+};
+
+// Measured ones with the range they were launched in where that is no module; estimated ones in sums over launches.
+Result<void> Paths::add_kernels() {
+  return each(R"(
+SELECT t.stack_id, t.stage, t.module, t.around, t.name, CAST(sum(t.ns) AS BIGINT)
+FROM (
+  SELECT k.stack_id, a.stage, a.module, r.name AS around, k.name, k.device_id, k.end_ns - k.begin_ns AS ns
+  FROM kernel AS k
+  LEFT JOIN attribution AS a ON a.kernel_id = k.id
+  LEFT JOIN (SELECT r.id, r.name FROM "range" AS r JOIN range_time AS p ON p.range_id = r.id WHERE p.kind IS NULL) AS r
+    ON r.id = CASE WHEN a.module IS NULL THEN a.range_id END
+  UNION ALL
+  SELECT stack_id, stage, module, NULL, name, device_id, time_ns FROM work WHERE source = 'estimated' OR NOT known
+) AS t JOIN (SELECT id FROM device WHERE kind IS DISTINCT FROM 'cpu') AS d ON d.id = t.device_id
+GROUP BY ALL ORDER BY ALL)",
+              [&](const Row& row) {
+                const std::int32_t called = stack(stage(row.text(1)), row.number(0));
+                saw_launch_stacks_ |= row.number(0) != trace::Columns::kNull;
+                const std::int32_t node = range(module(called, row.text(2)), row.text(3));
+                tree_.add(tree_.child(node, row.text(4).empty() ? "(no name)" : row.text(4), "kernel"), kGpu,
+                          row.real(5));
+              });
+}
+
+Result<void> Paths::add_samples() {
+  return each(
+      "SELECT t.stack_id, p.stage, CAST(sum(t.weight_ns) AS BIGINT) FROM sample AS t LEFT JOIN sample_place AS p ON "
+      "p.sample_id = t.id GROUP BY ALL ORDER BY ALL",
+      [&](const Row& row) {
+        std::int32_t node = stack(stage(row.text(1)), row.number(0));
+        if (stacks_.frames(row.number(0)).empty()) node = tree_.child(node, "(stack could not be read)", "native");
+        tree_.add(node, kCpu, row.real(2));
+      });
+}
+
+// Host time of ranges, for runs without samples. A BLAS call on a CPU is a kernel inside its module.
+Result<void> Paths::add_ranges() {
+  LLMPROF_TRY(each(R"(
+WITH called AS (
+  SELECT a.stage, a.module, a.range_id, k.name, k.end_ns - k.begin_ns AS ns
+  FROM kernel AS k JOIN device AS d ON d.id = k.device_id LEFT JOIN attribution AS a ON a.kernel_id = k.id
+  WHERE d.kind = 'cpu'),
+inside AS (SELECT range_id, sum(ns) AS ns FROM called WHERE range_id IS NOT NULL GROUP BY range_id),
+own AS (
+  SELECT p.stage, p.module, CASE WHEN p.kind IS NULL THEN r.name END AS around, CAST(NULL AS VARCHAR) AS name,
+         greatest(p.self_ns - coalesce(i.ns, 0), 0) AS ns
+  FROM range_time AS p JOIN "range" AS r ON r.id = p.range_id LEFT JOIN inside AS i ON i.range_id = p.range_id)
+SELECT stage, module, around, name, CAST(sum(ns) AS BIGINT)
+FROM (SELECT * FROM own UNION ALL SELECT stage, module, NULL, name, ns FROM called)
+GROUP BY ALL ORDER BY ALL)",
+                   [&](const Row& row) {
+                     std::int32_t node = range(module(stage(row.text(0)), row.text(1)), row.text(2));
+                     if (row.number(3) != 0) node = tree_.child(node, row.text(3), "kernel");
+                     tree_.add(node, kCpu, row.real(4));
+                   }));
+  return {};
+}
+
+Result<void> Paths::add_bytes() {
+  const auto take = [&](const char* what) {
+    return [this, what](const Row& row) {
+      const std::int32_t node = stack(stage(row.text(1)), row.number(0));
+      const std::string name = row.text(2).empty() ? "unknown" : row.text(2);
+      tree_.add(tree_.child(node, fmt::format("{} {}", what, name), "copy"), kBytes, row.real(3));
+    };
+  };
+  LLMPROF_TRY(each(
+      fmt::format(
+          "SELECT t.stack_id, CASE WHEN t.asked_ns <= s.step_end_ns THEN s.stage END AS stage, t.name, "
+          "CAST(sum(t.bytes) AS BIGINT) FROM (SELECT stack_id, thread_id, coalesce(launch_begin_ns, "
+          "begin_ns) AS asked_ns, direction || coalesce(', ' || host_memory, '') AS name, bytes FROM copy) AS t {} "
+          "GROUP BY ALL ORDER BY ALL",
+          kStageOfLaunch),
+      take("copy")));
+  return each(
+      fmt::format(
+          "SELECT t.stack_id, CASE WHEN t.asked_ns <= s.step_end_ns THEN s.stage END AS stage, t.name, "
+          "CAST(sum(t.bytes) AS BIGINT) FROM (SELECT stack_id, coalesce(thread_id, 0) AS thread_id, begin_ns AS "
+          "asked_ns, kind AS name, bytes FROM allocation WHERE kind IS DISTINCT FROM 'segment') AS t {} GROUP BY "
+          "ALL ORDER BY ALL",
+          kStageOfLaunch),
+      take("allocation"));
+}
+
+}  // namespace
+
+Result<Flame> flame(const trace::Run& run, std::size_t most) {
+  LLMPROF_LET(exporters::Stacks stacks, exporters::load_stacks(run));
+  LLMPROF_LET(const trace::ResultTable samples, run.query("SELECT count(*) FROM sample"));
+  const bool sampled = samples.rows[0][0].as_int() > 0;
+  Paths paths(run, std::move(stacks));
+  LLMPROF_TRY(paths.add_kernels());
+  LLMPROF_TRY(sampled ? paths.add_samples() : paths.add_ranges());
+  LLMPROF_TRY(paths.add_bytes());
+  Flame flame = paths.tree().cut(most);
+  if (flame.total[kGpu] > 0 && !paths.saw_launch_stacks())
+    flame.why =
+        "launches were recorded without their stacks (record --stacks python,native): GPU time stands under stage and "
+        "module";
+  if (!sampled && flame.total[kCpu] > 0)
+    flame.why += fmt::format("{}no stack samples were taken: CPU time is the host time of ranges",
+                             flame.why.empty() ? "" : "; ");
+  return flame;
+}
+
+}  // namespace llmprof::pictures

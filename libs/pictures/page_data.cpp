@@ -1,0 +1,139 @@
+#include "pictures/page_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/json.h"
+#include "pictures/flame_tree.h"
+
+namespace llmprof::pictures {
+namespace {
+
+using base::Json;
+
+// How much of each picture a page holds. The first that fits is taken.
+struct Level {
+  int timeline_width;
+  int detail_slices;                       // of each step
+  std::size_t details, flame_nodes, rows;  // rows: of the longest tables of the report
+};
+constexpr std::array<Level, 5> kLevels = {{{1500, 4000, 24, 4000, 5000},
+                                           {1200, 2500, 8, 3000, 3000},
+                                           {800, 1500, 6, 1500, 1200},
+                                           {400, 600, 4, 600, 400},
+                                           {150, 150, 2, 150, 100}}};
+
+struct Pictures {
+  Timeline timeline;
+  std::vector<StepDetail> details;
+  Flame flame;
+  Roofline roofline;
+};
+
+std::size_t slices_of(const Timeline& timeline) {
+  std::size_t slices = 0;
+  for (const Lane& lane : timeline.lanes) slices += lane.slices.size();
+  return slices;
+}
+
+Timeline with_at_most(const Timeline& fine, std::size_t slices, int width) {
+  Timeline out = fine;
+  for (; slices_of(out) > slices && width > 50; width = width * 2 / 3)
+    out = thinned(fine, {.window = fine.window, .width = width, .stage = ""});
+  return out;
+}
+
+Flame with_fewer_nodes(const Flame& flame, std::size_t most) {
+  if (flame.nodes.size() <= most) return flame;
+  FlameTree tree;
+  std::vector<std::int32_t> numbers;
+  for (const FlameNode& node : flame.nodes) {
+    numbers.push_back(node.parent < 0
+                          ? FlameTree::kRoot
+                          : tree.child(numbers[static_cast<std::size_t>(node.parent)], node.name, node.kind));
+    for (std::size_t i = 0; i < node.self.size(); ++i) tree.add(numbers.back(), i, node.self[i]);
+  }
+  Flame smaller = tree.cut(most);
+  smaller.why = flame.why;
+  for (std::size_t i = 0; i < smaller.put_together.size(); ++i) smaller.put_together[i] += flame.put_together[i];
+  return smaller;
+}
+
+// The longest tables of a report are sorted, most time first.
+void cut_tables(Json& report, std::size_t rows) {
+  for (const char* name :
+       {"modules", "functions", "operators", "kernels", "gemms", "losses", "notes", "framework_operators", "totals"}) {
+    const auto table = report.find(name);
+    if (table == report.end() || !table->is_array() || table->size() <= rows) continue;
+    table->erase(table->begin() + static_cast<std::ptrdiff_t>(rows), table->end());
+  }
+}
+
+Json details_json(const std::vector<StepDetail>& details, const Level& level) {
+  Json out = Json::array();
+  for (const StepDetail& detail : details) {
+    if (out.size() == level.details) break;
+    out.push_back(
+        {{"stage", detail.stage},
+         {"which", detail.which},
+         {"step_id", detail.step_id},
+         {"timeline", to_json(with_at_most(detail.timeline, static_cast<std::size_t>(level.detail_slices), 20000))}});
+  }
+  return out;
+}
+
+Json at_level(const Pictures& pictures, const report::Page& page, const Json& report, const Level& level) {
+  Json shown = report;
+  cut_tables(shown, level.rows);
+  const bool whole = level.timeline_width == kLevels[0].timeline_width;
+  const Timeline timeline =
+      whole ? pictures.timeline
+            : thinned(pictures.timeline,
+                      {.window = pictures.timeline.window, .width = level.timeline_width, .stage = ""});
+  std::string name = page.run.substr(page.run.find_last_of('/', page.run.size() - 2) + 1);
+  if (name.ends_with(".llmprof")) name.resize(name.size() - 8);
+  return {{"name", name},
+          {"report", std::move(shown)},
+          {"timeline", to_json(timeline)},
+          {"details", details_json(pictures.details, level)},
+          {"flame", to_json(with_fewer_nodes(pictures.flame, level.flame_nodes))},
+          {"roofline", to_json(pictures.roofline)},
+          {"steps", to_json(page.summary.step_curves)},
+          {"thinned", nullptr}};
+}
+
+}  // namespace
+
+Result<Json> run_data(const trace::Run& run, const report::Page& page, const Json& report, std::size_t most_bytes) {
+  Pictures pictures;
+  LLMPROF_LET(TimelineReader reader, TimelineReader::open(run));
+  LLMPROF_LET(pictures.timeline, reader.read({.window = {}, .width = kLevels[0].timeline_width, .stage = ""}));
+  std::vector<std::string> stages;
+  for (const analyze::Stage& stage : page.summary.stages) stages.push_back(stage.name);
+  LLMPROF_LET(pictures.details, step_details(reader, stages));
+  LLMPROF_LET(pictures.flame, flame(run, kLevels[0].flame_nodes));
+  LLMPROF_LET(pictures.roofline, roofline(run, page.summary));
+  Json data;
+  for (std::size_t i = 0; i < kLevels.size(); ++i) {
+    data = at_level(pictures, page, report, kLevels[i]);
+    if (i > 0) {
+      data["thinned"] = fmt::format(
+          "the run has more than fits a page: the timeline is {} pixels wide, {} steps are shown in full, the flame "
+          "graph has {} "
+          "nodes at most, tables {} rows; llmprof view shows all of it",
+          kLevels[i].timeline_width, data["details"].size(), kLevels[i].flame_nodes, kLevels[i].rows);
+    }
+    if (script_json(data).size() <= most_bytes) break;
+  }
+  return data;
+}
+
+Result<Json> run_data(const trace::Run& run, const report::Page& page, std::size_t most_bytes) {
+  Json report = Json::object();
+  report::to_json(page, report);
+  return run_data(run, page, report, most_bytes);
+}
+
+}  // namespace llmprof::pictures

@@ -1,0 +1,218 @@
+// Pictures of a run whose numbers are derived by hand: tests/traces/gpu_graph.cpp.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "analyze/summary.h"
+#include "base/json.h"
+#include "pictures/page_data.h"
+#include "trace/test_run.h"
+#include "traces.h"
+
+namespace llmprof::pictures {
+namespace {
+
+class GraphRun : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Result<void> written = traces::write_gpu_graph(folder_ / "run.llmprof");
+    ASSERT_TRUE(written) << written.error().message;
+    Result<trace::Run> run = trace::Run::open(folder_ / "run.llmprof");
+    ASSERT_TRUE(run) << run.error().message;
+    run_ = std::make_unique<trace::Run>(std::move(*run));
+    Result<analyze::Summary> summary = analyze::summarise(*run_, {});
+    ASSERT_TRUE(summary) << summary.error().message;
+    page_ = {.run = "run.llmprof", .info = run_->info(), .summary = std::move(*summary)};
+  }
+  double number(const std::string& sql) const { return run_->query(sql).value().rows[0][0].as_double(); }
+
+  trace::TestFolder folder_;
+  std::unique_ptr<trace::Run> run_;
+  report::Page page_;
+};
+
+double busy_ns(const Timeline& timeline, Lane::Kind kind) {
+  double sum = 0;
+  for (const Lane& lane : timeline.lanes) {
+    if (lane.kind != kind) continue;
+    for (const Slice& slice : lane.slices)
+      sum += static_cast<double>(slice.busy) * static_cast<double>(slice.end_ns - slice.begin_ns);
+  }
+  return sum;
+}
+
+// Every kernel by itself: one nanosecond a pixel.
+TEST_F(GraphRun, TimelineInFullResolution) {
+  const Timeline whole = timeline(*run_, {.window = {}, .width = 1'000'000, .stage = ""}).value();
+  EXPECT_EQ(whole.run.begin_ns, 0);
+  EXPECT_EQ(whole.run.end_ns, 140'000);
+  // 96000 of decode, 4872 of prefill, the unknown graph's 1000; rope runs beside up0, so nothing is covered twice in a
+  // lane.
+  EXPECT_NEAR(busy_ns(whole, Lane::Kind::kStream), 96'000 + 4'872 + 1'000, 3);
+  EXPECT_NEAR(busy_ns(whole, Lane::Kind::kStream),
+              number("SELECT sum(time_ns) FROM work JOIN device d ON d.id = device_id WHERE d.kind = 'gpu'"), 3);
+  EXPECT_EQ(busy_ns(whole, Lane::Kind::kCopies), 600);  // of the two launches recorded by node
+  // Graph launches: 2 of 8800, 8 of 8000, 4000 and 1000.
+  EXPECT_EQ(busy_ns(whole, Lane::Kind::kGraphs), 2 * 8'800 + 8 * 8'000 + 4'000 + 1'000);
+}
+
+// In steps of 88600 and 4500 ns, with kernels or copies in 76000 + 600 and 7500/7800 of 4000: the rest.
+TEST_F(GraphRun, IdleTimeAndItsCause) {
+  const Timeline whole = timeline(*run_, {.window = {}, .width = 1'000'000, .stage = ""}).value();
+  EXPECT_NEAR(busy_ns(whole, Lane::Kind::kIdle), (88'600 - 76'600) + (4'500 - 3'846), 4);
+  const auto lane = std::find_if(whole.lanes.begin(), whole.lanes.end(),
+                                 [](const Lane& each) { return each.kind == Lane::Kind::kIdle; });
+  ASSERT_NE(lane, whole.lanes.end());
+  // The first gap: the step begins at 10000, its graph is launched at 10100 and begins at 10500.
+  const auto gap = std::find_if(lane->slices.begin(), lane->slices.end(),
+                                [](const Slice& slice) { return slice.begin_ns == 10'000; });
+  ASSERT_NE(gap, lane->slices.end());
+  EXPECT_EQ(gap->end_ns, 10'500);
+  EXPECT_TRUE(whole.names[static_cast<std::size_t>(gap->name)].starts_with("launched, not begun"));
+  EXPECT_EQ(whole.names[static_cast<std::size_t>(gap->stage)], "decode");
+}
+
+TEST_F(GraphRun, CoarseTimelinesKeepTheTime) {
+  const double stream =
+      busy_ns(timeline(*run_, {.window = {}, .width = 1'000'000, .stage = ""}).value(), Lane::Kind::kStream);
+  const Timeline fine = timeline(*run_, {.window = {}, .width = 20'000, .stage = ""}).value();
+  for (const int width : {3, 20, 500}) {
+    const Timeline coarse = timeline(*run_, {.window = {}, .width = width, .stage = ""}).value();
+    // rope executes beside another kernel: where both are merged, time is covered once. 2000 ns in each of 11 launches.
+    EXPECT_LE(busy_ns(coarse, Lane::Kind::kStream), stream * 1.0001) << width;
+    EXPECT_GE(busy_ns(coarse, Lane::Kind::kStream), stream - 11 * 2'000) << width;
+    EXPECT_NEAR(busy_ns(thinned(fine, {.window = {}, .width = width, .stage = ""}), Lane::Kind::kGraphs),
+                busy_ns(coarse, Lane::Kind::kGraphs), 1)
+        << width;
+  }
+}
+
+TEST_F(GraphRun, AWindowAndAStage) {
+  const Timeline one = timeline(*run_, {.window = Window{20'000, 29'000}, .width = 100'000, .stage = ""}).value();
+  // Step 2: launched at 20100, recorded by node: four kernels, argmax 29400 is outside.
+  std::int64_t kernels = 0;
+  for (const Lane& lane : one.lanes)
+    if (lane.table == "kernel") kernels += static_cast<std::int64_t>(lane.slices.size());
+  EXPECT_EQ(kernels, 4);
+  const Timeline prefill = timeline(*run_, {.window = {}, .width = 1'000'000, .stage = "prefill"}).value();
+  EXPECT_NEAR(busy_ns(prefill, Lane::Kind::kStream), 4'872, 3);
+}
+
+TEST_F(GraphRun, FlameTotalsAreTheRuns) {
+  const Flame whole = flame(*run_, 4000).value();
+  const double gpu = number("SELECT sum(time_ns) FROM work JOIN device d ON d.id = device_id WHERE d.kind = 'gpu'");
+  EXPECT_EQ(whole.total[0], gpu);
+  EXPECT_EQ(whole.total[2],
+            number("SELECT sum(bytes) FROM copy") + number("SELECT coalesce(sum(bytes), 0) FROM allocation"));
+  for (const std::size_t most : {4000U, 12U, 2U}) {
+    const Flame cut = flame(*run_, most).value();
+    EXPECT_LE(cut.nodes.size(), most);
+    double sum = 0;
+    for (std::size_t i = 0; i < cut.nodes.size(); ++i) {
+      sum += cut.nodes[i].self[0];
+      EXPECT_LT(cut.nodes[i].parent, static_cast<std::int32_t>(i));
+    }
+    EXPECT_NEAR(sum, gpu, 1) << most;
+  }
+  // Python frames of the capture, outermost first, then the module, then the kernel.
+  std::vector<std::string> path;
+  for (std::size_t i = 0; i < whole.nodes.size(); ++i) {
+    if (whole.nodes[i].name != "gemm_nn" || whole.nodes[i].self[0] == 0) continue;
+    for (auto at = static_cast<std::int32_t>(i); at >= 0; at = whole.nodes[static_cast<std::size_t>(at)].parent)
+      path.insert(path.begin(), whole.nodes[static_cast<std::size_t>(at)].name);
+    if (path.size() > 2 && path[1] == "decode" && path[3] == "forward (model.py:10)") break;
+    path.clear();
+  }
+  EXPECT_EQ(path, (std::vector<std::string>{"all", "decode", "main (generate.py:40)", "forward (model.py:10)",
+                                            "lm_head", "gemm_nn"}));
+}
+
+TEST(FlameDiff, NodesOfBoth) {
+  Flame before, after;
+  before.nodes = {{-1, "all", "root", {}}, {0, "a", "stage", {10, 0, 0}}, {0, "b", "stage", {5, 0, 0}}};
+  after.nodes = {{-1, "all", "root", {}}, {0, "b", "stage", {7, 0, 0}}, {1, "k", "kernel", {1, 0, 0}}};
+  const std::vector<FlameDiffNode> both = flame_diff(before, after);
+  ASSERT_EQ(both.size(), 4U);
+  EXPECT_EQ(both[2].before[0], 5);
+  EXPECT_EQ(both[2].after[0], 7);
+  EXPECT_EQ(both[3].parent, 2);
+  EXPECT_EQ(both[1].after[0], 0);
+}
+
+TEST_F(GraphRun, RooflineHasRoofsAndPoints) {
+  const Roofline roofs = roofline(*run_, page_.summary).value();
+  EXPECT_EQ(roofs.device, "Toy GPU");
+  std::map<std::string, double> by_name;
+  for (const Roof& roof : roofs.roofs) by_name[roof.name] = roof.flops_per_s.value_or(roof.bytes_per_s.value_or(0));
+  EXPECT_EQ(by_name, (std::map<std::string, double>{{"float32", 1e9}, {"tf32", 4e9}, {"memory bandwidth", 0.5e9}}));
+  ASSERT_FALSE(roofs.points.empty());
+  // Captured product of lm_head, 2 · 10 · 2 · 4 FLOPs for (10·4 + 4·2 + 10·2) · 4 bytes.
+  const auto head = std::find_if(roofs.points.begin(), roofs.points.end(), [](const RooflinePoint& point) {
+    return point.source == "shapes" && point.name.find("[10, 4]") == 0;
+  });
+  ASSERT_NE(head, roofs.points.end());
+  EXPECT_NEAR(head->intensity, 160.0 / 272.0, 1e-6);
+}
+
+TEST_F(GraphRun, DataOfThePage) {
+  const base::Json data = run_data(*run_, page_).value();
+  EXPECT_EQ(data["name"], "run");
+  EXPECT_TRUE(data["thinned"].is_null());
+  EXPECT_EQ(data["report"]["coverage"]["graph_launches"], 12);
+  std::vector<std::string> stages;
+  for (const base::Json& detail : data["details"])
+    stages.push_back(detail["stage"].get<std::string>() + " " + detail["which"].get<std::string>());
+  EXPECT_NE(std::find(stages.begin(), stages.end(), "decode median"), stages.end());
+  EXPECT_NE(std::find(stages.begin(), stages.end(), "prefill median"), stages.end());
+  for (const base::Json& lane : data["timeline"]["lanes"]) {
+    for (const char* column : {"end", "label", "stage", "count", "busy", "id", "estimated"})
+      EXPECT_EQ(lane[column].size(), lane["begin"].size());
+  }
+  const base::Json small = run_data(*run_, page_, 1000).value();  // cannot be reached: the least there is
+  EXPECT_TRUE(small["thinned"].is_string());
+  EXPECT_LT(script_json(small).size(), script_json(data).size());
+}
+
+TEST(ScriptJson, EscapesWhatEndsAScript) {
+  const base::Json data = {{"name", "</script>&\xe2\x80\xa8\xe2\x80\xa9 <b>"}};
+  const std::string text = script_json(data);
+  EXPECT_EQ(text, R"({"name":"\u003c/script\u003e\u0026\u2028\u2029 \u003cb\u003e"})");
+  EXPECT_EQ(base::parse_json(text, "page").value(), data);
+}
+
+TEST(HtmlPage, IsOneFileWithAPolicy) {
+  const base::Json data = {
+      {"made_by", "test"},
+      {"runs",
+       {{{"name", "<x>"}, {"report", {{"diagnosis", {{"headline", "a < b"}, {"findings", base::Json::array()}}}}}}}},
+      {"diffs", base::Json::array()}};
+  const Result<std::string> page = html_page(data);
+  ASSERT_TRUE(page) << page.error().message;
+  EXPECT_TRUE(page->starts_with("<!doctype html>"));
+  EXPECT_NE(page->find("default-src 'none'; script-src 'sha256-"), std::string::npos);
+  EXPECT_NE(page->find("<title>&lt;x&gt; - llmprof</title>"), std::string::npos);
+  EXPECT_NE(page->find("<p>a &lt; b</p>"), std::string::npos);
+  EXPECT_EQ(page->find("<x>"), std::string::npos);
+}
+
+TEST(Redact, SecretsHomesAndHosts) {
+  base::Json data = {
+      {"report",
+       {{"run", {{"path", "/home/ann/runs/x.llmprof"}, {"command", {"serve", "--api-key", "abc123", "/root/model"}}}},
+        {"environment", {{"variables", {{"HF_TOKEN", "hf_abc"}, {"OMP_NUM_THREADS", "4"}}}}},
+        {"notes", {{{"text", "on node-17.lan: read /Users/bob/x and /homework"}}}}}}};
+  redact(data, {.hosts = {"node-17.lan"}});
+  const base::Json& report = data["report"];
+  EXPECT_EQ(report["run"]["path"], "~/runs/x.llmprof");
+  EXPECT_EQ(report["run"]["command"], (base::Json{"serve", "--api-key", "***", "~/model"}));
+  EXPECT_EQ(report["environment"]["variables"]["HF_TOKEN"], "***");
+  EXPECT_EQ(report["environment"]["variables"]["OMP_NUM_THREADS"], "4");
+  EXPECT_EQ(report["notes"][0]["text"], "on (host): read ~/x and /homework");
+  base::Json kept = {{"text", "node-17.lan"}};
+  redact(kept, {.hosts = {"node-17.lan"}, .keep_hosts = true});
+  EXPECT_EQ(kept["text"], "node-17.lan");
+}
+
+}  // namespace
+}  // namespace llmprof::pictures

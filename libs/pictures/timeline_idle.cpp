@@ -1,0 +1,96 @@
+// When a GPU did nothing inside steps, and why as far as the launch of what came next tells. Made from the merged work,
+// so gaps shorter than a pixel are one slice with the share of time that they take.
+#include <algorithm>
+
+#include "pictures/timeline_lanes.h"
+
+namespace llmprof::pictures {
+namespace {
+
+constexpr std::int64_t kAnyPlace = 0;
+constexpr float kShortGaps = 0.02F;  // less idle time than this inside merged slices is not drawn
+
+struct Causes {
+  std::int32_t nothing_launched, not_begun, unknown, short_gaps;
+};
+
+struct Stretch {
+  Window window;
+  std::int32_t stage;
+};
+
+// Steps of all threads by begin, each from where the ones before it end.
+std::vector<Stretch> time_in_steps(const TimelineFacts& facts) {
+  std::vector<Stretch> all;
+  for (const Step& step : facts.steps) all.push_back({{step.begin_ns, step.end_ns}, step.stage});
+  std::sort(all.begin(), all.end(),
+            [](const Stretch& a, const Stretch& b) { return a.window.begin_ns < b.window.begin_ns; });
+  std::int64_t until = INT64_MIN;
+  for (Stretch& stretch : all) {
+    stretch.window.begin_ns = std::max(stretch.window.begin_ns, until);
+    until = std::max(until, stretch.window.end_ns);
+  }
+  std::erase_if(all, [](const Stretch& stretch) { return stretch.window.begin_ns >= stretch.window.end_ns; });
+  return all;
+}
+
+// Why the device idled before `next` began: the longer part of the gap, before or after the launch of `next`.
+std::int32_t cause_of(Window gap, const Piece* next, const Causes& causes) {
+  if (next == nullptr || next->launch_ns == Piece::kNoLaunch) return causes.unknown;
+  const std::int64_t launched = std::clamp(next->launch_ns, gap.begin_ns, gap.end_ns);
+  return launched - gap.begin_ns > gap.end_ns - launched ? causes.nothing_launched : causes.not_begun;
+}
+
+class IdleTime {
+ public:
+  IdleTime(Lanes& lanes, std::int64_t device_id, const std::vector<Stretch>& steps, const Causes& causes)
+      : lanes_(lanes), device_id_(device_id), steps_(steps), causes_(causes) {}
+
+  void add_all() {
+    const std::vector<Piece> work = lanes_.work_of(device_id_);
+    std::int64_t until = lanes_.window().begin_ns;
+    for (const Piece& piece : work) {
+      add_gap({until, piece.slice.begin_ns}, cause_of({until, piece.slice.begin_ns}, &piece, causes_));
+      const bool alone = piece.slice.begin_ns >= until;
+      until = std::max(until, piece.slice.end_ns);
+      if (alone && piece.slice.count > 1 && piece.slice.busy < 1 - kShortGaps) add_inside(piece.slice);
+    }
+    add_gap({until, lanes_.window().end_ns}, causes_.unknown);
+  }
+
+ private:
+  void add_inside(const Slice& merged) {
+    Slice slice{
+        .begin_ns = merged.begin_ns, .end_ns = merged.end_ns, .name = causes_.short_gaps, .stage = merged.stage};
+    slice.count = merged.count;
+    slice.busy = 1 - merged.busy;
+    if (merged.stage != -1) lanes_.add(Source::kIdle, device_id_, kAnyPlace, Piece::of(slice));
+  }
+  void add_gap(Window gap, std::int32_t cause) {
+    auto step = std::lower_bound(steps_.begin(), steps_.end(), gap.begin_ns,
+                                 [](const Stretch& a, std::int64_t at) { return a.window.end_ns <= at; });
+    for (; step != steps_.end() && step->window.begin_ns < gap.end_ns; ++step) {
+      const Window part{std::max(gap.begin_ns, step->window.begin_ns), std::min(gap.end_ns, step->window.end_ns)};
+      lanes_.add(Source::kIdle, device_id_, kAnyPlace,
+                 Piece::of({.begin_ns = part.begin_ns, .end_ns = part.end_ns, .name = cause, .stage = step->stage}));
+    }
+  }
+
+  Lanes& lanes_;
+  std::int64_t device_id_;
+  const std::vector<Stretch>& steps_;
+  const Causes& causes_;
+};
+
+}  // namespace
+
+void add_idle(Lanes& lanes) {
+  Names& names = lanes.facts().names;
+  const Causes causes{names.number("nothing launched: the host is not there yet"),
+                      names.number("launched, not begun: latency or other streams"), names.number("cause unknown"),
+                      names.number("gaps shorter than a pixel")};
+  const std::vector<Stretch> steps = time_in_steps(lanes.facts());
+  for (const std::int64_t device : lanes.gpus()) IdleTime(lanes, device, steps, causes).add_all();
+}
+
+}  // namespace llmprof::pictures
