@@ -34,10 +34,10 @@ export function Telemetry({ view }: { view: View }) {
   const curves = (view.data.timeline?.curves ?? []).filter((curve) => curve.unit !== "B" && curve.unit !== "bytes");
   return (
     <Section id="telemetry" title="Telemetry">
-      {!telemetry && <Empty>No device was read while this run was made: power, clocks and activity are not known.</Empty>}
+      {devices.length + rows.length === 0 && <Empty>No device was read while this run was made: power, clocks and activity are not known.</Empty>}
       {devices.length > 0 && <ul class="plain">{devices.map((device, at) => <li key={at}>{sentence(device)}</li>)}</ul>}
       {rows.length > 0 && <Table caption="Telemetry by stage" columns={stages} rows={rows} />}
-      {telemetry && <p class="dim">A clock is slow below {shareText(telemetry["slow_clock_below"])} of the reference clock.</p>}
+      {telemetry && rows.length > 0 && <p class="dim">A clock is slow below {shareText(telemetry["slow_clock_below"])} of the reference clock.</p>}
       {curves.length > 0 && <><h3>Readings over time</h3><TelemetryCurves curves={curves} /></>}
       {read.length > 0 && <><h3>Metrics of the server</h3><Table caption="Metrics of the server" columns={gauges} rows={read} /></>}
     </Section>
