@@ -1,14 +1,94 @@
 // llmprof view: look at runs in the browser, with all their data.
 
+#include <fmt/format.h>
+#include <spawn.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+
+#include "base/json.h"
 #include "verb.h"
+#include "view/view.h"
+
+extern char** environ;
 
 namespace llmprof::app {
 namespace {
 
-constexpr Option kOptions[] = {{"--json", "", "", "", "", "print JSON"}};
+constexpr Option kOptions[] = {
+    {"--port", "", "LLMPROF_VIEW_PORT", "N", "0", "port to serve on; 0 is any that is free"},
+    {"--no-open", "", "", "", "", "do not open a browser; the URL is printed either way"},
+    {"--idle", "", "", "SECONDS", "3600", "end when nothing was asked for so long; 0 is never"},
+    {"--allow-sql", "", "", "", "", "let the page send SELECTs of your own, as llmprof query runs them"},
+    {"--listen", "", "", "ADDRESS", "127.0.0.1", "another address of this machine; needs --i-understand"},
+    {"--i-understand", "", "", "", "", "with --listen: others in the network may read what goes over it"},
+    {"--json", "", "", "", "", "print {url, port, pid} as one line of JSON when it is ready"},
+};
 constexpr Positional kPositionals[] = {{"RUN", true, true}};
 
-int run(const Arguments&) { return fail({ErrorCode::kUnsupported, "view: not there yet", ""}); }
+std::atomic<bool> stop{false};
+
+// Ctrl-C ends it when what is being done allows; a second one at once.
+void on_signal(int) {
+  if (stop.exchange(true)) ::_exit(130);
+}
+
+template <class T>
+Result<T> number(const Arguments& arguments, std::string_view flag) {
+  const std::string text = arguments.get(flag);
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end == text.data() + text.size() && value >= 0) return value;
+  return Error{ErrorCode::kUsage, fmt::format("{} wants a number, not '{}'", flag, text), ""};
+}
+
+Result<view::Settings> settings_of(const Arguments& arguments) {
+  view::Settings settings{.runs = arguments.positionals,
+                          .listen = arguments.get("--listen"),
+                          .understood = arguments.on("--i-understand"),
+                          .allow_sql = arguments.on("--allow-sql")};
+  LLMPROF_LET(settings.port, number<std::uint16_t>(arguments, "--port"));
+  LLMPROF_LET(settings.idle_seconds, number<std::int64_t>(arguments, "--idle"));
+  return settings;
+}
+
+bool has_display() {
+  for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return true;
+  }
+  return false;
+}
+
+// No shell: the URL is one argument.
+void open_browser(const std::string& url) {
+  std::string program = "xdg-open", argument = url;
+  char* words[] = {program.data(), argument.data(), nullptr};
+  pid_t pid = 0;
+  ::posix_spawnp(&pid, program.c_str(), nullptr, nullptr, words, environ);  // without one, the printed URL remains
+}
+
+void announce(const Arguments& arguments, const view::Ready& ready) {
+  if (arguments.on("--json")) {
+    print(base::to_line({{"url", ready.url}, {"port", ready.port}, {"pid", ::getpid()}}) + "\n");
+  } else {
+    print(fmt::format("{}\n", ready.url));
+    fmt::print(stderr, "Open this in a browser on this machine; whoever has the URL sees the runs. Ctrl-C ends it.\n");
+  }
+  if (!arguments.on("--no-open") && has_display()) open_browser(ready.url);
+}
+
+int run(const Arguments& arguments) {
+  const auto settings = settings_of(arguments);
+  if (!settings) return fail(settings.error());
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, on_signal);
+  const auto served = view::serve(
+      *settings, [&](const view::Ready& ready) { announce(arguments, ready); }, stop);
+  return served ? 0 : fail(served.error());
+}
 
 }  // namespace
 

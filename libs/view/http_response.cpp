@@ -19,6 +19,8 @@ std::string_view words(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 202:
+      return "Accepted";
     case 400:
       return "Bad Request";
     case 401:
@@ -43,6 +45,8 @@ std::string_view words(int status) {
       return "Misdirected Request";
     case 431:
       return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
     case 501:
       return "Not Implemented";
     case 503:

@@ -11,7 +11,7 @@ struct Response {
   std::string type = "application/json";  // of the body
   std::string body;
   std::string cookie = {};  // Set-Cookie; "" none
-  bool retry = false;       // 503: ask again in a second
+  bool retry = false;       // 202: ask again in a second
 };
 
 // {"error": …}

@@ -21,8 +21,13 @@ struct Settings {
   bool allow_sql = false;            // a user's SELECT (W7)
 };
 
-// Serves until `stop` is set or nothing was asked for idle_seconds. `ready` gets the full URL with the token.
-Result<void> serve(const Settings& settings, const std::function<void(const std::string& url)>& ready,
+struct Ready {
+  std::string url;  // with the token
+  std::uint16_t port = 0;
+};
+
+// Serves until `stop` is set or nothing was asked for idle_seconds. Call it while this process has one thread.
+Result<void> serve(const Settings& settings, const std::function<void(const Ready&)>& ready,
                    const std::atomic<bool>& stop);
 
 }  // namespace llmprof::view

@@ -77,7 +77,7 @@ const post = (body: object): RequestInit =>
 async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   for (;;) {
     const response = await fetch(path, { credentials: "same-origin", signal: signal ?? null });
-    if (response.status !== 503 || !response.headers.has("Retry-After")) return answer<T>(response);
+    if (response.status !== 202) return answer<T>(response);
     tell(await response.json() as Progress);
     await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
