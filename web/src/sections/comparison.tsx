@@ -24,17 +24,21 @@ const columns: Column<DiffRow>[] = [
 export function Comparison({ diffs }: { diffs: Diff[] }) {
   return (
     <Section id="comparison" title="Comparison">
-      {diffs.map((diff, at) => (
-        <div key={at}>
-          <h3>{shown(diff.before)} → {shown(diff.after)}</h3>
-          <p class="headline">{shown(diff.headline)}</p>
-          {diff.rows.length
-            ? <Table caption="Changes" columns={columns} rows={diff.rows} filter="Filter" />
-            : <Empty>There is nothing that both have.</Empty>}
-          {diff.flame && diff.flame.parent.length > 1 && <h4>Where the time changed</h4>}
-          {diff.flame && diff.flame.parent.length > 1 && <FlameGraph diff={diff.flame} />}
-        </div>
-      ))}
+      {diffs.map((diff, at) => <OneComparison key={at} diff={diff} />)}
     </Section>
+  );
+}
+
+function OneComparison({ diff }: { diff: Diff }) {
+  const flame = diff.flame && diff.flame.parent.length > 1 ? diff.flame : null;
+  return (
+    <>
+      <h3>{shown(diff.before)} → {shown(diff.after)}</h3>
+      {diff.headline && <p class="headline">{shown(diff.headline)}</p>}
+      {diff.rows.length > 0 && <Table caption="Changes" columns={columns} rows={diff.rows} filter="Filter" />}
+      {flame && <h4>Where the time changed</h4>}
+      {flame && <FlameGraph diff={flame} />}
+      {diff.rows.length === 0 && <Empty>Intervals and reasons: <code>llmprof diff</code>.</Empty>}
+    </>
   );
 }
