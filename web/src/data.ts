@@ -71,6 +71,7 @@ export interface StepDetail { stage: string; which?: "median" | "slowest" | "fir
 export interface RunData {
   name: string; report: Report; timeline: Timeline; details: StepDetail[];
   flame: Flame; roofline: Roofline; steps: StepCurve[];
+  thinned?: string | null;  // what was made coarser to keep the page small, in words
 }
 
 // docs/format/json-diff.md

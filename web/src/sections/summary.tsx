@@ -11,6 +11,7 @@ export function Summary({ view }: { view: View }) {
   return (
     <Section id="summary" title="Summary">
       <LossNotice view={view} />
+      {view.data.thinned && <p class="notice">{shown(view.data.thinned)}</p>}
       {diagnosis?.headline && <p class="headline">{shown(diagnosis.headline)}</p>}
       {findings.length > 1 && <p class="lead">Ranked by the time they would save. Gains overlap: they do not add up.</p>}
       {findings.length > 0
