@@ -9,9 +9,9 @@
 #include "analyze/diff/baseline.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "diff_verb.h"
 #include "record/open_run.h"
 #include "report/diff.h"
-#include "verb.h"
 
 namespace llmprof::app {
 namespace {
@@ -31,6 +31,8 @@ constexpr Option kOptions[] = {
     {"--model", "", "", "NAME|PATH", "", "the model of all runs; overrides what they know"},
     {"--top", "", "LLMPROF_TOP", "N", "12", "rows of each table"},
     {"--junit", "", "", "FILE", "", "write the results of the gates as JUnit XML"},
+    {"--html", "", "", "FILE", "",
+     "write a page with the first run of each side and what changed; it needs no network"},
     {"--json", "", "", "", "", "print JSON (docs/format/json-diff.md)"},
 };
 constexpr Positional kPositionals[] = {{"RUN", false, true}};
@@ -173,6 +175,10 @@ Result<int> run_diff(const Arguments& arguments) {
   page.gates = analyze::check_gates(wanted.gates, before, after, page.diff);
   if (arguments.given("--junit")) {
     LLMPROF_TRY(base::write_file(arguments.get("--junit"), report::gates_junit(page), base::Readers::kAsTheUmaskSays));
+  }
+  if (arguments.given("--html")) {
+    const std::string first = wanted.before.empty() ? "" : wanted.before.front();
+    LLMPROF_TRY(write_diff_page(arguments, first, wanted.after.front(), page));
   }
   if (arguments.on("--json")) {
     base::Json json = json_head("llmprof.diff");

@@ -193,9 +193,15 @@ void find_causes(Diff& diff) {
     }
     if (!diff.causes.empty()) break;
   }
-  std::stable_sort(diff.causes.begin(), diff.causes.end(), [&](std::size_t a, std::size_t b) {
-    return std::fabs(moved(diff.rows[a])) > std::fabs(moved(diff.rows[b]));
-  });
+  // Those of stages that changed first, then those that changed most of a step.
+  const auto rank = [&](std::size_t index) {
+    const DiffRow& row = diff.rows[index];
+    const DiffRow* stage = find_row(diff, "stage", row.stage, row.stage);
+    const double step = stage != nullptr && stage->before ? *stage->before : 1;
+    return std::pair(stage != nullptr && stage->significant, std::fabs(moved(row)) / step);
+  };
+  std::stable_sort(diff.causes.begin(), diff.causes.end(),
+                   [&](std::size_t a, std::size_t b) { return rank(a) > rank(b); });
 }
 
 std::string percent(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
@@ -223,8 +229,10 @@ std::string headline(const Diff& diff) {
   for (const std::size_t index : diff.causes) {
     const DiffRow& cause = diff.rows[index];
     if (most != nullptr && (cause.stage != most->name || (moved(cause) > 0) != (moved(*most) > 0))) continue;
-    text += fmt::format("; most of it in {} ({} a step{})", cause.name, base::human_ns(moved(cause) / kNs),
-                        cause.why.empty() ? "" : ": " + cause.why.front().text);
+    const bool most_of_it = most != nullptr && moved(cause) / moved(*most) >= 0.5;
+    const char* share = most_of_it ? "most of it" : "first of all";
+    text += fmt::format("; {} in {} ({}{} a step{})", share, cause.name, moved(cause) > 0 ? "+" : "",
+                        base::human_ns(moved(cause) / kNs), cause.why.empty() ? "" : ": " + cause.why.front().text);
     break;
   }
   return text + ".";

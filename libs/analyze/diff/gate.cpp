@@ -67,11 +67,14 @@ Error wrong(std::string_view gate, std::string message, std::string hint) {
   return {ErrorCode::kUsage, fmt::format("gate '{}': {}", gate, message), std::move(hint)};
 }
 
-// The three known names that are the fewest edits away.
+// The three known names that begin alike, else those that are the fewest edits away.
 template <class Names>
 std::string near(std::string_view name, const Names& names) {
   std::vector<std::pair<std::size_t, std::string>> sorted;
-  for (const auto& each : names) sorted.emplace_back(base::edits(name, each), each);
+  for (const auto& each : names) {
+    const bool alike = std::string_view(each).starts_with(name);
+    sorted.emplace_back(alike ? 0 : base::edits(name, each), each);
+  }
   std::sort(sorted.begin(), sorted.end());
   std::string text;
   for (std::size_t i = 0; i < std::min<std::size_t>(3, sorted.size()); ++i)
