@@ -11,7 +11,8 @@ namespace llmprof::analyze {
 namespace {
 
 constexpr double kLeastNs = 1e9;
-constexpr double kLeastShare = 0.1;  // of the wall time
+constexpr double kLeastShare = 0.1;      // of the wall time
+constexpr double kLeastWeights = 100e6;  // bytes to a device: without a stage load, that is what tells a model
 
 // The loading thread's time: computing, copying to the device, and waiting for something else.
 struct Split {
@@ -30,13 +31,19 @@ std::optional<Split> split_of(const LoadFacts& load) {
   return out;
 }
 
+std::string what(const LoadFacts& load) {
+  return load.declared ? "Loading takes" : "The time before the first step is";
+}
+
 std::string within(const LoadFacts& load) { return fmt::format("BETWEEN {} AND {}", load.begin_ns, load.end_ns); }
 
 void add_evidence(Finding& out, const LoadFacts& load, const Split& split) {
   const std::string usage =
       fmt::format("SELECT * FROM process_usage WHERE process_id = {} AND ts_ns {}", load.process_id, within(load));
   const std::string copies =
-      fmt::format("SELECT * FROM copy WHERE direction = 'host_to_device' AND begin_ns {}", within(load));
+      load.copies == 0
+          ? ""
+          : fmt::format("SELECT * FROM copy WHERE direction = 'host_to_device' AND begin_ns {}", within(load));
   out.evidence.push_back(time_of("load.time", load.declared ? "stage load" : "begin of the process to its first step",
                                  split.time, "measured"));
   out.evidence.push_back(
@@ -64,29 +71,34 @@ void add_evidence(Finding& out, const LoadFacts& load, const Split& split) {
 }
 
 void by_cpu(Finding& out, const LoadFacts& load, const Split& split) {
-  out.title = fmt::format("Loading takes {}, {} of it on the CPU", base::human_ns(split.time),
+  out.title = fmt::format("{} {}, {} of it on the CPU", what(load), base::human_ns(split.time),
                           base::human_percent(split.cpu / split.time));
   out.part = "CPU";
-  out.text = fmt::format(
-      "Copies to the device take {}, and {} were read from storage: neither the bus nor the disk holds it back.{}",
-      base::human_ns(split.copies),
-      load.read_bytes ? base::human_bytes(static_cast<double>(*load.read_bytes)) : "unknown bytes",
-      load.function.empty() ? ""
-                            : fmt::format(" Most of the thread's CPU time, {}, is in {}.",
-                                          base::human_percent(load.function_share), load.function));
+  out.text = fmt::format("{}, and {} were read from storage: neither the bus nor the disk holds it back.{}",
+                         load.copies > 0 ? fmt::format("Copies to the device take {}", base::human_ns(split.copies))
+                                         : "Nothing was copied to a device",
+                         load.read_bytes ? base::human_bytes(static_cast<double>(*load.read_bytes)) : "unknown bytes",
+                         load.function.empty() ? ""
+                                               : fmt::format(" Most of the thread's CPU time, {}, is in {}.",
+                                                             base::human_percent(load.function_share), load.function));
   out.advice = {
       "Do not initialise weights that are loaded afterwards: build the model on the meta device "
       "(torch.device(\"meta\"), init_empty_weights, low_cpu_mem_usage).",
       "Store weights in the type they are used in and map them (safetensors), so that nothing is converted on the CPU.",
       "Initialise random weights on the device itself."};
+  if (!load.declared)
+    out.advice.emplace_back(
+        "Some of it is the start of the program (imports, the first call of CUDA): a stage load around the loading "
+        "would "
+        "tell (docs/format/analysis.md).");
   set_gain(out, split.cpu, split.time,
-           fmt::format("{} of {} on the CPU, none of which the weights need to get to the device",
+           fmt::format("{} of {} on the CPU: all of it at most, if weights are mapped and copied as they are",
                        base::human_ns(split.cpu), base::human_ns(split.time)));
 }
 
 void by_copies(Finding& out, const LoadFacts& load, const Split& split) {
   const double rate = static_cast<double>(load.copied_bytes) / split.copies * 1e9;
-  out.title = fmt::format("Loading takes {}, {} of it copies to the device at {}", base::human_ns(split.time),
+  out.title = fmt::format("{} {}, {} of it copies to the device at {}", what(load), base::human_ns(split.time),
                           base::human_percent(split.copies / split.time), base::human_rate(rate, "B/s"));
   out.part = "copies";
   out.text = fmt::format("{} of the {} are copied from pageable memory.",
@@ -105,7 +117,7 @@ void by_copies(Finding& out, const LoadFacts& load, const Split& split) {
 void by_waiting(Finding& out, const LoadFacts& load, const Split& split) {
   const double read = static_cast<double>(load.read_bytes.value_or(0));
   out.part = "waiting";
-  out.title = fmt::format("Loading takes {}, {} of it neither computing nor copying", base::human_ns(split.time),
+  out.title = fmt::format("{} {}, {} of it neither computing nor copying", what(load), base::human_ns(split.time),
                           base::human_percent(split.waiting / split.time));
   if (read <= 0) {
     out.verdict = Verdict::kInconclusive;
@@ -122,6 +134,18 @@ void by_waiting(Finding& out, const LoadFacts& load, const Split& split) {
                        base::human_ns(split.waiting), base::human_ns(split.time), base::human_bytes(read)));
 }
 
+Finding unknown_cause(const LoadFacts& load) {
+  Finding out{.rule = "load_time", .stage = load.declared ? "load" : "", .verdict = Verdict::kInconclusive};
+  const auto time = static_cast<double>(load.time_ns());
+  out.title = fmt::format("{} {}; what it waits for is not known", what(load), base::human_ns(time));
+  out.text = "CPU times of the process were not recorded, so computing and waiting cannot be told apart.";
+  out.evidence.push_back(time_of("load.time", "the time to take apart", time, "measured"));
+  out.evidence.push_back(
+      time_of("load.copies", "of it, copies from host to device", static_cast<double>(load.copy_ns), "measured"));
+  out.next = "llmprof record -o load -- PROGRAM";
+  return out;
+}
+
 Checked check(const Case& run) {
   const LoadFacts& load = run.facts.load;
   const double time = static_cast<double>(load.time_ns()), wall = static_cast<double>(run.summary.coverage.wall_ns);
@@ -130,10 +154,11 @@ Checked check(const Case& run) {
       fmt::format("{} {}, {} of the wall time", load.declared ? "stage load takes" : "before the first step passed",
                   base::human_ns(time), base::human_percent(wall > 0 ? time / wall : 0));
   if (time < kLeastNs || time < kLeastShare * wall) return not_found(seen);
+  if (!load.declared && static_cast<double>(load.copied_bytes) < kLeastWeights)
+    return not_found(fmt::format("{}, in which {} were copied to a device: no model was loaded", seen,
+                                 base::human_bytes(static_cast<double>(load.copied_bytes))));
   const auto split = split_of(load);
-  if (!split)
-    return load.declared ? not_found(seen + "; CPU times were not recorded, so what it waits for is unknown")
-                         : not_found(seen);
+  if (!split) return {.findings = {unknown_cause(load)}};
   Finding out{.rule = "load_time", .stage = load.declared ? "load" : ""};
   if (split->cpu >= split->copies && split->cpu >= split->waiting)
     by_cpu(out, load, *split);
@@ -154,7 +179,8 @@ const Rule kLoadTime = {.name = "load_time",
                         .meaning =
                             "Takes the stage load apart, or, where no stage is called so, the time from the begin of "
                             "the process to its first "
-                            "step: copies from host to device, CPU time of the loading thread (by samples of its "
+                            "step, if 100 MB or more were copied to a device in it: copies from host to device, CPU "
+                            "time of the loading thread (by samples of its "
                             "stack; else of the process), and the rest, in "
                             "which it waits for the disk or other threads. Found where it takes 1 s or more and 10 % "
                             "of the wall time; says which "

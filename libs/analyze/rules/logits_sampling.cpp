@@ -74,25 +74,29 @@ std::optional<Finding> sampling(const Summary& summary, const StageLogits& logit
     bytes = std::max(bytes, width * static_cast<double>(std::max(gemm.m, gemm.n)) * logits.rows_per_step);
   }
   if (bytes <= 0) return std::nullopt;
-  const double floor = bytes / *summary.peak_bandwidth * 1e9 * logits.steps, gain = logits.after_ns - floor;
-  if (gain < kLeastShare * static_cast<double>(stage.time_ns)) return std::nullopt;
+  const double of_stage = static_cast<double>(stage.time_ns);
+  const double pass = std::max(bytes / *summary.peak_bandwidth * 1e9, logits.shortest_ns);
+  const double gain = logits.after_ns - pass * logits.steps;
+  if (gain < kLeastShare * of_stage) return std::nullopt;
   Finding out{.rule = "logits_sampling", .stage = stage.name, .part = "sampling"};
-  out.title =
-      fmt::format("Choosing tokens takes {} of a {} step, one pass over the logits {}",
-                  base::human_ns(logits.after_ns / logits.steps), stage.name, base::human_ns(floor / logits.steps));
+  out.title = fmt::format("Choosing tokens takes {} of a {} step, where one kernel over the logits would take {}",
+                          base::human_ns(logits.after_ns / logits.steps), stage.name, base::human_ns(pass));
   out.text = fmt::format("{} behind lm_head in each step: {}.",
                          count_of(logits.after_kernels / logits.steps, "kernels"), fmt::join(logits.names, ", "));
   add_evidence(out, logits, stage);
   out.evidence.push_back(number(stage.name + ".logit_bytes_per_step", "logits of a step", bytes, "B", "analytic"));
-  set_gain(out, gain, static_cast<double>(stage.time_ns),
-           fmt::format("{} behind lm_head, less {} for one pass over {} of logits a step at {}: {} of {}",
-                       base::human_ns(logits.after_ns), base::human_ns(floor), base::human_bytes(bytes),
-                       base::human_rate(*summary.peak_bandwidth, "B/s"), base::human_ns(gain),
-                       base::human_ns(static_cast<double>(stage.time_ns))));
-  out.lever = "a fused kernel for sampling";
-  out.advice = {
-      "Choose tokens with one fused kernel (temperature, top-k, top-p and the draw in one pass), inside the graph.",
-      "Split the vocabulary over many blocks: a reduction by one block per sequence leaves the GPU idle."};
+  set_gain(
+      out, gain, of_stage,
+      fmt::format("{} behind lm_head, less {} a step for one kernel (one pass over {} of logits at {} or, if that is "
+                  "longer, the shortest kernel of the stage, {}): {} of {}",
+                  base::human_ns(logits.after_ns), base::human_ns(pass), base::human_bytes(bytes),
+                  base::human_rate(*summary.peak_bandwidth, "B/s"), base::human_ns(logits.shortest_ns),
+                  base::human_ns(gain), base::human_ns(of_stage)));
+  out.lever = "a faster kernel for sampling";
+  out.advice = {"Split the vocabulary over many blocks: a reduction by one block per sequence leaves the GPU idle."};
+  if (logits.after_kernels > 2 * logits.steps)
+    out.advice.emplace_back(
+        "Choose tokens with one fused kernel: temperature, top-k, top-p and the draw in one pass over the logits.");
   out.next = "llmprof diff RUN CHANGED_RUN";
   return out;
 }
@@ -101,7 +105,7 @@ Checked check(const Case& run) {
   Checked out;
   if (run.facts.logits.empty())
     return not_applicable(
-        "no operator of the model is lm_head in 0 or more steps: record with --modules or say the model");
+        "0 steps have a matrix product of an operator lm_head: record with --modules, or say the model");
   for (const StageLogits& logits : run.facts.logits) {
     const Stage* stage = stage_named(run.summary, logits.stage);
     if (stage == nullptr || stage->time_ns <= 0) continue;
@@ -125,18 +129,20 @@ Checked check(const Case& run) {
 }  // namespace
 
 extern const Rule kLogitsSampling;
-const Rule kLogitsSampling = {
-    .name = "logits_sampling",
-    .title = "Cost of logits and sampling",
-    .meaning =
-        "Looks at the product that makes the logits (operator lm_head) and at the kernels that begin behind it in the "
-        "same "
-        "step, in stages whose GPU is busy for half of the time or more. Found in prefill where logits are made for at "
-        "least twice as many rows as there are sequences; gain: the time of lm_head and what follows it, in proportion "
-        "to "
-        "the rows that nobody reads. Found in any stage where the kernels behind lm_head take longer than one pass "
-        "over "
-        "the logits at peak bandwidth, by 1 % of the stage's time or more; gain, at most: the difference.",
-    .check = check};
+const Rule kLogitsSampling = {.name = "logits_sampling",
+                              .title = "Cost of logits and sampling",
+                              .meaning =
+                                  "Looks at the product that makes the logits (operator lm_head) and at the kernels "
+                                  "that begin behind it in the same step, "
+                                  "in stages whose GPU is busy for half of the time or more. Found in prefill where "
+                                  "logits are made for at least twice as "
+                                  "many rows as there are sequences; gain, at most: the time of lm_head and what "
+                                  "follows it, in proportion to the rows that "
+                                  "nobody reads. Found in any stage where the kernels behind lm_head take longer than "
+                                  "one kernel that reads the logits once "
+                                  "(at peak bandwidth, but no less than the shortest kernel of the stage), by 1 % of "
+                                  "the stage's time or more; gain, at "
+                                  "most: the difference.",
+                              .check = check};
 
 }  // namespace llmprof::analyze

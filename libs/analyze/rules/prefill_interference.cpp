@@ -20,8 +20,11 @@ Checked check(const Case& run) {
   const double all = static_cast<double>(seen.all_ns), extra = static_cast<double>(seen.extra_ns),
                clean = static_cast<double>(seen.clean_p50_ns);
   const std::string numbers = fmt::format(
-      "{} of {} times between tokens have the prefill of another request in them: {} at the median, the others {}",
-      seen.interrupted, seen.intervals, base::human_ns(static_cast<double>(seen.interrupted_p50_ns)),
+      "{} of {} times between tokens have the prefill of another request in them{}; the median of the others is {}",
+      seen.interrupted, seen.intervals,
+      seen.interrupted == 0
+          ? ""
+          : fmt::format(", {} at the median", base::human_ns(static_cast<double>(seen.interrupted_p50_ns))),
       base::human_ns(clean));
   if (seen.interrupted < kLeastInterrupted || extra < kLeastExtra * all ||
       static_cast<double>(seen.interrupted_p50_ns) < kLeastTimes * clean)

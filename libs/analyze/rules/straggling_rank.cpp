@@ -55,7 +55,8 @@ Finding finding_of(const StageRanks& seen, const RankTime& slowest, const Stage&
 }
 
 Checked check(const Case& run) {
-  if (run.facts.ranks.empty()) return not_applicable("fewer than 2 processes say their rank in a distributed job");
+  if (run.facts.ranks.empty())
+    return not_applicable("fewer than 2 processes with different ranks of a distributed job");
   Checked out;
   for (const StageRanks& seen : run.facts.ranks) {
     const Stage* stage = stage_named(run.summary, seen.stage);

@@ -25,11 +25,21 @@ constexpr std::array<Chip, 9> kChips = {{{70, {64, 32, 65536, 96 * kKiB, 0}},
                                          {100, {64, 32, 65536, 228 * kKiB, kKiB}},
                                          {120, {48, 24, 65536, 100 * kKiB, kKiB}}}};
 
+constexpr std::array<std::pair<std::string_view, int>, 8> kChipNames = {{{"Volta", 70},
+                                                                         {"Turing", 75},
+                                                                         {"Hopper", 90},
+                                                                         {"GV100", 70},
+                                                                         {"GA100", 80},
+                                                                         {"GA10", 86},
+                                                                         {"AD10", 89},
+                                                                         {"GH100", 90}}};
+
 // Digits of "sm_90", "sm_90a", "compute capability 9.0"; 0 if there are none.
 int capability_of(std::string_view chip) {
-  if (chip == "Volta") return 70;
-  if (chip == "Turing") return 75;
-  if (chip == "Hopper") return 90;
+  for (const auto& [name, capability] : kChipNames) {
+    if (chip.starts_with(name)) return capability;
+  }
+  if (!chip.starts_with("sm_") && !chip.starts_with("compute capability ")) return 0;
   int value = 0;
   for (const char c : chip.substr(std::min(chip.size(), chip.find_first_of("0123456789")))) {
     if (std::isdigit(static_cast<unsigned char>(c)) != 0)

@@ -12,7 +12,7 @@ namespace {
 bool makes_logits(std::string_view op) { return op == "lm_head" || op.ends_with(".lm_head") || op == "logits"; }
 
 struct Sums {
-  double head = 0, after = 0, all = 0, count = 0;
+  double head = 0, after = 0, all = 0, count = 0, shortest = 0;
   std::map<std::string, double> names;
 };
 
@@ -21,7 +21,9 @@ void add_step(const StepKernels& all, std::size_t begin, std::size_t end, Sums& 
   std::int64_t ready = INT64_MAX;
   for (std::size_t i = begin; i < end; ++i) {
     const StepKernel& kernel = all.kernels[i];
-    sums.all += static_cast<double>(kernel.time_ns());
+    const auto time = static_cast<double>(kernel.time_ns());
+    sums.all += time;
+    sums.shortest = sums.shortest == 0 ? time : std::min(sums.shortest, time);
     if (!kernel.product || !makes_logits(all.text(kernel.op))) continue;
     sums.head += static_cast<double>(kernel.time_ns());
     ready = ready == INT64_MAX ? kernel.end_ns : std::max(ready, kernel.end_ns);
@@ -50,7 +52,7 @@ std::vector<StageLogits> logits_of(const StepKernels& kernels) {
     const double scale = kernels.scale.at(name);
     StageLogits stage{.stage = name, .steps = scale * static_cast<double>(kernels.of.at(name))};
     stage.head_ns = scale * sums.head, stage.after_ns = scale * sums.after, stage.kernels_ns = scale * sums.all;
-    stage.after_kernels = scale * sums.count;
+    stage.after_kernels = scale * sums.count, stage.shortest_ns = sums.shortest;
     std::vector<std::pair<double, std::string>> names;
     for (const auto& [kernel, ns] : sums.names) names.emplace_back(ns, kernel);
     std::ranges::sort(names, std::greater{});

@@ -10,10 +10,11 @@ namespace llmprof::analyze {
 
 struct StageLogits {
   std::string stage;
-  double steps = 0;       // all of the stage
-  double head_ns = 0;     // products that make the logits, all steps
-  double after_ns = 0;    // kernels behind them in the same step
-  double kernels_ns = 0;  // all kernels of the stage's steps
+  double steps = 0;        // all of the stage
+  double head_ns = 0;      // products that make the logits, all steps
+  double after_ns = 0;     // kernels behind them in the same step
+  double kernels_ns = 0;   // all kernels of the stage's steps
+  double shortest_ns = 0;  // kernel of the stage: what launching one takes at least
   double after_kernels = 0;
   std::vector<std::string> names;  // of the kernels behind them, most time first, three at most
   // Rows of logits that a step made, and what it needed; 0 unknown.
