@@ -18,9 +18,9 @@ namespace llmprof::view {
 Result<void> serve(const Settings& settings, const std::function<void(const Ready&)>& ready,
                    const std::atomic<bool>& stop) {
   LLMPROF_LET(QueryProcess process, QueryProcess::start());  // first: nothing is open yet, and no thread runs
+  LLMPROF_LET(Listeners listeners, listen_on(settings.listen, settings.port, settings.understood));
   LLMPROF_LET(const std::unique_ptr<Runs> runs,
               Runs::open(settings.runs, [&](const base::ProgressUpdate&) { return !stop.load(); }));
-  LLMPROF_LET(Listeners listeners, listen_on(settings.listen, settings.port, settings.understood));
   Site site{.port = listeners.port, .address = listeners.address, .token = {}, .session = {}};
   LLMPROF_LET(site.token, make_secret());
   LLMPROF_LET(site.session, make_secret());
