@@ -1,14 +1,151 @@
-// llmprof plot: one picture of a run as SVG or PNG.
+// llmprof plot: one picture of a run for a document, as SVG or PNG.
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "analyze/summary.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text_table.h"
+#include "pictures/flame.h"
+#include "pictures/plots.h"
+#include "record/open_run.h"
+#include "record/window_options.h"
+#include "report/png.h"
 #include "verb.h"
 
 namespace llmprof::app {
 namespace {
 
-constexpr Option kOptions[] = {{"--json", "", "", "", "", "print JSON"}};
-constexpr Positional kPositionals[] = {{"RUN", true, true}};
+constexpr Option kOptions[] = {
+    {"--output", "-o", "", "FILE", "",
+     "FILE.svg or FILE.png; without it the picture is drawn in the terminal, where it can be"},
+    {"--stage", "", "", "NAME", "", "only this stage"},
+    {"--window", "", "", "A:B", "", "timeline: from A to B after the first event, as in 1.5s:2s"},
+    {"--weight", "", "", "gpu|cpu|bytes", "gpu", "flame: what the widths are"},
+    {"--title", "", "", "TEXT", "", "instead of the picture's own title"},
+    {"--width", "", "", "PIXELS", "860", "of the SVG; a PNG has twice as many"},
+    {"--dark", "", "", "", "", "on a dark background"},
+    {"--model", "", "", "NAME|PATH", "", "the model, as for llmprof report"},
+    {"--json", "", "", "", "", "print the numbers of the picture as JSON"},
+};
+constexpr Positional kPositionals[] = {{"RUN"}, {"PICTURE"}};
 
-int run(const Arguments&) { return fail({ErrorCode::kUnsupported, "plot: not there yet", ""}); }
+std::string known_pictures() {
+  std::string names;
+  for (const std::string_view name : pictures::kPictures) names += (names.empty() ? "" : ", ") + std::string(name);
+  return names;
+}
+
+Result<std::string> picture_in(const Arguments& arguments) {
+  std::string name = arguments.positionals.at(1);
+  if (std::find(pictures::kPictures.begin(), pictures::kPictures.end(), name) != pictures::kPictures.end()) return name;
+  return Error{ErrorCode::kUsage, fmt::format("there is no picture '{}'", base::printable(name)),
+               "pictures: " + known_pictures()};
+}
+
+Result<int> width_in(const Arguments& arguments) {
+  const std::string text = arguments.get("--width");
+  int width = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), width);
+  if (error == std::errc{} && end == text.data() + text.size() && width >= 360 && width <= 10'000) return width;
+  return Error{ErrorCode::kUsage, fmt::format("--width wants 360 to 10000 pixels, not '{}'", base::printable(text)),
+               ""};
+}
+
+Result<std::optional<pictures::Window>> window_in(const Arguments& arguments) {
+  const std::string text = arguments.get("--window");
+  if (text.empty()) return std::optional<pictures::Window>();
+  const Error wrong{ErrorCode::kUsage, fmt::format("--window wants two times, not '{}'", base::printable(text)),
+                    "--window 1.5s:2s"};
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return wrong;
+  const Result<std::int64_t> begin = record::parse_moment(text.substr(0, colon));
+  const Result<std::int64_t> end = record::parse_moment(text.substr(colon + 1));
+  if (!begin || !end || *begin < 0 || *end <= *begin) return wrong;
+  return std::optional(pictures::Window{*begin, *end});
+}
+
+Result<std::size_t> weight_in(const Arguments& arguments) {
+  static constexpr std::array<std::string_view, 3> kWords{"gpu", "cpu", "bytes"};
+  const std::string word = arguments.get("--weight");
+  const auto found = std::find(kWords.begin(), kWords.end(), word);
+  if (found != kWords.end()) return static_cast<std::size_t>(found - kWords.begin());
+  return Error{ErrorCode::kUsage, fmt::format("--weight wants gpu, cpu or bytes, not '{}'", base::printable(word)), ""};
+}
+
+Result<pictures::PictureOptions> options_in(const Arguments& arguments) {
+  pictures::PictureOptions options{.stage = arguments.get("--stage"), .title = arguments.get("--title")};
+  LLMPROF_LET(options.width, width_in(arguments));
+  LLMPROF_LET(options.window, window_in(arguments));
+  LLMPROF_LET(options.weight, weight_in(arguments));
+  options.theme = arguments.on("--dark") ? report::Theme::kDark : report::Theme::kLight;
+  options.canvas = {.unicode = unicode_wanted(), .colour = colour_wanted()};
+  return options;
+}
+
+Result<void> check_stage(const report::Page& page, const std::string& stage) {
+  std::string names;
+  for (const analyze::Stage& each : page.summary.stages) {
+    if (each.name == stage) return {};
+    names += (names.empty() ? "" : ", ") + each.name;
+  }
+  if (stage.empty()) return {};
+  return Error{ErrorCode::kUsage, fmt::format("the run has no stage '{}'", base::printable(stage)),
+               names.empty() ? "it has no stages at all" : "it has " + names};
+}
+
+Result<void> check_file(const std::string& file) {
+  if (file.empty() || file.ends_with(".svg") || file.ends_with(".png")) return {};
+  return Error{ErrorCode::kUsage, fmt::format("-o {}: the name says which picture", base::printable(file)),
+               "end it in .svg or .png"};
+}
+
+Result<void> write_picture(const pictures::Drawing& drawing, const std::string& file) {
+  std::string bytes = drawing.svg;
+  if (file.ends_with(".png")) {
+    LLMPROF_LET(bytes, report::svg_to_png(bytes));
+  }
+  return base::write_file(file, bytes, base::Readers::kAsTheUmaskSays);
+}
+
+Result<void> plot(const Arguments& arguments) {
+  LLMPROF_LET(const std::string picture, picture_in(arguments));
+  LLMPROF_LET(const pictures::PictureOptions options, options_in(arguments));
+  const std::string file = arguments.get("--output");
+  LLMPROF_TRY(check_file(file));
+  const base::Progress progress = progress_line();
+  LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
+  LLMPROF_LET(analyze::Summary summary,
+              analyze::summarise(run, {.model = arguments.get("--model"), .by = ""}, progress));
+  const report::Page page{
+      .run = run.folder(), .info = run.info(), .summary = std::move(summary), .stage = options.stage};
+  LLMPROF_TRY(check_stage(page, options.stage));
+  if (arguments.on("--json")) {
+    base::Json json = json_head("llmprof.plot");
+    json["run"] = page.run;
+    json["picture"] = picture;
+    LLMPROF_LET(json["data"], pictures::picture_data(picture, run, page, options));
+    print(base::to_text(json));
+    if (file.empty()) return {};
+  }
+  LLMPROF_LET(const pictures::Drawing drawing, pictures::draw(picture, run, page, options));
+  if (!file.empty()) return write_picture(drawing, file);
+  if (!drawing.text.empty()) {
+    print(drawing.text);
+    return {};
+  }
+  return Error{ErrorCode::kUsage, fmt::format("a {} cannot be drawn in a terminal", picture),
+               fmt::format("llmprof plot {} {} -o {}.svg", page.run, picture, picture)};
+}
+
+int run(const Arguments& arguments) {
+  const Result<void> done = plot(arguments);
+  return done ? 0 : fail(done.error());
+}
 
 }  // namespace
 

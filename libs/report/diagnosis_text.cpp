@@ -19,6 +19,7 @@ using analyze::Verdict;
 constexpr std::size_t kIndent = 12;        // of what stands below a finding's title
 constexpr std::size_t kShownEvidence = 2;  // of a finding on one screen
 constexpr std::size_t kNamedRules = 4;     // of those that found nothing
+constexpr std::size_t kScreen = 40, kMostFindings = 5, kLeastFindings = 3;
 
 bool shown_finding(const Page& page, const Finding& finding) {
   return page.stage.empty() || finding.stage.empty() || finding.stage == page.stage;
@@ -108,6 +109,19 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
+std::string open_findings(const Page& page) {
+  constexpr std::size_t kMost = 4;
+  const std::vector<const Finding*> open = shown_findings(page, Verdict::kInconclusive);
+  if (open.empty()) return "";
+  std::string out = wrapped("Not settled, and what would settle it:");
+  for (std::size_t i = 0; i < std::min(open.size(), kMost); ++i) out += brief_inconclusive(*open[i]);
+  return open.size() > kMost ? out + wrapped(fmt::format("{} more.", open.size() - kMost), 4) : out;
+}
+
+std::size_t line_count(const std::string& text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
 std::string evidence_lines(const Page& page, const Evidence& evidence) {
   std::string out = wrapped("- " + evidence_text(evidence), 4);
   if (!evidence.what.empty()) out += wrapped(evidence.what, 6);
@@ -154,21 +168,25 @@ std::string gain_text(const Page& page, const Finding& finding) {
                      base::human_percent(saved / whole), finding.stage.empty() ? "the run's wall time" : finding.stage);
 }
 
-std::string diagnosis_section(const Page& page, const Style& style) {
+std::string diagnosis_section(const Page& page, const Style& style, std::size_t lines_before) {
   const analyze::Diagnosis& diagnosis = page.summary.diagnosis;
   if (diagnosis.rules.empty() && diagnosis.findings.empty()) return "";
-  std::string out = style.heading("Diagnosis") + wrapped(diagnosis.headline);
+  const std::string head = style.heading("Diagnosis") + wrapped(diagnosis.headline);
+  const std::string tail = open_findings(page) + silent_rules(page);
   const std::vector<const Finding*> found = shown_findings(page, Verdict::kFound);
-  for (std::size_t i = 0; i < std::min(found.size(), page.findings); ++i) out += brief(page, i + 1, *found[i], style);
-  if (found.size() > page.findings) {
-    out += wrapped(fmt::format("{}; --diagnosis shows them.",
-                               counted(static_cast<std::int64_t>(found.size() - page.findings), "more finding")));
+  std::string out;
+  std::size_t shown = 0;
+  for (; shown < found.size() && shown < (page.findings > 0 ? page.findings : kMostFindings); ++shown) {
+    const std::string next = brief(page, shown + 1, *found[shown], style);
+    const std::size_t lines = lines_before + line_count(head + out + next + tail) + 1;  // one says what is left out
+    if (page.findings == 0 && shown >= kLeastFindings && lines > kScreen) break;
+    out += next;
   }
-  const std::vector<const Finding*> open = shown_findings(page, Verdict::kInconclusive);
-  if (!open.empty()) out += wrapped("Not settled, and what would settle it:");
-  for (std::size_t i = 0; i < std::min(open.size(), page.findings); ++i) out += brief_inconclusive(*open[i]);
-  if (open.size() > page.findings) out += wrapped(fmt::format("{} more.", open.size() - page.findings));
-  return out + silent_rules(page);
+  if (shown < found.size()) {
+    out += wrapped(fmt::format("{}; --diagnosis shows all.",
+                               counted(static_cast<std::int64_t>(found.size() - shown), "more finding")));
+  }
+  return head + out + tail;
 }
 
 std::string full_finding(const Page& page, const Finding& finding, const Style& style) {

@@ -8,9 +8,10 @@
 
 namespace llmprof::report {
 
-// The headline, Page::findings of the findings in a few lines each, and what else was looked for. "" without a
-// diagnosis.
-std::string diagnosis_section(const Page& page, const Style& style);
+// The headline, the first findings in a few lines each, and what else was looked for. "" without a diagnosis. Findings:
+// Page::findings, or, where that is 0, as many as leave the report's begin, of which `lines_before` stand above, on one
+// screen: five at most, three at least.
+std::string diagnosis_section(const Page& page, const Style& style, std::size_t lines_before = 0);
 
 // The same with everything: evidence, advice, the rows behind each number, and the outcome of every rule.
 std::string full_diagnosis(const Page& page, const Style& style);

@@ -119,12 +119,15 @@ TEST(Diagnosis, WhatIsNotSettledIsOneLineWithTheCommand) {
   EXPECT_THAT(full_diagnosis(page, {}), HasSubstr("open: Is the L2 hit rate low?"));
 }
 
-TEST(Diagnosis, AScreenHoldsFiveFindingsAndSaysThatThereAreMore) {
+TEST(Diagnosis, AScreenHoldsUpToFiveFindingsAndSaysThatThereAreMore) {
+  // A finding is 5 lines; 2 of the head with the blank line, 1 headline, 2 of the rules, 1 for what is left out.
   Page page = diagnosed();
   page.summary.diagnosis.findings.assign(9, wide_weights());
   const std::string text = diagnosis_section(page, {});
   EXPECT_THAT(text, HasSubstr("4 more findings"));
-  EXPECT_LE(lines(text).size(), 34U);  // with the title and a loss or two: 40
+  EXPECT_EQ(lines(text).size(), 3U + 5 * 5 + 1 + 2);
+  EXPECT_EQ(lines(diagnosis_section(page, {}, 12)).size(), 3U + 4 * 5 + 1 + 2);  // with 9 more lines than fit
+  EXPECT_EQ(lines(diagnosis_section(page, {}, 60)).size(), 3U + 3 * 5 + 1 + 2);  // three at least
   page.findings = 9;
   EXPECT_THAT(diagnosis_section(page, {}), Not(HasSubstr("more finding")));
 }

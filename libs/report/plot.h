@@ -17,6 +17,7 @@ struct Axis {
   std::string unit;   // of the values as they are given: "s", "B", "FLOP/s", "sequences"; "" none
   Scale scale = Scale::kLinear;
   bool prefixes = true;  // labels as "5 ms", "2 GB"; false: plain numbers, the unit stands in the title
+  bool whole = false;    // numbers of things: no ticks between them
 };
 
 struct PlotPoint {
@@ -29,6 +30,7 @@ struct Series {
   std::string name;
   std::vector<PlotPoint> points;  // in the order in which a line connects them; one that is not finite breaks the line
   Mark mark = Mark::kLineAndPoints;
+  bool backdrop = false;  // what the others are held against, behind them in the list: grey in SVG, in no legend there
 };
 
 // A straight dashed line across the plot: a limit, a ridge, a peak.
@@ -44,6 +46,7 @@ struct Guide {
 struct PlotLabel {
   double x = 0, y = 0;
   std::string text;
+  bool on_line = false;  // names a line that ends there: stands above or below it, not on it
 };
 
 struct Plot {

@@ -102,7 +102,8 @@ void AxisMap::span_linear(double low, double high, std::size_t ticks) {
     const double around = low == 0 ? 1 : std::fabs(low) / 10;
     low -= around, high += around;
   }
-  const double step = nice_step((high - low) / static_cast<double>(ticks));
+  const double nice = nice_step((high - low) / static_cast<double>(ticks)),
+               step = axis_.whole ? std::max(nice, 1.0) : nice;
   const double first = std::floor(low / step + 1e-9), last = std::ceil(high / step - 1e-9);
   low_ = first * step, high_ = last * step;
   const int prefix = prefix_of(axis_, std::max(std::fabs(low_), std::fabs(high_)));

@@ -93,12 +93,23 @@ struct Box {
   }
 };
 
-// Right of the point, left, above or below it, wherever no other label and no mark of a labelled point stands.
+constexpr double kLetter = 14, kAway = 8;
+
+// Where a label may stand, the best first: right of its point, left, above or below it; of a line above or below it.
+std::vector<Box> places_of(const PlotLabel& label, double x, double y, double width) {
+  if (label.on_line)
+    return {{x - 6 - width, y - kLetter - 4, x - 6, y - 4}, {x - 6 - width, y + 4, x - 6, y + kLetter + 4}};
+  return {{x + kAway, y - kLetter / 2, x + kAway + width, y + kLetter / 2},
+          {x - kAway - width, y - kLetter / 2, x - kAway, y + kLetter / 2},
+          {x - width / 2, y - kAway - kLetter, x + width / 2, y - kAway},
+          {x - width / 2, y + kAway, x + width / 2, y + kAway + kLetter}};
+}
+
+// Where no other label and no mark of a labelled point stands.
 std::string labels(const Plot& plot, const Frame& f) {
-  constexpr double kLetter = 14, kAway = 8;
   std::vector<Box> taken;
   for (const PlotLabel& label : plot.labels) {
-    if (f.shows({label.x, label.y})) {
+    if (f.shows({label.x, label.y}) && !label.on_line) {
       const double x = f.x(label.x), y = f.y(label.y);
       taken.push_back({x - 4, y - 4, x + 4, y + 4});
     }
@@ -107,11 +118,7 @@ std::string labels(const Plot& plot, const Frame& f) {
   for (const PlotLabel& label : plot.labels) {
     if (!f.x_axis.inside(label.x) || !f.y_axis.inside(label.y)) continue;
     const double x = f.x(label.x), y = f.y(label.y), width = svg_text_width(label.text);
-    const Box places[] = {{x + kAway, y - kLetter / 2, x + kAway + width, y + kLetter / 2},
-                          {x - kAway - width, y - kLetter / 2, x - kAway, y + kLetter / 2},
-                          {x - width / 2, y - kAway - kLetter, x + width / 2, y - kAway},
-                          {x - width / 2, y + kAway, x + width / 2, y + kAway + kLetter}};
-    for (const Box& place : places) {
+    for (const Box& place : places_of(label, x, y, width)) {
       const bool outside = place.left < f.left || place.right > f.right || place.top < f.top || place.bottom > f.bottom;
       if (outside || std::any_of(taken.begin(), taken.end(), [&](const Box& b) { return b.touches(place); })) continue;
       out += svg_text(place.left, place.bottom - 3, label.text, Anchor::kStart, "halo");
@@ -122,14 +129,14 @@ std::string labels(const Plot& plot, const Frame& f) {
   return out;
 }
 
-std::string line_of(const std::vector<PlotPoint>& points, std::size_t colour, const Frame& f) {
+std::string line_of(const std::vector<PlotPoint>& points, const std::string& style_class, const Frame& f) {
   std::string path;
   bool pen_down = false;
   for (const PlotPoint& point : points) {
     if (f.shows(point)) path += fmt::format("{}{:.1f} {:.1f}", pen_down ? 'L' : 'M', f.x(point.x), f.y(point.y));
     pen_down = f.shows(point);
   }
-  return path.empty() ? "" : fmt::format("<path class=\"s{}\" d=\"{}\"/>\n", colour % kColours, path);
+  return path.empty() ? "" : fmt::format("<path class=\"{}\" d=\"{}\"/>\n", style_class, path);
 }
 
 std::string tip_of(const Plot& plot, const Series& series, const PlotPoint& point) {
@@ -139,7 +146,8 @@ std::string tip_of(const Plot& plot, const Series& series, const PlotPoint& poin
 std::string drawn(const Plot& plot, std::size_t index, const Frame& f) {
   const Series& series = plot.series[index];
   const std::vector<PlotPoint> points = thinned(series.points, f.x_axis, static_cast<std::size_t>(f.right - f.left));
-  std::string out = series.mark == Mark::kPoints ? "" : line_of(points, index, f);
+  const std::string style_class = series.backdrop ? "roof" : fmt::format("s{}", index % kColours);
+  std::string out = series.mark == Mark::kPoints ? "" : line_of(points, style_class, f);
   if (series.mark == Mark::kLine) return out;
   for (const PlotPoint& point : points) {
     if (f.shows(point)) out += svg_mark(index, f.x(point.x), f.y(point.y), tip_of(plot, series, point));
@@ -154,6 +162,7 @@ std::string plot_svg(const Plot& plot, const SvgSize& size) {
   std::vector<std::string> names;
   std::vector<LegendKey> keys;
   for (const Series& series : plot.series) {
+    if (series.backdrop) continue;
     names.push_back(series.name);
     keys.push_back(series.mark == Mark::kLine ? LegendKey::kLine : LegendKey::kMark);
   }

@@ -24,6 +24,7 @@ constexpr std::string_view kLight =
     ".llmprof .halo{stroke:#ffffff;stroke-width:3px;stroke-linejoin:round;paint-order:stroke}"
     ".llmprof .grid{stroke:#e3e7eb}"
     ".llmprof .axis{stroke:#8b949e}"
+    ".llmprof .roof{stroke:#8b949e;fill:none;stroke-width:2}"
     ".llmprof .guide{stroke:#5b6570;stroke-dasharray:5 4}"
     ".llmprof .join{stroke:#8b949e;stroke-dasharray:2 3}";
 constexpr std::string_view kDark =

@@ -185,7 +185,8 @@ std::string to_text(const Page& page, bool colour) {
   const Style style{colour};
   std::string out = title(page, style) + coverage(page, style);
   if (page.diagnosis) return out + full_diagnosis(page, style);
-  out += diagnosis_section(page, style) + recorded(page, style) + machine(page, style);
+  const auto lines = static_cast<std::size_t>(std::count(out.begin(), out.end(), '\n'));
+  out += diagnosis_section(page, style, lines) + recorded(page, style) + machine(page, style);
   if (page.summary.stages.empty()) {
     out += model(page, style) + without_stages(page, style);
   } else {

@@ -1,0 +1,219 @@
+// Pictures that are lines and points over two axes.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/human.h"
+#include "pictures/plots_drawn.h"
+#include "report/layout.h"
+
+namespace llmprof::pictures {
+namespace {
+
+using report::Mark;
+using report::Plot;
+using report::Scale;
+using report::Series;
+
+constexpr std::size_t kMostRoofs = 4, kMostLabels = 18;
+constexpr double kWideSpread = 20;  // of the median: what is longer needs a logarithmic axis
+constexpr double kAlike = 1.03;     // roofs that differ by less are one line on the paper
+
+double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
+
+bool is_shown(const RooflinePoint& point, const std::string& stage) {
+  return (stage.empty() || point.stage == stage || (point.kind == "stage" && point.name == stage)) &&
+         std::isfinite(point.intensity) && point.intensity > 0 && point.flops_per_s > 0;
+}
+
+struct FlatRoof {
+  std::string names;
+  double flops_per_s = 0;
+  std::string source;
+};
+
+// Highest first; types that reach the same share a line.
+std::vector<FlatRoof> flat_roofs(const Roofline& roofline) {
+  std::vector<const Roof*> sorted;
+  for (const Roof& roof : roofline.roofs) {
+    const bool vector =
+        roof.name.find("_vector") != std::string::npos;  // of plain cores: the type itself has a higher one
+    if (roof.flops_per_s && *roof.flops_per_s > 0 && !vector) sorted.push_back(&roof);
+  }
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Roof* a, const Roof* b) { return *a->flops_per_s > *b->flops_per_s; });
+  std::vector<FlatRoof> flat;
+  for (const Roof* roof : sorted) {
+    if (!flat.empty() && flat.back().flops_per_s < *roof->flops_per_s * kAlike) {
+      flat.back().names += ", " + roof->name;
+    } else {
+      flat.push_back({roof->name, *roof->flops_per_s, roof->source});
+    }
+  }
+  if (flat.size() > kMostRoofs) flat.resize(kMostRoofs);
+  return flat;
+}
+
+const Roof* memory_roof(const Roofline& roofline) {
+  const auto found = std::find_if(roofline.roofs.begin(), roofline.roofs.end(),
+                                  [](const Roof& roof) { return roof.bytes_per_s.value_or(0) > 0; });
+  return found == roofline.roofs.end() ? nullptr : &*found;
+}
+
+// From below the first point and ridge to above the last.
+std::pair<double, double> intensities(const Roofline& roofline, const std::vector<FlatRoof>& flat, double bandwidth,
+                                      const std::string& stage) {
+  double least = 1, most = 4;
+  for (const FlatRoof& roof : flat) {
+    if (bandwidth > 0) most = std::max(most, roof.flops_per_s / bandwidth * 4);
+  }
+  for (const RooflinePoint& point : roofline.points) {
+    if (!is_shown(point, stage)) continue;
+    least = std::min(least, point.intensity / 2);
+    most = std::max(most, point.intensity * 2);
+  }
+  return {std::exp2(std::floor(std::log2(least))), std::exp2(std::ceil(std::log2(most)))};
+}
+
+void add_point(const RooflinePoint& point, Plot& plot) {
+  const std::string name = point.kind == "stage" ? point.name : fmt::format("{}s of {}", point.kind, point.stage);
+  auto found = std::find_if(plot.series.begin(), plot.series.end(), [&](const Series& s) { return s.name == name; });
+  if (found == plot.series.end()) {
+    plot.series.push_back({.name = name, .points = {}, .mark = Mark::kPoints});
+    found = plot.series.end() - 1;
+  }
+  found->points.push_back({point.intensity, point.flops_per_s});
+  if (plot.labels.size() < kMostLabels) plot.labels.push_back({point.intensity, point.flops_per_s, point.name});
+}
+
+// Modules, and kernels whose work is told from shapes, say what operators say: only where there are none. Counters say
+// more.
+bool is_drawn(const Roofline& roofline, const RooflinePoint& point) {
+  if (point.kind == "stage" || point.kind == "operator" || point.source == "counters") return true;
+  return std::none_of(roofline.points.begin(), roofline.points.end(),
+                      [](const RooflinePoint& other) { return other.kind == "operator"; });
+}
+
+}  // namespace
+
+Plot roofline_plot(const Roofline& roofline, const std::string& stage) {
+  const Roof* memory = memory_roof(roofline);
+  const double bandwidth = memory != nullptr ? *memory->bytes_per_s : 0;
+  const std::vector<FlatRoof> flat = flat_roofs(roofline);
+  const auto [least, most] = intensities(roofline, flat, bandwidth, stage);
+  Plot plot{.title = fmt::format("Roofline of {}", roofline.device)};
+  plot.x = {"FLOP per byte that must move", "", Scale::kLog2, false};
+  plot.y = {"FLOP/s", "FLOP/s", Scale::kLog10};
+  for (const FlatRoof& roof : flat)
+    plot.labels.push_back(
+        {most, roof.flops_per_s,
+         fmt::format("{} {}, {}", roof.names, base::human_rate(roof.flops_per_s, "FLOP/s"), roof.source), true});
+  for (const char* kind : {"stage", "operator", "module", "kernel"}) {
+    for (const RooflinePoint& point : roofline.points) {
+      if (point.kind == kind && is_shown(point, stage) && is_drawn(roofline, point)) add_point(point, plot);
+    }
+  }
+  for (const FlatRoof& roof : flat) {
+    const double ridge = bandwidth > 0 ? roof.flops_per_s / bandwidth : least;
+    Series line{.name = fmt::format("{} {}, {}", roof.names, base::human_rate(roof.flops_per_s, "FLOP/s"), roof.source),
+                .points = {},
+                .mark = Mark::kLine,
+                .backdrop = true};
+    if (bandwidth > 0 && ridge > least) line.points.push_back({least, least * bandwidth});
+    line.points.push_back({std::max(ridge, least), roof.flops_per_s});
+    line.points.push_back({most, roof.flops_per_s});
+    plot.series.push_back(std::move(line));
+  }
+  plot.note = "points: FLOPs of the model or of counters / time";
+  if (memory != nullptr) {
+    plot.note += fmt::format("; slope: {} at {} ({}); flat: peaks of the types", memory->name,
+                             base::human_rate(bandwidth, "B/s"), memory->source);
+  }
+  return plot;
+}
+
+Plot steps_plot(const std::vector<analyze::StepCurve>& curves, const std::string& stage) {
+  Plot plot{.title = stage.empty() ? "How long steps took" : fmt::format("How long the steps of {} took", stage)};
+  plot.x = {.title = "step", .unit = "", .prefixes = false, .whole = true};
+  plot.y = {"time of a step", "s"};
+  bool thinned = false;
+  for (const analyze::StepCurve& curve : curves) {
+    if (stage.empty() ? curve.steps < 3 : curve.stage != stage) continue;
+    const std::size_t count = curve.duration_ns.size();
+    const double each = static_cast<double>(curve.steps) / static_cast<double>(std::max<std::size_t>(count, 1));
+    thinned = thinned || each > 1;
+    Series series{.name = fmt::format("{}: {}, {} to {}, median {}", curve.stage, report::counted(curve.steps, "step"),
+                                      report::time_cell(curve.least_ns), report::time_cell(curve.most_ns),
+                                      report::time_cell(curve.median_ns)),
+                  .points = {},
+                  .mark = count > 64 ? Mark::kLine : Mark::kLineAndPoints};
+    for (std::size_t i = 0; i < count; ++i)
+      series.points.push_back({std::floor(static_cast<double>(i) * each), seconds(curve.duration_ns[i])});
+    plot.series.push_back(std::move(series));
+    const bool spread = static_cast<double>(curve.most_ns) > kWideSpread * static_cast<double>(curve.median_ns);
+    if (spread && curve.least_ns > 0) plot.y.scale = Scale::kLog10;
+    plot.guides.push_back({report::Guide::At::kY, seconds(curve.median_ns),
+                           fmt::format("median of {}: {}", curve.stage, report::time_cell(curve.median_ns))});
+  }
+  plot.note = "measured; a step counts from the end of the one before it where the host ran ahead of the device";
+  if (thinned) plot.note += "; of many steps the longest of each piece";
+  if (plot.series.size() == 1) {
+    plot.note = plot.series.front().name + "; " + plot.note;
+  } else {
+    plot.guides.clear();  // their labels would lie on each other; the legend has the medians
+  }
+  return plot;
+}
+
+namespace {
+
+void add_memory(Plot& plot, std::string name, const std::vector<analyze::MemoryPoint>& points, std::int64_t begin_ns) {
+  if (points.empty()) return;
+  Series series{.name = std::move(name), .points = {}, .mark = Mark::kLine};
+  for (const analyze::MemoryPoint& point : points) {
+    const double at = seconds(point.ts_ns - begin_ns);
+    // Memory stays as it is until it changes.
+    if (!series.points.empty()) series.points.push_back({at, series.points.back().y});
+    series.points.push_back({at, static_cast<double>(point.rss_bytes)});
+  }
+  plot.series.push_back(std::move(series));
+}
+
+std::int64_t first_moment(const analyze::Summary& summary) {
+  std::int64_t first = INT64_MAX;
+  const auto take = [&](const std::vector<analyze::MemoryPoint>& points) {
+    if (!points.empty()) first = std::min(first, points.front().ts_ns);
+  };
+  take(summary.host.memory);
+  for (const auto& device : summary.device_memory.devices) take(device.over_time), take(device.driver_over_time);
+  for (const auto& device : summary.allocators.devices) take(device.held_over_time);
+  return first;
+}
+
+}  // namespace
+
+Plot memory_plot(const analyze::Summary& summary) {
+  Plot plot{.title = "Memory over time"};
+  plot.x = {"time since the first reading", "s"};
+  plot.y = {"memory in use", "B"};
+  const std::int64_t begin = first_moment(summary);
+  std::string capacities;
+  for (const analyze::DeviceMemory& device : summary.device_memory.devices) {
+    const std::string name = device.name.empty() ? "device" : device.name;
+    add_memory(plot, name + ", by the driver (all programs)", device.driver_over_time, begin);
+    add_memory(plot, name + ", by allocations of the run", device.over_time, begin);
+    if (device.total_bytes > 0)
+      capacities += fmt::format("; {} has {}", name, base::human_bytes(static_cast<double>(device.total_bytes)));
+  }
+  for (const analyze::DeviceAllocator& device : summary.allocators.devices)
+    add_memory(plot, (device.name.empty() ? "device" : device.name) + ", held by the allocator", device.held_over_time,
+               begin);
+  add_memory(plot, "processes, resident", summary.host.memory, begin);
+  plot.note = "measured" + capacities;
+  if (plot.series.size() == 1) plot.note = plot.series.front().name + "; " + plot.note;
+  return plot;
+}
+
+}  // namespace llmprof::pictures
