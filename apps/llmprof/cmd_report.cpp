@@ -32,7 +32,8 @@ constexpr Option kOptions[] = {
     {"--by", "", "", "line|function|stack", "",
      "GPU time by what launched it, where stacks were recorded (record --stacks)"},
     {"--verbose", "", "", "", "", "also what only few readers need: serial numbers of devices"},
-    {"--top", "", "LLMPROF_TOP", "N", "15", "rows of each table, and findings of the diagnosis (5 unless given)"},
+    {"--top", "", "LLMPROF_TOP", "N", "15",
+     "rows of each table, and findings of the diagnosis (as many as fit a screen unless given)"},
 };
 constexpr Positional kPositionals[] = {{"RUN", false}};  // --explain can do without
 
@@ -123,7 +124,7 @@ Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, cons
                     .info = run.info(),
                     .summary = std::move(summary),
                     .top = top,
-                    .findings = arguments.given("--top") ? top : 5,
+                    .findings = arguments.given("--top") ? top : 0,
                     .stage = arguments.get("--stage"),
                     .diagnosis = arguments.on("--diagnosis"),
                     .waterfall = arguments.on("--waterfall"),
