@@ -95,8 +95,6 @@ TEST(OccupancyLimit, WhatIsNoLimit) {
   expect_nothing(said_of({.kernel = "nvjet_sm90_tst_64x8"}), "occupancy_limit");  // a product needs few warps
   expect_nothing(said_of({.blocks = 19}), "occupancy_limit");                     // 20 fit the device
   expect_nothing(said_of({.dram_bytes = 900'000}), "occupancy_limit");            // at 90 % of the roof
-  RuleRun none;
-  expect_nothing(none.diagnosis(), "occupancy_limit", "not applicable");
 }
 
 // A product of 100 x 100 x 100 in bfloat16 needs 3 x 20 kB; it moves `dram_bytes`.
@@ -130,8 +128,6 @@ TEST(LowL2Hits, WhatLosesNothing) {
   expect_nothing(product_of(240'000, 80), "low_l2_hits");         // the cache hits
   expect_nothing(product_of(66'000, 20), "low_l2_hits");          // reads everything once
   expect_nothing(product_of(240'000, 20, false), "low_l2_hits");  // nobody knows what it needs
-  RuleRun none;
-  expect_nothing(none.diagnosis(), "low_l2_hits", "not applicable");
 }
 
 Diagnosis stalled(double scoreboard, double dram_bytes, int blocks = 1000) {
@@ -161,8 +157,6 @@ TEST(StallReasons, WhatDoesNotMatter) {
   expect_nothing(stalled(1, 300'000), "stall_reasons");     // five reasons alike
   expect_nothing(stalled(6, 700'000), "stall_reasons");     // near its roof
   expect_nothing(stalled(6, 300'000, 9), "stall_reasons");  // fewer blocks than multiprocessors
-  RuleRun none;
-  expect_nothing(none.diagnosis(), "stall_reasons", "not applicable");
 }
 
 }  // namespace

@@ -98,8 +98,6 @@ TEST(LoadTime, WithoutCpuTimesItIsInconclusive) {
 TEST(LoadTime, AShortLoadIsNone) {
   expect_nothing(loaded({.time_ns = kSecond / 10 * 9, .cpu_ns = kSecond / 2, .copy_ns = kSecond / 10, .read_bytes = 0}),
                  "load_time");
-  RuleRun none;
-  expect_nothing(none.diagnosis(), "load_time", "not applicable");
 }
 
 // One decode step of 10 s with a reading every second; the first `slow` of ten at 1000 of 2000 MHz, held by power.
@@ -126,11 +124,7 @@ TEST(ThrottledClocks, ANoteThatTimesAreThoseOfASlowerDevice) {
   EXPECT_NE(found->text.find("power limit in 40.0 %"), std::string::npos) << found->text;
 }
 
-TEST(ThrottledClocks, FullClocksAreNone) {
-  expect_nothing(clocked(0), "throttled_clocks");
-  RuleRun none;
-  expect_nothing(none.diagnosis(), "throttled_clocks", "not applicable");
-}
+TEST(ThrottledClocks, FullClocksAreNone) { expect_nothing(clocked(0), "throttled_clocks"); }
 
 // By hand: 6 s busy and bound by arithmetic at 1500 of 2000 MHz would take 4.5 s.
 TEST(ThrottledClocks, HowMuchFasterAtFullClock) {
@@ -197,11 +191,7 @@ TEST(AllocatorChurn, WithoutTheCallsItIsInconclusive) {
   EXPECT_NE(find(said, "allocator_churn")->next.find("--gpu api,memory"), std::string::npos);
 }
 
-TEST(AllocatorChurn, TheFirstStepMayAllocate) {
-  expect_nothing(allocating(10), "allocator_churn");
-  RuleRun none;
-  expect_nothing(none.diagnosis(), "allocator_churn", "not applicable");
-}
+TEST(AllocatorChurn, TheFirstStepMayAllocate) { expect_nothing(allocating(10), "allocator_churn"); }
 
 // A snapshot: 4 GB held, 1.5 GB of it free between tensors; the same with 0.5 GB.
 TEST(AllocatorChurn, FragmentsOfASnapshot) {
