@@ -25,7 +25,7 @@ double best_rate(const std::vector<WeightRead>& reads) {
   double most = 0, best = 0;
   for (const WeightRead& read : reads) most = std::max(most, read.bytes);
   for (const WeightRead& read : reads) {
-    if (read.bytes >= 0.1 * most) best = std::max(best, read.bandwidth);
+    if (read.bytes >= 0.1 * most) best = std::max(best, read.of_floor);
   }
   return std::clamp(best, kNear, kAchievable);
 }
@@ -51,7 +51,7 @@ Finding far_from_floor(const Case& run, const StageView& view, double reached, c
   double gain = 0, time = 0;
   for (const WeightRead& read : reads) {
     time += read.time_ns;
-    gain += std::max(0.0, read.time_ns * (1 - read.bandwidth / rate));
+    gain += std::max(0.0, read.time_ns * (1 - read.of_floor / rate));
   }
   Finding out{.stage = stage};
   out.title = fmt::format("{}'s kernels move bytes at {} of the bandwidth", stage, base::human_percent(reached));
@@ -62,7 +62,8 @@ Finding far_from_floor(const Case& run, const StageView& view, double reached, c
       reads.empty()
           ? fmt::format("kernels {}, less the floor {}", view.per_step(busy), view.per_step(floor))
           : fmt::format(
-                "products that read weights take {}; each at {} of the bandwidth ({}) they would take {}",
+                "products that read weights take {}; each at {} of the speed that its bytes and FLOPs permit ({}) they "
+                "would take {}",
                 view.per_step(time), base::human_percent(rate),
                 rate == kAchievable || rate == kNear ? "what good kernels reach" : "what the best of them reaches here",
                 view.per_step(time - gain));
@@ -157,7 +158,7 @@ const Rule kBandwidthFloor = {
         "For stages bound by memory: bytes that must move / time with kernels executing, of the peak bandwidth. From "
         "70 % on it "
         "is a note: only fewer bytes help. Below, the gain is what the products that read weights would save if each "
-        "moved its bytes as fast as the best large one of the stage does (70 % of the peak at least, 90 % at most); "
+        "came as near to its own floor as the best large one of the stage does (70 % at least, 90 % at most); "
         "without "
         "measured products, the kernels' time above the floor. Idle time is left to launch_bound and idle_gaps. In "
         "another "

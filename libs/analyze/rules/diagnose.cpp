@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <tuple>
 
 namespace llmprof::analyze {
@@ -52,6 +53,8 @@ Diagnosis diagnose(const Summary& summary, const Facts& facts, std::span<const R
     for (Finding& finding : checked.findings) {
       finding.rule = rule->name;
       finding.severity = severity_of(finding);
+      if (!finding.title.empty())
+        finding.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding.title[0])));
       out.findings.push_back(std::move(finding));
     }
   }

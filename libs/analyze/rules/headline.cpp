@@ -97,9 +97,20 @@ std::string without_stages(const Summary& summary) {
          "name the model with --model NAME so that they are told from its products.";
 }
 
+// Another tool's totals: no timeline, but a device, passes and bytes.
+std::string of_totals(const MeasuredFindings& found, const std::vector<Finding>& ranked) {
+  std::string out = found.busy ? fmt::format("The GPU is busy {} of the profile", percent(*found.busy))
+                               : "The profile has totals only";
+  if (found.linear_share_of_bandwidth)
+    out += fmt::format(", and its linear layers read {} weights at {} of the bandwidth", found.stored_type,
+                       percent(*found.linear_share_of_bandwidth));
+  return out + lever_text(Stage{}, ranked);
+}
+
 }  // namespace
 
-std::string headline(const Summary& summary, const Facts&, const std::vector<Finding>& ranked) {
+std::string headline(const Summary& summary, const Facts& facts, const std::vector<Finding>& ranked) {
+  if (facts.totals && summary.stages.empty()) return of_totals(facts.totals->findings, ranked);
   const Stage* stage = dominating(summary);
   if (stage == nullptr) return without_stages(summary);
   return capital(stage->name) + " " + share_text(summary, *stage) + bound_text(summary, *stage) +

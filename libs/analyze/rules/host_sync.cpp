@@ -12,6 +12,7 @@ namespace llmprof::analyze {
 namespace {
 
 constexpr double kOftenEnough = 0.5;  // of the steps
+constexpr double kLeastSteps = 4;     // fewer end the run, or are waited for by somebody
 
 std::string rows_of(const std::string& stage) {
   return fmt::format(
@@ -50,7 +51,9 @@ Finding finding_of(const StageView& view, const StageWaits& waits) {
         .how = fmt::format("{}, less the longer of the device's work, {}, and the host's without waiting, {}",
                            view.per_step(view.total_ns), view.per_step(busy), view.per_step(view.total_ns - waiting))};
   } else {
-    out.text += " Here that costs next to nothing: the device has work all the time.";
+    out.text += view.held_by_launches()
+                    ? " Here launches cost more: the device has finished before the host waits for it."
+                    : " Here that costs next to nothing: the device has work all the time.";
   }
   out.evidence = {
       number(stage + ".waits_per_step", "calls that wait for the device", static_cast<double>(waits.calls) / view.steps,
@@ -120,8 +123,9 @@ Checked check(const Case& run) {
     const StageWaits* waits = run.facts.waits.of(view.stage->name);
     const double idle = view.idle_launching() + view.term("between_steps").value_or(0) / view.total_ns;
     if (!run.facts.waits.recorded) {
-      if (idle >= 0.1) out.findings.push_back(unknown(view));
-    } else if (waits != nullptr && static_cast<double>(waits->steps) >= kOftenEnough * view.steps && view.steps > 1) {
+      if (idle >= 0.1 && view.steps >= kLeastSteps) out.findings.push_back(unknown(view));
+    } else if (waits != nullptr && static_cast<double>(waits->steps) >= kOftenEnough * view.steps &&
+               view.steps >= kLeastSteps) {
       out.findings.push_back(finding_of(view, *waits));
     }
     out.why += fmt::format(

@@ -50,7 +50,7 @@ void advise(Finding& out, double single, double per_launch_ns, double call_ns, b
   if (single < 1) out.advice.pop_back();
 }
 
-Finding finding_of(const StageView& view, const StageLaunches* launched) {
+Finding finding_of(const StageView& view, const StageLaunches* launched, bool waits_recorded) {
   const std::string& stage = view.stage->name;
   const double idle = view.idle_launching_ns();
   const double single = launched == nullptr ? 0 : static_cast<double>(launched->launches);
@@ -68,6 +68,7 @@ Finding finding_of(const StageView& view, const StageLaunches* launched) {
   if (graphs)
     out.text =
         fmt::format("Steps are graphs already, but they are launched late: the device idles {}.", view.per_step(idle));
+  if (!waits_recorded) out.text += " Calls that wait for the device were not recorded: some of it may be waiting.";
   out.gain = Gain{.ns = idle,
                   .of_stage = view.total_ns,
                   .upper_bound = true,
@@ -99,7 +100,7 @@ Checked check(const Case& run) {
     if (view.waterfall == nullptr) continue;
     any = true;
     if (view.idle_launching() >= kLeastShare) {
-      out.findings.push_back(finding_of(view, launches_of(run.facts, view.stage->name)));
+      out.findings.push_back(finding_of(view, launches_of(run.facts, view.stage->name), run.facts.waits.recorded));
     } else {
       out.why += fmt::format("{}{}: the device waits for launches {}", out.why.empty() ? "" : "; ", view.stage->name,
                              base::human_percent(view.idle_launching()));

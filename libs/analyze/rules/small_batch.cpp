@@ -34,14 +34,14 @@ Finding finding_of(const Case& run, const StageView& view, const StageBytes& cos
   const OperatorBytes all = costs.all();
   const std::string& stage = view.stage->name;
   const double now = costs.batch * view.steps / view.total_ns * 1e9;
-  const double wanted = std::max(2 * costs.batch, std::min(32.0, std::floor(ridge_batch)));
+  const double wanted = std::max(2 * costs.batch, 32.0);
   const Throughput more = at_batch(run, view, all, costs.batch, wanted);
   const Throughput ridge = at_batch(run, view, all, costs.batch, std::max(wanted, std::floor(ridge_batch)));
   Finding out{.stage = stage};
   out.title = fmt::format("{} runs {} at once, far below the {:.0f} that would use the arithmetic", stage,
                           count_of(costs.batch, "sequences"), ridge_batch);
   out.text = fmt::format(
-      "A step reads all weights for {}; with {:.0f} sequences it would make about {:.0f} tokens/s instead of {:.0f}. "
+      "A step reads all weights for {}; with {:.0f} sequences it would make up to {:.0f} tokens/s instead of {:.0f}. "
       "That is throughput: a single sequence gets no faster, so it saves no time of this run.",
       count_of(costs.batch, "tokens"), more.batch, more.tokens_per_s, now);
   out.lever = "a larger batch";

@@ -13,8 +13,9 @@
 namespace llmprof::analyze {
 namespace {
 
-constexpr double kLeastLoss = 0.1;    // of the product's time
-constexpr double kLeastGain = 0.005;  // of the stage
+constexpr double kLeastLoss = 0.1;        // of the product's time
+constexpr double kLeastGain = 0.005;      // of the stage
+constexpr std::int64_t kLeastSide = 128;  // of the result: thinner ones wait for bytes, not for tiles
 constexpr std::size_t kMostFindings = 3;
 
 std::int64_t blocks_per_unit(const DeviceCard& device, const ProductKernel& product) {
@@ -74,7 +75,8 @@ Checked check(const Case& run) {
   std::size_t looked_at = 0;
   for (const StageView& view : steady_stages(run.summary)) {
     for (const ProductKernel& product : run.facts.products) {
-      if (product.stage != view.stage->name || view.held_by_launches()) continue;
+      if (product.stage != view.stage->name || view.held_by_launches() || std::min(product.m, product.n) < kLeastSide)
+        continue;
       const std::optional<Tiling> tiling = tiling_of(product, device.units, blocks_per_unit(device, product));
       if (!tiling) continue;
       ++looked_at;
@@ -97,7 +99,8 @@ extern const Rule kTileWaves;
 const Rule kTileWaves = {.name = "tile_waves",
                          .title = "Sizes that fill tiles and waves badly",
                          .meaning =
-                             "For products of two or more waves whose kernel names its tile: tiles of the result / "
+                             "For products of two or more waves, 128 or more on both sides, whose kernel names its "
+                             "tile: tiles of the result / "
                              "tiles that execute at once "
                              "(multiprocessors x blocks that fit one), rounded up, are waves. Loss: 1 - useful part of "
                              "the tiles / (waves x tiles at once). "

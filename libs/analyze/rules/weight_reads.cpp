@@ -13,12 +13,15 @@ std::vector<WeightRead> weight_reads(const Case& run, const StageView& view) {
     for (const Part& part : run.summary.ops) {
       if (part.stage != view.stage->name || part.name != op.op || part.time_ns <= 0) continue;
       const auto time_ns = static_cast<double>(part.time_ns);
+      const double bytes_ns = op.bytes() / *run.summary.peak_bandwidth * 1e9;
+      const double flops_ns = run.summary.peak_flops ? op.flops / *run.summary.peak_flops * 1e9 : 0;
       out.push_back({.op = op.op,
                      .time_ns = time_ns,
                      .weight_bytes = op.weight_bytes,
                      .bytes = op.bytes(),
                      .flops = op.flops,
-                     .bandwidth = op.bytes() / time_ns * 1e9 / *run.summary.peak_bandwidth});
+                     .of_floor = std::max(bytes_ns, flops_ns) / time_ns,
+                     .bandwidth = bytes_ns / time_ns});
     }
   }
   std::sort(out.begin(), out.end(), [](const WeightRead& a, const WeightRead& b) { return a.time_ns > b.time_ns; });

@@ -11,7 +11,8 @@ namespace llmprof::analyze {
 struct WeightRead {
   std::string op;
   double time_ns = 0, weight_bytes = 0, bytes = 0, flops = 0;  // over all steps
-  double bandwidth = 0;                                        // bytes / time, of the peak
+  double of_floor = 0;   // the longer of bytes / bandwidth and FLOPs / peak, of its time
+  double bandwidth = 0;  // bytes / time, of the peak
 };
 
 // Those with a measured time and a known peak bandwidth, most time first.

@@ -11,7 +11,7 @@
 namespace llmprof::analyze {
 namespace {
 
-constexpr double kWeightBound = 0.3;  // of the bandwidth: slower products wait for something else than their weights
+constexpr double kWeightBound = 0.3;  // of its floor: slower products wait for something else than their weights
 constexpr double kLeastGain = 0.02;   // of the stage
 
 struct Narrower {
@@ -65,15 +65,13 @@ struct Saving {
 
 Saving saving_of(const Case& run, const StageView& view, const Narrower& to, double from_bytes) {
   Saving out;
-  double all = 0;
   for (const WeightRead& read : weight_reads(run, view)) {
-    all += read.time_ns;
     out.weight_bytes += read.weight_bytes;
-    if (read.bandwidth < kWeightBound) continue;
+    if (read.of_floor < kWeightBound) continue;
     out.ns += saved_ns(run, read, to, from_bytes);
     out.time_ns += read.time_ns;
   }
-  out.others_ns = std::max(0.0, view.busy_ns() - all);
+  out.others_ns = std::max(0.0, view.busy_ns() - out.time_ns);
   return out;
 }
 
@@ -87,7 +85,7 @@ std::optional<Finding> finding_of(const Case& run, const StageView& view) {
   // launches, nothing.
   const double others = to->whole_model ? saving.others_ns * factor : 0;
   if (saving.ns < kLeastGain * view.total_ns && !view.held_by_launches()) return std::nullopt;
-  if (saving.ns <= 0) return std::nullopt;
+  if (saving.ns <= 0 || (view.held_by_launches() && !to->whole_model)) return std::nullopt;
   const std::string& stage = view.stage->name;
   Finding out{.stage = stage};
   out.title = fmt::format("{} reads {} of {} weights per step", stage,
