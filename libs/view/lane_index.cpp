@@ -13,6 +13,13 @@ std::size_t bytes_of(const std::vector<T>& values) {
   return values.capacity() * sizeof(T);
 }
 
+// By a quarter: doubling would need twice the memory while the last lane grows.
+template <class T>
+void push(std::vector<T>& values, T value) {
+  if (values.size() == values.capacity()) values.reserve(values.size() + values.size() / 4 + 64);
+  values.push_back(value);
+}
+
 std::uint32_t narrow(std::int64_t value, std::size_t at, std::unordered_map<std::size_t, std::int64_t>& others,
                      std::uint32_t mark) {
   if (value >= 0 && value < mark) return static_cast<std::uint32_t>(value);
@@ -22,21 +29,26 @@ std::uint32_t narrow(std::int64_t value, std::size_t at, std::unordered_map<std:
 
 }  // namespace
 
+void NarrowColumn::add(std::uint32_t value) {
+  if (count_ == 0) same_ = value;
+  if (each_.empty() && value != same_) each_.assign(count_, same_);
+  if (value != same_ || !each_.empty()) push(each_, value);
+  ++count_;
+}
+
 void LaneIndex::add(const IndexedSlice& slice) {
   const std::size_t at = begins_.size();
-  begins_.push_back(slice.begin_ns);
-  durations_.push_back(narrow(std::max<std::int64_t>(slice.end_ns - slice.begin_ns, 0), at, long_, kFar));
-  labels_.push_back(slice.label);
-  ids_.push_back(narrow(slice.id, at, far_, kFar));
-  if (waits_.empty() && slice.launch_ns == kNoLaunch) return;
-  waits_.resize(at, kFar);
-  const std::int64_t wait = slice.launch_ns == kNoLaunch ? kFar : slice.begin_ns - slice.launch_ns;
-  waits_.push_back(static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(wait, 0, slice.launch_ns == kNoLaunch ? std::int64_t{kFar} : std::int64_t{kFar} - 1)));
+  push(begins_, slice.begin_ns);
+  durations_.add(narrow(std::max<std::int64_t>(slice.end_ns - slice.begin_ns, 0), at, long_, kFar));
+  labels_.add(slice.label);
+  ids_.add(narrow(slice.id, at, far_, kFar));
+  const std::int64_t wait =
+      slice.launch_ns == kNoLaunch ? kFar : std::clamp<std::int64_t>(slice.begin_ns - slice.launch_ns, 0, kFar - 1);
+  waits_.add(static_cast<std::uint32_t>(wait));
 }
 
 std::int64_t LaneIndex::launch(std::size_t at) const {
-  return at >= waits_.size() || waits_[at] == kFar ? kNoLaunch : begins_[at] - waits_[at];
+  return waits_[at] == kFar ? kNoLaunch : begins_[at] - waits_[at];
 }
 
 IndexedSlice LaneIndex::at(std::size_t at) const {
@@ -78,8 +90,8 @@ std::vector<LaneIndex> LaneIndex::in_rows(LaneIndex lane) {
 }
 
 void LaneIndex::finish() {
-  begins_.shrink_to_fit(), durations_.shrink_to_fit(), labels_.shrink_to_fit(), ids_.shrink_to_fit();
-  if (!waits_.empty()) waits_.resize(size(), kFar), waits_.shrink_to_fit();
+  begins_.shrink_to_fit();
+  for (NarrowColumn* column : {&durations_, &labels_, &ids_, &waits_}) column->shrink();
   if (size() < kFanout) return;
   sums_.emplace_back(size() / kFanout);  // whole groups only
   for (std::size_t i = 0; i < sums_[0].size(); ++i) add_slices(i * kFanout, (i + 1) * kFanout, sums_[0][i]);
@@ -92,7 +104,7 @@ void LaneIndex::finish() {
 }
 
 std::size_t LaneIndex::bytes() const {
-  std::size_t bytes = bytes_of(begins_) + bytes_of(durations_) + bytes_of(labels_) + bytes_of(ids_) + bytes_of(waits_);
+  std::size_t bytes = bytes_of(begins_) + durations_.bytes() + labels_.bytes() + ids_.bytes() + waits_.bytes();
   for (const std::vector<Sum>& level : sums_) bytes += bytes_of(level);
   return bytes + (long_.size() + far_.size()) * 48;
 }
