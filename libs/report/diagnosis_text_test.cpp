@@ -78,8 +78,8 @@ TEST(Diagnosis, AFindingIsAFewLinesWithItsGainEvidenceAdviceAndNextCommand) {
             "            decode.mbu 50.0 % of 4.80 TB/s, spec (measured); weights 4.94 GB (analytic)\n"
             "            do: Load the weights as bfloat16.\n"
             "            next: llmprof record --model x\n"
-            "  1 rule found nothing: host_sync; 1 does not apply to this run. --diagnosis has all, --explain\n"
-            "  NAME one of them.\n");
+            "  1 rule found nothing: host_sync; 1 does not apply to this run. --diagnosis has all, --explain NAME\n"
+            "  one of them.\n");
 }
 
 TEST(Diagnosis, InFullItHasAllEvidenceAllAdviceTheRowsAndEveryRule) {

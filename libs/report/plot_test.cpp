@@ -111,10 +111,34 @@ TEST(PlotSvg, EscapesAndDrawsEverySeries) {
   EXPECT_NE(svg.find("a &lt;b&gt; &amp; &quot;c&quot;"), std::string::npos);
   EXPECT_EQ(svg.find("<b>"), std::string::npos);
   EXPECT_EQ(count(svg, "<circle"), 3 + 1U);      // three points of "rising" and its key in the legend
-  EXPECT_EQ(count(svg, "<path class=\"s"), 2U);  // two lines
+  EXPECT_EQ(count(svg, "<path class=\"s"), 3U);  // two lines, and the key of the one without marks
   EXPECT_EQ(count(svg, "<svg"), 1U);
   EXPECT_NE(svg.find("prefers-color-scheme:dark"), std::string::npos);
   EXPECT_NE(svg.find("rising: 4 ms at 4 sequences"), std::string::npos);
+}
+
+TEST(PlotSvg, ThemesAreFixedOnRequest) {
+  EXPECT_EQ(plot_svg(two_lines(), {.theme = Theme::kLight}).find("prefers-color-scheme"), std::string::npos);
+  EXPECT_EQ(plot_svg(two_lines(), {.theme = Theme::kLight}).find("#14171a"), std::string::npos);
+  EXPECT_NE(plot_svg(two_lines(), {.theme = Theme::kDark}).find(".page{fill:#14171a}"), std::string::npos);
+}
+
+TEST(PlotSvg, LabelsKeepOffEachOtherAndBackdropsOutOfTheLegend) {
+  Plot plot = two_lines();
+  plot.series.push_back({"roof", {{1, 0.004}, {4, 0.004}}, Mark::kLine, true});
+  // Four places around one point; the fifth label finds none.
+  for (const char* text : {"one", "two", "three", "four", "five"}) plot.labels.push_back({2, 0.002, text});
+  const std::string svg = plot_svg(plot);
+  EXPECT_NE(svg.find(">four<"), std::string::npos);
+  EXPECT_EQ(svg.find(">five<"), std::string::npos);
+  EXPECT_EQ(count(svg, "<path class=\"roof\""), 1U);
+  EXPECT_EQ(svg.find(">roof<"), std::string::npos);
+}
+
+TEST(PlotSvg, LongNotesAreBroken) {
+  Plot plot = two_lines();
+  plot.note = std::string(60, 'a') + " " + std::string(60, 'b') + " " + std::string(60, 'c');
+  EXPECT_EQ(count(plot_svg(plot, {.width = 860}), "class=\"note\">"), 2 + 2U);  // and the titles of two axes
 }
 
 TEST(PlotSvg, AnUnknownPointBreaksTheLineAndIsCounted) {

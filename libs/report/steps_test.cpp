@@ -30,6 +30,30 @@ TEST(Sparkline, ABarOfSeveralValuesShowsTheLargest) {
   EXPECT_THAT(line, HasSubstr("█"));
 }
 
+TEST(Sparkline, HasAnAsciiForm) {
+  EXPECT_EQ(sparkline({0, 10, 20, 30, 40, 50, 60, 70}, 80, false), "_.-~=+*#");
+  EXPECT_EQ(sparkline({0, 50, 200}, 80, true, {0, 100}), "▁▅█");  // beyond the range: as its end
+}
+
+TEST(StepLines, ShowLeastMedianAndMostAndKeepNoiseLow) {
+  Page page;
+  page.summary.step_curves = {
+      {.stage = "decode",
+       .steps = 4,
+       .least_ns = 1'000'000,
+       .median_ns = 1'010'000,
+       .most_ns = 1'020'000,
+       .duration_ns = {1'000'000, 1'020'000, 1'010'000, 1'020'000}},
+      {.stage = "prefill", .steps = 1, .least_ns = 5, .median_ns = 5, .most_ns = 5, .duration_ns = {5}}};
+  // 2 % of noise is below an eighth of a quarter.
+  EXPECT_THAT(step_lines(page), HasSubstr("  decode  ▁▁▁▁  1.00 ms  1.01 ms  1.02 ms\n"));
+  EXPECT_THAT(step_lines(page), Not(HasSubstr("prefill")));
+  page.unicode = false;
+  EXPECT_THAT(step_lines(page), HasSubstr("  decode  ____  "));
+  page.stage = "prefill";
+  EXPECT_EQ(step_lines(page), "");
+}
+
 // Three steps of 10, 40 and 20 us; 1 us of each lies between the stages.
 Page trained() {
   Page page;
