@@ -31,6 +31,7 @@ Json row_json(const analyze::DiffRow& row, bool cause) {
           {"before", maybe(row.before)},
           {"after", maybe(row.after)},
           {"change", maybe(row.change.ratio)},
+          {"mean_change", maybe(row.mean_change)},
           {"low", maybe(row.change.low)},
           {"high", maybe(row.change.high)},
           {"p", maybe(row.change.p)},

@@ -33,7 +33,7 @@ std::string interval_cell(const analyze::Change& change) {
 
 std::string verdict(const DiffRow& row) {
   if (row.significant) return row.better == "neither" ? "changed" : row.better;
-  if (!row.note.empty()) return row.note;
+  if (!row.note.empty()) return row.note.substr(0, row.kind == "measure" ? row.note.find(':') : row.note.size());
   return row.change.low ? "no" : "not judged";
 }
 
@@ -77,7 +77,7 @@ std::string stages_section(const Diff& diff, const Style& style) {
   if (table.rows() == 0) return "";
   return style.heading("Stages") + table.render(kWidth) +
          wrapped(
-             "Mean time of a step; of decode, from token to token. significant: beyond chance at 5 % (corrected for "
+             "Median time of a step; of decode, from token to token. significant: beyond chance at 5 % (corrected for "
              "the number "
              "of rows) and at least " +
              base::human_percent(diff.least) + ".");
@@ -102,6 +102,12 @@ std::string why_section(const Diff& diff, std::size_t top, const Style& style) {
         wrapped(fmt::format("{}{}: {} a step ({})", row.kind == "stage" ? "" : row.stage + " › ", row.name,
                             (*row.after > *row.before ? "+" : "") + base::human_ns((*row.after - *row.before) * 1e9),
                             signed_percent(row.change.ratio)));
+    const double median = *row.after - *row.before;
+    if (row.mean_change && std::fabs(*row.mean_change - median) > 0.2 * std::fabs(median)) {
+      text += wrapped(fmt::format("On average {}{}: single steps changed otherwise. The reasons are averages.",
+                                  *row.mean_change > 0 ? "+" : "", base::human_ns(*row.mean_change * 1e9)),
+                      6);
+    }
     text += reason_lines(row.why, 5);
   };
   for (const DiffRow& row : diff.rows) {
@@ -120,7 +126,7 @@ std::string parts_section(const Diff& diff, std::string_view kind, const char* t
   TextTable table = table_of(kind == "shape" ? "stage, shape" : kind == "module" ? "stage, module" : "stage, operator");
   std::size_t more = 0, quiet = 0;
   for (const DiffRow& row : diff.rows) {
-    if (row.kind != kind) continue;
+    if (row.kind != kind || row.stage == "load" || row.stage == "warm-up") continue;  // other work every time
     const bool one_sided = !row.before || !row.after;
     if (!row.significant && !one_sided) {
       ++quiet;

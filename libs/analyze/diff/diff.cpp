@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
+#include "analyze/diff/causes.h"
 #include "analyze/diff/reasons.h"
-#include "base/human.h"
 #include "bench/statistics.h"
 
 namespace llmprof::analyze {
@@ -96,6 +97,7 @@ void add_stage(const Side& before, const Side& after, const std::string& name, D
       }
       return side.runs.front();
     };
+    row.mean_change = (b.front()->mean_ns - a.front()->mean_ns) * kNs;
     row.why = reasons_of(*a.front(), *b.front(), run_of(before, a.front()), run_of(after, b.front()));
   }
   diff.rows.push_back(std::move(row));
@@ -136,6 +138,44 @@ bool far_enough(const Diff& diff, const DiffRow& row) {
   return stage == nullptr || !stage->before || std::fabs(*row.after - *row.before) >= 0.1 * diff.least * *stage->before;
 }
 
+// Why parts of a kind cannot be held against each other in a stage; "" if they can.
+std::string incomparable(const Side& before, const Side& after, const PartDigest& part) {
+  const auto has = [&](const Side& side) {
+    return std::any_of(side.runs.begin(), side.runs.end(), [&](const Digest& run) {
+      return std::any_of(run.parts.begin(), run.parts.end(),
+                         [&](const PartDigest& each) { return each.kind == part.kind && each.stage == part.stage; });
+    });
+  };
+  const bool a = has(before), b = has(after);
+  if (!a || !b) return fmt::format("{}: {}s are known only {}", part.stage, part.kind, a ? "before" : "after");
+  const StageDigest* x = find_stage(before.runs.front(), part.stage);
+  const StageDigest* y = find_stage(after.runs.front(), part.stage);
+  if (part.kind == "shape" || x == nullptr || y == nullptr || x->ranges == y->ranges) return "";
+  return fmt::format("{}: ranges name the modules {}, shapes {}: parts are not compared", part.stage,
+                     x->ranges ? "before" : "after", x->ranges ? "after" : "before");
+}
+
+void add_parts(const Side& before, const Side& after, const std::set<std::string>& stages, Diff& diff) {
+  std::set<std::string> seen;
+  std::map<std::pair<std::string, std::string>, bool> comparable;  // by kind and stage
+  for (const Side* side : {&before, &after}) {
+    for (const Digest& run : side->runs) {
+      for (const PartDigest& part : run.parts) {
+        if (!stages.contains(part.stage) || !seen.insert(part.kind + '\n' + part.stage + '\n' + part.name).second)
+          continue;
+        const auto [known, fresh] = comparable.try_emplace({part.kind, part.stage}, true);
+        if (fresh) {
+          const std::string why = incomparable(before, after, part);
+          known->second = why.empty();
+          const bool told = std::find(diff.warnings.begin(), diff.warnings.end(), why) != diff.warnings.end();
+          if (!why.empty() && !told) diff.warnings.push_back(why);
+        }
+        if (known->second) add_part(before, after, part, diff);
+      }
+    }
+  }
+}
+
 void judge(Diff& diff) {
   std::vector<double> p;
   std::vector<DiffRow*> judged;
@@ -156,88 +196,6 @@ void judge(Diff& diff) {
   }
 }
 
-double moved(const DiffRow& row) { return row.after.value_or(0) - row.before.value_or(0); }
-
-bool inside(std::string_view path, std::string_view outer) {
-  return path.size() > outer.size() && path.starts_with(outer) && path[outer.size()] == '.';
-}
-
-// From a module inwards as long as one module inside it makes most of its change.
-std::size_t innermost(const Diff& diff, std::size_t start) {
-  std::size_t at = start;
-  for (bool deeper = true; deeper;) {
-    deeper = false;
-    for (std::size_t i = 0; i < diff.rows.size(); ++i) {
-      const DiffRow& row = diff.rows[i];
-      if (row.kind != "module" || row.stage != diff.rows[at].stage || !inside(row.name, diff.rows[at].name)) continue;
-      if (moved(row) / moved(diff.rows[at]) < 0.8) continue;
-      at = i;
-      deeper = true;
-      break;
-    }
-  }
-  return at;
-}
-
-void find_causes(Diff& diff) {
-  for (const std::string_view kind : {"module", "operator"}) {
-    for (std::size_t i = 0; i < diff.rows.size(); ++i) {
-      const DiffRow& row = diff.rows[i];
-      if (row.kind != kind || !(row.significant || (!row.note.empty() && row.note.starts_with("only")))) continue;
-      const bool outermost = std::none_of(diff.rows.begin(), diff.rows.end(), [&](const DiffRow& other) {
-        return other.kind == kind && other.stage == row.stage && other.significant && inside(row.name, other.name);
-      });
-      if (kind == "module" && !outermost) continue;
-      const std::size_t cause = kind == "module" ? innermost(diff, i) : i;
-      if (std::find(diff.causes.begin(), diff.causes.end(), cause) == diff.causes.end()) diff.causes.push_back(cause);
-    }
-    if (!diff.causes.empty()) break;
-  }
-  // Those of stages that changed first, then those that changed most of a step.
-  const auto rank = [&](std::size_t index) {
-    const DiffRow& row = diff.rows[index];
-    const DiffRow* stage = find_row(diff, "stage", row.stage, row.stage);
-    const double step = stage != nullptr && stage->before ? *stage->before : 1;
-    return std::pair(stage != nullptr && stage->significant, std::fabs(moved(row)) / step);
-  };
-  std::stable_sort(diff.causes.begin(), diff.causes.end(),
-                   [&](std::size_t a, std::size_t b) { return rank(a) > rank(b); });
-}
-
-std::string percent(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
-
-std::string headline(const Diff& diff) {
-  const DiffRow* most = nullptr;
-  std::int64_t changed = 0, compared = 0;
-  for (const DiffRow& row : diff.rows) {
-    if (row.kind == "measure") continue;
-    compared += row.change.ratio ? 1 : 0;
-    changed += row.significant ? 1 : 0;
-    if (row.kind != "stage" || !row.significant) continue;
-    if (most == nullptr || std::fabs(*row.change.ratio) > std::fabs(*most->change.ratio)) most = &row;
-  }
-  if (compared == 0) return "Nothing in the two can be compared by stage; see the measures.";
-  if (changed == 0) return fmt::format("No significant change in {} stages and parts.", compared);
-  std::string text;
-  if (most != nullptr) {
-    text = fmt::format("{} is {} {}: {} instead of {} a step", most->name,
-                       percent(std::fabs(*most->change.ratio)).substr(1), *most->change.ratio > 0 ? "slower" : "faster",
-                       base::human_ns(*most->after / kNs), base::human_ns(*most->before / kNs));
-  } else {
-    text = "No stage changed significantly, but parts did";
-  }
-  for (const std::size_t index : diff.causes) {
-    const DiffRow& cause = diff.rows[index];
-    if (most != nullptr && (cause.stage != most->name || (moved(cause) > 0) != (moved(*most) > 0))) continue;
-    const bool most_of_it = most != nullptr && moved(cause) / moved(*most) >= 0.5;
-    const char* share = most_of_it ? "most of it" : "first of all";
-    text += fmt::format("; {} in {} ({}{} a step{})", share, cause.name, moved(cause) > 0 ? "+" : "",
-                        base::human_ns(moved(cause) / kNs), cause.why.empty() ? "" : ": " + cause.why.front().text);
-    break;
-  }
-  return text + ".";
-}
-
 void add_warnings(const Side& before, const Side& after, Diff& diff) {
   for (const Side* side : {&before, &after}) {
     for (const Digest& run : side->runs) {
@@ -245,7 +203,8 @@ void add_warnings(const Side& before, const Side& after, Diff& diff) {
     }
   }
   const Digest &a = before.runs.front(), &b = after.runs.front();
-  if (a.folder == b.folder && before.runs.size() == 1 && after.runs.size() == 1) {
+  const bool one_each = before.runs.size() == 1 && after.runs.size() == 1;
+  if (one_each && a.folder == b.folder) {
     diff.warnings.push_back("both are the same run: nothing can differ");
   }
   const auto named = [](const std::string& text) { return text.empty() ? std::string("unknown") : text; };
@@ -264,7 +223,7 @@ void add_warnings(const Side& before, const Side& after, Diff& diff) {
           fmt::format("{}: other batch, {:.1f} and {:.1f} sequences a step", stage.name, *stage.batch, *other->batch));
     }
   }
-  if (before.runs.size() == 1 && after.runs.size() == 1) {
+  if (one_each && a.folder != b.folder) {
     diff.warnings.push_back(
         "one recording each: the spread from run to run is not in the intervals; --before and --after take repeats");
   }
@@ -290,16 +249,7 @@ Diff compare(const Side& before, const Side& after, const DiffOptions& options) 
   add_measures(before, after, shared, diff);
   for (const std::string& stage : stages) add_stage(before, after, stage, diff);
   const std::size_t first_part = diff.rows.size();
-  std::set<std::string> seen;
-  for (const Side* side : {&before, &after}) {
-    for (const Digest& run : side->runs) {
-      for (const PartDigest& part : run.parts) {
-        if (!shared.contains(part.stage) || !seen.insert(part.kind + '\n' + part.stage + '\n' + part.name).second)
-          continue;
-        add_part(before, after, part, diff);
-      }
-    }
-  }
+  add_parts(before, after, shared, diff);
   std::stable_sort(diff.rows.begin() + static_cast<std::ptrdiff_t>(first_part), diff.rows.end(),
                    [](const DiffRow& a, const DiffRow& b) { return std::fabs(moved(a)) > std::fabs(moved(b)); });
   judge(diff);

@@ -24,7 +24,8 @@ struct Reason {
 struct DiffRow {
   std::string kind;                     // "measure", "stage", "module", "operator", "shape"
   std::string name, stage, unit;        // stage: "" of the run; unit: "s" of everything but measures
-  std::optional<double> before, after;  // per step; nullopt: not there, or unknown
+  std::optional<double> before, after;  // per step, of a stage the median; nullopt: not there, or unknown
+  std::optional<double> mean_change;    // of a stage: of the mean of a step, in `unit`; reasons add up to it
   Change change;
   std::optional<double> adjusted_p;  // by Benjamini and Hochberg, over all rows that have a p
   bool significant = false;

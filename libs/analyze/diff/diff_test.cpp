@@ -140,6 +140,21 @@ TEST(Diff, WhatIsOnOneSideOnlyIsSaid) {
   EXPECT_EQ(find_row(diff, "module", "decode", "adapter")->note, "only after");
 }
 
+// A run without modules, and one whose modules are told from shapes: not held against one with ranges.
+TEST(Diff, PartsThatWereFoundOtherwiseAreNotCompared) {
+  Digest before = run("a"), bare = run("b"), shapes = run("c");
+  before.stages[0].ranges = true;
+  std::erase_if(bare.parts, [](const PartDigest& each) { return each.kind == "module"; });
+  bare.stages[0].ranges = true;
+  const Diff one_sided = compare({"a", {before}}, {"b", {bare}});
+  EXPECT_EQ(find_row(one_sided, "module", "decode", "layers"), nullptr);
+  EXPECT_NE(find_row(one_sided, "operator", "decode", "mlp"), nullptr);
+  EXPECT_EQ(one_sided.warnings.front(), "decode: modules are known only before");
+  const Diff otherwise = compare({"a", {before}}, {"c", {shapes}});
+  EXPECT_EQ(find_row(otherwise, "operator", "decode", "mlp"), nullptr);
+  EXPECT_EQ(otherwise.warnings.front(), "decode: ranges name the modules before, shapes after: parts are not compared");
+}
+
 TEST(Diff, OtherModelsAndTheSameRunAreSaid) {
   Digest other = run("b");
   other.model = "gpt2";

@@ -103,7 +103,12 @@ StageDigest stage_digest(const Summary& summary, const Stage& stage, const StepS
   StageDigest digest{
       .name = stage.name, .quantity = stage.name == "prefill" ? "TTFT" : "step time", .steps = stage.steps};
   const bool tpot = stage.name == "decode" && !samples.tpot.empty();
-  digest.ns = mean_of_samples(tpot ? samples.tpot : samples.lasted);
+  const std::vector<double>& times = tpot ? samples.tpot : samples.lasted;
+  digest.ns = quantile_of_samples(times, 0.5);
+  digest.mean_ns = mean_of_samples(times).value;
+  for (const Part& module : summary.modules) {
+    digest.ranges = digest.ranges || (module.stage == stage.name && module.source == "range");
+  }
   fill_terms(summary, digest);
   if (tpot) digest.quantity = "TPOT";
   const auto steps = static_cast<double>(std::max<std::int64_t>(stage.steps, 1));

@@ -39,9 +39,11 @@ struct PartDigest {
 struct StageDigest {
   std::string name, quantity;  // what a sample is: "TTFT", "TPOT", "step time"
   std::int64_t steps = 0;
-  Estimate ns;                                                // of a sample
-  double kernels = 0, kernel_ns = 0, estimated = 0;           // per step; share of kernel_ns that is estimated
-  std::optional<double> batch, context, tokens;               // means per step
+  Estimate ns;                                       // of a sample: the median, which a slow first step leaves alone
+  double mean_ns = 0;                                // of a sample
+  bool ranges = false;                               // ranges name its modules; else they are told from shapes
+  double kernels = 0, kernel_ns = 0, estimated = 0;  // per step; share of kernel_ns that is estimated
+  std::optional<double> batch, context, tokens;      // means per step
   std::optional<double> flops, bytes, floor_ns, sm_clock_hz;  // per step
   std::vector<std::pair<std::string, double>>
       terms;  // of the waterfall, ns per sample; known ones that are not kernels

@@ -44,6 +44,8 @@ Json to_json(const StageDigest& stage) {
           {"quantity", stage.quantity},
           {"steps", stage.steps},
           {"ns", to_json(stage.ns)},
+          {"mean_ns", stage.mean_ns},
+          {"ranges", stage.ranges ? 1 : 0},
           {"kernels", stage.kernels},
           {"kernel_ns", stage.kernel_ns},
           {"estimated", stage.estimated},
@@ -111,6 +113,10 @@ StageDigest read_stage(const Json& from) {
   read(from, "quantity", stage.quantity);
   read(from, "steps", stage.steps);
   stage.ns = read_estimate(member(from, "ns"));
+  read(from, "mean_ns", stage.mean_ns);
+  int ranges = 0;
+  read(from, "ranges", ranges);
+  stage.ranges = ranges != 0;
   read(from, "kernels", stage.kernels);
   read(from, "kernel_ns", stage.kernel_ns);
   read(from, "estimated", stage.estimated);

@@ -132,7 +132,7 @@ PartDigest finished(const Key& key, const Sums& sums, const Stage& stage) {
   }
   std::sort(part.kernels.begin(), part.kernels.end(),
             [](const KernelUse& a, const KernelUse& b) { return std::tie(b.ns, a.name) < std::tie(a.ns, b.name); });
-  constexpr std::size_t kMostKernels = 12;
+  constexpr std::size_t kMostKernels = 40;
   if (part.kernels.size() > kMostKernels) part.kernels.resize(kMostKernels);
   return part;
 }

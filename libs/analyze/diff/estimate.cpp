@@ -137,12 +137,16 @@ Estimate quantile_of_samples(std::span<const double> samples, double q) {
   estimate.samples = std::ssize(samples);
   if (samples.empty()) return estimate;
   estimate.value = observed_quantile(samples, q);
-  // A batch has to hold one sample beyond the quantile on average, and three at all.
+  // A batch has to hold one sample beyond the quantile on average, and three at all; of few samples the median alone
+  // can be judged, each being a batch: the error of a median is sqrt(pi / 2) that of the mean of normal samples.
   const auto least = static_cast<std::size_t>(std::max(3.0, std::ceil(1 / (1 - q))));
-  const std::size_t batches = std::min(samples.size() / least, kMostBatches);
+  std::size_t batches = std::min(samples.size() / least, kMostBatches);
+  const bool single = batches < kLeastBatches && q == 0.5;
+  if (single) batches = samples.size();
   if (batches < kLeastBatches) return estimate;
   set_error(per_batch(samples, batches, [&](std::span<const double> part) { return observed_quantile(part, q); }),
             estimate);
+  if (single) *estimate.error *= 1.2533;
   return estimate;
 }
 

@@ -171,7 +171,7 @@ std::vector<Reason> reasons_of(const PartDigest& before, const PartDigest& after
   add_work("FLOPs", before.flops, after.flops, flops_text, work);
   const double change_ns = after.ns.value - before.ns.value;
   const double host_ns = change_ns - change.count_ns - change.other_ns - change.speed_ns;
-  reasons.push_back({"host", "host code around its kernels", host_ns});
+  reasons.push_back({"host", "the rest: host code, kernels of little time", host_ns});
   reasons = ordered(std::move(reasons), change_ns);
   if (!work.empty()) reasons.push_back({"work", "other work a step: " + work, 0});
   return reasons;
