@@ -87,7 +87,7 @@ Result<std::string> diff_page(const Arguments& arguments, const design::Subject&
   LLMPROF_LET(design::Design a, design::make_design(subject, options, roof));
   LLMPROF_LET(design::Design b, design::make_design(other, options, other_roof));
   std::vector<design::DiffRow> rows = design::diff(a, b);
-  const report::DiffPage page{.a = std::move(a), .b = std::move(b), .rows = std::move(rows)};
+  const report::DesignDiffPage page{.a = std::move(a), .b = std::move(b), .rows = std::move(rows)};
   return laid_out(page, arguments, "llmprof.model_diff");
 }
 

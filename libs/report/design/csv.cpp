@@ -65,7 +65,7 @@ std::string to_csv(const SweepPage& page) {
   return out;
 }
 
-std::string to_csv(const DiffPage& page) {
+std::string to_csv(const DesignDiffPage& page) {
   std::string out = "part,name,unit,a,b,ratio\n";
   for (const auto& row : page.rows) {
     out += fmt::format("{},{},{},{},{},{}\n", row.part, base::csv_text(row.name), row.unit, cell(row.a), cell(row.b),

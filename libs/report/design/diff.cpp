@@ -51,7 +51,7 @@ std::string shared_lines(const char* mark, const std::vector<std::string>& a, co
 
 }  // namespace
 
-std::string to_text(const DiffPage& page, bool colour) {
+std::string to_text(const DesignDiffPage& page, bool colour) {
   const Style style{colour};
   const bool same_load = load_of(page.a) == load_of(page.b);
   std::string out;

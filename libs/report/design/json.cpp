@@ -240,7 +240,7 @@ void to_json(const SweepPage& page, Json& out) {
   for (const auto& point : page.sweep.points) out["points"].push_back(point_json(point, page.sweep.train));
 }
 
-void to_json(const DiffPage& page, Json& out) {
+void to_json(const DesignDiffPage& page, Json& out) {
   for (const auto& [key, design] : {std::pair{"a", &page.a}, std::pair{"b", &page.b}}) {
     Json one;
     add_head(*design, one);

@@ -27,7 +27,7 @@ struct SweepPage {
   analyze::design::Sweep sweep;
 };
 
-struct DiffPage {
+struct DesignDiffPage {
   analyze::design::Design a, b;
   std::vector<analyze::design::DiffRow> rows;
 };
@@ -35,17 +35,17 @@ struct DiffPage {
 // Lines of at most kWidth columns.
 std::string to_text(const DesignPage& page, bool colour);
 std::string to_text(const SweepPage& page, bool colour);
-std::string to_text(const DiffPage& page, bool colour);
+std::string to_text(const DesignDiffPage& page, bool colour);
 
 // Adds the payload behind what `out` already holds. docs/format/json.md describes every key.
 void to_json(const DesignPage& page, base::Json& out);
 void to_json(const SweepPage& page, base::Json& out);
-void to_json(const DiffPage& page, base::Json& out);
+void to_json(const DesignDiffPage& page, base::Json& out);
 
 // With a header line; what is unknown is an empty cell.
 std::string to_csv(const DesignPage& page);  // layers if per_layer, else operators
 std::string to_csv(const SweepPage& page);
-std::string to_csv(const DiffPage& page);
+std::string to_csv(const DesignDiffPage& page);
 
 // The last axis to the right, a line for each value of the others: tokens/s over the batch, TPOT over the context, TTFT
 // over the prompt; memory where there are no floors.

@@ -101,13 +101,13 @@ TEST(SweepPage, MarksWhereMemoryEnds) {
   EXPECT_EQ(plot.guides[0].value, 1000);
 }
 
-TEST(DiffPage, PrintsWhatBothShareOnce) {
+TEST(DesignDiffPage, PrintsWhatBothShareOnce) {
   Roof other = small_roof();
   other.device = "another";
   const Options options{.prompt = 8, .context = 10};
-  DiffPage page{.a = must(make_design(small_llama(), options, small_roof())),
-                .b = must(make_design(small_llama(), options, other)),
-                .rows = {}};
+  DesignDiffPage page{.a = must(make_design(small_llama(), options, small_roof())),
+                      .b = must(make_design(small_llama(), options, other)),
+                      .rows = {}};
   page.rows = diff(page.a, page.b);
   page.b.caveats.push_back("only here");
   const std::string text = to_text(page, false);
