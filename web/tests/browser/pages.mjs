@@ -1,11 +1,14 @@
 // Pages of real runs, made by the program: the embedded model on the CPU, a recording of an H200, an imported trace, and
 // a run in which every name is hostile.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
 export function makePages(build, root, out) {
-  const llmprof = (...words) => execFileSync(join(build, "bin/llmprof"), words, { cwd: out, stdio: ["ignore", "ignore", "pipe"] });
+  const llmprof = (...words) => {
+    const done = spawnSync(join(build, "bin/llmprof"), words, { cwd: out, encoding: "utf8" });
+    if (done.status !== 0) throw new Error(`llmprof ${words.join(" ")}: status ${done.status}\n${done.stderr}`);
+  };
   const page = (name, run) => {
     llmprof("report", run, "--html", `${name}.html`);
     return join(out, `${name}.html`);

@@ -19,8 +19,16 @@ if (!executablePath) {
   process.exit(77);
 }
 mkdirSync(out, { recursive: true });
-const pages = given.length ? given.map((word) => ({ name: word.split("=")[0], file: resolve(word.split("=")[1]), filled: [] }))
-                           : makePages(resolve(build), root, resolve(out));
+function pagesToOpen() {
+  if (given.length) return given.map((word) => ({ name: word.split("=")[0], file: resolve(word.split("=")[1]), filled: [] }));
+  try {
+    return makePages(resolve(build), root, resolve(out));
+  } catch (error) {
+    console.error(`browser.page: ${error.message}`);
+    process.exit(1);
+  }
+}
+const pages = pagesToOpen();
 
 const looks = {
   desktop: { viewport: { width: 1400, height: 900 }, colorScheme: "light" },
