@@ -3,7 +3,7 @@ import { visible } from "../../visible";
 import { labelHeight, leaning, type Rect, textWidth } from "../labels";
 import { powersOfTen, type Range, type Scale } from "../scale";
 import { digits, rate } from "../units";
-import { byteRoofs, flopRoofs, memoryRoof, ridge, type Roof } from "./roofs";
+import { byteRoofs, ceilings, flopRoofs, memoryRoof, ridge, type Roof } from "./roofs";
 import type { Roofline } from "../../data";
 
 export interface Frame { left: number; right: number; top: number; bottom: number; x: Scale; y: Scale; xs: Range; ys: Range }
@@ -33,6 +33,9 @@ export function Axes({ frame }: { frame: Frame }) {
 
 const said = (roof: Roof, unit: string, value: number): string => `${visible(roof.name)}: ${rate(value, unit)}, ${roof.source}`;
 
+const saidTogether = (roofs: Roof[]): string =>
+  said({ ...roofs[0]!, name: roofs.map((roof) => roof.name).join(", ") }, "FLOP/s", roofs[0]!.flops_per_s!);
+
 export function Roofs({ roofline, frame, chosen }: { roofline: Roofline; frame: Frame; chosen: Roof | null }) {
   const memory = memoryRoof(roofline);
   const highest = Math.max(...flopRoofs(roofline).map((roof) => roof.flops_per_s!), 0) || frame.ys[1];
@@ -40,9 +43,9 @@ export function Roofs({ roofline, frame, chosen }: { roofline: Roofline; frame: 
   return (
     <g>
       {byteRoofs(roofline).map((roof) => <Slope key={roof.name} roof={roof} frame={frame} highest={highest} />)}
-      {flopRoofs(roofline).map((roof) => (
-        <Ceiling key={roof.name} roof={roof} frame={frame} memory={memory} chosen={roof === chosen}
-                 begin={fastest > 0 ? Math.max(frame.xs[0], roof.flops_per_s! / fastest) : frame.xs[0]} />
+      {ceilings(roofline).map(({ roofs, flops }) => (
+        <Ceiling key={flops} roofs={roofs} frame={frame} memory={memory} chosen={chosen !== null && roofs.includes(chosen)}
+                 begin={fastest > 0 ? Math.max(frame.xs[0], flops / fastest) : frame.xs[0]} />
       ))}
     </g>
   );
@@ -60,11 +63,11 @@ function slopeLabel(roof: Roof, { x, y, xs, ys }: Frame): SlopeLabel {
 // What the names of the roofs cover, for labels of points to keep off.
 export function roofLabelAreas(roofline: Roofline, frame: Frame): Rect[] {
   const slopes = byteRoofs(roofline).map((roof) => slopeLabel(roof, frame)).flatMap(({ text, x, y, angle }) => leaning(text, x, y, angle));
-  const ceilings = flopRoofs(roofline).map((roof) => {
-    const width = textWidth(said(roof, "FLOP/s", roof.flops_per_s!));
-    return { x: frame.right - 3 - width, y: frame.y.toPixel(roof.flops_per_s!) - 4 - labelHeight, width, height: labelHeight };
+  const flat = ceilings(roofline).map(({ roofs, flops }) => {
+    const width = textWidth(saidTogether(roofs));
+    return { x: frame.right - 3 - width, y: frame.y.toPixel(flops) - 4 - labelHeight, width, height: labelHeight };
   });
-  return [...slopes, ...ceilings];
+  return [...slopes, ...flat];
 }
 
 // A bandwidth: as many FLOP/s as the bytes that it brings allow.
@@ -82,15 +85,16 @@ function Slope({ roof, frame, highest }: { roof: Roof; frame: Frame; highest: nu
   );
 }
 
-interface CeilingProps { roof: Roof; frame: Frame; memory: Roof | null; chosen: boolean; begin: number }
+interface CeilingProps { roofs: Roof[]; frame: Frame; memory: Roof | null; chosen: boolean; begin: number }
 
-function Ceiling({ roof, frame: { x, y, xs, right, bottom }, memory, chosen, begin }: CeilingProps) {
+function Ceiling({ roofs, frame: { x, y, xs, right, bottom }, memory, chosen, begin }: CeilingProps) {
+  const roof = roofs[0]!;
   const level = y.toPixel(roof.flops_per_s!);
   const knee = memory ? x.toPixel(ridge(roof, memory)) : 0;
   return (
     <g>
       <line class={chosen ? "roof chosen" : "roof"} x1={x.toPixel(begin)} x2={right} y1={level} y2={level} />
-      <text class="label" x={right - 3} y={level - 4} text-anchor="end">{said(roof, "FLOP/s", roof.flops_per_s!)}</text>
+      <text class="label" x={right - 3} y={level - 4} text-anchor="end">{saidTogether(roofs)}</text>
       {memory && ridge(roof, memory) > xs[0] && (
         <>
           <circle class="ridge" cx={knee} cy={level} r={3} />

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Roofline } from "../../data";
 import { labelHeight, placeLabels } from "../labels";
-import { attainable, chooseRoof, distance, extents, memoryRoof, ridge } from "./roofs";
+import { attainable, ceilings, chooseRoof, distance, extents, memoryRoof, ridge } from "./roofs";
 
 const roofline: Roofline = {
   device: "NVIDIA H200", why: null,
@@ -29,6 +29,11 @@ describe("roofs", () => {
     expect(ridge(bfloat16, memory)).toBe(200);
     expect(attainable(1, bfloat16, memory)).toBe(4e12);
     expect(attainable(1000, bfloat16, memory)).toBe(800e12);
+  });
+  it("types that reach as much share a line", () => {
+    const twin = { name: "float16", flops_per_s: 790e12, bytes_per_s: null, source: "measured" };
+    const lines = ceilings({ ...roofline, roofs: [...roofline.roofs, twin] });
+    expect(lines.map(({ roofs }) => roofs.map((roof) => roof.name))).toEqual([["float32"], ["bfloat16", "float16"]]);
   });
   it("says the distance", () => {
     expect(distance(roofline.points[0]!, bfloat16, memory)).toBe("75 % of what memory bandwidth allows there (4 TFLOP/s)");

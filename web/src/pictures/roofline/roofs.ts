@@ -9,6 +9,17 @@ export type Point = Roofline["points"][number];
 export const flopRoofs = ({ roofs }: Roofline): Roof[] => roofs.filter((roof) => roof.flops_per_s !== null && roof.flops_per_s > 0);
 export const byteRoofs = ({ roofs }: Roofline): Roof[] => roofs.filter((roof) => roof.bytes_per_s !== null && roof.bytes_per_s > 0);
 
+// Types that reach as much share a line: their names are put together.
+export function ceilings(roofline: Roofline): { roofs: Roof[]; flops: number }[] {
+  const lines: { roofs: Roof[]; flops: number }[] = [];
+  for (const roof of flopRoofs(roofline)) {
+    const line = lines.find(({ flops }) => Math.abs(roof.flops_per_s! / flops - 1) < 0.03);
+    if (line) line.roofs.push(roof);
+    else lines.push({ roofs: [roof], flops: roof.flops_per_s! });
+  }
+  return lines;
+}
+
 // The roof of memory: the lowest bandwidth, caches are faster.
 export function memoryRoof(roofline: Roofline): Roof | null {
   return byteRoofs(roofline).reduce<Roof | null>((least, roof) => (!least || roof.bytes_per_s! < least.bytes_per_s! ? roof : least), null);

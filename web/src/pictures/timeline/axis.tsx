@@ -20,7 +20,7 @@ export function TimeAxis({ window, width }: { window: Range; width: number }) {
       {axisTicks(window, width).map(({ at, label }) => (
         <g key={at} transform={`translate(${scale.toPixel(at).toFixed(1)} 0)`}>
           <line class="axis" y1={axisHeight - 5} y2={axisHeight} />
-          <text x={3} y={axisHeight - 7}>{label}</text>
+          {scale.toPixel(at) < width - 7 * label.length && <text x={3} y={axisHeight - 7}>{label}</text>}
         </g>
       ))}
     </svg>

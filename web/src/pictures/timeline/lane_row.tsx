@@ -10,6 +10,13 @@ import { laneTotal } from "./slices";
 
 export const narrow = 110;  // pixels of a label: on phones
 
+// "ranges, python3 4242, depth 1": without the middle where it is too long, on phones only the end.
+export function shortLabel(name: string, width: number): string {
+  const parts = name.split(", "), last = parts[parts.length - 1]!;
+  if (name.length * 6 <= width - 16 || parts.length === 1) return name;
+  return width < narrow ? last : parts.length > 2 ? `${parts[0]}, ${last}` : name;
+}
+
 interface RowProps { parts: Segment[]; labelWidth: number }
 
 export function LaneRow({ row, parts, labelWidth, style }: RowProps & { row: LaneData; style: LaneStyle }) {
@@ -20,7 +27,7 @@ export function LaneRow({ row, parts, labelWidth, style }: RowProps & { row: Lan
     if (context) drawLane(context, parts, row.key, style);
   }, [parts, row.key, width, height, theme, colourBy, found, selected]);
   const name = visible(row.lane.name);
-  const short = labelWidth < narrow ? name.slice(name.lastIndexOf(", ") + 1).trim() : name;
+  const short = shortLabel(name, labelWidth);
   const describe = (): string => {
     const total = laneTotal(parts, row.key);
     const share = percent(total.covered / (window[1] - window[0]));
@@ -45,7 +52,7 @@ export function CurveRow({ row, parts, labelWidth, style }: RowProps & { row: Cu
   return (
     <div class="p-row p-curve" data-curve={row.key} role="img" aria-label={`${visible(row.curve.name)}, up to ${highest}`}>
       <div class="p-label" style={{ width: `${labelWidth}px` }} title={visible(row.curve.name)}>
-        {visible(row.curve.name)}<br />≤ {highest}
+        {visible(row.curve.name)}<br />up to {highest}
       </div>
       <canvas ref={canvas} style={{ width: `${style.width}px`, height: `${curveHeight}px` }} aria-hidden="true" />
     </div>

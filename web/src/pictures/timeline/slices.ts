@@ -32,14 +32,15 @@ export function laneTotal(parts: Segment[], lane: string): LaneTotal {
 }
 
 // Calls for every slice in the window with the time that it covers there.
-export function forEachSlice(parts: Segment[], lane: string, call: (ref: SliceRef, covered: number) => void): void {
-  for (const { from, to, patch } of parts) {
+export function forEachSlice(parts: Segment[], lane: string, call: (ref: SliceRef, covered: number, part: Segment) => void): void {
+  for (const part of parts) {
+    const { from, to, patch } = part;
     const columns = patch.lanes.get(lane);
     if (!columns) continue;
     const [first, last] = visibleRange(columns, from, to);
     for (let index = first; index < last; ++index) {
       const length = Math.min(columns.end[index]!, to) - Math.max(columns.begin[index]!, from);
-      call({ patch, lane, index }, length * (columns.lane.busy[index] ?? 1));
+      call({ patch, lane, index }, length * (columns.lane.busy[index] ?? 1), part);
     }
   }
 }
@@ -89,12 +90,14 @@ export function findSlices(window: Segment[], lanes: string[], query: string): F
 
 export interface Resolution { shown: number; all: number; mergedNs: number }
 
-// How far the window is merged: slices as drawn, slices as recorded, and the longest piece that stands for several.
+// How far the window is merged: slices as drawn, slices as recorded, and the longest piece that stands for several. What
+// reaches over the edge of a patch is counted where it begins.
 export function resolution(parts: Segment[], lanes: string[]): Resolution {
   const result = { shown: 0, all: 0, mergedNs: 0 };
   for (const lane of lanes) {
-    forEachSlice(parts, lane, ({ patch, index }) => {
+    forEachSlice(parts, lane, ({ patch, index }, _, part) => {
       const columns = patch.lanes.get(lane)!;
+      if (columns.begin[index]! < part.from && part !== parts[0]) return;
       const stands = columns.lane.count[index] ?? 1;
       result.shown += 1;
       result.all += stands;

@@ -12,11 +12,12 @@ interface StatusProps {
 
 // What is in view and how exact it is.
 export function Status({ window, whole, parts, lanes, live, loading, error }: StatusProps) {
-  const { shown, all, mergedNs } = useMemo(() => resolution(parts, lanes.map((row) => row.key)), [parts, lanes]);
+  const events = lanes.filter((row) => row.lane.kind !== "idle").map((row) => row.key);  // gaps are none
+  const { shown, all, mergedNs } = useMemo(() => resolution(parts, events), [parts, lanes]);
   const span = window[1] - window[0];
   return (
     <div class="p-muted">
-      {time(span)}{span < whole && <> of {time(whole)}</>} in view, {count(all)} slices
+      {time(span)}{span < whole && <> of {time(whole)}</>} in view, {parts.length > 1 && "about "}{count(all)} slices
       {shown < all && <>, drawn as {count(shown)}: what is closer than {time(mergedNs)} is merged
         {live ? "; zoom in to see it" : <>; single kernels are here only
           for the steps named above, <code>llmprof view</code> has all</>}</>}.

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Lane, Timeline } from "../../data";
 import { axisTicks } from "./axis";
+import { shortLabel } from "./lane_row";
 import { coarseFirst, firstAbove, laneKey, makePatch, neighbour, segments, sliceAt, visibleRange } from "./patches";
 import { factsOf, findSlices, laneTotal, matches, nameTotals, resolution, stagePlaces } from "./slices";
 import { askFor, serves } from "./use_patches";
@@ -93,6 +94,12 @@ describe("axis", () => {
     const far = axisTicks([4_569_485_500, 4_569_486_700], 600);
     expect(far.map((tick) => tick.label)).toEqual(["4.5694855 s", "+0.5 µs", "+1.0 µs"]);
   });
+});
+
+it("names of lanes keep what tells them apart", () => {
+  const name = "ranges, python3 4242, depth 1";
+  expect([300, 150, 80].map((width) => shortLabel(name, width))).toEqual([name, "ranges, depth 1", "depth 1"]);
+  expect(shortLabel("idle in steps, always", 120)).toBe("idle in steps, always");
 });
 
 describe("questions to the server", () => {
