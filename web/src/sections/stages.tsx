@@ -27,10 +27,15 @@ export function Stages({ view }: { view: View }) {
 
 function Denominators({ report }: { report: Row }) {
   const peaks: Row = report["peaks_together"] ?? {}, device: Row = list(report["devices"])[0] ?? {};
-  if (typeof peaks["flops"] !== "number" && typeof peaks["bandwidth"] !== "number") return <>No peak of the device is known: no MFU, no MBU.</>;
+  const flops = typeof peaks["flops"] === "number", bandwidth = typeof peaks["bandwidth"] === "number";
   return (
-    <>MFU is of {flopsText(peaks["flops"])} {shown(device["type"])} ({shown(device["peak_flops_source"])}),
-      MBU of {bandwidthText(peaks["bandwidth"])} ({shown(device["peak_bandwidth_source"])}); busy is of the stage's time.</>
+    <>
+      {flops
+        ? `MFU is of ${flopsText(peaks["flops"])} ${shown(device["type"])} (${shown(device["peak_flops_source"])})`
+        : "No peak FLOP/s is known: no MFU"},
+      {" "}{bandwidth ? `MBU of ${bandwidthText(peaks["bandwidth"])} (${shown(device["peak_bandwidth_source"])})` : "no peak bandwidth: no MBU"};
+      {" "}busy is of the stage's time.
+    </>
   );
 }
 
