@@ -1,4 +1,5 @@
 // Numbers with their unit, in few characters.
+import { visible } from "../visible";
 
 const steps = (names: string[], factor: number): [number, string][] =>
   names.map((name, index): [number, string] => [factor ** index, name]).reverse();
@@ -52,7 +53,7 @@ export function inUnit(value: number, unit: string): string {
     case "share": case "ratio": return percent(value);
     case "%": return percent(value / 100);
     case "": return count(value);
-    default: return `${digits(value)} ${unit}`;
+    default: return `${digits(value)} ${visible(unit)}`;  // units of readings come from files
   }
 }
 
