@@ -60,7 +60,10 @@ class Diff(Case):
         (stage,) = self.rows(single, "stage", name="decode")
         self.assertTrue(stage["significant"])
         self.assertIn("layers.7.mlp", single["headline"])
-        text = self.llmprof("diff", "base_1,base_2", "slow_1,slow_2").stdout
+        text = self.llmprof("diff", "base_1,base_2", "slow_1,slow_2", "--html", "diff.html").stdout
+        page = (self.folder / "diff.html").read_text()
+        self.assertIn("layers.7.mlp", page)
+        self.assertLess(len(page), 5_000_000)
         self.assertIn("layers.7.mlp", text)
         self.assertTrue(all(len(line) <= 100 for line in text.splitlines()), text)
 
