@@ -1,10 +1,12 @@
 // llmprof-docs [--check] ROOT: renews the generated parts of docs/: the options in the manual pages, the tables in
-// format/run.md, the catalogue in format/measures.md. --check changes nothing and fails when a page is not what the code says.
+// format/run.md, the catalogue in format/measures.md, the rules in format/diagnosis.md. --check changes nothing and
+// fails when a page is not what the code says.
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "report/diagnosis_json.h"
 #include "report/measures_json.h"
 #include "trace/schema_page.h"
 #include "verb.h"
@@ -30,6 +32,8 @@ Result<void> renew(const std::string& path, const Renew& current) {
 Result<void> renew_all(const std::string& root) {
   LLMPROF_TRY(
       renew(root + "/docs/format/run.md", [](const std::string& page) { return trace::with_current_tables(page); }));
+  LLMPROF_TRY(renew(root + "/docs/format/diagnosis.md",
+                    [](const std::string& page) { return report::with_current_rules(page); }));
   LLMPROF_TRY(renew(root + "/docs/format/measures.md",
                     [](const std::string& page) { return report::with_current_measures(page); }));
   for (const app::Verb* verb : app::verbs()) {

@@ -1,5 +1,7 @@
 #include "report/diagnosis_json.h"
 
+#include <fmt/format.h>
+
 #include "analyze/rules/rule.h"
 #include "base/json.h"
 
@@ -8,6 +10,9 @@ namespace {
 
 using base::Json;
 using base::text_or_null;
+
+constexpr std::string_view kBegin = "<!-- rules: made from the registry by `make docs` -->";
+constexpr std::string_view kEnd = "<!-- /rules -->";
 
 const char* severity_text(analyze::Severity severity) {
   switch (severity) {
@@ -70,6 +75,16 @@ Json diagnosis_json(const analyze::Diagnosis& diagnosis, const std::string& stag
                             {"why", text_or_null(rule.why)}});
   }
   return out;
+}
+
+std::string with_current_rules(std::string page) {
+  const std::size_t begin = page.find(kBegin);
+  const std::size_t end = page.find(kEnd);
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return page;
+  std::string text;
+  for (const analyze::Rule* rule : analyze::rules())
+    text += fmt::format("### {}\n\n{}. {}\n\n", rule->name, rule->title, rule->meaning);
+  return page.replace(begin, end - begin, fmt::format("{}\n\n{}", kBegin, text));
 }
 
 }  // namespace llmprof::report

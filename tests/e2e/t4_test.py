@@ -68,6 +68,45 @@ class T4Test(Case):
         self.assertIn("Better kernels for the same bytes are worth 24 % of their time at most", joined)
         self.assertTrue(all(len(line) <= 100 for line in text.splitlines()), text)
 
+    def test_diagnosis(self):
+        """Document 1 as a run: its table, and what its GPU memory was before and after loading (as nvidia-smi writes it)."""
+        before, after = (round(FACTS[f"gpu_memory_{when}_load_mib"]) for when in ("before", "after"))
+        uuid = "GPU-00000000-1111-2222-3333-444444444444"
+        readings = self.write("memory.csv", "timestamp, name, uuid, index, memory.used [MiB], memory.total [MiB]\n" + "".join(
+            f"2026/01/01 10:00:{second}.000, Tesla T4, {uuid}, 0, {used} MiB, 15360 MiB\n" for second, used in (("00", before), ("10", after))))
+        run = str(self.folder / "t4")
+        # 3: the table does not say its time of day, so something is missing.
+        self.llmprof("import", str(TABLE), readings, "--model", "llama-3.2-1b", "-o", run, status=3)
+        said = json.loads(self.llmprof("report", run + ".llmprof", "--json").stdout)["diagnosis"]
+        found = {finding["rule"]: finding for finding in said["findings"]}
+        self.assertEqual([f["rule"] for f in said["findings"]],
+                         ["wide_weights", "pageable_copies", "bandwidth_floor", "host_sync", "idle_gaps"])
+        self.assertTrue(all(f["verdict"] == "found" for f in found.values()))
+
+        def value(rule, name):
+            return next(e["value"] for e in found[rule]["evidence"] if e["name"] == name)
+
+        # Weights: 4714 MiB / 1.236 G parameters = 4 bytes; half of the linear layers' 3.846 s.
+        self.assertIn("4.94 GB of float32 weights", found["wide_weights"]["title"])
+        self.assertAlmostEqual(value("wide_weights", "totals.bytes_per_parameter"), (after - before) * 2**20 / PARAMETERS, places=9)
+        self.assertAlmostEqual(found["wide_weights"]["gain"]["ns"], 3.846e9 / 2, delta=1)
+        self.assertAlmostEqual(found["wide_weights"]["gain"]["of_stage"], 14.759e9, delta=1)
+        # 76 % of the bandwidth: bytes, not kernels.
+        self.assertEqual(round(value("bandwidth_floor", "totals.linear_bandwidth") * 100), 76)
+        self.assertIn("bytes, not kernels, are the lever", found["bandwidth_floor"]["title"])
+        self.assertIsNone(found["bandwidth_floor"]["gain"])
+        # 38 % busy; pageable copies 22 % of the GPU's time.
+        self.assertEqual(round(value("idle_gaps", "totals.busy") * 100), 38)
+        self.assertEqual(round(value("pageable_copies", "totals.pageable_share") * 100), 22)
+        self.assertAlmostEqual(found["pageable_copies"]["gain"]["ns"], 1.241e9, delta=1)
+        # One wait per token: aten::copy_ takes the host 6.041 s, its copies the device 1.279 s; the device works 5.59 - 1.241 s
+        # for everything else. Document 1 counts 190 calls of has_unfinished_sequences for its 189 passes.
+        self.assertAlmostEqual(value("host_sync", "totals.waits_per_pass"), (6.041 - 1.279) / (5.59 - 1.241), places=6)
+        self.assertIn("once per token", found["host_sync"]["title"])
+        self.assertIn("busy 38 % of the profile", said["headline"])
+        self.assertIn("float32 weights at 76 % of the bandwidth", said["headline"])
+        self.assertEqual({r["outcome"] for r in said["rules"]}, {"found", "not applicable"})
+
     def test_bad_input(self):
         broken = self.write("broken.txt", TABLE.read_text().replace("131.999ms", "soon"))
         done = self.llmprof("model", "llama-3.2-1b", "--measured", broken, status=2)

@@ -76,11 +76,12 @@ Finding far_from_floor(const Case& run, const StageView& view, double reached, c
                            peak_text(run.summary), "measured")};
   for (const WeightRead& read : reads) {
     if (out.evidence.size() > 4) break;
-    out.evidence.push_back(
-        fraction(stage + "." + read.op + ".bandwidth", fmt::format("{} of kernel time", base::human_ns(read.time_ns)),
-                 read.bandwidth, peak_text(run.summary), "measured",
-                 fmt::format("SELECT * FROM kernel_all WHERE stage = {} AND op = {} ORDER BY begin_ns", quoted(stage),
-                             quoted(read.op))));
+    out.evidence.push_back(fraction(
+        stage + "." + read.op + ".bandwidth", fmt::format("{} of kernel time", base::human_ns(read.time_ns)),
+        read.bandwidth, peak_text(run.summary), "measured",
+        fmt::format(
+            "SELECT name, executions, time_ns, source FROM work WHERE stage = {} AND op = {} ORDER BY time_ns DESC",
+            quoted(stage), quoted(read.op))));
   }
   out.advice = {
       "Let one product do the work of several that read the same input (q, k, v; gate, up): larger matrices reach more "

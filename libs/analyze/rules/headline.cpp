@@ -93,7 +93,7 @@ std::string without_stages(const Summary& summary) {
   if (coverage.kernels == 0)
     return "Nothing can be said: no kernel and no BLAS call was recorded. llmprof doctor says what this machine "
            "permits; llmprof record -- PROGRAM records.";
-  return "No stages are known, so nothing can be said about prefill or decode: annotate them (llmprof annotate), or "
+  return "No stages are known, so nothing can be said about prefill or decode: annotate them (docs/manual/annotate.md), or "
          "name the model with --model NAME so that they are told from its products.";
 }
 
