@@ -11,7 +11,8 @@ namespace llmprof::analyze {
 namespace {
 
 constexpr double kLeastNs = 1e9;
-constexpr double kLeastShare = 0.1;      // of the wall time
+constexpr double kLeastShare = 0.1;  // of the wall time
+constexpr std::int64_t kManySwitches = 100;
 constexpr double kLeastWeights = 100e6;  // bytes to a device: without a stage load, that is what tells a model
 
 // The loading thread's time: computing, copying to the device, and waiting for something else.
@@ -23,9 +24,12 @@ std::optional<Split> split_of(const LoadFacts& load) {
   if (!load.thread_cpu_ns && !load.process_cpu_ns) return std::nullopt;
   Split out{.time = static_cast<double>(load.time_ns())};
   out.copies = std::min(out.time, static_cast<double>(load.copy_ns));
-  // The CPU time of other threads is no time of the loading one; without samples it is an upper bound.
-  const double on_cpu =
-      std::min(out.time, static_cast<double>(load.thread_cpu_ns ? *load.thread_cpu_ns : *load.process_cpu_ns));
+  // The loading thread's own CPU time is what the load takes on the CPU. Where nothing came from storage, it can only
+  // wait for other threads of its process: what these compute counts too.
+  const double own = static_cast<double>(load.thread_cpu_ns.value_or(0));
+  const double all = static_cast<double>(load.process_cpu_ns.value_or(0));
+  const bool alone = load.thread_cpu_ns && load.read_bytes.value_or(1) > 0;
+  const double on_cpu = std::min(out.time, alone ? own : std::max(own, all));
   out.cpu = std::max(0.0, std::min(on_cpu, out.time - out.copies));
   out.waiting = out.time - out.copies - out.cpu;
   return out;
@@ -46,14 +50,14 @@ void add_evidence(Finding& out, const LoadFacts& load, const Split& split) {
           : fmt::format("SELECT * FROM copy WHERE direction = 'host_to_device' AND begin_ns {}", within(load));
   out.evidence.push_back(time_of("load.time", load.declared ? "stage load" : "begin of the process to its first step",
                                  split.time, "measured"));
-  out.evidence.push_back(
-      time_of("load.cpu",
-              load.thread_cpu_ns ? "loading thread on a CPU, copies left out"
-                                 : "CPU time of the process, copies left out; at most the time",
-              split.cpu, load.thread_cpu_ns ? "inferred" : "measured",
-              load.thread_cpu_ns
-                  ? fmt::format("SELECT * FROM sample WHERE thread_id = {} AND ts_ns {}", load.thread_id, within(load))
-                  : usage));
+  out.evidence.push_back(time_of(
+      "load.cpu",
+      load.thread_cpu_ns ? "on a CPU, copies left out: the loading thread and, if nothing was read, those it waits for"
+                         : "CPU time of the process, copies left out; at most the time",
+      split.cpu, load.thread_cpu_ns ? "inferred" : "measured",
+      load.thread_cpu_ns
+          ? fmt::format("SELECT * FROM sample WHERE thread_id = {} AND ts_ns {}", load.thread_id, within(load))
+          : usage));
   out.evidence.push_back(time_of("load.copies", "copies from host to device", split.copies, "measured", copies));
   out.evidence.push_back(number("load.copied_bytes", "copied from host to device",
                                 static_cast<double>(load.copied_bytes), "B", "measured", copies));
@@ -122,6 +126,10 @@ void by_waiting(Finding& out, const LoadFacts& load, const Split& split) {
   if (read <= 0) {
     out.verdict = Verdict::kInconclusive;
     out.text = "What the thread waits for is not known: no bytes were seen to be read from storage.";
+    if (load.involuntary_switches.value_or(0) >= kManySwitches)
+      out.text +=
+          fmt::format(" Its threads were taken off a CPU {} times: other programs may have used the cores meanwhile.",
+                      *load.involuntary_switches);
     out.next = "llmprof record --stacks native --usage-hz 50 -o load -- PROGRAM";
     return;
   }

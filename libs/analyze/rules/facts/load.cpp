@@ -22,17 +22,21 @@ ORDER BY 1 DESC LIMIT 1)";
 Result<void> fill_usage(const trace::Run& run, LoadFacts& load) {
   const std::string within =
       fmt::format("process_id = {} AND ts_ns BETWEEN {} AND {}", load.process_id, load.begin_ns, load.end_ns);
-  LLMPROF_LET(const trace::ResultTable table,
-              run.query("SELECT CAST(max(user_ns + system_ns) - min(user_ns + system_ns) AS BIGINT) AS cpu_ns, "
-                        "CAST(max(read_bytes) - min(read_bytes) AS BIGINT) AS read_bytes, "
-                        "CAST(max(major_faults) - min(major_faults) AS BIGINT) AS major_faults, count(*) AS readings "
-                        "FROM process_usage WHERE " +
-                        within));
+  LLMPROF_LET(
+      const trace::ResultTable table,
+      run.query(
+          "SELECT CAST(max(user_ns + system_ns) - min(user_ns + system_ns) AS BIGINT) AS cpu_ns, "
+          "CAST(max(read_bytes) - min(read_bytes) AS BIGINT) AS read_bytes, "
+          "CAST(max(major_faults) - min(major_faults) AS BIGINT) AS major_faults, "
+          "CAST(max(involuntary_switches) - min(involuntary_switches) AS BIGINT) AS switches, count(*) AS readings "
+          "FROM process_usage WHERE " +
+          within));
   const RowView row{table, 0};
   if (row.integer("readings") < 2) return {};
   load.process_cpu_ns = row.maybe_integer("cpu_ns");
   load.read_bytes = row.maybe_integer("read_bytes");
   load.major_faults = row.maybe_integer("major_faults");
+  load.involuntary_switches = row.maybe_integer("switches");
   return {};
 }
 

@@ -16,6 +16,7 @@ struct LoadFacts {
   std::optional<std::int64_t> process_cpu_ns;  // of all threads of the process
   std::optional<std::int64_t> read_bytes;      // from storage
   std::optional<std::int64_t> major_faults;
+  std::optional<std::int64_t> involuntary_switches;  // of all threads: somebody else got the core
   std::int64_t copies = 0, copied_bytes = 0, pageable_bytes = 0, copy_ns = 0;  // host to device
   std::optional<double> best_copy_rate;                                        // B/s, of one copy of 1 MB or more
   std::string function;       // that most of the loading thread's samples are in, a Python one where known
