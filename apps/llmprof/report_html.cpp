@@ -25,8 +25,8 @@ Result<Opened> open(const Arguments& arguments, const std::string& name, const b
 }
 
 Result<base::Json> data_of(const Arguments& arguments, const Opened& opened, std::size_t most_bytes) {
-  LLMPROF_LET(const base::Json report, report_json(arguments, opened.run, opened.page));
-  LLMPROF_LET(base::Json data, pictures::run_data(opened.run, opened.page, report, most_bytes));
+  LLMPROF_LET(base::Json report, report_json(arguments, opened.run, opened.page));
+  LLMPROF_LET(base::Json data, pictures::run_data(opened.run, opened.page, std::move(report), most_bytes));
   LLMPROF_LET(pictures::Privacy privacy, pictures::privacy_of(opened.run));
   privacy.keep_hosts = arguments.on("--host-names");
   pictures::redact(data, privacy);

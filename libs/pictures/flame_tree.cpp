@@ -47,6 +47,22 @@ std::vector<double> FlameTree::shares(const std::vector<Weights>& totals) const 
   return shares;
 }
 
+// How many of the heaviest can stay, if what is left out inside each of them takes a node more.
+std::size_t FlameTree::kept(const std::vector<std::size_t>& order, std::size_t most) const {
+  if (nodes_.size() <= most) return nodes_.size();
+  for (std::size_t keep = most; keep > most / 2; keep -= most / 16 + 1) {
+    std::vector<bool> parent_of_others(nodes_.size(), false);
+    std::size_t others = 0;
+    for (std::size_t i = keep; i < order.size(); ++i) {
+      const auto parent = static_cast<std::size_t>(nodes_[order[i]].parent);
+      if (!parent_of_others[parent]) ++others;
+      parent_of_others[parent] = true;
+    }
+    if (keep + others <= most) return keep;
+  }
+  return std::max<std::size_t>(1, most / 2);
+}
+
 Flame FlameTree::cut(std::size_t most) const {
   const std::vector<Weights> totals = this->totals();
   const std::vector<double> shares = this->shares(totals);
@@ -54,8 +70,7 @@ Flame FlameTree::cut(std::size_t most) const {
   std::iota(order.begin(), order.end(), 0);
   // Parents before children of the same weight: they have lower numbers.
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return shares[a] > shares[b]; });
-  // Every kept node may need a node for what is left out inside it.
-  const std::size_t keep = nodes_.size() <= most ? nodes_.size() : std::max<std::size_t>(1, most / 2);
+  const std::size_t keep = kept(order, most);
   std::vector<std::int32_t> number(nodes_.size(), -1);
   for (std::size_t i = 0; i < keep; ++i)
     if (order[i] == 0 || shares[order[i]] > 0) number[order[i]] = 0;

@@ -15,15 +15,15 @@ using base::Json;
 
 // How much of each picture a page holds. The first that fits is taken.
 struct Level {
-  int timeline_width;
-  int detail_slices;                       // of each step
-  std::size_t details, flame_nodes, rows;  // rows: of the longest tables of the report
+  std::size_t timeline_slices, detail_slices;  // of the whole run; of each step
+  std::size_t details, flame_nodes, rows;      // rows: of the longest tables of the report
 };
-constexpr std::array<Level, 5> kLevels = {{{1500, 4000, 24, 4000, 5000},
-                                           {1200, 2500, 8, 3000, 3000},
-                                           {800, 1500, 6, 1500, 1200},
-                                           {400, 600, 4, 600, 400},
-                                           {150, 150, 2, 150, 100}}};
+constexpr std::array<Level, 5> kLevels = {{{20000, 4000, 24, 4000, 5000},
+                                           {12000, 2500, 8, 3000, 3000},
+                                           {6000, 1500, 6, 1500, 1200},
+                                           {2000, 600, 4, 600, 400},
+                                           {600, 150, 2, 150, 100}}};
+constexpr int kWidth = 12000;  // pixels, unless that makes too many slices: work is often in a small part of a run
 
 struct Pictures {
   Timeline timeline;
@@ -75,11 +75,10 @@ Json details_json(const std::vector<StepDetail>& details, const Level& level) {
   Json out = Json::array();
   for (const StepDetail& detail : details) {
     if (out.size() == level.details) break;
-    out.push_back(
-        {{"stage", detail.stage},
-         {"which", detail.which},
-         {"step_id", detail.step_id},
-         {"timeline", to_json(with_at_most(detail.timeline, static_cast<std::size_t>(level.detail_slices), 20000))}});
+    out.push_back({{"stage", detail.stage},
+                   {"which", detail.which},
+                   {"step_id", detail.step_id},
+                   {"timeline", to_json(with_at_most(detail.timeline, level.detail_slices, 20000))}});
   }
   return out;
 }
@@ -87,16 +86,11 @@ Json details_json(const std::vector<StepDetail>& details, const Level& level) {
 Json at_level(const Pictures& pictures, const report::Page& page, const Json& report, const Level& level) {
   Json shown = report;
   cut_tables(shown, level.rows);
-  const bool whole = level.timeline_width == kLevels[0].timeline_width;
-  const Timeline timeline =
-      whole ? pictures.timeline
-            : thinned(pictures.timeline,
-                      {.window = pictures.timeline.window, .width = level.timeline_width, .stage = ""});
   std::string name = page.run.substr(page.run.find_last_of('/', page.run.size() - 2) + 1);
   if (name.ends_with(".llmprof")) name.resize(name.size() - 8);
   return {{"name", name},
           {"report", std::move(shown)},
-          {"timeline", to_json(timeline)},
+          {"timeline", to_json(with_at_most(pictures.timeline, level.timeline_slices, kWidth))},
           {"details", details_json(pictures.details, level)},
           {"flame", to_json(with_fewer_nodes(pictures.flame, level.flame_nodes))},
           {"roofline", to_json(pictures.roofline)},
@@ -106,10 +100,11 @@ Json at_level(const Pictures& pictures, const report::Page& page, const Json& re
 
 }  // namespace
 
-Result<Json> run_data(const trace::Run& run, const report::Page& page, const Json& report, std::size_t most_bytes) {
+Result<Json> run_data(const trace::Run& run, const report::Page& page, Json report, std::size_t most_bytes) {
+  report::to_json(page, report);
   Pictures pictures;
   LLMPROF_LET(TimelineReader reader, TimelineReader::open(run));
-  LLMPROF_LET(pictures.timeline, reader.read({.window = {}, .width = kLevels[0].timeline_width, .stage = ""}));
+  LLMPROF_LET(pictures.timeline, reader.read({.window = {}, .width = kWidth, .stage = ""}));
   std::vector<std::string> stages;
   for (const analyze::Stage& stage : page.summary.stages) stages.push_back(stage.name);
   LLMPROF_LET(pictures.details, step_details(reader, stages));
@@ -120,10 +115,10 @@ Result<Json> run_data(const trace::Run& run, const report::Page& page, const Jso
     data = at_level(pictures, page, report, kLevels[i]);
     if (i > 0) {
       data["thinned"] = fmt::format(
-          "the run has more than fits a page: the timeline is {} pixels wide, {} steps are shown in full, the flame "
-          "graph has {} "
-          "nodes at most, tables {} rows; llmprof view shows all of it",
-          kLevels[i].timeline_width, data["details"].size(), kLevels[i].flame_nodes, kLevels[i].rows);
+          "the run has more than fits a page: its timeline has {} slices at most, {} steps are shown in full, the "
+          "flame "
+          "graph has {} nodes at most, tables {} rows; llmprof view shows all of it",
+          kLevels[i].timeline_slices, data["details"].size(), kLevels[i].flame_nodes, kLevels[i].rows);
     }
     if (script_json(data).size() <= most_bytes) break;
   }
@@ -131,9 +126,7 @@ Result<Json> run_data(const trace::Run& run, const report::Page& page, const Jso
 }
 
 Result<Json> run_data(const trace::Run& run, const report::Page& page, std::size_t most_bytes) {
-  Json report = Json::object();
-  report::to_json(page, report);
-  return run_data(run, page, report, most_bytes);
+  return run_data(run, page, Json::object(), most_bytes);
 }
 
 }  // namespace llmprof::pictures

@@ -36,8 +36,7 @@ inline constexpr std::size_t kPageBytes = 4'500'000;  // of data, so that a page
 // `report` is what `report --json` says, or report::to_json if none is given. The pictures are made coarser until all
 // of it fits `most_bytes`; "thinned" then says so.
 Result<base::Json> run_data(const trace::Run& run, const report::Page& page, std::size_t most_bytes = kPageBytes);
-Result<base::Json> run_data(const trace::Run& run, const report::Page& page, const base::Json& report,
-                            std::size_t most_bytes);
+Result<base::Json> run_data(const trace::Run& run, const report::Page& page, base::Json report, std::size_t most_bytes);
 
 // Takes out what a page should not tell strangers (RELIABILITY H5): secrets in command lines and variables; home
 // folders become "~"; the names of hosts "(host)", unless they are wanted.

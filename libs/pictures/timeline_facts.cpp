@@ -118,7 +118,7 @@ WITH bounds AS (
   UNION ALL SELECT min(begin_ns), max(end_ns) FROM op
   UNION ALL SELECT min(begin_ns), max(end_ns) FROM "range"
   UNION ALL SELECT min(begin_ns), max(end_ns) FROM step
-  UNION ALL SELECT min(begin_ns), max(coalesce(end_ns, begin_ns)) FROM process WHERE begin_ns > 0
+  UNION ALL SELECT min(begin_ns), max(coalesce(end_ns, begin_ns)) FROM process
   UNION ALL SELECT min(ts_ns), max(ts_ns) FROM sample)
 SELECT min(a), max(b), (SELECT count(*) > 0 FROM api WHERE contains(lower(name), 'launch')) FROM bounds)"));
   bounds.begin_ns = rows.rows[0][0].as_int();

@@ -50,12 +50,12 @@ class IdleTime {
     const std::vector<Piece> work = lanes_.work_of(device_id_);
     std::int64_t until = lanes_.window().begin_ns;
     for (const Piece& piece : work) {
-      add_gap({until, piece.slice.begin_ns}, cause_of({until, piece.slice.begin_ns}, &piece, causes_));
+      add_gap({until, piece.slice.begin_ns}, &piece);
       const bool alone = piece.slice.begin_ns >= until;
       until = std::max(until, piece.slice.end_ns);
       if (alone && piece.slice.count > 1 && piece.slice.busy < 1 - kShortGaps) add_inside(piece.slice);
     }
-    add_gap({until, lanes_.window().end_ns}, causes_.unknown);
+    add_gap({until, lanes_.window().end_ns}, nullptr);
   }
 
  private:
@@ -66,13 +66,17 @@ class IdleTime {
     slice.busy = 1 - merged.busy;
     if (merged.stage != -1) lanes_.add(Source::kIdle, device_id_, kAnyPlace, Piece::of(slice));
   }
-  void add_gap(Window gap, std::int32_t cause) {
+  void add_gap(Window gap, const Piece* next) {
+    if (gap.begin_ns >= gap.end_ns) return;  // work of several streams at once
     auto step = std::lower_bound(steps_.begin(), steps_.end(), gap.begin_ns,
                                  [](const Stretch& a, std::int64_t at) { return a.window.end_ns <= at; });
     for (; step != steps_.end() && step->window.begin_ns < gap.end_ns; ++step) {
       const Window part{std::max(gap.begin_ns, step->window.begin_ns), std::min(gap.end_ns, step->window.end_ns)};
       lanes_.add(Source::kIdle, device_id_, kAnyPlace,
-                 Piece::of({.begin_ns = part.begin_ns, .end_ns = part.end_ns, .name = cause, .stage = step->stage}));
+                 Piece::of({.begin_ns = part.begin_ns,
+                            .end_ns = part.end_ns,
+                            .name = cause_of(part, next, causes_),
+                            .stage = step->stage}));
     }
   }
 
