@@ -172,8 +172,7 @@ extern const Rule kWideWeights;
 const Rule kWideWeights = {.name = "wide_weights",
                            .title = "Weights in a wider type than needed",
                            .meaning =
-                               "For the products of prefill and decode that wait for their weights (30 % of the "
-                               "bandwidth or more): the bytes of the next "
+                               "For the products of prefill and decode that wait for their weights (30 % of their floor or more): the bytes of the next "
                                "narrower type, bfloat16 for float32, 8 bits for 16 (quality depends on the model). "
                                "Gain: each product keeps the share of "
                                "its floor that it reaches now, and the floor gets lower; from float32 on, other "
