@@ -75,7 +75,7 @@ class Page(Case):
         return json.loads(data)
 
     def test_of_the_embedded_workload_on_a_cpu(self):
-        self.record("cpu", WORKLOAD, "infer", "--preset", "tiny", "--prompt-tokens", "16", "--new-tokens", "8", options=())
+        self.record("cpu", WORKLOAD, "infer", "--preset", "tiny-llama", "--prompt", "16", "--new", "8", options=())
         _, data = self.page("cpu")
         run = data["runs"][0]
         self.assertEqual(run["name"], "cpu")
@@ -116,7 +116,7 @@ class Page(Case):
         run = self.folder / "<img src=x onerror=window.hostile_ran=99>.llmprof"
         subprocess.run([MAKE_HOSTILE, run], check=True, timeout=60)
         names = [json.loads(line) for line in
-                 subprocess.run([MAKE_HOSTILE, "--names"], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()]
+                 subprocess.run([MAKE_HOSTILE, "--names"], check=True, capture_output=True, text=True, timeout=60).stdout.strip().split("\n")]
         self.assertEqual(len(names), 40)
         text, data = self.page(str(run))
         for name in names:
