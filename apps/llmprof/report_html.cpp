@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "analyze/diff/diff.h"
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
 #include "base/version.h"
 #include "pictures/page_data.h"
 #include "record/open_run.h"
+#include "report/diff.h"
 #include "report_verb.h"
 
 namespace llmprof::app {
@@ -33,13 +35,20 @@ Result<base::Json> data_of(const Arguments& arguments, const Opened& opened, std
   return data;
 }
 
+Result<analyze::Side> side_of(const Opened& opened) {
+  LLMPROF_LET(analyze::Digest digest, analyze::digest_of(opened.run, opened.page.summary));
+  return analyze::Side{digest.name, {digest}};
+}
+
 // Before is the other run, after the one that the page is about.
 Result<base::Json> diff_of(const Opened& before, const Opened& after) {
   constexpr std::size_t kNodes = 2000;
   LLMPROF_LET(const pictures::Flame flame_before, pictures::flame(before.run, kNodes));
   LLMPROF_LET(const pictures::Flame flame_after, pictures::flame(after.run, kNodes));
-  base::Json diff = {
-      {"before", before.page.run}, {"after", after.page.run}, {"headline", ""}, {"rows", base::Json::array()}};
+  LLMPROF_LET(const analyze::Side side_before, side_of(before));
+  LLMPROF_LET(const analyze::Side side_after, side_of(after));
+  base::Json diff;
+  report::to_json(report::DiffPage{.diff = analyze::compare(side_before, side_after), .gates = {}}, diff);
   diff["flame"] = pictures::to_json(pictures::flame_diff(flame_before, flame_after));
   return diff;
 }
