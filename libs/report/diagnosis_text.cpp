@@ -19,7 +19,7 @@ using analyze::Verdict;
 constexpr std::size_t kIndent = 12;        // of what stands below a finding's title
 constexpr std::size_t kShownEvidence = 2;  // of a finding on one screen
 constexpr std::size_t kNamedRules = 4;     // of those that found nothing
-constexpr std::size_t kScreen = 40, kMostFindings = 5, kLeastFindings = 3;
+constexpr std::size_t kScreen = 40, kMostFindings = 5, kLeastFindings = 2;
 
 bool shown_finding(const Page& page, const Finding& finding) {
   return page.stage.empty() || finding.stage.empty() || finding.stage == page.stage;
@@ -73,8 +73,9 @@ std::string brief(const Page& page, std::size_t rank, const Finding& finding, co
   return out;
 }
 
+// One line, or two: a command that is cut off is none.
 std::string brief_inconclusive(const Finding& finding) {
-  return one_line("  ? " + finding.title + (finding.next.empty() ? "" : ": " + finding.next), 0);
+  return wrapped("? " + finding.title + (finding.next.empty() ? "" : ": " + finding.next));
 }
 
 // "12 rules found nothing: a, b, c and 9 more; 5 do not apply to this run."

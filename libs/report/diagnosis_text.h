@@ -10,7 +10,7 @@ namespace llmprof::report {
 
 // The headline, the first findings in a few lines each, and what else was looked for. "" without a diagnosis. Findings:
 // Page::findings, or, where that is 0, as many as leave the report's begin, of which `lines_before` stand above, on one
-// screen: five at most, three at least.
+// screen: five at most, two at least.
 std::string diagnosis_section(const Page& page, const Style& style, std::size_t lines_before = 0);
 
 // The same with everything: evidence, advice, the rows behind each number, and the outcome of every rule.

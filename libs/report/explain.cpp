@@ -199,8 +199,11 @@ Result<void> explain(std::string_view name, const Page* page, base::Json& out) {
         out["measures"].push_back(kind_json(kind));
     }
   } else {
-    for (const Measure& measure : all ? measures_of(page) : meant.measures)
-      out["measures"].push_back(measure_json(measure));
+    for (const Measure& measure : all ? measures_of(page) : meant.measures) {
+      base::Json one = measure_json(measure);
+      one["rows"] = base::text_or_null(rows_behind(measure));
+      out["measures"].push_back(std::move(one));
+    }
   }
   for (const Rule* rule : analyze::rules()) {
     if (all || rule == meant.rule) out["rules"].push_back(rule_json(*rule, meant_by(rule->name, page).outcome));

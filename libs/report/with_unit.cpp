@@ -26,7 +26,8 @@ std::string with_unit(double value, std::string_view unit) {
   if (unit == "B") return base::human_bytes(value);
   if (unit == "1") return base::human_percent(value);
   if (unit.empty()) return number(value);
-  if (unit.starts_with("B/") || unit.starts_with("FLOP")) return base::human_rate(value, std::string(unit).c_str());
+  if (unit.starts_with("B/") || unit.starts_with("FLOP") || value >= 1e6)
+    return base::human_rate(value, std::string(unit).c_str());
   return fmt::format("{} {}", number(value), unit);
 }
 
