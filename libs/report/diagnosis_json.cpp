@@ -40,7 +40,7 @@ Json evidence_json(const analyze::Evidence& evidence) {
 }
 
 Json gain_json(const analyze::Gain& gain) {
-  return {{"ns", gain.ns}, {"of_stage", gain.of_stage}, {"upper_bound", gain.upper_bound}, {"how", gain.how}};
+  return {{"ns", gain.ns}, {"of_ns", gain.of_ns}, {"upper_bound", gain.upper_bound}, {"how", gain.how}};
 }
 
 Json finding_json(const analyze::Finding& finding) {

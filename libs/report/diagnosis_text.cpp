@@ -155,8 +155,8 @@ std::string evidence_text(const Evidence& evidence) {
 }
 
 std::string gain_text(const Page& page, const Finding& finding) {
-  if (!finding.gain || !(finding.gain->ns > 0) || !(finding.gain->of_stage > 0)) return "";
-  const double saved = finding.gain->ns, whole = finding.gain->of_stage;
+  if (!finding.gain || !(finding.gain->ns > 0) || !(finding.gain->of_ns > 0)) return "";
+  const double saved = finding.gain->ns, whole = finding.gain->of_ns;
   const auto stage = std::find_if(page.summary.stages.begin(), page.summary.stages.end(),
                                   [&](const analyze::Stage& each) { return each.name == finding.stage; });
   const bool stepped = stage != page.summary.stages.end() && stage->steps > 1;

@@ -90,7 +90,7 @@ class T4Test(Case):
         self.assertIn("4.94 GB of float32 weights", found["wide_weights"]["title"])
         self.assertAlmostEqual(value("wide_weights", "totals.bytes_per_parameter"), (after - before) * 2**20 / PARAMETERS, places=9)
         self.assertAlmostEqual(found["wide_weights"]["gain"]["ns"], 3.846e9 / 2, delta=1)
-        self.assertAlmostEqual(found["wide_weights"]["gain"]["of_stage"], 14.759e9, delta=1)
+        self.assertAlmostEqual(found["wide_weights"]["gain"]["of_ns"], 14.759e9, delta=1)
         # 76 % of the bandwidth: bytes, not kernels.
         self.assertEqual(round(value("bandwidth_floor", "totals.linear_bandwidth") * 100), 76)
         self.assertIn("bytes, not kernels, are the lever", found["bandwidth_floor"]["title"])

@@ -21,6 +21,10 @@ for type in float32 bfloat16; do
     record ${type}_graph_b$batch "--gpu waits,memory" "--type $type --batch $batch --graph"
   done
 done
+for type in float32 bfloat16; do
+  record ${type}_eager_b8 "--gpu waits,memory" "--type $type --batch 8 --layers 24 --prompt 1024"
+  record ${type}_graph_b8 "--gpu waits,memory" "--type $type --batch 8 --layers 24 --prompt 1024 --graph"
+done
 record pageable "--gpu waits,memory" "--graph --pageable 16"
 record fetch "--gpu waits,memory" "--fetch"
 for i in 1 2 3; do

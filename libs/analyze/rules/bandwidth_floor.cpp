@@ -70,7 +70,7 @@ Finding far_from_floor(const Case& run, const StageView& view, double reached, c
   if (view.held_by_launches()) {
     out.text += hidden_by_launches(view);
   } else if (gain >= kLeastGain * view.total_ns) {
-    out.gain = Gain{.ns = gain, .of_stage = view.total_ns, .upper_bound = true, .how = how};
+    out.gain = Gain{.ns = gain, .of_ns = view.total_ns, .upper_bound = true, .how = how};
   }
   out.evidence = {fraction(stage + ".kernel_bandwidth", "bytes that must move / time with kernels executing", reached,
                            peak_text(run.summary), "measured")};
@@ -118,7 +118,7 @@ Finding from_totals(const TotalsFacts& totals) {
   const double passes = static_cast<double>(f.passes.value_or(1));
   const double time = f.linear_ns.value_or(0) * passes;
   out.gain = Gain{.ns = time * (1 - reached),
-                  .of_stage = f.cpu_total_ns.value_or(time),
+                  .of_ns = f.cpu_total_ns.value_or(time),
                   .upper_bound = true,
                   .how = fmt::format("{} in linear layers, at the full bandwidth {}", base::human_ns(time),
                                      base::human_ns(time * reached))};

@@ -27,8 +27,8 @@ bool is_steady(std::string_view stage) {
 }
 
 Severity severity_of(const Finding& finding) {
-  if (!finding.gain || finding.gain->ns <= 0 || finding.gain->of_stage <= 0) return Severity::kNote;
-  const double share = finding.gain->ns / finding.gain->of_stage;
+  if (!finding.gain || finding.gain->ns <= 0 || finding.gain->of_ns <= 0) return Severity::kNote;
+  const double share = finding.gain->ns / finding.gain->of_ns;
   return share >= kHighShare ? Severity::kHigh : share >= kMediumShare ? Severity::kMedium : Severity::kLow;
 }
 

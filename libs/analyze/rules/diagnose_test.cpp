@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 Finding saving(std::string stage, std::string title, double ns, double of = 1000) {
   Finding out{.stage = std::move(stage), .title = std::move(title)};
-  out.gain = Gain{.ns = ns, .of_stage = of};
+  out.gain = Gain{.ns = ns, .of_ns = of};
   return out;
 }
 

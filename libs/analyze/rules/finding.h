@@ -23,7 +23,7 @@ struct Evidence {
 
 struct Gain {
   double ns = 0;            // of the stage's time in this run that the change would save
-  double of_stage = 0;      // ns of the stage's time (of the run's wall time where the finding has no stage)
+  double of_ns = 0;         // the whole that this is of: the stage's time, the wall time where the finding has no stage
   bool upper_bound = true;  // at most so much; false: expected
   std::string how;  // the arithmetic with its numbers: "4.94 GB at float32, 2.47 GB at bfloat16: 1.03 of 2.06 ms"
 };
@@ -33,8 +33,8 @@ enum class Verdict : std::uint8_t {
   kInconclusive,  // something points there, but evidence is missing, thin or contradicts itself: `next` would settle it
 };
 
-// Set by the engine, by the gain: kHigh from 20 % of the stage on, kMedium from 5 %, kLow below; kNote, without a gain: to be known
-// (a confounder, a stage that is already at its floor).
+// Set by the engine, by the gain: kHigh from 20 % of the stage on, kMedium from 5 %, kLow below; kNote, without a gain:
+// to be known (a confounder, a stage that is already at its floor).
 enum class Severity : std::uint8_t { kHigh, kMedium, kLow, kNote };
 
 struct Finding {

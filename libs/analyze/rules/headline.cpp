@@ -61,7 +61,7 @@ std::string bound_text(const Summary& summary, const Stage& stage) {
 std::string lever_text(const Stage& stage, const std::vector<Finding>& ranked) {
   for (const Finding& finding : ranked) {
     if (finding.verdict != Verdict::kFound || !finding.gain || finding.stage != stage.name) continue;
-    const double share = finding.gain->ns / finding.gain->of_stage;
+    const double share = finding.gain->ns / finding.gain->of_ns;
     if (share < kWorthALever) break;
     const std::string saves = fmt::format("{}{}", finding.gain->upper_bound ? "up to " : "about ", percent(share));
     if (!finding.lever.empty()) return fmt::format("; {} would save {}.", finding.lever, saves);

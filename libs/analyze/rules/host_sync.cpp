@@ -46,7 +46,7 @@ Finding finding_of(const StageView& view, const StageWaits& waits) {
   if (gain >= 0.005 * view.total_ns) {
     out.gain = Gain{
         .ns = gain,
-        .of_stage = view.total_ns,
+        .of_ns = view.total_ns,
         .upper_bound = true,
         .how = fmt::format("{}, less the longer of the device's work, {}, and the host's without waiting, {}",
                            view.per_step(view.total_ns), view.per_step(busy), view.per_step(view.total_ns - waiting))};

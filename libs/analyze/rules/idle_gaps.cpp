@@ -52,7 +52,7 @@ Finding between(const StageView& view, double ns) {
       view.per_step(ns));
   out.lever = "preparing the next step while the device works";
   out.gain = Gain{.ns = ns,
-                  .of_stage = view.total_ns,
+                  .of_ns = view.total_ns,
                   .upper_bound = true,
                   .how = fmt::format("idle between steps {} of {}", view.per_step(ns), view.per_step(view.total_ns))};
   out.evidence = causes(view);
@@ -69,7 +69,7 @@ Finding waiting(const StageView& view, double ns) {
   out.text = "Nothing is queued any more, and the host has not come back from waiting.";
   out.lever = "waiting for an event instead of the whole device";
   out.gain = Gain{.ns = ns,
-                  .of_stage = view.total_ns,
+                  .of_ns = view.total_ns,
                   .upper_bound = true,
                   .how = fmt::format("idle in waits {}", view.per_step(ns))};
   out.evidence = causes(view);

@@ -105,7 +105,7 @@ TEST(LaunchBound, GainIsTheIdleTime) {
   const Finding* found = find(said, "launch_bound");
   ASSERT_NE(found, nullptr);
   // Steps of 4000 ns with four kernels of 100 ns: 3600 ns of each idle, 90 %.
-  EXPECT_NEAR(found->gain->ns / found->gain->of_stage, 0.9, 0.001);
+  EXPECT_NEAR(found->gain->ns / found->gain->of_ns, 0.9, 0.001);
   EXPECT_DOUBLE_EQ(evidence(*found, "decode.launches_per_step"), 4);
   EXPECT_EQ(found->lever, "a CUDA graph");
 }

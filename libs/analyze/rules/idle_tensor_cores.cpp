@@ -84,7 +84,7 @@ Finding plain_float(const Case& run, const StageView& view, const Sum& sum, doub
     out.text += hidden_by_launches(view);
   else
     out.gain = Gain{.ns = sum.saved_ns,
-                    .of_stage = view.total_ns,
+                    .of_ns = view.total_ns,
                     .upper_bound = true,
                     .how = fmt::format("{} in these products; with TF32 and the same share of their floor {}",
                                        view.per_step(sum.time_ns), view.per_step(sum.time_ns - sum.saved_ns))};
@@ -111,7 +111,7 @@ Finding misaligned(const StageView& view, const Sum& sum, double reference) {
   out.lever = "sizes that are multiples of 8";
   if (!view.held_by_launches())
     out.gain = Gain{.ns = sum.saved_ns,
-                    .of_stage = view.total_ns,
+                    .of_ns = view.total_ns,
                     .upper_bound = true,
                     .how = fmt::format("{} in them; at {} of the peak, as the stage's aligned products, {}",
                                        view.per_step(sum.time_ns), base::human_percent(reference),

@@ -43,7 +43,7 @@ TEST(UnfusedChains, ThreeKernelsCouldBeOne) {
   EXPECT_EQ(found->stage, "decode");
   // A step: durations 50 + 100 + 50, pauses 20 + 10, the longest 100: 130 to gain, of 1000. Two steps.
   EXPECT_DOUBLE_EQ(found->gain->ns, 260);
-  EXPECT_DOUBLE_EQ(found->gain->of_stage, 2000);
+  EXPECT_DOUBLE_EQ(found->gain->of_ns, 2000);
   EXPECT_EQ(found->severity, Severity::kMedium);  // 13 %
   EXPECT_DOUBLE_EQ(evidence(*found, "decode.chain_kernels_per_step"), 3);
   EXPECT_DOUBLE_EQ(evidence(*found, "decode.chains_per_step"), 1);
@@ -88,7 +88,7 @@ TEST(UnfusedChains, NodesOfGraphsCount) {
   ASSERT_NE(found, nullptr) << outcome(said, "unfused_chains").why;
   // Two launches, each with 400 in a chain whose longest takes 200. Step windows: 0…1100 each.
   EXPECT_NEAR(found->gain->ns, 400, 2);
-  EXPECT_DOUBLE_EQ(found->gain->of_stage, 2200);
+  EXPECT_DOUBLE_EQ(found->gain->of_ns, 2200);
   EXPECT_EQ(found->evidence[0].source, "inferred");
 }
 
@@ -109,7 +109,7 @@ TEST(MissingOverlap, CopiesBeforeTheKernels) {
   ASSERT_NE(found, nullptr) << outcome(said, "missing_overlap").why;
   // 300 of each step without a kernel, 700 of kernels: 300 each can be hidden.
   EXPECT_DOUBLE_EQ(found->gain->ns, 600);
-  EXPECT_DOUBLE_EQ(found->gain->of_stage, 2000);
+  EXPECT_DOUBLE_EQ(found->gain->of_ns, 2000);
   EXPECT_DOUBLE_EQ(evidence(*found, "decode.exposed_copies"), 600e-9);
   EXPECT_DOUBLE_EQ(evidence(*found, "decode.exposed_copies_share"), 1);
   EXPECT_EQ(found->advice.size(), 1u);
@@ -154,7 +154,7 @@ TEST(LogitsSampling, LogitsOfEveryPosition) {
   ASSERT_NE(found, nullptr) << outcome(said, "logits_sampling").why;
   // 2 of 100 rows are needed: 98 % of the 4000 of lm_head and the 1000 behind it; the stage takes 10000.
   EXPECT_DOUBLE_EQ(found->gain->ns, 4900);
-  EXPECT_DOUBLE_EQ(found->gain->of_stage, 10'000);
+  EXPECT_DOUBLE_EQ(found->gain->of_ns, 10'000);
   EXPECT_EQ(found->part, "lm_head");
 }
 

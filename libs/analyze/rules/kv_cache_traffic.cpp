@@ -58,7 +58,7 @@ Finding finding_of(const Case& run, const StageView& view, const OperatorBytes& 
   } else if (model.kv_bytes_each > 1) {
     const double saved = all.kv_bytes * (1 - 1 / model.kv_bytes_each) * per_byte;
     out.gain = Gain{.ns = saved,
-                    .of_stage = view.total_ns,
+                    .of_ns = view.total_ns,
                     .upper_bound = true,
                     .how = fmt::format("{} less per step in 8 bits, at the {} that the stage's kernels reach",
                                        base::human_bytes(all.kv_bytes / view.steps * (1 - 1 / model.kv_bytes_each)),

@@ -70,7 +70,7 @@ Finding finding_of(const StageView& view, const StageLaunches* launched, bool wa
         fmt::format("Steps are graphs already, but they are launched late: the device idles {}.", view.per_step(idle));
   if (!waits_recorded) out.text += " Calls that wait for the device were not recorded: some of it may be waiting.";
   out.gain = Gain{.ns = idle,
-                  .of_stage = view.total_ns,
+                  .of_ns = view.total_ns,
                   .upper_bound = true,
                   .how = fmt::format("idle with nothing launched {} and between launch and begin {}, of {}",
                                      view.per_step(view.term("gaps").value_or(0)),

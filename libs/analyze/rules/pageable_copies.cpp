@@ -50,13 +50,13 @@ Finding finding_of(const Case& run, const StageView& view, const StageCopies& co
     const double kept = rate / pinned->second;
     out.gain =
         Gain{.ns = exposed * (1 - kept),
-             .of_stage = view.total_ns,
+             .of_ns = view.total_ns,
              .upper_bound = false,
              .how = fmt::format("{} exposed; at {}, the fastest pinned copy of the run, {}", view.per_step(exposed),
                                 base::human_rate(pinned->second, "B/s"), view.per_step(exposed * kept))};
   } else {
     out.gain = Gain{.ns = exposed,
-                    .of_stage = view.total_ns,
+                    .of_ns = view.total_ns,
                     .upper_bound = true,
                     .how = fmt::format("{} exposed, all of it at most: how fast pinned copies are here is unknown, and "
                                        "they can overlap with kernels",
@@ -90,7 +90,7 @@ Finding from_totals(const TotalsFacts& totals, double share) {
                          count_of(totals.pageable_copies, "copies"), base::human_ns(totals.pageable_ns));
   out.lever = "pinned memory";
   out.gain = Gain{.ns = totals.pageable_ns,
-                  .of_stage = f.cpu_total_ns.value_or(*f.device_total_ns),
+                  .of_ns = f.cpu_total_ns.value_or(*f.device_total_ns),
                   .upper_bound = true,
                   .how = fmt::format("all of the {} at most: totals tell neither bytes nor what they overlap with",
                                      base::human_ns(totals.pageable_ns))};

@@ -34,7 +34,7 @@ TEST(LoadTime, TheCpuHoldsItBack) {
   // 10 s: 1 s of copies, 8 s on the CPU, 1 s of neither.
   EXPECT_EQ(found->part, "CPU");
   EXPECT_DOUBLE_EQ(found->gain->ns, 8e9);
-  EXPECT_DOUBLE_EQ(found->gain->of_stage, 10e9);
+  EXPECT_DOUBLE_EQ(found->gain->of_ns, 10e9);
   EXPECT_DOUBLE_EQ(evidence(*found, "load.waiting"), 1);
   EXPECT_EQ(found->severity, Severity::kHigh);
 }
@@ -181,7 +181,7 @@ TEST(AllocatorChurn, AllocationsInSteps) {
   EXPECT_DOUBLE_EQ(evidence(*found, "decode.releases"), 3);
   EXPECT_DOUBLE_EQ(evidence(*found, "decode.allocated_bytes"), 3 * 4096);
   EXPECT_DOUBLE_EQ(found->gain->ns, 450);
-  EXPECT_DOUBLE_EQ(found->gain->of_stage, 9000);
+  EXPECT_DOUBLE_EQ(found->gain->of_ns, 9000);
 }
 
 TEST(AllocatorChurn, WithoutTheCallsItIsInconclusive) {

@@ -34,7 +34,7 @@ Checked not_found(std::string why) { return {.why = std::move(why)}; }
 Checked not_applicable(std::string why) { return {.applicable = false, .why = std::move(why)}; }
 
 void set_gain(Finding& finding, double ns, double of_stage_ns, std::string how, bool upper_bound) {
-  finding.gain = Gain{.ns = ns, .of_stage = of_stage_ns, .upper_bound = upper_bound, .how = std::move(how)};
+  finding.gain = Gain{.ns = ns, .of_ns = of_stage_ns, .upper_bound = upper_bound, .how = std::move(how)};
 }
 
 const Stage* stage_named(const Summary& summary, std::string_view name) {

@@ -39,7 +39,7 @@ TEST(MoeImbalance, FourExpertsOnTwoDevices) {
   EXPECT_EQ(found->part, "layers.0.mlp");
   // A step: (12 + 4) x 50 = 800 on the first device, 400 on the second, 600 on a mean one: 200. Two steps.
   EXPECT_DOUBLE_EQ(found->gain->ns, 400);
-  EXPECT_DOUBLE_EQ(found->gain->of_stage, 10'000);
+  EXPECT_DOUBLE_EQ(found->gain->of_ns, 10'000);
 }
 
 TEST(MoeImbalance, OnOneDeviceItIsANote) {
@@ -78,7 +78,7 @@ TEST(PrefillInterference, TokensWaitForPrefills) {
   EXPECT_DOUBLE_EQ(evidence(*found, "decode.clean_interval_p50"), 100e-9);
   EXPECT_DOUBLE_EQ(evidence(*found, "decode.interval_p99"), 500e-9);
   EXPECT_DOUBLE_EQ(found->gain->ns, 1200);
-  EXPECT_DOUBLE_EQ(found->gain->of_stage, 3100);
+  EXPECT_DOUBLE_EQ(found->gain->of_ns, 3100);
 }
 
 TEST(PrefillInterference, NobodyWaits) {
@@ -139,7 +139,7 @@ TEST(GraphPadding, RowsThatNobodyNeeds) {
   EXPECT_DOUBLE_EQ(found->gain->ns, 3000);
   EXPECT_FALSE(found->gain->upper_bound);
   // Windows: from the begin of a step to the end of its graph, 10 x 1500 + 2 x 1100.
-  EXPECT_DOUBLE_EQ(found->gain->of_stage, 17'200);
+  EXPECT_DOUBLE_EQ(found->gain->of_ns, 17'200);
 }
 
 TEST(GraphPadding, OneSizeDoesNotTellTheCost) {
@@ -182,7 +182,7 @@ TEST(StragglingRank, TheOthersWaitForOne) {
   EXPECT_EQ(found->part, "rank 1");
   // Four steps after the first: own work 900 against a mean of 700. Five steps of 1000 are the stage.
   EXPECT_DOUBLE_EQ(found->gain->ns, 800);
-  EXPECT_DOUBLE_EQ(found->gain->of_stage, 5000);
+  EXPECT_DOUBLE_EQ(found->gain->of_ns, 5000);
   EXPECT_DOUBLE_EQ(evidence(*found, "decode.slowest_steps"), 1);
   EXPECT_DOUBLE_EQ(evidence(*found, "decode.rank_0_collectives"), 500e-9);  // 100 and 400 of waiting
 }

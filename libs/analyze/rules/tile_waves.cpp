@@ -48,7 +48,7 @@ Finding finding_of(const StageView& view, const ProductKernel& product, const Ti
     out.text += fmt::format(" {} = {} instead of {} needs {} waves.", less->side, less->size, less->was, less->waves);
   out.lever = "a size that fills whole waves";
   out.gain = Gain{.ns = time * tiling.loss(),
-                  .of_stage = view.total_ns,
+                  .of_ns = view.total_ns,
                   .upper_bound = true,
                   .how = fmt::format("{} of it, {} useful of {} computed in {} waves of {}", view.per_step(time),
                                      base::human_count(tiling.useful),

@@ -98,8 +98,8 @@ std::optional<Finding> finding_of(const Case& run, const StageView& view) {
     out.text += hidden_by_launches(view);
   } else {
     out.gain = Gain{.ns = saving.ns + others,
-                    .of_stage = view.total_ns,
-                    .upper_bound = to->whole_model,
+                    .of_ns = view.total_ns,
+                    .upper_bound = false,  // half the bytes may save more: other kernels are chosen, too
                     .how = fmt::format(
                         "products that read weights: {} less of {}, at the bandwidth they reach now{}",
                         view.per_step(saving.ns), view.per_step(saving.time_ns),
@@ -131,7 +131,7 @@ std::optional<Finding> from_totals(const TotalsFacts& totals) {
                          to->whole_model ? "float16" : to->type);
   out.lever = to->whole_model ? "16-bit weights" : "8-bit weights (if the quality allows)";
   out.gain = Gain{.ns = saved,
-                  .of_stage = f.cpu_total_ns.value_or(f.device_total_ns.value_or(time)),
+                  .of_ns = f.cpu_total_ns.value_or(f.device_total_ns.value_or(time)),
                   .upper_bound = true,
                   .how = fmt::format("linear layers {}; half the bytes at the same bandwidth {}", base::human_ns(time),
                                      base::human_ns(time - saved))};
@@ -172,7 +172,8 @@ extern const Rule kWideWeights;
 const Rule kWideWeights = {.name = "wide_weights",
                            .title = "Weights in a wider type than needed",
                            .meaning =
-                               "For the products of prefill and decode that wait for their weights (30 % of their floor or more): the bytes of the next "
+                               "For the products of prefill and decode that wait for their weights (30 % of their "
+                               "floor or more): the bytes of the next "
                                "narrower type, bfloat16 for float32, 8 bits for 16 (quality depends on the model). "
                                "Gain: each product keeps the share of "
                                "its floor that it reaches now, and the floor gets lower; from float32 on, other "

@@ -21,6 +21,13 @@ const columns: Column<DiffRow>[] = [
   { title: "Why", value: (row) => row.why.join("; "), show: (row) => <span class="long">{shown(row.why.join("; "))}</span> },
 ];
 
+// What changed for certain stands first, the stages and modules among it before single numbers.
+const kinds = ["stage", "module", "operator", "shape", "measure", "kernel"];
+export function bySignificance(rows: DiffRow[]): DiffRow[] {
+  const rank = (row: DiffRow) => (row.significant ? 0 : kinds.length) + kinds.indexOf(row.kind);
+  return [...rows].sort((a, b) => rank(a) - rank(b));
+}
+
 export function Comparison({ diffs }: { diffs: Diff[] }) {
   return (
     <Section id="comparison" title="Comparison">
@@ -35,7 +42,7 @@ function OneComparison({ diff }: { diff: Diff }) {
     <>
       <h3>{shown(diff.before)} → {shown(diff.after)}</h3>
       {diff.headline && <p class="headline">{shown(diff.headline)}</p>}
-      {diff.rows.length > 0 && <Table caption="Changes" columns={columns} rows={diff.rows} filter="Filter" />}
+      {diff.rows.length > 0 && <Table caption="Changes" columns={columns} rows={bySignificance(diff.rows)} filter="Filter" />}
       {flame && <h4>Where the time changed</h4>}
       {flame && <FlameGraph diff={flame} />}
       {diff.rows.length === 0 && <Empty>Intervals and reasons: <code>llmprof diff</code>.</Empty>}

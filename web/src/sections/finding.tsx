@@ -43,7 +43,7 @@ export function FindingCard({ view, finding, open }: { view: View; finding: Find
 
 function GainLine({ gain, stage }: { gain: Gain; stage: string | null }) {
   const of = stage ? shown(stage) : "the run";
-  const share = gain.of_stage > 0 ? gain.ns / gain.of_stage : 0;
+  const share = gain.of_ns > 0 ? gain.ns / gain.of_ns : 0;
   return (
     <p class="gain">
       <ShareBar share={share} />

@@ -67,11 +67,14 @@ export const tables = () => [...document.querySelectorAll("table")].flatMap((tab
 
 // The page itself does not scroll sideways; wide things scroll inside themselves.
 export const width = () => {
+  const room = document.documentElement.clientWidth;  // a phone shrinks a page that is too wide, so not innerWidth
+  // Also what an ancestor cuts off: only what can be scrolled to may stand beyond the edge.
   const wide = document.documentElement.scrollWidth;
-  if (wide <= innerWidth) return [];
-  const guilty = [...document.querySelectorAll("body *")].filter((each) => each.getBoundingClientRect().right > innerWidth + 1
-    && !each.closest(".scroll, .p-scroll, nav"));
-  return [`the page is ${wide} wide in ${innerWidth}: ${[...new Set(guilty.map((each) => `${each.tagName}.${each.className}`))].slice(0, 5).join(", ")}`];
+  const scrolls = (each) => each !== null && (["auto", "scroll"].includes(getComputedStyle(each).overflowX) || scrolls(each.parentElement));
+  const guilty = [...document.querySelectorAll("main *")].filter((each) => each.getBoundingClientRect().width > 0
+    && each.getBoundingClientRect().right > room + 1 && !each.closest("svg, canvas") && !scrolls(each.parentElement));
+  if (wide <= room && guilty.length === 0) return [];
+  return [`the page is ${wide} wide in ${room}: ${[...new Set(guilty.map((each) => `${each.tagName}.${each.className}`))].slice(0, 5).join(", ")}`];
 };
 
 // WCAG AA of text, over the nearest opaque background.

@@ -2,17 +2,18 @@
 import { render } from "preact-render-to-string";
 import { describe, expect, it } from "vitest";
 import { sourceOf } from "../../src/embedded";
-import type { Finding, PageData, Report, RunData } from "../../src/data";
+import type { DiffRow, Finding, PageData, Report, RunData } from "../../src/data";
 import { quoted } from "../../src/parts/rows";
 import { matching, sorted } from "../../src/parts/table";
 import { flat } from "../../src/sections/environment";
+import { bySignificance } from "../../src/sections/comparison";
 import { FindingCard } from "../../src/sections/finding";
 import { busy, stageNumbers } from "../../src/sections/stages";
 import { bars } from "../../src/sections/waterfall";
 
 const finding: Finding = {
   rule: "wide_weights", stage: "decode", part: null, verdict: "found", severity: "high", title: "<img src=x onerror=1> \u202Eevil",
-  text: "text", gain: { ns: 1e6, of_stage: 2.174e6, upper_bound: true, how: "4 of 8" }, advice: ["use bfloat16"], next: "llmprof record",
+  text: "text", gain: { ns: 1e6, of_ns: 2.174e6, upper_bound: true, how: "4 of 8" }, advice: ["use bfloat16"], next: "llmprof record",
   evidence: [{ name: "decode.mbu", what: "bandwidth", value: 0.76, unit: "1", source: "measured", of: "4.80 TB/s, spec", rows: "SELECT 1", why: null },
              { name: "x", what: "energy", value: null, unit: "J", source: "measured", of: null, rows: null, why: "no power was read" }],
 };
@@ -89,5 +90,13 @@ describe("the embedded source", () => {
     expect(source.runs()).toEqual(["it's"]);
     await expect(source.run(7)).rejects.toThrow("no run 7");
     await expect(source.rows(0, "SELECT 1")).rejects.toThrow("llmprof query");
+  });
+});
+
+describe("a comparison", () => {
+  it("begins with what changed for certain, stages before single numbers", () => {
+    const row = (name: string, kind: DiffRow["kind"], significant: boolean) => ({ name, kind, significant } as DiffRow);
+    const rows = [row("run.wall", "measure", false), row("run.kernels", "measure", true), row("layers.7", "module", true), row("decode", "stage", true)];
+    expect(bySignificance(rows).map((each) => each.name)).toEqual(["decode", "layers.7", "run.kernels", "run.wall"]);
   });
 });
