@@ -5,6 +5,7 @@
 #include "collect/definitions.h"
 #include "collect/names.h"
 #include "collect/unhooked.h"
+#include "collect/walk_objects.h"
 
 namespace llmprof::collect {
 namespace {
@@ -41,7 +42,7 @@ void look_at(void* context, ImageList list) { find_unhooked_blas(list, {is_provi
 
 void BlasScan::run(bool final) {
   std::uint64_t objects = 0;
-  dl_iterate_phdr(count_objects, &objects);
+  walk_objects(count_objects, &objects);
   const bool changed = objects != objects_;
   if (!changed && !look_again_ && !final) return;
   Look look{final || (look_again_ && !changed), false};

@@ -3,6 +3,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "collect/walk_objects.h"
+
 namespace llmprof::collect {
 namespace {
 
@@ -150,7 +152,7 @@ bool with_images(void (*visit)(void* context, ImageList list), void* context) {
   if (memory == MAP_FAILED) return false;
   auto* images = static_cast<Image*>(memory);
   Visit call{visit, context, {images, 0, reinterpret_cast<std::uint16_t*>(images + kMaxImages)}};
-  dl_iterate_phdr(visit_locked, &call);
+  walk_objects(visit_locked, &call);
   munmap(memory, kScratchBytes);
   return true;
 }
