@@ -139,7 +139,8 @@ Checked check(const Case& run) {
   for (const StageView& view : steady_stages(run.summary)) {
     const Efficiency& by = view.stage->efficiency;
     if (by.bound != "memory" || !by.bytes || !run.summary.peak_bandwidth || view.busy_ns() <= 0) continue;
-    const double reached = *by.bytes / view.busy_ns() * 1e9 / *run.summary.peak_bandwidth;
+    // Steps of several threads share the bandwidth: together they move at least what the stage does in wall time.
+    const double reached = std::max(*by.bytes / view.busy_ns() * 1e9 / *run.summary.peak_bandwidth, by.mbu.value_or(0));
     out.findings.push_back(reached >= kNear ? near_floor(run, view, reached)
                                             : far_from_floor(run, view, reached, weight_reads(run, view)));
   }

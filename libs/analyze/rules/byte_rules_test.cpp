@@ -106,6 +106,12 @@ TEST(BandwidthFloor, FarTheProductsNearANote) {
   ASSERT_TRUE(near);
   EXPECT_FALSE(near->gain);
   EXPECT_NE(near->title.find("bytes, not kernels"), std::string::npos);
+  run.summary.stages[0].efficiency.bytes = 250e6;
+  run.summary.stages[0].efficiency.mbu = 0.98;  // steps of several threads at once: together they use the bandwidth
+  const std::optional<Finding> shared = find(check("bandwidth_floor", run.summary, run.facts));
+  ASSERT_TRUE(shared);
+  EXPECT_FALSE(shared->gain);
+  EXPECT_NEAR(*shared->evidence.at(0).value, 0.98, 1e-9);
   run.summary.stages[0].efficiency.bound = "compute";
   EXPECT_FALSE(check("bandwidth_floor", run.summary, run.facts).applicable);
 }

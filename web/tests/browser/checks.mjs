@@ -8,7 +8,7 @@ export const sections = ([ids, filled]) => ids.flatMap((id, at) => {
   const section = document.getElementById(id);
   if (!section) return [`section ${id} is missing`];
   const order = [...document.querySelectorAll("main > section")].map((each) => each.id).filter((each) => ids.includes(each));
-  const shows = section.querySelector("tbody tr, canvas, svg, .card, .finding");
+  const shows = section.querySelector("tbody tr, canvas, svg, .card, .finding, .headline");
   const says = [...section.querySelectorAll(".empty")].every((each) => each.textContent.trim().length > 10);
   return [
     order[at] === id ? null : `section ${id} is not in its place`,
@@ -68,11 +68,11 @@ export const tables = () => [...document.querySelectorAll("table")].flatMap((tab
 // The page itself does not scroll sideways; wide things scroll inside themselves.
 export const width = () => {
   const room = document.documentElement.clientWidth;  // a phone shrinks a page that is too wide, so not innerWidth
-  // Also what an ancestor cuts off: only what can be scrolled to may stand beyond the edge.
+  // Only what scrolls or is cut off inside something narrower may stand beyond the edge.
   const wide = document.documentElement.scrollWidth;
-  const scrolls = (each) => each !== null && (["auto", "scroll"].includes(getComputedStyle(each).overflowX) || scrolls(each.parentElement));
+  const inside = (each) => each !== null && (getComputedStyle(each).overflowX !== "visible" || inside(each.parentElement));
   const guilty = [...document.querySelectorAll("main *")].filter((each) => each.getBoundingClientRect().width > 0
-    && each.getBoundingClientRect().right > room + 1 && !each.closest("svg, canvas") && !scrolls(each.parentElement));
+    && each.getBoundingClientRect().right > room + 1 && !each.closest("svg, canvas, details:not([open])") && !inside(each.parentElement));
   if (wide <= room && guilty.length === 0) return [];
   return [`the page is ${wide} wide in ${room}: ${[...new Set(guilty.map((each) => `${each.tagName}.${each.className}`))].slice(0, 5).join(", ")}`];
 };
