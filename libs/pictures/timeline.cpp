@@ -7,7 +7,27 @@
 namespace llmprof::pictures {
 namespace {
 
-// Only the names that slices use, in the order of their first use.
+// Bounds of a request that can be drawn: inside no bounds, not empty, a width of at least one pixel.
+Window checked(const TimelineRequest& request, Window whole) {
+  Window window = request.window.value_or(whole);
+  if (window.end_ns <= window.begin_ns) window.end_ns = window.begin_ns + 1;
+  return window;
+}
+
+Result<Timeline> from_rows(const trace::Run& run, TimelineFacts& facts, const TimelineRequest& request) {
+  Timeline out{.run = facts.bounds, .window = checked(request, facts.bounds), .names = {}, .lanes = {}, .curves = {}};
+  Lanes lanes(facts, out.window, request);
+  LLMPROF_TRY(add_host_work(run, lanes));
+  LLMPROF_TRY(add_device_work(run, lanes));
+  add_idle(lanes);
+  lanes.finish(out);
+  LLMPROF_LET(out.curves, read_curves(run, facts, out.window, request.width));
+  keep_used_names(out, facts.names.all());
+  return out;
+}
+
+}  // namespace
+
 void keep_used_names(Timeline& timeline, const std::vector<std::string>& all) {
   std::vector<std::int32_t> numbers(all.size(), -1);
   std::vector<std::string> used;
@@ -29,30 +49,12 @@ void keep_used_names(Timeline& timeline, const std::vector<std::string>& all) {
   timeline.names = std::move(used);
 }
 
-// Bounds of a request that can be drawn: inside no bounds, not empty, a width of at least one pixel.
-Window checked(const TimelineRequest& request, Window whole) {
-  Window window = request.window.value_or(whole);
-  if (window.end_ns <= window.begin_ns) window.end_ns = window.begin_ns + 1;
-  return window;
-}
-
-Result<Timeline> from_rows(const trace::Run& run, TimelineFacts& facts, const TimelineRequest& request) {
-  Timeline out{.run = facts.bounds, .window = checked(request, facts.bounds), .names = {}, .lanes = {}, .curves = {}};
-  Lanes lanes(facts, out.window, request);
-  LLMPROF_TRY(add_host_work(run, lanes));
-  LLMPROF_TRY(add_device_work(run, lanes));
-  add_idle(lanes);
-  lanes.finish(out);
-  LLMPROF_LET(out.curves, read_curves(run, facts, out.window, request.width));
-  keep_used_names(out, facts.names.all());
-  return out;
-}
-
 Curve thinned_curve(const Curve& fine, Window window, std::int64_t pixel_ns) {
   Curve out{.group = fine.group, .name = fine.name, .unit = fine.unit, .ts_ns = {}, .low = {}, .high = {}};
   std::int64_t last = -1;
-  for (std::size_t i = 0; i < fine.ts_ns.size(); ++i) {
-    if (fine.ts_ns[i] < window.begin_ns || fine.ts_ns[i] > window.end_ns) continue;
+  auto i = static_cast<std::size_t>(std::lower_bound(fine.ts_ns.begin(), fine.ts_ns.end(), window.begin_ns) -
+                                    fine.ts_ns.begin());
+  for (; i < fine.ts_ns.size() && fine.ts_ns[i] <= window.end_ns; ++i) {
     const std::int64_t pixel = (fine.ts_ns[i] - window.begin_ns) / pixel_ns;
     if (pixel == last) {
       out.low.back() = std::min(out.low.back(), fine.low[i]);
@@ -66,8 +68,6 @@ Curve thinned_curve(const Curve& fine, Window window, std::int64_t pixel_ns) {
   }
   return out;
 }
-
-}  // namespace
 
 Timeline thinned(const Timeline& fine, const TimelineRequest& request) {
   Timeline out{.run = fine.run, .window = checked(request, fine.window), .names = {}, .lanes = {}, .curves = {}};

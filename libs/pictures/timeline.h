@@ -93,5 +93,9 @@ Result<Timeline> timeline(const trace::Run& run, const TimelineRequest& request)
 
 // A window of a timeline in a coarser resolution than its own. Slices are then of the stage that has most of them.
 Timeline thinned(const Timeline& fine, const TimelineRequest& request);
+// Of a curve, the lowest and highest reading of each pixel in the window.
+Curve thinned_curve(const Curve& fine, Window window, std::int64_t pixel_ns);
+// Names of slices are numbers into `all`; afterwards into timeline.names, which holds only what is used.
+void keep_used_names(Timeline& timeline, const std::vector<std::string>& all);
 
 }  // namespace llmprof::pictures

@@ -15,43 +15,6 @@ constexpr int kCurveWidth = 1 << 18;  // readings come every few milliseconds at
 constexpr std::int64_t kFinerBy = 2;  // slices are merged to so much less than a pixel of the picture
 constexpr std::string_view kGraph = "graph ";
 
-pictures::Curve thinned(const pictures::Curve& fine, Window window, std::int64_t pixel) {
-  pictures::Curve out{.group = fine.group, .name = fine.name, .unit = fine.unit, .ts_ns = {}, .low = {}, .high = {}};
-  auto at = static_cast<std::size_t>(std::lower_bound(fine.ts_ns.begin(), fine.ts_ns.end(), window.begin_ns) -
-                                     fine.ts_ns.begin());
-  std::int64_t last = INT64_MIN;
-  for (; at < fine.ts_ns.size() && fine.ts_ns[at] <= window.end_ns; ++at) {
-    const std::int64_t place = pixel_of(fine.ts_ns[at], pixel);
-    if (place == last) {
-      out.low.back() = std::min(out.low.back(), fine.low[at]);
-      out.high.back() = std::max(out.high.back(), fine.high[at]);
-      continue;
-    }
-    last = place;
-    out.ts_ns.push_back(fine.ts_ns[at]);
-    out.low.push_back(fine.low[at]);
-    out.high.push_back(fine.high[at]);
-  }
-  return out;
-}
-
-// Numbers of names as they stand in this answer alone.
-void keep_used_names(pictures::Timeline& timeline, const std::vector<std::string>& all) {
-  std::vector<std::int32_t> numbers(all.size(), -1);
-  const auto renumber = [&](std::int32_t& name) {
-    if (name < 0) return;
-    std::int32_t& number = numbers[static_cast<std::size_t>(name)];
-    if (number == -1) {
-      number = static_cast<std::int32_t>(timeline.names.size());
-      timeline.names.push_back(all[static_cast<std::size_t>(name)]);
-    }
-    name = number;
-  };
-  for (pictures::Lane& lane : timeline.lanes) {
-    for (Slice& slice : lane.slices) renumber(slice.name), renumber(slice.stage);
-  }
-}
-
 }  // namespace
 
 // Takes the pieces of the whole run. One pixel as wide as the run keeps the launches of graphs whole: their nodes are
@@ -173,9 +136,9 @@ pictures::Timeline RunIndex::timeline(const pictures::TimelineRequest& request) 
   for (const auto& [key, lane] : lanes_) add_lane(key, lane, lanes);
   pictures::add_idle(lanes);
   lanes.finish(out);
-  keep_used_names(out, facts_->names.all());
+  pictures::keep_used_names(out, facts_->names.all());
   for (const pictures::Curve& curve : curves_) {
-    pictures::Curve thin = thinned(curve, window, lanes.pixel_ns());
+    pictures::Curve thin = pictures::thinned_curve(curve, window, lanes.pixel_ns());
     if (!thin.ts_ns.empty()) out.curves.push_back(std::move(thin));
   }
   return out;
