@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "pictures/page_data.h"
+#include "report/svg.h"
 
 namespace llmprof::web {
 std::span<const base::Asset> assets();  // what web/ was built to, packed in by cmake/LlmprofWeb.cmake
@@ -13,23 +14,6 @@ namespace llmprof::pictures {
 namespace {
 
 using base::Json;
-
-std::string html_text(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else if (static_cast<unsigned char>(c) >= 0x20 || c == '\n' || c == '\t')
-      out += c;
-  }
-  return out;
-}
 
 std::string text_at(const Json& value, std::initializer_list<const char*> path) {
   const Json* at = &value;
@@ -44,14 +28,14 @@ std::string text_at(const Json& value, std::initializer_list<const char*> path) 
 std::string summary_text(const Json& data) {
   std::string text;
   for (const Json& run : data.value("runs", Json::array())) {
-    text += fmt::format("<h2>{}</h2>\n", html_text(text_at(run, {"name"})));
+    text += fmt::format("<h2>{}</h2>\n", report::svg_escaped(text_at(run, {"name"})));
     const std::string headline = text_at(run, {"report", "diagnosis", "headline"});
-    if (!headline.empty()) text += fmt::format("<p>{}</p>\n", html_text(headline));
+    if (!headline.empty()) text += fmt::format("<p>{}</p>\n", report::svg_escaped(headline));
     if (headline.empty() || !run["report"]["diagnosis"].contains("findings")) continue;
     text += "<ol>\n";
     for (const Json& finding : run["report"]["diagnosis"]["findings"])
-      text += fmt::format("<li>{}: {}</li>\n", html_text(text_at(finding, {"title"})),
-                          html_text(text_at(finding, {"text"})));
+      text += fmt::format("<li>{}: {}</li>\n", report::svg_escaped(text_at(finding, {"title"})),
+                          report::svg_escaped(text_at(finding, {"text"})));
     text += "</ol>\n";
   }
   return text;
@@ -116,8 +100,8 @@ Result<std::string> html_page(const Json& data) {
 </body>
 </html>
 )",
-                     base::sha256_source(script), base::sha256_source(style), html_text(title_of(data)), style,
-                     html_text(title_of(data)), summary_text(data), script_json(data), script);
+                     base::sha256_source(script), base::sha256_source(style), report::svg_escaped(title_of(data)),
+                     style, report::svg_escaped(title_of(data)), summary_text(data), script_json(data), script);
 }
 
 }  // namespace llmprof::pictures

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/human.h"
 #include "base/json.h"
@@ -129,8 +130,8 @@ Result<Timeline> timeline_of(const trace::Run& run, const report::Page& page, co
 Result<Flame> flame_of(const trace::Run& run, const report::Page& page, const PictureOptions& options) {
   LLMPROF_LET(Flame data, flame(run));
   if (data.nodes.empty() || !(data.total[options.weight] > 0)) {
-    const std::string_view weight = kFlameWeights[options.weight];
-    return nothing("flame", data.why.empty() ? fmt::format("it has no {}", weight) : data.why, page);
+    constexpr std::array<const char*, 3> kMissing{"it has no GPU time", "it has no CPU time", "it moved no bytes"};
+    return nothing("flame", data.why.empty() ? kMissing[options.weight] : data.why, page);
   }
   return data;
 }

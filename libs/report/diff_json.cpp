@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "report/diff.h"
+#include "report/svg.h"
 #include "report/with_unit.h"
 
 namespace llmprof::report {
@@ -61,25 +62,6 @@ Json gate_json(const analyze::GateResult& result) {
           {"why", text_or_null(result.why)}};
 }
 
-std::string xml(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '&')
-      out += "&amp;";
-    else if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '"')
-      out += "&quot;";
-    else if (static_cast<unsigned char>(c) < 0x20)
-      out += ' ';
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::string failure(const analyze::GateResult& result) {
   if (!result.why.empty()) return result.why;
   std::string text = "it is " + with_unit(*result.after, result.unit);
@@ -115,13 +97,13 @@ std::string gates_junit(const DiffPage& page) {
   std::string cases;
   std::size_t failures = 0;
   for (const analyze::GateResult& result : page.gates) {
-    cases += fmt::format("  <testcase classname=\"llmprof.diff\" name=\"{}\"", xml(result.gate.text));
+    cases += fmt::format("  <testcase classname=\"llmprof.diff\" name=\"{}\"", svg_escaped(result.gate.text));
     if (result.passed) {
       cases += "/>\n";
       continue;
     }
     ++failures;
-    cases += fmt::format(">\n    <failure message=\"{}\"/>\n  </testcase>\n", xml(failure(result)));
+    cases += fmt::format(">\n    <failure message=\"{}\"/>\n  </testcase>\n", svg_escaped(failure(result)));
   }
   return fmt::format(
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"llmprof diff\" tests=\"{}\" "

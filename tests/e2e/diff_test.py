@@ -101,7 +101,10 @@ class Diff(Case):
                 (("--save-baseline", "../x", "base_1"), 1, "no name")):
             done = self.llmprof("diff", *words, status=status)
             self.assertIn(said, done.stderr, words)
-        self.assertIn("both are the same run", self.llmprof("diff", "base_1", "base_1").stdout)
+        self.record("nothing", "/bin/true")
+        same = self.llmprof("diff", "nothing", "nothing").stdout
+        self.assertIn("both are the same run", same)
+        self.assertEqual(same.count("it has no stages"), 1, same)  # said of each run once
 
     def test_other_models_and_runs_without_a_gpu(self):
         self.take("base_1")

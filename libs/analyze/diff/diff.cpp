@@ -199,7 +199,11 @@ void judge(Diff& diff) {
 void add_warnings(const Side& before, const Side& after, Diff& diff) {
   for (const Side* side : {&before, &after}) {
     for (const Digest& run : side->runs) {
-      for (const std::string& note : run.notes) diff.warnings.push_back(run.name + ": " + note);
+      for (const std::string& note : run.notes) {
+        std::string warning = run.name + ": " + note;
+        const bool said = std::find(diff.warnings.begin(), diff.warnings.end(), warning) != diff.warnings.end();
+        if (!said) diff.warnings.push_back(std::move(warning));  // the same run may stand on both sides
+      }
     }
   }
   const Digest &a = before.runs.front(), &b = after.runs.front();
