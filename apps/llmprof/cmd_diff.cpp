@@ -12,6 +12,7 @@
 #include "diff_verb.h"
 #include "record/open_run.h"
 #include "report/diff.h"
+#include "report_verb.h"
 
 namespace llmprof::app {
 namespace {
@@ -67,15 +68,6 @@ Result<double> parse_percent(std::string text) {
     return Error{ErrorCode::kUsage, "--least wants a percentage, not '" + text + "'", "for example --least 1%"};
   }
   return value / 100;
-}
-
-Result<std::size_t> parse_top(const std::string& text) {
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value == 0) {
-    return Error{ErrorCode::kUsage, "--top wants a number of rows, not '" + text + "'", ""};
-  }
-  return value;
 }
 
 // Words that hold < or > are gates, wherever they stand: the shell gives `--gate A B run run` as four words.

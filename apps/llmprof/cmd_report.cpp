@@ -37,15 +37,6 @@ constexpr Option kOptions[] = {
 };
 constexpr Positional kPositionals[] = {{"RUN", false}};  // --explain can do without
 
-Result<std::size_t> parse_top(const std::string& text) {
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value == 0) {
-    return Error{ErrorCode::kUsage, "--top wants a number of rows, not '" + text + "'", ""};
-  }
-  return value;
-}
-
 Result<void> check_stage(const report::Page& page) {
   std::string names;
   for (const analyze::Stage& stage : page.summary.stages) {
@@ -111,6 +102,15 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+
+Result<std::size_t> parse_top(const std::string& text) {
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value == 0) {
+    return Error{ErrorCode::kUsage, "--top wants a number of rows, not '" + text + "'", ""};
+  }
+  return value;
+}
 
 Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, const base::Progress& progress) {
   LLMPROF_LET(const std::size_t top, parse_top(arguments.get("--top")));

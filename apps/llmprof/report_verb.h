@@ -12,6 +12,9 @@
 
 namespace llmprof::app {
 
+// --top N of tables.
+Result<std::size_t> parse_top(const std::string& text);
+
 // The summary of an opened run, as the options want it.
 Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, const base::Progress& progress);
 

@@ -88,7 +88,7 @@ Finding finding_of(const StageView& view, const StageLaunches* launched, bool wa
   if (call > 0)
     out.evidence.push_back(time_of(stage + ".launch_call", "host time inside one launching call", call, "measured"));
   advise(out, single, per_launch, call, graphs);
-  out.next = "llmprof diff RUN RUN_WITH_GRAPHS";
+  out.next = graphs ? "llmprof plot RUN timeline -o timeline.svg" : "llmprof diff RUN RUN_WITH_GRAPHS";
   return out;
 }
 
