@@ -8,6 +8,7 @@
 
 #include "analyze/allocator_summary.h"
 #include "analyze/cost_summary.h"
+#include "analyze/counters_summary.h"
 #include "analyze/gpu_summary.h"
 #include "analyze/device_memory_summary.h"
 #include "analyze/host_summary.h"
@@ -179,6 +180,7 @@ struct Summary {
   Allocators allocators;
   Metrics metrics;
   Imported imported;
+  Counters counters;
   Diagnosis diagnosis;
 };
 

@@ -12,7 +12,7 @@ namespace llmprof::trace {
 enum class Severity : std::uint8_t { kInfo, kDegraded, kDataLoss };
 
 enum class Loss : std::uint8_t {
-  // 1…27 are wire::LossKind, in the same order; kLastOfCollector is the last of them.
+  // 1…33 are wire::LossKind, in the same order; kLastOfCollector is the last of them.
   kNone,
   kBufferFull,
   kStringTableFull,
@@ -41,7 +41,13 @@ enum class Loss : std::uint8_t {
   kBuffersTaken,
   kStacksOff,
   kLaunchLost,
-  kLastOfCollector = kLaunchLost,
+  kCountersForbidden,
+  kCountersHeld,
+  kCounterUnknown,
+  kCountersFailed,
+  kCountersSkipped,
+  kCountersShort,
+  kLastOfCollector = kCountersShort,
   // found by the recorder
   kNotInjected,
   kStillRunning,
@@ -143,6 +149,20 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
     {"stacks_off", Severity::kDegraded, "launches", "launches without the stack that --stacks asked for", ""},
     {"launch_lost", Severity::kDegraded, "executions",
      "GPU work whose launch was not seen: it belongs to no thread and no range", ""},
+    {"counters_forbidden", Severity::kDegraded, "processes",
+     "hardware counters were asked for and may not be read here: what stands in their place comes from NVML and from "
+     "the model analysis",
+     "as root: load the driver with NVreg_RestrictProfilingToAdminUsers=0, or give the process CAP_SYS_ADMIN"},
+    {"counters_held", Severity::kDegraded, "processes", "another program holds the hardware counters of the device",
+     "stop it (DCGM: dcgmi profile --pause), then record again"},
+    {"counter_unknown", Severity::kDegraded, "metrics", "metrics that were asked for and that this chip does not have",
+     "llmprof counters --chip NAME lists what it has"},
+    {"counters_failed", Severity::kDegraded, "calls",
+     "calls of CUPTI's profilers that failed: what they would have counted is missing", ""},
+    {"counters_skipped", Severity::kInfo, "windows",
+     "work that counters were to be read over, and were not", ""},
+    {"counters_short", Severity::kDegraded, "windows", "work too short for the values that were asked for",
+     "a shorter --counters-period, or --counters-method kernel"},
     {"not_injected", Severity::kDataLoss, "processes",
      "the program cannot be injected (static, setuid or another architecture)",
      "link it dynamically, or run it without the setuid bit"},

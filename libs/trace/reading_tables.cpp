@@ -37,8 +37,8 @@ const Table& table_of<CounterRow>() {
                            sizeof(R),
                            {
                                column(&R::id, "id", "", "Number of the value in this run."),
-                               column(&R::scope, "scope", "", "What was counted over: kernel, range, step or sample."),
-                               column(&R::scope_id, "scope_id", "", "Id of that kernel, range, step or sample."),
+                               column(&R::scope, "scope", "", "What was counted over: kernel, range, graph or sample."),
+                               column(&R::scope_id, "scope_id", "", "Id of that kernel; else of its counter_window."),
                                column(&R::metric, "metric", "", "Name of the counter or metric."),
                                column(&R::value, "value", "by row", "The value, in the unit of the column unit."),
                                column(&R::unit, "unit", "", "Unit of the value."),
@@ -47,6 +47,64 @@ const Table& table_of<CounterRow>() {
                                column(&R::spread, "spread", "fraction",
                                       "Spread over repetitions, relative to the value; NULL if taken once."),
                            }};
+  return table;
+}
+
+template <>
+const Table& table_of<CounterWindowRow>() {
+  using R = CounterWindowRow;
+  static const Table table{
+      "counter_window",
+      TableKind::kFact,
+      "a stretch of work that hardware counters were read over",
+      "",
+      "begin_ns",
+      sizeof(R),
+      {
+          column(&R::id, "id", "", "Number of the window in this run."),
+          column(&R::counter_window_id, "counter_window_id", "",
+                 "The window of the first pass of the same measurement: its id is what counter rows name."),
+          column(&R::scope, "scope", "", "range, graph, kernel or sample."),
+          column(&R::method, "method", "", "How it was measured: range, kernel or sampled."),
+          column(&R::begin_ns, "begin_ns", "ns",
+                 "Before its first work was given to the device; of a sample, its begin."),
+          column(&R::end_ns, "end_ns", "ns", "When all of its work had ended; of a sample, its end."),
+          column(&R::process_id, "process_id", "", "Process that was measured; NULL of a sample."),
+          column(&R::thread_id, "thread_id", "", "Thread that was measured; NULL of a sample."),
+          column(&R::device_id, "device_id", "", "Device whose counters were read."),
+          column(&R::kernel_id, "kernel_id", "", "The kernel, of scope kernel; NULL if it was not recorded."),
+          column(&R::graph_launch_id, "graph_launch_id", "", "The launch, of scope graph; NULL if it was not recorded."),
+          column(&R::name, "name", "", "Name of the range or kernel; NULL of a graph or sample."),
+          column(&R::pass, "pass", "", "Which pass of the measurement, from 0: each took other counters."),
+          column(&R::passes, "passes", "", "Passes of the measurement: so many occurrences share its values."),
+          column(&R::cost_ns, "cost_ns", "ns", "Time that measuring took from the program here."),
+      }};
+  return table;
+}
+
+template <>
+const Table& table_of<StallRow>() {
+  using R = StallRow;
+  static const Table table{
+      "stall",
+      TableKind::kFact,
+      "how often warps were seen at one place of a kernel's code, for one reason",
+      "",
+      "id",
+      sizeof(R),
+      {
+          column(&R::id, "id", "", "Number of the row in this run."),
+          column(&R::process_id, "process_id", "", "Process that ran the kernel."),
+          column(&R::device_id, "device_id", "", "Device."),
+          column(&R::kernel, "kernel", "", "Name of the kernel, as in the table kernel."),
+          column(&R::cubin, "cubin", "", "Checksum of the code it is in."),
+          column(&R::offset_bytes, "offset_bytes", "bytes", "Place of the instruction, from the begin of the kernel."),
+          column(&R::reason, "reason", "", "Why the warp did not issue, as CUPTI names it: long_scoreboard."),
+          column(&R::issued, "issued", "", "Whether the scheduler issued an instruction of some warp meanwhile."),
+          column(&R::samples, "samples", "", "Samples."),
+          column(&R::file, "file", "", "Source file of the instruction; NULL if it is not known."),
+          column(&R::line, "line", "", "Line in it; NULL if it is not known."),
+      }};
   return table;
 }
 

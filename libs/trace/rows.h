@@ -281,6 +281,40 @@ struct CounterRow {
   OptionalDouble spread;
 };
 
+// A stretch that hardware counters were read over.
+struct CounterWindowRow {
+  Id id = 0;
+  Id counter_window_id = 0;
+  Name scope;
+  Name method;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  OptionalId process_id;
+  OptionalId thread_id;
+  Id device_id = 0;
+  OptionalId kernel_id;
+  OptionalId graph_launch_id;
+  Name name;
+  std::int32_t pass = 0;
+  std::int32_t passes = 1;
+  std::int64_t cost_ns = 0;
+};
+
+// How often warps were seen at one place of a kernel's code, for one reason.
+struct StallRow {
+  Id id = 0;
+  OptionalId process_id;
+  Id device_id = 0;
+  Name kernel;
+  std::int64_t cubin = 0;
+  std::int64_t offset_bytes = 0;
+  Name reason;
+  bool issued = false;
+  std::int64_t samples = 0;
+  Name file;
+  OptionalInt line;
+};
+
 struct RequestRow {
   Id id = 0;
   std::int64_t arrival_ns = 0;
@@ -361,6 +395,10 @@ template <>
 const Table& table_of<TelemetryRow>();
 template <>
 const Table& table_of<CounterRow>();
+template <>
+const Table& table_of<CounterWindowRow>();
+template <>
+const Table& table_of<StallRow>();
 template <>
 const Table& table_of<RequestRow>();
 template <>

@@ -243,6 +243,25 @@ inline constexpr Field kNoteFields[] = {
     LLMPROF_NAME(note.subject),
     LLMPROF_NAME(note.text),
 };
+inline constexpr Field kCounterWindowFields[] = {
+    LLMPROF_FIELD(counter_window.begin_ns, kDelta),    LLMPROF_FIELD(counter_window.end_ns, kBeside),
+    LLMPROF_FIELD(counter_window.cost_ns, kPlain),     LLMPROF_FIELD(counter_window.measurement, kDelta),
+    LLMPROF_FIELD(counter_window.correlation, kDelta), LLMPROF_NAME(counter_window.name),
+    LLMPROF_FIELD(counter_window.device, kPlain),      LLMPROF_FIELD(counter_window.scope, kPlain),
+    LLMPROF_FIELD(counter_window.pass, kPlain),        LLMPROF_FIELD(counter_window.passes, kPlain),
+};
+inline constexpr Field kCounterFields[] = {
+    LLMPROF_FIELD(counter.ts_ns, kDelta),
+    LLMPROF_FIELD(counter.measurement, kDelta),
+    LLMPROF_NAME(counter.metric),
+    LLMPROF_FIELD(counter.value, kPlain),
+};
+inline constexpr Field kStallFields[] = {
+    LLMPROF_FIELD(stall.ts_ns, kDelta),     LLMPROF_FIELD(stall.samples, kPlain), LLMPROF_FIELD(stall.cubin, kPlain),
+    LLMPROF_FIELD(stall.pc_offset, kDelta), LLMPROF_NAME(stall.function),         LLMPROF_NAME(stall.reason),
+    LLMPROF_NAME(stall.file),               LLMPROF_FIELD(stall.line, kPlain),    LLMPROF_FIELD(stall.device, kPlain),
+    LLMPROF_FIELD(stall.issued, kPlain),
+};
 #undef LLMPROF_FIELD
 #undef LLMPROF_NAME
 #undef LLMPROF_DEFINITION
@@ -286,6 +305,9 @@ inline constexpr FieldList kFieldLists[] = {
     list_of(kTelemetryFields),
     list_of(kTelemetryDeviceFields),
     list_of(kNoteFields),
+    list_of(kCounterWindowFields),
+    list_of(kCounterFields),
+    list_of(kStallFields),
 };
 inline constexpr std::size_t kRecordKinds = sizeof(kFieldLists) / sizeof(kFieldLists[0]);
 

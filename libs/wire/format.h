@@ -46,6 +46,11 @@ enum class RecordKind : std::uint8_t {
   kTelemetry = 29,        // one reading of a device (the recorder's log)
   kTelemetryDevice = 30,  // the device a reading is of (the recorder's log)
   kNote = 31,             // something about the collection that the report should say
+  // Hardware counters. Of a range, graph or kernel in sections of the thread that was measured; samples in the
+  // recorder's log.
+  kCounterWindow = 32,  // counters were read over this stretch; its values follow
+  kCounter = 33,        // one value of a window
+  kStall = 34,          // how often warps were seen at one place of a kernel, for one reason
 };
 
 enum class RangeOp : std::uint8_t { kPush = 1, kPop = 2, kStart = 3, kEnd = 4, kMark = 5 };
@@ -127,6 +132,12 @@ enum class LossKind : std::uint16_t {
   kBuffersTaken = 25,       // launches while another client had taken CUPTI's buffers
   kStacksOff = 26,          // launches without the stack that was asked for; detail is a string id (why)
   kLaunchLost = 27,         // executions whose launch was not seen
+  kCountersForbidden = 28,  // hardware counters may not be read; detail is a string id (which setting)
+  kCountersHeld = 29,       // another client holds the hardware counters; detail is a string id (who, if known)
+  kCounterUnknown = 30,     // a metric that this chip does not have; detail is a string id (its name)
+  kCountersFailed = 31,     // a call of CUPTI's profilers failed; detail is its number | call << 32
+  kCountersSkipped = 32,    // work that was to be measured and was not; detail is a string id (why)
+  kCountersShort = 33,      // windows too short for a value; detail is a string id (what)
 };
 
 // Added up since the process began, but for rss_bytes and threads.
@@ -413,6 +424,47 @@ struct NoteRecord {
   StringId text;
 };
 
+enum class CounterScope : std::uint8_t {
+  kRange = 1,   // a range of the program
+  kGraph = 2,   // one launch of a graph
+  kKernel = 3,  // one execution of a kernel
+  kSample = 4,  // a period of the device, whatever ran
+};
+
+// Of a range, graph or kernel: host times, from before its first work was given to the device until all of it had
+// ended. Of a sample: its own. A set that needs several passes takes several windows, one a pass: they have the same
+// `measurement`, and its values come after the last.
+struct CounterWindowRecord {
+  std::uint64_t begin_ns, end_ns;
+  std::uint64_t cost_ns;       // time that measuring took from the program here
+  std::uint32_t measurement;   // in this log, from 1
+  std::uint32_t correlation;   // graph, kernel: of the launch; else 0
+  StringId name;               // of the range or kernel; else 0
+  std::uint16_t device;
+  CounterScope scope;
+  std::uint8_t pass, passes;   // this window is pass `pass` (from 0) of so many
+};
+
+struct CounterRecord {
+  std::uint64_t ts_ns;  // when it was read
+  double value;         // NaN: the device gave none
+  std::uint32_t measurement;
+  StringId metric;      // the chip's own name: "dram__bytes_read.sum"
+};
+
+struct StallRecord {
+  std::uint64_t ts_ns;      // when it was read
+  std::uint64_t samples;    // since the last record of the same place and reason
+  std::uint64_t cubin;      // checksum of the code it is in
+  std::uint64_t pc_offset;  // from the begin of the function
+  StringId function;        // mangled, as the library has it
+  StringId reason;          // "long_scoreboard"
+  StringId file;            // source, if it is known; else 0
+  std::uint32_t line;
+  std::uint16_t device;
+  std::uint8_t issued;      // 1: the scheduler issued from another warp meanwhile, or from this one
+};
+
 // One slot of a thread's buffer.
 struct alignas(64) Record {
   RecordKind kind;
@@ -448,6 +500,9 @@ struct alignas(64) Record {
     TelemetryRecord telemetry;
     TelemetryDeviceRecord telemetry_device;
     NoteRecord note;
+    CounterWindowRecord counter_window;
+    CounterRecord counter;
+    StallRecord stall;
   };
 };
 static_assert(sizeof(RangeRecord) == 40 && sizeof(Record) == 64);

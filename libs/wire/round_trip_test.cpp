@@ -110,7 +110,10 @@ TEST(Fields, DoNotOverlapAndCoverEachRecord) {
                                                    2 * 8 + 4,                                      // gap
                                                    2 * 8 + 3 * 4,                                  // telemetry
                                                    2 * 8 + 2 * 4,                                  // telemetry device
-                                                   8 + 2 * 4};                                     // note
+                                                   8 + 2 * 4,                                      // note
+                                                   3 * 8 + 3 * 4 + 2 + 1 + 1 + 1,                  // counter window
+                                                   2 * 8 + 2 * 4,                                  // counter
+                                                   4 * 8 + 4 * 4 + 2 + 1};                         // stall
   for (std::size_t kind = 1; kind < kRecordKinds; ++kind) {
     bool used[sizeof(Record)] = {};
     std::size_t covered = 0;

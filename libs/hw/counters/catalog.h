@@ -1,0 +1,72 @@
+#pragma once
+// The hardware counters we know, by names of our own: what each means, its unit, and how it is computed from the metrics
+// of a chip. Data (catalog.json), read once. Collectors gather metrics of the chip by the chip's own names; our names
+// are computed from what was gathered, wherever it came from (docs/format/counters.md).
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace llmprof::hw::counters {
+
+enum class Method { kRange, kKernel, kSampled };
+std::string_view name_of(Method method);  // "range", "kernel", "sampled"
+
+// One way to compute a counter: arithmetic (+ - * / and parentheses) over metrics of the chip and numbers.
+struct Formula {
+  std::string text;                  // "dram__bytes_read.sum + dram__bytes_write.sum"
+  std::vector<std::string> chips;    // patterns, "GH*"; empty: every chip that has the metrics
+  std::vector<std::string> metrics;  // that it needs, from the text
+  bool sampled = true;               // also offered by PM sampling
+  bool ranges = true;                // also offered by the range profiler
+};
+
+// How values of several windows become one.
+enum class Together { kSum, kMean, kMeanByTime };
+
+struct Counter {
+  std::string name;  // "dram_read_bytes"
+  std::string unit;  // "bytes", "%", "FLOP", "warps"…
+  std::string meaning;
+  std::string denominator;  // of a percentage, in words
+  Together together = Together::kSum;
+  std::vector<Formula> formulas;  // the first that fits
+};
+
+struct Set {
+  std::string name, meaning;
+  std::vector<std::string> counters;
+};
+
+std::span<const Counter> catalog();
+std::span<const Set> sets();
+const Counter* find_counter(std::string_view name);
+const Set* find_set(std::string_view name);
+
+// What somebody asked for: sets, counters and metrics of the chip, separated by commas.
+struct Selection {
+  std::string text;
+  std::vector<const Counter*> counters;  // each once
+  std::vector<std::string> raw;          // metrics by the chip's own name
+};
+Result<Selection> select(std::string_view text);
+
+struct ChipMetrics {
+  std::vector<std::string> metrics;  // each once, in a fixed order
+  std::vector<std::string> missing;  // our names that this chip or method cannot give
+};
+ChipMetrics metrics_of(const Selection& selection, std::string_view chip, Method method);
+
+// The value of a counter from metrics of the chip; nullopt where one that its formulas need is not there.
+using Lookup = std::function<std::optional<double>(std::string_view metric)>;
+std::optional<double> evaluate(const Counter& counter, const Lookup& lookup);
+
+// Chips of CUPTI's list that the catalogue has formulas for; in the order of their generations.
+std::span<const std::string_view> chips();
+
+}  // namespace llmprof::hw::counters
