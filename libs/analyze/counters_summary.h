@@ -29,7 +29,7 @@ struct CountedWork {
 };
 
 // The same quantity from up to three places, side by side.
-struct Evidence {
+struct QuantityEvidence {
   std::string stage, quantity, unit;  // "flops", "bytes"
   std::optional<double> analytic, shapes, counted;  // of one step
   std::string explanation;  // where they differ by more than 5 %; "" else
@@ -90,7 +90,7 @@ struct Counters {
   std::vector<CountedModule> modules;
   std::vector<UnmixedClass> unmixed;  // most time first
   std::string unmixed_why;            // why there are none
-  std::vector<Evidence> evidence;
+  std::vector<QuantityEvidence> evidence;
   std::vector<KernelOccupancy> occupancy;
   std::vector<KernelStalls> stalls;   // most samples first
   std::int64_t stall_samples = 0, stall_unknown = 0;  // of these, of code that nobody knows
