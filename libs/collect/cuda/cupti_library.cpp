@@ -121,6 +121,7 @@ class Search {
       return false;
     }
     snprintf(library_->path, sizeof(library_->path), "%s", path);
+    library_->handle = handle;
     library_->address = reinterpret_cast<std::uintptr_t>(library_->get_version);
     return true;
   }

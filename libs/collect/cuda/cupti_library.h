@@ -55,6 +55,7 @@ struct Library {
   LLMPROF_CUPTI_FUNCTIONS(LLMPROF_CUPTI_MEMBER)
 #undef LLMPROF_CUPTI_MEMBER
   std::uint32_t version;
+  void* handle;            // for functions that not everybody needs
   char path[512];          // where it came from
   std::uintptr_t address;  // of one of its functions
 };

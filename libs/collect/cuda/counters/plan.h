@@ -32,13 +32,15 @@ struct Plan {
   bool replay;
   std::uint64_t budget_ppm;
   List ranges, kernels;
-  const char* text;  // of the whole file, cut into words
+  const char* text;  // of the whole file, cut into lines that end in a zero
+  std::size_t text_bytes;
 };
 
 // Reads the plan of this capture. False: there is none, or it cannot be read; `why` says.
 bool read_plan(const char* folder, Plan* plan, char (&why)[160]);
 // The metrics of a chip, from the plan's text.
 void metrics_for(const Plan& plan, const char* chip, List* metrics);
+bool matches(const char* pattern, const char* text);
 bool matches(const List& patterns, const char* name);
 
 }  // namespace llmprof::collect::counters

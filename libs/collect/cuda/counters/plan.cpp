@@ -1,0 +1,143 @@
+#include "collect/cuda/counters/plan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace llmprof::collect::counters {
+namespace {
+
+constexpr char kHeader[] = "llmprof counters 1";
+constexpr off_t kMostBytes = 1 << 20;
+
+void add(List* list, const char* word) {
+  if (list->count < List::kMost) list->words[list->count++] = word;
+}
+
+// "word rest": the rest, if the line begins with `word`; else null.
+const char* after(const char* line, const char* word) {
+  const std::size_t length = strlen(word);
+  if (strncmp(line, word, length) != 0 || line[length] != ' ') return nullptr;
+  return line + length + 1;
+}
+
+std::uint64_t number(const char* text) {
+  std::uint64_t value = 0;
+  for (; *text >= '0' && *text <= '9' && value < (1ull << 59); ++text)
+    value = value * 10 + static_cast<std::uint64_t>(*text - '0');
+  return value;
+}
+
+void take_line(const char* line, Plan* plan) {
+  if (const char* rest = after(line, "method")) {
+    plan->method = strcmp(rest, "range") == 0    ? Method::kRange
+                   : strcmp(rest, "kernel") == 0 ? Method::kKernel
+                                                 : Method::kNone;
+  } else if (const char* stalls = after(line, "stalls")) {
+    plan->stalls = strcmp(stalls, "with") == 0   ? Stalls::kWith
+                   : strcmp(stalls, "only") == 0 ? Stalls::kOnly
+                                                 : Stalls::kOff;
+  } else if (const char* ppm = after(line, "budget_ppm")) {
+    plan->budget_ppm = number(ppm);
+  } else if (const char* replay = after(line, "replay")) {
+    plan->replay = number(replay) != 0;
+  } else if (const char* range = after(line, "range")) {
+    add(&plan->ranges, range);
+  } else if (const char* kernel = after(line, "kernel")) {
+    add(&plan->kernels, kernel);
+  }
+}
+
+// Private and writable: lines become words in place, and the file stays as it is. One byte more than the file is
+// mapped, so the last line ends in a zero, too.
+char* map_file(const char* path, std::size_t* bytes) {
+  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return nullptr;
+  struct stat status;
+  char* text = nullptr;
+  if (fstat(file, &status) == 0 && status.st_size > 0 && status.st_size < kMostBytes) {
+    *bytes = static_cast<std::size_t>(status.st_size);
+    void* memory = mmap(nullptr, *bytes + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED) {
+      text = static_cast<char*>(memory);
+      if (pread(file, text, *bytes, 0) != status.st_size) text[0] = '\0';
+    }
+  } else {
+    errno = status.st_size == 0 ? ENODATA : EFBIG;
+  }
+  close(file);
+  return text;
+}
+
+}  // namespace
+
+bool read_plan(const char* folder, Plan* plan, char (&why)[160]) {
+  char path[4096];
+  const int length = snprintf(path, sizeof(path), "%s/counters.plan", folder);
+  std::size_t bytes = 0;
+  char* text = length > 0 && static_cast<std::size_t>(length) < sizeof(path) ? map_file(path, &bytes) : nullptr;
+  if (text == nullptr) {
+    snprintf(why, sizeof(why), "counters.plan cannot be read (error %d): nothing is counted.", errno);
+    return false;
+  }
+  *plan = Plan{};
+  plan->text = text;
+  plan->text_bytes = bytes;
+  bool first = true;
+  for (char* line = text; line < text + bytes;) {
+    char* end = strchr(line, '\n');
+    if (end == nullptr) end = line + strlen(line);
+    *end = '\0';
+    if (first && strcmp(line, kHeader) != 0) {
+      snprintf(why, sizeof(why), "counters.plan is not of this version: nothing is counted.");
+      return false;
+    }
+    if (!first) take_line(line, plan);
+    first = false;
+    line = end + 1;
+  }
+  return true;
+}
+
+void metrics_for(const Plan& plan, const char* chip, List* metrics) {
+  metrics->count = 0;
+  const std::size_t length = strlen(chip);
+  for (const char* line = plan.text; line < plan.text + plan.text_bytes; line += strlen(line) + 1) {
+    const char* of = after(line, "metric");
+    if (of != nullptr && strncmp(of, chip, length) == 0 && of[length] == ' ') add(metrics, of + length + 1);
+  }
+}
+
+// `*` stands for any text, `?` for any byte.
+bool matches(const char* pattern, const char* text) {
+  const char *star = nullptr, *tried = nullptr;
+  while (*text != '\0') {
+    if (*pattern == '*') {
+      star = pattern++;
+      tried = text;
+    } else if (*pattern == '?' || *pattern == *text) {
+      ++pattern;
+      ++text;
+    } else if (star != nullptr) {
+      pattern = star + 1;
+      text = ++tried;
+    } else {
+      return false;
+    }
+  }
+  while (*pattern == '*') ++pattern;
+  return *pattern == '\0';
+}
+
+bool matches(const List& patterns, const char* name) {
+  for (std::size_t i = 0; i < patterns.count; ++i) {
+    if (matches(patterns.words[i], name)) return true;
+  }
+  return false;
+}
+
+}  // namespace llmprof::collect::counters

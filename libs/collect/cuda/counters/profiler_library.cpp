@@ -1,0 +1,112 @@
+#include "collect/cuda/counters/profiler_library.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+
+#include <atomic>
+
+#include "collect/cuda/facts.h"
+#include "collect/names.h"
+
+namespace llmprof::collect::cupti {
+namespace {
+
+using wire::LossKind;
+
+// One word a way to fail: what was said is not said again.
+bool first_time(LossKind kind) {
+  static constinit std::atomic<std::uint64_t> said;
+  const std::uint64_t bit = std::uint64_t{1} << static_cast<std::uint32_t>(kind);
+  return (said.fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
+}
+
+void state_forbidden(const char* name, std::uint32_t result) {
+  const char* setting = result == kForbiddenOnVirtualDevice
+                            ? "profiling is not enabled for this virtual GPU"
+                            : "NVreg_RestrictProfilingToAdminUsers of the NVIDIA driver (RmProfilingAdminOnly)";
+  count_loss_about(LossKind::kCountersForbidden, 1, intern(setting));
+  if (!first_time(LossKind::kCountersForbidden)) return;
+  char text[256];
+  snprintf(text, sizeof(text), "hardware counters may not be read: %s. %s answered %u.", setting, name, result);
+  note("counters", text);
+}
+
+void state_held(const char* name, std::uint32_t result) {
+  const char* who = result == kOldProfilerInUse ? "a client of CUPTI's older profilers in this process"
+                                                : "another profiler, which CUPTI does not name";
+  count_loss_about(LossKind::kCountersHeld, 1, intern(who));
+  if (!first_time(LossKind::kCountersHeld)) return;
+  char text[192];
+  snprintf(text, sizeof(text), "hardware counters are held by %s. %s answered %u.", who, name, result);
+  note("counters", text);
+}
+
+void state_failed(std::uint32_t call, const char* name, std::uint32_t result) {
+  count_loss_about(LossKind::kCountersFailed, 1, std::uint64_t{result} | std::uint64_t{call} << 32);
+  if (!first_time(LossKind::kCountersFailed)) return;
+  char text[160];
+  snprintf(text, sizeof(text), "%s answered %u: counters are off from here on.", name, result);
+  note("counters", text);
+}
+
+}  // namespace
+
+const char* find_profilers(const Library& library, ProfilerLibrary* profilers) {
+  const char* missing = nullptr;
+#define LLMPROF_PROFILER_LOAD(member, name, ...)                                                  \
+  profilers->member = reinterpret_cast<decltype(profilers->member)>(dlsym(library.handle, name)); \
+  if (profilers->member == nullptr) missing = (name);
+  LLMPROF_PROFILER_FUNCTIONS(LLMPROF_PROFILER_LOAD)
+#undef LLMPROF_PROFILER_LOAD
+  return missing;
+}
+
+const char* name_of(ProfilerCall call) {
+  constexpr const char* kNames[] = {"nothing",
+                                    "cuptiProfilerInitialize",
+                                    "cuptiProfilerDeInitialize",
+                                    "cuptiDeviceGetChipName",
+                                    "cuptiProfilerHostInitialize",
+                                    "cuptiProfilerHostDeinitialize",
+                                    "cuptiProfilerHostConfigAddMetrics",
+                                    "cuptiProfilerHostGetConfigImageSize",
+                                    "cuptiProfilerHostGetConfigImage",
+                                    "cuptiProfilerHostGetNumOfPasses",
+                                    "cuptiProfilerHostEvaluateToGpuValues",
+                                    "cuptiRangeProfilerEnable",
+                                    "cuptiRangeProfilerDisable",
+                                    "cuptiRangeProfilerSetConfig",
+                                    "cuptiRangeProfilerStart",
+                                    "cuptiRangeProfilerStop",
+                                    "cuptiRangeProfilerPushRange",
+                                    "cuptiRangeProfilerPopRange",
+                                    "cuptiRangeProfilerDecodeData",
+                                    "cuptiRangeProfilerGetCounterDataSize",
+                                    "cuptiRangeProfilerCounterDataImageInitialize",
+                                    "cuptiRangeProfilerGetCounterDataInfo",
+                                    "cuptiRangeProfilerCounterDataGetRangeInfo",
+                                    "mmap of a counter image"};
+  const auto number = static_cast<std::uint32_t>(call);
+  return number < sizeof(kNames) / sizeof(kNames[0]) ? kNames[number] : "a call of CUPTI's profilers";
+}
+
+bool profiler_succeeded(std::uint32_t call, const char* name, std::uint32_t result) {
+  switch (result) {
+    case kSuccess:
+      return true;
+    case kForbidden:
+    case kForbiddenOnVirtualDevice:
+      state_forbidden(name, result);
+      return false;
+    case kHardwareBusy:
+    case kOldProfilerInUse:
+    case kHeldByAnother:
+      state_held(name, result);
+      return false;
+    default:
+      state_failed(call, name, result);
+      return false;
+  }
+}
+
+}  // namespace llmprof::collect::cupti
