@@ -7,7 +7,7 @@
 namespace llmprof::collect::cupti {
 
 // Which function a failure is of: the upper half of a kCountersFailed detail. Stored in files: never renumber. 32 to 63
-// are PC sampling's (pc_abi.h), 64 to 95 PM sampling's, which is another process's.
+// are free; from 64 on they are PC sampling's (pc_library.h).
 enum class ProfilerCall : std::uint32_t {
   kNone = 0,
   kProfilerInitialize = 1,

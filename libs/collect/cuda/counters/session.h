@@ -21,10 +21,10 @@ namespace llmprof::collect::counters {
 enum class Ranges : std::uint8_t { kUser, kAutomatic };
 
 struct SessionOptions {
-  void* context;     // CUcontext; current on the calling thread
+  void* context;  // CUcontext; current on the calling thread
   std::uint32_t device;
   Ranges ranges;
-  bool replay;       // kAutomatic: kernels are executed again for every pass
+  bool replay;                // kAutomatic: kernels are executed again for every pass
   std::uint32_t most_ranges;  // of one pass
 };
 
@@ -33,29 +33,35 @@ class Session {
   // Chip, metrics, configuration, profiler: everything up to the first start(). False: it cannot be; counted and said.
   bool open(const Plan& plan, const SessionOptions& options);
   bool is_open() const { return open_; }
-  void close();  // also after an error; safe at any time
+  void close();    // also after an error; safe at any time
+  void abandon();  // the same without a call of CUPTI: the context or the process is ending
 
   std::uint32_t passes() const { return passes_; }
   std::size_t metrics() const { return metrics_.count; }
   const char* metric(std::size_t index) const { return metrics_.words[index]; }
 
-  // A pass begins: the first after open() or after read(), or the next one.
+  // All of these: false after a failure, which was counted and said; the session is of no use from there on.
+  // A pass begins: the first after open() or after renew(), or the next one.
   bool start();
   bool push(const char* name);  // kUser
   bool pop();
   // The pass ends. `all`: every pass was made, read() gives the values.
   bool stop(bool* all);
-  // Values of range `index` in the order of metric(); `found`: how many ranges there are. NaN where the device gave none.
+  // Values of range `index` in the order of metric(); `found`: how many ranges there are. NaN where the device gave
+  // none.
   bool read(std::uint32_t* found);
   bool values(std::uint32_t index, double* values);
-  // Makes ready for the next measurement.
+  // The name of range `index`, if it is a number: that of push(), or of automatic ranges, which count on from open().
+  bool number_of(std::uint32_t index, std::uint32_t* number);
+  // Makes ready for the next measurement, whether or not all passes of the last were made.
   bool renew();
 
  private:
   bool open_ = false;
   std::uint32_t passes_ = 0;
   List metrics_{};
-  void* state_ = nullptr;  // of session.cpp
+  struct State;
+  State* state_ = nullptr;
 };
 
 }  // namespace llmprof::collect::counters
