@@ -9,7 +9,8 @@
 namespace fake {
 
 // ---- CUDA driver ---------------------------------------------------------------------------------------------------
-inline constexpr int kCudaSuccess = 0, kCudaInvalidValue = 1, kCudaNotInitialized = 3, kCudaNotFound = 500;
+inline constexpr int kCudaSuccess = 0, kCudaInvalidValue = 1, kCudaNotInitialized = 3, kCudaInvalidContext = 201,
+                     kCudaNotFound = 500, kCudaIllegalAddress = 700, kCudaCaptureInvalidated = 901;
 
 struct Uuid {
   char bytes[16];
@@ -120,16 +121,20 @@ enum DriverCall : std::uint32_t {
 enum Result : int {
   kSuccess = 0,
   kInvalidParameter = 1,
+  kInvalidDevice = 2,
+  kInvalidContext = 3,
   kInvalidOperation = 7,
   kOutOfMemory = 8,
   kMaxLimitReached = 12,
   kNotInitialized = 15,
+  kInvalidMetricName = 17,
   kInvalidKind = 21,
   kHardwareBusy = 26,
   kNotSupported = 27,
   kVirtualized = 33,
   kInsufficientPrivileges = 35,
   kMultipleSubscribers = 39,
+  kInvalidChipName = 46,
   kUnknownError = 999,
 };
 

@@ -55,6 +55,16 @@ void inject() {
 
 void attach(const Tool* tool) { driver().tool.store(tool); }
 
+void break_captures() {
+  const std::lock_guard hold(driver().lock);
+  for (Stream* stream : driver().capturing) stream->capture_broken = true;
+}
+
+std::uint64_t idle_at_ns() {
+  const std::lock_guard hold(driver().lock);
+  return driver().idle_at_ns;
+}
+
 [[gnu::destructor]] void finish() { driver().fini.store(true); }
 
 }  // namespace
@@ -77,6 +87,11 @@ std::uint64_t now_ns() {
 }
 
 Context* current_context() { return current != nullptr ? current : primary; }
+
+int unusable(const Stream* stream) {
+  if (driver().lost.load()) return kCudaIllegalAddress;
+  return stream->context->dead.load() ? kCudaInvalidContext : kCudaSuccess;
+}
 
 Stream* stream_of(void* handle) { return handle != nullptr ? static_cast<Stream*>(handle) : driver().null_stream; }
 
@@ -134,7 +149,8 @@ void remember(std::uint64_t address, std::uint64_t bytes, std::uint32_t correlat
 using namespace fake;
 
 FAKE_EXPORT const Driver* fake_cuda_driver() {
-  static const Driver table{driver().ledger, attach, &driver().contexts, &driver().execs, &driver().fini};
+  static const Driver table{driver().ledger,        attach,         &driver().contexts, &driver().execs, &driver().fini,
+                            &driver().initialising, &driver().lost, &driver().captures, break_captures,  idle_at_ns};
   return &table;
 }
 
@@ -142,7 +158,9 @@ FAKE_EXPORT int cuInit(unsigned) {
   const std::lock_guard hold(init_lock);
   if (initialised.exchange(true)) return kCudaSuccess;
   driver();
+  driver().initialising.store(true);
   inject();
+  driver().initialising.store(false);
   resource(kCuInitFinished);
   return kCudaSuccess;
 }
@@ -183,6 +201,19 @@ FAKE_EXPORT int cuCtxCreate_v2(void** context, unsigned, int device) {
   return kCudaSuccess;
 }
 
+FAKE_EXPORT int cuCtxDestroy_v2(void* handle) {
+  auto* context = static_cast<Context*>(handle);
+  if (context == nullptr || context->dead.load()) return kCudaInvalidContext;
+  if (const Tool* tool = driver().tool.load()) tool->resource(kContextDestroyStarting, context, nullptr, nullptr);
+  context->dead.store(true);
+  if (current == context) current = nullptr;
+  if (primary == context) primary = nullptr;
+  return kCudaSuccess;
+}
+
+// Not CUDA's: from here on every call fails, as after a kernel that wrote where it may not.
+FAKE_EXPORT int fake_lose_device() { return driver().lost.store(true), kCudaSuccess; }
+
 FAKE_EXPORT int cuCtxSetCurrent(void* context) { return current = static_cast<Context*>(context), kCudaSuccess; }
 FAKE_EXPORT int cuCtxGetCurrent(void** context) { return *context = current_context(), kCudaSuccess; }
 
@@ -200,12 +231,14 @@ FAKE_EXPORT int cuStreamCreate(void** stream, unsigned) {
 
 FAKE_EXPORT int cuStreamSynchronize(void* stream) {
   Call call(kCuStreamSynchronize, "cuStreamSynchronize", &stream);
+  if ((call.result = unusable(stream_of(stream))) != kCudaSuccess) return call.result;
   wait_for(stream_of(stream), call.correlation());
   return call.result;
 }
 
 FAKE_EXPORT int cuStreamIsCapturing(void* stream, int* status) {
-  return *status = stream_of(stream)->capturing != nullptr ? 1 : 0, kCudaSuccess;
+  const Stream* of = stream_of(stream);
+  return *status = of->capture_broken ? 2 : of->capturing != nullptr ? 1 : 0, kCudaSuccess;
 }
 
 FAKE_EXPORT int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {

@@ -13,8 +13,11 @@ struct DriverState {
   std::atomic<std::uint32_t> next_id{1};  // of graphs, executables, contexts and streams
   std::atomic<std::uint32_t> next_correlation{1};
   std::atomic<int> contexts{0}, execs{0};
-  std::atomic<bool> fini{false};
-  std::mutex lock;  // of streams' times
+  std::atomic<bool> fini{false}, initialising{false}, lost{false};
+  std::atomic<int> captures{0};
+  std::mutex lock;  // of streams' times and captures
+  std::uint64_t idle_at_ns = 0;
+  std::vector<Stream*> capturing;
   Stream* null_stream = nullptr;
 };
 
@@ -36,6 +39,9 @@ class Call {
   std::uint64_t data_ = 0;
   Api api_;
 };
+
+// What a call answers before it does anything: the device is lost, or its stream's context is gone.
+int unusable(const Stream* stream);
 
 // Puts work behind what the stream already has: from now on, or from the end of that.
 void run_on(Stream* stream, Work work, std::uint64_t duration_ns);

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <map>
 
+#include "profiler_abi.h"
+
 namespace fake {
 
 std::uint64_t copy_duration_ns(std::uint64_t bytes) { return 500 + bytes / 32; }
@@ -15,6 +17,7 @@ void run_on(Stream* stream, Work work, std::uint64_t duration_ns) {
     const std::lock_guard hold(driver().lock);
     work.begin_ns = std::max(now_ns() + 200, stream->busy_until_ns);
     work.end_ns = stream->busy_until_ns = work.begin_ns + duration_ns;
+    driver().idle_at_ns = std::max(driver().idle_at_ns, work.end_ns);
   }
   work.stream = stream->id;
   work.context = stream->context->id;
@@ -105,10 +108,13 @@ void run_nodes(const Graph* graph, const Exec* exec, Stream* stream, std::uint32
   }
 }
 
+int refused(const Stream* stream) { return stream->capture_broken ? kCudaCaptureInvalidated : unusable(stream); }
+
 int launch(Call& call, void* function_handle, const unsigned* grid, const unsigned* block, unsigned shared_bytes,
            void* stream_handle) {
   auto* function = static_cast<Function*>(function_handle);
   Stream* stream = stream_of(stream_handle);
+  if ((call.result = refused(stream)) != kCudaSuccess) return call.result;
   if (stream->capturing != nullptr) {
     count(driver().ledger, k_captured_calls);
     add_node(stream->capturing, kKernelNode, function, grid, block, 0);
@@ -131,6 +137,7 @@ int launch(Call& call, void* function_handle, const unsigned* grid, const unsign
 int copy(Call& call, std::uint8_t kind, std::uint8_t from, std::uint8_t to, std::size_t bytes, void* stream_handle) {
   Stream* stream = stream_of(stream_handle);
   const bool memset = kind == 0;
+  if ((call.result = refused(stream)) != kCudaSuccess) return call.result;
   if (stream->capturing != nullptr) {
     count(driver().ledger, k_captured_calls);
     add_node(stream->capturing, memset ? kMemsetNode : kCopyNode, nullptr, nullptr, nullptr, bytes);
@@ -154,11 +161,12 @@ int copy(Call& call, std::uint8_t kind, std::uint8_t from, std::uint8_t to, std:
 
 using namespace fake;
 
-// Any name is a function: a module of the fake driver holds them all.
+// Any name is a function: a module of the fake driver holds them all, and is loaded often.
 FAKE_EXPORT int cuModuleLoadData(void** module, const void*) {
-  static char one;
+  static char one[] = "the code of all kernels";
   *module = &one;
-  resource(kModuleLoaded);
+  ModuleData data{1, sizeof(one), one};
+  resource(kModuleLoaded, nullptr, &data);
   return kCudaSuccess;
 }
 
@@ -224,15 +232,24 @@ FAKE_EXPORT int cuLaunchHostFunc(void* stream, void (*function)(void*), void* da
 
 FAKE_EXPORT int cuStreamBeginCapture_v2(void* stream, int) {
   Call call(kCuStreamBeginCapture_v2, "cuStreamBeginCapture_v2", &stream);
-  stream_of(stream)->capturing = make_graph();
+  Graph* graph = make_graph();
+  const std::lock_guard hold(driver().lock);
+  stream_of(stream)->capturing = graph;
+  driver().capturing.push_back(stream_of(stream));
+  driver().captures.fetch_add(1);
   return call.result;
 }
 
 FAKE_EXPORT int cuStreamEndCapture(void* stream, void** graph) {
   Call call(kCuStreamEndCapture, "cuStreamEndCapture", &stream);
-  *graph = stream_of(stream)->capturing;
-  stream_of(stream)->capturing = nullptr;
-  return call.result;
+  Stream* of = stream_of(stream);
+  const std::lock_guard hold(driver().lock);
+  const bool broken = of->capture_broken;
+  *graph = broken ? nullptr : of->capturing;
+  of->capturing = nullptr;
+  of->capture_broken = false;
+  driver().captures.fetch_sub(static_cast<int>(std::erase(driver().capturing, of)));
+  return call.result = broken ? kCudaCaptureInvalidated : call.result;
 }
 
 FAKE_EXPORT int cuGraphCreate(void** graph, unsigned) {
@@ -299,6 +316,7 @@ FAKE_EXPORT int cuGraphLaunch(void* handle, void* stream_handle) {
   Call call(kCuGraphLaunch, "cuGraphLaunch", &parameters);
   const auto* exec = static_cast<Exec*>(handle);
   Stream* stream = stream_of(stream_handle);
+  if ((call.result = refused(stream)) != kCudaSuccess) return call.result;
   const Tool* tool = driver().tool.load();
   const bool as_a_whole = tool == nullptr || tool->graphs_as_a_whole();
   Totals totals;
@@ -308,6 +326,8 @@ FAKE_EXPORT int cuGraphLaunch(void* handle, void* stream_handle) {
     work.kind = kGraphTrace;
     work.correlation = call.correlation();
     work.graph = exec->id;
+    work.kernels = totals.kernels;
+    work.kernel_ns = totals.kernel_ns;
     run_on(stream, work, totals.duration_ns);
   }
   count(driver().ledger, k_launch_calls);

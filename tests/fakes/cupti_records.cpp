@@ -1,5 +1,5 @@
 // What the fake driver tells the fake CUPTI, as records and callbacks: only of kinds that are on, only to subscribers.
-#include "cupti_state.h"
+#include "cupti_profiler.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -147,6 +147,8 @@ void graph(const Work& work, Times times) {
 }
 
 void on_work(const Work& work) {
+  ranges_see(work);
+  pc_sampling_sees(work);
   if (!cupti().kinds[work.kind].load()) return note(k_unrecorded);
   static std::atomic<std::uint64_t> works{0};
   const std::uint64_t number = ++works;

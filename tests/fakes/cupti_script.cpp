@@ -35,7 +35,15 @@ void set(Script* script, const std::string& key, const std::string& value) {
                                                                {"flush_ms", &Script::flush_ms},
                                                                {"lock", &Script::lock},
                                                                {"keep", &Script::keep},
-                                                               {"incomplete", &Script::incomplete}};
+                                                               {"incomplete", &Script::incomplete},
+                                                               {"forbidden", &Script::forbidden},
+                                                               {"busy", &Script::busy},
+                                                               {"slow_ms", &Script::slow_ms},
+                                                               {"pc_no_period", &Script::pc_no_period},
+                                                               {"pc_dropped", &Script::pc_dropped},
+                                                               {"pc_full", &Script::pc_full},
+                                                               {"pc_nameless", &Script::pc_nameless},
+                                                               {"pm_overflow", &Script::pm_overflow}};
   const std::uint64_t number = std::strtoull(value.c_str(), nullptr, 10);
   if (key == "version") {
     script->version = static_cast<std::uint32_t>(number);

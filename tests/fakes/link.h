@@ -17,16 +17,19 @@ namespace fake {
   /* made by the program */                                                                                          \
   X(contexts)                                                                                                        \
   X(streams)                                                                                                         \
-  X(launch_calls) X(captured_calls) X(kernels) X(kernel_ns) X(node_kernels) X(copies) X(copy_bytes) X(copy_ns)       \
-      X(memsets) X(node_copies) X(graph_launches) X(graph_execs) X(nodes_created) X(nodes_cloned) X(allocations)     \
+  X(launch_calls)                                                                                                    \
+  X(captured_calls) X(kernels) X(kernel_ns) X(node_kernels) X(copies) X(copy_bytes) X(copy_ns) X(memsets)            \
+      X(node_copies) X(graph_launches) X(graph_execs) X(nodes_created) X(nodes_cloned) X(allocations)                \
           X(allocated_bytes) X(frees) X(injected) /* seen by CUPTI */                                                \
       X(cupti_calls) X(callbacks) X(kernel_records) X(copy_records) X(graph_records) X(memory_records)               \
           X(other_records) X(dropped_records) X(dropped_told) X(zero_records) X(bad_time_records) X(unknown_records) \
               X(stolen_records) X(unrecorded) X(undelivered_records) X(delivered_records) X(buffers_asked)           \
                   X(buffers_refused) X(buffers_returned) X(subscribed) X(timestamp_callbacks) X(finalized)           \
-                      X(failed_calls) /* what no client may do */                                                    \
+                      X(failed_calls) X(profiler_calls) X(profiler_starts) X(ranges_pushed) X(ranges_popped)         \
+                          X(auto_ranges) X(pm_samples) X(pc_samples) /* what no client may do */                     \
       X(bad_null_buffer) X(bad_small_buffer) X(bad_buffer_twice) X(bad_late_graph_trace) X(bad_call_after_fini)      \
-          X(bad_late_timestamp) X(bad_dirty_buffer) X(bad_exec_untraced)
+          X(bad_late_timestamp) X(bad_dirty_buffer) X(bad_exec_untraced) X(bad_in_capture) X(bad_dead_context)       \
+              X(bad_in_child)
 
 enum Counter {
 #define X(name) k_##name,
@@ -40,9 +43,10 @@ struct LedgerEntry {
   std::atomic<std::uint64_t> value;
 };
 
-struct Context {
+struct Context {  // never freed
   std::uint32_t id;
   int device;
+  std::atomic<bool> dead{false};
 };
 
 struct Graph;
@@ -51,6 +55,7 @@ struct Stream {
   Context* context;
   std::uint64_t busy_until_ns;
   Graph* capturing;
+  bool capture_broken = false;
 };
 
 struct Function {
@@ -87,6 +92,7 @@ struct Work {
   std::uint32_t correlation, stream, context, graph;
   std::uint8_t copy_kind, from_kind, to_kind;
   int device;
+  std::uint64_t kernels, kernel_ns;  // of a whole graph
 };
 
 struct Memory {
@@ -122,6 +128,11 @@ struct Driver {
   std::atomic<int>* contexts;
   std::atomic<int>* execs;
   std::atomic<bool>* fini;  // the driver's destructors have run
+  std::atomic<bool>* initialising;
+  std::atomic<bool>* lost;     // the device failed: nothing works any more
+  std::atomic<int>* captures;  // that are under way
+  void (*break_captures)();
+  std::uint64_t (*idle_at_ns)();  // when the device has done all it was given so far
 };
 
 inline void count(LedgerEntry* ledger, Counter counter, std::uint64_t amount = 1) {
