@@ -1,9 +1,8 @@
 #pragma once
-// The hardware counters we know, by names of our own: what each means, its unit, and how it is computed from the metrics
-// of a chip. Data (catalog.json), read once. Collectors gather metrics of the chip by the chip's own names; our names
-// are computed from what was gathered, wherever it came from (docs/format/counters.md).
+// The hardware counters we know, by names of our own: what each means, its unit, and how it is computed from the
+// metrics of a chip. Data (catalog.json), read once. Collectors gather metrics of the chip by the chip's own names; our
+// names are computed from what was gathered, wherever it came from (docs/format/counters.md).
 
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "hw/counters/formula.h"
 
 namespace llmprof::hw::counters {
 
@@ -20,8 +20,9 @@ std::string_view name_of(Method method);  // "range", "kernel", "sampled"
 // One way to compute a counter: arithmetic (+ - * / and parentheses) over metrics of the chip and numbers.
 struct Formula {
   std::string text;                  // "dram__bytes_read.sum + dram__bytes_write.sum"
-  std::vector<std::string> chips;    // patterns, "GH*"; empty: every chip that has the metrics
+  std::vector<std::string> chips;    // patterns, "GH*"; "!GA10B" takes one out again; empty: every chip
   std::vector<std::string> metrics;  // that it needs, from the text
+  Expression expression;             // the text, read
   bool sampled = true;               // also offered by PM sampling
   bool ranges = true;                // also offered by the range profiler
 };
@@ -35,12 +36,21 @@ struct Counter {
   std::string meaning;
   std::string denominator;  // of a percentage, in words
   Together together = Together::kSum;
+  bool apart = false;  // ranges cannot count it beside counters that are not `apart` (the GPU's time excepted)
   std::vector<Formula> formulas;  // the first that fits
 };
 
 struct Set {
   std::string name, meaning;
   std::vector<std::string> counters;
+  std::vector<std::string> sampled;  // of these, what PM sampling keeps: any sets together fit into its one pass
+};
+
+// A chip as CUPTI calls it.
+struct Chip {
+  std::string name, generation;  // "GH100", "Hopper"
+  std::string capability;        // "9.0"
+  bool sampled = true;           // has PM sampling
 };
 
 std::span<const Counter> catalog();
@@ -53,6 +63,7 @@ struct Selection {
   std::string text;
   std::vector<const Counter*> counters;  // each once
   std::vector<std::string> raw;          // metrics by the chip's own name
+  std::vector<const Counter*> sampled;   // what PM sampling keeps: all that was asked for by name, a set's share of it
 };
 Result<Selection> select(std::string_view text);
 
@@ -60,13 +71,18 @@ struct ChipMetrics {
   std::vector<std::string> metrics;  // each once, in a fixed order
   std::vector<std::string> missing;  // our names that this chip or method cannot give
 };
+// When sampled, what a set does not keep is `missing`; in ranges, counters that are `apart` are, beside others.
 ChipMetrics metrics_of(const Selection& selection, std::string_view chip, Method method);
+// The formula of a counter on a chip; nullptr: the chip does not have it, or not by this method.
+const Formula* formula_of(const Counter& counter, std::string_view chip, Method method);
 
 // The value of a counter from metrics of the chip; nullopt where one that its formulas need is not there.
-using Lookup = std::function<std::optional<double>(std::string_view metric)>;
 std::optional<double> evaluate(const Counter& counter, const Lookup& lookup);
 
 // Chips of CUPTI's list that the catalogue has formulas for; in the order of their generations.
 std::span<const std::string_view> chips();
+const Chip* find_chip(std::string_view name);  // in any case of letters
+// The first chip of a compute capability ("8.6"); those of one capability have the same formulas.
+const Chip* chip_of_capability(std::string_view capability);
 
 }  // namespace llmprof::hw::counters
