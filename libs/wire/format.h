@@ -462,7 +462,10 @@ struct StallRecord {
   StringId file;            // source, if it is known; else 0
   std::uint32_t line;
   std::uint16_t device;
-  std::uint8_t issued;      // 1: the scheduler issued from another warp meanwhile, or from this one
+  // CUPTI counts all samples of a reason, and again those in which the warp's scheduler issued nothing ("not_issued").
+  // 0: these; 1: the others, in which it issued from another warp, or from this one. Samples of code that CUPTI does
+  // not know are of function "<unknown code>", reason "unknown", issued 1.
+  std::uint8_t issued;
 };
 
 // One slot of a thread's buffer.

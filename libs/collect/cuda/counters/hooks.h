@@ -24,6 +24,7 @@ void launch_ended(const cupti::CallbackData& data, wire::LaunchOp op);
 // Captures of streams: no profiler may be called while one is under way, anywhere in the process.
 void capture_begins();
 void capture_ended();
+bool capture_is_open();
 
 // Once in a period of the GPU thread: what can be read without disturbing.
 void look();

@@ -1,10 +1,285 @@
 #include "collect/cuda/counters/stall_sampling.h"
 
-namespace llmprof::collect::counters {
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 
-void start_stall_sampling(const Plan&) {}
-void stall_context_created(void*) {}
-void look_at_stalls() {}
-void finish_stall_sampling() {}
+#include <atomic>
+
+#include "collect/clock.h"
+#include "collect/cuda/counters/hooks.h"
+#include "collect/cuda/counters/pc_library.h"
+#include "collect/cuda/counters/stall_table.h"
+#include "collect/cuda/facts.h"
+#include "collect/cuda/gpu.h"
+#include "collect/event.h"
+#include "collect/futex.h"
+#include "collect/names.h"
+
+namespace llmprof::collect::counters {
+namespace {
+
+using wire::LossKind;
+
+constexpr std::uint64_t kStateEveryNs = 1000000000;
+constexpr std::size_t kStatedTogether = 16384;  // records: more wait for the next time
+constexpr std::uint32_t kFetchesPerLook = 64;
+constexpr std::uint32_t kMostTimesFull = 16;  // looks in a row at a full buffer of the device
+constexpr std::uint64_t kCallLimitMs = 5000;  // that a program's thread waits for a call of ours
+constexpr std::uint64_t kWriterLimitMs = 200;
+constexpr char kUnknownCode[] = "<unknown code>";
+constexpr std::uint16_t kUnknownReason = StallReasons::kMost;
+
+enum class Phase : std::uint32_t { kOff, kWaiting, kRunning, kEnded };
+
+struct Totals {
+  std::uint64_t all, known, unknown, dropped, no_room;
+  bool inconsistent;  // more samples without an issue than in all
+};
+
+struct Sampling {
+  std::atomic<Phase> phase{Phase::kOff};
+  std::atomic<void*> context{nullptr};
+  std::atomic<std::uint32_t> calling{0};  // our thread is inside CUPTI, or about to be
+  std::atomic<std::uint32_t> ended{0};    // the context is being destroyed
+  // Our thread.
+  std::uint32_t looks = 0;  // at a context that is not sampled yet
+  std::uint32_t times_full = 0;
+  std::uint64_t stated_ns = 0;
+  std::uint16_t device = 0;
+  wire::StringId reason_ids[StallReasons::kMost + 1]{};
+  wire::StringId unknown_code = 0;
+  PcSampler sampler{};
+  StallTable table{};
+  StallReasons::Samples samples{};
+  Totals totals{};
+};
+constinit Sampling s;
+
+// No call of CUPTI goes together with a capture of a stream: either sees the other. True: call, then end_call().
+bool begin_call() {
+  s.calling.store(1);
+  if (s.ended.load() == 0 && !capture_is_open()) return true;
+  s.calling.store(0);
+  return false;
+}
+void end_call() { s.calling.store(0); }
+
+void await_end_of_call() {
+  const std::uint64_t limit_ns = now_ns() + kCallLimitMs * 1000000;
+  while (s.calling.load() != 0 && now_ns() < limit_ns) futex_wait(gpu.never, 0, 1);
+}
+
+// ---- what was fetched ---------------------------------------------------------------------------------------------
+
+void add(const StallKey& key, std::uint64_t samples) {
+  if (!s.table.add(key, samples)) s.totals.no_room += samples;
+}
+
+void add_place(const pc::Place& place, wire::StringId function) {
+  if (place.reasons == nullptr) return;
+  if (!s.sampler.reasons().sort(place.reasons, place.reason_count, &s.samples)) s.totals.inconsistent = true;
+  StallKey key = {place.cubin, place.offset, function, 0, true};
+  for (std::size_t reason = 0; reason < s.sampler.reasons().count(); ++reason) {
+    key.reason = static_cast<std::uint16_t>(reason);
+    key.issued = true;
+    add(key, s.samples.issued[reason]);
+    key.issued = false;
+    add(key, s.samples.not_issued[reason]);
+    s.totals.known += s.samples.issued[reason] + s.samples.not_issued[reason];
+  }
+}
+
+// The names of functions are CUPTI's to keep: places share them, and so may records of kernels.
+void add_fetched(const Fetched& fetched) {
+  const char* last_name = nullptr;
+  wire::StringId last = 0;
+  for (std::size_t i = 0; i < fetched.count; ++i) {
+    const pc::Place& place = fetched.places[i];
+    if (place.function == nullptr) last = s.unknown_code;
+    if (place.function != nullptr && place.function != last_name) last = intern(place.function);
+    last_name = place.function;
+    add_place(place, last);
+  }
+  add({0, 0, s.unknown_code, kUnknownReason, true}, fetched.unknown_samples);
+  s.totals.all += fetched.all_samples;
+  s.totals.unknown += fetched.unknown_samples;
+  s.totals.dropped += fetched.dropped_samples;
+  if (fetched.dropped_samples != 0)
+    count_loss_about(LossKind::kCountersSkipped, fetched.dropped_samples,
+                     intern("samples of stalls that the device dropped"));
+}
+
+// False: CUPTI is not to be called any more.
+bool fetch_all() {
+  Fetched fetched{};
+  fetched.more = true;
+  for (std::uint32_t i = 0; i < kFetchesPerLook && fetched.more; ++i) {
+    if (!s.sampler.fetch(&fetched)) return false;
+    add_fetched(fetched);
+  }
+  s.times_full = fetched.buffer_full ? s.times_full + 1 : 0;
+  if (!fetched.buffer_full) return true;
+  count_loss_about(LossKind::kCountersSkipped, 1, intern("samples of stalls: the device's buffer was full"));
+  if (s.times_full < kMostTimesFull) return true;
+  note("counters", "reasons of stalls are not read from here on: the device's buffer of samples stays full.");
+  return false;
+}
+
+// ---- into the log -------------------------------------------------------------------------------------------------
+
+bool put(Thread* thread, const StallTable::Entry& entry, std::uint64_t now) {
+  wire::Record* record = reserve(thread);
+  if (record == nullptr) return false;
+  memset(static_cast<void*>(record), 0, sizeof(*record));
+  record->kind = wire::RecordKind::kStall;
+  wire::StallRecord& stall = record->stall;
+  stall.ts_ns = now;
+  stall.samples = entry.samples;
+  stall.cubin = entry.key.cubin;
+  stall.pc_offset = entry.key.pc_offset;
+  stall.function = entry.key.function;
+  stall.reason = s.reason_ids[entry.key.reason];
+  stall.device = s.device;
+  stall.issued = entry.key.issued ? 1 : 0;
+  commit(thread);
+  return true;
+}
+
+// True: nothing is left.
+bool state_sums(std::size_t most) {
+  Thread* thread = enter();
+  if (thread == nullptr) return false;
+  const std::uint64_t now = now_ns();
+  s.stated_ns = now;
+  const bool all =
+      s.table.take(most, [thread, now](const StallTable::Entry& entry) { return put(thread, entry, now); });
+  leave();
+  return all;
+}
+
+void state_all_sums() {
+  const std::uint64_t limit_ns = now_ns() + kWriterLimitMs * 1000000;
+  while (!state_sums(StallTable::kEntries) && now_ns() < limit_ns) {  // the writer makes room
+    wake_writer();
+    futex_wait(gpu.never, 0, 2);
+  }
+  if (s.table.pending() != 0)
+    count_loss_about(LossKind::kCountersSkipped, s.table.pending(), intern("sums of stalls that found no room"));
+}
+
+void say_totals() {
+  const Totals& totals = s.totals;
+  char period[32] = "CUPTI's own period";
+  if (s.sampler.period_exponent() != 0)
+    snprintf(period, sizeof(period), "every 2^%u cycles", s.sampler.period_exponent());
+  char text[320];
+  snprintf(text, sizeof(text),
+           "reasons of stalls: %llu samples of warps (%s), %llu in known code, %llu in unknown code, %llu dropped by "
+           "the device%s.",
+           static_cast<unsigned long long>(totals.all), period, static_cast<unsigned long long>(totals.known),
+           static_cast<unsigned long long>(totals.unknown), static_cast<unsigned long long>(totals.dropped),
+           totals.inconsistent ? "; some have more samples without an issue than in all" : "");
+  note("counters", text);
+  if (totals.no_room != 0)
+    count_loss_about(LossKind::kCountersSkipped, totals.no_room, intern("samples of stalls: too many places"));
+}
+
+// ---- begin and end ------------------------------------------------------------------------------------------------
+
+bool map_table() {
+  void* memory = mmap(nullptr, StallTable::kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    count_loss_about(LossKind::kCountersFailed, 1,
+                     static_cast<std::uint64_t>(errno) | static_cast<std::uint64_t>(PcCall::kMemory) << 32);
+    return false;
+  }
+  s.table.use(memory);
+  return true;
+}
+
+void name_reasons() {
+  for (std::size_t i = 0; i < s.sampler.reasons().count(); ++i) s.reason_ids[i] = intern(s.sampler.reasons().name(i));
+  s.reason_ids[kUnknownReason] = intern("unknown");
+  s.unknown_code = intern(kUnknownCode);
+}
+
+// A context is told of inside the call that creates it: it is left alone until the second look.
+void begin() {
+  void* const context = s.context.load(std::memory_order_acquire);
+  if (context == nullptr || s.looks++ == 0 || !begin_call()) return;
+  std::uint32_t device = 0;
+  if (gpu.library.get_device_id != nullptr) gpu.library.get_device_id(context, &device);
+  s.device = static_cast<std::uint16_t>(device);
+  const bool runs = map_table() && s.sampler.start(context);
+  end_call();
+  if (runs) name_reasons();
+  s.stated_ns = now_ns();
+  s.phase.store(runs ? Phase::kRunning : Phase::kEnded, std::memory_order_release);
+}
+
+}  // namespace
+
+__attribute__((weak)) bool capture_is_open() { return false; }
+
+void start_stall_sampling(const Plan& plan) {
+  if (plan.stalls != Stalls::kOff) s.phase.store(Phase::kWaiting, std::memory_order_release);
+}
+
+void stall_context_created(void* context) {
+  if (s.phase.load(std::memory_order_acquire) == Phase::kOff) return;
+  void* none = nullptr;
+  if (s.context.compare_exchange_strong(none, context)) return;
+  static constinit std::atomic<std::uint32_t> said{0};
+  if (said.exchange(1, std::memory_order_relaxed) == 0)
+    note("counters", "reasons of stalls are read of the process's first context only; it made another one.");
+}
+
+void stall_context_ends(void* context) {
+  if (context == nullptr || s.context.load(std::memory_order_acquire) != context) return;
+  s.ended.store(1);
+  await_end_of_call();
+}
+
+void stall_module_loaded(const pc::Module&) {}
+
+void stall_capture_begins() {
+  if (s.phase.load(std::memory_order_acquire) != Phase::kOff) await_end_of_call();
+}
+
+void look_at_stalls() {
+  switch (s.phase.load(std::memory_order_acquire)) {
+    case Phase::kOff:
+    case Phase::kEnded:
+      return;
+    case Phase::kWaiting:
+      return begin();
+    case Phase::kRunning:
+      break;
+  }
+  if (begin_call()) {
+    const bool goes_on = fetch_all();
+    end_call();
+    if (!goes_on) s.phase.store(Phase::kEnded, std::memory_order_release);
+  }
+  if (now_ns() >= s.stated_ns + kStateEveryNs) state_sums(kStatedTogether);
+}
+
+// What is known is in the log before the stop, which may take longer than the process waits for us.
+void finish_stall_sampling() {
+  const Phase phase = s.phase.exchange(Phase::kEnded, std::memory_order_acq_rel);
+  if (phase == Phase::kWaiting && s.context.load(std::memory_order_acquire) != nullptr)
+    note("counters", "reasons of stalls: the program ended before sampling began.");
+  if (!s.table.is_ready()) return;
+  bool called = phase == Phase::kRunning && begin_call();
+  if (called) called = fetch_all();
+  state_all_sums();
+  if (called) {
+    if (s.sampler.stop() && fetch_all()) state_all_sums();
+  }
+  end_call();
+  say_totals();
+}
 
 }  // namespace llmprof::collect::counters

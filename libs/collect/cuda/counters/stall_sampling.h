@@ -5,14 +5,20 @@
 // - It works beside records of kernels; but then the code of kernels in graphs is not known to it ("non-user"). Without
 //   any kind of kernel or graph record it is known.
 // - It slows nothing measurably; but samples that are not fetched in time make the stop take seconds.
+//
+// The first context of the process is sampled. While a stream is being captured nothing is called.
 
+#include "collect/cuda/counters/pc_abi.h"
 #include "collect/cuda/counters/plan.h"
 
 namespace llmprof::collect::counters {
 
 void start_stall_sampling(const Plan& plan);
-void stall_context_created(void* context);  // sampling begins when a context is first used
-void look_at_stalls();                      // in the GPU thread: fetches
-void finish_stall_sampling();
+void stall_context_created(void* context);
+void stall_context_ends(void* context);            // about to be destroyed: it is not asked any more
+void stall_module_loaded(const pc::Module& code);  // kept for its source lines
+void stall_capture_begins();                       // after capture_is_open() became true: waits for a call under way
+void look_at_stalls();                             // in the GPU thread: begins, fetches
+void finish_stall_sampling();                      // in the GPU thread
 
 }  // namespace llmprof::collect::counters
