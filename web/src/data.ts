@@ -55,7 +55,8 @@ export interface Roofline {
   device: string; why: string | null;
   roofs: { name: string; flops_per_s: number | null; bytes_per_s: number | null; source: string }[];
   points: { kind: "stage" | "operator" | "module" | "kernel"; name: string; stage: string; intensity: number;
-            flops_per_s: number; time_ns: number; source: string }[];
+            flops_per_s: number; time_ns: number; source: string;
+            level?: "dram" | "l2" | "l1" | null }[];  // whose bytes counters counted
 }
 export interface StepCurve {
   stage: string; steps: number; begin_ns: number[]; duration_ns: number[]; batch: number[]; context: number[];

@@ -3,6 +3,7 @@ import { bandwidth, count, flops, name, numeric, share, time, word } from "../pa
 import { Empty, Section } from "../parts/section";
 import { type Column, Table } from "../parts/table";
 import { list, type Row, type View } from "../view";
+import { Hardware } from "./hardware";
 
 // The three reasons for which most warps wait.
 function stalls(row: Row): string {
@@ -21,13 +22,14 @@ const columns: Column<Row>[] = [
 ];
 
 export function Counters({ view }: { view: View }) {
-  const rows = list(view.data.report["counters"]);
-  const lead = "Kernels with hardware counters, most time first; means are weighted by time.";
+  const report = view.data.report, rows = list(report["counters"]), counted = Boolean(report["hardware_counters"]);
+  const lead = "What the hardware itself counted: bytes, FLOPs, cycles, warps. It stands beside what the model says must be.";
   return (
-    <Section id="counters" title="Counters" lead={rows.length ? lead : undefined}>
-      {rows.length
-        ? <Table caption="Kernels with hardware counters" columns={columns} rows={rows} filter="Filter" />
-        : <Empty>No hardware counters in this run: llmprof advise prints the command that takes them, llmprof import reads them.</Empty>}
+    <Section id="counters" title="Counters" lead={rows.length || counted ? lead : undefined}>
+      {!rows.length && !counted && <Empty>No hardware counters in this run: llmprof record --counters light takes them.</Empty>}
+      {counted && <Hardware report={report} />}
+      {rows.length > 0 && <h3>Kernels, most time first; means are weighted by time</h3>}
+      {rows.length > 0 && <Table caption="Kernels with hardware counters" columns={columns} rows={rows} filter="Filter" />}
     </Section>
   );
 }

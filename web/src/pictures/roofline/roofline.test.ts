@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Roofline } from "../../data";
 import { labelHeight, placeLabels } from "../labels";
-import { attainable, ceilings, chooseRoof, distance, extents, memoryRoof, ridge } from "./roofs";
+import { attainable, bandwidthRoof, ceilings, chooseRoof, distance, extents, levelOf, memoryRoof, ridge, sourceText } from "./roofs";
 
 const roofline: Roofline = {
   device: "NVIDIA H200", why: null,
@@ -39,6 +39,19 @@ describe("roofs", () => {
     expect(distance(roofline.points[0]!, bfloat16, memory)).toBe("75 % of what memory bandwidth allows there (4 TFLOP/s)");
     expect(distance(roofline.points[1]!, bfloat16, memory)).toBe("50 % of what bfloat16 allows there (800 TFLOP/s)");
     expect(distance(roofline.points[1]!, null, null)).toBe("no roof is known");
+  });
+  it("a counted point is held against the bandwidth of its level", () => {
+    const counted = (level: "dram" | "l2" | "l1") => ({ ...roofline.points[0]!, source: "counters", level });
+    expect(bandwidthRoof(roofline, counted("dram"))).toBe(memory);
+    expect(bandwidthRoof(roofline, counted("l2"))!.name).toBe("L2 bandwidth");
+    expect(bandwidthRoof(roofline, counted("l1"))).toBeNull();
+    expect(bandwidthRoof({ ...roofline, roofs: roofline.roofs.slice(0, 3) }, counted("l2"))).toBeNull();
+    expect(levelOf(roofline.points[0]!)).toBeNull();
+    expect(levelOf({ ...roofline.points[0]!, source: "counters" })).toBe("dram");  // of pages that do not say it
+    // 3 TFLOP/s at 1 FLOP/B under 10 TB/s
+    expect(distance(counted("l2"), bfloat16, bandwidthRoof(roofline, counted("l2")))).toBe("30 % of what L2 bandwidth allows there (10 TFLOP/s)");
+    expect(sourceText(counted("l2"))).toBe("counted, bytes of L2");
+    expect(sourceText(roofline.points[0]!)).toBe("analytic");
   });
   it("axes hold every point and ridge", () => {
     const { x, y } = extents(roofline);

@@ -25,6 +25,22 @@ export function memoryRoof(roofline: Roofline): Roof | null {
   return byteRoofs(roofline).reduce<Roof | null>((least, roof) => (!least || roof.bytes_per_s! < least.bytes_per_s! ? roof : least), null);
 }
 
+// Where the bytes of a point moved, in the words of a reader; "" of bytes that must move.
+export type Level = "dram" | "l2" | "l1";
+export const levelNames: Record<Level, string> = { dram: "DRAM", l2: "L2", l1: "L1" };
+export const levelOf = (point: Point): Level | null => (point.source === "counters" ? point.level ?? "dram" : null);
+export const sourceText = (point: Point): string => {
+  const level = levelOf(point);
+  return level ? `counted, bytes of ${levelNames[level]}` : point.source;
+};
+
+// The bandwidth that bounds a point: that of the level whose bytes it has. Of caches it may not be known.
+export function bandwidthRoof(roofline: Roofline, point: Point): Roof | null {
+  const level = levelOf(point);
+  if (level === "l1") return null;
+  return level === "l2" ? byteRoofs(roofline).find((roof) => roof.name === "L2 bandwidth") ?? null : memoryRoof(roofline);
+}
+
 // What a point is held against: the wanted type, or the lowest roof that no point reaches through.
 export function chooseRoof(roofline: Roofline, wanted: string | null): Roof | null {
   const roofs = flopRoofs(roofline).sort((a, b) => a.flops_per_s! - b.flops_per_s!);
