@@ -1,65 +1,16 @@
-// A program that uses CUDA, for tests of what a profiler does to it: `gpu_victim SCENARIO LABEL [NUMBER…]`. It opens
-// the driver that FAKE_CUDA names, prints what is the same in every run, and leaves the books to the driver.
+// A program that uses CUDA, for tests of what a profiler does to it: `gpu_victim SCENARIO LABEL [NUMBER…]`. It prints
+// what is the same in every run, and leaves the books to the driver.
 
-#include <dlfcn.h>
+#include "victim.h"
+
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
 #include <thread>
-#include <vector>
-
-#include "collect/testing/nvtx_client.h"
 
 namespace {
 
-void* library = nullptr;
-
-template <typename... Arguments>
-int cuda(const char* name, Arguments... arguments) {
-  const auto function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name));
-  if (function == nullptr) std::_Exit(94);
-  return function(arguments...);
-}
-
-struct Numbers {
-  std::vector<long> given;
-  long at(std::size_t index, long fallback) const { return index < given.size() ? given[index] : fallback; }
-};
-
-void* kernel(const char* name) {
-  void *module = nullptr, *function = nullptr;
-  cuda("cuModuleLoadData", &module, static_cast<const void*>(nullptr));
-  cuda("cuModuleGetFunction", &function, module, name);
-  return function;
-}
-
-void launch(void* function, void* stream, unsigned grid = 4) {
-  if (cuda("cuLaunchKernel", function, grid, 1u, 1u, 128u, 1u, 1u, 0u, stream, static_cast<void**>(nullptr),
-           static_cast<void**>(nullptr)) != 0) {
-    std::_Exit(93);
-  }
-}
-
-void* start() {
-  void* context = nullptr;
-  if (cuda("cuInit", 0u) != 0 || cuda("cuDevicePrimaryCtxRetain", &context, 0) != 0) std::_Exit(92);
-  cuda("cuCtxSetCurrent", context);
-  return context;
-}
-
-void* make_stream() {
-  void* stream = nullptr;
-  cuda("cuStreamCreate", &stream, 1u);
-  return stream;
-}
-
-void wait(void* stream) { cuda("cuStreamSynchronize", stream); }
+using namespace victim;
 
 // Kernels, copies and memsets by turns, on two streams, in ranges of eight kernels.
 void work(long kernels, long pause_us) {
@@ -79,23 +30,6 @@ void work(long kernels, long pause_us) {
   }
   wait(streams[0]), wait(streams[1]);
   cuda("cuMemFree_v2", memory);
-}
-
-// A captured graph of kernels with a copy and a memset at its end.
-void* capture(void* stream, long nodes, const char* name) {
-  void *graph = nullptr, *function = kernel(name), *last = kernel("sample:900");
-  cuda("cuStreamBeginCapture_v2", stream, 0);
-  for (long i = 0; i < nodes; ++i) launch(i + 1 == nodes ? last : function, stream);
-  cuda("cuMemcpyDtoDAsync_v2", std::uint64_t{0x1000}, std::uint64_t{0x2000}, std::size_t{512}, stream);
-  cuda("cuMemsetD8Async", std::uint64_t{0x1000}, static_cast<unsigned char>(1), std::size_t{512}, stream);
-  cuda("cuStreamEndCapture", stream, &graph);
-  return graph;
-}
-
-void* instantiate(void* graph) {
-  void* exec = nullptr;
-  cuda("cuGraphInstantiateWithFlags", &exec, graph, std::uint64_t{0});
-  return exec;
 }
 
 void replay(void* exec, void* stream, long times, long pause_us) {
@@ -284,10 +218,6 @@ int profiler_windows(const Numbers& numbers) {
   return 0;
 }
 
-struct Scenario {
-  const char* name;
-  int (*run)(const Numbers&);
-};
 constexpr Scenario kScenarios[] = {
     {"none", none},
     {"run", run},
@@ -309,21 +239,4 @@ constexpr Scenario kScenarios[] = {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  if (argc < 3) return 99;
-  const char* path = std::getenv("FAKE_CUDA");
-  library = path != nullptr ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;
-  if (library == nullptr) return 98;
-  if (const char* tool = std::getenv("FAKE_CUDA_LOADS")) dlopen(tool, RTLD_NOW | RTLD_LOCAL);  // a CUPTI of its own
-  Numbers numbers;
-  for (int i = 3; i < argc; ++i) numbers.given.push_back(std::atol(argv[i]));
-  for (const Scenario& scenario : kScenarios) {
-    if (std::strcmp(scenario.name, argv[1]) != 0) continue;
-    std::printf("%s begins\n", argv[2]);
-    std::fflush(stdout);
-    const int status = scenario.run(numbers);
-    std::printf("%s ends\n", argv[2]);
-    return status;
-  }
-  return 99;
-}
+int main(int argc, char** argv) { return run_scenario(argc, argv, kScenarios); }
