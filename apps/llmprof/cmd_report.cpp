@@ -31,6 +31,7 @@ constexpr Option kOptions[] = {
     {"--waterfall", "", "", "", "", "from the measured time down to the floor: every stage in full, as bars"},
     {"--by", "", "", "line|function|stack", "",
      "GPU time by what launched it, where stacks were recorded (record --stacks)"},
+    {"--counters", "", "", "", "", "only what was lost and the hardware counters: every table in full"},
     {"--verbose", "", "", "", "", "also what only few readers need: serial numbers of devices"},
     {"--top", "", "LLMPROF_TOP", "N", "15",
      "rows of each table, and findings of the diagnosis (as many as fit a screen unless given)"},
@@ -127,6 +128,7 @@ Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, cons
                     .findings = arguments.given("--top") ? top : 0,
                     .stage = arguments.get("--stage"),
                     .diagnosis = arguments.on("--diagnosis"),
+                    .counters = arguments.on("--counters"),
                     .waterfall = arguments.on("--waterfall"),
                     .unicode = unicode_wanted(),
                     .verbose = arguments.on("--verbose")};

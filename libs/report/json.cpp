@@ -7,6 +7,7 @@
 #include "report/metrics.h"
 #include "report/functions.h"
 #include "report/gpu.h"
+#include "report/hardware.h"
 #include "report/host.h"
 #include "report/imported.h"
 #include "report/measures_json.h"
@@ -276,6 +277,7 @@ void to_json(const Page& page, base::Json& out) {
   out["framework_operators"] = framework_json(page);
   out["attention"] = attention_json(page);
   out["counters"] = counters_json(page);
+  out["hardware_counters"] = hardware_json(page);
   out["totals"] = totals_json(page);
 }
 

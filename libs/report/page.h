@@ -18,6 +18,7 @@ struct Page {
   std::size_t findings = 0;  // of the diagnosis; 0: as many as fit one screen
   std::string stage;         // show only this one; "" all
   bool diagnosis = false;    // only what was lost and the diagnosis, that one in full
+  bool counters = false;     // only the hardware counters, these in full
   bool waterfall = false;    // the waterfall of each stage in full
   bool unicode = true;       // false: bars are drawn with ASCII
   bool verbose = false;      // what only few readers need: serial numbers of devices

@@ -196,7 +196,8 @@ TEST(Json, HasTheContractKeys) {
                        "environment", "devices", "model", "stages", "measures", "diagnosis", "waterfalls", "modules",
                        "operators", "unmatched", "ridge", "gemms", "kernels", "gpu_by_source", "gaps", "notes",
                        "peaks_together", "telemetry", "device_memory", "host", "functions", "stacks", "blocks",
-                       "training", "sources", "framework_operators", "attention", "counters", "totals"));
+                       "training", "sources", "framework_operators", "attention", "counters", "hardware_counters",
+                       "totals"));
   const Json& prefill = out["stages"][0];
   for (const char* key : {"name", "steps", "time_ns", "device_busy_ns", "flops", "bytes", "mfu", "mbu", "ttft_ns"}) {
     EXPECT_TRUE(prefill.contains(key)) << key;

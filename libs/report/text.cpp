@@ -11,6 +11,7 @@
 #include "report/environment_line.h"
 #include "report/functions.h"
 #include "report/gpu.h"
+#include "report/hardware.h"
 #include "report/host.h"
 #include "report/imported.h"
 #include "report/layout.h"
@@ -185,13 +186,14 @@ std::string to_text(const Page& page, bool colour) {
   const Style style{colour};
   std::string out = title(page, style) + coverage(page, style);
   if (page.diagnosis) return out + full_diagnosis(page, style);
+  if (page.counters) return out + hardware_alone(page, style);
   const auto lines = static_cast<std::size_t>(std::count(out.begin(), out.end(), '\n'));
   out += diagnosis_section(page, style, lines) + recorded(page, style) + machine(page, style);
   if (page.summary.stages.empty()) {
-    out += model(page, style) + without_stages(page, style);
+    out += model(page, style) + without_stages(page, style) + hardware_section(page, style);
   } else {
     out += model(page, style) + stage_table(page, style) + efficiency_table(page, style) + denominators(page) +
-           reasons(page) + waterfall_section(page, style);
+           reasons(page) + hardware_section(page, style) + waterfall_section(page, style);
   }
   out += training_table(page, style) + block_table(page, style);
   out += part_tables(page, style);

@@ -1,0 +1,17 @@
+#pragma once
+// What hardware counters say of a run (Summary::counters): a few lines of each table, all of them if asked for.
+
+#include <string>
+
+#include "base/json_fwd.h"
+#include "report/layout.h"
+#include "report/page.h"
+
+namespace llmprof::report {
+
+bool has_hardware(const Page& page);  // something was counted, or was to be counted and is said why not
+std::string hardware_section(const Page& page, const Style& style);  // "" without counters
+std::string hardware_alone(const Page& page, const Style& style);    // of --counters: says so where there are none
+base::Json hardware_json(const Page& page);                          // null without counters
+
+}  // namespace llmprof::report
