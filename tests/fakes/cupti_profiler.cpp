@@ -21,6 +21,7 @@ constexpr const char* kSubMetrics[] = {".sum", ".avg", ".min", ".max", ".avg.pct
 struct Host {
   ProfilerType type;
   std::vector<std::string> metrics;
+  bool spoiled = false;  // it has refused a metric: it takes no other
 };
 
 pid_t initialised_in = 0;
@@ -202,7 +203,7 @@ FAKE_EXPORT int cuptiProfilerHostInitialize(HostInitializeParams* given) {
   const bool known = std::any_of(std::begin(kChips), std::end(kChips),
                                  [&](const char* chip) { return std::strcmp(chip, given->chip) == 0; });
   if (!known) return kInvalidChipName;
-  return given->host = new Host{given->type, {}}, kSuccess;
+  return given->host = new Host{given->type, {}, false}, kSuccess;
 }
 
 FAKE_EXPORT int cuptiProfilerHostDeinitialize(HostParams* given) {
@@ -246,8 +247,9 @@ FAKE_EXPORT int cuptiProfilerHostConfigAddMetrics(AddMetricsParams* given) {
   auto* host = static_cast<Host*>(given->host);
   if (host == nullptr || given->metrics == nullptr || given->metric_count == 0) return kInvalidParameter;
   for (std::size_t i = 0; i < given->metric_count; ++i) {
-    if (given->metrics[i] == nullptr || !is_metric(given->metrics[i], host->type)) return kInvalidMetricName;
+    if (given->metrics[i] == nullptr || !is_metric(given->metrics[i], host->type)) host->spoiled = true;
   }
+  if (host->spoiled) return kInvalidMetricName;
   host->metrics.insert(host->metrics.end(), given->metrics, given->metrics + given->metric_count);
   return kSuccess;
 }
