@@ -191,7 +191,8 @@ ChipMetrics metrics_of(const Selection& selection, std::string_view chip, Method
   }
   for (const std::string& metric : selection.raw) add_once(out.metrics, metric);
   // CUPTI packs metrics into passes in the order in which it gets them; of the orders tried this one needs the fewest.
-  std::sort(out.metrics.rbegin(), out.metrics.rend());
+  // Samples have one pass: what was asked for first comes first there.
+  if (method != Method::kSampled) std::sort(out.metrics.rbegin(), out.metrics.rend());
   return out;
 }
 

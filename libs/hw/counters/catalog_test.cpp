@@ -58,7 +58,7 @@ TEST(CounterCatalog, NamesThatDifferBetweenChipsAreChosenByChip) {
   EXPECT_EQ(metrics("flops_fp8_tensor", "GA100", Method::kRange).missing, Names{"flops_fp8_tensor"});
   EXPECT_EQ(
       metrics("flops_fp16_tensor", "TU102", Method::kKernel).metrics,
-      (Names{"sm__ops_path_tensor_src_fp16_bf16_tf32_dst_fp32.sum", "sm__ops_path_tensor_src_fp16_dst_fp16.sum"}));
+      (Names{"sm__ops_path_tensor_src_fp16_dst_fp16.sum", "sm__ops_path_tensor_src_fp16_bf16_tf32_dst_fp32.sum"}));
 }
 
 TEST(CounterCatalog, AnUnknownChipHasOnlyWhatWasAskedForByItsOwnName) {

@@ -1,6 +1,7 @@
 #pragma once
 // CUPTI's host library: which metrics a chip has and in how many passes they can be read. Needs no GPU and no driver.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ class HostLibrary {
   virtual ~HostLibrary() = default;
 
   virtual std::string path() const = 0;
+  virtual std::uint32_t version() const = 0;  // CUPTI's own, 130000 for that of CUDA 13.0
   virtual std::vector<std::string> chips() const = 0;
   // Base names (without ".sum") of what the chip offers.
   virtual Result<std::vector<std::string>> metrics(const std::string& chip, Method method) const = 0;
