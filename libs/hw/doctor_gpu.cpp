@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include "hw/cupti_paths.h"
 #include "hw/device.h"
 #include "hw/doctor_checks.h"
 #include "hw/library_probe.h"
@@ -15,32 +16,6 @@ std::string cupti_version(void* handle) {
   const auto get = reinterpret_cast<int (*)(std::uint32_t*)>(::dlsym(handle, "cuptiGetVersion"));
   std::uint32_t version = 0;
   return get != nullptr && get(&version) == 0 ? fmt::format("API version {}", version) : "version unknown";
-}
-
-// Where CUPTI is when the loader does not know it: the toolkit's folders and the Python package's.
-std::vector<std::string> cupti_paths(const SystemFiles& files) {
-  std::vector<std::string> paths{"libcupti.so.13", "libcupti.so.12"};
-  std::vector<std::string> roots{variable(files, "CUDA_HOME"), variable(files, "CUDA_PATH"),
-                                 files.path("usr/local/cuda")};
-  for (const std::string& name : files.list("usr/local")) {
-    if (name.starts_with("cuda-")) roots.push_back(files.path("usr/local/" + name));
-  }
-  for (const std::string& root : roots) {
-    if (root.empty()) continue;
-    for (const char* folder : {"/extras/CUPTI/lib64/", "/lib64/"}) {
-      for (const char* name : {"libcupti.so.13", "libcupti.so.12"}) paths.push_back(root + folder + name);
-    }
-  }
-  for (const char* owner : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
-    const std::string prefix = variable(files, owner);
-    if (prefix.empty()) continue;
-    for (const std::string& python : SystemFiles(prefix).list("lib")) {
-      const std::string packages = prefix + "/lib/" + python + "/site-packages/nvidia/";
-      paths.push_back(packages + "cu13/lib/libcupti.so.13");
-      paths.push_back(packages + "cuda_cupti/lib/libcupti.so.12");
-    }
-  }
-  return paths;
 }
 
 }  // namespace

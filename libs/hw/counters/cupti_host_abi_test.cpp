@@ -2,13 +2,12 @@
 
 #include "hw/counters/cupti_host_abi.h"
 
-#include "hw/counters/pm_abi.h"
-
-#if __has_include(<cupti_pmsampling.h>)
 #include <cupti_pmsampling.h>
 #include <cupti_profiler_host.h>
 #include <cupti_profiler_target.h>
 #include <cupti_target.h>
+
+#include "hw/counters/pm_abi.h"
 
 namespace llmprof::hw::counters::cupti {
 namespace {
@@ -120,4 +119,3 @@ static_assert(kInvalidOperation == CUPTI_ERROR_INVALID_OPERATION && kOutOfMemory
 
 }  // namespace
 }  // namespace llmprof::hw::counters::cupti
-#endif
