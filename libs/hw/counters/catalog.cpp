@@ -76,6 +76,14 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
+std::string letters_and_digits(std::string_view name) {
+  std::string out;
+  for (const unsigned char c : name) {
+    if (std::isalnum(c) != 0) out += static_cast<char>(std::toupper(c));
+  }
+  return out;
+}
+
 std::string set_names() {
   std::string names;
   for (const Set& set : sets()) names += (names.empty() ? "" : ", ") + set.name;
@@ -148,14 +156,21 @@ std::span<const std::string_view> chips() {
 }
 
 const Chip* find_chip(std::string_view name) {
-  std::string upper(name);
-  std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
-  return find_named(file().chips, upper);
+  const std::string wanted = letters_and_digits(name);
+  for (const Chip& chip : file().chips) {
+    if (letters_and_digits(chip.name) == wanted) return &chip;
+    for (const std::string& device : chip.devices) {
+      if (letters_and_digits(device) == wanted) return &chip;
+    }
+  }
+  return nullptr;
 }
 
 const Chip* chip_of_capability(std::string_view capability) {
+  const std::string wanted = letters_and_digits(capability);
   for (const Chip& chip : file().chips) {
-    if (chip.capability == capability) return &chip;
+    const std::string digits = letters_and_digits(chip.capability);
+    if (wanted == digits || wanted == "SM" + digits) return &chip;
   }
   return nullptr;
 }

@@ -48,9 +48,10 @@ struct Set {
 
 // A chip as CUPTI calls it.
 struct Chip {
-  std::string name, generation;  // "GH100", "Hopper"
-  std::string capability;        // "9.0"
-  bool sampled = true;           // has PM sampling
+  std::string name, generation;      // "GH100", "Hopper"
+  std::string capability;            // "9.0"
+  std::vector<std::string> devices;  // that have it, some of them: "H200"
+  bool sampled = true;               // has PM sampling
 };
 
 std::span<const Counter> catalog();
@@ -81,8 +82,9 @@ std::optional<double> evaluate(const Counter& counter, const Lookup& lookup);
 
 // Chips of CUPTI's list that the catalogue has formulas for; in the order of their generations.
 std::span<const std::string_view> chips();
-const Chip* find_chip(std::string_view name);  // in any case of letters
-// The first chip of a compute capability ("8.6"); those of one capability have the same formulas.
+// By its name or a device that has it ("h200"); letter case and spaces do not matter.
+const Chip* find_chip(std::string_view name);
+// The first chip of a compute capability, "8.6" or "sm_86"; those of one capability have the same formulas.
 const Chip* chip_of_capability(std::string_view capability);
 
 }  // namespace llmprof::hw::counters

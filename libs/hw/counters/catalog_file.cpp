@@ -105,7 +105,7 @@ Result<CatalogFile> parse_catalog(std::string_view text, std::string_view where)
   CatalogFile file;
   for (const Json& chip : list_of(json, "chips")) {
     file.chips.push_back({text_of(chip, "name"), text_of(chip, "generation"), text_of(chip, "capability"),
-                          flag_of(chip, "sampled", true)});
+                          texts_of(chip, "devices"), flag_of(chip, "sampled", true)});
   }
   for (const Json& one : list_of(json, "counters")) {
     LLMPROF_LET(Counter counter, read_counter(one, where));

@@ -125,8 +125,11 @@ TEST(CounterCatalog, AWordThatIsNothingGetsAHint) {
 TEST(CounterCatalog, ChipsAreFoundByNameAndCapability) {
   ASSERT_NE(find_chip("gh100"), nullptr);
   EXPECT_EQ(find_chip("gh100")->generation, "Hopper");
-  EXPECT_EQ(find_chip("GH200"), nullptr);
+  EXPECT_EQ(find_chip("h200")->name, "GH100");
+  EXPECT_EQ(find_chip("rtx4090")->name, "AD102");
+  EXPECT_EQ(find_chip("Z9000"), nullptr);
   EXPECT_EQ(chip_of_capability("9.0")->name, "GH100");
+  EXPECT_EQ(chip_of_capability("sm_100")->name, "GB100");
   EXPECT_EQ(chip_of_capability("1.0"), nullptr);
   EXPECT_TRUE(std::find(chips().begin(), chips().end(), "GA100") != chips().end());
 }
