@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "collect/clock.h"
+#include "collect/cuda/counters/hooks.h"
 #include "collect/event.h"
 #include "collect/futex.h"
 #include "collect/log_file.h"
@@ -29,6 +30,7 @@ constexpr std::uint64_t kStartLimitMs = 2000;  // a start takes a millisecond
 void in_forked_child() {
   const Phase phase = g.phase.load(std::memory_order_relaxed);
   g.live.store(kNotLive, std::memory_order_relaxed);
+  counters::disarm(counters::kAnything);
   g.shared_lock.store(0, std::memory_order_relaxed);
   g.pid.store(0, std::memory_order_relaxed);
   if (phase == Phase::kOff || phase == Phase::kUnread) return;

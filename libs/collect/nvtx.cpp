@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "collect/clock.h"
+#include "collect/cuda/counters/hooks.h"
 #include "collect/definitions.h"
 #include "collect/event.h"
 #include "collect/names.h"
@@ -122,6 +123,11 @@ int push(std::uint32_t domain, What what) {
   const bool tracked = domain < kTrackedDomains;
   const int level = tracked ? thread->level[domain]++ : nvtx::kNoPushPopTracking;
   const Description description = describe(thread, what);
+  if (counters::is_armed(counters::kRanges)) [[unlikely]] {
+    leave();
+    counters::range_opens(description.name, domain, level);
+    if ((thread = enter()) == nullptr) return level;
+  }
   if (wire::Record* record = reserve(thread)) {
     put(record, RangeOp::kPush, domain, description,
         tracked && level < wire::kNoLevel ? static_cast<std::uint16_t>(level) : wire::kNoLevel);
@@ -152,6 +158,7 @@ int pop(std::uint32_t domain) {
     commit(thread);
   }
   leave();
+  counters::range_closes(domain, level);
   return level;
 }
 

@@ -27,6 +27,7 @@ struct Settings {
   std::uint64_t gpu_pool_bytes;
   std::uint64_t profiler_api;
   std::uint64_t control;
+  std::uint64_t counters;
 };
 
 // What of the GPU is recorded. Kernels bring copies, memsets and graphs.
@@ -64,6 +65,8 @@ inline constexpr SettingRow kSettings[] = {
     {"LLMPROF_GPU_POOL_BYTES", &Settings::gpu_pool_bytes, 1u << 20, 1u << 30, 128u << 20, "buffers lent to CUPTI"},
     {"LLMPROF_PROFILER_API", &Settings::profiler_api, 0, 1, 0, "1: recording between cudaProfilerStart and Stop only"},
     {"LLMPROF_CONTROL", &Settings::control, 0, 1, 0, "1: the file `control` beside the logs switches recording"},
+    {"LLMPROF_COUNTERS", &Settings::counters, 0, 1, 0,
+     "1: the file `counters.plan` beside the logs says what is counted"},
     {"LLMPROF_SEGMENT_MS", &Settings::segment_ms, 10, 1ull << 42, 1000, "length of a log, when only the end is kept"},
 };
 

@@ -186,6 +186,13 @@ struct MadeNode {
   wire::GraphNodeKind kind;
 };
 
+// The range or launch of this thread whose counters are being read (cuda/counters).
+struct CountedWindow {
+  std::uint32_t number;  // 0: none
+  std::uint32_t domain;
+  std::int32_t level;
+};
+
 // Per thread, as small as can be: dynamic thread-local storage is scarce.
 struct ThreadLocal {
   Thread* thread;
@@ -197,6 +204,8 @@ struct ThreadLocal {
   std::uint32_t node_type;  // of the node that is about to be made
   bool instantiating;       // a graph
   bool in_runtime;          // a call of the CUDA runtime, if these are recorded
+  bool measuring;           // a profiler of CUPTI's is being called: what it does with the driver is not the program's
+  CountedWindow counted;
 };
 extern __thread ThreadLocal tl;
 

@@ -32,6 +32,8 @@ enum Domain : std::uint32_t { kDriverApi = 1, kRuntimeApi = 2, kResource = 3, kS
 enum Site : std::uint32_t { kEnter = 0, kExit = 1 };
 enum ResourceId : std::uint32_t {
   kContextCreated = 1,
+  kContextDestroyStarting = 2,
+  kModuleLoaded = 6,
   kGraphNodeCreateStarting = 12,
   kGraphNodeCreated = 13,
   kGraphExecCreateStarting = 17,

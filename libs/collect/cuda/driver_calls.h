@@ -24,6 +24,8 @@ enum class CallClass : std::uint8_t {
   kWaitForEvent,
   kProfilerStart,
   kProfilerStop,
+  kCaptureBegin,
+  kCaptureEnd,
 };
 
 struct DriverCall {
@@ -89,6 +91,11 @@ inline constexpr OtherCall kWaitCalls[] = {
     {121, CallClass::kWaitForEvent},   // cuEventSynchronize
 };
 inline constexpr OtherCall kProfilerCalls[] = {{308, CallClass::kProfilerStart}, {309, CallClass::kProfilerStop}};
+// cuStreamBeginCapture, _v2, cuStreamBeginCaptureToGraph, cuStreamEndCapture, each with its _ptsz
+inline constexpr OtherCall kCaptureCalls[] = {{495, CallClass::kCaptureBegin}, {496, CallClass::kCaptureBegin},
+                                              {539, CallClass::kCaptureBegin}, {540, CallClass::kCaptureBegin},
+                                              {720, CallClass::kCaptureBegin}, {721, CallClass::kCaptureBegin},
+                                              {497, CallClass::kCaptureEnd},   {498, CallClass::kCaptureEnd}};
 
 inline constexpr std::uint32_t kDriverCallIds = 1024;
 
@@ -104,6 +111,7 @@ class DriverCallTable {
       calls_[call.id] = {call.id, call.what, wire::LaunchOp::kOther, call.kind};
     for (const OtherCall& call : kWaitCalls) calls_[call.id] = {.id = call.id, .what = call.what};
     for (const OtherCall& call : kProfilerCalls) calls_[call.id] = {.id = call.id, .what = call.what};
+    for (const OtherCall& call : kCaptureCalls) calls_[call.id] = {.id = call.id, .what = call.what};
   }
   constexpr const DriverCall& operator[](std::uint32_t id) const { return calls_[id < kDriverCallIds ? id : 0]; }
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "collect/clock.h"
+#include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/devices.h"
 #include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
@@ -34,6 +35,7 @@ class GpuThread {
       if (now_ns() >= next_ns_ && gpu.finish.load(std::memory_order_acquire) == 0) period();
     }
     look_for_devices();  // a short life
+    counters::finish();
     flush(cupti::kFlushForced);
     await_buffers();
     // Everything that is ours has come.
@@ -63,6 +65,7 @@ class GpuThread {
     quiet_ = launched ? 0 : quiet_ + 1;
     if (quiet_ <= kFlushesAfter || (gpu.pool.lent() != 0 && quiet_ % kFlushesAfter == 0)) flush(0);
     watch_buffers(launched);
+    counters::look();
     if (++periods_ % kPeriodsPerLook == 1 && !second_copy_) look_for_second_copy();
   }
 
@@ -89,7 +92,7 @@ class GpuThread {
   }
 
   TheftWatch::Verdict look_for_theft(bool launched) {
-    return theft_.look({launched && is_recording(), gpu.requested.load(std::memory_order_relaxed),
+    return theft_.look({launched && records_kernels(), gpu.requested.load(std::memory_order_relaxed),
                         gpu.completed.load(std::memory_order_relaxed), now_ns()});
   }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "collect/clock.h"
+#include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/driver_calls.h"
 #include "collect/cuda/gpu.h"
 #include "collect/cuda/graphs.h"
@@ -35,11 +36,12 @@ wire::DefinitionId stack_if_wanted() {
   return stack;
 }
 
-bool failed(const CallbackData& data) {
+std::uint32_t result_of(const CallbackData& data) {
   std::uint32_t result = 0;
   if (data.result != nullptr) memcpy(&result, data.result, sizeof(result));
-  return result != 0;
+  return result;
 }
+bool failed(const CallbackData& data) { return result_of(data) != 0; }
 
 // Arguments of driver calls are a structure of them in order; those we read are all 8 bytes wide.
 std::uint64_t argument(const CallbackData& data, std::size_t index) {
@@ -51,18 +53,12 @@ std::uint64_t argument(const CallbackData& data, std::size_t index) {
 void begin_launch(const DriverCall& call, const CallbackData& data) {
   tl.launch = {data.symbol, 0, call.op, stack_if_wanted(), 0, true};
   if (call.what == CallClass::kGraphLaunch) tl.launch.graph = graph_launch_begins(argument(data, 0), argument(data, 1));
+  counters::launch_begins(data, call.op);
   *data.shared = now_ns();
 }
 
-void end_launch(const DriverCall& call, const CallbackData& data) {
-  const std::uint64_t end_ns = now_ns();
-  const CurrentLaunch launch = tl.launch;
-  tl.launch = {};
-  if (call.what == CallClass::kGraphLaunch) graph_launch_ended(end_ns);
-  if (launch.nodes == 0 && gpu.launching.load(std::memory_order_relaxed) == 0)
-    gpu.launching.store(1, std::memory_order_relaxed);
-  if (launch.nodes == 0 && gpu.suspected.load(std::memory_order_relaxed) != 0)
-    gpu.launches_without.fetch_add(1, std::memory_order_relaxed);
+void record_launch(const DriverCall& call, const CallbackData& data, const CurrentLaunch& launch,
+                   std::uint64_t end_ns) {
   Thread* thread = enter();
   if (thread == nullptr) return;
   if (Record* record = reserve(thread)) {
@@ -77,6 +73,29 @@ void end_launch(const DriverCall& call, const CallbackData& data) {
     commit(thread);
   }
   leave();
+}
+
+void end_launch(const DriverCall& call, const CallbackData& data) {
+  const std::uint64_t end_ns = now_ns();
+  const CurrentLaunch launch = tl.launch;
+  tl.launch = {};
+  if (call.what == CallClass::kGraphLaunch) graph_launch_ended(end_ns);
+  if (launch.nodes == 0 && gpu.launching.load(std::memory_order_relaxed) == 0)
+    gpu.launching.store(1, std::memory_order_relaxed);
+  if (launch.nodes == 0 && gpu.suspected.load(std::memory_order_relaxed) != 0)
+    gpu.launches_without.fetch_add(1, std::memory_order_relaxed);
+  record_launch(call, data, launch, end_ns);
+  counters::launch_ended(data, call.op);
+}
+
+// A capture counts from before the driver begins it until after it has ended it, for better or worse.
+void on_capture(const DriverCall& call, const CallbackData& data) {
+  constexpr std::uint32_t kInvalidated = 901, kUnjoined = 904;  // it has failed, and is over
+  const bool begins = call.what == CallClass::kCaptureBegin;
+  if (data.site == cupti::kEnter) return begins ? counters::capture_begins() : void();
+  const std::uint32_t result = result_of(data);
+  const bool ended = begins ? result != 0 : result == 0 || result == kInvalidated || result == kUnjoined;
+  if (ended) counters::capture_ended();
 }
 
 std::uint32_t device_of(void* context) {
@@ -155,7 +174,7 @@ bool waits_for_device(const char* function) {
 }  // namespace
 
 void on_driver_call(std::uint32_t id, const CallbackData& data) {
-  if (data.shared == nullptr) return;
+  if (data.shared == nullptr || tl.measuring) return;
   const DriverCall& call = cupti::kDriverCalls[id];
   const bool enters = data.site == cupti::kEnter;
   switch (call.what) {
@@ -170,6 +189,9 @@ void on_driver_call(std::uint32_t id, const CallbackData& data) {
     case CallClass::kProfilerStop:
       if (!enters) profiler_called(call.what == CallClass::kProfilerStart);
       return;
+    case CallClass::kCaptureBegin:
+    case CallClass::kCaptureEnd:
+      return on_capture(call, data);
     case CallClass::kNone:
       return;
     default:

@@ -1,5 +1,6 @@
 #include "collect/cuda/recording.h"
 
+#include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/driver_calls.h"
 #include "collect/cuda/gpu.h"
 #include "collect/cuda/session.h"
@@ -15,12 +16,14 @@ struct Recording {
   std::atomic<std::uint32_t> wanted{0};
   std::atomic<std::uint32_t> switching{0};
   std::atomic<std::uint32_t> applied{0};
+  bool without_kernels = false;  // nor graphs
 };
 constinit Recording recording;
 
 bool wants(std::uint64_t bit) { return (g.settings.gpu & bit) != 0; }
 
 void switch_kind(std::uint32_t kind, bool on) {
+  if (recording.without_kernels && (kind == cupti::kConcurrentKernel || kind == cupti::kGraphTrace)) return;
   if (on) succeeded(Call::kActivityEnable, gpu.library.activity_enable(kind));
   if (!on) succeeded(Call::kActivityDisable, gpu.library.activity_disable(kind));
 }
@@ -50,6 +53,14 @@ void switch_all(bool on) {
   }
 }
 
+void enable_for_counters() {
+  for (const std::uint32_t id : {cupti::kContextDestroyStarting, cupti::kModuleLoaded}) {
+    if (id == cupti::kModuleLoaded && !counters::is_armed(counters::kStalls)) continue;
+    succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
+  }
+  for (const cupti::OtherCall& call : cupti::kCaptureCalls) switch_call(call.id, true);
+}
+
 void enable_always() {
   constexpr std::uint32_t kResources[] = {cupti::kContextCreated,          cupti::kGraphNodeCreateStarting,
                                           cupti::kGraphNodeCreated,        cupti::kGraphNodeCloned,
@@ -57,6 +68,7 @@ void enable_always() {
   for (const std::uint32_t id : kResources) {
     succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
   }
+  if (counters::is_armed(counters::kAnything)) enable_for_counters();
   gpu.library.enable_callback(1, gpu.subscriber, cupti::kState, cupti::kFatalError);  // not in older versions
   for (const cupti::OtherCall& call : cupti::kProfilerCalls) switch_call(call.id, g.settings.profiler_api != 0);
   if (!wants(kGpuMemory)) return;
@@ -80,7 +92,9 @@ void fulfil() {
 
 // Graphs are recorded as a whole from the very beginning: switched on later, CUPTI crashes the program. So this kind
 // stays on when nothing is recorded; the selection sorts out what it brings then.
-void start_recording() {
+void start_recording(bool kernels) {
+  recording.without_kernels = !kernels;
+  if (!kernels) g.settings.graphs = kGraphsLaunch;  // none is sampled
   if (g.settings.graphs != kGraphsAll) switch_kind(cupti::kGraphTrace, true);
   enable_always();
   if (g.settings.profiler_api != 0 || g.settings.control != 0) return;  // they say when
@@ -96,6 +110,7 @@ void apply_recording(bool on) {
 
 void fulfil_wish() { fulfil(); }
 bool is_recording() { return recording.applied.load(std::memory_order_relaxed) != 0; }
+bool records_kernels() { return is_recording() && !recording.without_kernels; }
 
 void resume_recording() {
   if (!register_buffers() || recording.applied.load(std::memory_order_acquire) == 0) return;

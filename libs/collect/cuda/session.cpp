@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "collect/clock.h"
+#include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/driver_calls.h"
 #include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
@@ -42,7 +43,18 @@ void on_context_created() {
 }
 
 void on_resource(std::uint32_t id, const cupti::ResourceData& data) {
-  if (id == cupti::kContextCreated) return on_context_created();
+  switch (id) {
+    case cupti::kContextCreated:
+      on_context_created();
+      return counters::context_created(data.context);
+    case cupti::kContextDestroyStarting:
+      return counters::context_ends(data.context);
+    case cupti::kModuleLoaded:
+      if (data.descriptor != nullptr) counters::module_loaded(*static_cast<const pc::Module*>(data.descriptor));
+      return;
+    default:
+      break;
+  }
   if (data.descriptor != nullptr) on_graph_resource(id, *static_cast<const cupti::GraphData*>(data.descriptor));
 }
 
@@ -153,7 +165,7 @@ void start_gpu() {
   gpu.completed_ns.store(now_ns(), std::memory_order_relaxed);
   gpu.pid.store(getpid(), std::memory_order_release);
   start_graphs();
-  start_recording();
+  start_recording(counters::start());
   if (!start_gpu_thread()) note("cupti", "no thread could be started: GPU activity comes late, and may be incomplete.");
 }
 

@@ -224,7 +224,9 @@ bool Session::open(const Plan& plan, const SessionOptions& options) {
   if (!map_image(sizeof(State), &image)) return false;
   state_ = new (image.bytes) State{};
   state_->options = options;
-  open_ = state_->configure(&metrics_, chip, &passes_) && state_->enable(&metrics_);
+  open_ = state_->configure(&metrics_, chip, &passes_);
+  if (passes_ > 1 && options.most_ranges_of_several != 0) state_->options.most_ranges = options.most_ranges_of_several;
+  open_ = open_ && state_->enable(&metrics_);
   if (!open_) close();
   return open_;
 }

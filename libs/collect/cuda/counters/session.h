@@ -24,8 +24,9 @@ struct SessionOptions {
   void* context;  // CUcontext; current on the calling thread
   std::uint32_t device;
   Ranges ranges;
-  bool replay;                // kAutomatic: kernels are executed again for every pass
-  std::uint32_t most_ranges;  // of one pass
+  bool replay;                               // kAutomatic: kernels are executed again for every pass
+  std::uint32_t most_ranges;                 // of one pass
+  std::uint32_t most_ranges_of_several = 0;  // the same if the metrics need several passes; 0: as above
 };
 
 class Session {

@@ -1,0 +1,298 @@
+#include "collect/cuda/counters/range_windows.h"
+
+#include <stdio.h>
+
+#include "collect/clock.h"
+#include "collect/cuda/counters/driver.h"
+#include "collect/cuda/counters/hooks.h"
+#include "collect/cuda/counters/measurements.h"
+#include "collect/cuda/counters/turn.h"
+#include "collect/cuda/counters/window_choice.h"
+#include "collect/cuda/facts.h"
+#include "collect/cuda/gpu.h"
+#include "collect/cuda/recording.h"
+#include "collect/futex.h"
+#include "collect/names.h"
+#include "collect/undisturbed.h"
+
+namespace llmprof::collect::counters {
+namespace {
+
+using wire::CounterScope;
+using wire::LossKind;
+
+constexpr std::uint32_t kGraphDomain = ~0u;  // of a launch, where a range has its domain
+constexpr std::uint64_t kQuietNs = 1'000'000'000;
+constexpr std::uint64_t kLongestNs = 30'000'000'000;  // its thread may be gone
+constexpr std::uint32_t kPatienceMs = 200;            // for somebody in a profiler
+
+// What a name is to us. Written more than once by threads that meet it at the same time, with the same value.
+enum Verdict : std::uint8_t { kUnknown = 0, kOther = 1, kWanted = 2, kMeasured = 3 };
+
+struct State {
+  const Plan* plan = nullptr;
+  Turn turn;
+  std::atomic<std::uint8_t> verdicts[StringTable::kMaxNames]{};
+  std::atomic<bool> ranges_seen{false};
+  // Of the window that is open.
+  std::atomic<std::uint32_t> launches{0};
+  std::atomic<bool> graphs{false}, foreign{false};
+  std::atomic<std::uint64_t> last_ns{0};  // when it was opened or closed
+  // Of the holder of the turn.
+  Measurements measurements;
+  WindowChoice choice;
+  std::uint64_t set_up_ns = 0;
+};
+constinit State state;
+
+// Profiler calls of a thread of the program: no signal handler may jump out of them, and what CUPTI does with the
+// driver in them is not the program's.
+class Measuring {
+ public:
+  Measuring() { tl.measuring = true; }
+  ~Measuring() { tl.measuring = false; }
+  Measuring(const Measuring&) = delete;
+  Measuring& operator=(const Measuring&) = delete;
+
+ private:
+  Undisturbed undisturbed_;
+};
+
+void skipped(const char* why) { count_loss_about(LossKind::kCountersSkipped, 1, intern(why)); }
+
+bool is_wanted(wire::StringId name) {
+  const Shared* shared = g.shared.load(std::memory_order_acquire);
+  if (name == 0 || name >= StringTable::kMaxNames || shared == nullptr || !shared->strings.valid(name)) return false;
+  std::uint8_t verdict = state.verdicts[name].load(std::memory_order_relaxed);
+  if (verdict == kUnknown) {
+    verdict = matches(state.plan->ranges, shared->strings.text(name)) ? kWanted : kOther;
+    state.verdicts[name].store(verdict, std::memory_order_relaxed);
+  }
+  return verdict >= kWanted;
+}
+
+// ---- with the turn ------------------------------------------------------------------------------------------------
+
+// Something failed, and was said. Nobody gets a turn any more.
+void die() {
+  disarm(kRanges);
+  state.measurements.close(!capture_is_open());
+  state.turn.end();
+}
+
+void settle_cost() { state.choice.spent(state.measurements.take_other_cost_ns()); }
+
+bool set_up(void* context) {
+  const std::uint64_t begin_ns = now_ns();
+  if (!state.measurements.open(*state.plan, context)) return false;
+  state.measurements.take_other_cost_ns();  // a part of it
+  const std::uint64_t end_ns = now_ns();
+  state.set_up_ns = end_ns - begin_ns;
+  state.choice.begin(end_ns, state.plan->budget_ppm, state.measurements.passes());
+  char text[128];
+  snprintf(text, sizeof(text), "counters of ranges: %zu metrics in %u pass%s, set up in %.0f ms.",
+           state.measurements.metrics(), state.measurements.passes(), state.measurements.passes() == 1 ? "" : "es",
+           static_cast<double>(state.set_up_ns) / 1e6);
+  note("counters", text);
+  return true;
+}
+
+// Whether this context's work is counted; the first one's is. Said once.
+bool is_ours(void* context) {
+  if (context == state.measurements.context()) return true;
+  skipped("it is in another CUDA context than the one that is measured");
+  static constinit std::atomic<bool> said;
+  if (!said.exchange(true, std::memory_order_relaxed))
+    note("counters", "the program uses several CUDA contexts: only the first that was met is measured.");
+  return false;
+}
+
+enum class Begun : std::uint8_t { kNo, kYes, kFailed };
+
+Begun begin(const Window& window, void* context) {
+  if (!state.measurements.is_open() && !capture_is_open() && !set_up(context)) return Begun::kFailed;
+  if (!state.measurements.is_open() || !state.choice.wants(window.key, now_ns())) return Begun::kNo;
+  if (capture_is_open()) {
+    skipped("a stream was being captured");
+    return Begun::kNo;
+  }
+  if (!is_ours(context)) return Begun::kNo;
+  state.launches.store(0, std::memory_order_relaxed);
+  state.graphs.store(false, std::memory_order_relaxed);
+  state.foreign.store(false, std::memory_order_relaxed);
+  state.choice.chose(window.key);
+  return state.measurements.begin(window) ? Begun::kYes : Begun::kFailed;
+}
+
+// Closes the window that is open. False: that failed.
+bool close_window(bool good) {
+  const std::uint32_t launches = state.launches.load(std::memory_order_relaxed);
+  const Window window = state.measurements.window();
+  if (state.foreign.load(std::memory_order_relaxed)) {
+    skipped("work of another CUDA context was in it");
+    good = false;
+  }
+  if (!state.measurements.end(good && launches != 0, state.graphs.load(std::memory_order_relaxed))) return false;
+  state.choice.measured(window.key, state.measurements.window_cost_ns(), launches != 0);
+  settle_cost();
+  if (state.measurements.is_between()) state.choice.completed();
+  state.last_ns.store(now_ns(), std::memory_order_relaxed);
+  return true;
+}
+
+bool close_and_drop() {
+  if (!close_window(false)) return false;
+  skipped("it was interrupted");
+  return true;
+}
+
+// ---- windows ------------------------------------------------------------------------------------------------------
+
+void open_window(const Window& window, void* context, std::uint32_t domain, int level) {
+  if (!state.turn.take()) {
+    const bool due = window.scope == CounterScope::kRange && state.verdicts[window.name] != kMeasured;
+    if (due && state.turn.has_window()) skipped("another thread was being measured");
+    return;
+  }
+  const Measuring measuring;
+  Begun begun = gpu_is_ours() && is_recording() ? begin(window, context) : Begun::kNo;
+  if (begun == Begun::kNo && state.choice.is_stuck()) {
+    state.choice.give_up();
+    if (!state.measurements.drop()) begun = Begun::kFailed;
+    settle_cost();
+  }
+  if (begun == Begun::kFailed) return die();
+  if (begun == Begun::kNo) return state.turn.give_back();
+  if (window.scope == CounterScope::kRange) state.verdicts[window.name].store(kMeasured, std::memory_order_relaxed);
+  state.last_ns.store(now_ns(), std::memory_order_relaxed);
+  tl.counted = {state.turn.keep_open(), domain, level};
+}
+
+void end_own_window() {
+  const std::uint32_t number = tl.counted.number;
+  tl.counted = {};
+  if (!state.turn.take_window(number)) return;  // somebody had to end it
+  const Measuring measuring;
+  if (!close_window(true)) return die();
+  state.turn.give_back();
+}
+
+// Another range that matches is opened inside the one that is being measured.
+void end_outer_window() {
+  const std::uint32_t number = tl.counted.number;
+  tl.counted = {};
+  if (!state.turn.take_window(number)) return;
+  const Measuring measuring;
+  state.choice.is_outer(state.measurements.window().key);
+  if (!close_window(false)) return die();
+  state.turn.give_back();
+}
+
+// Takes the turn from whoever has a window open; who is in a profiler is waited for, not for ever: it may wait for a
+// lock of CUPTI's that our caller holds.
+bool take_over(std::uint32_t* window) {
+  for (std::uint32_t i = 0; i < kPatienceMs; ++i) {
+    if (state.turn.take_anything(window)) return true;
+    if (!state.turn.is_taken()) return false;
+    futex_wait(gpu.never, 0, 1);
+  }
+  return false;
+}
+
+void state_sum() {
+  char text[192];
+  snprintf(text, sizeof(text), "%u windows were measured; that took %.1f ms of the program, the set-up %.0f ms before.",
+           state.measurements.made(), static_cast<double>(state.choice.spent_ns()) / 1e6,
+           static_cast<double>(state.set_up_ns) / 1e6);
+  note("counters", text);
+}
+
+void end_everything(bool read) {
+  bool good = true;
+  if (read && !capture_is_open() && state.measurements.is_open()) {
+    if (state.measurements.passes() > 1 && !state.measurements.is_between())
+      skipped("it ended before all passes were made");
+    good = state.measurements.read_now(false);
+    settle_cost();
+  }
+  if (good && state.measurements.made() != 0) state_sum();
+}
+
+}  // namespace
+
+void start_range_windows(const Plan& plan) { state.plan = &plan; }
+
+void range_window_opens(wire::StringId name, std::uint32_t domain, int level) {
+  if (level < 0 || !is_wanted(name)) return;
+  state.ranges_seen.store(true, std::memory_order_relaxed);
+  if (tl.counted.number != 0) end_outer_window();
+  void* context = current_context();
+  if (context == nullptr) return;
+  const std::uint64_t key = std::uint64_t{1} << 32 | name;
+  open_window({key, name, 0, CounterScope::kRange}, context, domain, level);
+}
+
+void range_window_closes(std::uint32_t domain, int level) {
+  if (tl.counted.number != 0 && tl.counted.domain == domain && tl.counted.level == level) end_own_window();
+}
+
+void graph_window_begins(const cupti::CallbackData& data) {
+  if (tl.counted.number != 0 || tl.launch.graph == 0 || state.ranges_seen.load(std::memory_order_relaxed)) return;
+  const std::uint64_t key = std::uint64_t{2} << 32 | tl.launch.graph;
+  open_window({key, 0, data.correlation, CounterScope::kGraph}, data.context, kGraphDomain, 0);
+  if (tl.counted.number != 0) launch_in_window(data, wire::LaunchOp::kGraph);
+}
+
+void graph_window_ended() { range_window_closes(kGraphDomain, 0); }
+
+void launch_in_window(const cupti::CallbackData& data, wire::LaunchOp op) {
+  if (!state.turn.has_window()) return;
+  state.launches.fetch_add(1, std::memory_order_relaxed);
+  if (op == wire::LaunchOp::kGraph) state.graphs.store(true, std::memory_order_relaxed);
+  if (tl.counted.number != 0 && data.context != state.measurements.context())
+    state.foreign.store(true, std::memory_order_relaxed);
+}
+
+void range_capture_begins() {
+  std::uint32_t window = 0;
+  if (!take_over(&window)) return;
+  const Measuring measuring;
+  if (window != 0 && !close_and_drop()) return die();
+  state.turn.give_back();
+}
+
+void range_context_ends(void* context) {
+  std::uint32_t window = 0;
+  if (!take_over(&window)) return;
+  const Measuring measuring;
+  if (window != 0 && !close_and_drop()) return die();
+  if (context != state.measurements.context()) return state.turn.give_back();
+  end_everything(true);
+  note("counters", "the CUDA context that was measured was destroyed: nothing is measured from here on.");
+  die();
+}
+
+void look_at_range_windows() {
+  const std::uint64_t before_ns = now_ns() - state.last_ns.load(std::memory_order_relaxed);
+  std::uint32_t window = 0;
+  const bool too_long = before_ns > kLongestNs && state.turn.take_any_window(&window);
+  if (!too_long && (before_ns < kQuietNs || !state.turn.take())) return;
+  const Measuring measuring;
+  if (capture_is_open()) return too_long ? die() : state.turn.give_back();
+  if (too_long && !close_and_drop()) return die();
+  if (!too_long && !state.measurements.read_now(true)) return die();
+  if (too_long) state.last_ns.store(now_ns(), std::memory_order_relaxed);
+  state.turn.give_back();
+}
+
+void finish_range_windows() {
+  std::uint32_t window = 0;
+  if (!take_over(&window)) return;
+  const Measuring measuring;
+  if (window != 0 && !capture_is_open() && !close_and_drop()) return die();
+  end_everything(window == 0 || !capture_is_open());
+  state.measurements.close(false);
+  state.turn.end();
+}
+
+}  // namespace llmprof::collect::counters
