@@ -432,8 +432,10 @@ enum class CounterScope : std::uint8_t {
 };
 
 // Of a range, graph or kernel: host times, from before its first work was given to the device until all of it had
-// ended. Of a sample: its own. A set that needs several passes takes several windows, one a pass: they have the same
-// `measurement`, and its values come after the last.
+// ended; the range or launch that it is of is on the same thread and inside: begin_ns is before its begin, end_ns after
+// its end. Of a sample: its own. A set that needs several passes takes several windows, one a pass: they have the same
+// `measurement`. Its values are made after the last, maybe by another thread, so they may stand anywhere in the log; a
+// window whose values never come was measured in vain.
 struct CounterWindowRecord {
   std::uint64_t begin_ns, end_ns;
   std::uint64_t cost_ns;       // time that measuring took from the program here
