@@ -45,7 +45,7 @@ struct alignas(64) Thread {
   wire::Record* records;  // of the current chunk; null: none
   Chunk* chunk;
   std::uint32_t used;
-  std::uint32_t number;  // of this thread in the log
+  std::uint32_t number;  // of this thread in the log; 0: it is the collector's own
   std::uint32_t tid;
   std::uint32_t ranges_started;
   std::uint32_t dropped;  // records of this thread that found no buffer
@@ -206,6 +206,7 @@ struct ThreadLocal {
   bool in_runtime;          // a call of the CUDA runtime, if these are recorded
   bool measuring;           // a profiler of CUPTI's is being called: what it does with the driver is not the program's
   CountedWindow counted;
+  bool is_ours;  // a thread of the collector: what it records is of no thread of the program
 };
 extern __thread ThreadLocal tl;
 

@@ -103,11 +103,11 @@ Thread* attach() {
   }
   Thread* thread = &shared->threads[index];
   memset(thread->level, 0, sizeof(thread->level));
-  thread->number = g.lists.thread_numbers.fetch_add(1, std::memory_order_relaxed) + 1;
+  thread->number = tl.is_ours ? 0 : g.lists.thread_numbers.fetch_add(1, std::memory_order_relaxed) + 1;
   thread->tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
   thread->ranges_started = 0;
   thread->dropped = 0;
-  thread->introduced = false;
+  thread->introduced = tl.is_ours;
   thread->state.store(SlotState::kLive, std::memory_order_release);
   tl.thread = thread;
   tl.generation = g.generation.load(std::memory_order_relaxed);

@@ -88,7 +88,7 @@ class Drain {
     Thread& thread = shared_->threads[slot];
     if (thread.seen_chunk != 0) encode_live(thread);
     if (thread.seen_state != SlotState::kExited) return;
-    output_->thread_ended({slot, thread.number, thread.tid});
+    if (thread.number != 0) output_->thread_ended({slot, thread.number, thread.tid});
     free_thread(slot);
   }
 

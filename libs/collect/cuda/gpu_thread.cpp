@@ -40,6 +40,7 @@ class GpuThread {
     await_buffers();
     // Everything that is ours has come.
     if (look_for_theft(false) == TheftWatch::Verdict::kTaken || theft_.suspects()) state_theft();
+    counters::finish_last();
     gpu.finished.store(1, std::memory_order_release);
     futex_wake(gpu.finished);
   }
@@ -131,6 +132,7 @@ class GpuThread {
 
 void* gpu_main(void*) {
   name_own_thread("llmprof-gpu");
+  tl.is_ours = true;
   GpuThread().run();
   return nullptr;
 }
