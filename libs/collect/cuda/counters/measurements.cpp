@@ -54,8 +54,9 @@ bool Measurements::start() {
 
 // Both ends of CUPTI's ranges wait until the device is idle. That is the device's own time, and most programs would
 // wait for it a moment later themselves; so it is waited for first, and only the rest counts as cost.
-bool Measurements::begin(const Window& window) {
+bool Measurements::begin(const Window& window, bool first) {
   if (!started_ && !start()) return false;
+  if (session_.passes() > 1 && pass_ == 0 && used_ == 0) room_ = first ? 1 : kOfSeveral;
   window_ = window;
   window_cost_ns_ = 0;
   if (pass_ == 0) slots_[used_] = {++measurements_, false, true};

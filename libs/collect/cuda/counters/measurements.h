@@ -3,8 +3,8 @@
 // made. One holder at a time (turn.h).
 //
 // A set of one pass: windows of any names follow each other until there is no room for more. A set of several: four
-// windows of one name make a pass, and the next passes are made over the next windows of that name; the values of
-// window k are put together from the k-th of every pass.
+// windows of one name make a pass (one, the first time: values come sooner), and the next passes are made over the next
+// windows of that name; the values of window k are put together from the k-th of every pass.
 //
 // A window's record is made when it closes, by the thread that was measured: `begin_ns` is before the time of the
 // range, or launch, that it is of, `end_ns` after its end. Its values come later, maybe from another thread of the
@@ -29,7 +29,8 @@ class Measurements {
 
   // Everything up to the first window. False here and below: it failed, which was said; nothing more can be measured.
   bool open(const Plan& plan, void* context);
-  bool begin(const Window& window);
+  // `first`: the name was never measured.
+  bool begin(const Window& window, bool first);
   // `good`: its values count. What it took of the program is added to cost_ns().
   bool end(bool good, bool graphs);
   // All that was measured with one pass is read. `go_on`: more can be measured.

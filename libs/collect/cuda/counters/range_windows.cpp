@@ -6,6 +6,7 @@
 #include "collect/cuda/counters/driver.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/measurements.h"
+#include "collect/cuda/counters/measuring.h"
 #include "collect/cuda/counters/turn.h"
 #include "collect/cuda/counters/window_choice.h"
 #include "collect/cuda/facts.h"
@@ -13,7 +14,6 @@
 #include "collect/cuda/recording.h"
 #include "collect/futex.h"
 #include "collect/names.h"
-#include "collect/undisturbed.h"
 
 namespace llmprof::collect::counters {
 namespace {
@@ -44,19 +44,6 @@ struct State {
   std::uint64_t set_up_ns = 0;
 };
 constinit State state;
-
-// Profiler calls of a thread of the program: no signal handler may jump out of them, and what CUPTI does with the
-// driver in them is not the program's.
-class Measuring {
- public:
-  Measuring() { tl.measuring = true; }
-  ~Measuring() { tl.measuring = false; }
-  Measuring(const Measuring&) = delete;
-  Measuring& operator=(const Measuring&) = delete;
-
- private:
-  Undisturbed undisturbed_;
-};
 
 void skipped(const char* why) { count_loss_about(LossKind::kCountersSkipped, 1, intern(why)); }
 
@@ -121,7 +108,8 @@ Begun begin(const Window& window, void* context) {
   state.graphs.store(false, std::memory_order_relaxed);
   state.foreign.store(false, std::memory_order_relaxed);
   state.choice.chose(window.key);
-  return state.measurements.begin(window) ? Begun::kYes : Begun::kFailed;
+  const bool first = state.choice.is_first(window.key);
+  return state.measurements.begin(window, first) ? Begun::kYes : Begun::kFailed;
 }
 
 // Closes the window that is open. False: that failed.

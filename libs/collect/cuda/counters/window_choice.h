@@ -41,6 +41,11 @@ class WindowChoice {
     return budget_.allows(now_ns, needed_ns);
   }
 
+  bool is_first(std::uint64_t key) {
+    const Name* name = find(key);
+    return name == nullptr || name->measured == 0;
+  }
+
   // It is about to be measured: several passes go on with it.
   void chose(std::uint64_t key) {
     current_ = passes_ > 1 ? key : 0;
