@@ -64,6 +64,7 @@ void tell_launch_ended(const cupti::CallbackData& data, wire::LaunchOp op) {
 void capture_begins() {
   captures.fetch_add(1, std::memory_order_seq_cst);
   if (is_armed(kRanges)) range_capture_begins();
+  if (is_armed(kKernels)) kernel_capture_begins();
   if (is_armed(kStalls)) stall_capture_begins();
 }
 
@@ -81,6 +82,7 @@ void context_created(void* context) {
 
 void context_ends(void* context) {
   if (is_armed(kRanges)) range_context_ends(context);
+  if (is_armed(kKernels)) kernel_context_ends(context);
   if (is_armed(kStalls)) stall_context_ends(context);
 }
 
@@ -96,8 +98,12 @@ void look() {
 void finish() {
   if (is_armed(kRanges)) finish_range_windows();
   if (is_armed(kKernels)) finish_kernel_windows();
+  disarm(kRanges | kKernels);
+}
+
+void finish_last() {
   if (is_armed(kStalls)) finish_stall_sampling();
-  disarm(kAnything);
+  disarm(kStalls);
 }
 
 }  // namespace llmprof::collect::counters

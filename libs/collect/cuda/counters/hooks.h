@@ -61,5 +61,7 @@ void module_loaded(const pc::Module& code);
 void look();
 // In the GPU thread, as the process ends: what was measured is read, and CUPTI's profilers are left alone from here on.
 void finish();
+// What may take longer than the exit waits: after everything else is in the log.
+void finish_last();
 
 }  // namespace llmprof::collect::counters

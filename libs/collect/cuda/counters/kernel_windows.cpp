@@ -1,10 +1,283 @@
 #include "collect/cuda/counters/kernel_windows.h"
 
-namespace llmprof::collect::counters {
+#include <stdio.h>
+#include <string.h>
 
-void start_kernel_windows(const Plan&) {}
-void kernel_window_begins(const cupti::CallbackData&) {}
-void kernel_window_ended(const cupti::CallbackData&) {}
-void finish_kernel_windows() {}
+#include "collect/clock.h"
+#include "collect/cuda/counters/budget.h"
+#include "collect/cuda/counters/hooks.h"
+#include "collect/cuda/counters/kernel_choice.h"
+#include "collect/cuda/counters/kernel_verdicts.h"
+#include "collect/cuda/counters/measuring.h"
+#include "collect/cuda/counters/session.h"
+#include "collect/cuda/counters/turn.h"
+#include "collect/cuda/facts.h"
+#include "collect/cuda/gpu.h"
+#include "collect/event.h"
+#include "collect/names.h"
+
+namespace llmprof::collect::counters {
+namespace {
+
+using cupti::CallbackData;
+using wire::LossKind;
+
+constexpr std::uint64_t kCreditNs = 200000000;
+constexpr std::uint64_t kFirstCostNs = 40000000;  // until one was measured
+constexpr std::uint32_t kMostRanges = 16;         // found by more than one pass, or launched by other threads meanwhile
+constexpr std::uint32_t kMostFailures = 3;        // of stop in a row: a graph launch of another thread breaks a window
+constexpr std::uint64_t kWindowLimitMs = 5000;    // that a thread waits for a window of another
+
+// The launch that is being measured.
+struct OpenWindow {
+  const void* thread;
+  std::uint32_t correlation;
+  std::uint32_t turn;
+  std::size_t number;  // of its signature
+  std::uint64_t begin_ns;
+  std::uint64_t cost_ns;
+};
+
+struct Windows {
+  Plan plan{};
+  KernelVerdicts verdicts{};
+  Turn turn{};
+  std::atomic<const void*> thread{nullptr};  // that has a window open
+  // Of who has the turn.
+  Session session{};
+  void* context = nullptr;
+  std::uint16_t device = 0;
+  KernelChoice choice{};
+  Budget budget{};
+  OpenWindow window{};
+  std::uint64_t cost_ns = kFirstCostNs;  // expected of a window
+  std::uint32_t measurement = 0;
+  std::uint32_t passes_made = 0;  // of the measurement
+  std::uint32_t failures = 0;
+  std::uint64_t measured = 0;
+  double values[kMostRanges][List::kMost]{};
+  double merged[List::kMost]{};
+};
+constinit Windows w;
+
+void skip(const char* why) { count_loss_about(LossKind::kCountersSkipped, 1, intern(why)); }
+
+void end_for_good() {
+  disarm(kKernels);
+  w.turn.end();
+}
+
+// ---- into the log -------------------------------------------------------------------------------------------------
+
+wire::Record* blank(Thread* thread, wire::RecordKind kind) {
+  wire::Record* record = reserve(thread);
+  if (record == nullptr) return nullptr;
+  memset(static_cast<void*>(record), 0, sizeof(*record));
+  record->kind = kind;
+  return record;
+}
+
+void put_window(Thread* thread, const CallbackData& data, std::uint64_t end_ns) {
+  wire::Record* record = blank(thread, wire::RecordKind::kCounterWindow);
+  if (record == nullptr) return;
+  const std::uint32_t passes = w.plan.replay ? 1 : w.session.passes();
+  wire::CounterWindowRecord& window = record->counter_window;
+  window.begin_ns = w.window.begin_ns;
+  window.end_ns = end_ns;
+  window.cost_ns = w.window.cost_ns;
+  window.measurement = w.measurement;
+  window.correlation = data.correlation;
+  window.name = intern_cached(thread, data.symbol);
+  window.device = w.device;
+  window.scope = wire::CounterScope::kKernel;
+  window.pass = static_cast<std::uint8_t>(w.passes_made < 255 ? w.passes_made : 255);
+  window.passes = static_cast<std::uint8_t>(passes < 255 ? passes : 255);
+  commit(thread);
+}
+
+void put_values(Thread* thread, std::uint64_t now) {
+  for (std::size_t i = 0; i < w.session.metrics(); ++i) {
+    if (__builtin_isnan(w.merged[i])) continue;
+    const wire::StringId metric = intern(w.session.metric(i));
+    wire::Record* record = blank(thread, wire::RecordKind::kCounter);
+    if (record == nullptr) return;
+    record->counter = {now, w.merged[i], w.measurement, metric};
+    commit(thread);
+  }
+}
+
+void state(const CallbackData& data, std::uint64_t end_ns, bool with_values) {
+  Thread* thread = enter();
+  if (thread == nullptr) return;
+  put_window(thread, data, end_ns);
+  if (with_values) put_values(thread, now_ns());
+  leave();
+}
+
+// ---- a measurement ------------------------------------------------------------------------------------------------
+
+// False: the session is of no use any more.
+bool open_session(void* context) {
+  const std::uint64_t begin_ns = now_ns();
+  std::uint32_t device = 0;
+  if (gpu.library.get_device_id != nullptr) gpu.library.get_device_id(context, &device);
+  w.device = static_cast<std::uint16_t>(device);
+  const bool first = w.context == nullptr;
+  w.context = context;
+  if (!w.session.open(w.plan, {context, device, Ranges::kAutomatic, w.plan.replay, kMostRanges})) return false;
+  const std::uint64_t end_ns = now_ns();
+  if (!first) {
+    w.budget.spend(end_ns - begin_ns);
+    return true;
+  }
+  w.budget.begin(end_ns, w.plan.budget_ppm, kCreditNs);
+  char text[96];
+  snprintf(text, sizeof(text), "setting up the counters of kernels took %llu ms.",
+           static_cast<unsigned long long>((end_ns - begin_ns) / 1000000));
+  note("counters", text);
+  return true;
+}
+
+// What was counted so far of a measurement is forgotten.
+bool begin_anew() {
+  w.passes_made = 0;
+  return !w.session.is_open() || w.session.renew();
+}
+
+// A measurement ended without values.
+bool throw_away(const char* why) {
+  skip(why);
+  w.choice.measured(w.window.number, false);
+  w.choice.threw_away();
+  return begin_anew();
+}
+
+// Values of the kernel, from all passes. False in `good`: there are none. False: CUPTI failed.
+bool read_values(bool* good) {
+  *good = false;
+  std::uint32_t found = 0;
+  if (!w.session.read(&found)) return false;
+  if (found > kMostRanges) found = kMostRanges;
+  const std::size_t metrics = w.session.metrics();
+  double* at = &w.values[0][0];
+  for (std::uint32_t i = 0; i < found; ++i, at += metrics) {
+    if (!w.session.values(i, at)) return false;
+  }
+  *good = (found == 1 || found == w.session.passes()) && merge_ranges(&w.values[0][0], found, metrics, w.merged);
+  return true;
+}
+
+bool broken_window() {
+  w.session.close();
+  if (++w.failures < kMostFailures) return throw_away("kernels whose window was broken, by a graph perhaps");
+  note("counters", "kernels are not counted any more: three windows in a row were broken.");
+  return false;
+}
+
+bool decide(const CallbackData& data) {
+  if (w.context != nullptr && w.context != data.context) return false;
+  const LaunchShape shape = shape_of(data.function, data.arguments);
+  const std::uint64_t now = now_ns();
+  bool is_new = false, gave_up = false;
+  const std::size_t number = w.choice.saw(signature_of(data.symbol, shape), now, &is_new);
+  if (is_new) w.verdicts.was_launched(w.plan.kernels, data.symbol);
+  if (number == KernelChoice::kNone || !w.budget.allows(now, w.cost_ns)) return false;
+  const bool wanted = w.choice.wants(number, &gave_up);
+  if (gave_up) skip("kernels that were not launched often enough for all passes");
+  if (gave_up && !begin_anew()) {
+    end_for_good();
+    return false;
+  }
+  w.window.number = number;
+  return wanted;
+}
+
+// True: the window is open.
+bool begin(const CallbackData& data) {
+  const Measuring measuring;
+  if (!w.session.is_open() && !open_session(data.context)) return false;
+  const std::uint64_t begin_ns = now_ns();
+  if (!w.session.start()) return false;
+  w.window.begin_ns = now_ns();
+  w.window.cost_ns = w.window.begin_ns - begin_ns;
+  if (w.passes_made == 0) ++w.measurement;
+  w.window.thread = &tl;
+  w.window.correlation = data.correlation;
+  return true;
+}
+
+// False: nothing is to be measured any more.
+bool end(const CallbackData& data) {
+  const Measuring measuring;
+  const std::uint64_t begin_ns = now_ns();
+  bool all = false;
+  if (!w.session.stop(&all)) return broken_window();
+  w.failures = 0;
+  const std::uint64_t end_ns = now_ns();
+  bool good = false, goes_on = true;
+  if (all) goes_on = read_values(&good);
+  if (all && goes_on && good) goes_on = w.session.renew();
+  w.window.cost_ns += now_ns() - begin_ns;
+  state(data, end_ns, good);
+  w.budget.spend(w.window.cost_ns);
+  w.cost_ns = (w.cost_ns * 7 + w.window.cost_ns) / 8;
+  if (!goes_on) return false;
+  if (all && !good) return throw_away("kernels that were counted together with others, or not at all");
+  w.choice.measured(w.window.number, all);
+  w.passes_made = all ? 0 : w.passes_made + 1;
+  w.measured += all ? 1 : 0;
+  return true;
+}
+
+void await_window() {
+  const std::uint64_t limit_ns = now_ns() + kWindowLimitMs * 1000000;
+  while ((w.turn.is_taken() || w.turn.has_window()) && now_ns() < limit_ns) futex_wait(gpu.never, 0, 1);
+}
+
+}  // namespace
+
+void start_kernel_windows(const Plan& plan) { w.plan = plan; }
+
+void kernel_window_begins(const CallbackData& data) {
+  if (data.symbol == nullptr || !w.verdicts.is_asked_for(w.plan.kernels, data.symbol)) return;
+  if (!w.turn.take()) return;
+  if (capture_is_open() || !decide(data)) return w.turn.give_back();
+  if (!begin(data)) {
+    w.session.close();
+    return end_for_good();
+  }
+  w.window.turn = w.turn.keep_open();
+  w.thread.store(&tl, std::memory_order_relaxed);
+}
+
+void kernel_window_ended(const CallbackData& data) {
+  if (w.thread.load(std::memory_order_relaxed) != &tl) return;
+  if (w.window.correlation != data.correlation || !w.turn.take_window(w.window.turn)) return;
+  w.thread.store(nullptr, std::memory_order_relaxed);
+  if (end(data)) return w.turn.give_back();
+  w.session.close();
+  end_for_good();
+}
+
+void kernel_capture_begins() {
+  if (w.thread.load(std::memory_order_relaxed) != &tl) await_window();
+}
+
+void kernel_context_ends(void* context) {
+  if (context == nullptr || w.context != context) return;
+  await_window();
+  if (!w.turn.take()) return;
+  w.session.abandon();
+  end_for_good();
+}
+
+// Who has a window open now has it for good: CUPTI is not called any more.
+void finish_kernel_windows() {
+  if (!w.turn.take()) return;
+  w.session.abandon();
+  if (w.choice.is_under_way()) skip("kernels that were not launched often enough for all passes");
+  w.verdicts.say_unseen(w.plan.kernels);
+  end_for_good();
+}
 
 }  // namespace llmprof::collect::counters

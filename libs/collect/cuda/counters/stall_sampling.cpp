@@ -10,6 +10,7 @@
 #include "collect/clock.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/pc_library.h"
+#include "collect/cuda/counters/stall_sources.h"
 #include "collect/cuda/counters/stall_table.h"
 #include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
@@ -24,6 +25,7 @@ using wire::LossKind;
 
 constexpr std::uint64_t kStateEveryNs = 1000000000;
 constexpr std::size_t kStatedTogether = 16384;  // records: more wait for the next time
+constexpr std::size_t kLinesTogether = 4096;    // places whose source lines are asked for; a question takes about 1 us
 constexpr std::uint32_t kFetchesPerLook = 64;
 constexpr std::uint32_t kMostTimesFull = 16;  // looks in a row at a full buffer of the device
 constexpr std::uint64_t kCallLimitMs = 5000;  // that a program's thread waits for a call of ours
@@ -52,6 +54,7 @@ struct Sampling {
   wire::StringId unknown_code = 0;
   PcSampler sampler{};
   StallTable table{};
+  StallSources sources{};
   StallReasons::Samples samples{};
   Totals totals{};
 };
@@ -143,14 +146,18 @@ bool put(Thread* thread, const StallTable::Entry& entry, std::uint64_t now) {
   stall.reason = s.reason_ids[entry.key.reason];
   stall.device = s.device;
   stall.issued = entry.key.issued ? 1 : 0;
+  const Source source = s.sources.of(entry.key);
+  stall.file = source.file;
+  stall.line = source.line;
   commit(thread);
   return true;
 }
 
-// True: nothing is left.
-bool state_sums(std::size_t most) {
+// True: nothing is left. `may_call`: CUPTI, for source lines.
+bool state_sums(std::size_t most, bool may_call) {
   Thread* thread = enter();
   if (thread == nullptr) return false;
+  s.sources.allow(s.sampler.library(), may_call ? kLinesTogether : 0);
   const std::uint64_t now = now_ns();
   s.stated_ns = now;
   const bool all =
@@ -159,9 +166,9 @@ bool state_sums(std::size_t most) {
   return all;
 }
 
-void state_all_sums() {
+void state_all_sums(bool may_call) {
   const std::uint64_t limit_ns = now_ns() + kWriterLimitMs * 1000000;
-  while (!state_sums(StallTable::kEntries) && now_ns() < limit_ns) {  // the writer makes room
+  while (!state_sums(StallTable::kEntries, may_call) && now_ns() < limit_ns) {  // the writer makes room
     wake_writer();
     futex_wait(gpu.never, 0, 2);
   }
@@ -221,8 +228,6 @@ void begin() {
 
 }  // namespace
 
-__attribute__((weak)) bool capture_is_open() { return false; }
-
 void start_stall_sampling(const Plan& plan) {
   if (plan.stalls != Stalls::kOff) s.phase.store(Phase::kWaiting, std::memory_order_release);
 }
@@ -242,7 +247,9 @@ void stall_context_ends(void* context) {
   await_end_of_call();
 }
 
-void stall_module_loaded(const pc::Module&) {}
+void stall_module_loaded(const pc::Module& code) {
+  if (s.phase.load(std::memory_order_acquire) != Phase::kOff) s.sources.keep(code);
+}
 
 void stall_capture_begins() {
   if (s.phase.load(std::memory_order_acquire) != Phase::kOff) await_end_of_call();
@@ -258,12 +265,10 @@ void look_at_stalls() {
     case Phase::kRunning:
       break;
   }
-  if (begin_call()) {
-    const bool goes_on = fetch_all();
-    end_call();
-    if (!goes_on) s.phase.store(Phase::kEnded, std::memory_order_release);
-  }
-  if (now_ns() >= s.stated_ns + kStateEveryNs) state_sums(kStatedTogether);
+  const bool may_call = begin_call();
+  if (may_call && !fetch_all()) s.phase.store(Phase::kEnded, std::memory_order_release);
+  if (now_ns() >= s.stated_ns + kStateEveryNs) state_sums(kStatedTogether, may_call);
+  end_call();
 }
 
 // What is known is in the log before the stop, which may take longer than the process waits for us.
@@ -272,12 +277,10 @@ void finish_stall_sampling() {
   if (phase == Phase::kWaiting && s.context.load(std::memory_order_acquire) != nullptr)
     note("counters", "reasons of stalls: the program ended before sampling began.");
   if (!s.table.is_ready()) return;
-  bool called = phase == Phase::kRunning && begin_call();
-  if (called) called = fetch_all();
-  state_all_sums();
-  if (called) {
-    if (s.sampler.stop() && fetch_all()) state_all_sums();
-  }
+  const bool may_call = begin_call();
+  const bool runs = phase == Phase::kRunning && may_call && fetch_all();
+  state_all_sums(may_call);
+  if (runs && s.sampler.stop() && fetch_all()) state_all_sums(may_call);
   end_call();
   say_totals();
 }

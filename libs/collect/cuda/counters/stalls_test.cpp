@@ -1,12 +1,15 @@
 // The pieces of stall sampling that decide, without CUPTI.
 
+#include <elf.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "collect/cuda/counters/stall_reasons.h"
+#include "collect/cuda/counters/stall_sources.h"
 #include "collect/cuda/counters/stall_table.h"
 
 namespace llmprof::collect::counters {
@@ -129,6 +132,44 @@ TEST_F(StallTableTest, AFullTableRefusesNewPlacesOnly) {
   std::uint64_t sum = 0;
   EXPECT_TRUE(table_.take(StallTable::kEntries, [&](const StallTable::Entry& e) { return sum += e.samples, true; }));
   EXPECT_EQ(sum, StallTable::kMostUsed + 1);
+}
+
+// An ELF file of a header, two sections (their names; one of the given name) and the names.
+std::string elf(const std::string& section) {
+  const std::string names = std::string("\0.names\0", 8) + section + '\0';
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_ident[EI_CLASS] = ELFCLASS64;
+  header.e_shoff = sizeof(header);
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = 2;
+  Elf64_Shdr sections[2]{};
+  sections[0].sh_name = 1;
+  sections[0].sh_offset = sizeof(header) + sizeof(sections);
+  sections[0].sh_size = names.size();
+  sections[1].sh_name = 8;
+  std::string file(sizeof(header) + sizeof(sections), '\0');
+  std::memcpy(file.data(), &header, sizeof(header));
+  std::memcpy(file.data() + sizeof(header), sections, sizeof(sections));
+  return file + names;
+}
+
+TEST(StallSources, LineNumbersAreASection) {
+  const std::string with = elf(".debug_line"), other = elf(".debug_lines"), without = elf(".text");
+  EXPECT_TRUE(has_lines(with.data(), with.size()));
+  EXPECT_FALSE(has_lines(other.data(), other.size()));
+  EXPECT_FALSE(has_lines(without.data(), without.size()));
+  EXPECT_FALSE(has_lines(nullptr, 100));
+  for (std::size_t bytes = 0; bytes < with.size(); ++bytes) {  // copies of that length: a read beyond is an error
+    const std::vector<char> cut(with.begin(), with.begin() + static_cast<std::ptrdiff_t>(bytes));
+    EXPECT_FALSE(has_lines(cut.data(), bytes)) << bytes;
+  }
+  std::string wild = with;
+  for (std::size_t at = 0; at < with.size(); ++at) {
+    wild[at] = '\xff';
+    has_lines(wild.data(), wild.size());
+    wild[at] = with[at];
+  }
 }
 
 }  // namespace
