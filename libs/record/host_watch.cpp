@@ -10,9 +10,28 @@
 
 namespace llmprof::record {
 
-HostWatch::HostWatch(const HostOptions& options, const TelemetryOptions& telemetry, std::string capture_folder)
-    : options_(options), capture_(std::move(capture_folder)), telemetry_(telemetry) {
+HostWatch::HostWatch(const HostOptions& options, const TelemetryOptions& telemetry, std::string capture_folder,
+                     const CounterOptions& counters)
+    : options_(options), capture_(std::move(capture_folder)), telemetry_(telemetry), counters_(counters) {
   telemetry_.start();
+  counters_.start();
+}
+
+bool HostWatch::receive() {
+  const bool telemetry = telemetry_.receive();
+  const bool counters = counters_.receive();
+  if (counters_.refused() && !std::exchange(activity_often_, true)) telemetry_.read_activity_often();
+  return telemetry || counters;
+}
+
+void HostWatch::write(host::HostLog& log) {
+  telemetry_.write(log);
+  counters_.write(log);
+}
+
+void HostWatch::stop_children() {
+  telemetry_.stop();
+  counters_.stop();
 }
 
 void HostWatch::create(pid_t root) {
@@ -24,7 +43,7 @@ void HostWatch::create(pid_t root) {
   options.stacks = options_.stacks;
   options.stack.hz = options_.sample_hz;
   options.also = [this](host::HostLog& log) {
-    if (telemetry_.receive()) telemetry_.write(log);
+    if (receive()) write(log);
   };
   auto sampler = host::Sampler::create(root, options);
   if (sampler) {
@@ -44,31 +63,31 @@ void HostWatch::attach(Watch& watch) {
     next(pid);
   };
   watch.ended = [this, next = std::move(watch.ended)](pid_t pid) {
-    telemetry_.stop();
+    stop_children();
     if (sampler_) sampler_->stop();
     next(pid);
   };
 }
 
 void HostWatch::poll() {
-  if (!sampler_ && !full_) write_telemetry_alone();
+  if (!sampler_ && !full_) write_alone();
 }
 
 // With --no-host, devices are read all the same.
-void HostWatch::write_telemetry_alone() {
-  if (!telemetry_.receive()) return;
-  if (!telemetry_log_) {
+void HostWatch::write_alone() {
+  if (!receive()) return;
+  if (!own_log_) {
     auto log = host::HostLog::create(fmt::format("{}/{}", capture_, host::kHostLogName));
     if (!log) return;  // tried again the next time; the losses say it at the end
-    telemetry_log_.emplace(std::move(*log));
+    own_log_.emplace(std::move(*log));
   }
-  telemetry_.write(*telemetry_log_);
-  (void)telemetry_log_->flush();
+  write(*own_log_);
+  (void)own_log_->flush();
 }
 
 void HostWatch::full() {
   if (std::exchange(full_, true)) return;
-  telemetry_.stop();
+  stop_children();
   if (sampler_) sampler_->pause();
 }
 
@@ -81,12 +100,14 @@ void HostWatch::finish(const Ended& ended, CaptureInfo& info) {
   }
   if (!problem_.empty()) note(trace::Loss::kUsageUnreadable, 1, problem_);
   if (!sampler_) {
-    write_telemetry_alone();
-    return telemetry_.finish(info);
+    write_alone();
+    telemetry_.finish(info);
+    return counters_.finish(info);
   }
   const host::SamplerOutcome outcome = sampler_->finish(ended.used);
   sampler_.reset();
   telemetry_.finish(info);
+  counters_.finish(info);
   note_opened_models(outcome.model_files, info.models);
   note(trace::Loss::kUsageUnreadable, outcome.unreadable, "");
   if (full_) note(trace::Loss::kSizeLimit, 1, std::string(host::kHostLogName));

@@ -1,6 +1,6 @@
 #pragma once
 // The host sampler beside a launch: begins before the program does, ends with it, and its losses are noted. It also
-// writes down what was read of the devices.
+// writes down what was read of the devices and sampled of their counters.
 
 #include <memory>
 #include <optional>
@@ -8,6 +8,7 @@
 
 #include "host/sampler.h"
 #include "record/capture_info.h"
+#include "record/counter_sampler.h"
 #include "record/supervise.h"
 #include "record/telemetry_watch.h"
 
@@ -22,7 +23,8 @@ struct HostOptions {
 
 class HostWatch {
  public:
-  HostWatch(const HostOptions& options, const TelemetryOptions& telemetry, std::string capture_folder);
+  HostWatch(const HostOptions& options, const TelemetryOptions& telemetry, std::string capture_folder,
+            const CounterOptions& counters = {});
 
   // Adds to what `watch` already does. This object must outlive the launch.
   void attach(Watch& watch);
@@ -33,7 +35,10 @@ class HostWatch {
 
  private:
   void create(pid_t root);
-  void write_telemetry_alone();
+  bool receive();
+  void write(host::HostLog& log);
+  void write_alone();
+  void stop_children();
 
   HostOptions options_;
   std::string capture_;
@@ -41,7 +46,9 @@ class HostWatch {
   std::string problem_;  // why there is none
   bool full_ = false;
   TelemetryWatch telemetry_;
-  std::optional<host::HostLog> telemetry_log_;  // where no sampler has one
+  CounterSampler counters_;
+  bool activity_often_ = false;
+  std::optional<host::HostLog> own_log_;  // where no sampler has one
 };
 
 }  // namespace llmprof::record

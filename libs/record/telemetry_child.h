@@ -1,8 +1,5 @@
 #pragma once
-// A process of its own that reads devices and tells this one through a pipe. A driver that hangs takes only that
-// process with it: it is asked to end, killed when it does not, and never waited for. It holds none of our files open.
-
-#include <sys/types.h>
+// A process of its own that reads devices and tells this one through a pipe (watch_child.h).
 
 #include <chrono>
 #include <cstdint>
@@ -13,6 +10,7 @@
 
 #include "base/result.h"
 #include "hw/telemetry.h"
+#include "record/watch_child.h"
 
 namespace llmprof::record {
 
@@ -44,25 +42,22 @@ class TelemetryChild {
 
   // Forks; `open` runs in the child. To be called while this process has one thread.
   static Result<std::unique_ptr<TelemetryChild>> start(const Open& open, const TelemetryRates& rates);
-  ~TelemetryChild();
-  TelemetryChild(const TelemetryChild&) = delete;
-  TelemetryChild& operator=(const TelemetryChild&) = delete;
 
   // Events that came by now; does not wait.
   std::vector<TelemetryEvent> receive();
-  int descriptor() const { return events_; }  // ready to be read when there are some
-  bool ended() const { return ended_; }       // nothing more will come
+  int descriptor() const { return child_->descriptor(); }  // ready to be read when there are some
+  bool ended() const { return child_->ended(); }           // nothing more will come
+  // From now on what the units of the devices do is read ten times a second: nothing else will tell.
+  void read_activity_often() { child_->tell(kActivityOften); }
   // Takes a last reading and ends. False: it did not answer in time and was abandoned.
-  bool stop(std::chrono::milliseconds patience = std::chrono::milliseconds(100));
+  bool stop(std::chrono::milliseconds patience = std::chrono::milliseconds(100)) { return child_->stop(patience); }
+
+  static constexpr char kActivityOften = 'a';
 
  private:
-  TelemetryChild(pid_t pid, int events, int stop) : pid_(pid), events_(events), stop_(stop) {}
-  bool read_some();
+  explicit TelemetryChild(std::unique_ptr<WatchChild> child) : child_(std::move(child)) {}
 
-  pid_t pid_;
-  int events_, stop_;
-  bool ended_ = false;
-  std::string bytes_;  // received, not yet taken
+  std::unique_ptr<WatchChild> child_;
 };
 
 }  // namespace llmprof::record

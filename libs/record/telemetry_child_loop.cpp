@@ -1,16 +1,12 @@
 // The process that reads devices: alone with a source and a pipe.
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <csignal>
 #include <vector>
 
 #include "host/pace.h"
@@ -27,6 +23,10 @@ constexpr std::uint64_t kSecondNs = 1'000'000'000;
 // Parts of the CPU time that the groups may take. Power and energy also get what the others leave.
 constexpr std::array<double, hw::kReadGroups> kParts{0.5, 0.25, 0.15, 0.05, 0.05};
 constexpr double kLimitsHz = 1.0 / 60;
+// In place of counters: a little more than the least time that NVML needs between two samples, and what ten a second
+// take of a core.
+constexpr std::uint64_t kActivityOftenNs = 101'000'000;
+constexpr double kActivityOftenShare = 0.03;
 
 std::uint64_t process_cpu_ns() {
   timespec time{};
@@ -34,32 +34,10 @@ std::uint64_t process_cpu_ns() {
   return static_cast<std::uint64_t>(time.tv_sec) * kSecondNs + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// Signals of the terminal are for the program; whoever reads our parent's output must not wait for us.
-void leave_everything(int& events, int& stop) {
-  for (const int signal : {SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGPIPE}) {
-    ::signal(signal, SIG_IGN);
-  }
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also in the middle of a call that hangs
-  ::prctl(PR_SET_NAME, "llmprof-watch");
-  const int null = ::open("/dev/null", O_RDWR);
-  for (int descriptor = 0; descriptor < 3; ++descriptor) ::dup2(null, descriptor);
-  const int high = ::fcntl(events, F_DUPFD, 500);
-  const int higher = ::fcntl(stop, F_DUPFD, 500);
-  if (high < 0 || higher < high) return;
-  const auto close_range = [](int from, int to) {
-    ::syscall(SYS_close_range, static_cast<unsigned>(from), static_cast<unsigned>(to), 0);
-  };
-  close_range(3, high - 1);
-  if (higher - high > 1) close_range(high + 1, higher - 1);
-  close_range(higher + 1, -1);
-  events = high;
-  stop = higher;
-}
-
 class Loop {
  public:
-  Loop(hw::TelemetrySource& source, const TelemetryRates& rates, int events, int stop)
-      : source_(source), share_(rates.share), events_(events), stop_(stop), begin_ns_(hw::raw_now_ns()) {
+  Loop(hw::TelemetrySource& source, const TelemetryRates& rates, int events, int orders)
+      : source_(source), share_(rates.share), events_(events), orders_(orders), begin_ns_(hw::raw_now_ns()) {
     for (std::size_t i = 0; i < hw::kReadGroups; ++i) {
       const auto group = static_cast<ReadGroup>(i);
       const double hz = group == ReadGroup::kPower    ? rates.power_hz
@@ -106,12 +84,24 @@ class Loop {
   }
 
   // Until the next reading is due; true: it is time to end.
-  bool stopped() const {
+  bool stopped() {
     const std::uint64_t now = hw::raw_now_ns();
     std::uint64_t next = now + kSecondNs;
     for (const Group& group : groups_) next = std::min(next, std::max(now, group.pace.next_ns()));
-    pollfd wait{stop_, POLLIN, 0};
-    return ::poll(&wait, 1, static_cast<int>((next - now) / 1'000'000 + 1)) > 0;
+    pollfd wait{orders_, POLLIN, 0};
+    return ::poll(&wait, 1, static_cast<int>((next - now) / 1'000'000 + 1)) > 0 && !obeyed();
+  }
+
+  // An order of the parent's; false: it has none any more, it is time to end.
+  bool obeyed() {
+    char order = 0;
+    if (::read(orders_, &order, 1) <= 0) return false;
+    Group& activity = groups_[static_cast<std::size_t>(ReadGroup::kActivity)];
+    if (order == TelemetryChild::kActivityOften) {
+      activity.wanted_ns = kActivityOftenNs;
+      activity.pace = host::Pace(kActivityOftenNs, kActivityOftenShare);
+    }
+    return true;
   }
 
   void read(ReadGroup group) {
@@ -185,7 +175,7 @@ class Loop {
 
   hw::TelemetrySource& source_;
   double share_;
-  int events_, stop_;
+  int events_, orders_;
   std::uint64_t begin_ns_;
   std::vector<Group> groups_;
   std::vector<hw::Reading> readings_;
@@ -195,18 +185,13 @@ class Loop {
 
 }  // namespace
 
-void run_telemetry_child(const TelemetryChild::Open& open, const TelemetryRates& rates, int events, int stop) {
-  leave_everything(events, stop);
+void run_telemetry_child(const TelemetryChild::Open& open, const TelemetryRates& rates, int events, int orders) {
   auto source = open();
-  if (source) {
-    Loop(**source, rates, events, stop).run();
-  } else {
-    TelemetryMessage message;
-    message.kind = source.error().code == ErrorCode::kNotFound ? Kind::kNone : Kind::kNote;
-    message.set_text(source.error().message);
-    (void)!::write(events, &message, sizeof message);
-  }
-  ::_exit(0);  // nothing of the parent is ours to destroy
+  if (source) return Loop(**source, rates, events, orders).run();
+  TelemetryMessage message;
+  message.kind = source.error().code == ErrorCode::kNotFound ? Kind::kNone : Kind::kNote;
+  message.set_text(source.error().message);
+  (void)!::write(events, &message, sizeof message);
 }
 
 }  // namespace llmprof::record

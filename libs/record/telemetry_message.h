@@ -29,8 +29,7 @@ struct TelemetryMessage {
 static_assert(sizeof(TelemetryMessage) == 256 && std::is_trivially_copyable_v<TelemetryMessage>);
 inline constexpr std::size_t kMessagesAtOnce = PIPE_BUF / sizeof(TelemetryMessage);  // so many are written as one
 
-// The child's side, until it is told to stop: never returns.
-[[noreturn]] void run_telemetry_child(const TelemetryChild::Open& open, const TelemetryRates& rates, int events,
-                                      int stop);
+// The child's side, until it is told to stop.
+void run_telemetry_child(const TelemetryChild::Open& open, const TelemetryRates& rates, int events, int orders);
 
 }  // namespace llmprof::record

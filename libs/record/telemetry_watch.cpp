@@ -82,6 +82,11 @@ void TelemetryWatch::write_reading(const hw::Reading& reading, host::HostLog& lo
   log.add(record);
 }
 
+void TelemetryWatch::read_activity_often() {
+  const std::lock_guard lock(mutex_);
+  if (child_) child_->read_activity_often();
+}
+
 void TelemetryWatch::stop() {
   const std::lock_guard lock(mutex_);
   if (!child_) return;

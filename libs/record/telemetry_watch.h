@@ -26,6 +26,7 @@ class TelemetryWatch {
   // Takes what came; true: there is something to write. One thread at a time.
   bool receive();
   void write(host::HostLog& log);  // what was received
+  void read_activity_often();      // where counters cannot be read
   void stop();                     // the program ended, or the recording reached its size
   void finish(CaptureInfo& info);  // notes the losses
 

@@ -1,0 +1,262 @@
+// The process that samples counters: alone with the devices and a pipe.
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "record/clock_track.h"
+#include "record/counter_message.h"
+#include "record/counter_pace.h"
+
+namespace llmprof::record {
+namespace {
+
+using hw::counters::PmRefusal;
+using hw::counters::PmSample;
+using hw::counters::PmSampler;
+using Kind = CounterEvent::Kind;
+
+constexpr std::size_t kMostWaitingBytes = std::size_t{64} << 20;  // for a parent that does not read
+constexpr int kLastWordMs = 2000;
+
+std::uint64_t process_cpu_ns() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::uint64_t raw_now_ns() { return static_cast<std::uint64_t>(read_clocks().raw_ns); }
+
+trace::Loss loss_of(PmRefusal refusal) {
+  switch (refusal) {
+    case PmRefusal::kForbidden:
+      return trace::Loss::kCountersForbidden;
+    case PmRefusal::kHeld:
+      return trace::Loss::kCountersHeld;
+    case PmRefusal::kFailed:
+      return trace::Loss::kCountersFailed;
+    case PmRefusal::kNone:
+    case PmRefusal::kUnsupported:
+    case PmRefusal::kAbsent:
+      break;
+  }
+  return trace::Loss::kCountersSkipped;
+}
+
+// The pipe does not block: what finds no room waits here, up to a limit.
+class Sender {
+ public:
+  explicit Sender(int events) : events_(events) {}
+
+  void add(const CounterEvent& event) {
+    if (event.kind == Kind::kSample && bytes_.size() > kMostWaitingBytes) {
+      ++dropped_;
+    } else {
+      append(bytes_, event);
+    }
+  }
+  void loss(trace::Loss loss, std::uint64_t count, std::string text) {
+    CounterEvent event;
+    event.kind = Kind::kLoss;
+    event.loss = loss;
+    event.count = count;
+    event.text = std::move(text);
+    add(event);
+  }
+  void note(std::string text) {
+    CounterEvent event;
+    event.kind = Kind::kNote;
+    event.text = std::move(text);
+    add(event);
+  }
+  void send() {
+    while (!bytes_.empty()) {
+      const ssize_t count = ::write(events_, bytes_.data(), bytes_.size());
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) return;
+      bytes_.erase(0, static_cast<std::size_t>(count));
+    }
+  }
+  void send_all() {
+    for (int waited_ms = 0; waited_ms < kLastWordMs; waited_ms += 10) {
+      send();
+      if (bytes_.empty()) return;
+      pollfd wait{events_, POLLOUT, 0};
+      ::poll(&wait, 1, 10);
+    }
+  }
+  int waits_for() const { return bytes_.empty() ? -1 : events_; }
+  std::uint64_t dropped() const { return dropped_; }
+
+ private:
+  int events_;
+  std::string bytes_;
+  std::uint64_t dropped_ = 0;
+};
+
+class Loop {
+ public:
+  Loop(hw::counters::PmDevices& devices, const CounterPace& pace, Sender& sender, int orders)
+      : devices_(devices), pacer_(pacer_for(devices, pace)), sender_(sender), orders_(orders) {}
+
+  void run() {
+    start_all();
+    clocks_.add(read_clocks());
+    sampled_since_ns_ = raw_now_ns();
+    while (!devices_.samplers.empty() && !wait(pacer_.wait_ns())) {
+      read(false);
+      if (pacer_.rest_ns() > 0 && rest()) break;
+    }
+    read(true);
+    tell_tallies();
+  }
+
+ private:
+  // Never so far apart that a buffer could be full.
+  static CounterPacer pacer_for(const hw::counters::PmDevices& devices, const CounterPace& pace) {
+    auto longest = std::chrono::nanoseconds(pace.longest);
+    for (const auto& sampler : devices.samplers) longest = std::min(longest, sampler->longest_apart());
+    return {pace.share, static_cast<std::uint64_t>(std::chrono::nanoseconds(pace.shortest).count()),
+            static_cast<std::uint64_t>(longest.count())};
+  }
+
+  void start_all() {
+    for (const auto& sampler : devices_.samplers) {
+      tell(sampler->info());
+      sender_.send();
+      if (auto started = sampler->start(); !started) fails(*sampler, started.error());
+    }
+    forget_failed();
+  }
+
+  void tell(const hw::counters::PmDeviceInfo& info) {
+    CounterEvent event;
+    event.kind = Kind::kDevice;
+    event.device = info.device;
+    event.uuid_high = info.uuid_high;
+    event.uuid_low = info.uuid_low;
+    event.text = info.name;
+    sender_.add(event);
+    event.kind = Kind::kMetric;
+    for (const std::string& metric : info.metrics) {
+      event.text = metric;
+      sender_.add(event);
+    }
+  }
+
+  // True: it is time to end.
+  bool wait(std::uint64_t wait_ns) {
+    const std::uint64_t until_ns = raw_now_ns() + wait_ns;
+    for (std::uint64_t now_ns = 0; (now_ns = raw_now_ns()) < until_ns;) {
+      pollfd both[]{{orders_, POLLIN, 0}, {sender_.waits_for(), POLLOUT, 0}};
+      ::poll(both, 2, static_cast<int>((until_ns - now_ns) / 1'000'000 + 1));
+      if (both[0].revents != 0) return true;
+      sender_.send();
+    }
+    return false;
+  }
+
+  void read(bool last) {
+    const std::uint64_t cpu_ns = process_cpu_ns();
+    const std::uint64_t begin_ns = raw_now_ns();
+    std::vector<std::pair<std::uint32_t, std::vector<PmSample>>> all;
+    for (const auto& sampler : devices_.samplers) {
+      auto samples = sampler->poll(last);
+      if (samples) all.emplace_back(sampler->info().device, std::move(*samples));
+      if (!samples) fails(*sampler, samples.error());
+    }
+    clocks_.add(read_clocks());  // later than all of them
+    for (const auto& [device, samples] : all) {
+      for (const PmSample& sample : samples) tell(device, sample);
+    }
+    forget_failed();
+    sender_.send();
+    pacer_.took(begin_ns - sampled_since_ns_, process_cpu_ns() - cpu_ns);
+    sampled_since_ns_ = begin_ns;
+  }
+
+  void tell(std::uint32_t device, const PmSample& sample) {
+    CounterEvent event;
+    event.device = device;
+    event.begin_ns = static_cast<std::uint64_t>(clocks_.raw_ns(static_cast<std::int64_t>(sample.begin_ns)));
+    event.end_ns = static_cast<std::uint64_t>(clocks_.raw_ns(static_cast<std::int64_t>(sample.end_ns)));
+    event.values = sample.values;
+    sender_.add(event);
+  }
+
+  // Sampling costs more than it may: it rests. True: it is time to end.
+  bool rest() {
+    for (const auto& sampler : devices_.samplers) sampler->pause();
+    const std::uint64_t begin_ns = raw_now_ns();
+    const bool ends = wait(pacer_.rest_ns());
+    rested_ns_ += raw_now_ns() - begin_ns;
+    if (ends) return true;
+    for (const auto& sampler : devices_.samplers) {
+      if (auto started = sampler->start(); !started) fails(*sampler, started.error());
+    }
+    forget_failed();
+    sampled_since_ns_ = raw_now_ns();
+    return false;
+  }
+
+  void fails(const PmSampler& sampler, const Error& error) {
+    sender_.loss(trace::Loss::kCountersFailed, 1,
+                 fmt::format("samples of GPU {}: {}", sampler.info().device, error.message));
+    failed_.push_back(&sampler);
+  }
+  void forget_failed() {
+    std::erase_if(devices_.samplers,
+                  [&](const auto& sampler) { return std::ranges::count(failed_, sampler.get()) > 0; });
+    failed_.clear();
+  }
+
+  void tell_tallies() {
+    for (const auto& sampler : devices_.samplers) {
+      const PmSampler::Tally& tally = sampler->tally();
+      if (tally.restarts + tally.overflows == 0) continue;
+      sender_.note(fmt::format("samples of GPU {}: {}, begun again {} times, {:.1f} ms in all between them",
+                               sampler->info().device, tally.samples, tally.restarts,
+                               static_cast<double>(tally.gap_ns) * 1e-6));
+      if (tally.overflows > 0) {
+        sender_.loss(trace::Loss::kCountersSkipped, tally.overflows,
+                     fmt::format("the buffer of GPU {} for samples was full", sampler->info().device));
+      }
+    }
+    if (rested_ns_ > 0) {
+      sender_.note(
+          fmt::format("sampling rested for {:.1f} s to keep its CPU time low", static_cast<double>(rested_ns_) * 1e-9));
+    }
+    if (sender_.dropped() > 0) {
+      sender_.loss(trace::Loss::kCountersSkipped, sender_.dropped(), "samples that nobody took");
+    }
+    sender_.note(fmt::format("sampling took {:.2f} s of CPU time", static_cast<double>(process_cpu_ns()) * 1e-9));
+  }
+
+  hw::counters::PmDevices& devices_;
+  CounterPacer pacer_;
+  Sender& sender_;
+  int orders_;
+  ClockTrack clocks_;
+  std::uint64_t sampled_since_ns_ = 0, rested_ns_ = 0;
+  std::vector<const PmSampler*> failed_;
+};
+
+}  // namespace
+
+void run_counter_child(const CounterChild::Open& open, const CounterPace& pace, int events, int orders) {
+  Sender sender(events);
+  hw::counters::PmDevices devices = open();
+  for (const auto& problem : devices.problems) sender.loss(loss_of(problem.refusal), 1, problem.text);
+  for (const std::string& metric : devices.unknown) sender.loss(trace::Loss::kCounterUnknown, 1, metric);
+  for (const std::string& metric : devices.left_out) {
+    sender.loss(trace::Loss::kCountersSkipped, 1, metric + ": needs a pass of its own, which samples do not have");
+  }
+  if (!devices.samplers.empty()) Loop(devices, pace, sender, orders).run();
+  sender.send_all();
+}
+
+}  // namespace llmprof::record
