@@ -140,6 +140,7 @@ Result<void> write_capture_info(const std::string& capture_folder, const Capture
   json["last_ns"] = maybe(info.last_ns);
   json["range_event_ns"] = maybe(info.range_event_ns);
   json["gemm_event_ns"] = maybe(info.gemm_event_ns);
+  json["counters"] = trace::counters_to_json(info.counters);
   json["models"] = trace::models_to_json(info.models);
   json["recorder_cpu_ns"] = maybe(info.recorder_cpu_ns);
   return base::write_file(record_json(capture_folder), base::to_text(json));
@@ -172,6 +173,7 @@ Result<CaptureInfo> read_capture_info(const std::string& capture_folder) {
   if (child(json, "last_ns").is_number_integer()) info.last_ns = integer(json, "last_ns");
   if (child(json, "range_event_ns").is_number()) info.range_event_ns = real(json, "range_event_ns");
   if (child(json, "gemm_event_ns").is_number()) info.gemm_event_ns = real(json, "gemm_event_ns");
+  info.counters = trace::counters_from_json(child(json, "counters"));
   info.models = trace::models_from_json(child(json, "models"));
   if (child(json, "recorder_cpu_ns").is_number_integer()) info.recorder_cpu_ns = integer(json, "recorder_cpu_ns");
   return info;

@@ -15,9 +15,11 @@ struct CounterOptions {
   std::string set;  // "light", "memory,tensor_active_pct", a metric of the chip; "": nothing is counted
   CounterMethod method = CounterMethod::kAutomatic;
   std::chrono::nanoseconds period{std::chrono::milliseconds(1)};  // of samples
-  double budget = 0.015;              // of the program's time; 0: no limit
-  std::vector<std::string> ranges;    // patterns; empty: what names a step or a stage
-  std::vector<std::string> kernels;   // patterns of mangled names
+  double budget = 0.015;                                          // of the program's time; 0: no limit
+  std::vector<std::string> ranges;         // patterns of what is measured: what names a step or a stage, or the user's
+  bool own_ranges = false;                 // they are the user's
+  std::vector<std::string> kernels;        // patterns of mangled names
+  std::vector<std::string> named_kernels;  // the same as the user knows them
   bool replay = false;
   StallMode stalls = StallMode::kOff;
   bool any() const { return !set.empty() || stalls != StallMode::kOff; }

@@ -29,11 +29,12 @@ CudaGraphLaunches::Open& CudaGraphLaunches::find(const Execution& execution, con
   return open;
 }
 
-void CudaGraphLaunches::whole(const Execution& execution, const CudaLaunch* launch, trace::Id& next_id) {
+trace::Id CudaGraphLaunches::whole(const Execution& execution, const CudaLaunch* launch, trace::Id& next_id) {
   Open& open = find(execution, launch, next_id);
   open.row.begin_ns = execution.begin_ns;
   open.row.end_ns = execution.end_ns;
   open.whole = true;
+  return open.row.id;
 }
 
 trace::Id CudaGraphLaunches::node(const Execution& execution, const CudaLaunch* launch, trace::Id& next_id) {

@@ -25,8 +25,8 @@ class CudaGraphLaunches {
     trace::Id graph = 0, device_id = 0;
     std::int64_t stream = 0;
   };
-  // The graph as a whole.
-  void whole(const Execution& execution, const CudaLaunch* launch, trace::Id& next_id);
+  // The graph as a whole. Returns the launch's id.
+  trace::Id whole(const Execution& execution, const CudaLaunch* launch, trace::Id& next_id);
   // One of its nodes. Returns the launch's id.
   trace::Id node(const Execution& execution, const CudaLaunch* launch, trace::Id& next_id);
   void write_all();

@@ -42,11 +42,15 @@ TEST(CudaIngest, AnyRecordsMakeAConsistentRun) {
     auto kind = static_cast<wire::RecordKind>(kFirst + static_cast<int>(random() % (kLast - kFirst + 1)));
     if (i % 16 == 0) kind = wire::RecordKind::kFrame;
     if (i % 16 == 8) kind = wire::RecordKind::kStack;
+    if (i % 16 == 4) kind = wire::RecordKind::kCounterWindow;
+    if (i % 16 == 5) kind = wire::RecordKind::kCounter;
+    if (i % 16 == 6) kind = wire::RecordKind::kStall;
     log.add(static_cast<std::uint32_t>(random() % 3), {any_record(kind, random)});
   }
   Recording recording;
   recording.info(info_of(77)).log("77.log", log.bytes());
-  for (const std::string table : {"kernel", "copy", "graph_launch", "graph_node", "gemm", "allocation", "api"}) {
+  for (const std::string table : {"kernel", "copy", "graph_launch", "graph_node", "gemm", "allocation", "api",
+                                  "counter_window", "counter", "stall"}) {
     EXPECT_THAT(recording.rows("SELECT count(*) > 10 FROM \"" + table + "\""), ElementsAre("true")) << table;
   }
   const auto findings = check_run(recording.run());

@@ -23,7 +23,8 @@ CudaIngest::CudaIngest(RunRows& rows, LogNames& names, trace::Id process_id, con
       stacks_(rows, names),
       gemms_(rows.writer),
       graph_launches_(rows.writer),
-      memory_(rows.writer, process_id, rows.next_id) {
+      memory_(rows.writer, process_id, rows.next_id),
+      counters_(rows.writer, rows.next_id) {
   trace::Strings& strings = rows.writer.strings();
   constexpr const char* kDirections[] = {
       nullptr, "host_to_device", "device_to_host", "device_to_device", "host_to_host", "peer", "fill"};
@@ -34,8 +35,9 @@ CudaIngest::CudaIngest(RunRows& rows, LogNames& names, trace::Id process_id, con
 }
 
 bool CudaIngest::takes(RecordKind kind) {
-  return (kind >= RecordKind::kDevice && kind <= RecordKind::kGap) || kind == RecordKind::kNote ||
-         kind == RecordKind::kFrame || kind == RecordKind::kStack;
+  return (kind >= RecordKind::kDevice && kind <= RecordKind::kGap) ||
+         (kind >= RecordKind::kNote && kind <= RecordKind::kStall) || kind == RecordKind::kFrame ||
+         kind == RecordKind::kStack;
 }
 
 void CudaIngest::take(RecordKind kind, trace::Id thread_id, std::span<const wire::Record> records) {
@@ -80,6 +82,12 @@ void CudaIngest::take_one(RecordKind kind, trace::Id thread_id, const wire::Reco
       return take_gap(record.gap);
     case RecordKind::kNote:
       return take_note(record.note);
+    case RecordKind::kCounterWindow:
+      return take_counter_window(record.counter_window, thread_id);
+    case RecordKind::kCounter:
+      return take_counter(record.counter);
+    case RecordKind::kStall:
+      return take_stall(record.stall);
     default:
       ++counts_.unknown;
   }
@@ -96,6 +104,9 @@ void CudaIngest::finish() {
   gemms_.write_all();
   graph_launches_.write_all();
   counts_.graph_launches = graph_launches_.written();
+  counters_.write_all();
+  counts_.unknown += counters_.unknown();
+  stalls_.write(rows_.writer, process_id_, rows_.next_id);
   nodes_.write(rows_.writer, graphs_, rows_.next_id);
   memory_.finish();
 }
@@ -208,6 +219,39 @@ void CudaIngest::take_note(const wire::NoteRecord& record) {
     return;
   }
   rows_.writer.add(trace::NoteRow{static_cast<std::int64_t>(record.ts_ns), process_id_, subject, text});
+}
+
+// Windows wait for kernels, and kernels wait themselves: both give way by half.
+void CudaIngest::make_room_for_counters() {
+  if (!counters_.full()) return;
+  for (std::size_t left = waiting_.size() / 2; left > 0; --left) leave();
+  counters_.write_older_half();
+}
+
+void CudaIngest::take_counter_window(const wire::CounterWindowRecord& record, trace::Id thread_id) {
+  make_room_for_counters();
+  if (!in_time(record.begin_ns, record.end_ns)) return counters_.dropped(record.measurement);
+  const bool of_kernel = record.scope == wire::CounterScope::kKernel;
+  const trace::Name name = of_kernel ? names_.gpu_kernel_name(record.name) : names_.name(record.name);
+  const auto thread = thread_id != 0 ? trace::OptionalId(thread_id) : trace::OptionalId();
+  counters_.window(record, name, {process_id_, thread, device_id(record.device)});
+}
+
+void CudaIngest::take_counter(const wire::CounterRecord& record) {
+  make_room_for_counters();
+  counters_.value(record.measurement, names_.name(record.metric), record.value);
+}
+
+void CudaIngest::take_stall(const wire::StallRecord& record) {
+  if (!in_time(record.ts_ns, record.ts_ns)) return;
+  stalls_.take(record, {names_.gpu_kernel_name(record.function), names_.name(record.reason), names_.name(record.file)},
+               device_id(record.device));
+}
+
+void CudaIngest::add_losses(Ledger& ledger) const {
+  counters_.add_losses(ledger, process_id_);
+  ledger.add(trace::Loss::kCountersSkipped, stalls_.lost(), process_id_,
+             "samples of stalls at more places than are kept");
 }
 
 }  // namespace llmprof::record

@@ -14,12 +14,14 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "record/cuda_counters.h"
 #include "record/cuda_gemms.h"
 #include "record/cuda_graph_launches.h"
 #include "record/cuda_graph_nodes.h"
 #include "record/cuda_launches.h"
 #include "record/cuda_memory.h"
 #include "record/cuda_shapes.h"
+#include "record/cuda_stalls.h"
 #include "record/log_stacks.h"
 #include "record/range_pairing.h"
 
@@ -46,6 +48,7 @@ class CudaIngest {
   void finish();
 
   const CudaCounts& counts() const { return counts_; }
+  void add_losses(Ledger& ledger) const;  // of counters
   std::uint64_t lost_stacks() const { return stacks_.lost(); }
   std::int64_t last_ns() const { return last_ns_; }
 
@@ -78,6 +81,10 @@ class CudaIngest {
   void take_api(const wire::ApiRecord& record, trace::Id thread_id);
   void take_gap(const wire::GapRecord& record);
   void take_note(const wire::NoteRecord& record);
+  void take_counter_window(const wire::CounterWindowRecord& record, trace::Id thread_id);
+  void take_counter(const wire::CounterRecord& record);
+  void take_stall(const wire::StallRecord& record);
+  void make_room_for_counters();
 
   bool in_time(std::uint64_t begin_ns, std::uint64_t end_ns);
   void wait(Waiting& waiting);
@@ -105,6 +112,8 @@ class CudaIngest {
   CudaGraphNodes nodes_;
   CudaGraphLaunches graph_launches_;
   CudaMemory memory_;
+  CudaCounters counters_;
+  CudaStalls stalls_;
   std::unordered_map<std::uint32_t, trace::Id> devices_;  // by number in the process
   std::deque<Waiting> waiting_;
   std::uint64_t arrived_ = 0;

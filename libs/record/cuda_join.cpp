@@ -73,9 +73,11 @@ bool CudaIngest::after_launch(const Waiting& waiting) {
 void CudaIngest::write_graph_launch(Waiting& waiting) {
   const wire::GraphLaunchRecord& record = waiting.graph_launch;
   const CudaLaunch* launch = waiting.launch.thread_id != 0 ? &waiting.launch : nullptr;
-  graph_launches_.whole({record.correlation, time(record.begin_ns), time(record.end_ns),
-                         graphs_.launched(record.graph, rows_.next_id), device_id(record.device), record.stream},
-                        launch, rows_.next_id);
+  const trace::Id id =
+      graph_launches_.whole({record.correlation, time(record.begin_ns), time(record.end_ns),
+                             graphs_.launched(record.graph, rows_.next_id), device_id(record.device), record.stream},
+                            launch, rows_.next_id);
+  counters_.graph_ran(record.correlation, id);
 }
 
 CudaIngest::Graphs CudaIngest::join_graph(const CudaGraphLaunches::Execution& execution, std::uint64_t number,
@@ -83,6 +85,7 @@ CudaIngest::Graphs CudaIngest::join_graph(const CudaGraphLaunches::Execution& ex
                                           wire::GraphNodeKind kind) {
   Graphs joined;
   joined.launch_id = graph_launches_.node(execution, launch, rows_.next_id);
+  counters_.graph_ran(execution.correlation, *joined.launch_id);
   CudaGraphNodes::Node* node = nodes_.take(number, rows_.next_id);
   if (node == nullptr) {
     ++counts_.graph_unknown;
@@ -131,6 +134,7 @@ void CudaIngest::write_kernel(Waiting& waiting) {
   }
   row.id = rows_.next_id++;
   if (call != nullptr) CudaGemms::ran(*call, row.id, row.end_ns - row.begin_ns);
+  if (!row.graph_launch_id) counters_.kernel_ran(record.correlation, row.id);
   rows_.writer.add(row);
   ++counts_.kernels;
 }

@@ -116,6 +116,28 @@ class CudaLogBuilder {
     log_.add(0, {record});
   }
 
+  void counter_window(std::uint32_t thread, wire::CounterWindowRecord window, const std::string& name = "") {
+    wire::Record record = LogBuilder::make(wire::RecordKind::kCounterWindow);
+    record.counter_window = window;
+    record.counter_window.name = name.empty() ? 0 : log_.name(name);
+    log_.add(thread, {record});
+  }
+  void counter(std::uint32_t thread, std::uint64_t ts_ns, std::uint32_t measurement, const std::string& metric,
+               double value) {
+    wire::Record record = LogBuilder::make(wire::RecordKind::kCounter);
+    record.counter = {ts_ns, value, measurement, log_.name(metric)};
+    log_.add(thread, {record});
+  }
+  void stall(wire::StallRecord stall, const std::string& function, const std::string& reason,
+             const std::string& file = "") {
+    wire::Record record = LogBuilder::make(wire::RecordKind::kStall);
+    record.stall = stall;
+    record.stall.function = log_.name(function);
+    record.stall.reason = log_.name(reason);
+    record.stall.file = file.empty() ? 0 : log_.name(file);
+    log_.add(0, {record});
+  }
+
  private:
   LogBuilder& log_;
   wire::DefinitionId definitions_ = 0;

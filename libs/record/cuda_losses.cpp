@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <span>
 #include <string_view>
 
 namespace llmprof::record {
@@ -29,6 +30,46 @@ constexpr std::string_view kCalls[] = {
     "cuptiEnableDomain",
 };
 constexpr std::uint32_t kFatal = 17, kBufferPool = 18;
+
+// By the numbers that its counters give theirs (libs/collect/cuda/counters/profiler_library.h and, from 64 on,
+// pc_library.h).
+constexpr std::string_view kProfilerCalls[] = {
+    "",
+    "cuptiProfilerInitialize",
+    "cuptiProfilerDeInitialize",
+    "cuptiDeviceGetChipName",
+    "cuptiProfilerHostInitialize",
+    "cuptiProfilerHostDeinitialize",
+    "cuptiProfilerHostConfigAddMetrics",
+    "cuptiProfilerHostGetConfigImageSize",
+    "cuptiProfilerHostGetConfigImage",
+    "cuptiProfilerHostGetNumOfPasses",
+    "cuptiProfilerHostEvaluateToGpuValues",
+    "cuptiRangeProfilerEnable",
+    "cuptiRangeProfilerDisable",
+    "cuptiRangeProfilerSetConfig",
+    "cuptiRangeProfilerStart",
+    "cuptiRangeProfilerStop",
+    "cuptiRangeProfilerPushRange",
+    "cuptiRangeProfilerPopRange",
+    "cuptiRangeProfilerDecodeData",
+    "cuptiRangeProfilerGetCounterDataSize",
+    "cuptiRangeProfilerCounterDataImageInitialize",
+    "cuptiRangeProfilerGetCounterDataInfo",
+    "cuptiRangeProfilerCounterDataGetRangeInfo",
+};
+constexpr std::string_view kSamplingCalls[] = {
+    "",
+    "cuptiPCSamplingEnable",
+    "cuptiPCSamplingDisable",
+    "cuptiPCSamplingGetNumStallReasons",
+    "cuptiPCSamplingGetStallReasons",
+    "cuptiPCSamplingSetConfigurationAttribute",
+    "cuptiPCSamplingStart",
+    "cuptiPCSamplingStop",
+    "cuptiPCSamplingGetData",
+};
+constexpr std::uint32_t kProfilerMemory = 23, kSamplingLoad = 64, kSamplingMemory = 73;
 
 // CUPTI's results that its callers meet, in our words.
 std::string_view words(std::uint32_t error) {
@@ -92,6 +133,17 @@ std::string_view words(std::uint32_t error) {
   }
 }
 
+std::string error_number(std::uint32_t error) {
+  const std::string_view meaning = words(error);
+  return meaning.empty() ? fmt::format("error {}", error) : fmt::format("error {} ({})", error, meaning);
+}
+
+std::string failed(std::span<const std::string_view> calls, std::string_view other, std::uint64_t detail) {
+  const auto call = detail >> 32;
+  return fmt::format("{} failed with {}", call > 0 && call < calls.size() ? calls[call] : other,
+                     error_number(static_cast<std::uint32_t>(detail)));
+}
+
 }  // namespace
 
 std::string cupti_error_text(std::uint64_t detail) {
@@ -99,12 +151,20 @@ std::string cupti_error_text(std::uint64_t detail) {
   const auto call = static_cast<std::uint32_t>(detail >> 32);
   if (call == kBufferPool)
     return fmt::format("no memory for buffers: {}", std::strerror(static_cast<int>(error & 0xfff)));
-  const std::string_view meaning = words(error);
-  const std::string number =
-      meaning.empty() ? fmt::format("error {}", error) : fmt::format("error {} ({})", error, meaning);
-  if (call == kFatal) return "CUPTI reported a fatal " + number;
-  const std::string_view name = call > 0 && call < std::size(kCalls) ? kCalls[call] : "a call of CUPTI";
-  return fmt::format("{} failed with {}", name, number);
+  if (call == kFatal) return "CUPTI reported a fatal " + error_number(error);
+  return failed(kCalls, "a call of CUPTI", detail);
+}
+
+std::string profiler_error_text(std::uint64_t detail) {
+  const auto error = static_cast<std::uint32_t>(detail);
+  const auto call = static_cast<std::uint32_t>(detail >> 32);
+  if (call == kSamplingLoad) return "CUPTI has no PC sampling: a function is missing";
+  if (call == kProfilerMemory || call == kSamplingMemory) {
+    return fmt::format("no memory for counters: {}", std::strerror(static_cast<int>(error & 0xfff)));
+  }
+  constexpr std::string_view kOther = "a call of CUPTI's profilers";
+  if (call < kSamplingLoad) return failed(kProfilerCalls, kOther, detail);
+  return failed(kSamplingCalls, kOther, error | std::uint64_t{call - kSamplingLoad} << 32);
 }
 
 }  // namespace llmprof::record

@@ -20,7 +20,12 @@ trace::OptionalInt unless_unreadable(std::uint64_t value) {
 }  // namespace
 
 HostIngest::HostIngest(RunRows& rows, HostImages& images, TimeWindow window)
-    : rows_(rows), images_(images), window_(window), names_(rows.writer.strings()), stacks_(rows, names_) {}
+    : rows_(rows),
+      images_(images),
+      window_(window),
+      names_(rows.writer.strings()),
+      stacks_(rows, names_),
+      counters_(rows.writer, rows.next_id) {}
 
 void HostIngest::receive(wire::RecordKind kind, std::uint32_t, std::span<const wire::Record> records) {
   for (const wire::Record& record : records) take(kind, record);
@@ -44,6 +49,10 @@ void HostIngest::take(wire::RecordKind kind, const wire::Record& record) {
       return take_telemetry(record.telemetry);
     case wire::RecordKind::kNote:
       return take_note(record.note);
+    case wire::RecordKind::kCounterWindow:
+      return take_counter_window(record.counter_window);
+    case wire::RecordKind::kCounter:
+      return take_counter(record.counter);
     case wire::RecordKind::kProcess:
     case wire::RecordKind::kThread:
       return;  // HostImages took them
@@ -136,8 +145,27 @@ void HostIngest::take_note(const wire::NoteRecord& record) {
   rows_.writer.add(trace::NoteRow{number(record.ts_ns), {}, names_.name(record.subject), names_.name(record.text)});
 }
 
+void HostIngest::take_counter_window(const wire::CounterWindowRecord& record) {
+  if (counters_.full()) counters_.write_older_half();
+  if (!in_time(record.end_ns) || !in_time(record.begin_ns)) return counters_.dropped(record.measurement);
+  const auto device = devices_.find(record.device);
+  if (device == devices_.end() || record.scope != wire::CounterScope::kSample || record.end_ns < record.begin_ns) {
+    ++unknown_;
+    return counters_.dropped(record.measurement);
+  }
+  counters_.window(record, {}, {{}, {}, device->second});
+}
+
+void HostIngest::take_counter(const wire::CounterRecord& record) {
+  if (counters_.full()) counters_.write_older_half();
+  counters_.value(record.measurement, names_.name(record.metric), record.value);
+}
+
 void HostIngest::finish(const LogStats& stats, const std::string& log_name) {
   for (const auto& [pid, row] : readings_) rows_.writer.add(row);
+  counters_.write_all();
+  counters_.add_losses(rows_.ledger, {});
+  unknown_ += counters_.unknown();
   rows_.records += static_cast<std::int64_t>(stats.records);
   const auto add = [&](trace::Loss loss, std::uint64_t count, const std::string& detail) {
     rows_.ledger.add(loss, static_cast<std::int64_t>(count), {}, detail);

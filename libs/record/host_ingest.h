@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "record/cuda_counters.h"
 #include "record/log_ingest.h"
 
 namespace llmprof::record {
@@ -88,6 +89,8 @@ class HostIngest final : public LogSink {
   void take_telemetry_device(const wire::TelemetryDeviceRecord& record);
   void take_telemetry(const wire::TelemetryRecord& record);
   void take_note(const wire::NoteRecord& record);
+  void take_counter_window(const wire::CounterWindowRecord& record);
+  void take_counter(const wire::CounterRecord& record);
   bool in_time(std::uint64_t ts_ns);
 
   RunRows& rows_;
@@ -95,6 +98,7 @@ class HostIngest final : public LogSink {
   TimeWindow window_;
   LogNames names_;
   LogStacks stacks_;
+  CudaCounters counters_;                                               // samples of devices
   std::unordered_map<std::uint32_t, trace::ProcessUsageRow> readings_;  // the last of each pid, not yet written
   std::unordered_map<std::uint32_t, trace::Id> devices_;                // by number in the log
   std::int64_t bad_times_ = 0, unknown_ = 0;

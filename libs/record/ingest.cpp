@@ -42,6 +42,7 @@ trace::RunInfo run_info(const CaptureInfo& info, const IngestTally& tally) {
   run.command = info.command;
   run.environment = info.environment.empty() ? "{}" : info.environment;
   run.window = info.window;
+  run.counters = info.counters;
   run.models = tally.models;
   run.recorder_cpu_ns = info.recorder_cpu_ns;
   return run;

@@ -170,6 +170,8 @@ Injection child_environment(const std::vector<std::string>& environment, const I
   set_if_given(child, "LLMPROF_GPU", options.collector.gpu);
   set_if_given(child, "LLMPROF_GRAPHS", options.collector.graphs);
   set_if_given(child, "LLMPROF_STACKS", options.collector.stacks);
+  child.remove("LLMPROF_COUNTERS");  // of an outer recording
+  if (options.counters) child.set("LLMPROF_COUNTERS", "1");
   if (options.modules) prepend_python_path(child, fmt::format("{}/{}", options.library_folder, kModulesHook));
   injection.environment = child.take();
   return injection;

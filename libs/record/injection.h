@@ -33,7 +33,8 @@ struct InjectionOptions {
   std::vector<std::pair<std::string, std::string>> window;  // of window_variables()
   bool blas = true;
   bool nvtx = true;
-  bool modules = false;  // modules of PyTorch models become ranges
+  bool modules = false;   // modules of PyTorch models become ranges
+  bool counters = false;  // the capture folder holds a counters.plan
   CollectorSettings collector;
 };
 

@@ -72,7 +72,9 @@ void LogIngest::take_cuda(wire::RecordKind kind, std::uint32_t number, std::span
   static_assert(offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, graph_node.ts_ns) &&
                 offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, gpu_gemm.begin_ns) &&
                 offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, device_memory.ts_ns) &&
-                offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, api.begin_ns));
+                offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, api.begin_ns) &&
+                offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, counter_window.begin_ns) &&
+                offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, counter.ts_ns));
   cuda_->take(kind, number == 0 ? 0 : thread(number, records.front().launch.begin_ns).id, records);
 }
 
@@ -244,10 +246,17 @@ std::string LogIngest::loss_detail(const wire::LossRecord& record) const {
       return std::strerror(static_cast<int>(record.detail & 0xffff));
     case wire::LossKind::kCuptiError:
       return cupti_error_text(record.detail);
+    case wire::LossKind::kCountersFailed:
+      return profiler_error_text(record.detail);
     case wire::LossKind::kBlasNotHooked:
     case wire::LossKind::kCuptiMissing:
     case wire::LossKind::kCuptiHeld:
     case wire::LossKind::kStacksOff:
+    case wire::LossKind::kCountersForbidden:
+    case wire::LossKind::kCountersHeld:
+    case wire::LossKind::kCounterUnknown:
+    case wire::LossKind::kCountersSkipped:
+    case wire::LossKind::kCountersShort:
       return std::string(names_.text(static_cast<wire::StringId>(record.detail)));
     default:
       return "";
@@ -329,6 +338,7 @@ void LogIngest::write_losses(const LogStats& stats) {
   add(trace::Loss::kLaunchLost, static_cast<std::uint64_t>(cuda.launch_lost));
   add(trace::Loss::kGraphUnknown, static_cast<std::uint64_t>(cuda.graph_unknown));
   if (cuda_ != nullptr) add(trace::Loss::kLostName, cuda_->lost_stacks(), "stacks of launches");
+  if (cuda_ != nullptr) cuda_->add_losses(rows_.ledger);
   add(trace::Loss::kLostName, names_.lost_names());
   add(trace::Loss::kOutsideWindow, static_cast<std::uint64_t>(ranges.too_old + too_old_ + cuda.too_old));
   add(trace::Loss::kDamagedBlock, stats.damaged_bytes, facts_.name);

@@ -25,6 +25,7 @@ void LogNames::define(wire::StringId id, std::string_view text) {
   texts_[id] = text;
   defined_[id] = true;
   names_[id] = {};
+  if (id < gpu_kernel_names_.size()) gpu_kernel_names_[id] = {};
 }
 
 void LogNames::define_domain(const wire::DomainRecord& record) {
@@ -59,7 +60,10 @@ trace::Name LogNames::kernel_name(wire::StringId function) {
 trace::Name LogNames::gpu_kernel_name(wire::StringId symbol) {
   if (symbol == 0) return {};
   if (symbol >= texts_.size() || !defined_[symbol]) return name(symbol);
-  return strings_.intern(base::kernel_name(texts_[symbol]));
+  if (symbol >= gpu_kernel_names_.size()) gpu_kernel_names_.resize(texts_.size());
+  trace::Name& known = gpu_kernel_names_[symbol];
+  if (known.id == 0) known = strings_.intern(base::kernel_name(texts_[symbol]));
+  return known;
 }
 
 trace::Name LogNames::domain(std::uint32_t number) {

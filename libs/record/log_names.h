@@ -46,6 +46,7 @@ class LogNames {
   std::vector<bool> defined_;
   std::vector<trace::Name> names_;  // by string id, once used
   std::vector<trace::Name> kernel_names_;
+  std::vector<trace::Name> gpu_kernel_names_;
   std::unordered_map<std::uint32_t, wire::StringId> domains_;
   std::unordered_map<std::uint64_t, wire::StringId> categories_;
   std::uint64_t lost_names_ = 0;

@@ -19,6 +19,7 @@
 #include "record/capture_folder.h"
 #include "record/capture_info.h"
 #include "record/control.h"
+#include "record/counter_plan.h"
 #include "record/dump.h"
 #include "record/event_cost.h"
 #include "record/injection.h"
@@ -107,6 +108,7 @@ Result<CaptureInfo> describe(const RecordOptions& options, const Target& target,
   }
   info.window = describe(options.window);
   info.last_ns = options.window.last_ns;
+  info.counters = asked(options.counters);
   if (!options.model.empty()) {
     LLMPROF_LET(trace::NotedModel model, given_model(options.model));
     info.models.push_back(std::move(model));
@@ -137,13 +139,14 @@ class Session {
     const Injection injection = inject(info.begin.raw_ns);
     for (const std::string& line : injection.kept) note(info, trace::Loss::kExistingInjection, line);
     LLMPROF_TRY(write_capture_info(capture_, info));
+    if (needs_plan(options_.counters)) LLMPROF_TRY(write_counter_plan(capture_, options_.counters));
     Watch watch;
     watch.started = [&](pid_t pid) {
       info.root_pid = pid;
       info.root_start_ticks = start_ticks(pid);
       (void)write_capture_info(capture_, info);  // written again at the end; a failure shows there
     };
-    HostWatch host(options_.host, options_.telemetry, capture_);
+    HostWatch host(options_.host, options_.telemetry, capture_, options_.counters);
     host.attach(watch);
     watch.poll = [&] { poll(host, info); };
     watch.dump = [&] { dump_now(); };
@@ -175,6 +178,7 @@ class Session {
                                                  .blas = options_.blas,
                                                  .nvtx = options_.nvtx,
                                                  .modules = options_.modules,
+                                                 .counters = needs_plan(options_.counters),
                                                  .collector = options_.collector});
   }
   void poll(HostWatch& host, const CaptureInfo& info) {
@@ -262,6 +266,7 @@ std::string output_folder(const RecordOptions& options) {
 Result<Outcome> record(const RecordOptions& options, const base::Progress& progress) {
   if (options.command.empty()) return Error{ErrorCode::kUsage, "no command to record", "llmprof record -- COMMAND"};
   LLMPROF_TRY(check(options.window));
+  LLMPROF_TRY(check(options.counters));
   const auto target = find_target(options.command.front(), base::env_or("PATH", "/usr/local/bin:/usr/bin:/bin"));
   if (!target) return not_started(target.error());
   LLMPROF_TRY(check_before(options));
@@ -271,6 +276,7 @@ Result<Outcome> record(const RecordOptions& options, const base::Progress& progr
   LLMPROF_TRY(create_run_folder(outcome.folder, options.force));
   LLMPROF_LET(const CaptureLock lock, CaptureLock::take(capture_folder(outcome.folder)));
 
+  if (options.counters.any()) options.announce("counters: " + describe(options.counters));
   auto info = describe(options, *target, progress);
   if (!info) {
     remove_run_folder(outcome.folder);

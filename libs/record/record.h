@@ -11,6 +11,7 @@
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "record/counter_options.h"
 #include "record/host_watch.h"
 #include "record/ingest.h"
 #include "record/injection.h"
@@ -31,6 +32,7 @@ struct RecordOptions {
   bool nvtx = true;
   bool modules = false;  // of PyTorch models, as ranges
   CollectorSettings collector;
+  CounterOptions counters;
   std::string model;  // name or path of the model, for the reports; "": it is detected, if it can be
   HostOptions host;
   TelemetryOptions telemetry;

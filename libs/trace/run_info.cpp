@@ -64,6 +64,30 @@ std::vector<NotedModel> models_from_json(const base::Json& json) {
   return models;
 }
 
+Json counters_to_json(const std::optional<AskedCounters>& counters) {
+  if (!counters) return nullptr;
+  const auto text = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
+  return {{"set", text(counters->set)},
+          {"method", text(counters->method)},
+          {"period_ns", counters->period_ns ? Json(*counters->period_ns) : Json(nullptr)},
+          {"budget", counters->budget ? Json(*counters->budget) : Json(nullptr)},
+          {"replay", counters->replay},
+          {"stalls", text(counters->stalls)}};
+}
+
+std::optional<AskedCounters> counters_from_json(const Json& json) {
+  if (!json.is_object()) return std::nullopt;
+  AskedCounters counters;
+  counters.set = text_or(json, "set", "");
+  counters.method = text_or(json, "method", "");
+  counters.stalls = text_or(json, "stalls", "");
+  const auto at = [&](const char* key) { return json.contains(key) ? json[key] : Json(nullptr); };
+  if (at("period_ns").is_number_integer()) counters.period_ns = at("period_ns").get<std::int64_t>();
+  if (at("budget").is_number()) counters.budget = at("budget").get<double>();
+  counters.replay = at("replay").is_boolean() && at("replay").get<bool>();
+  return counters;
+}
+
 Result<RunInfo> parse_run_info(std::string_view text, std::string_view where) {
   LLMPROF_LET(const Json json, base::parse_json(text, where));
   if (!json.is_object()) return not_a_run(where, "it is not a JSON object");
@@ -78,6 +102,8 @@ Result<RunInfo> parse_run_info(std::string_view text, std::string_view where) {
   if (const auto cpu = json.find("recorder_cpu_ns"); cpu != json.end() && cpu->is_number_integer()) {
     info.recorder_cpu_ns = cpu->get<std::int64_t>();
   }
+  if (const auto counters = json.find("counters"); counters != json.end())
+    info.counters = counters_from_json(*counters);
   if (const auto models = json.find("models"); models != json.end()) info.models = models_from_json(*models);
   if (const auto command = json.find("command"); command != json.end() && command->is_array()) {
     for (const Json& word : *command) info.command.push_back(word.is_string() ? word.get<std::string>() : "");
@@ -99,6 +125,7 @@ std::string format_run_info(const RunInfo& info) {
       {"clock", info.clock},
       {"window", info.window.empty() ? Json(nullptr) : Json(info.window)},
       {"recorder_cpu_ns", info.recorder_cpu_ns ? Json(*info.recorder_cpu_ns) : Json(nullptr)},
+      {"counters", counters_to_json(info.counters)},
       {"models", models_to_json(info.models)},
       {"command", info.command},
       {"environment", card ? *card : Json(info.environment)},

@@ -32,6 +32,16 @@ struct NotedModel {
   std::map<std::string, std::pair<std::string, double>> stored;
 };
 
+// Hardware counters that the recorder was asked for.
+struct AskedCounters {
+  std::string set;                        // "light", names with commas; "": none, stalls alone
+  std::string method;                     // "range", "kernel", "sampled"; "" without a set
+  std::optional<std::int64_t> period_ns;  // of samples
+  std::optional<double> budget;           // of the program's time, for windows; 0: no limit
+  bool replay = false;                    // kernels were executed again
+  std::string stalls;                     // "with" kernel records, "only": without; "": none
+};
+
 struct RunInfo {
   int format_version = kRunFormatVersion;
   std::string llmprof_version;
@@ -39,9 +49,10 @@ struct RunInfo {
   std::vector<std::string> command;  // secrets redacted
   std::string environment;           // the environment card as JSON text (libs/hw/environment.h)
   std::string clock = "CLOCK_MONOTONIC_RAW";
-  std::string source = "record";  // or the importer's name, or "synthetic"
+  std::string source = "record";                // or the importer's name, or "synthetic"
   std::string window;                           // the part of the run that was recorded, in words; "": all of it
   std::optional<std::int64_t> recorder_cpu_ns;  // CPU time of llmprof itself while the program ran
+  std::optional<AskedCounters> counters;        // none: nothing was to be counted
   std::vector<NotedModel> models;               // the last opened last
   std::vector<TableFile> files;
 };
@@ -49,6 +60,10 @@ struct RunInfo {
 // The list of models as run.json and capture/record.json hold it. Entries of the wrong form read as absent.
 base::Json models_to_json(const std::vector<NotedModel>& models);
 std::vector<NotedModel> models_from_json(const base::Json& json);
+
+// The member "counters" of both files; null for none.
+base::Json counters_to_json(const std::optional<AskedCounters>& counters);
+std::optional<AskedCounters> counters_from_json(const base::Json& json);
 
 Result<RunInfo> parse_run_info(std::string_view text, std::string_view where);
 std::string format_run_info(const RunInfo& info);

@@ -34,7 +34,8 @@ void RunWriter::add_bytes(const Table& table, const void* row) {
     if (column.name == "begin_ns") std::memcpy(&begin_ns, bytes + column.offset, sizeof begin_ns);
     if (column.name == "end_ns" && !column.nullable) std::memcpy(&end_ns, bytes + column.offset, sizeof end_ns);
   }
-  for (const std::string_view name : {"range", "kernel", "gemm", "copy", "graph_launch", "api", "gap"}) {
+  for (const std::string_view name :
+       {"range", "kernel", "gemm", "copy", "graph_launch", "api", "gap", "counter_window"}) {
     if (table.name == name) fuzz::require(begin_ns <= end_ns);
   }
 }
@@ -200,6 +201,63 @@ std::string gpu_log() {
   return log.bytes();
 }
 
+// Counters: a range of two passes, a kernel before its record, a graph, and a place where warps wait.
+std::string counters_log() {
+  using wire::CounterScope;
+  using wire::Record;
+  using wire::RecordKind;
+  LogBuilder log;
+  log.thread(1, 4242, "main", 1'000'100);
+  const auto window = [&](wire::CounterWindowRecord record) {
+    log.add(1, {record_of(RecordKind::kCounterWindow, &Record::counter_window, record)});
+  };
+  const auto value = [&](std::uint32_t measurement, const char* metric, double number) {
+    log.add(0,
+            {record_of(RecordKind::kCounter, &Record::counter,
+                       {.ts_ns = 1'300'000, .value = number, .measurement = measurement, .metric = log.name(metric)})});
+  };
+  for (std::uint8_t pass = 0; pass < 2; ++pass) {
+    window({.begin_ns = 1'100'000,
+            .end_ns = 1'200'000,
+            .cost_ns = 900,
+            .measurement = 1,
+            .name = log.name("decode"),
+            .scope = CounterScope::kRange,
+            .pass = pass,
+            .passes = 2});
+  }
+  value(1, "dram__bytes_read.sum", 4096);
+  window({.begin_ns = 1'210'000,
+          .end_ns = 1'220'000,
+          .measurement = 2,
+          .correlation = 7,
+          .name = log.name("_Z4gemmv"),
+          .scope = CounterScope::kKernel,
+          .passes = 1});
+  value(2, "gpu__time_duration.sum", 2000);
+  window({.begin_ns = 1'230'000,
+          .end_ns = 1'240'000,
+          .measurement = 3,
+          .correlation = 8,
+          .scope = CounterScope::kGraph,
+          .passes = 1});
+  log.add(0, {record_of(RecordKind::kKernel, &Record::kernel,
+                        {.begin_ns = 1'211'000, .end_ns = 1'213'000, .correlation = 7})});
+  log.add(0, {record_of(RecordKind::kGraphLaunch, &Record::graph_launch,
+                        {.begin_ns = 1'231'000, .end_ns = 1'233'000, .correlation = 8, .graph = 2})});
+  log.add(0, {record_of(RecordKind::kStall, &Record::stall,
+                        {.ts_ns = 1'300'000,
+                         .samples = 5,
+                         .cubin = 1,
+                         .pc_offset = 16,
+                         .function = log.name("_Z4gemmv"),
+                         .reason = log.name("long_scoreboard"),
+                         .line = 3,
+                         .issued = 1})});
+  log.loss(wire::LossKind::kCountersFailed, 1, 999 | 16ull << 32);
+  return log.bytes();
+}
+
 }  // namespace
 
 void log_through_ingest(std::string_view log) {
@@ -217,7 +275,7 @@ void log_through_ingest(std::string_view log) {
   for (const record::LossTotal& total : ledger.write(*writer, rows.next_id)) require(total.count > 0);
 }
 
-std::vector<std::string> sample_logs() { return {ordinary_log(), killed_log(), late_log(), gpu_log()}; }
+std::vector<std::string> sample_logs() { return {ordinary_log(), killed_log(), late_log(), gpu_log(), counters_log()}; }
 
 std::vector<std::string> log_words() {
   std::vector<std::string> words{"LLMPROFW", "BLK1"};
