@@ -239,7 +239,7 @@ TEST(CounterSampler, WritesWindowsAndTheirValues) {
   auto reader = LogReader::open(folder.log);
   ASSERT_TRUE(reader);
   Records records;
-  ASSERT_TRUE(reader->read(records, {}));
+  ASSERT_TRUE(reader->read(records, base::no_progress));
   ASSERT_THAT(records.devices, SizeIs(1));
   EXPECT_EQ(records.devices[0].uuid_low, 8u);
   EXPECT_EQ(records.names[records.devices[0].name], "Toy GPU");
