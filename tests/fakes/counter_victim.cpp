@@ -160,9 +160,9 @@ int exit_in_thread(const Numbers&) {
 
 // The context is destroyed while a range is open; the program goes on in another.
 int destroy_in_range(const Numbers& numbers) {
-  start();
   void *context = nullptr, *next = nullptr;
-  cuda("cuCtxCreate_v2", &context, 0u, 0);
+  if (cuda("cuInit", 0u) != 0 || cuda("cuCtxCreate_v2", &context, 0u, 0) != 0) std::_Exit(92);
+  pause_at_start();
   void* stream = make_stream();
   generate(stream, numbers.at(0, 6), 4);
   nvtxRangePushA("decode_step");

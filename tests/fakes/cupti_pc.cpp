@@ -98,7 +98,7 @@ void fill(PcSampling* sampling, PcData* data) {
     place.stall_count = 0;
     for (const auto& [reason, samples] : first->second) {
       place.stalls[place.stall_count++] = {reason, samples};
-      data->total_samples += samples;
+      if (reason < kReasonCount) data->total_samples += samples;  // the others are a part of them
     }
     sampling->samples.erase(first);
   }

@@ -27,16 +27,35 @@ CASES = [
 ]
 
 
-def problem(words, script, settings, status):
+# The same with hardware counters: program, script, method and stalls of the plan, status
+METRICS = "".join(f"metric GH100 a__{i}.sum\n" for i in range(12)) + "metric GH100 smsp__sass_op.sum\nmetric GH100 no_such__metric.sum\n"
+LATE = {"VICTIM_PAUSE_MS": "700"}
+COUNTED = [
+    *((f"{way} a", script, f"method {method}\nstalls {stalls}", LATE if stalls != "off" else {}, status)
+      for method, stalls in (("range", "off"), ("kernel", "off"), ("range", "with"), ("none", "only"))
+      for script in ("", "slow_ms=2")
+      for way, status in (("captures", 0), ("threads", 0), ("contexts", 0), ("destroy_in_range", 0), ("fork_in_range", 0),
+                          ("exit_in_thread", 4), ("lose_in_range", 3), ("leave_in_range", 6))),
+    *(("eager a 40 4", f"fail={name}@{n}:{error}", "method range\nstalls off", {}, 0) for n in ("1", "2+") for name, error in (
+        ("cuptiRangeProfilerStart", 35), ("cuptiRangeProfilerStop", 999), ("cuptiRangeProfilerPushRange", 8),
+        ("cuptiRangeProfilerPopRange", 7), ("cuptiRangeProfilerDecodeData", 1), ("cuptiProfilerHostEvaluateToGpuValues", 999),
+        ("cuptiRangeProfilerSetConfig", 27), ("cuptiRangeProfilerCounterDataGetRangeInfo", 999))),
+]
+
+
+def problem(words, script, settings, status, program="victim", plan=None):
     with tempfile.TemporaryDirectory() as folder:
         logs, ledger = pathlib.Path(folder) / "logs", pathlib.Path(folder) / "ledger"
         logs.mkdir(), ledger.mkdir()
         inject = str(PLACE / "libinject.so")
+        if plan is not None:
+            (logs / "counters.plan").write_text(f"llmprof counters 1\n{plan}\nbudget_ppm 0\nrange *\nkernel *\n{METRICS}")
+            settings = dict(settings, LLMPROF_COUNTERS="1")
         environment = dict(os.environ, FAULT_LEDGER=str(ledger), FAKE_CUPTI=script, FAKE_CUDA=str(PLACE / "libcuda.so.1"),
                            LLMPROF_CUPTI=str(PLACE / "libcupti.so.13"), CUDA_INJECTION64_PATH=inject,
                            NVTX_INJECTION64_PATH=inject, LLMPROF_CAPTURE_DIR=str(logs), ASAN_OPTIONS="detect_leaks=0",
                            UBSAN_OPTIONS="print_stacktrace=1", **settings)
-        done = subprocess.run([str(PLACE / "victim"), *words.split()], env=environment, capture_output=True, text=True, timeout=120)
+        done = subprocess.run([str(PLACE / program), *words.split()], env=environment, capture_output=True, text=True, timeout=120)
         if done.returncode != status or "Sanitizer" in done.stderr or "runtime error" in done.stderr:
             return f"status {done.returncode}\n{done.stderr[-6000:]}"
         made = next(iter(books.of_folder(ledger).values()))
@@ -49,4 +68,8 @@ for case in CASES:
     found = problem(*case)
     if found is not None:
         sys.exit(f"sanitize: GPU capture, {case}: {found}")
-print(f"sanitize: GPU capture on fakes: {len(CASES)} cases, nothing found")
+for words, script, plan, settings, status in COUNTED:
+    found = problem(words, script, settings, status, "counter_victim", plan)
+    if found is not None:
+        sys.exit(f"sanitize: hardware counters, {words}, {script}, {plan}: {found}")
+print(f"sanitize: GPU capture on fakes: {len(CASES) + len(COUNTED)} cases, nothing found")

@@ -44,10 +44,17 @@ inline void launch(void* function, void* stream, unsigned grid = 4) {
   }
 }
 
+// Time for a profiler that begins by and by: VICTIM_PAUSE_MS after the first context.
+inline void pause_at_start() {
+  if (const char* pause_ms = std::getenv("VICTIM_PAUSE_MS"))
+    usleep(static_cast<useconds_t>(std::atol(pause_ms) * 1000));
+}
+
 inline void* start() {
   void* context = nullptr;
   if (cuda("cuInit", 0u) != 0 || cuda("cuDevicePrimaryCtxRetain", &context, 0) != 0) std::_Exit(92);
   cuda("cuCtxSetCurrent", context);
+  pause_at_start();
   return context;
 }
 
