@@ -159,6 +159,7 @@ TEST(CounterPassTable, KnowsPassesWithoutAnyLibrary) {
   EXPECT_EQ(passes_of("flops_bf16_tensor", "GH100", Method::kSampled), std::nullopt);
   EXPECT_EQ(passes_of("light", "GV100", Method::kSampled), std::nullopt);
   EXPECT_EQ(passes_of("nothing", "GH100", Method::kRange), std::nullopt);
+  EXPECT_EQ(passes_of("l2_hit_pct,ipc", "GH100", Method::kRange), std::nullopt);  // the table holds single names
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ int in_ranges(std::string_view name, std::string_view chip) {
 }  // namespace
 
 std::optional<int> passes_of(std::string_view set_or_counter, std::string_view chip, Method method) {
+  if (find_set(set_or_counter) == nullptr && find_counter(set_or_counter) == nullptr) return std::nullopt;
   const Result<Selection> selection = select(set_or_counter);
   if (!selection || metrics_of(*selection, chip, method).metrics.empty()) return std::nullopt;
   return method == Method::kSampled ? 1 : in_ranges(set_or_counter, chip);
