@@ -1,11 +1,12 @@
 // llmprof-docs [--check] ROOT: renews the generated parts of docs/: the options in the manual pages, the tables in
-// format/run.md, the catalogue in format/measures.md, the rules in format/diagnosis.md. --check changes nothing and
-// fails when a page is not what the code says.
+// format/run.md, the catalogues in format/measures.md and format/counters.md, the rules in format/diagnosis.md.
+// --check changes nothing and fails when a page is not what the code says.
 
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "hw/counters/page.h"
 #include "report/diagnosis_json.h"
 #include "report/measures_json.h"
 #include "trace/schema_page.h"
@@ -36,6 +37,8 @@ Result<void> renew_all(const std::string& root) {
                     [](const std::string& page) { return report::with_current_rules(page); }));
   LLMPROF_TRY(renew(root + "/docs/format/measures.md",
                     [](const std::string& page) { return report::with_current_measures(page); }));
+  LLMPROF_TRY(renew(root + "/docs/format/counters.md",
+                    [](const std::string& page) { return hw::counters::with_current_catalog(page); }));
   for (const app::Verb* verb : app::verbs()) {
     const std::string path = fmt::format("{}/docs/manual/{}.md", root, verb->name);
     if (!base::is_file(path)) continue;  // tools/check_docs.py misses it
