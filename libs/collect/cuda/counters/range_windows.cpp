@@ -25,6 +25,7 @@ constexpr std::uint32_t kGraphDomain = ~0u;  // of a launch, where a range has i
 constexpr std::uint64_t kQuietNs = 1'000'000'000;
 constexpr std::uint64_t kLongestNs = 30'000'000'000;  // its thread may be gone
 constexpr std::uint32_t kPatienceMs = 200;            // for somebody in a profiler
+constexpr std::uint32_t kSetUpPatienceMs = 2000;      // for somebody who sets one up
 
 // What a name is to us. Written more than once by threads that meet it at the same time, with the same value.
 enum Verdict : std::uint8_t { kUnknown = 0, kOther = 1, kWanted = 2, kMeasured = 3 };
@@ -34,6 +35,10 @@ struct State {
   Turn turn;
   std::atomic<std::uint8_t> verdicts[StringTable::kMaxNames]{};
   std::atomic<bool> ranges_seen{false};
+  std::atomic<bool> setting_up{false};
+  // Who gave the device work first, and whether another thread did in another context.
+  std::atomic<const void*> first_thread{nullptr}, first_context{nullptr};
+  std::atomic<bool> several{false};
   // Of the window that is open.
   std::atomic<std::uint32_t> launches{0};
   std::atomic<bool> graphs{false}, foreign{false};
@@ -71,7 +76,10 @@ void settle_cost() { state.choice.spent(state.measurements.take_other_cost_ns())
 
 bool set_up(void* context) {
   const std::uint64_t begin_ns = now_ns();
-  if (!state.measurements.open(*state.plan, context)) return false;
+  state.setting_up.store(true, std::memory_order_relaxed);
+  const bool open = state.measurements.open(*state.plan, context);
+  state.setting_up.store(false, std::memory_order_relaxed);
+  if (!open) return false;
   state.measurements.take_other_cost_ns();  // a part of it
   const std::uint64_t end_ns = now_ns();
   state.set_up_ns = end_ns - begin_ns;
@@ -94,22 +102,45 @@ bool is_ours(void* context) {
   return false;
 }
 
-enum class Begun : std::uint8_t { kNo, kYes, kFailed };
-
-Begun begin(const Window& window, void* context) {
-  if (!state.measurements.is_open() && !capture_is_open() && !set_up(context)) return Begun::kFailed;
-  if (!state.measurements.is_open() || !state.choice.wants(window.key, now_ns())) return Begun::kNo;
+// Whether a window may be opened, leaving the budget aside. A window waits for the device, with every lock that its
+// thread holds: where another thread has to feed another device for that to end, the program would hang.
+bool may_measure(void* context) {
+  if (state.several.load(std::memory_order_relaxed)) {
+    skipped("several threads give work to several devices");
+    return false;
+  }
   if (capture_is_open()) {
     skipped("a stream was being captured");
-    return Begun::kNo;
+    return false;
   }
-  if (!is_ours(context)) return Begun::kNo;
+  return !state.measurements.is_open() || is_ours(context);
+}
+
+enum class Begun : std::uint8_t { kNo, kYes, kFailed };
+
+// The common case is that it is not due: a few comparisons.
+bool is_due(const Window& window) { return !state.measurements.is_open() || state.choice.wants(window.key, now_ns()); }
+
+Begun begin(const Window& window, void* context) {
+  const bool fresh = !state.measurements.is_open();
+  if (fresh && !set_up(context)) return Begun::kFailed;
+  if (fresh && !state.choice.wants(window.key, now_ns())) return Begun::kNo;
   state.launches.store(0, std::memory_order_relaxed);
   state.graphs.store(false, std::memory_order_relaxed);
   state.foreign.store(false, std::memory_order_relaxed);
-  state.choice.chose(window.key);
   const bool first = state.choice.is_first(window.key);
+  state.choice.chose(window.key);
   return state.measurements.begin(window, first) ? Begun::kYes : Begun::kFailed;
+}
+
+// Several passes: the name that was chosen does not come any more. False: that failed.
+bool drop_if_stuck() {
+  if (!state.choice.is_stuck() || capture_is_open()) return true;
+  state.choice.give_up();
+  const Measuring measuring;
+  const bool dropped = state.measurements.drop();
+  settle_cost();
+  return dropped;
 }
 
 // Closes the window that is open. False: that failed.
@@ -130,7 +161,7 @@ bool close_window(bool good) {
 
 bool close_and_drop() {
   if (!close_window(false)) return false;
-  skipped("it was interrupted");
+  skipped("a capture began, or its context or process ended, inside of it");
   return true;
 }
 
@@ -142,13 +173,10 @@ void open_window(const Window& window, void* context, std::uint32_t domain, int 
     if (due && state.turn.has_window()) skipped("another thread was being measured");
     return;
   }
+  if (!is_recording() || !is_due(window)) return drop_if_stuck() ? state.turn.give_back() : die();
+  if (!gpu_is_ours() || !may_measure(context)) return state.turn.give_back();
   const Measuring measuring;
-  Begun begun = gpu_is_ours() && is_recording() ? begin(window, context) : Begun::kNo;
-  if (begun == Begun::kNo && state.choice.is_stuck()) {
-    state.choice.give_up();
-    if (!state.measurements.drop()) begun = Begun::kFailed;
-    settle_cost();
-  }
+  const Begun begun = begin(window, context);
   if (begun == Begun::kFailed) return die();
   if (begun == Begun::kNo) return state.turn.give_back();
   if (window.scope == CounterScope::kRange) state.verdicts[window.name].store(kMeasured, std::memory_order_relaxed);
@@ -179,12 +207,23 @@ void end_outer_window() {
 // Takes the turn from whoever has a window open; who is in a profiler is waited for, not for ever: it may wait for a
 // lock of CUPTI's that our caller holds.
 bool take_over(std::uint32_t* window) {
-  for (std::uint32_t i = 0; i < kPatienceMs; ++i) {
+  for (std::uint32_t i = 0;; ++i) {
     if (state.turn.take_anything(window)) return true;
-    if (!state.turn.is_taken()) return false;
+    const bool longer = state.setting_up.load(std::memory_order_relaxed);
+    if (state.turn.is_ended() || i >= (longer ? kSetUpPatienceMs : kPatienceMs)) return false;
     futex_wait(gpu.never, 0, 1);
   }
-  return false;
+}
+
+void watch_threads(const void* context) {
+  const void* first = state.first_context.load(std::memory_order_relaxed);
+  if (first == context || state.several.load(std::memory_order_relaxed)) return;
+  if (first == nullptr && state.first_context.compare_exchange_strong(first, context, std::memory_order_relaxed)) {
+    state.first_thread.store(&tl, std::memory_order_relaxed);
+  } else if (state.first_thread.load(std::memory_order_relaxed) != &tl) {
+    state.several.store(true, std::memory_order_relaxed);
+    note("counters", "several threads give work to several devices: ranges are not measured, it could make them hang.");
+  }
 }
 
 void state_sum() {
@@ -199,11 +238,16 @@ void end_everything(bool read) {
   bool good = true;
   if (read && !capture_is_open() && state.measurements.is_open()) {
     if (state.measurements.passes() > 1 && !state.measurements.is_between())
-      skipped("it ended before all passes were made");
+      skipped("the process or its context ended before all passes were made");
     good = state.measurements.read_now(false);
     settle_cost();
   }
   if (good && state.measurements.made() != 0) state_sum();
+  const bool worked = state.first_context.load(std::memory_order_relaxed) != nullptr;
+  if (!worked || state.measurements.made() != 0 || state.measurements.context() != nullptr) return;
+  const bool matched = state.ranges_seen.load(std::memory_order_relaxed);
+  skipped(matched ? "no range of the plan was open where a device was in use"
+                  : "no range of the plan's names was opened");
 }
 
 }  // namespace
@@ -234,6 +278,7 @@ void graph_window_begins(const cupti::CallbackData& data) {
 void graph_window_ended() { range_window_closes(kGraphDomain, 0); }
 
 void launch_in_window(const cupti::CallbackData& data, wire::LaunchOp op) {
+  watch_threads(data.context);
   if (!state.turn.has_window()) return;
   state.launches.fetch_add(1, std::memory_order_relaxed);
   if (op == wire::LaunchOp::kGraph) state.graphs.store(true, std::memory_order_relaxed);

@@ -32,6 +32,7 @@ class Turn {
   void end() { word_.store(kEnded, std::memory_order_seq_cst); }  // for good
 
   bool is_taken() const { return word_.load(std::memory_order_seq_cst) == kTaken; }
+  bool is_ended() const { return word_.load(std::memory_order_seq_cst) == kEnded; }
   bool has_window() const { return (word_.load(std::memory_order_relaxed) & kKinds) == kOpen; }
 
  private:
