@@ -24,7 +24,7 @@ void KernelVerdicts::say_unseen(const List& patterns) const {
   }
   if (unseen == 0) return;
   char others[48] = "";
-  if (unseen > 1) snprintf(others, sizeof(others), " (and %zu others)", unseen - 1);
+  if (unseen > 1) snprintf(others, sizeof(others), " (and %zu more)", unseen - 1);
   char text[512];
   snprintf(text, sizeof(text),
            "no kernel %.256s%s was launched by itself. Kernels of CUDA graphs are counted with "

@@ -45,7 +45,7 @@ void state_failed(std::uint32_t call, const char* name, std::uint32_t result) {
   count_loss_about(LossKind::kCountersFailed, 1, std::uint64_t{result} | std::uint64_t{call} << 32);
   if (!first_time(LossKind::kCountersFailed)) return;
   char text[160];
-  snprintf(text, sizeof(text), "%s answered %u: counters are off from here on.", name, result);
+  snprintf(text, sizeof(text), "%s answered %u: what it was to measure is missing.", name, result);
   note("counters", text);
 }
 

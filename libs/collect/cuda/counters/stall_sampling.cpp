@@ -46,7 +46,7 @@ struct Sampling {
   std::atomic<std::uint32_t> calling{0};  // our thread is inside CUPTI, or about to be
   std::atomic<std::uint32_t> ended{0};    // the context is being destroyed
   // Our thread.
-  std::uint32_t looks = 0;  // at a context that is not sampled yet
+  std::uint32_t looks = 0;  // since there was no context
   std::uint32_t times_full = 0;
   std::uint64_t stated_ns = 0;
   std::uint16_t device = 0;
@@ -212,18 +212,20 @@ void name_reasons() {
   s.unknown_code = intern(kUnknownCode);
 }
 
-// A context is told of inside the call that creates it: it is left alone until the second look.
+// A context is told of inside the call that creates it: it is left alone until the second look at it.
 void begin() {
-  void* const context = s.context.load(std::memory_order_acquire);
-  if (context == nullptr || s.looks++ == 0 || !begin_call()) return;
+  if (s.context.load() == nullptr) s.looks = 0;
+  if (s.looks++ < 2 || !begin_call()) return;
+  void* const context = s.context.load();  // from here on whoever destroys it waits
+  if (context == nullptr) return end_call();
   std::uint32_t device = 0;
   if (gpu.library.get_device_id != nullptr) gpu.library.get_device_id(context, &device);
   s.device = static_cast<std::uint16_t>(device);
   const bool runs = map_table() && s.sampler.start(context);
-  end_call();
   if (runs) name_reasons();
   s.stated_ns = now_ns();
-  s.phase.store(runs ? Phase::kRunning : Phase::kEnded, std::memory_order_release);
+  s.phase.store(runs ? Phase::kRunning : Phase::kEnded);
+  end_call();
 }
 
 }  // namespace
@@ -241,10 +243,14 @@ void stall_context_created(void* context) {
     note("counters", "reasons of stalls are read of the process's first context only; it made another one.");
 }
 
+// Before it is sampled, the next one takes its place.
 void stall_context_ends(void* context) {
-  if (context == nullptr || s.context.load(std::memory_order_acquire) != context) return;
+  if (context == nullptr || !s.context.compare_exchange_strong(context, nullptr)) return;
+  await_end_of_call();
+  if (s.phase.load(std::memory_order_acquire) != Phase::kRunning) return;
   s.ended.store(1);
   await_end_of_call();
+  note("counters", "reasons of stalls are not read any more: the context that was sampled has ended.");
 }
 
 void stall_module_loaded(const pc::Module& code) {
@@ -276,7 +282,7 @@ void finish_stall_sampling() {
   const Phase phase = s.phase.exchange(Phase::kEnded, std::memory_order_acq_rel);
   if (phase == Phase::kWaiting && s.context.load(std::memory_order_acquire) != nullptr)
     note("counters", "reasons of stalls: the program ended before sampling began.");
-  if (!s.table.is_ready()) return;
+  if (s.unknown_code == 0) return;  // it never ran
   const bool may_call = begin_call();
   const bool runs = phase == Phase::kRunning && may_call && fetch_all();
   state_all_sums(may_call);

@@ -31,7 +31,6 @@ class StallTable {
   static constexpr std::size_t kBytes = kEntries * sizeof(Entry);
 
   void use(void* memory) { entries_ = static_cast<Entry*>(memory); }
-  bool is_ready() const { return entries_ != nullptr; }
 
   // False: the place is new and there is no room.
   bool add(const StallKey& key, std::uint64_t samples);
