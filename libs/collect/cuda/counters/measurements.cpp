@@ -152,8 +152,9 @@ bool Measurements::read_values() {
   std::uint32_t found = 0;
   if (!session_.read(&found)) return false;
   for (std::uint32_t i = 0; i < found; ++i) {
-    std::uint32_t number = i;
-    if (!session_.number_of(i, &number) || number >= used_ || !slots_[number].good) continue;
+    std::uint32_t number = 0;
+    if (!session_.number_of(i, &number)) return false;
+    if (number >= used_ || !slots_[number].good) continue;
     if (!session_.values(i, values_)) return false;
     put_values(slots_[number]);
   }

@@ -9,6 +9,7 @@
 namespace llmprof::collect::cupti {
 
 enum ProfilerResult : std::uint32_t {
+  kInvalidParameter = 1,
   kInvalidMetricName = 17,
   kHardwareBusy = 26,
   kForbidden = 35,  // insufficient privileges

@@ -131,6 +131,7 @@ SAME(RangeInfo, CUpti_RangeProfiler_CounterData_GetRangeInfo_Params, delimiter, 
 SAME(RangeInfo, CUpti_RangeProfiler_CounterData_GetRangeInfo_Params, name, rangeName);
 
 TEST(ProfilerAbi, NumbersAreTheHeaders) {
+  EXPECT_EQ(static_cast<int>(kInvalidParameter), CUPTI_ERROR_INVALID_PARAMETER);
   EXPECT_EQ(static_cast<int>(kInvalidMetricName), CUPTI_ERROR_INVALID_METRIC_NAME);
   EXPECT_EQ(static_cast<int>(kHardwareBusy), CUPTI_ERROR_HARDWARE_BUSY);
   EXPECT_EQ(static_cast<int>(kForbidden), CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);

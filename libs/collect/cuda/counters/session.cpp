@@ -118,13 +118,19 @@ bool chip_of(std::uint32_t device, char (&chip)[32]) {
   return true;
 }
 
+// CUPTI 13.0 calls an unknown name an invalid parameter.
+bool is_refused(std::uint32_t result) {
+  return result == cupti::kInvalidParameter || result == cupti::kInvalidMetricName;
+}
+
 // A host object that has refused a metric takes no other: each is tried with one of its own.
 bool is_known(const char* chip, const char* metric, bool* failed) {
   void* host = make_host(chip);
-  *failed = host == nullptr;
-  const bool known = host != nullptr && add_metrics(host, &metric, 1) == cupti::kSuccess;
+  const std::uint32_t result = host != nullptr ? add_metrics(host, &metric, 1) : cupti::kSuccess;
   end_host(host);
-  if (known || *failed) return known;
+  const bool refused = is_refused(result);
+  *failed = host == nullptr || (!refused && !cupti::succeeded(ProfilerCall::kHostConfigAddMetrics, result));
+  if (!refused || *failed) return !*failed;
   count_loss_about(LossKind::kCounterUnknown, 1, intern(metric));
   char text[256];
   snprintf(text, sizeof(text), "%s has no metric %s: it is not counted.", chip, metric);
@@ -152,8 +158,10 @@ bool Session::State::add_known(List* metrics, const char* chip) {
 bool Session::State::configure(List* metrics, const char* chip, std::uint32_t* passes) {
   host = make_host(chip);
   if (host == nullptr) return false;
-  if (add_metrics(host, metrics->words, metrics->count) != cupti::kSuccess && !add_known(metrics, chip)) return false;
-  return make_config(passes);
+  const std::uint32_t result = add_metrics(host, metrics->words, metrics->count);
+  const bool added =
+      is_refused(result) ? add_known(metrics, chip) : cupti::succeeded(ProfilerCall::kHostConfigAddMetrics, result);
+  return added && make_config(passes);
 }
 
 bool Session::State::make_config(std::uint32_t* passes) {
@@ -318,12 +326,12 @@ bool Session::number_of(std::uint32_t index, std::uint32_t* number) {
   call.data_bytes = state_->data.size;
   call.range = index;
   call.delimiter = "/";
-  if (!cupti::succeeded(ProfilerCall::kRangeInfo, profilers.calls.range_info(&call)) || call.name == nullptr)
-    return false;
+  if (!cupti::succeeded(ProfilerCall::kRangeInfo, profilers.calls.range_info(&call))) return false;
   char* end = nullptr;
-  const unsigned long value = strtoul(call.name, &end, 10);
-  *number = static_cast<std::uint32_t>(value);
-  return end != call.name && *end == '\0' && value <= ~std::uint32_t{0};
+  const unsigned long value = call.name != nullptr ? strtoul(call.name, &end, 10) : 0;
+  const bool is_number = end != nullptr && end != call.name && *end == '\0' && value < kNoNumber;
+  *number = is_number ? static_cast<std::uint32_t>(value) : kNoNumber;
+  return true;
 }
 
 bool Session::renew() { return open_ && state_->set_config(); }

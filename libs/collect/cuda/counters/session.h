@@ -52,7 +52,8 @@ class Session {
   // none.
   bool read(std::uint32_t* found);
   bool values(std::uint32_t index, double* values);
-  // The name of range `index`, if it is a number: that of push(), or of automatic ranges, which count on from open().
+  // The name of range `index`, as a number: that of push(), or of automatic ranges, which count on from open().
+  static constexpr std::uint32_t kNoNumber = ~std::uint32_t{0};
   bool number_of(std::uint32_t index, std::uint32_t* number);
   // Makes ready for the next measurement, whether or not all passes of the last were made.
   bool renew();
