@@ -45,7 +45,7 @@ struct Windows {
   std::atomic<const void*> thread{nullptr};  // that has a window open
   // Of who has the turn.
   Session session{};
-  void* context = nullptr;
+  std::atomic<void*> context{nullptr};  // of the session; read by who destroys one
   std::uint16_t device = 0;
   KernelChoice choice{};
   Budget budget{};
@@ -122,8 +122,7 @@ bool open_session(void* context) {
   std::uint32_t device = 0;
   if (gpu.library.get_device_id != nullptr) gpu.library.get_device_id(context, &device);
   w.device = static_cast<std::uint16_t>(device);
-  const bool first = w.context == nullptr;
-  w.context = context;
+  const bool first = w.context.exchange(context) == nullptr;
   if (!w.session.open(w.plan, {context, device, Ranges::kAutomatic, w.plan.replay, kMostRanges})) return false;
   const std::uint64_t end_ns = now_ns();
   if (!first) {
@@ -175,7 +174,8 @@ bool broken_window() {
 }
 
 bool decide(const CallbackData& data) {
-  if (w.context != nullptr && w.context != data.context) return false;
+  void* const context = w.context.load(std::memory_order_relaxed);
+  if (context != nullptr && context != data.context) return false;
   const LaunchShape shape = shape_of(data.function, data.arguments);
   const std::uint64_t now = now_ns();
   bool is_new = false, gave_up = false;
@@ -264,7 +264,7 @@ void kernel_capture_begins() {
 }
 
 void kernel_context_ends(void* context) {
-  if (context == nullptr || w.context != context) return;
+  if (context == nullptr || w.context.load() != context) return;
   await_window();
   if (!w.turn.take()) return;
   w.session.abandon();
