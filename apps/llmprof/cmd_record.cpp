@@ -9,6 +9,7 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
+#include "record/counter_plan.h"
 #include "record/dump.h"
 #include "record_verb.h"
 #include "verb.h"
@@ -56,6 +57,30 @@ constexpr Option kOptions[] = {
     {"--stacks", "", "", "KINDS", "",
      "Note the stack of every launch on a GPU: python, native or python,native. Costs the program about 0.2 µs a "
      "launch."},
+    {"--counters", "", "", "SET", "",
+     "Read hardware counters: a set (light, memory, compute, stalls, roofline, links, full), counters or metrics of "
+     "the "
+     "chip, with commas; `llmprof counters` lists them."},
+    {"--counters-method", "", "", "HOW", "auto",
+     "`range`: over steps and stages; `kernel`: over single kernels; `sampled`: of the whole device at a fixed period, "
+     "from outside the program. `auto`: kernel if kernels are named, sampled if a period is, else range."},
+    {"--counters-period", "", "", "TIME", "1ms", "Time between samples, 100us to 10ms."},
+    {"--counters-range", "", "", "PATTERN", "",
+     "Ranges to measure, by name; may hold `*` and `?`; several with commas. Without it: steps and stages.", true},
+    {"--counters-kernels", "", "", "PATTERNS", "",
+     "Kernels to measure one by one, by name; may hold `*` and `?`; several with commas."},
+    {"--counters-hot", "", "", "N", "",
+     "Measure the N kernels with the most time of an earlier run: `--counters-from`."},
+    {"--counters-from", "", "", "RUN", "", "The run that `--counters-hot` looks into."},
+    {"--counters-budget", "", "", "PCT", "",
+     "Time that measuring may take of the program's, in percent, set-up apart; 0: no limit. Without it: 1.5 for what "
+     "needs one pass, else 4."},
+    {"--replay", "", "", "", "",
+     "With `--counters-kernels`: execute a kernel again for every pass, its memory restored, instead of sharing the "
+     "passes among launches."},
+    {"--stalls", "", "", "", "", "Sample where the warps of kernels wait, and why."},
+    {"--stalls-only", "", "", "", "",
+     "The same without records of kernels and graphs: then kernels in CUDA graphs are known, too."},
     {"--modules", "", "", "", "",
      "Record the modules of PyTorch models as ranges, without changes to the program. Costs it some µs per call of a "
      "module."},
@@ -154,10 +179,11 @@ base::Json loss_json(const record::LossTotal& total) {
   return json;
 }
 
-void tell_json(const record::Outcome& outcome, int exit_status) {
+void tell_json(const record::Outcome& outcome, int exit_status, const record::CounterOptions& counters = {}) {
   base::Json json = json_head("llmprof.record");
   json["run"] = outcome.folder.empty() ? base::Json(nullptr) : base::Json{{"path", outcome.folder}};
   json["coverage"] = nullptr;
+  json["counters"] = trace::counters_to_json(record::asked(counters));
   json["losses"] = base::Json::array();
   if (outcome.tally) {
     const record::IngestTally& tally = *outcome.tally;
@@ -217,6 +243,9 @@ int run(const Arguments& arguments) {
   const auto collector = collector_settings(arguments);
   if (!collector) return fail(collector.error());
   options.collector = *collector;
+  const auto counters = counter_options(arguments);
+  if (!counters) return fail(counters.error());
+  options.counters = *counters;
   options.modules = arguments.on("--modules");
   options.host = *host;
   options.telemetry = {!arguments.on("--no-telemetry"), static_cast<double>(*telemetry_hz)};
@@ -254,7 +283,7 @@ Recorded record_and_tell(const record::RecordOptions& options, Tally tally) {
   const bool launched = !outcome->folder.empty();
   if (outcome->problem) fail(*outcome->problem);
   if (launched && tally == Tally::kText) tell_text(*outcome);
-  if (tally == Tally::kJson) tell_json(*outcome, exit_status);
+  if (tally == Tally::kJson) tell_json(*outcome, exit_status, options.counters);
   return {exit_status, outcome->folder, outcome->tally.has_value()};
 }
 

@@ -21,6 +21,9 @@ Result<record::WindowOptions> window_options(const class Arguments& arguments);
 // --gpu, --no-gpu, --graphs and --stacks of `record`.
 Result<record::CollectorSettings> collector_settings(const class Arguments& arguments);
 
+// --counters and all that goes with it, --stalls and --stalls-only of `record`.
+Result<record::CounterOptions> counter_options(const class Arguments& arguments);
+
 // As the user would type it: relative to the current folder when it lies inside.
 std::string short_path(const std::string& path);
 

@@ -1,0 +1,165 @@
+// The options of `record` that say which hardware counters are read, over what, and at what cost.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "analyze/grammar.h"
+#include "record/counter_plan.h"
+#include "record/kernel_pattern.h"
+#include "record/open_run.h"
+#include "record_verb.h"
+#include "trace/run.h"
+#include "verb.h"
+
+namespace llmprof::app {
+namespace {
+
+using record::CounterMethod;
+using record::CounterOptions;
+
+constexpr std::int64_t kMostHot = 50;
+
+Error usage(std::string message, std::string hint) { return {ErrorCode::kUsage, std::move(message), std::move(hint)}; }
+
+// Options that say how; without --counters there is nothing to say it of.
+Result<void> check_alone(const Arguments& arguments) {
+  for (const std::string_view flag : {"--counters-method", "--counters-period", "--counters-range",
+                                      "--counters-kernels", "--counters-hot", "--counters-from", "--counters-budget"}) {
+    if (arguments.given(flag)) return usage(fmt::format("{} says how to count, not what", flag), "add --counters SET");
+  }
+  if (arguments.on("--replay")) return usage("--replay is for counters", "add --counters SET");
+  return {};
+}
+
+Result<CounterMethod> method(const Arguments& arguments, const CounterOptions& options) {
+  const std::string text = arguments.get("--counters-method");
+  if (text == "range") return CounterMethod::kRange;
+  if (text == "sampled") return CounterMethod::kSampled;
+  if (text == "kernel") return CounterMethod::kKernel;
+  if (!text.empty() && text != "auto") {
+    return usage(fmt::format("--counters-method: '{}' is not known", text), "one of auto, range, sampled, kernel");
+  }
+  if (!options.kernels.empty()) return CounterMethod::kKernel;
+  return arguments.given("--counters-period") ? CounterMethod::kSampled : CounterMethod::kRange;
+}
+
+Result<double> number(const Arguments& arguments, std::string_view flag, double most) {
+  const std::string text = arguments.get(flag);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= most) return value;
+  return usage(fmt::format("{} {}: not a number from 0 to {:g}", flag, text, most), "");
+}
+
+// The names by which the analysis knows a step or a stage of steps; loading and warming up are not measured.
+Result<std::vector<std::string>> step_names() {
+  LLMPROF_LET(const std::vector<analyze::RangePattern> patterns, analyze::built_in_patterns());
+  std::vector<std::string> names;
+  for (const bool container : {false, true}) {
+    for (const analyze::RangePattern& row : patterns) {
+      if (row.container != container || row.stage == "load" || row.stage == "warm-up") continue;
+      if (container ? row.stage.empty() : row.kind == analyze::RangeKind::kStep) names.push_back(row.pattern);
+    }
+  }
+  return names;
+}
+
+Result<std::vector<std::string>> kernels_with_most_time(const std::string& path, std::int64_t most) {
+  LLMPROF_LET(const trace::Run run, record::open_run(path, progress_line()));
+  LLMPROF_LET(const auto table,
+              run.query(fmt::format("SELECT k.name FROM kernel k JOIN device d ON d.id = k.device_id WHERE d.kind = "
+                                    "'gpu' AND k.name IS NOT NULL GROUP BY k.name ORDER BY sum(k.end_ns - k.begin_ns) "
+                                    "DESC, k.name LIMIT {}",
+                                    most)));
+  std::vector<std::string> names;
+  for (const auto& row : table.rows) names.push_back(row[0].text);
+  if (names.empty()) return Error{ErrorCode::kUsage, fmt::format("{} holds no kernels of a GPU", path), ""};
+  return names;
+}
+
+Result<std::vector<std::string>> hot_kernels(const Arguments& arguments) {
+  const bool hot = arguments.given("--counters-hot"), from = arguments.given("--counters-from");
+  if (hot != from) {
+    return usage("--counters-hot and --counters-from go together: the N kernels with the most time of RUN",
+                 "--counters-hot N --counters-from RUN");
+  }
+  if (!hot) return std::vector<std::string>{};
+  LLMPROF_LET(const double most, number(arguments, "--counters-hot", kMostHot));
+  if (most < 1) return usage("--counters-hot 0 measures nothing", "name a number from 1 to 50");
+  return kernels_with_most_time(arguments.get("--counters-from"), static_cast<std::int64_t>(most));
+}
+
+void add_kernel(const std::string& name, bool wildcards, CounterOptions& options) {
+  options.named_kernels.push_back(name);
+  for (std::string& pattern : record::mangled_patterns(name, wildcards)) {
+    if (std::find(options.kernels.begin(), options.kernels.end(), pattern) == options.kernels.end()) {
+      options.kernels.push_back(std::move(pattern));
+    }
+  }
+}
+
+Result<void> read_kernels(const Arguments& arguments, CounterOptions& options) {
+  for (const std::string& name : record::split_names(arguments.get("--counters-kernels"))) {
+    add_kernel(name, true, options);
+  }
+  LLMPROF_LET(const std::vector<std::string> hot, hot_kernels(arguments));
+  for (const std::string& name : hot) add_kernel(name, false, options);
+  return {};
+}
+
+Result<void> read_ranges(const Arguments& arguments, CounterOptions& options) {
+  for (const std::string& words : arguments.all("--counters-range")) {
+    for (std::string& name : record::split_names(words)) options.ranges.push_back(std::move(name));
+  }
+  options.own_ranges = !options.ranges.empty();
+  if (options.own_ranges || options.method != CounterMethod::kRange) return {};
+  LLMPROF_LET(options.ranges, step_names());
+  return {};
+}
+
+Result<void> read_set(const Arguments& arguments, CounterOptions& options) {
+  LLMPROF_TRY(read_kernels(arguments, options));
+  LLMPROF_LET(options.method, method(arguments, options));
+  LLMPROF_TRY(read_ranges(arguments, options));
+  options.replay = arguments.on("--replay");
+  if (arguments.given("--counters-period")) {
+    if (options.method != CounterMethod::kSampled) {
+      return usage("--counters-period is the time between samples", "use it with --counters-method sampled");
+    }
+    LLMPROF_LET(const std::int64_t period_ns, record::parse_moment(arguments.get("--counters-period")));
+    options.period = std::chrono::nanoseconds(period_ns);
+  }
+  options.budget = record::default_budget(options.set);
+  if (!arguments.given("--counters-budget")) return {};
+  if (options.method == CounterMethod::kSampled) {
+    return usage("--counters-budget is for windows; samples take no time from the program",
+                 "choose --counters-period instead");
+  }
+  LLMPROF_LET(const double percent, number(arguments, "--counters-budget", 100));
+  options.budget = percent / 100;
+  return {};
+}
+
+}  // namespace
+
+Result<CounterOptions> counter_options(const Arguments& arguments) {
+  CounterOptions options;
+  options.set = arguments.get("--counters");
+  const bool with = arguments.on("--stalls"), only = arguments.on("--stalls-only");
+  if (with && only) return usage("--stalls and --stalls-only are the same but for kernel records", "leave out one");
+  options.stalls = only ? record::StallMode::kOnly : with ? record::StallMode::kWith : record::StallMode::kOff;
+  if (options.any() && arguments.on("--no-gpu")) {
+    return usage("--no-gpu records nothing of the GPU", "leave out --counters and --stalls");
+  }
+  if (options.set.empty()) {
+    LLMPROF_TRY(check_alone(arguments));
+  } else {
+    LLMPROF_TRY(read_set(arguments, options));
+  }
+  LLMPROF_TRY(record::check(options));
+  return options;
+}
+
+}  // namespace llmprof::app
