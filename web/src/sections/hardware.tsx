@@ -10,24 +10,28 @@ import { evidenceText, placeRows, placeText, ratioText, reasonsText, stageRows, 
 const times = (value: Maybe): string => (typeof value === "number" ? `${value.toFixed(2)} x` : unknown);
 const flopCount = (value: Maybe): string => (typeof value === "number" ? rate(value, "FLOP") : unknown);
 
-const stages: Column<Row>[] = [
+const stageBytes: Column<Row>[] = [
   name("Stage", "stage"),
   { title: "Measured", value: (row) => row["measured"], number: true, hint: "steps whose counters were read, of those of the stage",
     show: (row) => `${countText(row["measured"])} of ${countText(row["steps"])}` },
   time("Time of a step", "time_ns"),
   bytes("DRAM of a step", "dram_bytes", { hint: "read and written, counted" }), bandwidth("DRAM rate", "dram_bytes_per_s"),
-  share("Of the bandwidth", "of_bandwidth", { hint: "bytes counted / time, of the peak that MBU refers to" }),
+  share("Of the bandwidth", "of_bandwidth", { hint: "bytes counted / time, of the device's peak bandwidth" }),
   bytes("Must move", "must_move", { hint: "by the model's formulas" }),
   numeric("Factor", "redundancy", times, { hint: "DRAM bytes counted, of those that must move" }),
+  share("L2 hits", "l2_hits", { hint: "of sectors asked of the L2 cache" }),
+  share("Spread", "spread", { hint: "standard deviation over the measured steps, of the counter that scattered most" }),
+];
+
+const stageWork: Column<Row>[] = [
+  name("Stage", "stage"),
   numeric("FLOPs of a step", "flops", flopCount, { hint: "counted" }),
   share("HFU", "hfu", { hint: "FLOPs counted / time of steps that were not measured, of the peak of their type" }),
   share("MFU", "mfu", { hint: "FLOPs of the model / time, of the peak of its type" }),
   share("Tensor cores", "tensor", { hint: "cycles in which they worked, of all" }),
-  share("L2 hits", "l2_hits", { hint: "of sectors asked of the L2 cache" }),
   share("Occupancy", "occupancy", { hint: "warps that were resident, of those that fit" }),
   numeric("Intensity", "dram_intensity", intensityText, { hint: "FLOPs counted / DRAM bytes counted" }), word("Bound", "bound"),
   share("Of the roof", "of_roof", { hint: "least time at the roofs, of its time" }),
-  share("Spread", "spread", { hint: "standard deviation over the measured steps, of the counter that scattered most" }),
 ];
 
 const evidenceColumn = (title: string, key: string, hint: string): Column<Row> =>
@@ -79,8 +83,8 @@ export function measuredText(report: Row): string {
     const unknownShare = (hardware["stall_unknown"] ?? 0) / hardware["stall_samples"];
     parts.push(`warps were looked at ${countText(hardware["stall_samples"])} times, ${shareText(unknownShare)} of it in code that is not known`);
   }
-  const peak = report["peaks_together"]?.["bandwidth"];
-  if (typeof peak === "number" && list(hardware["stages"]).length) parts.push(`bandwidth is of ${bandwidthText(peak)}`);
+  const peak = list(report["devices"])[0]?.["peak_bandwidth"];
+  if (typeof peak === "number" && list(hardware["stages"]).length) parts.push(`bandwidth is of the device's ${bandwidthText(peak)}`);
   return parts.join("; ");
 }
 
@@ -98,7 +102,8 @@ export function Hardware({ report }: { report: Row }) {
     <>
       <p>{measuredText(report)}.</p>
       {notes.length > 0 && <ul>{notes.map((note, at) => <li key={at}>{shown(note)}</li>)}</ul>}
-      <Part title="Stages by hardware counters" columns={stages} rows={stageRows(report)} />
+      <Part title="Bytes of stages, counted" columns={stageBytes} rows={stageRows(report)} />
+      <Part title="FLOPs of stages, counted" columns={stageWork} rows={stageRows(report)} />
       <Part title="The same quantities from three places" columns={evidence} rows={list(hardware["evidence"])} />
       <Part title="Every counter" columns={values} first={8}
             rows={[...valueRows(list(hardware["stages"]), "stage"), ...valueRows(list(hardware["ranges"]), "name")]} />

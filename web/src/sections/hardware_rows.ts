@@ -14,7 +14,7 @@ const widestSpread = (values: Row[]): Maybe =>
   values.reduce<Maybe>((most, { spread }) => (typeof spread === "number" && spread >= (most ?? 0) ? spread : most), null);
 
 export function stageRows(report: Row): Row[] {
-  const hardware: Row = report["hardware_counters"] ?? {}, peak = number(report["peaks_together"]?.["bandwidth"]);
+  const hardware: Row = report["hardware_counters"] ?? {}, peak = number(list(report["devices"])[0]?.["peak_bandwidth"]);
   return list(hardware["stages"]).map((stage) => {
     const work: Row = stage["work"] ?? {}, values = list(stage["values"]);
     const whole = list(report["stages"]).find((each) => each["name"] === stage["stage"]);

@@ -15,7 +15,7 @@ const hostile = "<img src=x onerror=alert(1)>\u202e";
 const value = (counter: string, amount: number, unit: string, spread: number | null = null) =>
   ({ counter, value: amount, unit, denominator: null, spread, error: null, occurrences: 24, method: "range" });
 const report: Report = {
-  stages: [{ name: "decode", mfu: 0.0119 }], peaks_together: { bandwidth: 4e12 },
+  stages: [{ name: "decode", mfu: 0.0119 }], devices: [{ peak_bandwidth: 4e12 }],
   hardware_counters: {
     method: "range", set: "light", chip: "GH100", notes: [hostile], windows: 48, samples: 0, period_ns: null, cost_ns: 53e6,
     stages: [{ stage: "decode", steps: 512, measured: 24, method: "range", hfu: 0.012, redundancy: 1.2,
@@ -45,14 +45,14 @@ describe("counters of stages", () => {
     expect(row!["tensor"]).toBeCloseTo(0.0325, 12);
     expect(row!["occupancy"]).toBeNull();          // not counted is not 0
   });
-  it("without a peak have no share of it", () => expect(stageRows({ ...report, peaks_together: {} })[0]!["of_bandwidth"]).toBeNull());
+  it("without a peak have no share of it", () => expect(stageRows({ ...report, devices: [] })[0]!["of_bandwidth"]).toBeNull());
 });
 
 describe("the section", () => {
   const html = render(<Counters view={view(report)} />);
   it("says how it was measured, and every table", () => {
     expect(measuredText(report)).toBe("method range; set light; chip GH100; 48 windows read; reading took 53 ms from the program; "
-      + "warps were looked at 1\u202f000 times, 2 % of it in code that is not known; bandwidth is of 4 TB/s");
+      + "warps were looked at 1\u202f000 times, 2 % of it in code that is not known; bandwidth is of the device's 4 TB/s");
     for (const text of ["24 of 512", "1.20 x", "1.200 x", "2.1 TB/s ± 3.4 %", "registers", "long_scoreboard 61 %, wait 20 %", "gemm.cu:42", "+0x2b0"]) {
       expect(html).toContain(text);
     }
