@@ -9,6 +9,7 @@
 #include "analyze/basis.h"
 #include "analyze/blocks.h"
 #include "analyze/cost.h"
+#include "analyze/counters/counters.h"
 #include "analyze/derive.h"
 #include "analyze/allocator.h"
 #include "analyze/device_memory.h"
@@ -115,6 +116,7 @@ Result<void> fill_stages(const trace::Run& run, Summary& summary) {
                 .steps = row.integer("steps"),
                 .kernels = row.integer("kernels"),
                 .tokens = row.integer("tokens")};
+    stage.measured_steps = row.integer("measured_steps");
     stage.step_p50_ns = row.maybe_integer("step_p50_ns");
     stage.step_p90_ns = row.maybe_integer("step_p90_ns");
     stage.step_p99_ns = row.maybe_integer("step_p99_ns");
@@ -277,6 +279,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_LET(summary.allocators, allocators(run));
   LLMPROF_LET(summary.metrics, server_metrics(run));
   LLMPROF_TRY(fill_imported(run, basis, summary.imported));
+  LLMPROF_TRY(fill_counters(run, basis, summary));
   LLMPROF_LET(summary.diagnosis, diagnose(run, basis, summary));
   return summary;
 }

@@ -74,6 +74,7 @@ struct Stage {
   std::string source;  // "declared", "inferred"
   double confidence = 1;
   std::int64_t steps = 0, kernels = 0;
+  std::int64_t measured_steps = 0;  // of these, slowed down by hardware counters: left out of percentiles
   std::int64_t time_ns = 0;         // union of its step windows
   std::int64_t steps_ns = 0;        // durations of its steps, added up; more than time_ns where steps overlap
   double share = 0;                 // time_ns of Coverage::wall_ns

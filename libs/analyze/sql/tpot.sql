@@ -3,15 +3,25 @@
 -- A sample is the time from the turn of a decode step (its begin, or the end of the step before it where the host ran ahead of
 -- the device) to that of the next, so host gaps count. Both steps follow each other on one thread with nothing between them,
 -- and work on as many sequences: a prefill in between starts a new series.
--- Quantiles are exact and observed (quantile_disc).
-WITH ordered AS (
+-- Quantiles are exact and observed (quantile_disc). Samples with a step in which hardware counters were read, or before one,
+-- are longer: they count only where there are no others.
+WITH slowed AS (
+  SELECT DISTINCT s.id
+  FROM counter_window AS w ASOF JOIN step AS s ON w.thread_id = s.thread_id AND w.end_ns >= s.begin_ns
+  WHERE w.scope <> 'sample' AND w.begin_ns < s.end_ns),
+ordered AS (
   SELECT stage, batch, turn_ns, lead(stage) OVER follow AS next_stage, lead(batch) OVER follow AS next_batch,
-    lead(turn_ns) OVER follow AS next_turn_ns
+    lead(turn_ns) OVER follow AS next_turn_ns,
+    id IN (SELECT id FROM slowed) OR coalesce(lead(id) OVER follow IN (SELECT id FROM slowed), false) AS slow
   FROM step
-  WINDOW follow AS (PARTITION BY thread_id ORDER BY begin_ns))
+  WINDOW follow AS (PARTITION BY thread_id ORDER BY begin_ns)),
+samples AS (
+  SELECT next_turn_ns - turn_ns AS sample_ns, slow
+  FROM ordered
+  WHERE stage = 'decode' AND next_stage = 'decode' AND batch IS NOT DISTINCT FROM next_batch)
 SELECT count(*) AS samples,
-  quantile_disc(next_turn_ns - turn_ns, 0.5) AS tpot_p50_ns,
-  quantile_disc(next_turn_ns - turn_ns, 0.9) AS tpot_p90_ns,
-  quantile_disc(next_turn_ns - turn_ns, 0.99) AS tpot_p99_ns
-FROM ordered
-WHERE stage = 'decode' AND next_stage = 'decode' AND batch IS NOT DISTINCT FROM next_batch;
+  quantile_disc(sample_ns, 0.5) AS tpot_p50_ns,
+  quantile_disc(sample_ns, 0.9) AS tpot_p90_ns,
+  quantile_disc(sample_ns, 0.99) AS tpot_p99_ns
+FROM samples
+WHERE NOT slow OR (SELECT bool_and(slow) FROM samples);

@@ -1,0 +1,68 @@
+#include "analyze/counters/counters.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analyze/counters/readings.h"
+#include "analyze/counters/stages.h"
+#include "analyze/rows_of.h"
+#include "base/human.h"
+#include "hw/counters/catalog.h"
+
+namespace llmprof::analyze {
+namespace {
+
+// "sm_90" -> "GH100"; what it is not said for stays as it is.
+std::string chip_name(const std::string& chip) {
+  if (!chip.starts_with("sm_") || chip.size() < 5) return chip;
+  const std::string digits = chip.substr(3, chip.find_first_not_of("0123456789", 3) - 3);
+  const hw::counters::Chip* found =
+      hw::counters::chip_of_capability(digits.substr(0, digits.size() - 1) + "." + digits.substr(digits.size() - 1));
+  return found == nullptr ? chip : found->name;
+}
+
+Result<void> fill_totals(const trace::Run& run, Counters& counters) {
+  LLMPROF_LET(const trace::ResultTable table, run.query(R"(
+SELECT scope, coalesce(method, '') AS method, count(*) AS windows, sum(cost_ns)::BIGINT AS cost_ns,
+  median(end_ns - begin_ns)::DOUBLE AS length_ns
+FROM counter_window GROUP BY ALL ORDER BY scope, method)"));
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    const bool sample = row.text("scope") == "sample";
+    (sample ? counters.samples : counters.windows) += row.integer("windows");
+    counters.cost_ns += row.integer("cost_ns");
+    if (sample) counters.period_ns = row.real("length_ns");
+    const std::string method = row.text("method");
+    if (counters.method.find(method) == counters.method.npos)
+      counters.method += (counters.method.empty() ? "" : ", ") + method;
+  }
+  return {};
+}
+
+// Timings are those of the steps that were not measured, where there are any.
+void note_measured_steps(Summary& summary) {
+  for (const Stage& stage : summary.stages) {
+    if (stage.measured_steps == 0) continue;
+    const bool all = stage.measured_steps == stage.steps;
+    summary.counters.notes.push_back(fmt::format(
+        "{}: {} of {} steps were measured, and take longer for it: {}", stage.name, stage.measured_steps, stage.steps,
+        all ? "its times are theirs, as there are no others" : "percentiles of its steps and TPOT are without them"));
+  }
+}
+
+}  // namespace
+
+Result<void> fill_counters(const trace::Run& run, const Basis& basis, Summary& summary) {
+  using namespace counters;
+  if (!has_rows(run, "counter_window")) return {};
+  LLMPROF_TRY(fill_totals(run, summary.counters));
+  if (!basis.devices.empty()) summary.counters.chip = chip_name(basis.devices.front().chip);
+  LLMPROF_LET(const std::vector<PlacedStep> steps, read_steps(run));
+  LLMPROF_LET(const std::vector<Measurement> measurements, read_measurements(run));
+  fill_measured(measurements, steps, basis, summary);
+  note_measured_steps(summary);
+  return {};
+}
+
+}  // namespace llmprof::analyze
