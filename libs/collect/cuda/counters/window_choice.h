@@ -1,8 +1,9 @@
 #pragma once
 // Which occurrences of which ranges are measured. Plain arithmetic: no clock, no CUPTI.
 //
-// The first time a name is seen it is measured at once, out of a credit, so that rare work is known even in short
-// programs. After that every window is earned: time passes, and a share of it may be spent. Of two names the one that
+// The first times a name is seen it is measured at once, out of a credit, so that rare work is known even in short
+// programs. After that every window is earned: time passes, and a share of it may be spent; what came out of the credit
+// is paid back first, so in the long run it costs nothing more. Of two names the one that
 // was measured more often leaves room for one more window, so the other, coming later, is not crowded out.
 //
 // A set of several passes needs many windows of one name: one is chosen and kept until it is through, or until it no
@@ -18,6 +19,7 @@ class WindowChoice {
  public:
   static constexpr std::uint32_t kMostNames = 256;
   static constexpr std::uint64_t kCreditNs = 30'000'000;
+  static constexpr std::uint32_t kEarly = 3;                // measurements of a name out of it
   static constexpr std::uint64_t kFirstCostNs = 1'200'000;  // until one was measured
   static constexpr std::uint32_t kSeenBefore = 2;           // several passes: so often before it is chosen
   static constexpr std::uint32_t kEmptyEnough = 2;          // windows without any work
@@ -35,9 +37,9 @@ class WindowChoice {
     ++name->seen;
     if (name->outer || name->empty >= kEmptyEnough) return false;
     if (passes_ > 1 && !has_its_turn(*name)) return false;
-    const bool first = name->measured == 0;
     std::uint64_t needed_ns = cost_ns_;
-    if (!first) needed_ns += kCreditNs + (name->measured > fewest() ? cost_ns_ : 0);  // the credit is for first ones
+    if (name->measured >= kEarly)
+      needed_ns += kCreditNs + (name->measured > fewest() ? cost_ns_ : 0);  // without the credit
     return budget_.allows(now_ns, needed_ns);
   }
 
