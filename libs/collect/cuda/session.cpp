@@ -105,7 +105,9 @@ void state_holder(const char* holder) {
   snprintf(text, sizeof(text), "another profiler holds CUPTI: %s. GPU activity is not recorded.",
            *holder != '\0' ? holder : "it does not say its name");
   note("cupti", text);
-  count_loss_about(LossKind::kCuptiHeld, 1, intern(*holder != '\0' ? holder : "unknown"));
+  const wire::StringId who = intern(*holder != '\0' ? holder : "unknown");
+  count_loss_about(LossKind::kCuptiHeld, 1, who);
+  if (g.settings.counters != 0) count_loss_about(LossKind::kCountersHeld, 1, who);
 }
 
 bool subscribe() {
@@ -141,6 +143,7 @@ bool find_and_subscribe() {
   char tried[cupti::kTriedBytes];
   if (!cupti::find_library(&gpu.library, tried)) {
     count_loss_about(LossKind::kCuptiMissing, 1, intern(tried));
+    if (g.settings.counters != 0) count_loss_about(LossKind::kCountersSkipped, 1, intern(tried));
     return false;
   }
   if (!gpu.pool.reserve(g.settings.gpu_pool_bytes)) {
