@@ -1,6 +1,7 @@
 // The process that samples counters: alone with the devices and a pipe.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>
@@ -167,7 +168,7 @@ class Loop {
     for (const auto& sampler : devices_.samplers) {
       auto samples = sampler->poll(last);
       if (samples) all.emplace_back(sampler->info().device, std::move(*samples));
-      if (!samples) fails(*sampler, samples.error());
+      if (!samples) begin_again(*sampler, samples.error());
     }
     clocks_.add(read_clocks());  // later than all of them
     for (const auto& [device, samples] : all) {
@@ -201,6 +202,15 @@ class Loop {
     forget_failed();
     sampled_since_ns_ = raw_now_ns();
     return false;
+  }
+
+  // A reading that failed is no reason to end, unless it happens again and again.
+  void begin_again(PmSampler& sampler, const Error& error) {
+    constexpr int kMostFailures = 3;
+    if (++failures_ > kMostFailures) return fails(sampler, error);
+    sender_.loss(trace::Loss::kCountersFailed, 1, error.message);
+    sampler.pause();
+    if (auto started = sampler.start(); !started) fails(sampler, started.error());
   }
 
   void fails(const PmSampler& sampler, const Error& error) {
@@ -243,6 +253,7 @@ class Loop {
   ClockTrack clocks_;
   std::uint64_t sampled_since_ns_ = 0, rested_ns_ = 0;
   std::vector<const PmSampler*> failed_;
+  int failures_ = 0;
 };
 
 }  // namespace
@@ -252,6 +263,10 @@ void run_counter_child(const CounterChild::Open& open, const CounterPace& pace, 
   hw::counters::PmDevices devices = open();
   for (const auto& problem : devices.problems) sender.loss(loss_of(problem.refusal), 1, problem.text);
   for (const std::string& metric : devices.unknown) sender.loss(trace::Loss::kCounterUnknown, 1, metric);
+  if (!devices.not_sampled.empty()) {
+    sender.loss(trace::Loss::kCountersSkipped, devices.not_sampled.size(),
+                fmt::format("samples do not offer {}", fmt::join(devices.not_sampled, ", ")));
+  }
   for (const std::string& metric : devices.left_out) {
     sender.loss(trace::Loss::kCountersSkipped, 1, metric + ": needs a pass of its own, which samples do not have");
   }

@@ -41,6 +41,10 @@ struct FakeDevice : PmDevice {
     return {};
   }
   Result<Batch> decode() override {
+    if (failures > 0) {
+      --failures;
+      return Error{ErrorCode::kUnsupported, "broken", ""};
+    }
     Batch batch;
     const auto now = static_cast<std::uint64_t>(read_clocks().wall_ns);
     for (std::uint64_t i = 3; i > 0; --i) {
@@ -50,9 +54,10 @@ struct FakeDevice : PmDevice {
   }
   std::size_t most_samples() const override { return 1'000'000; }
   bool hangs = false;
+  int failures = 0;
 };
 
-PmDevices one_device(bool hangs = false) {
+PmDevices one_device(bool hangs = false, int failures = 0) {
   PmDevices devices;
   PmDeviceInfo info;
   info.device = 2;
@@ -63,6 +68,7 @@ PmDevices one_device(bool hangs = false) {
   info.period = milliseconds(1);
   auto device = std::make_unique<FakeDevice>();
   device->hangs = hangs;
+  device->failures = failures;
   devices.samplers.push_back(std::make_unique<PmSampler>(std::move(info), std::move(device)));
   return devices;
 }
@@ -122,6 +128,23 @@ TEST(CounterChild, OneThatHangsIsAbandoned) {
       kQuick);
   ASSERT_TRUE(never);
   EXPECT_FALSE((*never)->stop(milliseconds(20)));
+}
+
+TEST(CounterChild, AReadingThatFailsIsSaidAndTheNextOnesAreTaken) {
+  auto child = CounterChild::start([] { return one_device(false, 2); }, kQuick);
+  ASSERT_TRUE(child);
+  const auto events = wait_for(**child, Kind::kSample, 10);
+  const auto losses = of_kind(events, Kind::kLoss);
+  ASSERT_THAT(losses, SizeIs(1));  // the second failure is that of the pause before beginning again
+  EXPECT_EQ(losses[0].loss, trace::Loss::kCountersFailed);
+  EXPECT_EQ(losses[0].text, "broken");
+  EXPECT_TRUE((*child)->stop(kPatient));
+  // Again and again is too much.
+  auto useless = CounterChild::start([] { return one_device(false, 1000); }, kQuick);
+  ASSERT_TRUE(useless);
+  const auto said = wait_for(**useless, Kind::kLoss, 4);
+  EXPECT_THAT(of_kind(said, Kind::kLoss)[3].text, HasSubstr("samples of GPU 2: broken"));
+  EXPECT_TRUE((*useless)->stop(kPatient));
 }
 
 TEST(CounterMessage, AWholeEventOrNone) {
@@ -268,6 +291,7 @@ CounterChild::Open refuses(PmRefusal refusal, std::string text) {
     devices.problems.push_back({refusal, text});
     devices.unknown = {"nonsense__cycles.sum"};
     devices.left_out = {"l1tex__hits.sum"};
+    devices.not_sampled = {"l2_bytes", "flops"};
     return devices;
   };
 }
@@ -284,13 +308,15 @@ TEST(CounterSampler, WhatIsForbiddenIsSaidAndAsksForNvml) {
   }
   CaptureInfo info;
   sampler.finish(info);
-  ASSERT_THAT(info.losses, SizeIs(3));
+  ASSERT_THAT(info.losses, SizeIs(4));
   EXPECT_EQ(info.losses[0].loss, trace::Loss::kCountersForbidden);
   EXPECT_EQ(info.losses[0].detail, "RmProfilingAdminOnly: 1");
   EXPECT_EQ(info.losses[1].loss, trace::Loss::kCounterUnknown);
   EXPECT_EQ(info.losses[1].detail, "nonsense__cycles.sum");
-  EXPECT_EQ(info.losses[2].loss, trace::Loss::kCountersSkipped);
-  EXPECT_THAT(info.losses[2].detail, HasSubstr("l1tex__hits.sum: needs a pass of its own"));
+  EXPECT_EQ(info.losses[2].count, 2);
+  EXPECT_EQ(info.losses[2].detail, "samples do not offer l2_bytes, flops");
+  EXPECT_EQ(info.losses[3].loss, trace::Loss::kCountersSkipped);
+  EXPECT_THAT(info.losses[3].detail, HasSubstr("l1tex__hits.sum: needs a pass of its own"));
 }
 
 TEST(CounterSampler, NothingIsStartedWhereNothingIsToBeSampled) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <utility>
@@ -44,7 +45,7 @@ class Opener {
     if (const int code = library_.chip_name(&chip)) return refuse({"cuptiDeviceGetChipName", code}, index, devices);
     info.chip = chip.chip;
     const ChipMetrics wanted = metrics_of(selection_, info.chip, Method::kSampled);
-    devices.unknown.insert(devices.unknown.end(), wanted.missing.begin(), wanted.missing.end());
+    devices.not_sampled.insert(devices.not_sampled.end(), wanted.missing.begin(), wanted.missing.end());
     auto config = std::make_unique<PmConfig>(library_, info.chip);
     if (const CallFailure failure = config->choose(wanted.metrics, devices)) return refuse(failure, index, devices);
     if (config->metrics().empty()) {
@@ -119,6 +120,10 @@ PmDevices open_pm_devices(const std::string& selection, std::chrono::nanoseconds
   PmDevices devices;
   const Opener opener(*library, *cuda, *selected, period);
   for (int index = 0; index < count; ++index) opener.open(static_cast<std::size_t>(index), devices);
+  for (auto* list : {&devices.unknown, &devices.not_sampled, &devices.left_out}) {  // devices of one chip say the same
+    std::ranges::sort(*list);
+    list->erase(std::ranges::unique(*list).begin(), list->end());
+  }
   return devices;
 }
 

@@ -90,9 +90,10 @@ struct PmProblem {
 
 struct PmDevices {
   std::vector<std::unique_ptr<PmSampler>> samplers;
-  std::vector<PmProblem> problems;    // of devices that cannot be sampled, or of all of them
-  std::vector<std::string> unknown;   // metrics and counters that the chip does not offer here
-  std::vector<std::string> left_out;  // metrics that need a pass of their own
+  std::vector<PmProblem> problems;       // of devices that cannot be sampled, or of all of them
+  std::vector<std::string> unknown;      // metrics that the chip does not have, each once; so the others
+  std::vector<std::string> not_sampled;  // counters that samples do not offer
+  std::vector<std::string> left_out;     // metrics that need a pass of their own
 };
 
 // Every device that CUDA shows, for what was asked for (catalog.h, select()). Loads the CUDA driver and CUPTI: to be
