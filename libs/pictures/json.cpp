@@ -90,7 +90,8 @@ Json to_json(const Roofline& roofline) {
                       {"intensity", reading(point.intensity)},
                       {"flops_per_s", reading(point.flops_per_s)},
                       {"time_ns", point.time_ns},
-                      {"source", point.source}});
+                      {"source", point.source},
+                      {"level", base::text_or_null(point.level)}});
   return {{"device", roofline.device},
           {"why", base::text_or_null(roofline.why)},
           {"roofs", std::move(roofs)},

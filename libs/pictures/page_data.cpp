@@ -61,14 +61,26 @@ Flame with_fewer_nodes(const Flame& flame, std::size_t most) {
   return smaller;
 }
 
+void cut_table(Json& object, const char* name, std::size_t rows) {
+  const auto table = object.find(name);
+  if (table == object.end() || !table->is_array() || table->size() <= rows) return;
+  table->erase(table->begin() + static_cast<std::ptrdiff_t>(rows), table->end());
+}
+
+void cut_counters(Json& counters, std::size_t rows) {
+  for (const char* name : {"notes", "ranges", "unmixed", "occupancy", "stalls"}) cut_table(counters, name, rows);
+  const auto stalls = counters.find("stalls");
+  if (stalls == counters.end()) return;
+  for (Json& kernel : *stalls) cut_table(kernel, "places", rows / 10);
+}
+
 // The longest tables of a report are sorted, most time first.
 void cut_tables(Json& report, std::size_t rows) {
-  for (const char* name :
-       {"modules", "functions", "operators", "kernels", "gemms", "losses", "notes", "framework_operators", "totals"}) {
-    const auto table = report.find(name);
-    if (table == report.end() || !table->is_array() || table->size() <= rows) continue;
-    table->erase(table->begin() + static_cast<std::ptrdiff_t>(rows), table->end());
-  }
+  for (const char* name : {"modules", "functions", "operators", "kernels", "gemms", "losses", "notes",
+                           "framework_operators", "totals", "counters"})
+    cut_table(report, name, rows);
+  if (const auto counters = report.find("hardware_counters"); counters != report.end() && counters->is_object())
+    cut_counters(*counters, rows);
 }
 
 Json details_json(const std::vector<StepDetail>& details, const Level& level) {

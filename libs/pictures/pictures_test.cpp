@@ -156,6 +156,29 @@ TEST_F(GraphRun, RooflineHasRoofsAndPoints) {
   EXPECT_NEAR(head->intensity, 160.0 / 272.0, 1e-6);
 }
 
+// 300 GFLOP and 200 MB of DRAM, 600 MB of L2 in a step: 1500 and 500 FLOP/B, at one height.
+TEST_F(GraphRun, CountedStagesArePointsOfEachLevel) {
+  page_.summary.counters.stages = {{.stage = "decode", .steps = 10, .measured = 2}};
+  analyze::CountedWork& work = page_.summary.counters.stages[0].work;
+  work.time_ns = 1e6;
+  work.flops_per_s = 300e12;
+  work.dram_intensity = 1500;
+  work.l2_intensity = 500;
+  const Roofline roofs = roofline(*run_, page_.summary).value();
+  std::map<std::string, double> levels;
+  for (const RooflinePoint& point : roofs.points) {
+    if (point.source != "counters") continue;
+    levels[point.level] = point.intensity;
+    EXPECT_EQ(point.kind + " " + point.stage, "stage decode");
+    EXPECT_EQ(point.flops_per_s, 300e12);
+    EXPECT_EQ(point.time_ns, 1e7);
+  }
+  EXPECT_EQ(levels, (std::map<std::string, double>{{"dram", 1500}, {"l2", 500}}));
+  const base::Json json = to_json(roofs);
+  EXPECT_TRUE(std::any_of(json["points"].begin(), json["points"].end(),
+                          [](const base::Json& point) { return point["level"] == "l2"; }));
+}
+
 TEST_F(GraphRun, DataOfThePage) {
   const base::Json data = run_data(*run_, page_).value();
   EXPECT_EQ(data["name"], "run");

@@ -17,6 +17,7 @@ using report::Plot;
 using report::Scale;
 using report::Series;
 
+constexpr std::string_view kCacheRoof = "L2 bandwidth";
 constexpr std::size_t kMostRoofs = 4, kMostLabels = 18;
 constexpr double kWideSpread = 20;  // of the median: what is longer needs a logarithmic axis
 constexpr double kAlike = 1.03;     // roofs that differ by less are one line on the paper
@@ -56,10 +57,24 @@ std::vector<FlatRoof> flat_roofs(const Roofline& roofline) {
   return flat;
 }
 
-const Roof* memory_roof(const Roofline& roofline) {
-  const auto found = std::find_if(roofline.roofs.begin(), roofline.roofs.end(),
-                                  [](const Roof& roof) { return roof.bytes_per_s.value_or(0) > 0; });
+const Roof* bandwidth_roof(const Roofline& roofline, bool of_cache) {
+  const auto found = std::find_if(roofline.roofs.begin(), roofline.roofs.end(), [&](const Roof& roof) {
+    return roof.bytes_per_s.value_or(0) > 0 && (roof.name == kCacheRoof) == of_cache;
+  });
   return found == roofline.roofs.end() ? nullptr : &*found;
+}
+
+// Only where something was counted that it is the roof of.
+void add_cache_roof(const Roofline& roofline, double least, double highest, Plot& plot) {
+  const Roof* cache = bandwidth_roof(roofline, true);
+  const bool wanted = std::any_of(roofline.points.begin(), roofline.points.end(),
+                                  [](const RooflinePoint& point) { return point.level == "l2"; });
+  if (cache == nullptr || !wanted || least * *cache->bytes_per_s >= highest) return;
+  plot.series.push_back(
+      {.name = fmt::format("{} {}, {}", cache->name, base::human_rate(*cache->bytes_per_s, "B/s"), cache->source),
+       .points = {{least, least * *cache->bytes_per_s}, {highest / *cache->bytes_per_s, highest}},
+       .mark = Mark::kLine,
+       .backdrop = true});
 }
 
 // From below the first point and ridge to above the last.
@@ -77,15 +92,27 @@ std::pair<double, double> intensities(const Roofline& roofline, const std::vecto
   return {std::exp2(std::floor(std::log2(least))), std::exp2(std::ceil(std::log2(most)))};
 }
 
+std::string level_name(std::string_view level) { return level == "l2" ? "L2" : level == "l1" ? "L1" : "DRAM"; }
+
+// Points of one series share a mark; counted ones have their own.
+std::string series_of(const RooflinePoint& point) {
+  const std::string of = point.stage.empty() ? "" : " of " + point.stage;
+  const std::string name = point.kind == "stage" ? point.name : fmt::format("{}s{}", point.kind, of);
+  return point.source == "counters" ? fmt::format("{}, counted: {} bytes", name, level_name(point.level)) : name;
+}
+
 void add_point(const RooflinePoint& point, Plot& plot) {
-  const std::string name = point.kind == "stage" ? point.name : fmt::format("{}s of {}", point.kind, point.stage);
+  const std::string name = series_of(point);
   auto found = std::find_if(plot.series.begin(), plot.series.end(), [&](const Series& s) { return s.name == name; });
   if (found == plot.series.end()) {
     plot.series.push_back({.name = name, .points = {}, .mark = Mark::kPoints});
     found = plot.series.end() - 1;
   }
   found->points.push_back({point.intensity, point.flops_per_s});
-  if (plot.labels.size() < kMostLabels) plot.labels.push_back({point.intensity, point.flops_per_s, point.name});
+  if (plot.labels.size() >= kMostLabels) return;
+  const bool stage_of_level = point.kind == "stage" && point.source == "counters";
+  plot.labels.push_back({point.intensity, point.flops_per_s,
+                         stage_of_level ? fmt::format("{}, {}", point.name, level_name(point.level)) : point.name});
 }
 
 // Modules, and kernels whose work is told from shapes, say what operators say: only where there are none. Counters say
@@ -99,12 +126,15 @@ bool is_drawn(const Roofline& roofline, const RooflinePoint& point) {
 }  // namespace
 
 Plot roofline_plot(const Roofline& roofline, const std::string& stage) {
-  const Roof* memory = memory_roof(roofline);
+  const Roof* memory = bandwidth_roof(roofline, false);
   const double bandwidth = memory != nullptr ? *memory->bytes_per_s : 0;
   const std::vector<FlatRoof> flat = flat_roofs(roofline);
   const auto [least, most] = intensities(roofline, flat, bandwidth, stage);
   Plot plot{.title = fmt::format("Roofline of {}", roofline.device)};
-  plot.x = {"FLOP per byte that must move", "", Scale::kLog2, false};
+  const bool counts = std::any_of(roofline.points.begin(), roofline.points.end(),
+                                  [](const RooflinePoint& point) { return point.source == "counters"; });
+  plot.x = {counts ? "FLOP per byte that must move, or was counted" : "FLOP per byte that must move", "", Scale::kLog2,
+            false};
   plot.y = {"FLOP/s", "FLOP/s", Scale::kLog10};
   for (const FlatRoof& roof : flat)
     plot.labels.push_back(
@@ -126,6 +156,7 @@ Plot roofline_plot(const Roofline& roofline, const std::string& stage) {
     line.points.push_back({most, roof.flops_per_s});
     plot.series.push_back(std::move(line));
   }
+  if (!flat.empty()) add_cache_roof(roofline, least, flat.front().flops_per_s, plot);
   plot.note = "points: FLOPs of the model or of counters / time";
   if (memory != nullptr) {
     plot.note += fmt::format("; slope: {} at {} ({}); flat: peaks of the types", memory->name,

@@ -169,6 +169,29 @@ TEST(RooflinePicture, OfOneStageOnlyItsPoints) {
   EXPECT_THAT(labels, testing::ElementsAre("decode", "mlp.up_proj"));
 }
 
+// Decode counted: 1.4 TFLOP/s at 0.4 FLOP/B of DRAM and 0.2 of the L2 cache, which reads 10 TB/s.
+TEST(RooflinePicture, CountedPointsHaveMarksOfTheirOwn) {
+  Roofline roofline = small_roofline();
+  EXPECT_THAT(roofline_plot(roofline, "").x.title, Not(HasSubstr("counted")));
+  roofline.roofs.push_back({"L2 bandwidth", std::nullopt, 10e12, "measured"});
+  const std::size_t before = roofline_plot(roofline, "").series.size();  // nothing of the cache: no roof of it
+  roofline.points.push_back({"stage", "decode", "decode", 0.4, 1.4e12, 1e9, "counters", "dram"});
+  roofline.points.push_back({"stage", "decode", "decode", 0.2, 1.4e12, 1e9, "counters", "l2"});
+  roofline.points.push_back({"kernel", "gemm", "", 0.3, 2e12, 1e8, "counters", "dram"});
+  const report::Plot plot = roofline_plot(roofline, "");
+  std::vector<std::string> names;
+  for (const report::Series& series : plot.series)
+    if (series.mark == Mark::kPoints) names.push_back(series.name);
+  EXPECT_THAT(names,
+              testing::ElementsAre("decode", "decode, counted: DRAM bytes", "decode, counted: L2 bytes",
+                                   "operators of decode", "operators of prefill", "kernels, counted: DRAM bytes"));
+  EXPECT_EQ(plot.series.size(), before + 4);  // three series of points, and the roof of the cache
+  EXPECT_EQ(plot.series.back().name, "L2 bandwidth 10.0 TB/s, measured");
+  EXPECT_NEAR(plot.series.back().points[1].x, 989e12 / 10e12, 1e-9);
+  EXPECT_THAT(plot.note, HasSubstr("4.80 TB/s"));  // the slope stays that of memory
+  EXPECT_THAT(plot.x.title, HasSubstr("counted"));
+}
+
 TEST(StepsPicture, StagesOfFewStepsAreOnlyDrawnWhenAskedFor) {
   const std::vector<analyze::StepCurve> curves = {{.stage = "prefill",
                                                    .steps = 1,

@@ -16,10 +16,11 @@ namespace llmprof::pictures {
 struct RooflinePoint {
   std::string kind;  // "stage", "operator", "module", "kernel"
   std::string name, stage;
-  double intensity = 0;  // FLOP per byte of memory
+  double intensity = 0;  // FLOP per byte of memory, or of the cache that `level` names
   double flops_per_s = 0;
   double time_ns = 0;  // in the run
   std::string source;  // of FLOPs and bytes: "analytic", "shapes", "counters"
+  std::string level;   // whose bytes counters counted: "dram", "l2", "l1"; "" bytes that must move
 };
 struct Roof {
   std::string name;                                // "bfloat16", "read bandwidth"

@@ -57,7 +57,29 @@ void add_counted(std::vector<RooflinePoint>& points, const std::vector<analyze::
                       .intensity = *kernel.intensity,
                       .flops_per_s = *kernel.flops_per_s,
                       .time_ns = static_cast<double>(kernel.time_ns),
-                      .source = "counters"});
+                      .source = "counters",
+                      .level = "dram"});
+  }
+}
+
+// A point for each level of memory whose bytes were counted: all at the same height.
+void add_counted_stages(std::vector<RooflinePoint>& points, const std::vector<analyze::CountedStage>& stages) {
+  for (const analyze::CountedStage& stage : stages) {
+    const analyze::CountedWork& work = stage.work;
+    if (!work.flops_per_s || *work.flops_per_s <= 0) continue;
+    const std::pair<const char*, std::optional<double>> levels[] = {
+        {"dram", work.dram_intensity}, {"l2", work.l2_intensity}, {"l1", work.l1_intensity}};
+    for (const auto& [level, intensity] : levels) {
+      if (!intensity || *intensity <= 0) continue;
+      points.push_back({.kind = "stage",
+                        .name = stage.stage,
+                        .stage = stage.stage,
+                        .intensity = *intensity,
+                        .flops_per_s = *work.flops_per_s,
+                        .time_ns = work.time_ns.value_or(0) * static_cast<double>(stage.steps),
+                        .source = "counters",
+                        .level = level});
+    }
   }
 }
 
@@ -127,6 +149,7 @@ Result<Roofline> roofline(const trace::Run& run, const analyze::Summary& summary
   add_parts(out.points, "module", summary.modules);
   add_products(out.points, summary.gemms);
   add_counted(out.points, summary.imported.counted);
+  add_counted_stages(out.points, summary.counters.stages);
   out.points = heaviest(std::move(out.points));
   if (out.points.empty())
     out.why = summary.model.empty()
