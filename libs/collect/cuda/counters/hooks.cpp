@@ -50,6 +50,7 @@ void tell_range_opens(wire::StringId name, std::uint32_t domain, int level) { ra
 void tell_range_closes(std::uint32_t domain, int level) { range_window_closes(domain, level); }
 
 void tell_launch_begins(const cupti::CallbackData& data, wire::LaunchOp op) {
+  if (is_armed(kStalls)) stall_launch_begins(data.context);
   if (is_armed(kRanges)) launch_in_window(data, op);
   if (is_armed(kRanges) && op == wire::LaunchOp::kGraph) graph_window_begins(data);
   if (is_armed(kKernels) && op == wire::LaunchOp::kKernel) kernel_window_begins(data);

@@ -39,7 +39,7 @@ inline void range_closes(std::uint32_t domain, int level) {
 
 // Around a driver call that gives the device work: before its time is taken, after its time was taken.
 inline void launch_begins(const cupti::CallbackData& data, wire::LaunchOp op) {
-  if (is_armed(kRanges | kKernels)) [[unlikely]]
+  if (is_armed(kRanges | kKernels | kStalls)) [[unlikely]]
     tell_launch_begins(data, op);
 }
 inline void launch_ended(const cupti::CallbackData& data, wire::LaunchOp op) {

@@ -8,7 +8,9 @@
 #include <atomic>
 
 #include "collect/clock.h"
+#include "collect/cuda/counters/driver.h"
 #include "collect/cuda/counters/hooks.h"
+#include "collect/cuda/counters/measuring.h"
 #include "collect/cuda/counters/pc_library.h"
 #include "collect/cuda/counters/stall_sources.h"
 #include "collect/cuda/counters/stall_table.h"
@@ -33,7 +35,7 @@ constexpr std::uint64_t kWriterLimitMs = 200;
 constexpr char kUnknownCode[] = "<unknown code>";
 constexpr std::uint16_t kUnknownReason = StallReasons::kMost;
 
-enum class Phase : std::uint32_t { kOff, kWaiting, kRunning, kEnded };
+enum class Phase : std::uint32_t { kOff, kWaiting, kBeginning, kRunning, kEnded };
 
 struct Totals {
   std::uint64_t all, known, unknown, dropped, no_room;
@@ -43,10 +45,9 @@ struct Totals {
 struct Sampling {
   std::atomic<Phase> phase{Phase::kOff};
   std::atomic<void*> context{nullptr};
-  std::atomic<std::uint32_t> calling{0};  // our thread is inside CUPTI, or about to be
+  std::atomic<std::uint32_t> calling{0};  // somebody of us is inside CUPTI, or about to be
   std::atomic<std::uint32_t> ended{0};    // the context is being destroyed
   // Our thread.
-  std::uint32_t looks = 0;  // since there was no context
   std::uint32_t times_full = 0;
   std::uint64_t stated_ns = 0;
   std::uint16_t device = 0;
@@ -212,20 +213,19 @@ void name_reasons() {
   s.unknown_code = intern(kUnknownCode);
 }
 
-// A context is told of inside the call that creates it: it is left alone until the second look at it.
-void begin() {
-  if (s.context.load() == nullptr) s.looks = 0;
-  if (s.looks++ < 2 || !begin_call()) return;
-  void* const context = s.context.load();  // from here on whoever destroys it waits
-  if (context == nullptr) return end_call();
+// On the thread of the program that is about to give the device work. False: not now.
+bool begin(void* context) {
+  if (context == nullptr || context != s.context.load() || !begin_call()) return false;
+  wait_for_device();
   std::uint32_t device = 0;
   if (gpu.library.get_device_id != nullptr) gpu.library.get_device_id(context, &device);
   s.device = static_cast<std::uint16_t>(device);
   const bool runs = map_table() && s.sampler.start(context);
   if (runs) name_reasons();
   s.stated_ns = now_ns();
-  s.phase.store(runs ? Phase::kRunning : Phase::kEnded);
   end_call();
+  s.phase.store(runs ? Phase::kRunning : Phase::kEnded);
+  return true;
 }
 
 }  // namespace
@@ -261,16 +261,23 @@ void stall_capture_begins() {
   if (s.phase.load(std::memory_order_acquire) != Phase::kOff) await_end_of_call();
 }
 
-void look_at_stalls() {
-  switch (s.phase.load(std::memory_order_acquire)) {
-    case Phase::kOff:
-    case Phase::kEnded:
-      return;
-    case Phase::kWaiting:
-      return begin();
-    case Phase::kRunning:
-      break;
+// CUPTI's start hangs the program for good if the device works meanwhile (seen on an H200, with a graph that was being
+// replayed). So it is made where the program is about to launch: what was launched before is waited for, and whoever
+// else wants to launch waits.
+void stall_launch_begins(void* context) {
+  Phase phase = s.phase.load(std::memory_order_acquire);
+  if (phase == Phase::kWaiting && s.phase.compare_exchange_strong(phase, Phase::kBeginning)) {
+    const Measuring measuring;
+    if (!begin(context)) s.phase.store(Phase::kWaiting, std::memory_order_release);
+    return;
   }
+  if (phase != Phase::kBeginning) return;
+  const std::uint64_t limit_ns = now_ns() + kCallLimitMs * 1000000;
+  while (s.phase.load() == Phase::kBeginning && now_ns() < limit_ns) futex_wait(gpu.never, 0, 1);
+}
+
+void look_at_stalls() {
+  if (s.phase.load(std::memory_order_acquire) != Phase::kRunning) return;
   const bool may_call = begin_call();
   if (may_call && !fetch_all()) s.phase.store(Phase::kEnded, std::memory_order_release);
   if (now_ns() >= s.stated_ns + kStateEveryNs) state_sums(kStatedTogether, may_call);
@@ -280,7 +287,7 @@ void look_at_stalls() {
 // What is known is in the log before the stop, which may take longer than the process waits for us.
 void finish_stall_sampling() {
   const Phase phase = s.phase.exchange(Phase::kEnded, std::memory_order_acq_rel);
-  if (phase == Phase::kWaiting && s.context.load(std::memory_order_acquire) != nullptr)
+  if (phase <= Phase::kBeginning && s.context.load(std::memory_order_acquire) != nullptr)
     note("counters", "reasons of stalls: the program ended before sampling began.");
   if (s.unknown_code == 0) return;  // it never ran
   const bool may_call = begin_call();

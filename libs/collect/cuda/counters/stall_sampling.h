@@ -4,6 +4,7 @@
 //
 // - It works beside records of kernels; but then the code of kernels in graphs is not known to it ("non-user"). Without
 //   any kind of kernel or graph record it is known.
+// - Its start hangs the program if the device works meanwhile, from whatever thread it is made.
 // - It slows nothing measurably; but samples that are not fetched in time make the stop take seconds.
 //
 // The first context of the process is sampled. While a stream is being captured nothing is called.
@@ -15,10 +16,11 @@ namespace llmprof::collect::counters {
 
 void start_stall_sampling(const Plan& plan);
 void stall_context_created(void* context);
+void stall_launch_begins(void* context);           // sampling begins before the first work of the context
 void stall_context_ends(void* context);            // about to be destroyed: it is not asked any more
 void stall_module_loaded(const pc::Module& code);  // kept for its source lines
 void stall_capture_begins();                       // after capture_is_open() became true: waits for a call under way
-void look_at_stalls();                             // in the GPU thread: begins, fetches
+void look_at_stalls();                             // in the GPU thread: fetches
 void finish_stall_sampling();                      // in the GPU thread
 
 }  // namespace llmprof::collect::counters
