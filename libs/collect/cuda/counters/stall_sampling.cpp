@@ -223,8 +223,8 @@ bool begin(void* context) {
   const bool runs = map_table() && s.sampler.start(context);
   if (runs) name_reasons();
   s.stated_ns = now_ns();
+  s.phase.store(runs ? Phase::kRunning : Phase::kEnded);  // who destroys the context must see that it runs
   end_call();
-  s.phase.store(runs ? Phase::kRunning : Phase::kEnded);
   return true;
 }
 
