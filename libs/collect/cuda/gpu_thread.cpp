@@ -66,7 +66,7 @@ class GpuThread {
     quiet_ = launched ? 0 : quiet_ + 1;
     if (quiet_ <= kFlushesAfter || (gpu.pool.lent() != 0 && quiet_ % kFlushesAfter == 0)) flush(0);
     watch_buffers(launched);
-    counters::look();
+    counters::look(quiet_ >= kFlushesAfter);
     if (++periods_ % kPeriodsPerLook == 1 && !second_copy_) look_for_second_copy();
   }
 

@@ -91,8 +91,8 @@ void module_loaded(const pc::Module& code) {
   if (is_armed(kStalls)) stall_module_loaded(code);
 }
 
-void look() {
-  if (is_armed(kRanges)) look_at_range_windows();
+void look(bool idle) {
+  if (is_armed(kRanges)) look_at_range_windows(idle);
   if (is_armed(kStalls)) look_at_stalls();
 }
 

@@ -57,8 +57,8 @@ void context_created(void* context);
 void context_ends(void* context);  // about to be destroyed
 void module_loaded(const pc::Module& code);
 
-// Once in a period of the GPU thread: what can be read without disturbing.
-void look();
+// Once in a period of the GPU thread: what can be read without disturbing. `idle`: nothing was launched for a while.
+void look(bool idle);
 // In the GPU thread, as the process ends: what was measured is read, and CUPTI's profilers are left alone from here on.
 void finish();
 // What may take longer than the exit waits: after everything else is in the log.

@@ -30,7 +30,10 @@ class Stopwatch {
 
 }  // namespace
 
+// A profiler that is started while the device works may hang it: everything up to a start is done on a thread of the
+// program, when the device has nothing to do.
 bool Measurements::open(const Plan& plan, void* context) {
+  wait_for_device();
   if (gpu.library.get_device_id == nullptr || gpu.library.get_device_id(context, &device_) != cupti::kSuccess)
     device_ = 0;
   if (!session_.open(plan, {.context = context,
@@ -47,7 +50,10 @@ bool Measurements::open(const Plan& plan, void* context) {
 }
 
 bool Measurements::start() {
+  wait_for_device();
   const Stopwatch watch(&other_cost_ns_);
+  if (is_read_ && !session_.renew()) return false;
+  is_read_ = false;
   started_ = session_.start();
   return started_;
 }
@@ -82,10 +88,10 @@ bool Measurements::end(bool good, bool graphs) {
   slot.graphs = slot.graphs || graphs;
   if (good) put_window(now_ns());
   ++made_;
-  return ++used_ < room_ || end_pass(true);
+  return ++used_ < room_ || end_pass();
 }
 
-bool Measurements::end_pass(bool go_on) {
+bool Measurements::end_pass() {
   const Stopwatch watch(&other_cost_ns_);
   bool all = false;
   started_ = false;
@@ -97,12 +103,13 @@ bool Measurements::end_pass(bool go_on) {
   }
   const bool read = read_values();
   used_ = pass_ = 0;
-  return read && (!go_on || session_.renew());
+  is_read_ = true;
+  return read;
 }
 
-bool Measurements::read_now(bool go_on) {
+bool Measurements::read_now() {
   if (!is_open() || session_.passes() > 1 || used_ == 0) return true;
-  return end_pass(go_on) && (!go_on || start());
+  return end_pass();
 }
 
 bool Measurements::drop() {
@@ -111,7 +118,8 @@ bool Measurements::drop() {
   if (started_ && !session_.stop(&all)) return false;
   started_ = false;
   used_ = pass_ = 0;
-  return session_.renew();
+  is_read_ = true;
+  return true;
 }
 
 void Measurements::close(bool call_cupti) {

@@ -33,8 +33,8 @@ class Measurements {
   bool begin(const Window& window, bool first);
   // `good`: its values count. What it took of the program is added to cost_ns().
   bool end(bool good, bool graphs);
-  // All that was measured with one pass is read. `go_on`: more can be measured.
-  bool read_now(bool go_on);
+  // All that was measured with one pass is read.
+  bool read_now();
   // Several passes: what was begun is given up.
   bool drop();
 
@@ -57,7 +57,7 @@ class Measurements {
     bool graphs, good;
   };
   bool start();
-  bool end_pass(bool go_on);
+  bool end_pass();
   bool read_values();
   void put_values(const Slot& slot);
   void put_window(std::uint64_t end_ns) const;
@@ -69,6 +69,7 @@ class Measurements {
   std::uint32_t used_ = 0;  // of this pass
   std::uint32_t pass_ = 0;
   bool started_ = false;
+  bool is_read_ = false;            // or given up: the next start needs fresh data
   std::uint32_t made_ = 0;          // windows
   std::uint32_t measurements_ = 0;  // numbers given
   Window window_{};

@@ -239,7 +239,7 @@ void end_everything(bool read) {
   if (read && !capture_is_open() && state.measurements.is_open()) {
     if (state.measurements.passes() > 1 && !state.measurements.is_between())
       skipped("the process or its context ended before all passes were made");
-    good = state.measurements.read_now(false);
+    good = state.measurements.read_now();
     settle_cost();
   }
   if (good && state.measurements.made() != 0) state_sum();
@@ -305,15 +305,16 @@ void range_context_ends(void* context) {
   die();
 }
 
-void look_at_range_windows() {
+// A quiet moment: what was measured is read. `idle`: nothing was launched for a while.
+void look_at_range_windows(bool idle) {
   const std::uint64_t before_ns = now_ns() - state.last_ns.load(std::memory_order_relaxed);
   std::uint32_t window = 0;
   const bool too_long = before_ns > kLongestNs && state.turn.take_any_window(&window);
-  if (!too_long && (before_ns < kQuietNs || !state.turn.take())) return;
+  if (!too_long && (!idle || before_ns < kQuietNs || !state.turn.take())) return;
   const Measuring measuring;
   if (capture_is_open()) return too_long ? die() : state.turn.give_back();
   if (too_long && !close_and_drop()) return die();
-  if (!too_long && !state.measurements.read_now(true)) return die();
+  if (!too_long && !state.measurements.read_now()) return die();
   if (too_long) state.last_ns.store(now_ns(), std::memory_order_relaxed);
   state.turn.give_back();
 }

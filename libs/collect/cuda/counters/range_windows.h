@@ -18,7 +18,7 @@ void graph_window_ended();
 void launch_in_window(const cupti::CallbackData& data, wire::LaunchOp op);
 void range_capture_begins();
 void range_context_ends(void* context);
-void look_at_range_windows();
+void look_at_range_windows(bool idle);
 void finish_range_windows();
 
 }  // namespace llmprof::collect::counters
