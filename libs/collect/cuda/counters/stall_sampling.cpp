@@ -215,7 +215,8 @@ void name_reasons() {
 
 // On the thread of the program that is about to give the device work. False: not now.
 bool begin(void* context) {
-  if (context == nullptr || context != s.context.load() || !begin_call()) return false;
+  if (context == nullptr || !begin_call()) return false;
+  s.context.store(context);
   wait_for_device();
   std::uint32_t device = 0;
   if (gpu.library.get_device_id != nullptr) gpu.library.get_device_id(context, &device);
@@ -228,6 +229,13 @@ bool begin(void* context) {
   return true;
 }
 
+void say_other_context() {
+  static constinit std::atomic<std::uint32_t> said{0};
+  if (s.ended.load(std::memory_order_relaxed) == 0 && said.exchange(1, std::memory_order_relaxed) == 0)
+    note("counters",
+         "reasons of stalls are read of the first context that gave the device work; another one did, too.");
+}
+
 }  // namespace
 
 void start_stall_sampling(const Plan& plan) {
@@ -235,15 +243,10 @@ void start_stall_sampling(const Plan& plan) {
 }
 
 void stall_context_created(void* context) {
-  if (s.phase.load(std::memory_order_acquire) == Phase::kOff) return;
   void* none = nullptr;
-  if (s.context.compare_exchange_strong(none, context)) return;
-  static constinit std::atomic<std::uint32_t> said{0};
-  if (said.exchange(1, std::memory_order_relaxed) == 0)
-    note("counters", "reasons of stalls are read of the process's first context only; it made another one.");
+  if (s.phase.load(std::memory_order_acquire) == Phase::kWaiting) s.context.compare_exchange_strong(none, context);
 }
 
-// Before it is sampled, the next one takes its place.
 void stall_context_ends(void* context) {
   if (context == nullptr || !s.context.compare_exchange_strong(context, nullptr)) return;
   await_end_of_call();
@@ -271,6 +274,7 @@ void stall_launch_begins(void* context) {
     if (!begin(context)) s.phase.store(Phase::kWaiting, std::memory_order_release);
     return;
   }
+  if (phase == Phase::kRunning && context != s.context.load(std::memory_order_relaxed)) say_other_context();
   if (phase != Phase::kBeginning) return;
   const std::uint64_t limit_ns = now_ns() + kCallLimitMs * 1000000;
   while (s.phase.load() == Phase::kBeginning && now_ns() < limit_ns) futex_wait(gpu.never, 0, 1);

@@ -7,7 +7,7 @@
 // - Its start hangs the program if the device works meanwhile, from whatever thread it is made.
 // - It slows nothing measurably; but samples that are not fetched in time make the stop take seconds.
 //
-// The first context of the process is sampled. While a stream is being captured nothing is called.
+// The first context that gives the device work is sampled. While a stream is being captured nothing is called.
 
 #include "collect/cuda/counters/pc_abi.h"
 #include "collect/cuda/counters/plan.h"
