@@ -5,6 +5,7 @@
 
 #include "collect/clock.h"
 #include "collect/cuda/counters/budget.h"
+#include "collect/cuda/counters/driver.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/kernel_choice.h"
 #include "collect/cuda/counters/kernel_verdicts.h"
@@ -53,8 +54,8 @@ struct Windows {
   std::uint64_t cost_ns = kFirstCostNs;  // expected of a window
   std::uint32_t measurement = 0;
   std::uint32_t passes_made = 0;  // of the measurement
+  bool is_used = false;           // the session: by a measurement that is over
   std::uint32_t failures = 0;
-  std::uint64_t measured = 0;
   double values[kMostRanges][List::kMost]{};
   double merged[List::kMost]{};
 };
@@ -123,6 +124,7 @@ bool open_session(void* context) {
   if (gpu.library.get_device_id != nullptr) gpu.library.get_device_id(context, &device);
   w.device = static_cast<std::uint16_t>(device);
   const bool first = w.context.exchange(context) == nullptr;
+  w.is_used = false;
   if (!w.session.open(w.plan, {context, device, Ranges::kAutomatic, w.plan.replay, kMostRanges})) return false;
   const std::uint64_t end_ns = now_ns();
   if (!first) {
@@ -137,18 +139,18 @@ bool open_session(void* context) {
   return true;
 }
 
-// What was counted so far of a measurement is forgotten.
-bool begin_anew() {
+// What was counted so far is read or forgotten: the session is made ready again before the next window.
+void begin_anew() {
   w.passes_made = 0;
-  return !w.session.is_open() || w.session.renew();
+  w.is_used = true;
 }
 
 // A measurement ended without values.
-bool throw_away(const char* why) {
+void throw_away(const char* why) {
   skip(why);
   w.choice.measured(w.window.number, false);
   w.choice.threw_away();
-  return begin_anew();
+  begin_anew();
 }
 
 // Values of the kernel, from all passes. False in `good`: there are none. False: CUPTI failed.
@@ -168,7 +170,10 @@ bool read_values(bool* good) {
 
 bool broken_window() {
   w.session.close();
-  if (++w.failures < kMostFailures) return throw_away("kernels whose window was broken, by a graph perhaps");
+  if (++w.failures < kMostFailures) {
+    throw_away("kernels whose window was broken, by a graph perhaps");
+    return true;
+  }
   note("counters", "kernels are not counted any more: three windows in a row were broken.");
   return false;
 }
@@ -184,19 +189,20 @@ bool decide(const CallbackData& data) {
   if (number == KernelChoice::kNone || !w.budget.allows(now, w.cost_ns)) return false;
   const bool wanted = w.choice.wants(number, &gave_up);
   if (gave_up) skip("kernels that were not launched often enough for all passes");
-  if (gave_up && !begin_anew()) {
-    end_for_good();
-    return false;
-  }
+  if (gave_up) begin_anew();
   w.window.number = number;
   return wanted;
 }
 
-// True: the window is open.
+// True: the window is open. A profiler that is set up or started while the device works may hang it; so what was
+// launched before is waited for, which the device does anyway: only the rest counts as cost.
 bool begin(const CallbackData& data) {
   const Measuring measuring;
+  wait_for_device();
   if (!w.session.is_open() && !open_session(data.context)) return false;
   const std::uint64_t begin_ns = now_ns();
+  if (w.is_used && !w.session.renew()) return false;
+  w.is_used = false;
   if (!w.session.start()) return false;
   w.window.begin_ns = now_ns();
   w.window.cost_ns = w.window.begin_ns - begin_ns;
@@ -216,16 +222,18 @@ bool end(const CallbackData& data) {
   const std::uint64_t end_ns = now_ns();
   bool good = false, goes_on = true;
   if (all) goes_on = read_values(&good);
-  if (all && goes_on && good) goes_on = w.session.renew();
   w.window.cost_ns += now_ns() - begin_ns;
   state(data, end_ns, good);
   w.budget.spend(w.window.cost_ns);
   w.cost_ns = (w.cost_ns * 7 + w.window.cost_ns) / 8;
   if (!goes_on) return false;
-  if (all && !good) return throw_away("kernels that were counted together with others, or not at all");
+  if (all && !good) {
+    throw_away("kernels that were counted together with others, or not at all");
+    return true;
+  }
   w.choice.measured(w.window.number, all);
-  w.passes_made = all ? 0 : w.passes_made + 1;
-  w.measured += all ? 1 : 0;
+  ++w.passes_made;
+  if (all) begin_anew();
   return true;
 }
 
