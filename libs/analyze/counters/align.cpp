@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -14,6 +15,23 @@ constexpr std::size_t kMostSamples = 20'000;  // more says nothing new about one
 constexpr int kSteps = 30;                    // of the search, to either side
 constexpr double kLeastFit = 0.3;
 constexpr double kClearlyBetter = 0.9;  // of what was unexplained before
+
+std::vector<std::int64_t> grid(double most_ns, int steps) {
+  std::vector<std::int64_t> shifts;
+  for (int i = -steps; i <= steps; ++i) shifts.push_back(std::llround(i * most_ns / steps));
+  return shifts;
+}
+
+// Of fits on such a grid: the best, refined by the parabola through it and its neighbours.
+double top_of(const std::vector<double>& fits, double most_ns) {
+  const auto top = static_cast<std::size_t>(std::ranges::max_element(fits) - fits.begin());
+  const auto middle = static_cast<double>(fits.size() / 2);
+  const double step = most_ns / middle;
+  const double shift = (static_cast<double>(top) - middle) * step;
+  if (top == 0 || top + 1 >= fits.size()) return shift;
+  const double bend = fits[top - 1] - 2 * fits[top] + fits[top + 1];
+  return bend < 0 ? shift + step * std::clamp(0.5 * (fits[top - 1] - fits[top + 1]) / bend, -0.5, 0.5) : shift;
+}
 
 class Search {
  public:
@@ -37,17 +55,10 @@ class Search {
     return both > 0 ? (xy - x * y / n) / std::sqrt(both) : 0;
   }
 
-  // The best shift on a grid, refined by the parabola through it and its neighbours.
   std::pair<double, double> best(double most_ns) const {
-    const double step = most_ns / kSteps;
     std::vector<double> fits;
-    for (int i = -kSteps; i <= kSteps; ++i) fits.push_back(fit(i * step));
-    const auto top = static_cast<std::size_t>(std::ranges::max_element(fits) - fits.begin());
-    double shift = (static_cast<double>(top) - kSteps) * step;
-    if (top > 0 && top + 1 < fits.size()) {
-      const double bend = fits[top - 1] - 2 * fits[top] + fits[top + 1];
-      if (bend < 0) shift += step * std::clamp(0.5 * (fits[top - 1] - fits[top + 1]) / bend, -0.5, 0.5);
-    }
+    for (const std::int64_t shift : grid(most_ns, kSteps)) fits.push_back(fit(static_cast<double>(shift)));
+    const double shift = top_of(fits, most_ns);
     return {shift, fit(shift)};
   }
 
@@ -82,7 +93,49 @@ std::vector<Sample> usable(const std::vector<Sample>& activity, std::span<const 
   return samples;
 }
 
+// So many samples of the middle, or a part of them, and the kernels around them.
+UnmixInput part_of(const UnmixInput& input, UnmixSeries& metric, std::size_t from, std::size_t count) {
+  UnmixInput part{{}, {}, input.kinds, input.estimated, input.clock_error_ns};
+  const auto begin = input.samples.begin() + static_cast<std::ptrdiff_t>(from);
+  part.samples.assign(begin, begin + static_cast<std::ptrdiff_t>(count));
+  const auto values = metric.counts.begin() + static_cast<std::ptrdiff_t>(from);
+  metric.counts = std::vector<double>(values, values + static_cast<std::ptrdiff_t>(count));
+  constexpr std::int64_t kAroundNs = 10'000'000;
+  const std::int64_t first = part.samples.front().begin_ns - kAroundNs, last = part.samples.back().end_ns + kAroundNs;
+  std::ranges::copy_if(input.intervals, std::back_inserter(part.intervals),
+                       [&](const Interval& interval) { return interval.end_ns > first && interval.begin_ns < last; });
+  return part;
+}
+
 }  // namespace
+
+Alignment align_by_classes(const UnmixInput& input, const UnmixSeries& metric, std::int64_t most_ns) {
+  constexpr std::size_t kMost = 6000, kLeast = 100;
+  constexpr int kClassSteps = 20;
+  Alignment alignment;
+  const std::size_t all = std::min(input.samples.size(), metric.counts.size());
+  if (all < kLeast || !std::ranges::is_sorted(input.samples, {}, &Sample::begin_ns)) return alignment;
+  const std::size_t count = std::min(all, kMost), from = (all - count) / 2;
+  const auto most = static_cast<double>(most_ns);
+  const auto fits_of = [&](std::size_t begin, std::size_t size, const std::vector<std::int64_t>& shifts) {
+    UnmixSeries values = metric;
+    const UnmixInput part = part_of(input, values, begin, size);
+    return explained_at(part, values, shifts);
+  };
+  const std::vector<std::int64_t> shifts = grid(most, kClassSteps);
+  const double shift = top_of(fits_of(from, count, shifts), most);
+  const double first = top_of(fits_of(from, count / 2, shifts), most);
+  const double second = top_of(fits_of(from + count / 2, count - count / 2, shifts), most);
+  const std::vector<double> fits = fits_of(from, count, {0, std::llround(shift)});
+  alignment.fit = alignment.fit_unshifted = fits[0];
+  const double agreed = 2 * most / kClassSteps;
+  alignment.certain = fits[1] > kLeastFit && 1 - fits[1] < kClearlyBetter * (1 - fits[0]) &&
+                      std::abs(first - shift) <= agreed && std::abs(second - shift) <= agreed;
+  if (!alignment.certain) return alignment;
+  alignment.shift_ns = shift;
+  alignment.fit = fits[1];
+  return alignment;
+}
 
 Alignment align(const std::vector<Sample>& activity, const std::vector<Interval>& intervals, std::int64_t most_ns) {
   std::vector<Interval> ordered = intervals;

@@ -22,4 +22,8 @@ struct Alignment {
 Alignment align(const std::vector<Sample>& activity, const std::vector<Interval>& intervals,
                 std::int64_t most_ns = 300'000);
 
+// The same by what the classes explain of a metric: sharper where the device is never idle but its classes differ.
+// `fit` then is the explained part of the variance.
+Alignment align_by_classes(const UnmixInput& input, const UnmixSeries& metric, std::int64_t most_ns = 60'000);
+
 }  // namespace llmprof::analyze::counters

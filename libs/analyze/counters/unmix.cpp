@@ -149,9 +149,17 @@ void mark_unknown(std::vector<Column>& columns, const std::vector<double>& secon
 class Unmixer {
  public:
   explicit Unmixer(const UnmixInput& input);
+  Unmixer(const UnmixInput& input, const std::vector<std::int64_t>& shifts_ns) : Unmixer(input, Prepared{}) {
+    look_from(shifts_ns);
+  }
+  std::vector<double> explained(const UnmixSeries& metric) const;  // by each residency
   Unmixed run(const UnmixSeries& metric) const;
 
  private:
+  struct Prepared {};
+  Unmixer(const UnmixInput& input, Prepared);
+  void look_from(const std::vector<std::int64_t>& shifts_ns);
+  std::vector<double> in_order(const UnmixSeries& metric) const;
   void choose_columns(std::int32_t kinds);
   Fit fit(const std::vector<double>& counts) const;
   std::int64_t doubt_ns(const UnmixInput& input) const;
@@ -165,7 +173,12 @@ class Unmixer {
   std::vector<Residency> residencies_;   // as they are, and with the clock off either way
 };
 
-Unmixer::Unmixer(const UnmixInput& input) : intervals_(input.intervals), order_(input.samples.size()) {
+Unmixer::Unmixer(const UnmixInput& input) : Unmixer(input, Prepared{}) {
+  const std::int64_t doubt = doubt_ns(input);
+  look_from({0, -doubt, doubt});
+}
+
+Unmixer::Unmixer(const UnmixInput& input, Prepared) : intervals_(input.intervals), order_(input.samples.size()) {
   std::erase_if(intervals_, [&](const Interval& interval) {
     return interval.end_ns <= interval.begin_ns || interval.kind < 0 || interval.kind >= input.kinds;
   });
@@ -175,10 +188,10 @@ Unmixer::Unmixer(const UnmixInput& input) : intervals_(input.intervals), order_(
   for (const std::size_t i : order_) samples_.push_back(input.samples[i]);
   seconds_ = seconds_by_kind(samples_, intervals_, std::max(input.kinds, 0));
   choose_columns(std::max(input.kinds, 0));
-  const std::int64_t doubt = doubt_ns(input);
-  for (const std::int64_t shift : {std::int64_t{0}, -doubt, doubt}) {
-    residencies_.emplace_back(samples_, intervals_, column_of_, shift);
-  }
+}
+
+void Unmixer::look_from(const std::vector<std::int64_t>& shifts_ns) {
+  for (const std::int64_t shift : shifts_ns) residencies_.emplace_back(samples_, intervals_, column_of_, shift);
 }
 
 void Unmixer::choose_columns(std::int32_t kinds) {
@@ -231,10 +244,24 @@ Fit Unmixer::fit(const std::vector<double>& counts) const {
   return fit;
 }
 
-Unmixed Unmixer::run(const UnmixSeries& metric) const {
+std::vector<double> Unmixer::in_order(const UnmixSeries& metric) const {
   std::vector<double> counts;
   for (const std::size_t i : order_) counts.push_back(i < metric.counts.size() ? metric.counts[i] : std::nan(""));
-  const Fit fit = this->fit(counts);
+  return counts;
+}
+
+std::vector<double> Unmixer::explained(const UnmixSeries& metric) const {
+  const std::vector<double> counts = in_order(metric);
+  std::vector<double> parts;
+  for (const Residency& residency : residencies_) {
+    const Equations equations(residency, counts);
+    parts.push_back(Residuals(residency, counts, nnls(equations.gram, equations.right).x).explained());
+  }
+  return parts;
+}
+
+Unmixed Unmixer::run(const UnmixSeries& metric) const {
+  const Fit fit = this->fit(in_order(metric));
   const std::vector<double>& totals = residencies_.front().totals();
   const auto rate_of = [&](std::size_t column, std::int32_t kind) {
     const Column& found = fit.columns[column];
@@ -257,6 +284,11 @@ std::vector<Unmixed> unmix(const UnmixInput& input, const std::vector<UnmixSerie
   std::vector<Unmixed> results;
   for (const UnmixSeries& metric : metrics) results.push_back(unmixer.run(metric));
   return results;
+}
+
+std::vector<double> explained_at(const UnmixInput& input, const UnmixSeries& metric,
+                                 const std::vector<std::int64_t>& shifts_ns) {
+  return Unmixer(input, shifts_ns).explained(metric);
 }
 
 Unmixed unmix(const UnmixInput& input) {

@@ -59,4 +59,8 @@ struct UnmixSeries {
 };
 std::vector<Unmixed> unmix(const UnmixInput& input, const std::vector<UnmixSeries>& metrics);
 
+// How much of a metric the classes explain when the samples are moved by each of these times.
+std::vector<double> explained_at(const UnmixInput& input, const UnmixSeries& metric,
+                                 const std::vector<std::int64_t>& shifts_ns);
+
 }  // namespace llmprof::analyze::counters

@@ -82,7 +82,7 @@ Timeline decode(std::mt19937& random, int steps, double spread, double rate_spre
 TEST(Unmix, WithoutNoiseEveryClassIsExact) {
   std::mt19937 random(1);
   const Timeline line = decode(random, 400, 0.1, 0);
-  const Unmixed result = unmix({line.samples(100 * kUs), line.intervals, 5});
+  const Unmixed result = unmix({line.samples(100 * kUs), line.intervals, 5, false, 0});
   ASSERT_EQ(result.kinds.size(), 5u);
   for (std::size_t kind = 0; kind < 5; ++kind) {
     EXPECT_EQ(result.kinds[kind].kind, static_cast<std::int32_t>(kind));
@@ -255,6 +255,34 @@ TEST(Align, FindsTheShiftOfTheSamples) {
   EXPECT_TRUE(moved.certain);
   EXPECT_NEAR(moved.shift_ns, -130'000, 5000);
   EXPECT_GT(moved.fit, moved.fit_unshifted);
+}
+
+// The device is hardly idle, but its classes differ: 12 us are found to a microsecond, and the rates are right again.
+TEST(Align, ClassesTellTheShiftOfABusyDevice) {
+  std::mt19937 random(23);
+  const Timeline line = decode(random, 500, 0.1, 0.05);
+  UnmixInput input{line.samples(100 * kUs), line.intervals, 5};
+  UnmixSeries counts;
+  for (Sample& sample : input.samples) {
+    counts.counts.push_back(sample.count);
+    sample.begin_ns += 12 * kUs;
+    sample.end_ns += 12 * kUs;
+  }
+  const Alignment moved = align_by_classes(input, counts);
+  EXPECT_TRUE(moved.certain);
+  EXPECT_NEAR(moved.shift_ns, -12'000, 1000);
+  EXPECT_GT(moved.fit, moved.fit_unshifted);
+  for (Sample& sample : input.samples) {
+    sample.begin_ns += static_cast<std::int64_t>(moved.shift_ns);
+    sample.end_ns += static_cast<std::int64_t>(moved.shift_ns);
+  }
+  const Alignment still = align_by_classes(input, counts);
+  EXPECT_FALSE(still.certain);
+  EXPECT_EQ(still.shift_ns, 0);
+  input.clock_error_ns = 2 * kUs;
+  const Unmixed result = unmix(input, {counts})[0];
+  EXPECT_NEAR(result.kinds[0].rate, kRates[0], 0.02 * kRates[0]);
+  EXPECT_LT(result.kinds[0].error, 0.03 * kRates[0]);
 }
 
 TEST(Align, NothingIsMovedWhereNothingIsSure) {
