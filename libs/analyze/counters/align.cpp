@@ -112,6 +112,7 @@ UnmixInput part_of(const UnmixInput& input, UnmixSeries& metric, std::size_t fro
 Alignment align_by_classes(const UnmixInput& input, const UnmixSeries& metric, std::int64_t most_ns) {
   constexpr std::size_t kMost = 6000, kLeast = 100;
   constexpr int kClassSteps = 20;
+  constexpr double kLeastErrorNs = 2000;
   Alignment alignment;
   const std::size_t all = std::min(input.samples.size(), metric.counts.size());
   if (all < kLeast || !std::ranges::is_sorted(input.samples, {}, &Sample::begin_ns)) return alignment;
@@ -128,13 +129,32 @@ Alignment align_by_classes(const UnmixInput& input, const UnmixSeries& metric, s
   const double second = top_of(fits_of(from + count / 2, count - count / 2, shifts), most);
   const std::vector<double> fits = fits_of(from, count, {0, std::llround(shift)});
   alignment.fit = alignment.fit_unshifted = fits[0];
-  const double agreed = 2 * most / kClassSteps;
-  alignment.certain = fits[1] > kLeastFit && 1 - fits[1] < kClearlyBetter * (1 - fits[0]) &&
-                      std::abs(first - shift) <= agreed && std::abs(second - shift) <= agreed;
+  const double apart = std::max(std::abs(first - shift), std::abs(second - shift));
+  const bool agreed = fits[1] > kLeastFit && apart <= 2 * most / kClassSteps;
+  alignment.certain = agreed && 1 - fits[1] < kClearlyBetter * (1 - fits[0]);
+  alignment.error_ns = agreed ? std::max(kLeastErrorNs, apart) + (alignment.certain ? 0 : std::abs(shift)) : most;
   if (!alignment.certain) return alignment;
   alignment.shift_ns = shift;
   alignment.fit = fits[1];
   return alignment;
+}
+
+std::vector<Unmixed> unmix(const UnmixInput& input, const std::vector<UnmixSeries>& metrics) {
+  std::vector<Unmixed> results = unmix_as_is(input, metrics);
+  const auto best = std::ranges::max_element(results, {}, &Unmixed::explained);
+  if (best == results.end()) return results;
+  const Alignment found = align_by_classes(input, metrics[static_cast<std::size_t>(best - results.begin())]);
+  const auto error_ns = static_cast<std::int64_t>(found.error_ns);
+  if (error_ns == 0 || (!found.certain && error_ns >= input.clock_error_ns)) return results;
+  UnmixInput moved = input;
+  moved.clock_error_ns = std::min(input.clock_error_ns, error_ns);
+  for (Sample& sample : moved.samples) {
+    sample.begin_ns += std::llround(found.shift_ns);
+    sample.end_ns += std::llround(found.shift_ns);
+  }
+  results = unmix_as_is(moved, metrics);
+  for (Unmixed& result : results) result.shift_ns = found.shift_ns;
+  return results;
 }
 
 Alignment align(const std::vector<Sample>& activity, const std::vector<Interval>& intervals, std::int64_t most_ns) {

@@ -14,6 +14,7 @@ struct Alignment {
   double shift_ns = 0;  // to be added to the samples' times; 0 where nothing is clearly better
   double fit = 0;       // correlation of activity and kernel time at that shift: 1 is perfect
   double fit_unshifted = 0;
+  double error_ns = 0;   // by which it may be off; of align_by_classes
   bool certain = false;  // the best shift is clearly better than its neighbours
 };
 

@@ -279,7 +279,7 @@ Unmixed Unmixer::run(const UnmixSeries& metric) const {
 
 }  // namespace
 
-std::vector<Unmixed> unmix(const UnmixInput& input, const std::vector<UnmixSeries>& metrics) {
+std::vector<Unmixed> unmix_as_is(const UnmixInput& input, const std::vector<UnmixSeries>& metrics) {
   const Unmixer unmixer(input);
   std::vector<Unmixed> results;
   for (const UnmixSeries& metric : metrics) results.push_back(unmixer.run(metric));

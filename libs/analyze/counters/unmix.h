@@ -47,6 +47,7 @@ struct Unmixed {
   UnmixedRate idle;                // when no kernel ran; kind is -1
   std::int64_t samples = 0;        // that were used
   double explained = 0;            // part of the samples' variance: 1 is all of it
+  double shift_ns = 0;             // by which the samples were moved
 };
 
 inline constexpr std::int32_t kMostKinds = 40;  // told apart; the rest is one class
@@ -57,7 +58,10 @@ Unmixed unmix(const UnmixInput& input);
 struct UnmixSeries {
   std::vector<double> counts;  // one a sample, in the order of UnmixInput::samples; NaN: the sample has none
 };
+// The samples are moved first where the classes say clearly by how much (align.h), which makes the errors smaller.
 std::vector<Unmixed> unmix(const UnmixInput& input, const std::vector<UnmixSeries>& metrics);
+// With the samples where they are.
+std::vector<Unmixed> unmix_as_is(const UnmixInput& input, const std::vector<UnmixSeries>& metrics);
 
 // How much of a metric the classes explain when the samples are moved by each of these times.
 std::vector<double> explained_at(const UnmixInput& input, const UnmixSeries& metric,

@@ -279,10 +279,16 @@ TEST(Align, ClassesTellTheShiftOfABusyDevice) {
   const Alignment still = align_by_classes(input, counts);
   EXPECT_FALSE(still.certain);
   EXPECT_EQ(still.shift_ns, 0);
-  input.clock_error_ns = 2 * kUs;
+  // All of that by itself.
+  for (Sample& sample : input.samples) {
+    sample.begin_ns += 12 * kUs;
+    sample.end_ns += 12 * kUs;
+  }
   const Unmixed result = unmix(input, {counts})[0];
+  EXPECT_NEAR(result.shift_ns, -12'000, 1000);
   EXPECT_NEAR(result.kinds[0].rate, kRates[0], 0.02 * kRates[0]);
   EXPECT_LT(result.kinds[0].error, 0.03 * kRates[0]);
+  EXPECT_GT(unmix_as_is(input, {counts})[0].kinds[0].error, 0.05 * kRates[0]);
 }
 
 TEST(Align, NothingIsMovedWhereNothingIsSure) {
