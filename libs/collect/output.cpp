@@ -254,8 +254,19 @@ std::uint64_t Output::detail_of(LossKind kind) const {
 
 // Some details are names.
 void Output::define_detail(LossKind kind) {
-  if (kind != LossKind::kCuptiMissing && kind != LossKind::kCuptiHeld && kind != LossKind::kStacksOff) return;
-  define_name(static_cast<wire::StringId>(detail_of(kind)));
+  switch (kind) {
+    case LossKind::kCuptiMissing:
+    case LossKind::kCuptiHeld:
+    case LossKind::kStacksOff:
+    case LossKind::kCountersForbidden:
+    case LossKind::kCountersHeld:
+    case LossKind::kCounterUnknown:
+    case LossKind::kCountersSkipped:
+    case LossKind::kCountersShort:
+      return define_name(static_cast<wire::StringId>(detail_of(kind)));
+    default:
+      return;
+  }
 }
 
 void Output::loss(LossKind kind, std::uint64_t count, std::uint64_t detail, std::uint64_t ts_ns) {
