@@ -8,6 +8,7 @@
 
 #include "analyze/basis.h"
 #include "analyze/derive.h"
+#include "analyze/summary.h"
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
@@ -182,7 +183,11 @@ Result<void> export_run(const Arguments& arguments) {
   LLMPROF_LET(const std::string output,
               to_stdout ? Result<std::string>(fmt::format("{}/.export.{}", run.folder(), ::getpid()))
                         : output_of(arguments, *exporter, run));
-  const exporters::Request request{run, selection, output, split(arguments.get("--table")), progress};
+  exporters::Request request{run, selection, output, split(arguments.get("--table")), progress};
+  if (exporter->counters) {
+    LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, {}, progress));
+    request.counters = std::move(summary.counters);
+  }
   LLMPROF_LET(const exporters::Written written, exporter->write(request));
   if (!to_stdout) {
     if (arguments.on("--json")) return tell_json(run, *exporter, written);

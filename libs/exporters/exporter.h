@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analyze/counters_summary.h"
 #include "base/progress.h"
 #include "base/result.h"
 #include "trace/run.h"
@@ -27,6 +28,7 @@ struct Request {
   std::string output;               // a file, or a folder for exporters that write several
   std::vector<std::string> tables;  // of exporters that write tables: which; empty: all that have rows
   base::Progress progress = base::no_progress;
+  analyze::Counters counters = {};  // of exporters that say so: hardware counters of stages, analysed
 };
 
 struct Written {
@@ -40,6 +42,7 @@ struct Exporter {
   std::string_view title;      // "Perfetto trace, protobuf: ui.perfetto.dev, trace_processor"
   std::string_view extension;  // ".pftrace"; "": a folder
   Result<Written> (*write)(const Request& request) = nullptr;
+  bool counters = false;  // wants Request::counters
 };
 
 std::span<const Exporter* const> exporters();

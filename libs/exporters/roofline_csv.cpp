@@ -1,52 +1,26 @@
-// Every kernel with hardware counters under the roofs of its device: FLOPs, bytes, rates, arithmetic intensity, which
-// roof bounds it and how near it comes. A line per execution.
+// Everything with hardware counters under the roofs of its device: FLOPs, bytes at each level of memory, rates,
+// arithmetic intensity, which roof bounds it and how near it comes. A line per execution of a kernel that was counted,
+// per stage, and per class of kernels told apart in samples.
 #include <fmt/format.h>
 
-#include "analyze/kernel_roofline.h"
-#include "base/csv.h"
 #include "exporters/output_file.h"
+#include "exporters/roofline_rows.h"
 #include "exporters/selection.h"
 #include "hw/catalog.h"
 
 namespace llmprof::exporters {
 namespace {
 
-constexpr const char* kHeader =
-    "kernel_id,name,device,time_ns,flops,tensor_flops,dram_bytes,flops_per_s,bytes_per_s,flops_per_byte,type,"
-    "peak_flops_per_s,peak_flops_source,peak_bytes_per_s,peak_bytes_source,ridge_flops_per_byte,bound,share_of_roof,"
-    "missing\n";
-
-std::string number(const std::optional<double>& value) { return value ? fmt::format("{:.10g}", *value) : ""; }
-
-struct Kernel {
-  std::int64_t id = 0;
-  std::string name, device;
-  std::vector<hw::Peak> peaks;
-  analyze::KernelCounters counters;
-};
-
-std::string line_of(const Kernel& kernel) {
-  const analyze::KernelRoofline point = analyze::kernel_roofline(kernel.counters, kernel.peaks);
-  std::optional<double> ridge;
-  if (point.peak_flops_per_s && point.peak_bytes_per_s) ridge = *point.peak_flops_per_s / *point.peak_bytes_per_s;
-  return fmt::format("{},{},{},{:.0f},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", kernel.id,
-                     base::csv_text(kernel.name), base::csv_text(kernel.device), kernel.counters.time_ns,
-                     number(point.flops), number(point.tensor_flops), number(point.dram_bytes),
-                     number(point.flops_per_s), number(point.bytes_per_s), number(point.flops_per_byte), point.type,
-                     number(point.peak_flops_per_s), point.peak_flops_source, number(point.peak_bytes_per_s),
-                     point.peak_bytes_source, number(ridge), point.bound, number(point.share_of_roof),
-                     base::csv_text(fmt::format("{}", fmt::join(point.missing, "; "))));
-}
-
 std::string counters_sql(const Selection& selection) {
   std::string wanted;
-  for (const std::string& pattern : analyze::roofline_metrics()) {
+  for (const std::string& pattern : roofline_row_metrics()) {
     std::string escaped;
     for (const char c : pattern) escaped += c == '_' ? std::string("\\_") : std::string(1, c);
     wanted += fmt::format("{}c.metric LIKE '{}' ESCAPE '\\'", wanted.empty() ? "" : " OR ", escaped);
   }
   return fmt::format(
-      "SELECT k.id, k.name, d.name, k.end_ns - k.begin_ns, c.metric, c.value, d.id FROM counter c "
+      "SELECT k.id, k.name, d.name, k.end_ns - k.begin_ns, c.metric, c.value, d.id, coalesce(k.stage, ''), "
+      "coalesce(c.method, '') FROM counter c "
       "JOIN ({}) k ON k.id = c.scope_id JOIN device d ON d.id = k.device_id "
       "WHERE c.scope = 'kernel' AND ({}) ORDER BY k.begin_ns, k.id",
       selected_kernels(selection), wanted);
@@ -65,39 +39,100 @@ Result<std::vector<hw::Peak>> peaks_of(const trace::Run& run, std::int64_t devic
   return spec == nullptr ? std::vector<hw::Peak>{} : hw::spec_peaks(*spec);
 }
 
+// Lines as they come; kernels are read one after the other.
+class Lines {
+ public:
+  Lines(const Request& request, OutputFile& file) : request_(request), file_(file) {}
+
+  bool add(const std::vector<trace::Value>& row) {
+    if (row[0].integer != row_.kernel_id.value_or(0)) {
+      finish_kernel();
+      row_ = {.kernel_id = row[0].integer,
+              .name = row[1].text,
+              .device = row[2].text,
+              .stage = row[7].text,
+              .method = row[8].text};
+      counters_ = {row[3].as_double(), {}};
+      if (row[6].integer != device_) take_device(row[6].integer, row[2].text);
+    }
+    counters_.values.emplace(row[4].text, row[5].as_double());
+    return failure_.has_value() && !file_.failed();
+  }
+  void finish_kernel() {
+    if (!row_.kernel_id) return;
+    fill_kernel(row_, counters_, peaks_);
+    write(row_);
+    row_ = {};
+  }
+  void take_device(std::int64_t id, const std::string& name) {
+    device_ = id;
+    Result<std::vector<hw::Peak>> peaks = peaks_of(request_.run, id, name);
+    if (!peaks) failure_ = peaks.error();
+    peaks_ = peaks ? std::move(*peaks) : std::vector<hw::Peak>{};
+  }
+  void write(const RooflineRow& row) {
+    file_.write(roofline_line(row));
+    ++written_;
+  }
+  const std::vector<hw::Peak>& peaks() const { return peaks_; }
+  const Result<void>& failure() const { return failure_; }
+  std::int64_t written() const { return written_; }
+
+ private:
+  const Request& request_;
+  OutputFile& file_;
+  RooflineRow row_;
+  analyze::KernelCounters counters_;
+  std::vector<hw::Peak> peaks_;
+  std::int64_t device_ = 0, written_ = 0;
+  Result<void> failure_;
+};
+
+// Means over the whole run: they cannot be cut to a window of time.
+Result<void> write_summaries(const Request& request, Lines& lines, std::vector<std::string>& notes) {
+  const analyze::Counters& counters = request.counters;
+  if (counters.stages.empty() && counters.unmixed.empty()) return {};
+  if (request.selection.begin_ns || request.selection.end_ns) {
+    notes.emplace_back("stages and kernels told apart in samples are of the whole run: --window leaves them out");
+    return {};
+  }
+  LLMPROF_LET(const trace::ResultTable device,
+              request.run.query("SELECT d.id, d.name FROM counter_window AS w JOIN device AS d ON d.id = w.device_id "
+                                "GROUP BY ALL ORDER BY count(*) DESC, d.id LIMIT 1"));
+  const std::string name = device.rows.empty() ? "" : device.rows[0][1].text;
+  if (!device.rows.empty()) lines.take_device(device.rows[0][0].as_int(), name);
+  for (const analyze::CountedStage& stage : counters.stages) {
+    if (!request.selection.stage.empty() && stage.stage != request.selection.stage) continue;
+    RooflineRow row = stage_row(stage, lines.peaks());
+    row.device = name;
+    lines.write(row);
+  }
+  if (!request.selection.stage.empty()) return {};
+  for (const analyze::UnmixedClass& kernels : counters.unmixed) {
+    std::optional<RooflineRow> row = unmixed_row(kernels, lines.peaks());
+    if (!row) continue;
+    row->device = name;
+    lines.write(*row);
+  }
+  return {};
+}
+
 Result<Written> write(const Request& request) {
   LLMPROF_LET(OutputFile file, OutputFile::create(request.output));
-  file.write(kHeader);
+  file.write(roofline_header());
   Written written{{request.output}, 0, {}};
-  Kernel kernel;
-  std::int64_t device = 0;
-  Result<void> failure;
-  const auto finish = [&] {
-    if (kernel.id == 0) return;
-    file.write(line_of(kernel));
-    ++written.records;
-  };
+  Lines lines(request, file);
   LLMPROF_TRY(request.run.user_query_each(
       counters_sql(request.selection), [](const std::vector<std::string>&) {},
-      [&](const std::vector<trace::Value>& row) {
-        if (row[0].integer != kernel.id) {
-          finish();
-          kernel = {row[0].integer, row[1].text, row[2].text, std::move(kernel.peaks), {row[3].as_double(), {}}};
-          if (row[6].integer != device) {
-            device = row[6].integer;
-            Result<std::vector<hw::Peak>> peaks = peaks_of(request.run, device, kernel.device);
-            if (!peaks) failure = peaks.error();
-            kernel.peaks = peaks ? std::move(*peaks) : std::vector<hw::Peak>{};
-          }
-        }
-        kernel.counters.values.emplace(row[4].text, row[5].as_double());
-        return failure.has_value() && !file.failed();
-      }));
-  LLMPROF_TRY(failure);
-  finish();
+      [&](const std::vector<trace::Value>& row) { return lines.add(row); }));
+  lines.finish_kernel();
+  LLMPROF_TRY(write_summaries(request, lines, written.notes));
+  LLMPROF_TRY(lines.failure());
+  written.records = lines.written();
   if (written.records == 0) {
-    return Error{ErrorCode::kNotFound, "the run has no hardware counters of kernels",
-                 "llmprof advise ncu tells how to collect them; import the CSV, then export it again"};
+    return Error{ErrorCode::kNotFound, "the run has no hardware counters of kernels or stages",
+                 "llmprof record --counters roofline collects them; or import a CSV of Nsight Compute: llmprof advise "
+                 "ncu tells how"};
   }
   LLMPROF_TRY(file.finish());
   return written;
@@ -106,7 +141,7 @@ Result<Written> write(const Request& request) {
 }  // namespace
 
 extern const Exporter kRooflineCsv;
-const Exporter kRooflineCsv{"roofline-csv", "kernels with hardware counters under the device's roofs, CSV", ".csv",
-                            write};
+const Exporter kRooflineCsv{"roofline-csv", "kernels and stages with hardware counters under the device's roofs, CSV",
+                            ".csv", write, true};
 
 }  // namespace llmprof::exporters

@@ -161,6 +161,8 @@ class Tables(Case):
         self.assertIn("formats: perfetto", self.export("nope", status=1).stderr)
         self.assertIn("stages: decode, prefill", self.export("csv", "--stage", "x", status=1).stderr)
         self.assertIn("there is no table x", self.export("csv", "--table", "x", status=1).stderr)
+        self.assertIn("llmprof record --counters roofline", self.export("roofline-csv", "-o", "x.csv", status=None).stderr)
+        self.assertFalse((self.folder / "x.csv").exists())
         self.assertIn("wants two times", self.export("csv", "--window", "5s", status=1).stderr)
         self.export("json", "-o", "a.json", "--table", "device")
         self.assertIn("is there already", self.export("json", "-o", "a.json", status=1).stderr)

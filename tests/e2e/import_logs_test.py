@@ -72,6 +72,12 @@ class ImportLogs(Case):
             self.assertAlmostEqual(float(point["bytes_per_s"]) / max(1, number(row["dram__bytes.sum.per_second"])), 1, 6)
             peak = number(row["dram__bytes.sum.peak_sustained"]) * number(row["dram__cycles_elapsed.avg.per_second"])
             self.assertAlmostEqual(float(point["peak_bytes_per_s"]) / peak, 1, 6)
+            self.assertEqual((point["scope"], point["method"], point["stage"]), ("kernel", "ncu", ""))
+            self.assertEqual(float(point["l2_bytes"]), 32 * number(row["lts__t_sectors.sum"]))  # a sector is 32 bytes
+            self.assertEqual(point["l1_bytes"], "")  # not in this set
+            if point["roof_flops_per_s"]:
+                roof = min(float(point["peak_flops_per_s"]), float(point["flops_per_byte"]) * peak)
+                self.assertAlmostEqual(float(point["roof_flops_per_s"]) / roof, 1, 6)
             if point["bound"] == "memory":
                 self.assertAlmostEqual(float(point["share_of_roof"]), (read + written) / peak / (time * 1e-9), 6)
         product = next(p for p in points if p["name"].startswith("nvjet"))
