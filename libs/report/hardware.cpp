@@ -23,10 +23,22 @@ std::string method_text(std::string_view method) {
   return std::string(method);
 }
 
-std::string how(const analyze::Counters& c) {
-  if (c.method.empty()) return "";
-  std::string line = "Counted " + method_text(c.method);
-  if (!c.set.empty()) line += fmt::format("; set {}", c.set);
+// "range, sampled" -> both in words.
+std::string methods_text(std::string_view methods) {
+  std::string out;
+  while (!methods.empty()) {
+    const std::size_t comma = methods.find(", ");
+    out += (out.empty() ? "" : ", and ") + method_text(methods.substr(0, comma));
+    methods.remove_prefix(comma == std::string_view::npos ? methods.size() : comma + 2);
+  }
+  return out;
+}
+
+std::string how(const Page& page) {
+  const analyze::Counters& c = page.summary.counters;
+  if (c.method.empty()) return asked_set(page).empty() ? "" : wrapped(fmt::format("Asked for: {}.", asked_set(page)));
+  std::string line = "Counted " + methods_text(c.method);
+  if (const std::string set = asked_set(page); !set.empty()) line += fmt::format("; set {}", set);
   if (!c.chip.empty()) line += fmt::format("; chip {}", c.chip);
   if (c.windows > 0) line += fmt::format("; {} read", counted(c.windows, "window"));
   if (c.samples > 0) line += "; " + counted(c.samples, "sample");
@@ -57,7 +69,7 @@ std::string notes(const Page& page) {
   const std::vector<std::string>& all = page.summary.counters.notes;
   const std::size_t shown = page.counters ? all.size() : std::min(all.size(), kFewNotes);
   std::string out;
-  for (std::size_t i = 0; i < shown; ++i) out += wrapped(all[i]);
+  for (std::size_t i = 0; i < shown; ++i) out += wrapped(all[i].ends_with('.') ? all[i] : all[i] + ".");
   if (shown < all.size())
     out += wrapped(
         fmt::format("{} more; {}.", counted(static_cast<std::int64_t>(all.size() - shown), "note"), kCountersInFull));
@@ -81,14 +93,19 @@ std::string rows_left(const Page& page, std::size_t all, std::string_view what) 
   return all > rows ? fmt::format("  {} more {}; {}.\n", all - rows, what, kCountersInFull) : "";
 }
 
+std::string asked_set(const Page& page) {
+  if (!page.summary.counters.set.empty()) return page.summary.counters.set;
+  return page.info.counters ? page.info.counters->set : "";
+}
+
 bool has_hardware(const Page& page) {
   const analyze::Counters& c = page.summary.counters;
-  return c.any() || !c.notes.empty() || !c.set.empty();
+  return c.any() || !c.notes.empty() || !c.set.empty() || page.info.counters;
 }
 
 std::string hardware_section(const Page& page, const Style& style) {
   if (!has_hardware(page)) return "";
-  std::string out = style.heading("Hardware counters") + how(page.summary.counters) + cost(page) + clock_line(page);
+  std::string out = style.heading("Hardware counters") + how(page) + cost(page) + clock_line(page);
   if (!page.summary.counters.any()) out += wrapped("None were read; why is said here and in the losses.");
   out += notes(page) + counted_stages(page) + counted_modules(page);
   if (page.counters) out += counted_values(page);

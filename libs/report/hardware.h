@@ -9,6 +9,7 @@
 
 namespace llmprof::report {
 
+std::string asked_set(const Page& page);  // of counters; "" none
 bool has_hardware(const Page& page);  // something was counted, or was to be counted and is said why not
 std::string hardware_section(const Page& page, const Style& style);  // "" without counters
 std::string hardware_alone(const Page& page, const Style& style);    // of --counters: says so where there are none

@@ -126,7 +126,7 @@ Json hardware_json(const Page& page) {
   if (!has_hardware(page)) return nullptr;
   const analyze::Counters& c = page.summary.counters;
   return {{"method", text_or_null(c.method)},
-          {"set", text_or_null(c.set)},
+          {"set", text_or_null(asked_set(page))},
           {"chip", text_or_null(c.chip)},
           {"notes", c.notes},
           {"windows", c.windows},

@@ -30,8 +30,13 @@ std::optional<double> must_move(const Page& page, const CountedStage& stage) {
   return std::nullopt;
 }
 
+// Counters are of one device, whatever others did.
+std::optional<double> device_bandwidth(const Page& page) {
+  return page.summary.devices.empty() ? std::nullopt : page.summary.devices.front().peak_bandwidth;
+}
+
 std::optional<double> of_bandwidth(const Page& page, const CountedStage& stage) {
-  const auto& peak = page.summary.peak_bandwidth;
+  const std::optional<double> peak = device_bandwidth(page);
   if (!stage.work.dram_bytes_per_s || peak.value_or(0) <= 0) return std::nullopt;
   return *stage.work.dram_bytes_per_s / *peak;
 }
@@ -96,8 +101,8 @@ std::string compute_table(const Page& page) {
 }
 
 std::string peak_text(const Page& page) {
-  const auto& peak = page.summary.peak_bandwidth;
-  return peak ? fmt::format("of {}, as MBU", base::human_rate(*peak, "B/s"))
+  const std::optional<double> peak = device_bandwidth(page);
+  return peak ? fmt::format("of the device's {}", base::human_rate(*peak, "B/s"))
               : "unknown, this device has no peak bandwidth";
 }
 
@@ -213,7 +218,7 @@ std::string evidence_table(const Page& page) {
     const bool both = e.counted && e.analytic.value_or(0) > 0;
     table.add({e.stage, e.quantity, evidence_cell(e.analytic, e.unit), evidence_cell(e.shapes, e.unit),
                evidence_cell(e.counted, e.unit), both ? fmt::format("{:.3f}", *e.counted / *e.analytic) : "-"});
-    if (!e.explanation.empty()) why += wrapped(fmt::format("{}, {}: {}", e.stage, e.quantity, e.explanation));
+    if (!e.explanation.empty()) why += wrapped(fmt::format("{}, {}: {}.", e.stage, e.quantity, e.explanation));
   }
   if (table.rows() == 0) return "";
   return "\n" + table.render(kWidth) +

@@ -77,7 +77,7 @@ Page page_with_counters() {
   analyze::Stage stage{.name = "decode", .steps = 512};
   stage.efficiency.mfu = 0.0119;
   page.summary.stages = {stage};
-  page.summary.peak_bandwidth = 4e12;
+  page.summary.devices = {{.kind = "gpu", .name = "Toy", .peak_bandwidth = 4e12}};
   page.summary.coverage.wall_ns = 5'300'000'000;
   page.summary.counters = counters();
   return page;
@@ -98,14 +98,19 @@ TEST(Hardware, WhatWasNotMeasuredIsSaidEvenIfNothingWas) {
   page.summary.counters.notes = {"The driver lets only root read counters."};
   EXPECT_THAT(section(page), HasSubstr("only root"));
   EXPECT_THAT(section(page), HasSubstr("None were read"));
+  EXPECT_THAT(section(page), HasSubstr("Asked for: light."));
   EXPECT_FALSE(hardware_json(page).is_null());
+  Page other{.run = "x.llmprof"};  // the run knows what the recorder was asked for
+  other.info.counters = trace::AskedCounters{.set = "memory", .method = "range"};
+  EXPECT_THAT(section(other), HasSubstr("Asked for: memory."));
+  EXPECT_EQ(hardware_json(other)["set"], "memory");
 }
 
 TEST(Hardware, BeginsWithHowAndWhatItCost) {
   const std::string text = section(page_with_counters());
   EXPECT_THAT(text, HasSubstr("set light; chip GH100; 48 windows read."));
   EXPECT_THAT(text, HasSubstr("53.0 ms from the program, 1.0 % of its wall time."));  // 0.053 / 5.3 s
-  EXPECT_THAT(text, HasSubstr("third note"));
+  EXPECT_THAT(text, HasSubstr("third note.\n"));
   EXPECT_THAT(text, HasSubstr("1 note more; llmprof report --counters shows all."));
 }
 
@@ -115,7 +120,7 @@ TEST(Hardware, AStageHasItsBytesBesideThoseThatMustMove) {
   EXPECT_THAT(text, testing::ContainsRegex(
                         "decode +24 of 512 +2.00 ms +6.00 GB +300 MB +3000 +75.0 +5.00 GB +1.20x +12.5 +3.1\n"));
   EXPECT_THAT(text, testing::ContainsRegex("decode +12.0 G +11.0 G +1.2 +1.2 +3.2 +41.0 +2.00 +memory +75.0\n"));
-  EXPECT_THAT(text, HasSubstr("of 4.00 TB/s, as MBU"));
+  EXPECT_THAT(text, HasSubstr("of the device's 4.00 TB/s"));
   EXPECT_THAT(text, HasSubstr("peak of bfloat16"));
 }
 
