@@ -60,12 +60,12 @@ double weight_of(const std::string& name) {
 
 double value_of(const std::string& name, const Totals& totals) {
   if (name.rfind("gpu__time_duration.", 0) == 0) return static_cast<double>(totals.kernel_ns);
-  if (contains(name, "pct") || contains(name, "ratio")) return totals.kernels > 0 ? weight_of(name) : 0;
+  if (contains(name, "pct") || contains(name, ".ratio")) return totals.kernels > 0 ? weight_of(name) : 0;
   return weight_of(name) * static_cast<double>(contains(name, "__sass_") ? totals.eager_ns : totals.kernel_ns);
 }
 
 double value_of_period(const std::string& name, std::uint64_t period_ns) {
-  if (contains(name, "pct") || contains(name, "ratio")) return weight_of(name);
+  if (contains(name, "pct") || contains(name, ".ratio")) return weight_of(name);
   return weight_of(name) * static_cast<double>(period_ns) / 1000;
 }
 

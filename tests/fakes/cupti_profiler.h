@@ -4,7 +4,7 @@
 // Values can be predicted. The weight of a metric is 1 + the sum of the bytes of its name modulo 97. Over kernels that
 // took N ns in all
 //   gpu__time_duration.*        is N
-//   names with "pct", "ratio"   are the weight, where anything ran
+//   names with "pct", ".ratio"  are the weight, where anything ran
 //   names with "__sass_"        are weight * the ns of kernels that were not in graphs
 //   any other                   is weight * N
 // A pass reads eight metrics, in their order; instrumented ones ("__sass_") have passes of their own, the last.

@@ -1,5 +1,5 @@
 """Runs many victims as one program: `batch.py PLAN`. Prints how each of them ended, in the order of the plan, so that a
-whole series of faults is one recording. A child of the plan has
+whole series of faults is one recording. `files` of the plan, name to text, are put beside the logs. A child of the plan has
   label, scenario, arguments   as the victim takes them
   env                          more environment; shim: true preloads the fault shim
   kill_ms                      SIGKILL after so long; signal: another one"""
@@ -30,6 +30,10 @@ def run(plan, child):
 def main():
     with open(sys.argv[1]) as file:
         plan = json.load(file)
+    for name, text in plan.get("files", {}).items():
+        if "LLMPROF_CAPTURE_DIR" in os.environ:
+            with open(os.path.join(os.environ["LLMPROF_CAPTURE_DIR"], name), "w") as file:
+                file.write(text)
     with concurrent.futures.ThreadPoolExecutor(plan["at_once"]) as pool:
         for line in pool.map(lambda child: run(plan, child), plan["children"]):
             print(line)
