@@ -85,9 +85,9 @@ bool set_up(void* context) {
   state.set_up_ns = end_ns - begin_ns;
   state.choice.begin(end_ns, state.plan->budget_ppm, state.measurements.passes());
   char text[128];
-  snprintf(text, sizeof(text), "counters of ranges: %zu metrics in %u pass%s, set up in %.0f ms.",
-           state.measurements.metrics(), state.measurements.passes(), state.measurements.passes() == 1 ? "" : "es",
-           static_cast<double>(state.set_up_ns) / 1e6);
+  snprintf(text, sizeof(text), "counters of ranges: %zu metric%s in %u pass%s, set up in %.0f ms.",
+           state.measurements.metrics(), state.measurements.metrics() == 1 ? "" : "s", state.measurements.passes(),
+           state.measurements.passes() == 1 ? "" : "es", static_cast<double>(state.set_up_ns) / 1e6);
   note("counters", text);
   return true;
 }
