@@ -225,12 +225,20 @@ Fit Unmixer::fit(const std::vector<double>& counts) const {
   fit.used = residuals.used();
   fit.explained = residuals.explained();
   fit.columns.resize(solution.x.size());
+  std::vector<std::size_t> every;
   for (std::size_t i = 0; i < solution.x.size(); ++i) {
-    const auto [value, deviation] = free_estimate(i, solution.chosen, equations, residuals);
+    if (equations.gram.at(i, i) > 0) every.push_back(i);
+  }
+  for (std::size_t i = 0; i < solution.x.size(); ++i) {
+    const auto [value, among_chosen] = free_estimate(i, solution.chosen, equations, residuals);
+    // What was held at 0 need not be there, and pushes the others: as if everything were free, where that can be said.
+    const auto [unbound, among_all] = free_estimate(i, every, equations, residuals);
+    const double deviation = std::max(among_chosen, among_all);
+    const double pushed = among_all > 0 ? solution.x[i] - unbound : 0;
     fit.columns[i].rate = solution.x[i];
     // Held at 0, it is at most what it would be if it were free.
-    fit.columns[i].error =
-        solution.x[i] > 0 ? kTwoSided95 * deviation : std::max(value + kTwoSided95 * deviation, deviation);
+    fit.columns[i].error = solution.x[i] > 0 ? std::hypot(kTwoSided95 * deviation, pushed)
+                                             : std::max(value + kTwoSided95 * deviation, deviation);
   }
   std::vector<double> off(fit.columns.size(), 0);
   for (std::size_t other = 1; other < residencies_.size(); ++other) {
