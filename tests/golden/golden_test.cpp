@@ -1,6 +1,6 @@
 // Runs every *.test file of this folder. A case is three parts that a reader can check by hand:
 //   trace   tiny_decode          a run built by tests/traces
-//   query   sql/stages           an analysis (CSV), or "report" [--waterfall] [--by line] (text), or "report --json"
+//   query   sql/stages           an analysis (CSV), or "report" [--waterfall] [--counters] [--by line] (text), or "report --json"
 //   ----
 //   the expected text
 // golden_test --update rewrites the expected texts; the review reads the difference.
@@ -105,7 +105,8 @@ Result<std::string> answer(trace::Run& run, const std::string& query, const std:
   }
   report::Page page{.run = name + ".llmprof", .info = run.info(), .summary = std::move(summary)};
   page.waterfall = query == "report --waterfall";
-  if (query == "report" || page.waterfall || by != std::string::npos) return report::to_text(page, false);
+  page.counters = query == "report --counters";
+  if (query == "report" || page.waterfall || page.counters || by != std::string::npos) return report::to_text(page, false);
   base::Json json;
   report::to_json(page, json);
   json.erase("measures");  // the same numbers again, by name: unit tests hold them

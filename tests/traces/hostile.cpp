@@ -106,11 +106,43 @@ class HostileBuilder : public Builder {
                                .remedy = name(text),
                                .detail = name(text)});
     writer_.add(trace::NoteRow{.ts_ns = begin, .process_id = 1, .subject = name(text), .text = name(text)});
+    counted(text, number, begin);
     writer_.add(trace::SourceRow{
         .id = 1 + number, .file = name(text), .format = name("kineto"), .tool = name(text), .bytes = 1});
   }
 
  private:
+  // Hardware counters of a range, and stalls.
+  void counted(std::string_view text, std::int64_t number, std::int64_t begin) {
+    writer_.add(trace::CounterWindowRow{.id = 2000 + number,
+                                        .counter_window_id = 2000 + number,
+                                        .scope = name("range"),
+                                        .method = name("range"),
+                                        .begin_ns = begin,
+                                        .end_ns = begin + 90'000,
+                                        .process_id = 1,
+                                        .thread_id = 1,
+                                        .device_id = kGpu,
+                                        .name = name(text)});
+    for (const std::string_view metric : {std::string_view("dram__bytes_read.sum"), text})
+      writer_.add(trace::CounterRow{.id = 3000 + 2 * number + (metric == text ? 1 : 0),
+                                    .scope = name("range"),
+                                    .scope_id = 2000 + number,
+                                    .metric = name(metric),
+                                    .value = 1000,
+                                    .unit = name(text),
+                                    .method = name("range"),
+                                    .passes = 1});
+    writer_.add(trace::StallRow{.id = 4000 + number,
+                                .process_id = 1,
+                                .device_id = kGpu,
+                                .kernel = name(text),
+                                .reason = name(text),
+                                .samples = 1 + number,
+                                .file = name(text),
+                                .line = 7});
+  }
+
   trace::RunWriter& writer_;
 };
 

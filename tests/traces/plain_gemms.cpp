@@ -44,6 +44,7 @@ Result<void> write_trace(std::string_view name, const std::string& folder) {
   if (name == "imported") return write_imported(folder);
   if (name == "totals") return write_totals(folder);
   if (name == "telemetry") return write_telemetry(folder);
+  if (name == "counted") return write_counted(folder);
   return Error{ErrorCode::kNotFound, "no trace named " + std::string(name),
                "traces are listed in tests/traces/traces.h"};
 }

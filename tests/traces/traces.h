@@ -10,7 +10,8 @@
 namespace llmprof::traces {
 
 // Writes the run `name` ("tiny_decode", "tiny_train", "plain_gemms", "unnamed", "steps_only", "sampled", "nothing",
-// "gpu_decode", "gpu_graph", "gpu_unnamed", "host_memory", "bare_gpu", "imported", "totals", "telemetry") into `folder`.
+// "gpu_decode", "gpu_graph", "gpu_unnamed", "host_memory", "bare_gpu", "imported", "totals", "telemetry",
+// "counted") into `folder`.
 Result<void> write_trace(std::string_view name, const std::string& folder);
 
 Result<void> write_tiny_decode(const std::string& folder);
@@ -28,6 +29,7 @@ Result<void> write_bare_gpu(const std::string& folder);
 Result<void> write_imported(const std::string& folder);
 Result<void> write_totals(const std::string& folder);
 Result<void> write_telemetry(const std::string& folder);
+Result<void> write_counted(const std::string& folder);
 Result<void> write_hostile(const std::string& folder);
 
 // 40 names that try to become code or markup where they are shown (RELIABILITY H6).
