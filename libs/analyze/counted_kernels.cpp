@@ -3,22 +3,43 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 
+#include "analyze/counters/fold.h"
+#include "analyze/counters/readings.h"
+#include "analyze/counters/work.h"
 #include "analyze/kernel_roofline.h"
+#include "hw/counters/catalog.h"
 
 namespace llmprof::analyze {
 namespace {
 
-constexpr std::string_view kOccupancy = "sm__warps_active.avg.pct_of_peak_sustained_active";
-constexpr std::string_view kL2Hits = "lts__t_sector_hit_rate.pct";
-constexpr std::string_view kTensorBusy = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed";
+constexpr std::string_view kL2Hit = "lts__t_sectors_lookup_hit.sum", kL2Miss = "lts__t_sectors_lookup_miss.sum";
 constexpr std::string_view kStall = "smsp__average_warps_issue_stalled_";
 constexpr std::string_view kStallEnd = "_per_issue_active.ratio";
 
+constexpr std::string_view kStallCounter = "stall_", kStallCounterEnd = "_pct";
+
+bool is_stall(std::string_view counter) {
+  return counter.starts_with(kStallCounter) && counter.ends_with(kStallCounterEnd);
+}
+
+// What the catalogue makes of a kernel's metrics here.
+bool is_wanted(std::string_view counter) {
+  static constexpr std::array<std::string_view, 6> kWanted = {
+      "achieved_occupancy_pct", "l2_hit_pct", "tensor_active_pct", "l2_bytes", "l1_bytes", "tma_read_bytes"};
+  return is_stall(counter) || std::ranges::find(kWanted, counter) != kWanted.end();
+}
+
 std::string counters_sql() {
   std::vector<std::string> patterns = roofline_metrics();
-  for (const std::string_view metric : {kOccupancy, kL2Hits, kTensorBusy}) patterns.emplace_back(metric);
+  for (const hw::counters::Counter& counter : hw::counters::catalog()) {
+    if (!is_wanted(counter.name)) continue;
+    for (const auto& formula : counter.formulas)
+      patterns.insert(patterns.end(), formula.metrics.begin(), formula.metrics.end());
+  }
+  patterns.emplace_back(kL2Hit), patterns.emplace_back(kL2Miss);
   patterns.push_back(fmt::format("{}%{}", kStall, kStallEnd));
   std::string wanted;
   for (const std::string& pattern : patterns)
@@ -47,9 +68,9 @@ struct Sum {  // unknown as soon as one launch does not say it
 
 struct Group {
   std::int64_t launches = 0, time_ns = 0;
-  Sum flops, tensor_flops, dram_bytes;
+  Sum flops, tensor_flops, dram_bytes, l2_bytes, l1_bytes;
   Mean occupancy, l2_hits, tensor_busy, roof;
-  std::map<std::string, Mean> stalls;
+  std::map<std::string, Mean> stalls, resident_stalls;
   std::map<std::string, double> bounds, types;  // time of launches that are bound so
 };
 
@@ -75,17 +96,15 @@ class Groups {
     group.flops.add(point.flops);
     group.tensor_flops.add(point.tensor_flops);
     group.dram_bytes.add(point.dram_bytes);
-    group.occupancy.add(percent(kOccupancy), by);
-    group.l2_hits.add(percent(kL2Hits), by);
-    group.tensor_busy.add(percent(kTensorBusy), by);
+    group.l2_bytes.add(counters::value_of("l2_bytes", counters_.values));
+    group.l1_bytes.add(counters::l1_bytes(counters_.values));
+    group.occupancy.add(fraction("achieved_occupancy_pct"), by);
+    group.l2_hits.add(l2_hits(), by);
+    group.tensor_busy.add(fraction("tensor_active_pct"), by);
     group.roof.add(point.share_of_roof, by);
     if (!point.bound.empty()) group.bounds[point.bound] += by;
     if (!point.type.empty()) group.types[point.type] += by;
-    for (auto at = counters_.values.lower_bound(kStall); at != counters_.values.end() && at->first.starts_with(kStall);
-         ++at) {
-      group.stalls[at->first.substr(kStall.size(), at->first.size() - kStall.size() - kStallEnd.size())].add(at->second,
-                                                                                                             by);
-    }
+    add_stalls(group, by);
     id_ = 0;
   }
 
@@ -97,18 +116,37 @@ class Groups {
   }
 
  private:
-  std::optional<double> percent(std::string_view metric) const {
-    const auto found = counters_.values.find(metric);
-    return found == counters_.values.end() ? std::nullopt : std::optional(found->second / 100);
+  std::optional<double> fraction(std::string_view counter) const {
+    const std::optional<double> percent = counters::value_of(counter, counters_.values);
+    return percent ? std::optional(*percent / 100) : std::nullopt;
+  }
+  std::optional<double> l2_hits() const {
+    if (const std::optional<double> rate = fraction("l2_hit_pct")) return rate;
+    const auto hit = counters_.values.find(kL2Hit), miss = counters_.values.find(kL2Miss);
+    if (hit == counters_.values.end() || miss == counters_.values.end()) return std::nullopt;
+    const double all = hit->second + miss->second;
+    return all > 0 ? std::optional(hit->second / all) : std::nullopt;
+  }
+
+  // Nsight Compute says warps per issue; what we read ourselves are shares of the resident warps.
+  void add_stalls(Group& group, double by) const {
+    for (auto at = counters_.values.lower_bound(kStall); at != counters_.values.end() && at->first.starts_with(kStall);
+         ++at) {
+      const std::string reason = at->first.substr(kStall.size(), at->first.size() - kStall.size() - kStallEnd.size());
+      group.stalls[reason].add(at->second, by);
+    }
+    if (!group.stalls.empty()) return;
+    for (const hw::counters::Counter& counter : hw::counters::catalog()) {
+      if (!is_stall(counter.name)) continue;
+      const std::size_t length = counter.name.size() - kStallCounter.size() - kStallCounterEnd.size();
+      if (const auto share = fraction(counter.name))
+        group.resident_stalls[counter.name.substr(kStallCounter.size(), length)].add(share, by);
+    }
   }
 
   const std::vector<hw::Peak>& peaks_of(std::int64_t device) {
     const auto [found, fresh] = peaks_.try_emplace(device);
-    if (!fresh) return found->second;
-    for (const PeakRate& peak : basis_.peaks) {
-      if (peak.device_id == device)
-        found->second.push_back({peak.quantity, peak.type, peak.value, "", peak.source, peak.method});
-    }
+    if (fresh) found->second = counters::peaks_of(basis_, device);
     return found->second;
   }
 
@@ -121,6 +159,7 @@ class Groups {
     CountedKernel kernel{.name = name, .launches = group.launches, .time_ns = group.time_ns};
     kernel.flops = group.flops.value(), kernel.tensor_flops = group.tensor_flops.value();
     kernel.dram_bytes = group.dram_bytes.value();
+    kernel.l2_bytes = group.l2_bytes.value(), kernel.l1_bytes = group.l1_bytes.value();
     const double seconds = static_cast<double>(group.time_ns) * 1e-9;
     if (kernel.flops && seconds > 0) kernel.flops_per_s = *kernel.flops / seconds;
     if (kernel.dram_bytes && seconds > 0) kernel.bytes_per_s = *kernel.dram_bytes / seconds;
@@ -128,7 +167,9 @@ class Groups {
     kernel.occupancy = group.occupancy.value(), kernel.l2_hits = group.l2_hits.value();
     kernel.tensor_busy = group.tensor_busy.value(), kernel.of_roof = group.roof.value();
     kernel.bound = most(group.bounds), kernel.type = most(group.types);
-    for (const auto& [reason, warps] : group.stalls) kernel.stalls.push_back({reason, warps.value().value_or(0)});
+    kernel.stalls_of_resident = group.stalls.empty();
+    const auto& stalls = kernel.stalls_of_resident ? group.resident_stalls : group.stalls;
+    for (const auto& [reason, warps] : stalls) kernel.stalls.push_back({reason, warps.value().value_or(0)});
     std::ranges::stable_sort(kernel.stalls, std::greater{}, &CountedKernel::Stall::warps);
     return kernel;
   }
@@ -144,6 +185,7 @@ class Groups {
 }  // namespace
 
 Result<std::vector<CountedKernel>> counted_kernels(const trace::Run& run, const Basis& basis) {
+  if (!counters::has_rows(run, "counter")) return std::vector<CountedKernel>();
   Groups groups(basis);
   LLMPROF_TRY(run.column_chunks(counters_sql(), [&](const trace::ColumnChunk& chunk) {
     const auto& v = chunk.values;

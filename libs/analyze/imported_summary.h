@@ -39,14 +39,15 @@ struct Total {  // of an operator, kernel or layer, from a file without single e
 struct CountedKernel {  // launches of one kernel with hardware counters
   struct Stall {
     std::string reason;
-    double warps = 0;  // that waited for it, at each issue of an instruction
+    double warps = 0;  // that waited for it, at each issue of an instruction, or of resident ones: stalls_of_resident
   };
   std::string name, type, bound;  // the arithmetic and the roof that most of its time belongs to
   std::int64_t launches = 0, time_ns = 0;
-  std::optional<double> flops, tensor_flops, dram_bytes;  // of all launches
+  std::optional<double> flops, tensor_flops, dram_bytes, l2_bytes, l1_bytes;  // of all launches
   std::optional<double> flops_per_s, bytes_per_s, intensity;
   std::optional<double> occupancy, l2_hits, tensor_busy, of_roof;  // fractions, means weighted by time
   std::vector<Stall> stalls;                                       // most first
+  bool stalls_of_resident = false;  // Stall::warps is a share of the resident warps: issues were not counted
 };
 
 struct Imported {

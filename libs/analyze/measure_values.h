@@ -23,6 +23,7 @@ struct MeasureFrom {
   const Stage* stage = nullptr;
   const StageTelemetry* telemetry = nullptr;  // of the stage; null without readings
   const Waterfall* waterfall = nullptr;       // of the stage; null if it has none
+  const CountedStage* counted = nullptr;      // of the stage; null without hardware counters
 };
 
 struct MeasureRow {
@@ -33,6 +34,7 @@ struct MeasureRow {
 
 std::span<const MeasureRow> stage_measure_rows();
 std::span<const MeasureRow> run_measure_rows();
+std::span<const MeasureRow> counted_measure_rows();  // of stages with hardware counters
 
 template <class T>
 MeasureValue known(const std::optional<T>& value, double scale, std::string why) {

@@ -29,6 +29,7 @@ std::span<const MeasureKind> measure_kinds() {
   static const std::vector<MeasureKind> kinds = [] {
     std::vector<MeasureKind> all;
     for (const MeasureRow& row : stage_measure_rows()) all.push_back(row.kind);
+    for (const MeasureRow& row : counted_measure_rows()) all.push_back(row.kind);
     for (const MeasureRow& row : run_measure_rows()) {
       if (!find_row(all, [&](const MeasureKind& kind) { return kind.name == row.kind.name; })) all.push_back(row.kind);
     }
@@ -44,6 +45,7 @@ const MeasureKind* find_measure_kind(std::string_view name) {
   const auto second = of_run ? stage_measure_rows() : run_measure_rows();
   if (const MeasureRow* row = find_row(first, is)) return &row->kind;
   const MeasureRow* row = find_row(second, is);
+  if (row == nullptr) row = find_row(counted_measure_rows(), is);
   return row == nullptr ? nullptr : &row->kind;
 }
 
@@ -55,10 +57,13 @@ std::vector<Measure> measures(const Summary& summary) {
         .summary = summary,
         .stage = &stage,
         .telemetry = find_row(summary.telemetry.stages, [&](const auto& each) { return each.stage == stage.name; }),
-        .waterfall = find_row(summary.waterfalls, [&](const auto& each) { return each.stage == stage.name; })};
+        .waterfall = find_row(summary.waterfalls, [&](const auto& each) { return each.stage == stage.name; }),
+        .counted = find_row(summary.counters.stages, [&](const auto& each) { return each.stage == stage.name; })};
     for (const MeasureRow& row : stage_measure_rows()) {
       if (row.only_stage.empty() || row.only_stage == stage.name) all.push_back(measure_of(row, stage.name, from));
     }
+    if (from.counted == nullptr) continue;
+    for (const MeasureRow& row : counted_measure_rows()) all.push_back(measure_of(row, stage.name, from));
   }
   return all;
 }

@@ -4,14 +4,20 @@
 
 #include <algorithm>
 
+#include "analyze/counters/evidence.h"
 #include "analyze/counters/readings.h"
+#include "analyze/counters/sampled.h"
 #include "analyze/counters/stages.h"
+#include "analyze/counters/stalls.h"
 #include "analyze/rows_of.h"
+#include "analyze/rules/facts/launch_shapes.h"
 #include "base/human.h"
 #include "hw/counters/catalog.h"
 
 namespace llmprof::analyze {
 namespace {
+
+constexpr std::size_t kKernels = 12;  // whose occupancy is told though it was not counted
 
 // "sm_90" -> "GH100"; what it is not said for stays as it is.
 std::string chip_name(const std::string& chip) {
@@ -51,18 +57,53 @@ void note_measured_steps(Summary& summary) {
   }
 }
 
+// Of the kernels that took most time and of every kernel that was counted.
+Result<void> fill_occupancy(const trace::Run& run, Summary& summary) {
+  LLMPROF_LET(const std::vector<LaunchShape> shapes, launch_shapes(run));
+  std::size_t listed = 0;
+  for (const LaunchShape& shape : shapes) {
+    const auto counted = std::ranges::find(summary.imported.counted, shape.kernel, &CountedKernel::name);
+    const bool known = counted != summary.imported.counted.end();
+    const std::optional<SmLimits> limits = sm_limits(shape.chip);
+    if ((!known && listed >= kKernels) || !limits) continue;
+    const Occupancy fits = occupancy_of(shape, *limits);
+    summary.counters.occupancy.push_back({.kernel = shape.kernel,
+                                          .limiter = fits.limiter,
+                                          .theoretical = fits.occupancy,
+                                          .achieved = known ? counted->occupancy : std::nullopt});
+    ++listed;
+  }
+  return {};
+}
+
+Result<counters::StepCosts> fill_stages(const trace::Run& run, const Basis& basis, Summary& summary) {
+  using namespace counters;
+  LLMPROF_LET(const std::vector<PlacedStep> steps, read_steps(run));
+  LLMPROF_LET(const std::vector<Measurement> measurements, read_measurements(run));
+  StepCosts costs = fill_measured(measurements, steps, basis, summary);
+  if (summary.counters.samples == 0) return costs;
+  LLMPROF_LET(SampleSet samples, read_samples(run, basis.device_ids.empty() ? 0 : basis.device_ids.front()));
+  LLMPROF_LET(const Timeline timeline, read_timeline(run, samples.device_id));
+  align_samples(timeline, samples, summary.counters);
+  if (summary.counters.stages.empty()) costs = fill_sampled_stages(samples, steps, basis, summary);
+  fill_unmixed(samples, timeline, summary.counters);
+  return costs;
+}
+
 }  // namespace
 
 Result<void> fill_counters(const trace::Run& run, const Basis& basis, Summary& summary) {
   using namespace counters;
+  if (has_rows(run, "stall")) LLMPROF_TRY(fill_stalls(run, summary.counters));
+  if (!summary.counters.stalls.empty() && !basis.devices.empty())
+    summary.counters.chip = chip_name(basis.devices.front().chip);
   if (!has_rows(run, "counter_window")) return {};
   LLMPROF_TRY(fill_totals(run, summary.counters));
   if (!basis.devices.empty()) summary.counters.chip = chip_name(basis.devices.front().chip);
-  LLMPROF_LET(const std::vector<PlacedStep> steps, read_steps(run));
-  LLMPROF_LET(const std::vector<Measurement> measurements, read_measurements(run));
-  fill_measured(measurements, steps, basis, summary);
+  LLMPROF_LET(const StepCosts costs, fill_stages(run, basis, summary));
   note_measured_steps(summary);
-  return {};
+  LLMPROF_TRY(fill_occupancy(run, summary));
+  return fill_evidence(run, basis, costs, summary);
 }
 
 }  // namespace llmprof::analyze

@@ -4,8 +4,11 @@
 
 #include <cmath>
 
+#include "analyze/counters/evidence.h"
 #include "analyze/counters/fold.h"
 #include "analyze/counters/place.h"
+#include "analyze/counters/sampled.h"
+#include "analyze/measures.h"
 #include "analyze/rules/rule_run.h"
 
 namespace llmprof::analyze {
@@ -179,6 +182,190 @@ TEST(CounterStages, ARunWithoutCountersSaysNothing) {
   EXPECT_FALSE(summary.counters.any());
   EXPECT_TRUE(summary.counters.notes.empty() && summary.counters.method.empty());
   EXPECT_EQ(summary.stages.front().measured_steps, 0);
+}
+
+using counters::SampleSet;
+
+TEST(CounterSamples, PartsOfSamplesBelongToAStep) {
+  const SampleSet samples{.device_id = 1,
+                          .begin_ns = {0, 100, 200},
+                          .end_ns = {100, 200, 300},
+                          .metrics = {"dram__bytes_read.sum", "x.avg.pct"},
+                          .values = {{10, 20, 40}, {1, 2, 4}}};
+  const counters::Metrics inside = counters::within(samples, 50, 250);
+  EXPECT_DOUBLE_EQ(inside.at("dram__bytes_read.sum"), 5 + 20 + 20);
+  EXPECT_DOUBLE_EQ(inside.at("x.avg.pct"), (50 * 1 + 100 * 2 + 50 * 4) / 200.0);
+  EXPECT_DOUBLE_EQ(
+      counters::within(samples, 200, 400).empty() ? 0 : counters::within(samples, 200, 400).at("dram__bytes_read.sum"),
+      80);
+  EXPECT_TRUE(counters::within(samples, 290, 400).empty());  // a tenth of it was sampled
+}
+
+// Samples of 500 ns over ten steps of 1000 ns (two of 2000), which read 2 bytes a ns.
+TEST(CounterSamples, StagesOfASampledRun) {
+  DecodeRun decode;
+  for (std::int64_t at = 0; at < 120'000; at += 500) {
+    const bool busy = at >= 10'000 && at % 10'000 < ((at / 10'000 == 3 || at / 10'000 == 6) ? 2000 : 1000);
+    decode.run.counted({.scope = "sample",
+                        .begin_ns = at,
+                        .end_ns = at + 500,
+                        .values = {{"dram__bytes_read.sum", busy ? 1000.0 : 0}, {"dram__bytes_write.sum", 0}}});
+  }
+  const Summary summary = decode.run.summary();
+  const Counters& said = summary.counters;
+  EXPECT_EQ(said.method, "sampled");
+  EXPECT_EQ(said.samples, 240);
+  EXPECT_EQ(said.windows, 0);
+  EXPECT_DOUBLE_EQ(said.period_ns.value(), 500);
+  ASSERT_EQ(said.stages.size(), 1U);
+  EXPECT_EQ(said.stages.front().method, "sampled");
+  EXPECT_EQ(said.stages.front().measured, 10);
+  EXPECT_EQ(summary.stages.front().measured_steps, 0);  // nothing was slowed down
+  if (said.clock_shift_ns.value_or(0) == 0) {
+    EXPECT_DOUBLE_EQ(value(said.stages.front().values, "dram_read_bytes"), 2400);
+  }
+}
+
+TEST(CounterStalls, ReasonsAndPlaces) {
+  DecodeRun decode;
+  const auto stall = [&](std::string_view kernel, std::int64_t offset, std::string_view reason, std::int64_t samples) {
+    trace::StallRow row{.id = decode.run.next_id(), .device_id = kGpu, .kernel = decode.run.name(kernel)};
+    row.offset_bytes = offset, row.reason = decode.run.name(reason), row.samples = samples;
+    if (offset == 16) row.file = decode.run.name("gemv.cu"), row.line = 12;
+    decode.run.add(row);
+  };
+  stall("gemv", 16, "long_scoreboard", 6000);
+  stall("gemv", 16, "wait", 1000);
+  stall("gemv", 32, "barrier", 1000);
+  stall("gemv", 32, "selected", 1000);
+  stall("<unknown code>", 0, "unknown", 1000);
+  const Summary summary = decode.run.summary();
+  EXPECT_EQ(summary.counters.stall_samples, 10'000);
+  EXPECT_EQ(summary.counters.stall_unknown, 1000);
+  ASSERT_EQ(summary.counters.stalls.size(), 1U);
+  const KernelStalls& kernel = summary.counters.stalls.front();
+  EXPECT_EQ(kernel.samples, 9000);
+  EXPECT_DOUBLE_EQ(kernel.share, 0.9);
+  EXPECT_EQ(kernel.reasons.front().first, "long_scoreboard");
+  EXPECT_DOUBLE_EQ(kernel.reasons.front().second, 6.0 / 9);
+  ASSERT_EQ(kernel.places.size(), 2U);
+  EXPECT_EQ(kernel.places.front().file, "gemv.cu");
+  EXPECT_EQ(kernel.places.front().line, 12);
+  EXPECT_EQ(kernel.places.front().reason, "long_scoreboard");
+  EXPECT_DOUBLE_EQ(kernel.places.front().share, 7.0 / 9);
+  const auto found = std::ranges::find(summary.diagnosis.findings, "stall_reasons", &Finding::rule);
+  ASSERT_NE(found, summary.diagnosis.findings.end()) << outcome(summary.diagnosis, "stall_reasons").why;
+  EXPECT_EQ(found->verdict, Verdict::kInconclusive);
+  EXPECT_DOUBLE_EQ(evidence(*found, "kernel.sampled_long_scoreboard"), 6.0 / 8);  // one of nine issued
+}
+
+// Metrics by our own recordings: stalls as shares of resident warps, hits as counts.
+TEST(CountedKernels, OfOurOwnRecording) {
+  RuleRun run;
+  run.peak("bandwidth", "read", 1e12);
+  const trace::KernelRow first = run.kernel_row("scan", 10'000, 10'000, 11'000);
+  const trace::KernelRow second = run.kernel_row("scan", 20'000, 20'000, 21'000);
+  for (const trace::KernelRow& row : {first, second}) {
+    run.add(row);
+    const double more = row.id == second.id ? 2 : 0;
+    run.counted({.scope = "kernel",
+                 .name = "scan",
+                 .begin_ns = row.begin_ns,
+                 .end_ns = row.end_ns,
+                 .kernel_id = row.id,
+                 .values = {{"lts__t_sectors_lookup_hit.sum", 30},
+                            {"lts__t_sectors_lookup_miss.sum", 10},
+                            {"lts__t_bytes.sum", 1280 + more},
+                            {"sm__warps_active.avg.pct_of_peak_sustained_active", 40 + more},
+                            {"smsp__warps_active.sum", 200},
+                            {"smsp__warps_issue_stalled_wait.sum", 50},
+                            {"smsp__warps_issue_stalled_long_scoreboard.sum", 100}}});
+  }
+  const Summary summary = run.summary();
+  ASSERT_EQ(summary.imported.counted.size(), 1U);
+  const CountedKernel& kernel = summary.imported.counted.front();
+  EXPECT_EQ(kernel.launches, 2);
+  EXPECT_DOUBLE_EQ(kernel.l2_hits.value(), 0.75);
+  EXPECT_DOUBLE_EQ(kernel.occupancy.value(), 0.41);
+  EXPECT_DOUBLE_EQ(kernel.l2_bytes.value(), 2562);
+  ASSERT_EQ(kernel.stalls.size(), 2U);
+  EXPECT_EQ(kernel.stalls.front().reason, "long_scoreboard");
+  EXPECT_TRUE(kernel.stalls_of_resident);
+  EXPECT_DOUBLE_EQ(kernel.stalls.front().warps, 0.5);
+  EXPECT_EQ(summary.counters.windows, 2);
+}
+
+TEST(CounterEvidence, WhatExplainsFlops) {
+  using counters::explain_flops;
+  EXPECT_EQ(explain_flops({.analytic = 100, .counted = 104}), "");
+  // Decode of a 1.2 B model, one sequence, on an H200: 2.47 GFLOP, counted 22.5: one column as eight is 19.8.
+  const std::string padded =
+      explain_flops({.analytic = 2.47e9, .counted = 1.98e10, .products = 2.47e9, .padded = 8 * 2.47e9, .tile = "64x8"});
+  EXPECT_NE(padded.find("whole tiles of 64x8"), padded.npos) << padded;
+  const std::string partly =
+      explain_flops({.analytic = 2.47e9, .counted = 2.25e10, .products = 2.47e9, .padded = 8 * 2.47e9, .tile = "64x8"});
+  EXPECT_NE(partly.find("the rest is not explained"), partly.npos) << partly;
+  const std::string full = explain_flops({.analytic = 100, .counted = 120, .attention = 20});
+  EXPECT_NE(full.find("causal half"), full.npos) << full;
+  const std::string plain = explain_flops(
+      {.analytic = 100, .counted = 40, .products = 100, .padded = 100, .plain_products = 60, .tensor_only = true});
+  EXPECT_NE(plain.find("plain cores"), plain.npos) << plain;
+  EXPECT_TRUE(explain_flops({.analytic = 100, .counted = 300}).starts_with("not explained"));
+}
+
+TEST(CounterEvidence, WhatExplainsBytes) {
+  using counters::explain_bytes;
+  EXPECT_EQ(explain_bytes({.analytic = 2.47e9, .counted = 2.497e9}), "");
+  EXPECT_NE(explain_bytes({.analytic = 100, .counted = 60, .cache_bytes = 50}).find("fits the L2 cache"),
+            std::string::npos);
+  EXPECT_TRUE(explain_bytes({.analytic = 100, .counted = 40, .cache_bytes = 50}).starts_with("not explained"));
+  // 20 bytes of cache for 100 tokens, read for 400: 60 more.
+  const std::string kv =
+      explain_bytes({.analytic = 100, .counted = 160, .weights = 80, .kv = 20, .context = 100, .largest_context = 400});
+  EXPECT_NE(kv.find("400 tokens, not as used, 100"), kv.npos) << kv;
+  const std::string type = explain_bytes({.analytic = 100, .counted = 180, .weights = 80, .type_ratio = 2});
+  EXPECT_NE(type.find("2 times the bytes"), type.npos) << type;
+  EXPECT_TRUE(explain_bytes({.analytic = 100, .counted = 300, .weights = 80}).starts_with("not explained"));
+}
+
+Summary counted_decode(double redundancy) {
+  Summary summary;
+  summary.on_gpu = true;
+  summary.peak_bandwidth = 1e12;
+  summary.stages.push_back({.name = "decode", .steps = 4, .time_ns = 8'000});
+  CountedStage counted{.stage = "decode", .steps = 4, .measured = 2, .method = "range"};
+  counted.work.dram_bytes = 1'000'000, counted.work.bound = "memory";
+  counted.redundancy = redundancy;
+  counted.values.push_back({.counter = "l2_hit_pct", .unit = "%", .denominator = "sectors looked up", .value = 25});
+  summary.counters.stages.push_back(std::move(counted));
+  return summary;
+}
+
+TEST(RedundantTraffic, BytesInVain) {
+  const Summary summary = counted_decode(2);
+  const Facts facts;
+  const Checked said = find_rule("redundant_traffic")->check({summary, facts});
+  ASSERT_EQ(said.findings.size(), 1U) << said.why;
+  // 500 kB of a step in vain take 500 ns at 1 TB/s: 2000 ns in four steps.
+  EXPECT_DOUBLE_EQ(said.findings.front().gain->ns, 2000);
+  EXPECT_DOUBLE_EQ(evidence(said.findings.front(), "decode.must_move_per_step"), 500'000);
+  const Summary lean = counted_decode(1.1);
+  EXPECT_TRUE(find_rule("redundant_traffic")->check({lean, facts}).findings.empty());
+  const Summary plain;
+  EXPECT_FALSE(find_rule("redundant_traffic")->check({plain, facts}).applicable);
+}
+
+TEST(CountedMeasures, OnlyOfStagesThatWereCounted) {
+  const std::vector<Measure> all = measures(counted_decode(2));
+  EXPECT_DOUBLE_EQ(find_measure(all, "decode.dram_bytes_per_step")->value.value(), 1e6);
+  EXPECT_DOUBLE_EQ(find_measure(all, "decode.redundancy")->value.value(), 2);
+  EXPECT_DOUBLE_EQ(find_measure(all, "decode.l2_hits")->value.value(), 0.25);
+  EXPECT_EQ(find_measure(all, "decode.l2_hits")->of, "sectors looked up");
+  EXPECT_FALSE(find_measure(all, "decode.hfu")->why.empty());
+  Summary plain;
+  plain.stages.push_back({.name = "decode"});
+  EXPECT_EQ(find_measure(measures(plain), "decode.hfu"), nullptr);
+  EXPECT_NE(find_measure_kind("decode.hfu"), nullptr);
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ Finding near_floor(const Case& run, const StageView& view, double reached) {
                          base::human_percent(1 - std::min(1.0, reached)));
   out.evidence = {fraction(stage + ".kernel_bandwidth", "bytes that must move / time with kernels executing", reached,
                            peak_text(run.summary), "measured")};
+  add_counted_bytes(run.summary, stage, out.evidence);
   out.advice = {"Move fewer bytes: narrower weights, a narrower or smaller KV cache.",
                 "Share the weights' bytes among more sequences: a larger batch, or speculative decoding."};
   return out;
@@ -83,6 +84,7 @@ Finding far_from_floor(const Case& run, const StageView& view, double reached, c
             "SELECT name, executions, time_ns, source FROM work WHERE stage = {} AND op = {} ORDER BY time_ns DESC",
             quoted(stage), quoted(read.op))));
   }
+  add_counted_bytes(run.summary, stage, out.evidence);
   out.advice = {
       "Let one product do the work of several that read the same input (q, k, v; gate, up): larger matrices reach more "
       "of the bandwidth.",

@@ -24,7 +24,7 @@ Finding finding_of(const CountedKernel& kernel, const NeededBytes& needed, doubl
   const std::string rows = fmt::format(
       "SELECT k.id, c.metric, c.value, c.unit FROM counter AS c JOIN kernel AS k ON k.id = c.scope_id WHERE c.scope = "
       "'kernel' AND k.name = {} "
-      "AND (c.metric LIKE 'lts__t_sector_hit_rate%' OR c.metric LIKE 'dram__bytes%')",
+      "AND (c.metric LIKE 'lts__t_sector%' OR c.metric LIKE 'dram__bytes%')",
       quoted(kernel.name));
   out.evidence.push_back(fraction("kernel.l2_hits", "sectors found in the L2 cache", kernel.l2_hits,
                                   "sectors asked for", "counted", rows));

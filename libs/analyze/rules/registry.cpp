@@ -23,6 +23,7 @@ extern const Rule kLogitsSampling;
 extern const Rule kLoadTime;
 extern const Rule kThrottledClocks;
 extern const Rule kAllocatorChurn;
+extern const Rule kRedundantTraffic;
 extern const Rule kLowL2Hits;
 extern const Rule kOccupancyLimit;
 extern const Rule kStallReasons;
@@ -49,6 +50,7 @@ std::span<const Rule* const> rules() {
       &kLoadTime,
       &kThrottledClocks,
       &kAllocatorChurn,
+      &kRedundantTraffic,
       &kLowL2Hits,
       &kOccupancyLimit,
       &kStallReasons,

@@ -37,6 +37,18 @@ void set_gain(Finding& finding, double ns, double of_stage_ns, std::string how, 
   finding.gain = Gain{.ns = ns, .of_ns = of_stage_ns, .upper_bound = upper_bound, .how = std::move(how)};
 }
 
+void add_counted_bytes(const Summary& summary, std::string_view stage, std::vector<Evidence>& evidence) {
+  for (const CountedStage& counted : summary.counters.stages) {
+    if (counted.stage != stage || !counted.work.dram_bytes) continue;
+    evidence.push_back(number(std::string(stage) + ".dram_bytes_per_step",
+                              "bytes that the device's memory moved in a step", counted.work.dram_bytes, "B",
+                              "counted"));
+    if (counted.redundancy)
+      evidence.push_back(number(std::string(stage) + ".redundancy", "of these, for each byte that must move",
+                                counted.redundancy, "", "counted"));
+  }
+}
+
 const Stage* stage_named(const Summary& summary, std::string_view name) {
   for (const Stage& stage : summary.stages) {
     if (stage.name == name) return &stage;

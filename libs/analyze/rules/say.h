@@ -24,6 +24,9 @@ Checked not_applicable(std::string why);
 // Of the stage's time `of_stage_ns`.
 void set_gain(Finding& finding, double ns, double of_stage_ns, std::string how, bool upper_bound = true);
 
+// Bytes that the stage's steps moved by hardware counters, where they were counted.
+void add_counted_bytes(const Summary& summary, std::string_view stage, std::vector<Evidence>& evidence);
+
 const Stage* stage_named(const Summary& summary, std::string_view name);
 bool is_preparation(std::string_view stage);  // load, warm-up: not what a model is run for
 // Share of a stage's time with a kernel executing, over its devices; nullopt if it has no time.

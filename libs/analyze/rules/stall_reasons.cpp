@@ -14,6 +14,7 @@ namespace {
 constexpr double kLeastTime = 0.1;   // of the counted kernels' time
 constexpr double kNearRoof = 0.6;    // from there on the roof is what holds it back
 constexpr double kLeastStall = 0.3;  // of all warps that waited
+constexpr std::int64_t kLeastSamples = 1000;
 
 struct Words {
   std::string_view reason, waits_for, advice;
@@ -43,7 +44,7 @@ std::string rows_of(const std::string& kernel) {
   return fmt::format(
       "SELECT k.id, c.metric, c.value, c.unit FROM counter AS c JOIN kernel AS k ON k.id = c.scope_id WHERE c.scope = "
       "'kernel' AND "
-      "c.metric LIKE 'smsp__average_warps_issue_stalled_%' AND k.name = {} ORDER BY k.id, c.value DESC",
+      "c.metric LIKE 'smsp__%warps_issue_stalled_%' AND k.name = {} ORDER BY k.id, c.value DESC",
       quoted(kernel));
 }
 
@@ -57,14 +58,16 @@ double all_stalled(const CountedKernel& kernel) {
 Finding finding_of(const CountedKernel& kernel, const CountedKernel::Stall& stall, const Words& words, double of) {
   Finding out{.rule = "stall_reasons", .part = short_kernel(kernel.name)};
   out.title = fmt::format("{} waits for {}", short_kernel(kernel.name), words.waits_for);
-  out.text = fmt::format(
-      "Of the warps that wait when an instruction issues, {} wait for that; the kernel reaches {} of its roof.",
-      base::human_percent(stall.warps / all_stalled(kernel)), base::human_percent(kernel.of_roof));
+  out.text = fmt::format("Of the warps that wait{}, {} wait for that; the kernel reaches {} of its roof.",
+                         kernel.stalls_of_resident ? "" : " when an instruction issues",
+                         base::human_percent(stall.warps / all_stalled(kernel)), base::human_percent(kernel.of_roof));
   const std::string rows = rows_of(kernel.name);
-  out.evidence.push_back(
-      fraction("kernel.stall_" + stall.reason, fmt::format("warps that wait for {}", words.waits_for),
-               stall.warps / all_stalled(kernel),
-               fmt::format("{:.1f} waiting warps per issued instruction", all_stalled(kernel)), "counted", rows));
+  out.evidence.push_back(fraction(
+      "kernel.stall_" + stall.reason, fmt::format("warps that wait for {}", words.waits_for),
+      stall.warps / all_stalled(kernel),
+      kernel.stalls_of_resident ? base::human_percent(all_stalled(kernel)) + " of the resident warps wait"
+                                : fmt::format("{:.1f} waiting warps per issued instruction", all_stalled(kernel)),
+      "counted", rows));
   out.evidence.push_back(fraction("kernel.of_roof", "least time at the device's roofs, of its time", kernel.of_roof,
                                   base::human_ns(static_cast<double>(kernel.time_ns)) + " in all launches", "counted"));
   if (kernel.occupancy)
@@ -78,11 +81,66 @@ Finding finding_of(const CountedKernel& kernel, const CountedKernel::Stall& stal
   return out;
 }
 
+// Samples of warps tell what a kernel waits for, not whether it could be faster.
+std::optional<Finding> from_samples(const Case& run, const KernelStalls& kernel) {
+  if (kernel.share < kLeastTime || kernel.samples < kLeastSamples) return std::nullopt;
+  double waiting = 0;
+  const std::pair<std::string, double>* top = nullptr;
+  for (const auto& reason : kernel.reasons) {
+    if (reason.first == "selected" || reason.first == "not_selected") continue;
+    waiting += reason.second;
+    if (top == nullptr && words_of(reason.first) != nullptr) top = &reason;
+  }
+  if (top == nullptr || top->second < kLeastStall * waiting) return std::nullopt;
+  const auto counted = std::ranges::find(run.summary.imported.counted, kernel.kernel, &CountedKernel::name);
+  const bool known = counted != run.summary.imported.counted.end() && counted->of_roof;
+  if (known && *counted->of_roof >= kNearRoof) return std::nullopt;
+  const Words& words = *words_of(top->first);
+  Finding out{.rule = "stall_reasons", .part = short_kernel(kernel.kernel)};
+  out.title = fmt::format("{} waits for {}", short_kernel(kernel.kernel), words.waits_for);
+  out.text = fmt::format("{} of its samples of waiting warps say so.", base::human_percent(top->second / waiting));
+  if (!kernel.places.empty() && !kernel.places.front().file.empty())
+    out.text += fmt::format(" Most of its samples are at {}:{}.", kernel.places.front().file,
+                            kernel.places.front().line.value_or(0));
+  const std::string rows = fmt::format(
+      "SELECT offset_bytes, file, line, reason, sum(samples) AS samples FROM stall WHERE kernel = {} GROUP BY ALL "
+      "ORDER "
+      "BY samples DESC",
+      quoted(kernel.kernel));
+  out.evidence.push_back(fraction(
+      "kernel.sampled_" + top->first, fmt::format("warps that wait for {}", words.waits_for), top->second / waiting,
+      fmt::format("{:.0f} samples of its waiting warps", waiting * static_cast<double>(kernel.samples)), "measured",
+      rows));
+  out.evidence.push_back(fraction("kernel.samples", "samples of warps in this kernel", kernel.share,
+                                  fmt::format("{} samples of warps in the run", run.summary.counters.stall_samples),
+                                  "measured", rows));
+  out.advice = {std::string(words.advice)};
+  if (!known) {
+    out.verdict = Verdict::kInconclusive;
+    out.text += " Whether it could be faster, its counters would tell.";
+    out.next = "llmprof record --counters roofline --counters-method kernel --counters-kernels PATTERN -- PROGRAM";
+  }
+  return out;
+}
+
+Checked check_samples(const Case& run) {
+  Checked out;
+  for (const KernelStalls& kernel : run.summary.counters.stalls) {
+    if (std::optional<Finding> found = from_samples(run, kernel)) out.findings.push_back(std::move(*found));
+  }
+  out.why = fmt::format(
+      "of {} kernels with samples of warps none has 10 % of the samples and one reason with 30 % of its waiting warps",
+      run.summary.counters.stalls.size());
+  return out;
+}
+
 Checked check(const Case& run) {
   const auto& counted = run.summary.imported.counted;
-  if (std::ranges::none_of(counted, [](const CountedKernel& kernel) { return !kernel.stalls.empty(); }))
+  if (std::ranges::none_of(counted, [](const CountedKernel& kernel) { return !kernel.stalls.empty(); })) {
+    if (!run.summary.counters.stalls.empty()) return check_samples(run);
     return not_applicable(
         fmt::format("{} kernels with hardware counters, 0 of them with stall reasons", counted.size()));
+  }
   double total = 0;
   for (const CountedKernel& kernel : counted) total += static_cast<double>(kernel.time_ns);
   Checked out;
@@ -117,10 +175,14 @@ const Rule kStallReasons = {
     .name = "stall_reasons",
     .title = "What warps wait for",
     .meaning =
-        "Looks at kernels with hardware counters (Nsight Compute, imported) that take 10 % of the counted time or "
+        "Looks at kernels with hardware counters (recorded, or of Nsight Compute) that take 10 % of the counted time "
+        "or "
         "more, fill the "
         "device with at least a block per multiprocessor and reach less than 60 % of their roof. Found where one "
-        "stall reason has 30 % or more of the waiting warps. Gain, at most: the kernel's time above its roof.",
+        "stall reason has 30 % or more of the waiting warps. Gain, at most: the kernel's time above its roof. Without "
+        "such "
+        "counters, samples of warps (record --stalls) take their place: then it is inconclusive unless the roof is "
+        "known.",
     .check = check};
 
 }  // namespace llmprof::analyze

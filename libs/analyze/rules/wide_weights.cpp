@@ -114,6 +114,7 @@ std::optional<Finding> finding_of(const Case& run, const StageView& view) {
       number("model.bytes_per_weight", model.weight_type, model.weight_bytes_each, "B", "analytic"),
       time_of(stage + ".weight_time", "kernel time of the products that wait for weights", saving.time_ns, "measured"),
       time_of(stage + ".weight_saving", "of that, saved by narrower weights", saving.ns, "analytic")};
+  add_counted_bytes(run.summary, stage, out.evidence);
   out.advice = advice_for(*to);
   out.next = "llmprof diff RUN RUN_WITH_NARROWER_WEIGHTS";
   return out;
