@@ -141,8 +141,6 @@ std::string with_error(const CounterValue& value) {
   return value.error ? fmt::format("{} ±{}", text, base::human_percent(*value.error)) : text + " ±?";
 }
 
-std::string bytes_cell(std::optional<double> bytes) { return bytes ? base::human_bytes(*bytes) : "-"; }
-
 std::string percent_of(const std::vector<CounterValue>& values, std::string_view name) {
   const CounterValue* value = counter_of(values, name);
   return value != nullptr ? percent_cell(value->value / 100) : "-";
