@@ -17,6 +17,8 @@ using analyze::CounterValue;
 using base::Align;
 using base::TextTable;
 
+constexpr std::size_t kMostName = 36;  // columns: names of the chip's metrics are longer
+
 const analyze::Stage* stage_of(const Page& page, const std::string& name) {
   const auto& all = page.summary.stages;
   const auto found = std::find_if(all.begin(), all.end(), [&](const analyze::Stage& s) { return s.name == name; });
@@ -185,7 +187,7 @@ std::string counted_modules(const Page& page) {
 
 std::string counted_values(const Page& page) {
   TextTable table({{"stage", Align::kLeft},
-                   {"counter", Align::kLeft, true},
+                   {"counter", Align::kLeft},
                    {"per step"},
                    {"spread %"},
                    {"measured"},
@@ -193,8 +195,8 @@ std::string counted_values(const Page& page) {
                    {"of", Align::kLeft, true}});
   const auto add = [&](const std::string& of, const std::vector<CounterValue>& values) {
     for (const CounterValue& v : values)
-      table.add({of, v.counter, value_text(v.value, v.unit), percent_cell(v.spread), std::to_string(v.occurrences),
-                 v.method, v.denominator});
+      table.add({cut_off(of, kMostName), cut_off(v.counter, kMostName), value_text(v.value, v.unit),
+                 percent_cell(v.spread), std::to_string(v.occurrences), v.method, v.denominator});
   };
   for (const CountedStage& stage : page.summary.counters.stages)
     if (shown(page, stage.stage)) add(stage.stage, stage.values);
