@@ -67,7 +67,8 @@ std::string record_json(const std::string& capture_folder) { return fmt::format(
 std::vector<std::string> log_names(const std::string& capture_folder) {
   std::vector<std::string> names = base::list_directory(capture_folder);
   std::erase_if(names, [](const std::string& name) {
-    return name == kRecordJson || name == kFull || name == kLock || name == kControlFile || name.ends_with(".tmp");
+    return name == kRecordJson || name == kFull || name == kLock || name == kControlFile || name == kPlanFile ||
+           name.ends_with(".tmp");
   });
   return names;
 }

@@ -10,6 +10,7 @@
 
 namespace llmprof::record {
 
+inline constexpr const char* kPlanFile = "counters.plan";  // what to count (record/counter_plan.h)
 inline constexpr const char* kControlFile = "control";  // lines for the collectors (record/control.h)
 
 std::string capture_folder(const std::string& run_folder);

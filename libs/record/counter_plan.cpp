@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "hw/counters/catalog.h"
+#include "record/capture_folder.h"
 
 namespace llmprof::record {
 namespace {
@@ -178,7 +179,7 @@ Result<std::string> plan_text(const CounterOptions& options) {
 
 Result<void> write_counter_plan(const std::string& capture_folder, const CounterOptions& options) {
   LLMPROF_LET(const std::string text, plan_text(options));
-  return base::write_file(capture_folder + "/counters.plan", text);
+  return base::write_file(capture_folder + "/" + kPlanFile, text);
 }
 
 }  // namespace llmprof::record

@@ -184,7 +184,9 @@ void CudaCounters::add_losses(Ledger& ledger, trace::OptionalId process_id) cons
     ledger.add(trace::Loss::kCountersSkipped, count, process_id, detail);
   };
   const auto name_of = [&](trace::Id id) {
-    return id == 0 ? "others" : writer_.strings().text(trace::Name{static_cast<std::uint32_t>(id)});
+    const std::string_view name =
+        id == 0 ? "others" : writer_.strings().text(trace::Name{static_cast<std::uint32_t>(id)});
+    return std::string(name.substr(0, name.find('<')));  // arguments of templates may fill pages
   };
   add(without_window_, "values whose window is missing");
   add(without_kernel_, "values of kernels that were not recorded");

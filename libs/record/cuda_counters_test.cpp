@@ -114,6 +114,24 @@ TEST(CudaCounters, AKernelIsFoundWhereverItStands) {
   read.check();
 }
 
+// CUPTI executes it with the correlation of the launch that is measured, or of none.
+TEST(CudaCounters, TheKernelOfTheProfilerIsNotTheProgramsOwn) {
+  Process process(77);
+  const auto shape = process.cuda.kernel_shape("gemm");
+  const auto own = process.cuda.kernel_shape("WaitNs", 1, 1);
+  const auto namesake = process.cuda.kernel_shape("WaitNs", 132, 256);
+  process.cuda.counter_window(1, process.window(1, 100, CounterScope::kKernel, 7), "gemm");
+  process.cuda.counter(1, kBegin + 160, 1, "gpu__time_duration.sum", 2000);
+  process.kernel(7, 110, shape);
+  process.kernel(7, 150, own);
+  process.cuda.kernel({.begin_ns = kBegin + 300, .end_ns = kBegin + 380, .correlation = 99, .shape = own});
+  process.kernel(8, 400, namesake);
+  Read read(process);
+  EXPECT_THAT(read.rows("SELECT name, grid_x FROM kernel ORDER BY begin_ns"), ElementsAre("gemm|132", "WaitNs|132"));
+  EXPECT_THAT(read.rows("SELECT k.name FROM counter c JOIN kernel k ON k.id = c.scope_id"), ElementsAre("gemm"));
+  EXPECT_THAT(read.rows(kLosses), IsEmpty());
+}
+
 TEST(CudaCounters, AGraphIsFoundAsAWholeAndByItsNodes) {
   Process process(77);
   const auto shape = process.cuda.kernel_shape("kernel");

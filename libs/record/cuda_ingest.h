@@ -93,6 +93,7 @@ class CudaIngest {
   bool after_launch(const Waiting& waiting);
   Graphs join_graph(const CudaGraphLaunches::Execution& execution, std::uint64_t number, std::uint32_t graph,
                     const CudaLaunch* launch, trace::Name name, wire::GraphNodeKind kind);
+  bool is_profilers_own(const KernelShape* shape) const;
   void write_kernel(Waiting& waiting);
   void write_copy(Waiting& waiting);
   void write_graph_launch(Waiting& waiting);

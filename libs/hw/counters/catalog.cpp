@@ -134,6 +134,12 @@ bool leaves_out_apart(const Selection& selection, Method method) {
                      [](const Counter* counter) { return !counter->apart && counter->name != "gpu_time_ns"; });
 }
 
+// Hits and misses of a short kernel, counted in passes over different launches of it, may come to 600 % hits.
+bool is_possible(const Counter& counter, double value) {
+  constexpr double kSlack = 1;
+  return counter.unit != "%" || (value >= 0 && value <= 100 + kSlack);
+}
+
 }  // namespace
 
 std::string_view name_of(Method method) {
@@ -213,7 +219,8 @@ ChipMetrics metrics_of(const Selection& selection, std::string_view chip, Method
 
 std::optional<double> evaluate(const Counter& counter, const Lookup& lookup) {
   for (const Formula& formula : counter.formulas) {
-    if (const std::optional<double> value = evaluate(formula.expression, lookup)) return value;
+    const std::optional<double> value = evaluate(formula.expression, lookup);
+    if (value && is_possible(counter, *value)) return value;
   }
   return std::nullopt;
 }

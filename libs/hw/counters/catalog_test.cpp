@@ -111,6 +111,13 @@ TEST(CounterCatalog, ValuesFollowTheirFormulas) {
             75);
 }
 
+// Seen on an H200: a kernel of 3 us, hits counted over one launch and sectors over another.
+TEST(CounterCatalog, AnImpossiblePercentageIsNone) {
+  EXPECT_EQ(value("l2_hit_pct", {{"lts__t_sector_hit_rate.pct", 633.65}}), std::nullopt);
+  EXPECT_EQ(value("l2_hit_pct", {{"lts__t_sector_hit_rate.pct", -1}}), std::nullopt);
+  EXPECT_EQ(value("l2_hit_pct", {{"lts__t_sector_hit_rate.pct", 100.4}}), 100.4);
+}
+
 TEST(CounterCatalog, AWordThatIsNothingGetsAHint) {
   const Result<Selection> misspelt = select("light,dram_read_byte");
   ASSERT_FALSE(misspelt);
