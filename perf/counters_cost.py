@@ -8,14 +8,13 @@ round's runs without counters, and inside a run the mean against the median of i
 steps do not move."""
 import argparse
 import json
-import os
 import pathlib
+import re
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -44,29 +43,6 @@ if options.only:
     VARIANTS = {name: flags for name, flags in VARIANTS.items() if name == "none" or name in options.only.split(",")}
 
 
-class SamplerCpu(threading.Thread):
-    """CPU seconds of the process of llmprof that samples, read from outside until it is gone."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.seconds, self.lived, self.stop = 0.0, 0.0, False
-
-    def run(self):
-        tick, first = os.sysconf("SC_CLK_TCK"), None
-        while not self.stop:
-            for place in pathlib.Path("/proc").glob("[0-9]*"):
-                try:
-                    if (place / "comm").read_text().strip() != "llmprof-count":
-                        continue
-                    words = (place / "stat").read_text().rsplit(")", 1)[1].split()
-                    first = first or time.monotonic()
-                    self.seconds = max(self.seconds, (int(words[11]) + int(words[12])) / tick)
-                    self.lived = time.monotonic() - first
-                except OSError:
-                    pass
-            time.sleep(0.2)
-
-
 def query(run, sql):
     done = subprocess.run([llmprof, "query", run, sql, "--json"], capture_output=True, text=True, timeout=120)
     return json.loads(done.stdout)["rows"] if done.returncode == 0 else []
@@ -77,13 +53,9 @@ def measure(name, flags, number):
                "--steps", str(options.steps), "--repeat", str(options.repeat)]
     run = str(scratch / f"{name.replace(' ', '_')}_{number}")
     words = program if flags is None else [llmprof, "record", "-q", "-f", "--no-peaks", "-o", run, *flags, "--", *program]
-    cpu = SamplerCpu()
-    if name.startswith("sampled"):
-        cpu.start()
     begin = time.monotonic()
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     total_s = time.monotonic() - begin
-    cpu.stop = True
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0 or not lines:
         print(f"{name}: {done.returncode} {done.stderr.strip()[-300:]}", file=sys.stderr)
@@ -92,7 +64,7 @@ def measure(name, flags, number):
     blocks = [(p["end_ns"] - p["begin_ns"]) / p["steps"] / 1e6 for p in answer["phases"]]
     steady = blocks[SET_UP_BLOCKS:]
     result = {"mean_ms": statistics.mean(steady), "median_ms": answer["ms_per_token"], "total_s": total_s,
-              "first_s": sum(blocks[:SET_UP_BLOCKS]) * options.steps / 1e3, "cpu": (cpu.seconds, cpu.lived)}
+              "first_s": sum(blocks[:SET_UP_BLOCKS]) * options.steps / 1e3}
     if flags:
         result["windows"] = query(run, "SELECT scope, count(*)::BIGINT AS n, sum(cost_ns)::BIGINT AS cost_ns, max(passes)::BIGINT AS passes "
                                        "FROM counter_window GROUP BY scope ORDER BY scope")
@@ -124,8 +96,18 @@ for name, rows in results.items():
     windows = "; ".join(f"{w['n']} {w['scope']}, {w['passes']} passes, {w['cost_ns'] / 1e6:.1f} ms" for w in rows[-1].get("windows", []))
     losses = ", ".join(f"{loss['name']} {loss['n']}" for loss in rows[-1].get("losses", []))
     print(f"| {name} | {mean:.4f} | {mean / base:.4f} | {mean / recorded:.4f} | {inside:.4f} | {median([r['first_s'] for r in rows]):.2f} | {windows} | {losses} |")
-shares = [cpu / lived for cpu, lived in (r["cpu"] for n, rows in results.items() if n.startswith("sampled") for r in rows) if lived > 1]
-if shares:
-    print(f"\nThe process that samples used {100 * median(shares):.1f} % of one core.")
+def sampler_cpu_s(seconds):
+    """What the process that samples says it used, beside a program that sleeps so long."""
+    run = str(scratch / f"sleep_{seconds}")
+    subprocess.run([llmprof, "record", "-q", "-f", "--no-peaks", "--no-host", "-o", run, *VARIANTS["sampled at 1 ms"], "--", "sleep", str(seconds)],
+                   capture_output=True, timeout=120)
+    texts = [row["text"] for row in query(run, "SELECT text FROM note")]
+    return next((float(re.search(r"([0-9.]+) s of CPU", text)[1]) for text in texts if "of CPU time" in text), float("nan"))
+
+
+if "sampled at 1 ms" in VARIANTS:
+    short, long = sampler_cpu_s(4), sampler_cpu_s(16)
+    print(f"\nThe process that samples: {short:.2f} s of CPU time beside a sleep of 4 s, {long:.2f} s beside 16 s: "
+          f"{100 * (long - short) / 12:.1f} % of one core, and {short - (long - short) / 3:.2f} s once.")
 if not options.keep:
     shutil.rmtree(scratch, ignore_errors=True)

@@ -86,7 +86,7 @@ Result<counters::StepCosts> fill_stages(const trace::Run& run, const Basis& basi
   LLMPROF_LET(const Timeline timeline, read_timeline(run, samples.device_id));
   align_samples(timeline, samples, summary.counters);
   if (summary.counters.stages.empty()) costs = fill_sampled_stages(samples, steps, basis, summary);
-  fill_unmixed(samples, timeline, summary.counters);
+  fill_unmixed(samples, timeline, basis.cache_bytes(), summary.counters);
   return costs;
 }
 

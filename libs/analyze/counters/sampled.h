@@ -26,6 +26,7 @@ Metrics within(const SampleSet& samples, std::int64_t begin_ns, std::int64_t end
 
 StepCosts fill_sampled_stages(const SampleSet& samples, const std::vector<PlacedStep>& steps, const Basis& basis,
                               Summary& summary);
-void fill_unmixed(const SampleSet& samples, const Timeline& timeline, Counters& counters);
+// `cache_bytes`: of the device's last cache; 0 unknown.
+void fill_unmixed(const SampleSet& samples, const Timeline& timeline, std::int64_t cache_bytes, Counters& counters);
 
 }  // namespace llmprof::analyze::counters

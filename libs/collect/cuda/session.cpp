@@ -167,8 +167,9 @@ void start_gpu() {
   if (!register_buffers()) return;
   gpu.completed_ns.store(now_ns(), std::memory_order_relaxed);
   gpu.pid.store(getpid(), std::memory_order_release);
+  const bool records_kernels = counters::start();  // it may have a say in how graphs are recorded
   start_graphs();
-  start_recording(counters::start());
+  start_recording(records_kernels);
   if (!start_gpu_thread()) note("cupti", "no thread could be started: GPU activity comes late, and may be incomplete.");
 }
 

@@ -39,6 +39,8 @@ bool start() {
   if (plan.stalls != Stalls::kOff) {
     start_stall_sampling(plan);
     what |= kStalls;
+    // While stalls are sampled, CUPTI refuses to switch records of kernels on again (CUPTI_ERROR_NOT_COMPATIBLE).
+    if (g.settings.graphs == kGraphsSampled) g.settings.graphs = kGraphsLaunch;
   }
   armed.store(what, std::memory_order_release);
   if (plan.stalls != Stalls::kOnly) return true;
