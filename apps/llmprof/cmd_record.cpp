@@ -78,9 +78,9 @@ constexpr Option kOptions[] = {
     {"--replay", "", "", "", "",
      "With `--counters-kernels`: execute a kernel again for every pass, its memory restored, instead of sharing the "
      "passes among launches."},
-    {"--stalls", "", "", "", "", "Sample where the warps of kernels wait, and why."},
-    {"--stalls-only", "", "", "", "",
-     "The same without records of kernels and graphs: then kernels in CUDA graphs are known, too."},
+    {"--stalls", "", "", "", "",
+     "Sample where the warps of kernels wait, and why. Graphs are then recorded as a whole."},
+    {"--stalls-only", "", "", "", "", "The same without records of kernels and graphs: disturbs least."},
     {"--modules", "", "", "", "",
      "Record the modules of PyTorch models as ranges, without changes to the program. Costs it some µs per call of a "
      "module."},

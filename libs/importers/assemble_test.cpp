@@ -388,6 +388,7 @@ TEST(AssembleTest, EveryMomentOfEveryTableIsKnown) {
       const bool duration = table.name == "process_usage" ? column.name != "ts_ns"
                             : table.name == "sample"      ? column.name == "weight_ns"
                             : table.name == "clock_sync"  ? column.name != "ts_ns"
+                            : column.name == "cost_ns"    ? true
                                                           : table.name == "summary";
       if (column.unit != "ns" || column.type != trace::ColumnType::kInt64) continue;
       EXPECT_EQ(plan->shifts(column.name), !duration) << table.name << "." << column.name;

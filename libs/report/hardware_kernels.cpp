@@ -19,7 +19,7 @@ using analyze::UnmixedClass;
 using base::Align;
 using base::TextTable;
 
-constexpr std::size_t kMostColumns = 3, kMostReasons = 3, kFewPlaces = 5;
+constexpr std::size_t kMostColumns = 3, kMostReasons = 2, kFewPlaces = 5;
 
 // The counters that most readers want, as far as they are there; then the others.
 std::vector<std::string> columns_of(const std::vector<UnmixedClass>& classes) {
@@ -86,7 +86,7 @@ std::string reasons_table(const Page& page) {
   TextTable table({{"kernel", Align::kLeft, true}, {"samples"}, {"share %"}, {"its warps waited for", Align::kLeft}});
   for (std::size_t i = 0; i < std::min(all.size(), hardware_rows(page)); ++i) {
     table.add({short_kernel_name(all[i].kernel), std::to_string(all[i].samples), percent_cell(all[i].share),
-               cut_off(reasons_text(all[i], kMostReasons), 60)});
+               cut_off(reasons_text(all[i], kMostReasons), 44)});
   }
   return table.render(kWidth) + rows_left(page, all.size(), "kernels");
 }

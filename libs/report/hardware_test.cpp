@@ -136,7 +136,7 @@ TEST(Hardware, KernelsHaveErrorsLimitersReasonsAndPlaces) {
   EXPECT_THAT(text, HasSubstr("2.10 TB/s ±3.4 %"));
   EXPECT_THAT(text, HasSubstr("30.0 % ±?"));  // an error that nobody knows is not none
   EXPECT_THAT(text, testing::ContainsRegex("gemm_kernel +21.0 +25.0 +registers"));
-  EXPECT_THAT(text, HasSubstr("long_scoreboard 61.0 %, wait 20.0 %, barrier 10.0 %"));
+  EXPECT_THAT(text, HasSubstr("long_scoreboard 61.0 %, wait 20.0 %"));
   EXPECT_THAT(text, testing::ContainsRegex("gemm.cu:42 +long_scoreboard +300 +37.5"));
   EXPECT_THAT(text, testing::ContainsRegex("\\+0x2b0 +wait +100 +12.5"));
   EXPECT_THAT(text, HasSubstr("1000 times; 2.0 % of it in code that is not known"));

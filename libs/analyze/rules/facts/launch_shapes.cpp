@@ -86,8 +86,8 @@ WITH shapes AS (
   FROM kernel WHERE registers IS NOT NULL AND grid_x IS NOT NULL AND block_x IS NOT NULL GROUP BY ALL)
 SELECT s.*, d.units, coalesce(d.chip, '') AS chip FROM shapes AS s JOIN device AS d ON d.id = s.device_id
 WHERE d.kind = 'gpu'
-QUALIFY row_number() OVER (PARTITION BY s.name ORDER BY s.ns DESC, s.blocks DESC) = 1
-ORDER BY s.ns DESC LIMIT 200)"));
+QUALIFY row_number() OVER (PARTITION BY s.name ORDER BY s.ns DESC, s.blocks DESC, s.threads DESC) = 1
+ORDER BY s.ns DESC, s.name LIMIT 200)"));
   std::vector<LaunchShape> out;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};

@@ -2,8 +2,8 @@
 // Where warps stand and why they wait: CUPTI's PC sampling, continuous, read by our own thread. What was found on a GPU
 // (H200, CUDA 13.0):
 //
-// - It works beside records of kernels; but then the code of kernels in graphs is not known to it ("non-user"). Without
-//   any kind of kernel or graph record it is known.
+// - It works beside records of kernels and graphs. Started after graphs were made it does not know the code of their
+//   kernels ("non-user"); started before the first launch it does.
 // - Its start hangs the program if the device works meanwhile, from whatever thread it is made.
 // - It slows nothing measurably; but samples that are not fetched in time make the stop take seconds.
 //
