@@ -122,7 +122,7 @@ PmDevices open_pm_devices(const std::string& selection, std::chrono::nanoseconds
   for (int index = 0; index < count; ++index) opener.open(static_cast<std::size_t>(index), devices);
   for (auto* list : {&devices.unknown, &devices.not_sampled, &devices.left_out}) {  // devices of one chip say the same
     std::ranges::sort(*list);
-    list->erase(std::ranges::unique(*list).begin(), list->end());
+    list->erase(std::unique(list->begin(), list->end()), list->end());
   }
   return devices;
 }
