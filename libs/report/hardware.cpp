@@ -103,10 +103,24 @@ bool has_hardware(const Page& page) {
   return c.any() || !c.notes.empty() || !c.set.empty() || page.info.counters;
 }
 
+namespace {
+
+// Counters were asked for, and there are none.
+std::string why_none(const Page& page) {
+  const analyze::Summary& summary = page.summary;
+  if (std::ranges::any_of(summary.losses, [](const auto& loss) { return loss.name.starts_with("counter"); }))
+    return "None were read: the losses say why.";
+  if (std::ranges::none_of(summary.devices, [](const auto& device) { return device.kind == "gpu"; }))
+    return "None were read: no process of the run used a GPU.";
+  return "None were read: nothing that was to be measured ran.";
+}
+
+}  // namespace
+
 std::string hardware_section(const Page& page, const Style& style) {
   if (!has_hardware(page)) return "";
   std::string out = style.heading("Hardware counters") + how(page) + cost(page) + clock_line(page);
-  if (!page.summary.counters.any()) out += wrapped("None were read; why is said here and in the losses.");
+  if (!page.summary.counters.any()) out += wrapped(why_none(page));
   out += notes(page) + counted_stages(page) + counted_modules(page);
   if (page.counters) out += counted_values(page);
   out += evidence_table(page) + of_kernels(page);

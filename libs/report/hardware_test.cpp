@@ -97,7 +97,11 @@ TEST(Hardware, WhatWasNotMeasuredIsSaidEvenIfNothingWas) {
   page.summary.counters.set = "light";
   page.summary.counters.notes = {"The driver lets only root read counters."};
   EXPECT_THAT(section(page), HasSubstr("only root"));
-  EXPECT_THAT(section(page), HasSubstr("None were read"));
+  EXPECT_THAT(section(page), HasSubstr("None were read: no process of the run used a GPU."));
+  page.summary.devices.push_back({.kind = "gpu"});
+  EXPECT_THAT(section(page), HasSubstr("None were read: nothing that was to be measured ran."));
+  page.summary.losses.push_back({.name = "counters_forbidden"});
+  EXPECT_THAT(section(page), HasSubstr("None were read: the losses say why."));
   EXPECT_THAT(section(page), HasSubstr("Asked for: light."));
   EXPECT_FALSE(hardware_json(page).is_null());
   Page other{.run = "x.llmprof"};  // the run knows what the recorder was asked for
