@@ -7,6 +7,9 @@
 
 #include <cstdint>
 
+#include "wire/file_format.h"
+#include "wire/loss_kind.h"
+
 namespace llmprof::wire {
 
 inline constexpr std::uint32_t kWireVersion = 1;
@@ -100,44 +103,6 @@ struct ClockSyncRecord {
   std::uint64_t raw_ns;    // CLOCK_MONOTONIC_RAW
   std::uint64_t wall_ns;   // CLOCK_REALTIME, read between two raw readings whose middle is raw_ns
   std::uint64_t error_ns;  // half the distance of these two readings
-};
-
-// What can be lost inside the target. The recorder gives each a meaning and a remedy (libs/trace/loss.h).
-enum class LossKind : std::uint16_t {
-  kNone = 0,
-  kBufferFull = 1,          // records dropped: the pool of buffers was empty
-  kStringTableFull = 2,     // names replaced by "<other>"
-  kNameTruncated = 3,       // names longer than 64 KiB cut
-  kWriteFailed = 4,         // events lost: write(2) failed; detail is the errno
-  kSizeLimit = 5,           // records dropped: --max-size reached
-  kReentered = 6,           // events raised while the collector was already inside an event of the same thread
-  kForkedAfterCuda = 7,     // events in a forked child whose parent had initialised CUDA
-  kBlasNotHooked = 8,       // a BLAS library is loaded whose calls are not seen; detail is a string id
-  kBlasUnresolved = 9,      // calls whose real function could not be found by caller (answered by a fallback)
-  kThreadTableFull = 10,    // events of threads that got no slot
-  kCudaNotTraced = 11,      // CUDA was initialised; this build records no GPU activity
-  kNvtxTableTooSmall = 12,  // the NVTX client offered fewer callbacks than we know
-  kUnbalancedPop = 13,      // pops without a push on that thread
-  kOutsideWindow = 14,      // records outside the window that was asked for
-  kAfterExit = 15,          // events raised while the process was exiting
-  kDefinitionsFull = 16,    // kernel shapes, GEMM shapes, frames or stacks that found no room: records without them
-  kCuptiMissing = 17,       // CUDA is used but no usable CUPTI was found; detail is a string id (what was tried)
-  kCuptiHeld = 18,          // another profiler holds CUPTI; detail is a string id (its name, if it says)
-  kCuptiError = 19,         // a call of CUPTI failed; detail is its number | call << 32
-  kCuptiDropped = 20,       // activity records CUPTI says it dropped
-  kCuptiRefused = 21,       // buffers CUPTI asked for and did not get: the pool was in use
-  kZeroTimes = 22,          // executions whose times CUPTI had lost
-  kUnknownActivity = 23,    // activity records of a kind or size that is not understood
-  kGraphUnknown = 24,       // executions of graph nodes, or of graphs, that nobody announced
-  kBuffersTaken = 25,       // launches while another client had taken CUPTI's buffers
-  kStacksOff = 26,          // launches without the stack that was asked for; detail is a string id (why)
-  kLaunchLost = 27,         // executions whose launch was not seen
-  kCountersForbidden = 28,  // hardware counters may not be read; detail is a string id (which setting)
-  kCountersHeld = 29,       // another client holds the hardware counters; detail is a string id (who, if known)
-  kCounterUnknown = 30,     // a metric that this chip does not have; detail is a string id (its name)
-  kCountersFailed = 31,     // a call of CUPTI's profilers failed; detail is its number | call << 32
-  kCountersSkipped = 32,    // work that was to be measured and was not; detail is a string id (why)
-  kCountersShort = 33,      // windows too short for a value; detail is a string id (what)
 };
 
 // Added up since the process began, but for rss_bytes and threads.
@@ -438,20 +403,20 @@ enum class CounterScope : std::uint8_t {
 // window whose values never come was measured in vain.
 struct CounterWindowRecord {
   std::uint64_t begin_ns, end_ns;
-  std::uint64_t cost_ns;       // time that measuring took from the program here
-  std::uint32_t measurement;   // in this log, from 1
-  std::uint32_t correlation;   // graph, kernel: of the launch; else 0
-  StringId name;               // of the range or kernel; else 0
+  std::uint64_t cost_ns;      // time that measuring took from the program here
+  std::uint32_t measurement;  // in this log, from 1
+  std::uint32_t correlation;  // graph, kernel: of the launch; else 0
+  StringId name;              // of the range or kernel; else 0
   std::uint16_t device;
   CounterScope scope;
-  std::uint8_t pass, passes;   // this window is pass `pass` (from 0) of so many
+  std::uint8_t pass, passes;  // this window is pass `pass` (from 0) of so many
 };
 
 struct CounterRecord {
   std::uint64_t ts_ns;  // when it was read
   double value;         // NaN: the device gave none
   std::uint32_t measurement;
-  StringId metric;      // the chip's own name: "dram__bytes_read.sum"
+  StringId metric;  // the chip's own name: "dram__bytes_read.sum"
 };
 
 struct StallRecord {
@@ -511,44 +476,5 @@ struct alignas(64) Record {
   };
 };
 static_assert(sizeof(RangeRecord) == 40 && sizeof(Record) == 64);
-
-// ---- the file -----------------------------------------------------------------------------------------------
-// FileHeader, then blocks. A block is a BlockHeader and `payload_bytes` of payload. All integers little-endian.
-
-struct FileHeader {
-  char magic[8];               // "LLMPROFW"
-  std::uint32_t version;       // kWireVersion
-  std::uint32_t header_bytes;  // sizeof(FileHeader): an old reader skips what it does not know
-  std::uint64_t pid;
-  std::uint64_t start_ticks;
-  std::uint64_t raw_ns;  // clock pair at creation
-  std::uint64_t wall_ns;
-  std::uint32_t segment;  // 0, or the number of this log among those that continue each other (kSegment)
-  std::uint32_t reserved[2];
-  std::uint32_t crc;  // CRC-32C of all bytes before this field
-};
-static_assert(sizeof(FileHeader) == 64);
-inline constexpr char kFileMagic[8] = {'L', 'L', 'M', 'P', 'R', 'O', 'F', 'W'};
-
-struct BlockHeader {
-  std::uint32_t magic;          // kBlockMagic
-  std::uint32_t sequence;       // 0, 1, 2… in the file; a jump is a gap
-  std::uint32_t payload_bytes;  // at most kMaxPayloadBytes
-  std::uint32_t records;        // in this block
-  std::uint32_t payload_crc;    // CRC-32C of the payload
-  std::uint32_t header_crc;     // CRC-32C of the fields above
-};
-static_assert(sizeof(BlockHeader) == 24);
-inline constexpr std::uint32_t kBlockMagic = 0x314B4C42;  // "BLK1"
-inline constexpr std::uint32_t kMaxPayloadBytes = 1u << 20;
-inline constexpr std::uint32_t kMaxNameBytes = 1u << 16;
-
-inline constexpr std::uint32_t kMaxBlockRecords = 1u << 16;
-inline constexpr std::uint32_t kMaxSectionRecords = 1u << 12;
-
-// The payload is a sequence of sections: varint kind (0 = string definitions, else RecordKind), varint thread
-// (number of the thread in this log, its kThread record gives the tid; 0 = the collector itself), varint count
-// (1 to kMaxSectionRecords), varint bytes (of what follows, so that an unknown kind can be skipped), then the columns
-// of that kind one after the other (wire/fields.h), or `count` definitions: varint id, varint length, the bytes.
 
 }  // namespace llmprof::wire
