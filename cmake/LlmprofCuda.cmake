@@ -23,11 +23,17 @@ option(LLMPROF_CUDA_KERNELS "compile what runs on a GPU; off: a build that canno
 set(LLMPROF_HAVE_CUDA OFF)
 if(LLMPROF_CUDA_KERNELS AND LLMPROF_HAVE_NVTX3 AND EXISTS ${LLMPROF_CUDA_INCLUDE}/cuda.h)
   find_program(LLMPROF_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin /usr/local/cuda/bin)
-  if(LLMPROF_NVCC)
+  # cuBLAS's headers come apart from the compiler; the package nvidia-cublas of PyPI has them, too.
+  find_path(LLMPROF_CUBLAS_INCLUDE cublasLt.h HINTS ${LLMPROF_CUDA_INCLUDE})
+  if(LLMPROF_NVCC AND LLMPROF_CUBLAS_INCLUDE)
     set(LLMPROF_HAVE_CUDA ON)
+    target_include_directories(llmprof_cuda_headers SYSTEM INTERFACE ${LLMPROF_CUBLAS_INCLUDE})
     message(STATUS "CUDA compiler: ${LLMPROF_NVCC}")
+  elseif(LLMPROF_NVCC)
+    message(STATUS "cuBLAS headers: cublasLt.h not found (CUDA's package libcublas-dev; -DLLMPROF_CUBLAS_INCLUDE=FOLDER); "
+                   "in this build benchmarks and the workload cannot use a GPU, recording can")
   else()
-    message(STATUS "CUDA compiler: nvcc not found; this build cannot run benchmarks on a GPU")
+    message(STATUS "CUDA compiler: nvcc not found; in this build benchmarks and the workload cannot use a GPU, recording can")
   endif()
 endif()
 

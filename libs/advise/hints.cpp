@@ -7,6 +7,7 @@
 #include <map>
 
 #include "base/kernel_name.h"
+#include "trace/run.h"
 
 namespace llmprof::advise {
 namespace {
@@ -19,12 +20,6 @@ constexpr std::int64_t kWarmSteps = 2;
 bool identifier(std::string_view text) {
   return !text.empty() &&
          std::ranges::all_of(text, [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '$'; });
-}
-
-std::string quoted(std::string_view text) {
-  std::string sql = "'";
-  for (const char c : text) sql += c == '\'' ? std::string("''") : std::string(1, c);
-  return sql + "'";
 }
 
 std::string without_digits(std::string_view name) {
@@ -61,7 +56,7 @@ Result<void> find_range(const trace::Run& run, Hints& hints) {
       const trace::ResultTable named,
       run.query(fmt::format("SELECT r.name, r.domain, r.kind, r.source, count(*) FROM step AS s JOIN range AS r ON "
                             "r.id = s.range_id WHERE s.stage = {} GROUP BY ALL ORDER BY 5 DESC, min(r.begin_ns)",
-                            quoted(hints.stage))));
+                            trace::sql_literal(hints.stage))));
   std::map<std::string, std::int64_t> kinds;
   for (const auto& row : named.rows) kinds[without_digits(row[0].text)] += row[4].as_int();
   if (kinds.empty()) return {};
@@ -79,7 +74,7 @@ Result<void> find_range(const trace::Run& run, Hints& hints) {
 }
 
 Result<void> find_kernels(const trace::Run& run, Hints& hints) {
-  const std::string where = hints.stage.empty() ? "" : " AND w.stage = " + quoted(hints.stage);
+  const std::string where = hints.stage.empty() ? "" : " AND w.stage = " + trace::sql_literal(hints.stage);
   LLMPROF_LET(const trace::ResultTable work,
               run.query("SELECT w.name, sum(w.executions), sum(w.time_ns) FROM work AS w JOIN device AS d ON d.id = "
                         "w.device_id WHERE d.kind = 'gpu' AND w.known" +
@@ -114,7 +109,7 @@ Result<void> count_launches(const trace::Run& run, Hints& hints) {
   for (const HotKernel& kernel : hints.kernels) launches += kernel.launches;
   LLMPROF_LET(
       const trace::ResultTable steps,
-      run.query(fmt::format("SELECT begin_ns FROM step WHERE stage = {} ORDER BY begin_ns", quoted(hints.stage))));
+      run.query(fmt::format("SELECT begin_ns FROM step WHERE stage = {} ORDER BY begin_ns", trace::sql_literal(hints.stage))));
   hints.steps = static_cast<std::int64_t>(steps.rows.size());
   if (hints.steps == 0) {
     hints.launches_before = launches / 2;

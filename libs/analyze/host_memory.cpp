@@ -13,9 +13,9 @@ std::int64_t period_of(const Periods& periods, std::int64_t process_id) {
 }
 
 // The readings of each process while it was alive: the last one of a process that ended has no memory left.
-using Series = std::unordered_map<std::int64_t, std::vector<MemoryPoint>>;
-Series series_of(const std::vector<MemoryReading>& readings) {
-  Series series;
+using PointsByProcess = std::unordered_map<std::int64_t, std::vector<MemoryPoint>>;
+PointsByProcess series_of(const std::vector<MemoryReading>& readings) {
+  PointsByProcess series;
   for (const MemoryReading& reading : readings) {
     if (reading.rss_bytes > 0) series[reading.process_id].push_back({reading.ts_ns, reading.rss_bytes});
   }
@@ -37,7 +37,7 @@ std::optional<std::int64_t> memory_near(const std::vector<MemoryPoint>& points, 
   return nearest->rss_bytes;
 }
 
-std::optional<std::int64_t> gain_of(const MemoryRange& range, const Series& series, const Periods& periods) {
+std::optional<std::int64_t> gain_of(const MemoryRange& range, const PointsByProcess& series, const Periods& periods) {
   const auto found = series.find(range.process_id);
   if (found == series.end()) return {};
   const std::int64_t period = period_of(periods, range.process_id);
@@ -95,7 +95,7 @@ std::vector<MemoryPoint> thinned(const std::vector<MemoryPoint>& points, std::si
 
 std::vector<GainOfRange> gains_of(const std::vector<MemoryRange>& ranges, const std::vector<MemoryReading>& readings,
                                   const Periods& periods) {
-  const Series series = series_of(readings);
+  const PointsByProcess series = series_of(readings);
   std::vector<GainOfRange> gains;
   std::vector<std::size_t> open;  // indices into gains, outermost first
   for (std::size_t i = 0; i < ranges.size(); ++i) {

@@ -10,9 +10,9 @@ namespace {
 
 constexpr std::string_view kTensor = "sm__ops_path_tensor_";
 
-class Counters {
+class KernelMetrics {
  public:
-  explicit Counters(const KernelCounters& counters) : counters_(counters) {}
+  explicit KernelMetrics(const KernelCounters& counters) : counters_(counters) {}
 
   std::optional<double> get(const std::string& metric) const {
     const auto found = counters_.values.find(metric);
@@ -76,7 +76,7 @@ int detail_of(std::string_view counter) {
   return counter.find("_sparsity_") != std::string_view::npos ? 1 : 0;
 }
 
-std::vector<Arithmetic> tensor_arithmetic(const Counters& counters) {
+std::vector<Arithmetic> tensor_arithmetic(const KernelMetrics& counters) {
   struct Sums {
     std::array<std::optional<double>, 3> flops;
     std::optional<double> dense_peak, other_peak;
@@ -115,7 +115,7 @@ std::vector<Arithmetic> tensor_arithmetic(const Counters& counters) {
 }
 
 // FLOPs of plain cores: instructions of threads, an FMA is two; those of float16 work on pairs.
-std::vector<Arithmetic> vector_arithmetic(const Counters& counters) {
+std::vector<Arithmetic> vector_arithmetic(const KernelMetrics& counters) {
   struct Kind {
     char letter;
     double lanes;
@@ -142,7 +142,7 @@ std::vector<Arithmetic> vector_arithmetic(const Counters& counters) {
   return result;
 }
 
-std::optional<double> dram_bytes(const Counters& counters) {
+std::optional<double> dram_bytes(const KernelMetrics& counters) {
   if (const auto all = counters.get("dram__bytes.sum")) return all;
   for (const char* names : {"dram__bytes_", "dram__bytes_op_"}) {  // the second on GB202
     const auto read = counters.total(std::string(names) + "read"), write = counters.total(std::string(names) + "write");
@@ -202,7 +202,7 @@ std::vector<std::string> roofline_metrics() {
 }
 
 KernelRoofline kernel_roofline(const KernelCounters& given, const std::vector<hw::Peak>& peaks) {
-  const Counters counters(given);
+  const KernelMetrics counters(given);
   KernelRoofline out;
   std::vector<Arithmetic> kinds = tensor_arithmetic(counters);
   if (kinds.empty()) out.missing.emplace_back("operations of tensor cores");

@@ -20,8 +20,8 @@ struct Reading {
   double value = 0;
 };
 // By labels, in order of time.
-using Series = std::map<std::string, std::vector<Reading>>;
-using ByName = std::map<std::string, Series, std::less<>>;
+using ReadingsBySource = std::map<std::string, std::vector<Reading>>;
+using ByName = std::map<std::string, ReadingsBySource, std::less<>>;
 
 // A counter that fell began again with the server.
 double grown(const std::vector<Reading>& readings) {
@@ -53,7 +53,7 @@ Result<ByName> read_known(const trace::Run& run) {
   return metrics;
 }
 
-MetricGauge gauge_of(const KnownMetric& known, const Series& series) {
+MetricGauge gauge_of(const KnownMetric& known, const ReadingsBySource& series) {
   MetricGauge gauge{
       .server = std::string(known.server), .what = std::string(known.what), .share = known.role == MetricRole::kShare};
   std::vector<double> sums;
@@ -70,7 +70,7 @@ MetricGauge gauge_of(const KnownMetric& known, const Series& series) {
   return gauge;
 }
 
-MetricCounter counter_of(const KnownMetric& known, const Series& series) {
+MetricCounter counter_of(const KnownMetric& known, const ReadingsBySource& series) {
   MetricCounter counter{
       .server = std::string(known.server), .what = std::string(known.what), .unit = std::string(known.unit)};
   std::optional<double> rate = 0;
@@ -95,7 +95,7 @@ std::optional<double> bound_of(std::string_view labels) {
   return bound;
 }
 
-double last_total(const Series& series, bool between) {
+double last_total(const ReadingsBySource& series, bool between) {
   double sum = 0;
   for (const auto& [labels, readings] : series) sum += between ? grown(readings) : readings.back().value;
   return sum;

@@ -3,7 +3,7 @@
 namespace llmprof::base {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + "\"";
@@ -12,7 +12,7 @@ std::string quoted(std::string_view text) {
 }  // namespace
 
 std::string csv_raw(std::string_view text) {
-  return text.find_first_of(",\"\r\n") == std::string_view::npos ? std::string(text) : quoted(text);
+  return text.find_first_of(",\"\r\n") == std::string_view::npos ? std::string(text) : in_quotes(text);
 }
 
 std::string csv_text(std::string_view text) {

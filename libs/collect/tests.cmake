@@ -85,7 +85,7 @@ set(tests pieces_test.cpp walk_objects_test.cpp walk_objects.cpp selection_parts
 if(LLMPROF_HAVE_NVTX3)
   list(APPEND tests nvtx_abi_test.cpp)
 endif()
-if(LLMPROF_CUDA_INCLUDE AND EXISTS ${LLMPROF_CUDA_INCLUDE}/cublasLt.h)
+if(LLMPROF_CUBLAS_INCLUDE)
   list(APPEND tests blas/cublas_abi_test.cpp)
 endif()
 llmprof_add_test(collect SOURCES ${tests} LIBS llmprof_cuda_headers Threads::Threads ${CMAKE_DL_LIBS})

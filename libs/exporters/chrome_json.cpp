@@ -18,6 +18,7 @@
 #include "exporters/windows.h"
 
 namespace llmprof::exporters {
+namespace chrome_json {
 namespace {
 
 constexpr std::int64_t kNull = trace::Columns::kNull;
@@ -466,9 +467,10 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace chrome_json
 
 extern const Exporter kChromeJson;
 const Exporter kChromeJson{
-    "chrome", "Chrome trace JSON as PyTorch's profiler writes it: ui.perfetto.dev, chrome://tracing", ".json", write};
+    "chrome", "Chrome trace JSON as PyTorch's profiler writes it: ui.perfetto.dev, chrome://tracing", ".json", chrome_json::write};
 
 }  // namespace llmprof::exporters

@@ -6,6 +6,7 @@
 #include "exporters/table_list.h"
 
 namespace llmprof::exporters {
+namespace csv {
 namespace {
 
 std::string line_of(const std::vector<trace::Value>& row) {
@@ -53,8 +54,9 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace csv
 
 extern const Exporter kCsv;
-const Exporter kCsv{"csv", "a CSV file per table", "", write};
+const Exporter kCsv{"csv", "a CSV file per table", "", csv::write};
 
 }  // namespace llmprof::exporters

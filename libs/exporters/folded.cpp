@@ -8,6 +8,7 @@
 #include "exporters/stacks.h"
 
 namespace llmprof::exporters {
+namespace folded {
 namespace {
 
 // The format has no escapes: what separates frames or lines becomes something else.
@@ -43,8 +44,9 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace folded
 
 extern const Exporter kFolded;
-const Exporter kFolded{"folded", "folded stacks, a;b;c N: flamegraph.pl, inferno, speedscope", ".folded", write};
+const Exporter kFolded{"folded", "folded stacks, a;b;c N: flamegraph.pl, inferno, speedscope", ".folded", folded::write};
 
 }  // namespace llmprof::exporters

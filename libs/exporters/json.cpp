@@ -10,6 +10,7 @@
 #include "exporters/table_list.h"
 
 namespace llmprof::exporters {
+namespace json {
 namespace {
 
 using base::Json;
@@ -91,8 +92,9 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace json
 
 extern const Exporter kJson;
-const Exporter kJson{"json", "all tables in one JSON document", ".json", write};
+const Exporter kJson{"json", "all tables in one JSON document", ".json", json::write};
 
 }  // namespace llmprof::exporters

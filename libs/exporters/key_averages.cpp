@@ -5,6 +5,7 @@
 #include "exporters/output_file.h"
 
 namespace llmprof::exporters {
+namespace key_averages {
 namespace {
 
 constexpr std::size_t kNameWidth = 55, kWidth = 12;
@@ -73,8 +74,9 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace key_averages
 
 extern const Exporter kKeyAverages;
-const Exporter kKeyAverages{"key-averages", "the table that PyTorch's profiler prints", ".txt", write};
+const Exporter kKeyAverages{"key-averages", "the table that PyTorch's profiler prints", ".txt", key_averages::write};
 
 }  // namespace llmprof::exporters

@@ -4,6 +4,7 @@
 #include "report/telemetry_replay.h"
 
 namespace llmprof::exporters {
+namespace nvml_csv {
 namespace {
 
 Result<Written> write(const Request& request) {
@@ -22,8 +23,9 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace nvml_csv
 
 extern const Exporter kNvmlCsv;
-const Exporter kNvmlCsv{"nvml-csv", "power, clocks and memory over time, CSV", ".csv", write};
+const Exporter kNvmlCsv{"nvml-csv", "power, clocks and memory over time, CSV", ".csv", nvml_csv::write};
 
 }  // namespace llmprof::exporters

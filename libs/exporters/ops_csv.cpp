@@ -7,6 +7,7 @@
 #include "exporters/output_file.h"
 
 namespace llmprof::exporters {
+namespace ops_csv {
 namespace {
 
 constexpr const char* kHeader =
@@ -33,8 +34,9 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace ops_csv
 
 extern const Exporter kOpsCsv;
-const Exporter kOpsCsv{"ops-csv", "operators with their times, CSV", ".csv", write};
+const Exporter kOpsCsv{"ops-csv", "operators with their times, CSV", ".csv", ops_csv::write};
 
 }  // namespace llmprof::exporters

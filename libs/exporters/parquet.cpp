@@ -5,6 +5,7 @@
 #include "exporters/table_list.h"
 
 namespace llmprof::exporters {
+namespace parquet {
 namespace {
 
 Result<Written> write(const Request& request) {
@@ -23,8 +24,9 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace parquet
 
 extern const Exporter kParquet;
-const Exporter kParquet{"parquet", "a Parquet file per table", "", write};
+const Exporter kParquet{"parquet", "a Parquet file per table", "", parquet::write};
 
 }  // namespace llmprof::exporters

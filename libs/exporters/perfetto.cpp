@@ -14,6 +14,7 @@
 #include "exporters/windows.h"
 
 namespace llmprof::exporters {
+namespace perfetto {
 namespace {
 
 constexpr std::int64_t kWindowRows = 1 << 20;          // sorted at once
@@ -330,8 +331,9 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace perfetto
 
 extern const Exporter kPerfetto;
-const Exporter kPerfetto{"perfetto", "Perfetto trace, protobuf: ui.perfetto.dev, trace_processor", ".pftrace", write};
+const Exporter kPerfetto{"perfetto", "Perfetto trace, protobuf: ui.perfetto.dev, trace_processor", ".pftrace", perfetto::write};
 
 }  // namespace llmprof::exporters

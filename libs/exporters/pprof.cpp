@@ -13,6 +13,7 @@
 #include "exporters/tracks.h"
 
 namespace llmprof::exporters {
+namespace pprof {
 namespace {
 
 // Field numbers of profile.proto.
@@ -164,8 +165,9 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace pprof
 
 extern const Exporter kPprof;
-const Exporter kPprof{"pprof", "pprof profile, gzipped protobuf: go tool pprof, Parca, Pyroscope", ".pb.gz", write};
+const Exporter kPprof{"pprof", "pprof profile, gzipped protobuf: go tool pprof, Parca, Pyroscope", ".pb.gz", pprof::write};
 
 }  // namespace llmprof::exporters

@@ -9,6 +9,7 @@
 #include "hw/catalog.h"
 
 namespace llmprof::exporters {
+namespace roofline_csv {
 namespace {
 
 std::string counters_sql(const Selection& selection) {
@@ -139,9 +140,10 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace roofline_csv
 
 extern const Exporter kRooflineCsv;
 const Exporter kRooflineCsv{"roofline-csv", "kernels and stages with hardware counters under the device's roofs, CSV",
-                            ".csv", write, true};
+                            ".csv", roofline_csv::write, true};
 
 }  // namespace llmprof::exporters

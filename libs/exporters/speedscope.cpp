@@ -14,6 +14,7 @@
 #include "exporters/tracks.h"
 
 namespace llmprof::exporters {
+namespace speedscope {
 namespace {
 
 constexpr std::int64_t kNull = trace::Columns::kNull;
@@ -237,8 +238,9 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace speedscope
 
 extern const Exporter kSpeedscope;
-const Exporter kSpeedscope{"speedscope", "speedscope profile, JSON: speedscope.app", ".speedscope.json", write};
+const Exporter kSpeedscope{"speedscope", "speedscope profile, JSON: speedscope.app", ".speedscope.json", speedscope::write};
 
 }  // namespace llmprof::exporters

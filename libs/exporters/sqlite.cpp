@@ -11,6 +11,7 @@
 #include "exporters/table_list.h"
 
 namespace llmprof::exporters {
+namespace sqlite {
 namespace {
 
 using trace::ColumnType;
@@ -193,8 +194,9 @@ Result<Written> write(const Request& request) {
 }
 
 }  // namespace
+}  // namespace sqlite
 
 extern const Exporter kSqlite;
-const Exporter kSqlite{"sqlite", "a SQLite database with a table per table", ".sqlite", write};
+const Exporter kSqlite{"sqlite", "a SQLite database with a table per table", ".sqlite", sqlite::write};
 
 }  // namespace llmprof::exporters

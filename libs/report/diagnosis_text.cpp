@@ -101,7 +101,7 @@ std::string silent_rules(const Page& page) {
 }
 
 // Inside double quotes of a shell.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\' || c == '$' || c == '`') out += '\\';
@@ -127,7 +127,7 @@ std::string evidence_lines(const Page& page, const Evidence& evidence) {
   std::string out = wrapped("- " + evidence_text(evidence), 4);
   if (!evidence.what.empty()) out += wrapped(evidence.what, 6);
   if (!evidence.rows.empty())
-    out += wrapped(fmt::format("rows: llmprof query {} {}", page.run, quoted(evidence.rows)), 6);
+    out += wrapped(fmt::format("rows: llmprof query {} {}", page.run, shell_quoted(evidence.rows)), 6);
   return out;
 }
 

@@ -96,7 +96,7 @@ Error unknown(std::string_view name, const Page* page) {
           near.empty() ? "--explain list names all" : fmt::format("near: {}; --explain list names all", near)};
 }
 
-std::string value_text(const Measure& measure) {
+std::string measure_text(const Measure& measure) {
   if (!measure.value) return "unknown: " + measure.why;
   const std::string value = with_unit(*measure.value, measure.kind->unit);
   return measure.of.empty() ? value : fmt::format("{} of {}", value, measure.of);
@@ -116,7 +116,7 @@ std::string measure_text(const Page* page, const Meant& meant, const Style& styl
   out += wrapped(fmt::format("in {}:", page->run));
   if (meant.measures.empty()) out += wrapped("no stage that has it", 4);
   for (const Measure& measure : meant.measures)
-    out += wrapped(fmt::format("{} = {}", measure.full_name(), value_text(measure)), 4);
+    out += wrapped(fmt::format("{} = {}", measure.full_name(), measure_text(measure)), 4);
   for (const Measure& measure : meant.measures) {
     const std::string rows = rows_behind(measure);
     if (rows.empty()) continue;

@@ -11,11 +11,10 @@
 #include "hw/device_card.h"
 #include "hw/spec_limit.h"
 #include "report/layout.h"
+#include "report/page.h"
 
 namespace llmprof::report {
 namespace {
-
-constexpr std::size_t kWidth = 100;
 
 std::vector<hw::Peak> values_of(const RooflinePage& page) {
   std::vector<hw::Peak> peaks;

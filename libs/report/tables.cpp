@@ -44,8 +44,8 @@ std::string busy_percent(const Stage& stage) {
 std::string intensity_cell(const analyze::Efficiency& e) {
   return e.intensity ? base::three_digits(*e.intensity) : "-";
 }
-std::string bound_cell(const analyze::Efficiency& e) { return e.bound.empty() || e.bound == "unknown" ? "-" : e.bound; }
-std::string floor_cell(const analyze::Efficiency& e) { return e.floor_ns ? base::human_ns(*e.floor_ns) : "-"; }
+std::string bound_of(const analyze::Efficiency& e) { return e.bound.empty() || e.bound == "unknown" ? "-" : e.bound; }
+std::string floor_of(const analyze::Efficiency& e) { return e.floor_ns ? base::human_ns(*e.floor_ns) : "-"; }
 
 std::string ridge_line(const Page& page) {
   if (!page.summary.ridge) return "";
@@ -72,7 +72,7 @@ std::string part_efficiency(const Page& page, const Style& style, const std::vec
     const analyze::Efficiency& e = part.efficiency;
     if (!shown(page, part.stage) || (!e.flops && !e.bytes) || ++all > page.top) continue;
     table.add({part.name, part.stage, amount_cell(e.flops), amount_cell(e.flops_shapes),
-               e.bytes ? base::human_bytes(*e.bytes) : "-", intensity_cell(e), bound_cell(e), floor_cell(e),
+               e.bytes ? base::human_bytes(*e.bytes) : "-", intensity_cell(e), bound_of(e), floor_of(e),
                percent_cell(e.of_floor)});
   }
   if (all == 0) return "";
@@ -256,7 +256,7 @@ std::string efficiency_table(const Page& page, const Style& style) {
     table.add({s.name, amount_cell(e.flops), amount_cell(e.flops_shapes),
                giga_cell(e.flops ? e.flops_per_s : e.flops_shapes_per_s), percent_cell(e.mfu),
                e.bytes ? base::human_bytes(*e.bytes) : "-", giga_cell(e.bytes_per_s), percent_cell(e.mbu),
-               intensity_cell(e), bound_cell(e), floor_cell(e), percent_cell(e.of_floor)});
+               intensity_cell(e), bound_of(e), floor_of(e), percent_cell(e.of_floor)});
   }
   return style.heading("Efficiency") + table.render(kWidth) +
          wrapped(

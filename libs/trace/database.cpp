@@ -7,7 +7,7 @@
 namespace llmprof::trace {
 namespace {
 
-std::string quoted(std::string_view text, char quote) {
+std::string in_quotes(std::string_view text, char quote) {
   std::string out(1, quote);
   for (const char c : text) {
     out += c;
@@ -59,8 +59,8 @@ Error not_a_select(std::string_view what) {
 
 }  // namespace
 
-std::string sql_literal(std::string_view text) { return quoted(text, '\''); }
-std::string sql_identifier(std::string_view name) { return quoted(name, '"'); }
+std::string sql_literal(std::string_view text) { return in_quotes(text, '\''); }
+std::string sql_identifier(std::string_view name) { return in_quotes(name, '"'); }
 
 Result<Database> Database::open(std::initializer_list<Setting> settings) {
   const Result<DuckDbApi>& api = duckdb_api();

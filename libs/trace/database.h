@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "trace/duckdb_api.h"
+#include "trace/run.h"
 
 namespace llmprof::trace {
 
@@ -81,9 +82,5 @@ class Connection {
   const DuckDbApi* api_;
   duckdb_connection handle_;
 };
-
-// 'text' as a SQL literal, "name" as an identifier.
-std::string sql_literal(std::string_view text);
-std::string sql_identifier(std::string_view name);
 
 }  // namespace llmprof::trace

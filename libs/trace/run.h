@@ -107,4 +107,8 @@ struct CheckFinding {
 // Reads every byte: checksums, row counts, keys that point nowhere, times that run backwards.
 Result<std::vector<CheckFinding>> check_run(const Run& run);
 
+// 'text' as a SQL literal, "name" as an identifier.
+std::string sql_literal(std::string_view text);
+std::string sql_identifier(std::string_view name);
+
 }  // namespace llmprof::trace

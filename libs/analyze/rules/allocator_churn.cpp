@@ -6,6 +6,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace allocator_churn {
 namespace {
 
 constexpr double kLeastSteps = 0.1;  // of a stage, with an allocation after the first
@@ -21,7 +22,7 @@ std::string rows_of(const std::string& stage) {
       "s.process_id AND "
       "a.begin_ns >= s.begin_ns AND a.begin_ns < s.end_ns WHERE s.stage = {} AND a.device_id IS NOT NULL ORDER BY "
       "a.begin_ns",
-      quoted(stage));
+      sql_literal(stage));
 }
 
 Finding in_steps(const StageAllocations& seen, const Stage& stage) {
@@ -117,6 +118,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace allocator_churn
 
 extern const Rule kAllocatorChurn;
 const Rule kAllocatorChurn = {.name = "allocator_churn",
@@ -129,6 +131,6 @@ const Rule kAllocatorChurn = {.name = "allocator_churn",
                                   "in these calls, where calls were recorded (--gpu api). A note where a memory "
                                   "snapshot shows that 20 % of what the "
                                   "allocator holds, and 1 GB of it, lies unused between tensors.",
-                              .check = check};
+                              .check = allocator_churn::check};
 
 }  // namespace llmprof::analyze

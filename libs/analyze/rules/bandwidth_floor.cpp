@@ -9,6 +9,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace bandwidth_floor {
 namespace {
 
 constexpr double kNear = 0.7;        // of the bandwidth, while kernels execute
@@ -82,7 +83,7 @@ Finding far_from_floor(const Case& run, const StageView& view, double reached, c
         read.bandwidth, peak_text(run.summary), "measured",
         fmt::format(
             "SELECT name, executions, time_ns, source FROM work WHERE stage = {} AND op = {} ORDER BY time_ns DESC",
-            quoted(stage), quoted(read.op))));
+            sql_literal(stage), sql_literal(read.op))));
   }
   add_counted_bytes(run.summary, stage, out.evidence);
   out.advice = {
@@ -153,6 +154,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace bandwidth_floor
 
 extern const Rule kBandwidthFloor;
 const Rule kBandwidthFloor = {
@@ -167,6 +169,6 @@ const Rule kBandwidthFloor = {
         "measured products, the kernels' time above the floor. Idle time is left to launch_bound and idle_gaps. In "
         "another "
         "tool's totals: the weights of the linear layers / their device time.",
-    .check = check};
+    .check = bandwidth_floor::check};
 
 }  // namespace llmprof::analyze

@@ -9,6 +9,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace graph_padding {
 namespace {
 
 constexpr double kLeastPadding = 0.1;  // of the rows that are computed
@@ -59,7 +60,7 @@ Finding finding_of(const Padding& padding, const Stage& stage) {
       "SELECT s.number, s.batch, s.tokens, l.graph, l.end_ns - l.begin_ns AS ns FROM graph_launch AS l JOIN "
       "launch_place AS p ON p.graph_launch_id = l.id JOIN "
       "step AS s ON s.id = p.step_id WHERE s.stage = {} ORDER BY s.number",
-      quoted(stage.name));
+      sql_literal(stage.name));
   out.evidence.push_back(fraction(stage.name + ".padding", "rows that no sequence needs", padding.share(),
                                   fmt::format("{:.0f} rows computed by graphs", padding.computed), "counted", rows));
   out.evidence.push_back(fraction(stage.name + ".padded_launches", "launches with padding",
@@ -116,6 +117,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace graph_padding
 
 extern const Rule kGraphPadding;
 const Rule kGraphPadding = {
@@ -127,6 +129,6 @@ const Rule kGraphPadding = {
         "where 10 % of the rows or more are padding. Gain: padded rows x what one more row costs, by the median times "
         "of the smallest and the largest graph; with "
         "graphs of one size only, in proportion to the padded rows where arithmetic bounds the stage, and else a note.",
-    .check = check};
+    .check = graph_padding::check};
 
 }  // namespace llmprof::analyze

@@ -9,6 +9,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace host_sync {
 namespace {
 
 constexpr double kOftenEnough = 0.5;  // of the steps
@@ -18,7 +19,7 @@ std::string rows_of(const std::string& stage) {
   return fmt::format(
       "SELECT a.* FROM (SELECT * FROM api WHERE waits OR contains(name, 'Synchronize')) a ASOF JOIN step s "
       "ON a.thread_id = s.thread_id AND a.begin_ns >= s.begin_ns WHERE s.stage = {} ORDER BY a.begin_ns",
-      quoted(stage));
+      sql_literal(stage));
 }
 
 void advise(Finding& out) {
@@ -139,6 +140,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace host_sync
 
 extern const Rule kHostSync;
 const Rule kHostSync = {.name = "host_sync",
@@ -153,6 +155,6 @@ const Rule kHostSync = {.name = "host_sync",
                             "that wait per pass over the model, or host time in aten::copy_ beyond the device's time "
                             "for copies, by the device's "
                             "time for everything else: about 1 is one wait per token.",
-                        .check = check};
+                        .check = host_sync::check};
 
 }  // namespace llmprof::analyze

@@ -9,6 +9,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace idle_gaps {
 namespace {
 
 constexpr double kLeastShare = 0.05;   // of the stage
@@ -20,7 +21,7 @@ std::string causes_rows(const std::string& stage) {
       "SELECT t.owner, sum(t.time_ns) AS in_steps_ns, sum(t.after_ns) AS after_ns FROM step_time t JOIN step s ON s.id "
       "= t.step_id "
       "WHERE s.stage = {} GROUP BY t.owner ORDER BY in_steps_ns DESC",
-      quoted(stage));
+      sql_literal(stage));
 }
 
 std::vector<Evidence> causes(const StageView& view) {
@@ -132,6 +133,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace idle_gaps
 
 extern const Rule kIdleGaps;
 const Rule kIdleGaps = {.name = "idle_gaps",
@@ -142,6 +144,6 @@ const Rule kIdleGaps = {.name = "idle_gaps",
                             "5 % of the stage on; gain: that time, at most. Steps of unknown kind that idle 25 % or "
                             "more: inconclusive. In another tool's "
                             "totals: a device that is busy less than 80 % of the profile, as a note.",
-                        .check = check};
+                        .check = idle_gaps::check};
 
 }  // namespace llmprof::analyze

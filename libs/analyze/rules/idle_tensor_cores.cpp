@@ -9,6 +9,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace idle_tensor_cores {
 namespace {
 
 constexpr double kLeastGain = 0.02;  // of the stage
@@ -171,6 +172,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace idle_tensor_cores
 
 extern const Rule kIdleTensorCores;
 const Rule kIdleTensorCores = {
@@ -184,6 +186,6 @@ const Rule kIdleTensorCores = {
         "of 8 or 16 are slow; gain: their time less that at the share of the peak which the stage's aligned products "
         "reach, "
         "where that is 20 % or more. Found from 2 % of the stage on; where launches hold the stage back, a note.",
-    .check = check};
+    .check = idle_tensor_cores::check};
 
 }  // namespace llmprof::analyze

@@ -9,6 +9,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace kv_cache_traffic {
 namespace {
 
 constexpr double kLeastShare = 0.2;  // of the bytes that must move
@@ -99,6 +100,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace kv_cache_traffic
 
 extern const Rule kKvCacheTraffic;
 const Rule kKvCacheTraffic = {.name = "kv_cache_traffic",
@@ -109,6 +111,6 @@ const Rule kKvCacheTraffic = {.name = "kv_cache_traffic",
                                   "the rate that the stage's kernels reach. Says the context at which the cache has as "
                                   "many bytes as the weights, and "
                                   "advises by architecture: grouped queries for MHA, a latent cache for GQA.",
-                              .check = check};
+                              .check = kv_cache_traffic::check};
 
 }  // namespace llmprof::analyze

@@ -9,6 +9,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace launch_bound {
 namespace {
 
 constexpr double kLeastShare = 0.1;     // of the stage
@@ -26,7 +27,7 @@ std::string idle_rows(const std::string& stage) {
   return fmt::format(
       "SELECT s.id, s.begin_ns, t.owner, t.time_ns FROM step_time t JOIN step s ON s.id = t.step_id "
       "WHERE s.stage = {} AND t.owner IN ('gap', 'queued') ORDER BY t.time_ns DESC",
-      quoted(stage));
+      sql_literal(stage));
 }
 
 void advise(Finding& out, double single, double per_launch_ns, double call_ns, bool graphs) {
@@ -111,6 +112,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace launch_bound
 
 extern const Rule kLaunchBound;
 const Rule kLaunchBound = {
@@ -123,6 +125,6 @@ const Rule kLaunchBound = {
         "launch them earlier. Time in which the host waits for the device is that of host_sync, time between steps "
         "that of "
         "idle_gaps.",
-    .check = check};
+    .check = launch_bound::check};
 
 }  // namespace llmprof::analyze

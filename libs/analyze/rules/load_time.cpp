@@ -8,6 +8,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace load_time {
 namespace {
 
 constexpr double kLeastNs = 1e9;
@@ -180,6 +181,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace load_time
 
 extern const Rule kLoadTime;
 const Rule kLoadTime = {.name = "load_time",
@@ -195,6 +197,6 @@ const Rule kLoadTime = {.name = "load_time",
                             "of the three dominates. Gain: the CPU time, at most; copies at the rate of the fastest "
                             "one; the waiting, at most, if "
                             "bytes were read from storage.",
-                        .check = check};
+                        .check = load_time::check};
 
 }  // namespace llmprof::analyze

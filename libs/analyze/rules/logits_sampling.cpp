@@ -10,6 +10,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace logits_sampling {
 namespace {
 
 constexpr double kLeastShare = 0.01;  // of the stage's time, to gain
@@ -20,7 +21,7 @@ std::string rows_of(const std::string& stage) {
   return fmt::format(
       "SELECT name, op, sum(executions) AS executions, sum(time_ns) AS ns FROM work WHERE stage = {} AND in_step GROUP "
       "BY ALL ORDER BY ns DESC",
-      quoted(stage));
+      sql_literal(stage));
 }
 
 void add_evidence(Finding& out, const StageLogits& logits, const Stage& stage) {
@@ -38,7 +39,7 @@ void add_evidence(Finding& out, const StageLogits& logits, const Stage& stage) {
         stage.name + ".logit_rows_per_step", "rows of logits made, per step", logits.rows_per_step, "", "counted",
         fmt::format("SELECT DISTINCT g.m, g.n, g.k FROM work AS w JOIN gemm AS g ON g.id = w.gemm_id "
                     "WHERE w.stage = {} AND w.op LIKE '%lm_head'",
-                    quoted(stage.name))));
+                    sql_literal(stage.name))));
 }
 
 // Logits of every position although one per sequence is read.
@@ -127,6 +128,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace logits_sampling
 
 extern const Rule kLogitsSampling;
 const Rule kLogitsSampling = {.name = "logits_sampling",
@@ -143,6 +145,6 @@ const Rule kLogitsSampling = {.name = "logits_sampling",
                                   "(at peak bandwidth, but no less than the shortest kernel of the stage), by 1 % of "
                                   "the stage's time or more; gain, at "
                                   "most: the difference.",
-                              .check = check};
+                              .check = logits_sampling::check};
 
 }  // namespace llmprof::analyze

@@ -8,6 +8,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace low_l2_hits {
 namespace {
 
 constexpr double kLowHits = 0.5;
@@ -25,7 +26,7 @@ Finding finding_of(const CountedKernel& kernel, const NeededBytes& needed, doubl
       "SELECT k.id, c.metric, c.value, c.unit FROM counter AS c JOIN kernel AS k ON k.id = c.scope_id WHERE c.scope = "
       "'kernel' AND k.name = {} "
       "AND (c.metric LIKE 'lts__t_sector%' OR c.metric LIKE 'dram__bytes%')",
-      quoted(kernel.name));
+      sql_literal(kernel.name));
   out.evidence.push_back(fraction("kernel.l2_hits", "sectors found in the L2 cache", kernel.l2_hits,
                                   "sectors asked for", "counted", rows));
   out.evidence.push_back(
@@ -34,7 +35,7 @@ Finding finding_of(const CountedKernel& kernel, const NeededBytes& needed, doubl
       number("kernel.needed_bytes", "operands and results, each once", needed.bytes, "B", "analytic",
              fmt::format(
                  "SELECT g.m, g.n, g.k, g.type_a FROM kernel AS k JOIN gemm AS g ON g.id = k.gemm_id WHERE k.name = {}",
-                 quoted(kernel.name))));
+                 sql_literal(kernel.name))));
   set_gain(
       out, gain, of,
       fmt::format("{} bound by memory for {}; {} are needed: {} of {}", base::human_ns(time), base::human_bytes(moved),
@@ -74,6 +75,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace low_l2_hits
 
 extern const Rule kLowL2Hits;
 const Rule kLowL2Hits = {.name = "low_l2_hits",
@@ -86,6 +88,6 @@ const Rule kLowL2Hits = {.name = "low_l2_hits",
                              "the bytes moved are at least 1.5 times its operands and results. Gain: the kernel's "
                              "time, in proportion to the bytes "
                              "that were moved in vain.",
-                         .check = check};
+                         .check = low_l2_hits::check};
 
 }  // namespace llmprof::analyze

@@ -8,6 +8,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace missing_overlap {
 namespace {
 
 constexpr double kLeastShare = 0.02;  // of the stage's time
@@ -108,6 +109,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace missing_overlap
 
 extern const Rule kMissingOverlap;
 const Rule kMissingOverlap = {
@@ -119,6 +121,6 @@ const Rule kMissingOverlap = {
         "lesser of that time and the kernel time of the stage is at least 2 % of the stage's time. That is also the "
         "gain, at most: "
         "some of it may depend on what it would run beside.",
-    .check = check};
+    .check = missing_overlap::check};
 
 }  // namespace llmprof::analyze

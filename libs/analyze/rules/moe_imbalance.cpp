@@ -6,6 +6,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace moe_imbalance {
 namespace {
 
 constexpr double kLeastRatio = 2;     // tokens of the busiest expert, of a mean one
@@ -21,7 +22,7 @@ Finding finding_of(const StageExperts& experts, const Stage& stage) {
       "AS a ON a.kernel_id = k.id JOIN gemm AS g ON g.id = "
       "a.gemm_id JOIN step AS s ON s.id = a.step_id WHERE a.stage = {} AND contains(a.module, '.experts.') ORDER BY "
       "s.number, a.module",
-      quoted(stage.name));
+      sql_literal(stage.name));
   out.evidence.push_back(number(stage.name + ".expert_most_tokens",
                                 "tokens of the busiest expert, mean over layers and steps", experts.most_rows, "",
                                 "counted", rows));
@@ -75,6 +76,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace moe_imbalance
 
 extern const Rule kMoeImbalance;
 const Rule kMoeImbalance = {.name = "moe_imbalance",
@@ -86,6 +88,6 @@ const Rule kMoeImbalance = {.name = "moe_imbalance",
                                 "on several devices, that costs 1 % of the stage. "
                                 "Gain, at most: expert time of the busiest device of each layer, less that of a mean "
                                 "device. On one device it is a note.",
-                            .check = check};
+                            .check = moe_imbalance::check};
 
 }  // namespace llmprof::analyze

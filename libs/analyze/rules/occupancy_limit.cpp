@@ -8,6 +8,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace occupancy_limit {
 namespace {
 
 constexpr double kLow = 0.5;         // occupancy
@@ -40,7 +41,7 @@ Finding finding_of(const Seen& seen) {
   const std::string rows = fmt::format(
       "SELECT DISTINCT grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, shared_bytes FROM kernel WHERE "
       "name = {}",
-      quoted(shape.kernel));
+      sql_literal(shape.kernel));
   out.evidence.push_back(fraction("kernel.theoretical_occupancy", "warps that fit at once with these resources",
                                   seen.occupancy.occupancy, "warps of a multiprocessor", "analytic", rows));
   out.evidence.push_back(
@@ -114,6 +115,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace occupancy_limit
 
 extern const Rule kOccupancyLimit;
 const Rule kOccupancyLimit = {.name = "occupancy_limit",
@@ -126,6 +128,6 @@ const Rule kOccupancyLimit = {.name = "occupancy_limit",
                                   "Below 50 % it is found if counters show that the kernel reaches less than 60 % of "
                                   "its roof; gain, at most: its time above "
                                   "the roof. Without counters it is inconclusive.",
-                              .check = check};
+                              .check = occupancy_limit::check};
 
 }  // namespace llmprof::analyze

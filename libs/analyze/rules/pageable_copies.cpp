@@ -9,6 +9,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace pageable_copies {
 namespace {
 
 constexpr double kLeastShare = 0.01;  // of the stage
@@ -27,7 +28,7 @@ std::string rows_of(const std::string& stage) {
       "SELECT c.* FROM copy c ASOF JOIN step s ON c.thread_id = s.thread_id AND coalesce(c.launch_begin_ns, "
       "c.begin_ns) >= s.begin_ns "
       "WHERE s.stage = {} AND c.host_memory = 'pageable' ORDER BY c.bytes DESC",
-      quoted(stage));
+      sql_literal(stage));
 }
 
 Finding finding_of(const Case& run, const StageView& view, const StageCopies& copies) {
@@ -127,6 +128,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace pageable_copies
 
 extern const Rule kPageableCopies;
 const Rule kPageableCopies = {
@@ -138,6 +140,6 @@ const Rule kPageableCopies = {
         "stage with no kernel executing. Gain: that time, less what it would be at the rate of the fastest pinned copy "
         "of 1 MB or more of the "
         "run; without one, all of it, at most. In another tool's totals: from 5 % of the device's time on.",
-    .check = check};
+    .check = pageable_copies::check};
 
 }  // namespace llmprof::analyze

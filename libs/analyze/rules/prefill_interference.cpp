@@ -6,6 +6,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace prefill_interference {
 namespace {
 
 constexpr std::int64_t kLeastInterrupted = 3;
@@ -57,6 +58,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace prefill_interference
 
 extern const Rule kPrefillInterference;
 const Rule kPrefillInterference = {
@@ -68,6 +70,6 @@ const Rule kPrefillInterference = {
         "step, with the others. A thread that begins anew with shorter sequences is left out. Found where 3 or more "
         "are interrupted, take 1.5 times the "
         "median of the others or more, and the extra time is 3 % of all. Gain, at most: the extra time.",
-    .check = check};
+    .check = prefill_interference::check};
 
 }  // namespace llmprof::analyze

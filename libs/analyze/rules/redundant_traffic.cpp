@@ -9,6 +9,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace redundant_traffic {
 namespace {
 
 constexpr double kLeast = 1.25;  // bytes moved, of those that must move
@@ -72,6 +73,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace redundant_traffic
 
 extern const Rule kRedundantTraffic;
 const Rule kRedundantTraffic = {
@@ -82,6 +84,6 @@ const Rule kRedundantTraffic = {
         "that must move in it. Found from 1.25 on. Gain: the bytes in vain at the peak bandwidth; none where "
         "arithmetic "
         "bounds the stage or launches hold it back.",
-    .check = check};
+    .check = redundant_traffic::check};
 
 }  // namespace llmprof::analyze

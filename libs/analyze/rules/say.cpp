@@ -63,12 +63,6 @@ std::optional<double> busy_share(const Stage& stage) {
   return total > 0 ? std::optional(static_cast<double>(stage.device_busy_ns) / total) : std::nullopt;
 }
 
-std::string quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("''") : std::string(1, c);
-  return out + "'";
-}
-
 std::string count_of(double count, std::string_view plural) {
   const double shown = count < 10 ? std::round(count * 10) / 10 : std::round(count);
   return fmt::format("{} {}", shown, shown == 1 ? base::singular(plural) : std::string(plural));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "analyze/rules/rule.h"
+#include "trace/run.h"
 
 namespace llmprof::analyze {
 
@@ -31,7 +32,7 @@ const Stage* stage_named(const Summary& summary, std::string_view name);
 bool is_preparation(std::string_view stage);  // load, warm-up: not what a model is run for
 // Share of a stage's time with a kernel executing, over its devices; nullopt if it has no time.
 std::optional<double> busy_share(const Stage& stage);
-std::string quoted(std::string_view text);  // as a literal of SQL
+using trace::sql_literal;
 // "3 kernels", "1 kernel"
 std::string count_of(double count, std::string_view plural);
 std::string short_kernel(std::string_view name);  // without namespaces and template arguments

@@ -10,6 +10,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace small_batch {
 namespace {
 
 struct Throughput {
@@ -46,7 +47,7 @@ Finding finding_of(const Case& run, const StageView& view, const StageBytes& cos
       count_of(costs.batch, "tokens"), more.batch, more.tokens_per_s, now);
   out.lever = "a larger batch";
   out.evidence = {number(stage + ".batch", "sequences per step, mean", costs.batch, "", "measured",
-                         fmt::format("SELECT id, batch, context FROM step WHERE stage = {}", quoted(stage))),
+                         fmt::format("SELECT id, batch, context FROM step WHERE stage = {}", sql_literal(stage))),
                   number(stage + ".tokens_per_s", "now", now, "1/s", "measured"),
                   number(stage + fmt::format(".tokens_per_s_at_{:.0f}", more.batch),
                          fmt::format("with {:.0f} sequences: the step's floor grows, the rest stays", more.batch),
@@ -86,6 +87,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace small_batch
 
 extern const Rule kSmallBatch;
 const Rule kSmallBatch = {
@@ -99,6 +101,6 @@ const Rule kSmallBatch = {
         "as it saves no time of the run: it predicts tokens/s for more sequences, where weights are read once per "
         "step, cache, "
         "activations and FLOPs grow with the batch, and idle time and everything above the floor stay per step.",
-    .check = check};
+    .check = small_batch::check};
 
 }  // namespace llmprof::analyze

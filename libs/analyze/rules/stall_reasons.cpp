@@ -9,6 +9,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace stall_reasons {
 namespace {
 
 constexpr double kLeastTime = 0.1;   // of the counted kernels' time
@@ -45,7 +46,7 @@ std::string rows_of(const std::string& kernel) {
       "SELECT k.id, c.metric, c.value, c.unit FROM counter AS c JOIN kernel AS k ON k.id = c.scope_id WHERE c.scope = "
       "'kernel' AND "
       "c.metric LIKE 'smsp__%warps_issue_stalled_%' AND k.name = {} ORDER BY k.id, c.value DESC",
-      quoted(kernel));
+      sql_literal(kernel));
 }
 
 double all_stalled(const CountedKernel& kernel) {
@@ -106,7 +107,7 @@ std::optional<Finding> from_samples(const Case& run, const KernelStalls& kernel)
       "SELECT offset_bytes, file, line, reason, sum(samples) AS samples FROM stall WHERE kernel = {} GROUP BY ALL "
       "ORDER "
       "BY samples DESC",
-      quoted(kernel.kernel));
+      sql_literal(kernel.kernel));
   out.evidence.push_back(fraction(
       "kernel.sampled_" + top->first, fmt::format("warps that wait for {}", words.waits_for), top->second / waiting,
       fmt::format("{:.0f} samples of its waiting warps", waiting * static_cast<double>(kernel.samples)), "measured",
@@ -169,6 +170,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace stall_reasons
 
 extern const Rule kStallReasons;
 const Rule kStallReasons = {
@@ -183,6 +185,6 @@ const Rule kStallReasons = {
         "such "
         "counters, samples of warps (record --stalls) take their place: then it is inconclusive unless the roof is "
         "known.",
-    .check = check};
+    .check = stall_reasons::check};
 
 }  // namespace llmprof::analyze

@@ -8,6 +8,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace straggling_rank {
 namespace {
 
 constexpr std::int64_t kLeastSteps = 3;
@@ -27,7 +28,7 @@ Finding finding_of(const StageRanks& seen, const RankTime& slowest, const Stage&
       "SELECT p.rank, s.number, s.begin_ns, s.end_ns - s.begin_ns AS ns, s.kernel_ns FROM step AS s JOIN process AS p "
       "ON p.id = s.process_id WHERE s.stage = {} ORDER BY "
       "s.number, p.rank",
-      quoted(stage.name));
+      sql_literal(stage.name));
   out.evidence.push_back(fraction(
       stage.name + ".slowest_steps", fmt::format("steps in which rank {} took longest for its own work", slowest.rank),
       static_cast<double>(slowest.slowest_in) / steps,
@@ -77,6 +78,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace straggling_rank
 
 extern const Rule kStragglingRank;
 const Rule kStragglingRank = {
@@ -87,6 +89,6 @@ const Rule kStragglingRank = {
         "a stage left out. Found where over 3 steps or more the same rank is the slowest in 60 % of "
         "them and that costs 3 % of the stage. Gain, at most: own time of the slowest rank of each step, less that of "
         "a mean rank.",
-    .check = check};
+    .check = straggling_rank::check};
 
 }  // namespace llmprof::analyze

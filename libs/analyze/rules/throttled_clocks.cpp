@@ -8,6 +8,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace throttled_clocks {
 namespace {
 
 constexpr double kLeastSlow = 0.1;  // of the readings
@@ -91,6 +92,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace throttled_clocks
 
 extern const Rule kThrottledClocks;
 const Rule kThrottledClocks = {
@@ -104,6 +106,6 @@ const Rule kThrottledClocks = {
         "times are those of a slower device, which no change of the program helps. Where arithmetic bounds the stage, "
         "it says "
         "how much less it would take at most: its busy time x (1 - mean clock / highest clock).",
-    .check = check};
+    .check = throttled_clocks::check};
 
 }  // namespace llmprof::analyze

@@ -11,6 +11,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace tile_waves {
 namespace {
 
 constexpr double kLeastLoss = 0.1;        // of the product's time
@@ -94,6 +95,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace tile_waves
 
 extern const Rule kTileWaves;
 const Rule kTileWaves = {.name = "tile_waves",
@@ -107,6 +109,6 @@ const Rule kTileWaves = {.name = "tile_waves",
                              "Found from 10 % of the product's and 0.5 % of the stage's time on. Gain: that share of "
                              "its time, at most. Names the nearest "
                              "smaller size that needs a wave less.",
-                         .check = check};
+                         .check = tile_waves::check};
 
 }  // namespace llmprof::analyze

@@ -8,6 +8,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace unfused_chains {
 namespace {
 
 constexpr double kLeastShare = 0.02;  // of the stage's time
@@ -45,7 +46,7 @@ std::string rows_of(const std::string& stage) {
   return fmt::format(
       "SELECT name, op, sum(executions) AS executions, sum(time_ns) AS ns FROM work WHERE stage = {} AND in_step AND "
       "gemm_id IS NULL GROUP BY ALL ORDER BY ns DESC",
-      quoted(stage));
+      sql_literal(stage));
 }
 
 Finding finding_of(const StageChains& chains, const Stage& stage, const ChainGroup& sum) {
@@ -107,6 +108,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace unfused_chains
 
 extern const Rule kUnfusedChains;
 const Rule kUnfusedChains = {
@@ -121,6 +123,6 @@ const Rule kUnfusedChains = {
         "kernels and the pauses between them, less the longest kernel of each chain, which stands for the one pass "
         "over "
         "the data that a fused kernel still makes.",
-    .check = check};
+    .check = unfused_chains::check};
 
 }  // namespace llmprof::analyze

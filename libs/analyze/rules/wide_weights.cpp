@@ -9,6 +9,7 @@
 #include "base/human.h"
 
 namespace llmprof::analyze {
+namespace wide_weights {
 namespace {
 
 constexpr double kWeightBound = 0.3;  // of its floor: slower products wait for something else than their weights
@@ -168,6 +169,7 @@ Checked check(const Case& run) {
 }
 
 }  // namespace
+}  // namespace wide_weights
 
 extern const Rule kWideWeights;
 const Rule kWideWeights = {.name = "wide_weights",
@@ -182,6 +184,6 @@ const Rule kWideWeights = {.name = "wide_weights",
                                "their values get narrower too. Where launches hold the stage back, it is a note. In "
                                "another tool's totals: half "
                                "the time of the linear layers.",
-                           .check = check};
+                           .check = wide_weights::check};
 
 }  // namespace llmprof::analyze

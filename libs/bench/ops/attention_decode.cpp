@@ -13,6 +13,7 @@ namespace llmprof::bench {
 
 extern const Operator kAttentionDecode;
 
+namespace attention_decode {
 namespace {
 
 constexpr AxisSpec kAxes[] = {
@@ -175,18 +176,19 @@ Result<CudaCall> prepare_cudnn(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"cudnn", prepare_cudnn}, {"kernel", prepare_kernel}};
 
 }  // namespace
+}  // namespace attention_decode
 
 const Operator kAttentionDecode{.name = "attention_decode",
                                 .summary = "attention of one new token against a cache, grouped heads, pages",
-                                .axes = kAxes,
-                                .types = kTypes,
-                                .check = check,
-                                .tensors = tensors,
-                                .work = work,
-                                .small = small,
-                                .reference = reference,
-                                .cpu = cpu,
+                                .axes = attention_decode::kAxes,
+                                .types = attention_decode::kTypes,
+                                .check = attention_decode::check,
+                                .tensors = attention_decode::tensors,
+                                .work = attention_decode::work,
+                                .small = attention_decode::small,
+                                .reference = attention_decode::reference,
+                                .cpu = attention_decode::cpu,
                                 .cpu_method = "loop, online softmax",
-                                .cuda = kCuda};
+                                .cuda = attention_decode::kCuda};
 
 }  // namespace llmprof::bench

@@ -12,6 +12,7 @@ namespace llmprof::bench {
 
 extern const Operator kAttentionPrefill;
 
+namespace attention_prefill {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"batch", "1", 1, "sequences"},
@@ -129,18 +130,19 @@ Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) 
 constexpr CudaImplementation kCuda[] = {{"cudnn", prepare_cudnn}, {"kernel", prepare_kernel}};
 
 }  // namespace
+}  // namespace attention_prefill
 
 const Operator kAttentionPrefill{.name = "attention_prefill",
                                  .summary = "causal attention of whole sequences, grouped heads",
-                                 .axes = kAxes,
-                                 .types = kTypes,
-                                 .check = check,
-                                 .tensors = tensors,
-                                 .work = work,
-                                 .small = small,
-                                 .reference = reference,
-                                 .cpu = cpu,
+                                 .axes = attention_prefill::kAxes,
+                                 .types = attention_prefill::kTypes,
+                                 .check = attention_prefill::check,
+                                 .tensors = attention_prefill::tensors,
+                                 .work = attention_prefill::work,
+                                 .small = attention_prefill::small,
+                                 .reference = attention_prefill::reference,
+                                 .cpu = attention_prefill::cpu,
                                  .cpu_method = "loop, online softmax",
-                                 .cuda = kCuda};
+                                 .cuda = attention_prefill::kCuda};
 
 }  // namespace llmprof::bench

@@ -12,6 +12,7 @@ namespace llmprof::bench {
 
 extern const Operator kConv2d;
 
+namespace conv2d {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"batch", "1,32", 1, "images"},
@@ -184,18 +185,19 @@ Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) 
 constexpr CudaImplementation kCuda[] = {{"cudnn", prepare_cudnn}, {"kernel", prepare_kernel}};
 
 }  // namespace
+}  // namespace conv2d
 
 const Operator kConv2d{.name = "conv2d",
                        .summary = "images convolved with square kernels; NCHW, NHWC for half types",
-                       .axes = kAxes,
-                       .types = kTypes,
-                       .check = check,
-                       .tensors = tensors,
-                       .work = work,
-                       .small = small,
-                       .reference = reference,
-                       .cpu = cpu,
+                       .axes = conv2d::kAxes,
+                       .types = conv2d::kTypes,
+                       .check = conv2d::check,
+                       .tensors = conv2d::tensors,
+                       .work = conv2d::work,
+                       .small = conv2d::small,
+                       .reference = conv2d::reference,
+                       .cpu = conv2d::cpu,
                        .cpu_method = "direct loop over rows",
-                       .cuda = kCuda};
+                       .cuda = conv2d::kCuda};
 
 }  // namespace llmprof::bench

@@ -9,6 +9,7 @@ namespace llmprof::bench {
 
 extern const Operator kCopy;
 
+namespace copy {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"values", "64k,16M,256M", 1, "values to copy"}};
@@ -59,19 +60,20 @@ Result<CudaCall> prepare_driver(cuda::Context& context, const Problem& problem) 
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare_kernel}, {"driver", prepare_driver}};
 
 }  // namespace
+}  // namespace copy
 
 const Operator kCopy{.name = "copy",
                      .summary = "y = x from memory to memory of one device",
-                     .axes = kAxes,
+                     .axes = copy::kAxes,
                      .types = kRowTypes,
-                     .check = check,
-                     .tensors = tensors,
-                     .work = work,
-                     .small = small,
-                     .reference = reference,
-                     .cpu = cpu,
+                     .check = copy::check,
+                     .tensors = copy::tensors,
+                     .work = copy::work,
+                     .small = copy::small,
+                     .reference = copy::reference,
+                     .cpu = copy::cpu,
                      .cpu_method = "memcpy",
-                     .cuda = kCuda,
+                     .cuda = copy::kCuda,
                      .tolerance = 0};
 
 }  // namespace llmprof::bench

@@ -10,6 +10,7 @@ namespace llmprof::bench {
 
 extern const Operator kDequantize;
 
+namespace dequantize {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"batch", "1", 1, "sequences"},
@@ -118,18 +119,19 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace dequantize
 
 const Operator kDequantize{.name = "dequantize",
                            .summary = "y = int8, float8 or int4 values times their scales",
-                           .axes = kAxes,
-                           .types = kTypes,
-                           .check = check,
-                           .tensors = tensors,
-                           .work = work,
+                           .axes = dequantize::kAxes,
+                           .types = dequantize::kTypes,
+                           .check = dequantize::check,
+                           .tensors = dequantize::tensors,
+                           .work = dequantize::work,
                            .small = small_rows,
-                           .reference = reference,
-                           .cpu = cpu,
+                           .reference = dequantize::reference,
+                           .cpu = dequantize::cpu,
                            .cpu_method = "loop",
-                           .cuda = kCuda};
+                           .cuda = dequantize::kCuda};
 
 }  // namespace llmprof::bench

@@ -11,6 +11,7 @@ namespace llmprof::bench {
 
 extern const Operator kEmbedding;
 
+namespace embedding {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"batch", "1", 1, "sequences"},
@@ -88,19 +89,20 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace embedding
 
 const Operator kEmbedding{.name = "embedding",
                           .summary = "y = the rows of a table that tokens name",
-                          .axes = kAxes,
-                          .types = kTypes,
-                          .check = check,
-                          .tensors = tensors,
-                          .work = work,
-                          .small = small,
-                          .reference = reference,
-                          .cpu = cpu,
+                          .axes = embedding::kAxes,
+                          .types = embedding::kTypes,
+                          .check = embedding::check,
+                          .tensors = embedding::tensors,
+                          .work = embedding::work,
+                          .small = embedding::small,
+                          .reference = embedding::reference,
+                          .cpu = embedding::cpu,
                           .cpu_method = "loop",
-                          .cuda = kCuda,
+                          .cuda = embedding::kCuda,
                           .tolerance = 0};
 
 }  // namespace llmprof::bench

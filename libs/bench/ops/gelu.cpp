@@ -13,6 +13,7 @@ namespace llmprof::bench {
 extern const Operator kGelu;
 extern const Operator kGeluTanh;
 
+namespace gelu {
 namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
@@ -63,31 +64,32 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace gelu
 
 const Operator kGelu{.name = "gelu",
                      .summary = "y = x / 2 * (1 + erf(x / sqrt(2)))",
                      .axes = kRowAxes,
                      .types = kRowTypes,
                      .check = check_rows,
-                     .tensors = tensors,
-                     .work = work,
+                     .tensors = gelu::tensors,
+                     .work = gelu::work,
                      .small = small_rows,
-                     .reference = reference,
-                     .cpu = cpu<vector_gelu>,
+                     .reference = gelu::reference,
+                     .cpu = gelu::cpu<vector_gelu>,
                      .cpu_method = "loop",
-                     .cuda = kCuda};
+                     .cuda = gelu::kCuda};
 
 const Operator kGeluTanh{.name = "gelu_tanh",
                          .summary = "y = gelu(x) by its approximation with tanh",
                          .axes = kRowAxes,
                          .types = kRowTypes,
                          .check = check_rows,
-                         .tensors = tensors,
-                         .work = work,
+                         .tensors = gelu::tensors,
+                         .work = gelu::work,
                          .small = small_rows,
-                         .reference = reference_tanh,
-                         .cpu = cpu<vector_gelu_tanh>,
+                         .reference = gelu::reference_tanh,
+                         .cpu = gelu::cpu<vector_gelu_tanh>,
                          .cpu_method = "loop",
-                         .cuda = kCuda};
+                         .cuda = gelu::kCuda};
 
 }  // namespace llmprof::bench

@@ -15,6 +15,7 @@ namespace llmprof::bench {
 
 extern const Operator kGroupedGemm;
 
+namespace grouped_gemm {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"groups", "8", 1, "groups: experts"},
@@ -202,19 +203,20 @@ constexpr CudaImplementation kCuda[] = {
     {"fastest", prepare_fastest}, {"cublas", prepare_library}, {"kernel", prepare_kernel}, {"cublaslt", prepare_loop}};
 
 }  // namespace
+}  // namespace grouped_gemm
 
 const Operator kGroupedGemm{.name = "grouped_gemm",
                             .summary = "uneven groups of rows, each times a matrix of its own",
-                            .axes = kAxes,
-                            .types = kTypes,
-                            .check = check,
-                            .tensors = tensors,
-                            .work = work,
-                            .small = small,
-                            .reference = reference,
-                            .cpu = cpu,
+                            .axes = grouped_gemm::kAxes,
+                            .types = grouped_gemm::kTypes,
+                            .check = grouped_gemm::check,
+                            .tensors = grouped_gemm::tensors,
+                            .work = grouped_gemm::work,
+                            .small = grouped_gemm::small,
+                            .reference = grouped_gemm::reference,
+                            .cpu = grouped_gemm::cpu,
                             .cpu_method_of = product_cpu_method,
                             .cpu_types = kProductCpuTypes,
-                            .cuda = kCuda};
+                            .cuda = grouped_gemm::kCuda};
 
 }  // namespace llmprof::bench

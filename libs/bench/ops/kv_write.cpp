@@ -11,6 +11,7 @@ namespace llmprof::bench {
 
 extern const Operator kKvWrite;
 
+namespace kv_write {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"batch", "1,64", 1, "sequences"},
@@ -134,19 +135,20 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace kv_write
 
 const Operator kKvWrite{.name = "kv_write",
                         .summary = "keys and values of new tokens into a cache, in one piece or in pages",
-                        .axes = kAxes,
+                        .axes = kv_write::kAxes,
                         .types = kRowTypes,
-                        .check = check,
-                        .tensors = tensors,
-                        .work = work,
-                        .small = small,
-                        .reference = reference,
-                        .cpu = cpu,
+                        .check = kv_write::check,
+                        .tensors = kv_write::tensors,
+                        .work = kv_write::work,
+                        .small = kv_write::small,
+                        .reference = kv_write::reference,
+                        .cpu = kv_write::cpu,
                         .cpu_method = "memcpy",
-                        .cuda = kCuda,
+                        .cuda = kv_write::kCuda,
                         .tolerance = 0};
 
 }  // namespace llmprof::bench

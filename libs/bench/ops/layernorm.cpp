@@ -8,11 +8,11 @@ extern const Operator kLayernorm;
 
 namespace {
 
-void reference(const Problem& problem, std::span<std::vector<double>> tensors) {
+void layernorm_reference(const Problem& problem, std::span<std::vector<double>> tensors) {
   layernorm::reference(problem, tensors, [](double value) { return value; });
 }
 
-void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team& team) {
+void layernorm_cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team& team) {
   layernorm::cpu(problem, tensors, team, [](float value) { return value; });
 }
 
@@ -26,8 +26,8 @@ const Operator kLayernorm{.name = "layernorm",
                           .tensors = layernorm::tensors,
                           .work = layernorm::work,
                           .small = small_rows,
-                          .reference = reference,
-                          .cpu = cpu,
+                          .reference = layernorm_reference,
+                          .cpu = layernorm_cpu,
                           .cpu_method = "loop",
                           .cuda = layernorm::kCuda};
 

@@ -12,11 +12,11 @@ extern const Operator kLayernormGelu;
 
 namespace {
 
-void reference(const Problem& problem, std::span<std::vector<double>> tensors) {
+void layernorm_gelu_reference(const Problem& problem, std::span<std::vector<double>> tensors) {
   layernorm::reference(problem, tensors, [](double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); });
 }
 
-void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team& team) {
+void layernorm_gelu_cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team& team) {
   layernorm::cpu(problem, tensors, team, [](float value) { return vector_gelu(value); });
 }
 
@@ -30,8 +30,8 @@ const Operator kLayernormGelu{.name = "layernorm_gelu",
                               .tensors = layernorm::tensors,
                               .work = layernorm::work,
                               .small = small_rows,
-                              .reference = reference,
-                              .cpu = cpu,
+                              .reference = layernorm_gelu_reference,
+                              .cpu = layernorm_gelu_cpu,
                               .cpu_method = "loop",
                               .cuda = layernorm::kCuda};
 

@@ -18,6 +18,7 @@ namespace llmprof::bench {
 
 extern const Operator kLstm;
 
+namespace lstm {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"batch", "1,64", 1, "sequences"},
@@ -181,18 +182,19 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"cudnn", prepare}};
 
 }  // namespace
+}  // namespace lstm
 
 const Operator kLstm{.name = "lstm",
                      .summary = "a stack of LSTM layers over whole sequences",
-                     .axes = kAxes,
-                     .types = kTypes,
-                     .check = check,
-                     .tensors = tensors,
-                     .work = work,
-                     .small = small,
-                     .reference = reference,
-                     .cpu = cpu,
+                     .axes = lstm::kAxes,
+                     .types = lstm::kTypes,
+                     .check = lstm::check,
+                     .tensors = lstm::tensors,
+                     .work = lstm::work,
+                     .small = lstm::small,
+                     .reference = lstm::reference,
+                     .cpu = lstm::cpu,
                      .cpu_method = "loop, a step at a time",
-                     .cuda = kCuda};
+                     .cuda = lstm::kCuda};
 
 }  // namespace llmprof::bench

@@ -14,6 +14,7 @@ namespace llmprof::bench {
 
 extern const Operator kMlaDecode;
 
+namespace mla_decode {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"batch", "1,16,64", 1, "sequences"},
@@ -189,18 +190,19 @@ Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) 
 constexpr CudaImplementation kCuda[] = {{"wgmma", prepare_hopper}, {"kernel", prepare_kernel}};
 
 }  // namespace
+}  // namespace mla_decode
 
 const Operator kMlaDecode{.name = "mla_decode",
                           .summary = "latent attention of one new token, absorbed, as DeepSeek V3 decodes",
-                          .axes = kAxes,
-                          .types = kTypes,
-                          .check = check,
-                          .tensors = tensors,
-                          .work = work,
-                          .small = small,
-                          .reference = reference,
-                          .cpu = cpu,
+                          .axes = mla_decode::kAxes,
+                          .types = mla_decode::kTypes,
+                          .check = mla_decode::check,
+                          .tensors = mla_decode::tensors,
+                          .work = mla_decode::work,
+                          .small = mla_decode::small,
+                          .reference = mla_decode::reference,
+                          .cpu = mla_decode::cpu,
                           .cpu_method = "loop, online softmax",
-                          .cuda = kCuda};
+                          .cuda = mla_decode::kCuda};
 
 }  // namespace llmprof::bench

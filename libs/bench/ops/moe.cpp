@@ -16,6 +16,7 @@ namespace llmprof::bench {
 
 extern const Operator kMoe;
 
+namespace moe {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"batch", "1", 1, "sequences"},
@@ -289,18 +290,19 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& p) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace moe
 
 const Operator kMoe{.name = "moe",
                     .summary = "layer of experts: routing, grouped products, silu-mul, weighted sum",
-                    .axes = kAxes,
-                    .types = kTypes,
-                    .check = check,
-                    .tensors = tensors,
-                    .work = work,
-                    .small = small,
-                    .reference = reference,
-                    .cpu = cpu,
+                    .axes = moe::kAxes,
+                    .types = moe::kTypes,
+                    .check = moe::check,
+                    .tensors = moe::tensors,
+                    .work = moe::work,
+                    .small = moe::small,
+                    .reference = moe::reference,
+                    .cpu = moe::cpu,
                     .cpu_method_of = product_cpu_method,
-                    .cuda = kCuda};
+                    .cuda = moe::kCuda};
 
 }  // namespace llmprof::bench

@@ -16,6 +16,7 @@ namespace llmprof::bench {
 
 extern const Operator kQuantize;
 
+namespace quantize {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"batch", "1", 1, "sequences"},
@@ -129,19 +130,20 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace quantize
 
 const Operator kQuantize{.name = "quantize",
                          .summary = "q, scale = x to 8 bits, a scale per token or group",
-                         .axes = kAxes,
-                         .types = kTypes,
-                         .check = check,
-                         .tensors = tensors,
-                         .work = work,
+                         .axes = quantize::kAxes,
+                         .types = quantize::kTypes,
+                         .check = quantize::check,
+                         .tensors = quantize::tensors,
+                         .work = quantize::work,
                          .small = small_rows,
-                         .reference = reference,
-                         .cpu = cpu,
+                         .reference = quantize::reference,
+                         .cpu = quantize::cpu,
                          .cpu_method = "loop",
-                         .cuda = kCuda,
+                         .cuda = quantize::kCuda,
                          .tolerance = 0};
 
 }  // namespace llmprof::bench

@@ -7,6 +7,7 @@ namespace llmprof::bench {
 
 extern const Operator kResidualAdd;
 
+namespace residual_add {
 namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
@@ -48,18 +49,19 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace residual_add
 
 const Operator kResidualAdd{.name = "residual_add",
                             .summary = "y = x + residual",
                             .axes = kRowAxes,
                             .types = kRowTypes,
                             .check = check_rows,
-                            .tensors = tensors,
-                            .work = work,
+                            .tensors = residual_add::tensors,
+                            .work = residual_add::work,
                             .small = small_rows,
-                            .reference = reference,
-                            .cpu = cpu,
+                            .reference = residual_add::reference,
+                            .cpu = residual_add::cpu,
                             .cpu_method = "loop",
-                            .cuda = kCuda};
+                            .cuda = residual_add::kCuda};
 
 }  // namespace llmprof::bench

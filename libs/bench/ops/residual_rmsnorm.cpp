@@ -10,6 +10,7 @@ namespace llmprof::bench {
 
 extern const Operator kResidualRmsnorm;
 
+namespace residual_rmsnorm {
 namespace {
 
 constexpr float kEps = 1e-6f;
@@ -75,18 +76,19 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace residual_rmsnorm
 
 const Operator kResidualRmsnorm{.name = "residual_rmsnorm",
                                 .summary = "sum = x + residual, y = rmsnorm(sum) * weight",
                                 .axes = kRowAxes,
                                 .types = kRowTypes,
                                 .check = check_rows,
-                                .tensors = tensors,
-                                .work = work,
+                                .tensors = residual_rmsnorm::tensors,
+                                .work = residual_rmsnorm::work,
                                 .small = small_rows,
-                                .reference = reference,
-                                .cpu = cpu,
+                                .reference = residual_rmsnorm::reference,
+                                .cpu = residual_rmsnorm::cpu,
                                 .cpu_method = "loop",
-                                .cuda = kCuda};
+                                .cuda = residual_rmsnorm::kCuda};
 
 }  // namespace llmprof::bench

@@ -10,6 +10,7 @@ namespace llmprof::bench {
 
 extern const Operator kRmsnorm;
 
+namespace rmsnorm {
 namespace {
 
 constexpr float kEps = 1e-6f;
@@ -64,18 +65,19 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace rmsnorm
 
 const Operator kRmsnorm{.name = "rmsnorm",
                         .summary = "y = x / sqrt(mean of squares + eps) * weight",
                         .axes = kRowAxes,
                         .types = kRowTypes,
                         .check = check_rows,
-                        .tensors = tensors,
-                        .work = work,
+                        .tensors = rmsnorm::tensors,
+                        .work = rmsnorm::work,
                         .small = small_rows,
-                        .reference = reference,
-                        .cpu = cpu,
+                        .reference = rmsnorm::reference,
+                        .cpu = rmsnorm::cpu,
                         .cpu_method = "loop",
-                        .cuda = kCuda};
+                        .cuda = rmsnorm::kCuda};
 
 }  // namespace llmprof::bench

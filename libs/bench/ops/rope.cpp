@@ -11,6 +11,7 @@ namespace llmprof::bench {
 
 extern const Operator kRope;
 
+namespace rope {
 namespace {
 
 constexpr double kBase = 10'000;
@@ -141,18 +142,19 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace rope
 
 const Operator kRope{.name = "rope",
                      .summary = "rotary embedding of queries and keys, in place, halves paired, base 10000",
-                     .axes = kAxes,
+                     .axes = rope::kAxes,
                      .types = kRowTypes,
-                     .check = check,
-                     .tensors = tensors,
-                     .work = work,
-                     .small = small,
-                     .reference = reference,
-                     .cpu = cpu,
+                     .check = rope::check,
+                     .tensors = rope::tensors,
+                     .work = rope::work,
+                     .small = rope::small,
+                     .reference = rope::reference,
+                     .cpu = rope::cpu,
                      .cpu_method = "loop",
-                     .cuda = kCuda};
+                     .cuda = rope::kCuda};
 
 }  // namespace llmprof::bench

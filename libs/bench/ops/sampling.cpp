@@ -13,6 +13,7 @@ namespace llmprof::bench {
 
 extern const Operator kSampling;
 
+namespace sampling {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"batch", "1,64", 1, "rows of logits"},
@@ -162,19 +163,20 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace sampling
 
 const Operator kSampling{.name = "sampling",
                          .summary = "the k largest logits and their indices; argmax when k = 1",
-                         .axes = kAxes,
-                         .types = kTypes,
-                         .check = check,
-                         .tensors = tensors,
-                         .work = work,
-                         .small = small,
-                         .reference = reference,
-                         .cpu = cpu,
+                         .axes = sampling::kAxes,
+                         .types = sampling::kTypes,
+                         .check = sampling::check,
+                         .tensors = sampling::tensors,
+                         .work = sampling::work,
+                         .small = sampling::small,
+                         .reference = sampling::reference,
+                         .cpu = sampling::cpu,
                          .cpu_method = "partial sort of parts, then of what they kept",
-                         .cuda = kCuda,
+                         .cuda = sampling::kCuda,
                          .tolerance = 0};
 
 }  // namespace llmprof::bench

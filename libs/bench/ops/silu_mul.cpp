@@ -11,6 +11,7 @@ namespace llmprof::bench {
 
 extern const Operator kSiluMul;
 
+namespace silu_mul {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"batch", "1", 1, "sequences"},
@@ -68,18 +69,19 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace silu_mul
 
 const Operator kSiluMul{.name = "silu_mul",
                         .summary = "y = silu(gate) * up",
-                        .axes = kAxes,
+                        .axes = silu_mul::kAxes,
                         .types = kRowTypes,
-                        .check = check,
-                        .tensors = tensors,
-                        .work = work,
+                        .check = silu_mul::check,
+                        .tensors = silu_mul::tensors,
+                        .work = silu_mul::work,
                         .small = small_rows,
-                        .reference = reference,
-                        .cpu = cpu,
+                        .reference = silu_mul::reference,
+                        .cpu = silu_mul::cpu,
                         .cpu_method = "loop",
-                        .cuda = kCuda};
+                        .cuda = silu_mul::kCuda};
 
 }  // namespace llmprof::bench

@@ -12,6 +12,7 @@ namespace llmprof::bench {
 
 extern const Operator kSoftmax;
 
+namespace softmax {
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"batch", "1", 1, "sequences"},
@@ -101,18 +102,19 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};
 
 }  // namespace
+}  // namespace softmax
 
 const Operator kSoftmax{.name = "softmax",
                         .summary = "y = exp(x - max) / sum of exp(x - max)",
-                        .axes = kAxes,
+                        .axes = softmax::kAxes,
                         .types = kRowTypes,
                         .check = check_rows,
-                        .tensors = tensors,
-                        .work = work,
+                        .tensors = softmax::tensors,
+                        .work = softmax::work,
                         .small = small_rows,
-                        .reference = reference,
-                        .cpu = cpu,
+                        .reference = softmax::reference,
+                        .cpu = softmax::cpu,
                         .cpu_method = "loop",
-                        .cuda = kCuda};
+                        .cuda = softmax::kCuda};
 
 }  // namespace llmprof::bench

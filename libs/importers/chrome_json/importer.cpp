@@ -4,6 +4,7 @@
 #include "importers/chrome_json/rows.h"
 
 namespace llmprof::importers {
+namespace chrome_json {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF", kBlanks = " \t\r\n";
@@ -39,8 +40,9 @@ Result<void> parse(Input& input, Sink& sink) {
 }
 
 }  // namespace
+}  // namespace chrome_json
 
 extern const Importer kKineto;
-const Importer kKineto{"kineto", "PyTorch profiler (Kineto) or Chrome trace, JSON", Role::kTrace, sniff, parse};
+const Importer kKineto{"kineto", "PyTorch profiler (Kineto) or Chrome trace, JSON", Role::kTrace, chrome_json::sniff, chrome_json::parse};
 
 }  // namespace llmprof::importers

@@ -12,6 +12,7 @@
 #include "importers/sink.h"
 
 namespace llmprof::importers {
+namespace cublas_log {
 namespace {
 
 constexpr std::string_view kHint =
@@ -160,8 +161,9 @@ class Reader {
 Result<void> parse(Input& input, Sink& sink) { return Reader(input, sink).read(); }
 
 }  // namespace
+}  // namespace cublas_log
 
 extern const Importer kCublasLog;
-const Importer kCublasLog{"cublas", "cuBLAS or cuBLASLt log", Role::kLog, sniff, parse};
+const Importer kCublasLog{"cublas", "cuBLAS or cuBLASLt log", Role::kLog, cublas_log::sniff, cublas_log::parse};
 
 }  // namespace llmprof::importers

@@ -10,6 +10,7 @@
 #include "importers/sink.h"
 
 namespace llmprof::importers {
+namespace key_averages {
 namespace {
 
 int sniff(std::string_view head) {
@@ -67,8 +68,9 @@ Result<void> parse(Input& input, Sink& sink) {
 }
 
 }  // namespace
+}  // namespace key_averages
 
 extern const Importer kKeyAverages;
-const Importer kKeyAverages{"key-averages", "PyTorch profiler, printed table", Role::kSummary, sniff, parse};
+const Importer kKeyAverages{"key-averages", "PyTorch profiler, printed table", Role::kSummary, key_averages::sniff, key_averages::parse};
 
 }  // namespace llmprof::importers

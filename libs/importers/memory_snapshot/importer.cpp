@@ -5,6 +5,7 @@
 #include "importers/memory_snapshot/snapshot.h"
 
 namespace llmprof::importers {
+namespace memory_snapshot {
 namespace {
 
 constexpr std::string_view kZip = "PK\x03\x04";
@@ -52,8 +53,9 @@ Result<void> parse(Input& input, Sink& sink) {
 }
 
 }  // namespace
+}  // namespace memory_snapshot
 
 extern const Importer kMemorySnapshot;
-const Importer kMemorySnapshot{"memory-snapshot", "PyTorch memory snapshot, pickle", Role::kReadings, sniff, parse};
+const Importer kMemorySnapshot{"memory-snapshot", "PyTorch memory snapshot, pickle", Role::kReadings, memory_snapshot::sniff, memory_snapshot::parse};
 
 }  // namespace llmprof::importers

@@ -14,6 +14,7 @@
 #include "importers/sink.h"
 
 namespace llmprof::importers {
+namespace nccl_log {
 namespace {
 
 constexpr std::string_view kMark = " NCCL INFO ";
@@ -142,8 +143,9 @@ class Reader {
 Result<void> parse(Input& input, Sink& sink) { return Reader(input, sink).read(); }
 
 }  // namespace
+}  // namespace nccl_log
 
 extern const Importer kNcclLog;
-const Importer kNcclLog{"nccl", "NCCL debug log", Role::kSummary, sniff, parse};
+const Importer kNcclLog{"nccl", "NCCL debug log", Role::kSummary, nccl_log::sniff, nccl_log::parse};
 
 }  // namespace llmprof::importers

@@ -17,6 +17,7 @@
 #include "importers/ncu_csv/values.h"
 
 namespace llmprof::importers {
+namespace ncu_csv {
 namespace {
 
 using ncu::Column;
@@ -346,8 +347,9 @@ class Reader {
 Result<void> parse(Input& input, Sink& sink) { return Reader(input, sink).read(); }
 
 }  // namespace
+}  // namespace ncu_csv
 
 extern const Importer kNcuCsv;
-const Importer kNcuCsv{"ncu", "Nsight Compute, CSV", Role::kTrace, sniff, parse};
+const Importer kNcuCsv{"ncu", "Nsight Compute, CSV", Role::kTrace, ncu_csv::sniff, ncu_csv::parse};
 
 }  // namespace llmprof::importers

@@ -14,7 +14,7 @@ namespace {
 constexpr double kMaxCpuSecondsPerRow = 60;
 constexpr int kInstructionsPerCheck = 200'000;
 
-std::string quoted(std::string_view name) {
+std::string in_quotes(std::string_view name) {
   std::string text = "\"";
   for (const char c : name) text.append(c == '"' ? 2 : 1, c);
   return text + "\"";
@@ -151,7 +151,7 @@ Result<void> Database::refuse_disguises(std::span<const char* const> tables) {
 }
 
 Result<std::vector<std::string>> Database::columns_of(const std::string& table) {
-  sqlite3_stmt* statement = prepare("PRAGMA table_xinfo(" + quoted(table) + ")");
+  sqlite3_stmt* statement = prepare("PRAGMA table_xinfo(" + in_quotes(table) + ")");
   if (statement == nullptr) return damage("table " + table);
   std::vector<std::string> columns;
   bool generated = false;
@@ -179,10 +179,10 @@ Result<Rows> Database::rows(std::string_view table, std::initializer_list<const 
     if (!there && index < needed)
       return Error{ErrorCode::kUnsupported, fmt::format("table {}: it has no column {}", found, column),
                    "export the report again with another version of Nsight Systems"};
-    sql += there ? ", " + quoted(column) : ", NULL";
+    sql += there ? ", " + in_quotes(column) : ", NULL";
     ++index;
   }
-  sql += " FROM " + quoted(found) + " NOT INDEXED WHERE _rowid_ > ?1";
+  sql += " FROM " + in_quotes(found) + " NOT INDEXED WHERE _rowid_ > ?1";
   sqlite3_stmt* statement = prepare(sql);
   if (statement == nullptr) return damage("table " + found);
   sqlite3_bind_int64(statement, 1, INT64_MIN);
@@ -192,7 +192,7 @@ Result<Rows> Database::rows(std::string_view table, std::initializer_list<const 
 std::int64_t Database::size_of(std::string_view table) {
   const std::string found = find_table(table);
   if (found.empty()) return 0;
-  sqlite3_stmt* statement = prepare("SELECT _rowid_ FROM " + quoted(found) + " ORDER BY _rowid_ DESC LIMIT 1");
+  sqlite3_stmt* statement = prepare("SELECT _rowid_ FROM " + in_quotes(found) + " ORDER BY _rowid_ DESC LIMIT 1");
   const bool there = statement != nullptr && sqlite3_step(statement) == SQLITE_ROW;
   const std::int64_t size = there ? sqlite3_column_int64(statement, 0) : 0;
   sqlite3_finalize(statement);
@@ -202,7 +202,7 @@ std::int64_t Database::size_of(std::string_view table) {
 std::optional<std::string> Database::text_of(std::string_view table, const char* key_column, std::int64_t key,
                                              const char* column) {
   const std::string sql =
-      "SELECT " + quoted(column) + " FROM " + quoted(table) + " WHERE " + quoted(key_column) + " = ?1";
+      "SELECT " + in_quotes(column) + " FROM " + in_quotes(table) + " WHERE " + in_quotes(key_column) + " = ?1";
   auto [lookup, is_new] = lookups_.try_emplace(sql, nullptr);
   if (is_new) lookup->second = prepare(sql);
   sqlite3_stmt* statement = lookup->second;

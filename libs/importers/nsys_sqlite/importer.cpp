@@ -14,6 +14,7 @@
 #include "importers/nsys_sqlite/work.h"
 
 namespace llmprof::importers {
+namespace nsys_sqlite {
 namespace {
 
 using namespace nsys;
@@ -116,8 +117,9 @@ Result<void> parse(Input& input, Sink& sink) {
 }
 
 }  // namespace
+}  // namespace nsys_sqlite
 
 extern const Importer kNsysSqlite;
-const Importer kNsysSqlite{"nsys", "Nsight Systems, SQLite export", Role::kTrace, sniff, parse};
+const Importer kNsysSqlite{"nsys", "Nsight Systems, SQLite export", Role::kTrace, nsys_sqlite::sniff, nsys_sqlite::parse};
 
 }  // namespace llmprof::importers

@@ -6,6 +6,7 @@
 #include "importers/input.h"
 
 namespace llmprof::importers {
+namespace report_file {
 namespace {
 
 constexpr std::string_view kNsysMagic = "NVIDIA Tegra Profiler";  // .nsys-rep, formerly .qdrep
@@ -46,8 +47,9 @@ Result<void> parse(Input& input, Sink&) {
 }
 
 }  // namespace
+}  // namespace report_file
 
 extern const Importer kNsysReport;
-const Importer kNsysReport{"nsys-rep", "Nsight Systems or Nsight Compute report", Role::kTrace, sniff, parse};
+const Importer kNsysReport{"nsys-rep", "Nsight Systems or Nsight Compute report", Role::kTrace, report_file::sniff, report_file::parse};
 
 }  // namespace llmprof::importers

@@ -6,6 +6,7 @@
 #include "importers/prometheus/scrape.h"
 
 namespace llmprof::importers {
+namespace prometheus {
 namespace {
 
 constexpr std::string_view kHint = "curl -s http://HOST:PORT/metrics > FILE writes what can be read";
@@ -71,8 +72,9 @@ Result<void> parse(Input& input, Sink& sink) {
 }
 
 }  // namespace
+}  // namespace prometheus
 
 extern const Importer kPrometheus;
-const Importer kPrometheus{"prometheus", "Prometheus text", Role::kReadings, sniff, parse};
+const Importer kPrometheus{"prometheus", "Prometheus text", Role::kReadings, prometheus::sniff, prometheus::parse};
 
 }  // namespace llmprof::importers

@@ -12,6 +12,7 @@
 #include "importers/sink.h"
 
 namespace llmprof::importers {
+namespace proton {
 namespace {
 
 using base::Json;
@@ -168,8 +169,9 @@ Result<void> parse(Input& input, Sink& sink) {
 }
 
 }  // namespace
+}  // namespace proton
 
 extern const Importer kProton;
-const Importer kProton{"proton", "Triton Proton, hatchet JSON", Role::kSummary, sniff, parse};
+const Importer kProton{"proton", "Triton Proton, hatchet JSON", Role::kSummary, proton::sniff, proton::parse};
 
 }  // namespace llmprof::importers

@@ -9,70 +9,69 @@ namespace llmprof::importers {
 namespace {
 
 using hw::MetricId;
-using Role = ColumnRole;
 
 constexpr double kMiB = 1 << 20;
 
 constexpr Column kOwn[] = {
-    {"ts", Role::kTime},
-    {"device", Role::kIndex},
-    {"gpu_util_pct", Role::kMetric, MetricId::kGpuUtilization},
-    {"mem_util_pct", Role::kMetric, MetricId::kMemoryUtilization},
-    {"sm_clock_MHz", Role::kMetric, MetricId::kSmClock},
-    {"mem_clock_MHz", Role::kMetric, MetricId::kMemoryClock},
-    {"power_W", Role::kMetric, MetricId::kPower},
-    {"temp_C", Role::kMetric, MetricId::kTemperature},
-    {"mem_used_MiB", Role::kMetric, MetricId::kMemoryUsed, kMiB},
-    {"mem_total_MiB", Role::kMetric, MetricId::kMemoryTotal, kMiB},
-    {"cpu_util_pct", Role::kMetric, MetricId::kCpuUtilization, 1, true},
-    {"cpu_clock_MHz", Role::kMetric, MetricId::kCpuClock, 1, true},
+    {"ts", ColumnRole::kTime},
+    {"device", ColumnRole::kIndex},
+    {"gpu_util_pct", ColumnRole::kMetric, MetricId::kGpuUtilization},
+    {"mem_util_pct", ColumnRole::kMetric, MetricId::kMemoryUtilization},
+    {"sm_clock_MHz", ColumnRole::kMetric, MetricId::kSmClock},
+    {"mem_clock_MHz", ColumnRole::kMetric, MetricId::kMemoryClock},
+    {"power_W", ColumnRole::kMetric, MetricId::kPower},
+    {"temp_C", ColumnRole::kMetric, MetricId::kTemperature},
+    {"mem_used_MiB", ColumnRole::kMetric, MetricId::kMemoryUsed, kMiB},
+    {"mem_total_MiB", ColumnRole::kMetric, MetricId::kMemoryTotal, kMiB},
+    {"cpu_util_pct", ColumnRole::kMetric, MetricId::kCpuUtilization, 1, true},
+    {"cpu_clock_MHz", ColumnRole::kMetric, MetricId::kCpuClock, 1, true},
 };
 
 // nvidia-smi --help-query-gpu; several names of the same come with their preferred one first.
 constexpr Column kQuery[] = {
-    {"timestamp", Role::kLocalTime},
-    {"index", Role::kIndex},
-    {"uuid", Role::kUuid},
-    {"gpu_uuid", Role::kUuid},
-    {"name", Role::kName},
-    {"gpu_name", Role::kName},
-    {"driver_version", Role::kDriver},
-    {"utilization.gpu", Role::kMetric, MetricId::kGpuUtilization},
-    {"utilization.memory", Role::kMetric, MetricId::kMemoryUtilization},
-    {"clocks.current.sm", Role::kMetric, MetricId::kSmClock},
-    {"clocks.sm", Role::kMetric, MetricId::kSmClock},
-    {"clocks.current.memory", Role::kMetric, MetricId::kMemoryClock},
-    {"clocks.mem", Role::kMetric, MetricId::kMemoryClock},
-    {"power.draw", Role::kMetric, MetricId::kPower},
-    {"power.draw.instant", Role::kMetric, MetricId::kPower},
-    {"power.draw.average", Role::kMetric, MetricId::kPower},
-    {"power.limit", Role::kMetric, MetricId::kPowerLimit},
-    {"enforced.power.limit", Role::kMetric, MetricId::kPowerLimit},
-    {"temperature.gpu", Role::kMetric, MetricId::kTemperature},
-    {"temperature.memory", Role::kMetric, MetricId::kMemoryTemperature},
-    {"memory.used", Role::kMetric, MetricId::kMemoryUsed, kMiB},
-    {"memory.total", Role::kMetric, MetricId::kMemoryTotal, kMiB},
-    {"pstate", Role::kMetric, MetricId::kPerformanceState},
-    {"clocks_event_reasons.active", Role::kMetric, MetricId::kClockLimits},
-    {"clocks_throttle_reasons.active", Role::kMetric, MetricId::kClockLimits},
-    {"pcie.link.gen.current", Role::kMetric, MetricId::kPcieGeneration},
-    {"pcie.link.gen.gpucurrent", Role::kMetric, MetricId::kPcieGeneration},
-    {"pcie.link.width.current", Role::kMetric, MetricId::kPcieWidth},
+    {"timestamp", ColumnRole::kLocalTime},
+    {"index", ColumnRole::kIndex},
+    {"uuid", ColumnRole::kUuid},
+    {"gpu_uuid", ColumnRole::kUuid},
+    {"name", ColumnRole::kName},
+    {"gpu_name", ColumnRole::kName},
+    {"driver_version", ColumnRole::kDriver},
+    {"utilization.gpu", ColumnRole::kMetric, MetricId::kGpuUtilization},
+    {"utilization.memory", ColumnRole::kMetric, MetricId::kMemoryUtilization},
+    {"clocks.current.sm", ColumnRole::kMetric, MetricId::kSmClock},
+    {"clocks.sm", ColumnRole::kMetric, MetricId::kSmClock},
+    {"clocks.current.memory", ColumnRole::kMetric, MetricId::kMemoryClock},
+    {"clocks.mem", ColumnRole::kMetric, MetricId::kMemoryClock},
+    {"power.draw", ColumnRole::kMetric, MetricId::kPower},
+    {"power.draw.instant", ColumnRole::kMetric, MetricId::kPower},
+    {"power.draw.average", ColumnRole::kMetric, MetricId::kPower},
+    {"power.limit", ColumnRole::kMetric, MetricId::kPowerLimit},
+    {"enforced.power.limit", ColumnRole::kMetric, MetricId::kPowerLimit},
+    {"temperature.gpu", ColumnRole::kMetric, MetricId::kTemperature},
+    {"temperature.memory", ColumnRole::kMetric, MetricId::kMemoryTemperature},
+    {"memory.used", ColumnRole::kMetric, MetricId::kMemoryUsed, kMiB},
+    {"memory.total", ColumnRole::kMetric, MetricId::kMemoryTotal, kMiB},
+    {"pstate", ColumnRole::kMetric, MetricId::kPerformanceState},
+    {"clocks_event_reasons.active", ColumnRole::kMetric, MetricId::kClockLimits},
+    {"clocks_throttle_reasons.active", ColumnRole::kMetric, MetricId::kClockLimits},
+    {"pcie.link.gen.current", ColumnRole::kMetric, MetricId::kPcieGeneration},
+    {"pcie.link.gen.gpucurrent", ColumnRole::kMetric, MetricId::kPcieGeneration},
+    {"pcie.link.width.current", ColumnRole::kMetric, MetricId::kPcieWidth},
 };
 
 // fb is in MiB, whatever its header says: it shows the number that --query-gpu gives with MiB.
 constexpr Column kDmon[] = {
-    {"Date", Role::kDate},
-    {"Time", Role::kTimeOfDay},
-    {"gpu", Role::kIndex},
-    {"pwr", Role::kMetric, MetricId::kPower},
-    {"gtemp", Role::kMetric, MetricId::kTemperature},
-    {"mtemp", Role::kMetric, MetricId::kMemoryTemperature},
-    {"sm", Role::kMetric, MetricId::kGpuUtilization},
-    {"mem", Role::kMetric, MetricId::kMemoryUtilization},
-    {"mclk", Role::kMetric, MetricId::kMemoryClock},
-    {"pclk", Role::kMetric, MetricId::kSmClock},
-    {"fb", Role::kMetric, MetricId::kMemoryUsed, kMiB},
+    {"Date", ColumnRole::kDate},
+    {"Time", ColumnRole::kTimeOfDay},
+    {"gpu", ColumnRole::kIndex},
+    {"pwr", ColumnRole::kMetric, MetricId::kPower},
+    {"gtemp", ColumnRole::kMetric, MetricId::kTemperature},
+    {"mtemp", ColumnRole::kMetric, MetricId::kMemoryTemperature},
+    {"sm", ColumnRole::kMetric, MetricId::kGpuUtilization},
+    {"mem", ColumnRole::kMetric, MetricId::kMemoryUtilization},
+    {"mclk", ColumnRole::kMetric, MetricId::kMemoryClock},
+    {"pclk", ColumnRole::kMetric, MetricId::kSmClock},
+    {"fb", ColumnRole::kMetric, MetricId::kMemoryUsed, kMiB},
 };
 
 const Column* find(std::span<const Column> table, std::string_view name) {
@@ -104,10 +103,10 @@ std::vector<Column> match_columns(const std::vector<std::string_view>& header, s
   for (std::string_view name : header) {
     name = trimmed(name.substr(0, name.find('[')));
     const Column* known = find(table, name);
-    Column column = known != nullptr ? *known : Column{name, Role::kIgnored};
+    Column column = known != nullptr ? *known : Column{name, ColumnRole::kIgnored};
     for (const Column& before : columns) {
       const bool same = before.role == column.role && before.metric == column.metric;
-      if (same && column.role != Role::kIgnored) column.role = Role::kIgnored;
+      if (same && column.role != ColumnRole::kIgnored) column.role = ColumnRole::kIgnored;
     }
     columns.push_back(column);
   }

@@ -5,6 +5,7 @@
 #include "importers/telemetry_csv/table_reader.h"
 
 namespace llmprof::importers {
+namespace telemetry_csv {
 namespace {
 
 int sniff(std::string_view head) {
@@ -37,8 +38,9 @@ Result<void> parse(Input& input, Sink& sink) {
 }
 
 }  // namespace
+}  // namespace telemetry_csv
 
 extern const Importer kTelemetryCsv;
-const Importer kTelemetryCsv{"telemetry", "llmprof monitor, CSV", Role::kReadings, sniff, parse};
+const Importer kTelemetryCsv{"telemetry", "llmprof monitor, CSV", Role::kReadings, telemetry_csv::sniff, telemetry_csv::parse};
 
 }  // namespace llmprof::importers

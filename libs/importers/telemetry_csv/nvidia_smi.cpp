@@ -9,6 +9,7 @@
 #include "importers/telemetry_csv/table_reader.h"
 
 namespace llmprof::importers {
+namespace nvidia_smi {
 namespace {
 
 constexpr std::string_view kHint =
@@ -114,8 +115,9 @@ Result<void> parse(Input& input, Sink& sink) {
 }
 
 }  // namespace
+}  // namespace nvidia_smi
 
 extern const Importer kNvidiaSmi;
-const Importer kNvidiaSmi{"nvidia-smi", "nvidia-smi, CSV", Role::kReadings, sniff, parse};
+const Importer kNvidiaSmi{"nvidia-smi", "nvidia-smi, CSV", Role::kReadings, nvidia_smi::sniff, nvidia_smi::parse};
 
 }  // namespace llmprof::importers

@@ -6,6 +6,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace cohere {
 namespace {
 
 constexpr std::array<std::string_view, 2> kModelTypes{"cohere", "cohere2"};
@@ -48,8 +49,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, {.before_mlp = ""}); }
 
 }  // namespace
+}  // namespace cohere
 
 extern const Family kCohere;
-const Family kCohere{.name = "cohere", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kCohere{.name = "cohere", .model_types = cohere::kModelTypes, .read = cohere::read, .describe = cohere::describe};
 
 }  // namespace llmprof::model

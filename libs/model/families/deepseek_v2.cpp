@@ -5,6 +5,7 @@
 #include "model/families/latent.h"
 
 namespace llmprof::model {
+namespace deepseek_v2 {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"deepseek_v2"};
@@ -26,8 +27,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, {}); }
 
 }  // namespace
+}  // namespace deepseek_v2
 
 extern const Family kDeepseekV2;
-const Family kDeepseekV2{.name = "deepseek_v2", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kDeepseekV2{.name = "deepseek_v2", .model_types = deepseek_v2::kModelTypes, .read = deepseek_v2::read, .describe = deepseek_v2::describe};
 
 }  // namespace llmprof::model

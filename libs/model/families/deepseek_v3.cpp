@@ -5,6 +5,7 @@
 #include "model/families/latent.h"
 
 namespace llmprof::model {
+namespace deepseek_v3 {
 namespace {
 
 constexpr std::array<std::string_view, 3> kModelTypes{"deepseek_v3", "deepseek_v32", "kimi_k2"};
@@ -27,8 +28,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, {}); }
 
 }  // namespace
+}  // namespace deepseek_v3
 
 extern const Family kDeepseekV3;
-const Family kDeepseekV3{.name = "deepseek_v3", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kDeepseekV3{.name = "deepseek_v3", .model_types = deepseek_v3::kModelTypes, .read = deepseek_v3::read, .describe = deepseek_v3::describe};
 
 }  // namespace llmprof::model

@@ -6,6 +6,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace falcon {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"falcon"};
@@ -63,9 +64,10 @@ Structure describe_one(const Config& config) { return with_norms(config, "input_
 Structure describe_two(const Config& config) { return with_norms(config, "ln_attn", "ln_mlp"); }
 
 }  // namespace
+}  // namespace falcon
 
 extern const Family kFalcon, kFalconTwoNorms;
-const Family kFalcon{.name = "falcon", .model_types = kModelTypes, .read = read, .describe = describe_one};
-const Family kFalconTwoNorms{.name = "falcon_two_norms", .model_types = {}, .read = read, .describe = describe_two};
+const Family kFalcon{.name = "falcon", .model_types = falcon::kModelTypes, .read = falcon::read, .describe = falcon::describe_one};
+const Family kFalconTwoNorms{.name = "falcon_two_norms", .model_types = {}, .read = falcon::read, .describe = falcon::describe_two};
 
 }  // namespace llmprof::model

@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace gemma {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"gemma"};
@@ -26,8 +27,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, {}); }
 
 }  // namespace
+}  // namespace gemma
 
 extern const Family kGemma;
-const Family kGemma{.name = "gemma", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kGemma{.name = "gemma", .model_types = gemma::kModelTypes, .read = gemma::read, .describe = gemma::describe};
 
 }  // namespace llmprof::model

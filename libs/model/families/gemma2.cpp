@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace gemma2 {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"gemma2"};
@@ -30,8 +31,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, norms_on_both_sides()); }
 
 }  // namespace
+}  // namespace gemma2
 
 extern const Family kGemma2;
-const Family kGemma2{.name = "gemma2", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kGemma2{.name = "gemma2", .model_types = gemma2::kModelTypes, .read = gemma2::read, .describe = gemma2::describe};
 
 }  // namespace llmprof::model

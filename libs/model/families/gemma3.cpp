@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace gemma3 {
 namespace {
 
 constexpr std::array<std::string_view, 2> kModelTypes{"gemma3_text", "gemma3"};
@@ -34,8 +35,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, norms_on_both_sides()); }
 
 }  // namespace
+}  // namespace gemma3
 
 extern const Family kGemma3;
-const Family kGemma3{.name = "gemma3", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kGemma3{.name = "gemma3", .model_types = gemma3::kModelTypes, .read = gemma3::read, .describe = gemma3::describe};
 
 }  // namespace llmprof::model

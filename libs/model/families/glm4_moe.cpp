@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace glm4_moe {
 namespace {
 
 constexpr std::array<std::string_view, 2> kModelTypes{"glm4_moe", "glm4v_moe_text"};
@@ -34,8 +35,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, {}); }
 
 }  // namespace
+}  // namespace glm4_moe
 
 extern const Family kGlm4Moe;
-const Family kGlm4Moe{.name = "glm4_moe", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kGlm4Moe{.name = "glm4_moe", .model_types = glm4_moe::kModelTypes, .read = glm4_moe::read, .describe = glm4_moe::describe};
 
 }  // namespace llmprof::model

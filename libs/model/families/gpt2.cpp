@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace gpt2 {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"gpt2"};
@@ -46,8 +47,9 @@ Structure describe(const Config& config) {
 }
 
 }  // namespace
+}  // namespace gpt2
 
 extern const Family kGpt2;
-const Family kGpt2{.name = "gpt2", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kGpt2{.name = "gpt2", .model_types = gpt2::kModelTypes, .read = gpt2::read, .describe = gpt2::describe};
 
 }  // namespace llmprof::model

@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace gpt_neox {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"gpt_neox"};
@@ -40,8 +41,9 @@ Structure describe(const Config& config) {
 }
 
 }  // namespace
+}  // namespace gpt_neox
 
 extern const Family kGptNeox;
-const Family kGptNeox{.name = "gpt_neox", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kGptNeox{.name = "gpt_neox", .model_types = gpt_neox::kModelTypes, .read = gpt_neox::read, .describe = gpt_neox::describe};
 
 }  // namespace llmprof::model

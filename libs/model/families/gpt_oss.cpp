@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace gpt_oss {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"gpt_oss"};
@@ -38,8 +39,9 @@ Structure describe(const Config& config) {
 }
 
 }  // namespace
+}  // namespace gpt_oss
 
 extern const Family kGptOss;
-const Family kGptOss{.name = "gpt_oss", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kGptOss{.name = "gpt_oss", .model_types = gpt_oss::kModelTypes, .read = gpt_oss::read, .describe = gpt_oss::describe};
 
 }  // namespace llmprof::model

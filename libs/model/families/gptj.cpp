@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace gptj {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"gptj"};
@@ -41,8 +42,9 @@ Structure describe(const Config& config) {
 }
 
 }  // namespace
+}  // namespace gptj
 
 extern const Family kGptj;
-const Family kGptj{.name = "gptj", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kGptj{.name = "gptj", .model_types = gptj::kModelTypes, .read = gptj::read, .describe = gptj::describe};
 
 }  // namespace llmprof::model

@@ -6,6 +6,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace llama {
 namespace {
 
 constexpr std::array<std::string_view, 5> kModelTypes{"llama", "mistral", "ministral", "granite", "smollm3"};
@@ -76,8 +77,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, {}); }
 
 }  // namespace
+}  // namespace llama
 
 extern const Family kLlama;
-const Family kLlama{.name = "llama", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kLlama{.name = "llama", .model_types = llama::kModelTypes, .read = llama::read, .describe = llama::describe};
 
 }  // namespace llmprof::model

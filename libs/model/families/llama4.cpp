@@ -7,6 +7,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace llama4 {
 namespace {
 
 constexpr std::array<std::string_view, 2> kModelTypes{"llama4_text", "llama4"};
@@ -76,8 +77,9 @@ Structure describe(const Config& config) {
 }
 
 }  // namespace
+}  // namespace llama4
 
 extern const Family kLlama4;
-const Family kLlama4{.name = "llama4", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kLlama4{.name = "llama4", .model_types = llama4::kModelTypes, .read = llama4::read, .describe = llama4::describe};
 
 }  // namespace llmprof::model

@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace mixtral {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"mixtral"};
@@ -29,8 +30,9 @@ Structure describe(const Config& config) {
 }
 
 }  // namespace
+}  // namespace mixtral
 
 extern const Family kMixtral;
-const Family kMixtral{.name = "mixtral", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kMixtral{.name = "mixtral", .model_types = mixtral::kModelTypes, .read = mixtral::read, .describe = mixtral::describe};
 
 }  // namespace llmprof::model

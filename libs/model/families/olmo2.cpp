@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace olmo2 {
 namespace {
 
 constexpr std::array<std::string_view, 2> kModelTypes{"olmo2", "olmo3"};
@@ -35,8 +36,9 @@ Structure describe(const Config& config) {
 }
 
 }  // namespace
+}  // namespace olmo2
 
 extern const Family kOlmo2;
-const Family kOlmo2{.name = "olmo2", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kOlmo2{.name = "olmo2", .model_types = olmo2::kModelTypes, .read = olmo2::read, .describe = olmo2::describe};
 
 }  // namespace llmprof::model

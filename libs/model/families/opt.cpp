@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace opt {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"opt"};
@@ -58,8 +59,9 @@ Structure describe(const Config& config) {
 }
 
 }  // namespace
+}  // namespace opt
 
 extern const Family kOpt;
-const Family kOpt{.name = "opt", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kOpt{.name = "opt", .model_types = opt::kModelTypes, .read = opt::read, .describe = opt::describe};
 
 }  // namespace llmprof::model

@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace phi {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"phi"};
@@ -35,8 +36,9 @@ Structure describe(const Config& config) {
 }
 
 }  // namespace
+}  // namespace phi
 
 extern const Family kPhi;
-const Family kPhi{.name = "phi", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kPhi{.name = "phi", .model_types = phi::kModelTypes, .read = phi::read, .describe = phi::describe};
 
 }  // namespace llmprof::model

@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace phi3 {
 namespace {
 
 constexpr std::array<std::string_view, 3> kModelTypes{"phi3", "phi3_v", "phi4mm"};
@@ -26,8 +27,9 @@ Structure describe(const Config& config) {
 }
 
 }  // namespace
+}  // namespace phi3
 
 extern const Family kPhi3;
-const Family kPhi3{.name = "phi3", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kPhi3{.name = "phi3", .model_types = phi3::kModelTypes, .read = phi3::read, .describe = phi3::describe};
 
 }  // namespace llmprof::model

@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace qwen2 {
 namespace {
 
 constexpr std::array<std::string_view, 5> kModelTypes{"qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl",
@@ -27,8 +28,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, {}); }
 
 }  // namespace
+}  // namespace qwen2
 
 extern const Family kQwen2;
-const Family kQwen2{.name = "qwen2", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kQwen2{.name = "qwen2", .model_types = qwen2::kModelTypes, .read = qwen2::read, .describe = qwen2::describe};
 
 }  // namespace llmprof::model

@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace qwen2_moe {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"qwen2_moe"};
@@ -29,8 +30,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, {.naming = {.shared = "shared_expert"}}); }
 
 }  // namespace
+}  // namespace qwen2_moe
 
 extern const Family kQwen2Moe;
-const Family kQwen2Moe{.name = "qwen2_moe", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kQwen2Moe{.name = "qwen2_moe", .model_types = qwen2_moe::kModelTypes, .read = qwen2_moe::read, .describe = qwen2_moe::describe};
 
 }  // namespace llmprof::model

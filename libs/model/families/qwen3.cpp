@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace qwen3 {
 namespace {
 
 constexpr std::array<std::string_view, 2> kModelTypes{"qwen3", "qwen3_vl_text"};
@@ -29,8 +30,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, {}); }
 
 }  // namespace
+}  // namespace qwen3
 
 extern const Family kQwen3;
-const Family kQwen3{.name = "qwen3", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kQwen3{.name = "qwen3", .model_types = qwen3::kModelTypes, .read = qwen3::read, .describe = qwen3::describe};
 
 }  // namespace llmprof::model

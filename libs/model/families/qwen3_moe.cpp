@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace qwen3_moe {
 namespace {
 
 constexpr std::array<std::string_view, 2> kModelTypes{"qwen3_moe", "qwen3_vl_moe_text"};
@@ -30,8 +31,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, {}); }
 
 }  // namespace
+}  // namespace qwen3_moe
 
 extern const Family kQwen3Moe;
-const Family kQwen3Moe{.name = "qwen3_moe", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kQwen3Moe{.name = "qwen3_moe", .model_types = qwen3_moe::kModelTypes, .read = qwen3_moe::read, .describe = qwen3_moe::describe};
 
 }  // namespace llmprof::model

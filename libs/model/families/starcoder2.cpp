@@ -5,6 +5,7 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
+namespace starcoder2 {
 namespace {
 
 constexpr std::array<std::string_view, 1> kModelTypes{"starcoder2"};
@@ -31,8 +32,9 @@ Config read(Fields& fields) {
 Structure describe(const Config& config) { return structure(config, {.naming = {.up = "c_fc", .down = "c_proj"}}); }
 
 }  // namespace
+}  // namespace starcoder2
 
 extern const Family kStarcoder2;
-const Family kStarcoder2{.name = "starcoder2", .model_types = kModelTypes, .read = read, .describe = describe};
+const Family kStarcoder2{.name = "starcoder2", .model_types = starcoder2::kModelTypes, .read = starcoder2::read, .describe = starcoder2::describe};
 
 }  // namespace llmprof::model
