@@ -16,9 +16,23 @@ if(NOT LLMPROF_CUDA STREQUAL "off")
   endif()
 endif()
 
-# nvcc turns the kernels of libs/bench into fat binaries that the driver loads. Machine code for Turing, Ampere (Ada runs
-# it, too) and Hopper, and PTX that the driver compiles for what is newer.
-set(LLMPROF_CUDA_TARGETS "75;80;90" CACHE STRING "compute capabilities that kernels are compiled for; the last also as PTX")
+# nvcc turns the kernels of libs/bench into fat binaries that the driver loads: machine code for the GPUs of this machine
+# (Hopper where it has none), and PTX that the driver compiles for what is newer. The bundle has Turing, Ampere (Ada runs
+# it, too) and Hopper (`make bundle`): three chips take three times as long.
+set(here "90")
+find_program(LLMPROF_NVIDIA_SMI nvidia-smi)
+if(LLMPROF_NVIDIA_SMI AND NOT LLMPROF_CUDA_TARGETS)
+  execute_process(COMMAND ${LLMPROF_NVIDIA_SMI} --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE seen ERROR_QUIET)
+  string(REGEX MATCHALL "[0-9]+\\.[0-9]" seen "${seen}")
+  list(TRANSFORM seen REPLACE "\\." "")
+  list(FILTER seen INCLUDE REGEX "^(7[5-9]|8[0-9]|9[0-9]|1[0-9][0-9])$")
+  if(seen)
+    list(REMOVE_DUPLICATES seen)
+    list(SORT seen COMPARE NATURAL)
+    set(here "${seen}")
+  endif()
+endif()
+set(LLMPROF_CUDA_TARGETS "${here}" CACHE STRING "compute capabilities that kernels are compiled for; the last also as PTX")
 option(LLMPROF_CUDA_KERNELS "compile what runs on a GPU; off: a build that cannot use one, as where there is no nvcc" ON)
 set(LLMPROF_HAVE_CUDA OFF)
 if(LLMPROF_CUDA_KERNELS AND LLMPROF_HAVE_NVTX3 AND EXISTS ${LLMPROF_CUDA_INCLUDE}/cuda.h)

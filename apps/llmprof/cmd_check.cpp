@@ -11,6 +11,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace check_verb {
 namespace {
 
 using base::Json;
@@ -188,9 +189,14 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace check_verb
 
 extern const Verb kCheck;
-const Verb kCheck{
-    "check", "tell whether a run or a capture log is whole, and what was lost", kOptions, kPositionals, false, run};
+const Verb kCheck{"check",
+                  "tell whether a run or a capture log is whole, and what was lost",
+                  check_verb::kOptions,
+                  check_verb::kPositionals,
+                  false,
+                  check_verb::run};
 
 }  // namespace llmprof::app

@@ -3,6 +3,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace completion_verb {
 namespace {
 
 constexpr Positional kPositionals[] = {{"SHELL"}};
@@ -17,8 +18,10 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace completion_verb
 
 extern const Verb kCompletion;
-const Verb kCompletion{"completion", "print a shell completion script", {}, kPositionals, false, run};
+const Verb kCompletion{"completion",        "print a shell completion script", {}, completion_verb::kPositionals, false,
+                       completion_verb::run};
 
 }  // namespace llmprof::app

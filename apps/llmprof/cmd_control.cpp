@@ -8,6 +8,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace control_verb {
 namespace {
 
 constexpr Option kOptions[] = {{"--json", "", "", "", "", "Print the answer as one line of JSON."}};
@@ -34,8 +35,14 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace control_verb
 
 extern const Verb kControl;
-const Verb kControl{"control", "start and stop a recording while it runs", kOptions, kPositionals, false, run};
+const Verb kControl{"control",
+                    "start and stop a recording while it runs",
+                    control_verb::kOptions,
+                    control_verb::kPositionals,
+                    false,
+                    control_verb::run};
 
 }  // namespace llmprof::app

@@ -9,6 +9,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace demo_verb {
 namespace {
 
 constexpr std::string_view kName = "llmprof-demo";
@@ -84,8 +85,10 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace demo_verb
 
 extern const Verb kDemo;
-const Verb kDemo{"demo", "profile the embedded model and show the report", kOptions, {}, false, run};
+const Verb kDemo{"demo",        "profile the embedded model and show the report", demo_verb::kOptions, {}, false,
+                 demo_verb::run};
 
 }  // namespace llmprof::app

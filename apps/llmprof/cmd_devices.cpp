@@ -9,6 +9,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace devices_verb {
 namespace {
 
 constexpr Option kOptions[] = {
@@ -86,8 +87,11 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace devices_verb
 
 extern const Verb kDevices;
-const Verb kDevices{"devices", "show the devices and their peaks", kOptions, kPositionals, false, run};
+const Verb kDevices{
+    "devices",        "show the devices and their peaks", devices_verb::kOptions, devices_verb::kPositionals, false,
+    devices_verb::run};
 
 }  // namespace llmprof::app

@@ -15,6 +15,7 @@
 #include "report_verb.h"
 
 namespace llmprof::app {
+namespace diff_verb {
 namespace {
 
 constexpr int kGateFailed = 4;
@@ -189,9 +190,14 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace diff_verb
 
 extern const Verb kDiff;
-const Verb kDiff{"diff", "compare runs: what got slower or faster, by how much, and why", kOptions, kPositionals, false,
-                 run};
+const Verb kDiff{"diff",
+                 "compare runs: what got slower or faster, by how much, and why",
+                 diff_verb::kOptions,
+                 diff_verb::kPositionals,
+                 false,
+                 diff_verb::run};
 
 }  // namespace llmprof::app

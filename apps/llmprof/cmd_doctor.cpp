@@ -11,6 +11,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace doctor_verb {
 namespace {
 
 constexpr Option kOptions[] = {{"--json", "", "", "", "", "print the findings as JSON"}};
@@ -64,8 +65,9 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace doctor_verb
 
 extern const Verb kDoctor;
-const Verb kDoctor{"doctor", "check what this machine permits", kOptions, {}, false, run};
+const Verb kDoctor{"doctor", "check what this machine permits", doctor_verb::kOptions, {}, false, doctor_verb::run};
 
 }  // namespace llmprof::app

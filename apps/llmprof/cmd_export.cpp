@@ -20,6 +20,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace export_verb {
 namespace {
 
 using exporters::Exporter;
@@ -204,8 +205,10 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace export_verb
 
 extern const Verb kExport;
-const Verb kExport{"export", "write a run for other tools", kOptions, kPositionals, false, run};
+const Verb kExport{
+    "export", "write a run for other tools", export_verb::kOptions, export_verb::kPositionals, false, export_verb::run};
 
 }  // namespace llmprof::app

@@ -23,6 +23,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace import_verb {
 namespace {
 
 namespace fs = std::filesystem;
@@ -237,8 +238,14 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace import_verb
 
 extern const Verb kImport;
-const Verb kImport{"import", "make a run of files that other tools wrote", kOptions, kPositionals, false, run};
+const Verb kImport{"import",
+                   "make a run of files that other tools wrote",
+                   import_verb::kOptions,
+                   import_verb::kPositionals,
+                   false,
+                   import_verb::run};
 
 }  // namespace llmprof::app

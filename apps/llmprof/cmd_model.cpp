@@ -9,6 +9,7 @@
 #include "report/design/page.h"
 
 namespace llmprof::app {
+namespace model_verb {
 namespace {
 
 namespace design = analyze::design;
@@ -140,10 +141,14 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace model_verb
 
 extern const Verb kModel;
-const Verb kModel{"model",  "say what a model must cost: parameters, memory, FLOPs, bytes, least times",
-                  kOptions, kPositionals,
-                  false,    run};
+const Verb kModel{"model",
+                  "say what a model must cost: parameters, memory, FLOPs, bytes, least times",
+                  model_verb::kOptions,
+                  model_verb::kPositionals,
+                  false,
+                  model_verb::run};
 
 }  // namespace llmprof::app

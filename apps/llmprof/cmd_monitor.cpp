@@ -23,6 +23,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace monitor_verb {
 namespace {
 
 using Kind = record::TelemetryEvent::Kind;
@@ -280,8 +281,10 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace monitor_verb
 
 extern const Verb kMonitor;
-const Verb kMonitor{"monitor", "show what the GPUs, or the CPU, do now", kOptions, {}, false, run};
+const Verb kMonitor{"monitor",        "show what the GPUs, or the CPU, do now", monitor_verb::kOptions, {}, false,
+                    monitor_verb::run};
 
 }  // namespace llmprof::app

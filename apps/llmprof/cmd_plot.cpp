@@ -18,6 +18,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace plot_verb {
 namespace {
 
 constexpr Option kOptions[] = {
@@ -148,8 +149,10 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace plot_verb
 
 extern const Verb kPlot;
-const Verb kPlot{"plot", "one picture of a run as SVG or PNG", kOptions, kPositionals, false, run};
+const Verb kPlot{
+    "plot", "one picture of a run as SVG or PNG", plot_verb::kOptions, plot_verb::kPositionals, false, plot_verb::run};
 
 }  // namespace llmprof::app

@@ -20,6 +20,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace query_verb {
 namespace {
 
 using trace::Value;
@@ -281,8 +282,10 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace query_verb
 
 extern const Verb kQuery;
-const Verb kQuery{"query", "ask a run with SQL", kOptions, kPositionals, false, run};
+const Verb kQuery{"query", "ask a run with SQL", query_verb::kOptions, query_verb::kPositionals,
+                  false,   query_verb::run};
 
 }  // namespace llmprof::app

@@ -15,6 +15,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace record_verb {
 namespace {
 
 constexpr int kNotLaunched = 125;
@@ -266,6 +267,7 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace record_verb
 
 std::string short_path(const std::string& path) {
   std::error_code ignored;
@@ -274,20 +276,21 @@ std::string short_path(const std::string& path) {
 }
 
 Recorded record_and_tell(const record::RecordOptions& options, Tally tally) {
-  const auto outcome = record::record(options, phased_progress());
+  const auto outcome = record::record(options, record_verb::phased_progress());
   if (!outcome) {
     fail(outcome.error());
-    return {outcome.error().code == ErrorCode::kInterrupted ? kInterrupted : kNotLaunched, "", false};
+    return {outcome.error().code == ErrorCode::kInterrupted ? record_verb::kInterrupted : record_verb::kNotLaunched, "",
+            false};
   }
-  const int exit_status = status_of(*outcome);
+  const int exit_status = record_verb::status_of(*outcome);
   const bool launched = !outcome->folder.empty();
   if (outcome->problem) fail(*outcome->problem);
-  if (launched && tally == Tally::kText) tell_text(*outcome);
-  if (tally == Tally::kJson) tell_json(*outcome, exit_status, options.counters);
+  if (launched && tally == Tally::kText) record_verb::tell_text(*outcome);
+  if (tally == Tally::kJson) record_verb::tell_json(*outcome, exit_status, options.counters);
   return {exit_status, outcome->folder, outcome->tally.has_value()};
 }
 
 extern const Verb kRecord;
-const Verb kRecord{"record", "profile a program", kOptions, {}, true, run};
+const Verb kRecord{"record", "profile a program", record_verb::kOptions, {}, true, record_verb::run};
 
 }  // namespace llmprof::app

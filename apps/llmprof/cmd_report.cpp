@@ -14,6 +14,7 @@
 #include "report_verb.h"
 
 namespace llmprof::app {
+namespace report_verb {
 namespace {
 
 constexpr Option kOptions[] = {
@@ -103,6 +104,7 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace report_verb
 
 Result<std::size_t> parse_top(const std::string& text) {
   std::size_t value = 0;
@@ -132,12 +134,12 @@ Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, cons
                     .waterfall = arguments.on("--waterfall"),
                     .unicode = unicode_wanted(),
                     .verbose = arguments.on("--verbose")};
-  LLMPROF_TRY(check_stage(page));
+  LLMPROF_TRY(report_verb::check_stage(page));
   return page;
 }
 
 Result<base::Json> report_json(const Arguments& arguments, const trace::Run& run, const report::Page& page) {
-  LLMPROF_LET(const std::optional<report::MeasuredPage> measured, measured_page(arguments, run, page));
+  LLMPROF_LET(const std::optional<report::MeasuredPage> measured, report_verb::measured_page(arguments, run, page));
   LLMPROF_LET(const analyze::BenchResults bench, analyze::bench_results(run));
   base::Json json = json_head("llmprof.report");
   report::to_json(page, json);
@@ -151,6 +153,11 @@ Result<base::Json> report_json(const Arguments& arguments, const trace::Run& run
 }
 
 extern const Verb kReport;
-const Verb kReport{"report", "say where time, FLOPs and bytes of a run went", kOptions, kPositionals, false, run};
+const Verb kReport{"report",
+                   "say where time, FLOPs and bytes of a run went",
+                   report_verb::kOptions,
+                   report_verb::kPositionals,
+                   false,
+                   report_verb::run};
 
 }  // namespace llmprof::app

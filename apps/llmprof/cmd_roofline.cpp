@@ -13,6 +13,7 @@
 #include "verb.h"
 
 namespace llmprof::app {
+namespace roofline_verb {
 namespace {
 
 constexpr Option kOptions[] = {
@@ -145,8 +146,10 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace roofline_verb
 
 extern const Verb kRoofline;
-const Verb kRoofline{"roofline", "measure what a device can really do", kOptions, {}, false, run};
+const Verb kRoofline{"roofline",        "measure what a device can really do", roofline_verb::kOptions, {}, false,
+                     roofline_verb::run};
 
 }  // namespace llmprof::app

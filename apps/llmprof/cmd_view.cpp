@@ -16,6 +16,7 @@
 extern char** environ;
 
 namespace llmprof::app {
+namespace view_verb {
 namespace {
 
 constexpr Option kOptions[] = {
@@ -91,8 +92,14 @@ int run(const Arguments& arguments) {
 }
 
 }  // namespace
+}  // namespace view_verb
 
 extern const Verb kView;
-const Verb kView{"view", "look at runs in the browser, with all their data", kOptions, kPositionals, false, run};
+const Verb kView{"view",
+                 "look at runs in the browser, with all their data",
+                 view_verb::kOptions,
+                 view_verb::kPositionals,
+                 false,
+                 view_verb::run};
 
 }  // namespace llmprof::app

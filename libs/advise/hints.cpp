@@ -107,9 +107,9 @@ Result<void> find_kernels(const trace::Run& run, Hints& hints) {
 Result<void> count_launches(const trace::Run& run, Hints& hints) {
   std::int64_t launches = 0;
   for (const HotKernel& kernel : hints.kernels) launches += kernel.launches;
-  LLMPROF_LET(
-      const trace::ResultTable steps,
-      run.query(fmt::format("SELECT begin_ns FROM step WHERE stage = {} ORDER BY begin_ns", trace::sql_literal(hints.stage))));
+  LLMPROF_LET(const trace::ResultTable steps,
+              run.query(fmt::format("SELECT begin_ns FROM step WHERE stage = {} ORDER BY begin_ns",
+                                    trace::sql_literal(hints.stage))));
   hints.steps = static_cast<std::int64_t>(steps.rows.size());
   if (hints.steps == 0) {
     hints.launches_before = launches / 2;

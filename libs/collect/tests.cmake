@@ -75,6 +75,7 @@ endforeach()
 
 # The collector with launch stacks that a test can ask for.
 add_library(collect_stack_probe MODULE ${core} stacks/testing/stack_probe.cpp)
+llmprof_in_groups(collect_stack_probe)
 target_link_libraries(collect_stack_probe PRIVATE llmprof_wire)
 target_compile_options(collect_stack_probe PRIVATE -O2 -fno-sanitize=all -fvisibility=hidden -fno-exceptions -fno-rtti)
 target_link_options(collect_stack_probe PRIVATE -fno-sanitize=all -static-libgcc)

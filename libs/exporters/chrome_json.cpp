@@ -470,7 +470,8 @@ Result<Written> write(const Request& request) {
 }  // namespace chrome_json
 
 extern const Exporter kChromeJson;
-const Exporter kChromeJson{
-    "chrome", "Chrome trace JSON as PyTorch's profiler writes it: ui.perfetto.dev, chrome://tracing", ".json", chrome_json::write};
+const Exporter kChromeJson{"chrome",
+                           "Chrome trace JSON as PyTorch's profiler writes it: ui.perfetto.dev, chrome://tracing",
+                           ".json", chrome_json::write};
 
 }  // namespace llmprof::exporters

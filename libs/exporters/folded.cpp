@@ -47,6 +47,7 @@ Result<Written> write(const Request& request) {
 }  // namespace folded
 
 extern const Exporter kFolded;
-const Exporter kFolded{"folded", "folded stacks, a;b;c N: flamegraph.pl, inferno, speedscope", ".folded", folded::write};
+const Exporter kFolded{"folded", "folded stacks, a;b;c N: flamegraph.pl, inferno, speedscope", ".folded",
+                       folded::write};
 
 }  // namespace llmprof::exporters

@@ -334,6 +334,7 @@ Result<Written> write(const Request& request) {
 }  // namespace perfetto
 
 extern const Exporter kPerfetto;
-const Exporter kPerfetto{"perfetto", "Perfetto trace, protobuf: ui.perfetto.dev, trace_processor", ".pftrace", perfetto::write};
+const Exporter kPerfetto{"perfetto", "Perfetto trace, protobuf: ui.perfetto.dev, trace_processor", ".pftrace",
+                         perfetto::write};
 
 }  // namespace llmprof::exporters

@@ -168,6 +168,7 @@ Result<Written> write(const Request& request) {
 }  // namespace pprof
 
 extern const Exporter kPprof;
-const Exporter kPprof{"pprof", "pprof profile, gzipped protobuf: go tool pprof, Parca, Pyroscope", ".pb.gz", pprof::write};
+const Exporter kPprof{"pprof", "pprof profile, gzipped protobuf: go tool pprof, Parca, Pyroscope", ".pb.gz",
+                      pprof::write};
 
 }  // namespace llmprof::exporters

@@ -65,7 +65,7 @@ class CpuSource final : public TelemetrySource {
       }
       packages_.push_back({folder, number(folder + "/max_energy_range_uj").value_or(0), {}, 0});
     }
-    if (refused) notes_.push_back("the CPU's energy counters may be read by root only: no power and no energy");
+    if (refused) notes_.emplace_back("the CPU's energy counters may be read by root only: no power and no energy");
   }
 
   void read_power(std::vector<Reading>& into) {

@@ -3,6 +3,8 @@
 import json
 import shutil
 import struct
+import subprocess
+import tempfile
 import unittest
 import xml.etree.ElementTree as xml
 from pathlib import Path
@@ -15,11 +17,22 @@ SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</title><script>alert(1)</script>\x1b[31m&\"'"
 
 
-class Plot(Case):
+class Analysed(Case):
+    """Each test has a copy of the run in which an earlier report has left its results: what a report costs is not asked here."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.analysed = Path(tempfile.mkdtemp(prefix="llmprof-e2e-")) / "run.llmprof"
+        cls.addClassCleanup(shutil.rmtree, cls.analysed.parent, ignore_errors=True)
+        shutil.copytree(SAMPLE, cls.analysed)
+        subprocess.run([LLMPROF, "report", str(cls.analysed)], stdout=subprocess.DEVNULL, check=True)
+
     def setUp(self):
         super().setUp()
-        shutil.copytree(SAMPLE, self.folder / "run.llmprof")
+        shutil.copytree(self.analysed, self.folder / "run.llmprof")
 
+
+class Plot(Analysed):
     def svg(self, *words, name="picture.svg"):
         self.llmprof("plot", *words, "-o", name)
         return xml.parse(self.folder / name).getroot()
@@ -107,11 +120,7 @@ class Plot(Case):
         self.assertEqual(self.svg("old", "timeline").tag, SVG + "svg")
 
 
-class Explain(Case):
-    def setUp(self):
-        super().setUp()
-        shutil.copytree(SAMPLE, self.folder / "run.llmprof")
-
+class Explain(Analysed):
     def test_a_measure(self):
         text = self.llmprof("report", "run", "--explain", "decode.mbu").stdout
         mbu = next(m for m in self.report("run")["measures"] if m["name"] == "decode.mbu")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # On a machine with an NVIDIA GPU: everything that tests GPU capture there, in one go. Builds capture_plain where nvcc is.
-# Usage: tests/gpu/capture.sh dist/llmprof-*.tar.gz | build/bin [options of capture.py]
+# Usage: tests/gpu/capture.sh dist/llmprof-*.tar.xz | build/bin [options of capture.py]
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 from=$(realpath "$1"); shift
@@ -8,7 +8,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export LLMPROF_CACHE_DIR=$scratch/cache
 if [ -f "$from" ]; then
-  tar xzf "$from" -C "$scratch"
+  tar xf "$from" -C "$scratch"
   from=$(echo "$scratch"/llmprof-*/bin)
 fi
 program=${CAPTURE_PLAIN:-$scratch/capture_plain}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # On a machine with PyTorch and transformers: a Llama loaded from a folder is recognised without any flag, its operators are
 # matched by shape, and the report has MFU and MBU per stage. The products run on the CPU.
-# Usage: tests/gpu/model_detect.sh dist/llmprof-*.tar.gz [folder for the reports]
+# Usage: tests/gpu/model_detect.sh dist/llmprof-*.tar.xz [folder for the reports]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bundle=$(realpath "$1")
@@ -9,7 +9,7 @@ keep=$(realpath "${2:-.}")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-tar xzf "$bundle"
+tar xf "$bundle"
 export LLMPROF_CACHE_DIR=$scratch/cache OMP_NUM_THREADS=4
 llmprof=$(echo "$scratch"/llmprof-*/bin/llmprof)
 passed=0

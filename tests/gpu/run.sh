@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # On a machine with an NVIDIA GPU, PyTorch and pip's numpy: the bundle, unpacked, profiles programs that use them and
 # changes nothing about them. What is recorded of the GPU itself is counted by capture.sh.
-# Usage: tests/gpu/run.sh dist/llmprof-*.tar.gz
+# Usage: tests/gpu/run.sh dist/llmprof-*.tar.xz
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bundle=$(realpath "$1")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
-tar xzf "$bundle"
+tar xf "$bundle"
 export LLMPROF_CACHE_DIR=$scratch/cache
 llmprof=$(echo "$scratch"/llmprof-*/bin/llmprof)
 passed=0

@@ -69,10 +69,8 @@ Finding waiting(const StageView& view, double ns) {
                           view.stage->name);
   out.text = "Nothing is queued any more, and the host has not come back from waiting.";
   out.lever = "waiting for an event instead of the whole device";
-  out.gain = Gain{.ns = ns,
-                  .of_ns = view.total_ns,
-                  .upper_bound = true,
-                  .how = fmt::format("idle in waits {}", view.per_step(ns))};
+  out.gain = Gain{
+      .ns = ns, .of_ns = view.total_ns, .upper_bound = true, .how = fmt::format("idle in waits {}", view.per_step(ns))};
   out.evidence = causes(view);
   out.advice = {"Wait for an event of the result that is needed, or poll, instead of synchronising the device."};
   return out;

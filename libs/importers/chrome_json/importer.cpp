@@ -43,6 +43,7 @@ Result<void> parse(Input& input, Sink& sink) {
 }  // namespace chrome_json
 
 extern const Importer kKineto;
-const Importer kKineto{"kineto", "PyTorch profiler (Kineto) or Chrome trace, JSON", Role::kTrace, chrome_json::sniff, chrome_json::parse};
+const Importer kKineto{"kineto", "PyTorch profiler (Kineto) or Chrome trace, JSON", Role::kTrace, chrome_json::sniff,
+                       chrome_json::parse};
 
 }  // namespace llmprof::importers

@@ -71,6 +71,7 @@ Result<void> parse(Input& input, Sink& sink) {
 }  // namespace key_averages
 
 extern const Importer kKeyAverages;
-const Importer kKeyAverages{"key-averages", "PyTorch profiler, printed table", Role::kSummary, key_averages::sniff, key_averages::parse};
+const Importer kKeyAverages{"key-averages", "PyTorch profiler, printed table", Role::kSummary, key_averages::sniff,
+                            key_averages::parse};
 
 }  // namespace llmprof::importers

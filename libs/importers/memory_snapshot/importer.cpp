@@ -56,6 +56,7 @@ Result<void> parse(Input& input, Sink& sink) {
 }  // namespace memory_snapshot
 
 extern const Importer kMemorySnapshot;
-const Importer kMemorySnapshot{"memory-snapshot", "PyTorch memory snapshot, pickle", Role::kReadings, memory_snapshot::sniff, memory_snapshot::parse};
+const Importer kMemorySnapshot{"memory-snapshot", "PyTorch memory snapshot, pickle", Role::kReadings,
+                               memory_snapshot::sniff, memory_snapshot::parse};
 
 }  // namespace llmprof::importers

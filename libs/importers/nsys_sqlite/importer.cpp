@@ -120,6 +120,7 @@ Result<void> parse(Input& input, Sink& sink) {
 }  // namespace nsys_sqlite
 
 extern const Importer kNsysSqlite;
-const Importer kNsysSqlite{"nsys", "Nsight Systems, SQLite export", Role::kTrace, nsys_sqlite::sniff, nsys_sqlite::parse};
+const Importer kNsysSqlite{"nsys", "Nsight Systems, SQLite export", Role::kTrace, nsys_sqlite::sniff,
+                           nsys_sqlite::parse};
 
 }  // namespace llmprof::importers

@@ -50,6 +50,7 @@ Result<void> parse(Input& input, Sink&) {
 }  // namespace report_file
 
 extern const Importer kNsysReport;
-const Importer kNsysReport{"nsys-rep", "Nsight Systems or Nsight Compute report", Role::kTrace, report_file::sniff, report_file::parse};
+const Importer kNsysReport{"nsys-rep", "Nsight Systems or Nsight Compute report", Role::kTrace, report_file::sniff,
+                           report_file::parse};
 
 }  // namespace llmprof::importers

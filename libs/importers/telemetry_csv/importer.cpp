@@ -41,6 +41,7 @@ Result<void> parse(Input& input, Sink& sink) {
 }  // namespace telemetry_csv
 
 extern const Importer kTelemetryCsv;
-const Importer kTelemetryCsv{"telemetry", "llmprof monitor, CSV", Role::kReadings, telemetry_csv::sniff, telemetry_csv::parse};
+const Importer kTelemetryCsv{"telemetry", "llmprof monitor, CSV", Role::kReadings, telemetry_csv::sniff,
+                             telemetry_csv::parse};
 
 }  // namespace llmprof::importers

@@ -52,6 +52,7 @@ Structure describe(const Config& config) { return structure(config, {.before_mlp
 }  // namespace cohere
 
 extern const Family kCohere;
-const Family kCohere{.name = "cohere", .model_types = cohere::kModelTypes, .read = cohere::read, .describe = cohere::describe};
+const Family kCohere{
+    .name = "cohere", .model_types = cohere::kModelTypes, .read = cohere::read, .describe = cohere::describe};
 
 }  // namespace llmprof::model

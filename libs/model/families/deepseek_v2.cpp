@@ -30,6 +30,9 @@ Structure describe(const Config& config) { return structure(config, {}); }
 }  // namespace deepseek_v2
 
 extern const Family kDeepseekV2;
-const Family kDeepseekV2{.name = "deepseek_v2", .model_types = deepseek_v2::kModelTypes, .read = deepseek_v2::read, .describe = deepseek_v2::describe};
+const Family kDeepseekV2{.name = "deepseek_v2",
+                         .model_types = deepseek_v2::kModelTypes,
+                         .read = deepseek_v2::read,
+                         .describe = deepseek_v2::describe};
 
 }  // namespace llmprof::model

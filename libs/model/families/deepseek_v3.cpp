@@ -31,6 +31,9 @@ Structure describe(const Config& config) { return structure(config, {}); }
 }  // namespace deepseek_v3
 
 extern const Family kDeepseekV3;
-const Family kDeepseekV3{.name = "deepseek_v3", .model_types = deepseek_v3::kModelTypes, .read = deepseek_v3::read, .describe = deepseek_v3::describe};
+const Family kDeepseekV3{.name = "deepseek_v3",
+                         .model_types = deepseek_v3::kModelTypes,
+                         .read = deepseek_v3::read,
+                         .describe = deepseek_v3::describe};
 
 }  // namespace llmprof::model

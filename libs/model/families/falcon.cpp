@@ -67,7 +67,9 @@ Structure describe_two(const Config& config) { return with_norms(config, "ln_att
 }  // namespace falcon
 
 extern const Family kFalcon, kFalconTwoNorms;
-const Family kFalcon{.name = "falcon", .model_types = falcon::kModelTypes, .read = falcon::read, .describe = falcon::describe_one};
-const Family kFalconTwoNorms{.name = "falcon_two_norms", .model_types = {}, .read = falcon::read, .describe = falcon::describe_two};
+const Family kFalcon{
+    .name = "falcon", .model_types = falcon::kModelTypes, .read = falcon::read, .describe = falcon::describe_one};
+const Family kFalconTwoNorms{
+    .name = "falcon_two_norms", .model_types = {}, .read = falcon::read, .describe = falcon::describe_two};
 
 }  // namespace llmprof::model

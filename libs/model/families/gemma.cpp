@@ -30,6 +30,7 @@ Structure describe(const Config& config) { return structure(config, {}); }
 }  // namespace gemma
 
 extern const Family kGemma;
-const Family kGemma{.name = "gemma", .model_types = gemma::kModelTypes, .read = gemma::read, .describe = gemma::describe};
+const Family kGemma{
+    .name = "gemma", .model_types = gemma::kModelTypes, .read = gemma::read, .describe = gemma::describe};
 
 }  // namespace llmprof::model

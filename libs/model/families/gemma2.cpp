@@ -34,6 +34,7 @@ Structure describe(const Config& config) { return structure(config, norms_on_bot
 }  // namespace gemma2
 
 extern const Family kGemma2;
-const Family kGemma2{.name = "gemma2", .model_types = gemma2::kModelTypes, .read = gemma2::read, .describe = gemma2::describe};
+const Family kGemma2{
+    .name = "gemma2", .model_types = gemma2::kModelTypes, .read = gemma2::read, .describe = gemma2::describe};
 
 }  // namespace llmprof::model

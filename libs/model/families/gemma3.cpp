@@ -38,6 +38,7 @@ Structure describe(const Config& config) { return structure(config, norms_on_bot
 }  // namespace gemma3
 
 extern const Family kGemma3;
-const Family kGemma3{.name = "gemma3", .model_types = gemma3::kModelTypes, .read = gemma3::read, .describe = gemma3::describe};
+const Family kGemma3{
+    .name = "gemma3", .model_types = gemma3::kModelTypes, .read = gemma3::read, .describe = gemma3::describe};
 
 }  // namespace llmprof::model

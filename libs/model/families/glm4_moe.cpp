@@ -38,6 +38,7 @@ Structure describe(const Config& config) { return structure(config, {}); }
 }  // namespace glm4_moe
 
 extern const Family kGlm4Moe;
-const Family kGlm4Moe{.name = "glm4_moe", .model_types = glm4_moe::kModelTypes, .read = glm4_moe::read, .describe = glm4_moe::describe};
+const Family kGlm4Moe{
+    .name = "glm4_moe", .model_types = glm4_moe::kModelTypes, .read = glm4_moe::read, .describe = glm4_moe::describe};
 
 }  // namespace llmprof::model

@@ -44,6 +44,7 @@ Structure describe(const Config& config) {
 }  // namespace gpt_neox
 
 extern const Family kGptNeox;
-const Family kGptNeox{.name = "gpt_neox", .model_types = gpt_neox::kModelTypes, .read = gpt_neox::read, .describe = gpt_neox::describe};
+const Family kGptNeox{
+    .name = "gpt_neox", .model_types = gpt_neox::kModelTypes, .read = gpt_neox::read, .describe = gpt_neox::describe};
 
 }  // namespace llmprof::model

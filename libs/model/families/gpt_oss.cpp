@@ -42,6 +42,7 @@ Structure describe(const Config& config) {
 }  // namespace gpt_oss
 
 extern const Family kGptOss;
-const Family kGptOss{.name = "gpt_oss", .model_types = gpt_oss::kModelTypes, .read = gpt_oss::read, .describe = gpt_oss::describe};
+const Family kGptOss{
+    .name = "gpt_oss", .model_types = gpt_oss::kModelTypes, .read = gpt_oss::read, .describe = gpt_oss::describe};
 
 }  // namespace llmprof::model

@@ -80,6 +80,7 @@ Structure describe(const Config& config) { return structure(config, {}); }
 }  // namespace llama
 
 extern const Family kLlama;
-const Family kLlama{.name = "llama", .model_types = llama::kModelTypes, .read = llama::read, .describe = llama::describe};
+const Family kLlama{
+    .name = "llama", .model_types = llama::kModelTypes, .read = llama::read, .describe = llama::describe};
 
 }  // namespace llmprof::model

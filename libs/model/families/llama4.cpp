@@ -80,6 +80,7 @@ Structure describe(const Config& config) {
 }  // namespace llama4
 
 extern const Family kLlama4;
-const Family kLlama4{.name = "llama4", .model_types = llama4::kModelTypes, .read = llama4::read, .describe = llama4::describe};
+const Family kLlama4{
+    .name = "llama4", .model_types = llama4::kModelTypes, .read = llama4::read, .describe = llama4::describe};
 
 }  // namespace llmprof::model

@@ -33,6 +33,7 @@ Structure describe(const Config& config) {
 }  // namespace mixtral
 
 extern const Family kMixtral;
-const Family kMixtral{.name = "mixtral", .model_types = mixtral::kModelTypes, .read = mixtral::read, .describe = mixtral::describe};
+const Family kMixtral{
+    .name = "mixtral", .model_types = mixtral::kModelTypes, .read = mixtral::read, .describe = mixtral::describe};
 
 }  // namespace llmprof::model

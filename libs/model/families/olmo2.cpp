@@ -39,6 +39,7 @@ Structure describe(const Config& config) {
 }  // namespace olmo2
 
 extern const Family kOlmo2;
-const Family kOlmo2{.name = "olmo2", .model_types = olmo2::kModelTypes, .read = olmo2::read, .describe = olmo2::describe};
+const Family kOlmo2{
+    .name = "olmo2", .model_types = olmo2::kModelTypes, .read = olmo2::read, .describe = olmo2::describe};
 
 }  // namespace llmprof::model

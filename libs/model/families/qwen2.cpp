@@ -31,6 +31,7 @@ Structure describe(const Config& config) { return structure(config, {}); }
 }  // namespace qwen2
 
 extern const Family kQwen2;
-const Family kQwen2{.name = "qwen2", .model_types = qwen2::kModelTypes, .read = qwen2::read, .describe = qwen2::describe};
+const Family kQwen2{
+    .name = "qwen2", .model_types = qwen2::kModelTypes, .read = qwen2::read, .describe = qwen2::describe};
 
 }  // namespace llmprof::model

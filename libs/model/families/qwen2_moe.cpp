@@ -33,6 +33,9 @@ Structure describe(const Config& config) { return structure(config, {.naming = {
 }  // namespace qwen2_moe
 
 extern const Family kQwen2Moe;
-const Family kQwen2Moe{.name = "qwen2_moe", .model_types = qwen2_moe::kModelTypes, .read = qwen2_moe::read, .describe = qwen2_moe::describe};
+const Family kQwen2Moe{.name = "qwen2_moe",
+                       .model_types = qwen2_moe::kModelTypes,
+                       .read = qwen2_moe::read,
+                       .describe = qwen2_moe::describe};
 
 }  // namespace llmprof::model

@@ -33,6 +33,7 @@ Structure describe(const Config& config) { return structure(config, {}); }
 }  // namespace qwen3
 
 extern const Family kQwen3;
-const Family kQwen3{.name = "qwen3", .model_types = qwen3::kModelTypes, .read = qwen3::read, .describe = qwen3::describe};
+const Family kQwen3{
+    .name = "qwen3", .model_types = qwen3::kModelTypes, .read = qwen3::read, .describe = qwen3::describe};
 
 }  // namespace llmprof::model

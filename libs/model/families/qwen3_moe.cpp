@@ -34,6 +34,9 @@ Structure describe(const Config& config) { return structure(config, {}); }
 }  // namespace qwen3_moe
 
 extern const Family kQwen3Moe;
-const Family kQwen3Moe{.name = "qwen3_moe", .model_types = qwen3_moe::kModelTypes, .read = qwen3_moe::read, .describe = qwen3_moe::describe};
+const Family kQwen3Moe{.name = "qwen3_moe",
+                       .model_types = qwen3_moe::kModelTypes,
+                       .read = qwen3_moe::read,
+                       .describe = qwen3_moe::describe};
 
 }  // namespace llmprof::model

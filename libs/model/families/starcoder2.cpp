@@ -35,6 +35,9 @@ Structure describe(const Config& config) { return structure(config, {.naming = {
 }  // namespace starcoder2
 
 extern const Family kStarcoder2;
-const Family kStarcoder2{.name = "starcoder2", .model_types = starcoder2::kModelTypes, .read = starcoder2::read, .describe = starcoder2::describe};
+const Family kStarcoder2{.name = "starcoder2",
+                         .model_types = starcoder2::kModelTypes,
+                         .read = starcoder2::read,
+                         .describe = starcoder2::describe};
 
 }  // namespace llmprof::model

@@ -67,7 +67,10 @@ Error driver_error(const Driver& driver, CUresult result, std::string_view call)
   const bool unsupported = result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_NOT_SUPPORTED ||
                            result == CUDA_ERROR_NO_BINARY_FOR_GPU;
   return {unsupported ? ErrorCode::kUnsupported : ErrorCode::kInternal, fmt::format("{}: {}, {}", call, name, text),
-          result == CUDA_ERROR_OUT_OF_MEMORY ? "a smaller model, batch or prompt needs less memory" : ""};
+          result == CUDA_ERROR_OUT_OF_MEMORY ? "a smaller model, batch or prompt needs less memory"
+          : result == CUDA_ERROR_NO_BINARY_FOR_GPU
+              ? "this build has no kernels for this GPU: configure it here, or with -DLLMPROF_CUDA_TARGETS='75;80;90'"
+              : ""};
 }
 
 }  // namespace llmprof::workload::cuda
