@@ -189,7 +189,7 @@ struct MadeNode {
 // The range or launch of this thread whose counters are being read (cuda/counters).
 struct CountedWindow {
   std::uint32_t number;  // 0: none
-  std::uint32_t domain;
+  std::uint32_t domain;  // of a kernel: the correlation of its launch
   std::int32_t level;
 };
 
