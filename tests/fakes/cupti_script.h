@@ -17,7 +17,9 @@
 //   overlong=N         every N-th completion claims more valid bytes than the buffer has
 //   late_ms=N          completions come so much later, from a thread of CUPTI's
 //   flush_ms=N         FlushAll takes so long, with CUPTI's lock held
-//   lock=1             callbacks of the subscriber run with CUPTI's lock held, too
+//   lock=1             callbacks of the subscriber run with CUPTI's lock held, too. The real one was not seen to (H200,
+//                      CUDA 13.0: profiler calls of other threads go through while a callback waits), which is why a
+//                      capture may wait for a call that another thread makes outside of callbacks
 //   keep=1             FlushAll gives nothing back: buffers come when CUPTI's destructor runs
 //   incomplete=1       nothing ever completes: only a forced flush delivers
 //   forbidden=1        hardware counters may not be read: Start of ranges, Enable of samplings, availability say so
