@@ -9,6 +9,7 @@
 #include "collect/log_file.h"
 #include "collect/names.h"
 #include "collect/proc.h"
+#include "collect/stress_point.h"
 
 namespace llmprof::collect {
 namespace {
@@ -230,30 +231,33 @@ void Output::losses(bool final) {
   count_loss(LossKind::kOutsideWindow, selection_.outside() - outside_told_);
   outside_told_ = selection_.outside();
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
-    const std::uint64_t lost = g.lost[kind].exchange(0, std::memory_order_relaxed);
+    const std::uint64_t lost = g.lost[kind].exchange(0, std::memory_order_acquire);
     pending_[kind] += lost;
     lost_events_ += counts_events(static_cast<LossKind>(kind)) ? lost : 0;
     due = due || pending_[kind] > reported_[kind];
   }
   if (!due) return;
+  std::uint64_t details[kLossKinds] = {};
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
-    if (pending_[kind] != 0) define_detail(static_cast<LossKind>(kind));
+    if (pending_[kind] != 0) details[kind] = define_detail(static_cast<LossKind>(kind));
   }
+  stress_point();
   make_room(kLossKinds * wire::section_bound(RecordKind::kLoss, 1));
   losses_in_block_ = true;
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
     if (pending_[kind] == 0) continue;
-    loss(static_cast<LossKind>(kind), pending_[kind], detail_of(static_cast<LossKind>(kind)), now_ns());
+    loss(static_cast<LossKind>(kind), pending_[kind], details[kind], now_ns());
   }
 }
 
 std::uint64_t Output::detail_of(LossKind kind) const {
   if (kind == LossKind::kWriteFailed) return static_cast<std::uint64_t>(last_error_);
-  return g.loss_details[static_cast<std::uint32_t>(kind)].load(std::memory_order_relaxed);
+  return g.loss_details[static_cast<std::uint32_t>(kind)].load(std::memory_order_acquire);
 }
 
-// Some details are names.
-void Output::define_detail(LossKind kind) {
+// The last detail of this kind. Some are names. To be asked once a record: the next one may have another detail by now.
+std::uint64_t Output::define_detail(LossKind kind) {
+  const std::uint64_t detail = detail_of(kind);
   switch (kind) {
     case LossKind::kCuptiMissing:
     case LossKind::kCuptiHeld:
@@ -263,10 +267,12 @@ void Output::define_detail(LossKind kind) {
     case LossKind::kCounterUnknown:
     case LossKind::kCountersSkipped:
     case LossKind::kCountersShort:
-      return define_name(static_cast<wire::StringId>(detail_of(kind)));
+      define_name(static_cast<wire::StringId>(detail));
+      break;
     default:
-      return;
+      break;
   }
+  return detail;
 }
 
 void Output::loss(LossKind kind, std::uint64_t count, std::uint64_t detail, std::uint64_t ts_ns) {

@@ -64,7 +64,7 @@ class Output {
   void count_refused(std::uint64_t events);
   void loss(wire::LossKind kind, std::uint64_t count, std::uint64_t detail, std::uint64_t ts_ns);
   std::uint64_t detail_of(wire::LossKind kind) const;
-  void define_detail(wire::LossKind kind);
+  std::uint64_t define_detail(wire::LossKind kind);
   bool write_block();
 
   Shared* shared_;

@@ -220,9 +220,9 @@ void Output::repeat_nodes() {
 void Output::repeat_losses(std::uint64_t ts_ns) {
   for (std::uint32_t kind = 1; kind < kLossKinds; ++kind) {
     if (reported_[kind] == 0) continue;
-    define_detail(static_cast<LossKind>(kind));
+    const std::uint64_t detail = define_detail(static_cast<LossKind>(kind));
     make_room(wire::section_bound(RecordKind::kLoss, 1));
-    loss(static_cast<LossKind>(kind), reported_[kind], detail_of(static_cast<LossKind>(kind)), ts_ns);
+    loss(static_cast<LossKind>(kind), reported_[kind], detail, ts_ns);
   }
 }
 

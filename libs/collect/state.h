@@ -189,7 +189,7 @@ struct MadeNode {
 // The range or launch of this thread whose counters are being read (cuda/counters).
 struct CountedWindow {
   std::uint32_t number;  // 0: none
-  std::uint32_t domain;
+  std::uint32_t domain;  // of a kernel: the correlation of its launch
   std::int32_t level;
 };
 
@@ -216,8 +216,8 @@ inline void count_loss(wire::LossKind kind, std::uint64_t count = 1) {
 
 // A loss whose record says what it is about: a string id or a number, as LossKind has it.
 inline void count_loss_about(wire::LossKind kind, std::uint64_t count, std::uint64_t detail) {
-  g.loss_details[static_cast<std::uint32_t>(kind)].store(detail, std::memory_order_relaxed);
-  count_loss(kind, count);
+  g.loss_details[static_cast<std::uint32_t>(kind)].store(detail, std::memory_order_release);
+  g.lost[static_cast<std::uint32_t>(kind)].fetch_add(count, std::memory_order_release);  // who counts it sees the detail
 }
 
 }  // namespace llmprof::collect

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "collect/stress_point.h"
+
 namespace llmprof::collect {
 namespace {
 
@@ -25,7 +27,7 @@ std::uint64_t hash_of(const char* text, std::size_t length) {
 
 bool StringTable::equals(wire::StringId id, std::uint64_t hash, const char* text, std::size_t length) const {
   const Name& name = names_[id];
-  return name.hash == hash && name.length == length && memcmp(arena_ + name.offset, text, length) == 0;
+  return name.hash.load(std::memory_order_relaxed) == hash && name.length == length && memcmp(arena_ + name.offset, text, length) == 0;
 }
 
 wire::StringId StringTable::enter(std::uint64_t hash, const char* text, std::size_t length) {
@@ -39,7 +41,10 @@ wire::StringId StringTable::enter(std::uint64_t hash, const char* text, std::siz
   if (offset > kArenaBytes - bytes) return 0;
   memcpy(arena_ + offset, text, length);
   arena_[offset + length] = '\0';
-  names_[id] = {offset, static_cast<std::uint32_t>(length), hash, 0};
+  names_[id].offset = offset;
+  names_[id].length = static_cast<std::uint32_t>(length);
+  stress_point();
+  names_[id].hash.store(hash, std::memory_order_release);
   return id;
 }
 

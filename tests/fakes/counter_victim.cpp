@@ -92,6 +92,32 @@ int captures(const Numbers& numbers) {
   return 0;
 }
 
+// Captures that begin while another thread does nothing but what is measured: ranges and launches without a pause.
+int captures_beside(const Numbers& numbers) {
+  void* context = start();
+  void *stream = make_stream(), *function = kernel("layer:300");
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    cuda("cuCtxSetCurrent", context);
+    void* own = make_stream();
+    while (!stop.load()) step("decode_step", own, 1);
+  });
+  int broken = 0;
+  for (long i = 0; i < numbers.at(0, 5); ++i) {
+    void* made = nullptr;
+    usleep(static_cast<useconds_t>(numbers.at(1, 20000)));
+    broken += cuda("cuStreamBeginCapture_v2", stream, 0) != 0;
+    broken += cuda("cuLaunchKernel", function, 1u, 1u, 1u, 32u, 1u, 1u, 0u, stream, static_cast<void**>(nullptr),
+                   static_cast<void**>(nullptr)) != 0;
+    usleep(2000);
+    broken += cuda("cuStreamEndCapture", stream, &made) != 0;
+  }
+  stop.store(true);
+  other.join();
+  std::printf("%d calls failed in captures\n", broken);
+  return 0;
+}
+
 // Two contexts by turns, on the same device; then the second one ends.
 int contexts(const Numbers& numbers) {
   void *first = start(), *second = nullptr;
@@ -236,6 +262,7 @@ constexpr Scenario kScenarios[] = {
     {"eager", eager},
     {"graph", graph},
     {"captures", captures},
+    {"captures_beside", captures_beside},
     {"contexts", contexts},
     {"threads", threads},
     {"exit_in_range", exit_in_range},

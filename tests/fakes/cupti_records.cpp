@@ -147,6 +147,8 @@ void graph(const Work& work, Times times) {
 }
 
 void on_work(const Work& work) {
+  const bool launched = work.kind == kConcurrentKernel && work.graph == 0;
+  if (launched && script().launch_ms != 0) usleep(static_cast<useconds_t>(script().launch_ms * 1000));
   ranges_see(work);
   pc_sampling_sees(work);
   if (!cupti().kinds[work.kind].load()) return note(k_unrecorded);

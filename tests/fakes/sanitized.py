@@ -36,6 +36,9 @@ COUNTED = [
       for script in ("", "slow_ms=2")
       for way, status in (("captures", 0), ("threads", 0), ("contexts", 0), ("destroy_in_range", 0), ("fork_in_range", 0),
                           ("exit_in_thread", 4), ("lose_in_range", 3), ("leave_in_range", 6))),
+    *(("captures_beside a 3", script, f"method {method}\nstalls off", {}, 0) for method, script in (
+        ("kernel", "launch_ms=5"), ("kernel", "launch_ms=5 lock=1"), ("kernel", "slow_ms=2"), ("range", "slow_ms=2"),
+        ("range", "slow_ms=100 fail=cuptiRangeProfilerPushRange@2:8"))),
     *(("eager a 40 4", f"fail={name}@{n}:{error}", "method range\nstalls off", {}, 0) for n in ("1", "2+") for name, error in (
         ("cuptiRangeProfilerStart", 35), ("cuptiRangeProfilerStop", 999), ("cuptiRangeProfilerPushRange", 8),
         ("cuptiRangeProfilerPopRange", 7), ("cuptiRangeProfilerDecodeData", 1), ("cuptiProfilerHostEvaluateToGpuValues", 999),
@@ -59,6 +62,8 @@ def problem(words, script, settings, status, program="victim", plan=None):
         if done.returncode != status or "Sanitizer" in done.stderr or "runtime error" in done.stderr:
             return f"status {done.returncode}\n{done.stderr[-6000:]}"
         made = next(iter(books.of_folder(ledger).values()))
+        if made.forbidden() or " calls failed in captures" in done.stdout.replace("\n0 calls failed", ""):
+            return f"harmed: {done.stdout}, {made.forbidden()}"
         if not made.injected or not list(logs.glob("*.log")):
             return "it was not recorded"
         return None

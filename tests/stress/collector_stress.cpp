@@ -8,9 +8,12 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <map>
+#include <memory>
 #include <thread>
 
+#include "collect/names.h"
 #include "in_process.h"
 
 namespace llmprof::stress {
@@ -197,6 +200,55 @@ TEST(Stress, NamesDomainsAndCategoriesAtOnce) {
   for (const wire::RangeRecord& range : logs[0].ranges()) marks += range.op == RangeOp::kMark;
   EXPECT_LE(marks, 6u * static_cast<unsigned>(names));
   EXPECT_GE(marks + logs[0].lost(LossKind::kBufferFull), 6u * static_cast<unsigned>(names));
+}
+
+// Any number may be asked about while the name of that number is being entered.
+TEST(Stress, ANameIsValidOnceItIsComplete) {
+  const auto table = std::make_unique<collect::StringTable>();
+  const auto names = static_cast<std::uint32_t>(kSanitized ? 2000 : 20'000);
+  std::uint64_t wrong = 0;
+  std::atomic<int> waiting{0};
+  on_threads(3, [&](int thread) {
+    ++waiting;
+    while (waiting < 3) std::this_thread::yield();
+    for (std::uint32_t i = 0; thread < 2 && i < names; ++i) {
+      const std::string name = "name " + std::to_string(2 * i + static_cast<unsigned>(thread));
+      table->intern(name.data(), name.size());
+    }
+    for (wire::StringId id = 1; thread == 2 && id <= 2 * names; ++id) {
+      while (!table->valid(id)) std::this_thread::yield();
+      const char* text = table->text(id);
+      table->name(id).emitted = id;  // as the writer does
+      wrong += std::strncmp(text, "name ", 5) != 0 || table->name(id).length != std::strlen(text);
+    }
+  });
+  EXPECT_EQ(wrong, 0u);
+  for (wire::StringId id = 1; id <= 2 * names; ++id) ASSERT_EQ(table->name(id).emitted, id);
+}
+
+// Many reasons for one kind of loss, the last of which is told: the log knows the name of each that it tells.
+TEST(Stress, WhatALossIsAboutHasAName) {
+  const unsigned reasons = 3000u * static_cast<unsigned>(scale());
+  const std::vector<Log> logs = record({{"LLMPROF_FLUSH_MS", "1"}}, [&] {
+    connect();
+    mark("start", 1);
+    on_threads(3, [&](int thread) {
+      for (unsigned i = 0; i < reasons; ++i) {
+        const std::string why = "why " + std::to_string(thread) + " " + std::to_string(i);
+        collect::count_loss_about(LossKind::kCountersSkipped, 1, collect::intern(why.c_str()));
+        if (i % 4 == 0) usleep(50);
+      }
+    });
+    return 0;
+  });
+  ASSERT_EQ(logs.size(), 1u);
+  expect_in_order(logs[0]);
+  EXPECT_EQ(logs[0].lost(LossKind::kCountersSkipped), 3u * reasons);
+  for (const collect::testing::Entry& entry : logs[0].entries) {
+    if (entry.record.kind != RecordKind::kLoss || entry.record.loss.kind != LossKind::kCountersSkipped) continue;
+    const auto id = static_cast<wire::StringId>(entry.record.loss.detail);
+    EXPECT_EQ(logs[0].names.count(id), 1u) << "id " << id;
+  }
 }
 
 TEST(Stress, TheSizeLimitIsReachedUnderLoad) {

@@ -259,5 +259,21 @@ TEST(Turn, HoldsAmongThreads) {
   EXPECT_GT(rounds.load(), 0u);
 }
 
+// A window that is opened and taken up, again and again, is never seen as nobody's: a capture that begins then waits.
+TEST(Turn, IsBusyWithoutAGap) {
+  Turn turn;
+  ASSERT_TRUE(turn.take());
+  std::atomic<std::uint64_t> rounds{0};
+  std::atomic<bool> ends{false};
+  std::thread other([&] {
+    for (; !ends; ++rounds) turn.take_window(turn.keep_open());
+  });
+  std::uint64_t gaps = 0;
+  for (std::uint64_t looks = 0; looks < 15'000'000 || rounds < 5'000'000; ++looks) gaps += turn.is_busy() ? 0 : 1;
+  ends = true;
+  other.join();
+  EXPECT_EQ(gaps, 0u);
+}
+
 }  // namespace
 }  // namespace llmprof::collect::counters

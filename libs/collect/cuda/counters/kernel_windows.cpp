@@ -27,13 +27,11 @@ constexpr std::uint64_t kCreditNs = 200000000;
 constexpr std::uint64_t kFirstCostNs = 40000000;  // until one was measured
 constexpr std::uint32_t kMostRanges = 16;         // found by more than one pass, or launched by other threads meanwhile
 constexpr std::uint32_t kMostFailures = 3;        // of stop in a row: a graph launch of another thread breaks a window
-constexpr std::uint64_t kWindowLimitMs = 5000;    // that a thread waits for a window of another
+constexpr std::uint64_t kPatienceMs = 200;        // for a launch of another thread that is being measured
+constexpr std::uint64_t kWindowLimitMs = 5000;    // for somebody in a profiler
 
 // The launch that is being measured.
 struct OpenWindow {
-  const void* thread;
-  std::uint32_t correlation;
-  std::uint32_t turn;
   std::size_t number;  // of its signature
   std::uint64_t begin_ns;
   std::uint64_t cost_ns;
@@ -43,7 +41,6 @@ struct Windows {
   Plan plan{};
   KernelVerdicts verdicts{};
   Turn turn{};
-  std::atomic<const void*> thread{nullptr};  // that has a window open
   // Of who has the turn.
   Session session{};
   std::atomic<void*> context{nullptr};  // of the session; read by who destroys one
@@ -207,8 +204,6 @@ bool begin(const CallbackData& data) {
   w.window.begin_ns = now_ns();
   w.window.cost_ns = w.window.begin_ns - begin_ns;
   if (w.passes_made == 0) ++w.measurement;
-  w.window.thread = &tl;
-  w.window.correlation = data.correlation;
   return true;
 }
 
@@ -237,9 +232,30 @@ bool end(const CallbackData& data) {
   return true;
 }
 
-void await_window() {
-  const std::uint64_t limit_ns = now_ns() + kWindowLimitMs * 1000000;
-  while ((w.turn.is_taken() || w.turn.has_window()) && now_ns() < limit_ns) futex_wait(gpu.never, 0, 1);
+// Of another thread, whose launch goes on without it. False: nothing is to be measured any more.
+bool drop_window() {
+  const Measuring measuring;
+  bool all = false;
+  if (!w.session.stop(&all)) return broken_window();
+  throw_away("kernels whose launch did not end while a capture began or their context ended");
+  return true;
+}
+
+// Afterwards nobody is in a profiler and no window is open. A launch that does not end may be waiting for a lock of
+// CUPTI's that our caller holds: its window is ended here.
+void end_windows() {
+  const std::uint64_t begin_ns = now_ns();
+  while (w.turn.is_busy()) {
+    const std::uint64_t waited_ms = (now_ns() - begin_ns) / 1000000;
+    std::uint32_t number = 0;
+    if (waited_ms >= kPatienceMs && w.turn.take_any_window(&number)) {
+      if (drop_window()) return w.turn.give_back();
+      w.session.close();
+      return end_for_good();
+    }
+    if (waited_ms >= kWindowLimitMs) return;
+    futex_wait(gpu.never, 0, 1);
+  }
 }
 
 }  // namespace
@@ -254,26 +270,24 @@ void kernel_window_begins(const CallbackData& data) {
     w.session.close();
     return end_for_good();
   }
-  w.window.turn = w.turn.keep_open();
-  w.thread.store(&tl, std::memory_order_relaxed);
+  tl.counted = {w.turn.keep_open(), data.correlation, 0};
 }
 
 void kernel_window_ended(const CallbackData& data) {
-  if (w.thread.load(std::memory_order_relaxed) != &tl) return;
-  if (w.window.correlation != data.correlation || !w.turn.take_window(w.window.turn)) return;
-  w.thread.store(nullptr, std::memory_order_relaxed);
+  const std::uint32_t number = tl.counted.number;
+  if (number == 0 || tl.counted.domain != data.correlation) return;
+  tl.counted = {};
+  if (!w.turn.take_window(number)) return;  // somebody had to end it
   if (end(data)) return w.turn.give_back();
   w.session.close();
   end_for_good();
 }
 
-void kernel_capture_begins() {
-  if (w.thread.load(std::memory_order_relaxed) != &tl) await_window();
-}
+void kernel_capture_begins() { end_windows(); }
 
 void kernel_context_ends(void* context) {
   if (context == nullptr || w.context.load() != context) return;
-  await_window();
+  end_windows();
   if (!w.turn.take()) return;
   w.session.abandon();
   end_for_good();

@@ -24,8 +24,9 @@ using wire::LossKind;
 constexpr std::uint32_t kGraphDomain = ~0u;  // of a launch, where a range has its domain
 constexpr std::uint64_t kQuietNs = 1'000'000'000;
 constexpr std::uint64_t kLongestNs = 30'000'000'000;  // its thread may be gone
-constexpr std::uint32_t kPatienceMs = 200;            // for somebody in a profiler
-constexpr std::uint32_t kSetUpPatienceMs = 2000;      // for somebody who sets one up
+// For somebody in a profiler: who waits for the device there breaks a capture that does not wait. The end of a process
+// waits longer only for somebody who sets one up.
+constexpr std::uint64_t kPatienceMs = 5000, kEndPatienceMs = 200, kEndSetUpPatienceMs = 2000;
 
 // What a name is to us. Written more than once by threads that meet it at the same time, with the same value.
 enum Verdict : std::uint8_t { kUnknown = 0, kOther = 1, kWanted = 2, kMeasured = 3 };
@@ -65,11 +66,11 @@ bool is_wanted(wire::StringId name) {
 
 // ---- with the turn ------------------------------------------------------------------------------------------------
 
-// Something failed, and was said. Nobody gets a turn any more.
+// Something failed, and was said. Nobody gets a turn any more. Disarmed last: until then a capture waits for us.
 void die() {
-  disarm(kRanges);
   state.measurements.close(!capture_is_open());
   state.turn.end();
+  disarm(kRanges);
 }
 
 void settle_cost() { state.choice.spent(state.measurements.take_other_cost_ns()); }
@@ -206,11 +207,13 @@ void end_outer_window() {
 
 // Takes the turn from whoever has a window open; who is in a profiler is waited for, not for ever: it may wait for a
 // lock of CUPTI's that our caller holds.
-bool take_over(std::uint32_t* window) {
-  for (std::uint32_t i = 0;; ++i) {
+bool take_over(std::uint32_t* window, std::uint64_t patience_ms, std::uint64_t set_up_patience_ms) {
+  const std::uint64_t begin_ns = now_ns();
+  for (;;) {
     if (state.turn.take_anything(window)) return true;
     const bool longer = state.setting_up.load(std::memory_order_relaxed);
-    if (state.turn.is_ended() || i >= (longer ? kSetUpPatienceMs : kPatienceMs)) return false;
+    const std::uint64_t limit_ms = longer ? set_up_patience_ms : patience_ms;
+    if (state.turn.is_ended() || now_ns() >= begin_ns + limit_ms * 1000000) return false;
     futex_wait(gpu.never, 0, 1);
   }
 }
@@ -288,7 +291,7 @@ void launch_in_window(const cupti::CallbackData& data, wire::LaunchOp op) {
 
 void range_capture_begins() {
   std::uint32_t window = 0;
-  if (!take_over(&window)) return;
+  if (!take_over(&window, kPatienceMs, kPatienceMs)) return;
   const Measuring measuring;
   if (window != 0 && !close_and_drop()) return die();
   state.turn.give_back();
@@ -296,7 +299,7 @@ void range_capture_begins() {
 
 void range_context_ends(void* context) {
   std::uint32_t window = 0;
-  if (!take_over(&window)) return;
+  if (!take_over(&window, kPatienceMs, kPatienceMs)) return;
   const Measuring measuring;
   if (window != 0 && !close_and_drop()) return die();
   if (context != state.measurements.context()) return state.turn.give_back();
@@ -321,7 +324,7 @@ void look_at_range_windows(bool idle) {
 
 void finish_range_windows() {
   std::uint32_t window = 0;
-  if (!take_over(&window)) return;
+  if (!take_over(&window, kEndPatienceMs, kEndSetUpPatienceMs)) return;
   const Measuring measuring;
   if (window != 0 && !capture_is_open() && !close_and_drop()) return die();
   end_everything(window == 0 || !capture_is_open());

@@ -45,7 +45,7 @@ struct Totals {
 struct Sampling {
   std::atomic<Phase> phase{Phase::kOff};
   std::atomic<void*> context{nullptr};
-  std::atomic<std::uint32_t> calling{0};  // somebody of us is inside CUPTI, or about to be
+  std::atomic<std::uint32_t> calling{0};  // so many of us are inside CUPTI, or about to be
   std::atomic<std::uint32_t> ended{0};    // the context is being destroyed
   // Our thread.
   std::uint32_t times_full = 0;
@@ -63,12 +63,12 @@ constinit Sampling s;
 
 // No call of CUPTI goes together with a capture of a stream: either sees the other. True: call, then end_call().
 bool begin_call() {
-  s.calling.store(1);
+  s.calling.fetch_add(1);
   if (s.ended.load() == 0 && !capture_is_open()) return true;
-  s.calling.store(0);
+  s.calling.fetch_sub(1);
   return false;
 }
-void end_call() { s.calling.store(0); }
+void end_call() { s.calling.fetch_sub(1); }
 
 void await_end_of_call() {
   const std::uint64_t limit_ns = now_ns() + kCallLimitMs * 1000000;
@@ -285,7 +285,7 @@ void look_at_stalls() {
   const bool may_call = begin_call();
   if (may_call && !fetch_all()) s.phase.store(Phase::kEnded, std::memory_order_release);
   if (now_ns() >= s.stated_ns + kStateEveryNs) state_sums(kStatedTogether, may_call);
-  end_call();
+  if (may_call) end_call();
 }
 
 // What is known is in the log before the stop, which may take longer than the process waits for us.
@@ -298,7 +298,7 @@ void finish_stall_sampling() {
   const bool runs = phase == Phase::kRunning && may_call && fetch_all();
   state_all_sums(may_call);
   if (runs && s.sampler.stop() && fetch_all()) state_all_sums(may_call);
-  end_call();
+  if (may_call) end_call();
   say_totals();
 }
 

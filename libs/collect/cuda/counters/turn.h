@@ -32,6 +32,11 @@ class Turn {
   void end() { word_.store(kEnded, std::memory_order_seq_cst); }  // for good
 
   bool is_taken() const { return word_.load(std::memory_order_seq_cst) == kTaken; }
+  // Taken, or a window is open: by one look, for a window may be taken between two.
+  bool is_busy() const {
+    const std::uint64_t now = word_.load(std::memory_order_seq_cst);
+    return now == kTaken || (now & kKinds) == kOpen;
+  }
   bool is_ended() const { return word_.load(std::memory_order_seq_cst) == kEnded; }
   bool has_window() const { return (word_.load(std::memory_order_relaxed) & kKinds) == kOpen; }
 
