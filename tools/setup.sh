@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(g++ clang libclang-rt-dev cmake ninja-build make git python3 binutils gdb ccache libfmt-dev nlohmann-json3-dev libcli11-dev
+packages=(g++ clang libclang-rt-dev cmake ninja-build make git python3 python3-venv binutils gdb ccache libfmt-dev nlohmann-json3-dev libcli11-dev
           libisal-dev libzstd-dev libsqlite3-dev
           libopenblas-dev libgtest-dev libgmock-dev libbenchmark-dev protobuf-compiler python3-jsonschema python3-numpy librsvg2-2 fonts-dejavu-core
           chromium)

@@ -1,11 +1,11 @@
 """A compiled decode loop in JAX on the CPU: one token at a time through a small model with a cache of keys and values."""
 import hashlib
-import json
-import resource
 import time
 
 import jax
 import jax.numpy as jnp
+
+import figures
 
 LAYERS, WIDTH, HIDDEN, HEADS, VOCABULARY, LENGTH, TOKENS = 3, 256, 1024, 4, 2048, 64, 48
 
@@ -28,14 +28,14 @@ def step(weights, cache, token, position):
         return x + jax.nn.gelu(x @ up) @ down, kept
 
     x, cache = jax.lax.scan(layer, x, (*(weights[name] for name in ("qkv", "out", "up", "down")), cache))
-    return cache, jnp.argmax(x @ weights["embedding"].T)
+    return cache, jnp.argmax(x @ weights["head"])
 
 
 def main():
-    keys = jax.random.split(jax.random.PRNGKey(0), 5)
+    keys = jax.random.split(jax.random.PRNGKey(0), 6)
     weights = {"qkv": weight(keys[0], LAYERS, WIDTH, 3 * WIDTH), "out": weight(keys[1], LAYERS, WIDTH, WIDTH),
                "up": weight(keys[2], LAYERS, WIDTH, HIDDEN), "down": weight(keys[3], LAYERS, HIDDEN, WIDTH),
-               "embedding": weight(keys[4], VOCABULARY, WIDTH)}
+               "embedding": weight(keys[4], VOCABULARY, WIDTH), "head": weight(keys[5], WIDTH, VOCABULARY)}
     big = jax.jit(lambda a: a @ a)
     square = big(weights["up"][0] @ weights["down"][0]).block_until_ready()
     decode = jax.jit(step, donate_argnums=1)
@@ -47,9 +47,7 @@ def main():
         cache, token = decode(weights, cache, token, position)
         tokens.append(int(token))
         seconds.append(time.perf_counter() - start)
-    print(json.dumps({"tokens": tokens, "square": hashlib.sha256(square.tobytes()).hexdigest(), "steps": TOKENS,
-                      "elapsed_s": sum(seconds), "token_s": seconds,
-                      "peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}))
+    figures.show(tokens=tokens, square=hashlib.sha256(square.tobytes()).hexdigest(), elapsed_s=sum(seconds), token_s=seconds)
 
 
 if __name__ == "__main__":

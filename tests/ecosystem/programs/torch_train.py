@@ -1,12 +1,13 @@
-"""Trains a small transformer on the CPU with plain PyTorch, and prints what it knows of itself as one line of JSON."""
-import json
-import resource
+"""Trains a small transformer on the CPU with plain PyTorch. With --count it also counts the
+FLOPs of one more step."""
 import sys
 import time
 
 import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
+
+import figures
 
 STEPS, BATCH, LENGTH, VOCABULARY, WIDTH, HEADS, LAYERS = 12, 8, 64, 512, 192, 4, 3
 
@@ -58,15 +59,15 @@ def main():
         seconds.append(time.perf_counter() - start)
         losses.append(loss.item().hex())
     elapsed = time.perf_counter() - began
-    counting = len(sys.argv) > 1 and sys.argv[1] == "--count"
-    if counting:
+    if "--count" in sys.argv:
         with FlopCounterMode(display=False) as counter:
-            loss = nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten())
-            loss.backward()
+            nn.functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()).backward()
         flops = {str(name): value for name, value in counter.get_flop_counts()["Global"].items()}
-    print(json.dumps({"losses": losses, "steps": STEPS, "elapsed_s": elapsed, "step_s": seconds, "flops_of_a_step": flops,
-                      "parameters": sum(p.numel() for p in model.parameters()), "modules": [n for n, _ in model.named_modules()],
-                      "peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}))
+    figures.show(losses=losses, steps=STEPS, elapsed_s=elapsed, step_s=seconds, flops_of_a_step=flops,
+                 rows=BATCH * LENGTH, attention=dict(layers=LAYERS, heads=BATCH * HEADS, length=LENGTH, size=WIDTH // HEADS),
+                 torch_threads=torch.get_num_threads(),
+                 linears=[[layer.in_features, layer.out_features] for layer in model.modules() if isinstance(layer, nn.Linear)],
+                 modules=[name for name, _ in model.named_modules()])
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Generates tokens with transformers from a small Llama with random weights, and prints its own figures as JSON."""
-import json
-import resource
+"""Generates tokens with transformers from a small Llama with random weights."""
 import time
 
 import torch
 import transformers
+
+import figures
 
 PROMPT, NEW = 24, 40
 
@@ -25,15 +25,13 @@ def main():
                             do_sample=False)
     elapsed = time.perf_counter() - began
     begins = [begin for begin, _ in passes]
-    print(json.dumps({
-        "tokens": tokens[0, PROMPT:].tolist(), "prompt": PROMPT, "new": NEW, "passes": len(passes), "elapsed_s": elapsed,
-        "prefill_s": passes[0][1] - passes[0][0], "decode_s": passes[-1][1] - passes[1][0],
-        "token_s": [after - before for before, after in zip(begins[1:], begins[2:])],
-        "linears": [[name, layer.in_features, layer.out_features] for name, layer in model.named_modules()
-                    if isinstance(layer, torch.nn.Linear)],
-        "modules": [name for name, _ in model.named_modules()],
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}))
+    figures.show(
+        tokens=tokens[0, PROMPT:].tolist(), prompt=PROMPT, passes=len(passes), elapsed_s=elapsed,
+        prefill_s=passes[0][1] - passes[0][0], decode_s=passes[-1][1] - passes[1][0],
+        token_s=[after - before for before, after in zip(begins[1:], begins[2:])], head_size=config.head_dim,
+        linears=[[name, layer.in_features, layer.out_features] for name, layer in model.named_modules()
+                 if isinstance(layer, torch.nn.Linear)],
+        modules=[name for name, _ in model.named_modules()], parameters=sum(p.numel() for p in model.parameters()))
 
 
 if __name__ == "__main__":
