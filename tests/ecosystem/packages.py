@@ -1,5 +1,5 @@
 """The environment of the ecosystem tests: a venv with exactly the packages of requirements.txt, made once and kept until
-the pins, the Python or this file change. Downloads are kept by pip's own cache."""
+the pins or the Python change. Downloads are kept by pip's own cache."""
 import hashlib
 import json
 import os
@@ -46,7 +46,8 @@ def pip(python, *words, timeout=1200):
 
 
 def last_lines(done):
-    return " | ".join((done.stdout + done.stderr).strip().splitlines()[-3:])
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return " | ".join([line for line in lines if line.startswith("ERROR")][-3:] or lines[-3:])
 
 
 def is_unreachable(text):
@@ -81,8 +82,7 @@ def without_cuda(python, wanted):
 
 
 def stamp():
-    parts = (PINS.read_bytes(), pathlib.Path(__file__).read_bytes(), sys.version.encode(), sys.base_prefix.encode())
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+    return hashlib.sha256(b"\0".join((PINS.read_bytes(), sys.version.encode(), sys.base_prefix.encode()))).hexdigest()
 
 
 def make(folder, say):
@@ -93,17 +93,20 @@ def make(folder, say):
         if kept["stamp"] == stamp():
             say(f"ecosystem: the venv of these pins is there, {len(kept['packages'])} packages")
             return Venv(folder, kept["packages"])
-    wanted = pins()
-    require_index(sys.executable, wanted)
-    wanted = without_cuda(sys.executable, wanted)
-    say(f"ecosystem: installing {len(wanted)} pinned packages into a venv ({SIZES})")
     began = time.monotonic()
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     made = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True)
     if made.returncode != 0:
         raise Broken(last_lines(made))
-    python = str(folder / "bin/python")
+    python, wanted = str(folder / "bin/python"), pins()  # of pip only the venv's is sure to be there
+    try:
+        require_index(python, wanted)
+    except Unreachable:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    wanted = without_cuda(python, wanted)
+    say(f"ecosystem: installing {len(wanted)} pinned packages into a venv ({SIZES})")
     # Not compiled: the programs import a small part, and Python keeps that compiled by itself.
     done = pip(python, "install", "--quiet", "--no-deps", "--no-compile",
                *(f"{name}=={version}" for name, version in wanted.items()))

@@ -58,15 +58,18 @@ def main():
         say(f"ecosystem: the venv could not be made: {why}")
         say("0 passed, 1 failed, 0 skipped")
         return 1
-    tally, whole = case.Tally(say), not options.only
+    tally, whole, times = case.Tally(say), not options.only, []
     with tempfile.TemporaryDirectory(prefix="llmprof-ecosystem-") as scratch:
         for name, needed, test in cases.CASES:
             if options.only in name:
+                start = time.monotonic()
                 whole &= run_case(name, needed, test, tally, str(llmprof), venv, pathlib.Path(scratch))
+                times.append(f"{name} {time.monotonic() - start:.0f}")
     for name in sorted(set(known_gaps.GAPS) - set(tally.gaps)) if whole else []:
         tally.failed += 1
         tally.line("FAIL", "known gaps", f"no test looks at {name}")
-    say(f"ecosystem: {len(tally.gaps)} known gaps; {time.monotonic() - began:.0f} s")
+    say(f"ecosystem: {len(tally.gaps)} known gaps; {time.monotonic() - began:.0f} s ({', '.join(times)}), of CPU time "
+        f"{case.children_cpu_s():.0f} s")
     say(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
     return 1 if tally.failed else 0
 
