@@ -60,9 +60,9 @@ def require_index(python, wanted):
     with tempfile.TemporaryDirectory() as scratch:
         try:
             done = pip(python, "download", "--quiet", "--no-deps", "--retries", "0", "--timeout", "10", "-d", scratch,
-                       f"{PROBE}=={wanted[PROBE]}", timeout=60)
+                       f"{PROBE}=={wanted[PROBE]}", timeout=180)
         except subprocess.TimeoutExpired:
-            raise Unreachable("pip had no answer within 60 s") from None
+            raise Unreachable("pip had no answer within 180 s") from None
     if done.returncode != 0:
         raise (Unreachable if is_unreachable(done.stdout + done.stderr) else Broken)(last_lines(done))
 
