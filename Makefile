@@ -3,11 +3,12 @@ PREFIX ?= /usr/local
 JOBS ?= $(shell nproc)
 CTEST = ctest --output-on-failure --no-tests=error -j $(JOBS)
 
-.PHONY: help demo test build build-test bench install bundle format tidy docs setup setup-test sanitize fuzz soak web clean
+.PHONY: help demo test test-ecosystem build build-test bench install bundle format tidy docs setup setup-test sanitize fuzz soak web clean
 
 help:
 	@echo "make demo     set up, build, profile the embedded model, show the report"
 	@echo "make test     set up, build, run all tests"
+	@echo "make test-ecosystem  PyTorch, transformers, numpy and JAX on the CPU under record (356 MB of packages, 1.4 GB on disk, once)"
 	@echo "make build    leave build/bin/llmprof"
 	@echo "make bench    the figures of perf/, measured on this machine"
 	@echo "make fuzz     every fuzz target for FUZZ_SECONDS (600); the corpus is kept in fuzz-corpus/"
@@ -44,6 +45,9 @@ demo: build
 test: build-test
 	@cd build && $(CTEST)
 	@tools/sanitize.sh $(JOBS)
+
+test-ecosystem: build
+	@python3 tests/ecosystem/run.py --build build
 
 sanitize: setup-test
 	@tools/sanitize.sh $(JOBS)
