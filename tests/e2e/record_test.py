@@ -84,8 +84,9 @@ class Record(Case):
     def test_interrupt_from_the_terminal_reaches_the_program_once(self):
         script = self.write("count.py", "import signal, time, sys\nhits = []\n"
                                         "signal.signal(signal.SIGINT, lambda *a: hits.append(1))\nprint('ready', flush=True)\n"
-                                        "end = time.time() + 1.0\n"
-                                        "while time.time() < end: time.sleep(0.05)\nprint(len(hits))\n")
+                                        "end = time.time() + 30\n"
+                                        "while time.time() < end and not hits: time.sleep(0.05)\n"
+                                        "time.sleep(0.5)\nprint(len(hits))\n")
         driver = self.write("driver.py", f"""
 import os, pty, subprocess, sys, time
 pid, terminal = pty.fork()
@@ -115,11 +116,13 @@ print("status", os.waitstatus_to_exitcode(status))
         self.assertEqual(lines[-2:], ["status", "0"], done.stdout)
 
     def test_kill_of_llmprof_ends_the_program_and_keeps_the_run(self):
-        process = subprocess.Popen([LLMPROF, "record", "-o", "run", "--no-peaks", "--", "sleep", "30"], cwd=self.folder,
+        process = subprocess.Popen([LLMPROF, "record", "-o", "run", "--no-peaks", "--", SYSTEM_PYTHON, "-c",
+                                    "import time; open('started', 'w'); time.sleep(300)"], cwd=self.folder,
                                    env=self.environment, stderr=subprocess.PIPE, text=True)
-        time.sleep(1.0)
+        while process.poll() is None and not (self.folder / "started").exists():
+            time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
+        process.communicate(timeout=100)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM)
         self.assertEqual(self.report("run")["coverage"]["processes"], 1)
 
