@@ -4,6 +4,7 @@ runs every case, prints one line per test, and `N passed, M failed, K skipped`. 
 the venv is not there yet, it says so and is skipped."""
 import argparse
 import pathlib
+import signal
 import sys
 import tempfile
 import time
@@ -44,6 +45,7 @@ def main():
     parser.add_argument("--venv", type=pathlib.Path, default=ROOT / "build/ecosystem-venv", help="where the venv is kept")
     parser.add_argument("--only", metavar="TEXT", default="", help="cases whose name holds this")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leaves no scratch folder behind
     began = time.monotonic()
     llmprof = options.build.resolve() / "bin/llmprof"
     if not llmprof.exists():

@@ -8,7 +8,7 @@ import numpy
 
 import figures
 
-ROUNDS, SIZE, TALL = 40, 384, 1024
+ROUNDS, SIZE, TALL = 16, 256, 512
 
 
 def main():

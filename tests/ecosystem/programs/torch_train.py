@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import figures
 
-STEPS, BATCH, LENGTH, VOCABULARY, WIDTH, HEADS, LAYERS = 12, 8, 64, 512, 192, 4, 3
+STEPS, BATCH, LENGTH, VOCABULARY, WIDTH, HEADS, LAYERS = 8, 8, 64, 512, 192, 4, 3
 
 
 class Block(nn.Module):
