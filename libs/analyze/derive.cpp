@@ -13,6 +13,7 @@
 #include "analyze/model_passes.h"
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/classify.h"
+#include "analyze/passes/kernel_sums.h"
 #include "analyze/passes/range_time.h"
 #include "analyze/passes/step_time.h"
 #include "analyze/questions.h"
@@ -54,6 +55,7 @@ struct Pass {  // over what devices executed
   Attribution& attribution;
   StepTimes& times;
   StepBusy& busy;
+  KernelSums& sums;
   trace::DerivedWriter& writer;
 };
 
@@ -61,6 +63,7 @@ void deal_with(const WorkBlock& block, Pass& pass) {
   std::vector<trace::AttributionRow> rows;
   pass.attribution.attribute(block.kernels, rows);
   for (const trace::AttributionRow& row : rows) pass.writer.add(row);
+  pass.sums.add(block.kernels, rows);
   std::vector<trace::LaunchPlaceRow> places;
   pass.attribution.place_launches(block.launches, pass.graphs.shares, places);
   for (const trace::LaunchPlaceRow& place : places) pass.writer.add(place);
@@ -86,6 +89,7 @@ Result<void> attribute_work(Pass& pass, const base::Progress& progress) {
   }
   pass.times.finish();
   pass.busy.finish();
+  pass.sums.finish();
   return {};
 }
 
@@ -204,7 +208,8 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   StepTimes times(ranges, classified, process_of_thread, devices, writer.strings(),
                   [&](const trace::StepTimeRow& row) { writer.add(row); });
   StepBusy busy(classified.steps, devices);
-  Pass pass{run, graphs, attribution, times, busy, writer};
+  KernelSums sums(writer.strings(), [&](const trace::KernelSumRow& row) { writer.add(row); });
+  Pass pass{run, graphs, attribution, times, busy, sums, writer};
   LLMPROF_TRY(attribute_work(pass, progress));
   LLMPROF_TRY(place_samples(run, attribution, writer));
   write_steps(ranges, classified.steps, attribution, busy, passes, writer);
