@@ -60,7 +60,19 @@ Result<GraphLaunches> read_launches(const trace::Run& run, Window slice) {
   return launches;
 }
 
-// Windows of begin_ns with at most kBlockKernels each, but for a single slice that holds more.
+Result<WorkBlock> read_block(const trace::Run& run, Window work, const std::optional<Window>& others) {
+  WorkBlock block;
+  LLMPROF_LET(block.kernels, read_kernels(run, work, others.has_value()));
+  LLMPROF_LET(block.launches, read_launches(run, work));
+  if (others) {
+    LLMPROF_LET(block.others, read_copies_and_waits(run, *others));
+  }
+  return block;
+}
+
+}  // namespace
+
+// At most kBlockKernels in each, but for a single slice that holds more.
 Result<std::vector<Window>> work_blocks(const trace::Run& run) {
   LLMPROF_LET(const trace::ResultTable slices, ask(run, "sql/pass_kernel_slices"));
   std::vector<Window> blocks;
@@ -76,23 +88,6 @@ Result<std::vector<Window>> work_blocks(const trace::Run& run) {
     filled += kernels;
   }
   return blocks;
-}
-
-Result<WorkBlock> read_block(const trace::Run& run, Window work, const std::optional<Window>& others) {
-  WorkBlock block;
-  LLMPROF_LET(block.kernels, read_kernels(run, work, others.has_value()));
-  LLMPROF_LET(block.launches, read_launches(run, work));
-  if (others) {
-    LLMPROF_LET(block.others, read_copies_and_waits(run, *others));
-  }
-  return block;
-}
-
-}  // namespace
-
-Result<WorkReader> WorkReader::open(const trace::Run& run, With with) {
-  LLMPROF_LET(std::vector<Window> blocks, work_blocks(run));
-  return WorkReader(run, std::move(blocks), with);
 }
 
 Result<WorkBlock> WorkReader::take() {
