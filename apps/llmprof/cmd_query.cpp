@@ -68,7 +68,7 @@ Result<std::string> sql_text(const Arguments& arguments) {
 
 // Derived tables are computed when a statement names one.
 Result<void> derive_if_named(const std::string& sql, trace::Run& run, const base::Progress& progress) {
-  std::string names = "kernel_all|work";
+  std::string names = "kernel_all|work|work_sum";
   for (const trace::Table* table : trace::tables()) {
     if (table->kind == trace::TableKind::kDerived) names += "|" + std::string(table->name);
   }

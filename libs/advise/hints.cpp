@@ -34,7 +34,7 @@ std::string without_digits(std::string_view name) {
 Result<std::string> busiest_stage(const trace::Run& run) {
   LLMPROF_LET(
       const trace::ResultTable stages,
-      run.query("SELECT w.stage FROM work AS w JOIN device AS d ON d.id = w.device_id "
+      run.query("SELECT w.stage FROM work_sum AS w JOIN device AS d ON d.id = w.device_id "
                 "WHERE d.kind = 'gpu' AND w.stage IS NOT NULL GROUP BY 1 ORDER BY sum(w.time_ns) DESC LIMIT 1"));
   return stages.rows.empty() ? std::string() : stages.rows[0][0].text;
 }
@@ -76,7 +76,7 @@ Result<void> find_range(const trace::Run& run, Hints& hints) {
 Result<void> find_kernels(const trace::Run& run, Hints& hints) {
   const std::string where = hints.stage.empty() ? "" : " AND w.stage = " + trace::sql_literal(hints.stage);
   LLMPROF_LET(const trace::ResultTable work,
-              run.query("SELECT w.name, sum(w.executions), sum(w.time_ns) FROM work AS w JOIN device AS d ON d.id = "
+              run.query("SELECT w.name, sum(w.executions), sum(w.time_ns) FROM work_sum AS w JOIN device AS d ON d.id = "
                         "w.device_id WHERE d.kind = 'gpu' AND w.known" +
                         where + " GROUP BY 1"));
   std::map<std::string, HotKernel> functions;

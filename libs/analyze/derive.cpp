@@ -13,6 +13,7 @@
 #include "analyze/model_passes.h"
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/classify.h"
+#include "analyze/passes/kernel_sums.h"
 #include "analyze/passes/range_time.h"
 #include "analyze/passes/step_time.h"
 #include "analyze/questions.h"
@@ -50,10 +51,12 @@ Result<std::unordered_map<std::int64_t, std::int64_t>> read_threads(const trace:
 
 struct Pass {  // over what devices executed
   const trace::Run& run;
+  const std::vector<Window>& windows;
   const GraphFacts& graphs;
   Attribution& attribution;
   StepTimes& times;
   StepBusy& busy;
+  KernelSums& sums;
   trace::DerivedWriter& writer;
 };
 
@@ -61,6 +64,7 @@ void deal_with(const WorkBlock& block, Pass& pass) {
   std::vector<trace::AttributionRow> rows;
   pass.attribution.attribute(block.kernels, rows);
   for (const trace::AttributionRow& row : rows) pass.writer.add(row);
+  pass.sums.add(block.kernels, rows);
   std::vector<trace::LaunchPlaceRow> places;
   pass.attribution.place_launches(block.launches, pass.graphs.shares, places);
   for (const trace::LaunchPlaceRow& place : places) pass.writer.add(place);
@@ -71,7 +75,7 @@ void deal_with(const WorkBlock& block, Pass& pass) {
 
 // Reads all of it once: writes where it belongs and the owners of the steps' time, adds up the busy time of each step.
 Result<void> attribute_work(Pass& pass, const base::Progress& progress) {
-  LLMPROF_LET(WorkReader blocks, WorkReader::open(pass.run, WorkReader::With::kCopiesAndWaits));
+  WorkReader blocks(pass.run, pass.windows, WorkReader::With::kCopiesAndWaits);
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const base::ProgressUpdate update{"attributing kernels", static_cast<double>(b), static_cast<double>(blocks.size()),
                                       "blocks"};
@@ -86,6 +90,7 @@ Result<void> attribute_work(Pass& pass, const base::Progress& progress) {
   }
   pass.times.finish();
   pass.busy.finish();
+  pass.sums.finish();
   return {};
 }
 
@@ -200,11 +205,13 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   writer.add_all(nodes);
   writer.add_all(shares);
   const StepTimes::Devices devices = step_time_devices(basis);
-  if (devices.others_worked) LLMPROF_TRY(extend_steps(run, devices, attribution, classified.steps));
+  LLMPROF_LET(const std::vector<Window> windows, work_blocks(run));
+  if (devices.others_worked) LLMPROF_TRY(extend_steps(run, windows, devices, attribution, classified.steps));
   StepTimes times(ranges, classified, process_of_thread, devices, writer.strings(),
                   [&](const trace::StepTimeRow& row) { writer.add(row); });
   StepBusy busy(classified.steps, devices);
-  Pass pass{run, graphs, attribution, times, busy, writer};
+  KernelSums sums(writer.strings(), [&](const trace::KernelSumRow& row) { writer.add(row); });
+  Pass pass{run, windows, graphs, attribution, times, busy, sums, writer};
   LLMPROF_TRY(attribute_work(pass, progress));
   LLMPROF_TRY(place_samples(run, attribution, writer));
   write_steps(ranges, classified.steps, attribution, busy, passes, writer);

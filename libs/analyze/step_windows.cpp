@@ -41,14 +41,14 @@ StepLanes lanes_of(const std::vector<Step>& steps) {
 
 }  // namespace
 
-Result<void> extend_steps(const trace::Run& run, const StepTimes::Devices& devices, Attribution& attribution,
-                          std::vector<Step>& steps) {
+Result<void> extend_steps(const trace::Run& run, const std::vector<Window>& windows, const StepTimes::Devices& devices,
+                          Attribution& attribution, std::vector<Step>& steps) {
   std::vector<std::int64_t> end_ns;
   for (const Step& step : steps) end_ns.push_back(step.end_ns);
   const auto ends = [&](std::int32_t step, std::int64_t at_ns) {
     if (step != kNone) end_ns[step] = std::max(end_ns[step], at_ns);
   };
-  LLMPROF_LET(WorkReader reader, WorkReader::open(run, WorkReader::With::kKernels));
+  WorkReader reader(run, windows, WorkReader::With::kKernels);
   for (std::size_t b = 0; b < reader.size(); ++b) {
     LLMPROF_LET(const WorkBlock block, reader.take());
     const Kernels& kernels = block.kernels;

@@ -12,8 +12,8 @@ namespace llmprof::analyze {
 // A device works on after the host has left a step: its window ends when the last of what was launched in it does.
 // `steps` are those that `attribution` refers to, which keeps to the windows of the host: what is launched belongs
 // there.
-Result<void> extend_steps(const trace::Run& run, const StepTimes::Devices& devices, Attribution& attribution,
-                          std::vector<Step>& steps);
+Result<void> extend_steps(const trace::Run& run, const std::vector<Window>& windows, const StepTimes::Devices& devices,
+                          Attribution& attribution, std::vector<Step>& steps);
 
 // Time with a kernel executing, per step. Where a GPU is the busiest device, CPUs do not count.
 class StepBusy {

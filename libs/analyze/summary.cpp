@@ -281,6 +281,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_TRY(fill_imported(run, basis, summary.imported));
   LLMPROF_TRY(fill_counters(run, basis, summary));
   LLMPROF_LET(summary.diagnosis, diagnose(run, basis, summary));
+  run.keep_answers();
   return summary;
 }
 

@@ -13,14 +13,14 @@ namespace {
 // Kernels read at once: their columns and rows take about 160 MB.
 constexpr std::int64_t kBlockKernels = 1'000'000;
 
-void sort_by_begin(Kernels& kernels) {
-  if (std::is_sorted(kernels.begin_ns.begin(), kernels.begin_ns.end())) return;
-  std::vector<std::uint32_t> order(kernels.size());
+using KernelColumns = std::vector<std::vector<std::int64_t>*>;  // as sql/pass_kernels.sql names them
+
+void sort_by_begin(const std::vector<std::int64_t>& begin_ns, const KernelColumns& columns) {
+  if (std::is_sorted(begin_ns.begin(), begin_ns.end())) return;
+  std::vector<std::uint32_t> order(begin_ns.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::uint32_t>(i);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](auto a, auto b) { return kernels.begin_ns[a] < kernels.begin_ns[b]; });
-  for (auto* column : {&kernels.id, &kernels.begin_ns, &kernels.end_ns, &kernels.thread_id, &kernels.launch_begin_ns,
-                       &kernels.device_id, &kernels.gemm_id, &kernels.graph_node_id}) {
+  std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return begin_ns[a] < begin_ns[b]; });
+  for (auto* column : columns) {
     std::vector<std::int64_t> sorted(order.size());
     for (std::size_t i = 0; i < order.size(); ++i) sorted[i] = (*column)[order[i]];
     *column = std::move(sorted);
@@ -32,14 +32,19 @@ Result<trace::Columns> read_slice(const trace::Run& run, std::string_view questi
                                  slice.begin_ns, slice.end_ns));
 }
 
-Result<Kernels> read_kernels(const trace::Run& run, Window slice) {
-  LLMPROF_LET(trace::Columns columns, read_slice(run, "sql/pass_kernels", slice));
+Result<Kernels> read_kernels(const trace::Run& run, Window slice, bool for_sums) {
+  LLMPROF_LET(trace::Columns columns, read_slice(run, for_sums ? "sql/pass_kernel_sums" : "sql/pass_kernels", slice));
   Kernels kernels;
-  const std::array targets{&kernels.id,        &kernels.begin_ns,        &kernels.end_ns,
-                           &kernels.thread_id, &kernels.launch_begin_ns, &kernels.device_id,
-                           &kernels.gemm_id,   &kernels.graph_node_id};
+  KernelColumns targets{&kernels.id,        &kernels.begin_ns,        &kernels.end_ns,
+                        &kernels.thread_id, &kernels.launch_begin_ns, &kernels.device_id,
+                        &kernels.gemm_id,   &kernels.graph_node_id};
+  if (for_sums) {
+    targets.insert(targets.end(), {&kernels.launch_end_ns, &kernels.stream, &kernels.graph_launch_id,
+                                   &kernels.stack_id, &kernels.name});
+  }
   for (std::size_t i = 0; i < targets.size(); ++i) *targets[i] = std::move(columns.values[i]);
-  sort_by_begin(kernels);
+  kernels.texts = std::move(columns.names);
+  sort_by_begin(std::vector(kernels.begin_ns), targets);
   return kernels;
 }
 
@@ -55,7 +60,19 @@ Result<GraphLaunches> read_launches(const trace::Run& run, Window slice) {
   return launches;
 }
 
-// Windows of begin_ns with at most kBlockKernels each, but for a single slice that holds more.
+Result<WorkBlock> read_block(const trace::Run& run, Window work, const std::optional<Window>& others) {
+  WorkBlock block;
+  LLMPROF_LET(block.kernels, read_kernels(run, work, others.has_value()));
+  LLMPROF_LET(block.launches, read_launches(run, work));
+  if (others) {
+    LLMPROF_LET(block.others, read_copies_and_waits(run, *others));
+  }
+  return block;
+}
+
+}  // namespace
+
+// At most kBlockKernels in each, but for a single slice that holds more.
 Result<std::vector<Window>> work_blocks(const trace::Run& run) {
   LLMPROF_LET(const trace::ResultTable slices, ask(run, "sql/pass_kernel_slices"));
   std::vector<Window> blocks;
@@ -71,23 +88,6 @@ Result<std::vector<Window>> work_blocks(const trace::Run& run) {
     filled += kernels;
   }
   return blocks;
-}
-
-Result<WorkBlock> read_block(const trace::Run& run, Window work, const std::optional<Window>& others) {
-  WorkBlock block;
-  LLMPROF_LET(block.kernels, read_kernels(run, work));
-  LLMPROF_LET(block.launches, read_launches(run, work));
-  if (others) {
-    LLMPROF_LET(block.others, read_copies_and_waits(run, *others));
-  }
-  return block;
-}
-
-}  // namespace
-
-Result<WorkReader> WorkReader::open(const trace::Run& run, With with) {
-  LLMPROF_LET(std::vector<Window> blocks, work_blocks(run));
-  return WorkReader(run, std::move(blocks), with);
 }
 
 Result<WorkBlock> WorkReader::take() {

@@ -18,19 +18,21 @@ struct WorkBlock {
   CopiesAndWaits others;
 };
 
+// Where to cut: windows of begin_ns. Finding them reads all begins, so it is done once for all readers.
+Result<std::vector<Window>> work_blocks(const trace::Run& run);
+
 // The next block is read while the caller works on this one: until it asks for it, the run belongs to the reader.
 class WorkReader {
  public:
   enum class With : std::uint8_t { kKernels, kCopiesAndWaits };
-  static Result<WorkReader> open(const trace::Run& run, With with);
+  WorkReader(const trace::Run& run, std::vector<Window> blocks, With with)
+      : run_(&run), blocks_(std::move(blocks)), with_(with) {}
 
   std::size_t size() const { return blocks_.size(); }
   const Window& window(std::size_t index) const { return blocks_[index]; }
   Result<WorkBlock> take();  // size() times
 
  private:
-  WorkReader(const trace::Run& run, std::vector<Window> blocks, With with)
-      : run_(&run), blocks_(std::move(blocks)), with_(with) {}
   void read_next();
 
   const trace::Run* run_;

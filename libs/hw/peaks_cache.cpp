@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "base/cache_folder.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "hw/peaks.h"
@@ -18,7 +19,7 @@ constexpr const char* kSchema = "llmprof.peaks";
 constexpr int kSchemaVersion = 1;
 
 std::string cache_file(const Device& device) {
-  const std::string folder = cache_folder();
+  const std::string folder = base::cache_folder();
   return folder.empty() ? "" : fmt::format("{}/peaks-{}.json", folder, fingerprint(device));
 }
 
@@ -50,14 +51,6 @@ bool read_peak(const base::Json& json, Peak& peak) {
 }
 
 }  // namespace
-
-std::string cache_folder() {
-  if (const std::string folder = base::env_or("LLMPROF_CACHE_DIR", ""); !folder.empty()) return folder;
-  if (const std::string folder = base::env_or("XDG_CACHE_HOME", ""); folder.starts_with('/'))
-    return folder + "/llmprof";
-  if (const std::string home = base::env_or("HOME", ""); !home.empty()) return home + "/.cache/llmprof";
-  return "";
-}
 
 std::string fingerprint(const Device& device) {
   // Whole GiB: the size that the kernel reports differs a little between kernels.
@@ -116,7 +109,7 @@ Result<void> store_peaks(const Device& device, const std::vector<Peak>& peaks) {
                              {"source", peak.source},
                              {"method", peak.method}});
   }
-  LLMPROF_TRY(base::make_directories(cache_folder()));
+  LLMPROF_TRY(base::make_directories(base::cache_folder()));
   return base::write_file(path, base::to_text(json));
 }
 

@@ -16,6 +16,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "base/cache_folder.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/version.h"
@@ -106,7 +107,7 @@ bool read_in_time(int in, EventCost& cost) {
 bool plausible(double ns) { return std::isfinite(ns) && ns > 0 && ns < kMostNs; }
 
 std::string cache_file(const hw::Device& cpu) {
-  const std::string folder = hw::cache_folder();
+  const std::string folder = base::cache_folder();
   return folder.empty() ? "" : fmt::format("{}/event-cost-{}.json", folder, hw::fingerprint(cpu));
 }
 
@@ -130,7 +131,7 @@ std::optional<EventCost> cached_event_cost(const hw::Device& cpu) {
 Result<void> store_event_cost(const hw::Device& cpu, const EventCost& cost) {
   const std::string path = cache_file(cpu);
   if (path.empty()) return Error{ErrorCode::kNotFound, "no folder for the cache", "set LLMPROF_CACHE_DIR"};
-  LLMPROF_TRY(base::make_directories(hw::cache_folder()));
+  LLMPROF_TRY(base::make_directories(base::cache_folder()));
   return base::write_file(path, base::to_text(base::Json{{"schema", kSchema},
                                                          {"llmprof_version", base::version()},
                                                          {"fingerprint", hw::fingerprint(cpu)},

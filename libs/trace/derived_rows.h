@@ -41,6 +41,26 @@ struct AttributionRow {
   double confidence = 1;
 };
 
+// Kernels that are alike, added up. Of the same kind there may be several rows: a pass of bounded memory made them.
+struct KernelSumRow {
+  Name stage;
+  bool in_step = false;
+  Name module;
+  Name op;
+  Name module_source;
+  Name name;
+  Id device_id = 0;
+  OptionalId gemm_id;
+  OptionalId graph_node_id;
+  OptionalId stack_id;
+  std::int64_t kernels = 0;
+  std::int64_t gemm_calls = 0;
+  std::int64_t time_ns = 0;
+  std::int64_t launches = 0;
+  std::int64_t timed_launches = 0;
+  std::int64_t launch_ns = 0;
+};
+
 // Where one graph launch belongs.
 struct LaunchPlaceRow {
   Id graph_launch_id = 0;
@@ -123,6 +143,8 @@ template <>
 const Table& table_of<StepRow>();
 template <>
 const Table& table_of<AttributionRow>();
+template <>
+const Table& table_of<KernelSumRow>();
 template <>
 const Table& table_of<RangeTimeRow>();
 template <>

@@ -77,6 +77,37 @@ const Table& table_of<AttributionRow>() {
 }
 
 template <>
+const Table& table_of<KernelSumRow>() {
+  using R = KernelSumRow;
+  static const Table table{
+      "kernel_sum",
+      TableKind::kDerived,
+      "measured kernels that are alike, added up; several rows may be of the same kind",
+      "",
+      "",
+      sizeof(R),
+      {
+          column(&R::stage, "stage", "", "The stage they belong to; NULL if none."),
+          column(&R::in_step, "in_step", "", "Whether they belong to a step."),
+          column(&R::module, "module", "", "Path of the model's part they belong to; NULL if unknown."),
+          column(&R::op, "op", "", "Operator they belong to; NULL if unknown."),
+          column(&R::module_source, "module_source", "", "How the module is known, as in attribution."),
+          column(&R::name, "name", "", "Their name."),
+          column(&R::device_id, "device_id", "", "The device that executed them."),
+          column(&R::gemm_id, "gemm_id", "", "The BLAS call they executed, or parts of it; NULL if none."),
+          column(&R::graph_node_id, "graph_node_id", "", "The node of a graph they executed; NULL if none."),
+          column(&R::stack_id, "stack_id", "", "The stack that launched them; NULL if unknown."),
+          column(&R::kernels, "kernels", "", "How many they are."),
+          column(&R::gemm_calls, "gemm_calls", "", "How many of them stand for a BLAS call."),
+          column(&R::time_ns, "time_ns", "ns", "Their durations, added up."),
+          column(&R::launches, "launches", "", "How many of them the host launched one by one into a stream."),
+          column(&R::timed_launches, "timed_launches", "", "Of these launches, those whose end is known."),
+          column(&R::launch_ns, "launch_ns", "ns", "Host time inside these launching calls, added up."),
+      }};
+  return table;
+}
+
+template <>
 const Table& table_of<RangeTimeRow>() {
   using R = RangeTimeRow;
   static const Table table{

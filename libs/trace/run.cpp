@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/file.h"
+#include "trace/answers.h"
 #include "trace/database.h"
 #include "trace/parquet_check.h"
 #include "trace/result_reader.h"
@@ -21,6 +22,7 @@ namespace llmprof::trace {
 namespace {
 
 constexpr std::uint64_t kMaxRunJson = 64u << 20;
+constexpr const char* kAnswersFile = "answers";
 
 Result<void> must_be_run(const std::string& folder) {
   if (base::is_file(folder + "/run.json")) return {};
@@ -70,14 +72,21 @@ Result<std::vector<OpenFile>> open_files(const std::string& folder, const std::s
 
 }  // namespace
 
+// The engine is started when something is asked that was not answered before.
 struct Run::State {
+  struct Engine {
+    Database database;
+    Connection connection;
+  };
   std::string folder;
   std::unique_ptr<EngineFolder> engine_folder;
+  std::string list;  // the text of run.json
   RunInfo info;
-  Database database;
-  Connection connection;
   std::vector<OpenFile> facts, derived = {};
   ColumnsOfTables fact_columns = {}, derived_columns = {};
+  std::optional<Engine> own = {};
+  Answers of_facts = {}, of_derived = {};
+  Answers* answers = &of_facts;  // nullptr: what is asked now, to make the derived tables, nobody asks again
   std::string user_memory = "2GB";
   std::optional<UserEngine> user = {};  // made when first asked for
 
@@ -93,10 +102,21 @@ struct Run::State {
   }
   Result<void> show() {
     user.reset();
-    for (const std::string& view : views()) LLMPROF_TRY(connection.run(view));
+    for (const std::string& view : views()) LLMPROF_TRY(own->connection.run(view));
     return {};
   }
+  Result<const Connection*> engine() {
+    if (own.has_value()) return &own->connection;
+    LLMPROF_LET(Database database, Database::open());
+    LLMPROF_LET(Connection connection, database.connect());
+    LLMPROF_LET(fact_columns, check_parquet(connection, facts));
+    LLMPROF_LET(derived_columns, check_parquet(connection, derived));
+    own.emplace(Engine{std::move(database), std::move(connection)});
+    LLMPROF_TRY(show());
+    return &own->connection;
+  }
   Result<const UserEngine*> user_engine() {
+    LLMPROF_TRY(engine());
     if (!user.has_value()) {
       LLMPROF_LET(UserEngine engine, UserEngine::create(files(), views(), user_memory));
       user.emplace(std::move(engine));
@@ -125,16 +145,13 @@ Result<Run> Run::open(const std::string& path) {
   LLMPROF_LET(RunInfo info, parse_run_info(text, folder + "/run.json"));
   auto engine_folder = std::make_unique<EngineFolder>(folder);
   LLMPROF_LET(std::vector<OpenFile> files, open_files(folder, engine_folder->path(), info.files, TableKind::kFact));
-  LLMPROF_LET(Database database, Database::open());
-  LLMPROF_LET(Connection connection, database.connect());
   std::unique_ptr<State> state(new State{.folder = folder,
                                          .engine_folder = std::move(engine_folder),
+                                         .list = text,
                                          .info = std::move(info),
-                                         .database = std::move(database),
-                                         .connection = std::move(connection),
                                          .facts = std::move(files)});
-  LLMPROF_LET(state->fact_columns, check_parquet(state->connection, state->facts));
-  LLMPROF_TRY(state->show());
+  state->of_facts = Answers(folder + "/derived/" + kAnswersFile, text);
+  if (!state->of_facts.believed()) LLMPROF_TRY(state->engine());
   return Run(std::move(state));
 }
 
@@ -142,28 +159,45 @@ const std::string& Run::folder() const { return state_->folder; }
 const RunInfo& Run::info() const { return state_->info; }
 
 Result<ResultTable> Run::query(const std::string& sql) const {
-  const Connection& connection = state_->connection;
-  LLMPROF_LET(Stream stream, connection.stream(sql, Trust::kOwn, Types::kPlain));
-  const RowReader reader(connection, stream);
+  Answers* answers = state_->answers;
+  if (auto known = answers != nullptr ? answers->table(sql) : std::nullopt) return std::move(*known);
+  LLMPROF_LET(const Connection* connection, state_->engine());
+  LLMPROF_LET(Stream stream, connection->stream(sql, Trust::kOwn, Types::kPlain));
+  const RowReader reader(*connection, stream);
   ResultTable out{stream.names(), {}};
   while (true) {
     LLMPROF_LET(duckdb_data_chunk chunk, stream.next());
-    if (chunk == nullptr) return out;
-    for (std::size_t i = 0; i < connection.api().chunk_size(chunk); ++i) reader.read(chunk, i, out.rows.emplace_back());
+    if (chunk == nullptr) break;
+    for (std::size_t i = 0; i < connection->api().chunk_size(chunk); ++i) reader.read(chunk, i, out.rows.emplace_back());
   }
+  if (answers != nullptr) answers->keep(sql, out);
+  return out;
 }
 
 Result<Columns> Run::columns(const std::string& sql) const {
-  LLMPROF_LET(Stream stream, state_->connection.stream(sql));
-  return read_columns(state_->connection, stream);
+  Answers* answers = state_->answers;
+  if (auto known = answers != nullptr ? answers->columns(sql) : std::nullopt) return std::move(*known);
+  LLMPROF_LET(const Connection* connection, state_->engine());
+  LLMPROF_LET(Stream stream, connection->stream(sql));
+  LLMPROF_LET(Columns out, read_columns(*connection, stream));
+  if (answers != nullptr) answers->keep(sql, out);
+  return out;
 }
 
 Result<void> Run::column_chunks(const std::string& sql, const ChunkSink& sink) const {
-  LLMPROF_LET(Stream stream, state_->connection.stream(sql));
-  return read_column_chunks(state_->connection, stream, sink);
+  Answers* answers = state_->answers;
+  if (answers != nullptr && answers->chunks(sql, sink)) return {};
+  LLMPROF_LET(const Connection* connection, state_->engine());
+  LLMPROF_LET(Stream stream, connection->stream(sql));
+  if (answers == nullptr) return read_column_chunks(*connection, stream, sink);
+  const Answers::Recorder recorder = answers->recorder(sql, sink);
+  LLMPROF_TRY(read_column_chunks(*connection, stream, recorder.sink));
+  recorder.all_came();
+  return {};
 }
 
 Result<bool> Run::use_derived(const std::string& key) {
+  state_->answers = nullptr;
   const std::string below = "/derived/" + key;
   const std::string index = state_->folder + below + "/" + kDerivedIndex;
   const auto text = base::read_file(index, kMaxRunJson);
@@ -172,12 +206,23 @@ Result<bool> Run::use_derived(const std::string& key) {
   if (!listed) return false;
   auto files = open_files(state_->folder + below, state_->engine_folder->path() + below, *listed, TableKind::kDerived);
   if (!files) return false;
-  auto columns = check_parquet(state_->connection, *files);
-  if (!columns) return false;
+  Answers answers(state_->folder + below + "/" + kAnswersFile, state_->list + *text);
+  if (!answers.believed()) LLMPROF_TRY(state_->engine());
+  if (state_->own.has_value()) {
+    auto columns = check_parquet(state_->own->connection, *files);
+    if (!columns) return false;
+    state_->derived_columns = std::move(*columns);
+  }
   state_->derived = std::move(*files);
-  state_->derived_columns = std::move(*columns);
-  LLMPROF_TRY(state_->show());
+  state_->of_derived = std::move(answers);
+  state_->answers = &state_->of_derived;
+  if (state_->own.has_value()) LLMPROF_TRY(state_->show());
   return true;
+}
+
+void Run::keep_answers() {
+  state_->of_facts.write();
+  state_->of_derived.write();
 }
 
 void Run::limit_user_memory(const std::string& size) {

@@ -3,6 +3,7 @@
 // checksum of every file, and the metadata of every Parquet file against trace/schema.h: foreign Parquet is refused
 // before any of its values is read.
 // Every table of the schema exists as a view, empty when the run has no file for it. Not thread-safe.
+// Answers to our own SQL are kept (trace/answers.h): where all that is asked was asked before, no engine is started.
 
 #include <cstdint>
 #include <functional>
@@ -81,6 +82,8 @@ class Run {
 
   // Makes derived/<key>/ visible as views (step, attribution, …). False if it is not there or is damaged.
   Result<bool> use_derived(const std::string& key);
+  // Writes the answers given so far beside the derived tables, for whoever asks the same again.
+  void keep_answers();
 
   // A user's SQL: one SELECT, on a connection that can read this run and nothing else (ARCHITECTURE 4, query safety).
   Result<ResultTable> user_query(const std::string& sql, const QueryLimits& limits = {}) const;

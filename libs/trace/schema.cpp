@@ -36,7 +36,7 @@ std::span<const Table* const> tables() {
       &table_of<RangeTimeRow>(),     &table_of<SamplePlaceRow>(),
       &table_of<ModelOpRow>(),       &table_of<LaunchPlaceRow>(),
       &table_of<NodePlaceRow>(),     &table_of<NodeShareRow>(),
-      &table_of<StepTimeRow>(),
+      &table_of<StepTimeRow>(),      &table_of<KernelSumRow>(),
   };
   return kTables;
 }

@@ -43,9 +43,9 @@ WHERE NOT coalesce(l.nodes_recorded, false) AND (n.kind IS NULL OR n.kind = 'ker
 
 // Work of devices for sums: a row per measured kernel, but of launches that were not recorded node by node one per
 // stage and node, which does not grow with the launches. A graph of which no launch was recorded so is one row per
-// stage.
+// stage. work_sum has the same sums in few rows: measured kernels that are alike are one.
 constexpr const char* kWork = R"(
-CREATE OR REPLACE VIEW work AS
+CREATE OR REPLACE VIEW {} AS
 WITH launched AS (
   SELECT p.stage, p.step_id IS NOT NULL AS in_step, l.graph, l.device_id, count(*) AS launches,
          CAST(sum(l.end_ns - l.begin_ns) AS BIGINT) AS ns
@@ -59,11 +59,7 @@ shared AS (
   JOIN graph_node AS n ON n.id = s.graph_node_id
   LEFT JOIN node_place AS p ON p.graph_node_id = n.id
   WHERE n.kind IS NULL OR n.kind = 'kernel')
-SELECT a.stage, coalesce(a.step_id IS NOT NULL, false) AS in_step, a.module, a.op, a.module_source, k.name, k.device_id,
-       a.gemm_id, k.graph_node_id, k.stack_id, CAST(1 AS BIGINT) AS executions,
-       CAST(coalesce(a.gemm_call, false) AS BIGINT) AS gemm_calls, k.end_ns - k.begin_ns AS time_ns, 'measured' AS source,
-       true AS known
-FROM kernel AS k LEFT JOIN attribution AS a ON a.kernel_id = k.id
+{}
 UNION ALL
 SELECT l.stage, l.in_step, s.module, s.op, s.module_source, s.name, l.device_id, s.gemm_id, s.id, s.stack_id, l.launches,
        CASE WHEN s.gemm_call THEN l.launches ELSE 0 END, CAST(round(l.ns * s.share) AS BIGINT), 'estimated', true
@@ -73,6 +69,16 @@ SELECT l.stage, l.in_step, NULL, NULL, NULL, 'nodes of an unknown graph', l.devi
        'measured', false
 FROM launched AS l
 WHERE l.graph NOT IN (SELECT graph FROM shared))";
+constexpr const char* kMeasured = R"(
+SELECT a.stage, coalesce(a.step_id IS NOT NULL, false) AS in_step, a.module, a.op, a.module_source, k.name, k.device_id,
+       a.gemm_id, k.graph_node_id, k.stack_id, CAST(1 AS BIGINT) AS executions,
+       CAST(coalesce(a.gemm_call, false) AS BIGINT) AS gemm_calls, k.end_ns - k.begin_ns AS time_ns, 'measured' AS source,
+       true AS known
+FROM kernel AS k LEFT JOIN attribution AS a ON a.kernel_id = k.id)";
+constexpr const char* kMeasuredSums = R"(
+SELECT stage, in_step, module, op, module_source, name, device_id, gemm_id, graph_node_id, stack_id,
+       kernels AS executions, gemm_calls, time_ns, 'measured' AS source, true AS known
+FROM kernel_sum)";
 
 }  // namespace
 
@@ -80,7 +86,8 @@ std::vector<std::string> view_statements(const std::vector<OpenFile>& files, con
   std::vector<std::string> statements;
   for (const Table* table : tables()) statements.push_back(view_of(*table, files, columns));
   statements.emplace_back(kKernelAll);
-  statements.emplace_back(kWork);
+  statements.push_back(fmt::format(kWork, "work", kMeasured));
+  statements.push_back(fmt::format(kWork, "work_sum", kMeasuredSums));
   return statements;
 }
 

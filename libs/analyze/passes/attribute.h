@@ -21,6 +21,10 @@ namespace llmprof::analyze {
 struct Kernels {
   std::vector<std::int64_t> id, begin_ns, end_ns, thread_id, launch_begin_ns, device_id;  // launch: kNull if unknown
   std::vector<std::int64_t> gemm_id, graph_node_id;  // kNull: none. Both may be left empty: no kernel has one
+  // For sums only; empty where nobody adds up.
+  std::vector<std::int64_t> launch_end_ns, stream, graph_launch_id, stack_id;  // kNull: none
+  std::vector<std::int64_t> name;                                              // a code into texts
+  std::vector<std::string> texts;
   std::size_t size() const { return id.size(); }
   std::int64_t gemm(std::size_t i) const { return gemm_id.empty() ? kNull : gemm_id[i]; }
   std::int64_t node(std::size_t i) const { return graph_node_id.empty() ? kNull : graph_node_id[i]; }

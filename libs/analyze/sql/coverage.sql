@@ -20,7 +20,7 @@ total AS (
     sum(w.time_ns) FILTER (w.source = 'estimated') AS estimated_ns,
     sum(w.time_ns) FILTER (w.source = 'estimated' AND w.stage IS NOT NULL) AS estimated_placed_ns,
     sum(w.executions) FILTER (w.source = 'estimated') AS estimated_kernels
-  FROM work AS w LEFT JOIN device AS d ON d.id = w.device_id)
+  FROM work_sum AS w LEFT JOIN device AS d ON d.id = w.device_id)
 SELECT
   (SELECT count(*) FROM process) AS processes,
   (SELECT count(*) FROM process WHERE injected) AS injected,

@@ -7,7 +7,7 @@
 WITH called AS (
   SELECT CASE WHEN w.in_step THEN w.stage END AS stage, w.op, w.gemm_id, w.gemm_calls AS calls, w.time_ns,
     CASE WHEN w.source = 'estimated' THEN w.time_ns ELSE 0 END AS estimated_ns
-  FROM work AS w
+  FROM work_sum AS w
   WHERE w.gemm_id IS NOT NULL
   UNION ALL
   SELECT NULL, NULL, id, 1, CASE WHEN starts_with(lower(library), 'cublas') THEN 0 ELSE end_ns - begin_ns END, 0

@@ -6,7 +6,7 @@ WITH done AS (
   SELECT CASE WHEN w.in_step THEN w.stage END AS stage, coalesce(n.stack_id, w.stack_id) AS stack_id,
     sum(w.executions) AS executions, sum(w.time_ns) AS time_ns,
     coalesce(sum(w.time_ns) FILTER (w.source = 'estimated'), 0) AS estimated_ns
-  FROM work AS w LEFT JOIN graph_node AS n ON n.id = w.graph_node_id
+  FROM work_sum AS w LEFT JOIN graph_node AS n ON n.id = w.graph_node_id
   WHERE w.device_id IN (SELECT id FROM device WHERE kind <> 'cpu')
   GROUP BY ALL),
 innermost AS (

@@ -17,8 +17,8 @@ called AS (
   GROUP BY r.stage, r.module, s.pass_id
   UNION ALL
   SELECT a.stage, a.module, s.pass_id, count(DISTINCT a.step_id) AS steps
-  FROM attribution AS a JOIN step AS s ON s.id = a.step_id JOIN kernel AS k ON k.id = a.kernel_id
-  WHERE a.module_source = 'shape' AND k.graph_node_id IS NULL
+  FROM attribution AS a JOIN step AS s ON s.id = a.step_id
+  WHERE a.module_source = 'shape' AND a.kernel_id NOT IN (SELECT id FROM kernel WHERE graph_node_id IS NOT NULL)
   GROUP BY a.stage, a.module, s.pass_id
   UNION ALL
   SELECT l.stage, h.module, l.pass_id, l.steps

@@ -4,10 +4,11 @@
 -- ranges inside it, and excludes modules inside it; kernel_ns are the kernels launched directly in it. Of modules told from
 -- shapes: calls are steps, and the time of one is from the begin of its first BLAS call to the end of its last. Launches of a
 -- graph that holds kernels of the module are calls, too; they have no host time. estimated_ns: of kernel_ns, not measured.
-WITH spans AS (
+WITH shaped AS MATERIALIZED (SELECT kernel_id, step_id, stage, module, op FROM attribution WHERE module_source = 'shape'),
+spans AS (
   SELECT a.stage, a.module, a.op, max(k.end_ns) - min(k.begin_ns) AS ns
-  FROM attribution AS a JOIN kernel AS k ON k.id = a.kernel_id
-  WHERE a.module_source = 'shape' AND k.graph_node_id IS NULL
+  FROM kernel AS k JOIN shaped AS a ON k.id = a.kernel_id
+  WHERE k.graph_node_id IS NULL AND k.id >= (SELECT min(kernel_id) FROM shaped)
   GROUP BY a.step_id, a.stage, a.module, a.op),
 launched AS (
   SELECT p.stage, l.graph, count(*) AS launches
@@ -28,7 +29,7 @@ part AS (
   SELECT l.stage, h.module, h.op, h.module_source, l.launches, 0, 0, 0, 0 FROM launched AS l JOIN held AS h ON h.graph = l.graph
   UNION ALL
   SELECT stage, module, op, module_source, 0, 0, 0, time_ns, CASE WHEN source = 'estimated' THEN time_ns ELSE 0 END
-  FROM work
+  FROM work_sum
   WHERE module IS NOT NULL)
 SELECT stage, module, any_value(op) AS op, source, sum(calls)::BIGINT AS calls, sum(total_ns)::BIGINT AS total_ns,
   sum(self_ns)::BIGINT AS self_ns, sum(kernel_ns)::BIGINT AS kernel_ns, sum(estimated_ns)::BIGINT AS estimated_ns

@@ -16,7 +16,7 @@ launched AS (
 done AS (
   SELECT w.stage, g.m, g.n, g.k, g.batch, g.type_a AS type, g.compute_type, w.name, sum(w.executions)::BIGINT AS executions,
     sum(w.time_ns)::BIGINT AS time_ns
-  FROM work AS w JOIN gemm AS g ON g.id = w.gemm_id
+  FROM work_sum AS w JOIN gemm AS g ON g.id = w.gemm_id
   WHERE w.in_step
   GROUP BY ALL)
 SELECT d.stage, d.m, d.n, d.k, d.batch, d.type, d.compute_type, d.name, d.executions, d.time_ns,

@@ -4,7 +4,7 @@
 WITH done AS (
   SELECT stage, sum(time_ns)::BIGINT AS kernel_ns,
     coalesce(sum(time_ns) FILTER (source = 'estimated'), 0)::BIGINT AS estimated_ns
-  FROM work
+  FROM work_sum
   WHERE in_step
   GROUP BY stage),
 launched AS (

@@ -72,7 +72,7 @@ Result<void> fill_logit_rows(const trace::Run& run, std::vector<StageLogits>& st
           "(SELECT count(*) FROM step AS s WHERE s.stage = w.stage) AS steps, "
           "(SELECT avg(batch) FROM step AS s WHERE s.stage = w.stage) AS batch, "
           "(SELECT avg(tokens) FROM step AS s WHERE s.stage = w.stage) AS tokens "
-          "FROM work AS w JOIN gemm AS g ON g.id = w.gemm_id "
+          "FROM work_sum AS w JOIN gemm AS g ON g.id = w.gemm_id "
           "WHERE w.in_step AND w.gemm_calls > 0 AND (w.op = 'lm_head' OR w.op LIKE '%.lm_head' OR w.op = 'logits') "
           "GROUP BY w.stage"));
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
