@@ -217,7 +217,7 @@ inline void count_loss(wire::LossKind kind, std::uint64_t count = 1) {
 // A loss whose record says what it is about: a string id or a number, as LossKind has it.
 inline void count_loss_about(wire::LossKind kind, std::uint64_t count, std::uint64_t detail) {
   g.loss_details[static_cast<std::uint32_t>(kind)].store(detail, std::memory_order_release);
-  g.lost[static_cast<std::uint32_t>(kind)].fetch_add(count, std::memory_order_release);  // who counts it sees the detail
+  g.lost[static_cast<std::uint32_t>(kind)].fetch_add(count, std::memory_order_release);  // after its detail
 }
 
 }  // namespace llmprof::collect

@@ -27,7 +27,8 @@ std::uint64_t hash_of(const char* text, std::size_t length) {
 
 bool StringTable::equals(wire::StringId id, std::uint64_t hash, const char* text, std::size_t length) const {
   const Name& name = names_[id];
-  return name.hash.load(std::memory_order_relaxed) == hash && name.length == length && memcmp(arena_ + name.offset, text, length) == 0;
+  return name.hash.load(std::memory_order_relaxed) == hash && name.length == length &&
+         memcmp(arena_ + name.offset, text, length) == 0;
 }
 
 wire::StringId StringTable::enter(std::uint64_t hash, const char* text, std::size_t length) {

@@ -10,7 +10,7 @@ namespace llmprof::collect::counters {
 void start_kernel_windows(const Plan& plan);
 void kernel_window_begins(const cupti::CallbackData& data);
 void kernel_window_ended(const cupti::CallbackData& data);
-void kernel_capture_begins();             // after capture_is_open() became true: waits for a window that is open, or ends it
+void kernel_capture_begins();             // after capture_is_open() became true: waits for an open window, or ends it
 void kernel_context_ends(void* context);  // about to be destroyed
 void finish_kernel_windows();             // in the GPU thread
 
