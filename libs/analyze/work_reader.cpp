@@ -10,8 +10,8 @@
 namespace llmprof::analyze {
 namespace {
 
-// Kernels read at once: their columns and rows take about 160 MB.
-constexpr std::int64_t kBlockKernels = 1'000'000;
+// Kernels read at once: their columns and rows take about 60 MB, which allocators give again to the next block.
+constexpr std::int64_t kBlockKernels = 250'000;
 
 using KernelColumns = std::vector<std::vector<std::int64_t>*>;  // as sql/pass_kernels.sql names them
 

@@ -116,5 +116,28 @@ TEST_F(AnswersTest, LargeOnesAndThoseWithoutAPlaceAreNotKept) {
   EXPECT_FALSE(base::is_file(folder_ / "no/such/folder/answers"));
 }
 
+TEST_F(AnswersTest, OfARunAreGivenAgain) {
+  make_small_run(folder_ / "a.llmprof");
+  const std::string sql = "SELECT count(*) FROM kernel", kept = folder_ / "a.llmprof/derived/answers";
+  ASSERT_TRUE(base::make_directories(folder_ / "a.llmprof/derived"));
+  {
+    auto run = Run::open(folder_ / "a");
+    ASSERT_TRUE(run);
+    ASSERT_TRUE(run->query(sql));
+    run->keep_answers();
+  }
+  EXPECT_TRUE(Answers(kept, read(folder_ / "a.llmprof/run.json")).table(sql));
+  for (const bool damaged : {false, true}) {
+    if (damaged) trace::write(kept, read(kept).substr(0, 60));
+    const auto run = Run::open(folder_ / "a");
+    ASSERT_TRUE(run);
+    const auto table = run->query(sql);
+    ASSERT_TRUE(table);
+    EXPECT_EQ(table->rows[0][0].integer, 3);
+    EXPECT_TRUE(run->query("SELECT count(*) + 1 FROM kernel"));  // not asked before: the engine answers
+    EXPECT_TRUE(run->user_query(sql));
+  }
+}
+
 }  // namespace
 }  // namespace llmprof::trace

@@ -95,14 +95,10 @@ struct Run::State {
     all.insert(all.end(), derived.begin(), derived.end());
     return all;
   }
-  std::vector<std::string> views() const {
+  Result<void> show() {
     ColumnsOfTables columns = fact_columns;
     columns.insert(derived_columns.begin(), derived_columns.end());
-    return view_statements(files(), columns);
-  }
-  Result<void> show() {
-    user.reset();
-    for (const std::string& view : views()) LLMPROF_TRY(own->connection.run(view));
+    for (const std::string& view : view_statements(files(), columns)) LLMPROF_TRY(own->connection.run(view));
     return {};
   }
   Result<const Connection*> engine() {
@@ -116,9 +112,8 @@ struct Run::State {
     return &own->connection;
   }
   Result<const UserEngine*> user_engine() {
-    LLMPROF_TRY(engine());
     if (!user.has_value()) {
-      LLMPROF_LET(UserEngine engine, UserEngine::create(files(), views(), user_memory));
+      LLMPROF_LET(UserEngine engine, UserEngine::create(files(), user_memory));
       user.emplace(std::move(engine));
     }
     return &*user;
@@ -216,6 +211,7 @@ Result<bool> Run::use_derived(const std::string& key) {
   state_->derived = std::move(*files);
   state_->of_derived = std::move(answers);
   state_->answers = &state_->of_derived;
+  state_->user.reset();
   if (state_->own.has_value()) LLMPROF_TRY(state_->show());
   return true;
 }

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "trace/parquet_copy.h"
 #include "trace/result_reader.h"
+#include "trace/views.h"
 
 namespace llmprof::trace {
 namespace {
@@ -111,11 +112,11 @@ Result<Stream> UserEngine::open(const std::string& sql, Types types) const {
   return connection_.stream(sql, parsed.is_select ? Trust::kUser : Trust::kRefused, types);
 }
 
-Result<UserEngine> UserEngine::create(const std::vector<OpenFile>& files, const std::vector<std::string>& views,
-                                      const std::string& memory) {
+Result<UserEngine> UserEngine::create(const std::vector<OpenFile>& files, const std::string& memory) {
   LLMPROF_LET(Database database, Database::open({{"memory_limit", memory}}));
   LLMPROF_LET(Connection connection, database.connect());
-  for (const std::string& view : views) LLMPROF_TRY(connection.run(view));
+  LLMPROF_LET(const ColumnsOfTables columns, check_parquet(connection, files));
+  for (const std::string& view : view_statements(files, columns)) LLMPROF_TRY(connection.run(view));
   LLMPROF_TRY(connection.run(lock_statement(files)));
   return UserEngine(std::move(database), std::move(connection));
 }

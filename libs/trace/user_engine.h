@@ -14,10 +14,9 @@ namespace llmprof::trace {
 
 class UserEngine {
  public:
-  // Makes the views, then locks: `files` are the only paths, nothing can be loaded, written or set.
+  // Checks the files and makes the views, then locks: `files` are the only paths, nothing can be loaded, written or set.
   // It may use `memory` ("2GB"); nothing is spilled to disk.
-  static Result<UserEngine> create(const std::vector<OpenFile>& files, const std::vector<std::string>& views,
-                                   const std::string& memory);
+  static Result<UserEngine> create(const std::vector<OpenFile>& files, const std::string& memory);
 
   Result<void> each(const std::string& sql, const ColumnSink& columns, const RowSink& row) const;
   // Rows written. The file is written by a second engine that never sees the SQL.
