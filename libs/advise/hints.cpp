@@ -75,10 +75,11 @@ Result<void> find_range(const trace::Run& run, Hints& hints) {
 
 Result<void> find_kernels(const trace::Run& run, Hints& hints) {
   const std::string where = hints.stage.empty() ? "" : " AND w.stage = " + trace::sql_literal(hints.stage);
-  LLMPROF_LET(const trace::ResultTable work,
-              run.query("SELECT w.name, sum(w.executions), sum(w.time_ns) FROM work_sum AS w JOIN device AS d ON d.id = "
-                        "w.device_id WHERE d.kind = 'gpu' AND w.known" +
-                        where + " GROUP BY 1"));
+  LLMPROF_LET(
+      const trace::ResultTable work,
+      run.query("SELECT w.name, sum(w.executions), sum(w.time_ns) FROM work_sum AS w JOIN device AS d ON d.id = "
+                "w.device_id WHERE d.kind = 'gpu' AND w.known" +
+                where + " GROUP BY 1"));
   std::map<std::string, HotKernel> functions;
   double total_ns = 0;
   for (const auto& row : work.rows) {

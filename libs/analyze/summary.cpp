@@ -6,19 +6,19 @@
 #include <map>
 #include <set>
 
+#include "analyze/allocator.h"
 #include "analyze/basis.h"
 #include "analyze/blocks.h"
 #include "analyze/cost.h"
 #include "analyze/counters/counters.h"
 #include "analyze/derive.h"
-#include "analyze/allocator.h"
 #include "analyze/device_memory.h"
-#include "analyze/metrics.h"
 #include "analyze/efficiency.h"
 #include "analyze/functions.h"
 #include "analyze/gpu.h"
 #include "analyze/host.h"
 #include "analyze/imported.h"
+#include "analyze/metrics.h"
 #include "analyze/model_passes.h"
 #include "analyze/parts.h"
 #include "analyze/passes/busy.h"

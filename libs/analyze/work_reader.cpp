@@ -39,8 +39,8 @@ Result<Kernels> read_kernels(const trace::Run& run, Window slice, bool for_sums)
                         &kernels.thread_id, &kernels.launch_begin_ns, &kernels.device_id,
                         &kernels.gemm_id,   &kernels.graph_node_id};
   if (for_sums) {
-    targets.insert(targets.end(), {&kernels.launch_end_ns, &kernels.stream, &kernels.graph_launch_id,
-                                   &kernels.stack_id, &kernels.name});
+    targets.insert(targets.end(), {&kernels.launch_end_ns, &kernels.stream, &kernels.graph_launch_id, &kernels.stack_id,
+                                   &kernels.name});
   }
   for (std::size_t i = 0; i < targets.size(); ++i) *targets[i] = std::move(columns.values[i]);
   kernels.texts = std::move(columns.names);

@@ -22,7 +22,7 @@ class StringTable {  // all zero bytes is an empty table
     std::uint32_t offset;  // in the arena; the bytes are followed by a '\0'
     std::uint32_t length;
     std::atomic<std::uint64_t> hash;  // written last; 0: not yet entered
-    std::uint32_t emitted;  // writer only: generation whose log holds the definition
+    std::uint32_t emitted;            // writer only: generation whose log holds the definition
   };
 
   // The id of these bytes, entering them if they are new; 0 when the table is full. `length` <= kMaxNameBytes.
@@ -31,9 +31,7 @@ class StringTable {  // all zero bytes is an empty table
   Name& name(wire::StringId id) { return names_[id]; }
   const char* text(wire::StringId id) const { return arena_ + names_[id].offset; }
   // Of any number, also one that was not handed out or is being entered just now. True: name() and text() are complete.
-  bool valid(wire::StringId id) const {
-    return id < kMaxNames && names_[id].hash.load(std::memory_order_acquire) != 0;
-  }
+  bool valid(wire::StringId id) const { return id < kMaxNames && names_[id].hash.load(std::memory_order_acquire) != 0; }
 
  private:
   static constexpr std::uint32_t kSlots = kMaxNames * 2;

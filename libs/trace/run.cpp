@@ -163,7 +163,8 @@ Result<ResultTable> Run::query(const std::string& sql) const {
   while (true) {
     LLMPROF_LET(duckdb_data_chunk chunk, stream.next());
     if (chunk == nullptr) break;
-    for (std::size_t i = 0; i < connection->api().chunk_size(chunk); ++i) reader.read(chunk, i, out.rows.emplace_back());
+    for (std::size_t i = 0; i < connection->api().chunk_size(chunk); ++i)
+      reader.read(chunk, i, out.rows.emplace_back());
   }
   if (answers != nullptr) answers->keep(sql, out);
   return out;

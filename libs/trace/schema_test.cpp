@@ -78,12 +78,13 @@ void expect_every_member_described() {
 
 TEST(Schema, EveryMemberIsAColumn) {
   EXPECT_EQ(member_count<ThreadRow>(), 6u);  // counted by hand: the counting itself is tested too
-  expect_every_member_described<
-      ProcessRow, ThreadRow, DeviceRow, PeakRow, KernelRow, GraphLaunchRow, GraphNodeRow, CopyRow, ApiRow, OpRow,
-      RangeRow, GemmRow, AllocationRow, GapRow, SampleRow, StackRow, FrameRow, ProcessUsageRow, CollectorCostRow,
-      TelemetryRow, CounterRow, CounterWindowRow, StallRow, RequestRow, LossRow, NoteRow, ClockSyncRow, BenchRow, BenchAxisRow, BenchSampleRow,
-      StepRow, AttributionRow, RangeTimeRow, SamplePlaceRow, ModelOpRow, LaunchPlaceRow, NodePlaceRow, NodeShareRow,
-      StepTimeRow, KernelSumRow, SourceRow, AttentionRow, SummaryRow, MetricRow, MemorySegmentRow, MemoryBlockRow>();
+  expect_every_member_described<ProcessRow, ThreadRow, DeviceRow, PeakRow, KernelRow, GraphLaunchRow, GraphNodeRow,
+                                CopyRow, ApiRow, OpRow, RangeRow, GemmRow, AllocationRow, GapRow, SampleRow, StackRow,
+                                FrameRow, ProcessUsageRow, CollectorCostRow, TelemetryRow, CounterRow, CounterWindowRow,
+                                StallRow, RequestRow, LossRow, NoteRow, ClockSyncRow, BenchRow, BenchAxisRow,
+                                BenchSampleRow, StepRow, AttributionRow, RangeTimeRow, SamplePlaceRow, ModelOpRow,
+                                LaunchPlaceRow, NodePlaceRow, NodeShareRow, StepTimeRow, KernelSumRow, SourceRow,
+                                AttentionRow, SummaryRow, MetricRow, MemorySegmentRow, MemoryBlockRow>();
 }
 
 TEST(Schema, ColumnsDoNotOverlap) {

@@ -14,8 +14,8 @@ namespace llmprof::trace {
 
 class UserEngine {
  public:
-  // Checks the files and makes the views, then locks: `files` are the only paths, nothing can be loaded, written or set.
-  // It may use `memory` ("2GB"); nothing is spilled to disk.
+  // Checks the files and makes the views, then locks: `files` are the only paths, nothing can be loaded, written or
+  // set. It may use `memory` ("2GB"); nothing is spilled to disk.
   static Result<UserEngine> create(const std::vector<OpenFile>& files, const std::string& memory);
 
   Result<void> each(const std::string& sql, const ColumnSink& columns, const RowSink& row) const;

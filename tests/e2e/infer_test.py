@@ -89,7 +89,7 @@ class Infer(Case):
         for command in (["infer", "--preset", "tiny-llama"], ["train", "--preset", "tiny", "--steps", "2"]):
             refused = self.without_gpu(*command, "--device", "cuda", status=2)
             self.assertEqual(refused.stdout, "")
-            self.assertRegex(refused.stderr, f"^llmprof-workload: ({reason})")
+            self.assertRegex(refused.stderr, f"^llmprof-workload: .*({reason})")
             self.assertIn("--device cpu", refused.stderr)
             chosen = self.without_gpu(*command, "--device", "auto", "--json", status=0)
             self.assertRegex(chosen.stderr, f"^llmprof-workload: device cpu: .*({reason})")

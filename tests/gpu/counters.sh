@@ -9,6 +9,7 @@ python="env -u LD_LIBRARY_PATH python3"  # the program needs the system's own li
 failed=0
 fail() { echo "FAILED: $*"; failed=1; }
 
+set -f  # a pattern among the options is no file name
 record() {  # name, options of record, command…
   local name=$1 flags=$2; shift 2
   timeout 120 "$llmprof" record -f --no-peaks $flags -o "$folder/$name" -- "$@" >"$folder/$name.out" 2>"$folder/$name.err"

@@ -286,7 +286,8 @@ TEST(Stress, ForksUnderLoad) {
       });
     }
     // A thread that starts allocates memory, and a sanitizer's allocator that is locked at a fork stays locked in the
-    // child. (Forks while threads start: tests/faults, without sanitizers.) The pause is for the collector's own thread.
+    // child. (Forks while threads start: tests/faults, without sanitizers.) The pause is for the collector's own
+    // thread.
     while (started < 3) usleep(100);
     usleep(200'000);
     int failed = 0;
