@@ -29,7 +29,7 @@ def main():
             continue
         done, total = int(step[1]), int(step[2])
         now = time.monotonic()
-        if done < total and now - shown >= (0.2 if terminal else 15):
+        if 0 < done < total and now - shown >= (0.2 if terminal else 15):
             spent = now - begin
             left = f", about {clock(spent / done * (total - done))} left" if done >= 8 else ""
             text = f"build: {done} of {total} steps, {clock(spent)}{left}"
