@@ -29,7 +29,7 @@ done
 echo "== decode steps"
 decode="$python $repo/perf/workloads/decode.py --impl mini --graph --steps 120 --repeat 6"
 record light "--counters light" $decode || fail "light: $(tail -3 "$folder/light.err")"
-record full "--counters full" $decode || fail "full: $(tail -3 "$folder/full.err")"
+record full "--counters full --counters-budget 10" $decode || fail "full: $(tail -3 "$folder/full.err")"
 record sampled "--counters light --counters-method sampled --counters-period 200us" $decode || fail "sampled"
 record stalls "--stalls-only" $decode || fail "stalls"
 record eager "--counters full --counters-method kernel --counters-kernels *nvjet*,*elementwise* --counters-budget 20" $python "$repo/perf/workloads/decode.py" --impl mini --steps 60 --repeat 3 || fail "kernel"
