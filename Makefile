@@ -86,6 +86,7 @@ tidy: setup-test
 	@git ls-files 'libs/*.cpp' 'apps/*.cpp' | grep -v _test.cpp | xargs -P $(JOBS) -n 1 clang-tidy -p build/tidy --quiet
 
 docs: build
+	@tools/build.py build $(JOBS) llmprof-docs
 	@build/bin/llmprof-docs .
 
 clean:
