@@ -13,9 +13,9 @@
 #include "analyze/model_passes.h"
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/classify.h"
-#include "analyze/passes/kernel_sums.h"
 #include "analyze/passes/range_time.h"
 #include "analyze/passes/step_time.h"
+#include "analyze/passes/sums.h"
 #include "analyze/questions.h"
 #include "analyze/step_windows.h"
 #include "analyze/waterfall_feed.h"
@@ -75,7 +75,7 @@ void deal_with(const WorkBlock& block, Pass& pass) {
 
 // Reads all of it once: writes where it belongs and the owners of the steps' time, adds up the busy time of each step.
 Result<void> attribute_work(Pass& pass, const base::Progress& progress) {
-  WorkReader blocks(pass.run, pass.windows, WorkReader::With::kCopiesAndWaits);
+  WorkReader blocks(pass.run, pass.windows, WorkReader::With::kAll);
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const base::ProgressUpdate update{"attributing kernels", static_cast<double>(b), static_cast<double>(blocks.size()),
                                       "blocks"};
@@ -216,8 +216,13 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   LLMPROF_TRY(place_samples(run, attribution, writer));
   write_steps(ranges, classified.steps, attribution, busy, passes, writer);
   for (const trace::ModelOpRow& row : passes.rows) writer.add(row);
+  RangeSums range_sums(passes.pass_of_step);
   for_each_range_time(ranges, classified, attribution.range_kernel_ns, writer.strings(),
-                      [&](const trace::RangeTimeRow& row) { writer.add(row); });
+                      [&](const trace::RangeTimeRow& row) {
+                        writer.add(row);
+                        range_sums.add(row);
+                      });
+  for (const trace::RangeSumRow& row : range_sums.finish()) writer.add(row);
   return writer.finish();
 }
 

@@ -48,7 +48,7 @@ Result<void> extend_steps(const trace::Run& run, const std::vector<Window>& wind
   const auto ends = [&](std::int32_t step, std::int64_t at_ns) {
     if (step != kNone) end_ns[step] = std::max(end_ns[step], at_ns);
   };
-  WorkReader reader(run, windows, WorkReader::With::kKernels);
+  WorkReader reader(run, windows, attribution.asks_calls() ? WorkReader::With::kCalls : WorkReader::With::kTimes);
   for (std::size_t b = 0; b < reader.size(); ++b) {
     LLMPROF_LET(const WorkBlock block, reader.take());
     const Kernels& kernels = block.kernels;

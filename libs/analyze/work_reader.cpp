@@ -32,19 +32,22 @@ Result<trace::Columns> read_slice(const trace::Run& run, std::string_view questi
                                  slice.begin_ns, slice.end_ns));
 }
 
-Result<Kernels> read_kernels(const trace::Run& run, Window slice, bool for_sums) {
-  LLMPROF_LET(trace::Columns columns, read_slice(run, for_sums ? "sql/pass_kernel_sums" : "sql/pass_kernels", slice));
+Result<Kernels> read_kernels(const trace::Run& run, Window slice, WorkReader::With with) {
+  constexpr std::array<std::string_view, 3> kQuestions{"sql/pass_kernel_ends", "sql/pass_kernels",
+                                                       "sql/pass_kernel_sums"};
+  LLMPROF_LET(trace::Columns columns, read_slice(run, kQuestions[static_cast<std::size_t>(with)], slice));
   Kernels kernels;
-  KernelColumns targets{&kernels.id,        &kernels.begin_ns,        &kernels.end_ns,
-                        &kernels.thread_id, &kernels.launch_begin_ns, &kernels.device_id,
-                        &kernels.gemm_id,   &kernels.graph_node_id};
-  if (for_sums) {
+  KernelColumns targets{&kernels.begin_ns, &kernels.end_ns, &kernels.thread_id, &kernels.launch_begin_ns,
+                        &kernels.device_id};
+  if (with != WorkReader::With::kTimes)
+    targets.insert(targets.end(), {&kernels.id, &kernels.gemm_id, &kernels.graph_node_id});
+  if (with == WorkReader::With::kAll) {
     targets.insert(targets.end(), {&kernels.launch_end_ns, &kernels.stream, &kernels.graph_launch_id, &kernels.stack_id,
                                    &kernels.name});
   }
   for (std::size_t i = 0; i < targets.size(); ++i) *targets[i] = std::move(columns.values[i]);
   kernels.texts = std::move(columns.names);
-  sort_by_begin(std::vector(kernels.begin_ns), targets);
+  if (with != WorkReader::With::kTimes) sort_by_begin(std::vector(kernels.begin_ns), targets);
   return kernels;
 }
 
@@ -60,12 +63,14 @@ Result<GraphLaunches> read_launches(const trace::Run& run, Window slice) {
   return launches;
 }
 
-Result<WorkBlock> read_block(const trace::Run& run, Window work, const std::optional<Window>& others) {
+Result<WorkBlock> read_block(const trace::Run& run, Window work, WorkReader::With with, bool first) {
   WorkBlock block;
-  LLMPROF_LET(block.kernels, read_kernels(run, work, others.has_value()));
+  LLMPROF_LET(block.kernels, read_kernels(run, work, with));
   LLMPROF_LET(block.launches, read_launches(run, work));
-  if (others) {
-    LLMPROF_LET(block.others, read_copies_and_waits(run, *others));
+  if (with == WorkReader::With::kAll) {
+    // What is not a kernel may begin before the first of them.
+    const Window others{first ? INT64_MIN + 1 : work.begin_ns, work.end_ns};
+    LLMPROF_LET(block.others, read_copies_and_waits(run, others));
   }
   return block;
 }
@@ -98,14 +103,12 @@ Result<WorkBlock> WorkReader::take() {
 }
 
 void WorkReader::read_next() {
-  const Window work = blocks_[begun_];
-  std::optional<Window> others;
-  // What is not a kernel may begin before the first of them.
-  if (with_ == With::kCopiesAndWaits) others = Window{begun_ == 0 ? INT64_MIN + 1 : work.begin_ns, work.end_ns};
-  ++begun_;
+  const bool first = begun_ == 0;
   // Either policy: where no thread can be had, take() reads.
-  next_ = std::async(std::launch::async | std::launch::deferred,
-                     [run = run_, work, others] { return read_block(*run, work, others); });
+  next_ = std::async(
+      std::launch::async | std::launch::deferred,
+      [run = run_, work = blocks_[begun_], with = with_, first] { return read_block(*run, work, with, first); });
+  ++begun_;
 }
 
 }  // namespace llmprof::analyze

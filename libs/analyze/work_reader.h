@@ -24,7 +24,11 @@ Result<std::vector<Window>> work_blocks(const trace::Run& run);
 // The next block is read while the caller works on this one: until it asks for it, the run belongs to the reader.
 class WorkReader {
  public:
-  enum class With : std::uint8_t { kKernels, kCopiesAndWaits };
+  enum class With : std::uint8_t {
+    kTimes,  // of kernels: when and where they were launched and ended; in no order
+    kCalls,  // and what tells the BLAS call they belong to
+    kAll,    // and what is added up; and copies and waits
+  };
   WorkReader(const trace::Run& run, std::vector<Window> blocks, With with)
       : run_(&run), blocks_(std::move(blocks)), with_(with) {}
 

@@ -61,6 +61,21 @@ struct KernelSumRow {
   std::int64_t launch_ns = 0;
 };
 
+// Ranges that are alike, added up.
+struct RangeSumRow {
+  Name kind;
+  Name stage;
+  bool in_step = false;
+  OptionalId pass_id;
+  Name module;
+  Name op;
+  Id first_range_id = 0;
+  std::int64_t ranges = 0;
+  std::int64_t steps = 0;
+  std::int64_t total_ns = 0;
+  std::int64_t self_ns = 0;
+};
+
 // Where one graph launch belongs.
 struct LaunchPlaceRow {
   Id graph_launch_id = 0;

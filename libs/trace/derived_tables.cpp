@@ -133,6 +133,32 @@ const Table& table_of<RangeTimeRow>() {
 }
 
 template <>
+const Table& table_of<RangeSumRow>() {
+  using R = RangeSumRow;
+  static const Table table{
+      "range_sum",
+      TableKind::kDerived,
+      "ranges that are alike, added up",
+      "",
+      "",
+      sizeof(R),
+      {
+          column(&R::kind, "kind", "", "What they stand for, as in range_time."),
+          column(&R::stage, "stage", "", "The stage they belong to; NULL if none."),
+          column(&R::in_step, "in_step", "", "Whether they belong to steps."),
+          column(&R::pass_id, "pass_id", "", "What the model computes in their steps, as in step; NULL if unknown."),
+          column(&R::module, "module", "", "Path of the model's part they stand for or lie in; NULL if unknown."),
+          column(&R::op, "op", "", "Operator they stand for; NULL if unknown."),
+          column(&R::first_range_id, "first_range_id", "", "The smallest id of them."),
+          column(&R::ranges, "ranges", "", "How many they are."),
+          column(&R::steps, "steps", "", "In how many steps they lie."),
+          column(&R::total_ns, "total_ns", "ns", "Their times from begin to end, added up."),
+          column(&R::self_ns, "self_ns", "ns", "Time in them and in none of the ranges inside them, added up."),
+      }};
+  return table;
+}
+
+template <>
 const Table& table_of<StepTimeRow>() {
   using R = StepTimeRow;
   static const Table table{

@@ -22,6 +22,7 @@ namespace llmprof::trace {
 namespace {
 
 constexpr std::uint64_t kMaxRunJson = 64u << 20;
+constexpr std::int64_t kRowsForThreads = 2'000'000;  // with fewer, the engine's threads mostly wait for each other
 constexpr const char* kAnswersFile = "answers";
 
 Result<void> must_be_run(const std::string& folder) {
@@ -95,6 +96,11 @@ struct Run::State {
     all.insert(all.end(), derived.begin(), derived.end());
     return all;
   }
+  std::int64_t rows() const {
+    std::int64_t sum = 0;
+    for (const OpenFile& file : facts) sum += file.listed.rows;
+    return sum;
+  }
   Result<void> show() {
     ColumnsOfTables columns = fact_columns;
     columns.insert(derived_columns.begin(), derived_columns.end());
@@ -103,7 +109,7 @@ struct Run::State {
   }
   Result<const Connection*> engine() {
     if (own.has_value()) return &own->connection;
-    LLMPROF_LET(Database database, Database::open());
+    LLMPROF_LET(Database database, rows() < kRowsForThreads ? Database::open({{"threads", "1"}}) : Database::open());
     LLMPROF_LET(Connection connection, database.connect());
     LLMPROF_LET(fact_columns, check_parquet(connection, facts));
     LLMPROF_LET(derived_columns, check_parquet(connection, derived));

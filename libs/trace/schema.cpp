@@ -37,6 +37,7 @@ std::span<const Table* const> tables() {
       &table_of<ModelOpRow>(),       &table_of<LaunchPlaceRow>(),
       &table_of<NodePlaceRow>(),     &table_of<NodeShareRow>(),
       &table_of<StepTimeRow>(),      &table_of<KernelSumRow>(),
+      &table_of<RangeSumRow>(),
   };
   return kTables;
 }

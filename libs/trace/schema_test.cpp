@@ -83,8 +83,8 @@ TEST(Schema, EveryMemberIsAColumn) {
                                 FrameRow, ProcessUsageRow, CollectorCostRow, TelemetryRow, CounterRow, CounterWindowRow,
                                 StallRow, RequestRow, LossRow, NoteRow, ClockSyncRow, BenchRow, BenchAxisRow,
                                 BenchSampleRow, StepRow, AttributionRow, RangeTimeRow, SamplePlaceRow, ModelOpRow,
-                                LaunchPlaceRow, NodePlaceRow, NodeShareRow, StepTimeRow, KernelSumRow, SourceRow,
-                                AttentionRow, SummaryRow, MetricRow, MemorySegmentRow, MemoryBlockRow>();
+                                LaunchPlaceRow, NodePlaceRow, NodeShareRow, StepTimeRow, KernelSumRow, RangeSumRow,
+                                SourceRow, AttentionRow, SummaryRow, MetricRow, MemorySegmentRow, MemoryBlockRow>();
 }
 
 TEST(Schema, ColumnsDoNotOverlap) {

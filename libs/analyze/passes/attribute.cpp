@@ -172,7 +172,7 @@ Attribution::Where Attribution::locate_kernel(const Kernels& kernels, std::size_
 }
 
 std::int32_t Attribution::step_of(const Kernels& kernels, std::size_t i) {
-  const Gemm gemm = kernels.node(i) == kNull && !matches_.gemm_id.empty() ? gemm_of(kernels, i) : Gemm{};
+  const Gemm gemm = asks_calls() && kernels.node(i) == kNull ? gemm_of(kernels, i) : Gemm{};
   return locate_kernel(kernels, i, gemm).step;
 }
 

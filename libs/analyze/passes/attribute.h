@@ -25,7 +25,7 @@ struct Kernels {
   std::vector<std::int64_t> launch_end_ns, stream, graph_launch_id, stack_id;  // kNull: none
   std::vector<std::int64_t> name;                                              // a code into texts
   std::vector<std::string> texts;
-  std::size_t size() const { return id.size(); }
+  std::size_t size() const { return begin_ns.size(); }
   std::int64_t gemm(std::size_t i) const { return gemm_id.empty() ? kNull : gemm_id[i]; }
   std::int64_t node(std::size_t i) const { return graph_node_id.empty() ? kNull : graph_node_id[i]; }
 };
@@ -77,6 +77,7 @@ class Attribution {
   std::int32_t step_at(std::int64_t thread_id, std::int64_t at_ns) { return locate(thread_id, at_ns).step; }
   // The step that a kernel belongs to, or kNone.
   std::int32_t step_of(const Kernels& kernels, std::size_t i);
+  bool asks_calls() const { return !matches_.gemm_id.empty(); }  // step_of() does
   // Launches whose nodes were not recorded count with the kernels and the kernel time that their shares say; without
   // shares, as kernel time of no known kernel.
   void place_launches(const GraphLaunches& launches, const SharesOfGraphs& shares,

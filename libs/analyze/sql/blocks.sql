@@ -3,8 +3,8 @@
 -- Blocks are the layers (paths that end in their first number: h.3, layers.3) and the parts outside of them (paths without a
 -- dot: wte, lm_head). What is inside a block counts. In the order of their first call.
 WITH called AS (
-  SELECT module, stage, count(*) AS calls, sum(total_ns)::BIGINT AS total_ns, min(range_id) AS first_range
-  FROM range_time
+  SELECT module, stage, sum(ranges)::BIGINT AS calls, sum(total_ns)::BIGINT AS total_ns, min(first_range_id) AS first_range
+  FROM range_sum
   WHERE kind = 'module' AND stage IS NOT NULL
   GROUP BY module, stage)
 SELECT module, stage, calls, total_ns, regexp_matches(module, '\.[0-9]+$') AS layer

@@ -2,7 +2,7 @@
 -- unit: counts
 -- A range is two events, its begin and its end; a BLAS call is one.
 WITH ranges AS (
-  SELECT stage, 2 * count(*) AS events FROM range_time WHERE step_id IS NOT NULL GROUP BY stage),
+  SELECT stage, 2 * sum(ranges) AS events FROM range_sum WHERE in_step GROUP BY stage),
 calls AS (
   SELECT a.stage, count(*) AS events
   FROM gemm AS g JOIN attribution AS a ON a.kernel_id = g.kernel_id

@@ -11,10 +11,10 @@ held AS (
   FROM node_place AS p JOIN graph_node AS n ON n.id = p.graph_node_id
   WHERE p.module IS NOT NULL),
 called AS (
-  SELECT r.stage, r.module, s.pass_id, count(DISTINCT r.step_id) AS steps
-  FROM range_time AS r LEFT JOIN step AS s ON s.id = r.step_id
-  WHERE r.kind = 'module'
-  GROUP BY r.stage, r.module, s.pass_id
+  SELECT stage, module, pass_id, sum(steps)::BIGINT AS steps
+  FROM range_sum
+  WHERE kind = 'module'
+  GROUP BY stage, module, pass_id
   UNION ALL
   SELECT a.stage, a.module, s.pass_id, count(DISTINCT a.step_id) AS steps
   FROM attribution AS a JOIN step AS s ON s.id = a.step_id

@@ -19,9 +19,9 @@ held AS (
   FROM node_place AS p JOIN graph_node AS n ON n.id = p.graph_node_id
   WHERE p.module IS NOT NULL),
 part AS (
-  SELECT stage, module, op, 'range' AS source, CASE WHEN kind = 'module' THEN 1 ELSE 0 END AS calls,
+  SELECT stage, module, op, 'range' AS source, CASE WHEN kind = 'module' THEN ranges ELSE 0 END AS calls,
     CASE WHEN kind = 'module' THEN total_ns ELSE 0 END AS total_ns, self_ns, 0 AS kernel_ns, 0 AS estimated_ns
-  FROM range_time
+  FROM range_sum
   WHERE module IS NOT NULL
   UNION ALL
   SELECT stage, module, op, 'shape', 1, ns, ns, 0, 0 FROM spans

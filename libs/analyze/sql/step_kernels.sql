@@ -1,4 +1,4 @@
--- title: Kernels of some steps of each stage, in the order of execution
+-- title: Kernels of some steps of each stage
 -- unit: ns
 -- At most 128 steps of a stage, evenly chosen. Launches of graphs that were not recorded node by node are expanded with the
 -- shares of their nodes. steps: of the stage; read: of these, chosen.
@@ -29,5 +29,4 @@ SELECT c.stage, e.step_id, e.device_id, coalesce(e.stream, 0) AS stream, e.begin
 FROM executed AS e
 JOIN chosen AS c ON c.id = e.step_id
 JOIN device AS d ON d.id = e.device_id
-WHERE d.kind = 'gpu'
-ORDER BY e.step_id, e.device_id, stream, e.begin_ns, e.end_ns;
+WHERE d.kind = 'gpu';

@@ -20,7 +20,9 @@ bool same_queue(const StepKernel& a, const StepKernel& b) {
 
 class Finder {
  public:
-  explicit Finder(const StepKernels& all) : all_(all) {}
+  explicit Finder(const StepKernels& all) : all_(all), moves_(all.names.size()) {
+    for (std::size_t name = 0; name < moves_.size(); ++name) moves_[name] = moves_elements(all.names[name]);
+  }
 
   std::vector<StageChains> find() {
     for (std::size_t i = 0; i < all_.kernels.size(); ++i) {
@@ -28,7 +30,7 @@ class Finder {
       StageChains& stage = stages_[all_.text(kernel.stage)];
       ++stage.kernels;
       stage.estimated = stage.estimated || kernel.estimated;
-      const bool moves = !kernel.product && moves_elements(all_.text(kernel.name));
+      const bool moves = !kernel.product && moves_[static_cast<std::size_t>(kernel.name)];
       if (moves) ++stage.element_kernels;
       if (moves && follows(i)) {
         last_ = i;
@@ -96,6 +98,7 @@ class Finder {
   }
 
   const StepKernels& all_;
+  std::vector<bool> moves_;  // by name
   std::size_t first_ = kNone, last_ = kNone;
   std::map<std::string, StageChains> stages_;
   std::map<std::string, std::map<Key, ChainGroup>> groups_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 #include "analyze/questions.h"
 
@@ -62,6 +63,9 @@ Result<StepKernels> read_step_kernels(const trace::Run& run) {
     read.scale[stage] = static_cast<double>(v[10][i]) / static_cast<double>(v[11][i]);
   }
   read.names = std::move(columns.names);
+  std::ranges::sort(read.kernels, {}, [](const StepKernel& kernel) {
+    return std::tuple(kernel.step_id, kernel.device_id, kernel.stream, kernel.begin_ns, kernel.end_ns, kernel.name);
+  });
   return read;
 }
 

@@ -1,4 +1,6 @@
-#include "analyze/passes/kernel_sums.h"
+#include "analyze/passes/sums.h"
+
+#include <algorithm>
 
 namespace llmprof::analyze {
 namespace {
@@ -10,15 +12,6 @@ std::uint64_t both(trace::Name high, std::uint64_t low) { return static_cast<std
 trace::OptionalId known(std::int64_t id) { return id == kNull ? std::nullopt : trace::OptionalId(id); }
 
 }  // namespace
-
-std::size_t KernelSums::Hash::operator()(const Kind& kind) const {
-  std::uint64_t hash = 0;
-  for (const std::uint64_t word : kind) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
-    hash ^= hash >> 32;
-  }
-  return hash;
-}
 
 void KernelSums::add(const Kernels& kernels, const std::vector<trace::AttributionRow>& places) {
   std::vector<trace::Name> names(kernels.texts.size());  // code 0 is NULL
@@ -65,6 +58,43 @@ void KernelSums::finish() {
   for (const trace::KernelSumRow& row : rows_) sink_(row);
   rows_.clear();
   places_.clear();
+}
+
+void RangeSums::add(const trace::RangeTimeRow& range) {
+  const std::optional<std::int64_t> step = range.step_id;
+  const auto place = static_cast<std::size_t>(step.value_or(0) - 1);
+  const std::optional<std::int64_t> pass = step && place < pass_of_step_.size() ? pass_of_step_[place] : std::nullopt;
+  const Kind kind{both(range.kind, step ? 1 : 0), both(range.stage, range.module.id),
+                  static_cast<std::uint64_t>(pass.value_or(INT64_MIN))};
+  const auto [found, first] = places_.try_emplace(kind, sums_.size());
+  if (first) {
+    sums_.push_back({.row = {.kind = range.kind,
+                             .stage = range.stage,
+                             .in_step = step.has_value(),
+                             .pass_id = pass,
+                             .module = range.module,
+                             .op = range.op,  // follows from the module
+                             .first_range_id = range.range_id},
+                     .steps = {}});
+  }
+  Sum& sum = sums_[found->second];
+  ++sum.row.ranges;
+  sum.row.total_ns += range.total_ns;
+  sum.row.self_ns += range.self_ns;
+  sum.row.first_range_id = std::min(sum.row.first_range_id, range.range_id);
+  if (step && (sum.steps.empty() || sum.steps.back() != *step)) sum.steps.push_back(*step);
+}
+
+std::vector<trace::RangeSumRow> RangeSums::finish() {
+  std::vector<trace::RangeSumRow> rows;
+  for (Sum& sum : sums_) {
+    std::ranges::sort(sum.steps);
+    sum.row.steps = std::ranges::unique(sum.steps).begin() - sum.steps.begin();
+    rows.push_back(sum.row);
+  }
+  sums_.clear();
+  places_.clear();
+  return rows;
 }
 
 }  // namespace llmprof::analyze

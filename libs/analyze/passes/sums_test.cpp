@@ -1,4 +1,4 @@
-#include "analyze/passes/kernel_sums.h"
+#include "analyze/passes/sums.h"
 
 #include <gtest/gtest.h>
 
@@ -40,6 +40,32 @@ TEST(KernelSums, AddsUpWhatIsAlike) {
   EXPECT_FALSE(rows[1].in_step);
   EXPECT_EQ(rows[1].launches, 0);  // of a graph
   EXPECT_EQ(rows[1].time_ns, 8);
+}
+
+TEST(RangeSums, AddsUpWhatIsAlikeAndCountsSteps) {
+  trace::Strings strings;
+  const trace::Name module = strings.intern("module"), mlp = strings.intern("mlp");
+  const std::vector<std::optional<std::int64_t>> passes{7, 7, std::nullopt};
+  RangeSums sums(passes);
+  const auto add = [&](std::int64_t id, std::optional<std::int64_t> step) {
+    sums.add({.range_id = id, .kind = module, .step_id = step, .module = mlp, .total_ns = 10, .self_ns = 4});
+  };
+  for (const std::int64_t id : {12, 11}) add(id, 1);  // twice in one step
+  add(13, 2);
+  add(14, 1);  // of another thread, read later
+  add(15, 3);  // its size is unknown
+  add(16, {});
+  const std::vector<trace::RangeSumRow> rows = sums.finish();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0].pass_id, 7);
+  EXPECT_EQ(rows[0].first_range_id, 11);
+  EXPECT_EQ(rows[0].ranges, 4);
+  EXPECT_EQ(rows[0].steps, 2);
+  EXPECT_EQ(rows[0].total_ns, 40);
+  EXPECT_EQ(rows[0].self_ns, 16);
+  EXPECT_TRUE(rows[1].in_step);
+  EXPECT_FALSE(rows[1].pass_id.has_value());
+  EXPECT_FALSE(rows[2].in_step);
 }
 
 }  // namespace
