@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""report_scale.py [BIN [KERNELS [MIB]]]: a synthetic run of that many kernels (default 10 M): bytes per kernel row, time and
-peak memory of the first `report` (which attributes everything) and of the second (answers are there). More than MIB of memory
-fail; unless told otherwise nothing does."""
+"""report_scale.py [BIN [KERNELS [MIB [--steps-only]]]]: a synthetic run of that many kernels (default 10 M): bytes per kernel
+row, time and peak memory of the first `report` (which attributes everything) and of the second (answers are there). More than
+MIB of memory fail; unless told otherwise nothing does. --steps-only: with ranges of steps, not of modules."""
 import os
 import subprocess
 import sys
@@ -13,7 +13,7 @@ KERNELS = sys.argv[2] if len(sys.argv) > 2 else "10000000"
 MIB = float(sys.argv[3]) if len(sys.argv) > 3 else float("inf")
 with tempfile.TemporaryDirectory() as folder:
     run = os.path.join(folder, "synthetic.llmprof")
-    subprocess.run([os.path.abspath(f"{BIN}/../perf/synthetic_run"), run, KERNELS], check=True)
+    subprocess.run([os.path.abspath(f"{BIN}/../perf/synthetic_run"), run, KERNELS, *sys.argv[4:5]], check=True)
     size = sum(os.path.getsize(os.path.join(run, "tables", name)) for name in os.listdir(os.path.join(run, "tables"))
                if name.startswith("kernel."))
     print(f"kernel table: {size / int(KERNELS):.2f} bytes per row (budget 8)")

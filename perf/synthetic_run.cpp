@@ -81,7 +81,8 @@ constexpr int kHeadKernels = 10;  // behind the last layer; 2 stages * (15 * 6 +
 
 class Generator {
  public:
-  Generator(trace::RunWriter& writer, std::int64_t kernels) : writer_(writer), wanted_(kernels) {
+  Generator(trace::RunWriter& writer, std::int64_t kernels, bool modules)
+      : writer_(writer), wanted_(kernels), modules_(modules) {
     intern_names();
     write_setting();
     for (int i = 0; i < kThreads; ++i)
@@ -203,7 +204,7 @@ class Generator {
     Stream& stream = streams_[thread];
     stream.host_ns += 120 + stream.random.below(60);
     range.end_ns = stream.host_ns;
-    writer_.add(range);
+    if (modules_ || range.depth == 0) writer_.add(range);
   }
 
   void kernel(int thread, Name name, std::int64_t duration_ns, const Op& op) {
@@ -282,6 +283,7 @@ class Generator {
 
   trace::RunWriter& writer_;
   std::int64_t wanted_, written_ = 0, ids_ = 0;
+  bool modules_;  // ranges of modules, one per three kernels; without, of steps only
   std::vector<Stream> streams_;
   std::vector<Name> kernel_names_, head_names_, module_names_;
   Name domain_, nvtx_, push_pop_, stage_, step_, module_, prefill_, decode_, lm_head_;
@@ -295,10 +297,10 @@ std::int64_t kernel_bytes(const std::string& folder) {
   return bytes;
 }
 
-Result<void> write_run(const std::string& folder, std::int64_t kernels) {
+Result<void> write_run(const std::string& folder, std::int64_t kernels, bool modules) {
   const auto begin = std::chrono::steady_clock::now();
   LLMPROF_LET(trace::RunWriter writer, trace::RunWriter::create(folder));
-  Generator generator(writer, kernels);
+  Generator generator(writer, kernels, modules);
   generator.run();
   LLMPROF_TRY(writer.finish(
       {.command = {"synthetic_run", folder, std::to_string(kernels)}, .environment = "{}", .source = "synthetic"}));
@@ -313,12 +315,13 @@ Result<void> write_run(const std::string& folder, std::int64_t kernels) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::int64_t kernels = argc == 3 ? std::atoll(argv[2]) : 0;
+  const bool steps_only = argc == 4 && std::string_view(argv[3]) == "--steps-only";
+  const std::int64_t kernels = argc == 3 || steps_only ? std::atoll(argv[2]) : 0;
   if (kernels < 1) {
-    fmt::print(stderr, "usage: synthetic_run OUT KERNELS\n");
+    fmt::print(stderr, "usage: synthetic_run OUT KERNELS [--steps-only]\n");
     return 1;
   }
-  if (const auto written = write_run(argv[1], kernels); !written) {
+  if (const auto written = write_run(argv[1], kernels, !steps_only); !written) {
     fmt::print(stderr, "synthetic_run: {}\n", written.error().message);
     return 2;
   }

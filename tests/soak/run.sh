@@ -4,7 +4,8 @@
 #   SOAK_ROUNDS   of the fault suite (3)                    FUZZ_SECONDS  per fuzz target (600)
 #   SOAK_STRESS   times the usual stress under TSan and ASan (20: about a minute each)
 #   SOAK_KERNELS  of a run that is reported on (10000000)      SOAK_MIB      of memory that this may take (1536)
-#   SOAK_PARTS    which: "events loop faults stress fuzz viewers scale"
+#   SOAK_STEPS    kernels (100000000) of a run with ranges of steps only, SOAK_STEPS_MIB (2048)
+#   SOAK_PARTS    which: "events loop faults stress fuzz viewers scale steps"
 set -uo pipefail
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build}
@@ -13,7 +14,7 @@ failed=()
 part() {  # name, command…
   local name=$1 begin=$SECONDS
   shift
-  case " ${SOAK_PARTS:-events loop faults stress fuzz viewers scale} " in *" $name "*) ;; *) return ;; esac
+  case " ${SOAK_PARTS:-events loop faults stress fuzz viewers scale steps} " in *" $name "*) ;; *) return ;; esac
   echo; echo "== soak: $name: $*"
   if "$@"; then
     echo "== soak: $name passed in $((SECONDS - begin)) s"
@@ -42,5 +43,6 @@ part stress env LLMPROF_STRESS="${SOAK_STRESS:-20}" tools/sanitize.sh
 part fuzz tools/fuzz.sh
 part viewers viewers
 part scale python3 perf/report_scale.py "$build/bin" "${SOAK_KERNELS:-10000000}" "${SOAK_MIB:-1536}"
+part steps python3 perf/report_scale.py "$build/bin" "${SOAK_STEPS:-100000000}" "${SOAK_STEPS_MIB:-2048}" --steps-only
 echo
 [ ${#failed[@]} -eq 0 ] && echo "soak: all passed" || { echo "soak: FAILED: ${failed[*]}"; exit 1; }
