@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 tests=""
 [ "${1:-}" = "--test" ] && tests=1
 
-packages=(g++ cmake ninja-build make git python3 binutils ccache libfmt-dev nlohmann-json3-dev libcli11-dev
+packages=(g++ cmake ninja-build make git python3 binutils ccache libfmt-dev nlohmann-json3-dev libcli11-dev libtomlplusplus-dev
           libisal-dev libzstd-dev libsqlite3-dev libopenblas-dev)
 [ -n "$tests" ] && packages+=(clang libclang-rt-dev gdb libgtest-dev libgmock-dev protobuf-compiler python3-jsonschema
                               python3-numpy python3-venv librsvg2-2 fonts-dejavu-core chromium)

@@ -34,6 +34,9 @@ constexpr Option kOptions[] = {
     {"--steps", "", "", "A:B", "",
      "Record, in each process, its steps A to B-1, counted from 0; `A:` and `:B` work too."},
     {"--step-range", "", "", "NAME", "", "With `--steps`: ranges of this name are the steps. May end in `*`."},
+    {"--ranges", "", "LLMPROF_RANGES", "FILE", "",
+     "Rules for names of ranges, a TOML file: what `--steps` and `--counters` take for steps. `llmprof.toml` of this "
+     "folder unless given; see `llmprof ranges`."},
     {"--last", "", "", "TIME", "", "Keep only the end: so much as came last when the program ends, or a dump is made."},
     {"--control", "", "", "SOCKET", "",
      "Start and stop through this socket while the program runs: `llmprof control SOCKET start`, `stop`, `status`, "

@@ -21,6 +21,8 @@ constexpr Option kOptions[] = {
     {"--json", "", "", "", "", "print the report as JSON (docs/format/json.md)"},
     {"--model", "", "", "NAME|PATH", "",
      "the model: a built-in name, a folder, a config.json or a .gguf file; overrides what the run knows"},
+    {"--ranges", "", "LLMPROF_RANGES", "FILE", "",
+     "rules for names of ranges, a TOML file; llmprof.toml of this folder unless given (llmprof ranges)"},
     {"--diagnosis", "", "", "", "", "only what was lost and the diagnosis: all evidence, all advice, every rule"},
     {"--explain", "", "", "NAME", "",
      "what a measure (decode.mbu) or a rule (wide_weights) means, and what it is in this run; list: all names"},
@@ -54,7 +56,9 @@ Result<void> check_stage(const report::Page& page) {
 Result<std::optional<report::MeasuredPage>> measured_page(const Arguments& arguments, const trace::Run& run,
                                                           const report::Page& page) {
   if (page.summary.imported.totals.empty()) return std::optional<report::MeasuredPage>();
-  LLMPROF_LET(const analyze::Basis basis, analyze::find_basis(run, {.model = arguments.get("--model"), .by = ""}));
+  LLMPROF_LET(
+      const analyze::Basis basis,
+      analyze::find_basis(run, {.model = arguments.get("--model"), .by = "", .ranges = arguments.get("--ranges")}));
   LLMPROF_LET(std::optional<analyze::MeasuredFindings> findings, analyze::totals_findings(run, basis, page.summary));
   if (!findings) return std::optional<report::MeasuredPage>();
   return std::optional(report::MeasuredPage{
@@ -122,7 +126,8 @@ Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, cons
     return Error{ErrorCode::kUsage, "--by wants line, function or stack, not '" + by + "'", ""};
   }
   LLMPROF_LET(analyze::Summary summary,
-              analyze::summarise(run, {.model = arguments.get("--model"), .by = by}, progress));
+              analyze::summarise(
+                  run, {.model = arguments.get("--model"), .by = by, .ranges = arguments.get("--ranges")}, progress));
   report::Page page{.run = run.folder(),
                     .info = run.info(),
                     .summary = std::move(summary),

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "analyze/grammar.h"
+#include "analyze/ranges.h"
 #include "record/counter_plan.h"
 #include "record/kernel_pattern.h"
 #include "record/open_run.h"
@@ -54,13 +54,14 @@ Result<double> number(const Arguments& arguments, std::string_view flag, double 
 }
 
 // The names by which the analysis knows a step or a stage of steps; loading and warming up are not measured.
-Result<std::vector<std::string>> step_names() {
-  LLMPROF_LET(const std::vector<analyze::RangePattern> patterns, analyze::built_in_patterns());
+Result<std::vector<std::string>> step_names(const Arguments& arguments) {
+  LLMPROF_LET(const std::vector<analyze::RangePattern> patterns, analyze::range_patterns(arguments.get("--ranges")));
   std::vector<std::string> names;
   for (const bool container : {false, true}) {
     for (const analyze::RangePattern& row : patterns) {
       if (row.container != container || row.stage == "load" || row.stage == "warm-up") continue;
-      if (container ? row.stage.empty() : row.kind == analyze::RangeKind::kStep) names.push_back(row.pattern);
+      if (container ? row.stage.empty() || row.stage == "training" : row.kind == analyze::RangeKind::kStep)
+        names.push_back(row.pattern);
     }
   }
   return names;
@@ -115,7 +116,7 @@ Result<void> read_ranges(const Arguments& arguments, CounterOptions& options) {
   }
   options.own_ranges = !options.ranges.empty();
   if (options.own_ranges || options.method != CounterMethod::kRange) return {};
-  LLMPROF_LET(options.ranges, step_names());
+  LLMPROF_LET(options.ranges, step_names(arguments));
   return {};
 }
 

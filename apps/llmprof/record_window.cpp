@@ -1,6 +1,6 @@
 // The options of `record` that choose a part of the program's run.
 
-#include "analyze/grammar.h"
+#include "analyze/ranges.h"
 #include "record_verb.h"
 #include "verb.h"
 
@@ -15,11 +15,11 @@ Result<void> read_duration(const Arguments& arguments, std::string_view flag, st
 
 // The names by which the analysis knows a step; also the training step that has no stage of its own. Loading and
 // warming up come before the steps that a user counts.
-Result<void> add_step_names(record::WindowOptions& window) {
-  LLMPROF_LET(const std::vector<analyze::RangePattern> patterns, analyze::built_in_patterns());
+Result<void> add_step_names(const Arguments& arguments, record::WindowOptions& window) {
+  LLMPROF_LET(const std::vector<analyze::RangePattern> patterns, analyze::range_patterns(arguments.get("--ranges")));
   for (const analyze::RangePattern& row : patterns) {
     if (row.stage == "load" || row.stage == "warm-up") continue;
-    if (row.container && row.stage.empty()) {
+    if (row.container && (row.stage.empty() || row.stage == "training")) {
       window.step_names.push_back(row.pattern);
     } else if (row.kind == analyze::RangeKind::kStep) {
       window.plain_step_names.push_back(row.pattern);
@@ -47,7 +47,7 @@ Result<record::WindowOptions> window_options(const Arguments& arguments) {
     window.step_names = {name};
     window.declared_steps = false;
   } else {
-    LLMPROF_TRY(add_step_names(window));
+    LLMPROF_TRY(add_step_names(arguments, window));
   }
   LLMPROF_TRY(record::check(window));
   return window;

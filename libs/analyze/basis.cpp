@@ -3,21 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "analyze/detect_model.h"
 #include "analyze/questions.h"
-#include "base/asset.h"
+#include "analyze/ranges.h"
 #include "hw/resolve.h"
 
 namespace llmprof::analyze {
 
-std::span<const base::Asset> assets();  // made by llmprof_embed_assets
-
 namespace {
 
 // Raise it when a pass changes what it computes.
-constexpr int kAnalysisVersion = 10;
+constexpr int kAnalysisVersion = 11;
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -122,8 +119,11 @@ std::optional<PeakRate> Basis::total_peak(std::string_view quantity, std::string
 }
 
 std::string Basis::key() const {
-  std::string text = fmt::format("{}|{}|{}|{}|{}", kAnalysisVersion, model_text, types_of(model), cache_bytes(),
-                                 base::find_asset(assets(), "range_patterns.json"));
+  std::string text = fmt::format("{}|{}|{}|{}", kAnalysisVersion, model_text, types_of(model), cache_bytes());
+  for (const RangePattern& row : patterns) {
+    text +=
+        fmt::format("|{} {} {} {} {}", row.pattern, static_cast<int>(row.kind), row.stage, row.container, row.users);
+  }
   for (const PeakRate& rate : peaks) {
     text += fmt::format("|{} {} {} {}", rate.device_id, rate.quantity, rate.type, rate.value);
   }
@@ -135,6 +135,7 @@ Result<Basis> find_basis(const trace::Run& run, const Options& options) {
   LLMPROF_LET(FoundModel found, find_model(run, options));
   take_model(std::move(found), basis);
   LLMPROF_TRY(find_devices(run, basis));
+  LLMPROF_LET(basis.patterns, range_patterns(options.ranges));
   return basis;
 }
 

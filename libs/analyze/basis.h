@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analyze/grammar.h"
 #include "analyze/summary.h"
 #include "model/model.h"
 
@@ -26,7 +27,8 @@ struct Basis {
   std::vector<DeviceCard> devices;                     // the busiest first
   std::vector<std::int64_t> device_ids;                // of `devices`
   std::vector<PeakRate> peaks;
-  std::int64_t busy_devices = 0;  // of the busiest one's kind, that executed something
+  std::vector<RangePattern> patterns;  // of names of ranges: the user's rules first
+  std::int64_t busy_devices = 0;       // of the busiest one's kind, that executed something
 
   std::int64_t cache_bytes() const { return devices.empty() ? 0 : devices.front().cache_bytes; }
   // Of the busiest device; nullptr if it was not measured.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -128,7 +130,8 @@ void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Att
                        .thread_id = step.thread_id,
                        .batch = step.size.batch,
                        .tokens = step.size.tokens,
-                       .context = step.size.context};
+                       .context = step.size.context,
+                       .rows = step.size.rows};
     if (step.declared()) row.range_id = ranges.id[step.range];
     if (i < passes.pass_of_step.size()) row.pass_id = passes.pass_of_step[i];
     row.device_busy_ns = busy.device_ns[i];
@@ -141,9 +144,30 @@ void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Att
   }
 }
 
+// By names that could be the model's.
 bool names_modules(const Classified& classified) {
   return std::any_of(classified.places.begin(), classified.places.end(),
-                     [](const RangePlace& place) { return place.kind == RangeKind::kModule; });
+                     [](const RangePlace& place) { return place.kind == RangeKind::kModule && !place.own_name; });
+}
+
+// The program's own numbered blocks are the layers of the model: "Layer.3.attention" is "h.3.attention".
+void call_blocks_as_model(const model::Graph& model, trace::Strings& strings, Classified& classified) {
+  std::map<std::uint32_t, trace::Name> renamed;
+  const auto rename = [&](trace::Name old) {
+    auto [entry, fresh] = renamed.try_emplace(old.id, old);
+    if (!fresh) return entry->second;
+    const std::string path(strings.text(old));
+    const std::size_t dot = path.find('.'), end = std::min(path.find('.', dot + 1), path.size());
+    if (dot == std::string::npos || dot + 1 == end) return old;
+    std::int64_t number = -1;
+    const auto [behind, error] = std::from_chars(path.data() + dot + 1, path.data() + end, number);
+    if (error != std::errc{} || behind != path.data() + end) return old;
+    if (number < 0 || number >= model.config().layers()) return old;
+    return entry->second = strings.intern(fmt::format("{}.{}{}", model.layer_prefix(), number, path.substr(end)));
+  };
+  for (RangePlace& place : classified.places) {
+    if (place.own_name && place.module.id != 0) place.module = rename(place.module);
+  }
 }
 
 // Frameworks name modules by their classes ("LlamaDecoderLayer.3.LlamaMLP"). Where none of the names is one of the
@@ -170,13 +194,22 @@ Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
                        const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Classified& classified,
                        trace::Strings& strings) {
   RunMatch match;
+  const auto has_passes = [&] {  // steps by the program's own names are steps, whatever else launches could tell
+    return std::any_of(classified.steps.begin(), classified.steps.end(), [&](const Step& step) {
+      const std::string_view stage = strings.text(step.stage);
+      return has_formula(stage) || stage == "training" || step.confidence == kRepeatedConfidence;
+    });
+  };
+  if (!has_passes()) {
+    LLMPROF_LET(std::vector<Step> steps, infer_training(run, process_of_thread, strings));
+    add_steps(std::move(steps), classified);
+  }
   if (basis.model && names_modules(classified)) forget_foreign_modules(*basis.model, strings, classified);
+  if (basis.model) call_blocks_as_model(*basis.model, strings, classified);
   if (basis.model && !names_modules(classified)) {
     LLMPROF_LET(match, match_run(run, *basis.model, process_of_thread, classified, strings));
   }
-  const bool passes = std::any_of(classified.steps.begin(), classified.steps.end(),
-                                  [&](const Step& step) { return has_formula(strings.text(step.stage)); });
-  if (passes) {
+  if (has_passes()) {
     if (basis.model) LLMPROF_TRY(size_declared_steps(run, process_of_thread, strings, classified));
     return match;
   }
@@ -187,12 +220,11 @@ Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
 
 Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progress& progress) {
   LLMPROF_LET(trace::DerivedWriter writer, trace::DerivedWriter::create(run.folder(), basis.key()));
-  LLMPROF_LET(const std::vector<RangePattern> patterns, built_in_patterns());
   LLMPROF_LET(const Ranges ranges, read_ranges(run));
   LLMPROF_LET(const GemmOfKernel gemms, read_gemms(run));
   LLMPROF_LET(const auto process_of_thread, read_threads(run));
   LLMPROF_LET(GraphFacts graphs, read_graphs(run));
-  Classified classified = classify(ranges, patterns, writer.strings());
+  Classified classified = classify(ranges, basis.patterns, writer.strings());
   LLMPROF_LET(const RunMatch match, infer(run, basis, process_of_thread, classified, writer.strings()));
   ModelPasses passes;
   if (basis.model) {
@@ -217,11 +249,16 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   write_steps(ranges, classified.steps, attribution, busy, passes, writer);
   for (const trace::ModelOpRow& row : passes.rows) writer.add(row);
   RangeSums range_sums(passes.pass_of_step);
+  RangeTree tree(ranges, classified, writer.strings());
+  std::size_t range = 0;
   for_each_range_time(ranges, classified, attribution.range_kernel_ns, writer.strings(),
                       [&](const trace::RangeTimeRow& row) {
                         writer.add(row);
                         range_sums.add(row);
+                        tree.add(range++, row);
                       });
+  for (const trace::RangeMeaningRow& row : classified.meanings) writer.add(row);
+  for (const trace::RangeTreeRow& row : tree.finish()) writer.add(row);
   for (const trace::RangeSumRow& row : range_sums.finish()) writer.add(row);
   return writer.finish();
 }

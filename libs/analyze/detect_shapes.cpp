@@ -16,24 +16,53 @@ constexpr double kTolerance = 0.1;  // between the calls of layers and those of 
 
 enum class Fit : std::uint8_t { kNo, kNear, kYes };
 
+struct Needed {
+  double forward = 0;   // products of this size in one pass
+  double backward = 0;  // those that make the gradients of inputs: the matrix the other way round
+};
+
+// How often the passes were made whose products the calls are, forward and backward: every size says one equation. A
+// program that only goes forward makes no call of the second kind. nullopt: no such numbers explain the calls.
+std::optional<double> forward_passes(const std::map<MatrixSize, Needed>& needed, const SizeCounts& counts) {
+  double ff = 0, fb = 0, bb = 0, fc = 0, bc = 0;
+  for (const auto& [size, per_pass] : needed) {
+    const auto called = counts.find(size);
+    if (called == counts.end()) return std::nullopt;
+    const auto calls = static_cast<double>(called->second);
+    ff += per_pass.forward * per_pass.forward, fb += per_pass.forward * per_pass.backward;
+    bb += per_pass.backward * per_pass.backward;
+    fc += per_pass.forward * calls, bc += per_pass.backward * calls;
+  }
+  const auto explains = [&](double forward, double backward) {
+    return forward > 0 && backward >= 0 && backward <= forward * (1 + 1e-9) &&
+           std::ranges::all_of(needed, [&](const auto& entry) {
+             const auto calls = static_cast<double>(counts.at(entry.first));
+             return std::abs(forward * entry.second.forward + backward * entry.second.backward - calls) < 1e-6 * calls;
+           });
+  };
+  if (ff > 0 && explains(fc / ff, 0)) return fc / ff;
+  const double determinant = ff * bb - fb * fb;
+  if (needed.size() < 3 || std::abs(determinant) < 1e-9) return std::nullopt;  // two equations always agree
+  const double forward = (fc * bb - bc * fb) / determinant, backward = (bc * ff - fc * fb) / determinant;
+  return explains(forward, backward) ? std::optional(forward) : std::nullopt;
+}
+
 // Calls per product. Those of the layers must be made equally often; experts are called as tokens choose them.
 Fit fit(const Products& products, const SizeCounts& counts) {
-  std::map<MatrixSize, double> needed;
+  std::map<MatrixSize, Needed> needed;
   for (const Slot& slot : products.slots) {
-    if (slot.layer >= 0 && !slot.expert) needed[slot.size] += 1;
+    if (slot.layer >= 0 && !slot.expert) needed[slot.size].forward += 1;
     if (slot.expert && !counts.contains(slot.size)) return Fit::kNo;
   }
-  std::optional<double> times;
-  for (const auto& [size, count] : needed) {
-    const auto called = counts.find(size);
-    if (called == counts.end()) return Fit::kNo;
-    const double here = static_cast<double>(called->second) / count;
-    if (times && std::abs(here - *times) > 1e-9) return Fit::kNo;
-    times = here;
+  for (const Slot& slot : products.slots) {
+    const auto back = needed.find({slot.size.second, slot.size.first});
+    if (back != needed.end() && !slot.expert) back->second.backward += 1;
   }
+  const std::optional<double> times = forward_passes(needed, counts);
+  if (!times) return Fit::kNo;
   const auto logits =
       std::find_if(products.slots.begin(), products.slots.end(), [](const Slot& slot) { return slot.sampled; });
-  if (!times || logits == products.slots.end() || needed.contains(logits->size)) return Fit::kNear;
+  if (logits == products.slots.end() || needed.contains(logits->size)) return Fit::kNear;
   const auto called = counts.find(logits->size);
   if (called == counts.end()) return Fit::kNear;
   return std::abs(static_cast<double>(called->second) / *times - 1) <= kTolerance ? Fit::kYes : Fit::kNear;

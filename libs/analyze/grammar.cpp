@@ -1,9 +1,12 @@
 #include "analyze/grammar.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 
+#include "analyze/range_words.h"
 #include "base/asset.h"
 #include "base/json.h"
 
@@ -13,8 +16,9 @@ std::span<const base::Asset> assets();  // made by llmprof_embed_assets
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kStages{"prefill", "decode",   "mixed",     "load", "warm-up",
-                                                  "forward", "backward", "optimizer", "other"};
+constexpr std::array<std::string_view, 13> kStages{"prefill",    "decode",   "mixed",     "load",     "warm-up",
+                                                   "forward",    "backward", "optimizer", "training", "validation",
+                                                   "generation", "compile",  "other"};
 
 bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -36,7 +40,7 @@ Result<RangePattern> parse_pattern(const base::Json& row, std::string_view where
     return Error{ErrorCode::kCorruptInput,
                  std::string(where) + ": a row needs pattern, kind and source: " + base::to_line(row), ""};
   }
-  RangePattern pattern{.pattern = text("pattern"), .kind = *kind, .stage = text("stage")};
+  RangePattern pattern{.pattern = text("pattern"), .kind = *kind, .stage = text("stage"), .source = text("source")};
   const bool inherits = *kind == RangeKind::kStage && pattern.stage.empty();  // the stage around it
   if (*kind != RangeKind::kModule && !inherits && known_stage(pattern.stage).empty()) {
     return Error{ErrorCode::kCorruptInput, std::string(where) + ": unknown stage in " + base::to_line(row), ""};
@@ -102,18 +106,28 @@ Result<std::vector<RangePattern>> built_in_patterns() {
 
 Meaning meaning_of(std::string_view name, std::string_view domain, std::string_view category,
                    const std::vector<RangePattern>& patterns) {
+  const auto row = [&](bool users) -> const RangePattern* {
+    for (const RangePattern& pattern : patterns) {
+      if (pattern.users == users && matches(pattern.pattern, name)) return &pattern;
+    }
+    return nullptr;
+  };
+  if (const RangePattern* rule = row(true)) {
+    const RangeKind kind = rule->container ? RangeKind::kStage : rule->kind;
+    return {kind, rule->stage, kDeclaredConfidence, size_in(name, *rule), rule->source};
+  }
   if (domain == "llmprof") {
     const std::optional<RangeKind> kind = kind_of(category);
     if (!kind) return {};
     const bool staged = *kind != RangeKind::kModule;
-    return {*kind, staged ? std::string(known_stage(name)) : "", kDeclaredConfidence, {}};
+    return {*kind, staged ? std::string(known_stage(name)) : "", kDeclaredConfidence, {}, "the program declares it"};
   }
-  for (const RangePattern& pattern : patterns) {
-    if (!matches(pattern.pattern, name)) continue;
-    const RangeKind kind = pattern.container ? RangeKind::kStage : pattern.kind;
-    return {kind, std::string(known_stage(pattern.stage)), kPatternConfidence, size_in(name, pattern)};
+  if (const RangePattern* known = row(false)) {
+    const RangeKind kind = known->container ? RangeKind::kStage : known->kind;
+    return {kind, std::string(known_stage(known->stage)), kPatternConfidence, size_in(name, *known),
+            fmt::format("matches '{}' ({})", known->pattern, known->source)};
   }
-  return {};
+  return meaning_by_words(name, domain);
 }
 
 StepSize unpack(std::optional<std::int64_t> payload) {

@@ -22,10 +22,13 @@ enum class RangeKind : std::uint8_t {
 
 inline constexpr double kDeclaredConfidence = 1;    // the llmprof domain
 inline constexpr double kPatternConfidence = 0.9;   // a plain name that matches a pattern
+inline constexpr double kWordConfidence = 0.8;      // words of a plain name (range_words.h)
+inline constexpr double kRepeatedConfidence = 0.7;  // outermost ranges that come again and again: steps of some kind
 inline constexpr double kInferredConfidence = 0.5;  // by time alone: a thread without steps of its own
 
 struct StepSize {
   std::optional<std::int64_t> batch, tokens, context;
+  std::optional<std::int64_t> rows = {};  // new tokens of all sequences, where only that is known
 };
 
 // What one range means by itself, before its surroundings are looked at.
@@ -34,15 +37,18 @@ struct Meaning {
   std::string stage;  // of a stage or step; "" if its name is none of the known stages
   double confidence = 0;
   StepSize size;  // as far as the name says it
+  std::string why;
 };
 
-// A row of range_patterns.json: plain names of any domain.
+// A row of range_patterns.json or a user's rule: plain names of any domain.
 struct RangePattern {
   std::string pattern;  // the whole name; '*' stands for any text
   RangeKind kind = RangeKind::kPlain;
   std::string stage;
   bool container = false;   // holds steps rather than being one
   std::string batch_after;  // the number behind this text is the number of sequences, each with one new token
+  std::string source;       // where the name is from
+  bool users = false;       // a user's rule: it wins over everything else, and its stage may have any name
 };
 
 // The rows of the file built into the program.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "analyze/range_words.h"
+
 namespace llmprof::analyze {
 namespace {
 
@@ -23,6 +25,43 @@ TEST(Grammar, ModulePaths) {
   EXPECT_EQ(module_path("layers.3", "layers.30"), "layers.3.layers.30");  // a prefix of the text, not of the path
   EXPECT_EQ(module_path("norm", "norm"), "norm");
   EXPECT_EQ(module_path("", "model.layers.3"), "layers.3");
+}
+
+TEST(RangeWords, NamesAreReadByWordsAndNumbers) {
+  const RangeName train = read_name("Train step 5");
+  EXPECT_EQ(train.label, "Train step");
+  EXPECT_EQ(train.number, 5);
+  EXPECT_EQ(train.words, (std::vector<std::string>{"train", "step"}));
+  EXPECT_EQ(read_name("LlamaForCausalLM.forward").words,
+            (std::vector<std::string>{"llama", "for", "causal", "lm", "forward"}));
+  EXPECT_EQ(read_name("gpt2_forward").number, std::nullopt);  // a part of a word
+  EXPECT_EQ(read_name("XlaModule:#hlo_module=jit_step,program_id=37#").label, "jit_step");
+  EXPECT_EQ(shape_of("Layer 12 of 40"), "Layer # of #");
+}
+
+TEST(RangeWords, ClassesAreGivenToPassesNotToParts) {
+  const auto stage = [](std::string_view name) { return meaning_by_words(name, "").stage; };
+  EXPECT_EQ(stage("gpt2_forward"), "forward");
+  EXPECT_EQ(stage("GPT2LMHeadModel.forward"), "forward");
+  EXPECT_EQ(stage("layernorm_forward"), "");
+  EXPECT_EQ(stage("LlamaAttention.forward"), "");
+  EXPECT_EQ(stage("forward-backward"), "");
+  EXPECT_EQ(stage("loss.backward"), "backward");
+  EXPECT_EQ(stage("AdamW.step"), "optimizer");
+  EXPECT_EQ(stage("decoder"), "");
+  EXPECT_EQ(stage("Evaluate"), "validation");
+  EXPECT_EQ(stage("load weights"), "load");
+  EXPECT_EQ(stage("load balance"), "");
+}
+
+TEST(RangeWords, NumberedBlocks) {
+  EXPECT_EQ(block_path("Layer 3"), "Layer.3");
+  EXPECT_EQ(block_path("block_3"), "block.3");
+  EXPECT_EQ(block_path("h.3"), "h.3");
+  EXPECT_EQ(block_path("model.layers.3"), "model.layers.3");
+  EXPECT_EQ(block_path("Layer"), "");
+  EXPECT_EQ(block_path("step 3"), "");
+  EXPECT_EQ(block_path(""), "");
 }
 
 TEST(Grammar, PayloadFields) {

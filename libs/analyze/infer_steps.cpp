@@ -1,17 +1,20 @@
 #include "analyze/infer_steps.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 
 #include "analyze/passes/match_stages.h"
 #include "analyze/passes/periodic.h"
 #include "analyze/passes/repeated_products.h"
+#include "analyze/passes/training.h"
 #include "analyze/questions.h"
 #include "analyze/run_calls.h"
 
 namespace llmprof::analyze {
 namespace {
 
+constexpr double kTrainingConfidence = 0.8;
 constexpr double kPeriodicConfidence = 0.4;  // of a sequence that repeats without exception
 
 using ProcessOfThread = std::unordered_map<std::int64_t, std::int64_t>;
@@ -78,6 +81,35 @@ std::map<std::int64_t, std::vector<Step>> by_thread(const std::vector<Step>& pas
 bool lacks_size(const Step& step) { return step.declared() && !step.size.batch && !step.size.tokens; }
 
 }  // namespace
+
+Result<std::vector<Step>> infer_training(const trace::Run& run, const ProcessOfThread& process_of_thread,
+                                         trace::Strings& strings) {
+  LLMPROF_LET(const RunCalls direct, read_calls(run, process_of_thread));
+  if (direct.calls.size() == 0) return std::vector<Step>{};
+  LLMPROF_LET(trace::Columns columns, ask_columns(run, "sql/pass_updates"));
+  Updates updates{{}, std::move(columns.values[1]), std::move(columns.values[2])};
+  for (const std::int64_t thread : columns.values[0]) {
+    const auto process = process_of_thread.find(thread);
+    updates.process_id.push_back(process == process_of_thread.end() ? 0 : process->second);
+  }
+  constexpr std::array<std::string_view, 4> kStages{"forward", "backward", "optimizer", "forward only"};
+  std::vector<Step> steps;
+  std::map<std::pair<std::int64_t, std::uint32_t>, std::int64_t> count;
+  for (const TrainingPass& pass : training_passes(direct.calls, updates)) {
+    Step step{.begin_ns = pass.begin_ns,
+              .end_ns = pass.end_ns,
+              .thread_id = pass.thread_id,
+              .process_id = pass.process_id,
+              .stage = strings.intern(kStages[static_cast<std::size_t>(pass.kind)])};
+    if (pass.rows > 0) step.size.rows = pass.rows;
+    if (pass.tokens > 0) step.size = {.batch = pass.rows / pass.tokens, .tokens = pass.tokens, .context = pass.tokens};
+    step.number = count[{step.process_id, step.stage.id}]++;
+    step.confidence = kTrainingConfidence;
+    steps.push_back(step);
+  }
+  std::ranges::stable_sort(steps, {}, &Step::begin_ns);
+  return steps;
+}
 
 Result<void> size_declared_steps(const trace::Run& run, const ProcessOfThread& process_of_thread,
                                  trace::Strings& strings, Classified& classified) {

@@ -20,6 +20,12 @@ Result<std::vector<Step>> infer_launch_steps(const trace::Run& run,
                                              const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
                                              trace::Strings& strings);
 
+// Of a run that trains, told from its matrix products (passes/training.h): forward, backward and optimizer steps, and
+// forward passes that nothing was learned from as "forward only". Empty: it does not train.
+Result<std::vector<Step>> infer_training(const trace::Run& run,
+                                         const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
+                                         trace::Strings& strings);
+
 // Steps that are declared but do not say their size take that of the pass that lies in them, if exactly one does and it
 // is of the same stage: told from matrix products as above.
 Result<void> size_declared_steps(const trace::Run& run,

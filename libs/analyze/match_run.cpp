@@ -39,6 +39,28 @@ std::vector<Expect> expectations(const Classified& classified, const trace::Stri
   return expect;
 }
 
+// Declared steps that do not say their size take that of the pass they hold, if they hold one. Attention on the way
+// back may be made otherwise than forward: then the forward pass before it tells the length.
+void size_steps(const Matches& matches, Classified& classified) {
+  std::map<std::int32_t, const MatchedPass*> held;  // by step; nullptr: several
+  for (const MatchedPass& pass : matches.passes) {
+    if (pass.segment == kNone || pass.share < kLeastShareOfPass) continue;
+    const auto [entry, first] = held.try_emplace(pass.segment, &pass);
+    if (!first) entry->second = nullptr;
+  }
+  std::map<std::int64_t, std::int64_t> square_of_thread;
+  for (const auto& [segment, pass] : held) {
+    Step& step = classified.steps[static_cast<std::size_t>(segment)];
+    if (pass == nullptr || step.size.batch || step.size.tokens) continue;
+    std::int64_t& square = square_of_thread[pass->thread_id];
+    if (pass->square > 0) square = pass->square;
+    const std::int64_t tokens = pass->backward || pass->square > 0 ? square : 0;
+    if (pass->rows > 0) step.size.rows = pass->rows;
+    if (tokens > 0 && pass->rows % tokens == 0)
+      step.size = {.batch = pass->rows / tokens, .tokens = tokens, .context = tokens};
+  }
+}
+
 // The step of each matched pass: the declared one it lies in, or one of its own, which is added.
 Result<std::vector<std::int32_t>> steps_of(const trace::Run& run, bool declared, const Matches& captured,
                                            Matches matches,
@@ -46,7 +68,10 @@ Result<std::vector<std::int32_t>> steps_of(const trace::Run& run, bool declared,
                                            Classified& classified, trace::Strings& strings) {
   std::vector<std::int32_t> step_of_pass;
   for (const MatchedPass& pass : matches.passes) step_of_pass.push_back(pass.segment);
-  if (declared) return step_of_pass;
+  if (declared) {
+    size_steps(matches, classified);
+    return step_of_pass;
+  }
   LLMPROF_LET(const std::vector<std::int32_t> place_of, add_launched_passes(run, captured, matches));
   InferredSteps inferred = infer_steps(matches, process_of_thread, strings);
   const std::vector<std::int32_t> step_at = add_steps(std::move(inferred.steps), classified);

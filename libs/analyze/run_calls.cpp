@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -19,7 +20,7 @@ class ShapeTable {
   explicit ShapeTable(std::vector<CallShape>& shapes) : shapes_(shapes) {}
   std::uint32_t id(const CallShape& shape) {
     if (!shapes_.empty() && shapes_[last_] == shape) return last_;
-    const auto key = std::tuple(shape.m, shape.n, shape.k, shape.batch, shape.order);
+    const auto key = std::tuple(shape.m, shape.n, shape.k, shape.batch, shape.order, shape.transposed);
     const auto [entry, fresh] = ids_.try_emplace(key, static_cast<std::uint32_t>(shapes_.size()));
     if (fresh) shapes_.push_back(shape);
     return last_ = entry->second;
@@ -27,13 +28,21 @@ class ShapeTable {
 
  private:
   std::vector<CallShape>& shapes_;
-  std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, CallShape::Order>, std::uint32_t> ids_;
+  using Key =
+      std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, CallShape::Order, CallShape::Transposed>;
+  std::map<Key, std::uint32_t> ids_;
   std::uint32_t last_ = 0;
 };
 
 CallShape::Order order_of(std::string_view layout) {
   if (layout == "row") return CallShape::Order::kRowMajor;
   return layout == "column" ? CallShape::Order::kColumnMajor : CallShape::Order::kUnknown;
+}
+
+CallShape::Transposed transposed_of(std::int64_t code) {
+  using enum CallShape::Transposed;
+  constexpr std::array<CallShape::Transposed, 4> kCodes{kNeither, kA, kB, kBoth};
+  return code < 0 || code > 3 ? kUnknown : kCodes[static_cast<std::size_t>(code)];
 }
 
 void append(const trace::Columns& block, ShapeTable& shapes, RunCalls& out) {
@@ -46,7 +55,8 @@ void append(const trace::Columns& block, ShapeTable& shapes, RunCalls& out) {
                                          .n = block.values[5][i],
                                          .k = block.values[6][i],
                                          .batch = block.values[7][i],
-                                         .order = order_of(block.names[block.values[8][i]])}));
+                                         .order = order_of(block.names[block.values[8][i]]),
+                                         .transposed = transposed_of(block.values[9][i])}));
   }
 }
 

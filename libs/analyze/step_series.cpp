@@ -23,7 +23,8 @@ Result<std::vector<StepSeries>> training_series(const trace::Run& run) {
                                 .forward_ns = row.integer("forward_ns"),
                                 .backward_ns = row.integer("backward_ns"),
                                 .optimizer_ns = row.integer("optimizer_ns"),
-                                .total_ns = row.integer("total_ns")});
+                                .total_ns = row.integer("total_ns"),
+                                .tokens = row.integer("tokens")});
   }
   return all;
 }

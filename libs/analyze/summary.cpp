@@ -216,6 +216,15 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
   return {};
 }
 
+// Where the program annotates itself for llmprof, the tables of modules say all that a tree could.
+Result<void> fill_ranges(const trace::Run& run, Summary& summary) {
+  LLMPROF_LET(const trace::ResultTable others,
+              run.query("SELECT count(*) FROM range_meaning WHERE domain IS DISTINCT FROM 'llmprof'"));
+  if (others.rows[0][0].as_int() == 0) return {};
+  LLMPROF_LET(summary.range_tree, range_tree(run));
+  return {};
+}
+
 void fill_stage_shapes(const std::vector<Shape>& shapes, Summary& summary) {
   for (Stage& stage : summary.stages) {
     double flops = 0;
@@ -271,6 +280,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_TRY(fill_host(run, summary.host));
   LLMPROF_TRY(fill_functions(run, summary.host));
   LLMPROF_LET(summary.blocks, blocks_of(run, summary.on_gpu));
+  LLMPROF_TRY(fill_ranges(run, summary));
   LLMPROF_LET(summary.training, training_series(run));
   LLMPROF_LET(summary.step_curves, step_curves(run));
   LLMPROF_LET(summary.waterfalls, waterfalls(run, basis, by));

@@ -9,11 +9,12 @@
 #include "analyze/allocator_summary.h"
 #include "analyze/cost_summary.h"
 #include "analyze/counters_summary.h"
-#include "analyze/gpu_summary.h"
 #include "analyze/device_memory_summary.h"
+#include "analyze/gpu_summary.h"
 #include "analyze/host_summary.h"
 #include "analyze/imported_summary.h"
 #include "analyze/metrics_summary.h"
+#include "analyze/ranges.h"
 #include "analyze/rules/finding.h"
 #include "analyze/step_curve.h"
 #include "analyze/telemetry_summary.h"
@@ -140,6 +141,7 @@ struct TrainingStep {
   std::int64_t number = 0, begin_ns = 0;
   std::int64_t forward_ns = 0, backward_ns = 0, optimizer_ns = 0;  // durations of its stages
   std::int64_t total_ns = 0;                                       // begin of the first to end of the last
+  std::int64_t tokens = 0;                                         // of its forward passes; 0: unknown
 };
 
 struct StepSeries {  // the training steps that one thread made, in order of time
@@ -169,6 +171,7 @@ struct Summary {
   std::vector<Unmatched> unmatched;  // per stage, in their order; only where there are modules
   std::optional<double> ridge;       // FLOP/B: peak FLOP/s / peak bandwidth of the first device
   std::vector<GemmShape> gemms;
+  std::vector<RangeNode> range_tree;  // empty where all ranges are llmprof's own annotations
   std::vector<Block> blocks;          // in the order of their first call; empty without layers
   std::vector<StepSeries> training;   // empty without training steps
   std::vector<StepCurve> step_curves;
@@ -186,8 +189,9 @@ struct Summary {
 };
 
 struct Options {
-  std::string model;  // name or path; overrides the model the run knows
-  std::string by;     // GPU time by "line", "function" or "stack"; "" not wanted
+  std::string model;        // name or path; overrides the model the run knows
+  std::string by;           // GPU time by "line", "function" or "stack"; "" not wanted
+  std::string ranges = {};  // file of rules for names of ranges; "": llmprof.toml of the current folder, if there
 };
 
 // What the run lost or did not see, the worst first.

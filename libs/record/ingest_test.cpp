@@ -381,6 +381,17 @@ TEST(Ingest, KeepsTheCaptureWhenAsked) {
   EXPECT_THAT(recording.rows("SELECT count(*) FROM process"), ElementsAre("1"));
 }
 
+// A busy machine may take its time to remove a process that has said its end.
+TEST(Ingest, AProcessThatSaidItsEndIsNotStillRunning) {
+  const auto pid = static_cast<std::uint64_t>(::getpid());
+  LogBuilder log(pid, static_cast<std::uint64_t>(start_ticks(::getpid())));
+  begin_process(log, pid);
+  end_process(log, pid);
+  Recording recording;
+  recording.info(info_of(77)).log("ended.log", log.bytes());
+  EXPECT_THAT(recording.rows(kLosses), ElementsAre());
+}
+
 TEST(Ingest, ALivingProcessIsReportedAsStillRunning) {
   const std::int64_t ticks = start_ticks(::getpid());
   ASSERT_NE(ticks, 0);

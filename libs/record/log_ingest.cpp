@@ -344,7 +344,8 @@ void LogIngest::write_losses(const LogStats& stats) {
   add(trace::Loss::kDamagedBlock, stats.damaged_bytes, facts_.name);
   // With damage in the file, the missing blocks are what was damaged.
   if (stats.damaged_bytes == 0) add(trace::Loss::kMissingBlock, stats.missing_blocks, facts_.name);
-  if (facts_.still_running) return add(trace::Loss::kStillRunning, 1);
+  // One that said its end may not be gone yet: nothing is missing of it.
+  if (facts_.still_running && process_end_ns_ == 0) return add(trace::Loss::kStillRunning, 1);
   add(trace::Loss::kTornTail, stats.torn_bytes, facts_.name);
   // Also after exec: what the collector had not written yet went with the old image.
   if (process_end_ns_ == 0) add(trace::Loss::kAbnormalEnd, 1);

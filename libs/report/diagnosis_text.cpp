@@ -166,7 +166,10 @@ std::string gain_text(const Page& page, const Finding& finding) {
                      !stepped                  ? ""
                      : stage->name == "decode" ? " per token"
                                                : " per step",
-                     base::human_percent(saved / whole), finding.stage.empty() ? "the run's wall time" : finding.stage);
+                     base::human_percent(saved / whole),
+                     !finding.gain->of.empty() ? finding.gain->of
+                     : finding.stage.empty()   ? "the run's wall time"
+                                               : finding.stage);
 }
 
 std::string diagnosis_section(const Page& page, const Style& style, std::size_t lines_before) {

@@ -1,17 +1,18 @@
 #include "base/json.h"
 
-#include "report/cost.h"
 #include "report/allocator.h"
+#include "report/cost.h"
 #include "report/device_memory.h"
 #include "report/diagnosis_json.h"
-#include "report/metrics.h"
 #include "report/functions.h"
 #include "report/gpu.h"
 #include "report/hardware.h"
 #include "report/host.h"
 #include "report/imported.h"
 #include "report/measures_json.h"
+#include "report/metrics.h"
 #include "report/page.h"
+#include "report/ranges.h"
 #include "report/steps.h"
 #include "report/tables.h"
 #include "report/telemetry.h"
@@ -272,6 +273,7 @@ void to_json(const Page& page, base::Json& out) {
   out["functions"] = functions_json(page);
   out["stacks"] = stack_coverage_json(page);
   out["blocks"] = blocks_json(page);
+  out["ranges"] = range_tree_json(page.summary.range_tree);
   out["training"] = training_json(page);
   out["sources"] = sources_of_json(page);
   out["framework_operators"] = framework_json(page);

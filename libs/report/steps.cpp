@@ -90,6 +90,26 @@ std::string step_lines(const Page& page) {
   return out;
 }
 
+// Of the median step: tokens of its forward passes, and what forward and backward must compute, by its time.
+std::string training_rates(const Page& page, const StepSeries& series) {
+  const TrainingStep& step = analyze::median_step(series);
+  if (step.total_ns <= 0 || step.tokens <= 0) return "";
+  const double seconds = static_cast<double>(step.total_ns) * 1e-9;
+  std::string out =
+      fmt::format("At the median step: {} tokens/s ({} tokens in {})",
+                  base::human_count(static_cast<double>(step.tokens) / seconds), step.tokens, time_cell(step.total_ns));
+  double flops = 0;
+  for (const analyze::Stage& stage : page.summary.stages) {
+    if (stage.name != "forward" && stage.name != "backward") continue;
+    if (!stage.efficiency.flops || page.summary.training.size() > 1) return wrapped(out + ".");
+    flops += *stage.efficiency.flops / static_cast<double>(series.steps.size());
+  }
+  if (!page.summary.peak_flops) return wrapped(out + ".");
+  return wrapped(fmt::format("{}, MFU {}: {} of forward and backward passes, of {}.", out,
+                             base::human_percent(flops / seconds / *page.summary.peak_flops),
+                             base::human_count(flops) + "FLOP", base::human_rate(*page.summary.peak_flops, "FLOP/s")));
+}
+
 std::string training_table(const Page& page, const Style& style) {
   const auto& all = page.summary.training;
   if (all.empty() || !page.stage.empty()) return "";
@@ -98,6 +118,7 @@ std::string training_table(const Page& page, const Style& style) {
   for (const TrainingStep& step : series.steps) totals.push_back(step.total_ns);
   const auto [low, high] = std::minmax_element(totals.begin(), totals.end());
   std::string out = style.heading("Training steps") + series_table(series);
+  out += training_rates(page, series);
   out += "  " + sparkline(totals, kBars, page.unicode) + "\n";
   const std::string bars = totals.size() > kBars ? ", each bar the slowest of its steps" : "";
   out += wrapped(fmt::format("Total of {} in order of time{}: {} to {}.", counted(std::ssize(series.steps), "step"),
@@ -151,7 +172,8 @@ Json training_json(const Page& page) {
                        {"forward_ns", step.forward_ns},
                        {"backward_ns", step.backward_ns},
                        {"optimizer_ns", step.optimizer_ns},
-                       {"total_ns", step.total_ns}});
+                       {"total_ns", step.total_ns},
+                       {"tokens", step.tokens > 0 ? Json(step.tokens) : Json(nullptr)}});
     }
     out.push_back({{"process_id", series.process_id}, {"thread_id", series.thread_id}, {"steps", std::move(steps)}});
   }

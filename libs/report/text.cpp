@@ -17,6 +17,7 @@
 #include "report/layout.h"
 #include "report/metrics.h"
 #include "report/page.h"
+#include "report/ranges.h"
 #include "report/steps.h"
 #include "report/tables.h"
 #include "report/telemetry.h"
@@ -195,7 +196,7 @@ std::string to_text(const Page& page, bool colour) {
     out += model(page, style) + stage_table(page, style) + efficiency_table(page, style) + denominators(page) +
            reasons(page) + hardware_section(page, style) + waterfall_section(page, style);
   }
-  out += training_table(page, style) + block_table(page, style);
+  out += training_table(page, style) + block_table(page, style) + range_section(page, style);
   out += part_tables(page, style);
   out += kernel_table(page, style);
   out += source_table(page, style);

@@ -16,7 +16,7 @@ struct StepRow {
   Id process_id = 0;
   Id thread_id = 0;
   OptionalId range_id;
-  OptionalInt batch, tokens, context;
+  OptionalInt batch, tokens, context, rows;
   OptionalId pass_id;
   std::int64_t device_busy_ns = 0;
   std::int64_t stage_busy_ns = 0;
@@ -69,7 +69,7 @@ struct RangeSumRow {
   OptionalId pass_id;
   Name module;
   Name op;
-  Id first_range_id = 0;
+  Id first_range = 0;
   std::int64_t ranges = 0;
   std::int64_t steps = 0;
   std::int64_t total_ns = 0;
@@ -116,6 +116,30 @@ struct RangeTimeRow {
   Name stage;
   Name module;
   Name op;
+  std::int64_t total_ns = 0;
+  std::int64_t self_ns = 0;
+  std::int64_t kernel_ns = 0;
+};
+
+// How ranges of one name were understood.
+struct RangeMeaningRow {
+  Name name;
+  Name domain;
+  Name kind;
+  Name stage;
+  Name why;
+  std::int64_t ranges = 0;
+  std::int64_t total_ns = 0;
+};
+
+// One place in the tree of ranges: all ranges of a name inside those of the place around it.
+struct RangeTreeRow {
+  Id id = 0;
+  OptionalId parent_id;
+  Name name;
+  Name kind;
+  Name stage;
+  std::int64_t ranges = 0;
   std::int64_t total_ns = 0;
   std::int64_t self_ns = 0;
   std::int64_t kernel_ns = 0;

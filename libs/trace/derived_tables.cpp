@@ -31,6 +31,8 @@ const Table& table_of<StepRow>() {
           column(&R::tokens, "tokens", "tokens", "New tokens per sequence; NULL if unknown."),
           column(&R::context, "context", "tokens",
                  "Length of each sequence, the new tokens included; NULL if unknown."),
+          column(&R::rows, "rows", "tokens",
+                 "New tokens of all sequences, where batch and tokens are unknown; else NULL."),
           column(&R::pass_id, "pass_id", "", "The kind of pass in model_op; NULL if the model is unknown."),
           column(&R::device_busy_ns, "device_busy_ns", "ns",
                  "Time in its window with at least one kernel executing, added over devices; where the busiest is a "
@@ -149,11 +151,57 @@ const Table& table_of<RangeSumRow>() {
           column(&R::pass_id, "pass_id", "", "What the model computes in their steps, as in step; NULL if unknown."),
           column(&R::module, "module", "", "Path of the model's part they stand for or lie in; NULL if unknown."),
           column(&R::op, "op", "", "Operator they stand for; NULL if unknown."),
-          column(&R::first_range_id, "first_range_id", "", "The smallest id of them."),
+          column(&R::first_range, "first_range", "", "The smallest id of them."),
           column(&R::ranges, "ranges", "", "How many they are."),
           column(&R::steps, "steps", "", "In how many steps they lie."),
           column(&R::total_ns, "total_ns", "ns", "Their times from begin to end, added up."),
           column(&R::self_ns, "self_ns", "ns", "Time in them and in none of the ranges inside them, added up."),
+      }};
+  return table;
+}
+
+template <>
+const Table& table_of<RangeMeaningRow>() {
+  using R = RangeMeaningRow;
+  static const Table table{"range_meaning",
+                           TableKind::kDerived,
+                           "how ranges of one name were understood, and why",
+                           "",
+                           "",
+                           sizeof(R),
+                           {
+                               column(&R::name, "name", "", "Their name, numbers as '#'."),
+                               column(&R::domain, "domain", "", "The domain of the annotation; NULL if none."),
+                               column(&R::kind, "kind", "", "What they stand for, as in range_time."),
+                               column(&R::stage, "stage", "", "The stage they belong to; NULL if none."),
+                               column(&R::why, "why", "", "What says so; NULL if nothing is known of them."),
+                               column(&R::ranges, "ranges", "", "How many they are."),
+                               column(&R::total_ns, "total_ns", "ns", "Their times from begin to end, added up."),
+                           }};
+  return table;
+}
+
+template <>
+const Table& table_of<RangeTreeRow>() {
+  using R = RangeTreeRow;
+  static const Table table{
+      "range_tree",
+      TableKind::kDerived,
+      "ranges by what they lie in: one row for all of a name inside those of the row around it",
+      "",
+      "",
+      sizeof(R),
+      {
+          column(&R::id, "id", "", "The row. Rows come after the one around them."),
+          column(&R::parent_id, "parent_id", "", "The row around it; NULL if none."),
+          column(&R::name, "name", "", "Their name, numbers as '#'."),
+          column(&R::kind, "kind", "", "What they stand for, as in range_time, where all of them do."),
+          column(&R::stage, "stage", "", "The stage they belong to, where all of them do; NULL if none."),
+          column(&R::ranges, "ranges", "", "How many they are."),
+          column(&R::total_ns, "total_ns", "ns", "Their times from begin to end on the host, added up."),
+          column(&R::self_ns, "self_ns", "ns", "Of these, in none of the ranges inside them."),
+          column(&R::kernel_ns, "kernel_ns", "ns",
+                 "Durations of the kernels launched in them, what is inside included."),
       }};
   return table;
 }

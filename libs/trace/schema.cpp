@@ -37,7 +37,8 @@ std::span<const Table* const> tables() {
       &table_of<ModelOpRow>(),       &table_of<LaunchPlaceRow>(),
       &table_of<NodePlaceRow>(),     &table_of<NodeShareRow>(),
       &table_of<StepTimeRow>(),      &table_of<KernelSumRow>(),
-      &table_of<RangeSumRow>(),
+      &table_of<RangeSumRow>(),      &table_of<RangeMeaningRow>(),
+      &table_of<RangeTreeRow>(),
   };
   return kTables;
 }

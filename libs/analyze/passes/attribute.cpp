@@ -72,10 +72,13 @@ std::size_t Attribution::match_of(std::int64_t gemm_id) {
   return place != kNotFound && matches_.gemm_id[place] == gemm_id ? place : kNotFound;
 }
 
-// A range that names a module knows better; a step that a range declares does, too.
+// A range that names a module knows better, unless it does so in words of its own; a step that a range declares does,
+// too.
 void Attribution::use_match(std::int64_t gemm_id, const Where& where, trace::AttributionRow& row) {
   const std::size_t match = match_of(gemm_id);
-  if (match == kNotFound || matches_.module[match].id == 0 || row.module.id != 0) return;
+  if (match == kNotFound || matches_.module[match].id == 0) return;
+  const bool own_name = where.range != kNone && classified_.places[where.range].own_name;
+  if (row.module.id != 0 && !own_name) return;
   row.module = matches_.module[match];
   row.op = operators_.of(row.module);
   row.module_source = by_shape_;

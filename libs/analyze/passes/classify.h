@@ -17,6 +17,7 @@ struct RangePlace {
   std::int32_t step = kNone;    // index into Classified::steps
   trace::Name stage, module;
   RangeKind kind = RangeKind::kPlain;  // what it stands for after the rules were applied
+  bool own_name = false;               // its module is called as the program calls its range, not as the model does
 };
 
 struct Step {
@@ -34,8 +35,9 @@ struct Step {
 };
 
 struct Classified {
-  std::vector<RangePlace> places;  // one per range
-  std::vector<Step> steps;         // sorted by begin
+  std::vector<RangePlace> places;                // one per range
+  std::vector<Step> steps;                       // sorted by begin
+  std::vector<trace::RangeMeaningRow> meanings;  // how each name was understood, and why
 };
 
 // `ranges` in sweep order. Names of stages and modules are interned into `strings`.

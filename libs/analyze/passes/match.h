@@ -15,6 +15,7 @@ namespace llmprof::analyze {
 struct CallShape {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   enum class Order : std::uint8_t { kUnknown, kRowMajor, kColumnMajor } order = Order::kUnknown;
+  enum class Transposed : std::uint8_t { kUnknown, kNeither, kA, kB, kBoth } transposed = Transposed::kUnknown;
   bool operator==(const CallShape&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "analyze/passes/attribute.h"
@@ -8,6 +9,7 @@
 #include "analyze/passes/classify.h"
 #include "analyze/passes/range_time.h"
 #include "analyze/passes/timeline.h"
+#include "analyze/ranges.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -97,6 +99,92 @@ TEST(Classify, StepsInAStageAndModulePaths) {
   EXPECT_EQ(f.stage(0), "decode");
   EXPECT_EQ(f.classified.places[0].step, kNone);  // a container is no step
   EXPECT_EQ(f.classified.places[4].step, 0);
+}
+
+// The names of llm.c, which nobody here wrote.
+TEST(Classify, TrainingProgramByTheWordsOfItsRanges) {
+  const Fixture f({{0, 100, "Train step 1", ""},
+                   {0, 20, "validation", ""},
+                   {1, 19, "gpt2_forward", ""},
+                   {20, 50, "gpt2_forward", ""},
+                   {21, 25, "encoder_forward", ""},
+                   {26, 40, "Layer 3", ""},
+                   {27, 30, "attention_forward", ""},
+                   {50, 90, "gpt2_backward_and_reduce", ""},
+                   {52, 60, "Layer 3", ""},
+                   {53, 55, "matmul_backward", ""},
+                   {90, 92, "gpt2_calculate_grad_norm", ""},
+                   {93, 99, "gpt2_update", ""},
+                   {200, 300, "Train step 2", ""},
+                   {200, 290, "generation", ""},
+                   {200, 240, "Generation step 1", ""},
+                   {201, 230, "gpt2_forward", ""},
+                   {240, 280, "Generation step 2", ""},
+                   {241, 270, "gpt2_forward", ""}});
+  std::vector<std::string_view> stages;
+  for (std::size_t i = 0; i < f.classified.steps.size(); ++i) stages.push_back(f.step_stage(i));
+  EXPECT_THAT(stages, ElementsAre("validation", "forward", "backward", "optimizer", "generation", "generation"));
+  EXPECT_EQ(f.module(5), "Layer.3");
+  EXPECT_EQ(f.module(6), "Layer.3.attention_forward");
+  EXPECT_EQ(f.module(9), "Layer.3.matmul_backward");
+  EXPECT_EQ(f.stage(10), "training");  // in no pass of the training step
+  EXPECT_EQ(f.classified.places[10].step, kNone);
+  EXPECT_EQ(f.stage(2), "validation");  // a forward pass, but not of training
+  const auto told = std::ranges::find_if(f.classified.meanings, [&](const trace::RangeMeaningRow& row) {
+    return f.strings.text(row.name) == "gpt#_update";
+  });
+  ASSERT_NE(told, f.classified.meanings.end());
+  EXPECT_EQ(f.strings.text(told->kind), "step");
+  EXPECT_THAT(std::string(f.strings.text(told->why)), testing::HasSubstr("'update' in its name"));
+}
+
+TEST(Classify, UpdateAloneIsNothing) {
+  const Fixture f({{0, 10, "cache_update", ""}, {20, 30, "cache_update", ""}});
+  EXPECT_TRUE(f.classified.steps.empty());
+}
+
+TEST(Classify, OutermostRangesThatComeAgainAreStepsByTheirOwnName) {
+  std::vector<Spec> specs{{0, 1000, "XlaCompileBackend:#module=jit_step,program_id=3#", "", 2},
+                          {1000, 1010, "XlaModule:#hlo_module=gemm_fusion_dot.1#", "", 2},
+                          {1010, 1020, "XlaModule:#hlo_module=gemm_fusion_dot.2#", "", 2},
+                          {1020, 1030, "XlaModule:#hlo_module=gemm_fusion_dot.3#", "", 2}};
+  for (std::int64_t i = 0; i < 4; ++i) {
+    specs.push_back({2000 + 100 * i, 2090 + 100 * i, "XlaModule:#hlo_module=jit_step,program_id=3#", "", 1});
+    specs.push_back({2010 + 100 * i, 2020 + 100 * i, "Thunk:#hlo_op=loop_gather_fusion.2,unique_hlo_op_id=7#", "", 1});
+  }
+  const Fixture f(specs);
+  ASSERT_EQ(f.classified.steps.size(), 5u);
+  EXPECT_EQ(f.step_stage(0), "compile");
+  EXPECT_EQ(f.step_stage(1), "jit_step");
+  EXPECT_EQ(f.step_stage(4), "jit_step");
+  EXPECT_EQ(f.module(1), "loop_gather_fusion");
+  EXPECT_LT(f.classified.steps[1].confidence, kWordConfidence);
+}
+
+TEST(Classify, OperatorsThatComeAgainAreNoSteps) {
+  std::vector<Spec> specs;
+  for (std::int64_t i = 0; i < 9; ++i) specs.push_back({10 * i, 10 * i + 5, i % 2 == 0 ? "aten::mm" : "aten::add", ""});
+  EXPECT_TRUE(Fixture(specs).classified.steps.empty());
+}
+
+TEST(Classify, RulesOfUsersWin) {
+  const Ranges ranges = make({{0, 100, "forward", ""}, {10, 20, "phase A", ""}, {30, 40, "nothing to see", ""}});
+  const auto rules = parse_range_rules(R"([ranges]
+rules = [ { name = "forward", is = "container" }, { name = "phase *", is = "step", stage = "rollout" },
+          { name = "nothing*", is = "nothing" } ])",
+                                       "rules.toml");
+  ASSERT_TRUE(rules) << rules.error().message;
+  trace::Strings strings;
+  const Classified classified = classify(ranges, rules->rules, strings);
+  ASSERT_EQ(classified.steps.size(), 1u);
+  EXPECT_EQ(strings.text(classified.steps[0].stage), "rollout");
+  EXPECT_EQ(classified.steps[0].confidence, kDeclaredConfidence);
+  for (const char* wrong : {"[ranges", "[ranges]\nrules = 3", "[ranges]\nrules = [{ name = 'x', is = 'y' }]",
+                            "[ranges]\nrules = [{ name = 'x', is = 'step' }]", "[ranges]\nrules = [{ is = 'part' }]",
+                            "[ranges]\nrules = [{ name = 'x', is = 'part', when = 'now' }]"}) {
+    EXPECT_FALSE(parse_range_rules(wrong, "rules.toml")) << wrong;
+  }
+  EXPECT_TRUE(parse_range_rules("[other]\nx = 1", "rules.toml")->rules.empty());
 }
 
 TEST(Classify, NumberedStepsBelongToTheStageAroundThem) {

@@ -136,6 +136,20 @@ std::vector<Choice> choices(const Choice& fusable) {
   return all;
 }
 
+// Vocabularies are padded to a multiple of a tile: the logits are as wide as the calls say, if that is a little more.
+void pad_logits(Products& products, const SizeCounts& counts) {
+  constexpr double kMostPadding = 0.05;
+  for (Slot& slot : products.slots) {
+    if (!slot.sampled || counts.contains(slot.size)) continue;
+    const auto [in, out] = slot.size;
+    const auto wider = counts.upper_bound(slot.size);  // by in, then out
+    if (wider == counts.end() || wider->first.first != in) continue;
+    const std::int64_t padded = wider->first.second;
+    if (padded % 8 == 0 && static_cast<double>(padded - out) <= kMostPadding * static_cast<double>(out))
+      slot.size.second = padded;
+  }
+}
+
 }  // namespace
 
 Products products_of(const model::Graph& graph, const SizeCounts& counts) {
@@ -153,6 +167,7 @@ Products products_of(const model::Graph& graph, const SizeCounts& counts) {
       best = std::move(products);
     }
   }
+  pad_logits(best, counts);
   best.layers = graph.config().layers();
   return best;
 }

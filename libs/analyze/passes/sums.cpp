@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analyze/range_words.h"
+
 namespace llmprof::analyze {
 namespace {
 
@@ -74,14 +76,14 @@ void RangeSums::add(const trace::RangeTimeRow& range) {
                              .pass_id = pass,
                              .module = range.module,
                              .op = range.op,  // follows from the module
-                             .first_range_id = range.range_id},
+                             .first_range = range.range_id},
                      .steps = {}});
   }
   Sum& sum = sums_[found->second];
   ++sum.row.ranges;
   sum.row.total_ns += range.total_ns;
   sum.row.self_ns += range.self_ns;
-  sum.row.first_range_id = std::min(sum.row.first_range_id, range.range_id);
+  sum.row.first_range = std::min(sum.row.first_range, range.range_id);
   if (step && (sum.steps.empty() || sum.steps.back() != *step)) sum.steps.push_back(*step);
 }
 
@@ -95,6 +97,49 @@ std::vector<trace::RangeSumRow> RangeSums::finish() {
   sums_.clear();
   places_.clear();
   return rows;
+}
+
+RangeTree::RangeTree(const Ranges& ranges, const Classified& classified, trace::Strings& strings)
+    : ranges_(ranges),
+      classified_(classified),
+      strings_(strings),
+      shapes_(ranges.texts.size()),
+      place_of_(ranges.size(), kNone) {}
+
+std::int32_t RangeTree::place(std::int32_t parent, std::uint32_t name) {
+  const std::uint64_t key = static_cast<std::uint64_t>(parent + 1) << 32 | name;
+  const auto found = places_.find(key);
+  if (found != places_.end()) return found->second;
+  if (rows_.size() == kMostPlaces) return parent;
+  const auto id = static_cast<std::int32_t>(rows_.size());
+  places_[key] = id;
+  rows_.push_back({.id = id + 1, .name = {name}});
+  if (parent != kNone) rows_.back().parent_id = parent + 1;
+  return id;
+}
+
+void RangeTree::add(std::size_t range, const trace::RangeTimeRow& time) {
+  trace::Name& shape = shapes_[static_cast<std::size_t>(ranges_.name[range])];
+  if (shape.id == 0) shape = strings_.intern(shape_of(ranges_.texts[static_cast<std::size_t>(ranges_.name[range])]));
+  const std::int32_t outer = classified_.places[range].parent;
+  const std::int32_t parent = outer == kNone ? kNone : place_of_[outer];
+  const std::int32_t here = place_of_[range] = place(parent, shape.id);
+  if (here == kNone) return;
+  trace::RangeTreeRow& row = rows_[here];
+  row.kernel_ns += time.kernel_ns;
+  if (here == parent) return;  // too many places: its time is that of the one around it
+  const bool first = row.ranges++ == 0;
+  row.kind = first || row.kind == time.kind ? time.kind : trace::Name{};
+  row.stage = first || row.stage == time.stage ? time.stage : trace::Name{};
+  row.total_ns += time.total_ns;
+  row.self_ns += time.self_ns;
+}
+
+std::vector<trace::RangeTreeRow> RangeTree::finish() {
+  for (std::size_t i = rows_.size(); i-- > 0;) {
+    if (rows_[i].parent_id) rows_[*rows_[i].parent_id - 1].kernel_ns += rows_[i].kernel_ns;
+  }
+  return std::move(rows_);
 }
 
 }  // namespace llmprof::analyze

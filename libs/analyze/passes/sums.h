@@ -63,4 +63,25 @@ class RangeSums {
   std::vector<Sum> sums_;
 };
 
+// The tree of ranges, at most kMostPlaces of it: what lies deeper or comes later counts for the place around it.
+class RangeTree {
+ public:
+  static constexpr std::size_t kMostPlaces = 20'000;
+  RangeTree(const Ranges& ranges, const Classified& classified, trace::Strings& strings);
+
+  void add(std::size_t range, const trace::RangeTimeRow& time);  // in the order of `ranges`: parents first
+  std::vector<trace::RangeTreeRow> finish();
+
+ private:
+  std::int32_t place(std::int32_t parent, std::uint32_t name);
+
+  const Ranges& ranges_;
+  const Classified& classified_;
+  trace::Strings& strings_;
+  std::vector<trace::Name> shapes_;     // by code of the name
+  std::vector<std::int32_t> place_of_;  // of each range
+  std::unordered_map<std::uint64_t, std::int32_t> places_;
+  std::vector<trace::RangeTreeRow> rows_;
+};
+
 }  // namespace llmprof::analyze

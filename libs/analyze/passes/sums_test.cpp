@@ -58,7 +58,7 @@ TEST(RangeSums, AddsUpWhatIsAlikeAndCountsSteps) {
   const std::vector<trace::RangeSumRow> rows = sums.finish();
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0].pass_id, 7);
-  EXPECT_EQ(rows[0].first_range_id, 11);
+  EXPECT_EQ(rows[0].first_range, 11);
   EXPECT_EQ(rows[0].ranges, 4);
   EXPECT_EQ(rows[0].steps, 2);
   EXPECT_EQ(rows[0].total_ns, 40);

@@ -41,6 +41,10 @@ Finding near_floor(const Case& run, const StageView& view, double reached) {
   out.evidence = {fraction(stage + ".kernel_bandwidth", "bytes that must move / time with kernels executing", reached,
                            peak_text(run.summary), "measured")};
   add_counted_bytes(run.summary, stage, out.evidence);
+  if (!makes_tokens(stage)) {
+    out.advice = {"Move fewer bytes: a narrower type, or larger batches for the same weights."};
+    return out;
+  }
   out.advice = {"Move fewer bytes: narrower weights, a narrower or smaller KV cache.",
                 "Share the weights' bytes among more sequences: a larger batch, or speculative decoding."};
   return out;
@@ -86,6 +90,12 @@ Finding far_from_floor(const Case& run, const StageView& view, double reached, c
             sql_literal(stage), sql_literal(read.op))));
   }
   add_counted_bytes(run.summary, stage, out.evidence);
+  if (stage == "optimizer") {
+    out.lever = "a fused optimizer";
+    out.advice = {"Update all parameters with one kernel, or a few (a fused or multi-tensor optimizer).",
+                  "Keep less state per parameter: moments in a narrower type, or fewer of them."};
+    return out;
+  }
   out.advice = {
       "Let one product do the work of several that read the same input (q, k, v; gate, up): larger matrices reach more "
       "of the bandwidth.",

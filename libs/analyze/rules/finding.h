@@ -26,6 +26,7 @@ struct Gain {
   double of_ns = 0;         // the whole that this is of: the stage's time, the wall time where the finding has no stage
   bool upper_bound = true;  // at most so much; false: expected
   std::string how;  // the arithmetic with its numbers: "4.94 GB at float32, 2.47 GB at bfloat16: 1.03 of 2.06 ms"
+  std::string of;   // that whole in words; "" the stage, or the run's wall time where the finding has none
 };
 
 enum class Verdict : std::uint8_t {

@@ -176,6 +176,7 @@ Checked check(const Case& run) {
   else
     by_waiting(out, load, *split);
   add_evidence(out, load, *split);
+  if (out.gain && !load.declared) out.gain->of = "the time before the first step";
   if (out.next.empty()) out.next = "llmprof diff RUN CHANGED_RUN";
   return {.findings = {std::move(out)}};
 }

@@ -109,7 +109,7 @@ Checked check(const Case& run) {
         "0 steps have a matrix product of an operator lm_head: record with --modules, or say the model");
   for (const StageLogits& logits : run.facts.logits) {
     const Stage* stage = stage_named(run.summary, logits.stage);
-    if (stage == nullptr || stage->time_ns <= 0) continue;
+    if (stage == nullptr || stage->time_ns <= 0 || !makes_tokens(stage->name)) continue;
     const double share = (logits.head_ns + logits.after_ns) / logits.kernels_ns;
     out.why += fmt::format("{}{}: lm_head takes {} and what follows it {} a step, {} of its kernels",
                            out.why.empty() ? "" : "; ", stage->name, base::human_ns(logits.head_ns / logits.steps),
@@ -124,6 +124,8 @@ Checked check(const Case& run) {
     else if (auto after = sampling(run.summary, logits, *stage))
       out.findings.push_back(std::move(*after));
   }
+  if (out.why.empty())
+    return not_applicable("no stage that chooses tokens has a matrix product of an operator lm_head");
   return out;
 }
 
@@ -140,7 +142,8 @@ const Rule kLogitsSampling = {.name = "logits_sampling",
                                   "logits are made for at least twice as "
                                   "many rows as there are sequences; gain, at most: the time of lm_head and what "
                                   "follows it, in proportion to the rows that "
-                                  "nobody reads. Found in any stage where the kernels behind lm_head take longer than "
+                                  "nobody reads. Found in stages that choose tokens (prefill, decode, mixed, "
+                                  "generation) where the kernels behind lm_head take longer than "
                                   "one kernel that reads the logits once "
                                   "(at peak bandwidth, but no less than the shortest kernel of the stage), by 1 % of "
                                   "the stage's time or more; gain, at "

@@ -76,4 +76,8 @@ std::string short_kernel(std::string_view name) {
   return name.find("ArgMaxOps") != name.npos ? fmt::format("{} (argmax)", last) : std::string(last);
 }
 
+bool makes_tokens(std::string_view stage) {
+  return stage == "prefill" || stage == "decode" || stage == "mixed" || stage == "generation";
+}
+
 }  // namespace llmprof::analyze

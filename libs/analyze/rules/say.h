@@ -37,4 +37,7 @@ using trace::sql_literal;
 std::string count_of(double count, std::string_view plural);
 std::string short_kernel(std::string_view name);  // without namespaces and template arguments
 
+// Stages whose passes end with the choice of tokens: prefill, decode, mixed, generation.
+bool makes_tokens(std::string_view stage);
+
 }  // namespace llmprof::analyze

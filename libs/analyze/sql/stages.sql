@@ -13,7 +13,7 @@ lasted AS (
   FROM step),
 timed AS (SELECT *, CASE WHEN NOT slow OR bool_and(slow) OVER (PARTITION BY stage) THEN lasted_ns END AS plain_ns FROM lasted)
 SELECT stage, count(*) AS steps, sum(kernels)::BIGINT AS kernels,
-  coalesce(sum(batch * tokens), 0)::BIGINT AS tokens,
+  coalesce(sum(coalesce(batch * tokens, rows)), 0)::BIGINT AS tokens,
   CASE WHEN count(*) = count(*) FILTER (source = 'declared') THEN 'declared' ELSE 'inferred' END AS source,
   min(confidence) AS confidence,
   quantile_disc(plain_ns, 0.5) AS step_p50_ns,

@@ -5,7 +5,7 @@
 -- the forward step that follows a backward step. Threads that only go forward do not train. A step lasts from its turn to its
 -- end: a host that runs ahead of the device does not make it longer.
 WITH pass AS (
-  SELECT process_id, thread_id, stage, begin_ns, end_ns, turn_ns, greatest(end_ns - turn_ns, 0) AS lasted_ns, lag(stage) OVER follow AS before,
+  SELECT process_id, thread_id, stage, begin_ns, end_ns, turn_ns, coalesce(batch * tokens, rows) AS new_tokens, greatest(end_ns - turn_ns, 0) AS lasted_ns, lag(stage) OVER follow AS before,
     bool_or(stage = 'forward') OVER whole AS reads,
     bool_or(stage = 'backward') OVER whole AS learns,
     bool_or(stage = 'optimizer') OVER whole AS updates
@@ -23,7 +23,8 @@ SELECT process_id, thread_id, number, min(begin_ns) AS begin_ns,
   coalesce(sum(lasted_ns) FILTER (stage = 'forward'), 0)::BIGINT AS forward_ns,
   coalesce(sum(lasted_ns) FILTER (stage = 'backward'), 0)::BIGINT AS backward_ns,
   coalesce(sum(lasted_ns) FILTER (stage = 'optimizer'), 0)::BIGINT AS optimizer_ns,
-  max(end_ns) - min(turn_ns) AS total_ns
+  max(end_ns) - min(turn_ns) AS total_ns,
+  coalesce(sum(new_tokens) FILTER (stage = 'forward'), 0)::BIGINT AS tokens
 FROM numbered
 GROUP BY process_id, thread_id, number
 ORDER BY process_id, thread_id, number;

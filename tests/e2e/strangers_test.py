@@ -1,0 +1,66 @@
+"""Programs that nobody here wrote, recorded on an H200: what llmprof says of them, held against what they say themselves."""
+import json
+import pathlib
+import shutil
+import unittest
+
+from harness import Case
+
+RUNS = pathlib.Path(__file__).resolve().parents[1] / "runs/strangers"
+
+
+class StrangersTest(Case):
+    def of(self, name):
+        shutil.copytree(RUNS / name, self.folder / f"{name}.llmprof")
+        return self.report(name)
+
+    def test_llmc(self):
+        report = self.of("llmc")
+        stages = {stage["name"]: stage for stage in report["stages"]}
+        self.assertEqual({name: stage["steps"] for name, stage in stages.items()},
+                         {"validation": 2, "forward": 40, "backward": 40, "optimizer": 40, "generation": 63})
+        self.assertEqual(report["model"]["family"], "gpt2")
+        series, = report["training"]
+        totals = sorted(step["total_ns"] for step in series["steps"])
+        self.assertEqual(len(totals), 40)
+        self.assertTrue(46.2e6 < totals[20] < 47e6, totals[20])
+        self.assertEqual({step["tokens"] for step in series["steps"]}, {16 * 1024})
+        self.assertAlmostEqual(16 * 1024 / totals[20] * 1e9, 350e3, delta=5e3)
+        blocks = {block["name"] for block in report["blocks"]}
+        self.assertLessEqual({f"h.{layer}" for layer in range(12)}, blocks)
+        coverage = report["coverage"]
+        self.assertGreater(coverage["gpu_module_ns"] / coverage["gpu_ns"], 0.9)
+        # Six FLOPs per parameter and token, the attention besides; the embeddings of positions make none.
+        flops = stages["forward"]["flops"] + stages["backward"]["flops"]
+        self.assertTrue(1.0 < flops / (40 * 16 * 1024 * 6 * 124e6) < 1.2, flops)
+        text = self.llmprof("report", "llmc").stdout
+        for wrong in ("prefill", "TTFT", "Choosing tokens", "decode"):
+            self.assertNotIn(wrong, text)
+        self.assertIn("352 k tokens/s (16384 tokens in 46.5 ms), MFU 28.4 %", text)
+        tree = {node["name"]: node for node in report["ranges"] if node["depth"] <= 1}
+        self.assertEqual(tree["gpt#_update"]["ranges"], 40)
+        self.assertEqual(tree["gpt#_update"]["stage"], "optimizer")
+
+    def test_jax(self):
+        report = self.of("jax")
+        stages = {stage["name"]: stage for stage in report["stages"]}
+        self.assertEqual(set(stages), {"compile", "jit_step"})
+        self.assertEqual(stages["jit_step"]["steps"], 128)
+        self.assertGreater(stages["compile"]["time_ns"], 4e9)
+
+    def test_rules_of_the_user(self):
+        self.of("llmc")
+        rules = self.llmprof("ranges", "llmc", "--rules").stdout
+        self.assertIn('{ name = "gpt*_forward", is = "step", stage = "forward" }', rules)
+        self.write("llmprof.toml", '[ranges]\nrules = [ { name = "gpt2_update", is = "step", stage = "my update" } ]\n')
+        stages = {stage["name"]: stage["steps"] for stage in self.report("llmc")["stages"]}
+        self.assertEqual(stages["my update"], 40)
+        self.assertNotIn("optimizer", stages)
+        names = {row["name"]: row for row in json.loads(self.llmprof("ranges", "llmc", "--json").stdout)["names"]}
+        self.assertEqual(names["gpt#_update"]["why"], "a rule of llmprof.toml")
+        self.write("llmprof.toml", "[ranges]\nrules = [ { name = 3 } ]\n")
+        self.assertIn("llmprof.toml", self.llmprof("report", "llmc", status=2).stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
