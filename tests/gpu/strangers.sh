@@ -5,7 +5,7 @@ bundle=$(realpath "$1") out=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 cd "$work" && tar xf "$bundle" && llmprof=$(echo "$work"/llmprof-*/bin/llmprof)
 for kind in gpt llama; do
-  python3 "$here/train_loop.py" $kind 30 >"$out/$kind.alone.txt" 2>&1
+  python3 "$here/train_loop.py" $kind 30 2>&1 | tail -n 1 >"$out/$kind.alone.txt"
   "$llmprof" record --no-peaks -o $kind -- python3 "$here/train_loop.py" $kind 30 >"$out/$kind.txt" 2>&1
   "$llmprof" report $kind >"$out/$kind.report.txt" 2>&1
   tar czf "$out/$kind.tar.gz" --exclude derived $kind.llmprof
