@@ -19,17 +19,39 @@ constexpr double kPeriodicConfidence = 0.4;  // of a sequence that repeats witho
 
 using ProcessOfThread = std::unordered_map<std::int64_t, std::int64_t>;
 
+struct Repeated {
+  std::vector<Step> steps;
+  MatrixSize separator;
+};
+
 // By products: the largest one separates the passes.
-Result<std::vector<Step>> from_products(const trace::Run& run, const ProcessOfThread& process_of_thread,
-                                        trace::Strings& strings) {
+Result<Repeated> from_products(const trace::Run& run, const ProcessOfThread& process_of_thread,
+                               trace::Strings& strings) {
   LLMPROF_LET(RunCalls direct, read_calls(run, process_of_thread));
   LLMPROF_LET(const RunCalls captured, read_captured_calls(run));
   direct.calls.segment.assign(direct.calls.size(), 0);
   const std::optional<MatrixSize> separator = separating_matrix(direct.calls, captured.calls);
-  if (!separator) return std::vector<Step>{};
+  if (!separator) return Repeated{};
   Matches matches = repeated_passes(direct.calls, *separator);
   LLMPROF_TRY(add_launched_passes(run, repeated_passes(captured.calls, *separator), matches));
-  return infer_steps(matches, process_of_thread, strings).steps;
+  return Repeated{infer_steps(matches, process_of_thread, strings).steps, *separator};
+}
+
+// No model is known, and many programs multiply matrices: prompts and tokens are spoken of only where tokens follow
+// each other one by one, and what separates them is as wide as a vocabulary. Else they are steps of some kind.
+void name_honestly(Repeated& found, trace::Strings& strings) {
+  constexpr std::int64_t kVocabulary = 4;  // times the width of a row
+  constexpr std::ptrdiff_t kLeastTokens = 3;
+  const trace::Name decode = strings.intern("decode");
+  const auto tokens = std::ranges::count(found.steps, decode, &Step::stage);
+  if (found.separator.second >= kVocabulary * found.separator.first && tokens >= kLeastTokens) return;
+  const trace::Name steps = strings.intern("steps");
+  std::map<std::int64_t, std::int64_t> count;
+  for (Step& step : found.steps) {
+    step.stage = steps;
+    step.size = {};
+    step.number = count[step.process_id]++;
+  }
 }
 
 // What each thread launched, in order of time.
@@ -114,8 +136,8 @@ Result<std::vector<Step>> infer_training(const trace::Run& run, const ProcessOfT
 Result<void> size_declared_steps(const trace::Run& run, const ProcessOfThread& process_of_thread,
                                  trace::Strings& strings, Classified& classified) {
   if (std::none_of(classified.steps.begin(), classified.steps.end(), lacks_size)) return {};
-  LLMPROF_LET(const std::vector<Step> passes, from_products(run, process_of_thread, strings));
-  const auto of_thread = by_thread(passes);
+  LLMPROF_LET(const Repeated found_passes, from_products(run, process_of_thread, strings));
+  const auto of_thread = by_thread(found_passes.steps);
   for (Step& step : classified.steps) {
     const auto found = of_thread.find(step.thread_id);
     if (!lacks_size(step) || found == of_thread.end()) continue;
@@ -130,8 +152,9 @@ Result<void> size_declared_steps(const trace::Run& run, const ProcessOfThread& p
 
 Result<std::vector<Step>> infer_launch_steps(const trace::Run& run, const ProcessOfThread& process_of_thread,
                                              trace::Strings& strings) {
-  LLMPROF_LET(std::vector<Step> steps, from_products(run, process_of_thread, strings));
-  if (!steps.empty()) return steps;
+  LLMPROF_LET(Repeated found, from_products(run, process_of_thread, strings));
+  name_honestly(found, strings);
+  if (!found.steps.empty()) return std::move(found.steps);
   return from_sequence(run, process_of_thread, strings);
 }
 

@@ -5,11 +5,6 @@ GAPS = {
     "wall_time_begins_late": "`Wall time` begins with the first event, not with the process, though that is seen from outside",
     "load_time_is_zero": "the rule load_time says that 0 ns passed before the first step, of a program that first imports "
                          "for seconds",
-    "training_called_decode": "a plain training loop is called decode, with tokens per second and TPOT",
-    "training_steps": "the steps of a plain training loop are not those of the program",
-    "training_headline": "the diagnosis speaks of decode, of a program that trains",
-    "products_called_prefill": "a chain of matrix products in numpy is called prefill, with tokens per second and TTFT",
-    "products_headline": "the diagnosis speaks of prefill, of a program that multiplies matrices",
     "modules_of_no_stage": "with --modules the modules stand under no stage, with 0 calls under decode",
     "modules_not_matched": "with --modules all of decode's time is `not matched to the model`, beside a waterfall that matches it",
     "advice_needs_products": "without any matrix product seen, the report says that --model would tell stages from them",
