@@ -13,6 +13,7 @@
 #include "analyze/infer_steps.h"
 #include "analyze/match_run.h"
 #include "analyze/model_passes.h"
+#include "analyze/passes/adopt.h"
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/classify.h"
 #include "analyze/passes/range_time.h"
@@ -226,6 +227,7 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   LLMPROF_LET(GraphFacts graphs, read_graphs(run));
   Classified classified = classify(ranges, basis.patterns, writer.strings());
   LLMPROF_LET(const RunMatch match, infer(run, basis, process_of_thread, classified, writer.strings()));
+  adopt_ranges(ranges, classified);
   ModelPasses passes;
   if (basis.model) {
     passes = model_passes(classified.steps, *basis.model, basis.cache_bytes(), match.fused, writer.strings());

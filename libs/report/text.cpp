@@ -167,6 +167,13 @@ std::string without_stages(const Page& page, const Style& style) {
   out += wrapped(page.summary.coverage.ranges == 0
                      ? "None: the program announced no ranges, so llmprof cannot tell prefill from decode."
                      : "None: no range of the program is named as a stage or step that llmprof knows.");
+  if (page.summary.coverage.gemms == 0) {
+    return out +
+           wrapped(
+               "Stages cannot be told from matrix products either: none was seen. To get them, annotate the program "
+               "with include/llmprof/annotate.h, or give NVTX ranges the names prefill, decode, forward, backward or "
+               "optimizer.");
+  }
   if (page.summary.model_family.empty()) {
     out += wrapped(
         "To get them, say the model (--model NAME|PATH): stages are then told from the shapes and order of its matrix "

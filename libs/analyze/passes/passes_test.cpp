@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "analyze/passes/adopt.h"
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/busy.h"
 #include "analyze/passes/classify.h"
@@ -446,6 +447,30 @@ TEST(StepWindows, TheLatestBegunStepThatStillRuns) {
   EXPECT_EQ(windows.containing(1, 20), 0);
   EXPECT_EQ(windows.containing(1, 150), kNone);
   EXPECT_EQ(windows.containing(2, 15), kNone);
+}
+
+TEST(Adopt, InferredStepsTakeInTheModulesOfTheirPass) {
+  std::vector<Spec> specs;
+  for (const std::int64_t at : {0, 100}) {
+    specs.push_back({at + 1, at + 9, "embed_tokens", "module"});
+    specs.push_back({at + 10, at + 60, "layers.0", "module"});
+    specs.push_back({at + 20, at + 30, "layers.0.q_proj", "module"});
+    specs.push_back({at + 61, at + 80, "lm_head", "module"});
+  }
+  Fixture f(specs);
+  ASSERT_TRUE(f.classified.steps.empty());
+  const trace::Name decode = f.strings.intern("decode");
+  std::vector<Step> steps{{.begin_ns = 22, .end_ns = 122, .thread_id = 1, .process_id = 1, .stage = decode},
+                          {.begin_ns = 122, .end_ns = 180, .thread_id = 1, .process_id = 1, .stage = decode}};
+  add_steps(steps, f.classified);  // told from products: the first is in q_proj
+  adopt_ranges(f.ranges, f.classified);
+  EXPECT_EQ(f.classified.steps[0].begin_ns, 1);
+  EXPECT_EQ(f.classified.steps[0].end_ns, 101);
+  EXPECT_EQ(f.classified.steps[1].begin_ns, 101);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(f.classified.places[i].step, i < 4 ? 0 : 1) << i;
+    EXPECT_EQ(f.stage(i), "decode");
+  }
 }
 
 TEST(RangeTimes, SelfIsTotalLessDirectChildren) {
