@@ -19,6 +19,7 @@
 #include "analyze/passes/range_time.h"
 #include "analyze/passes/step_time.h"
 #include "analyze/passes/sums.h"
+#include "analyze/passes/warm_up.h"
 #include "analyze/questions.h"
 #include "analyze/step_windows.h"
 #include "analyze/waterfall_feed.h"
@@ -119,6 +120,7 @@ Result<void> place_samples(const trace::Run& run, Attribution& attribution, trac
 void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Attribution& attribution,
                  const StepBusy& busy, const ModelPasses& passes, trace::DerivedWriter& writer) {
   const trace::Name declared = writer.strings().intern("declared"), inferred = writer.strings().intern("inferred");
+  const std::vector<bool> warm_up = warm_up_steps(steps, writer.strings());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     trace::StepRow row{.id = static_cast<std::int64_t>(i) + 1,
@@ -141,6 +143,7 @@ void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Att
     row.kernel_ns = attribution.step_kernel_ns[i];
     row.source = step.declared() ? declared : inferred;
     row.confidence = step.confidence;
+    row.warm_up = warm_up[i];
     writer.add(row);
   }
 }

@@ -120,7 +120,16 @@ Result<void> fill_stages(const trace::Run& run, Summary& summary) {
     stage.step_p50_ns = row.maybe_integer("step_p50_ns");
     stage.step_p90_ns = row.maybe_integer("step_p90_ns");
     stage.step_p99_ns = row.maybe_integer("step_p99_ns");
-    if (stage.name == "prefill" && !ttft.rows.empty()) stage.ttft_ns = ttft.rows[0][0].maybe_int();
+    stage.warm_up_steps = row.integer("warm_up_steps");
+    stage.warm_up_ns = row.integer("warm_up_ns");
+    if (stage.name == "prefill" && !ttft.rows.empty()) {
+      const RowView first{ttft, 0};
+      stage.ttft_ns = first.maybe_integer("ttft_ns");
+      stage.ttft_p90_ns = first.maybe_integer("ttft_p90_ns");
+      stage.ttft_p99_ns = first.maybe_integer("ttft_p99_ns");
+      stage.cold_ttft_ns = first.maybe_integer("cold_ns");
+      stage.prefills = first.integer("prefills");
+    }
     if (stage.name == "decode" && !tpot.rows.empty()) {
       const RowView sample{tpot, 0};
       stage.tpot_p50_ns = sample.maybe_integer("tpot_p50_ns");

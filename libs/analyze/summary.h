@@ -76,7 +76,8 @@ struct Stage {
   double confidence = 1;
   std::int64_t steps = 0, kernels = 0;
   std::int64_t measured_steps = 0;  // of these, slowed down by hardware counters: left out of percentiles
-  std::int64_t time_ns = 0;         // union of its step windows
+  std::int64_t warm_up_steps = 0, warm_up_ns = 0;  // of these, in which the program warms up: left out, too
+  std::int64_t time_ns = 0;                        // union of its step windows
   std::int64_t steps_ns = 0;        // durations of its steps, added up; more than time_ns where steps overlap
   double share = 0;                 // time_ns of Coverage::wall_ns
   std::int64_t device_busy_ns = 0;  // union of kernel intervals inside, per device, added up
@@ -86,7 +87,8 @@ struct Stage {
   std::int64_t graph_launches = 0, graph_launches_by_node = 0;
   std::int64_t gap_ns = 0;  // of its steps' windows, not recorded
   std::optional<double> tokens_per_s;
-  std::optional<std::int64_t> ttft_ns;
+  std::optional<std::int64_t> ttft_ns, ttft_p90_ns, ttft_p99_ns, cold_ttft_ns;  // ttft_ns: the median of `prefills`
+  std::int64_t prefills = 0;
   std::optional<std::int64_t> step_p50_ns, step_p90_ns, step_p99_ns;  // step durations
   std::optional<std::int64_t> tpot_p50_ns, tpot_p90_ns, tpot_p99_ns;  // decode: begin to begin
   Efficiency efficiency;

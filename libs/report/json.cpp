@@ -152,7 +152,14 @@ Json stage_json(const analyze::Stage& s) {
               {"step_p50_ns", maybe(s.step_p50_ns)},
               {"step_p90_ns", maybe(s.step_p90_ns)},
               {"step_p99_ns", maybe(s.step_p99_ns)}};
-  if (s.name == "prefill") out["ttft_ns"] = maybe(s.ttft_ns);
+  out["warm_up_steps"] = s.warm_up_steps;
+  out["warm_up_ns"] = s.warm_up_ns;
+  if (s.name == "prefill") {
+    out["ttft_ns"] = maybe(s.ttft_ns);
+    out["ttft_p90_ns"] = maybe(s.ttft_p90_ns);
+    out["ttft_p99_ns"] = maybe(s.ttft_p99_ns);
+    out["cold_ttft_ns"] = maybe(s.cold_ttft_ns);
+  }
   if (s.name == "decode") {
     out["tpot_p50_ns"] = maybe(s.tpot_p50_ns);
     out["tpot_p90_ns"] = maybe(s.tpot_p90_ns);

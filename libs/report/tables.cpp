@@ -206,6 +206,30 @@ std::string shape_text(const analyze::Product& p) {
 
 bool shown(const Page& page, std::string_view stage) { return page.stage.empty() || page.stage == stage; }
 
+namespace {
+
+// What is left out of what follows, and what a first token costs.
+std::string warm_up_lines(const Page& page) {
+  std::string out;
+  for (const Stage& s : page.summary.stages) {
+    if (!shown(page, s.name)) continue;
+    if (s.prefills > 1) {
+      out += wrapped(fmt::format("TTFT: the median of {}; p90 {}, p99 {}.", counted(s.prefills, "prefill"),
+                                 time_cell(s.ttft_p90_ns), time_cell(s.ttft_p99_ns)));
+    }
+    if (s.warm_up_steps == 0) continue;
+    const bool one = s.warm_up_steps == 1;
+    out += wrapped(
+        fmt::format("Warm-up of {}: {} of {} took {}, much longer than later ones of {} kind. Percentiles and "
+                    "the waterfall are without {}.",
+                    s.name, one ? "the first" : fmt::format("the first {}", s.warm_up_steps), counted(s.steps, "step"),
+                    time_cell(s.warm_up_ns) + (one ? "" : " in all"), one ? "its" : "their", one ? "it" : "them"));
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string stage_table(const Page& page, const Style& style) {
   const bool inference = has_inference(page.summary);
   TextTable table(stage_columns(inference));
@@ -224,6 +248,7 @@ std::string stage_table(const Page& page, const Style& style) {
   std::string out = style.heading("Stages") + table.render(kWidth);
   out += wrapped(fmt::format("% of wall: of {}. busy %: of the stage's time, with a kernel or BLAS call executing.",
                              base::human_ns(static_cast<double>(page.summary.coverage.wall_ns))));
+  out += warm_up_lines(page);
   out += step_lines(page);
   if (inferred) {
     for (const Stage& s : page.summary.stages) {

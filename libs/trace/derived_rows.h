@@ -24,6 +24,7 @@ struct StepRow {
   std::int64_t kernel_ns = 0;
   Name source;
   double confidence = 1;
+  bool warm_up = false;
 };
 
 // Where one kernel belongs.

@@ -44,6 +44,8 @@ const Table& table_of<StepRow>() {
           column(&R::kernel_ns, "kernel_ns", "ns", "Their durations, added up."),
           column(&R::source, "source", "", "declared (by a range) or inferred."),
           column(&R::confidence, "confidence", "fraction", "How sure the inference is; 1 when declared."),
+          column(&R::warm_up, "warm_up", "",
+                 "Whether the program still warmed up: it took much longer than steps of its kind later did."),
       }};
   return table;
 }

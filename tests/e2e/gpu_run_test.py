@@ -50,6 +50,9 @@ class GpuRun(Case):
         self.assertEqual(stages["prefill"]["steps"], 1 + REPETITIONS)
         self.assertEqual(stages["decode"]["steps"], 3 + self.one("SELECT count(*) FROM graph_launch"))
         self.assertAlmostEqual(stages["decode"]["tpot_p50_ns"] / 1e6, OWN_MS_PER_TOKEN, delta=0.02 * OWN_MS_PER_TOKEN)
+        self.assertEqual((stages["prefill"]["warm_up_steps"], stages["decode"]["warm_up_steps"]), (1, 3))
+        decode = next(row for row in report["waterfalls"] if row["stage"] == "decode")
+        self.assertAlmostEqual(decode["measured_ns"] / decode["samples"] / 1e6, OWN_MS_PER_TOKEN, delta=0.02 * OWN_MS_PER_TOKEN)
         coverage = report["coverage"]
         self.assertGreater(coverage["gpu_placed_ns"], 0.99 * coverage["gpu_ns"])
 

@@ -48,6 +48,22 @@ class StrangersTest(Case):
         self.assertEqual(stages["jit_step"]["steps"], 128)
         self.assertGreater(stages["compile"]["time_ns"], 4e9)
 
+    def test_generate_with_modules(self):
+        report = self.of("qm")
+        stages = {stage["name"]: stage for stage in report["stages"]}
+        self.assertEqual({name: stage["steps"] for name, stage in stages.items()}, {"prefill": 2, "decode": 66})
+        self.assertEqual([stages[name]["warm_up_steps"] for name in ("prefill", "decode")], [1, 1])
+        self.assertLess(stages["prefill"]["ttft_ns"], 50e6)  # 38 ms; the first took 933 ms, cold
+        self.assertGreater(stages["prefill"]["cold_ttft_ns"], 900e6)
+        self.assertAlmostEqual(stages["decode"]["tpot_p50_ns"] / 1e6, 75, delta=1)  # by its own clock
+        operators = {row["name"]: row for row in report["operators"] if row["stage"] == "decode"}
+        for name in ("self_attn", "self_attn.q_proj", "mlp.up_proj", "input_layernorm"):
+            self.assertEqual(operators[name]["calls"], 28 * 66, name)  # layers x steps
+        self.assertEqual(operators["embed_tokens"]["calls"], 66)  # before the first product of a pass
+        self.assertGreater(operators["mlp.up_proj"]["mbu"], 0.3)
+        self.assertNotIn("(none)", {row["stage"] for row in report["operators"] if row["calls"] > 0})
+        self.assertGreater(report["coverage"]["gpu_module_ns"] / report["coverage"]["gpu_ns"], 0.95)
+
     def test_rules_of_the_user(self):
         self.of("llmc")
         rules = self.llmprof("ranges", "llmc", "--rules").stdout

@@ -2,7 +2,8 @@
 -- unit: ns, tokens
 -- Quantiles are exact and observed: quantile_disc gives the smallest duration that at least that share of the steps does
 -- not exceed. A step lasts from its turn to its end; a prefill step from its begin, as somebody waits for it. Tokens are new tokens over all sequences; a step that does not say its size has none.
--- Steps in which hardware counters were read take longer: quantiles are those of the others, where there are any.
+-- Steps in which hardware counters were read take longer, and so do steps in which the program warms up: quantiles are those
+-- of the others, where there are any.
 WITH slowed AS (
   SELECT DISTINCT s.id
   FROM counter_window AS w ASOF JOIN step AS s ON w.thread_id = s.thread_id AND w.end_ns >= s.begin_ns
@@ -11,7 +12,9 @@ lasted AS (
   SELECT *, greatest(end_ns - CASE WHEN stage = 'prefill' THEN begin_ns ELSE turn_ns END, 0) AS lasted_ns,
     id IN (SELECT id FROM slowed) AS slow
   FROM step),
-timed AS (SELECT *, CASE WHEN NOT slow OR bool_and(slow) OVER (PARTITION BY stage) THEN lasted_ns END AS plain_ns FROM lasted)
+timed AS (
+  SELECT *, CASE WHEN NOT (slow OR warm_up) OR bool_and(slow OR warm_up) OVER (PARTITION BY stage) THEN lasted_ns END AS plain_ns
+  FROM lasted)
 SELECT stage, count(*) AS steps, sum(kernels)::BIGINT AS kernels,
   coalesce(sum(coalesce(batch * tokens, rows)), 0)::BIGINT AS tokens,
   CASE WHEN count(*) = count(*) FILTER (source = 'declared') THEN 'declared' ELSE 'inferred' END AS source,
@@ -19,7 +22,9 @@ SELECT stage, count(*) AS steps, sum(kernels)::BIGINT AS kernels,
   quantile_disc(plain_ns, 0.5) AS step_p50_ns,
   quantile_disc(plain_ns, 0.9) AS step_p90_ns,
   quantile_disc(plain_ns, 0.99) AS step_p99_ns,
-  count(*) FILTER (slow) AS measured_steps
+  count(*) FILTER (slow) AS measured_steps,
+  count(*) FILTER (warm_up) AS warm_up_steps,
+  coalesce(sum(lasted_ns) FILTER (warm_up), 0)::BIGINT AS warm_up_ns
 FROM timed
 GROUP BY stage
 ORDER BY min(begin_ns);

@@ -4,7 +4,7 @@
 -- the device) to that of the next, so host gaps count. Both steps follow each other on one thread with nothing between them,
 -- and work on as many sequences: a prefill in between starts a new series.
 -- Quantiles are exact and observed (quantile_disc). Samples with a step in which hardware counters were read, or before one,
--- are longer: they count only where there are no others.
+-- are longer, and so are those in which the program warms up: they count only where there are no others.
 WITH slowed AS (
   SELECT DISTINCT s.id
   FROM counter_window AS w ASOF JOIN step AS s ON w.thread_id = s.thread_id AND w.end_ns >= s.begin_ns
@@ -12,7 +12,7 @@ WITH slowed AS (
 ordered AS (
   SELECT stage, batch, turn_ns, lead(stage) OVER follow AS next_stage, lead(batch) OVER follow AS next_batch,
     lead(turn_ns) OVER follow AS next_turn_ns,
-    id IN (SELECT id FROM slowed) OR coalesce(lead(id) OVER follow IN (SELECT id FROM slowed), false) AS slow
+    warm_up OR id IN (SELECT id FROM slowed) OR coalesce(lead(id) OVER follow IN (SELECT id FROM slowed), false) AS slow
   FROM step
   WINDOW follow AS (PARTITION BY thread_id ORDER BY begin_ns)),
 samples AS (

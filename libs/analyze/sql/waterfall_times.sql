@@ -4,5 +4,6 @@
 SELECT s.stage, t.after_ns IS NOT NULL AS sample, t.owner, t.op, sum(t.time_ns)::BIGINT AS time_ns,
   coalesce(sum(t.after_ns), 0)::BIGINT AS after_ns
 FROM step_time AS t JOIN step AS s ON s.id = t.step_id
+WHERE NOT s.warm_up
 GROUP BY ALL
 ORDER BY s.stage, sample, t.owner, t.op;
