@@ -92,15 +92,12 @@ std::string rules_text(const std::vector<NameMeaning>& meanings) {
       "# is started, or name it with --ranges. name: the whole name, * stands for any text. is: step (with its stage, "
       "of\n"
       "# any name), container (of steps), part (of the model), nothing.\n[ranges]\nrules = [\n";
-  const auto quoted = [](std::string_view text) {
+  const auto quoted = [](std::string_view text) {  // numbers, and what not every editor shows, as '*'
     std::string name;
     for (const char c : text) {
+      const bool plain = c >= ' ' && c <= '~' && c != '#';
       if (c == '"' || c == '\\') name += '\\';
-      if (c == '#') {
-        name += '*';
-      } else if (static_cast<unsigned char>(c) >= ' ') {
-        name += c;
-      }
+      if (plain || name.empty() || name.back() != '*') name += plain ? c : '*';
     }
     return '"' + name + '"';
   };

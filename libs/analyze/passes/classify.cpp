@@ -17,14 +17,12 @@ using StageSet = std::uint32_t;
 constexpr std::size_t kMostStages = 30;  // of any name; more are "other"
 constexpr std::size_t kLongestPath = 240;
 
-struct Own {  // what a range says by itself
-  RangeKind kind = RangeKind::kPlain;
+struct Own {  // what a range says by itself; small, as there is one for each
   double confidence = 0;
   StageSet bit = 0;  // of its stage
-  trace::Name stage;
-  StepSize size;
+  trace::Name stage, why;
+  RangeKind kind = RangeKind::kPlain;
   bool numbered = false;
-  trace::Name why;
 
   bool declared() const { return confidence == kDeclaredConfidence; }
   bool by_words() const { return confidence == kWordConfidence; }
@@ -88,8 +86,8 @@ class Classifier {
 
   Own look_up(const std::array<std::int64_t, 3>& key) {
     const Meaning meaning = meaning_of(ranges_.texts[key[0]], ranges_.texts[key[1]], ranges_.texts[key[2]], patterns_);
-    Own own{.kind = meaning.kind, .confidence = meaning.confidence};
-    own.size = meaning.size;
+    Own own{.confidence = meaning.confidence, .kind = meaning.kind};
+    if (meaning.size.batch) sizes_[key] = meaning.size;
     own.numbered = read_name(ranges_.texts[key[0]]).number.has_value();
     if (!meaning.why.empty()) own.why = strings_.intern(meaning.why);
     if (meaning.kind == RangeKind::kStage || meaning.kind == RangeKind::kStep) {
@@ -111,7 +109,7 @@ class Classifier {
     if (std::none_of(meanings_.begin(), meanings_.end(), is(update))) return;
     const bool learns = std::any_of(meanings_.begin(), meanings_.end(), is(backward));
     for (Own& own : own_) {
-      if (!passes(own) || own.stage != update) continue;
+      if (!own.by_words() || !passes(own) || own.stage != update) continue;
       if (learns) {
         own.stage = optimizer, own.bit = bit_of(optimizer);
       } else {
@@ -280,7 +278,8 @@ class Classifier {
               .process_id = ranges_.process_id[i],
               .stage = here.stage};
     step.confidence = own_[i].confidence;
-    step.size = own_[i].size;
+    const auto size = sizes_.find({ranges_.name[i], ranges_.domain[i], ranges_.category[i]});
+    if (size != sizes_.end()) step.size = size->second;
     const std::int64_t payload = ranges_.payload[i];
     if (own_[i].declared() && ranges_.texts[ranges_.domain[i]] == "llmprof" && payload != kNull)
       step.size = unpack(payload);  // other programs' payloads mean other things
@@ -348,6 +347,7 @@ class Classifier {
   std::vector<Inside> inside_;
   std::vector<bool> holds_others_;
   std::map<std::array<std::int64_t, 3>, Own> meanings_;
+  std::map<std::array<std::int64_t, 3>, StepSize> sizes_;  // of steps whose names say it
   std::array<std::int64_t, 3> last_key_{-1, -1, -1};
   Own last_own_;
   std::map<std::uint32_t, StageSet> stage_bits_;
