@@ -1,115 +1,12 @@
 #include "analyze/ranges.h"
 
-#define TOML_EXCEPTIONS 0
-#include <fmt/format.h>
-#include <toml++/toml.h>
-
-#include <algorithm>
 #include <functional>
 #include <map>
-#include <tuple>
 
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
-#include "base/file.h"
 
 namespace llmprof::analyze {
-namespace {
-
-constexpr std::uint64_t kMostRulesBytes = 1u << 20;
-constexpr const char* kConfigFile = "llmprof.toml";
-
-Error wrong(const std::string& file, std::string_view what, std::string_view hint) {
-  return Error{ErrorCode::kCorruptInput, fmt::format("{}: {}", file, what), std::string(hint)};
-}
-
-Result<RangePattern> parse_rule(const toml::node& node, const std::string& file) {
-  constexpr std::string_view kHint = R"({ name = "Train step *", is = "step", stage = "training" })";
-  const toml::table* row = node.as_table();
-  if (row == nullptr) return wrong(file, "a rule of [ranges] is no table", kHint);
-  const auto text = [&](std::string_view key) { return (*row)[key].value_or<std::string>(""); };
-  for (const auto& [key, value] : *row) {
-    if (key != "name" && key != "is" && key != "stage")
-      return wrong(file, fmt::format("a rule of [ranges] has the unknown key '{}'", key.str()), kHint);
-    if (!value.is_string()) return wrong(file, fmt::format("'{}' of a rule of [ranges] is no text", key.str()), kHint);
-  }
-  RangePattern rule{.pattern = text("name"), .stage = text("stage"), .source = "a rule of " + file, .users = true};
-  if (rule.pattern.empty()) return wrong(file, "a rule of [ranges] has no name", kHint);
-  const std::string is = text("is");
-  if (is == "step") {
-    rule.kind = RangeKind::kStep;
-  } else if (is == "container") {
-    rule.kind = RangeKind::kStage, rule.container = true;
-  } else if (is == "part") {
-    rule.kind = RangeKind::kModule;
-  } else if (is != "nothing") {
-    return wrong(file, fmt::format("rule '{}': is = '{}' is not known", rule.pattern, is),
-                 "one of step, container, part, nothing");
-  }
-  if (rule.kind == RangeKind::kStep && rule.stage.empty())
-    return wrong(file, fmt::format("rule '{}': a step needs a stage", rule.pattern), kHint);
-  return rule;
-}
-
-}  // namespace
-
-Result<RangeRules> parse_range_rules(std::string_view text, const std::string& file) {
-  const toml::parse_result parsed = toml::parse(text, std::string_view(file));
-  if (!parsed) {
-    const auto& at = parsed.error().source().begin;
-    return wrong(file, fmt::format("line {}: {}", at.line, parsed.error().description()), "");
-  }
-  RangeRules out{.rules = {}, .file = file};
-  const toml::node_view section = parsed.table()["ranges"];
-  if (!section) return RangeRules{};
-  const toml::array* rules = section["rules"].as_array();
-  if (rules == nullptr) return wrong(file, "[ranges] has no array 'rules'", "llmprof ranges RUN --rules prints one");
-  for (const toml::node& node : *rules) {
-    LLMPROF_LET(RangePattern rule, parse_rule(node, file));
-    out.rules.push_back(std::move(rule));
-  }
-  return out;
-}
-
-Result<RangeRules> read_range_rules(const std::string& file) {
-  if (file.empty() && !base::is_file(kConfigFile)) return RangeRules{};
-  const std::string path = file.empty() ? kConfigFile : file;
-  LLMPROF_LET(const std::string text, base::read_file(path, kMostRulesBytes));
-  return parse_range_rules(text, path);
-}
-
-Result<std::vector<RangePattern>> range_patterns(const std::string& file) {
-  LLMPROF_LET(RangeRules own, read_range_rules(file));
-  LLMPROF_LET(const std::vector<RangePattern> built_in, built_in_patterns());
-  own.rules.insert(own.rules.end(), built_in.begin(), built_in.end());
-  return std::move(own.rules);
-}
-
-std::string rules_text(const std::vector<NameMeaning>& meanings) {
-  std::string out =
-      "# How llmprof understands the ranges of a program. Change what is wrong, and keep it as llmprof.toml where "
-      "llmprof\n"
-      "# is started, or name it with --ranges. name: the whole name, * stands for any text. is: step (with its stage, "
-      "of\n"
-      "# any name), container (of steps), part (of the model), nothing.\n[ranges]\nrules = [\n";
-  const auto quoted = [](std::string_view text) {  // numbers, and what not every editor shows, as '*'
-    std::string name;
-    for (const char c : text) {
-      const bool plain = c >= ' ' && c <= '~' && c != '#';
-      if (c == '"' || c == '\\') name += '\\';
-      if (plain || name.empty() || name.back() != '*') name += plain ? c : '*';
-    }
-    return '"' + name + '"';
-  };
-  for (const NameMeaning& meaning : meanings) {
-    if (meaning.kind.empty() || meaning.domain == "llmprof") continue;
-    const bool container = meaning.kind == "stage";
-    const std::string_view is = container ? "container" : meaning.kind == "module" ? "part" : "step";
-    out += fmt::format("  {{ name = {}, is = \"{}\"{} }},\n", quoted(meaning.name), is,
-                       meaning.kind == "module" ? "" : fmt::format(", stage = {}", quoted(meaning.stage)));
-  }
-  return out + "]\n";
-}
 
 Result<std::vector<RangeNode>> range_tree(const trace::Run& run) {
   LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/range_tree"));
