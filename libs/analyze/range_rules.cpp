@@ -1,10 +1,18 @@
 #include "analyze/ranges.h"
 
-#define TOML_EXCEPTIONS 0
 #include <fmt/format.h>
-#include <toml++/toml.h>
+
+#include <algorithm>
 
 #include "base/file.h"
+
+// The parser asserts, or with clang assumes, what malformed files do not hold, and then reports them as it should.
+#pragma push_macro("NDEBUG")
+#undef NDEBUG
+#define TOML_ASSERT(expression) static_cast<void>(0)
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+#pragma pop_macro("NDEBUG")
 
 namespace llmprof::analyze {
 namespace {
@@ -47,6 +55,12 @@ Result<RangePattern> parse_rule(const toml::node& node, const std::string& file)
 }  // namespace
 
 Result<RangeRules> parse_range_rules(std::string_view text, const std::string& file) {
+  // The parser has no defined way with some letters outside of quotes.
+  if (const auto other = std::ranges::find_if(text, [](char c) { return static_cast<signed char>(c) < 0; });
+      other != text.end()) {
+    const auto line = 1 + std::count(text.begin(), other, '\n');
+    return wrong(file, fmt::format("line {}: a letter that is not ASCII", line), "* stands for any text in a name");
+  }
   const toml::parse_result parsed = toml::parse(text, std::string_view(file));
   if (!parsed) {
     const auto& at = parsed.error().source().begin;

@@ -47,6 +47,7 @@ std::vector<std::string> seeds() {
       R"([{"pattern": "decode_*_step*", "kind": "step", "stage": "decode", "container": true, "source": "x"}])";
   const std::string rules = "[ranges]\nrules = [ { name = \"a *\", is = \"step\", stage = \"b\" } ]";
   return {rules + std::string("\0a 3", 4),
+          std::string("[:]\0", 4),
           "XlaModule:#hlo_module=jit_step,program_id=3#",
           "Train step 5",
           "layers.3.mlp.up_proj",

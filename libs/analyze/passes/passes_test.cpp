@@ -180,7 +180,7 @@ rules = [ { name = "forward", is = "container" }, { name = "phase *", is = "step
   ASSERT_EQ(classified.steps.size(), 1u);
   EXPECT_EQ(strings.text(classified.steps[0].stage), "rollout");
   EXPECT_EQ(classified.steps[0].confidence, kDeclaredConfidence);
-  for (const char* wrong : {"[ranges", "[ranges]\nrules = 3", "[ranges]\nrules = [{ name = 'x', is = 'y' }]",
+  for (const char* wrong : {"[:]", "[ranges", "[ranges]\nrules = 3", "[ranges]\nrules = [{ name = 'x', is = 'y' }]",
                             "[ranges]\nrules = [{ name = 'x', is = 'step' }]", "[ranges]\nrules = [{ is = 'part' }]",
                             "[ranges]\nrules = [{ name = 'x', is = 'part', when = 'now' }]"}) {
     EXPECT_FALSE(parse_range_rules(wrong, "rules.toml")) << wrong;
