@@ -219,11 +219,11 @@ std::string warm_up_lines(const Page& page) {
     }
     if (s.warm_up_steps == 0) continue;
     const bool one = s.warm_up_steps == 1;
-    out += wrapped(
-        fmt::format("Warm-up of {}: {} of {} took {}, much longer than later ones of {} kind. Percentiles and "
-                    "the waterfall are without {}.",
-                    s.name, one ? "the first" : fmt::format("the first {}", s.warm_up_steps), counted(s.steps, "step"),
-                    time_cell(s.warm_up_ns) + (one ? "" : " in all"), one ? "its" : "their", one ? "it" : "them"));
+    out +=
+        wrapped(fmt::format("Warm-up of {}: {} of {}, the first of {} size, took {}, more than twice the usual time. "
+                            "Percentiles and the waterfall are without {}.",
+                            s.name, s.warm_up_steps, counted(s.steps, "step"), one ? "its" : "their",
+                            time_cell(s.warm_up_ns) + (one ? "" : " in all"), one ? "it" : "them"));
   }
   return out;
 }

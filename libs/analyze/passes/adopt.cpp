@@ -1,4 +1,4 @@
-#include "analyze/passes/adopt.h"
+#include "analyze/passes/classify.h"
 
 #include <algorithm>
 #include <map>

@@ -46,4 +46,9 @@ Classified classify(const Ranges& ranges, const std::vector<RangePattern>& patte
 // Puts inferred steps, by begin, among those that are there. Returns where each went.
 std::vector<std::int32_t> add_steps(std::vector<Step> steps, Classified& classified);
 
+// After that: inferred steps take in the ranges that are there. A module that a program names belongs to the step it
+// runs in, and a step begins with the first module of its pass, not only with the first matrix product, which tells it:
+// embeddings and the first norm come before. `ranges` in sweep order.
+void adopt_ranges(const Ranges& ranges, Classified& classified);
+
 }  // namespace llmprof::analyze

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <random>
 
-#include "analyze/passes/adopt.h"
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/busy.h"
 #include "analyze/passes/classify.h"

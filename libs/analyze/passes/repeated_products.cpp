@@ -28,14 +28,6 @@ void count(const Calls& calls, std::map<MatrixSize, std::int64_t>& counts) {
   }
 }
 
-std::int64_t most_common(std::map<std::int64_t, std::int64_t>& counts) {
-  std::int64_t best = 0, most = 0;
-  for (const auto& [value, times] : counts) {
-    if (times > most) best = value, most = times;
-  }
-  return best;
-}
-
 // The products of one pass as they come.
 class Pass {
  public:
@@ -98,6 +90,14 @@ void find_passes(const Calls& calls, const MatrixSize& separator, std::size_t be
 }
 
 }  // namespace
+
+std::int64_t most_common(const std::map<std::int64_t, std::int64_t>& counts) {
+  std::int64_t best = 0, most = 0;
+  for (const auto& [value, times] : counts) {
+    if (times > most) best = value, most = times;
+  }
+  return best;
+}
 
 std::optional<MatrixSize> separating_matrix(const Calls& calls, const Calls& captured) {
   std::map<MatrixSize, std::int64_t> counts, in_graphs;

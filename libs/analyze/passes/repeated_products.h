@@ -19,4 +19,7 @@ std::optional<MatrixSize> separating_matrix(const Calls& calls, const Calls& cap
 // count. Passes with far fewer products than most are left out.
 Matches repeated_passes(const Calls& calls, const MatrixSize& separator);
 
+// The value that was counted most often, the smallest of several; 0 if there is none.
+std::int64_t most_common(const std::map<std::int64_t, std::int64_t>& counts);
+
 }  // namespace llmprof::analyze

@@ -36,6 +36,11 @@ std::string_view owner_name(Owner owner);
 // Steps are sorted by begin.
 void set_turns(std::vector<Step>& steps);
 
+// For each step whether the program still warms up in it. Steps of one stage, thread and size are compared, in order of
+// time: of eight or more, those at the begin that take over twice the median of the later half, until three in a row do
+// not, but no more than a quarter of all. Of fewer, the first prefill alone, against the median of the others.
+std::vector<bool> warm_up_steps(const std::vector<Step>& steps, const trace::Strings& strings);
+
 class StepTimes {
  public:
   using Emit = std::function<void(const trace::StepTimeRow&)>;

@@ -103,6 +103,7 @@ RangeTree::RangeTree(const Ranges& ranges, const Classified& classified, trace::
     : ranges_(ranges),
       classified_(classified),
       strings_(strings),
+      rest_(strings.intern("(further names)")),
       shapes_(ranges.texts.size()),
       place_of_(ranges.size(), kNone) {}
 
@@ -110,7 +111,7 @@ std::int32_t RangeTree::place(std::int32_t parent, std::uint32_t name) {
   const std::uint64_t key = static_cast<std::uint64_t>(parent + 1) << 32 | name;
   const auto found = places_.find(key);
   if (found != places_.end()) return found->second;
-  if (rows_.size() == kMostPlaces) return parent;
+  if (rows_.size() >= kMostPlaces && name != rest_.id) return parent != kNone ? parent : place(kNone, rest_.id);
   const auto id = static_cast<std::int32_t>(rows_.size());
   places_[key] = id;
   rows_.push_back({.id = id + 1, .name = {name}});
@@ -124,7 +125,6 @@ void RangeTree::add(std::size_t range, const trace::RangeTimeRow& time) {
   const std::int32_t outer = classified_.places[range].parent;
   const std::int32_t parent = outer == kNone ? kNone : place_of_[outer];
   const std::int32_t here = place_of_[range] = place(parent, shape.id);
-  if (here == kNone) return;
   trace::RangeTreeRow& row = rows_[here];
   row.kernel_ns += time.kernel_ns;
   if (here == parent) return;  // too many places: its time is that of the one around it

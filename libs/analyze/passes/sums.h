@@ -78,6 +78,7 @@ class RangeTree {
   const Ranges& ranges_;
   const Classified& classified_;
   trace::Strings& strings_;
+  trace::Name rest_;                    // outermost ranges for which there is no place
   std::vector<trace::Name> shapes_;     // by code of the name
   std::vector<std::int32_t> place_of_;  // of each range
   std::unordered_map<std::uint64_t, std::int32_t> places_;

@@ -6,6 +6,8 @@
 #include <set>
 #include <tuple>
 
+#include "analyze/passes/repeated_products.h"
+
 namespace llmprof::analyze {
 namespace {
 
@@ -53,14 +55,6 @@ std::vector<Role> roles_of(const std::vector<CallShape>& shapes) {
     roles.push_back(gradient ? Role::kGradient : Role::kPass);
   }
   return roles;
-}
-
-std::int64_t most_common(const std::map<std::int64_t, std::int64_t>& counts) {
-  std::int64_t best = 0, most = 0;
-  for (const auto& [value, times] : counts) {
-    if (times > most) best = value, most = times;
-  }
-  return best;
 }
 
 class Process {  // the calls of one process, by time

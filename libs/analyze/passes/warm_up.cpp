@@ -1,4 +1,4 @@
-#include "analyze/passes/warm_up.h"
+#include "analyze/passes/step_time.h"
 
 #include <algorithm>
 #include <map>

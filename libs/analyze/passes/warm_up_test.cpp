@@ -1,4 +1,4 @@
-#include "analyze/passes/warm_up.h"
+#include "analyze/passes/step_time.h"
 
 #include <gtest/gtest.h>
 

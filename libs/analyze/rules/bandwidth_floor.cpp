@@ -42,7 +42,7 @@ Finding near_floor(const Case& run, const StageView& view, double reached) {
                            peak_text(run.summary), "measured")};
   add_counted_bytes(run.summary, stage, out.evidence);
   if (!makes_tokens(stage)) {
-    out.advice = {"Move fewer bytes: a narrower type, or larger batches for the same weights."};
+    out.advice = {"Move fewer bytes: narrower types."};
     return out;
   }
   out.advice = {"Move fewer bytes: narrower weights, a narrower or smaller KV cache.",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "analyze/grammar.h"
 #include "analyze/rules/diagnose.h"
 #include "base/human.h"
 
@@ -20,12 +21,18 @@ std::string capital(std::string text) {
   return text;
 }
 
-// The longest stage that repeats; without any, the longest one.
+// 0: repeats, as its name says; 1: may do so; 2: what is done before.
+int rank_of(const Stage& stage) {
+  if (is_steady(stage.name)) return 0;
+  return stage.name == "compile" || stage.name == "load" || stage.name == "warm-up" ? 2 : 1;
+}
+
+// The longest stage of the lowest rank.
 const Stage* dominating(const Summary& summary) {
   const Stage* out = nullptr;
-  for (const bool steady : {true, false}) {
+  for (const int rank : {0, 1, 2}) {
     for (const Stage& stage : summary.stages) {
-      if (is_steady(stage.name) == steady && (out == nullptr || stage.time_ns > out->time_ns)) out = &stage;
+      if (rank_of(stage) == rank && (out == nullptr || stage.time_ns > out->time_ns)) out = &stage;
     }
     if (out != nullptr && out->time_ns > 0) return out;
   }
@@ -93,8 +100,8 @@ std::string without_stages(const Summary& summary) {
   if (coverage.kernels == 0)
     return "Nothing can be said: no kernel and no BLAS call was recorded. llmprof doctor says what this machine "
            "permits; llmprof record -- PROGRAM records.";
-  return "No stages are known, so nothing can be said about prefill or decode: annotate them (docs/manual/annotate.md), or "
-         "name the model with --model NAME so that they are told from its products.";
+  return "No stages are known, so nothing can be said about prefill or decode: annotate them "
+         "(docs/manual/annotate.md), or name the model with --model NAME so that they are told from its products.";
 }
 
 // Another tool's totals: no timeline, but a device, passes and bytes.
@@ -113,8 +120,10 @@ std::string headline(const Summary& summary, const Facts& facts, const std::vect
   if (facts.totals && summary.stages.empty()) return of_totals(facts.totals->findings, ranked);
   const Stage* stage = dominating(summary);
   if (stage == nullptr) return without_stages(summary);
-  return capital(stage->name) + " " + share_text(summary, *stage) + bound_text(summary, *stage) +
-         lever_text(*stage, ranked) + missing(summary);
+  const std::string name =
+      known_stage(stage->name).empty() ? stage->name : capital(stage->name);  // a program's own stays
+  return name + " " + share_text(summary, *stage) + bound_text(summary, *stage) + lever_text(*stage, ranked) +
+         missing(summary);
 }
 
 }  // namespace llmprof::analyze

@@ -86,11 +86,15 @@ void by_cpu(Finding& out, const LoadFacts& load, const Split& split) {
                          load.function.empty() ? ""
                                                : fmt::format(" Most of the thread's CPU time, {}, is in {}.",
                                                              base::human_percent(load.function_share), load.function));
-  out.advice = {
-      "Do not initialise weights that are loaded afterwards: build the model on the meta device "
-      "(torch.device(\"meta\"), init_empty_weights, low_cpu_mem_usage).",
-      "Store weights in the type they are used in and map them (safetensors), so that nothing is converted on the CPU.",
-      "Initialise random weights on the device itself."};
+  if (load.python) {
+    out.advice.emplace_back(
+        "Do not initialise weights that are loaded afterwards: build the model on the meta device "
+        "(torch.device(\"meta\"), init_empty_weights, low_cpu_mem_usage).");
+  }
+  out.advice.emplace_back(
+      "Store weights in the type they are used in and map them (safetensors), so that nothing is converted on the "
+      "CPU.");
+  out.advice.emplace_back("Initialise random weights on the device itself.");
   if (!load.declared)
     out.advice.emplace_back(
         "Some of it is the start of the program (imports, the first call of CUDA): a stage load around the loading "
