@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -15,6 +16,7 @@
 #include "analyze/model_passes.h"
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/classify.h"
+#include "analyze/passes/idle_time.h"
 #include "analyze/passes/range_time.h"
 #include "analyze/passes/step_time.h"
 #include "analyze/passes/sums.h"
@@ -97,7 +99,8 @@ Result<void> attribute_work(Pass& pass, const base::Progress& progress) {
 }
 
 // In blocks of ids, so that memory does not grow with the run.
-Result<void> place_samples(const trace::Run& run, Attribution& attribution, trace::DerivedWriter& writer) {
+Result<void> for_each_sample(const trace::Run& run,
+                             const std::function<void(std::int64_t id, std::int64_t thread_id, std::int64_t at)>& use) {
   constexpr std::int64_t kBlockSamples = 1'000'000;
   LLMPROF_LET(const trace::ResultTable ids, run.query("SELECT min(id), max(id) FROM sample"));
   const std::optional<std::int64_t> first = ids.rows[0][0].maybe_int();
@@ -106,19 +109,26 @@ Result<void> place_samples(const trace::Run& run, Attribution& attribution, trac
   for (std::int64_t id = *first; id <= ids.rows[0][1].as_int(); id += kBlockSamples) {
     LLMPROF_LET(const trace::Columns samples,
                 run.columns(fmt::format("{}WHERE id >= {} AND id < {}", question->sql, id, id + kBlockSamples)));
-    for (std::size_t i = 0; i < samples.rows(); ++i) {
-      trace::SamplePlaceRow row = attribution.place(samples.values[1][i], samples.values[2][i]);
-      row.sample_id = samples.values[0][i];
-      writer.add(row);
-    }
+    for (std::size_t i = 0; i < samples.rows(); ++i)
+      use(samples.values[0][i], samples.values[1][i], samples.values[2][i]);
   }
   return {};
 }
 
+Result<void> place_samples(const trace::Run& run, Attribution& attribution, const IdleTime& idle,
+                           trace::DerivedWriter& writer) {
+  return for_each_sample(run, [&](std::int64_t id, std::int64_t thread_id, std::int64_t at_ns) {
+    trace::SamplePlaceRow row = attribution.place(thread_id, at_ns);
+    row.sample_id = id;
+    row.idle_in_step = idle.step_of(id);
+    writer.add(row);
+  });
+}
+
 void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Attribution& attribution,
-                 const StepBusy& busy, const ModelPasses& passes, trace::DerivedWriter& writer) {
+                 const StepBusy& busy, const ModelPasses& passes, const std::vector<bool>& warm_up,
+                 trace::DerivedWriter& writer) {
   const trace::Name declared = writer.strings().intern("declared"), inferred = writer.strings().intern("inferred");
-  const std::vector<bool> warm_up = warm_up_steps(steps, writer.strings());
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
     trace::StepRow row{.id = static_cast<std::int64_t>(i) + 1,
@@ -242,14 +252,22 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   const StepTimes::Devices devices = step_time_devices(basis);
   LLMPROF_LET(const std::vector<Window> windows, work_blocks(run));
   if (devices.others_worked) LLMPROF_TRY(extend_steps(run, windows, devices, attribution, classified.steps));
-  StepTimes times(ranges, classified, process_of_thread, devices, writer.strings(),
-                  [&](const trace::StepTimeRow& row) { writer.add(row); });
+  const std::vector<bool> warm_up = warm_up_steps(classified.steps, writer.strings());
+  IdleTime idle(ranges, classified, warm_up, writer.strings());
+  LLMPROF_TRY(for_each_sample(run, [&](std::int64_t id, std::int64_t thread_id, std::int64_t at_ns) {
+    if (const auto process = process_of_thread.find(thread_id); process != process_of_thread.end())
+      idle.add_sample(process->second, at_ns, id);
+  }));
+  StepTimes times(
+      ranges, classified, process_of_thread, devices, writer.strings(),
+      [&](const trace::StepTimeRow& row) { writer.add(row); }, &idle);
   StepBusy busy(classified.steps, devices);
   KernelSums sums(writer.strings(), [&](const trace::KernelSumRow& row) { writer.add(row); });
   Pass pass{run, windows, graphs, attribution, times, busy, sums, writer};
   LLMPROF_TRY(attribute_work(pass, progress));
-  LLMPROF_TRY(place_samples(run, attribution, writer));
-  write_steps(ranges, classified.steps, attribution, busy, passes, writer);
+  LLMPROF_TRY(place_samples(run, attribution, idle, writer));
+  for (const trace::IdlePlaceRow& row : idle.finish()) writer.add(row);
+  write_steps(ranges, classified.steps, attribution, busy, passes, warm_up, writer);
   for (const trace::ModelOpRow& row : passes.rows) writer.add(row);
   RangeSums range_sums(passes.pass_of_step);
   RangeTree tree(ranges, classified, writer.strings());

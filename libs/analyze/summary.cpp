@@ -292,6 +292,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_TRY(fill_ranges(run, summary));
   LLMPROF_LET(summary.training, training_series(run));
   LLMPROF_LET(summary.step_curves, step_curves(run));
+  LLMPROF_LET(summary.idle, idle_time(run));
   LLMPROF_LET(summary.waterfalls, waterfalls(run, basis, by));
   LLMPROF_TRY(fill_telemetry(run, summary));
   LLMPROF_LET(summary.device_memory, device_memories(run));

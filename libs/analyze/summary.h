@@ -12,6 +12,7 @@
 #include "analyze/device_memory_summary.h"
 #include "analyze/gpu_summary.h"
 #include "analyze/host_summary.h"
+#include "analyze/idle.h"
 #include "analyze/imported_summary.h"
 #include "analyze/metrics_summary.h"
 #include "analyze/ranges.h"
@@ -177,6 +178,7 @@ struct Summary {
   std::vector<Block> blocks;          // in the order of their first call; empty without layers
   std::vector<StepSeries> training;   // empty without training steps
   std::vector<StepCurve> step_curves;
+  std::vector<StageIdle> idle;        // of stages whose device idled
   std::vector<Waterfall> waterfalls;  // of the stages that the model analysis has formulas for
   Gpu gpu;
   Host host;

@@ -128,7 +128,10 @@ std::string measure_text(const Page* page, const Meant& meant, const Style& styl
 
 std::string rule_text(std::string_view name, const Page* page, const Meant& meant, const Style& style) {
   std::string out = style.heading(name).substr(1);
-  if (meant.rule != nullptr) out += wrapped(meant.rule->title) + wrapped(meant.rule->meaning);
+  if (meant.rule != nullptr) {
+    out += wrapped(meant.rule->title) + wrapped(meant.rule->meaning) +
+           wrapped(fmt::format("For stages: {}.", meant.rule->stages.empty() ? "any" : meant.rule->stages));
+  }
   if (page == nullptr) return out;
   if (meant.outcome != nullptr) {
     out += wrapped(fmt::format("in {}: {}{}{}", page->run, meant.outcome->outcome,
@@ -174,6 +177,7 @@ base::Json rule_json(const Rule& rule, const RuleOutcome* outcome) {
   return {{"rule", rule.name},
           {"title", rule.title},
           {"meaning", rule.meaning},
+          {"stages", rule.stages},
           {"outcome", outcome == nullptr ? base::Json(nullptr) : base::Json(outcome->outcome)},
           {"why", outcome == nullptr ? base::Json(nullptr) : base::text_or_null(outcome->why)}};
 }

@@ -8,6 +8,7 @@
 #include "report/gpu.h"
 #include "report/hardware.h"
 #include "report/host.h"
+#include "report/idle.h"
 #include "report/imported.h"
 #include "report/measures_json.h"
 #include "report/metrics.h"
@@ -261,6 +262,7 @@ void to_json(const Page& page, base::Json& out) {
   out["measures"] = measures_json(s, page.stage);
   out["diagnosis"] = diagnosis_json(s.diagnosis, page.stage);
   out["waterfalls"] = waterfall_json(page);
+  out["idle"] = idle_json(page);
   out["modules"] = parts_json(page, s.modules, false);
   out["operators"] = parts_json(page, s.ops, true);
   out["unmatched"] = unmatched_json(page);

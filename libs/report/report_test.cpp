@@ -194,7 +194,7 @@ TEST(Json, HasTheContractKeys) {
   EXPECT_THAT(
       top, testing::ElementsAre("schema", "schema_version", "llmprof_version", "run", "coverage", "losses",
                                 "recording_cost", "environment", "devices", "model", "stages", "measures", "diagnosis",
-                                "waterfalls", "modules", "operators", "unmatched", "ridge", "gemms", "kernels",
+                                "waterfalls", "idle", "modules", "operators", "unmatched", "ridge", "gemms", "kernels",
                                 "gpu_by_source", "gaps", "notes", "peaks_together", "telemetry", "device_memory",
                                 "host", "functions", "stacks", "blocks", "ranges", "training", "sources",
                                 "framework_operators", "attention", "counters", "hardware_counters", "totals"));

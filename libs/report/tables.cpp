@@ -7,6 +7,7 @@
 #include "base/human.h"
 #include "base/text_table.h"
 #include "report/gpu.h"
+#include "report/idle.h"
 #include "report/steps.h"
 
 namespace llmprof::report {
@@ -219,11 +220,15 @@ std::string warm_up_lines(const Page& page) {
     }
     if (s.warm_up_steps == 0) continue;
     const bool one = s.warm_up_steps == 1;
-    out +=
-        wrapped(fmt::format("Warm-up of {}: {} of {}, the first of {} size, took {}, more than twice the usual time. "
-                            "Percentiles and the waterfall are without {}.",
-                            s.name, s.warm_up_steps, counted(s.steps, "step"), one ? "its" : "their",
-                            time_cell(s.warm_up_ns) + (one ? "" : " in all"), one ? "it" : "them"));
+    out += wrapped(
+        fmt::format("Warm-up of {}: {} of {}, the first of {} size, took {} (usual: {} a step). "
+                    "Percentiles, waterfall and diagnosis are without {}; times and rates are of all steps.",
+                    s.name, s.warm_up_steps, counted(s.steps, "step"), one ? "its" : "their",
+                    time_cell(s.warm_up_ns) + (one ? "" : " in all"), time_cell(s.step_p50_ns), one ? "it" : "them"));
+    const analyze::StageIdle* idle = analyze::find_idle(page.summary.idle, s.name, true);
+    const std::string works = idle == nullptr ? "" : works_text(*idle, static_cast<double>(s.warm_up_ns));
+    if (!works.empty())
+      out += wrapped(fmt::format("Its time went to: {} ({}).", works, counted(idle->samples, "stack sample")), 4);
   }
   return out;
 }

@@ -13,6 +13,7 @@
 #include "report/gpu.h"
 #include "report/hardware.h"
 #include "report/host.h"
+#include "report/idle.h"
 #include "report/imported.h"
 #include "report/layout.h"
 #include "report/metrics.h"
@@ -201,7 +202,7 @@ std::string to_text(const Page& page, bool colour) {
     out += model(page, style) + without_stages(page, style) + hardware_section(page, style);
   } else {
     out += model(page, style) + stage_table(page, style) + efficiency_table(page, style) + denominators(page) +
-           reasons(page) + hardware_section(page, style) + waterfall_section(page, style);
+           reasons(page) + hardware_section(page, style) + waterfall_section(page, style) + idle_section(page, style);
   }
   out += training_table(page, style) + block_table(page, style) + range_section(page, style);
   out += part_tables(page, style);

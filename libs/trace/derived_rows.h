@@ -155,11 +155,22 @@ struct StepTimeRow {
   OptionalInt after_ns;
 };
 
+// Time of steps, and between them, in which nothing executed or was queued, by what the host was in.
+struct IdlePlaceRow {
+  Name stage;
+  bool warm_up = false;
+  Name owner;
+  Name place;
+  std::int64_t stretches = 0;
+  std::int64_t time_ns = 0;
+};
+
 // Where one stack sample belongs.
 struct SamplePlaceRow {
   Id sample_id = 0;
   OptionalId range_id;
   OptionalId step_id;
+  OptionalId idle_in_step;
   Name stage;
   Name module;
   Name op;
@@ -189,6 +200,8 @@ template <>
 const Table& table_of<RangeTimeRow>();
 template <>
 const Table& table_of<StepTimeRow>();
+template <>
+const Table& table_of<IdlePlaceRow>();
 template <>
 const Table& table_of<SamplePlaceRow>();
 template <>

@@ -233,6 +233,30 @@ const Table& table_of<StepTimeRow>() {
 }
 
 template <>
+const Table& table_of<IdlePlaceRow>() {
+  using R = IdlePlaceRow;
+  static const Table table{
+      "idle_place",
+      TableKind::kDerived,
+      "time of a GPU's steps, and between them, in which nothing executed or was queued, by what the host was in",
+      "",
+      "",
+      sizeof(R),
+      {
+          column(&R::stage, "stage", "", "The stage of the steps."),
+          column(&R::warm_up, "warm_up", "", "Whether the program still warms up in them."),
+          column(&R::owner, "owner", "", "gap: inside a step; between: after it, as in step_time."),
+          column(
+              &R::place, "place", "",
+              "Operator of the innermost module open on the step's thread, else the innermost range, numbers as '#'; "
+              "NULL if none."),
+          column(&R::stretches, "stretches", "", "How often."),
+          column(&R::time_ns, "time_ns", "ns", "That time, added up."),
+      }};
+  return table;
+}
+
+template <>
 const Table& table_of<SamplePlaceRow>() {
   using R = SamplePlaceRow;
   static const Table table{
@@ -246,6 +270,10 @@ const Table& table_of<SamplePlaceRow>() {
           column(&R::sample_id, "sample_id", "", "The sample."),
           column(&R::range_id, "range_id", "", "The innermost range open on its thread; NULL if none."),
           column(&R::step_id, "step_id", "", "The step it belongs to; NULL if none."),
+          column(
+              &R::idle_in_step, "idle_in_step", "",
+              "The step of its process in which, or after which, nothing executed or was queued at that moment; NULL "
+              "if none."),
           column(&R::stage, "stage", "", "The stage it belongs to; NULL if none."),
           column(&R::module, "module", "", "Path of the model's part it belongs to; NULL if unknown."),
           column(&R::op, "op", "", "Operator it belongs to; NULL if unknown."),

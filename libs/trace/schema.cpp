@@ -38,7 +38,7 @@ std::span<const Table* const> tables() {
       &table_of<NodePlaceRow>(),     &table_of<NodeShareRow>(),
       &table_of<StepTimeRow>(),      &table_of<KernelSumRow>(),
       &table_of<RangeSumRow>(),      &table_of<RangeMeaningRow>(),
-      &table_of<RangeTreeRow>(),
+      &table_of<RangeTreeRow>(),     &table_of<IdlePlaceRow>(),
   };
   return kTables;
 }

@@ -64,6 +64,25 @@ class StrangersTest(Case):
         self.assertNotIn("(none)", {row["stage"] for row in report["operators"] if row["calls"] > 0})
         self.assertGreater(report["coverage"]["gpu_module_ns"] / report["coverage"]["gpu_ns"], 0.95)
 
+    def test_culprit_of_a_gap(self):
+        report = self.of("qm")
+        idle, = [row for row in report["idle"] if row["stage"] == "decode" and not row["warm_up"]]
+        total = idle["gap_ns"] + idle["between_ns"]
+        self.assertEqual(idle["places"][0]["name"], "self_attn")
+        self.assertGreater(idle["places"][0]["time_ns"] / total, 0.6)
+        compiling, = [work for work in idle["works"] if work["work"] == "compilation"]
+        self.assertEqual(compiling["what"], "nvrtc for cuDNN")
+        self.assertGreater(compiling["cpu_ns"] / total, 0.4)
+        found = {finding["rule"]: finding for finding in report["diagnosis"]["findings"] if finding["stage"] == "decode"}
+        self.assertIn("compile_in_loop", found)
+        gain = found["launch_bound"]["gain"]
+        self.assertLess(gain["ns"] / gain["of_ns"], 0.65)  # 94 % with the compiler's time
+
+    def test_advice_suits_the_program(self):
+        advice = [line for finding in self.of("llmc")["diagnosis"]["findings"] for line in finding["advice"]]
+        self.assertTrue(advice)
+        self.assertEqual([line for line in advice if "torch" in line.lower() or "token" in line], [])
+
     def test_rules_of_the_user(self):
         self.of("llmc")
         rules = self.llmprof("ranges", "llmc", "--rules").stdout

@@ -22,12 +22,13 @@ void set_turns(std::vector<Step>& steps) {
 
 StepTimes::StepTimes(const Ranges& ranges, const Classified& classified,
                      const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Devices devices,
-                     trace::Strings& strings, Emit emit)
+                     trace::Strings& strings, Emit emit, IdleTime* idle)
     : ranges_(ranges),
       classified_(classified),
       process_of_thread_(process_of_thread),
       devices_(std::move(devices)),
       emit_(std::move(emit)),
+      idle_(idle),
       timelines_(ranges),
       operators_(strings) {
   for (std::size_t i = 0; i < kOwners; ++i) owner_names_[i] = strings.intern(owner_name(static_cast<Owner>(i)));
@@ -190,6 +191,8 @@ void StepTimes::divide(Lane& lane, const Span& span) {
 }
 
 void StepTimes::divide_host(const Lane& lane, Window window, const Span& span, Account& account) {
+  if (idle_ != nullptr)
+    idle_->add({window, lane.thread_id, lane.process_id, span.step, span.after, !devices_.busiest_is_cpu}, timelines_);
   if (span.after) return put(account, span, Owner::kBetween, {}, window.end_ns - window.begin_ns);
   if (!devices_.busiest_is_cpu) return put(account, span, Owner::kGap, {}, window.end_ns - window.begin_ns);
   timelines_.divide(lane.thread_id, window.begin_ns, window.end_ns, [&](std::int64_t ns, std::int32_t range) {

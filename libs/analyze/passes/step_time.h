@@ -12,6 +12,7 @@
 
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/classify.h"
+#include "analyze/passes/idle_time.h"
 #include "analyze/passes/operator_names.h"
 #include "analyze/passes/stretches.h"
 #include "analyze/passes/timeline.h"
@@ -37,8 +38,10 @@ std::string_view owner_name(Owner owner);
 void set_turns(std::vector<Step>& steps);
 
 // For each step whether the program still warms up in it. Steps of one stage, thread and size are compared, in order of
-// time: of eight or more, those at the begin that take over twice the median of the later half, until three in a row do
-// not, but no more than a quarter of all. Of fewer, the first prefill alone, against the median of the others.
+// time: of eight or more, those at the begin that take a quarter more than the median of the later half and more
+// than 98 % of it do, until three in a row do not, but no more than a quarter of all. Of fewer, the first prefill
+// alone, where it takes over twice the median of the others. Compiling and loading are no steady work, so nothing of
+// them.
 std::vector<bool> warm_up_steps(const std::vector<Step>& steps, const trace::Strings& strings);
 
 class StepTimes {
@@ -55,7 +58,7 @@ class StepTimes {
   // The references must outlive it. Rows of a step are emitted once its time is over.
   StepTimes(const Ranges& ranges, const Classified& classified,
             const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Devices devices,
-            trace::Strings& strings, Emit emit);
+            trace::Strings& strings, Emit emit, IdleTime* idle = nullptr);
 
   // Each kind comes by begin; `rows` say where the kernels belong. Launches are those whose nodes were not recorded;
   // `mix` (by graph, outlives this) says who owns their time: one without stays a kernel of no known operator.
@@ -117,6 +120,7 @@ class StepTimes {
   const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread_;
   Devices devices_;
   Emit emit_;
+  IdleTime* idle_;
   Timelines timelines_;
   OperatorNames operators_;
   std::array<trace::Name, kOwners> owner_names_;

@@ -10,10 +10,10 @@ namespace {
 constexpr std::int64_t kMuchLonger = 2;  // times the usual time
 constexpr std::size_t kManySteps = 8, kNormalAgain = 3;
 
-std::int64_t median_of(std::vector<std::int64_t> values) {
-  const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
-  std::ranges::nth_element(values, middle);
-  return *middle;
+std::int64_t quantile(std::vector<std::int64_t> values, double share) {
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  std::ranges::nth_element(values, at);
+  return *at;
 }
 
 // How many steps at the begin are warming up.
@@ -21,12 +21,14 @@ std::size_t warming(const std::vector<std::int64_t>& lasted, bool prefill) {
   const std::size_t steps = lasted.size();
   if (steps < kManySteps) {
     if (!prefill || steps < 2) return 0;
-    return lasted[0] > kMuchLonger * median_of({lasted.begin() + 1, lasted.end()}) ? 1 : 0;
+    return lasted[0] > kMuchLonger * quantile({lasted.begin() + 1, lasted.end()}, 0.5) ? 1 : 0;
   }
-  const std::int64_t usual = median_of({lasted.begin() + static_cast<std::ptrdiff_t>(steps / 2), lasted.end()});
+  const std::vector<std::int64_t> later(lasted.begin() + static_cast<std::ptrdiff_t>(steps / 2), lasted.end());
+  const std::int64_t usual = quantile(later, 0.5);
+  const std::int64_t longest = std::max(usual + usual / 4, quantile(later, 0.98));
   std::size_t warm = 0, normal = 0;
   for (std::size_t i = 0; i < steps / 4 && normal < kNormalAgain; ++i) {
-    normal = lasted[i] > kMuchLonger * usual ? 0 : normal + 1;
+    normal = lasted[i] > longest ? 0 : normal + 1;
     if (normal == 0) warm = i + 1;
   }
   return warm;
@@ -39,6 +41,7 @@ std::vector<bool> warm_up_steps(const std::vector<Step>& steps, const trace::Str
   std::map<std::tuple<std::int64_t, std::uint32_t, Size>, std::vector<std::size_t>> alike;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
+    if (const std::string_view stage = strings.text(step.stage); stage == "compile" || stage == "load") continue;
     const Size size{step.size.batch.value_or(0), step.size.tokens.value_or(step.size.rows.value_or(0))};
     alike[{step.thread_id, step.stage.id, size}].push_back(i);
   }

@@ -43,8 +43,9 @@ Finding in_steps(const StageAllocations& seen, const Stage& stage) {
       number(stage.name + ".releases", "releases in them", static_cast<double>(seen.releases), "", "measured", rows));
   out.evidence.push_back(number(stage.name + ".allocated_bytes", "bytes allocated in them",
                                 static_cast<double>(seen.bytes), "B", "measured", rows));
-  out.advice = {kAllocate,
-                "PyTorch: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where sizes grow from step to step."};
+  out.advice = {
+      kAllocate,
+      "<torch>Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where sizes grow from step to step.</torch>"};
   if (seen.calls_ns) {
     out.evidence.push_back(time_of(stage.name + ".allocation_calls", "host time in calls that allocate or free",
                                    static_cast<double>(*seen.calls_ns), "measured",

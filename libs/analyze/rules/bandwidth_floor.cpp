@@ -99,7 +99,7 @@ Finding far_from_floor(const Case& run, const StageView& view, double reached, c
   out.advice = {
       "Let one product do the work of several that read the same input (q, k, v; gate, up): larger matrices reach more "
       "of the bandwidth.",
-      "Try kernels made for few rows (GEMV of another library, torch.compile with max-autotune).",
+      "Try kernels made for few rows, of another library<torch> (torch.compile with max-autotune)</torch>.",
       "What no product explains is in other kernels: see unfused_chains and the waterfall."};
   out.next = "llmprof bench gemm --help";
   return out;
@@ -135,7 +135,7 @@ Finding from_totals(const TotalsFacts& totals) {
                   .upper_bound = true,
                   .how = fmt::format("{} in linear layers, at the full bandwidth {}", base::human_ns(time),
                                      base::human_ns(time * reached))};
-  out.advice = {"Try kernels made for few rows (torch.compile with max-autotune, another BLAS)."};
+  out.advice = {"Try kernels made for few rows, of another BLAS<torch> (torch.compile with max-autotune)</torch>."};
   return out;
 }
 

@@ -1,8 +1,11 @@
 #include "analyze/rules/diagnose.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 #include <tuple>
 
 namespace llmprof::analyze {
@@ -16,6 +19,31 @@ std::string outcome_of(const Checked& checked) {
   const bool found = std::any_of(checked.findings.begin(), checked.findings.end(),
                                  [](const Finding& finding) { return finding.verdict == Verdict::kFound; });
   return found ? "found" : "inconclusive";
+}
+
+// Advice may have parts for programs that use PyTorch: "<torch> (torch.compile)</torch>". Of others they are left out;
+// where nothing is known of the program, they say what they are about.
+std::string for_program(std::string text, std::optional<bool> torch) {
+  static constexpr std::string_view kBegin = "<torch>", kEnd = "</torch>";
+  for (std::size_t at = text.find(kBegin); at != std::string::npos; at = text.find(kBegin)) {
+    const std::size_t end = text.find(kEnd, at);
+    std::string part = text.substr(at + kBegin.size(), end - at - kBegin.size());
+    if (torch == false) part.clear();
+    if (const std::size_t open = part.find('('); !torch && open != std::string::npos)
+      part.insert(open + 1, "in PyTorch ");
+    text.replace(at, end + kEnd.size() - at, part);
+  }
+  return text;
+}
+
+void suit(const std::optional<bool>& torch, Finding& finding) {
+  for (std::string& advice : finding.advice) advice = for_program(std::move(advice), torch);
+  std::erase(finding.advice, "");
+}
+
+bool is_for(const Rule& rule, std::string_view stage) {
+  const std::string wanted = " " + std::string(rule.stages) + " ";
+  return stage.empty() || rule.stages.empty() || wanted.find(fmt::format(" {} ", stage)) != std::string::npos;
 }
 
 }  // namespace
@@ -48,11 +76,13 @@ Diagnosis diagnose(const Summary& summary, const Facts& facts, std::span<const R
   Diagnosis out;
   for (const Rule* rule : all) {
     Checked checked = rule->check({summary, facts});
+    std::erase_if(checked.findings, [&](const Finding& finding) { return !is_for(*rule, finding.stage); });
     out.rules.push_back({std::string(rule->name), outcome_of(checked),
                          checked.findings.empty() ? checked.why : checked.findings.front().title});
     for (Finding& finding : checked.findings) {
       finding.rule = rule->name;
       finding.severity = severity_of(finding);
+      suit(facts.torch, finding);
       if (!finding.title.empty())
         finding.title[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(finding.title[0])));
       out.findings.push_back(std::move(finding));

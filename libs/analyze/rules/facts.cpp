@@ -1,9 +1,24 @@
 #include "analyze/rules/facts.h"
 
+#include "analyze/questions.h"
+#include "analyze/rows_of.h"
+
 namespace llmprof::analyze {
+namespace {
+
+// By the names of its kernels, operators, ranges and sampled functions.
+Result<std::optional<bool>> uses_torch(const trace::Run& run) {
+  LLMPROF_LET(const trace::ResultTable seen, ask(run, "sql/program"));
+  const RowView row{seen, 0};
+  if (row.integer("torch") != 0) return std::optional(true);
+  return row.integer("known") != 0 ? std::optional(false) : std::nullopt;
+}
+
+}  // namespace
 
 Result<Facts> gather_facts(const trace::Run& run, const Basis& basis, const Summary& summary) {
   Facts facts;
+  LLMPROF_LET(facts.torch, uses_torch(run));
   facts.model = model_shape(basis);
   facts.peaks = arithmetic_peaks(basis);
   LLMPROF_LET(facts.bytes, stage_bytes(run));

@@ -27,6 +27,7 @@
 namespace llmprof::analyze {
 
 struct Facts {
+  std::optional<bool> torch;  // the program uses PyTorch; nullopt: unknown
   ModelShape model;
   std::vector<DevicePeak> peaks;  // FLOP/s of the busiest device
   std::vector<StageBytes> bytes;
@@ -35,9 +36,9 @@ struct Facts {
   HostCopies copies;
   std::vector<ProductKernel> products;  // most time first
   std::optional<TotalsFacts> totals;    // only of runs that hold another tool's totals and a known model
-  std::vector<StageChains> chains;     // by stage, as the lists below
-  std::vector<StageLogits> logits;     // only stages with an operator lm_head
-  std::vector<StageOverlap> overlaps;  // only stages with copies or collectives
+  std::vector<StageChains> chains;      // by stage, as the lists below
+  std::vector<StageLogits> logits;      // only stages with an operator lm_head
+  std::vector<StageOverlap> overlaps;   // only stages with copies or collectives
   LoadFacts load;
   AllocationFacts allocations;
   std::vector<LaunchShape> launch_shapes;  // of kernels, most time first

@@ -5,6 +5,7 @@
 
 #include "analyze/grammar.h"
 #include "analyze/rules/diagnose.h"
+#include "analyze/rules/stage_view.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -55,7 +56,9 @@ std::string share_text(const Summary& summary, const Stage& stage) {
 std::string bound_text(const Summary& summary, const Stage& stage) {
   const double device_ns =
       static_cast<double>(stage.time_ns) * static_cast<double>(std::max<std::int64_t>(1, summary.busy_devices));
-  const double idle = static_cast<double>(stage.idle_ns) / device_ns;
+  const StageView view = view_of(summary, stage);  // without the warm-up, where its time is taken apart
+  const double idle =
+      view.waterfall == nullptr ? static_cast<double>(stage.idle_ns) / device_ns : 1 - view.busy_ns() / view.total_ns;
   if (summary.on_gpu && idle >= kMostlyIdle) return fmt::format(" and the GPU is idle {} of it", percent(idle));
   const Efficiency& by = stage.efficiency;
   if (by.bound == "memory" && by.mbu)

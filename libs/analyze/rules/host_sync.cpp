@@ -24,11 +24,16 @@ std::string rows_of(const std::string& stage) {
 
 void advise(Finding& out) {
   out.lever = "not waiting for the device in every step";
-  out.advice = {
-      "Keep sampled tokens on the device and feed them to the next step; fetch them one step late, or every few steps.",
-      "Test for the end of a sequence on the device, or some steps late (in PyTorch .item(), .tolist(), bool(tensor) "
-      "and .cpu() wait).",
-      "Copy results asynchronously to pinned memory and wait for an event only when they are needed."};
+  if (out.stage.empty() || makes_tokens(out.stage))
+    out.advice = {
+        "Keep sampled tokens on the device and feed them to the next step; fetch them one step late, or every few "
+        "steps.",
+        "Test for the end of a sequence on the device, or some steps late."};
+  else
+    out.advice = {"Read the loss and other figures some steps late, or every few steps."};
+  out.advice.insert(out.advice.end(),
+                    {"<torch>.item(), .tolist(), bool(tensor) and .cpu() wait: keep them out of the loop.</torch>",
+                     "Copy results asynchronously to pinned memory and wait for an event only when they are needed."});
   out.next = "llmprof diff RUN RUN_WITHOUT_WAITING";
 }
 

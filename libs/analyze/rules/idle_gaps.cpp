@@ -43,22 +43,23 @@ std::vector<Evidence> causes(const StageView& view) {
   return out;
 }
 
-Finding between(const StageView& view, double ns) {
+Finding between(const Summary& summary, const StageView& view, double ns) {
   const std::string& stage = view.stage->name;
   Finding out{.stage = stage, .part = "between steps"};
   out.title = fmt::format("The GPU idles {} of {} between steps", base::human_percent(ns / view.total_ns), stage);
-  out.text = fmt::format(
-      "After each step the host takes {} before it launches something again: sampling, scheduling, or preparing "
-      "inputs.",
-      view.per_step(ns));
+  out.text = fmt::format("After each step the host takes {} before it launches something again{}.", view.per_step(ns),
+                         makes_tokens(stage) ? ": sampling, scheduling, or preparing inputs" : "");
   out.lever = "preparing the next step while the device works";
   out.gain = Gain{.ns = ns,
                   .of_ns = view.total_ns,
                   .upper_bound = true,
                   .how = fmt::format("idle between steps {} of {}", view.per_step(ns), view.per_step(view.total_ns))};
   out.evidence = causes(view);
-  out.advice = {"Launch the next step before the results of this one are looked at (asynchronous scheduling).",
-                "Sample on the device, and move detokenising and bookkeeping to another thread."};
+  add_idle_causes(summary, view, out.evidence);
+  out.advice = {"Launch the next step before the results of this one are looked at (asynchronous scheduling)."};
+  out.advice.emplace_back(
+      makes_tokens(stage) ? "Sample on the device, and move detokenising and bookkeeping to another thread."
+                          : "Prepare the next batch on another thread while the device works, and read the loss late.");
   out.next = "llmprof record --stacks python -o stacks -- PROGRAM";
   return out;
 }
@@ -94,16 +95,16 @@ Finding from_totals(const MeasuredFindings& f) {
   out.evidence = {fraction("totals.busy", "device time of all kernels and copies", *f.busy,
                            base::human_ns(*f.cpu_total_ns) + " of host time", "measured")};
   out.advice = {
-      "Profile loading and decoding apart; if decoding alone idles, capture it as a CUDA graph (torch.compile, "
-      "mode=\"reduce-overhead\")."};
+      "Profile loading and decoding apart; if decoding alone idles, capture it as a CUDA graph<torch> (torch.compile, "
+      "mode=\"reduce-overhead\")</torch>."};
   out.next = "llmprof record --gpu waits -o run -- PROGRAM";
   return out;
 }
 
-void check_stage(const StageView& view, Checked& out) {
+void check_stage(const Summary& summary, const StageView& view, Checked& out) {
   const double of = kLeastShare * view.total_ns;
   const double pause = view.term("between_steps").value_or(0), wait = view.term("waits").value_or(0);
-  if (pause >= of) out.findings.push_back(between(view, pause));
+  if (pause >= of) out.findings.push_back(between(summary, view, pause));
   if (wait >= of) out.findings.push_back(waiting(view, wait));
   out.why += fmt::format("{}{}: {} between steps, {} in waits", out.why.empty() ? "" : "; ", view.stage->name,
                          base::human_percent(pause / view.total_ns), base::human_percent(wait / view.total_ns));
@@ -119,7 +120,7 @@ Checked check(const Case& run) {
   if (!run.summary.on_gpu) return not_applicable("no GPU executed anything");
   Checked out;
   for (const StageView& view : steady_stages(run.summary)) {
-    if (view.waterfall != nullptr) check_stage(view, out);
+    if (view.waterfall != nullptr) check_stage(run.summary, view, out);
   }
   for (const Stage& stage : run.summary.stages) {
     const std::optional<double> busy = busy_share(stage);

@@ -16,6 +16,7 @@ struct Loop {
   const char* memory = "pageable";
   std::int64_t pinned_bytes = 0;  // in the first step, at 2 B/ns
   std::int64_t pause_ns = 0;      // between steps
+  const char* kernel = "work";
 };
 
 // Ten decode steps; in each, kernels are launched every `every_ns` and begin 10 ns later, unless the device is still
@@ -27,7 +28,7 @@ Diagnosis looped(const Loop& loop) {
     const std::int64_t begin = now;
     for (std::int64_t k = 0; k < loop.kernels; ++k) {
       const std::int64_t at = std::max(now + 10, device);
-      run.kernel("work", now, at, at + loop.kernel_ns);
+      run.kernel(loop.kernel, now, at, at + loop.kernel_ns);
       device = at + loop.kernel_ns;
       now += loop.every_ns;
     }
@@ -108,6 +109,76 @@ TEST(LaunchBound, GainIsTheIdleTime) {
   EXPECT_NEAR(found->gain->ns / found->gain->of_ns, 0.9, 0.001);
   EXPECT_DOUBLE_EQ(evidence(*found, "decode.launches_per_step"), 4);
   EXPECT_EQ(found->lever, "a CUDA graph");
+}
+
+// Ten steps of 1000 ns on a GPU, 100 ns of each with a kernel in an operator `mlp`; before it the host is in
+// `self_attn`, where stacks show a compiler in `compiling` steps and the interpreter in the others.
+Summary sampled(int compiling) {
+  RuleRun run(100'000);
+  run.add(trace::FrameRow{.id = 1,
+                          .kind = run.name("native"),
+                          .function = run.name("nvrtcCompileProgram"),
+                          .file = run.name("libnvrtc.so")});
+  run.add(trace::FrameRow{
+      .id = 2, .kind = run.name("python"), .function = run.name("forward"), .file = run.name("model.py")});
+  run.add(trace::StackRow{.stack_id = 1, .depth = 0, .frame_id = 1});
+  run.add(trace::StackRow{.stack_id = 1, .depth = 1, .frame_id = 2});
+  run.add(trace::StackRow{.stack_id = 2, .depth = 0, .frame_id = 2});
+  for (int i = 0; i < 10; ++i) {
+    const std::int64_t begin = 1000 * (i + 1);
+    run.step("decode", begin, begin + 1000, {1, 1, 8});
+    run.range("module", "layers.0.self_attn", begin + 100, begin + 800);
+    run.range("module", "layers.0.mlp", begin + 800, begin + 1000);
+    run.kernel("work", begin + 890, begin + 900, begin + 1000);
+    for (const std::int64_t at : {300, 950}) {  // while the device idles, and while it works
+      trace::SampleRow row{.id = run.next_id(), .ts_ns = begin + at, .thread_id = 1, .weight_ns = 700};
+      row.stack_id = i < compiling ? 1 : 2;
+      run.add(row);
+    }
+  }
+  return run.summary();
+}
+
+TEST(IdleTime, SaysWhereTheHostWasAndWhatItDid) {
+  const Summary summary = sampled(6);
+  const StageIdle* idle = find_idle(summary.idle, "decode");
+  ASSERT_NE(idle, nullptr);
+  EXPECT_EQ(idle->gap_ns, 10 * 890);  // up to the launch, which is queued for 10 ns
+  ASSERT_EQ(idle->places.size(), 3u);
+  EXPECT_EQ(idle->places[0].name, "self_attn");
+  EXPECT_EQ(idle->places[0].time_ns, 10 * 700);
+  EXPECT_EQ(idle->places[1].name, "decode");  // before the module
+  EXPECT_EQ(idle->places[2].name, "mlp");
+  EXPECT_EQ(idle->samples, 10) << "samples while the device works do not count";
+  EXPECT_EQ(idle->cpu_ns(Work::kCompiling), 6 * 700);
+  EXPECT_EQ(idle->cpu_ns(Work::kPython), 4 * 700);
+}
+
+TEST(CompileInLoop, IsFoundAndNotTakenForLaunching) {
+  const Summary summary = sampled(6);
+  const Finding* found = find(summary.diagnosis, "compile_in_loop");
+  ASSERT_NE(found, nullptr);
+  EXPECT_DOUBLE_EQ(found->gain->ns, 6 * 700);
+  EXPECT_THAT(found->title, testing::HasSubstr("nvrtc"));
+  const Finding* launches = find(summary.diagnosis, "launch_bound");
+  ASSERT_NE(launches, nullptr);
+  EXPECT_NEAR(launches->gain->ns, 10 * 900 - 6 * 700, 1);
+  EXPECT_GT(evidence(*launches, "decode.idle_in.self_attn"), 0.7);
+  expect_nothing(sampled(0).diagnosis, "compile_in_loop");
+  EXPECT_NEAR(find(sampled(0).diagnosis, "launch_bound")->gain->ns, 10 * 900, 1);
+}
+
+TEST(Rules, AdviseAboutPyTorchOnlyWhereItIsUsed) {
+  const auto advice = [](const Diagnosis& said) {
+    std::string out;
+    for (const Finding& finding : said.findings) {
+      for (const std::string& each : finding.advice) out += each + "\n";
+    }
+    return out;
+  };
+  EXPECT_THAT(advice(looped({})), testing::Not(testing::HasSubstr("torch")));  // a program of its own
+  EXPECT_THAT(advice(looped({.kernel = "void at::native::vectorized_elementwise_kernel<4>()"})),
+              testing::HasSubstr("a CUDA graph (torch.compile"));
 }
 
 TEST(PageableCopies, AtTheRateOfTheRunsOwnPinnedCopies) {

@@ -94,8 +94,9 @@ Finding plain_float(const Case& run, const StageView& view, const Sum& sum, doub
                   fraction(stage + ".largest_of_peak", "FLOP/s of " + shape_text(most), of_peak,
                            base::human_rate(plain, "FLOP/s") + " float32 on plain cores", "measured", rows_of(most))};
   out.advice = {
-      "Run the model in bfloat16 (autocast, or torch_dtype=torch.bfloat16): half the bytes as well.",
-      "Or allow TF32: torch.set_float32_matmul_precision(\"high\"); 10 bits of mantissa, operands stay float32."};
+      "Run the model in bfloat16<torch> (autocast, or torch_dtype=torch.bfloat16)</torch>: half the bytes as well.",
+      "Or allow TF32<torch> (torch.set_float32_matmul_precision(\"high\"))</torch>: 10 bits of mantissa, operands stay "
+      "float32."};
   (void)run;
   out.next = "llmprof diff RUN RUN_WITH_TF32";
   return out;

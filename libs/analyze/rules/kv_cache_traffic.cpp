@@ -111,6 +111,7 @@ const Rule kKvCacheTraffic = {.name = "kv_cache_traffic",
                                   "the rate that the stage's kernels reach. Says the context at which the cache has as "
                                   "many bytes as the weights, and "
                                   "advises by architecture: grouped queries for MHA, a latent cache for GQA.",
-                              .check = kv_cache_traffic::check};
+                              .check = kv_cache_traffic::check,
+                              .stages = "decode mixed"};
 
 }  // namespace llmprof::analyze

@@ -41,19 +41,27 @@ void advise(Finding& out, double single, double per_launch_ns, double call_ns, b
   }
   out.lever = "a CUDA graph";
   out.advice = {
-      "Capture the step as a CUDA graph (torch.compile(mode=\"reduce-overhead\"), torch.cuda.graphs, or "
-      "the engine's graph option) and replay it.",
-      "Fuse small kernels (torch.compile, fused norms and rotary embeddings): fewer launches do the same work."};
+      "Capture the step as a CUDA graph<torch> (torch.compile(mode=\"reduce-overhead\"), torch.cuda.graphs, or "
+      "the engine's graph option)</torch> and replay it.",
+      "Fuse small kernels<torch> (torch.compile, fused norms and rotary embeddings)</torch>: fewer launches do the "
+      "same "
+      "work."};
   if (per_launch_ns > kSlowLaunchNs && per_launch_ns > 2 * call_ns)
-    out.advice.insert(out.advice.begin() + 1,
-                      "Most of the time between launches is the program's own code, not the launching calls: take "
-                      "Python out of the loop (torch.compile, C++ runtime), or batch more work per launch.");
+    out.advice.insert(
+        out.advice.begin() + 1,
+        "Most of the time between launches is the program's own code, not the launching calls: <torch>take "
+        "Python out of the loop (torch.compile, C++ runtime), or </torch>batch more work per launch.");
   if (single < 1) out.advice.pop_back();
 }
 
-Finding finding_of(const StageView& view, const StageLaunches* launched, bool waits_recorded) {
+// Idle time that launching explains: what the host did instead, as far as stacks tell it, is left to other rules.
+double launching_ns(const Summary& summary, const StageView& view) {
+  return view.idle_launching_ns() - other_work_share(summary, view.stage->name) * view.term("gaps").value_or(0);
+}
+
+Finding finding_of(const Summary& summary, const StageView& view, const StageLaunches* launched, bool waits_recorded) {
   const std::string& stage = view.stage->name;
-  const double idle = view.idle_launching_ns();
+  const double idle = launching_ns(summary, view), others = view.idle_launching_ns() - idle;
   const double single = launched == nullptr ? 0 : static_cast<double>(launched->launches);
   const double all = std::max(single, static_cast<double>(view.stage->kernels));
   const bool graphs = view.stage->graph_launches > 0 && single < (1 - kGraphedShare) * all;
@@ -69,13 +77,18 @@ Finding finding_of(const StageView& view, const StageLaunches* launched, bool wa
   if (graphs)
     out.text =
         fmt::format("Steps are graphs already, but they are launched late: the device idles {}.", view.per_step(idle));
+  if (others >= 0.01 * view.total_ns)
+    out.text += fmt::format(" It idles another {} while the host does something else, which graphs would not change.",
+                            view.per_step(others));
   if (!waits_recorded) out.text += " Calls that wait for the device were not recorded: some of it may be waiting.";
-  out.gain = Gain{.ns = idle,
-                  .of_ns = view.total_ns,
-                  .upper_bound = true,
-                  .how = fmt::format("idle with nothing launched {} and between launch and begin {}, of {}",
-                                     view.per_step(view.term("gaps").value_or(0)),
-                                     view.per_step(view.term("queued").value_or(0)), view.per_step(view.total_ns))};
+  out.gain = Gain{
+      .ns = idle,
+      .of_ns = view.total_ns,
+      .upper_bound = true,
+      .how = fmt::format("idle with nothing launched {} and between launch and begin {}{}, of {}",
+                         view.per_step(view.term("gaps").value_or(0)), view.per_step(view.term("queued").value_or(0)),
+                         others > 0 ? ", less other work of the host " + view.per_step(others) : "",
+                         view.per_step(view.total_ns))};
   out.evidence = {
       fraction(stage + ".idle_launching",
                "time in which the device idles because the host is on its way to the next launch", idle / view.total_ns,
@@ -88,6 +101,7 @@ Finding finding_of(const StageView& view, const StageLaunches* launched, bool wa
         time_of(stage + ".idle_per_launch", "idle time for each of these launches", per_launch, "measured"));
   if (call > 0)
     out.evidence.push_back(time_of(stage + ".launch_call", "host time inside one launching call", call, "measured"));
+  add_idle_causes(summary, view, out.evidence);
   advise(out, single, per_launch, call, graphs);
   out.next = graphs ? "llmprof plot RUN timeline -o timeline.svg" : "llmprof diff RUN RUN_WITH_GRAPHS";
   return out;
@@ -100,11 +114,13 @@ Checked check(const Case& run) {
   for (const StageView& view : steady_stages(run.summary)) {
     if (view.waterfall == nullptr) continue;
     any = true;
-    if (view.idle_launching() >= kLeastShare) {
-      out.findings.push_back(finding_of(view, launches_of(run.facts, view.stage->name), run.facts.waits.recorded));
+    const double share = launching_ns(run.summary, view) / view.total_ns;
+    if (share >= kLeastShare) {
+      out.findings.push_back(
+          finding_of(run.summary, view, launches_of(run.facts, view.stage->name), run.facts.waits.recorded));
     } else {
       out.why += fmt::format("{}{}: the device waits for launches {}", out.why.empty() ? "" : "; ", view.stage->name,
-                             base::human_percent(view.idle_launching()));
+                             base::human_percent(share));
     }
   }
   if (!any) return not_applicable("no stage whose time is taken apart (prefill, decode, mixed, training)");
@@ -122,7 +138,9 @@ const Rule kLaunchBound = {
         "Looks at the time in which a GPU idles inside a step although the host does not wait for it: nothing is "
         "launched, or it was launched just now and has not begun. Found from 10 % of the stage on. Gain: that time, at "
         "most: a CUDA graph launches a whole step at once. Where most kernels run in graphs already, the advice is to "
-        "launch them earlier. Time in which the host waits for the device is that of host_sync, time between steps "
+        "launch them earlier. Compilation, garbage collection and the like that stacks show in that time (from 10 "
+        "samples on) "
+        "are left out of it. Time in which the host waits for the device is that of host_sync, time between steps "
         "that of "
         "idle_gaps.",
     .check = launch_bound::check};

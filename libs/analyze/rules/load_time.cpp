@@ -86,11 +86,9 @@ void by_cpu(Finding& out, const LoadFacts& load, const Split& split) {
                          load.function.empty() ? ""
                                                : fmt::format(" Most of the thread's CPU time, {}, is in {}.",
                                                              base::human_percent(load.function_share), load.function));
-  if (load.python) {
-    out.advice.emplace_back(
-        "Do not initialise weights that are loaded afterwards: build the model on the meta device "
-        "(torch.device(\"meta\"), init_empty_weights, low_cpu_mem_usage).");
-  }
+  out.advice.emplace_back(
+      "Do not initialise weights that are loaded afterwards<torch>: build the model on the meta device "
+      "(torch.device(\"meta\"), init_empty_weights, low_cpu_mem_usage)</torch>.");
   out.advice.emplace_back(
       "Store weights in the type they are used in and map them (safetensors), so that nothing is converted on the "
       "CPU.");

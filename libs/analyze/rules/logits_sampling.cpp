@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "analyze/rules/say.h"
+#include "analyze/rules/stage_view.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -43,22 +44,22 @@ void add_evidence(Finding& out, const StageLogits& logits, const Stage& stage) {
 }
 
 // Logits of every position although one per sequence is read.
-std::optional<Finding> all_positions(const StageLogits& logits, const Stage& stage) {
+std::optional<Finding> all_positions(const StageLogits& logits, const Stage& stage, double of_stage) {
   if (logits.batch <= 0 || logits.rows_per_step <= 0 || logits.batch > kFewer * logits.rows_per_step)
     return std::nullopt;
   if (stage.name != "prefill") return std::nullopt;  // in training every position is needed; mixed steps hold several
   const double needed = logits.batch / logits.rows_per_step;
   const double gain = (logits.head_ns + logits.after_ns) * (1 - needed);
-  if (gain < kLeastShare * static_cast<double>(stage.time_ns)) return std::nullopt;
+  if (gain < kLeastShare * of_stage) return std::nullopt;
   Finding out{.rule = "logits_sampling", .stage = stage.name, .part = "lm_head"};
   out.title =
       fmt::format("Prefill makes logits for {:.0f} positions, {:.0f} are needed", logits.rows_per_step, logits.batch);
   out.text = "Only the last position of each sequence decides the next token; the others are computed and thrown away.";
   add_evidence(out, logits, stage);
-  set_gain(out, gain, static_cast<double>(stage.time_ns),
+  set_gain(out, gain, of_stage,
            fmt::format("{} for {:.0f} rows a step; {:.0f} of them are needed: {} of {}",
                        base::human_ns(logits.head_ns + logits.after_ns), logits.rows_per_step, logits.batch,
-                       base::human_ns(gain), base::human_ns(static_cast<double>(stage.time_ns))));
+                       base::human_ns(gain), base::human_ns(of_stage)));
   out.lever = "logits of the last positions only";
   out.advice = {"Take the last position of each sequence before lm_head (logits_to_keep=1, hidden[:, -1:])."};
   out.next = "llmprof diff RUN CHANGED_RUN";
@@ -66,7 +67,8 @@ std::optional<Finding> all_positions(const StageLogits& logits, const Stage& sta
 }
 
 // The kernels behind the logits, against one pass over them.
-std::optional<Finding> sampling(const Summary& summary, const StageLogits& logits, const Stage& stage) {
+std::optional<Finding> sampling(const Summary& summary, const StageLogits& logits, const Stage& stage,
+                                double of_stage) {
   if (logits.rows_per_step <= 0 || !summary.peak_bandwidth) return std::nullopt;
   double bytes = 0;
   for (const GemmShape& gemm : summary.gemms) {
@@ -75,7 +77,6 @@ std::optional<Finding> sampling(const Summary& summary, const StageLogits& logit
     bytes = std::max(bytes, width * static_cast<double>(std::max(gemm.m, gemm.n)) * logits.rows_per_step);
   }
   if (bytes <= 0) return std::nullopt;
-  const double of_stage = static_cast<double>(stage.time_ns);
   const double pass = std::max(bytes / *summary.peak_bandwidth * 1e9, logits.shortest_ns);
   const double gain = logits.after_ns - pass * logits.steps;
   if (gain < kLeastShare * of_stage) return std::nullopt;
@@ -119,9 +120,10 @@ Checked check(const Case& run) {
                              base::human_percent(busy_share(*stage)));
       continue;
     }
-    if (auto found = all_positions(logits, *stage))
+    const double of_stage = view_of(run.summary, *stage).in_steps_ns();
+    if (auto found = all_positions(logits, *stage, of_stage))
       out.findings.push_back(std::move(*found));
-    else if (auto after = sampling(run.summary, logits, *stage))
+    else if (auto after = sampling(run.summary, logits, *stage, of_stage))
       out.findings.push_back(std::move(*after));
   }
   if (out.why.empty())
@@ -148,6 +150,7 @@ const Rule kLogitsSampling = {.name = "logits_sampling",
                                   "(at peak bandwidth, but no less than the shortest kernel of the stage), by 1 % of "
                                   "the stage's time or more; gain, at "
                                   "most: the difference.",
-                              .check = logits_sampling::check};
+                              .check = logits_sampling::check,
+                              .stages = "prefill decode mixed generation"};
 
 }  // namespace llmprof::analyze

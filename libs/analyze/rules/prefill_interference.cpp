@@ -70,6 +70,7 @@ const Rule kPrefillInterference = {
         "step, with the others. A thread that begins anew with shorter sequences is left out. Found where 3 or more "
         "are interrupted, take 1.5 times the "
         "median of the others or more, and the extra time is 3 % of all. Gain, at most: the extra time.",
-    .check = prefill_interference::check};
+    .check = prefill_interference::check,
+    .stages = "decode"};
 
 }  // namespace llmprof::analyze

@@ -46,7 +46,7 @@ Finding finding_of(const Case& run, const StageView& view, const CountedStage& c
              rows),
       number(stage + ".must_move_per_step", "weights, KV cache, activations that cannot stay on chip", must, "B",
              "analytic")};
-  out.advice = {"Fuse kernels that pass large results through memory (torch.compile, fused attention and MLP kernels).",
+  out.advice = {"Fuse kernels that pass large results through memory<torch> (torch.compile)</torch>: attention, MLP.",
                 "Read the KV cache only as far as it is used: attention kernels that take lengths, not a padded cache.",
                 "See which kernels move the bytes: record again with --counters memory --counters-method kernel."};
   out.next =

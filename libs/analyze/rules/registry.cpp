@@ -14,6 +14,7 @@ extern const Rule kIdleTensorCores;
 extern const Rule kTileWaves;
 extern const Rule kSmallBatch;
 extern const Rule kLaunchBound;
+extern const Rule kCompileInLoop;
 extern const Rule kHostSync;
 extern const Rule kPageableCopies;
 extern const Rule kIdleGaps;
@@ -34,30 +35,11 @@ extern const Rule kStragglingRank;
 
 std::span<const Rule* const> rules() {
   static const std::vector<const Rule*> all = {
-      &kBandwidthFloor,
-      &kWideWeights,
-      &kKvCacheTraffic,
-      &kIdleTensorCores,
-      &kTileWaves,
-      &kSmallBatch,
-      &kLaunchBound,
-      &kHostSync,
-      &kPageableCopies,
-      &kIdleGaps,
-      &kUnfusedChains,
-      &kMissingOverlap,
-      &kLogitsSampling,
-      &kLoadTime,
-      &kThrottledClocks,
-      &kAllocatorChurn,
-      &kRedundantTraffic,
-      &kLowL2Hits,
-      &kOccupancyLimit,
-      &kStallReasons,
-      &kMoeImbalance,
-      &kPrefillInterference,
-      &kGraphPadding,
-      &kStragglingRank,
+      &kBandwidthFloor,  &kWideWeights,    &kKvCacheTraffic,      &kIdleTensorCores, &kTileWaves,
+      &kSmallBatch,      &kLaunchBound,    &kCompileInLoop,       &kHostSync,        &kPageableCopies,
+      &kIdleGaps,        &kUnfusedChains,  &kMissingOverlap,      &kLogitsSampling,  &kLoadTime,
+      &kThrottledClocks, &kAllocatorChurn, &kRedundantTraffic,    &kLowL2Hits,       &kOccupancyLimit,
+      &kStallReasons,    &kMoeImbalance,   &kPrefillInterference, &kGraphPadding,    &kStragglingRank,
   };
   return all;
 }

@@ -30,6 +30,7 @@ struct Rule {
   std::string_view title;    // "Weights in a wider type than needed"
   std::string_view meaning;  // what it looks for, the condition and how the gain is computed: `report --explain NAME`
   Checked (*check)(const Case&) = nullptr;
+  std::string_view stages = "";  // that it is about, with a blank between them; "" any. Others get no finding of it
 };
 
 std::span<const Rule* const> rules();

@@ -101,6 +101,7 @@ const Rule kSmallBatch = {
         "as it saves no time of the run: it predicts tokens/s for more sequences, where weights are read once per "
         "step, cache, "
         "activations and FLOPs grow with the batch, and idle time and everything above the floor stay per step.",
-    .check = small_batch::check};
+    .check = small_batch::check,
+    .stages = "decode generation"};
 
 }  // namespace llmprof::analyze

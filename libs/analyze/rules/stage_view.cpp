@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analyze/rules/diagnose.h"
+#include "analyze/rules/say.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -17,6 +18,13 @@ std::optional<double> StageView::term(std::string_view name) const {
   }
   if (!sum) return std::nullopt;
   return *sum / static_cast<double>(waterfall->measured_ns) * total_ns;
+}
+
+double StageView::in_steps_ns() const {
+  const std::int64_t others = stage->steps - stage->warm_up_steps;
+  if (stage->warm_up_steps == 0 || others <= 0) return static_cast<double>(stage->time_ns);
+  return static_cast<double>(std::max<std::int64_t>(0, stage->time_ns - stage->warm_up_ns)) * steps /
+         static_cast<double>(others);
 }
 
 double StageView::idle_launching_ns() const { return term("gaps").value_or(0) + term("queued").value_or(0); }
@@ -50,6 +58,46 @@ std::vector<StageView> steady_stages(const Summary& summary) {
     if (is_steady(stage.name) && stage.time_ns > 0 && stage.steps > 0) out.push_back(view_of(summary, stage));
   }
   return out;
+}
+
+void add_idle_causes(const Summary& summary, const StageView& view, std::vector<Evidence>& evidence) {
+  constexpr std::size_t kShown = 3;
+  const std::string& stage = view.stage->name;
+  const StageIdle* idle = find_idle(summary.idle, stage);
+  if (idle == nullptr || idle->idle_ns() <= 0) return;
+  const auto total = static_cast<double>(idle->idle_ns());
+  const std::string of = base::human_ns(total) + " with nothing launched";
+  for (std::size_t i = 0; i < std::min(kShown, idle->places.size()); ++i) {
+    const IdlePlace& place = idle->places[i];
+    if (place.name.empty()) continue;
+    evidence.push_back(
+        fraction(stage + ".idle_in." + place.name, place.name + " was open on the host",
+                 static_cast<double>(place.time_ns) / total, of, "measured",
+                 fmt::format("SELECT * FROM idle_place WHERE stage = {} AND NOT warm_up ORDER BY time_ns DESC",
+                             sql_literal(stage))));
+  }
+  if (idle->samples < kEnoughSamples) return;
+  for (std::size_t i = 0; i < std::min(kShown, idle->works.size()); ++i) {
+    const IdleWork& work = idle->works[i];
+    evidence.push_back(fraction(
+        fmt::format("{}.idle_doing.{}", stage, work_name(work.work)),
+        fmt::format("{}{}: CPU time of the thread, by {}", work_name(work.work),
+                    work.what.empty() ? "" : " (" + work.what + ")",
+                    count_of(static_cast<double>(work.samples), "stack samples")),
+        std::min(1.0, static_cast<double>(work.cpu_ns) / total), of, "sampled",
+        fmt::format(
+            "SELECT s.* FROM sample s JOIN sample_place p ON p.sample_id = s.id JOIN step t ON t.id = p.idle_in_step "
+            "AND t.thread_id = s.thread_id WHERE t.stage = {} AND NOT t.warm_up ORDER BY s.ts_ns",
+            sql_literal(stage))));
+  }
+}
+
+double other_work_share(const Summary& summary, std::string_view stage) {
+  const StageIdle* idle = find_idle(summary.idle, stage);
+  if (idle == nullptr || idle->samples < kEnoughSamples || idle->idle_ns() <= 0) return 0;
+  std::int64_t other = 0;
+  for (const IdleWork& work : idle->works) other += is_launching(work.work) ? 0 : work.cpu_ns;
+  return std::min(1.0, static_cast<double>(other) / static_cast<double>(idle->idle_ns()));
 }
 
 std::string hidden_by_launches(const StageView& view) {

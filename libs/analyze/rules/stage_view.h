@@ -17,6 +17,7 @@ struct StageView {
 
   // Of total_ns; nullopt if the waterfall does not know it. Terms of several classes are added up.
   std::optional<double> term(std::string_view name) const;
+  double in_steps_ns() const;        // the stage's time, its steps of warm-up as long as the others
   double idle_launching_ns() const;  // the device idles: nothing is launched, or it has been just now
   double idle_launching() const { return total_ns > 0 ? idle_launching_ns() / total_ns : 0; }
   double busy_ns() const;  // of total_ns, with kernels of the stage executing on a device
@@ -28,6 +29,14 @@ struct StageView {
 StageView view_of(const Summary& summary, const Stage& stage);
 // Stages that repeat and took time, in their order.
 std::vector<StageView> steady_stages(const Summary& summary);
+
+// Where the host was, and what it did, while the device had nothing to do; nothing where that is not known. Steps in
+// which the program warms up are left out.
+void add_idle_causes(const Summary& summary, const StageView& view, std::vector<Evidence>& evidence);
+// Of the time with nothing launched, by stack samples: what is none of the launching of kernels (compilation, garbage
+// collection, …). 0 where there are too few samples to tell.
+double other_work_share(const Summary& summary, std::string_view stage);
+inline constexpr std::int64_t kEnoughSamples = 10;
 
 // What a finding about kernels says where launches hide all that it would save; "" they do not.
 std::string hidden_by_launches(const StageView& view);

@@ -62,7 +62,8 @@ Finding finding_of(const StageView& view, const ProductKernel& product, const Ti
                   time_of(stage + ".product_time", "kernels of this product", time, "measured", rows)};
   out.advice = {less ? fmt::format("Choose {} = {}, if the model or the batch allows.", less->side, less->size)
                      : "Choose sizes that are multiples of the tile.",
-                "Let the library choose among more kernels (torch.compile with max-autotune, cublasLt heuristics): "
+                "Let the library choose among more kernels (cublasLt heuristics<torch>, torch.compile with "
+                "max-autotune</torch>): "
                 "smaller tiles, or split-K."};
   return out;
 }

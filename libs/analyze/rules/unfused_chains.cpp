@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analyze/rules/say.h"
+#include "analyze/rules/stage_view.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -24,7 +25,7 @@ bool holds(std::string_view text, std::string_view word) { return text.find(word
 
 std::vector<std::string> advice(const StageChains& stage, bool graphs) {
   std::vector<std::string> out;
-  out.push_back(fmt::format("Compile the model (torch.compile{}): it fuses such chains into one kernel each.",
+  out.push_back(fmt::format("Fuse each such chain into one kernel<torch> (torch.compile{})</torch>.",
                             graphs ? "" : ", mode=\"reduce-overhead\" to capture graphs too"));
   bool rope = false, swiglu = false, norm = false;
   for (const ChainGroup& group : stage.groups) {
@@ -33,7 +34,7 @@ std::vector<std::string> advice(const StageChains& stage, bool graphs) {
         swiglu || (holds(group.after, "gate") || holds(group.after, "up_proj")) || holds(group.before, "down_proj");
     norm = norm || holds(group.before, "q_proj") || holds(group.before, "gate_proj");
   }
-  if (rope)
+  if (rope && makes_tokens(stage.stage))
     out.emplace_back(
         "Between the projections and attention: one kernel for the rotation and the write into the KV cache.");
   if (norm) out.emplace_back("Before the projections: one kernel for the residual sum and RMSNorm.");
@@ -49,8 +50,9 @@ std::string rows_of(const std::string& stage) {
       sql_literal(stage));
 }
 
-Finding finding_of(const StageChains& chains, const Stage& stage, const ChainGroup& sum) {
-  const double steps = chains.steps, of_stage = static_cast<double>(stage.time_ns);
+Finding finding_of(const StageChains& chains, const StageView& view, const ChainGroup& sum) {
+  const Stage& stage = *view.stage;
+  const double steps = chains.steps, of_stage = view.in_steps_ns();
   Finding out{.rule = "unfused_chains", .stage = stage.name};
   out.title = fmt::format("{} element-wise kernels of each {} step could be {}, which would save {} of its {}",
                           std::round(sum.kernels / steps), stage.name, std::round(sum.chains / steps),
@@ -93,13 +95,14 @@ Checked check(const Case& run) {
     const Stage* stage = stage_named(run.summary, chains.stage);
     if (stage == nullptr || stage->time_ns <= 0) continue;
     const ChainGroup sum = chains.total();
-    if (sum.gain_ns() >= kLeastShare * static_cast<double>(stage->time_ns)) {
-      out.findings.push_back(finding_of(chains, *stage, sum));
+    const StageView view = view_of(run.summary, *stage);
+    if (sum.gain_ns() >= kLeastShare * view.in_steps_ns()) {
+      out.findings.push_back(finding_of(chains, view, sum));
     } else {
-      nothing += fmt::format("{}{}: {} of {} kernels a step are in chains, {} of its time to gain",
-                             nothing.empty() ? "" : "; ", chains.stage, std::round(sum.kernels / chains.steps),
-                             std::round(chains.kernels / chains.steps),
-                             base::human_percent(sum.gain_ns() / static_cast<double>(stage->time_ns)));
+      nothing +=
+          fmt::format("{}{}: {} of {} kernels a step are in chains, {} of its time to gain",
+                      nothing.empty() ? "" : "; ", chains.stage, std::round(sum.kernels / chains.steps),
+                      std::round(chains.kernels / chains.steps), base::human_percent(sum.gain_ns() / view.in_steps_ns()));
     }
   }
   if (run.facts.chains.empty()) return not_applicable("0 kernels of a GPU in steps of the model");

@@ -31,7 +31,8 @@ std::optional<Narrower> narrower_than(double bytes) {
 std::vector<std::string> advice_for(const Narrower& to) {
   if (to.whole_model)
     return {
-        "Load the model in bfloat16 (torch_dtype=torch.bfloat16; float16 on GPUs before Ampere): decoders lose no "
+        "Load the model in bfloat16<torch> (torch_dtype=torch.bfloat16)</torch>, float16 on GPUs before Ampere: "
+        "decoders lose no "
         "quality that "
         "tests show.",
         "8-bit or 4-bit weights save more, but need a check of the quality."};
@@ -184,6 +185,7 @@ const Rule kWideWeights = {.name = "wide_weights",
                                "their values get narrower too. Where launches hold the stage back, it is a note. In "
                                "another tool's totals: half "
                                "the time of the linear layers.",
-                           .check = wide_weights::check};
+                           .check = wide_weights::check,
+                           .stages = "prefill decode mixed generation"};
 
 }  // namespace llmprof::analyze

@@ -1,11 +1,12 @@
 -- title: Kernels of some steps of each stage
 -- unit: ns
--- At most 128 steps of a stage, evenly chosen. Launches of graphs that were not recorded node by node are expanded with the
+-- At most 128 steps of a stage, evenly chosen; not those in which the program warms up, where there are others. Launches of graphs that were not recorded node by node are expanded with the
 -- shares of their nodes. steps: of the stage; read: of these, chosen.
 WITH numbered AS (
-  SELECT id, stage, row_number() OVER (PARTITION BY stage ORDER BY begin_ns) - 1 AS place,
-    count(*) OVER (PARTITION BY stage) AS steps
-  FROM step WHERE stage NOT IN ('load', 'warm-up')),
+  SELECT id, stage, row_number() OVER alike - 1 AS place, count(*) OVER (PARTITION BY stage) AS steps
+  FROM step WHERE stage NOT IN ('load', 'warm-up')
+  WINDOW alike AS (PARTITION BY stage, warm_up ORDER BY begin_ns)
+  QUALIFY NOT warm_up OR bool_and(warm_up) OVER (PARTITION BY stage)),
 chosen AS (
   SELECT id, stage, steps, count(*) OVER (PARTITION BY stage) AS read
   FROM numbered WHERE place % CAST(ceil(steps / 128.0) AS BIGINT) = 0),

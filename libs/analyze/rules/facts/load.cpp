@@ -88,12 +88,6 @@ Result<LoadFacts> load_facts(const trace::Run& run) {
   load.declared = row.integer("declared") != 0;
   load.process_id = row.integer("process_id"), load.thread_id = row.integer("thread_id");
   load.begin_ns = row.integer("begin_ns"), load.end_ns = row.integer("end_ns");
-  LLMPROF_LET(
-      const trace::ResultTable python,
-      run.query(fmt::format("SELECT coalesce(executable, '') || coalesce(arguments, '') LIKE '%python%' FROM process "
-                            "WHERE id = {}",
-                            load.process_id)));
-  load.python = !python.rows.empty() && python.rows[0][0].as_int() != 0;
   LLMPROF_TRY(fill_usage(run, load));
   LLMPROF_TRY(fill_samples(run, load));
   LLMPROF_TRY(fill_copies(run, load));

@@ -11,7 +11,6 @@ namespace llmprof::analyze {
 
 struct LoadFacts {
   bool declared = false;  // a stage `load`; else from the begin of the process to its first step
-  bool python = false;    // the process is one of Python
   std::int64_t process_id = 0, thread_id = 0, begin_ns = 0, end_ns = 0;  // 0: there are no steps
   std::optional<std::int64_t> thread_cpu_ns;   // of the loading thread, by samples of its stack
   std::optional<std::int64_t> process_cpu_ns;  // of all threads of the process
