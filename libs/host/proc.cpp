@@ -203,6 +203,39 @@ std::optional<ProcIo> read_io(pid_t pid) {
   return parse_io(read_short(Path("/proc/{}/io", pid).text, buffer));
 }
 
+// "12345 678 90": on a core, waiting for one (both ns), how often.
+std::optional<std::uint64_t> parse_schedstat(std::string_view text) {
+  const std::size_t blank = text.find(' ');
+  if (blank == std::string_view::npos) return std::nullopt;
+  return number(text.substr(blank));
+}
+
+std::optional<std::uint64_t> read_core_wait_ns(pid_t pid) {
+  Buffer buffer;
+  return parse_schedstat(read_short(Path("/proc/{}/schedstat", pid).text, buffer));
+}
+
+// "cpu  user nice system idle iowait irq softirq steal guest guest_nice"; guests are in user and nice already.
+std::optional<MachineTime> parse_machine_time(std::string_view text) {
+  constexpr std::string_view kFirst = "cpu ";
+  if (!text.starts_with(kFirst)) return std::nullopt;
+  text = text.substr(0, text.find('\n')).substr(kFirst.size());
+  std::array<std::uint64_t, 8> ticks{};
+  for (std::uint64_t& each : ticks) {
+    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    if (text.empty()) return std::nullopt;
+    each = number(text);
+    text.remove_prefix(std::min(text.find(' '), text.size()));
+  }
+  return MachineTime{
+      .busy = ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6], .idle = ticks[3] + ticks[4], .stolen = ticks[7]};
+}
+
+std::optional<MachineTime> read_machine_time() {
+  Buffer buffer;
+  return parse_machine_time(read_short("/proc/stat", buffer));
+}
+
 std::vector<pid_t> processes() { return numbered_entries("/proc"); }
 std::vector<pid_t> threads(pid_t pid) { return numbered_entries(Path("/proc/{}/task", pid).text); }
 
@@ -228,9 +261,7 @@ std::string arguments(pid_t pid) {
 }
 
 namespace {
-std::string environment_of(pid_t pid) {
-  return '\0' + read_long(Path("/proc/{}/environ", pid).text, 1 << 20) + '\0';
-}
+std::string environment_of(pid_t pid) { return '\0' + read_long(Path("/proc/{}/environ", pid).text, 1 << 20) + '\0'; }
 }  // namespace
 
 std::string variable(pid_t pid, std::string_view name) {

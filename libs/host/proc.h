@@ -66,6 +66,18 @@ struct ProcIo {
 std::optional<ProcIo> parse_io(std::string_view text);
 std::optional<ProcIo> read_io(pid_t pid);
 
+// How long the main thread of a process waited for a core although it could have run, since it began; nullopt: the
+// kernel does not say.
+std::optional<std::uint64_t> parse_schedstat(std::string_view text);
+std::optional<std::uint64_t> read_core_wait_ns(pid_t pid);
+
+struct MachineTime {  // CPU time of the whole machine, all cores added up, in ticks
+  std::uint64_t busy = 0, idle = 0, stolen = 0;
+  std::uint64_t all() const { return busy + idle + stolen; }
+};
+std::optional<MachineTime> parse_machine_time(std::string_view text);  // of /proc/stat
+std::optional<MachineTime> read_machine_time();
+
 std::vector<pid_t> processes();         // all that can be seen
 std::vector<pid_t> threads(pid_t pid);  // of one process
 // The id that was given out last: while it stays the same, no process and no thread was made. 0: unknown.

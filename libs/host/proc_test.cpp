@@ -132,6 +132,22 @@ TEST(ProcIo, ReadsBytesOfStorage) {
   EXPECT_FALSE(parse_io(""));
 }
 
+TEST(Proc, WaitForACore) {
+  EXPECT_EQ(parse_schedstat("1234567 89012 34\n"), 89012u);
+  EXPECT_FALSE(parse_schedstat(""));
+}
+
+TEST(Proc, TimeOfTheMachine) {
+  const auto time = parse_machine_time("cpu  10 20 30 400 5 6 7 8 9 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n");
+  ASSERT_TRUE(time);
+  EXPECT_EQ(time->busy, 10u + 20 + 30 + 6 + 7);
+  EXPECT_EQ(time->idle, 405u);
+  EXPECT_EQ(time->stolen, 8u);
+  EXPECT_FALSE(parse_machine_time("cpu  1 2 3"));
+  EXPECT_FALSE(parse_machine_time("intr 1"));
+  EXPECT_TRUE(read_machine_time());
+}
+
 TEST(Pace, KeepsItsPeriodWhileCheap) {
   Pace pace(20'000'000, 0.01);  // 20 ms, at most 1 % of a core
   pace.took(1'000'000'000, 100'000);

@@ -128,6 +128,7 @@ class ThreadSampler final : public Sampler {
     outcome.unreadable = usage_.unreadable();
     outcome.model_files = usage_.model_files();
     outcome.no_stacks = no_stacks_;
+    outcome.contention = usage_.contention();
     if (stacks_) outcome.stacks = stacks_->stats();
     outcome.problem = problem_;
     if (options_.also) options_.also(log_);

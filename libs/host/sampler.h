@@ -15,6 +15,7 @@
 #include "host/host_log.h"
 #include "host/model_files.h"
 #include "host/stacks/stack_sampler.h"
+#include "host/usage.h"
 
 namespace llmprof::host {
 
@@ -31,6 +32,7 @@ struct SamplerOutcome {
   std::uint64_t unreadable = 0;  // processes that could not be read
   std::string no_stacks;         // why stacks were not sampled; "" if they were, or were not asked for
   StackStats stacks;
+  Contention contention;
   std::vector<ModelFile> model_files;
   std::string problem;  // why the log is not whole; "" if it is
 };

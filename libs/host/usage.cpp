@@ -40,6 +40,8 @@ void Usage::follow(pid_t pid) {
   process.image = stat->image;
   if (const Process* parent = find(stat->parent)) process.forked = parent->image == stat->image;
   read_more(process);
+  process.followed_ns = now_ns();
+  process.waited_before_ns = read_core_wait_ns(pid).value_or(0);
   followed_.push_back(std::move(process));
 }
 
@@ -48,6 +50,7 @@ std::vector<pid_t> Usage::read() {
   std::erase_if(followed_, [&](Process& process) {
     if (read(process)) return false;
     finish(process);
+    ended_cpu_ns_ += process.last.user_ns + process.last.system_ns;
     gone.push_back(process.pid);
     return true;
   });
@@ -125,7 +128,32 @@ void Usage::read_more() {
     if (process.over) continue;
     read_more(process);
     add_more(process);
+    look_at_wait(process);
   }
+  machine_ = read_machine_time();
+}
+
+void Usage::look_at_wait(Process& process) {
+  const auto waited = read_core_wait_ns(process.pid);
+  if (!waited || *waited < process.waited_before_ns || *waited - process.waited_before_ns <= worst_.waited_ns) return;
+  worst_.waited_ns = *waited - process.waited_before_ns;
+  worst_.lived_ns = now_ns() - process.followed_ns;
+}
+
+Contention Usage::contention() const {
+  Contention out = worst_;
+  if (!machine_ || !machine_before_ || machine_->all() <= machine_before_->all()) return out;
+  const auto all = static_cast<double>(machine_->all() - machine_before_->all());
+  const auto busy = static_cast<double>(machine_->busy - machine_before_->busy);
+  const double tick_ns = 1e9 / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  double own_ns = static_cast<double>(ended_cpu_ns_);
+  for (const Process& process : followed_) own_ns += static_cast<double>(process.last.user_ns + process.last.system_ns);
+  timespec ours{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ours);
+  own_ns += static_cast<double>(ours.tv_sec) * 1e9 + static_cast<double>(ours.tv_nsec);
+  out.others = std::max(0.0, busy - own_ns / tick_ns) / all;
+  out.stolen = static_cast<double>(machine_->stolen - machine_before_->stolen) / all;
+  return out;
 }
 
 void Usage::look_at_files() {

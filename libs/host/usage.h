@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,13 @@
 namespace llmprof::host {
 
 std::uint64_t now_ns();  // CLOCK_MONOTONIC_RAW
+
+// Whether the machine had cores for the program.
+struct Contention {
+  std::uint64_t waited_ns = 0,
+                lived_ns = 0;     // of the main thread that waited longest for a core, while it was followed
+  double others = 0, stolen = 0;  // of the machine's CPU time: other programs, and its hypervisor
+};
 
 class Usage {
  public:
@@ -38,6 +46,7 @@ class Usage {
   // its peak before it became the program: the kernel's peak covers that time too.
   void collected(pid_t pid, const rusage& used, std::uint64_t peak_before);
 
+  Contention contention() const;  // up to the last reading
   std::size_t processes() const { return followed_.size(); }
   std::uint64_t unreadable() const { return unreadable_; }
   const std::vector<ModelFile>& model_files() const { return model_files_.found(); }
@@ -57,8 +66,10 @@ class Usage {
     bool announced = false;  // the image is in the log
     bool over = false;       // it ended; its numbers are final
     wire::IoRecord more{};
-    std::map<pid_t, Switches> threads;  // at their last reading
-    Switches gone;                      // of threads that ended
+    std::uint64_t followed_ns = 0;       // since when
+    std::uint64_t waited_before_ns = 0;  // for a core, before that
+    std::map<pid_t, Switches> threads;   // at their last reading
+    Switches gone;                       // of threads that ended
   };
 
   bool read(Process& process);
@@ -67,6 +78,7 @@ class Usage {
   void finish(Process& process);
   void read_more(Process& process);
   void add_more(const Process& process);
+  void look_at_wait(Process& process);
   bool may_still_exec(const Process& process) const;
   Process* find(pid_t pid);
 
@@ -75,6 +87,9 @@ class Usage {
   std::vector<Process> followed_;
   ModelFiles model_files_;
   std::uint64_t unreadable_ = 0;
+  std::optional<MachineTime> machine_before_ = read_machine_time(), machine_;
+  std::uint64_t ended_cpu_ns_ = 0;  // of followed processes that ended
+  Contention worst_;
 };
 
 }  // namespace llmprof::host

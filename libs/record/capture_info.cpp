@@ -135,6 +135,8 @@ Result<void> write_capture_info(const std::string& capture_folder, const Capture
     json["losses"].push_back(
         {{"name", trace::info_of(loss.loss).name}, {"count", loss.count}, {"detail", loss.detail}});
   }
+  json["notes"] = Json::array();
+  for (const NotedText& note : info.notes) json["notes"].push_back({{"subject", note.subject}, {"text", note.text}});
   const auto maybe = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
   json["window"] = info.window;
   json["last_ns"] = maybe(info.last_ns);
@@ -169,6 +171,7 @@ Result<CaptureInfo> read_capture_info(const std::string& capture_folder) {
     info.gpus.push_back({to_device(child(gpu, "device")), to_peaks(child(gpu, "peaks"))});
   }
   for (const Json& loss : child(json, "losses")) info.losses.push_back(to_loss(loss));
+  for (const Json& note : child(json, "notes")) info.notes.push_back({text(note, "subject"), text(note, "text")});
   info.window = text(json, "window");
   if (child(json, "last_ns").is_number_integer()) info.last_ns = integer(json, "last_ns");
   if (child(json, "range_event_ns").is_number()) info.range_event_ns = real(json, "range_event_ns");

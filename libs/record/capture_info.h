@@ -29,6 +29,10 @@ struct NotedLoss {
   std::string detail;
 };
 
+struct NotedText {  // what a report should say of the recording
+  std::string subject, text;
+};
+
 struct DevicePeaks {
   hw::Device device;
   std::vector<hw::Peak> peaks;
@@ -49,6 +53,7 @@ struct CaptureInfo {
   std::vector<hw::Peak> peaks;  // of the CPU
   std::vector<DevicePeaks> gpus;
   std::vector<NotedLoss> losses;
+  std::vector<NotedText> notes;
   std::string window;                                   // the part that was asked for, in words; "": everything
   std::optional<std::int64_t> last_ns;                  // only so much of the end is to be kept
   std::optional<double> range_event_ns, gemm_event_ns;  // what recording one event costs, measured on this machine

@@ -9,12 +9,41 @@
 namespace llmprof::record {
 namespace {
 
-constexpr std::array<const char*, wire::kRecordKinds> kKindNames{
-    "none",       "range",    "gemm",          "clock_sync",   "loss",   "thread",    "process",          "domain",
-    "category",   "library",  "usage",         "io",           "frame",  "stack",     "sample",           "cost",
-    "segment",    "device",   "launch",        "kernel_shape", "kernel", "copy",      "graph_launch",     "graph_node",
-    "gemm_shape", "gpu_gemm", "device_memory", "api",          "gap",    "telemetry", "telemetry_device", "note",
-    "counter_window", "counter", "stall"};
+constexpr std::array<const char*, wire::kRecordKinds> kKindNames{"none",
+                                                                 "range",
+                                                                 "gemm",
+                                                                 "clock_sync",
+                                                                 "loss",
+                                                                 "thread",
+                                                                 "process",
+                                                                 "domain",
+                                                                 "category",
+                                                                 "library",
+                                                                 "usage",
+                                                                 "io",
+                                                                 "frame",
+                                                                 "stack",
+                                                                 "sample",
+                                                                 "cost",
+                                                                 "segment",
+                                                                 "device",
+                                                                 "launch",
+                                                                 "kernel_shape",
+                                                                 "kernel",
+                                                                 "copy",
+                                                                 "graph_launch",
+                                                                 "graph_node",
+                                                                 "gemm_shape",
+                                                                 "gpu_gemm",
+                                                                 "device_memory",
+                                                                 "api",
+                                                                 "gap",
+                                                                 "telemetry",
+                                                                 "telemetry_device",
+                                                                 "note",
+                                                                 "counter_window",
+                                                                 "counter",
+                                                                 "stall"};
 static_assert(kKindNames.back() != nullptr);
 
 class Counter final : public LogSink {

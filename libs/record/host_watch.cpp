@@ -91,6 +91,24 @@ void HostWatch::full() {
   if (sampler_) sampler_->pause();
 }
 
+std::string contention_text(const host::Contention& seen) {
+  constexpr double kLeastWait = 0.05, kLeastStolen = 0.02;  // of the thread's life; of the machine's CPU time
+  constexpr std::uint64_t kLeastNs = 200'000'000;
+  const double waited =
+      seen.lived_ns > 0 ? static_cast<double>(seen.waited_ns) / static_cast<double>(seen.lived_ns) : 0;
+  std::string out;
+  if (seen.waited_ns >= kLeastNs && waited >= kLeastWait)
+    out = fmt::format(
+        "the program's main thread waited {:.0f} % of its time for a core ({} used {:.0f} % of the machine's CPU "
+        "time): times of the host, and of a device that waits for it, are longer than on a quiet machine",
+        waited * 100, seen.others >= kLeastWait ? "other programs" : "its own threads had them; others",
+        seen.others * 100);
+  if (seen.stolen >= kLeastStolen)
+    out += fmt::format("{}a hypervisor took away {:.0f} % of the machine's CPU time", out.empty() ? "" : "; ",
+                       seen.stolen * 100);
+  return out;
+}
+
 void HostWatch::finish(const Ended& ended, CaptureInfo& info) {
   const auto note = [&](trace::Loss loss, std::uint64_t count, const std::string& detail) {
     if (count > 0) info.losses.push_back({loss, static_cast<std::int64_t>(count), detail});
@@ -113,7 +131,13 @@ void HostWatch::finish(const Ended& ended, CaptureInfo& info) {
   if (full_) note(trace::Loss::kSizeLimit, 1, std::string(host::kHostLogName));
   if (!outcome.no_stacks.empty()) note(trace::Loss::kNoStackSamples, 1, outcome.no_stacks);
   note(trace::Loss::kSamplesLost, outcome.stacks.lost, "");
+  if (const std::string text = contention_text(outcome.contention); !text.empty()) info.notes.push_back({"cpu", text});
   const host::StackStats& stacks = outcome.stacks;
+  if (stacks.left_out > 0)
+    info.notes.push_back(
+        {"stacks", fmt::format("{} of {} stack samples were worked on, so that llmprof takes little CPU time; "
+                               "each stands for those left out: sums are right, details coarser",
+                               stacks.samples, stacks.samples + stacks.left_out)});
   note(trace::Loss::kNoPythonFrames, stacks.python_failed,
        stacks.python_why.empty() ? fmt::format("of {} in Python", stacks.python_failed + stacks.python_samples)
                                  : stacks.python_why);

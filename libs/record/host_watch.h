@@ -21,6 +21,9 @@ struct HostOptions {
   std::uint32_t sample_hz = 99;  // stacks per second of CPU time
 };
 
+// What to say of a machine that had no core for the program; "" nothing.
+std::string contention_text(const host::Contention& seen);
+
 class HostWatch {
  public:
   HostWatch(const HostOptions& options, const TelemetryOptions& telemetry, std::string capture_folder,

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "record/capture_folder.h"
 #include "record/capture_info.h"
+#include "record/host_watch.h"
 #include "record/open_run.h"
 #include "record/testing/folder.h"
 
@@ -202,6 +203,16 @@ TEST(DefaultName, IsMadeOfTheCommandAndTheTime) {
   EXPECT_EQ(default_name("/usr/bin/python3", wall_ns), "python3-20261115-101500");
   EXPECT_EQ(default_name("./my prog;rm", wall_ns), "my-prog-rm-20261115-101500");
   EXPECT_EQ(default_name("--", wall_ns), "run---20261115-101500");
+}
+
+TEST(Contention, IsSaidWhereItMatters) {
+  EXPECT_EQ(contention_text({.waited_ns = 100'000'000, .lived_ns = 200'000'000, .others = 0.5}), "") << "0.1 s";
+  EXPECT_EQ(contention_text({.waited_ns = 1'000'000'000, .lived_ns = 100'000'000'000}), "") << "1 %";
+  const std::string others = contention_text({.waited_ns = 1'000'000'000, .lived_ns = 10'000'000'000, .others = 0.4});
+  EXPECT_THAT(others, testing::HasSubstr("waited 10 % of its time for a core (other programs used 40 %"));
+  const std::string own = contention_text({.waited_ns = 1'000'000'000, .lived_ns = 10'000'000'000, .others = 0.01});
+  EXPECT_THAT(own, testing::HasSubstr("its own threads had them"));
+  EXPECT_EQ(contention_text({.stolen = 0.25}), "a hypervisor took away 25 % of the machine's CPU time");
 }
 
 }  // namespace

@@ -105,6 +105,11 @@ Result<IngestTally> RunIngest::finish(CaptureInfo info, const IngestOptions& opt
   const bool silent = std::none_of(chains.begin(), chains.end(), [&](const Chain& chain) { return is_root(chain); });
   if (silent && !host.root_known) write_silent_root();
   for (const NotedLoss& noted : info_.losses) ledger_.add(noted.loss, noted.count, {}, noted.detail);
+  for (const NotedText& noted : info_.notes) {
+    trace::Strings& strings = rows_.writer.strings();
+    rows_.writer.add(trace::NoteRow{
+        .ts_ns = info_.begin.raw_ns, .subject = strings.intern(noted.subject), .text = strings.intern(noted.text)});
+  }
   if (info_.end) write_clock(*info_.end);
   rows_.devices.write(rows_.writer);
   rows_.frames.finish(rows_.writer, options.read_models);

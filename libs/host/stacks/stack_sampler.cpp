@@ -1,6 +1,7 @@
 #include "host/stacks/stack_sampler.h"
 
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <map>
@@ -32,6 +33,11 @@ std::uint64_t read_clock_ns(clockid_t clock) {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
+// The cores are the program's; on a machine with many, a little more than of one hurts nobody.
+double share_of(const StackOptions& options) {
+  return std::max(options.cpu_share, options.share_per_cpu * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
 void note_failure(const Process& process, StackStats& stats) {
   if (process.python == nullptr || process.python_read) return;
   ++stats.python_processes_failed;
@@ -41,7 +47,7 @@ void note_failure(const Process& process, StackStats& stats) {
 class PerfStackSampler final : public StackSampler {
  public:
   PerfStackSampler(PerfEvents events, const StackOptions& options, HostLog& log)
-      : events_(std::move(events)), options_(options), log_(log), table_(log), thinning_(options.cpu_share) {}
+      : events_(std::move(events)), options_(options), log_(log), table_(log), thinning_(share_of(options)) {}
 
   std::vector<int> descriptors() const override { return events_.descriptors(); }
   StackStats stats() const override;
@@ -106,6 +112,7 @@ void PerfStackSampler::end(std::uint32_t pid) {
 
 StackStats PerfStackSampler::stats() const {
   StackStats stats = stats_;
+  stats.left_out = thinning_.left_out();
   for (const auto& [pid, process] : processes_) note_failure(process, stats);
   return stats;
 }
@@ -170,7 +177,7 @@ void PerfStackSampler::name_frames(Process& process, const StackMemory& stack, b
 
 void PerfStackSampler::add_sample(const PerfRecord& record, const PerfSample& sample) {
   ++seen_;
-  const std::uint32_t stands_for = thinning_.take();
+  const std::uint32_t stands_for = thinning_.take(record.pid == record.tid);
   if (stands_for == 0) return;
   Process& of = process(record.pid);
   if (of.python != nullptr) of.python->begin_sample();

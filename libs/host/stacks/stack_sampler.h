@@ -17,14 +17,17 @@ namespace llmprof::host {
 struct StackOptions {
   std::uint32_t hz = 99;
   std::uint32_t stack_bytes = 56 << 10;  // of each thread's stack, copied by the kernel per sample; at most 60 KiB
-  double cpu_share = 0.012;  // of one core, at most: beyond it only some samples, chosen by chance, are worked on
-  bool python = true;        // read the frames of CPython 3.11 and 3.12
+  // Of one core, and of each core of the machine, whichever is more: beyond it only some samples, chosen by chance, are
+  // worked on.
+  double cpu_share = 0.012, share_per_cpu = 0.005;
+  bool python = true;  // read the frames of CPython 3.11 and 3.12
 };
 
 struct StackStats {
   std::uint64_t samples = 0;
   std::uint64_t truncated = 0;                // outer frames are missing
   std::uint64_t lost = 0;                     // the kernel had no room
+  std::uint64_t left_out = 0;                 // those worked on stand for them, too
   std::uint64_t python_samples = 0;           // with Python frames
   std::uint64_t python_failed = 0;            // in Python, but some frames show as the interpreter's own functions
   std::uint64_t python_processes_failed = 0;  // whose Python frames could never be read
