@@ -8,7 +8,7 @@ cd "$work" && tar xf "$bundle" && llmprof=$(echo "$work"/llmprof-*/bin/llmprof)
 tar xf "$source" && cd "$(dirname "$(find . -name train_gpt2.cu | head -n 1)")" || exit 1
 nvcc -O3 -std=c++17 --use_fast_math -gencode arch=compute_90,code=sm_90 -DENABLE_BF16 train_gpt2.cu -lcublas -lcublasLt -lnvidia-ml -o train_gpt2cu || exit 1
 python3 "$data" >/dev/null 2>&1
-run=(./train_gpt2cu -i train.bin -j val.bin -e d12 -b 16 -t 1024 -d 16384 -x 40 -v 1000 -m 1 -s 10000 -o "")
+run=(./train_gpt2cu -i train.bin -j val.bin -e d12 -b 16 -t 1024 -d 16384 -x 40 -v 1000 -m 1 -s 10000 -o log)
 "${run[@]}" | grep -E '^step' | tail -n 3
 "$llmprof" record -o plain -- "${run[@]}" 2>&1 | grep -E '^step' | tail -n 1
 "$llmprof" report plain >"$out/llmc.txt" 2>&1
