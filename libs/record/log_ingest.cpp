@@ -299,7 +299,7 @@ void LogIngest::write_process() {
   row.exit_status = facts_.exit_status;
   row.injected = true;
   row.log = rows_.writer.strings().intern(facts_.name);
-  rows_.writer.add(row);
+  rows_.process_rows.push_back(row);
   LogImage image{.pid = row.pid,
                  .start_ticks = static_cast<std::int64_t>(header_.start_ticks),
                  .begin_ns = row.begin_ns,
