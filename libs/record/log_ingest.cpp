@@ -295,7 +295,6 @@ void LogIngest::write_process() {
   row.begin_ns = static_cast<std::int64_t>(process_.ts_ns != 0 ? process_.ts_ns : header_.raw_ns);
   for (const auto& [number, known] : threads_) row.begin_ns = std::min(row.begin_ns, known.begin_ns);
   if (process_end_ns_ != 0) row.end_ns = static_cast<std::int64_t>(process_end_ns_);
-  if (!row.end_ns) row.end_ns = facts_.end_ns;
   row.exit_status = facts_.exit_status;
   row.injected = true;
   row.log = rows_.writer.strings().intern(facts_.name);

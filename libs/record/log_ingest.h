@@ -56,7 +56,6 @@ struct LogFacts {
   std::string name;  // of the file
   TimeWindow window;
   trace::OptionalInt exit_status;
-  trace::OptionalInt end_ns;
   bool still_running = false;
 };
 

@@ -197,10 +197,7 @@ LogFacts RunIngest::facts(const Chain& chain) const {
   facts.name = chain.logs.front().name;
   facts.window = window(chain.header());
   facts.still_running = chain.last_image && still_runs(chain.header());
-  if (is_root(chain) && chain.last_image) {
-    if (info_.exit_status) facts.exit_status = *info_.exit_status;
-    facts.end_ns = root_end();
-  }
+  if (is_root(chain) && chain.last_image && info_.exit_status) facts.exit_status = *info_.exit_status;
   return facts;
 }
 
