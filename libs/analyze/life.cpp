@@ -68,7 +68,8 @@ constexpr std::int64_t kSamePhaseNs = 500 * kMillisecond;
 constexpr std::int64_t kNeighbourNs = 250 * kMillisecond;
 constexpr std::int64_t kUnsampledNs = 20 * kMillisecond;  // two samples at 99 Hz: less is not resolved
 constexpr std::int64_t kReadingSlackNs = 200 * kMillisecond;
-constexpr double kBusyCore = 0.5;  // CPU time of a process, of one core, from which it is not idle
+constexpr double kMostlyOnCpu = 0.8;  // of a phase by samples: else how long it was on a CPU is said
+constexpr double kBusyCore = 0.5;     // CPU time of a process, of one core, from which it is not idle
 
 enum class How { kSteps, kSamples, kCopies, kCalls, kReadings, kProcess, kNone };
 constexpr const char* kHow[] = {"steps", "samples", "copies", "calls", "readings", "process", "none"};
@@ -104,6 +105,7 @@ class Story {
     std::string name;
     std::int64_t ns[std::size(kHow)] = {}, counts[std::size(kHow)] = {};
     std::int64_t bytes = 0;
+    std::int64_t cpu_ns = 0;                     // that samples stand for
     std::map<std::string, std::int64_t> labels;  // by time
   };
 
@@ -200,7 +202,10 @@ void Story::paint(const std::vector<Sample>& samples, bool told, const std::stri
   for (const std::size_t i : order) sorted.push_back(pieces[i]);
   const std::vector<std::int64_t> got = paint(sorted, How::kSamples);
   for (std::size_t i = 0; i < order.size(); ++i) {
-    if (got[i] > 0) tallies_[sorted[i].phase].labels[of_piece[order[i]]->label] += got[i];
+    if (got[i] == 0) continue;
+    Tally& tally = tallies_[sorted[i].phase];
+    tally.labels[of_piece[order[i]]->label] += got[i];
+    tally.cpu_ns += std::min(got[i], of_piece[order[i]]->weight_ns);
   }
 }
 
@@ -226,7 +231,7 @@ void Story::copies(const trace::Columns& rows) {
 void Story::samples(const Samples& all, const trace::Columns& copied) {
   paint(all.main, true, "");
   copies(copied);
-  paint(all.main, false, "other");
+  paint(all.main, false, "host_work");
   if (!all.main.empty()) {
     const Sample& first = all.main.front();
     paint({{life_.begin_ns, first.ts_ns - first.weight_ns, phase("start")}}, How::kProcess);
@@ -310,7 +315,10 @@ std::string Story::evidence(const Tally& tally, How how) const {
     join(fmt::format("{}, {}", counted_as(copies, "copy", "copies"),
                      base::human_bytes(static_cast<double>(tally.bytes))));
   if (const std::int64_t samples = tally.counts[static_cast<std::size_t>(How::kSamples)]; samples > 0) {
-    join(counted_as(samples, "sample", "samples"));
+    const std::int64_t ns = tally.ns[static_cast<std::size_t>(How::kSamples)];
+    const bool waits = static_cast<double>(tally.cpu_ns) < kMostlyOnCpu * static_cast<double>(ns);
+    join(counted_as(samples, "sample", "samples") +
+         (waits ? fmt::format(", {} on a CPU", base::human_ns(static_cast<double>(tally.cpu_ns))) : ""));
     if (tally.name != "exit") join(shares(tally.labels, tally.ns[static_cast<std::size_t>(How::kSamples)]));
   }
   if (how == How::kCalls) join(counted_as(count, "call that waits", "calls that wait"));
@@ -351,18 +359,27 @@ void Story::finish() {
   }
 }
 
+// "x86_64-linux-gnu-g++-12" is g++, "ld.bfd" is ld.
+std::string tool_name(std::string name) {
+  if (const std::size_t triple = name.rfind("-gnu-"); triple != std::string::npos) name.erase(0, triple + 5);
+  const std::size_t version = name.find_last_not_of("0123456789.");
+  if (version != std::string::npos && version + 1 < name.size() && name[version] == '-') name.erase(version);
+  return name.starts_with("ld.") ? "ld" : name;
+}
+
 bool is_compiler(const std::string& name) {
   static const std::set<std::string, std::less<>> kCompilers{
-      "as",  "cc",  "cc1", "cc1plus", "cicc", "clang", "clang++", "collect2", "c++",   "cudafe++", "fatbinary",
-      "g++", "gcc", "ld",  "ld.lld",  "lld",  "ninja", "nvcc",    "nvlink",   "ptxas", "tileiras"};
-  return kCompilers.contains(name) || name == "compile_worker";
+      "as",   "compile_worker", "cc",        "cc1",     "cc1plus", "cicc", "clang",  "clang++", "collect2",
+      "c++",  "cudafe++",       "fatbinary", "g++",     "gcc",     "ld",   "ld.lld", "lld",     "ninja",
+      "nvcc", "nvlink",         "ptxas",     "tileiras"};
+  return kCompilers.contains(name);
 }
 
 // The program's file; of an interpreter the script, of a package its name.
 std::string program_name(const std::string& executable, const std::string& arguments) {
   std::string name = std::filesystem::path(executable).filename().string();
   if (name.empty()) return "without a name";
-  if (!name.starts_with("python")) return name;
+  if (!name.starts_with("python")) return tool_name(std::move(name));
   for (std::size_t at = arguments.find(' '); at != std::string::npos; at = arguments.find(' ', at + 1)) {
     const std::string word = arguments.substr(at + 1, arguments.find(' ', at + 1) - at - 1);
     if (!word.ends_with(".py")) continue;
@@ -393,9 +410,15 @@ Result<std::map<std::int64_t, std::string>> fill_companions(const trace::ResultT
   return later;
 }
 
+// Runs without such rows need not be asked.
+Result<trace::Columns> ask_of(const trace::Run& run, std::string_view table, std::string_view name) {
+  const bool there = std::ranges::any_of(run.info().files, [&](const auto& file) { return file.table == table; });
+  return there ? ask_columns(run, name) : trace::Columns();
+}
+
 Result<Samples> read_samples(const trace::Run& run, const Life& life,
                              const std::map<std::int64_t, std::string>& later) {
-  LLMPROF_LET(const trace::Columns rows, ask_columns(run, "sql/life_samples"));
+  LLMPROF_LET(const trace::Columns rows, ask_of(run, "sample", "sql/life_samples"));
   Samples out;
   for (std::size_t i = 0; i < rows.rows(); ++i) {
     const auto text = [&](std::size_t column) { return rows.names[static_cast<std::size_t>(rows.values[column][i])]; };
@@ -432,10 +455,12 @@ Result<Life> life_of(const trace::Run& run) {
   LLMPROF_LET(const auto later, fill_companions(table, life));
   LLMPROF_LET(const Samples samples, read_samples(run, life, later));
   LLMPROF_LET(const trace::Columns steps, ask_columns(run, "sql/life_steps"));
-  LLMPROF_LET(const trace::Columns copies, ask_columns(run, "sql/life_copies"));
-  LLMPROF_LET(const trace::Columns waits, ask_columns(run, "sql/life_waits"));
-  LLMPROF_LET(const trace::Columns readings, ask_columns(run, "sql/life_readings"));
-  life.sampled = !samples.main.empty() || !samples.threads.empty();
+  LLMPROF_LET(const trace::Columns copies, ask_of(run, "copy", "sql/life_copies"));
+  LLMPROF_LET(const trace::Columns waits, ask_of(run, "api", "sql/life_waits"));
+  LLMPROF_LET(const trace::Columns readings, ask_of(run, "process_usage", "sql/life_readings"));
+  LLMPROF_LET(const trace::ResultTable unsampled,
+              run.query("SELECT count(*) FROM loss WHERE name = 'no_stack_samples'"));
+  life.sampled = !samples.main.empty() || unsampled.rows[0][0].as_int() == 0;
   Story story(life);
   story.steps(steps, false);
   story.steps(steps, true);

@@ -23,7 +23,7 @@ constexpr double kLeastShare = 0.001;  // of the life: phases with less are one 
 
 // Stages keep their names.
 std::string label_of(const std::string& phase) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kLabels = {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kLabels = {
       {{"libraries", "loading libraries"},
        {"gpu_start", "starting the GPU"},
        {"memory", "allocating memory"},
@@ -39,7 +39,8 @@ std::string label_of(const std::string& phase) {
        {"recording", "CUPTI (recording)"},
        {"threads", "other threads"},
        {"processes", "waiting for processes"},
-       {"other", "other host work"},
+       {"host_work", "other host work"},
+       {"other", "other steps"},
        {"unsampled", "host work, unsampled"},
        {"idle", "idle or waiting"}}};
   const auto found = std::ranges::find(kLabels, phase, [](const auto& label) { return label.first; });
