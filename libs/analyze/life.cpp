@@ -68,7 +68,7 @@ constexpr std::int64_t kSamePhaseNs = 500 * kMillisecond;
 constexpr std::int64_t kNeighbourNs = 250 * kMillisecond;
 constexpr std::int64_t kUnsampledNs = 20 * kMillisecond;  // two samples at 99 Hz: less is not resolved
 constexpr std::int64_t kReadingSlackNs = 200 * kMillisecond;
-constexpr double kMostlyOnCpu = 0.8;  // of a phase by samples: else how long it was on a CPU is said
+constexpr double kMostlyOnCpu = 0.8;  // of a phase by samples: else the CPU time is said
 constexpr double kBusyCore = 0.5;     // CPU time of a process, of one core, from which it is not idle
 
 enum class How { kSteps, kSamples, kCopies, kCalls, kReadings, kProcess, kNone };
@@ -276,12 +276,12 @@ void Story::readings(const trace::Columns& rows, std::optional<std::int64_t> fir
   paint({{life_.begin_ns, life_.end_ns, phase("unknown")}}, How::kNone);
 }
 
-// The labels that take most of the time, with their shares of it.
+// The labels that take most of the time, with their shares of it, as far as a line of a report has room.
 std::string shares(const std::map<std::string, std::int64_t>& labels, std::int64_t all_ns) {
-  constexpr std::size_t kMost = 2;
+  constexpr std::size_t kMost = 3, kLabel = 26, kRoom = 34;
   std::vector<std::pair<std::int64_t, std::string>> sorted;
   for (const auto& [label, ns] : labels) {
-    if (!label.empty()) sorted.emplace_back(ns, label);
+    if (!label.empty() && label.find("+0x") == std::string::npos) sorted.emplace_back(ns, label);
   }
   std::ranges::sort(sorted, [](const auto& a, const auto& b) {
     return std::pair(-a.first, a.second) < std::pair(-b.first, b.second);
@@ -289,8 +289,9 @@ std::string shares(const std::map<std::string, std::int64_t>& labels, std::int64
   std::string out;
   for (std::size_t i = 0; i < std::min(kMost, sorted.size()); ++i) {
     const double share = static_cast<double>(sorted[i].first) / static_cast<double>(std::max<std::int64_t>(all_ns, 1));
-    if (i > 0 && share < 0.05) break;
-    out += fmt::format("{}{} {:.0f} %", out.empty() ? "" : ", ", base::shorten(sorted[i].second, 30), 100 * share);
+    const std::string more = fmt::format("{} {:.0f} %", base::shorten(sorted[i].second, kLabel), 100 * share);
+    if (i > 0 && (share < 0.05 || base::display_width(out) + base::display_width(more) + 2 > kRoom)) break;
+    out += (out.empty() ? "" : ", ") + more;
   }
   return out;
 }
@@ -318,13 +319,13 @@ std::string Story::evidence(const Tally& tally, How how) const {
     const std::int64_t ns = tally.ns[static_cast<std::size_t>(How::kSamples)];
     const bool waits = static_cast<double>(tally.cpu_ns) < kMostlyOnCpu * static_cast<double>(ns);
     join(counted_as(samples, "sample", "samples") +
-         (waits ? fmt::format(", {} on a CPU", base::human_ns(static_cast<double>(tally.cpu_ns))) : ""));
+         (waits ? fmt::format(", {} CPU", base::human_ns(static_cast<double>(tally.cpu_ns))) : ""));
     if (tally.name != "exit") join(shares(tally.labels, tally.ns[static_cast<std::size_t>(How::kSamples)]));
   }
   if (how == How::kCalls) join(counted_as(count, "call that waits", "calls that wait"));
   if (tally.name == "start") join("before the first sample");
   if (tally.name == "exit" && tally.ns[static_cast<std::size_t>(How::kProcess)] > 0)
-    join(fmt::format("{} after the exit handlers",
+    join(fmt::format("{} behind the handlers",
                      base::human_ns(static_cast<double>(tally.ns[static_cast<std::size_t>(How::kProcess)]))));
   if (tally.name == "between_steps") join("shorter than two samples are apart");
   if (tally.name == "idle") join("no thread of it on a CPU");

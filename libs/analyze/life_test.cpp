@@ -186,7 +186,7 @@ TEST(Life, WaitsBelongToThePhaseAroundThemUnlessTheyAreLong) {
   program.samples(2900, 3000, stack);  // too long to be sure
   const Life life = program.life();
   EXPECT_THAT(times(life), ElementsAre("weights 600", "idle 2400"));
-  EXPECT_EQ(life.phases[0].evidence, "30 samples, 300 ms on a CPU; load 100 %");
+  EXPECT_EQ(life.phases[0].evidence, "30 samples, 300 ms CPU; load 100 %");
 }
 
 TEST(Life, AStackWithoutItsOuterFramesGoesWithItsNeighbours) {

@@ -127,8 +127,8 @@ std::string life_section(const Page& page, const Style& style) {
   for (const std::size_t phase : life.strip) bar += sign[phase];
   out += fmt::format("  {}\n", bar) + phase_table(life, sign);
   out += wrapped(
-      "Each letter is 1/64 of the life: what took most of it. Steps first; elsewhere what the main thread does by its "
-      "stack samples, then copies, then what it waits for: other threads, processes, the GPU.");
+      "Each letter is 1/64 of the life and stands for the phase that took most of it. Phases come from steps; elsewhere "
+      "from stack samples of the main thread, from copies, and where it waits from other threads and processes.");
   if (!life.sampled) out += wrapped("No stacks were sampled: what the host did outside of steps is not known.");
   return out + companion_line(life);
 }

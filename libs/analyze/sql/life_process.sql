@@ -9,7 +9,7 @@ seen AS (
   SELECT l.*, coalesce(l.end_ns, l.last_reading_ns, (SELECT max(end_ns) FROM step WHERE step.process_id = l.process_id),
                        l.begin_ns) AS last_ns,
     coalesce(s.ns, 0) AS step_ns, coalesce(u.ns, 0) AS cpu_ns,
-    row_number() OVER (ORDER BY l.begin_ns, l.process_id) = 1 AS root
+    row_number() OVER (ORDER BY coalesce(l.parent_pid IN (SELECT pid FROM process), false), l.begin_ns, l.process_id) = 1 AS root
   FROM process_life AS l LEFT JOIN steps AS s USING (process_id) LEFT JOIN used AS u USING (process_id))
 SELECT process_id, pid, parent_pid, coalesce(executable, '') AS executable, coalesce(arguments, '') AS arguments, begin_ns,
   last_ns AS end_ns, (end_ns IS NOT NULL)::BIGINT AS ended, first_reading_ns, last_reading_ns, collector_end_ns, step_ns,

@@ -64,6 +64,7 @@ leaf AS (  -- the innermost function that has a name
   GROUP BY 1),
 named AS (
   SELECT u.*, CASE
+    WHEN phase = 'exit' THEN phase
     WHEN library_begins OR (importing AND linker_depth > phase_depth) THEN 'imports'
     WHEN phase IS NULL OR linker_depth > phase_depth THEN CASE WHEN linker_depth IS NOT NULL THEN 'libraries' END
     ELSE phase END AS said
