@@ -178,6 +178,15 @@ TEST(Life, WhatALibraryDoesWhileItIsImportedIsImporting) {
   EXPECT_THAT(times(program.life()), ElementsAre("imports 100", "compile 100", "host_work 100"));
 }
 
+TEST(Life, NamesThatOnlyLookLikeAPhaseTellNone) {
+  Program program(300);
+  const std::vector<Program::Frame> importing{{"_PyTokenizer_Get", "/usr/bin/python3", "native"}, kImporting, kScript};
+  program.samples(0, 100, importing);
+  program.samples(100, 200, {{"GenerationConfig.from_model_config", "/lib/site-packages/x/config.py"}, kScript});
+  program.samples(200, 300, {{"Tokenizer.encode", "/home/x.py"}, kScript});
+  EXPECT_THAT(times(program.life()), ElementsAre("imports 100", "host_work 100", "tokenize 100"));
+}
+
 TEST(Life, WaitsBelongToThePhaseAroundThemUnlessTheyAreLong) {
   Program program(3000);
   const std::vector<Program::Frame> stack{{"load", "/lib/site-packages/torch/serialization.py"}, kScript};

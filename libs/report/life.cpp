@@ -76,9 +76,12 @@ double share(const Life& life, std::int64_t ns) {
   return life.time_ns() > 0 ? static_cast<double>(ns) / static_cast<double>(life.time_ns()) : 0;
 }
 
+// Without the folder of the program: what follows says more.
 std::string whose(const Life& life) {
-  return fmt::format("{} (process {})",
-                     cut_off(base::printable(life.arguments.empty() ? life.executable : life.arguments), 60), life.pid);
+  std::string command = life.arguments.empty() ? life.executable : life.arguments;
+  const std::size_t folder = command.substr(0, command.find(' ')).rfind('/');
+  if (folder != std::string::npos) command.erase(0, folder + 1);
+  return fmt::format("{} (process {})", cut_off(base::printable(command), 60), life.pid);
 }
 
 std::string phase_table(const Life& life, const std::vector<std::string>& sign) {
@@ -106,12 +109,12 @@ std::string companion_line(const Life& life) {
   std::string names;
   for (std::size_t i = 0; i < std::min(kMost, life.companions.size()); ++i) {
     const Companion& c = life.companions[i];
-    names += fmt::format("{}{} {} ({} of life and {} of CPU time added up)", names.empty() ? "" : ", ", c.processes,
-                         base::printable(c.name), base::human_ns(static_cast<double>(c.life_ns)),
-                         base::human_ns(static_cast<double>(c.cpu_ns)));
+    names += fmt::format("{}{} {} ({}, CPU {})", names.empty() ? "" : ", ", c.processes, base::printable(c.name),
+                         base::human_ns(static_cast<double>(c.life_ns)), base::human_ns(static_cast<double>(c.cpu_ns)));
   }
-  if (life.companions.size() > kMost) names += fmt::format(", {} other programs", life.companions.size() - kMost);
-  return wrapped(fmt::format("At the same time ran, not in the bar: {}.", names));
+  const auto left = static_cast<std::int64_t>(life.companions.size() - std::min(kMost, life.companions.size()));
+  if (left > 0) names += ", " + counted(left, "other program");
+  return wrapped(fmt::format("At the same time ran, not in the bar, lives and CPU times added up: {}.", names));
 }
 
 }  // namespace
@@ -127,7 +130,8 @@ std::string life_section(const Page& page, const Style& style) {
   for (const std::size_t phase : life.strip) bar += sign[phase];
   out += fmt::format("  {}\n", bar) + phase_table(life, sign);
   out += wrapped(
-      "Each letter is 1/64 of the life and stands for the phase that took most of it. Phases come from steps; elsewhere "
+      "Each letter is 1/64 of the life and stands for the phase that took most of it. Phases come from steps; "
+      "elsewhere "
       "from stack samples of the main thread, from copies, and where it waits from other threads and processes.");
   if (!life.sampled) out += wrapped("No stacks were sampled: what the host did outside of steps is not known.");
   return out + companion_line(life);

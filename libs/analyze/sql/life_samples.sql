@@ -4,7 +4,7 @@
 -- but what a library does while it is imported or loaded is importing or loading. label: which compiler, package or
 -- function. Frames that only run compiled models tell nothing.
 WITH told AS (
-  SELECT id, function, file, kind = 'python' AS python, CASE
+  SELECT id, function, file, kind = 'python' AS python, kind = 'kernel' AS kernel, CASE
     WHEN regexp_matches(function, '^(Py_FinalizeEx|exit|__run_exit_handlers|_dl_fini|_run_exitfuncs|_exit_function|__cxa_finalize)$') THEN 'exit'
     WHEN regexp_matches(function, '^(cu(Stream|Ctx|Event)Synchronize|cuda(Device|Stream|Event)Synchronize)') THEN 'gpu_wait'
     WHEN regexp_matches(function, '^cuMemcpyHtoD') THEN 'host_to_device'
@@ -22,9 +22,11 @@ WITH told AS (
     WHEN regexp_matches(function, '^(cuInit|cuCtxCreate|cuDevicePrimaryCtxRetain|cu(Module|Library)Load|cuda(GetDeviceCount|SetDevice)|__cudaRegister|cublas(Lt)?Create|cudnnCreate|nvmlInit)')
       OR (function = '_lazy_init' AND file LIKE '%/torch/cuda/%') THEN 'gpu_start'
     WHEN regexp_matches(file, '/tokenizers/|tokenizers\.abi|/transformers/tokenization|/sentencepiece|/tiktoken')
-      OR regexp_matches(function, '(?i)tokeniz(e|er|ing)') THEN 'tokenize'
+      OR (regexp_matches(function, '(?i)tokeniz(e|er|ing)')  -- but not the tokenizer of Python's own parser
+          AND NOT regexp_matches(function, 'PyTokenizer') AND NOT regexp_matches(file, '/lib/python[0-9.]+/[a-z_]+\.py$')) THEN 'tokenize'
     WHEN regexp_matches(file, '/safetensors/|safetensors_rust|/torch/(serialization|_weights_only_unpickler)\.py|/gguf/|/numpy/lib/_?npyio|/transformers/core_model_loading')
-      OR regexp_matches(function, '(?i)(load|read|from)_?(checkpoint|weights|pretrained|state_dict|tensors|model)|_load_pretrained|gguf_init|llama_model_load') THEN 'weights'
+      OR regexp_matches(function, '(?i)(load|read)_?(checkpoint|weights|pretrained|state_dict|tensors|model)|gguf_init|llama_model_load')
+      OR (function LIKE '%from\_pretrained%' ESCAPE '\' AND regexp_matches(file, '/(modeling_|models/auto/auto_factory)')) THEN 'weights'
     WHEN regexp_matches(file, '/torch/nn/init\.py') OR regexp_matches(function, '(?i)init_?(weights|param)|reset_parameters|build_from_(random|descriptor|config)')
       OR (function LIKE '%\_\_init\_\_' ESCAPE '\' AND regexp_matches(file, '/torch/nn/modules/|/transformers/models/')) THEN 'build'
     WHEN regexp_matches(file, '/torch/utils/data/|/site-packages/datasets/') THEN 'data'
@@ -32,7 +34,13 @@ WITH told AS (
     WHEN regexp_matches(function, '^(_?Py_Initialize|Py_InitializeFromConfig|pyinit_)') OR regexp_matches(file, '/site\.py$|^<frozen site>|^<frozen getpath>') THEN 'start'
     WHEN regexp_matches(file, '/ld-(linux|musl)') THEN 'libraries' END AS phase
   FROM frame),
-known AS MATERIALIZED (SELECT * FROM told WHERE phase IS NOT NULL OR python),
+known AS MATERIALIZED (  -- ids instead of names in what follows: there are far more frames on stacks than functions
+  SELECT *, phase IS NOT NULL AND phase <> 'libraries' AND function <> '<module>' AS tells,
+    phase IS NOT DISTINCT FROM 'libraries' AS linker, phase IS NOT DISTINCT FROM 'imports' AS imports,
+    function IS NOT DISTINCT FROM '<module>' AND phase IS NOT NULL AS begins,
+    function IS NOT DISTINCT FROM '<module>' AND regexp_matches(file, '(site|dist)-packages/') AS package,
+    python AND function <> '<module>' AS python_function, NOT kernel AND function NOT LIKE '%+0x%' AS named
+  FROM told),
 steps AS (  -- and one before all others, so that every sample has a step before it
   SELECT process_id, begin_ns, end_ns FROM step
   UNION ALL SELECT id, -9223372036854775807, -9223372036854775807 FROM process),
@@ -43,32 +51,22 @@ outside AS MATERIALIZED (
   ASOF JOIN steps AS st ON s.process_id = st.process_id AND s.ts_ns > st.begin_ns
   WHERE s.ts_ns > st.end_ns),
 framed AS (
-  SELECT o.stack_id, st.depth, k.*
+  SELECT o.stack_id, st.depth, k.id, k.tells, k.linker, k.imports, k.begins, k.package, k.python_function, k.named
   FROM (SELECT DISTINCT stack_id FROM outside) AS o JOIN stack AS st USING (stack_id) JOIN known AS k ON k.id = st.frame_id),
 understood AS (
-  SELECT stack_id,
-    arg_min(phase, depth) FILTER (phase IS NOT NULL AND phase <> 'libraries' AND function <> '<module>') AS phase,
-    arg_min(function, depth) FILTER (phase IS NOT NULL AND phase <> 'libraries' AND function <> '<module>') AS function,
-    arg_min(file, depth) FILTER (phase IS NOT NULL AND phase <> 'libraries' AND function <> '<module>') AS file,
-    min(depth) FILTER (phase IS NOT NULL AND phase <> 'libraries' AND function <> '<module>') AS phase_depth,
-    max(depth) FILTER (phase = 'libraries') AS linker_depth,
-    bool_or(phase = 'imports') AS importing,
-    bool_or(function = '<module>' AND phase IS NOT NULL) AS library_begins,
-    arg_max(file, depth) FILTER (function = '<module>' AND regexp_matches(file, '(site|dist)-packages/')) AS package,
-    arg_min(function, depth) FILTER (python AND function <> '<module>') AS python_function
+  SELECT stack_id, arg_min(id, depth) FILTER (tells) AS teller, min(depth) FILTER (tells) AS phase_depth,
+    max(depth) FILTER (linker) AS linker_depth, bool_or(imports) AS importing, bool_or(begins) AS library_begins,
+    arg_max(id, depth) FILTER (package) AS package, arg_min(id, depth) FILTER (python_function) AS python_function,
+    arg_min(id, depth) FILTER (named) AS leaf
   FROM framed GROUP BY stack_id),
-leaf AS (  -- the innermost function that has a name
-  SELECT o.stack_id, arg_min(f.function, st.depth) FILTER (f.kind <> 'kernel' AND f.function NOT LIKE '%+0x%') AS function,
-    arg_min(f.file, st.depth) FILTER (f.kind <> 'kernel') AS file
-  FROM (SELECT DISTINCT stack_id FROM outside) AS o JOIN stack AS st USING (stack_id) JOIN frame AS f ON f.id = st.frame_id
-  GROUP BY 1),
 named AS (
-  SELECT u.*, CASE
-    WHEN phase = 'exit' THEN phase
+  SELECT u.stack_id, t.function, t.file, p.file AS package, y.function AS python_function, l.function AS leaf, CASE
+    WHEN t.phase = 'exit' THEN t.phase
     WHEN library_begins OR (importing AND linker_depth > phase_depth) THEN 'imports'
-    WHEN phase IS NULL OR linker_depth > phase_depth THEN CASE WHEN linker_depth IS NOT NULL THEN 'libraries' END
-    ELSE phase END AS said
-  FROM understood AS u)
+    WHEN t.phase IS NULL OR linker_depth > phase_depth THEN CASE WHEN linker_depth IS NOT NULL THEN 'libraries' END
+    ELSE t.phase END AS said
+  FROM understood AS u LEFT JOIN known AS t ON t.id = u.teller LEFT JOIN known AS p ON p.id = u.package
+  LEFT JOIN known AS y ON y.id = u.python_function LEFT JOIN known AS l ON l.id = u.leaf)
 SELECT o.process_id, o.main::BIGINT AS main, o.ts_ns, o.weight_ns, o.truncated::BIGINT AS truncated,
   coalesce(n.said, '') AS phase,
   CASE
@@ -81,6 +79,6 @@ SELECT o.process_id, o.main::BIGINT AS main, o.ts_ns, o.weight_ns, o.truncated::
       WHEN regexp_matches(n.file, '(?i)jax|xla') THEN 'XLA'
       WHEN regexp_matches(n.file, '/torch/') THEN 'torch.compile' ELSE 'LLVM' END
     WHEN n.said IN ('memory', 'gpu_start', 'gpu_wait', 'host_to_device', 'recording') THEN n.function
-    ELSE coalesce(n.python_function, l.function, nullif(regexp_extract(l.file, '([^/]+)$', 1), ''), '') END AS label
-FROM outside AS o LEFT JOIN named AS n ON n.stack_id = o.stack_id LEFT JOIN leaf AS l ON l.stack_id = o.stack_id
+    ELSE coalesce(n.python_function, n.leaf, '') END AS label
+FROM outside AS o LEFT JOIN named AS n ON n.stack_id = o.stack_id
 ORDER BY o.ts_ns, o.id;
