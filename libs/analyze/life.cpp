@@ -391,8 +391,9 @@ std::string program_name(const std::string& executable, const std::string& argum
   return name;
 }
 
-Result<std::map<std::int64_t, std::string>> fill_companions(const trace::ResultTable& table, Life& life) {
-  std::map<std::int64_t, std::string> later;  // processes that began within the life, by id
+// Those that ran at the same time. Returns the names of those that began within the life, by id.
+std::map<std::int64_t, std::string> fill_companions(const trace::ResultTable& table, Life& life) {
+  std::map<std::int64_t, std::string> later;
   std::map<std::string, Companion> by_name;
   for (std::size_t i = 1; i < table.rows.size(); ++i) {
     const RowView row{table, i};
@@ -453,7 +454,7 @@ Result<Life> life_of(const trace::Run& run) {
     const RowView other{table, i};
     life.root = life.root || (other.integer("root") != 0 && other.integer("pid") == life.pid);
   }
-  LLMPROF_LET(const auto later, fill_companions(table, life));
+  const auto later = fill_companions(table, life);
   LLMPROF_LET(const Samples samples, read_samples(run, life, later));
   LLMPROF_LET(const trace::Columns steps, ask_columns(run, "sql/life_steps"));
   LLMPROF_LET(const trace::Columns copies, ask_of(run, "copy", "sql/life_copies"));

@@ -131,8 +131,8 @@ std::string life_section(const Page& page, const Style& style) {
   out += fmt::format("  {}\n", bar) + phase_table(life, sign);
   out += wrapped(
       "Each letter is 1/64 of the life and stands for the phase that took most of it. Phases come from steps; "
-      "elsewhere "
-      "from stack samples of the main thread, from copies, and where it waits from other threads and processes.");
+      "elsewhere from stack samples of the main thread, from copies, and where it waits from other threads and "
+      "processes.");
   if (!life.sampled) out += wrapped("No stacks were sampled: what the host did outside of steps is not known.");
   return out + companion_line(life);
 }
