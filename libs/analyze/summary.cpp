@@ -287,6 +287,7 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_TRY(fill_gpu(run, options.by, summary));
   LLMPROF_TRY(fill_cost(run, summary));
   LLMPROF_TRY(fill_host(run, summary.host));
+  LLMPROF_LET(summary.life, life_of(run));
   LLMPROF_TRY(fill_functions(run, summary.host));
   LLMPROF_LET(summary.blocks, blocks_of(run, summary.on_gpu));
   LLMPROF_TRY(fill_ranges(run, summary));

@@ -14,6 +14,7 @@
 #include "analyze/host_summary.h"
 #include "analyze/idle.h"
 #include "analyze/imported_summary.h"
+#include "analyze/life.h"
 #include "analyze/metrics_summary.h"
 #include "analyze/ranges.h"
 #include "analyze/rules/finding.h"
@@ -34,7 +35,7 @@ struct Loss {
 struct Coverage {
   std::int64_t processes = 0, injected = 0;  // process images, and those that were seen from inside
   std::int64_t threads = 0, kernels = 0, ranges = 0, gemms = 0;
-  std::int64_t wall_ns = 0;               // first to last event, begin and end of processes included
+  std::int64_t wall_ns = 0;               // first to last event; processes begin with their exec and end with their exit
   std::int64_t in_stages_ns = 0;          // of wall_ns, inside a stage
   std::int64_t kernel_ns = 0;             // sum of kernel durations
   std::int64_t attributed_kernel_ns = 0;  // of that, in a step
@@ -182,6 +183,7 @@ struct Summary {
   std::vector<Waterfall> waterfalls;  // of the stages that the model analysis has formulas for
   Gpu gpu;
   Host host;
+  Life life;
   CollectorCost cost;
   Telemetry telemetry;
   DeviceMemories device_memory;

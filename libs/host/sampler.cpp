@@ -120,6 +120,7 @@ class ThreadSampler final : public Sampler {
     end_thread();
     if (stacks_) stacks_->drain();
     usage_.last_reading(root_);
+    (void)usage_.read();  // its children may have ended just before it
   }
 
   SamplerOutcome finish(const rusage& used) override {

@@ -11,6 +11,21 @@
 namespace llmprof::host {
 namespace {
 
+std::uint64_t clock_ns(clockid_t clock) {
+  timespec time{};
+  ::clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// When a process was made, by its age: the kernel keeps that in ticks of a hundredth of a second since the boot.
+std::uint64_t made_ns(const ProcStat& stat, std::uint64_t seen_ns) {
+  const auto ticks_per_s = static_cast<std::uint64_t>(std::max(::sysconf(_SC_CLK_TCK), 1L));
+  const std::uint64_t made = stat.start_ticks * (1'000'000'000u / ticks_per_s), now = clock_ns(CLOCK_BOOTTIME);
+  const std::uint64_t age = made < now ? now - made : 0;
+  constexpr std::uint64_t kOldest = 1'000'000'000;  // looks come far more often: else it is some other clock's time
+  return age < kOldest && age < seen_ns ? seen_ns - age : seen_ns;
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
@@ -19,11 +34,7 @@ std::string host_name() {
 
 }  // namespace
 
-std::uint64_t now_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC_RAW, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
-}
+std::uint64_t now_ns() { return clock_ns(CLOCK_MONOTONIC_RAW); }
 
 void Usage::follow(pid_t pid) {
   Process process;
@@ -37,6 +48,7 @@ void Usage::follow(pid_t pid) {
   if (!stat || stat->pid != pid) return;
   process.last = *stat;
   look_at_image(process);
+  process.begin_ns = made_ns(*stat, process.image_ns);
   process.image = stat->image;
   if (const Process* parent = find(stat->parent)) process.forked = parent->image == stat->image;
   read_more(process);
@@ -65,8 +77,9 @@ bool Usage::read(Process& process) {
   process.last = *stat;
   if (stat->image != 0 && stat->image != process.image) {
     process.image = stat->image;
-    process.announced = process.forked = false;
     look_at_image(process);
+    if (process.announced) process.begin_ns = process.image_ns;  // else nobody saw the image before it
+    process.announced = process.forked = false;
   } else if (!process.announced) {
     if (may_still_exec(process)) return true;
     announce(process);
@@ -100,7 +113,7 @@ void Usage::look_at_image(Process& process) {
 
 void Usage::announce(Process& process) {
   wire::Record record = HostLog::make(wire::RecordKind::kProcess);
-  record.process = {.ts_ns = process.image_ns,
+  record.process = {.ts_ns = process.begin_ns,
                     .pid = static_cast<std::uint64_t>(process.pid),
                     .parent_pid = static_cast<std::uint64_t>(process.last.parent),
                     .start_ticks = process.last.start_ticks,

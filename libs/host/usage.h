@@ -61,6 +61,7 @@ class Usage {
     ProcStat last;
     std::uint64_t image = 0;
     std::uint64_t image_ns = 0;  // when the image was first seen
+    std::uint64_t begin_ns = 0;  // when it began: of the first one when the process was made
     std::string executable, arguments;
     bool forked = false;     // it is still the image of its parent, whose memory it shares
     bool announced = false;  // the image is in the log

@@ -120,6 +120,9 @@ Result<void> write_capture_info(const std::string& capture_folder, const Capture
   json["environment"] = info.environment;
   json["root_pid"] = info.root_pid;
   json["root_start_ticks"] = info.root_start_ticks;
+  const auto maybe = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  json["root_begin_ns"] = maybe(info.root_begin_ns);
+  json["root_end_ns"] = maybe(info.root_end_ns);
   json["begin"] = to_json(info.begin);
   json["end"] = info.end ? to_json(*info.end) : Json(nullptr);
   json["exit_status"] = info.exit_status ? Json(*info.exit_status) : Json(nullptr);
@@ -137,7 +140,6 @@ Result<void> write_capture_info(const std::string& capture_folder, const Capture
   }
   json["notes"] = Json::array();
   for (const NotedText& note : info.notes) json["notes"].push_back({{"subject", note.subject}, {"text", note.text}});
-  const auto maybe = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
   json["window"] = info.window;
   json["last_ns"] = maybe(info.last_ns);
   json["range_event_ns"] = maybe(info.range_event_ns);
@@ -161,6 +163,8 @@ Result<CaptureInfo> read_capture_info(const std::string& capture_folder) {
   info.environment = text(json, "environment");
   info.root_pid = integer(json, "root_pid");
   info.root_start_ticks = integer(json, "root_start_ticks");
+  if (child(json, "root_begin_ns").is_number_integer()) info.root_begin_ns = integer(json, "root_begin_ns");
+  if (child(json, "root_end_ns").is_number_integer()) info.root_end_ns = integer(json, "root_end_ns");
   info.begin = to_pair(child(json, "begin"));
   if (child(json, "end").is_object()) info.end = to_pair(child(json, "end"));
   if (child(json, "exit_status").is_number_integer()) info.exit_status = static_cast<int>(integer(json, "exit_status"));

@@ -45,6 +45,8 @@ struct CaptureInfo {
   std::string environment;           // the environment card, JSON text
   std::int64_t root_pid = 0;         // 0: not launched yet
   std::int64_t root_start_ticks = 0;
+  std::optional<std::int64_t> root_begin_ns;  // when it was let go to execute the program; none: an older recorder
+  std::optional<std::int64_t> root_end_ns;    // when it was seen to have ended
   ClockPair begin;
   std::optional<ClockPair> end;  // none: the recorder did not live to see the end
   std::optional<int> exit_status;

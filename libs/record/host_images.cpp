@@ -40,12 +40,16 @@ HostImages::Seen* HostImages::match(const LogImage& image) {
   return nullptr;
 }
 
+// A log begins with the first event and ends with the exit handlers; the process was there before and after.
 void HostImages::finish() {
   for (const LogImage& image : rows_.images) {
     Since entry{image.begin_ns, &image, image.process_id};
     if (Seen* seen = match(image)) {
       seen->joined = true;
       entry.begin_ns = std::min(entry.begin_ns, static_cast<std::int64_t>(seen->record.ts_ns));
+      trace::ProcessRow& row = row_of(image.process_id);
+      row.begin_ns = std::min(row.begin_ns, entry.begin_ns);
+      if (seen->ended) row.end_ns = std::max(row.end_ns.value_or(row.begin_ns), seen->end_ns);
     }
     by_pid_[image.pid].push_back(entry);
   }
@@ -60,6 +64,10 @@ void HostImages::finish() {
     std::stable_sort(entries.begin(), entries.end(),
                      [](const Since& a, const Since& b) { return a.begin_ns < b.begin_ns; });
   }
+}
+
+trace::ProcessRow& HostImages::row_of(trace::Id process_id) {
+  return *std::ranges::find(rows_.process_rows, process_id, &trace::ProcessRow::id);
 }
 
 trace::Id HostImages::write_process(const Seen& seen, bool last) {
@@ -79,12 +87,9 @@ trace::Id HostImages::write_process(const Seen& seen, bool last) {
   }
   row.begin_ns = static_cast<std::int64_t>(seen.record.ts_ns);
   if (seen.ended) row.end_ns = std::max(seen.end_ns, row.begin_ns);
-  if (root && last) {
-    if (facts_.root_end_ns) row.end_ns = std::max(*facts_.root_end_ns, row.begin_ns);
-    row.exit_status = facts_.root_exit_status;
-  }
+  if (root && last) row.exit_status = facts_.root_exit_status;
   row.injected = root && facts_.root_injectable;  // it had no event to write a log for
-  rows_.writer.add(row);
+  rows_.process_rows.push_back(row);
   ++rows_.processes;
   return row.id;
 }
@@ -94,7 +99,7 @@ HostImages::Since& HostImages::since(std::int64_t pid, std::int64_t ts_ns) {
   std::vector<Since>& entries = by_pid_[pid];
   if (entries.empty()) {
     entries.push_back({ts_ns, nullptr, rows_.next_id++});
-    rows_.writer.add(trace::ProcessRow{.id = entries.back().process_id, .pid = pid, .begin_ns = ts_ns});
+    rows_.process_rows.push_back(trace::ProcessRow{.id = entries.back().process_id, .pid = pid, .begin_ns = ts_ns});
     ++rows_.processes;
   }
   const auto after = std::upper_bound(entries.begin(), entries.end(), ts_ns,

@@ -19,10 +19,12 @@ trace::OptionalInt unless_unreadable(std::uint64_t value) {
 
 }  // namespace
 
-HostIngest::HostIngest(RunRows& rows, HostImages& images, TimeWindow window)
+HostIngest::HostIngest(RunRows& rows, HostImages& images, const HostFacts& facts)
     : rows_(rows),
       images_(images),
-      window_(window),
+      window_(facts.window),
+      root_pid_(facts.root_pid),
+      root_end_ns_(facts.root_end_ns),
       names_(rows.writer.strings()),
       stacks_(rows, names_),
       counters_(rows.writer, rows.next_id) {}
@@ -68,13 +70,19 @@ bool HostIngest::in_time(std::uint64_t ts_ns) {
   return false;
 }
 
+// The last numbers of the program are read after its end: they are those of its end.
+std::int64_t HostIngest::reading_ns(std::uint32_t pid, std::uint64_t ts_ns) const {
+  const std::int64_t time_ns = number(ts_ns);
+  return root_end_ns_ && static_cast<std::int64_t>(pid) == root_pid_ ? std::min(time_ns, *root_end_ns_) : time_ns;
+}
+
 void HostIngest::take_usage(const wire::UsageRecord& record) {
   if (!in_time(record.ts_ns)) return;
   const auto [found, first] = readings_.try_emplace(record.pid);
   trace::ProcessUsageRow& row = found->second;
   if (!first) rows_.writer.add(row);
   row = {};
-  row.ts_ns = number(record.ts_ns);
+  row.ts_ns = reading_ns(record.pid, record.ts_ns);
   row.process_id = images_.process_at(record.pid, row.ts_ns);
   row.rss_bytes = number(record.rss_bytes);
   row.threads = record.threads;
@@ -191,7 +199,7 @@ Result<HostRead> ingest_host_log(const std::string& path, const HostFacts& facts
   HostImages images(rows, facts);
   LLMPROF_TRY(reader->read(images, base::no_progress));
   images.finish();
-  HostIngest ingest(rows, images, facts.window);
+  HostIngest ingest(rows, images, facts);
   LLMPROF_LET(const LogStats stats, reader->read(ingest, progress));
   ingest.finish(stats, std::string(host::kHostLogName));
   images.write_threads();

@@ -20,7 +20,7 @@ struct HostFacts {
   std::int64_t root_pid = 0;
   std::string root_executable, root_arguments;
   bool root_injectable = true;
-  trace::OptionalInt root_end_ns;
+  trace::OptionalInt root_begin_ns, root_end_ns;
   trace::OptionalInt root_exit_status;
 };
 
@@ -60,6 +60,7 @@ class HostImages final : public LogSink {
 
   void take(const wire::ProcessRecord& record);
   Seen* match(const LogImage& image);
+  trace::ProcessRow& row_of(trace::Id process_id);
   trace::Id write_process(const Seen& seen, bool last);
   Since& since(std::int64_t pid, std::int64_t ts_ns);
 
@@ -74,7 +75,7 @@ class HostImages final : public LogSink {
 
 class HostIngest final : public LogSink {
  public:
-  HostIngest(RunRows& rows, HostImages& images, TimeWindow window);
+  HostIngest(RunRows& rows, HostImages& images, const HostFacts& facts);
 
   void define(wire::StringId id, std::string_view text) override { names_.define(id, text); }
   void receive(wire::RecordKind kind, std::uint32_t thread, std::span<const wire::Record> records) override;
@@ -84,6 +85,7 @@ class HostIngest final : public LogSink {
  private:
   void take(wire::RecordKind kind, const wire::Record& record);
   void take_usage(const wire::UsageRecord& record);
+  std::int64_t reading_ns(std::uint32_t pid, std::uint64_t ts_ns) const;
   void take_io(const wire::IoRecord& record);
   void take_sample(const wire::SampleRecord& record);
   void take_telemetry_device(const wire::TelemetryDeviceRecord& record);
@@ -96,6 +98,8 @@ class HostIngest final : public LogSink {
   RunRows& rows_;
   HostImages& images_;
   TimeWindow window_;
+  std::int64_t root_pid_;
+  trace::OptionalInt root_end_ns_;
   LogNames names_;
   LogStacks stacks_;
   CudaCounters counters_;                                               // samples of devices

@@ -119,6 +119,14 @@ class Recording {
     EXPECT_TRUE(base::make_directories(capture_folder(folder_)));
     EXPECT_TRUE(write_capture_info(capture_folder(folder_), info));
   }
+  // What the recorder saw of the program: its exec and its end.
+  void life(std::int64_t begin_ns, std::int64_t end_ns) {
+    auto info = read_capture_info(capture_folder(folder_));
+    ASSERT_TRUE(info);
+    info->root_begin_ns = begin_ns;
+    info->root_end_ns = end_ns;
+    EXPECT_TRUE(write_capture_info(capture_folder(folder_), *info));
+  }
   std::string log(const std::string& name, const std::string& bytes) {
     return root_.write("x.llmprof/capture/" + name, bytes);
   }
@@ -199,6 +207,53 @@ TEST(HostIngest, OneRowForAProcessSeenFromBothSides) {
   recording.host_log(log.bytes());
   EXPECT_THAT(recording.rows("SELECT pid, log FROM process"), ElementsAre("100|a.log"));
   EXPECT_THAT(recording.rows("SELECT count(DISTINCT process_id), count(*) FROM process_usage"), ElementsAre("1|2"));
+}
+
+constexpr const char* kLives =
+    "SELECT executable, (begin_ns - 100000000000) // 1000000, (end_ns - 100000000000) // 1000000 FROM process ORDER BY "
+    "begin_ns, executable";
+
+TEST(HostIngest, ALogIsShorterThanTheLifeOfItsProcess) {
+  Recording recording;
+  recording.life(HostLogBuilder::at(8), HostLogBuilder::at(950));
+  recording.log("a.log", capture_log(600, kRoot, "/bin/root"));
+  recording.log("b.log", capture_log(300, kChild, "/bin/child", 2));
+  HostLogBuilder log;
+  log.process(10, kRoot, "/bin/root");
+  log.usage(10, kRoot, 1000);
+  log.process(200, kChild, "/bin/child", 2);
+  log.usage(210, kChild, 1000);
+  log.ended(400, kChild);
+  log.usage(970, kRoot, 0);  // its last numbers, read after its end
+  recording.host_log(log.bytes());
+  EXPECT_THAT(recording.rows(kLives), ElementsAre("/bin/root|8|950", "/bin/child|200|400"));
+  EXPECT_THAT(recording.rows("SELECT max(ts_ns - 100000000000) // 1000000 FROM process_usage"), ElementsAre("950"));
+}
+
+TEST(HostIngest, AnExecChainLivesFromTheFirstExecToTheEnd) {
+  Recording recording;
+  recording.life(HostLogBuilder::at(8), HostLogBuilder::at(950));
+  recording.log("a.log", capture_log(45, kRoot, "/bin/program"));
+  HostLogBuilder log;
+  log.process(10, kRoot, "/bin/sh");
+  log.process(50, kRoot, "/bin/program");
+  log.process(80, kRoot, "/bin/last");
+  recording.host_log(log.bytes());
+  EXPECT_THAT(recording.rows(kLives), ElementsAre("/bin/sh|8|50", "/bin/program|45|80", "/bin/last|80|950"));
+}
+
+TEST(HostIngest, TheLifeIsKnownWithoutASampler) {
+  Recording recording;
+  recording.life(HostLogBuilder::at(8), HostLogBuilder::at(950));
+  recording.log("a.log", capture_log(600, kRoot, "/bin/root"));
+  EXPECT_THAT(recording.rows(kLives), ElementsAre("/bin/root|8|950"));
+}
+
+TEST(HostIngest, TimesThatCannotBeAreLeftOut) {
+  Recording recording;
+  recording.life(INT64_MAX, INT64_MIN);
+  recording.log("a.log", capture_log(600, kRoot, "/bin/root"));
+  EXPECT_THAT(recording.rows(kLives), ElementsAre("/bin/root|600|1000"));
 }
 
 TEST(HostIngest, AnExecChainHasOneRowPerImage) {

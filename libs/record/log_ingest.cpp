@@ -295,11 +295,10 @@ void LogIngest::write_process() {
   row.begin_ns = static_cast<std::int64_t>(process_.ts_ns != 0 ? process_.ts_ns : header_.raw_ns);
   for (const auto& [number, known] : threads_) row.begin_ns = std::min(row.begin_ns, known.begin_ns);
   if (process_end_ns_ != 0) row.end_ns = static_cast<std::int64_t>(process_end_ns_);
-  if (!row.end_ns) row.end_ns = facts_.end_ns;
   row.exit_status = facts_.exit_status;
   row.injected = true;
   row.log = rows_.writer.strings().intern(facts_.name);
-  rows_.writer.add(row);
+  rows_.process_rows.push_back(row);
   LogImage image{.pid = row.pid,
                  .start_ticks = static_cast<std::int64_t>(header_.start_ticks),
                  .begin_ns = row.begin_ns,

@@ -46,6 +46,7 @@ struct RunRows {
   std::int64_t processes = 0;
   std::int64_t records = 0;
   std::vector<LogImage> images;
+  std::vector<trace::ProcessRow> process_rows;  // of all images; written last, when both sides said what they know
   std::vector<host::ModelFile> model_files;             // that programs opened; what a log says, so not to be trusted
   trace::OptionalDouble range_event_ns, gemm_event_ns;  // what recording one event costs, measured
 };
@@ -55,7 +56,6 @@ struct LogFacts {
   std::string name;  // of the file
   TimeWindow window;
   trace::OptionalInt exit_status;
-  trace::OptionalInt end_ns;
   bool still_running = false;
 };
 

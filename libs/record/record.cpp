@@ -141,6 +141,7 @@ class Session {
     LLMPROF_TRY(write_capture_info(capture_, info));
     if (needs_plan(options_.counters)) LLMPROF_TRY(write_counter_plan(capture_, options_.counters));
     Watch watch;
+    watch.forked = [&](pid_t) { info.root_begin_ns = read_clocks().raw_ns; };  // the last thing before its exec
     watch.started = [&](pid_t pid) {
       info.root_pid = pid;
       info.root_start_ticks = start_ticks(pid);
@@ -149,6 +150,10 @@ class Session {
     HostWatch host(options_.host, options_.telemetry, capture_, options_.counters);
     host.attach(watch);
     watch.poll = [&] { poll(host, info); };
+    watch.ended = [&, next = std::move(watch.ended)](pid_t pid) {  // the first thing: what follows takes its time
+      info.root_end_ns = read_clocks().raw_ns;
+      next(pid);
+    };
     watch.dump = [&] { dump_now(); };
     const std::int64_t cpu_before_ns = own_cpu_ns();
     const Launch launch{target_.path, options_.command, injection.environment,

@@ -104,6 +104,7 @@ Result<IngestTally> RunIngest::finish(CaptureInfo info, const IngestOptions& opt
   const auto& chains = logs_.chains();
   const bool silent = std::none_of(chains.begin(), chains.end(), [&](const Chain& chain) { return is_root(chain); });
   if (silent && !host.root_known) write_silent_root();
+  write_processes();
   for (const NotedLoss& noted : info_.losses) ledger_.add(noted.loss, noted.count, {}, noted.detail);
   for (const NotedText& noted : info_.notes) {
     trace::Strings& strings = rows_.writer.strings();
@@ -201,10 +202,7 @@ LogFacts RunIngest::facts(const Chain& chain) const {
   facts.name = chain.logs.front().name;
   facts.window = window(chain.header());
   facts.still_running = chain.last_image && still_runs(chain.header());
-  if (is_root(chain) && chain.last_image) {
-    if (info_.exit_status) facts.exit_status = *info_.exit_status;
-    if (info_.end) facts.end_ns = info_.end->raw_ns;
-  }
+  if (is_root(chain) && chain.last_image && info_.exit_status) facts.exit_status = *info_.exit_status;
   return facts;
 }
 
@@ -216,8 +214,39 @@ HostFacts RunIngest::host_facts() const {
   facts.root_arguments = fmt::format("{}", fmt::join(info_.command, " "));
   facts.root_injectable = info_.injectable;
   if (info_.exit_status) facts.root_exit_status = *info_.exit_status;
-  if (info_.end) facts.root_end_ns = info_.end->raw_ns;
+  facts.root_end_ns = root_end();
   return facts;
+}
+
+// Recorders before this one kept only when they had done everything after it.
+trace::OptionalInt RunIngest::root_end() const {
+  if (const auto known = in_window(info_.root_end_ns)) return known;
+  return info_.end ? trace::OptionalInt(info_.end->raw_ns) : trace::OptionalInt();
+}
+
+// record.json may say anything.
+trace::OptionalInt RunIngest::in_window(const std::optional<std::int64_t>& ns) const {
+  return ns && *ns > 0 && window({}).holds(static_cast<std::uint64_t>(*ns)) ? trace::OptionalInt(*ns)
+                                                                            : trace::OptionalInt();
+}
+
+// The recorder let the program go and saw it end: its first image began then, its last one ended then. Those that come
+// from it are younger; the kernel tells their begin in hundredths of a second only.
+void RunIngest::write_processes() {
+  const trace::OptionalInt begin_ns = in_window(info_.root_begin_ns), end_ns = root_end();
+  trace::ProcessRow *first = nullptr, *last = nullptr;
+  for (trace::ProcessRow& row : rows_.process_rows) {
+    if (begin_ns) row.begin_ns = std::max(row.begin_ns, *begin_ns);
+    if (row.pid != info_.root_pid || info_.root_pid == 0) continue;
+    if (first == nullptr || row.begin_ns < first->begin_ns) first = &row;
+    if (last == nullptr || row.begin_ns >= last->begin_ns) last = &row;
+  }
+  if (first != nullptr && begin_ns) first->begin_ns = *begin_ns;
+  if (last != nullptr && end_ns) last->end_ns = *end_ns;
+  for (trace::ProcessRow& row : rows_.process_rows) {
+    if (row.end_ns) row.end_ns = std::max(*row.end_ns, row.begin_ns);
+    rows_.writer.add(row);
+  }
 }
 
 // A program without any event makes no log; it ran all the same.
@@ -229,10 +258,9 @@ void RunIngest::write_silent_root() {
   row.executable = strings.intern(info_.executable);
   row.arguments = strings.intern(fmt::format("{}", fmt::join(info_.command, " ")));
   row.begin_ns = info_.begin.raw_ns;
-  if (info_.end) row.end_ns = info_.end->raw_ns;
   if (info_.exit_status) row.exit_status = *info_.exit_status;
   row.injected = info_.injectable;
-  rows_.writer.add(row);
+  rows_.process_rows.push_back(row);
   ++rows_.processes;
 }
 

@@ -46,7 +46,10 @@ class RunIngest {
 
   void write_machine();
   void write_clock(const ClockPair& pair);
+  trace::OptionalInt in_window(const std::optional<std::int64_t>& ns) const;
+  trace::OptionalInt root_end() const;
   void write_silent_root();
+  void write_processes();
   void look(bool complete);
   Result<void> follow_chain(const Chain& chain, Reading& reading, const std::function<bool()>& stop);
   Result<void> read_chain(const Chain& chain, Reading& reading, const base::Progress& progress);

@@ -10,6 +10,7 @@
 #include "report/host.h"
 #include "report/idle.h"
 #include "report/imported.h"
+#include "report/life.h"
 #include "report/measures_json.h"
 #include "report/metrics.h"
 #include "report/page.h"
@@ -279,6 +280,7 @@ void to_json(const Page& page, base::Json& out) {
   if (auto allocators = allocator_json(page); !allocators.is_null()) out["allocators"] = std::move(allocators);
   if (auto metrics = metrics_json(page); !metrics.is_null()) out["metrics"] = std::move(metrics);
   out["host"] = host_json(page);
+  if (auto life = life_json(page); !life.is_null()) out["life"] = std::move(life);
   out["functions"] = functions_json(page);
   out["stacks"] = stack_coverage_json(page);
   out["blocks"] = blocks_json(page);

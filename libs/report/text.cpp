@@ -16,6 +16,7 @@
 #include "report/idle.h"
 #include "report/imported.h"
 #include "report/layout.h"
+#include "report/life.h"
 #include "report/metrics.h"
 #include "report/page.h"
 #include "report/ranges.h"
@@ -197,7 +198,8 @@ std::string to_text(const Page& page, bool colour) {
   if (page.diagnosis) return out + full_diagnosis(page, style);
   if (page.counters) return out + hardware_alone(page, style);
   const auto lines = static_cast<std::size_t>(std::count(out.begin(), out.end(), '\n'));
-  out += diagnosis_section(page, style, lines) + recorded(page, style) + machine(page, style);
+  out +=
+      diagnosis_section(page, style, lines) + recorded(page, style) + life_section(page, style) + machine(page, style);
   if (page.summary.stages.empty()) {
     out += model(page, style) + without_stages(page, style) + hardware_section(page, style);
   } else {

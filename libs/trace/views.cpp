@@ -80,12 +80,27 @@ SELECT stage, in_step, module, op, module_source, name, device_id, gemm_id, grap
        kernels AS executions, gemm_calls, time_ns, 'measured' AS source, true AS known
 FROM kernel_sum)";
 
+// From exec to exit, as far as it was seen. Older recorders let a process begin with its first event and end with its
+// exit handlers; what it used was read before and after all the same. What the collector in it noted tells when it was
+// loaded and when the handlers ran.
+constexpr const char* kProcessLife = R"(
+CREATE OR REPLACE VIEW process_life AS
+WITH reading AS (SELECT process_id, min(ts_ns) AS first_ns, max(ts_ns) AS last_ns FROM process_usage GROUP BY 1),
+loaded AS (SELECT process_id, min(ts_ns) AS ns FROM clock_sync WHERE process_id IS NOT NULL GROUP BY 1),
+handlers AS (SELECT process_id, max(ts_ns) AS ns FROM collector_cost GROUP BY 1)
+SELECT p.id AS process_id, p.pid, p.parent_pid, p.executable, p.arguments, least(p.begin_ns, u.first_ns) AS begin_ns,
+       CASE WHEN p.end_ns IS NOT NULL THEN greatest(p.end_ns, u.last_ns) END AS end_ns,
+       u.first_ns AS first_reading_ns, u.last_ns AS last_reading_ns, l.ns AS collector_begin_ns, h.ns AS collector_end_ns
+FROM process AS p LEFT JOIN reading AS u ON u.process_id = p.id LEFT JOIN loaded AS l ON l.process_id = p.id
+LEFT JOIN handlers AS h ON h.process_id = p.id)";
+
 }  // namespace
 
 std::vector<std::string> view_statements(const std::vector<OpenFile>& files, const ColumnsOfTables& columns) {
   std::vector<std::string> statements;
   for (const Table* table : tables()) statements.push_back(view_of(*table, files, columns));
   statements.emplace_back(kKernelAll);
+  statements.emplace_back(kProcessLife);
   statements.push_back(fmt::format(kWork, "work", kMeasured));
   statements.push_back(fmt::format(kWork, "work_sum", kMeasuredSums));
   return statements;

@@ -56,6 +56,45 @@ class Host(Case):
         busy = [p for p in self.report("run")["host"]["processes"] if p["user_ns"] + p["system_ns"] >= 200_000_000]
         self.assertGreaterEqual(len(busy), 2)
 
+    def life(self, name):
+        report = self.report(name)
+        life = report["life"]
+        self.assertEqual(sum(phase["time_ns"] for phase in life["phases"]), life["time_ns"])
+        self.assertTrue(life["ended"])
+        return report["coverage"]["wall_ns"], life, {phase["name"]: phase["time_ns"] for phase in life["phases"]}
+
+    def test_a_life_goes_from_exec_to_exit(self):
+        self.record("run", "sleep", "0.3")  # a program without a single event
+        wall, life, phases = self.life("run")
+        self.assertEqual(wall, life["time_ns"])
+        self.assertGreaterEqual(phases["idle"], 250_000_000)
+        self.assertTrue(life["root"])
+
+        # The main thread computes, waits for its child, and sleeps in an exit handler of its own.
+        script = self.write("life.py", "import atexit, subprocess, sys, time\n"
+                                       "atexit.register(time.sleep, 0.2)\n"
+                                       "def compute(seconds):\n  end = time.process_time() + seconds\n"
+                                       "  while time.process_time() < end: pass\n"
+                                       "compute(0.4)\n"
+                                       "subprocess.run(['sleep', '0.3'])\n")
+        self.record("python", "sh", "-c", f"{SYSTEM_PYTHON} {script}; true")
+        wall, life, phases = self.life("python")
+        self.assertIn("life.py", life["arguments"])  # the shell only waits
+        self.assertFalse(life["root"])
+        self.assertLessEqual(life["time_ns"], wall)
+        self.assertGreaterEqual(life["time_ns"], 900_000_000)
+        self.assertLessEqual({"sh", "sleep"}, {other["name"].replace("dash", "sh").replace("bash", "sh") for other in life["concurrent"]})
+        if life["sampled"]:
+            self.assertGreaterEqual(phases["host_work"], 200_000_000)
+            self.assertIn("compute", next(phase["evidence"] for phase in life["phases"] if phase["name"] == "host_work"))
+
+    def test_a_life_that_nobody_watched(self):
+        self.record("run", "sleep", "0.2", options=("--no-peaks", "--no-host"))
+        wall, life, phases = self.life("run")
+        self.assertEqual(list(phases), ["unknown"])
+        self.assertGreaterEqual(wall, 200_000_000)
+        self.assertFalse(life["sampled"])
+
     def test_can_be_left_out(self):
         self.record("run", SYSTEM_PYTHON, "-c", "import time; time.sleep(0.2)", options=("--no-peaks", "--no-host"))
         report = self.report("run")

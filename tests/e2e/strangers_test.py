@@ -14,6 +14,33 @@ class StrangersTest(Case):
         shutil.copytree(RUNS / name, self.folder / f"{name}.llmprof")
         return self.report(name)
 
+    # From exec to exit, by phases, in s: their times are the life, which is the wall time.
+    def life(self, report):
+        life = report["life"]
+        self.assertEqual(sum(phase["time_ns"] for phase in life["phases"]), life["time_ns"])
+        self.assertEqual(life["time_ns"], report["coverage"]["wall_ns"])
+        return life, {phase["name"]: phase["time_ns"] / 1e9 for phase in life["phases"]}
+
+    def test_life_of_llmc(self):
+        life, phases = self.life(self.of("llmc"))
+        self.assertAlmostEqual(life["time_ns"] / 1e9, 5.38, delta=0.01)  # the collector was there for 4.95 of it
+        for name, seconds in {"backward": 1.27, "build": 2.25, "gpu_start": 0.39, "exit": 0.25}.items():
+            self.assertAlmostEqual(phases[name], seconds, delta=0.05, msg=name)
+        self.assertLess(phases["idle"] + phases["unsampled"], 0.1)
+        evidence = {phase["name"]: phase["evidence"] for phase in life["phases"]}
+        self.assertIn("249 MB", evidence["host_to_device"])  # the weights, bfloat16
+
+    def test_life_of_jax(self):
+        life, phases = self.life(self.of("jax"))
+        self.assertAlmostEqual(life["time_ns"] / 1e9, 10.77, delta=0.01)  # the collector was there for 8.4 of it
+        for name, seconds in {"compile": 4.6, "memory": 1.84, "imports": 1.5, "jit_step": 0.285}.items():
+            self.assertAlmostEqual(phases[name], seconds, delta=0.1, msg=name)
+        self.assertEqual(sum(other["processes"] for other in life["concurrent"]), 76)  # ptxas, not in the bar
+        text = self.llmprof("report", "jax").stdout
+        bar = text.split("Life of the program")[1].splitlines()[2].strip()
+        self.assertEqual(len(bar), 64)
+        self.assertEqual((bar[0], bar[40]), ("I", "C"))
+
     def test_llmc(self):
         report = self.of("llmc")
         stages = {stage["name"]: stage for stage in report["stages"]}

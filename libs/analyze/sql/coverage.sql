@@ -1,6 +1,7 @@
 -- title: What was recorded
 -- unit: counts, ns
--- wall_ns runs from the first to the last event; the begin and end of a process are events too.
+-- wall_ns runs from the first to the last event; the begin and end of a process are events too, so that of a recorded
+-- program it runs from its exec to its exit.
 -- attributed_kernel_ns: kernels that belong to a step. gpu_*: of devices that are no CPU; gpu_node_ns: of a known kernel, graph
 -- nodes included; estimated: in graph launches that were not recorded node by node.
 WITH event AS (
@@ -9,7 +10,7 @@ WITH event AS (
   UNION ALL SELECT min(begin_ns), max(end_ns) FROM range
   UNION ALL SELECT min(begin_ns), max(end_ns) FROM copy
   UNION ALL SELECT min(begin_ns), max(end_ns) FROM op
-  UNION ALL SELECT min(begin_ns), max(coalesce(end_ns, begin_ns)) FROM process),
+  UNION ALL SELECT min(begin_ns), max(coalesce(end_ns, last_reading_ns, begin_ns)) FROM process_life),
 total AS (
   SELECT sum(w.executions) AS kernels, sum(w.time_ns) AS ns, sum(w.time_ns) FILTER (w.in_step) AS in_step_ns,
     sum(w.time_ns) FILTER (d.kind <> 'cpu') AS gpu_ns,

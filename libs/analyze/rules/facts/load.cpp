@@ -16,7 +16,7 @@ first AS (
 SELECT 1 AS declared, process_id, thread_id, begin_ns, end_ns FROM (
   SELECT * FROM step WHERE stage = 'load' ORDER BY end_ns - begin_ns DESC LIMIT 1)
 UNION ALL
-SELECT 0, f.process_id, f.thread_id, p.begin_ns, f.begin_ns FROM first AS f JOIN process AS p ON p.id = f.process_id
+SELECT 0, f.process_id, f.thread_id, p.begin_ns, f.begin_ns FROM first AS f JOIN process_life AS p USING (process_id)
 ORDER BY 1 DESC LIMIT 1)";
 
 Result<void> fill_usage(const trace::Run& run, LoadFacts& load) {

@@ -1,0 +1,170 @@
+#include "report/life.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "base/human.h"
+#include "base/json.h"
+#include "base/text_table.h"
+
+namespace llmprof::report {
+namespace {
+
+using analyze::Companion;
+using analyze::Life;
+using analyze::LifePhase;
+using base::Align;
+using base::Json;
+
+constexpr double kLeastShare = 0.001;  // of the life: phases with less are one row
+
+// Stages keep their names.
+std::string label_of(const std::string& phase) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kLabels = {
+      {{"libraries", "loading libraries"},
+       {"gpu_start", "starting the GPU"},
+       {"memory", "allocating memory"},
+       {"weights", "reading weights"},
+       {"build", "building the model"},
+       {"tokenize", "tokenizing"},
+       {"data", "reading data"},
+       {"host_to_device", "host to device"},
+       {"compile", "compilation"},
+       {"warm_up", "warm-up"},
+       {"between_steps", "between steps"},
+       {"gpu_wait", "waiting for the GPU"},
+       {"recording", "CUPTI (recording)"},
+       {"threads", "other threads"},
+       {"processes", "waiting for processes"},
+       {"host_work", "other host work"},
+       {"other", "other steps"},
+       {"unsampled", "host work, unsampled"},
+       {"idle", "idle or waiting"}}};
+  const auto found = std::ranges::find(kLabels, phase, [](const auto& label) { return label.first; });
+  return found == kLabels.end() ? phase : std::string(found->second);
+}
+
+// One sign for each phase: a letter of its label that no longer one has, time without work as '.'.
+std::vector<std::string> signs(const Life& life) {
+  std::vector<std::string> out(life.phases.size());
+  std::vector<std::size_t> order(life.phases.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return life.phases[i].time_ns; });
+  std::string used;
+  const auto take = [&](char sign) {
+    const bool fresh = used.find(sign) == std::string::npos;
+    if (fresh) used += sign;
+    return fresh;
+  };
+  for (const std::size_t phase_number : order) {
+    const LifePhase& phase = life.phases[phase_number];
+    char sign = phase.name == "idle" ? '.' : phase.name == "unknown" ? '?' : ' ';
+    const std::string letters = label_of(phase.name) + "abcdefghijklmnopqrstuvwxyz0123456789";
+    for (std::size_t i = 0; i < letters.size() && sign == ' '; ++i) {
+      const auto upper = static_cast<char>(std::toupper(static_cast<unsigned char>(letters[i])));
+      if (std::isalnum(static_cast<unsigned char>(upper)) != 0 && take(upper)) sign = upper;
+    }
+    out[phase_number] = sign;
+  }
+  return out;
+}
+
+double share(const Life& life, std::int64_t ns) {
+  return life.time_ns() > 0 ? static_cast<double>(ns) / static_cast<double>(life.time_ns()) : 0;
+}
+
+// Without the folder of the program: what follows says more.
+std::string whose(const Life& life) {
+  std::string command = life.arguments.empty() ? life.executable : life.arguments;
+  const std::size_t folder = command.substr(0, command.find(' ')).rfind('/');
+  if (folder != std::string::npos) command.erase(0, folder + 1);
+  return fmt::format("{} (process {})", cut_off(base::printable(command), 60), life.pid);
+}
+
+std::string phase_table(const Life& life, const std::vector<std::string>& sign) {
+  base::TextTable table(
+      {{"", Align::kLeft}, {"phase", Align::kLeft}, {"time"}, {"life %"}, {"evidence", Align::kLeft, true}});
+  std::int64_t small = 0, small_ns = 0;
+  for (std::size_t i = 0; i < life.phases.size(); ++i) {
+    const LifePhase& phase = life.phases[i];
+    if (share(life, phase.time_ns) < kLeastShare) {
+      ++small, small_ns += phase.time_ns;
+      continue;
+    }
+    table.add({sign[i], base::printable(label_of(phase.name)), time_cell(phase.time_ns),
+               percent_cell(share(life, phase.time_ns)), base::printable(phase.evidence)});
+  }
+  if (small > 0)
+    table.add(
+        {"", counted(small, "phase") + " below 0.1 %", time_cell(small_ns), percent_cell(share(life, small_ns)), ""});
+  return table.render();
+}
+
+std::string companion_line(const Life& life) {
+  constexpr std::size_t kMost = 5;
+  if (life.companions.empty()) return "";
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kMost, life.companions.size()); ++i) {
+    const Companion& c = life.companions[i];
+    names += fmt::format("{}{} {} ({}, CPU {})", names.empty() ? "" : ", ", c.processes, base::printable(c.name),
+                         base::human_ns(static_cast<double>(c.life_ns)), base::human_ns(static_cast<double>(c.cpu_ns)));
+  }
+  const auto left = static_cast<std::int64_t>(life.companions.size() - std::min(kMost, life.companions.size()));
+  if (left > 0) names += ", " + counted(left, "other program");
+  return wrapped(fmt::format("At the same time ran, not in the bar, lives and CPU times added up: {}.", names));
+}
+
+}  // namespace
+
+std::string life_section(const Page& page, const Style& style) {
+  const Life& life = page.summary.life;
+  if (life.process_id == 0 || life.time_ns() <= 0) return "";
+  const std::vector<std::string> sign = signs(life);
+  std::string out = style.heading("Life of the program");
+  out += wrapped(fmt::format("{}: {} from {} to {}.", whose(life), base::human_ns(static_cast<double>(life.time_ns())),
+                             life.root ? "exec" : "its start", life.ended ? "exit" : "what was seen last of it"));
+  std::string bar;
+  for (const std::size_t phase : life.strip) bar += sign[phase];
+  out += fmt::format("  {}\n", bar) + phase_table(life, sign);
+  out += wrapped(
+      "Each letter is 1/64 of the life and stands for the phase that took most of it. Phases come from steps; "
+      "elsewhere from stack samples of the main thread, from copies, and where it waits from other threads and "
+      "processes.");
+  if (!life.sampled) out += wrapped("No stacks were sampled: what the host did outside of steps is not known.");
+  return out + companion_line(life);
+}
+
+Json life_json(const Page& page) {
+  const Life& life = page.summary.life;
+  if (life.process_id == 0) return nullptr;
+  Json phases = Json::array(), companions = Json::array();
+  for (const LifePhase& phase : life.phases) {
+    phases.push_back({{"name", phase.name},
+                      {"label", label_of(phase.name)},
+                      {"time_ns", phase.time_ns},
+                      {"share", share(life, phase.time_ns)},
+                      {"source", phase.source},
+                      {"count", phase.count},
+                      {"bytes", phase.bytes},
+                      {"evidence", phase.evidence}});
+  }
+  for (const Companion& c : life.companions)
+    companions.push_back({{"name", c.name}, {"processes", c.processes}, {"life_ns", c.life_ns}, {"cpu_ns", c.cpu_ns}});
+  return {{"pid", life.pid},
+          {"executable", life.executable},
+          {"arguments", life.arguments},
+          {"begin_ns", life.begin_ns},
+          {"end_ns", life.end_ns},
+          {"time_ns", life.time_ns()},
+          {"ended", life.ended},
+          {"root", life.root},
+          {"sampled", life.sampled},
+          {"phases", phases},
+          {"strip", life.strip},
+          {"concurrent", companions}};
+}
+
+}  // namespace llmprof::report
