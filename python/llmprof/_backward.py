@@ -7,14 +7,14 @@ A mark holds no tensor and no node, and goes with its node."""
 import functools
 
 
-def _first_node(value, depth=2):
+def first_node(value, depth=2):
     """The node of the first tensor in there that has one."""
     if hasattr(value, "grad_fn"):
         return value.grad_fn
     if depth:
         items = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
         for item in items:
-            node = _first_node(item, depth - 1)
+            node = first_node(item, depth - 1)
             if node is not None:
                 return node
     return None
@@ -30,7 +30,7 @@ class Backward:
     def mark(self, *values):
         """Before a module begins, with its arguments; before it ends, with its result."""
         here = self._here
-        node = _first_node(values)
+        node = first_node(values)
         if node is None:
             return
         number = node._sequence_nr()

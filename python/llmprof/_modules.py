@@ -5,7 +5,7 @@ import threading
 import weakref
 
 from . import _pass
-from ._backward import Backward
+from ._backward import Backward, first_node
 
 # Wrappers that stand in the path but not in the checkpoint.
 _WRAPPERS = {"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_forward_module"}
@@ -154,7 +154,7 @@ class Modules:
         self._owner = {}     # id of a module -> id of the model it was named in
         self._roots = {}     # id of a model that the program called -> _Root
         self._watching = []  # not empty: some thread records gradients or goes back, and quick calls take the long way
-        self._here = _Here()
+        self._here, self._counted = _Here(), _pass.Counted()
         self._back = Backward(self._here, tool.leave, self._torch.at_end) if self._torch.at_end else None
 
     def wrap(self, call):
@@ -286,18 +286,18 @@ class Modules:
         opened = not self._torch.capturing()  # what a graph captures does not run
         if opened:
             self.open_step(*step)
-        marks = learns and self._back is not None
-        if marks:
-            here.passes += 1
-            marks = module.training or root.went_back  # a program may have forgotten torch.no_grad()
-            here.payload = self._payload(*step[1:])
+        learns = learns and self._back is not None
+        marks = learns and (step[0] == "forward" or root.went_back)  # a program may have forgotten torch.no_grad()
         if marks:
             here.marked = set()
             self._watching.append(None)
         try:
             result = self._call(module, *arguments, **named)
-            if marks:
-                self._back.mark(result)
+            if learns and first_node(result) is not None:
+                here.passes += 1
+                here.payload = self._payload(*step[1:])
+                if marks:
+                    self._back.mark(result)
             return result
         finally:
             if marks:
@@ -310,7 +310,7 @@ class Modules:
     def _describe(self, module, root, arguments, named, learns):
         """None: too small to be a model."""
         try:
-            step = _pass.describe(module, root.names, arguments, named, learns)
+            step = _pass.describe(module, root.names, arguments, named, learns, self._counted)
         except Exception:  # noqa: BLE001: arguments of somebody's own must not stop the program
             step = (_pass.UNKNOWN, 0, 0, 0)
         return step if module._modules or step[2] else None

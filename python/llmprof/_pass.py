@@ -1,6 +1,7 @@
 """What the call of a model says of itself: its stage, sequences, new tokens and their length afterwards. Shapes and Python's
 own integers are read, and nothing that lies on a device: no value, no wait. What is not clear is left unknown."""
 import inspect
+import weakref
 
 UNKNOWN = "steps"  # a pass of some kind
 # Arguments by the names that models give them. Tokens: integers of batch x tokens, or a vector for each.
@@ -79,24 +80,57 @@ def cached(cache):
     return None
 
 
+class Counted:
+    """Lengths of caches that know theirs on the device only. One that is seen before its first use is empty; from then on
+    tokens are counted. PyTorch numbers the changes of a tensor: a change that was no call that we saw (a reset) makes the
+    length unknown."""
+
+    def __init__(self):
+        self._seen = weakref.WeakKeyDictionary()  # cache -> its length, and the number of changes if that is still so
+
+    @staticmethod
+    def _changes(cache):
+        return cache.layers[0].cumulative_length._version
+
+    def length(self, cache):
+        try:
+            length, changes = self._seen[cache]
+            return length if self._changes(cache) == changes else None
+        except Exception:  # noqa: BLE001: not seen, or not such a cache
+            return None
+
+    def add(self, cache, before, tokens):
+        try:
+            fresh = cache.layers[0].is_initialized is False  # its tensor is made by the call
+            self._seen[cache] = before + tokens, 1 if fresh else self._changes(cache) + 1
+        except Exception:  # noqa: BLE001
+            pass
+
+
 def _most(cache):
     layers = getattr(cache, "layers", None)
     return getattr(layers[0] if layers else cache, "max_cache_len", None)
 
 
-def describe(module, names, arguments, named, learns):
+def _trains(module):
+    return module.training and any(parameter.requires_grad for parameter in module.parameters())
+
+
+def describe(module, names, arguments, named, learns, counted):
     """(stage, batch, tokens, context) of one call; 0: unknown. `names`: of the arguments without a name; `learns`:
-    gradients will be taken."""
+    gradients are recorded; `counted`: lengths of caches seen before."""
     called = dict(zip(names, arguments))
     called.update(named)
     config = getattr(inner(module), "config", None)
     batch, tokens = _tokens(called, config)
-    if learns and module.training:
+    if learns and _trains(module):
         return "forward", batch, tokens, tokens
     if not tokens:
         return UNKNOWN, batch, 0, 0
     cache = next((called[name] for name in _CACHES if called.get(name) is not None), None)
     length = cached(cache)
+    if length is None:
+        length = counted.length(cache)
     if called.get("labels") is not None and not length:
         return "validation", batch, tokens, tokens
     if cache is None:
@@ -108,6 +142,7 @@ def describe(module, names, arguments, named, learns):
         if mask is None or mask[0] != batch or mask[1] < tokens or mask[1] == _most(cache):
             return "decode" if tokens == 1 else UNKNOWN, batch, tokens, 0
         length = mask[1] - tokens
+    counted.add(cache, length, tokens)
     if length == 0:
         return "prefill" if tokens > 1 else UNKNOWN, batch, tokens, tokens
     return "decode" if tokens == 1 else UNKNOWN, batch, tokens, length + tokens

@@ -18,8 +18,15 @@ class Hooks(collections.OrderedDict):
         return Handle(self, key)
 
 
+class Parameter:
+    requires_grad = True
+
+
 class Module:
     training = False
+
+    def parameters(self):
+        return [Parameter()]
 
     def __init__(self, **children):
         self._modules, self._before, self._after = {}, Hooks(), Hooks()

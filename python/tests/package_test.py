@@ -320,10 +320,30 @@ class BackwardPass(Instead):
 class Passes(unittest.TestCase):
     """Stages and sizes by arguments."""
 
+    def test_a_cache_that_knows_its_length_on_the_device_only(self):
+        class Length:
+            _version = 0
+        class StaticLayer:
+            is_initialized, cumulative_length = False, Length()
+        class Cache:
+            layers = [StaticLayer()]
+        cache, counted, layer = Cache(), _pass.Counted(), Cache.layers[0]
+
+        def called(tokens):
+            done = _pass.describe(fake_torch.Module(), [], (), dict(input_ids=fake_torch.Tensor(1, tokens),
+                                                                    past_key_values=cache), False, counted)
+            layer.is_initialized = True
+            layer.cumulative_length._version += 1
+            return done
+        self.assertEqual([called(7), called(1), called(1), called(2)],
+                         [("prefill", 1, 7, 7), ("decode", 1, 1, 8), ("decode", 1, 1, 9), ("steps", 1, 2, 11)])
+        layer.cumulative_length._version += 1  # a reset
+        self.assertEqual([called(7), called(1)], [("steps", 1, 7, 0), ("decode", 1, 1, 0)])
+
     def described(self, training=False, learns=False, config=None, **named):
         module = fake_torch.Module()
         module.training, module.config = training, config
-        return _pass.describe(module, [], (), named, learns)
+        return _pass.describe(module, [], (), named, learns, _pass.Counted())
 
     def test_stages(self):
         class Config:

@@ -106,10 +106,10 @@ def torch_modules(case):
     module_ranges(case, run, {"forward": own["steps"], "backward": own["steps"]}, called)
     size = (own["attention"]["heads"] // 4, own["attention"]["length"], own["attention"]["length"])  # 4 heads
     declared_steps(case, run, [("forward", *size), ("backward", *size), ("optimizer", None, None, None)] * own["steps"])
-    layers = run.query("select stage, count(*) as calls from attribution where module like 'layers.%' or module = 'head' group by stage")
-    products = run.query("select count(*) as calls from gemm")[0]["calls"]
-    case.equal("products in modules of forward and backward passes against all of them",
-               sum(row["calls"] for row in layers if row["stage"] in ("forward", "backward")), products)
+    row = run.query("select count(*) as calls, count(*) filter (a.stage in ('forward', 'backward') and a.module is not null) as held "
+                    "from kernel k join attribution a on a.kernel_id = k.id "
+                    "where k.thread_id in (select thread_id from range where category = 'module')")[0]
+    case.equal("products in modules of forward and backward passes against all that the thread made", row["held"], row["calls"])
 
 
 def generation(case):
