@@ -9,8 +9,9 @@ import functools
 
 def first_node(value, depth=2):
     """The node of the first tensor in there that has one."""
-    if hasattr(value, "grad_fn"):
-        return value.grad_fn
+    node = getattr(value, "grad_fn", None)
+    if node is not None:
+        return node
     if depth:
         items = value.values() if isinstance(value, dict) else value if isinstance(value, (tuple, list)) else ()
         for item in items:
@@ -22,38 +23,44 @@ def first_node(value, depth=2):
 
 class Backward:
     """`here` is of the thread: `open`, the modules that run forward; `back`, those that are open in a backward pass;
-    `marked`, the nodes that are marked already. Modules are the functions that open their ranges."""
+    `number`, of that pass. Modules are the functions that open their ranges. `current()`: the number of the pass that this
+    thread is in; `at_end(function)`: it is called when that ends."""
 
-    def __init__(self, here, leave, at_end):
-        self._here, self._leave, self._at_end = here, leave, at_end
+    def __init__(self, here, leave, current, at_end):
+        self._here, self._leave, self._current, self._at_end = here, leave, current, at_end
 
-    def mark(self, *values):
-        """Before a module begins, with its arguments; before it ends, with its result."""
-        here = self._here
-        node = first_node(values)
-        if node is None:
-            return
-        number = node._sequence_nr()
-        if number not in here.marked:  # an inner module that ends with the same node comes first, and says more
-            here.marked.add(number)
-            node.register_prehook(functools.partial(self._move, tuple(here.open)))
+    def mark(self, value, marked, modules):
+        """Before a module begins, with its first argument; before it ends, with its result. `marked`: nodes that are, by
+        number: an inner module that ends with the same node comes first, and says more."""
+        node = first_node(value)
+        if node is not None:
+            number = node._sequence_nr()
+            if number not in marked:
+                marked.add(number)
+                node.register_prehook(functools.partial(self._move, tuple(modules)))
 
     def _move(self, modules, _gradients):
         """The backward pass comes to these modules, outermost first. On the engine's thread."""
-        here = self._here
+        here, leave = self._here, self._leave
         if here.open:  # gradients that a module takes itself
             return
-        if not here.back:
+        back = here.back
+        number = self._current()
+        if here.number != number:
+            self.close()  # of several threads of the engine, only the one that ends a pass hears of it
+            here.number = number
             self._at_end(self.close)
         same = 0
-        for old, new in zip(here.back, modules):
+        for old, new in zip(back, modules):
             if old is not new:
                 break
             same += 1
-        self._shorten(same)
+        for _ in range(len(back) - same):
+            leave()
+        del back[same:]
         for enter in modules[same:]:
             enter()
-            here.back.append(enter)
+            back.append(enter)
 
     def _shorten(self, length):
         back = self._here.back

@@ -109,6 +109,7 @@ class _Here(threading.local):
         self.root = None        # the model that is running, by id
         self.open = []          # the modules that are running while gradients are recorded, outermost first
         self.back = []          # the modules that are open in a backward pass
+        self.number = -1        # of that pass
         self.marked = None      # a set while nodes are marked for the backward pass
         self.passes = 0         # forward passes since the last backward pass
         self.payload = 0        # of the last forward pass
@@ -133,6 +134,7 @@ class Torch:
         self.traced_by_dynamo = getattr(compiler, "is_dynamo_compiling", None) or self.compiling
         self.learns = getattr(torch, "is_grad_enabled", _never)
         self.tracing = getattr(core, "_get_tracing_state", _never)
+        self.backward_pass = getattr(core, "_current_graph_task_id", None)  # -1: none
         cuda = getattr(torch, "cuda", None)
         self._ready = getattr(cuda, "is_initialized", _never)
         self._captures = getattr(cuda, "is_current_stream_capturing", _never)
@@ -155,7 +157,8 @@ class Modules:
         self._roots = {}     # id of a model that the program called -> _Root
         self._watching = []  # not empty: some thread records gradients or goes back, and quick calls take the long way
         self._here, self._counted = _Here(), _pass.Counted()
-        self._back = Backward(self._here, tool.leave, self._torch.at_end) if self._torch.at_end else None
+        known = self._torch.backward_pass and self._torch.at_end
+        self._back = Backward(self._here, tool.leave, self._torch.backward_pass, self._torch.at_end) if known else None
 
     def wrap(self, call):
         """What stands in for the __call__ of all modules. `call` is the one that was there."""
@@ -243,9 +246,12 @@ class Modules:
     def _slowly(self, module, arguments, named):
         here = self._here
         if here.root is not None:
-            return self._within(module, self._named(module), arguments, named)
+            enter = self._quick.get(id(module)) or self._named(module)
+            return self._within(module, enter, arguments, named)
         if self._torch.compiling() or self._torch.tracing() or getattr(module, "_is_replica", False):
             return self._call(module, *arguments, **named)
+        if here.back and self._torch.backward_pass() == -1:  # an exception ended it
+            self._back.close()
         if here.back:  # a layer that is computed again for its gradients
             kept = self._back.suspend()
             try:
@@ -260,21 +266,24 @@ class Modules:
     def _within(self, module, enter, arguments, named):
         if enter is None:
             return self._call(module, *arguments, **named)
-        here = self._here
-        marks = here.marked is not None
-        if marks:
-            self._back.mark(arguments, named)
-            here.open.append(enter)
+        marked = self._here.marked
+        if marked is None:
+            enter()
+            try:
+                return self._call(module, *arguments, **named)
+            finally:
+                self._tool.leave()
+        modules, mark = self._here.open, self._back.mark
+        mark(arguments or named, marked, modules)
+        modules.append(enter)
         enter()
         try:
             result = self._call(module, *arguments, **named)
-            if marks:
-                self._back.mark(result)
+            mark(result, marked, modules)
             return result
         finally:
             self._tool.leave()
-            if marks:
-                here.open.pop()
+            modules.pop()
 
     def _whole(self, module, root, arguments, named):
         here = self._here
@@ -297,7 +306,7 @@ class Modules:
                 here.passes += 1
                 here.payload = self._payload(*step[1:])
                 if marks:
-                    self._back.mark(result)
+                    self._back.mark(result, here.marked, here.open)
             return result
         finally:
             if marks:

@@ -101,7 +101,8 @@ class Instead(unittest.TestCase):
         self.compiling = False
         self.torch.compiling = self.torch.traced_by_dynamo = lambda: self.compiling
         self.ends = []
-        self.torch.at_end = self.ends.append
+        self.number = 1
+        self.torch.at_end, self.torch.backward_pass = self.ends.append, lambda: self.number
         self.modules = _modules.Modules(self.ears, _nvtx, self.torch, self.roots.append)
         call = fake_torch.Module.__call__
         fake_torch.Module.__call__ = self.modules.wrap(call)
@@ -288,6 +289,24 @@ class BackwardPass(Instead):
             thread.join()
         self.modules.wrap_backward(elsewhere)()
         self.assertEqual(self.ears.paths(), ["backward", "c", "a", "a/a.b"])
+
+    def test_a_thread_that_does_not_hear_of_the_end(self):
+        self.model(fake_torch.Tensor(2, 3))
+        for _ in range(2):  # another thread ends the pass
+            self.ears.heard.clear()
+            for node in NODES[:1:-1]:
+                for hook in node.hooks:
+                    hook(None)
+            self.number += 1
+        self.assertEqual([what for what, _, _ in self.ears.heard][:3], ["pop", "pop", "push"])
+        self.assertEqual(len(self.ends), 2)
+
+    def test_a_pass_that_was_left_open(self):
+        self.model(fake_torch.Tensor(2, 3))
+        NODES[-1].hooks[0](None)  # torch.autograd.grad, and an exception
+        self.number = -1
+        self.model(fake_torch.Tensor(2, 3))
+        self.assertEqual(self.ears.paths()[4:6], ["c", "forward"])
 
     def test_a_module_that_is_computed_again(self):
         self.model(fake_torch.Tensor(2, 3))
