@@ -32,12 +32,15 @@ class Backward:
     def mark(self, value, marked, modules):
         """Before a module begins, with its first argument; before it ends, with its result. `marked`: nodes that are, by
         number: an inner module that ends with the same node comes first, and says more."""
-        node = first_node(value)
-        if node is not None:
-            number = node._sequence_nr()
-            if number not in marked:
-                marked.add(number)
-                node.register_prehook(functools.partial(self._move, tuple(modules)))
+        try:
+            node = first_node(value)
+            if node is not None:
+                number = node._sequence_nr()
+                if number not in marked:
+                    marked.add(number)
+                    node.register_prehook(functools.partial(self._move, tuple(modules)))
+        except Exception:  # noqa: BLE001: a tensor may refuse to say its node; the program need not have asked
+            pass
 
     def _move(self, modules, _gradients):
         """The backward pass comes to these modules, outermost first. On the engine's thread."""

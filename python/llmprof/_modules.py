@@ -197,7 +197,10 @@ class Modules:
     def _look_through(self, module, root):
         """Names what is in a model. A part that was called alone before gets its name in the whole."""
         root.looks += 1
-        found = list(module.named_modules())
+        try:
+            found = list(module.named_modules())
+        except Exception:  # noqa: BLE001: a model of somebody's own, in the middle of being made
+            return
         ids = {id(part) for _, part in found}
         for name, part in found:
             owner = self._owner.get(id(part))
@@ -302,11 +305,8 @@ class Modules:
             self._watching.append(None)
         try:
             result = self._call(module, *arguments, **named)
-            if learns and first_node(result) is not None:
-                here.passes += 1
-                here.payload = self._payload(*step[1:])
-                if marks:
-                    self._back.mark(result, here.marked, here.open)
+            if learns:
+                self._passed(result, step, here.marked)
             return result
         finally:
             if marks:
@@ -315,6 +315,19 @@ class Modules:
             if opened:
                 self._tool.leave()
             here.root = None
+
+    def _passed(self, result, step, marked):
+        """A backward pass may follow."""
+        here = self._here
+        try:
+            if first_node(result) is None:
+                return
+        except Exception:  # noqa: BLE001: as in Backward.mark()
+            return
+        here.passes += 1
+        here.payload = self._payload(*step[1:])
+        if marked is not None:
+            self._back.mark(result, marked, here.open)
 
     def _describe(self, module, root, arguments, named, learns):
         """None: too small to be a model."""

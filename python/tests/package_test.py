@@ -327,6 +327,19 @@ class BackwardPass(Instead):
         self.ears.paths()
         self.assertEqual(self.modules._watching, [])
 
+    def test_a_tensor_that_refuses(self):
+        class Refuses:
+            @property
+            def grad_fn(self):
+                raise RuntimeError("a view that was changed in place")
+        self.model.forward = lambda value: Refuses()
+        self.model._modules["c"].forward = self.model._modules["a"]
+        self.assertIsInstance(self.model(Refuses()), Refuses)
+        del self.model.forward
+        self.model(fake_torch.Tensor(2, 3))
+        self.assertEqual(self.modules._watching, [])
+        self.ears.paths()
+
     def test_a_program_that_forgot_no_grad_pays_nothing(self):
         self.model.training = False
         self.model(fake_torch.Tensor(2, 3))
