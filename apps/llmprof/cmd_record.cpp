@@ -86,8 +86,9 @@ constexpr Option kOptions[] = {
      "Sample where the warps of kernels wait, and why. Graphs are then recorded as a whole."},
     {"--stalls-only", "", "", "", "", "The same without records of kernels and graphs: disturbs least."},
     {"--modules", "", "", "", "",
-     "Record the modules of PyTorch models as ranges, without changes to the program. Costs it some µs per call of a "
-     "module."},
+     "Record the modules of PyTorch models as ranges, and calls of models as steps, without changes to the program. "
+     "Costs "
+     "it less than a µs per call of a module."},
     {"--no-host", "", "", "", "", "Do not watch the processes from outside: no memory, no CPU time, no stacks."},
     {"--usage-hz", "", "LLMPROF_USAGE_HZ", "N", "50",
      "Readings of memory and CPU time per second and process, at most: fewer when there are many processes."},

@@ -201,15 +201,37 @@ void forget_foreign_modules(const model::Graph& model, const trace::Strings& str
   }
 }
 
+// A program that captures its model into a graph calls it for that, and then launches the graph alone: its steps are
+// these launches, and the calls are not.
+Result<void> set_aside_what_was_captured(const trace::Run& run, Classified& classified) {
+  const auto calls = std::ranges::count(classified.steps, kPassConfidence, &Step::confidence);
+  if (calls == 0) return {};
+  LLMPROF_LET(const trace::Columns launches,
+              run.columns("SELECT coalesce(launch_begin_ns, begin_ns) FROM graph_launch ORDER BY 1"));
+  std::ptrdiff_t outside = 0;
+  std::size_t next = 0;
+  std::int64_t covered_ns = INT64_MIN;  // end of the steps that began before
+  for (std::size_t i = 0; i < launches.rows(); ++i) {
+    const std::int64_t at_ns = launches.values[0][i];
+    for (; next < classified.steps.size() && classified.steps[next].begin_ns <= at_ns; ++next)
+      covered_ns = std::max(covered_ns, classified.steps[next].end_ns);
+    if (at_ns >= covered_ns) ++outside;
+  }
+  if (outside > calls) set_calls_aside(classified);
+  return {};
+}
+
 // Steps and modules that no range declares: from the shapes of a known model, else from the rhythm of the launches.
 Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
                        const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Classified& classified,
                        trace::Strings& strings) {
   RunMatch match;
+  LLMPROF_TRY(set_aside_what_was_captured(run, classified));
   const auto has_passes = [&] {  // steps by the program's own names are steps, whatever else launches could tell
     return std::any_of(classified.steps.begin(), classified.steps.end(), [&](const Step& step) {
       const std::string_view stage = strings.text(step.stage);
-      return has_formula(stage) || stage == "training" || step.confidence == kRepeatedConfidence;
+      return has_formula(stage) || stage == "training" || step.confidence == kRepeatedConfidence ||
+             step.confidence == kPassConfidence;
     });
   };
   if (!has_passes()) {

@@ -116,6 +116,10 @@ Meaning meaning_of(std::string_view name, std::string_view domain, std::string_v
     const RangeKind kind = rule->container ? RangeKind::kStage : rule->kind;
     return {kind, rule->stage, kDeclaredConfidence, size_in(name, *rule), rule->source};
   }
+  if (domain == "llmprof" && category == "pass") {
+    const std::string_view stage = known_stage(name);
+    return {RangeKind::kStep, std::string(stage.empty() ? "steps" : stage), kPassConfidence, {}, "the call of a model"};
+  }
   if (domain == "llmprof") {
     const std::optional<RangeKind> kind = kind_of(category);
     if (!kind) return {};

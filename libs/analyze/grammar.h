@@ -21,6 +21,7 @@ enum class RangeKind : std::uint8_t {
 };
 
 inline constexpr double kDeclaredConfidence = 1;    // the llmprof domain
+inline constexpr double kPassConfidence = 0.95;     // the call of a model, by its arguments (record --modules)
 inline constexpr double kPatternConfidence = 0.9;   // a plain name that matches a pattern
 inline constexpr double kWordConfidence = 0.8;      // words of a plain name (range_words.h)
 inline constexpr double kRepeatedConfidence = 0.7;  // outermost ranges that come again and again: steps of some kind

@@ -66,7 +66,10 @@ constexpr llmprof_collector_table kTable = {sizeof(llmprof_collector_table),
                                             start_now,
                                             end_recording,
                                             define_from_table,
-                                            record_event};
+                                            record_event,
+                                            python_begin,
+                                            python_push,
+                                            python_pop};
 
 }  // namespace
 }  // namespace llmprof::collect

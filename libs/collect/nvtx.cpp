@@ -246,6 +246,24 @@ nvtx::Domain domain_create_w(const wchar_t* name) { return handle_of(define_doma
 void domain_destroy(nvtx::Domain) {}
 void initialize(const void*) {}
 
+// What Python's functions need of the interpreter: PyLong_AsVoidPtr, Py_IncRef and None.
+struct Python {
+  void* (*pointer_of)(void*);
+  void (*keep)(void*);
+  void* none;
+};
+Python python;
+
+struct PythonRange {
+  nvtx::Domain domain;
+  EventAttributes event;
+};
+
+void* none_again() {
+  python.keep(python.none);
+  return python.none;
+}
+
 struct Row {
   std::uint32_t callback;
   nvtx::Function function;
@@ -310,6 +328,20 @@ int attach_nvtx(nvtx::GetExportTable get_export_table) {
                 sizeof(core2) / sizeof(Row) + 1 == nvtx::kCore2Size);
   const int attached = fill(callbacks, nvtx::kCore, core, nvtx::kCoreSize);
   return fill(callbacks, nvtx::kCore2, core2, nvtx::kCore2Size) | attached;
+}
+
+// Before any of the functions is handed to the interpreter, under its lock.
+void python_begin(void* (*pointer_of)(void*), void (*keep)(void*), void* none) { python = {pointer_of, keep, none}; }
+
+void* python_push(void* number, void*) {
+  const auto* range = static_cast<const PythonRange*>(python.pointer_of(number));
+  push(number_of(range->domain), &range->event);
+  return none_again();
+}
+
+void* python_pop(void* number, void*) {
+  pop(number_of(static_cast<nvtx::Domain>(python.pointer_of(number))));
+  return none_again();
 }
 
 }  // namespace llmprof::collect

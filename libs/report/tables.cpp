@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analyze/grammar.h"
 #include "base/human.h"
 #include "base/text_table.h"
 #include "report/gpu.h"
@@ -258,10 +259,10 @@ std::string stage_table(const Page& page, const Style& style) {
   if (inferred) {
     for (const Stage& s : page.summary.stages) {
       if (!shown(page, s.name) || (s.source == "declared" && s.confidence >= 1)) continue;
-      out += wrapped(fmt::format(
-          "* {}: {}, confidence {:.2g}.", s.name,
-          s.source == "inferred" ? "inferred from the shapes and order of BLAS calls" : "told from the names of ranges",
-          s.confidence));
+      const std::string_view how = s.source == "inferred" ? "inferred from the shapes and order of BLAS calls"
+                                   : s.confidence == analyze::kPassConfidence ? "told from calls of the model"
+                                                                              : "told from the names of ranges";
+      out += wrapped(fmt::format("* {}: {}, confidence {:.2g}.", s.name, how, s.confidence));
     }
   }
   return out;

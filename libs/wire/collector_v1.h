@@ -27,6 +27,13 @@ struct llmprof_collector_table {
   // Since size 96: what the GPU's BLAS libraries need.
   llmprof::wire::DefinitionId (*define)(const llmprof::wire::Record* record);  // interns a definition
   void (*record)(const llmprof::wire::Record* record);                         // an event of this thread
+
+  // Since size 120: ranges for Python (python/llmprof/_nvtx.py), as functions that the interpreter calls by itself. A
+  // call through ctypes takes six times as long. They have the shape of a PyCFunction without arguments; what they
+  // need of Python is handed over once, so nothing here depends on its headers or version.
+  void (*python_begin)(void* (*pointer_of)(void* number), void (*keep)(void* object), void* none);
+  void* (*python_push)(void* number, void* unused);  // the address of a {domain, nvtxEventAttributes} that lives on
+  void* (*python_pop)(void* number, void* unused);   // a domain
 };
 
 // Null: this process is not recorded.

@@ -4,10 +4,11 @@ hands it ranges. The same handshake as include/llmprof/annotate.h; needs no CUDA
 Functions of the tool are called with the GIL held: they take a tenth of a microsecond, giving it up would take longer.
 """
 import ctypes
+import functools
 import os
 
-STAGE, STEP, MODULE, MODEL, NOTE = 1, 2, 3, 4, 5  # categories of the domain "llmprof"
-_CATEGORIES = {STAGE: b"stage", STEP: b"step", MODULE: b"module", MODEL: b"model", NOTE: b"note"}
+STAGE, STEP, MODULE, MODEL, NOTE, PASS = 1, 2, 3, 4, 5, 6  # categories of the domain "llmprof"
+_CATEGORIES = {STAGE: b"stage", STEP: b"step", MODULE: b"module", MODEL: b"model", NOTE: b"note", PASS: b"pass"}
 
 _SLOTS = 16  # callback ids of the NVTX modules CORE and CORE2; 0 is none
 _MODULE_SIZES = {1: 16, 2: 9, 3: 15, 4: 7, 5: 16, 6: 7}  # CORE, CUDA, OPENCL, CUDART, CORE2, SYNC
@@ -21,6 +22,48 @@ class _Event(ctypes.Structure):
                 ("color_type", ctypes.c_int32), ("color", ctypes.c_uint32), ("payload_type", ctypes.c_int32),
                 ("reserved", ctypes.c_int32), ("payload", ctypes.c_uint64), ("message_type", ctypes.c_int32),
                 ("message", ctypes.c_void_p)]
+
+
+class _RangeOfDomain(ctypes.Structure):
+    _fields_ = [("domain", ctypes.c_void_p), ("event", _Event)]
+
+
+class Quick:
+    """llmprof's collector has functions that the interpreter can call without ctypes, in a sixth of the time: this makes
+    them functions of Python. It hands the collector the little it needs of the interpreter's stable interface; an
+    interpreter or a tool that has it not raises AttributeError."""
+
+    class _Method(ctypes.Structure):
+        """PyMethodDef"""
+        _fields_ = [("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int),
+                    ("doc", ctypes.c_char_p)]
+
+    class _Table(ctypes.Structure):
+        """llmprof_collector_table of libs/wire/collector_v1.h, as far as it is used"""
+        _fields_ = [("size", ctypes.c_uint32), ("version", ctypes.c_uint32), ("others", ctypes.c_void_p * 11),
+                    ("begin", ctypes.c_void_p), ("push", ctypes.c_void_p), ("pop", ctypes.c_void_p)]
+
+    _NO_ARGUMENTS = 4  # METH_NOARGS
+
+    def __init__(self, library):
+        python = ctypes.pythonapi
+        self._new = python.PyCFunction_NewEx
+        self._new.restype, self._new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+        ask = library.llmprof_collector_v1
+        ask.restype, ask.argtypes = ctypes.POINTER(self._Table), []
+        table = ask()
+        if not table or table[0].version != 1 or table[0].size < ctypes.sizeof(self._Table):
+            raise AttributeError("an older collector")
+        begin = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object)(table[0].begin)
+        begin(ctypes.cast(python.PyLong_AsVoidPtr, ctypes.c_void_p), ctypes.cast(python.Py_IncRef, ctypes.c_void_p), None)
+        self._push, self._pop = (self._Method(name, function, self._NO_ARGUMENTS, None)
+                                 for name, function in ((b"enter", table[0].push), (b"leave", table[0].pop)))
+
+    def enter(self, place):
+        return self._new(ctypes.addressof(self._push), ctypes.addressof(place), None)
+
+    def leave(self, domain):
+        return self._new(ctypes.addressof(self._pop), domain or 0, None)
 
 
 class _Handshake:
@@ -85,7 +128,12 @@ class Tool:
             for number, text in _CATEGORIES.items():
                 name(self.domain, number, text)
         self._names = {}   # (domain, text) -> registered handle, or the bytes themselves
-        self._lasting = {}  # (category, text) -> an event whose address was handed out
+        self._ranges = {}  # (category, text) -> a range that lives as long as the process, and its function
+        try:
+            self._quick = Quick(library)
+        except (AttributeError, TypeError, ValueError):  # another tool, another interpreter
+            self._quick = None
+        self.leave = self._quick.leave(self.domain) if self._quick else functools.partial(self.pop, self.domain)
 
     def _message(self, domain, text):
         known = self._names.get((domain, text))
@@ -105,12 +153,21 @@ class Tool:
         event.kept = kept
         return event
 
-    def lasting_event(self, category, text):
-        """The address of an event of our domain that lives as long as the process."""
-        event = self._lasting.get((category, text))
-        if event is None:
-            event = self._lasting[category, text] = self.event(self.domain, category, text)
-        return ctypes.addressof(event)
+    def own_range(self, category, text):
+        """A range of our domain, and a function without arguments that opens it; `leave()` closes it. Its payload may be
+        set before it is opened. Keep both while they are used."""
+        place = _RangeOfDomain(self.domain, self.event(self.domain, category, text))
+        place.kept = self._message(self.domain, text)
+        if self._quick:
+            return place, self._quick.enter(place)
+        return place, functools.partial(self.push, self.domain, ctypes.addressof(place) + _RangeOfDomain.event.offset)
+
+    def enter(self, category, text):
+        """A function without arguments that opens this range; it may be kept for good."""
+        known = self._ranges.get((category, text))
+        if known is None:
+            known = self._ranges[category, text] = self.own_range(category, text)
+        return known[1]
 
     def mark(self, category, text):
         """For texts said once: they are not kept."""

@@ -1,5 +1,5 @@
-"""As much of torch.nn.Module and its hooks as the hooks of llmprof use, behaving as PyTorch 2 does. Written as a package
-named torch by tests that import it."""
+"""As much of torch.nn.Module and its hooks as llmprof uses, behaving as PyTorch 2 does. Written as a package named torch by
+tests that import it."""
 import collections
 
 
@@ -18,33 +18,30 @@ class Hooks(collections.OrderedDict):
         return Handle(self, key)
 
 
-global_before, global_after = Hooks(), Hooks()
-
-
-def register_module_forward_pre_hook(hook):
-    return global_before.add(hook)
-
-
-def register_module_forward_hook(hook, *, always_call=False):
-    assert always_call
-    return global_after.add(hook)
+class Parameter:
+    requires_grad = True
 
 
 class Module:
+    training = False
+
+    def parameters(self):
+        return [Parameter()]
+
     def __init__(self, **children):
-        self._children, self._before, self._after = {}, Hooks(), Hooks()
+        self._modules, self._before, self._after = {}, Hooks(), Hooks()
         for name, child in children.items():
             self.add(name, child)
 
     def add(self, name, child):
-        self._children[name] = child
+        self._modules[name] = child
 
     def named_modules(self, prefix="", seen=None):
         seen = set() if seen is None else seen
         if self not in seen:
             seen.add(self)
             yield prefix, self
-            for name, child in self._children.items():
+            for name, child in self._modules.items():
                 yield from child.named_modules(f"{prefix}.{name}" if prefix else name, seen)
 
     def register_forward_pre_hook(self, hook):
@@ -55,23 +52,42 @@ class Module:
         return self._after.add(hook)
 
     def forward(self, value):
-        for child in self._children.values():
+        for child in self._modules.values():
             value = child(value)
         return value + 1
 
-    def __call__(self, *arguments):
+    def __call__(self, *arguments, **named):
         called = []
-        afters = [*global_after.values(), *self._after.values()]
         try:
-            for hook in [*global_before.values(), *self._before.values()]:
+            for hook in self._before.values():
                 hook(self, arguments)
-            result = self.forward(*arguments)
-            for hook in afters:
+            result = self.forward(*arguments, **named)
+            for hook in self._after.values():
                 called.append(hook)
                 hook(self, arguments, result)
             return result
         except Exception:
-            for hook in afters:
+            for hook in self._after.values():
                 if hook not in called:
                     hook(self, arguments, None)
             raise
+
+
+class Node:
+    """Of a graph of gradients."""
+    made = 0
+
+    def __init__(self):
+        Node.made += 1
+        self.number, self.hooks = Node.made, []
+
+    def _sequence_nr(self):
+        return self.number
+
+    def register_prehook(self, hook):
+        self.hooks.append(hook)
+
+
+class Tensor:
+    def __init__(self, *shape, grad_fn=None):
+        self.shape, self.grad_fn = shape, grad_fn

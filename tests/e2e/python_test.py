@@ -12,7 +12,7 @@ import os, subprocess, sys, torch
 from torch.nn.modules.module import Module
 class Layers(Module):
     def __call__(self, value):
-        for child in self._children.values(): value = child(value)
+        for child in self._modules.values(): value = child(value)
         return value
 layers = Layers(**{str(i): Module(mlp=Module(up_proj=Module())) for i in range(2)})
 model = Module(model=Module(layers=layers), lm_head=Module())
@@ -24,6 +24,7 @@ class Parameter:
     dtype = "torch.bfloat16"
     def numel(self): return 7
 model.parameters = lambda: [Parameter()]
+assert sys.modules["_llmprof"]._tool._quick, "ranges go through ctypes"
 print(model(0), os.environ["PYTHONPATH"].endswith(":" + sys.argv[1]), sys.path[1] == sys.argv[1], sys.from_user)
 if len(sys.argv) == 2:
     subprocess.run([sys.executable, __file__, sys.argv[1], "child"], check=True)
@@ -93,6 +94,10 @@ class PythonTest(Case):
         ranges = [row for row in rows if row["category"] == "module"]
         self.assertEqual([row["name"] for row in ranges], names * 2)
         self.assertEqual({row["domain"] for row in ranges}, {"llmprof"})
+        passes = [(row["name"], row["depth"]) for row in rows if row["category"] == "pass"]
+        self.assertEqual(passes, [("steps", 0)] * 2)  # two calls of a model, of which nothing says what they are
+        self.assertEqual(self.query("run", "select stage, source, count(*) as steps from step group by all"),
+                         [{"stage": "steps", "source": "declared", "steps": 2}])
         self.assertEqual(len({row["process_id"] for row in ranges}), 2)
         declared = [json.loads(row["name"]) for row in rows if row["category"] == "model"]
         self.assertEqual(declared, [{"model_type": "llama", "hidden_size": 64, "dtype": "bfloat16"}] * 2)  # as its weights are

@@ -88,17 +88,35 @@ def torch_training(case):
               "decode" not in headline.lower() and "prefill" not in headline.lower(), headline)
 
 
-def module_ranges(case, run, calls, called):
-    rows = run.query("select name, count(*) as calls from range where category = 'module' group by name")
-    case.equal("modules recorded by --modules, each with its calls, against the program's named_modules()",
-               sorted((row["name"], row["calls"]) for row in rows), sorted((name, calls) for name in called))
+def module_ranges(case, run, passes, called):
+    """`passes`: stage -> how often each module is called in it."""
+    rows = run.query("select t.stage, r.name, count(*) as calls from range r join range_time t on t.range_id = r.id "
+                     "where r.category = 'module' group by all")
+    case.equal("modules recorded by --modules, each with its calls in each stage, against the program's named_modules()",
+               sorted((row["stage"], row["name"], row["calls"]) for row in rows),
+               sorted((stage, name, calls) for stage, calls in passes.items() for name in called))
+
+
+def declared_steps(case, run, expected):
+    rows = run.query("select stage, batch, tokens, context, source from step order by begin_ns")
+    case.equal("steps by calls of the model, with batch, tokens and context, against the program's",
+               [(row["stage"], row["batch"], row["tokens"], row["context"]) for row in rows], expected)
+    case.hold("their source is the program", all(row["source"] == "declared" for row in rows))
 
 
 def torch_modules(case):
     alone = case.alone("torch_train.py", "--count")
     run = case.recorded("torch_train.py", options=("--modules",))
     case.same_output(alone, run, ["losses"])
-    module_ranges(case, run, run.own["steps"], set(run.own["modules"]) - {"", "layers"})  # the list of layers is no call
+    own = run.own
+    called = set(own["modules"]) - {"", "layers"}  # the list of layers is no call
+    module_ranges(case, run, {"forward": own["steps"], "backward": own["steps"]}, called)
+    size = (own["attention"]["heads"] // 4, own["attention"]["length"], own["attention"]["length"])  # 4 heads
+    declared_steps(case, run, [("forward", *size), ("backward", *size), ("optimizer", None, None, None)] * own["steps"])
+    row = run.query("select count(*) as calls, count(*) filter (a.stage in ('forward', 'backward') and a.module is not null) as held "
+                    "from kernel k join attribution a on a.kernel_id = k.id "
+                    "where k.thread_id in (select thread_id from range where category = 'module')")[0]
+    case.equal("products in modules of forward and backward passes against all that the thread made", row["held"], row["calls"])
 
 
 def generation(case):
@@ -144,7 +162,10 @@ def generation_modules(case):
     own = run.own
     case.same_output(alone, run, ["tokens"])
     called = {name.removeprefix("model.") for name in own["modules"]} - {"", "model", "layers"}
-    module_ranges(case, run, own["passes"], called)
+    steps = own["passes"] - 1
+    module_ranges(case, run, {"prefill": 1, "decode": steps}, called)
+    declared_steps(case, run, [("prefill", 1, own["prompt"], own["prompt"]),
+                               *(("decode", 1, 1, own["prompt"] + 1 + i) for i in range(steps))])
     model = run.report["model"]
     case.equal("the model and its parameters, as declared through --modules, against the program's",
                (model["source"], model["family"], model["parameters"]), ("declared", "llama", own["parameters"]))

@@ -2,7 +2,8 @@
 """A program as users have them, for python_modules.sh: nothing in it knows of llmprof. Prints one line of JSON.
 
 python_modules.py PART…   parts: llama (transformers, eager), launches (cost of one launch under 22 Python frames),
-graph (a model captured and replayed), compile (torch.compile, one graph, CUDA graphs on)."""
+graph (a model captured and replayed), compile (torch.compile, one graph, CUDA graphs on), train (forward, backward and
+optimizer, 8 steps, the second half with checkpointing)."""
 import hashlib
 import json
 import statistics
@@ -114,8 +115,31 @@ def compile():
         out["raises"] = True
 
 
+def train():
+    from torch.utils.checkpoint import checkpoint
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    model, x = Tiny().to(device).train(), torch.randn(64, 256, device=device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    plain = Tiny.forward
+
+    def again(self, x):
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=False)
+        return self.norm(x)
+    for step in range(8):
+        Tiny.forward = plain if step < 4 else again
+        loss = (model(x) - 1).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    Tiny.forward = plain
+    out["train_loss"] = float(loss).hex()
+    out["train_result"] = digest(torch.cat([p.flatten() for p in model.parameters()]))
+    out["train_peak_bytes"] = torch.cuda.max_memory_allocated()
+
+
 for part in sys.argv[1:]:
     begin = time.perf_counter()
-    {"llama": llama, "launches": launches, "graph": graph, "compile": compile}[part]()
+    {"llama": llama, "launches": launches, "graph": graph, "compile": compile, "train": train}[part]()
     out[f"{part}_s"] = round(time.perf_counter() - begin, 1)
 print(json.dumps(out))

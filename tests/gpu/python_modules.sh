@@ -24,3 +24,16 @@ ask "select f.function, f.file, f.line, count(*) as launches from kernel k join 
 ask "select s.depth, f.function, f.file, f.line from stack s join frame f on f.id = s.frame_id where s.stack_id = (select stack_id from kernel where name like '%gemm%' or name like '%cutlass%' or name like '%nvjet%' order by begin_ns limit 1) order by s.depth" 30
 ask "select * from note" 10
 ask "select * from loss" 20
+
+# Training: results, memory and steps as without; modules of the backward pass, which the engine's thread launches.
+echo "train    $(timeout 60 python3 "$program" train 2>&1 | tail -1)"
+echo "modules  $(timeout 60 "$bin/llmprof" record -q $quiet --modules -o train -- python3 "$program" train 2>&1 | tail -1)"
+ask_train() { timeout 20 "$bin/llmprof" query train "$1" 2>&1 | head -${2:-20}; }
+echo "expected: forward, backward and optimizer, 8 steps each"
+ask_train "select stage, source, count(*) as steps, sum(kernels) as kernels from step group by all order by stage"
+ask_train "select stage, count(*) as kernels, count(module) as in_modules from attribution group by all order by stage"
+ask_train "select stage, module, count(*) as kernels, sum(k.end_ns - k.begin_ns) as ns from attribution a join kernel k on k.id = a.kernel_id where a.stage = 'backward' group by all order by module" 40
+ask_train "select t.stage, t.module, count(*) as calls from range_time t where t.kind = 'module' and t.module like 'layers.0%' group by all order by 1, 2" 20
+
+# What it costs an eager decode: at most 3 % over the same recording without it.
+timeout 500 python3 "$here/../../perf/modules_cost.py" "$bin"

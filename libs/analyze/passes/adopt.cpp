@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+
+#include "analyze/passes/attribute.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -75,12 +78,31 @@ class Thread {
   Outermost outermost_;
 };
 
+// A thread without steps works for those of others: PyTorch's engine runs the backward pass that another thread waits
+// for. Its ranges belong to the step of the process that lasts then.
+void adopt_by_time(const Ranges& ranges, const StepWindows& windows, std::size_t begin, std::size_t end,
+                   Classified& classified) {
+  for (std::size_t i = begin; i < end; ++i) {
+    RangePlace& place = classified.places[i];
+    if (place.step != kNone || place.kind != RangeKind::kModule) continue;
+    place.step = windows.containing(ranges.process_id[i], ranges.begin_ns[i]);
+    if (place.step != kNone) place.stage = classified.steps[static_cast<std::size_t>(place.step)].stage;
+  }
+}
+
 }  // namespace
 
 void adopt_ranges(const Ranges& ranges, Classified& classified) {
   for (std::size_t begin = 0, end = 0; begin < ranges.size(); begin = end) {
     for (end = begin; end < ranges.size() && ranges.thread_id[end] == ranges.thread_id[begin];) ++end;
     Thread(ranges, classified, begin, end).adopt();
+  }
+  const StepWindows windows(classified.steps);
+  std::set<std::int64_t> own;  // threads with steps
+  for (const Step& step : classified.steps) own.insert(step.thread_id);
+  for (std::size_t begin = 0, end = 0; begin < ranges.size(); begin = end) {
+    for (end = begin; end < ranges.size() && ranges.thread_id[end] == ranges.thread_id[begin];) ++end;
+    if (!own.contains(ranges.thread_id[begin])) adopt_by_time(ranges, windows, begin, end, classified);
   }
 }
 

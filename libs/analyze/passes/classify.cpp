@@ -26,6 +26,7 @@ struct Own {  // what a range says by itself; small, as there is one for each
 
   bool declared() const { return confidence == kDeclaredConfidence; }
   bool by_words() const { return confidence == kWordConfidence; }
+  bool by_call() const { return confidence == kPassConfidence; }
 };
 
 // Of a thread that names no steps: outermost ranges whose names differ by a number at most.
@@ -62,8 +63,10 @@ class Classifier {
 
  private:
   struct Inside {
-    StageSet declared = 0, any = 0, numbered = 0;
-    std::int32_t forwards = 0;  // steps of stage forward
+    StageSet declared = 0, any = 0, numbered = 0;  // steps that the program's own ranges name
+    StageSet firm = 0;                             // of these, by more than words
+    StageSet calls = 0;                            // steps that are calls of a model
+    std::int32_t forwards = 0;                     // steps of stage forward
   };
 
   StageSet bit_of(trace::Name stage) {
@@ -180,7 +183,8 @@ class Classifier {
 
   // From the inside out: a step that holds steps of its own stage or of none, or declared ones while it is a mere
   // pattern, is a container; a container that holds none is a step. Words alone are weaker: "forward" inside "forward"
-  // is a part of it, and only numbered steps make the range around them a container.
+  // is a part of it, and only numbered steps make the range around them a container. Calls of a model are steps where
+  // the program names none.
   void find_containers() {
     const auto unsaid = stage_bits_.find(0);
     const StageSet unsaid_bit = unsaid == stage_bits_.end() ? StageSet{0} : unsaid->second;
@@ -192,12 +196,14 @@ class Classifier {
       if (own.kind == RangeKind::kStep && holds_steps(own, inside, unsaid_bit, tokens, around_forward)) {
         own.kind = RangeKind::kStage;
       }
-      const bool acts_as_step = own.kind == RangeKind::kStep || (own.kind == RangeKind::kStage && inside.any == 0);
+      const bool acts_as_step = own.kind == RangeKind::kStep || (own.kind == RangeKind::kStage && !holds_passes(i));
       const std::int32_t parent = out_.places[i].parent;
       if (parent == kNone) continue;
       const StageSet self = acts_as_step ? own.bit : StageSet{0};
       Inside& outer = inside_[parent];
-      outer.any |= inside.any | self;
+      outer.calls |= inside.calls | (own.by_call() ? self : StageSet{0});
+      outer.any |= inside.any | (own.by_call() ? StageSet{0} : self);
+      outer.firm |= inside.firm | (own.by_call() || own.by_words() ? StageSet{0} : self);
       outer.declared |= inside.declared | (own.declared() ? self : StageSet{0});
       outer.numbered |= inside.numbered | (own.numbered ? self : StageSet{0});
       outer.forwards += self == forward ? 1 : inside.forwards;
@@ -207,9 +213,17 @@ class Classifier {
   static bool holds_steps(const Own& own, const Inside& inside, StageSet unsaid, StageSet tokens,
                           StageSet around_forward) {
     if (!own.declared() && inside.declared != 0) return true;
+    if (own.by_call()) return inside.firm != 0;
     if (!own.by_words()) return ((own.declared() ? inside.declared : inside.any) & (own.bit | unsaid)) != 0;
-    if ((own.bit & around_forward) != 0 && ((inside.any & tokens) != 0 || inside.forwards > 1)) return true;
+    const bool around = (own.bit & around_forward) != 0;
+    if (around && (((inside.any | inside.calls) & tokens) != 0 || inside.forwards > 1)) return true;
     return !own.numbered && (inside.numbered & own.bit) != 0;
+  }
+
+  // A stage whose size the program says is one step, whatever models it calls.
+  bool holds_passes(std::size_t i) const {
+    const bool sized = ranges_.payload[i] != kNull && own_[i].declared();
+    return inside_[i].any != 0 || (inside_[i].calls != 0 && !sized);
   }
 
   // From the outside in: inherit from the parent, then apply what the range says itself.
@@ -233,7 +247,9 @@ class Classifier {
       if (!keeps_stage(own, here)) {
         if (own.stage.id != 0 || here.stage.id == 0) here.stage = own.stage.id != 0 ? own.stage : other_;
       }
-      if (own.kind == RangeKind::kStep || inside_[i].any == 0) open_step(i);
+      if (own.kind == RangeKind::kStep || !holds_passes(static_cast<std::size_t>(i))) open_step(i);
+    } else if (opens && own.by_call()) {
+      tell_size(i);
     } else if (here.step != kNone && !parts_have_names_ && !own.declared() && strings_.text(here.stage) != "compile") {
       place_module(i);  // a part by its own name
     }
@@ -241,6 +257,11 @@ class Classifier {
 
   // A forward pass that serves generation or validation is no training.
   bool keeps_stage(const Own& own, const RangePlace& here) const {
+    if (own.by_call() && here.stage.id != 0) {  // the stage around it is the program's own word, unless it holds others
+      const std::string_view holder = strings_.text(here.stage);
+      return strings_.text(own.stage) == "steps" ||
+             (holder != "training" && holder != "generation" && holder != "other");
+    }
     if (own.declared() || here.stage.id == 0 || strings_.text(own.stage) != "forward") return false;
     const std::string_view around = strings_.text(here.stage);
     return around == "generation" || around == "validation";
@@ -281,9 +302,17 @@ class Classifier {
     const auto size = sizes_.find({ranges_.name[i], ranges_.domain[i], ranges_.category[i]});
     if (size != sizes_.end()) step.size = size->second;
     const std::int64_t payload = ranges_.payload[i];
-    if (own_[i].declared() && ranges_.texts[ranges_.domain[i]] == "llmprof" && payload != kNull)
+    const bool ours = own_[i].declared() || own_[i].by_call();
+    if (ours && ranges_.texts[ranges_.domain[i]] == "llmprof" && payload != kNull)
       step.size = unpack(payload);  // other programs' payloads mean other things
     out_.steps.push_back(step);
+  }
+
+  // The program's own step around the call of a model: the call knows its size, if both are of the same stage.
+  void tell_size(std::int32_t i) {
+    Step& around = out_.steps[static_cast<std::size_t>(out_.places[i].step)];
+    if (around.stage != own_[i].stage || around.size.batch || around.size.tokens || ranges_.payload[i] == kNull) return;
+    around.size = unpack(ranges_.payload[i]);
   }
 
   void sort_steps() {
@@ -360,6 +389,24 @@ class Classifier {
 
 Classified classify(const Ranges& ranges, const std::vector<RangePattern>& patterns, trace::Strings& strings) {
   return Classifier(ranges, patterns, strings).run();
+}
+
+void set_calls_aside(Classified& classified) {
+  std::vector<std::int32_t> place_of(classified.steps.size(), kNone);
+  std::vector<Step> kept;
+  for (std::size_t i = 0; i < classified.steps.size(); ++i) {
+    if (classified.steps[i].confidence == kPassConfidence) continue;
+    place_of[i] = static_cast<std::int32_t>(kept.size());
+    kept.push_back(classified.steps[i]);
+  }
+  for (RangePlace& place : classified.places) {
+    if (place.step == kNone) continue;
+    place.step = place_of[static_cast<std::size_t>(place.step)];
+    if (place.step != kNone) continue;
+    place.stage = {};
+    if (place.kind == RangeKind::kStep) place.kind = RangeKind::kPlain;
+  }
+  classified.steps = std::move(kept);
 }
 
 std::vector<std::int32_t> add_steps(std::vector<Step> steps, Classified& classified) {

@@ -43,6 +43,9 @@ struct Classified {
 // `ranges` in sweep order. Names of stages and modules are interned into `strings`.
 Classified classify(const Ranges& ranges, const std::vector<RangePattern>& patterns, trace::Strings& strings);
 
+// Takes out the steps that are calls of a model, where most of the work is done by other means.
+void set_calls_aside(Classified& classified);
+
 // Puts inferred steps, by begin, among those that are there. Returns where each went.
 std::vector<std::int32_t> add_steps(std::vector<Step> steps, Classified& classified);
 

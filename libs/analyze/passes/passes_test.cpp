@@ -257,6 +257,81 @@ TEST(Classify, DeclaredStepsWinOverPatterns) {
   EXPECT_EQ(f.stage(1), "decode");
 }
 
+std::int64_t sized(std::int64_t batch, std::int64_t tokens, std::int64_t context) {
+  return batch | tokens << 16 | context << 40;
+}
+
+TEST(Classify, CallsOfAModelAreStepsWhereTheProgramNamesNone) {
+  const Fixture f({{0, 10, "prefill", "pass", 1, sized(2, 24, 24)},
+                   {1, 9, "layers.0", "module"},
+                   {20, 30, "decode", "pass", 1, sized(2, 1, 25)},
+                   {40, 50, "steps", "pass"}});
+  ASSERT_EQ(f.classified.steps.size(), 3u);
+  EXPECT_EQ(f.step_stage(0), "prefill");
+  EXPECT_EQ(f.classified.steps[0].size.tokens, 24);
+  EXPECT_EQ(f.step_stage(1), "decode");
+  EXPECT_EQ(f.classified.steps[1].size.context, 25);
+  EXPECT_EQ(f.step_stage(2), "steps");
+  EXPECT_EQ(f.classified.places[1].step, 0);
+}
+
+TEST(Classify, TheProgramsOwnStepsWinOverCallsOfAModel) {
+  const Fixture f({{0, 10, "decode", "step", 1, sized(4, 1, 9)},  // declared
+                   {1, 9, "decode", "pass", 1, sized(2, 1, 25)},
+                   {20, 30, "forward", ""},  // by words, of unknown size
+                   {21, 29, "forward", "pass", 1, sized(8, 64, 64)},
+                   {40, 60, "warm-up", "stage"},
+                   {41, 49, "decode", "pass"},
+                   {50, 59, "decode", "pass"},
+                   {70, 90, "decode", "stage", 1, sized(1, 3, 12)},  // a draft and its check
+                   {71, 79, "decode", "pass"},
+                   {80, 89, "steps", "pass"}});
+  ASSERT_EQ(f.classified.steps.size(), 5u);
+  EXPECT_EQ(f.classified.steps[0].range, 0);
+  EXPECT_EQ(f.classified.steps[0].size.batch, 4);
+  EXPECT_EQ(f.classified.steps[1].range, 2);
+  EXPECT_EQ(f.classified.steps[1].size.batch, 8);
+  EXPECT_EQ(f.step_stage(2), "warm-up");
+  EXPECT_EQ(f.classified.steps[3].range, 6);
+  EXPECT_EQ(f.classified.steps[4].range, 7);
+}
+
+TEST(Classify, CallsOfAModelInsideStagesThatHoldOthers) {
+  const Fixture f({{0, 50, "Train step 1", ""},
+                   {1, 9, "forward", "pass"},
+                   {10, 29, "backward", "pass"},
+                   {30, 40, "optimizer", "pass"},
+                   {60, 90, "generate", ""},
+                   {61, 69, "prefill", "pass"},
+                   {70, 79, "decode", "pass"},
+                   {100, 150, "steps", "pass"},  // a wrapper that holds the program's own steps
+                   {101, 109, "decode", "step"},
+                   {110, 119, "decode", "step"}});
+  std::vector<std::string_view> stages;
+  for (std::size_t i = 0; i < f.classified.steps.size(); ++i) stages.push_back(f.step_stage(i));
+  EXPECT_THAT(stages, ElementsAre("forward", "backward", "optimizer", "prefill", "decode", "decode", "decode"));
+}
+
+TEST(Classify, CallsOfAModelSetAside) {
+  Fixture f(
+      {{0, 10, "decode", "pass"}, {1, 9, "norm", "module"}, {20, 30, "prefill", "step"}, {21, 29, "norm", "module"}});
+  set_calls_aside(f.classified);
+  ASSERT_EQ(f.classified.steps.size(), 1u);
+  EXPECT_EQ(f.step_stage(0), "prefill");
+  EXPECT_EQ(f.classified.places[1].step, kNone);
+  EXPECT_EQ(f.stage(1), "");
+  EXPECT_EQ(f.module(1), "norm");
+  EXPECT_EQ(f.classified.places[3].step, 0);
+}
+
+TEST(Adopt, ModulesOfAThreadWithoutStepsBelongToTheStepOfTheirTime) {
+  Fixture f({{0, 100, "backward", "pass", 1}, {10, 40, "layers.1", "module", 2}, {120, 130, "layers.1", "module", 2}});
+  adopt_ranges(f.ranges, f.classified);
+  EXPECT_EQ(f.classified.places[1].step, 0);
+  EXPECT_EQ(f.stage(1), "backward");
+  EXPECT_EQ(f.classified.places[2].step, kNone);
+}
+
 TEST(Classify, UnknownStepNamesTakeTheStageAroundThemOrOther) {
   const Fixture f({{0, 20, "decode", "stage"}, {2, 10, "token 17", "step"}, {30, 40, "token 18", "step"}});
   EXPECT_EQ(f.step_stage(0), "decode");

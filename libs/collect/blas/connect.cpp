@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -43,7 +44,8 @@ const llmprof_collector_table* load_collector() {
   if (handle == nullptr) return nullptr;
   const auto entry = reinterpret_cast<decltype(&llmprof_collector_v1)>(dlsym(handle, "llmprof_collector_v1"));
   const llmprof_collector_table* table = entry != nullptr ? entry() : nullptr;
-  const bool usable = table != nullptr && table->version == 1 && table->size >= sizeof(llmprof_collector_table);
+  const bool usable =
+      table != nullptr && table->version == 1 && table->size >= offsetof(llmprof_collector_table, python_begin);
   return usable ? table : nullptr;
 }
 
