@@ -8,6 +8,7 @@
 #include "analyze/rules/stage_view.h"
 #include "base/human.h"
 #include "base/json.h"
+#include "report/tables.h"
 
 namespace llmprof::report {
 namespace {

@@ -90,7 +90,7 @@ def _pair(enter, leave, compiling):
 def _known_call(self, *args, **kwargs):
     """As PyTorch 2.1 to 2.13 have it."""
     if self._compiled_call_impl is not None:
-        return self._compiled_call_impl(*args, **kwargs)  # type: ignore[misc]
+        return self._compiled_call_impl(*args, **kwargs)
     else:
         return self._call_impl(*args, **kwargs)
 
