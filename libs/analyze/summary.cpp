@@ -182,7 +182,7 @@ Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summar
       stage.share = static_cast<double>(stage.time_ns) / static_cast<double>(summary.coverage.wall_ns);
     }
     if (stage.tokens > 0 && stage.time_ns > 0) {
-      stage.tokens_per_s = static_cast<double>(stage.tokens) / (static_cast<double>(stage.time_ns) * 1e-9);
+      stage.tokens_per_s = static_cast<double>(stage.tokens) / (stage.at_pace_ns() * 1e-9);
     }
   }
   return {};
@@ -220,7 +220,7 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
                   ? fmt::format("{} of {} steps do not say their batch, tokens and context", unknown, stage.steps)
                   : "the model analysis has no formula for this stage");
     }
-    complete(stage.efficiency, static_cast<double>(stage.time_ns), by);
+    complete(stage.efficiency, stage.at_pace_ns(), by);
   }
   return {};
 }
@@ -245,6 +245,13 @@ void fill_stage_shapes(const std::vector<Shape>& shapes, Summary& summary) {
 }
 
 }  // namespace
+
+double Stage::at_pace_ns() const {
+  const std::int64_t others = steps - warm_up_steps;
+  if (warm_up_steps == 0 || others <= 0) return static_cast<double>(time_ns);
+  const auto others_ns = static_cast<double>(std::max<std::int64_t>(0, time_ns - warm_up_ns));
+  return others_ns * static_cast<double>(steps) / static_cast<double>(others);
+}
 
 Result<std::vector<Loss>> read_losses(const trace::Run& run) {
   LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/losses"));

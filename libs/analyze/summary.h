@@ -35,9 +35,9 @@ struct Loss {
 struct Coverage {
   std::int64_t processes = 0, injected = 0;  // process images, and those that were seen from inside
   std::int64_t threads = 0, kernels = 0, ranges = 0, gemms = 0;
-  std::int64_t wall_ns = 0;               // first to last event; processes begin with their exec and end with their exit
-  std::int64_t in_stages_ns = 0;          // of wall_ns, inside a stage
-  std::int64_t kernel_ns = 0;             // sum of kernel durations
+  std::int64_t wall_ns = 0;       // first to last event; processes begin with their exec and end with their exit
+  std::int64_t in_stages_ns = 0;  // of wall_ns, inside a stage
+  std::int64_t kernel_ns = 0;     // sum of kernel durations
   std::int64_t attributed_kernel_ns = 0;  // of that, in a step
   std::int64_t data_losses = 0;           // loss rows with severity data_loss
   // Of devices that are no CPU, durations of kernels added up; estimates of graph nodes included.
@@ -94,6 +94,8 @@ struct Stage {
   std::optional<std::int64_t> step_p50_ns, step_p90_ns, step_p99_ns;  // step durations
   std::optional<std::int64_t> tpot_p50_ns, tpot_p90_ns, tpot_p99_ns;  // decode: begin to begin
   Efficiency efficiency;
+
+  double at_pace_ns() const;  // its time, steps of warm-up as long as the others: what rates refer to
 };
 
 // Time of a stage's steps that belongs to no module: shown, not hidden.

@@ -223,7 +223,7 @@ std::string warm_up_lines(const Page& page) {
     const bool one = s.warm_up_steps == 1;
     out += wrapped(
         fmt::format("Warm-up of {}: {} of {}, the first of {} size, took {} (usual: {} a step). "
-                    "Percentiles, waterfall and diagnosis are without {}; times and rates are of all steps.",
+                    "Percentiles, rates, waterfall and diagnosis are without {}; times are of all steps.",
                     s.name, s.warm_up_steps, counted(s.steps, "step"), one ? "its" : "their",
                     time_cell(s.warm_up_ns) + (one ? "" : " in all"), time_cell(s.step_p50_ns), one ? "it" : "them"));
     const analyze::StageIdle* idle = analyze::find_idle(page.summary.idle, s.name, true);

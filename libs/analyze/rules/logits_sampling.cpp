@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "analyze/rules/say.h"
-#include "analyze/rules/stage_view.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -120,7 +119,7 @@ Checked check(const Case& run) {
                              base::human_percent(busy_share(*stage)));
       continue;
     }
-    const double of_stage = view_of(run.summary, *stage).in_steps_ns();
+    const double of_stage = stage->at_pace_ns();
     if (auto found = all_positions(logits, *stage, of_stage))
       out.findings.push_back(std::move(*found));
     else if (auto after = sampling(run.summary, logits, *stage, of_stage))

@@ -20,13 +20,6 @@ std::optional<double> StageView::term(std::string_view name) const {
   return *sum / static_cast<double>(waterfall->measured_ns) * total_ns;
 }
 
-double StageView::in_steps_ns() const {
-  const std::int64_t others = stage->steps - stage->warm_up_steps;
-  if (stage->warm_up_steps == 0 || others <= 0) return static_cast<double>(stage->time_ns);
-  return static_cast<double>(std::max<std::int64_t>(0, stage->time_ns - stage->warm_up_ns)) * steps /
-         static_cast<double>(others);
-}
-
 double StageView::idle_launching_ns() const { return term("gaps").value_or(0) + term("queued").value_or(0); }
 
 double StageView::busy_ns() const {

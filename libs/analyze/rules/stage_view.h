@@ -17,7 +17,6 @@ struct StageView {
 
   // Of total_ns; nullopt if the waterfall does not know it. Terms of several classes are added up.
   std::optional<double> term(std::string_view name) const;
-  double in_steps_ns() const;        // the stage's time, its steps of warm-up as long as the others
   double idle_launching_ns() const;  // the device idles: nothing is launched, or it has been just now
   double idle_launching() const { return total_ns > 0 ? idle_launching_ns() / total_ns : 0; }
   double busy_ns() const;  // of total_ns, with kernels of the stage executing on a device

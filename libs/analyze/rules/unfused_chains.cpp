@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "analyze/rules/say.h"
-#include "analyze/rules/stage_view.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -50,9 +49,8 @@ std::string rows_of(const std::string& stage) {
       sql_literal(stage));
 }
 
-Finding finding_of(const StageChains& chains, const StageView& view, const ChainGroup& sum) {
-  const Stage& stage = *view.stage;
-  const double steps = chains.steps, of_stage = view.in_steps_ns();
+Finding finding_of(const StageChains& chains, const Stage& stage, const ChainGroup& sum) {
+  const double steps = chains.steps, of_stage = stage.at_pace_ns();
   Finding out{.rule = "unfused_chains", .stage = stage.name};
   out.title = fmt::format("{} element-wise kernels of each {} step could be {}, which would save {} of its {}",
                           std::round(sum.kernels / steps), stage.name, std::round(sum.chains / steps),
@@ -95,14 +93,13 @@ Checked check(const Case& run) {
     const Stage* stage = stage_named(run.summary, chains.stage);
     if (stage == nullptr || stage->time_ns <= 0) continue;
     const ChainGroup sum = chains.total();
-    const StageView view = view_of(run.summary, *stage);
-    if (sum.gain_ns() >= kLeastShare * view.in_steps_ns()) {
-      out.findings.push_back(finding_of(chains, view, sum));
+    if (sum.gain_ns() >= kLeastShare * stage->at_pace_ns()) {
+      out.findings.push_back(finding_of(chains, *stage, sum));
     } else {
-      nothing +=
-          fmt::format("{}{}: {} of {} kernels a step are in chains, {} of its time to gain",
-                      nothing.empty() ? "" : "; ", chains.stage, std::round(sum.kernels / chains.steps),
-                      std::round(chains.kernels / chains.steps), base::human_percent(sum.gain_ns() / view.in_steps_ns()));
+      nothing += fmt::format("{}{}: {} of {} kernels a step are in chains, {} of its time to gain",
+                             nothing.empty() ? "" : "; ", chains.stage, std::round(sum.kernels / chains.steps),
+                             std::round(chains.kernels / chains.steps),
+                             base::human_percent(sum.gain_ns() / stage->at_pace_ns()));
     }
   }
   if (run.facts.chains.empty()) return not_applicable("0 kernels of a GPU in steps of the model");
