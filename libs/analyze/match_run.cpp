@@ -143,6 +143,8 @@ Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph,
   name_calls(direct, products, matches, step_of_pass, strings, named);
   name_calls(captured, products, in_graphs, {}, strings, named);
   out.calls = sorted_by_call(std::move(named));
+  out.calls.launched = Positions(products, direct.calls, matches, strings);
+  out.calls.captured = Positions(products, captured.calls, in_graphs, strings);
   return out;
 }
 
