@@ -61,6 +61,49 @@ void size_steps(const Matches& matches, Classified& classified) {
   }
 }
 
+// Kernels that look up rows of a table, by thread, then by time of launch.
+Result<std::map<std::int64_t, std::vector<std::int64_t>>> read_lookups(const trace::Run& run) {
+  std::map<std::int64_t, std::vector<std::int64_t>> of_thread;
+  LLMPROF_LET(const trace::ResultTable names, run.query("SELECT DISTINCT name FROM kernel WHERE name IS NOT NULL"));
+  std::string list;
+  for (const auto& row : names.rows) {
+    const std::string name = row[0].text;
+    if (class_of_kernel(name) == KernelClass::kEmbedding) list += (list.empty() ? "" : ", ") + trace::sql_literal(name);
+  }
+  if (list.empty()) return of_thread;
+  LLMPROF_LET(
+      const trace::Columns columns,
+      run.columns(fmt::format("SELECT thread_id, launch_begin_ns FROM kernel WHERE name IN ({}) AND thread_id IS "
+                              "NOT NULL AND launch_begin_ns IS NOT NULL",
+                              list)));
+  for (std::size_t i = 0; i < columns.rows(); ++i) of_thread[columns.values[0][i]].push_back(columns.values[1][i]);
+  for (auto& [thread, times] : of_thread) std::ranges::sort(times);
+  return of_thread;
+}
+
+// A pass begins with the embedding of its tokens, not with its first product: the last lookups before that, as many as
+// the model makes, if they are nearer than the pass is long.
+Result<void> begin_with_embedding(const trace::Run& run, const model::Graph& graph, Matches& matches) {
+  std::size_t lookups = 0;
+  for (const model::Op& op : graph.first().ops) lookups += op.lookups.size();
+  if (lookups == 0 || matches.passes.empty()) return {};
+  LLMPROF_LET(const auto of_thread, read_lookups(run));
+  for (std::size_t i = 0; i < matches.passes.size(); ++i) {
+    MatchedPass& pass = matches.passes[i];
+    const auto found = of_thread.find(pass.thread_id);
+    if (pass.backward || found == of_thread.end()) continue;
+    const bool follows = i > 0 && matches.passes[i - 1].thread_id == pass.thread_id;
+    const std::int64_t earliest =
+        std::max(follows ? matches.passes[i - 1].end_ns : INT64_MIN, pass.begin_ns - (pass.end_ns - pass.begin_ns));
+    const auto& times = found->second;
+    const auto behind = std::ranges::lower_bound(times, pass.begin_ns);
+    const auto first = std::ranges::lower_bound(times.begin(), behind, earliest);
+    const auto known = std::min(static_cast<std::size_t>(behind - first), lookups);
+    if (known > 0) pass.begin_ns = *(behind - static_cast<std::ptrdiff_t>(known));
+  }
+  return {};
+}
+
 // The step of each matched pass: the declared one it lies in, or one of its own, which is added.
 Result<std::vector<std::int32_t>> steps_of(const trace::Run& run, bool declared, const Matches& captured,
                                            Matches matches,
@@ -135,8 +178,9 @@ Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph,
   const Products products = products_of(graph, counts);
   out.fused = products.fused;
   const std::vector<Expect> any{Expect::kAny};
-  const Matches matches = match_calls(products, direct.calls, declared ? expectations(classified, strings) : any);
+  Matches matches = match_calls(products, direct.calls, declared ? expectations(classified, strings) : any);
   const Matches in_graphs = match_calls(products, captured.calls, any);
+  if (!declared) LLMPROF_TRY(begin_with_embedding(run, graph, matches));
   LLMPROF_LET(const std::vector<std::int32_t> step_of_pass,
               steps_of(run, declared, in_graphs, matches, process_of_thread, classified, strings));
   std::vector<Named> named;

@@ -122,8 +122,8 @@ void Attribution::use_positions(const Kernels& kernels, std::vector<trace::Attri
     const bool core = matches_.launched.is_core(row.module);
     if (!row.step_id || kernels.node(i) != kNull || kernels.launch_begin_ns[i] == kNull) continue;
     if (row.module.id != 0 && !core) continue;
-    asked.push_back({kernels.thread_id[i], kernels.launch_begin_ns[i],
-                     classes[static_cast<std::size_t>(kernels.name[i])], core});
+    asked.push_back(
+        {kernels.thread_id[i], kernels.launch_begin_ns[i], classes[static_cast<std::size_t>(kernels.name[i])], core});
     row_of.push_back(first + i);
   }
   const std::vector<Positions::Place> places = matches_.launched.place(asked);

@@ -65,8 +65,8 @@ std::vector<Between> Positions::beside(std::size_t slot) const {
   if (behind >= products_.slots.size() || products_.slots[behind].layer != products_.slots[slot].layer) return {};
   std::vector<Between> items;
   for (const Between& item : products_.before[behind]) {
-    const bool may = is_norm(item) ? belongs_to(item.module, products_.slots[slot].module)
-                                   : item.op_class != OpClass::kAttention;
+    const bool may =
+        is_norm(item) ? belongs_to(item.module, products_.slots[slot].module) : item.op_class != OpClass::kAttention;
     if (may) items.push_back(item);
   }
   return items;
@@ -86,8 +86,8 @@ Positions::Gap Positions::between(std::int32_t from, std::int32_t to) const {
   if (low_block != high_block) around = high_block.empty() ? low_block : high_block;
   if (!around.empty()) gap.around = strings_->intern(around);
   // A block ends with the sum of what came in and what its last product made of it; then the next norm begins.
-  const bool sums = !low_block.empty() && std::ranges::any_of(gap.items, is_norm) &&
-                    (low_block != high_block || around == low_block);
+  const bool sums =
+      !low_block.empty() && std::ranges::any_of(gap.items, is_norm) && (low_block != high_block || around == low_block);
   if (sums) gap.sum = strings_->intern(low_block);
   return gap;
 }
@@ -242,8 +242,8 @@ std::vector<Positions::Place> Positions::place(const std::vector<Kernel>& kernel
   std::ranges::sort(found, {}, key);
   for (std::size_t begin = 0, end = 0; begin < found.size(); begin = end) {
     std::vector<const Kernel*> together;
-    for (end = begin; end < found.size() && found[end].calls == found[begin].calls && found[end].next == found[begin].next;
-         ++end) {
+    for (end = begin;
+         end < found.size() && found[end].calls == found[begin].calls && found[end].next == found[begin].next; ++end) {
       together.push_back(&kernels[found[end].kernel]);
     }
     const std::vector<Call>& calls = *found[begin].calls;

@@ -44,7 +44,7 @@ class Positions {
     std::int64_t begin_ns = 0, end_ns = 0;
     std::int32_t slot = kNone, pass = kNone;
   };
-  struct Gap {  // what the model does between two products
+  struct Gap {                       // what the model does between two products
     std::vector<Between> items;      // in order
     std::vector<trace::Name> names;  // of the items
     trace::Name around;              // the innermost block that holds all of it; id 0: none
