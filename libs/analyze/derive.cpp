@@ -132,7 +132,9 @@ void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Att
                        .batch = step.size.batch,
                        .tokens = step.size.tokens,
                        .context = step.size.context,
-                       .rows = step.size.rows};
+                       .rows = step.size.rows,
+                       .contexts = step.size.context ? std::nullopt : step.size.contexts,
+                       .contexts_most = step.size.context ? std::nullopt : step.size.contexts_most};
     if (step.declared()) row.range_id = ranges.id[step.range];
     if (i < passes.pass_of_step.size()) row.pass_id = passes.pass_of_step[i];
     row.device_busy_ns = busy.device_ns[i];

@@ -41,7 +41,7 @@ std::vector<Expect> expectations(const Classified& classified, const trace::Stri
 
 // Declared steps that do not say their size take that of the pass they hold, if they hold one. Attention on the way
 // back may be made otherwise than forward: then the forward pass before it tells the length.
-void size_steps(const Matches& matches, Classified& classified) {
+void size_steps(const Matches& matches, const trace::Strings& strings, Classified& classified) {
   std::map<std::int32_t, const MatchedPass*> held;  // by step; nullptr: several
   for (const MatchedPass& pass : matches.passes) {
     if (pass.segment == kNone || pass.share < kLeastShareOfPass) continue;
@@ -51,11 +51,17 @@ void size_steps(const Matches& matches, Classified& classified) {
   std::map<std::int64_t, std::int64_t> square_of_thread;
   for (const auto& [segment, pass] : held) {
     Step& step = classified.steps[static_cast<std::size_t>(segment)];
+    const std::string_view stage = strings.text(step.stage);
     if (pass == nullptr || step.size.batch || step.size.tokens) continue;
     std::int64_t& square = square_of_thread[pass->thread_id];
     if (pass->square > 0) square = pass->square;
     const std::int64_t tokens = pass->backward || pass->square > 0 ? square : 0;
     if (pass->rows > 0) step.size.rows = pass->rows;
+    const bool generates = stage == "prefill" || stage == "decode" || stage == "mixed";
+    if (generates && pass->logits_rows > 0 && pass->logits_rows <= pass->rows) {
+      step.size.batch = pass->logits_rows;
+      step.size.contexts = pass->rows;  // at least what is new
+    }
     if (tokens > 0 && pass->rows % tokens == 0)
       step.size = {.batch = pass->rows / tokens, .tokens = tokens, .context = tokens};
   }
@@ -112,7 +118,7 @@ Result<std::vector<std::int32_t>> steps_of(const trace::Run& run, bool declared,
   std::vector<std::int32_t> step_of_pass;
   for (const MatchedPass& pass : matches.passes) step_of_pass.push_back(pass.segment);
   if (declared) {
-    size_steps(matches, classified);
+    size_steps(matches, strings, classified);
     return step_of_pass;
   }
   LLMPROF_LET(const std::vector<std::int32_t> place_of, add_launched_passes(run, captured, matches));

@@ -48,7 +48,15 @@ Attribution::Attribution(const Ranges& ranges, const Classified& classified, con
       inferred_(strings.intern("inferred")),
       by_range_(strings.intern("range")),
       by_shape_(strings.intern("shape")),
-      by_position_(strings.intern("position")) {}
+      by_position_(strings.intern("position")) {
+  for (const Step& step : classified.steps) {
+    const std::string_view stage = strings.text(step.stage);
+    matched_.push_back(stage == "prefill" || stage == "decode" || stage == "mixed");
+  }
+  for (const std::int32_t step : matches.step) {
+    if (step != kNone) matched_[static_cast<std::size_t>(step)] = true;
+  }
+}
 
 Attribution::Where Attribution::locate(std::int64_t thread_id, std::int64_t at_ns) {
   Where where{.range = timelines_.innermost(thread_id, at_ns)};
@@ -110,7 +118,7 @@ void Attribution::use_place(const Positions::Place& place, Row& row) {
   row.confidence = std::min<double>(row.confidence, place.confidence);
 }
 
-// A kernel in no step belongs to no pass, wherever it was launched.
+// A kernel in no step, or in one whose products were not looked at, belongs to no pass, wherever it was launched.
 void Attribution::use_positions(const Kernels& kernels, std::vector<trace::AttributionRow>& rows, std::size_t first) {
   if (matches_.launched.empty() || kernels.name.empty()) return;
   std::vector<KernelClass> classes;
@@ -120,7 +128,8 @@ void Attribution::use_positions(const Kernels& kernels, std::vector<trace::Attri
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const trace::AttributionRow& row = rows[first + i];
     const bool core = matches_.launched.is_core(row.module);
-    if (!row.step_id || kernels.node(i) != kNull || kernels.launch_begin_ns[i] == kNull) continue;
+    if (!row.step_id || !matched_[static_cast<std::size_t>(*row.step_id - 1)]) continue;
+    if (kernels.node(i) != kNull || kernels.launch_begin_ns[i] == kNull) continue;
     if (row.module.id != 0 && !core) continue;
     asked.push_back(
         {kernels.thread_id[i], kernels.launch_begin_ns[i], classes[static_cast<std::size_t>(kernels.name[i])], core});

@@ -125,6 +125,7 @@ class Attribution {
   Timelines timelines_;
   StepWindows windows_;
   std::unordered_map<std::int64_t, trace::NodePlaceRow> nodes_;
+  std::vector<bool> matched_;  // by step: whether products of it were, or could have been
   std::size_t gemm_cursor_ = 0, match_cursor_ = 0;
   OperatorNames operators_;
   trace::Name declared_, inferred_, by_range_, by_shape_, by_position_;

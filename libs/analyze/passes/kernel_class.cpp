@@ -27,7 +27,7 @@ constexpr Row kRows[] = {
     {kCacheWrite, "reshape_and_cache", "vLLM"},
     {kCacheWrite, "concat_and_cache", "vLLM, latent attention"},
     {kCacheWrite, "kv_cache_kernel", "Triton and TensorRT-LLM: store, set, append or update of the cache"},
-    {kCacheWrite, "kvcachekernel", "FlashInfer: AppendPagedKVCacheKernel"},
+    {kCacheWrite, "appendpagedkv", "FlashInfer: AppendPagedKVCacheKernel"},
     {kCacheWrite, "store_kvcache", "Triton"},
     {kCacheWrite, "index_copy", "PyTorch: static and paged caches of transformers"},
     {kCacheWrite, "k_set_rows", "llama.cpp"},

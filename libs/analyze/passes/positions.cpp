@@ -41,6 +41,7 @@ bool is_norm(const Between& item) { return item.op_class == OpClass::kNorm; }
 Positions::Positions(Products products, const Calls& calls, const Matches& matches, trace::Strings& strings)
     : products_(std::move(products)), strings_(&strings) {
   for (const MatchedPass& pass : matches.passes) {
+    backward_.push_back(pass.backward);
     confidence_.push_back(static_cast<float>(confidence_of(pass) * kPositionConfidence));
   }
   for (const Core& core : products_.cores) cores_.insert(strings.intern(core.module).id);
@@ -80,10 +81,17 @@ Positions::Gap Positions::between(std::int32_t from, std::int32_t to) const {
     gap.items.insert(gap.items.end(), items.begin(), items.end());
   }
   if (gap.items.empty() && low < high) gap.items = beside(low);
-  if (from > to) std::reverse(gap.items.begin(), gap.items.end());
+  if (low == high) {
+    // The gradients of an input and of its weights: what made the input may go on its way back between them.
+    gap.items = products_.before[low];
+    gap.by_name_only = true;
+  }
+  gap.backward = from >= to;
+  if (gap.backward) std::reverse(gap.items.begin(), gap.items.end());
   std::string around = common_block(products_.slots[low].module, products_.slots[high].module);
   const std::string low_block = block_of(low), high_block = block_of(high);
-  if (low_block != high_block) around = high_block.empty() ? low_block : high_block;
+  const std::string &left = from > to ? high_block : low_block, &next = from > to ? low_block : high_block;
+  if (low_block != high_block) around = next.empty() ? left : next;
   if (!around.empty()) gap.around = strings_->intern(around);
   // A block ends with the sum of what came in and what its last product made of it; then the next norm begins.
   const bool sums =
@@ -92,24 +100,37 @@ Positions::Gap Positions::between(std::int32_t from, std::int32_t to) const {
   return gap;
 }
 
+// Behind the last product of a pass and before the first of the next.
+Positions::Gap Positions::between_passes(End from, End to) const {
+  Gap gap{.before_product = to != End::kNowhere, .in_pass = false};
+  const auto add = [&](const std::vector<Between>& items, bool backward) {
+    gap.items.insert(gap.items.end(), items.begin(), items.end());
+    if (backward) std::reverse(gap.items.end() - std::ssize(items), gap.items.end());
+  };
+  const std::vector<Between>&first = products_.before.front(), &last = products_.before.back();
+  if (from == End::kForward) add(last, false);
+  if (from == End::kBackward) add(first, true);
+  if (to == End::kForward) add(first, false);
+  if (to == End::kBackward && from != End::kForward) add(last, true);
+  return gap;
+}
+
 // The products around it: of one pass, or the last of a pass and the first of the next.
 const Positions::Gap& Positions::gap_after(const std::vector<Call>& calls, std::size_t next) const {
   const bool from_product = next > 0, to_product = next < calls.size();
   const bool same = from_product && to_product && calls[next - 1].pass == calls[next].pass;
+  const auto end_of = [&](bool there, std::size_t call) {
+    return !there                                                  ? End::kNowhere
+           : backward_[static_cast<std::size_t>(calls[call].pass)] ? End::kBackward
+                                                                   : End::kForward;
+  };
+  const End from = end_of(from_product, next - 1), to = end_of(to_product, next);
   const auto key = same ? std::pair(calls[next - 1].slot, calls[next].slot)
-                        : std::pair(from_product ? kNone : kNone - 1, to_product ? kNone : kNone - 1);
+                        : std::pair(-1 - static_cast<std::int32_t>(from), -1 - static_cast<std::int32_t>(to));
   const auto [entry, fresh] = gaps_.try_emplace(key);
   Gap& gap = entry->second;
   if (!fresh) return gap;
-  if (same) {
-    gap = between(key.first, key.second);
-  } else {
-    gap.in_pass = false;
-    gap.before_product = to_product;
-    if (from_product) gap.items = products_.before.back();
-    const auto& first = products_.before.front();
-    if (to_product) gap.items.insert(gap.items.end(), first.begin(), first.end());
-  }
+  gap = same ? between(key.first, key.second) : between_passes(from, to);
   for (const Between& item : gap.items) gap.names.push_back(strings_->intern(item.module));
   return gap;
 }
@@ -196,6 +217,10 @@ class Positions::Filler {
   std::int32_t from_neighbours(std::size_t i) const {
     const std::int32_t before = before_[i], behind = behind_[i];
     const auto last = static_cast<std::int32_t>(gap_.items.size()) - 1;
+    if (gap_.by_name_only || names_another(kernels_[i]->is)) return kOpen;
+    if (kernels_[i]->is == KernelClass::kProduct && (before != behind || before == kOpen || !is_core(before)))
+      return kOpen;  // of matrices: only attention is made of those
+    if (gap_.backward && (before == kOpen || behind == kOpen)) return kOpen;
     if (before == kOpen && behind == kOpen) return alone();
     if (before == behind) return is_one_kernel(before) ? kOpen : before;
     if (before == kSum) return behind;  // the sum itself is one kernel
@@ -203,6 +228,28 @@ class Positions::Filler {
     if (before == kOpen) return gap_.in_pass && behind == 0 && gap_.sum.id == 0 ? behind : kOpen;
     if (behind == kOpen) return gap_.before_product && before == last ? before : kOpen;
     return kOpen;
+  }
+
+  // It says what it is, and that does not stand here: recomputed on the way back, or not of the model.
+  static bool names_another(KernelClass is) {
+    switch (is) {
+      case KernelClass::kAttention:
+      case KernelClass::kCollective:
+      case KernelClass::kLoss:
+      case KernelClass::kSampling:
+      case KernelClass::kSoftmax:
+      case KernelClass::kNorm:
+      case KernelClass::kRope:
+      case KernelClass::kCacheWrite:
+      case KernelClass::kActivation:
+        return true;
+      default:
+        return false;
+    }
+  }
+
+  bool is_core(std::int32_t item) const {
+    return item >= 0 && gap_.items[static_cast<std::size_t>(item)].op_class == OpClass::kAttention;
   }
 
   bool is_one_kernel(std::int32_t item) const {
@@ -239,7 +286,7 @@ std::vector<Positions::Place> Positions::place(const std::vector<Kernel>& kernel
     const Kernel& kernel = kernels[at.kernel];
     return std::tuple(kernel.owner, at.next, kernel.at_ns, at.kernel);
   };
-  std::ranges::sort(found, {}, key);
+  if (!std::ranges::is_sorted(found, {}, key)) std::ranges::sort(found, {}, key);  // launches mostly come in order
   for (std::size_t begin = 0, end = 0; begin < found.size(); begin = end) {
     std::vector<const Kernel*> together;
     for (end = begin;

@@ -50,9 +50,13 @@ class Positions {
     trace::Name around;              // the innermost block that holds all of it; id 0: none
     trace::Name sum;                 // the block whose residual sum lies here; id 0: none does
     bool before_product = true, in_pass = true;
+    bool by_name_only = false;  // what no name tells belongs to `around`
+    bool backward = false;      // gradients of biases may stand at its ends
   };
   const Gap& gap_after(const std::vector<Call>& calls, std::size_t next) const;
   Gap between(std::int32_t from, std::int32_t to) const;
+  enum class End : std::uint8_t { kNowhere, kForward, kBackward };  // the pass before or after a gap
+  Gap between_passes(End from, End to) const;
   std::vector<Between> beside(std::size_t slot) const;
   std::string block_of(std::size_t slot) const;
   class Filler;
@@ -61,6 +65,7 @@ class Positions {
   trace::Strings* strings_ = nullptr;
   std::unordered_map<std::int64_t, std::vector<Call>> of_owner_;
   std::vector<float> confidence_;  // by pass
+  std::vector<bool> backward_;     // by pass
   std::unordered_set<std::uint32_t> cores_;
   mutable std::map<std::pair<std::int32_t, std::int32_t>, Gap> gaps_;  // by slots; made when first asked for
 };
