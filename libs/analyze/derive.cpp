@@ -193,6 +193,20 @@ void forget_foreign_modules(const model::Graph& model, const trace::Strings& str
   }
 }
 
+// Steps that say nothing, and whose sequences are not alike: as many as logits, with the rows of their products
+// together. How long they are is not known.
+void size_by_logits(const std::map<std::int32_t, std::int64_t>& logits_rows, const trace::Strings& strings,
+                    std::vector<Step>& steps) {
+  for (const auto& [index, logits] : logits_rows) {
+    Step& step = steps[static_cast<std::size_t>(index)];
+    const std::string_view stage = strings.text(step.stage);
+    if (stage != "prefill" && stage != "decode" && stage != "mixed") continue;
+    if (step.size.batch || step.size.tokens || !step.size.rows) continue;
+    step.size.batch = logits;
+    step.size.contexts = step.size.rows;  // at least what is new
+  }
+}
+
 // Steps and modules that no range declares: from the shapes of a known model, else from the rhythm of the launches.
 Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
                        const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Classified& classified,
@@ -215,6 +229,7 @@ Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
   }
   if (has_passes()) {
     if (basis.model) LLMPROF_TRY(size_declared_steps(run, process_of_thread, strings, classified));
+    size_by_logits(match.logits_rows, strings, classified.steps);
     return match;
   }
   LLMPROF_LET(std::vector<Step> steps, infer_launch_steps(run, process_of_thread, strings));

@@ -20,6 +20,12 @@ bool is_pass(const Step& step, const trace::Strings& strings) {
   return has_formula(stage) && stage != "optimizer";
 }
 
+// Passes over the model that have no formula of their own are matched, too, where others are declared.
+bool may_hold_pass(const Step& step, const trace::Strings& strings) {
+  const std::string_view stage = strings.text(step.stage);
+  return is_pass(step, strings) || stage == "forward only" || stage == "validation" || stage == "generation";
+}
+
 // Calls of a declared step are matched within it; what lies in none is left alone.
 void set_segments(const Classified& classified, const trace::Strings& strings, Calls& calls) {
   const StepWindows of_process(classified.steps), of_thread(classified.steps, StepWindows::Of::kThread);
@@ -27,7 +33,7 @@ void set_segments(const Classified& classified, const trace::Strings& strings, C
     const std::int32_t step = of_process.declares_steps(calls.thread_id[i])
                                   ? of_thread.containing(calls.thread_id[i], calls.begin_ns[i])
                                   : of_process.containing(calls.process_id[i], calls.begin_ns[i]);
-    if (step != kNone && is_pass(classified.steps[step], strings)) calls.segment[i] = step;
+    if (step != kNone && may_hold_pass(classified.steps[step], strings)) calls.segment[i] = step;
   }
 }
 
@@ -41,7 +47,7 @@ std::vector<Expect> expectations(const Classified& classified, const trace::Stri
 
 // Declared steps that do not say their size take that of the pass they hold, if they hold one. Attention on the way
 // back may be made otherwise than forward: then the forward pass before it tells the length.
-void size_steps(const Matches& matches, const trace::Strings& strings, Classified& classified) {
+void size_steps(const Matches& matches, Classified& classified, std::map<std::int32_t, std::int64_t>& logits_rows) {
   std::map<std::int32_t, const MatchedPass*> held;  // by step; nullptr: several
   for (const MatchedPass& pass : matches.passes) {
     if (pass.segment == kNone || pass.share < kLeastShareOfPass) continue;
@@ -51,17 +57,12 @@ void size_steps(const Matches& matches, const trace::Strings& strings, Classifie
   std::map<std::int64_t, std::int64_t> square_of_thread;
   for (const auto& [segment, pass] : held) {
     Step& step = classified.steps[static_cast<std::size_t>(segment)];
-    const std::string_view stage = strings.text(step.stage);
     if (pass == nullptr || step.size.batch || step.size.tokens) continue;
     std::int64_t& square = square_of_thread[pass->thread_id];
     if (pass->square > 0) square = pass->square;
     const std::int64_t tokens = pass->backward || pass->square > 0 ? square : 0;
     if (pass->rows > 0) step.size.rows = pass->rows;
-    const bool generates = stage == "prefill" || stage == "decode" || stage == "mixed";
-    if (generates && pass->logits_rows > 0 && pass->logits_rows <= pass->rows) {
-      step.size.batch = pass->logits_rows;
-      step.size.contexts = pass->rows;  // at least what is new
-    }
+    if (pass->logits_rows > 0 && pass->logits_rows <= pass->rows) logits_rows[segment] = pass->logits_rows;
     if (tokens > 0 && pass->rows % tokens == 0)
       step.size = {.batch = pass->rows / tokens, .tokens = tokens, .context = tokens};
   }
@@ -114,11 +115,12 @@ Result<void> begin_with_embedding(const trace::Run& run, const model::Graph& gra
 Result<std::vector<std::int32_t>> steps_of(const trace::Run& run, bool declared, const Matches& captured,
                                            Matches matches,
                                            const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
-                                           Classified& classified, trace::Strings& strings) {
+                                           Classified& classified, trace::Strings& strings,
+                                           std::map<std::int32_t, std::int64_t>& logits_rows) {
   std::vector<std::int32_t> step_of_pass;
   for (const MatchedPass& pass : matches.passes) step_of_pass.push_back(pass.segment);
   if (declared) {
-    size_steps(matches, strings, classified);
+    size_steps(matches, classified, logits_rows);
     return step_of_pass;
   }
   LLMPROF_LET(const std::vector<std::int32_t> place_of, add_launched_passes(run, captured, matches));
@@ -188,7 +190,7 @@ Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph,
   const Matches in_graphs = match_calls(products, captured.calls, any);
   if (!declared) LLMPROF_TRY(begin_with_embedding(run, graph, matches));
   LLMPROF_LET(const std::vector<std::int32_t> step_of_pass,
-              steps_of(run, declared, in_graphs, matches, process_of_thread, classified, strings));
+              steps_of(run, declared, in_graphs, matches, process_of_thread, classified, strings, out.logits_rows));
   std::vector<Named> named;
   name_calls(direct, products, matches, step_of_pass, strings, named);
   name_calls(captured, products, in_graphs, {}, strings, named);

@@ -127,10 +127,6 @@ void add_efficiency(Json& out, const Efficiency& e) {
   out["above_ridge"] = maybe(e.above_ridge);
   out["floor_ns"] = maybe(e.floor_ns);
   out["of_floor"] = maybe(e.of_floor);
-  out["at_least"] = e.at_least;
-  out["flops_most"] = maybe(e.flops_most);
-  out["bytes_most"] = maybe(e.bytes_most);
-  out["floor_most_ns"] = maybe(e.floor_most_ns);
   out["bound"] = e.bound;
   out["why"] = text_or_null(e.why);
 }
@@ -170,6 +166,10 @@ Json stage_json(const analyze::Stage& s) {
     out["tpot_p99_ns"] = maybe(s.tpot_p99_ns);
   }
   add_efficiency(out, s.efficiency);
+  out["at_least"] = s.efficiency.at_least;
+  out["flops_most"] = maybe(s.efficiency.flops_most);
+  out["bytes_most"] = maybe(s.efficiency.bytes_most);
+  out["floor_most_ns"] = maybe(s.efficiency.floor_most_ns);
   return out;
 }
 
