@@ -209,16 +209,17 @@ struct Most {
     if (known && flops <= kSame * *e.flops && bytes <= kSame * *e.bytes) return;
     e.at_least = true;
     if (!known) {
-      add_why(e.why,
-              "how long its sequences are is not known: FLOPs, bytes, MFU, MBU and floor are at least these, attention "
-              "over earlier tokens not counted");
+      add_why(
+          e.why,
+          "the lengths of the sequences are not known: FLOPs, bytes, MFU, MBU and floor are at least these, attention "
+          "over earlier tokens not counted");
       return;
     }
     e.flops_most = flops;
     e.bytes_most = bytes;
     if (e.floor_ns) e.floor_most_ns = floor_ns;
     std::string text = fmt::format(
-        "its sequences differ in length and only sums are known: at least what the table says, at most {}FLOP",
+        "the sequences differ in length and only sums are known: at least what the table says, at most {}FLOP",
         base::human_count(flops));
     if (by.peak_flops && stage.time_ns > 0) {
       text += fmt::format(" (MFU {})",
