@@ -59,15 +59,15 @@ std::string Positions::block_of(std::size_t slot) const {
 }
 
 // Between q and k, or gate and up: what stands behind all of them in the model may come as soon as its own product is
-// there.
+// there. Attention and the rotation need more than one of them.
 std::vector<Between> Positions::beside(std::size_t slot) const {
   std::size_t behind = slot + 1;
   while (behind < products_.slots.size() && products_.before[behind].empty()) ++behind;
   if (behind >= products_.slots.size() || products_.slots[behind].layer != products_.slots[slot].layer) return {};
   std::vector<Between> items;
   for (const Between& item : products_.before[behind]) {
-    const bool may =
-        is_norm(item) ? belongs_to(item.module, products_.slots[slot].module) : item.op_class != OpClass::kAttention;
+    const bool needs_all = item.op_class == OpClass::kAttention || item.op_class == OpClass::kRope;
+    const bool may = is_norm(item) ? belongs_to(item.module, products_.slots[slot].module) : !needs_all;
     if (may) items.push_back(item);
   }
   return items;

@@ -145,8 +145,9 @@ TEST(Positions, NormsMadeOfManyKernels) {
 
 TEST(Positions, ANormMayFollowItsProductAtOnce) {
   Program program;
-  EXPECT_THAT(program.between(0, {kBeforeMean, kMean}),
-              ElementsAre("layers.0.self_attn.q_norm", "layers.0.self_attn.q_norm"));
+  EXPECT_THAT(program.between(0, {kBeforeMean, kMean, kMoves}),
+              ElementsAre("layers.0.self_attn.q_norm", "layers.0.self_attn.q_norm", "layers.0.self_attn.q_norm"));
+  EXPECT_THAT(program.between(0, {kMoves, kRope}), ElementsAre("layers.0.self_attn", "layers.0.self_attn"));
   EXPECT_THAT(program.between(1, {kNorm}), ElementsAre("layers.0.self_attn.k_norm"));
   EXPECT_THAT(program.between(2, {kNorm, kNorm, kRope, kAttention}),
               ElementsAre("layers.0.self_attn.q_norm", "layers.0.self_attn.k_norm", "layers.0.self_attn.rope",
