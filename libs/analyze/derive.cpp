@@ -142,7 +142,9 @@ void write_steps(const Ranges& ranges, const std::vector<Step>& steps, const Att
                        .batch = step.size.batch,
                        .tokens = step.size.tokens,
                        .context = step.size.context,
-                       .rows = step.size.rows};
+                       .rows = step.size.rows,
+                       .contexts = step.size.context ? std::nullopt : step.size.contexts,
+                       .contexts_most = step.size.context ? std::nullopt : step.size.contexts_most};
     if (step.declared()) row.range_id = ranges.id[step.range];
     if (i < passes.pass_of_step.size()) row.pass_id = passes.pass_of_step[i];
     row.device_busy_ns = busy.device_ns[i];
@@ -221,6 +223,20 @@ Result<void> set_aside_what_was_captured(const trace::Run& run, Classified& clas
   return {};
 }
 
+// Steps that say nothing, and whose sequences are not alike: as many as logits, with the rows of their products
+// together. How long they are is not known.
+void size_by_logits(const std::map<std::int32_t, std::int64_t>& logits_rows, const trace::Strings& strings,
+                    std::vector<Step>& steps) {
+  for (const auto& [index, logits] : logits_rows) {
+    Step& step = steps[static_cast<std::size_t>(index)];
+    const std::string_view stage = strings.text(step.stage);
+    if (stage != "prefill" && stage != "decode" && stage != "mixed") continue;
+    if (step.size.batch || step.size.tokens || !step.size.rows) continue;
+    step.size.batch = logits;
+    step.size.contexts = step.size.rows;  // at least what is new
+  }
+}
+
 // Steps and modules that no range declares: from the shapes of a known model, else from the rhythm of the launches.
 Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
                        const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Classified& classified,
@@ -245,6 +261,7 @@ Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
   }
   if (has_passes()) {
     if (basis.model) LLMPROF_TRY(size_declared_steps(run, process_of_thread, strings, classified));
+    size_by_logits(match.logits_rows, strings, classified.steps);
     return match;
   }
   LLMPROF_LET(std::vector<Step> steps, infer_launch_steps(run, process_of_thread, strings));

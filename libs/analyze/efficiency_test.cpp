@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <map>
+
 #include "analyze/model_passes.h"
 #include "analyze/shapes.h"
 
@@ -105,6 +108,69 @@ TEST(ModelPasses, StepsOfOneSizeShareAPass) {
   double flops = 0;
   for (const trace::ModelOpRow& row : passes.rows) flops += row.flops;
   EXPECT_DOUBLE_EQ(flops, 2 * 144 + 16 * 4 + 80);  // weights, 4 pairs, lm_head: as tests/traces/tiny_decode.cpp derives
+}
+
+// Sums of the sequences of a pass: count, new tokens, contexts, pairs of attention.
+std::array<std::int64_t, 4> sums(const model::Pass& pass) {
+  std::array<std::int64_t, 4> sum{};
+  for (const model::Sequences& s : pass.sequences) {
+    sum[0] += s.count;
+    sum[1] += s.count * s.tokens;
+    sum[2] += s.count * s.context;
+    sum[3] += s.count * (s.tokens * s.context - s.tokens * (s.tokens - 1) / 2);
+  }
+  return sum;
+}
+
+TEST(ModelPasses, BoundsOfSequencesThatDiffer) {
+  const auto bounds = [](StepSize size, std::string_view stage) {
+    size.rows = size.rows ? size.rows : size.batch;
+    return *bounds_of(size, stage);
+  };
+  // Prompts of 10 tokens in all: 4, 3, 3 at best; 8, 1, 1 at worst.
+  const PassBounds prompts = bounds({.batch = 3, .rows = 10, .contexts = 10, .contexts_most = 10}, "prefill");
+  EXPECT_THAT(sums(prompts.alike), testing::ElementsAre(3, 10, 10, 10 + 6 + 6));
+  EXPECT_THAT(sums(*prompts.apart), testing::ElementsAre(3, 10, 10, 36 + 1 + 1));
+  // One new token each: only the sum of the contexts matters.
+  const PassBounds decode = bounds({.batch = 3, .tokens = 1, .contexts = 20, .contexts_most = 20}, "decode");
+  EXPECT_THAT(sums(decode.alike), testing::ElementsAre(3, 3, 20, 20));
+  EXPECT_THAT(sums(*decode.apart), testing::ElementsAre(3, 3, 20, 20));
+  // Two that generate at contexts of 30 together, and one prompt of 5.
+  const PassBounds mixed =
+      bounds({.batch = 3, .rows = 7, .contexts = 35, .contexts_most = 35, .generating = 2}, "mixed");
+  EXPECT_THAT(sums(mixed.alike), testing::ElementsAre(3, 7, 35, 15 + 30));
+  EXPECT_THAT(sums(*mixed.apart), testing::ElementsAre(3, 7, 35, 15 + 5 * 28 + 2));
+  // Nothing bounds the contexts: what is new at least.
+  const PassBounds open = bounds({.batch = 2, .rows = 6, .contexts = 6}, "prefill");
+  EXPECT_THAT(sums(open.alike), testing::ElementsAre(2, 6, 6, 12));
+  EXPECT_FALSE(open.apart);
+  EXPECT_FALSE(bounds_of({.batch = 4, .rows = 3, .contexts = 3}, "prefill"));
+  EXPECT_FALSE(bounds_of({.rows = 3, .contexts = 3}, "prefill"));
+  EXPECT_FALSE(bounds_of({.batch = 1, .rows = 3, .contexts = 3}, "forward"));
+}
+
+TEST(ModelPasses, CostsLieBetweenTheBounds) {
+  model::Config config;
+  config.family = "llama";
+  config.hidden = 4;
+  config.vocab = 10;
+  set_layers(config, 1, {.attention = {.heads = 2, .kv_heads = 1, .qk_dim = 2, .v_dim = 2}, .mlp = {.width = 8}});
+  trace::Strings strings;
+  std::vector<Step> steps(3);
+  for (Step& step : steps) step.stage = strings.intern("prefill");
+  steps[0].size = {.batch = 3, .rows = 10, .contexts = 10, .contexts_most = 10};
+  steps[1].size = {.batch = 3, .rows = 10, .contexts = 10, .contexts_most = 10, .pairs = 30};
+  steps[2].size = {.batch = 3, .rows = 10, .contexts = 10};
+  const ModelPasses passes = model_passes(steps, model::Graph(config), 0, {}, strings);
+  std::map<std::int64_t, std::pair<double, double>> flops;  // by pass
+  for (const trace::ModelOpRow& row : passes.rows) {
+    flops[row.pass_id].first += row.flops;
+    flops[row.pass_id].second += row.flops_most.value_or(0);
+  }
+  constexpr double kWeights = 10 * 2 * 144 + 3 * 80, kPair = 16;  // products with weights, and of one pair
+  EXPECT_EQ(flops[1], std::pair(kWeights + 22 * kPair, kWeights + 38 * kPair));
+  EXPECT_EQ(flops[2], std::pair(kWeights + 30 * kPair, kWeights + 30 * kPair));
+  EXPECT_EQ(flops[3], std::pair(kWeights + 22 * kPair, 0.0));
 }
 
 TEST(Basis, KeyFollowsWhatTheResultDependsOn) {

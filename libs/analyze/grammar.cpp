@@ -52,6 +52,7 @@ Result<RangePattern> parse_pattern(const base::Json& row, std::string_view where
 }
 
 StepSize size_in(std::string_view name, const RangePattern& pattern) {
+  if (StepSize size = engine_step_size(name); size.batch) return size;
   const std::size_t at = pattern.batch_after.empty() ? std::string_view::npos : name.find(pattern.batch_after);
   if (at == std::string_view::npos) return {};
   const std::string_view digits = name.substr(at + pattern.batch_after.size());

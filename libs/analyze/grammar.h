@@ -29,7 +29,11 @@ inline constexpr double kInferredConfidence = 0.5;  // by time alone: a thread w
 
 struct StepSize {
   std::optional<std::int64_t> batch, tokens, context;
-  std::optional<std::int64_t> rows = {};  // new tokens of all sequences, where only that is known
+  // Of sequences that differ in length only sums are known.
+  std::optional<std::int64_t> rows = {};                          // new tokens of all sequences
+  std::optional<std::int64_t> contexts = {}, contexts_most = {};  // their lengths, new tokens included: bounds
+  std::optional<std::int64_t> generating = {};                    // sequences among them with one new token each
+  std::optional<std::int64_t> pairs = {};  // of a new token and one that it attends to, itself included, causal
 };
 
 // What one range means by itself, before its surroundings are looked at.
@@ -60,6 +64,9 @@ bool matches(std::string_view pattern, std::string_view text);
 
 Meaning meaning_of(std::string_view name, std::string_view domain, std::string_view category,
                    const std::vector<RangePattern>& patterns);
+
+// What the names of vLLM's, SGLang's and TensorRT-LLM's steps say of their batches; nothing of other names.
+StepSize engine_step_size(std::string_view name);
 
 // "decode" -> "decode", "warmup" -> "warm-up", an unknown name -> "".
 std::string_view known_stage(std::string_view name);

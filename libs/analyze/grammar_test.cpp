@@ -119,6 +119,15 @@ TEST(Grammar, NamesOfServingEngines) {
   EXPECT_EQ(meaning_of("execute_context_0(0)_generation_64(64)", "", "", patterns).stage, "decode");
   EXPECT_EQ(meaning_of("execute_context_1(512)_generation_0(0)", "", "", patterns).stage, "prefill");
   EXPECT_EQ(meaning_of("execute_context_1(512)_generation_63(63)", "", "", patterns).stage, "mixed");
+  EXPECT_EQ(
+      meaning_of("execute_3_context_0(sq0sk0sqsq0sqsk0)_generation_3(sq3sk36sqsq3sqsk36)", "", "", patterns).stage,
+      "decode");
+  EXPECT_EQ(
+      meaning_of("execute_9_context_1(sq9sk9sqsq81sqsk81)_generation_0(sq0sk0sqsq0sqsk0)", "", "", patterns).stage,
+      "prefill");
+  EXPECT_EQ(
+      meaning_of("execute_12_context_1(sq9sk9sqsq81sqsk81)_generation_3(sq3sk36sqsq3sqsk36)", "", "", patterns).stage,
+      "mixed");
   EXPECT_EQ(meaning_of("_forward_step", "TensorRT-LLM", "", patterns).stage, "mixed");
   EXPECT_EQ(meaning_of("step[DECODE bs=8]", "", "", patterns).stage, "decode");
   EXPECT_EQ(meaning_of("step[EXTEND bs=2 toks=107]", "", "", patterns).stage, "prefill");
@@ -133,8 +142,45 @@ TEST(Grammar, SizesInNames) {
   EXPECT_EQ(meaning_of("step[DECODE bs=8]", "", "", patterns).size.batch, 8);
   EXPECT_FALSE(meaning_of("step[DECODE bs=x]", "", "", patterns).size.batch);
   EXPECT_FALSE(meaning_of("step[DECODE bs=99999999999999999999]", "", "", patterns).size.batch);
-  EXPECT_FALSE(meaning_of("execute_context_1(512)_generation_0(0)", "", "", patterns).size.batch);
   EXPECT_FALSE(meaning_of("decode", "", "", patterns).size.batch);
+  EXPECT_FALSE(meaning_of("execute_new_1_cached_7", "", "", patterns).size.batch);  // requests, not tokens
+}
+
+// Sums over the sequences of a batch, as far as the engine says them.
+TEST(Grammar, SumsInNamesOfServingEngines) {
+  const StepSize prompt = engine_step_size("execute_context_2(700)_generation_0(0)");
+  EXPECT_EQ(prompt.batch, 2);
+  EXPECT_EQ(prompt.rows, 700);
+  EXPECT_EQ(prompt.contexts, 700);  // at least: a prompt may have begun before
+  EXPECT_FALSE(prompt.tokens || prompt.contexts_most || prompt.pairs);
+  const StepSize mixed = engine_step_size("execute_context_1(512)_generation_63(63)");
+  EXPECT_EQ(mixed.batch, 64);
+  EXPECT_EQ(mixed.rows, 575);
+  EXPECT_EQ(mixed.generating, 63);
+  // 100 and 7 new tokens of prompts, 3 sequences of 11, 12 and 13 that generate.
+  const StepSize detailed =
+      engine_step_size("execute_110_context_2(sq107sk107sqsq10049sqsk10049)_generation_3(sq3sk36sqsq3sqsk36)");
+  EXPECT_EQ(detailed.batch, 5);
+  EXPECT_EQ(detailed.rows, 110);
+  EXPECT_EQ(detailed.contexts, 143);
+  EXPECT_EQ(detailed.contexts_most, 143);
+  EXPECT_EQ(detailed.pairs, 100 * 101 / 2 + 7 * 8 / 2 + 36);
+  const StepSize extend = engine_step_size("step[EXTEND bs=2 toks=107]");
+  EXPECT_EQ(extend.batch, 2);
+  EXPECT_EQ(extend.rows, 107);
+  const StepSize sglang = engine_step_size("step[DECODE bs=3 g_sq=3 g_sqsq=3 g_sqsk=36 g_sk=36]");
+  EXPECT_EQ(sglang.tokens, 1);
+  EXPECT_EQ(sglang.contexts_most, 36);
+  const StepSize both = engine_step_size(
+      "step[MIXED bs=5 toks=110 c_sq=107 c_sqsq=10049 c_sqsk=10049 c_sk=107 g_sq=3 g_sqsq=3 g_sqsk=36 g_sk=36]");
+  EXPECT_EQ(both.batch, 5);
+  EXPECT_EQ(both.generating, 3);
+  EXPECT_EQ(both.pairs, detailed.pairs);
+  for (const char* wrong : {"execute_context_x(1)_generation_0(0)", "execute_context_2(1)_generation_0(0)",
+                            "execute_generation_1(1)_context_1(1)", "step[EXTEND bs=2]", "step[MIXED bs=1 g_sq=3]",
+                            "execute_context_1(9999999999999999999)_generation_0(0)", "step[", "execute_", ""}) {
+    EXPECT_FALSE(engine_step_size(wrong).batch) << wrong;
+  }
 }
 
 TEST(Grammar, PatternRowsAreChecked) {

@@ -67,6 +67,10 @@ Result<GraphFacts> read_graphs(const trace::Run& run) {
   const std::array columns{&to.id, &to.graph, &to.captured_node, &to.captured_ns, &to.thread_id, &to.gemm_id};
   for (std::size_t i = 0; i < columns.size(); ++i) *columns[i] = std::move(nodes.values[i]);
   for (const std::int64_t kind : nodes.values[columns.size()]) to.kind.push_back(static_cast<NodeKind>(kind));
+  std::vector<KernelClass> classes;  // by code of the name
+  for (const std::string& name : nodes.names) classes.push_back(class_of_kernel(name));
+  for (const std::int64_t code : nodes.values[columns.size() + 1])
+    to.is.push_back(classes[static_cast<std::size_t>(code)]);
   LLMPROF_LET(trace::Columns measured, ask_columns(run, "sql/pass_node_times"));
   NodeTimes times;
   if (measured.rows() > 0) {

@@ -20,6 +20,12 @@ bool is_pass(const Step& step, const trace::Strings& strings) {
   return has_formula(stage) && stage != "optimizer";
 }
 
+// Passes over the model that have no formula of their own are matched, too, where others are declared.
+bool may_hold_pass(const Step& step, const trace::Strings& strings) {
+  const std::string_view stage = strings.text(step.stage);
+  return is_pass(step, strings) || stage == "forward only" || stage == "validation" || stage == "generation";
+}
+
 // Calls of a declared step are matched within it; what lies in none is left alone.
 void set_segments(const Classified& classified, const trace::Strings& strings, Calls& calls) {
   const StepWindows of_process(classified.steps), of_thread(classified.steps, StepWindows::Of::kThread);
@@ -27,7 +33,7 @@ void set_segments(const Classified& classified, const trace::Strings& strings, C
     const std::int32_t step = of_process.declares_steps(calls.thread_id[i])
                                   ? of_thread.containing(calls.thread_id[i], calls.begin_ns[i])
                                   : of_process.containing(calls.process_id[i], calls.begin_ns[i]);
-    if (step != kNone && is_pass(classified.steps[step], strings)) calls.segment[i] = step;
+    if (step != kNone && may_hold_pass(classified.steps[step], strings)) calls.segment[i] = step;
   }
 }
 
@@ -41,7 +47,7 @@ std::vector<Expect> expectations(const Classified& classified, const trace::Stri
 
 // Declared steps that do not say their size take that of the pass they hold, if they hold one. Attention on the way
 // back may be made otherwise than forward: then the forward pass before it tells the length.
-void size_steps(const Matches& matches, Classified& classified) {
+void size_steps(const Matches& matches, Classified& classified, std::map<std::int32_t, std::int64_t>& logits_rows) {
   std::map<std::int32_t, const MatchedPass*> held;  // by step; nullptr: several
   for (const MatchedPass& pass : matches.passes) {
     if (pass.segment == kNone || pass.share < kLeastShareOfPass) continue;
@@ -56,20 +62,65 @@ void size_steps(const Matches& matches, Classified& classified) {
     if (pass->square > 0) square = pass->square;
     const std::int64_t tokens = pass->backward || pass->square > 0 ? square : 0;
     if (pass->rows > 0) step.size.rows = pass->rows;
+    if (pass->logits_rows > 0 && pass->logits_rows <= pass->rows) logits_rows[segment] = pass->logits_rows;
     if (tokens > 0 && pass->rows % tokens == 0)
       step.size = {.batch = pass->rows / tokens, .tokens = tokens, .context = tokens};
   }
+}
+
+// Kernels that look up rows of a table, by thread, then by time of launch.
+Result<std::map<std::int64_t, std::vector<std::int64_t>>> read_lookups(const trace::Run& run) {
+  std::map<std::int64_t, std::vector<std::int64_t>> of_thread;
+  LLMPROF_LET(const trace::ResultTable names, run.query("SELECT DISTINCT name FROM kernel WHERE name IS NOT NULL"));
+  std::string list;
+  for (const auto& row : names.rows) {
+    const std::string name = row[0].text;
+    if (class_of_kernel(name) == KernelClass::kEmbedding) list += (list.empty() ? "" : ", ") + trace::sql_literal(name);
+  }
+  if (list.empty()) return of_thread;
+  LLMPROF_LET(
+      const trace::Columns columns,
+      run.columns(fmt::format("SELECT thread_id, launch_begin_ns FROM kernel WHERE name IN ({}) AND thread_id IS "
+                              "NOT NULL AND launch_begin_ns IS NOT NULL",
+                              list)));
+  for (std::size_t i = 0; i < columns.rows(); ++i) of_thread[columns.values[0][i]].push_back(columns.values[1][i]);
+  for (auto& [thread, times] : of_thread) std::ranges::sort(times);
+  return of_thread;
+}
+
+// A pass begins with the embedding of its tokens, not with its first product: the last lookups before that, as many as
+// the model makes, if they are nearer than the pass is long.
+Result<void> begin_with_embedding(const trace::Run& run, const model::Graph& graph, Matches& matches) {
+  std::size_t lookups = 0;
+  for (const model::Op& op : graph.first().ops) lookups += op.lookups.size();
+  if (lookups == 0 || matches.passes.empty()) return {};
+  LLMPROF_LET(const auto of_thread, read_lookups(run));
+  for (std::size_t i = 0; i < matches.passes.size(); ++i) {
+    MatchedPass& pass = matches.passes[i];
+    const auto found = of_thread.find(pass.thread_id);
+    if (pass.backward || found == of_thread.end()) continue;
+    const bool follows = i > 0 && matches.passes[i - 1].thread_id == pass.thread_id;
+    const std::int64_t earliest =
+        std::max(follows ? matches.passes[i - 1].end_ns : INT64_MIN, pass.begin_ns - (pass.end_ns - pass.begin_ns));
+    const auto& times = found->second;
+    const auto behind = std::ranges::lower_bound(times, pass.begin_ns);
+    const auto first = std::ranges::lower_bound(times.begin(), behind, earliest);
+    const auto known = std::min(static_cast<std::size_t>(behind - first), lookups);
+    if (known > 0) pass.begin_ns = *(behind - static_cast<std::ptrdiff_t>(known));
+  }
+  return {};
 }
 
 // The step of each matched pass: the declared one it lies in, or one of its own, which is added.
 Result<std::vector<std::int32_t>> steps_of(const trace::Run& run, bool declared, const Matches& captured,
                                            Matches matches,
                                            const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
-                                           Classified& classified, trace::Strings& strings) {
+                                           Classified& classified, trace::Strings& strings,
+                                           std::map<std::int32_t, std::int64_t>& logits_rows) {
   std::vector<std::int32_t> step_of_pass;
   for (const MatchedPass& pass : matches.passes) step_of_pass.push_back(pass.segment);
   if (declared) {
-    size_steps(matches, classified);
+    size_steps(matches, classified, logits_rows);
     return step_of_pass;
   }
   LLMPROF_LET(const std::vector<std::int32_t> place_of, add_launched_passes(run, captured, matches));
@@ -135,14 +186,17 @@ Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph,
   const Products products = products_of(graph, counts);
   out.fused = products.fused;
   const std::vector<Expect> any{Expect::kAny};
-  const Matches matches = match_calls(products, direct.calls, declared ? expectations(classified, strings) : any);
+  Matches matches = match_calls(products, direct.calls, declared ? expectations(classified, strings) : any);
   const Matches in_graphs = match_calls(products, captured.calls, any);
+  if (!declared) LLMPROF_TRY(begin_with_embedding(run, graph, matches));
   LLMPROF_LET(const std::vector<std::int32_t> step_of_pass,
-              steps_of(run, declared, in_graphs, matches, process_of_thread, classified, strings));
+              steps_of(run, declared, in_graphs, matches, process_of_thread, classified, strings, out.logits_rows));
   std::vector<Named> named;
   name_calls(direct, products, matches, step_of_pass, strings, named);
   name_calls(captured, products, in_graphs, {}, strings, named);
   out.calls = sorted_by_call(std::move(named));
+  out.calls.launched = Positions(products, direct.calls, matches, strings);
+  out.calls.captured = Positions(products, captured.calls, in_graphs, strings);
   return out;
 }
 

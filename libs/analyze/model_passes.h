@@ -18,6 +18,14 @@ namespace llmprof::analyze {
 std::optional<model::Pass> pass_of(const StepSize& size, std::string_view stage);
 bool has_formula(std::string_view stage);
 
+// The same where sequences differ in length and only sums are known. Attention costs least where sequences are alike,
+// and most where one of them has nearly all tokens; for windows it may be the other way round, so that both are costed.
+struct PassBounds {
+  model::Pass alike;
+  std::optional<model::Pass> apart;  // nullopt: nothing bounds the contexts
+};
+std::optional<PassBounds> bounds_of(const StepSize& size, std::string_view stage);
+
 struct ModelPasses {
   std::vector<std::optional<std::int64_t>> pass_of_step;  // pass_id
   std::vector<trace::ModelOpRow> rows;

@@ -29,6 +29,7 @@
 #include "analyze/step_series.h"
 #include "analyze/telemetry.h"
 #include "analyze/waterfall.h"
+#include "base/human.h"
 #include "hw/peaks.h"
 
 namespace llmprof::analyze {
@@ -188,6 +189,48 @@ Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summar
   return {};
 }
 
+// The upper bounds of a stage's costs: known only if they are known for every step.
+struct Most {
+  double flops = 0, bytes = 0, floor_ns = 0;
+  bool known = true;
+
+  void add(const RowView& row, double steps, const Denominators& by) {
+    const std::optional<double> step_flops = row.maybe_real("flops_most"), step_bytes = row.maybe_real("bytes_most");
+    known = known && step_flops && step_bytes;
+    if (!known) return;
+    flops += steps * *step_flops;
+    bytes += steps * *step_bytes;
+    floor_ns += steps * analyze::floor_ns(*step_flops, *step_bytes, by).value_or(0);
+  }
+
+  void tell(Stage& stage, const Denominators& by) const {
+    Efficiency& e = stage.efficiency;
+    constexpr double kSame = 1.001;  // a difference that no table shows
+    if (known && flops <= kSame * *e.flops && bytes <= kSame * *e.bytes) return;
+    e.at_least = true;
+    if (!known) {
+      add_why(
+          e.why,
+          "the lengths of the sequences are not known: FLOPs, bytes, MFU, MBU and floor are at least these, attention "
+          "over earlier tokens not counted");
+      return;
+    }
+    e.flops_most = flops;
+    e.bytes_most = bytes;
+    if (e.floor_ns) e.floor_most_ns = floor_ns;
+    std::string text = fmt::format(
+        "the sequences differ in length and only sums are known: at least what the table says, at most {}FLOP",
+        base::human_count(flops));
+    if (by.peak_flops && stage.time_ns > 0) {
+      text += fmt::format(" (MFU {})",
+                          base::human_percent(flops / (static_cast<double>(stage.time_ns) * 1e-9) / *by.peak_flops));
+    }
+    text += ", " + base::human_bytes(bytes);
+    if (e.floor_most_ns) text += ", a floor of " + base::human_ns(floor_ns);
+    add_why(e.why, text);
+  }
+};
+
 // Model FLOPs, bytes and the floor: known only if they are known for every step.
 Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const Denominators& all, Summary& summary) {
   LLMPROF_LET(const trace::ResultTable passes, ask(run, "sql/stage_passes"));
@@ -196,6 +239,7 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
     double flops = 0, bytes = 0, floor = 0;
     std::int64_t unknown = 0;
     bool floor_known = true;
+    Most most;
     for (std::size_t i = 0; i < passes.rows.size(); ++i) {
       const RowView row{passes, i};
       if (row.text("stage") != stage.name) continue;
@@ -209,11 +253,13 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
       const std::optional<double> least = floor_ns(row.real("flops"), row.real("bytes"), by);
       floor_known = floor_known && least;
       floor += steps * least.value_or(0);
+      most.add(row, steps, by);
     }
     if (unknown == 0 && basis.model) {
       stage.efficiency.flops = flops;
       stage.efficiency.bytes = bytes;
       if (floor_known) stage.efficiency.floor_ns = floor;
+      most.tell(stage, by);
     } else if (basis.model) {
       add_why(stage.efficiency.why,
               has_formula(stage.name)

@@ -67,9 +67,12 @@ struct Efficiency {
   std::optional<double> intensity;  // flops / bytes
   std::optional<bool> above_ridge;  // intensity of more than peak FLOP/s / peak bandwidth
   std::optional<double> floor_ns;   // least time at peak rates
-  std::optional<double> of_floor;   // floor_ns / time: the share of the possible speed that was reached
-  std::string bound;                // "compute", "memory", "unknown"
-  std::string why;                  // why something above is unknown; "" if nothing is
+  // Where sequences differ in length and only sums are known, all of these are at least so much; at most:
+  bool at_least = false;
+  std::optional<double> flops_most, bytes_most, floor_most_ns;
+  std::optional<double> of_floor;  // floor_ns / time: the share of the possible speed that was reached
+  std::string bound;               // "compute", "memory", "unknown"
+  std::string why;                 // why something above is unknown; "" if nothing is
 };
 
 struct Stage {
@@ -120,7 +123,7 @@ struct Part {  // a module or an operator within a stage
   std::int64_t time_ns =
       0;               // what the rates refer to: total_ns or, on a GPU, the time of its kernels and those inside it
   double share = 0;    // self_ns of the stage's steps_ns; on a GPU kernel_ns of the stage's kernel_ns
-  std::string source;  // "range", or "shape": told from the shapes of BLAS calls
+  std::string source;  // "range", "shape" (told from the shapes of BLAS calls), "position" (from where among them)
   Efficiency efficiency;
   std::vector<Product> products;  // of an operator, most time first; modules leave it empty
 };

@@ -59,8 +59,12 @@ double give_floors(const WaterfallFacts& facts, Groups& groups) {
     Group& into = group->second;
     into.known = true;
     into.floor_ns += floor.floor_ns;
-    if (floor.op == group->first || floor.floor_ns > into.largest_floor_ns) into.op_class = floor.op_class;
-    into.largest_floor_ns = floor.op == group->first ? INFINITY : std::max(into.largest_floor_ns, floor.floor_ns);
+    // A block around the rotation also holds copies for attention and the like: not all of it is the rotation.
+    const bool own = floor.op == group->first;
+    const bool rotates = floor.op_class == model::OpClass::kRope && !own;
+    if (own || floor.floor_ns > into.largest_floor_ns)
+      into.op_class = rotates ? model::OpClass::kElementwise : floor.op_class;
+    into.largest_floor_ns = own ? INFINITY : std::max(into.largest_floor_ns, floor.floor_ns);
   }
   return not_seen_ns;
 }

@@ -121,6 +121,20 @@ TEST(Waterfall, APartStandsForTheOperatorsInsideItThatWereNotSeenAlone) {
   EXPECT_EQ(sum(w), 600);
 }
 
+TEST(Waterfall, WhatIsLeftInTheBlockOfTheRotationIsNotAllRotation) {
+  const Waterfall w = waterfall_of(
+      {.stage = "decode",
+       .quantity = "step time",
+       .samples = 1,
+       .times = {{Owner::kKernel, "self_attn.core", 100}, {Owner::kKernel, "self_attn", 50}},
+       .operators = {{"self_attn.rope", OpClass::kRope, true, 10}, {"self_attn.core", OpClass::kAttention, true, 90}},
+       .floor_ns = 100.0,
+       .floor_why = "",
+       .layer_prefix = "layers"});
+  EXPECT_EQ(term(w, "above_floor", "elementwise"), 40);
+  EXPECT_EQ(term(w, "above_floor", "attention"), 10);
+}
+
 TEST(Waterfall, AWholeLayerStandsForItsOperatorsButNotForThoseOutside) {
   const Waterfall w = waterfall_of(
       {.stage = "decode",

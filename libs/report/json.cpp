@@ -168,6 +168,10 @@ Json stage_json(const analyze::Stage& s) {
     out["tpot_p99_ns"] = maybe(s.tpot_p99_ns);
   }
   add_efficiency(out, s.efficiency);
+  out["at_least"] = s.efficiency.at_least;
+  out["flops_most"] = maybe(s.efficiency.flops_most);
+  out["bytes_most"] = maybe(s.efficiency.bytes_most);
+  out["floor_most_ns"] = maybe(s.efficiency.floor_most_ns);
   return out;
 }
 

@@ -108,7 +108,7 @@ std::vector<std::string> part_cells(const Part& part, bool on_gpu) {
       part.name, std::to_string(part.calls),
       on_gpu ? device_time_cell(part.kernel_ns, part.estimated_ns) : time_cell(part.self_ns),
       // Parts told by shape have no range: what they took on the host is not known.
-      on_gpu ? (part.self_ns > 0 && part.source != "shape" ? time_cell(part.self_ns) : "-") : time_cell(part.total_ns),
+      on_gpu ? (part.self_ns > 0 && part.source == "range" ? time_cell(part.self_ns) : "-") : time_cell(part.total_ns),
       percent_cell(part.share), giga_cell(part.efficiency.flops_per_s), percent_cell(part.efficiency.mfu),
       giga_cell(part.efficiency.bytes_per_s), percent_cell(part.efficiency.mbu)};
 }
@@ -150,11 +150,12 @@ std::string operators_of(const Page& page, const Style& style, const std::string
   if (on_gpu && !stage.empty()) out += estimate_line(page, stage);
   const auto of_stage = [&](const Part& op) { return op.stage == stage; };
   const auto first = std::find_if(page.summary.ops.begin(), page.summary.ops.end(), of_stage);
-  if (first->source == "shape") {
+  if (first->source != "range") {
     out += wrapped(
         on_gpu
-            ? "Operators are inferred from the shapes and order of the BLAS calls; kernels of no BLAS call (norms, and "
-              "attention where it makes none) are not matched."
+            ? "Operators are inferred from the shapes and order of the BLAS calls; kernels of no BLAS call (norms, "
+              "attention) from where they were launched among them and from their names. What could belong to several "
+              "operators counts for the block around them, which is a row of its own."
             : "Operators are inferred from the shapes and order of the BLAS calls. Their time is from the begin of "
               "their first call to the end of their last, in each step; what no BLAS call does (norms, and attention "
               "where it makes none) is not matched.");

@@ -16,7 +16,7 @@ struct StepRow {
   Id process_id = 0;
   Id thread_id = 0;
   OptionalId range_id;
-  OptionalInt batch, tokens, context, rows;
+  OptionalInt batch, tokens, context, rows, contexts, contexts_most;
   OptionalId pass_id;
   std::int64_t device_busy_ns = 0;
   std::int64_t stage_busy_ns = 0;
@@ -188,6 +188,7 @@ struct ModelOpRow {
   double weight_bytes = 0;
   double kv_bytes = 0;
   double activation_bytes = 0;
+  OptionalDouble flops_most, bytes_most;
 };
 
 template <>

@@ -32,7 +32,11 @@ const Table& table_of<StepRow>() {
           column(&R::context, "context", "tokens",
                  "Length of each sequence, the new tokens included; NULL if unknown."),
           column(&R::rows, "rows", "tokens",
-                 "New tokens of all sequences, where batch and tokens are unknown; else NULL."),
+                 "New tokens of all sequences, where tokens of each are unknown or differ; else NULL."),
+          column(&R::contexts, "contexts", "tokens",
+                 "Lengths of all sequences added up, where context is unknown: at least. NULL if unknown."),
+          column(&R::contexts_most, "contexts_most", "tokens",
+                 "The same, at most. NULL where nothing bounds it, or context is known."),
           column(&R::pass_id, "pass_id", "", "The kind of pass in model_op; NULL if the model is unknown."),
           column(&R::device_busy_ns, "device_busy_ns", "ns",
                  "Time in its window with at least one kernel executing, added over devices; where the busiest is a "
@@ -68,9 +72,10 @@ const Table& table_of<AttributionRow>() {
           column(&R::stage, "stage", "", "The stage it belongs to; NULL if none."),
           column(&R::module, "module", "", "Path of the model's part it belongs to; NULL if unknown."),
           column(&R::op, "op", "", "Operator it belongs to; NULL if unknown."),
-          column(
-              &R::module_source, "module_source", "",
-              "How the module is known: range, or shape (of the BLAS call, matched to the model); NULL if it is not."),
+          column(&R::module_source, "module_source", "",
+                 "How the module is known: range, shape (of the BLAS call, matched to the model) or position (between "
+                 "such calls); "
+                 "NULL if it is not."),
           column(&R::gemm_id, "gemm_id", "", "The BLAS call it executed, or a part of it; NULL if none."),
           column(&R::gemm_call, "gemm_call", "",
                  "Whether it stands for that call: one kernel of each execution of a call does, so they count calls."),
@@ -297,14 +302,21 @@ const Table& table_of<ModelOpRow>() {
       {
           column(&R::pass_id, "pass_id", "", "Number of the kind of pass (batch, tokens, context) in this run."),
           column(&R::batch, "batch", "", "Sequences worked on together."),
-          column(&R::tokens, "tokens", "tokens", "New tokens per sequence."),
-          column(&R::context, "context", "tokens", "Length of each sequence, the new tokens included."),
+          column(&R::tokens, "tokens", "tokens",
+                 "New tokens per sequence; where sequences differ, the mean, rounded down."),
+          column(&R::context, "context", "tokens",
+                 "Length of each sequence, the new tokens included; where sequences differ, the mean of the least, "
+                 "rounded down."),
           column(&R::module, "module", "", "Path of the operator's module in the model."),
           column(&R::op, "op", "", "Name of the operator."),
-          column(&R::flops, "flops", "FLOP", "Model FLOPs: matrix products only, attention causal."),
+          column(&R::flops, "flops", "FLOP", "Model FLOPs: matrix products only, attention causal; at least."),
           column(&R::weight_bytes, "weight_bytes", "bytes", "Weights that must be read."),
           column(&R::kv_bytes, "kv_bytes", "bytes", "KV cache that must be read or written."),
           column(&R::activation_bytes, "activation_bytes", "bytes", "Activations that cannot stay on chip."),
+          column(
+              &R::flops_most, "flops_most", "FLOP",
+              "Model FLOPs at most: more than flops where only sums of lengths are known. NULL if nothing bounds it."),
+          column(&R::bytes_most, "bytes_most", "bytes", "Bytes of weights, KV cache and activations together at most."),
       }};
   return table;
 }
@@ -345,9 +357,10 @@ const Table& table_of<NodePlaceRow>() {
           column(&R::range_id, "range_id", "", "The innermost range open at its capture; NULL if none."),
           column(&R::module, "module", "", "Path of the model's part it belongs to; NULL if unknown."),
           column(&R::op, "op", "", "Operator it belongs to; NULL if unknown."),
-          column(
-              &R::module_source, "module_source", "",
-              "How the module is known: range, or shape (of the BLAS call, matched to the model); NULL if it is not."),
+          column(&R::module_source, "module_source", "",
+                 "How the module is known: range, shape (of the BLAS call, matched to the model) or position (between "
+                 "such calls); "
+                 "NULL if it is not."),
           column(&R::gemm_id, "gemm_id", "", "The BLAS call it was captured in; NULL if none."),
           column(&R::gemm_call, "gemm_call", "",
                  "Whether it stands for that call: one node of each call in a graph does, so they count calls."),

@@ -1,4 +1,5 @@
 """Programs that nobody here wrote, recorded on an H200: what llmprof says of them, held against what they say themselves."""
+import csv
 import json
 import pathlib
 import shutil
@@ -109,6 +110,68 @@ class StrangersTest(Case):
         advice = [line for finding in self.of("llmc")["diagnosis"]["findings"] for line in finding["advice"]]
         self.assertTrue(advice)
         self.assertEqual([line for line in advice if "torch" in line.lower() or "token" in line], [])
+
+    def modules_of(self, name):
+        rows = self.llmprof("query", name, "SELECT k.id, k.end_ns - k.begin_ns, coalesce(a.module, ''), coalesce(a.step_id, 0) "
+                            "FROM kernel AS k JOIN attribution AS a ON a.kernel_id = k.id", "--csv").stdout
+        return {row[0]: (int(row[1]), row[2], row[3]) for row in csv.reader(rows.splitlines()[1:])}
+
+    def test_positions_agree_with_modules(self):
+        """The modules that ranges name are the truth; hidden, kernels get theirs by shape and position."""
+        for name in ("qm", "hidden"):
+            shutil.copytree(RUNS / "qm", self.folder / f"{name}.llmprof")
+        card = self.folder / "hidden.llmprof/run.json"
+        run = json.loads(card.read_text())
+        run["files"] = [file for file in run["files"] if file["table"] != "range"]
+        card.write_text(json.dumps(run))
+        (self.folder / "hidden.llmprof/tables/range.parquet").unlink()
+        truth, found = self.modules_of("qm"), self.modules_of("hidden")
+        # The model has one operator where the program has several parts, and the other way round.
+        same = {"mlp.act": ("mlp", "mlp.act_fn"), "self_attn.core": ("self_attn",), "self_attn.rope": ("self_attn",)}
+        told = {"same": 0, "around": 0, "none": 0, "no truth": 0, "wrong": 0}
+        for kernel, (time_ns, module, step) in found.items():
+            _, true, true_step = truth[kernel]
+            self.assertEqual(step, true_step)  # steps begin with the embedding, as modules say
+            block, _, operator = module.partition(".")[2].partition(".")
+            alike = {f"layers.{block}.{other}" for other in same.get(operator, ())}
+            kind = ("same" if module == true or true in alike else "none" if not module else "no truth" if not true else
+                    "around" if true.startswith(module + ".") else "wrong")
+            told[kind] += time_ns
+        total = sum(told.values())
+        self.assertEqual(told["wrong"], 0)
+        self.assertGreater(told["same"] / total, 0.99)
+
+    def test_continuous_batching(self):
+        report = self.of("cb")
+        stages = {stage["name"]: stage for stage in report["stages"]}
+        self.assertEqual({name: stage["steps"] for name, stage in stages.items()}, {"prefill": 1, "decode": 47})
+        self.assertEqual(stages["prefill"]["tokens"], 7980)
+        self.assertEqual(stages["decode"]["tokens"] + 24, 24 * 48)  # the first ones come with the prompts
+        layers, q, kv, hidden, mlp, vocabulary = 28, 2048, 1024, 2048, 6144, 151936
+        weights = layers * (2 * hidden * q + 2 * hidden * kv + 3 * hidden * mlp)
+        prefill = 2 * (7980 * weights + 24 * hidden * vocabulary)
+        pair = 4 * layers * q  # FLOPs of a new token and one that it attends to
+        # Prompts of 332 or 333 tokens make the fewest pairs, one of 7957 among 23 of one the most.
+        self.assertAlmostEqual(stages["prefill"]["flops"], prefill + pair * 12 * (332 * 333 + 333 * 334) / 2, delta=1e6)
+        self.assertAlmostEqual(stages["prefill"]["flops_most"], prefill + pair * (7957 * 7958 / 2 + 23), delta=1e6)
+        self.assertTrue(stages["prefill"]["at_least"])
+        # One token each: the sum of the contexts is known, and so is everything.
+        contexts = sum(7980 + 24 * step for step in range(1, 48))
+        decode = 47 * 2 * (24 * weights + 24 * hidden * vocabulary)
+        self.assertAlmostEqual(stages["decode"]["flops"], decode + pair * contexts, delta=1e6)
+        self.assertFalse(stages["decode"]["at_least"])
+        for name in stages:
+            for measure in ("mfu", "mbu", "floor_ns"):
+                self.assertGreater(stages[name][measure], 0, name)
+        coverage = report["coverage"]
+        self.assertGreater(coverage["gpu_module_ns"] / coverage["gpu_ns"], 0.95)
+        operators = {row["name"]: row for row in report["operators"] if row["stage"] == "decode"}
+        for name in ("self_attn.core", "input_layernorm", "mlp.act", "self_attn.q_norm", "mlp.down_proj"):
+            self.assertEqual(operators[name]["calls"], 28 * 47, name)
+        self.assertGreater(operators["self_attn.core"]["kernel_ns"], 270e6)  # 273 ms in cuDNN's kernel alone
+        text = self.llmprof("report", "cb").stdout
+        self.assertIn("the sequences differ in length and only sums are known", text)
+        self.assertNotIn("do not say their batch", text)
 
     def test_rules_of_the_user(self):
         self.of("llmc")

@@ -20,6 +20,8 @@ void check_name(std::string_view name, const std::vector<analyze::RangePattern>&
   require(analyze::read_name(name).label.size() <= name.size());
   require(analyze::shape_of(name).size() <= name.size());
   (void)analyze::block_path(name);
+  const analyze::StepSize size = analyze::engine_step_size(name);
+  require(!size.batch || (*size.batch > 0 && size.rows && *size.rows >= *size.batch && *size.contexts >= 0));
 }
 
 // What `ranges --rules` prints is a file of rules, whatever the names are.

@@ -47,7 +47,16 @@ Attribution::Attribution(const Ranges& ranges, const Classified& classified, con
       declared_(strings.intern("declared")),
       inferred_(strings.intern("inferred")),
       by_range_(strings.intern("range")),
-      by_shape_(strings.intern("shape")) {}
+      by_shape_(strings.intern("shape")),
+      by_position_(strings.intern("position")) {
+  for (const Step& step : classified.steps) {
+    const std::string_view stage = strings.text(step.stage);
+    matched_.push_back(stage == "prefill" || stage == "decode" || stage == "mixed");
+  }
+  for (const std::int32_t step : matches.step) {
+    if (step != kNone) matched_[static_cast<std::size_t>(step)] = true;
+  }
+}
 
 Attribution::Where Attribution::locate(std::int64_t thread_id, std::int64_t at_ns) {
   Where where{.range = timelines_.innermost(thread_id, at_ns)};
@@ -97,7 +106,55 @@ void Attribution::use_node(const trace::NodePlaceRow& node, trace::AttributionRo
   row.op = node.op;
   row.module_source = node.module_source;
   row.confidence = std::min(row.confidence, node.confidence);
-  if (node.module_source == by_shape_) row.source = inferred_;
+  if (node.module_source != by_range_) row.source = inferred_;
+}
+
+template <class Row>
+void Attribution::use_place(const Positions::Place& place, Row& row) {
+  if (place.module.id == 0 || row.module.id != 0) return;
+  row.module = place.module;
+  row.op = operators_.of(place.module);
+  row.module_source = by_position_;
+  row.confidence = std::min<double>(row.confidence, place.confidence);
+}
+
+// A kernel in no step, or in one whose products were not looked at, belongs to no pass, wherever it was launched.
+void Attribution::use_positions(const Kernels& kernels, std::vector<trace::AttributionRow>& rows, std::size_t first) {
+  if (matches_.launched.empty() || kernels.name.empty()) return;
+  std::vector<KernelClass> classes;
+  for (const std::string& text : kernels.texts) classes.push_back(class_of_kernel(text));
+  std::vector<Positions::Kernel> asked;
+  std::vector<std::size_t> row_of;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const trace::AttributionRow& row = rows[first + i];
+    const bool core = matches_.launched.is_core(row.module);
+    if (!row.step_id || !matched_[static_cast<std::size_t>(*row.step_id - 1)]) continue;
+    if (kernels.node(i) != kNull || kernels.launch_begin_ns[i] == kNull) continue;
+    if (row.module.id != 0 && !core) continue;
+    asked.push_back(
+        {kernels.thread_id[i], kernels.launch_begin_ns[i], classes[static_cast<std::size_t>(kernels.name[i])], core});
+    row_of.push_back(first + i);
+  }
+  const std::vector<Positions::Place> places = matches_.launched.place(asked);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    trace::AttributionRow& row = rows[row_of[i]];
+    if (places[i].module.id != 0 && row.module.id == 0) row.source = inferred_;
+    use_place(places[i], row);
+  }
+}
+
+void Attribution::use_positions(const GraphNodes& nodes, std::vector<trace::NodePlaceRow>& rows) {
+  if (matches_.captured.empty() || nodes.is.empty()) return;
+  std::vector<Positions::Kernel> asked;
+  std::vector<std::size_t> row_of;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const bool core = matches_.captured.is_core(rows[i].module);
+    if (nodes.captured_ns[i] == kNull || (rows[i].module.id != 0 && !core)) continue;
+    asked.push_back({nodes.graph[i], nodes.captured_ns[i], nodes.is[i], core});
+    row_of.push_back(i);
+  }
+  const std::vector<Positions::Place> places = matches_.captured.place(asked);
+  for (std::size_t i = 0; i < places.size(); ++i) use_place(places[i], rows[row_of[i]]);
 }
 
 void Attribution::describe_module(const Where& where, trace::Name& module, trace::Name& op) {
@@ -160,9 +217,10 @@ std::vector<trace::NodePlaceRow> Attribution::place_nodes(const GraphNodes& node
       row.module_source = by_shape_;
       row.confidence = matches_.confidence[match];
     }
-    nodes_[row.graph_node_id] = row;
     rows.push_back(row);
   }
+  use_positions(nodes, rows);
+  for (const trace::NodePlaceRow& row : rows) nodes_[row.graph_node_id] = row;
   return rows;
 }
 
@@ -187,7 +245,8 @@ void Attribution::count(const Where& where, std::int64_t kernels, std::int64_t k
 }
 
 void Attribution::attribute(const Kernels& kernels, std::vector<trace::AttributionRow>& rows) {
-  rows.reserve(rows.size() + kernels.size());
+  const std::size_t first = rows.size();
+  rows.reserve(first + kernels.size());
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const bool in_graph = kernels.node(i) != kNull;
     const Gemm gemm = in_graph ? Gemm{} : gemm_of(kernels, i);
@@ -207,6 +266,7 @@ void Attribution::attribute(const Kernels& kernels, std::vector<trace::Attributi
     count(where, 1, kernels.end_ns[i] - kernels.begin_ns[i]);
     rows.push_back(row);
   }
+  use_positions(kernels, rows, first);
 }
 
 void Attribution::place_launches(const GraphLaunches& launches, const SharesOfGraphs& shares,

@@ -13,6 +13,7 @@
 #include "analyze/passes/classify.h"
 #include "analyze/passes/graphs.h"
 #include "analyze/passes/operator_names.h"
+#include "analyze/passes/positions.h"
 #include "analyze/passes/timeline.h"
 #include "trace/rows.h"
 
@@ -41,6 +42,7 @@ struct ShapeMatches {
   std::vector<trace::Name> module;  // id 0: not matched
   std::vector<std::int32_t> step;   // into Classified::steps; kNone for calls that were only captured
   std::vector<float> confidence;
+  Positions launched, captured;  // of kernels between the calls, by thread and by graph
 };
 
 // Steps of one process by time; they may overlap when several threads make them.
@@ -108,6 +110,11 @@ class Attribution {
   std::size_t match_of(std::int64_t gemm_id);  // place in matches_, or kNotFound
   void use_match(std::int64_t gemm_id, const Where& where, trace::AttributionRow& row);
   void use_node(const trace::NodePlaceRow& node, trace::AttributionRow& row);
+  // Kernels of rows `first` and after that belong to no module yet.
+  void use_positions(const Kernels& kernels, std::vector<trace::AttributionRow>& rows, std::size_t first);
+  void use_positions(const GraphNodes& nodes, std::vector<trace::NodePlaceRow>& rows);
+  template <class Row>
+  void use_place(const Positions::Place& place, Row& row);
   void count(const Where& where, std::int64_t kernels, std::int64_t kernel_ns);
 
   const Ranges& ranges_;
@@ -118,9 +125,10 @@ class Attribution {
   Timelines timelines_;
   StepWindows windows_;
   std::unordered_map<std::int64_t, trace::NodePlaceRow> nodes_;
+  std::vector<bool> matched_;  // by step: whether products of it were, or could have been
   std::size_t gemm_cursor_ = 0, match_cursor_ = 0;
   OperatorNames operators_;
-  trace::Name declared_, inferred_, by_range_, by_shape_;
+  trace::Name declared_, inferred_, by_range_, by_shape_, by_position_;
 };
 
 }  // namespace llmprof::analyze

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analyze/passes/kernel_class.h"
 #include "analyze/passes/ranges.h"
 #include "trace/schema.h"
 
@@ -17,6 +18,7 @@ enum class NodeKind : std::uint8_t { kKernel, kCopy, kOther };
 struct GraphNodes {
   std::vector<std::int64_t> id, graph, captured_node, captured_ns, thread_id, gemm_id;  // kNull if unknown
   std::vector<NodeKind> kind;
+  std::vector<KernelClass> is;  // by its name; empty: nobody asked
   std::size_t size() const { return id.size(); }
 };
 

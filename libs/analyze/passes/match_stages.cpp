@@ -23,8 +23,9 @@ class Thread {
     for (std::size_t i = 0; i < passes_.size(); ++i) {
       if (trains) {
         told[i] = training(i);
-      } else if (!prefill(i, told[i])) {
-        decode(i, i > 0 ? &told[i - 1] : nullptr, told[i]);
+      } else {
+        const Told* before = i > 0 ? &told[i - 1] : nullptr;
+        if (!prefill(i, before, told[i])) decode(i, before, told[i]);
       }
     }
     return told;
@@ -47,7 +48,7 @@ class Thread {
   }
 
   // More rows than logits, or more rows than the pass behind it: one row of each sequence goes on.
-  bool prefill(std::size_t i, Told& told) const {
+  bool prefill(std::size_t i, const Told* before, Told& told) const {
     const MatchedPass& pass = *passes_[i];
     std::int64_t batch = 0;
     if (pass.logits_rows > 0 && pass.logits_rows < pass.rows) {
@@ -59,19 +60,49 @@ class Thread {
     }
     if (batch == 0) return false;
     told.stage = "prefill";
-    if (pass.rows % batch == 0) told.size = size_of(pass.rows, pass.rows / batch);
+    if (pass.rows % batch == 0) {
+      told.size = size_of(pass.rows, pass.rows / batch);
+    } else {
+      uneven(pass.rows, batch, before, told);
+    }
     return true;
+  }
+
+  static bool generates(const Told* told) {
+    return told != nullptr && (told->stage == "decode" || told->stage == "mixed");
+  }
+
+  // At most this many tokens are remembered after the pass.
+  static std::optional<std::int64_t> remembered(const StepSize& size) {
+    if (size.context && size.batch) return *size.context * *size.batch;
+    return size.contexts_most;
+  }
+
+  // Sequences of different lengths. While others generate, some of the rows may be theirs, and what they remember is
+  // somewhere between nothing and all that was; else prompts begin anew.
+  static void uneven(std::int64_t rows, std::int64_t batch, const Told* before, Told& told) {
+    told.size = {.batch = batch, .tokens = {}, .context = {}, .rows = rows, .contexts = rows, .contexts_most = rows};
+    if (!generates(before) || rows <= before->size.batch.value_or(0)) return;
+    told.stage = "mixed";
+    const std::optional<std::int64_t> most = remembered(before->size);
+    told.size.contexts_most = most ? std::optional(*most + rows) : std::nullopt;
   }
 
   // As many rows as sequences; each pass adds a token to every sequence.
   void decode(std::size_t i, const Told* before, Told& told) const {
     const std::int64_t rows = passes_[i]->rows;
-    const bool follows =
-        before != nullptr && (before->stage == "prefill" || before->stage == "decode") && before->size.batch == rows;
+    const bool behind = before != nullptr && (before->stage == "prefill" || generates(before));
+    const bool follows = behind && before->size.batch == rows;
     if (!follows && (next(i) == nullptr || next(i)->rows != rows)) return;  // one pass alone: nothing tells
     told.stage = "decode";
     told.size = {.batch = rows, .tokens = 1, .context = {}};
     if (follows && before->size.context) told.size.context = *before->size.context + 1;
+    if (!behind || told.size.context) return;
+    // One token more for each; sequences that ended took with them what nobody knows.
+    const std::optional<std::int64_t> most = remembered(before->size);
+    if (!most || rows > before->size.batch.value_or(0)) return;
+    told.size.contexts = follows && before->size.contexts ? *before->size.contexts + rows : rows;
+    told.size.contexts_most = *most + rows;
   }
 
   std::vector<const MatchedPass*> passes_;

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "analyze/passes/match_stages.h"
 
 namespace llmprof::analyze {
@@ -277,6 +279,32 @@ TEST(Match, StagesFromRows) {
   EXPECT_EQ(inferred.steps[0].end_ns, inferred.steps[1].begin_ns);  // sampling is in between
   EXPECT_LT(inferred.steps[2].end_ns, inferred.steps[3].begin_ns);  // a new prompt is not
   EXPECT_DOUBLE_EQ(inferred.steps[0].confidence, kMatchedConfidence);
+}
+
+// Prompts of 7 tokens in all, then a token of each; one more prompt joins while they go on; one ends.
+TEST(Match, SequencesOfDifferentLengths) {
+  Program program;
+  program.llama_pass(7, 4, 2);
+  program.llama_pass(2, 4, 2);
+  program.llama_pass(2, 4, 2);
+  program.llama_pass(8, 4, 3);
+  program.llama_pass(3, 4, 3);
+  program.llama_pass(2, 4, 2);
+  program.llama_pass(2, 4, 2);
+  trace::Strings strings;
+  const InferredSteps inferred = infer_steps(program.match(llama(2)), {{1, 1}}, strings);
+  ASSERT_EQ(inferred.steps.size(), 7u);
+  std::vector<std::string> stages;
+  std::vector<std::array<std::int64_t, 4>> sizes;
+  for (const Step& step : inferred.steps) {
+    stages.emplace_back(strings.text(step.stage));
+    sizes.push_back({step.size.batch.value_or(0), step.size.rows.value_or(0), step.size.contexts.value_or(0),
+                     step.size.contexts_most.value_or(0)});
+  }
+  EXPECT_THAT(stages, ElementsAre("prefill", "decode", "decode", "mixed", "decode", "decode", "decode"));
+  using Size = std::array<std::int64_t, 4>;
+  EXPECT_THAT(sizes, ElementsAre(Size{2, 7, 7, 7}, Size{2, 0, 9, 9}, Size{2, 0, 11, 11}, Size{3, 8, 8, 19},
+                                 Size{3, 0, 11, 22}, Size{2, 0, 2, 24}, Size{2, 0, 4, 26}));
 }
 
 TEST(Match, WhatIsNotThereIsNotGuessed) {

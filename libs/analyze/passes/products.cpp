@@ -42,13 +42,17 @@ class Builder {
       if (is_product(ops[i])) {
         while (end < ops.size() && belongs_together(ops[i], ops[end])) ++end;
         add_products(std::span(ops).subspan(i, end - i), prefix, layer);
-      } else if (ops[i].op_class == OpClass::kAttention && ops[i].attention) {
-        add_core(ops[i], prefix);
+      } else {
+        if (ops[i].op_class == OpClass::kAttention && ops[i].attention) add_core(ops[i], prefix);
+        since_last_.push_back({prefix + ops[i].name, ops[i].op_class});
       }
       i = end;
     }
   }
-  Products take() { return std::move(out_); }
+  Products take() {
+    out_.before.push_back(std::move(since_last_));
+    return std::move(out_);
+  }
   const Choice& fusable() const { return fusable_; }  // with the number of operators
 
  private:
@@ -67,6 +71,8 @@ class Builder {
                             .sampled = op.rows == model::Rows::kSampled,
                             .expert = op.experts.has_value(),
                             .layer = layer});
+      out_.before.push_back(std::move(since_last_));
+      since_last_.clear();
     };
     for (std::size_t i = 0; i < fused; ++i) add_slot(parts[i], parts[i].name, parts[i].out);
     if (fused == parts.size()) return;
@@ -94,6 +100,7 @@ class Builder {
   const Choice& choice_;
   Choice fusable_;
   Products out_;
+  std::vector<Between> since_last_;  // the last slot
 };
 
 void add_model(const model::Graph& graph, Builder& builder) {

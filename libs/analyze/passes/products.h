@@ -28,8 +28,15 @@ struct Core {  // attention itself: its products depend on the context
   std::int64_t heads = 0, qk_dim = 0;
 };
 
+struct Between {  // an operator that is no product with weights: norm, rotation, attention, activation, …
+  std::string module;
+  model::OpClass op_class = model::OpClass::kElementwise;
+};
+
 struct Products {
   std::vector<Slot> slots;  // forward
+  std::vector<std::vector<Between>>
+      before;  // by slot: what the model does since the slot before it; then after the last
   std::vector<Core> cores;
   std::map<std::string, std::string> fused;  // operator of the model -> the one that does its work: q_proj -> qkv_proj
   std::int64_t layers = 0;

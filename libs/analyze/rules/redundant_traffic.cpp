@@ -62,6 +62,7 @@ Checked check(const Case& run) {
   for (const StageView& view : steady_stages(run.summary)) {
     const auto counted = std::ranges::find(run.summary.counters.stages, view.stage->name, &CountedStage::stage);
     if (counted == run.summary.counters.stages.end() || !counted->redundancy) continue;
+    if (view.stage->efficiency.at_least) continue;  // what must move is not known well enough
     ++known, most = std::max(most, *counted->redundancy);
     if (*counted->redundancy >= kLeast) out.findings.push_back(finding_of(run, view, *counted));
   }

@@ -14,6 +14,41 @@ TEST(EmptyRun, IsNothingThatTheseRulesAreAbout) {
     expect_nothing(said, rule, "not applicable");
 }
 
+// Hidden 4, 2 heads of 2, one of them for keys and values, MLP 8, vocabulary 10: 144 weights of the layer's products
+// are 288 FLOPs a new token, a pair of attention is 16, the logits of a sequence are 80.
+constexpr std::string_view kModel =
+    R"({"model_type": "llama", "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 1, "intermediate_size": 8, "vocab_size": 10, "max_position_embeddings": 64,
+        "torch_dtype": "float32", "tie_word_embeddings": false})";
+
+TEST(ServingEngines, StepsSayWhatTheyCostAtLeast) {
+  RuleRun run;
+  trace::RangeRow mark{.id = run.next_id(), .begin_ns = 500, .end_ns = 500, .name = run.name(kModel)};
+  mark.kind = run.name("mark"), mark.domain = run.name("llmprof"), mark.category = run.name("model");
+  mark.process_id = mark.thread_id = 1, mark.source = run.name("nvtx");
+  run.add(mark);
+  const auto step = [&](std::string_view name, std::int64_t begin) {
+    trace::RangeRow row{.id = run.next_id(), .begin_ns = begin, .end_ns = begin + 5000, .name = run.name(name)};
+    row.kind = run.name("push_pop"), row.process_id = row.thread_id = 1, row.source = run.name("nvtx");
+    run.add(row);
+    run.kernel("flash_fwd_kernel", begin + 10, begin + 20, begin + 4000);
+  };
+  step("execute_context_1(6)_generation_2(2)", 10'000);
+  step("step[DECODE bs=2 g_sq=2 g_sqsq=2 g_sqsk=20 g_sk=20]", 20'000);
+  const Summary summary = run.summary();
+  ASSERT_EQ(summary.stages.size(), 2u);
+  const Efficiency &mixed = summary.stages[0].efficiency, &decode = summary.stages[1].efficiency;
+  EXPECT_EQ(summary.stages[0].name, "mixed");
+  EXPECT_EQ(summary.stages[0].tokens, 8);
+  EXPECT_TRUE(mixed.at_least);
+  EXPECT_EQ(mixed.flops, 8 * 288 + (6 * 7 / 2 + 2) * 16 + 3 * 80);  // what was there before is not known
+  EXPECT_FALSE(mixed.flops_most);
+  EXPECT_NE(mixed.why.find("lengths of the sequences are not known"), std::string::npos);
+  EXPECT_EQ(summary.stages[1].name, "decode");
+  EXPECT_FALSE(decode.at_least);
+  EXPECT_EQ(decode.flops, 2 * 288 + 20 * 16 + 2 * 80);
+}
+
 // Four experts, the first with most tokens; times in proportion, experts 2 and 3 on the second device.
 Diagnosis four_experts(std::int64_t busiest, bool two_devices) {
   RuleRun run;

@@ -18,7 +18,7 @@ called AS (
   UNION ALL
   SELECT a.stage, a.module, s.pass_id, count(DISTINCT a.step_id) AS steps
   FROM attribution AS a JOIN step AS s ON s.id = a.step_id
-  WHERE a.module_source = 'shape' AND a.kernel_id NOT IN (SELECT id FROM kernel WHERE graph_node_id IS NOT NULL)
+  WHERE a.module_source IN ('shape', 'position') AND a.kernel_id NOT IN (SELECT id FROM kernel WHERE graph_node_id IS NOT NULL)
   GROUP BY a.stage, a.module, s.pass_id
   UNION ALL
   SELECT l.stage, h.module, l.pass_id, l.steps

@@ -1,44 +1,34 @@
 #include "analyze/rules/facts/step_kernels.h"
 
 #include <algorithm>
-#include <array>
 #include <tuple>
 
+#include "analyze/passes/kernel_class.h"
 #include "analyze/questions.h"
 
 namespace llmprof::analyze {
-namespace {
 
-template <std::size_t N>
-bool holds_any(std::string_view text, const std::array<std::string_view, N>& words) {
-  return std::ranges::any_of(words, [&](std::string_view word) { return text.find(word) != text.npos; });
-}
-
-}  // namespace
-
-bool is_attention(std::string_view kernel) {
-  static constexpr std::array<std::string_view, 8> kWords = {"flash",     "attention",  "sdpa", "fmha",
-                                                             "Attention", "paged_attn", "mla_", "BatchDecode"};
-  return holds_any(kernel, kWords);
-}
-
-bool is_collective(std::string_view kernel) {
-  static constexpr std::array<std::string_view, 4> kWords = {"nccl", "rccl", "all_reduce", "cross_device_reduce"};
-  return holds_any(kernel, kWords);
-}
-
-bool is_product(std::string_view kernel) {
-  static constexpr std::array<std::string_view, 6> kWords = {"gemm", "gemv", "nvjet", "cutlass", "Gemm", "splitK"};
-  return holds_any(kernel, kWords);
-}
+bool is_attention(std::string_view kernel) { return class_of_kernel(kernel) == KernelClass::kAttention; }
+bool is_collective(std::string_view kernel) { return class_of_kernel(kernel) == KernelClass::kCollective; }
+bool is_product(std::string_view kernel) { return class_of_kernel(kernel) == KernelClass::kProduct; }
 
 bool moves_elements(std::string_view kernel) {
-  static constexpr std::array<std::string_view, 20> kWords = {
-      "elementwise", "CatArray", "index_",     "indexSelect", "indexCopy",  "copy_kernel",   "reduce_kernel",
-      "layer_norm",  "rms_norm", "RMSNorm",    "rmsnorm",     "LayerNorm",  "rotary",        "rope",
-      "silu",        "gelu",     "triton_poi", "triton_red",  "triton_per", "scatter_gather"};
-  if (is_attention(kernel) || is_collective(kernel) || is_product(kernel)) return false;
-  return holds_any(kernel, kWords) && kernel.find("ArgM") == kernel.npos;
+  using enum KernelClass;
+  switch (class_of_kernel(kernel)) {
+    case kNorm:
+    case kRope:
+    case kCacheWrite:
+    case kActivation:
+    case kEmbedding:
+    case kBeforeMean:
+    case kMean:
+    case kAfterMean:
+    case kSum:
+    case kMoves:
+      return true;
+    default:
+      return false;
+  }
 }
 
 Result<StepKernels> read_step_kernels(const trace::Run& run) {
