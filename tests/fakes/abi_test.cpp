@@ -58,6 +58,18 @@ SAME_SIZE(LaunchKernelParams, cuLaunchKernel_params);
 SAME(LaunchKernelParams, stream, cuLaunchKernel_params, hStream);
 SAME_SIZE(LaunchKernelExParams, cuLaunchKernelEx_params);
 SAME_SIZE(GraphLaunchParams, cuGraphLaunch_params);
+SAME_SIZE(KernelNodeParams, CUDA_KERNEL_NODE_PARAMS_v2);
+SAME_SIZE(KernelNodeParams, CUDA_KERNEL_NODE_PARAMS_v3);
+SAME(KernelNodeParams, kernel, CUDA_KERNEL_NODE_PARAMS_v2, kern);
+SAME_SIZE(NodeParams, CUgraphNodeParams);
+SAME(NodeParams, kernel, CUgraphNodeParams, kernel);
+SAME_SIZE(AddKernelNodeParams, cuGraphAddKernelNode_v2_params);
+SAME(AddKernelNodeParams, parameters, cuGraphAddKernelNode_v2_params, nodeParams);
+SAME_SIZE(AddNodeParams, cuGraphAddNode_v2_params);
+SAME(AddNodeParams, parameters, cuGraphAddNode_v2_params, nodeParams);
+SAME_SIZE(SetKernelNodeParams, cuGraphExecKernelNodeSetParams_v2_params);
+SAME(SetKernelNodeParams, parameters, cuGraphExecKernelNodeSetParams_v2_params, nodeParams);
+SAME_SIZE(UpdateParams, cuGraphExecUpdate_v2_params);
 SAME_SIZE(CopyToDeviceParams, cuMemcpyHtoDAsync_v2_params);
 SAME_SIZE(MemsetParams, cuMemsetD8Async_params);
 SAME_VALUE(kGraphTrace, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
@@ -67,6 +79,9 @@ SAME_VALUE(kNodeCloned, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 SAME_VALUE(kExecCreated, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED);
 SAME_VALUE(kCuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx);
 SAME_VALUE(kCuGraphInstantiateWithFlags, CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags);
+SAME_VALUE(kCuGraphAddKernelNode_v2, CUPTI_DRIVER_TRACE_CBID_cuGraphAddKernelNode_v2);
+SAME_VALUE(kCuGraphAddNode_v2, CUPTI_DRIVER_TRACE_CBID_cuGraphAddNode_v2);
+SAME_VALUE(kCuGraphExecKernelNodeSetParams_v2, CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams_v2);
 SAME_VALUE(kCuGraphExecUpdate_v2, CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate_v2);
 #endif
 

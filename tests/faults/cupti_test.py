@@ -174,6 +174,33 @@ class Whole(GpuCase):
             "GROUP BY g.id) WHERE nodes NOT IN (50, 20000, 20, 5)")
         self.assertEqual(short[0]["n"], 0)
 
+    def test_graphs_of_every_origin(self):
+        """Kernels that are added by hand have their names, whatever handle they were added with; launches in bursts, and of
+        several threads that also make graphs, are sampled without a switch while a graph is in flight; where none is, a
+        note says why."""
+        children = [self.child("hand", "graph_by_hand", 40, 16), self.child("threads", "graph_threads", 3, 12),
+                    self.child("threads-lock", "graph_threads", 3, 12, script="lock=1"),
+                    self.child("short", "graph_by_hand", 2, 4),
+                    self.child("busy", "graph_stream", 20, LLMPROF_GRAPHS_AFTER_MS="0")]
+        found, recording = self.seen(children)
+        for label, seen in found.items():
+            with self.subTest(label):
+                self.check_complete(seen, label)
+                if label in ("short", "busy"):
+                    self.assertEqual(seen.kernels, 0, seen)
+                else:
+                    self.assertGreater(seen.kernels, 0, seen)
+                    self.assertGreater(seen.whole, 0, seen)
+        nodes = recording.query(
+            "SELECT n.name, count(*) AS n FROM graph_node n WHERE n.captured_node IS NULL AND n.thread_id IN (SELECT t.id "
+            "FROM thread t JOIN process p ON p.id = t.process_id WHERE p.arguments LIKE '% hand %') GROUP BY n.name ORDER BY n.name")
+        self.assertEqual({row["name"]: row["n"] for row in nodes}, {"any:500": 1, "cast:400": 1, "function:200": 1, "kernel:300": 1})
+        notes = {recording.labels[row["process_id"]]: row["text"] for row in recording.query(
+            "SELECT process_id, text FROM note WHERE subject = 'graphs'")}
+        self.assertEqual(set(notes), {"short", "busy"})
+        self.assertIn("within the time", notes["short"])
+        self.assertIn("always in flight", notes["busy"])
+
     def test_nodes_that_nobody_announced(self):
         """P06: node records without a callback are counted as unknown, and are there."""
         found, _ = self.seen([self.child("hidden", "graph", 50, 4, script="hide_nodes=1", LLMPROF_GRAPHS="2")])
