@@ -47,6 +47,15 @@ struct KernelNodeParams {
   void* context;
 };
 
+// CUDA_CONDITIONAL_NODE_PARAMS
+struct ConditionalNodeParams {
+  std::uint64_t handle;
+  int type;
+  unsigned size;
+  void** bodies;  // out
+  void* context;
+};
+
 // CUgraphNodeParams
 struct NodeParams {
   int type;
@@ -54,6 +63,7 @@ struct NodeParams {
   union {
     long long reserved1[29];
     KernelNodeParams kernel;
+    ConditionalNodeParams conditional;
   };
   long long reserved2;
 };

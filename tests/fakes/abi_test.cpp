@@ -63,6 +63,8 @@ SAME_SIZE(KernelNodeParams, CUDA_KERNEL_NODE_PARAMS_v3);
 SAME(KernelNodeParams, kernel, CUDA_KERNEL_NODE_PARAMS_v2, kern);
 SAME_SIZE(NodeParams, CUgraphNodeParams);
 SAME(NodeParams, kernel, CUgraphNodeParams, kernel);
+SAME_SIZE(ConditionalNodeParams, CUDA_CONDITIONAL_NODE_PARAMS);
+SAME(ConditionalNodeParams, bodies, CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out);
 SAME_SIZE(AddKernelNodeParams, cuGraphAddKernelNode_v2_params);
 SAME(AddKernelNodeParams, parameters, cuGraphAddKernelNode_v2_params, nodeParams);
 SAME_SIZE(AddNodeParams, cuGraphAddNode_v2_params);

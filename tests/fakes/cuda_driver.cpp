@@ -263,7 +263,21 @@ FAKE_EXPORT int cuStreamQuery(void* stream) {
   return now_ns() < of->busy_until_ns ? kCudaNotReady : kCudaSuccess;
 }
 
+FAKE_EXPORT int cuEventCreate(void** event, unsigned) { return *event = new std::uint64_t{0}, kCudaSuccess; }
+FAKE_EXPORT int cuEventRecord(void* event, void* stream) {
+  return *static_cast<std::uint64_t*>(event) = stream_of(stream)->busy_until_ns, kCudaSuccess;
+}
+FAKE_EXPORT int cuEventQuery(void* event) {
+  return now_ns() < *static_cast<std::uint64_t*>(event) ? kCudaNotReady : kCudaSuccess;
+}
+
 FAKE_EXPORT int cuThreadExchangeStreamCaptureMode(int* mode) { return std::swap(*mode, capture_mode), kCudaSuccess; }
+
+FAKE_EXPORT int cuCtxSynchronize() {
+  Call call(kCuCtxSynchronize, "cuCtxSynchronize", nullptr);
+  while (now_ns() < idle_at_ns()) usleep(50);
+  return call.result;
+}
 
 FAKE_EXPORT int cuStreamIsCapturing(void* stream, int* status) {
   const Stream* of = stream_of(stream);

@@ -201,6 +201,10 @@ FAKE_EXPORT int cuModuleGetFunction(void** function, void*, const char* name) {
   return kCudaSuccess;
 }
 
+FAKE_EXPORT int cuLibraryLoadData(void** library, const void*, void*, void*, unsigned, void*, void*, unsigned) {
+  return cuModuleLoadData(library, nullptr);
+}
+
 FAKE_EXPORT int cuLibraryGetKernel(void** kernel, void*, const char* name) {
   cuModuleGetFunction(kernel, nullptr, name);
   *kernel = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(*kernel) | 1);
@@ -303,14 +307,26 @@ FAKE_EXPORT int cuGraphAddKernelNode_v2(void** node, void* graph, const void* de
   return call.result;
 }
 
-// Kernels only: others are for the calls of their own.
+FAKE_EXPORT int cuGraphConditionalHandleCreate(std::uint64_t* handle, void*, void*, unsigned, unsigned) {
+  return *handle = 1, kCudaSuccess;
+}
+
+// Kernels, and branches that are always taken.
 FAKE_EXPORT int cuGraphAddNode_v2(void** node, void* graph, const void* dependencies, const void* edges,
                                   std::size_t count, NodeParams* parameters) {
   const AddNodeParams all{node, graph, dependencies, edges, count, parameters};
   Call call(kCuGraphAddNode_v2, "cuGraphAddNode_v2", &all);
-  if (parameters->type != kKernelNode) return call.result = kCudaInvalidValue;
-  *node = add_node(static_cast<Graph*>(graph), kKernelNode, function_of(parameters->kernel), parameters->kernel.grid,
-                   parameters->kernel.block, 0);
+  if (parameters->type == kKernelNode) {
+    *node = add_node(static_cast<Graph*>(graph), kKernelNode, function_of(parameters->kernel), parameters->kernel.grid,
+                     parameters->kernel.block, 0);
+  } else if (parameters->type == kConditionalNode) {
+    Node* made = add_node(static_cast<Graph*>(graph), kConditionalNode, nullptr, nullptr, nullptr, 0);
+    made->child = make_graph();
+    parameters->conditional.bodies = new void* [1] { made->child };
+    *node = made;
+  } else {
+    call.result = kCudaInvalidValue;
+  }
   return call.result;
 }
 

@@ -20,9 +20,9 @@ namespace fake {
   X(launch_calls)                                                                                                    \
   X(captured_calls)                                                                                                  \
   X(kernels)                                                                                                         \
-  X(kernel_ns) X(node_kernels) X(copies) X(copy_bytes) X(copy_ns) X(memsets) X(node_copies) X(graph_launches)        \
-      X(graph_execs) X(nodes_created) X(nodes_cloned) X(allocations) X(allocated_bytes) X(frees)                     \
-          X(injected) /* seen by CUPTI */                                                                            \
+  X(kernel_ns)                                                                                                       \
+  X(node_kernels) X(copies) X(copy_bytes) X(copy_ns) X(memsets) X(node_copies) X(graph_launches) X(graph_execs)      \
+      X(nodes_created) X(nodes_cloned) X(allocations) X(allocated_bytes) X(frees) X(injected) /* seen by CUPTI */    \
       X(cupti_calls) X(callbacks) X(kernel_records) X(copy_records) X(graph_records) X(memory_records)               \
           X(other_records) X(dropped_records) X(dropped_told) X(zero_records) X(bad_time_records) X(unknown_records) \
               X(stolen_records) X(unrecorded) X(undelivered_records) X(delivered_records) X(buffers_asked)           \

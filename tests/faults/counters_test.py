@@ -326,7 +326,7 @@ class Situations(CounterCase):
                     self.assertGreater(counted.seen.made.profiler_starts, 0, counted)
 
     def test_stalls(self):
-        """Alone, and while ranges are measured. Sampling begins by and by."""
+        """Alone, and while ranges are measured. Sampling begins after half a second."""
         for name, text in (("only", plan("none", stalls="only")), ("ranges", plan("range", stalls="with"))):
             found = self.run_all(text, name, 21, name != "only", VICTIM_PAUSE_MS="700")
             for label, counted in found.items():
