@@ -164,6 +164,16 @@ int graph_threads(const Numbers& numbers) {
   return 0;
 }
 
+// A graph that is captured again is launched too rarely to be sampled; one of other kernels, too.
+int graph_recaptured(const Numbers& numbers) {
+  start();
+  void* stream = make_stream();
+  replay(instantiate(capture(stream, 5, "layer:300")), stream, numbers.at(0, 40), 0);
+  replay(instantiate(capture(stream, 5, "layer:300")), stream, 2, 0);
+  replay(instantiate(capture(stream, 5, "nowhere:300")), stream, 2, 0);
+  return 0;
+}
+
 // The kernel of a node is another one after some launches; before that it is set to what it was.
 int graph_set_params(const Numbers& numbers) {
   start();
@@ -319,6 +329,7 @@ constexpr Scenario kScenarios[] = {
     {"graph_kinds", graph_kinds},
     {"graph_by_hand", graph_by_hand},
     {"graph_threads", graph_threads},
+    {"graph_recaptured", graph_recaptured},
     {"graph_set_params", graph_set_params},
     {"graph_stream", graph_stream},
     {"unfinished", unfinished},

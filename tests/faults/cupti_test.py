@@ -201,6 +201,17 @@ class Whole(GpuCase):
         self.assertIn("within the time", notes["short"])
         self.assertIn("always in flight", notes["busy"])
 
+    def test_graphs_that_were_not_sampled(self):
+        """A graph whose kernels ran in another one takes their times; one whose kernels ran nowhere else is unknown, and
+        the report says why."""
+        _, recording = self.seen([self.child("again", "graph_recaptured", 40, LLMPROF_GRAPHS_AFTER_MS="0")])
+        bases = recording.query("SELECT basis, count(DISTINCT n.graph) AS n FROM node_share s JOIN graph_node n ON n.id = s.graph_node_id "
+                                "GROUP BY basis ORDER BY basis")
+        self.assertEqual({row["basis"]: row["n"] for row in bases}, {"other graphs": 1, "same graph": 1})
+        text = " ".join(self.llmprof("report", recording.path).stdout.split())
+        self.assertRegex(text, "Note, graphs: the kernels of 2 launches of 1 graph .* are unknown: none of these was recorded node by "
+                               "node, and fewer than 90 % of their kernels were recorded elsewhere.")
+
     def test_nodes_that_nobody_announced(self):
         """P06: node records without a callback are counted as unknown, and are there."""
         found, _ = self.seen([self.child("hidden", "graph", 50, 4, script="hide_nodes=1", LLMPROF_GRAPHS="2")])

@@ -105,7 +105,7 @@ GraphShares scaled(std::vector<Timed> nodes, std::int64_t typical_ns, const Grap
 // Kernels take other times alone than in a graph, above all small ones. Three launches and more agree with each other
 // to a few percent; one alone may have been disturbed.
 double NodeShare::confidence() const {
-  if (basis == ShareBasis::kKernelsOutside) return samples > 0 ? 0.6 : 0.4;
+  if (basis == ShareBasis::kKernelsOutside || basis == ShareBasis::kOtherGraphs) return samples > 0 ? 0.6 : 0.4;
   const double measured = samples >= 3 ? 0.9 : 0.7;
   return basis == ShareBasis::kSameGraph ? measured : measured - 0.2;
 }
@@ -120,17 +120,16 @@ SharesOfGraphs shares_of(const GraphNodes& nodes, const NodeTimes& times,
   return shares;
 }
 
-GraphShares shares_of_sequence(const std::vector<std::int64_t>& node_ids, const std::vector<double>& duration_ns,
-                               std::int64_t samples, const GraphNodes& all) {
+GraphShares shares_of_sequence(const NodeSequence& sequence, const GraphNodes& all) {
   std::vector<Timed> nodes;
   double at_ns = 0;
-  for (std::size_t i = 0; i < node_ids.size(); ++i) {
-    nodes.push_back({.node_id = node_ids[i],
-                     .samples = samples,
+  for (std::size_t i = 0; i < sequence.node_ids.size(); ++i) {
+    nodes.push_back({.node_id = sequence.node_ids[i],
+                     .samples = sequence.samples,
                      .begin_ns = at_ns,
-                     .end_ns = at_ns + duration_ns[i],
-                     .basis = ShareBasis::kKernelsOutside});
-    at_ns += duration_ns[i];
+                     .end_ns = at_ns + sequence.duration_ns[i],
+                     .basis = sequence.basis});
+    at_ns += sequence.duration_ns[i];
   }
   return scaled(std::move(nodes), static_cast<std::int64_t>(at_ns), all);
 }
