@@ -71,7 +71,8 @@ Result<void> fill_gaps(const trace::Run& run, Summary& summary) {
 // Why the kernels of graph launches are unknown, as far as the run can tell; the collector's own notes say more.
 std::string why_unknown(const RowView& row) {
   const std::int64_t kernels = row.integer("kernels"), named = row.integer("named");
-  if (row.integer("unseen") == row.integer("graphs")) return "their nodes were not seen when the graphs were made";
+  if (row.integer("unseen") == row.integer("graphs"))
+    return "their nodes were not seen when the graphs were made or updated";
   if (named < kernels) return fmt::format("{} of their {} kernel nodes have a name", named, kernels);
   if (kernels == 0) return "they have no kernel nodes that are known";
   return "fewer than 90 % of their kernels were recorded elsewhere";

@@ -158,6 +158,7 @@ void CudaIngest::take_launch(const wire::LaunchRecord& record, trace::Id thread_
   launch.thread_id = thread_id;
   launch.stack_id = stacks_.id(record.stack).value_or(0);
   launch.correlation = record.correlation;
+  if (record.op == wire::LaunchOp::kGraph) graphs_.launch_called(record.graph, launch.begin_ns, rows_.next_id);
   launches_.add(launch);
 }
 

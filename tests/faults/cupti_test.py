@@ -212,6 +212,19 @@ class Whole(GpuCase):
         self.assertRegex(text, "Note, graphs: the kernels of 2 launches of 1 graph .* are unknown: none of these was recorded node by "
                                "node, and fewer than 90 % of their kernels were recorded elsewhere.")
 
+    def test_graphs_that_are_updated(self):
+        """The parameters of a node are set before each of 40 launches, from the 21st on to another kernel; another graph is
+        updated by one of other kernels for its last 21 of 41 launches. Each kernel has the time of its own launches."""
+        _, recording = self.seen([self.child("set", "graph_set_params", 20, LLMPROF_GRAPHS_AFTER_MS="0"),
+                                  self.child("kinds", "graph_kinds", 20, LLMPROF_GRAPHS_AFTER_MS="0")])
+        work = {row["name"]: row for row in recording.query(
+            "SELECT name, sum(executions)::BIGINT AS n, (sum(time_ns) / sum(executions))::BIGINT AS ns FROM work_sum GROUP BY name")}
+        self.assertNotIn("nodes of an unknown graph", work)
+        for name, launches, kernels in (("function:200", 20, 1), ("other:700", 20, 1), ("kernel:300", 40, 1), ("updated:250", 21, 4)):
+            # one launch a sample is silent, there are two at most
+            self.assertIn(work[name]["n"], range((launches - 3) * kernels, launches * kernels + 1), name)
+            self.assertAlmostEqual(work[name]["ns"], int(name.split(":")[1]), delta=10)
+
     def test_nodes_that_nobody_announced(self):
         """P06: node records without a callback are counted as unknown, and are there."""
         found, _ = self.seen([self.child("hidden", "graph", 50, 4, script="hide_nodes=1", LLMPROF_GRAPHS="2")])

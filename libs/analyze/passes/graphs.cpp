@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <unordered_set>
 
 namespace llmprof::analyze {
 namespace {
@@ -34,9 +36,19 @@ std::unordered_map<std::int64_t, std::vector<Timed>> timed_nodes(const GraphNode
     Timed& best = by_capture[capture_of(place)];
     if (timed.samples > best.samples) best = timed;
   }
+  // A kernel that no measured graph has is not of that capture: the graph was updated. One that did not run then (in a
+  // branch) is.
+  std::set<std::pair<std::int64_t, std::int64_t>> in_measured;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (graphs.contains(nodes.graph[i]) && nodes.captured_node[i] != kNull) in_measured.insert(capture_of(i));
+  }
+  std::unordered_set<std::int64_t> others;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes.kind[i] == NodeKind::kKernel && !in_measured.contains(capture_of(i))) others.insert(nodes.graph[i]);
+  }
   std::unordered_map<std::int64_t, std::vector<Timed>> inherited;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (graphs.contains(nodes.graph[i]) || nodes.captured_node[i] == kNull) continue;
+    if (graphs.contains(nodes.graph[i]) || others.contains(nodes.graph[i]) || nodes.captured_node[i] == kNull) continue;
     const auto found = by_capture.find(capture_of(i));
     if (found == by_capture.end()) continue;
     Timed timed = found->second;

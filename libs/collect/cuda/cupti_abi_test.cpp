@@ -176,6 +176,18 @@ TEST(CuptiAbi, DriverCallsAreTheHeaders) {
   EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuGraphAddKernelNode].node, NodeParameters::kFirstKernelNode);
   EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuGraphAddKernelNode_v2].node, NodeParameters::kKernelNode);
   EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuGraphAddNode].parameters, 4);
+  const auto set_kernel = [](int id) {
+    const DriverCall& call = kDriverCalls[static_cast<std::uint32_t>(id)];
+    return call.what == CallClass::kSetKernel ? static_cast<int>(call.parameters) : -1;
+  };
+  EXPECT_EQ(set_kernel(CUPTI_DRIVER_TRACE_CBID_cuGraphKernelNodeSetParams), 1);
+  EXPECT_EQ(set_kernel(CUPTI_DRIVER_TRACE_CBID_cuGraphKernelNodeSetParams_v2), 1);
+  EXPECT_EQ(set_kernel(CUPTI_DRIVER_TRACE_CBID_cuGraphNodeSetParams), 1);
+  EXPECT_EQ(set_kernel(CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams), 2);
+  EXPECT_EQ(set_kernel(CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams_v2), 2);
+  EXPECT_EQ(set_kernel(CUPTI_DRIVER_TRACE_CBID_cuGraphExecNodeSetParams), 2);
+  EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate].what, CallClass::kUpdate);
+  EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate_v2].what, CallClass::kUpdate);
   EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuGraphAddNode_v2].parameters, 5);
 }
 

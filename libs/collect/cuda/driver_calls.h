@@ -28,6 +28,8 @@ enum class CallClass : std::uint8_t {
   kCaptureEnd,
   kAddNode,      // a program adds a node to a graph by hand
   kInstantiate,  // makes an executable of a graph
+  kSetKernel,    // sets the parameters of a node; arguments: the executable if it is one's, the node, what describes it
+  kUpdate,       // arguments: the executable, a graph
 };
 
 // How a call that adds a node of a graph describes it.
@@ -120,6 +122,16 @@ inline constexpr NodeCall kNodeCalls[] = {
     {723, NodeParameters::kAnyNode, 5},          // …_v2
 };
 
+inline constexpr NodeCall kSetKernelCalls[] = {
+    {521, NodeParameters::kFirstKernelNode, 1},  // cuGraphKernelNodeSetParams
+    {691, NodeParameters::kKernelNode, 1},       // …_v2
+    {713, NodeParameters::kAnyNode, 1},          // cuGraphNodeSetParams
+    {538, NodeParameters::kFirstKernelNode, 2},  // cuGraphExecKernelNodeSetParams
+    {692, NodeParameters::kKernelNode, 2},       // …_v2
+    {714, NodeParameters::kAnyNode, 2},          // cuGraphExecNodeSetParams
+};
+inline constexpr std::uint16_t kUpdates[] = {561, 696};  // cuGraphExecUpdate, _v2
+
 inline constexpr std::uint32_t kDriverCallIds = 1024;
 
 // By number.
@@ -136,14 +148,19 @@ class DriverCallTable {
     for (const OtherCall& call : kWaitCalls) calls_[call.id] = {.id = call.id, .what = call.what};
     for (const OtherCall& call : kProfilerCalls) calls_[call.id] = {.id = call.id, .what = call.what};
     for (const OtherCall& call : kCaptureCalls) calls_[call.id] = {.id = call.id, .what = call.what};
-    for (const NodeCall& call : kNodeCalls)
-      calls_[call.id] = {.id = call.id, .what = CallClass::kAddNode, .node = call.node, .parameters = call.parameters};
+    add(kNodeCalls, CallClass::kAddNode);
+    add(kSetKernelCalls, CallClass::kSetKernel);
+    add(kUpdates, CallClass::kUpdate, wire::LaunchOp::kOther);
   }
   constexpr const DriverCall& operator[](std::uint32_t id) const { return calls_[id < kDriverCallIds ? id : 0]; }
 
  private:
   constexpr void add(std::span<const std::uint16_t> ids, CallClass what, wire::LaunchOp op) {
     for (const std::uint16_t id : ids) calls_[id] = {.id = id, .what = what, .op = op};
+  }
+  constexpr void add(std::span<const NodeCall> calls, CallClass what) {
+    for (const NodeCall& call : calls)
+      calls_[call.id] = {.id = call.id, .what = what, .node = call.node, .parameters = call.parameters};
   }
   DriverCall calls_[kDriverCallIds]{};
 };

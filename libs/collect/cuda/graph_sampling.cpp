@@ -186,6 +186,18 @@ GraphSampling::Action GraphSampling::launch_begins(const Launch& launch, Idle id
   return action;
 }
 
+// Programs update a graph before every launch, and mostly with the same kernels: the first updates count.
+void GraphSampling::changed(std::uint32_t id, bool for_certain) {
+  constexpr std::uint32_t kUpdatesThatCount = 2;
+  if (deciding_.exchange(1, std::memory_order_acquire) != 0) return;
+  Graph* graph = find(id);
+  if (graph != nullptr && (for_certain || graph->updates++ < kUpdatesThatCount)) {
+    graph->samples = 0;
+    graph->launches = 0;
+  }
+  deciding_.store(0, std::memory_order_release);
+}
+
 const char* GraphSampling::why_not() const {
   if (samples_.load(std::memory_order_relaxed) != 0) return nullptr;
   if (const char* why = why_not_.load(std::memory_order_relaxed)) return why;

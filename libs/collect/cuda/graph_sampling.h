@@ -76,6 +76,9 @@ class GraphSampling {
   Action launch_begins(const Launch& launch, Idle idle);
   void switched();
 
+  // Its nodes have other kernels from now on (or may have): what was sampled before says nothing about them.
+  void changed(std::uint32_t graph, bool for_certain);
+
   // Around every instantiation. A sample that is open then must be closed first: true, if the caller may do so now, and
   // then calls switched().
   void instantiation_begins();
@@ -106,6 +109,7 @@ class GraphSampling {
     std::uint32_t id = 0;
     std::uint32_t launches = 0;  // since its last sample
     std::uint32_t samples = 0;
+    std::uint32_t updates = 0;  // that may have changed it
   };
 
   bool begin_switch(std::uint32_t inside);

@@ -79,6 +79,20 @@ TEST(GraphSampling, TwoSamplesOfEachGraph) {
   EXPECT_EQ(program.launches(5, 2), "..NSC");
 }
 
+TEST(GraphSampling, AGraphThatWasChangedIsSampledAgain) {
+  Program program;
+  program.pass_watching_time();
+  EXPECT_EQ(program.launches(5, 1), "..NSC");
+  program.sampling->changed(1, true);
+  EXPECT_EQ(program.launches(5, 1), "..NSC");
+  for (int i = 0; i < 2; ++i) {
+    program.sampling->changed(1, false);
+    EXPECT_EQ(program.launches(5, 1), "..NSC");
+  }
+  program.sampling->changed(1, false);  // it may be the same as ever
+  EXPECT_EQ(program.launches(5, 1), ".....");
+}
+
 TEST(GraphSampling, OnlyWhenTheProgramWaits) {
   Program program;
   program.pass_watching_time();

@@ -225,18 +225,74 @@ void count_instantiation() {
   tl.instantiating = true;
 }
 
-// ---- nodes that the program adds by hand --------------------------------------------------------------------------
+// ---- kernels that the program names itself ------------------------------------------------------------------------
 
-// Handles of the kernel in CUDA_KERNEL_NODE_PARAMS: a function, or else (from _v2 on) a kernel.
-constexpr std::size_t kKernelHandle = 56;
-// CUgraphNodeParams has its type first, and the parameters of its kind from here on.
-constexpr std::size_t kOfItsKind = 16;
+// The handles of the kernel in CUDA_KERNEL_NODE_PARAMS: a function, or else (from _v2 on) a kernel.
+struct KernelHandles {
+  void* function = nullptr;
+  void* kernel = nullptr;
+  void* any() const { return function != nullptr ? function : kernel; }
+};
 
-void* handle_at(const void* parameters, std::size_t offset) {
-  void* handle;
-  memcpy(&handle, static_cast<const char*>(parameters) + offset, sizeof(handle));
-  return handle;
+KernelHandles handles_in(const NodeDescription& description) {
+  constexpr std::size_t kKernelHandle = 56;
+  constexpr std::size_t kOfItsKind = 16;  // in CUgraphNodeParams, which has its type first
+  KernelHandles handles;
+  const char* at = static_cast<const char*>(description.parameters);
+  if (at == nullptr) return handles;
+  if (description.layout == cupti::NodeParameters::kAnyNode) {
+    std::uint32_t type;
+    memcpy(&type, at, sizeof(type));
+    if (type != cupti::kNodeKernel) return handles;
+    at += kOfItsKind;
+  }
+  memcpy(&handles.function, at, sizeof(handles.function));
+  if (description.layout != cupti::NodeParameters::kFirstKernelNode)
+    memcpy(&handles.kernel, at + kKernelHandle, sizeof(handles.kernel));
+  return handles;
 }
+
+void record_update(const wire::GraphNodeRecord& update, const char* symbol) {
+  static constinit std::atomic<std::uint32_t> records;
+  constexpr std::uint32_t kMost = 1u << 20;
+  if (records.fetch_add(1, std::memory_order_relaxed) >= kMost) {
+    records.store(kMost, std::memory_order_relaxed);
+    return count_loss(LossKind::kGraphUnknown);
+  }
+  Thread* thread = enter();
+  if (thread == nullptr) return;
+  if (wire::Record* record = reserve(thread)) {
+    memset(static_cast<void*>(record), 0, sizeof(*record));
+    record->kind = wire::RecordKind::kGraphNode;
+    record->graph_node = update;
+    record->graph_node.name = intern_cached(thread, symbol);
+    commit(thread);
+  }
+  leave();
+}
+
+// The kernel that each node of an executable was last set to, so that the same again costs nothing. What finds no room
+// is recorded each time. Threads may meet in a slot: then, too, one is recorded that need not be.
+class SetKernels {
+ public:
+  enum class Was : std::uint8_t { kSame, kOther, kUnknown };
+  Was set(std::uint32_t graph, std::uint64_t node, const void* kernel) {
+    constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15u;  // 2^64 / golden ratio
+    const std::uint64_t key = ((std::uint64_t{graph} << 1 | 1) * kOdd) ^ node;
+    const std::uint64_t handle = reinterpret_cast<std::uintptr_t>(kernel);
+    Slot& slot = slots_[(key * kOdd) >> 51];
+    const bool known = slot.key.exchange(key, std::memory_order_relaxed) == key;
+    const bool same = slot.kernel.exchange(handle, std::memory_order_relaxed) == handle;
+    return !known ? Was::kUnknown : same ? Was::kSame : Was::kOther;
+  }
+
+ private:
+  struct Slot {
+    std::atomic<std::uint64_t> key{0}, kernel{0};
+  };
+  Slot slots_[1u << 13]{};
+};
+constinit SetKernels set_kernels;
 
 }  // namespace
 
@@ -273,16 +329,30 @@ void instantiation_ended() {
   tl.instantiating = false;
 }
 
-const char* kernel_of_node(const void* parameters, cupti::NodeParameters layout) {
-  if (parameters == nullptr) return nullptr;
-  if (layout == cupti::NodeParameters::kAnyNode) {
-    std::uint32_t type;
-    memcpy(&type, parameters, sizeof(type));
-    if (type != cupti::kNodeKernel) return nullptr;
-    parameters = static_cast<const char*>(parameters) + kOfItsKind;
-  }
-  const bool has_kernel = layout != cupti::NodeParameters::kFirstKernelNode;
-  return name_of_kernel(handle_at(parameters, 0), has_kernel ? handle_at(parameters, kKernelHandle) : nullptr);
+const char* kernel_of_node(const NodeDescription& description) {
+  const KernelHandles handles = handles_in(description);
+  return handles.any() != nullptr ? name_of_kernel(handles.function, handles.kernel) : nullptr;
+}
+
+void kernel_is_set(std::uint64_t executable, std::uint64_t node, const NodeDescription& description) {
+  const KernelHandles handles = handles_in(description);
+  if (handles.any() == nullptr) return;  // of another kind
+  const std::uint32_t graph = executable != 0 ? id_of_executable(reinterpret_cast<void*>(executable)) : 0;
+  const std::uint64_t id = id_of_node(reinterpret_cast<void*>(node));
+  if (id == 0 || (executable != 0 && graph == 0)) return;
+  const SetKernels::Was was = set_kernels.set(graph, id, handles.any());
+  if (was == SetKernels::Was::kSame) return;
+  if (was == SetKernels::Was::kOther && graph != 0) sampling.changed(graph, true);
+  record_update({now_ns(), id, 0, 0, graph, stack_here(), GraphNodeKind::kUpdate},
+                name_of_kernel(handles.function, handles.kernel));
+}
+
+void graph_is_updated(std::uint64_t executable, std::uint64_t graph) {
+  const std::uint32_t id = id_of_executable(reinterpret_cast<void*>(executable));
+  const std::uint32_t source = id_of_graph(reinterpret_cast<void*>(graph));
+  if (id == 0) return;
+  sampling.changed(id, false);
+  record_update({now_ns(), 0, source, 0, id, stack_here(), GraphNodeKind::kUpdate}, nullptr);
 }
 
 void start_graphs() { sampling.watch_first(g.settings.graphs_after_ms * 1000000); }

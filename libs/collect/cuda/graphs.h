@@ -12,8 +12,18 @@ void finish_graphs();  // says what was not recorded, and why
 // On the thread that makes, clones or instantiates a graph.
 void on_graph_resource(std::uint32_t id, const cupti::GraphData& data);
 
+// What describes a node in a call.
+struct NodeDescription {
+  const void* parameters;
+  cupti::NodeParameters layout;
+};
 // The name of the kernel that a node is about to be made for by hand; null: it is none, or unknown.
-const char* kernel_of_node(const void* parameters, cupti::NodeParameters layout);
+const char* kernel_of_node(const NodeDescription& description);
+
+// The parameters of a node were set: in an executable, or (0) in the graph that it is in.
+void kernel_is_set(std::uint64_t executable, std::uint64_t node, const NodeDescription& description);
+// The nodes of an executable took the parameters of another graph's.
+void graph_is_updated(std::uint64_t executable, std::uint64_t graph);
 
 struct GraphCall {
   std::uint64_t executable, stream;

@@ -72,8 +72,16 @@ void on_add_node(const DriverCall& call, const CallbackData& data) {
   }
   const char* name = data.symbol != nullptr
                          ? data.symbol
-                         : kernel_of_node(reinterpret_cast<const void*>(argument(data, call.parameters)), call.node);
+                         : kernel_of_node({reinterpret_cast<const void*>(argument(data, call.parameters)), call.node});
   if (name != nullptr) tl.launch = {name, 0, wire::LaunchOp::kKernel, stack_if_wanted(), 0, true};
+}
+
+// Programs set arguments before every launch, so this is one of the calls that must be cheap.
+void on_set_kernel(const DriverCall& call, const CallbackData& data) {
+  if (data.site != cupti::kExit || failed(data)) return;
+  const bool of_executable = call.parameters == 2;
+  kernel_is_set(of_executable ? argument(data, 0) : 0, argument(data, of_executable ? 1 : 0),
+                {reinterpret_cast<const void*>(argument(data, call.parameters)), call.node});
 }
 
 void begin_launch(const DriverCall& call, const CallbackData& data) {
@@ -219,6 +227,11 @@ void on_driver_call(std::uint32_t id, const CallbackData& data) {
       return on_capture(call, data);
     case CallClass::kAddNode:
       return on_add_node(call, data);
+    case CallClass::kSetKernel:
+      return on_set_kernel(call, data);
+    case CallClass::kUpdate:
+      if (!enters && !failed(data)) graph_is_updated(argument(data, 0), argument(data, 1));
+      return;
     case CallClass::kInstantiate:
       return enters ? instantiation_begins() : instantiation_ended();
     case CallClass::kNone:

@@ -71,6 +71,8 @@ void enable_always() {
     succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
   }
   for (const cupti::NodeCall& call : cupti::kNodeCalls) switch_call(call.id, true);
+  for (const cupti::NodeCall& call : cupti::kSetKernelCalls) switch_call(call.id, true);
+  for (const std::uint32_t id : cupti::kUpdates) switch_call(id, true);
   if (g.settings.graphs == kGraphsSampled) {
     for (const std::uint32_t id : cupti::kGraphLaunches) switch_call(id, true);
     for (const std::uint32_t id : cupti::kInstantiations) switch_call(id, true);
