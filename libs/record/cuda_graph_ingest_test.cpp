@@ -219,6 +219,39 @@ TEST_F(CudaGraphs, GraphsOfTwoProcesses) {
   EXPECT_THAT(recording.rows("SELECT count(*), count(DISTINCT graph) FROM graph_launch"), ElementsAre("2|2"));
 }
 
+// Kernels of a child graph run with numbers that nobody announced: 501 and 502 are of graph 8, which was made for that.
+// Both graphs 8 and 9 have `twice`, so nobody knows whose 503 is. `one` is the outer graph's own too, but that one has
+// its clone.
+TEST_F(CudaGraphs, NestedKernelsAreThoseOfTheOneGraphThatHasThem) {
+  capture(1, kBegin + 100, "one");
+  const auto inner = [&](std::uint64_t node, std::uint64_t at_ns, std::uint32_t graph, const std::string& name) {
+    cuda.node(1, {.ts_ns = kBegin + at_ns, .node = node, .graph = graph, .kind = wire::GraphNodeKind::kKernel}, name);
+  };
+  inner(81, 120, 8, "one");
+  inner(82, 130, 8, "inner");
+  inner(83, 140, 8, "twice");
+  inner(93, 150, 9, "twice");
+  instantiate(1, kBegin + 300, 101);
+  cuda.launch(1, {.begin_ns = kBegin + 900, .end_ns = kBegin + 950, .correlation = 10, .graph = 6});
+  const auto ran = [&](std::uint64_t node, const std::string& name) {
+    cuda.kernel({.begin_ns = kBegin + 1000,
+                 .end_ns = kBegin + 1010,
+                 .graph_node = node,
+                 .correlation = 10,
+                 .shape = cuda.kernel_shape(name),
+                 .graph = 6});
+  };
+  ran(101, "one");
+  ran(501, "one");
+  ran(502, "inner");
+  ran(503, "twice");
+  ingest();
+  EXPECT_THAT(recording.rows("SELECT n.node, n.name, n.captured_node, n.captured_ns - 1000000 FROM kernel k JOIN "
+                             "graph_node n ON n.id = k.graph_node_id ORDER BY n.node"),
+              ElementsAre("101|one|1|100", "501|one|81|120", "502|inner|82|130", "503|twice|-|-"));
+  EXPECT_THAT(recording.rows(kLosses), ElementsAre("graph_unknown|1|"));
+}
+
 // ---- updates
 // ----------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,9 @@
 #include "record/cuda_graph_nodes.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_set>
 #include <vector>
 
 #include "trace/run_writer.h"
@@ -207,6 +210,43 @@ void CudaGraphNodes::apply(const std::vector<Change>& changes, std::uint32_t gra
     node->thread_id = when.thread_id;
     node->stack_id = when.stack_id;
   }
+}
+
+std::int64_t CudaGraphNodes::adopt_nested(const CudaGraphs& graphs) {
+  constexpr std::size_t kMostGroups = 4096, kMostCandidates = 4096;
+  // Nodes whose clones were launched are of graphs that run by themselves.
+  std::unordered_set<const Node*> launched;
+  for (const auto& [key, node] : nodes_) {
+    if (node.announced && node.made_from != 0 && graphs.was_launched(node.graph, node.version))
+      launched.insert(original(node));
+  }
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::vector<Node*>> groups;  // graph, version, name
+  std::unordered_map<std::uint32_t, std::vector<const Node*>> candidates;                        // by name
+  for (auto& [key, node] : nodes_) {
+    if (node.name.id == 0 || node.kind != wire::GraphNodeKind::kKernel) continue;
+    if (node.ran && !node.announced && groups.size() < kMostGroups)
+      groups[{node.graph, node.version, node.name.id}].push_back(&node);
+    const bool is_original = node.announced && node.version == 0 && node.made_from == 0 && node.cloned_from == 0;
+    if (is_original && !launched.contains(&node)) candidates[node.name.id].push_back(&node);
+  }
+  const auto by_number = [](const Node* a, const Node* b) { return a->number < b->number; };
+  std::int64_t known = 0;
+  for (auto& [key, unknown] : groups) {
+    const auto found = candidates.find(std::get<2>(key));
+    if (found == candidates.end() || found->second.size() > kMostCandidates) continue;
+    std::vector<const Node*>& nested = found->second;
+    const bool in_one = std::all_of(nested.begin(), nested.end(),
+                                    [&](const Node* node) { return node->graph == nested.front()->graph; });
+    if (nested.size() != unknown.size() || !in_one) continue;
+    std::sort(nested.begin(), nested.end(), by_number);
+    std::sort(unknown.begin(), unknown.end(), by_number);
+    for (std::size_t i = 0; i < unknown.size(); ++i) {
+      unknown[i]->announced = true;
+      unknown[i]->cloned_from = nested[i]->number;
+      known += unknown[i]->unknown_runs;
+    }
+  }
+  return known;
 }
 
 // Clones that never ran and are of graphs that never did (copies on the way to an executable) are left out.

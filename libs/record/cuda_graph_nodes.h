@@ -68,6 +68,7 @@ class CudaGraphNodes {
     wire::GraphNodeKind kind = wire::GraphNodeKind::kUnknown;
     bool announced = false;
     bool ran = false;
+    std::int64_t unknown_runs = 0;  // executions of a node whose original was not known
   };
 
   // The node of this number, new if it was not known; nullptr if there are too many.
@@ -78,6 +79,10 @@ class CudaGraphNodes {
   void inherit_name(Node& node) const { node.name = name_of(node); }
   // Itself if it is no clone; nullptr if the chain is broken, or a circle.
   const Node* original(const Node& node) const;
+  // CUPTI announces no nodes for what is inside of child graphs and branches of an executable, but their kernels run
+  // with their names. Those that one graph, which is not launched by itself, has as many of as ran, are that graph's.
+  // Returns how many executions are known by that.
+  std::int64_t adopt_nested(const CudaGraphs& graphs);
   void write(trace::RunWriter& writer, CudaGraphs& graphs, trace::Id& next_id) const;
 
   // What a node of an executable runs from an update on: a kernel, or what a node of another graph does; neither:

@@ -107,6 +107,7 @@ void CudaIngest::finish() {
   counters_.write_all();
   counts_.unknown += counters_.unknown();
   stalls_.write(rows_.writer, process_id_, rows_.next_id);
+  counts_.graph_unknown -= nodes_.adopt_nested(graphs_);
   nodes_.write(rows_.writer, graphs_, rows_.next_id);
   memory_.finish();
 }

@@ -102,7 +102,10 @@ CudaIngest::Graphs CudaIngest::join_graph(CudaGraphLaunches::Execution execution
   }
   joined.node_id = node->id;
   joined.captured = nodes_.original(*node);
-  if (joined.captured == nullptr) ++counts_.graph_unknown;
+  if (joined.captured == nullptr) {
+    ++counts_.graph_unknown;
+    ++node->unknown_runs;
+  }
   if (node->ran) return joined;
   node->ran = true;
   nodes_.place(*node, graph);  // of the executable: the record of the node may have been made for another graph

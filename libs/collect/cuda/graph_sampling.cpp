@@ -127,18 +127,19 @@ GraphSampling::Graph* GraphSampling::due(const Launch& launch) {
   Graph* graph = find(launch.graph);
   if (graph == nullptr) return nullptr;
   ++graph->launches;
-  if (graph->launches > most_launches_) most_launches_ = graph->launches;
+  if (graph->launches > most_launches_.load(std::memory_order_relaxed))
+    most_launches_.store(graph->launches, std::memory_order_relaxed);
   const std::uint32_t wanted = graph->samples == 0 ? kFirstLaunch : kSecondAfter;
   const bool enough = graph->samples == kSamplesPerGraph || samples_.load(std::memory_order_relaxed) == kMaxSamples;
   if (graph->launches < wanted || enough || why_not_.load(std::memory_order_relaxed) != nullptr) return nullptr;
-  return launch.now_ns - first_ns_ < watch_first_ns_ ? nullptr : graph;
+  return launch.now_ns - first_ns_.load(std::memory_order_relaxed) < watch_first_ns_ ? nullptr : graph;
 }
 
 // A program whose graphs are always in flight is not asked at every launch.
 bool GraphSampling::wants_to_know(const Graph* due_graph) {
   if (is_open()) return true;
   if (due_graph == nullptr || instantiating_.load() != 0) return false;
-  return in_vain_ < kOften || launches_ % kRarely == 0;
+  return in_vain_ < kOften || launches_.load(std::memory_order_relaxed) % kRarely == 0;
 }
 
 // All is idle.
@@ -168,8 +169,8 @@ GraphSampling::Action GraphSampling::next(Graph* due_graph) {
 
 GraphSampling::Action GraphSampling::launch_begins(const Launch& launch, Idle idle) {
   if (deciding_.exchange(1, std::memory_order_acquire) != 0) return Action::kNone;  // another thread's launch decides
-  if (launches_++ == 0) first_ns_ = launch.now_ns;
-  last_ns_ = launch.now_ns;
+  if (launches_.fetch_add(1, std::memory_order_relaxed) == 0) first_ns_.store(launch.now_ns, std::memory_order_relaxed);
+  last_ns_.store(launch.now_ns, std::memory_order_relaxed);
   Graph* due_graph = due(launch);
   Action action = Action::kNone;
   if (wants_to_know(due_graph) && begin_switch(1)) {

@@ -126,8 +126,9 @@ class GraphSampling {
   std::atomic<State> state_{State::kNormal};
   std::atomic<std::uint32_t> samples_{0};
   std::uint64_t watch_first_ns_ = 0;
-  std::uint64_t first_ns_ = 0, last_ns_ = 0;
-  std::uint32_t launches_ = 0, most_launches_ = 0;  // of all; of one graph
+  // These are read at the end, too, by a thread that does not launch.
+  std::atomic<std::uint64_t> first_ns_{0}, last_ns_{0};
+  std::atomic<std::uint32_t> launches_{0}, most_launches_{0};  // of all; of one graph
   std::uint32_t idle_moments_ = 0, in_vain_ = 0;
   std::uint32_t sampled_graph_ = 0;
   std::uint32_t silent_launches_ = 0;
