@@ -1,5 +1,7 @@
 #include "analyze/gpu.h"
 
+#include <fmt/format.h>
+
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
 
@@ -66,11 +68,38 @@ Result<void> fill_gaps(const trace::Run& run, Summary& summary) {
   return {};
 }
 
+// Why the kernels of graph launches are unknown, as far as the run can tell; the collector's own notes say more.
+std::string why_unknown(const RowView& row) {
+  const std::int64_t kernels = row.integer("kernels"), named = row.integer("named");
+  if (row.integer("unseen") == row.integer("graphs"))
+    return "their nodes were not seen when the graphs were made or updated";
+  if (named < kernels) return fmt::format("{} of their {} kernel nodes have a name", named, kernels);
+  if (kernels == 0) return "they have no kernel nodes that are known";
+  return "fewer than 90 % of their kernels were recorded elsewhere";
+}
+
+Result<void> add_note_of_unknown_graphs(const trace::Run& run, Summary& summary) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/unknown_graphs"));
+  const RowView row{table, 0};
+  const std::int64_t launches = row.integer("launches"), graphs = row.integer("graphs");
+  if (launches == 0) return {};
+  summary.gpu.notes.push_back(
+      {"graphs",
+       fmt::format(
+           "the kernels of {} {} of {} {} ({:.1f} % of the GPU time) are unknown: {} recorded node by node, and {}.",
+           launches, launches == 1 ? "launch" : "launches", graphs, graphs == 1 ? "graph" : "graphs",
+           100 * share_of(row.integer("time_ns"), summary.coverage.gpu_ns),
+           row.integer("launches_by_node") == 0 ? "no launch was" : "none of these was", why_unknown(row)),
+       1});
+  return {};
+}
+
 }  // namespace
 
 Result<void> fill_gpu(const trace::Run& run, const std::string& by, Summary& summary) {
   LLMPROF_TRY(fill_gaps(run, summary));
   if (summary.coverage.gpu_ns == 0) return {};
+  LLMPROF_TRY(add_note_of_unknown_graphs(run, summary));
   LLMPROF_TRY(fill_kernels(run, summary));
   return fill_sources(run, by, summary);
 }

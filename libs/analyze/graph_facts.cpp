@@ -17,9 +17,11 @@ std::uint32_t code_of(NameCodes& codes, const std::string& name) {
   return codes.try_emplace(name, static_cast<std::uint32_t>(codes.size())).first->second;
 }
 
-Result<std::unordered_map<std::int64_t, EagerKernels>> read_eager_kernels(const trace::Run& run, NameCodes& codes) {
-  LLMPROF_LET(const trace::Columns rows, ask_columns(run, "sql/pass_eager_kernels"));
-  std::unordered_map<std::int64_t, EagerKernels> of_process;
+using KernelsOfProcesses = std::unordered_map<std::int64_t, EagerKernels>;
+
+Result<KernelsOfProcesses> read_kernels(const trace::Run& run, const char* question, NameCodes& codes) {
+  LLMPROF_LET(const trace::Columns rows, ask_columns(run, question));
+  KernelsOfProcesses of_process;
   for (std::size_t i = 0; i < rows.rows(); ++i) {
     EagerKernels& kernels = of_process[rows.values[0][i]];
     kernels.name.push_back(code_of(codes, rows.names[rows.values[1][i]]));
@@ -34,10 +36,24 @@ struct LaunchedGraph {
   std::vector<std::uint32_t> names;
 };
 
-// Graphs whose shares are still unknown take them from the same kernels outside graphs.
-Result<void> add_shares_of_kernels_outside(const trace::Run& run, GraphFacts& facts) {
+// Kernels take other times alone than in a graph, so those of other graphs come first.
+void add_shares(const std::unordered_map<std::int64_t, LaunchedGraph>& graphs, const KernelsOfProcesses& kernels,
+                ShareBasis basis, GraphFacts& facts) {
+  for (const auto& [id, graph] : graphs) {
+    const auto elsewhere = kernels.find(graph.process_id);
+    if (elsewhere == kernels.end() || facts.shares.contains(id)) continue;
+    EagerTimes times = eager_times(graph.names, elsewhere->second);
+    if (times.known < kLeastKnown) continue;
+    facts.shares[id] =
+        shares_of_sequence({graph.nodes, std::move(times.duration_ns), times.sequences, basis}, facts.nodes);
+  }
+}
+
+// Graphs whose shares are still unknown take them from the same kernels elsewhere.
+Result<void> add_shares_of_kernels_elsewhere(const trace::Run& run, GraphFacts& facts) {
   NameCodes codes;
-  LLMPROF_LET(const auto kernels, read_eager_kernels(run, codes));
+  LLMPROF_LET(const KernelsOfProcesses sampled, read_kernels(run, "sql/pass_sampled_kernels", codes));
+  LLMPROF_LET(const KernelsOfProcesses outside, read_kernels(run, "sql/pass_eager_kernels", codes));
   LLMPROF_LET(const trace::Columns rows, ask_columns(run, "sql/pass_graph_kernels"));
   std::unordered_map<std::int64_t, LaunchedGraph> graphs;
   for (std::size_t i = 0; i < rows.rows(); ++i) {
@@ -47,13 +63,8 @@ Result<void> add_shares_of_kernels_outside(const trace::Run& run, GraphFacts& fa
     graph.nodes.push_back(rows.values[2][i]);
     graph.names.push_back(code_of(codes, rows.names[rows.values[3][i]]));
   }
-  for (const auto& [id, graph] : graphs) {
-    const auto outside = kernels.find(graph.process_id);
-    if (outside == kernels.end()) continue;
-    const EagerTimes times = eager_times(graph.names, outside->second);
-    if (times.known < kLeastKnown) continue;
-    facts.shares[id] = shares_of_sequence(graph.nodes, times.duration_ns, times.sequences, facts.nodes);
-  }
+  add_shares(graphs, sampled, ShareBasis::kOtherGraphs, facts);
+  add_shares(graphs, outside, ShareBasis::kKernelsOutside, facts);
   return {};
 }
 
@@ -83,7 +94,7 @@ Result<GraphFacts> read_graphs(const trace::Run& run) {
   facts.shares = shares_of(facts.nodes, times, typical_ns);
   const bool all_known = std::all_of(typical_ns.begin(), typical_ns.end(),
                                      [&](const auto& graph) { return facts.shares.contains(graph.first); });
-  if (!all_known) LLMPROF_TRY(add_shares_of_kernels_outside(run, facts));
+  if (!all_known) LLMPROF_TRY(add_shares_of_kernels_elsewhere(run, facts));
   return facts;
 }
 
@@ -95,7 +106,7 @@ void make_mixes(const std::vector<trace::NodePlaceRow>& places, GraphFacts& grap
 
 std::vector<trace::NodeShareRow> node_share_rows(const GraphFacts& graphs, trace::Strings& strings) {
   const trace::Name bases[] = {strings.intern("same graph"), strings.intern("same capture"),
-                               strings.intern("kernels outside")};
+                               strings.intern("kernels outside"), strings.intern("other graphs")};
   std::vector<trace::NodeShareRow> rows;
   for (const auto& [graph, shares] : graphs.shares) {
     for (const NodeShare& node : shares.nodes) {

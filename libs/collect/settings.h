@@ -59,7 +59,7 @@ inline constexpr SettingRow kSettings[] = {
      "GPU activity: 1 kernels, 2 memory, 4 waits, 8 API, 16 overhead"},
     {"LLMPROF_GRAPHS", &Settings::graphs, 0, 2, kGraphsSampled,
      "CUDA graphs: 0 launches, 1 some with nodes, 2 all nodes"},
-    {"LLMPROF_GRAPHS_AFTER_MS", &Settings::graphs_after_ms, 0, 3600000, 500,
+    {"LLMPROF_GRAPHS_AFTER_MS", &Settings::graphs_after_ms, 0, 3600000, 50,
      "time after the first graph launch from which on some are recorded with nodes, ms"},
     {"LLMPROF_STACKS", &Settings::stacks, 0, 3, 0, "stacks of launches: 1 Python, 2 native"},
     {"LLMPROF_GPU_POOL_BYTES", &Settings::gpu_pool_bytes, 1u << 20, 1u << 30, 128u << 20, "buffers lent to CUPTI"},

@@ -203,6 +203,7 @@ struct ThreadLocal {
   MadeNode made;
   std::uint32_t node_type;  // of the node that is about to be made
   bool instantiating;       // a graph
+  bool in_graph_launch;
   bool in_runtime;          // a call of the CUDA runtime, if these are recorded
   bool measuring;           // a profiler of CUPTI's is being called: what it does with the driver is not the program's
   CountedWindow counted;

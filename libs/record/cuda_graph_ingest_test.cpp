@@ -219,5 +219,163 @@ TEST_F(CudaGraphs, GraphsOfTwoProcesses) {
   EXPECT_THAT(recording.rows("SELECT count(*), count(DISTINCT graph) FROM graph_launch"), ElementsAre("2|2"));
 }
 
+// Kernels of a child graph run with numbers that nobody announced: 501 and 502 are of graph 8, which was made for that.
+// Both graphs 8 and 9 have `twice`, so nobody knows whose 503 is. `one` is the outer graph's own too, but that one has
+// its clone.
+TEST_F(CudaGraphs, NestedKernelsAreThoseOfTheOneGraphThatHasThem) {
+  capture(1, kBegin + 100, "one");
+  const auto inner = [&](std::uint64_t node, std::uint64_t at_ns, std::uint32_t graph, const std::string& name) {
+    cuda.node(1, {.ts_ns = kBegin + at_ns, .node = node, .graph = graph, .kind = wire::GraphNodeKind::kKernel}, name);
+  };
+  inner(81, 120, 8, "one");
+  inner(82, 130, 8, "inner");
+  inner(83, 140, 8, "twice");
+  inner(93, 150, 9, "twice");
+  instantiate(1, kBegin + 300, 101);
+  cuda.launch(1, {.begin_ns = kBegin + 900, .end_ns = kBegin + 950, .correlation = 10, .graph = 6});
+  const auto ran = [&](std::uint64_t node, const std::string& name) {
+    cuda.kernel({.begin_ns = kBegin + 1000,
+                 .end_ns = kBegin + 1010,
+                 .graph_node = node,
+                 .correlation = 10,
+                 .shape = cuda.kernel_shape(name),
+                 .graph = 6});
+  };
+  ran(101, "one");
+  ran(501, "one");
+  ran(502, "inner");
+  ran(503, "twice");
+  ingest();
+  EXPECT_THAT(recording.rows("SELECT n.node, n.name, n.captured_node, n.captured_ns - 1000000 FROM kernel k JOIN "
+                             "graph_node n ON n.id = k.graph_node_id ORDER BY n.node"),
+              ElementsAre("101|one|1|100", "501|one|81|120", "502|inner|82|130", "503|twice|-|-"));
+  EXPECT_THAT(recording.rows(kLosses), ElementsAre("graph_unknown|1|"));
+}
+
+// ---- updates
+// ----------------------------------------------------------------------------------------------------------
+
+class CudaGraphUpdates : public CudaGraphs {
+ protected:
+  // Nodes 1 and 2 of graph 5 run `one` and `two`; their clones 101 and 102 are in the executable graph 6.
+  CudaGraphUpdates() {
+    capture(1, kBegin + 100, "one");
+    capture(2, kBegin + 110, "two");
+    instantiate(1, kBegin + 300, 101);
+    instantiate(2, kBegin + 301, 102);
+  }
+  // A launch as a whole.
+  void launch(std::uint64_t at_ns, std::uint32_t correlation) {
+    cuda.launch(1, {.begin_ns = kBegin + at_ns,
+                    .end_ns = kBegin + at_ns + 5,
+                    .correlation = correlation,
+                    .graph = 6,
+                    .op = wire::LaunchOp::kGraph});
+    cuda.graph_launch(
+        {.begin_ns = kBegin + at_ns + 10, .end_ns = kBegin + at_ns + 60, .correlation = correlation, .graph = 6});
+  }
+  void set_kernel(std::uint64_t at_ns, std::uint64_t node, const std::string& name, std::uint32_t graph = 6) {
+    cuda.node(1, {.ts_ns = kBegin + at_ns, .node = node, .graph = graph, .kind = wire::GraphNodeKind::kUpdate}, name);
+  }
+  void update(std::uint64_t at_ns, std::uint32_t source) {
+    cuda.node(1, {.ts_ns = kBegin + at_ns, .cloned_from = source, .graph = 6, .kind = wire::GraphNodeKind::kUpdate});
+  }
+  // Of every launch its begin, and the kernels of its graph with the time they were captured at.
+  std::vector<std::string> launched() {
+    ingest();
+    const auto rows = recording.rows(
+        "SELECT l.begin_ns - 1000000, string_agg(coalesce(n.name, '?') || ' ' || "
+        "coalesce(n.captured_ns - 1000000, 0), ', ' ORDER BY n.node) FROM graph_launch l LEFT JOIN "
+        "graph_node n USING (graph) GROUP BY ALL ORDER BY 1");
+    const auto findings = check_run(recording.run());
+    EXPECT_TRUE(findings && findings->empty());
+    return rows;
+  }
+};
+
+TEST_F(CudaGraphUpdates, TheSameKernelChangesNothing) {
+  launch(1000, 10);
+  set_kernel(1500, 1, "one");
+  launch(2000, 11);
+  EXPECT_THAT(launched(), ElementsAre("1010|one 100, two 110", "2010|one 100, two 110"));
+  EXPECT_THAT(recording.rows("SELECT count(DISTINCT graph) FROM graph_launch"), ElementsAre("1"));
+}
+
+TEST_F(CudaGraphUpdates, AnotherKernelIsAnotherGraphFromThenOn) {
+  launch(1000, 10);
+  set_kernel(1500, 1, "other");
+  set_kernel(1510, 2, "else");  // nobody launched it between: the same version
+  launch(2000, 11);
+  set_kernel(2500, 1, "one");
+  launch(3000, 12);
+  EXPECT_THAT(launched(),
+              ElementsAre("1010|one 100, two 110", "2010|other 1500, else 1510", "3010|one 2500, else 1510"));
+  EXPECT_THAT(recording.rows("SELECT DISTINCT kind FROM graph_node"), ElementsAre("kernel"));
+  EXPECT_THAT(recording.rows(kLosses), IsEmpty());
+}
+
+TEST_F(CudaGraphUpdates, BeforeTheFirstLaunchThereIsOneVersion) {
+  set_kernel(500, 1, "other");
+  launch(1000, 10);
+  EXPECT_THAT(launched(), ElementsAre("1010|other 500, two 110"));
+}
+
+TEST_F(CudaGraphUpdates, NodesRecordedByTheirNumbersBelongToTheVersionOfTheirLaunch) {
+  launch(1000, 10);
+  set_kernel(1500, 1, "other");
+  launch(2000, 11);
+  const auto other = cuda.kernel_shape("other"), two = cuda.kernel_shape("two");
+  cuda.launch(1, {.begin_ns = kBegin + 3000, .end_ns = kBegin + 3005, .correlation = 12, .graph = 6});
+  for (const auto& [node, shape] : {std::pair(101, other), std::pair(102, two)}) {
+    cuda.kernel({.begin_ns = kBegin + 3010,
+                 .end_ns = kBegin + 3020,
+                 .graph_node = static_cast<std::uint64_t>(node),
+                 .correlation = 12,
+                 .shape = shape,
+                 .graph = 6});
+  }
+  EXPECT_THAT(launched(), ElementsAre("1010|one 100, two 110", "2010|other 1500, two 110", "3010|other 1500, two 110"));
+  EXPECT_THAT(recording.rows("SELECT k.name, n.name, n.captured_ns - 1000000 FROM kernel k JOIN graph_node n ON n.id = "
+                             "k.graph_node_id ORDER BY n.node"),
+              ElementsAre("other|other|1500", "two|two|110"));
+  EXPECT_THAT(recording.rows(kLosses), IsEmpty());
+}
+
+TEST_F(CudaGraphUpdates, ByAnotherGraph) {
+  launch(1000, 10);
+  const auto captured = [&](std::uint64_t at_ns, std::uint32_t graph, std::vector<std::string> names) {
+    for (std::uint64_t i = 0; i < names.size(); ++i) {
+      cuda.node(
+          1,
+          {.ts_ns = kBegin + at_ns + i, .node = graph * 10 + i, .graph = graph, .kind = wire::GraphNodeKind::kKernel},
+          names[i]);
+    }
+  };
+  captured(1100, 20, {"one", "two"});
+  update(1200, 20);  // with the same kernels, as a program does before every launch
+  launch(2000, 11);
+  captured(2100, 30, {"one", "third"});
+  update(2200, 30);
+  launch(3000, 12);
+  captured(3100, 40, {"one", "third", "fourth"});
+  update(3200, 40);  // nobody knows which is which
+  launch(4000, 13);
+  EXPECT_THAT(launched(),
+              ElementsAre("1010|one 100, two 110", "2010|one 100, two 110", "3010|one 2100, third 2101", "4010|? 0"));
+}
+
+TEST_F(CudaGraphUpdates, OfAGraphThatIsNoExecutable) {
+  set_kernel(500, 1, "later", 0);
+  instantiate(1, kBegin + 600, 201, 7);
+  launch(1000, 10);
+  cuda.launch(1, {.begin_ns = kBegin + 2000,
+                  .end_ns = kBegin + 2005,
+                  .correlation = 11,
+                  .graph = 7,
+                  .op = wire::LaunchOp::kGraph});
+  cuda.graph_launch({.begin_ns = kBegin + 2010, .end_ns = kBegin + 2020, .correlation = 11, .graph = 7});
+  EXPECT_THAT(launched(), ElementsAre("1010|one 100, two 110", "2010|later 100"));
+}
+
 }  // namespace
 }  // namespace llmprof::record

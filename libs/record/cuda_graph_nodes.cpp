@@ -1,6 +1,9 @@
 #include "record/cuda_graph_nodes.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_set>
 #include <vector>
 
 #include "trace/run_writer.h"
@@ -15,36 +18,99 @@ trace::OptionalId unless_0(trace::Id id) { return id == 0 ? trace::OptionalId() 
 
 }  // namespace
 
-CudaGraphs::Graph& CudaGraphs::find(std::uint32_t number, trace::Id& next_id) {
+// ---- graphs ---------------------------------------------------------------------------------------------------------
+
+CudaGraphs::Graph* CudaGraphs::find(std::uint32_t number, trace::Id& next_id) {
   const auto found = graphs_.find(number);
-  if (found != graphs_.end()) return found->second;
-  if (number == 0 || graphs_.size() == kMost) return none_ = {};
-  return graphs_[number] = {next_id++, false};
+  if (found != graphs_.end()) return &found->second;
+  if (number == 0 || graphs_.size() == kMost) return nullptr;
+  Graph& graph = graphs_[number];
+  graph.versions.push_back({.id = next_id++, .since_ns = INT64_MIN});
+  return &graph;
 }
 
-trace::Id CudaGraphs::launched(std::uint32_t number, trace::Id& next_id) {
-  Graph& graph = find(number, next_id);
-  graph.launched = true;
-  return graph.id;
-}
-
-bool CudaGraphs::was_launched(std::uint32_t number) const {
+const CudaGraphs::Graph* CudaGraphs::find(std::uint32_t number) const {
   const auto found = graphs_.find(number);
-  return found != graphs_.end() && found->second.launched;
+  return found != graphs_.end() ? &found->second : nullptr;
 }
 
-CudaGraphNodes::Node* CudaGraphNodes::take(std::uint64_t number, trace::Id& next_id) {
-  const auto found = nodes_.find(number);
+trace::Id CudaGraphs::id(std::uint32_t number, std::uint32_t version, trace::Id& next_id) {
+  const Graph* graph = find(number, next_id);
+  return graph != nullptr && version < graph->versions.size() ? graph->versions[version].id : 0;
+}
+
+trace::Id CudaGraphs::launched(std::uint32_t number, std::uint32_t version, trace::Id& next_id) {
+  Graph* graph = find(number, next_id);
+  if (graph == nullptr || version >= graph->versions.size()) return 0;
+  graph->versions[version].launched = true;
+  return graph->versions[version].id;
+}
+
+bool CudaGraphs::was_launched(std::uint32_t number, std::uint32_t version) const {
+  const Graph* graph = find(number);
+  return graph != nullptr && version < graph->versions.size() && graph->versions[version].launched;
+}
+
+void CudaGraphs::launch_called(std::uint32_t number, std::int64_t at_ns, trace::Id& next_id) {
+  Graph* graph = find(number, next_id);
+  if (graph == nullptr) return;
+  if (graph->launches.size() == kMostLaunches) {
+    graph->forgotten_ns = graph->launches[kMostLaunches / 2];
+    graph->launches.erase(graph->launches.begin(), graph->launches.begin() + kMostLaunches / 2);
+  }
+  graph->launches.push_back(at_ns);
+}
+
+std::uint32_t CudaGraphs::version_at(std::uint32_t number, std::int64_t at_ns) const {
+  const Graph* graph = find(number);
+  if (graph == nullptr) return 0;
+  std::size_t version = graph->versions.size() - 1;
+  while (version > 0 && graph->versions[version].since_ns > at_ns) --version;
+  return static_cast<std::uint32_t>(version);
+}
+
+std::uint32_t CudaGraphs::newest(std::uint32_t number) const { return version_at(number, INT64_MAX); }
+
+bool CudaGraphs::takes_update(std::uint32_t number, std::int64_t at_ns, trace::Id& next_id) {
+  Graph* graph = find(number, next_id);
+  if (graph == nullptr || at_ns <= graph->updated_ns) return false;  // logs that continue others repeat it
+  graph->updated_ns = at_ns;
+  return true;
+}
+
+std::uint32_t CudaGraphs::version_for_update(std::uint32_t number, std::int64_t at_ns, trace::Id& next_id) {
+  Graph* graph = find(number, next_id);
+  if (graph == nullptr) return 0;
+  const std::int64_t since_ns = graph->versions.back().since_ns;
+  const bool launched = graph->forgotten_ns > since_ns ||
+                        std::any_of(graph->launches.begin(), graph->launches.end(),
+                                    [&](std::int64_t launch_ns) { return launch_ns > since_ns && launch_ns < at_ns; });
+  if (launched && graph->versions.size() < kMostVersions)
+    graph->versions.push_back({.id = next_id++, .since_ns = at_ns});
+  return static_cast<std::uint32_t>(graph->versions.size() - 1);
+}
+
+// ---- nodes ----------------------------------------------------------------------------------------------------------
+
+CudaGraphNodes::Node* CudaGraphNodes::take(std::uint64_t number, std::uint32_t version, trace::Id& next_id) {
+  const auto found = nodes_.find({number, version});
   if (found != nodes_.end()) return &found->second;
   if (number == 0 || nodes_.size() == kMost) return nullptr;
-  Node& node = nodes_[number];
+  Node& node = nodes_[{number, version}];
   node.id = next_id++;
   node.number = number;
+  node.version = version;
   return &node;
 }
 
-const CudaGraphNodes::Node* CudaGraphNodes::find(std::uint64_t number) const {
-  const auto found = nodes_.find(number);
+void CudaGraphNodes::place(Node& node, std::uint32_t graph) {
+  if (node.graph == graph) return;
+  node.graph = graph;
+  if (node.version == 0 && graph != 0) members_[graph].push_back(node.number);
+}
+
+const CudaGraphNodes::Node* CudaGraphNodes::find(std::uint64_t number, std::uint32_t version) const {
+  const auto found = nodes_.find({number, version});
   return found != nodes_.end() && found->second.announced ? &found->second : nullptr;
 }
 
@@ -59,20 +125,144 @@ const CudaGraphNodes::Node* CudaGraphNodes::original(const Node& node) const {
   return nullptr;
 }
 
+std::size_t CudaGraphNodes::members_of(std::uint32_t graph) const {
+  const auto found = members_.find(graph);
+  return found != members_.end() ? found->second.size() : 0;
+}
+
+trace::Name CudaGraphNodes::name_of(const Node& node) const {
+  const Node* captured = node.name.id == 0 ? original(node) : nullptr;
+  return captured != nullptr ? captured->name : node.name;
+}
+
+std::vector<const CudaGraphNodes::Node*> CudaGraphNodes::members(std::uint32_t graph, std::uint32_t version,
+                                                                 bool only_clones) const {
+  std::vector<const Node*> out;
+  const auto found = members_.find(graph);
+  if (found == members_.end()) return out;
+  for (const std::uint64_t number : found->second) {
+    const Node* node = find(number, version);
+    if (node == nullptr || (version == 0 && node->graph != graph)) continue;
+    if (!only_clones || node->made_from != 0) out.push_back(node);  // CUPTI adds nodes of its own, which are no clones
+  }
+  std::sort(out.begin(), out.end(), [](const Node* a, const Node* b) { return a->number < b->number; });
+  return out;
+}
+
+void CudaGraphNodes::set_kernel(std::uint64_t node, trace::Name name) {
+  const auto found = nodes_.find({node, 0});
+  if (found != nodes_.end() && found->second.announced) found->second.name = name;
+}
+
+std::vector<CudaGraphNodes::Change> CudaGraphNodes::set_kernel(std::uint32_t graph, std::uint32_t version,
+                                                               std::uint64_t node, trace::Name name) const {
+  constexpr int kLongestChain = 64;
+  for (const Node* member : members(graph, version, true)) {
+    const Node* at = member;
+    for (int i = 0; i < kLongestChain && at != nullptr && at->made_from != node; ++i) at = find(at->made_from);
+    if (at == nullptr || at->made_from != node) continue;
+    if (name.id != 0 && name_of(*member) == name) return {};
+    return {{.number = member->number, .name = name, .source = 0}};
+  }
+  return {};
+}
+
+std::vector<CudaGraphNodes::Change> CudaGraphNodes::update(std::uint32_t graph, std::uint32_t version,
+                                                           std::uint32_t source) const {
+  const std::vector<const Node*> mine = members(graph, version, true), others = members(source, 0, false);
+  std::vector<Change> changes;
+  bool differ = mine.size() != others.size();  // then nobody knows which becomes which
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const bool paired = mine.size() == others.size();
+    changes.push_back({.number = mine[i]->number, .name = {}, .source = paired ? others[i]->number : 0});
+    differ = differ || name_of(*mine[i]) != name_of(*others[i]);
+  }
+  return differ ? changes : std::vector<Change>();
+}
+
+void CudaGraphNodes::apply(const std::vector<Change>& changes, std::uint32_t graph, std::uint32_t from,
+                           std::uint32_t to, const Time& when, trace::Id& next_id) {
+  if (from != to) {
+    const auto found = members_.find(graph);
+    for (const std::uint64_t number : found != members_.end() ? found->second : std::vector<std::uint64_t>()) {
+      const Node* before = find(number, from);
+      if (before == nullptr) continue;
+      const Node copy = *before;
+      Node* node = take(number, to, next_id);
+      if (node == nullptr) return;
+      const trace::Id id = node->id;
+      *node = copy;
+      node->id = id;
+      node->version = to;
+      node->ran = false;
+    }
+  }
+  for (const Change& change : changes) {
+    Node* node = take(change.number, to, next_id);
+    if (node == nullptr) return;
+    node->name = change.name;
+    node->cloned_from = change.source;
+    node->gemm_id = 0;
+    node->announced = change.source != 0 || change.name.id != 0;
+    if (change.source != 0) continue;
+    node->kind = wire::GraphNodeKind::kKernel;
+    node->created_ns = when.ns;
+    node->thread_id = when.thread_id;
+    node->stack_id = when.stack_id;
+  }
+}
+
+std::int64_t CudaGraphNodes::adopt_nested(const CudaGraphs& graphs) {
+  constexpr std::size_t kMostGroups = 4096, kMostCandidates = 4096;
+  // Nodes whose clones were launched are of graphs that run by themselves.
+  std::unordered_set<const Node*> launched;
+  for (const auto& [key, node] : nodes_) {
+    if (node.announced && node.made_from != 0 && graphs.was_launched(node.graph, node.version))
+      launched.insert(original(node));
+  }
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::vector<Node*>> groups;  // graph, version, name
+  std::unordered_map<std::uint32_t, std::vector<const Node*>> candidates;                        // by name
+  for (auto& [key, node] : nodes_) {
+    if (node.name.id == 0 || node.kind != wire::GraphNodeKind::kKernel) continue;
+    if (node.ran && !node.announced && groups.size() < kMostGroups)
+      groups[{node.graph, node.version, node.name.id}].push_back(&node);
+    const bool is_original = node.announced && node.version == 0 && node.made_from == 0 && node.cloned_from == 0;
+    if (is_original && !launched.contains(&node)) candidates[node.name.id].push_back(&node);
+  }
+  const auto by_number = [](const Node* a, const Node* b) { return a->number < b->number; };
+  std::int64_t known = 0;
+  for (auto& [key, unknown] : groups) {
+    const auto found = candidates.find(std::get<2>(key));
+    if (found == candidates.end() || found->second.size() > kMostCandidates) continue;
+    std::vector<const Node*>& nested = found->second;
+    const bool in_one = std::all_of(nested.begin(), nested.end(),
+                                    [&](const Node* node) { return node->graph == nested.front()->graph; });
+    if (nested.size() != unknown.size() || !in_one) continue;
+    std::sort(nested.begin(), nested.end(), by_number);
+    std::sort(unknown.begin(), unknown.end(), by_number);
+    for (std::size_t i = 0; i < unknown.size(); ++i) {
+      unknown[i]->announced = true;
+      unknown[i]->cloned_from = nested[i]->number;
+      known += unknown[i]->unknown_runs;
+    }
+  }
+  return known;
+}
+
 // Clones that never ran and are of graphs that never did (copies on the way to an executable) are left out.
 void CudaGraphNodes::write(trace::RunWriter& writer, CudaGraphs& graphs, trace::Id& next_id) const {
   std::vector<const Node*> nodes;
-  for (const auto& [number, node] : nodes_) {
-    if (node.ran || (node.announced && (node.cloned_from == 0 || graphs.was_launched(node.graph)))) {
+  for (const auto& [key, node] : nodes_) {
+    const bool original = node.cloned_from == 0 && node.version == 0;
+    if (node.ran || (node.announced && original) || (node.announced && graphs.was_launched(node.graph, node.version)))
       nodes.push_back(&node);
-    }
   }
   std::sort(nodes.begin(), nodes.end(), [](const Node* a, const Node* b) { return a->id < b->id; });
   for (const Node* node : nodes) {
     const Node* captured = original(*node);
     trace::GraphNodeRow row;
     row.id = node->id;
-    row.graph = graphs.id(node->graph, next_id);
+    row.graph = graphs.id(node->graph, node->version, next_id);
     row.node = static_cast<std::int64_t>(node->number);
     row.name = node->name;
     std::size_t kind = static_cast<std::size_t>(node->kind);

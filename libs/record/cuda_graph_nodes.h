@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <vector>
 
 #include "trace/rows.h"
 #include "wire/format.h"
@@ -14,23 +15,40 @@ class RunWriter;
 
 namespace llmprof::record {
 
-// Graphs by the number CUPTI gives them: numbers of the run.
+// Graphs by the number CUPTI gives them: numbers of the run. An executable whose nodes get other kernels is another
+// graph from then on: it has a number of the run for each of its versions.
 class CudaGraphs {
  public:
-  struct Graph {
-    trace::Id id = 0;
-    bool launched = false;
-  };
   // 0: there are too many.
-  trace::Id id(std::uint32_t number, trace::Id& next_id) { return find(number, next_id).id; }
-  trace::Id launched(std::uint32_t number, trace::Id& next_id);
-  bool was_launched(std::uint32_t number) const;
+  trace::Id id(std::uint32_t number, std::uint32_t version, trace::Id& next_id);
+  trace::Id launched(std::uint32_t number, std::uint32_t version, trace::Id& next_id);
+  bool was_launched(std::uint32_t number, std::uint32_t version) const;
+
+  // A thread launches it; before the update that was made after it is taken.
+  void launch_called(std::uint32_t number, std::int64_t at_ns, trace::Id& next_id);
+  std::uint32_t version_at(std::uint32_t number, std::int64_t at_ns) const;
+  std::uint32_t newest(std::uint32_t number) const;
+  // False: it was taken before.
+  bool takes_update(std::uint32_t number, std::int64_t at_ns, trace::Id& next_id);
+  // The version that an update at this time changes: a new one, unless nobody launched the newest.
+  std::uint32_t version_for_update(std::uint32_t number, std::int64_t at_ns, trace::Id& next_id);
 
  private:
-  static constexpr std::size_t kMost = 1u << 20;
-  Graph& find(std::uint32_t number, trace::Id& next_id);
+  static constexpr std::size_t kMost = 1u << 20, kMostVersions = 256, kMostLaunches = 4096;
+  struct Version {
+    trace::Id id = 0;
+    std::int64_t since_ns = 0;
+    bool launched = false;
+  };
+  struct Graph {
+    std::vector<Version> versions;
+    std::vector<std::int64_t> launches;     // calls, the last ones
+    std::int64_t forgotten_ns = INT64_MIN;  // there were calls up to then
+    std::int64_t updated_ns = INT64_MIN;
+  };
+  Graph* find(std::uint32_t number, trace::Id& next_id);
+  const Graph* find(std::uint32_t number) const;
   std::unordered_map<std::uint32_t, Graph> graphs_;
-  Graph none_;
 };
 
 class CudaGraphNodes {
@@ -38,28 +56,74 @@ class CudaGraphNodes {
   struct Node {
     trace::Id id = 0;
     std::uint64_t number = 0;
-    std::uint64_t cloned_from = 0;
+    std::uint64_t made_from = 0;    // the node that it was made as a clone of
+    std::uint64_t cloned_from = 0;  // the one that it runs the kernel of: another after an update
     std::int64_t created_ns = 0;
     trace::Id thread_id = 0;
     trace::Id stack_id = 0;  // 0: none
     trace::Id gemm_id = 0;   // 0: none
     trace::Name name;
     std::uint32_t graph = 0;
+    std::uint32_t version = 0;  // of the graph
     wire::GraphNodeKind kind = wire::GraphNodeKind::kUnknown;
     bool announced = false;
     bool ran = false;
+    std::int64_t unknown_runs = 0;  // executions of a node whose original was not known
   };
 
   // The node of this number, new if it was not known; nullptr if there are too many.
-  Node* take(std::uint64_t number, trace::Id& next_id);
+  Node* take(std::uint64_t number, std::uint32_t version, trace::Id& next_id);
+  // A node is known to be in a graph.
+  void place(Node& node, std::uint32_t graph);
+  // A clone keeps the kernel that its original has now.
+  void inherit_name(Node& node) const { node.name = name_of(node); }
   // Itself if it is no clone; nullptr if the chain is broken, or a circle.
   const Node* original(const Node& node) const;
+  // CUPTI announces no nodes for what is inside of child graphs and branches of an executable, but their kernels run
+  // with their names. Those that one graph, which is not launched by itself, has as many of as ran, are that graph's.
+  // Returns how many executions are known by that.
+  std::int64_t adopt_nested(const CudaGraphs& graphs);
   void write(trace::RunWriter& writer, CudaGraphs& graphs, trace::Id& next_id) const;
+
+  // What a node of an executable runs from an update on: a kernel, or what a node of another graph does; neither:
+  // unknown.
+  struct Change {
+    std::uint64_t number = 0;
+    trace::Name name;
+    std::uint64_t source = 0;
+  };
+  // What the parameters of a node's clone change; nothing if they name the kernel that it runs.
+  std::vector<Change> set_kernel(std::uint32_t graph, std::uint32_t version, std::uint64_t node,
+                                 trace::Name name) const;
+  void set_kernel(std::uint64_t node, trace::Name name);  // of a node that is no clone
+  std::size_t members_of(std::uint32_t graph) const;      // nodes at most
+  // What an executable's nodes become by those of another graph.
+  std::vector<Change> update(std::uint32_t graph, std::uint32_t version, std::uint32_t source) const;
+  struct Time {
+    std::int64_t ns = 0;
+    trace::Id thread_id = 0, stack_id = 0;
+  };
+  void apply(const std::vector<Change>& changes, std::uint32_t graph, std::uint32_t from, std::uint32_t to,
+             const Time& when, trace::Id& next_id);
 
  private:
   static constexpr std::size_t kMost = 1u << 20;
-  const Node* find(std::uint64_t number) const;
-  std::unordered_map<std::uint64_t, Node> nodes_;
+  struct Key {
+    std::uint64_t number;
+    std::uint32_t version;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      return std::hash<std::uint64_t>()(key.number ^ (std::uint64_t{key.version} << 48));
+    }
+  };
+  const Node* find(std::uint64_t number, std::uint32_t version = 0) const;
+  trace::Name name_of(const Node& node) const;
+  std::vector<const Node*> members(std::uint32_t graph, std::uint32_t version, bool only_clones) const;
+
+  std::unordered_map<Key, Node, Hash> nodes_;
+  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> members_;  // of graphs, as first made
 };
 
 }  // namespace llmprof::record

@@ -107,6 +107,7 @@ void CudaIngest::finish() {
   counters_.write_all();
   counts_.unknown += counters_.unknown();
   stalls_.write(rows_.writer, process_id_, rows_.next_id);
+  counts_.graph_unknown -= nodes_.adopt_nested(graphs_);
   nodes_.write(rows_.writer, graphs_, rows_.next_id);
   memory_.finish();
 }
@@ -158,6 +159,7 @@ void CudaIngest::take_launch(const wire::LaunchRecord& record, trace::Id thread_
   launch.thread_id = thread_id;
   launch.stack_id = stacks_.id(record.stack).value_or(0);
   launch.correlation = record.correlation;
+  if (record.op == wire::LaunchOp::kGraph) graphs_.launch_called(record.graph, launch.begin_ns, rows_.next_id);
   launches_.add(launch);
 }
 

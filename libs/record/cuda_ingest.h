@@ -77,6 +77,7 @@ class CudaIngest {
   void take_launch(const wire::LaunchRecord& record, trace::Id thread_id);
   void take_gemm(const wire::GpuGemmRecord& record, trace::Id thread_id);
   void take_node(const wire::GraphNodeRecord& record, trace::Id thread_id);
+  void take_update(const wire::GraphNodeRecord& record, trace::Id thread_id);
   void take_memory(const wire::DeviceMemoryRecord& record, trace::Id thread_id);
   void take_api(const wire::ApiRecord& record, trace::Id thread_id);
   void take_gap(const wire::GapRecord& record);
@@ -91,7 +92,8 @@ class CudaIngest {
   void leave();  // the oldest that waits
   void join_launch(Waiting& waiting);
   bool after_launch(const Waiting& waiting);
-  Graphs join_graph(const CudaGraphLaunches::Execution& execution, std::uint64_t number, std::uint32_t graph,
+  std::uint32_t version_of(std::uint32_t graph, const CudaLaunch* launch, std::int64_t begin_ns) const;
+  Graphs join_graph(CudaGraphLaunches::Execution execution, std::uint64_t number, std::uint32_t graph,
                     const CudaLaunch* launch, trace::Name name, wire::GraphNodeKind kind);
   bool is_profilers_own(const KernelShape* shape) const;
   void write_kernel(Waiting& waiting);
@@ -118,6 +120,7 @@ class CudaIngest {
   std::unordered_map<std::uint32_t, trace::Id> devices_;  // by number in the process
   std::deque<Waiting> waiting_;
   std::uint64_t arrived_ = 0;
+  std::uint64_t update_work_ = 0;                                           // nodes that updates of graphs looked at
   std::set<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>> said_;  // notes and gaps: every log says them again
   CudaCounts counts_;
   std::int64_t last_ns_ = 0;

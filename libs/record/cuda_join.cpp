@@ -74,30 +74,41 @@ bool CudaIngest::after_launch(const Waiting& waiting) {
 void CudaIngest::write_graph_launch(Waiting& waiting) {
   const wire::GraphLaunchRecord& record = waiting.graph_launch;
   const CudaLaunch* launch = waiting.launch.thread_id != 0 ? &waiting.launch : nullptr;
-  const trace::Id id =
-      graph_launches_.whole({record.correlation, time(record.begin_ns), time(record.end_ns),
-                             graphs_.launched(record.graph, rows_.next_id), device_id(record.device), record.stream},
-                            launch, rows_.next_id);
+  const std::uint32_t version = version_of(record.graph, launch, time(record.begin_ns));
+  const trace::Id id = graph_launches_.whole(
+      {record.correlation, time(record.begin_ns), time(record.end_ns),
+       graphs_.launched(record.graph, version, rows_.next_id), device_id(record.device), record.stream},
+      launch, rows_.next_id);
   counters_.graph_ran(record.correlation, id);
 }
 
-CudaIngest::Graphs CudaIngest::join_graph(const CudaGraphLaunches::Execution& execution, std::uint64_t number,
+// What an executable graph runs is what it was when the launch was called.
+std::uint32_t CudaIngest::version_of(std::uint32_t graph, const CudaLaunch* launch, std::int64_t begin_ns) const {
+  return graphs_.version_at(graph, launch != nullptr ? launch->begin_ns : begin_ns);
+}
+
+CudaIngest::Graphs CudaIngest::join_graph(CudaGraphLaunches::Execution execution, std::uint64_t number,
                                           std::uint32_t graph, const CudaLaunch* launch, trace::Name name,
                                           wire::GraphNodeKind kind) {
   Graphs joined;
+  const std::uint32_t version = version_of(graph, launch, execution.begin_ns);
+  execution.graph = graphs_.launched(graph, version, rows_.next_id);
   joined.launch_id = graph_launches_.node(execution, launch, rows_.next_id);
   counters_.graph_ran(execution.correlation, *joined.launch_id);
-  CudaGraphNodes::Node* node = nodes_.take(number, rows_.next_id);
+  CudaGraphNodes::Node* node = nodes_.take(number, version, rows_.next_id);
   if (node == nullptr) {
     ++counts_.graph_unknown;
     return joined;
   }
   joined.node_id = node->id;
   joined.captured = nodes_.original(*node);
-  if (joined.captured == nullptr) ++counts_.graph_unknown;
+  if (joined.captured == nullptr) {
+    ++counts_.graph_unknown;
+    ++node->unknown_runs;
+  }
   if (node->ran) return joined;
   node->ran = true;
-  node->graph = graph;  // of the executable: the record of the node may have been made for another graph
+  nodes_.place(*node, graph);  // of the executable: the record of the node may have been made for another graph
   if (node->kind == wire::GraphNodeKind::kUnknown) node->kind = kind;
   if (name.id != 0) node->name = name;
   return joined;
@@ -128,9 +139,8 @@ void CudaIngest::write_kernel(Waiting& waiting) {
   CudaGemms::Call* call = nullptr;
   if (record.graph != 0 || record.graph_node != 0) {
     const Graphs graphs =
-        join_graph({record.correlation, row.begin_ns, row.end_ns, graphs_.launched(record.graph, rows_.next_id),
-                    row.device_id, record.stream},
-                   record.graph_node, record.graph, waiting.launch.thread_id != 0 ? &waiting.launch : nullptr, row.name,
+        join_graph({record.correlation, row.begin_ns, row.end_ns, 0, row.device_id, record.stream}, record.graph_node,
+                   record.graph, waiting.launch.thread_id != 0 ? &waiting.launch : nullptr, row.name,
                    wire::GraphNodeKind::kKernel);
     row.graph_launch_id = graphs.launch_id;
     row.graph_node_id = graphs.node_id;
@@ -161,10 +171,9 @@ void CudaIngest::write_copy(Waiting& waiting) {
   if (record.graph != 0 || record.graph_node != 0) {
     const auto kind =
         record.kind == wire::CopyKind::kMemset ? wire::GraphNodeKind::kMemset : wire::GraphNodeKind::kCopy;
-    const Graphs graphs = join_graph({record.correlation, row.begin_ns, row.end_ns,
-                                      graphs_.launched(record.graph, rows_.next_id), row.device_id, record.stream},
-                                     record.graph_node, record.graph,
-                                     waiting.launch.thread_id != 0 ? &waiting.launch : nullptr, {}, kind);
+    const Graphs graphs =
+        join_graph({record.correlation, row.begin_ns, row.end_ns, 0, row.device_id, record.stream}, record.graph_node,
+                   record.graph, waiting.launch.thread_id != 0 ? &waiting.launch : nullptr, {}, kind);
     row.graph_launch_id = graphs.launch_id;
     row.graph_node_id = graphs.node_id;
     row.stack_id = graphs.captured != nullptr ? unless_0(graphs.captured->stack_id) : trace::OptionalId();
@@ -175,20 +184,24 @@ void CudaIngest::write_copy(Waiting& waiting) {
 
 // What belongs to the log is taken at once; the product that the node was captured in comes behind it.
 void CudaIngest::take_node(const wire::GraphNodeRecord& record, trace::Id thread_id) {
-  CudaGraphNodes::Node* node = nodes_.take(record.node, rows_.next_id);
+  if (record.kind == wire::GraphNodeKind::kUpdate) return take_update(record, thread_id);
+  CudaGraphNodes::Node* node = nodes_.take(record.node, 0, rows_.next_id);
   if (node == nullptr || !window_.holds(record.ts_ns)) {
     ++(node == nullptr ? counts_.graph_unknown : counts_.bad_times);
     return;
   }
   if (node->announced) return;
   node->announced = true;
-  node->cloned_from = record.cloned_from;
+  node->cloned_from = node->made_from = record.cloned_from;
   node->created_ns = time(record.ts_ns);
   node->thread_id = thread_id;
   node->stack_id = stacks_.id(record.stack).value_or(0);
   node->kind = record.kind;
-  if (node->graph == 0) node->graph = record.graph;
+  if (node->graph == 0) nodes_.place(*node, record.graph);
+  if (record.cloned_from != 0)
+    graphs_.id(record.graph, 0, rows_.next_id);  // it may be an executable: its launches count
   if (node->name.id == 0) node->name = names_.gpu_kernel_name(record.name);
+  if (node->name.id == 0 && record.cloned_from != 0) nodes_.inherit_name(*node);
   if (record.cloned_from != 0) return;
   Waiting waiting;
   waiting.kind = RecordKind::kGraphNode;
@@ -199,7 +212,34 @@ void CudaIngest::take_node(const wire::GraphNodeRecord& record, trace::Id thread
 
 void CudaIngest::join_node(const wire::GraphNodeRecord& record, trace::Id thread_id) {
   const CudaGemms::Call* call = gemms_.at(thread_id, time(record.ts_ns));
-  if (call != nullptr) nodes_.take(record.node, rows_.next_id)->gemm_id = call->row.id;
+  if (call != nullptr) nodes_.take(record.node, 0, rows_.next_id)->gemm_id = call->row.id;
+}
+
+void CudaIngest::take_update(const wire::GraphNodeRecord& record, trace::Id thread_id) {
+  if (!window_.holds(record.ts_ns)) {
+    ++counts_.bad_times;
+    return;
+  }
+  const std::int64_t at_ns = time(record.ts_ns);
+  const trace::Name name = names_.gpu_kernel_name(record.name);
+  if (record.graph == 0) return nodes_.set_kernel(record.node, name);
+  if (!graphs_.takes_update(record.graph, at_ns, rows_.next_id)) return;
+  // No program needs so much; a log that is made to may take hours.
+  constexpr std::uint64_t kMostWork = 1u << 30;
+  const auto source = static_cast<std::uint32_t>(record.cloned_from);
+  update_work_ += 1000 + nodes_.members_of(record.graph) + (record.node == 0 ? nodes_.members_of(source) : 0);
+  if (update_work_ > kMostWork) {
+    ++counts_.graph_unknown;
+    return;
+  }
+  const std::uint32_t from = graphs_.newest(record.graph);
+  const std::vector<CudaGraphNodes::Change> changes = record.node != 0
+                                                          ? nodes_.set_kernel(record.graph, from, record.node, name)
+                                                          : nodes_.update(record.graph, from, source);
+  if (changes.empty()) return;
+  const std::uint32_t to = graphs_.version_for_update(record.graph, at_ns, rows_.next_id);
+  nodes_.apply(changes, record.graph, from, to, {at_ns, thread_id, stacks_.id(record.stack).value_or(0)},
+               rows_.next_id);
 }
 
 }  // namespace llmprof::record

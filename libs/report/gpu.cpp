@@ -105,14 +105,16 @@ std::string gpu_coverage(const Page& page) {
                           time_of(c.gpu_ns), percent(c.gpu_placed_ns, c.gpu_ns), percent(c.gpu_stage_ns, c.gpu_ns),
                           percent(c.gpu_node_ns, c.gpu_ns), percent(c.gpu_module_ns, c.gpu_ns)));
   if (c.graph_launches > 0) {
-    out +=
-        wrapped(fmt::format("{} of {}, {} of them recorded node by node. {} of the GPU time is measured; {} is "
-                            "estimated from {} (~), {} "
-                            "of it attributed to a stage.",
-                            counted(c.graph_launches, "launch"), counted(c.graphs, "graph"), c.graph_launches_by_node,
-                            percent(c.gpu_ns - c.estimated_ns, c.gpu_ns), percent(c.estimated_ns, c.gpu_ns),
-                            c.graph_launches_by_node > 0 ? "those" : "the same kernels outside graphs",
-                            c.estimated_ns > 0 ? percent(c.estimated_placed_ns, c.estimated_ns) : "none"));
+    std::string line = fmt::format("{} of {}, {} of them recorded node by node. {} of the GPU time is measured",
+                                   counted(c.graph_launches, "launch"), counted(c.graphs, "graph"),
+                                   c.graph_launches_by_node, percent(c.gpu_ns - c.estimated_ns, c.gpu_ns));
+    if (c.estimated_ns > 0) {
+      line += fmt::format("; {} is estimated from {} (~), {} of it attributed to a stage",
+                          percent(c.estimated_ns, c.gpu_ns),
+                          c.graph_launches_by_node > 0 ? "those" : "the same kernels outside graphs",
+                          percent(c.estimated_placed_ns, c.estimated_ns));
+    }
+    out += wrapped(line + ".");
   }
   if (c.kernels_without_launch > 0) {
     out += wrapped(fmt::format("Of {} the launching call is unknown: placed by begin and thread, or nowhere.",

@@ -387,8 +387,8 @@ const Table& table_of<NodeShareRow>() {
           column(&R::samples, "samples", "", "Launches it was measured in."),
           column(&R::basis, "basis", "",
                  "same graph; same capture: measured in launches of another executable of the same capture; kernels "
-                 "outside: told from "
-                 "the same kernels launched one by one."),
+                 "outside: told from the same kernels launched one by one; other graphs: from the same kernels in "
+                 "launches of other graphs."),
           column(&R::confidence, "confidence", "fraction", "How sure the share is."),
       }};
   return table;

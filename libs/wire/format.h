@@ -305,7 +305,8 @@ enum class GraphNodeKind : std::uint8_t {
   kEmpty = 6,
   kEvent = 7,
   kMemory = 8,
-  kConditional = 9
+  kConditional = 9,
+  kUpdate = 10,  // no node, but other kernels for those of an executable: see below
 };
 
 // Made by the thread that created the node, at that moment: its time is inside the launch, the BLAS call and the ranges
@@ -319,6 +320,9 @@ struct GraphNodeRecord {
   DefinitionId stack;
   GraphNodeKind kind;
 };
+// As kUpdate: from `ts_ns` on the clone of `node` in the executable `graph` runs the kernel `name` (graph 0: `node`
+// itself, in those that are instantiated from then on); or, where `node` is 0, the nodes of `graph` run what those of
+// the graph `cloned_from` do, in their order.
 
 // Names as in cublas_api.h without prefix: "16bf", "32f", "tf32", "8f_e4m3", "8i"; scaling "none", "tensor",
 // "vec16_ue4m3"…

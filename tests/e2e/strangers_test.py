@@ -75,6 +75,10 @@ class StrangersTest(Case):
         self.assertEqual(set(stages), {"compile", "jit_step"})
         self.assertEqual(stages["jit_step"]["steps"], 128)
         self.assertGreater(stages["compile"]["time_ns"], 4e9)
+        # The collector of that day neither sampled bursts nor named nodes that were added by hand; the report says so.
+        text = " ".join(self.llmprof("report", "jax").stdout.split())
+        self.assertIn("the kernels of 2048 launches of 1 graph (80.7 % of the GPU time) are unknown: no launch was recorded node by node, "
+                      "and 0 of their 18 kernel nodes have a name.", text)
 
     def test_generate_with_modules(self):
         report = self.of("qm")

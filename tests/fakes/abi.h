@@ -10,7 +10,8 @@ namespace fake {
 
 // ---- CUDA driver ---------------------------------------------------------------------------------------------------
 inline constexpr int kCudaSuccess = 0, kCudaInvalidValue = 1, kCudaNotInitialized = 3, kCudaInvalidContext = 201,
-                     kCudaNotFound = 500, kCudaIllegalAddress = 700, kCudaCaptureInvalidated = 901;
+                     kCudaInvalidHandle = 400, kCudaNotFound = 500, kCudaNotReady = 600, kCudaIllegalAddress = 700,
+                     kCudaCaptureInvalidated = 901;
 
 struct Uuid {
   char bytes[16];
@@ -35,6 +36,38 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 
+// CUDA_KERNEL_NODE_PARAMS_v2 and _v3
+struct KernelNodeParams {
+  void* function;
+  unsigned grid[3], block[3];
+  unsigned shared_bytes;
+  void** arguments;
+  void** extra;
+  void* kernel;  // where there is no function
+  void* context;
+};
+
+// CUDA_CONDITIONAL_NODE_PARAMS
+struct ConditionalNodeParams {
+  std::uint64_t handle;
+  int type;
+  unsigned size;
+  void** bodies;  // out
+  void* context;
+};
+
+// CUgraphNodeParams
+struct NodeParams {
+  int type;
+  int reserved0[3];
+  union {
+    long long reserved1[29];
+    KernelNodeParams kernel;
+    ConditionalNodeParams conditional;
+  };
+  long long reserved2;
+};
+
 // Parameters of calls as callbacks get them (generated_cuda_meta.h).
 struct LaunchKernelParams {
   void* function;
@@ -53,6 +86,31 @@ struct LaunchKernelExParams {
 struct GraphLaunchParams {
   void* exec;
   void* stream;
+};
+struct AddKernelNodeParams {
+  void** node;
+  void* graph;
+  const void* dependencies;
+  std::size_t count;
+  const KernelNodeParams* parameters;
+};
+struct AddNodeParams {
+  void** node;
+  void* graph;
+  const void* dependencies;
+  const void* edges;
+  std::size_t count;
+  NodeParams* parameters;
+};
+struct SetKernelNodeParams {
+  void* exec;
+  void* node;
+  const KernelNodeParams* parameters;
+};
+struct UpdateParams {
+  void* exec;
+  void* graph;
+  void* result;
 };
 struct CopyToDeviceParams {
   std::uint64_t to;
@@ -113,8 +171,11 @@ enum DriverCall : std::uint32_t {
   kCuStreamBeginCapture_v2 = 539,
   kCuGraphInstantiateWithFlags = 643,
   kCuLaunchKernelEx = 652,
+  kCuGraphAddKernelNode_v2 = 689,
+  kCuGraphExecKernelNodeSetParams_v2 = 692,
   kCuGraphExecUpdate_v2 = 696,
   kCuGraphAddNode = 712,
+  kCuGraphAddNode_v2 = 723,
 };
 
 // ---- CUPTI: callbacks ----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace fake {
 namespace {
@@ -42,6 +43,7 @@ LedgerEntry* open_ledger() {
 std::atomic<bool> initialised{false};
 std::mutex init_lock;
 thread_local Context* current = nullptr;
+thread_local int capture_mode = 0;
 Context* primary = nullptr;
 
 void inject() {
@@ -63,6 +65,11 @@ void break_captures() {
 std::uint64_t idle_at_ns() {
   const std::lock_guard hold(driver().lock);
   return driver().idle_at_ns;
+}
+
+bool graph_in_flight() {
+  const std::lock_guard hold(driver().lock);
+  return driver().at_graphs.load() != 0 || driver().graphs_until_ns > now_ns();
 }
 
 [[gnu::destructor]] void finish() { driver().fini.store(true); }
@@ -150,7 +157,8 @@ using namespace fake;
 
 FAKE_EXPORT const Driver* fake_cuda_driver() {
   static const Driver table{driver().ledger,        attach,         &driver().contexts, &driver().execs, &driver().fini,
-                            &driver().initialising, &driver().lost, &driver().captures, break_captures,  idle_at_ns};
+                            &driver().initialising, &driver().lost, &driver().captures, break_captures,  idle_at_ns,
+                            graph_in_flight};
   return &table;
 }
 
@@ -233,6 +241,41 @@ FAKE_EXPORT int cuStreamSynchronize(void* stream) {
   Call call(kCuStreamSynchronize, "cuStreamSynchronize", &stream);
   if ((call.result = unusable(stream_of(stream))) != kCudaSuccess) return call.result;
   wait_for(stream_of(stream), call.correlation());
+  return call.result;
+}
+
+FAKE_EXPORT int cuStreamDestroy_v2(void* stream) {
+  resource(kStreamDestroyStarting, static_cast<Stream*>(stream));
+  static_cast<Stream*>(stream)->destroyed = true;
+  return kCudaSuccess;  // it stays: records of what ran on it may still come
+}
+
+// As the real one: asked about a stream that is captured, the capture is over.
+FAKE_EXPORT int cuStreamQuery(void* stream) {
+  Stream* of = stream_of(stream);
+  const std::lock_guard hold(driver().lock);
+  if (of->destroyed) count(driver().ledger, k_bad_dead_context);
+  if (of->capturing != nullptr || (driver().captures.load() != 0 && capture_mode != 2)) {
+    for (Stream* other : driver().capturing) other->capture_broken = true;
+    count(driver().ledger, k_bad_in_capture);
+    return kCudaCaptureInvalidated;
+  }
+  return now_ns() < of->busy_until_ns ? kCudaNotReady : kCudaSuccess;
+}
+
+FAKE_EXPORT int cuEventCreate(void** event, unsigned) { return *event = new std::uint64_t{0}, kCudaSuccess; }
+FAKE_EXPORT int cuEventRecord(void* event, void* stream) {
+  return *static_cast<std::uint64_t*>(event) = stream_of(stream)->busy_until_ns, kCudaSuccess;
+}
+FAKE_EXPORT int cuEventQuery(void* event) {
+  return now_ns() < *static_cast<std::uint64_t*>(event) ? kCudaNotReady : kCudaSuccess;
+}
+
+FAKE_EXPORT int cuThreadExchangeStreamCaptureMode(int* mode) { return std::swap(*mode, capture_mode), kCudaSuccess; }
+
+FAKE_EXPORT int cuCtxSynchronize() {
+  Call call(kCuCtxSynchronize, "cuCtxSynchronize", nullptr);
+  while (now_ns() < idle_at_ns()) usleep(50);
   return call.result;
 }
 

@@ -15,8 +15,9 @@ struct DriverState {
   std::atomic<int> contexts{0}, execs{0};
   std::atomic<bool> fini{false}, initialising{false}, lost{false};
   std::atomic<int> captures{0};
-  std::mutex lock;  // of streams' times and captures
-  std::uint64_t idle_at_ns = 0;
+  std::atomic<int> at_graphs{0};  // threads that launch or instantiate one
+  std::mutex lock;                // of streams' times and captures
+  std::uint64_t idle_at_ns = 0, graphs_until_ns = 0;
   std::vector<Stream*> capturing;
   Stream* null_stream = nullptr;
 };

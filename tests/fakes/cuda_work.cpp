@@ -47,6 +47,23 @@ Node* add_node(Graph* graph, NodeType type, Function* function, const unsigned* 
 
 namespace {
 
+// A CUkernel is a handle of its own, which the driver takes wherever a CUfunction is declared. Here: with its lowest
+// bit set.
+bool is_kernel(const void* handle) { return (reinterpret_cast<std::uintptr_t>(handle) & 1) != 0; }
+Function* function_of(void* handle) {
+  return reinterpret_cast<Function*>(reinterpret_cast<std::uintptr_t>(handle) & ~std::uintptr_t{1});
+}
+Function* function_of(const KernelNodeParams& parameters) {
+  return function_of(parameters.function != nullptr ? parameters.function : parameters.kernel);
+}
+
+// A thread that launches or instantiates a graph.
+class AtGraphs {
+ public:
+  AtGraphs() { driver().at_graphs.fetch_add(1); }
+  ~AtGraphs() { driver().at_graphs.fetch_sub(1); }
+};
+
 Graph* make_graph() {
   auto* graph = new Graph{driver().next_id.fetch_add(1), {}};
   GraphData data{graph, nullptr, nullptr, nullptr, 0, nullptr, nullptr};
@@ -62,6 +79,7 @@ Graph* clone(const Graph* original, Exec* exec) {
   resource(kGraphCloned, nullptr, &data);
   for (Node* node : original->nodes) {
     auto* copy = new Node(*node);
+    copy->cloned_from = node;
     copy->id = static_cast<std::uint64_t>(graph->id) << 32 | (graph->nodes.size() + 1);
     data.node = copy;
     data.original_node = node;
@@ -183,7 +201,23 @@ FAKE_EXPORT int cuModuleGetFunction(void** function, void*, const char* name) {
   return kCudaSuccess;
 }
 
+FAKE_EXPORT int cuLibraryLoadData(void** library, const void*, void*, void*, unsigned, void*, void*, unsigned) {
+  return cuModuleLoadData(library, nullptr);
+}
+
+FAKE_EXPORT int cuLibraryGetKernel(void** kernel, void*, const char* name) {
+  cuModuleGetFunction(kernel, nullptr, name);
+  *kernel = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(*kernel) | 1);
+  return kCudaSuccess;
+}
+
+FAKE_EXPORT int cuKernelGetName(const char** name, void* kernel) {
+  if (!is_kernel(kernel)) return kCudaInvalidHandle;
+  return *name = function_of(kernel)->name.c_str(), kCudaSuccess;
+}
+
 FAKE_EXPORT int cuFuncGetName(const char** name, void* function) {
+  if (is_kernel(function)) return kCudaInvalidHandle;
   return *name = static_cast<Function*>(function)->name.c_str(), kCudaSuccess;
 }
 
@@ -264,6 +298,50 @@ FAKE_EXPORT int cuGraphClone(void** graph, void* original) {
   return call.result;
 }
 
+FAKE_EXPORT int cuGraphAddKernelNode_v2(void** node, void* graph, const void* dependencies, std::size_t count,
+                                        const KernelNodeParams* parameters) {
+  const AddKernelNodeParams all{node, graph, dependencies, count, parameters};
+  Call call(kCuGraphAddKernelNode_v2, "cuGraphAddKernelNode_v2", &all);
+  *node = add_node(static_cast<Graph*>(graph), kKernelNode, function_of(*parameters), parameters->grid,
+                   parameters->block, 0);
+  return call.result;
+}
+
+FAKE_EXPORT int cuGraphConditionalHandleCreate(std::uint64_t* handle, void*, void*, unsigned, unsigned) {
+  return *handle = 1, kCudaSuccess;
+}
+
+// Kernels, and branches that are always taken.
+FAKE_EXPORT int cuGraphAddNode_v2(void** node, void* graph, const void* dependencies, const void* edges,
+                                  std::size_t count, NodeParams* parameters) {
+  const AddNodeParams all{node, graph, dependencies, edges, count, parameters};
+  Call call(kCuGraphAddNode_v2, "cuGraphAddNode_v2", &all);
+  if (parameters->type == kKernelNode) {
+    *node = add_node(static_cast<Graph*>(graph), kKernelNode, function_of(parameters->kernel), parameters->kernel.grid,
+                     parameters->kernel.block, 0);
+  } else if (parameters->type == kConditionalNode) {
+    Node* made = add_node(static_cast<Graph*>(graph), kConditionalNode, nullptr, nullptr, nullptr, 0);
+    made->child = make_graph();
+    parameters->conditional.bodies = new void* [1] { made->child };
+    *node = made;
+  } else {
+    call.result = kCudaInvalidValue;
+  }
+  return call.result;
+}
+
+FAKE_EXPORT int cuGraphExecKernelNodeSetParams_v2(void* exec, void* node, const KernelNodeParams* parameters) {
+  const SetKernelNodeParams all{exec, node, parameters};
+  Call call(kCuGraphExecKernelNodeSetParams_v2, "cuGraphExecKernelNodeSetParams_v2", &all);
+  for (Node* mine : static_cast<Exec*>(exec)->graph->nodes) {
+    if (mine->cloned_from != node) continue;
+    mine->function = function_of(*parameters);
+    std::copy_n(parameters->grid, 3, mine->grid);
+    return call.result;
+  }
+  return call.result = kCudaInvalidValue;
+}
+
 FAKE_EXPORT int cuGraphAddChildGraphNode(void** node, void* graph, const void*, std::size_t, void* child) {
   Call call(kCuGraphAddChildGraphNode, "cuGraphAddChildGraphNode", &node);
   Node* made = add_node(static_cast<Graph*>(graph), kGraphNode, nullptr, nullptr, nullptr, 0);
@@ -283,6 +361,7 @@ FAKE_EXPORT int fake_graph_add_while(void* graph, void* body, unsigned times) {
 
 FAKE_EXPORT int cuGraphInstantiateWithFlags(void** exec, void* graph, std::uint64_t) {
   Call call(kCuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", &exec);
+  const AtGraphs at_graphs;
   auto* made = new Exec{driver().next_id.fetch_add(1), nullptr};
   GraphData data{graph, nullptr, nullptr, nullptr, 0, nullptr, made};
   resource(kExecCreateStarting, nullptr, &data);
@@ -296,7 +375,8 @@ FAKE_EXPORT int cuGraphInstantiateWithFlags(void** exec, void* graph, std::uint6
 
 // The nodes of the executable keep their ids and take the other graph's kernels. Nodes as many and alike, or refused.
 FAKE_EXPORT int cuGraphExecUpdate_v2(void* exec, void* graph, void*) {
-  Call call(kCuGraphExecUpdate_v2, "cuGraphExecUpdate_v2", &exec);
+  const UpdateParams all{exec, graph, nullptr};
+  Call call(kCuGraphExecUpdate_v2, "cuGraphExecUpdate_v2", &all);
   Graph* mine = static_cast<Exec*>(exec)->graph;
   auto* other = static_cast<Graph*>(graph);
   if (mine->nodes.size() != other->nodes.size()) return call.result = 910;
@@ -314,6 +394,7 @@ FAKE_EXPORT int cuGraphExecUpdate_v2(void* exec, void* graph, void*) {
 FAKE_EXPORT int cuGraphLaunch(void* handle, void* stream_handle) {
   const GraphLaunchParams parameters{handle, stream_handle};
   Call call(kCuGraphLaunch, "cuGraphLaunch", &parameters);
+  const AtGraphs at_graphs;
   const auto* exec = static_cast<Exec*>(handle);
   Stream* stream = stream_of(stream_handle);
   if ((call.result = refused(stream)) != kCudaSuccess) return call.result;
@@ -329,6 +410,10 @@ FAKE_EXPORT int cuGraphLaunch(void* handle, void* stream_handle) {
     work.kernels = totals.kernels;
     work.kernel_ns = totals.kernel_ns;
     run_on(stream, work, totals.duration_ns);
+  }
+  {
+    const std::lock_guard hold(driver().lock);
+    driver().graphs_until_ns = std::max(driver().graphs_until_ns, stream->busy_until_ns);
   }
   count(driver().ledger, k_launch_calls);
   count(driver().ledger, k_graph_launches);

@@ -144,8 +144,16 @@ FAKE_EXPORT int cuptiActivityRegisterTimestampCallback(TimestampFunction functio
   return kSuccess;
 }
 
+// The real one crashes the program, then or at the next launch.
+static void check_switch(std::uint32_t kind, bool on) {
+  CuptiState& state = cupti();
+  if (kind != kGraphTrace || state.kinds[kind] == on || state.driver == nullptr) return;
+  if (state.driver->graph_in_flight()) note(k_bad_switch_in_flight);
+}
+
 FAKE_EXPORT int cuptiActivityEnable(std::uint32_t kind) {
   BEGIN_CALL();
+  if (kind < kActivityKinds) check_switch(kind, true);
   CuptiState& state = cupti();
   if (kind >= kActivityKinds) return kInvalidKind;
   if (kind == kGraphTrace && !state.graph_trace_before && state.driver != nullptr && state.driver->execs->load() > 0) {
@@ -159,6 +167,7 @@ FAKE_EXPORT int cuptiActivityEnable(std::uint32_t kind) {
 FAKE_EXPORT int cuptiActivityDisable(std::uint32_t kind) {
   BEGIN_CALL();
   if (kind >= kActivityKinds) return kInvalidKind;
+  check_switch(kind, false);
   cupti().kinds[kind] = false;
   return kSuccess;
 }

@@ -19,9 +19,10 @@ namespace fake {
   X(streams)                                                                                                         \
   X(launch_calls)                                                                                                    \
   X(captured_calls)                                                                                                  \
-  X(kernels) X(kernel_ns) X(node_kernels) X(copies) X(copy_bytes) X(copy_ns) X(memsets) X(node_copies)               \
-      X(graph_launches) X(graph_execs) X(nodes_created) X(nodes_cloned) X(allocations) X(allocated_bytes) X(frees)   \
-          X(injected) /* seen by CUPTI */                                                                            \
+  X(kernels)                                                                                                         \
+  X(kernel_ns)                                                                                                       \
+  X(node_kernels) X(copies) X(copy_bytes) X(copy_ns) X(memsets) X(node_copies) X(graph_launches) X(graph_execs)      \
+      X(nodes_created) X(nodes_cloned) X(allocations) X(allocated_bytes) X(frees) X(injected) /* seen by CUPTI */    \
       X(cupti_calls) X(callbacks) X(kernel_records) X(copy_records) X(graph_records) X(memory_records)               \
           X(other_records) X(dropped_records) X(dropped_told) X(zero_records) X(bad_time_records) X(unknown_records) \
               X(stolen_records) X(unrecorded) X(undelivered_records) X(delivered_records) X(buffers_asked)           \
@@ -29,8 +30,8 @@ namespace fake {
                       X(failed_calls) X(profiler_calls) X(profiler_starts) X(ranges_pushed) X(ranges_popped)         \
                           X(auto_ranges) X(pm_samples) X(pc_samples) /* what no client may do */                     \
       X(bad_null_buffer) X(bad_small_buffer) X(bad_buffer_twice) X(bad_late_graph_trace) X(bad_call_after_fini)      \
-          X(bad_late_timestamp) X(bad_dirty_buffer) X(bad_exec_untraced) X(bad_in_capture) X(bad_dead_context)       \
-              X(bad_in_child)
+          X(bad_switch_in_flight) X(bad_late_timestamp) X(bad_dirty_buffer) X(bad_exec_untraced) X(bad_in_capture)   \
+              X(bad_dead_context) X(bad_in_child)
 
 enum Counter {
 #define X(name) k_##name,
@@ -57,6 +58,7 @@ struct Stream {
   std::uint64_t busy_until_ns;
   Graph* capturing;
   bool capture_broken = false;
+  bool destroyed = false;
 };
 
 struct Function {
@@ -72,6 +74,7 @@ struct Node {
   std::uint64_t bytes;
   Graph* child;    // of a graph node or a conditional one
   unsigned times;  // a conditional node runs its child so often
+  const Node* cloned_from = nullptr;
 };
 
 struct Graph {
@@ -134,6 +137,7 @@ struct Driver {
   std::atomic<int>* captures;  // that are under way
   void (*break_captures)();
   std::uint64_t (*idle_at_ns)();  // when the device has done all it was given so far
+  bool (*graph_in_flight)();      // or being launched, or being instantiated
 };
 
 inline void count(LedgerEntry* ledger, Counter counter, std::uint64_t amount = 1) {

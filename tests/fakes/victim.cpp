@@ -7,6 +7,9 @@
 #include <sys/wait.h>
 
 #include <thread>
+#include <utility>
+
+#include "abi.h"
 
 namespace {
 
@@ -92,6 +95,105 @@ int graph_kinds(const Numbers& numbers) {
   cuda("cuGraphExecDestroy", exec);
   cuda("cuGraphDestroy", inner);
   wait(stream);
+  return 0;
+}
+
+fake::KernelNodeParams of_kernel(const char* name, bool as_kernel) {
+  void* handle = nullptr;
+  if (as_kernel) cuda("cuLibraryGetKernel", &handle, static_cast<void*>(nullptr), name);
+  return {as_kernel ? nullptr : kernel(name), {4, 1, 1}, {128, 1, 1}, 0, nullptr, nullptr, handle, nullptr};
+}
+
+// A graph whose kernels are added one by one: a function, a kernel, a kernel in the place of a function, and by the
+// call for all kinds of nodes. Returns the graph and its first node.
+std::pair<void*, void*> made_by_hand(const char* name) {
+  void *graph = nullptr, *first = nullptr, *node = nullptr;
+  const void* none = nullptr;
+  cuda("cuGraphCreate", &graph, 0u);
+  const fake::KernelNodeParams function = of_kernel(name, false), kernel = of_kernel("kernel:300", true);
+  fake::KernelNodeParams cast = of_kernel("cast:400", true);
+  std::swap(cast.function, cast.kernel);
+  cuda("cuGraphAddKernelNode_v2", &first, graph, none, std::size_t{0}, &function);
+  cuda("cuGraphAddKernelNode_v2", &node, graph, none, std::size_t{0}, &kernel);
+  cuda("cuGraphAddKernelNode_v2", &node, graph, none, std::size_t{0}, &cast);
+  fake::NodeParams any{};
+  any.kernel = of_kernel("any:500", true);
+  cuda("cuGraphAddNode_v2", &node, graph, none, none, std::size_t{0}, &any);
+  return {graph, first};
+}
+
+void launch_graph(void* exec, void* stream) {
+  if (cuda("cuGraphLaunch", exec, stream) != 0) std::_Exit(93);
+}
+
+// Bursts of launches; the program knows by other means than a call of CUDA when they have ended.
+void bursts(void* exec, void* stream, long times, long launches, long pause_us) {
+  for (long i = 0; i < times; ++i) {
+    nvtxRangePushA("burst");
+    for (long k = 0; k < launches; ++k) launch_graph(exec, stream);
+    nvtxRangePop();
+    usleep(static_cast<useconds_t>(pause_us));
+  }
+}
+
+int graph_by_hand(const Numbers& numbers) {
+  start();
+  void* stream = make_stream();
+  bursts(instantiate(made_by_hand("function:200").first), stream, numbers.at(0, 40), numbers.at(1, 16), 2000);
+  return 0;
+}
+
+// Several threads, each with a stream and a graph of its own, and graphs that are made while the others launch.
+int graph_threads(const Numbers& numbers) {
+  void* context = start();
+  std::vector<std::thread> all;
+  for (long t = 0; t < numbers.at(0, 3); ++t) {
+    all.emplace_back([&] {
+      cuda("cuCtxSetCurrent", context);
+      void* stream = make_stream();
+      void* exec = instantiate(made_by_hand("function:200").first);
+      for (long i = 0; i < numbers.at(1, 10); ++i) {
+        bursts(exec, stream, 8, 4, 1000);
+        if (i % 4 == 3) exec = instantiate(capture(stream, 5, "layer:300"));
+      }
+      wait(stream);
+      cuda("cuStreamDestroy_v2", stream);
+    });
+  }
+  for (std::thread& thread : all) thread.join();
+  return 0;
+}
+
+// A graph that is captured again is launched too rarely to be sampled; one of other kernels, too.
+int graph_recaptured(const Numbers& numbers) {
+  start();
+  void* stream = make_stream();
+  replay(instantiate(capture(stream, 5, "layer:300")), stream, numbers.at(0, 40), 0);
+  replay(instantiate(capture(stream, 5, "layer:300")), stream, 2, 0);
+  replay(instantiate(capture(stream, 5, "nowhere:300")), stream, 2, 0);
+  return 0;
+}
+
+// The kernel of a node is another one after some launches; before that it is set to what it was.
+int graph_set_params(const Numbers& numbers) {
+  start();
+  void* stream = make_stream();
+  const auto [graph, first] = made_by_hand("function:200");
+  void* exec = instantiate(graph);
+  const fake::KernelNodeParams same = of_kernel("function:200", false), other = of_kernel("other:700", false);
+  const long times = numbers.at(0, 20);
+  for (long i = 0; i < 2 * times; ++i) {
+    if (cuda("cuGraphExecKernelNodeSetParams_v2", exec, first, i < times ? &same : &other) != 0) return 91;
+    replay(exec, stream, 1, 0);
+  }
+  return 0;
+}
+
+// Graphs that are never waited for: one is always in flight.
+int graph_stream(const Numbers& numbers) {
+  start();
+  void* stream = make_stream();
+  bursts(instantiate(capture(stream, 5, "layer:3000000")), stream, 1, numbers.at(0, 20), 0);
   return 0;
 }
 
@@ -225,6 +327,11 @@ constexpr Scenario kScenarios[] = {
     {"twice", twice},
     {"graph", graph},
     {"graph_kinds", graph_kinds},
+    {"graph_by_hand", graph_by_hand},
+    {"graph_threads", graph_threads},
+    {"graph_recaptured", graph_recaptured},
+    {"graph_set_params", graph_set_params},
+    {"graph_stream", graph_stream},
     {"unfinished", unfinished},
     {"exit_in_handler", exit_in_handler},
     {"exit_in_thread", exit_in_thread},

@@ -174,6 +174,57 @@ class Whole(GpuCase):
             "GROUP BY g.id) WHERE nodes NOT IN (50, 20000, 20, 5)")
         self.assertEqual(short[0]["n"], 0)
 
+    def test_graphs_of_every_origin(self):
+        """Kernels that are added by hand have their names, whatever handle they were added with; launches in bursts, and of
+        several threads that also make graphs, are sampled without a switch while a graph is in flight; where none is, a
+        note says why."""
+        children = [self.child("hand", "graph_by_hand", 40, 16), self.child("threads", "graph_threads", 3, 12),
+                    self.child("threads-lock", "graph_threads", 3, 12, script="lock=1"),
+                    self.child("short", "graph_by_hand", 2, 4),
+                    self.child("busy", "graph_stream", 20, LLMPROF_GRAPHS_AFTER_MS="0")]
+        found, recording = self.seen(children)
+        for label, seen in found.items():
+            with self.subTest(label):
+                self.check_complete(seen, label)
+                if label in ("short", "busy"):
+                    self.assertEqual(seen.kernels, 0, seen)
+                else:
+                    self.assertGreater(seen.kernels, 0, seen)
+                    self.assertGreater(seen.whole, 0, seen)
+        nodes = recording.query(
+            "SELECT n.name, count(*) AS n FROM graph_node n WHERE n.captured_node IS NULL AND n.thread_id IN (SELECT t.id "
+            "FROM thread t JOIN process p ON p.id = t.process_id WHERE p.arguments LIKE '% hand %') GROUP BY n.name ORDER BY n.name")
+        self.assertEqual({row["name"]: row["n"] for row in nodes}, {"any:500": 1, "cast:400": 1, "function:200": 1, "kernel:300": 1})
+        notes = {recording.labels[row["process_id"]]: row["text"] for row in recording.query(
+            "SELECT process_id, text FROM note WHERE subject = 'graphs'")}
+        self.assertEqual(set(notes), {"short", "busy"})
+        self.assertIn("within the time", notes["short"])
+        self.assertIn("always in flight", notes["busy"])
+
+    def test_graphs_that_were_not_sampled(self):
+        """A graph whose kernels ran in another one takes their times; one whose kernels ran nowhere else is unknown, and
+        the report says why."""
+        _, recording = self.seen([self.child("again", "graph_recaptured", 40, LLMPROF_GRAPHS_AFTER_MS="0")])
+        bases = recording.query("SELECT basis, count(DISTINCT n.graph) AS n FROM node_share s JOIN graph_node n ON n.id = s.graph_node_id "
+                                "GROUP BY basis ORDER BY basis")
+        self.assertEqual({row["basis"]: row["n"] for row in bases}, {"other graphs": 1, "same graph": 1})
+        text = " ".join(self.llmprof("report", recording.path).stdout.split())
+        self.assertRegex(text, "Note, graphs: the kernels of 2 launches of 1 graph .* are unknown: none of these was recorded node by "
+                               "node, and fewer than 90 % of their kernels were recorded elsewhere.")
+
+    def test_graphs_that_are_updated(self):
+        """The parameters of a node are set before each of 40 launches, from the 21st on to another kernel; another graph is
+        updated by one of other kernels for its last 21 of 41 launches. Each kernel has the time of its own launches."""
+        _, recording = self.seen([self.child("set", "graph_set_params", 20, LLMPROF_GRAPHS_AFTER_MS="0"),
+                                  self.child("kinds", "graph_kinds", 20, LLMPROF_GRAPHS_AFTER_MS="0")])
+        work = {row["name"]: row for row in recording.query(
+            "SELECT name, sum(executions)::BIGINT AS n, (sum(time_ns) / sum(executions))::BIGINT AS ns FROM work_sum GROUP BY name")}
+        self.assertNotIn("nodes of an unknown graph", work)
+        for name, launches, kernels in (("function:200", 20, 1), ("other:700", 20, 1), ("kernel:300", 40, 1), ("updated:250", 21, 4)):
+            # one launch a sample is silent, there are two at most
+            self.assertIn(work[name]["n"], range((launches - 3) * kernels, launches * kernels + 1), name)
+            self.assertAlmostEqual(work[name]["ns"], int(name.split(":")[1]), delta=10)
+
     def test_nodes_that_nobody_announced(self):
         """P06: node records without a callback are counted as unknown, and are there."""
         found, _ = self.seen([self.child("hidden", "graph", 50, 4, script="hide_nodes=1", LLMPROF_GRAPHS="2")])

@@ -174,6 +174,14 @@ std::string gpu_log() {
       {record_of(
           RecordKind::kLaunch, &Record::launch,
           {.begin_ns = 1'110'000, .end_ns = 1'111'000, .correlation = 8, .graph = 2, .op = wire::LaunchOp::kGraph})});
+  log.add(1, {record_of(RecordKind::kGraphNode, &Record::graph_node,
+                        {.ts_ns = 1'115'000,
+                         .node = 1,
+                         .name = log.name("other"),
+                         .graph = 2,
+                         .kind = wire::GraphNodeKind::kUpdate}),
+              record_of(RecordKind::kGraphNode, &Record::graph_node,
+                        {.ts_ns = 1'116'000, .cloned_from = 1, .graph = 2, .kind = wire::GraphNodeKind::kUpdate})});
   log.pop(1, 1'200'000);
   log.add(
       0,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <unordered_set>
 
 namespace llmprof::analyze {
 namespace {
@@ -34,9 +36,19 @@ std::unordered_map<std::int64_t, std::vector<Timed>> timed_nodes(const GraphNode
     Timed& best = by_capture[capture_of(place)];
     if (timed.samples > best.samples) best = timed;
   }
+  // A kernel that no measured graph has is not of that capture: the graph was updated. One that did not run then (in a
+  // branch) is.
+  std::set<std::pair<std::int64_t, std::int64_t>> in_measured;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (graphs.contains(nodes.graph[i]) && nodes.captured_node[i] != kNull) in_measured.insert(capture_of(i));
+  }
+  std::unordered_set<std::int64_t> others;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes.kind[i] == NodeKind::kKernel && !in_measured.contains(capture_of(i))) others.insert(nodes.graph[i]);
+  }
   std::unordered_map<std::int64_t, std::vector<Timed>> inherited;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (graphs.contains(nodes.graph[i]) || nodes.captured_node[i] == kNull) continue;
+    if (graphs.contains(nodes.graph[i]) || others.contains(nodes.graph[i]) || nodes.captured_node[i] == kNull) continue;
     const auto found = by_capture.find(capture_of(i));
     if (found == by_capture.end()) continue;
     Timed timed = found->second;
@@ -105,7 +117,7 @@ GraphShares scaled(std::vector<Timed> nodes, std::int64_t typical_ns, const Grap
 // Kernels take other times alone than in a graph, above all small ones. Three launches and more agree with each other
 // to a few percent; one alone may have been disturbed.
 double NodeShare::confidence() const {
-  if (basis == ShareBasis::kKernelsOutside) return samples > 0 ? 0.6 : 0.4;
+  if (basis == ShareBasis::kKernelsOutside || basis == ShareBasis::kOtherGraphs) return samples > 0 ? 0.6 : 0.4;
   const double measured = samples >= 3 ? 0.9 : 0.7;
   return basis == ShareBasis::kSameGraph ? measured : measured - 0.2;
 }
@@ -120,17 +132,16 @@ SharesOfGraphs shares_of(const GraphNodes& nodes, const NodeTimes& times,
   return shares;
 }
 
-GraphShares shares_of_sequence(const std::vector<std::int64_t>& node_ids, const std::vector<double>& duration_ns,
-                               std::int64_t samples, const GraphNodes& all) {
+GraphShares shares_of_sequence(const NodeSequence& sequence, const GraphNodes& all) {
   std::vector<Timed> nodes;
   double at_ns = 0;
-  for (std::size_t i = 0; i < node_ids.size(); ++i) {
-    nodes.push_back({.node_id = node_ids[i],
-                     .samples = samples,
+  for (std::size_t i = 0; i < sequence.node_ids.size(); ++i) {
+    nodes.push_back({.node_id = sequence.node_ids[i],
+                     .samples = sequence.samples,
                      .begin_ns = at_ns,
-                     .end_ns = at_ns + duration_ns[i],
-                     .basis = ShareBasis::kKernelsOutside});
-    at_ns += duration_ns[i];
+                     .end_ns = at_ns + sequence.duration_ns[i],
+                     .basis = sequence.basis});
+    at_ns += sequence.duration_ns[i];
   }
   return scaled(std::move(nodes), static_cast<std::int64_t>(at_ns), all);
 }

@@ -35,8 +35,8 @@ struct NodeTimes {
 };
 
 // Where a share is known from: launches of the same graph, of another executable of the same capture, or the same
-// kernels launched one by one (passes/eager_times.h).
-enum class ShareBasis : std::uint8_t { kSameGraph, kSameCapture, kKernelsOutside };
+// kernels launched one by one or in other graphs (passes/eager_times.h).
+enum class ShareBasis : std::uint8_t { kSameGraph, kSameCapture, kKernelsOutside, kOtherGraphs };
 
 struct NodeShare {
   std::int64_t node_id = 0;
@@ -63,8 +63,13 @@ SharesOfGraphs shares_of(const GraphNodes& nodes, const NodeTimes& times,
 
 // Of a graph none of whose launches were recorded node by node: its nodes one after the other, each as long as its
 // kernel took elsewhere, filling the launch.
-GraphShares shares_of_sequence(const std::vector<std::int64_t>& node_ids, const std::vector<double>& duration_ns,
-                               std::int64_t samples, const GraphNodes& all);
+struct NodeSequence {
+  std::vector<std::int64_t> node_ids;
+  std::vector<double> duration_ns;
+  std::int64_t samples = 0;
+  ShareBasis basis = ShareBasis::kKernelsOutside;
+};
+GraphShares shares_of_sequence(const NodeSequence& sequence, const GraphNodes& all);
 
 // Who owns the time of a launch: parts of its duration that add up to 1, as `step_time` wants them.
 struct MixPart {

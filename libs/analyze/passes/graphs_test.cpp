@@ -51,6 +51,13 @@ TEST(Shares, GapsShrinkToATypicalLaunch) {
   EXPECT_DOUBLE_EQ(graph.nodes[0].confidence(), 0.9);
 }
 
+TEST(Shares, AnUpdatedGraphIsNotOfTheSameCapture) {
+  GraphNodes nodes = two_executables();
+  EXPECT_EQ(shares_of(nodes, measured(), {{7, 80}, {8, 80}}).size(), 2u);
+  nodes.captured_node[3] = kNull;  // the first node of graph 8 runs another kernel now
+  EXPECT_EQ(shares_of(nodes, measured(), {{7, 80}, {8, 80}}).size(), 1u);
+}
+
 TEST(Shares, AFastLaunchHasNoGaps) {
   const SharesOfGraphs shares = shares_of(two_executables(), measured(), {{7, 35}});
   const GraphShares& graph = shares.at(7);

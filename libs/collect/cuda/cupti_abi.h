@@ -33,6 +33,7 @@ enum Site : std::uint32_t { kEnter = 0, kExit = 1 };
 enum ResourceId : std::uint32_t {
   kContextCreated = 1,
   kContextDestroyStarting = 2,
+  kStreamDestroyStarting = 4,
   kModuleLoaded = 6,
   kGraphNodeCreateStarting = 12,
   kGraphNodeCreated = 13,

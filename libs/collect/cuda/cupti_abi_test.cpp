@@ -133,6 +133,7 @@ TEST(CuptiAbi, NumbersAreTheHeaders) {
   EXPECT_EQ(int(kState), int(CUPTI_CB_DOMAIN_STATE));
   EXPECT_EQ(int(kExit), int(CUPTI_API_EXIT));
   EXPECT_EQ(int(kContextCreated), int(CUPTI_CBID_RESOURCE_CONTEXT_CREATED));
+  EXPECT_EQ(int(kStreamDestroyStarting), int(CUPTI_CBID_RESOURCE_STREAM_DESTROY_STARTING));
   EXPECT_EQ(int(kGraphNodeCreateStarting), int(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATE_STARTING));
   EXPECT_EQ(int(kGraphNodeCreated), int(CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED));
   EXPECT_EQ(int(kGraphNodeCloned), int(CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED));
@@ -165,6 +166,29 @@ TEST(CuptiAbi, DriverCallsAreTheHeaders) {
   EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuInit].what, CallClass::kNone);
   EXPECT_EQ(kDriverCalls[1u << 20].what, CallClass::kNone);
   static_assert(CUPTI_DRIVER_TRACE_CBID_SIZE <= kDriverCallIds);
+  EXPECT_EQ(int(kGraphLaunchOwnDefault), int(CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch_ptsz));
+  for (const int id :
+       {CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate, CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiate_v2,
+        CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags, CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams,
+        CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithParams_ptsz}) {
+    EXPECT_EQ(kDriverCalls[static_cast<std::uint32_t>(id)].what, CallClass::kInstantiate);
+  }
+  EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuGraphAddKernelNode].node, NodeParameters::kFirstKernelNode);
+  EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuGraphAddKernelNode_v2].node, NodeParameters::kKernelNode);
+  EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuGraphAddNode].parameters, 4);
+  const auto set_kernel = [](int id) {
+    const DriverCall& call = kDriverCalls[static_cast<std::uint32_t>(id)];
+    return call.what == CallClass::kSetKernel ? static_cast<int>(call.parameters) : -1;
+  };
+  EXPECT_EQ(set_kernel(CUPTI_DRIVER_TRACE_CBID_cuGraphKernelNodeSetParams), 1);
+  EXPECT_EQ(set_kernel(CUPTI_DRIVER_TRACE_CBID_cuGraphKernelNodeSetParams_v2), 1);
+  EXPECT_EQ(set_kernel(CUPTI_DRIVER_TRACE_CBID_cuGraphNodeSetParams), 1);
+  EXPECT_EQ(set_kernel(CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams), 2);
+  EXPECT_EQ(set_kernel(CUPTI_DRIVER_TRACE_CBID_cuGraphExecKernelNodeSetParams_v2), 2);
+  EXPECT_EQ(set_kernel(CUPTI_DRIVER_TRACE_CBID_cuGraphExecNodeSetParams), 2);
+  EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate].what, CallClass::kUpdate);
+  EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuGraphExecUpdate_v2].what, CallClass::kUpdate);
+  EXPECT_EQ(kDriverCalls[CUPTI_DRIVER_TRACE_CBID_cuGraphAddNode_v2].parameters, 5);
 }
 
 // Arguments are read as words of 8 bytes.
@@ -172,6 +196,14 @@ static_assert(offsetof(cuMemAlloc_v2_params, bytesize) == 8 && offsetof(cuMemAll
 static_assert(offsetof(cuMemMap_params, size) == 8 && offsetof(cuMemUnmap_params, size) == 8);
 static_assert(offsetof(cuMemHostRegister_v2_params, bytesize) == 8 && offsetof(cuGraphLaunch_params, hStream) == 8);
 static_assert(offsetof(cuMemAllocFromPoolAsync_params, bytesize) == 8);
+// What describes a node that is added by hand, and where it names the kernel.
+static_assert(offsetof(cuGraphAddKernelNode_params, nodeParams) == 32);
+static_assert(offsetof(cuGraphAddKernelNode_v2_params, nodeParams) == 32);
+static_assert(offsetof(cuGraphAddNode_params, nodeParams) == 32 &&
+              offsetof(cuGraphAddNode_v2_params, nodeParams) == 40);
+static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS_v1, func) == 0 && sizeof(CUDA_KERNEL_NODE_PARAMS_v1) == 56);
+static_assert(offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kern) == 56 && offsetof(CUDA_KERNEL_NODE_PARAMS_v3, kern) == 56);
+static_assert(offsetof(CUgraphNodeParams, type) == 0 && offsetof(CUgraphNodeParams, kernel) == 16);
 
 }  // namespace
 }  // namespace llmprof::collect::cupti

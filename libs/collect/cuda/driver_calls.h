@@ -26,13 +26,22 @@ enum class CallClass : std::uint8_t {
   kProfilerStop,
   kCaptureBegin,
   kCaptureEnd,
+  kAddNode,      // a program adds a node to a graph by hand
+  kInstantiate,  // makes an executable of a graph
+  kSetKernel,    // sets the parameters of a node; arguments: the executable if it is one's, the node, what describes it
+  kUpdate,       // arguments: the executable, a graph
 };
+
+// How a call that adds a node of a graph describes it.
+enum class NodeParameters : std::uint8_t { kFirstKernelNode, kKernelNode, kAnyNode };
 
 struct DriverCall {
   std::uint16_t id = 0;
   CallClass what = CallClass::kNone;
   wire::LaunchOp op = wire::LaunchOp::kOther;
   wire::MemoryKind memory = wire::MemoryKind::kDevice;
+  NodeParameters node = NodeParameters::kAnyNode;
+  std::uint8_t parameters = 0;  // which argument describes the node
 };
 
 inline constexpr std::uint16_t kLaunchKernel = 307;
@@ -40,6 +49,7 @@ inline constexpr std::uint16_t kLaunchKernel = 307;
 // cuLaunch, cuLaunchGrid, …Async; cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel, _ptsz; …MultiDevice
 inline constexpr std::uint16_t kKernelLaunches[] = {115, 116, 117, kLaunchKernel, 442, 652, 653, 477, 478, 480};
 inline constexpr std::uint16_t kGraphLaunches[] = {514, 515};  // cuGraphLaunch, _ptsz
+inline constexpr std::uint16_t kGraphLaunchOwnDefault = 515;
 // cuMemcpyHtoD … cuMemcpy3D and the same asynchronous, for 64 bits; cuMemcpy2D for 64 bits; all of them _v2; cuMemcpy,
 // cuMemcpyPeer; all again _ptds and _ptsz; cuMemcpyBatchAsync, cuMemcpy3DBatchAsync, _v2, _ptsz
 inline constexpr std::uint16_t kCopies[] = {
@@ -97,6 +107,31 @@ inline constexpr OtherCall kCaptureCalls[] = {{495, CallClass::kCaptureBegin}, {
                                               {720, CallClass::kCaptureBegin}, {721, CallClass::kCaptureBegin},
                                               {497, CallClass::kCaptureEnd},   {498, CallClass::kCaptureEnd}};
 
+// cuGraphInstantiate, _v2, WithFlags, WithParams, _ptsz
+inline constexpr std::uint16_t kInstantiations[] = {513, 578, 643, 656, 657};
+
+struct NodeCall {
+  std::uint16_t id;
+  NodeParameters node;
+  std::uint8_t parameters;
+};
+inline constexpr NodeCall kNodeCalls[] = {
+    {502, NodeParameters::kFirstKernelNode, 4},  // cuGraphAddKernelNode
+    {689, NodeParameters::kKernelNode, 4},       // …_v2
+    {712, NodeParameters::kAnyNode, 4},          // cuGraphAddNode
+    {723, NodeParameters::kAnyNode, 5},          // …_v2
+};
+
+inline constexpr NodeCall kSetKernelCalls[] = {
+    {521, NodeParameters::kFirstKernelNode, 1},  // cuGraphKernelNodeSetParams
+    {691, NodeParameters::kKernelNode, 1},       // …_v2
+    {713, NodeParameters::kAnyNode, 1},          // cuGraphNodeSetParams
+    {538, NodeParameters::kFirstKernelNode, 2},  // cuGraphExecKernelNodeSetParams
+    {692, NodeParameters::kKernelNode, 2},       // …_v2
+    {714, NodeParameters::kAnyNode, 2},          // cuGraphExecNodeSetParams
+};
+inline constexpr std::uint16_t kUpdates[] = {561, 696};  // cuGraphExecUpdate, _v2
+
 inline constexpr std::uint32_t kDriverCallIds = 1024;
 
 // By number.
@@ -105,6 +140,7 @@ class DriverCallTable {
   constexpr DriverCallTable() {
     add(kKernelLaunches, CallClass::kLaunch, wire::LaunchOp::kKernel);
     add(kGraphLaunches, CallClass::kGraphLaunch, wire::LaunchOp::kGraph);
+    add(kInstantiations, CallClass::kInstantiate, wire::LaunchOp::kOther);
     add(kCopies, CallClass::kLaunch, wire::LaunchOp::kCopy);
     add(kMemsets, CallClass::kLaunch, wire::LaunchOp::kMemset);
     for (const MemoryCall& call : kMemoryCalls)
@@ -112,12 +148,19 @@ class DriverCallTable {
     for (const OtherCall& call : kWaitCalls) calls_[call.id] = {.id = call.id, .what = call.what};
     for (const OtherCall& call : kProfilerCalls) calls_[call.id] = {.id = call.id, .what = call.what};
     for (const OtherCall& call : kCaptureCalls) calls_[call.id] = {.id = call.id, .what = call.what};
+    add(kNodeCalls, CallClass::kAddNode);
+    add(kSetKernelCalls, CallClass::kSetKernel);
+    add(kUpdates, CallClass::kUpdate, wire::LaunchOp::kOther);
   }
   constexpr const DriverCall& operator[](std::uint32_t id) const { return calls_[id < kDriverCallIds ? id : 0]; }
 
  private:
   constexpr void add(std::span<const std::uint16_t> ids, CallClass what, wire::LaunchOp op) {
     for (const std::uint16_t id : ids) calls_[id] = {.id = id, .what = what, .op = op};
+  }
+  constexpr void add(std::span<const NodeCall> calls, CallClass what) {
+    for (const NodeCall& call : calls)
+      calls_[call.id] = {.id = call.id, .what = what, .node = call.node, .parameters = call.parameters};
   }
   DriverCall calls_[kDriverCallIds]{};
 };

@@ -7,6 +7,7 @@
 #include "collect/cuda/devices.h"
 #include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
+#include "collect/cuda/graphs.h"
 #include "collect/cuda/recording.h"
 #include "collect/cuda/theft.h"
 #include "collect/event.h"
@@ -36,6 +37,7 @@ class GpuThread {
     }
     look_for_devices();  // a short life
     counters::finish();
+    finish_graphs();
     flush(cupti::kFlushForced);
     await_buffers();
     // Everything that is ours has come.

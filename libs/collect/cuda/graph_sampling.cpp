@@ -1,35 +1,116 @@
 #include "collect/cuda/graph_sampling.h"
 
+#include "collect/futex.h"
+
 namespace llmprof::collect {
 
-bool GraphSampling::owns(const Launch& launch) {
-  std::uint32_t owner = 0;
-  if (owner_.compare_exchange_strong(owner, launch.thread, std::memory_order_relaxed)) {
-    stream_.store(launch.stream, std::memory_order_relaxed);
-    first_ns_ = launch.now_ns;
-    return true;
+// ---- GraphStreams -------------------------------------------------------------------------------------------------
+
+// Held for moments, or while the driver answers about a stream. A thread that destroys a stream may hold what the
+// driver needs for its answer, so nobody waits for ever: whoever does not get the lock says that nothing is certain.
+class GraphStreams::Lock {
+ public:
+  explicit Lock(std::atomic<std::uint32_t>& word) : word_(word) {
+    for (int i = 0; i < 100 && !held_; ++i) {
+      held_ = word_.exchange(1, std::memory_order_acquire) == 0;
+      if (!held_) futex_wait(word_, 1, 1);
+    }
   }
-  if (owner != launch.thread) give_up("several threads launch graphs");
-  if (launch.stream != stream_.load(std::memory_order_relaxed)) give_up("graphs are launched on several streams");
-  return owner == launch.thread;
+  ~Lock() {
+    if (!held_) return;
+    word_.store(0, std::memory_order_release);
+    futex_wake(word_);
+  }
+  explicit operator bool() const { return held_; }
+
+ private:
+  std::atomic<std::uint32_t>& word_;
+  bool held_ = false;
+};
+
+void GraphStreams::launched(const Stream& stream) {
+  const Lock lock(lock_);
+  Entry* free = nullptr;
+  if (lock) {
+    for (Entry& entry : entries_) {
+      if (entry.used && entry.stream == stream) {
+        entry.busy = true;
+        return;
+      }
+      if (!entry.used && free == nullptr) free = &entry;
+    }
+  }
+  if (free != nullptr) {
+    *free = {stream, true, true};
+  } else {
+    uncertain_.store(true, std::memory_order_relaxed);
+  }
 }
 
-// What others launched, or on another stream, is known to have ended only when all was waited for.
-bool GraphSampling::is_idle() const {
-  const std::uint64_t last_ns = last_end_ns_.load(std::memory_order_relaxed);
-  if (waited_for_all_ns_.load(std::memory_order_relaxed) >= last_ns) return true;
-  return why_not() == nullptr && waited_ns_.load(std::memory_order_relaxed) >= last_ns;
+void GraphStreams::destroyed(std::uint64_t handle) {
+  const Lock lock(lock_);
+  if (!lock) return uncertain_.store(true, std::memory_order_relaxed);
+  for (Entry& entry : entries_) {
+    if (!entry.used || entry.stream.handle != handle || entry.stream.place != 0) continue;
+    if (entry.busy) uncertain_.store(true, std::memory_order_relaxed);
+    entry.used = false;
+  }
 }
 
-void GraphSampling::waited(std::uint64_t stream, bool for_all, std::uint64_t begin_ns) {
-  if (for_all) waited_for_all_ns_.store(begin_ns, std::memory_order_relaxed);
-  if (stream == stream_.load(std::memory_order_relaxed)) waited_ns_.store(begin_ns, std::memory_order_relaxed);
+bool GraphStreams::all_idle(bool (*asks)(const Stream& stream, void* of), void* of) {
+  if (is_uncertain()) return false;
+  const Lock lock(lock_);
+  if (!lock) return false;
+  for (Entry& entry : entries_) {
+    if (!entry.used || !entry.busy) continue;
+    if (!asks(entry.stream, of)) return false;
+    entry.busy = false;
+  }
+  return true;
 }
 
-void GraphSampling::instantiation_begins(std::uint32_t thread) {
-  instantiating_.fetch_add(1, std::memory_order_relaxed);
-  const std::uint32_t owner = owner_.load(std::memory_order_relaxed);
-  if (owner != 0 && owner != thread) give_up("several threads make graphs");
+void GraphStreams::all_ended() {
+  const Lock lock(lock_);
+  if (!lock) return;
+  for (Entry& entry : entries_) entry.busy = false;
+  uncertain_.store(false, std::memory_order_relaxed);
+}
+
+// ---- GraphSampling ------------------------------------------------------------------------------------------------
+
+// One side counts itself and then looks whether kinds are switched, the other says that it switches and then looks who
+// is inside, all in one order: one of the two sees the other.
+void GraphSampling::enter() {
+  constexpr int kLongestMs = 50;
+  inside_.fetch_add(1);
+  for (int i = 0; i < kLongestMs && switching_.load() != 0; ++i) futex_wait(switching_, 1, 1);
+}
+
+bool GraphSampling::begin_switch(std::uint32_t inside) {
+  if (switching_.exchange(1) != 0) return false;
+  if (inside_.load() <= inside) return true;
+  switching_.store(0);
+  futex_wake(switching_);
+  return false;
+}
+
+void GraphSampling::switched() {
+  switching_.store(0);
+  futex_wake(switching_);
+}
+
+void GraphSampling::instantiation_begins() {
+  constexpr int kLongestMs = 50;
+  instantiating_.fetch_add(1);
+  for (int i = 0; i < kLongestMs && switching_.load() != 0; ++i) futex_wait(switching_, 1, 1);
+}
+
+// Nobody instantiates while a sample is open: who wants to is here.
+bool GraphSampling::may_close(Idle idle) {
+  if (!is_open() || !begin_switch(0)) return false;
+  if (is_open() && idle.ask(idle.of)) return true;
+  switched();
+  return false;
 }
 
 GraphSampling::Graph* GraphSampling::find(std::uint32_t id) {
@@ -42,51 +123,89 @@ GraphSampling::Graph* GraphSampling::find(std::uint32_t id) {
   return nullptr;  // no room: as if it had been sampled
 }
 
-bool GraphSampling::is_due(const Launch& launch) {
+GraphSampling::Graph* GraphSampling::due(const Launch& launch) {
   Graph* graph = find(launch.graph);
-  if (graph == nullptr) return false;
+  if (graph == nullptr) return nullptr;
   ++graph->launches;
+  if (graph->launches > most_launches_.load(std::memory_order_relaxed))
+    most_launches_.store(graph->launches, std::memory_order_relaxed);
   const std::uint32_t wanted = graph->samples == 0 ? kFirstLaunch : kSecondAfter;
-  const bool early = launch.now_ns - first_ns_ < watch_first_ns_ || steady_ <= kSteady;
-  if (early || graph->launches < wanted || graph->samples == kSamplesPerGraph || samples_ == kMaxSamples) return false;
-  if (instantiating_.load(std::memory_order_relaxed) != 0) return false;
-  graph->launches = 0;
-  ++graph->samples;
-  ++samples_;
-  return true;
+  const bool enough = graph->samples == kSamplesPerGraph || samples_.load(std::memory_order_relaxed) == kMaxSamples;
+  if (graph->launches < wanted || enough || why_not_.load(std::memory_order_relaxed) != nullptr) return nullptr;
+  return launch.now_ns - first_ns_.load(std::memory_order_relaxed) < watch_first_ns_ ? nullptr : graph;
 }
 
-GraphSampling::Action GraphSampling::next(const Launch& launch) {
-  const bool is_sampled = launch.graph == sampled_graph_;
+// A program whose graphs are always in flight is not asked at every launch.
+bool GraphSampling::wants_to_know(const Graph* due_graph) {
+  if (is_open()) return true;
+  if (due_graph == nullptr || instantiating_.load() != 0) return false;
+  return in_vain_ < kOften || launches_.load(std::memory_order_relaxed) % kRarely == 0;
+}
+
+// All is idle.
+GraphSampling::Action GraphSampling::next(Graph* due_graph) {
   switch (state_.load(std::memory_order_relaxed)) {
     case State::kNormal:
-      if (why_not() != nullptr || !is_due(launch)) return Action::kNone;
-      sampled_graph_ = launch.graph;
+      if (due_graph == nullptr) return Action::kNone;  // it was open, and closed for an instantiation
+      if (idle_moments_++ < kSteady || instantiating_.load() != 0) return Action::kNone;
+      due_graph->launches = 0;
+      ++due_graph->samples;
+      samples_.fetch_add(1, std::memory_order_relaxed);
+      sampled_graph_ = due_graph->id;
       state_.store(State::kNodes, std::memory_order_relaxed);
       return Action::kOpen;
     case State::kNodes:
-      silent_launches_ = is_sampled ? kPatience : 1;
+      silent_launches_ = 0;
+      silence_is_over_ = false;
       state_.store(State::kNothing, std::memory_order_relaxed);
       return Action::kSilence;
-    case State::kNothing:  // until the sampled graph was launched, for a while
-      if (silent_launches_ < kPatience) {
-        silent_launches_ = is_sampled ? kPatience : silent_launches_ + 1;
-        return Action::kNone;
-      }
+    case State::kNothing:
+      if (!silence_is_over_) return Action::kNone;
       closed();
       return Action::kClose;
   }
   return Action::kNone;
 }
 
-GraphSampling::Action GraphSampling::launch_begins(const Launch& launch) {
-  if (!owns(launch)) return Action::kNone;
-  if (!is_idle()) {
-    steady_ = 0;
-    return Action::kNone;
+GraphSampling::Action GraphSampling::launch_begins(const Launch& launch, Idle idle) {
+  if (deciding_.exchange(1, std::memory_order_acquire) != 0) return Action::kNone;  // another thread's launch decides
+  if (launches_.fetch_add(1, std::memory_order_relaxed) == 0) first_ns_.store(launch.now_ns, std::memory_order_relaxed);
+  last_ns_.store(launch.now_ns, std::memory_order_relaxed);
+  Graph* due_graph = due(launch);
+  Action action = Action::kNone;
+  if (wants_to_know(due_graph) && begin_switch(1)) {
+    const bool is_idle = idle.ask(idle.of);
+    in_vain_ = is_idle ? 0 : in_vain_ + 1;
+    if (is_idle) action = next(due_graph);
+    if (action == Action::kNone) switched();
   }
-  ++steady_;
-  return next(launch);
+  // The silence is for the sampled graph, unless it does not come.
+  if (state_.load(std::memory_order_relaxed) == State::kNothing &&
+      (launch.graph == sampled_graph_ || ++silent_launches_ == kPatience))
+    silence_is_over_ = true;
+  deciding_.store(0, std::memory_order_release);
+  return action;
+}
+
+// Programs update a graph before every launch, and mostly with the same kernels: the first updates count.
+void GraphSampling::changed(std::uint32_t id, bool for_certain) {
+  constexpr std::uint32_t kUpdatesThatCount = 2;
+  if (deciding_.exchange(1, std::memory_order_acquire) != 0) return;
+  Graph* graph = find(id);
+  if (graph != nullptr && (for_certain || graph->updates++ < kUpdatesThatCount)) {
+    graph->samples = 0;
+    graph->launches = 0;
+  }
+  deciding_.store(0, std::memory_order_release);
+}
+
+const char* GraphSampling::why_not() const {
+  if (samples_.load(std::memory_order_relaxed) != 0) return nullptr;
+  if (const char* why = why_not_.load(std::memory_order_relaxed)) return why;
+  if (launches_ == 0) return nullptr;
+  if (last_ns_ - first_ns_ < watch_first_ns_) return "all launches came within the time that is waited after the first";
+  if (most_launches_ < kFirstLaunch + kSteady) return "no graph was launched often enough";
+  return "the program did not wait for its graphs: one was always in flight when the next was launched";
 }
 
 }  // namespace llmprof::collect

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "collect/clock.h"
+#include "collect/cuda/driver.h"
 #include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
 #include "collect/cuda/graph_sampling.h"
@@ -142,13 +143,39 @@ void node_cloned(const cupti::GraphData& data) {
 // ---- samples ----------------------------------------------------------------------------------------------------
 
 constinit GraphSampling sampling;
+constinit GraphStreams streams;
 constinit std::atomic<std::uint64_t> gap_begin_ns;  // 0: no gap
-constinit std::atomic<bool> gave_up;
 
 bool is_sampled() { return g.settings.graphs == kGraphsSampled; }
 
 // An address in thread-local storage tells threads apart.
-std::uint32_t this_thread() { return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(&tl) >> 4) | 1; }
+std::uint64_t this_thread() { return reinterpret_cast<std::uintptr_t>(&tl) | 1; }
+
+constexpr std::uint64_t kLegacyStream = 1, kThreadsStream = 2;  // handles of the two default streams
+
+GraphStreams::Stream stream_of(const GraphCall& call) {
+  const std::uint64_t handle = call.stream != 0 ? call.stream : call.own_default ? kThreadsStream : kLegacyStream;
+  if (handle == kLegacyStream) return {handle, reinterpret_cast<std::uintptr_t>(call.context)};
+  return {handle, handle == kThreadsStream ? this_thread() : 0};
+}
+
+bool is_idle(const GraphStreams::Stream& stream, void* context) {
+  const bool legacy = stream.handle == kLegacyStream, threads = stream.handle == kThreadsStream;
+  if (legacy && stream.place != reinterpret_cast<std::uintptr_t>(context)) return false;
+  if (threads && stream.place != this_thread()) return false;
+  return state_of_stream(reinterpret_cast<void*>(stream.handle)) == StreamState::kIdle;
+}
+
+// What cannot be asked can be waited for; but only to end a sample that is open: to begin one nobody waits.
+bool no_graph_in_flight(void* context) {
+  if (streams.is_uncertain() && sampling.is_open()) {
+    wait_for_device();
+    streams.all_ended();
+  } else if (streams.is_uncertain()) {
+    sampling.give_up("graphs ran on streams that were destroyed, or on more streams than are watched");
+  }
+  return streams.all_idle(is_idle, context);
+}
 
 void close_sample() {
   sampling.closed();
@@ -181,22 +208,91 @@ void act(GraphSampling::Action action) {
   }
 }
 
-void sample(std::uint32_t graph, std::uint64_t stream) {
-  act(sampling.launch_begins({graph, this_thread(), stream, now_ns()}));
-  const char* why_not = sampling.why_not();
-  if (why_not == nullptr || gave_up.exchange(true, std::memory_order_relaxed)) return;
-  char text[128];
-  snprintf(text, sizeof(text), "launches are not recorded node by node: %s.", why_not);
-  note("graphs", text);
+// A graph that is instantiated while graphs are not recorded as a whole crashes the program later. So a sample is
+// closed first, as soon as nothing is in flight; who waits for that does not wait for ever.
+void close_if_idle() {
+  for (int i = 0; i < 50 && sampling.is_open(); ++i) {
+    if (sampling.may_close({no_graph_in_flight, current_context()})) {
+      close_sample();
+      return sampling.switched();
+    }
+    futex_wait(gpu.never, 0, 1);
+  }
 }
 
-// A graph that is instantiated while graphs are not recorded as a whole crashes the program later. The thread that
-// samples is done within a few launches; another one waits for it, not for ever.
-void begin_instantiation() {
-  if (!tl.instantiating) sampling.instantiation_begins(this_thread());  // else the last one failed
-  for (int i = 0; i < 50 && sampling.is_open() && !sampling.is_owner(this_thread()); ++i) futex_wait(gpu.never, 0, 1);
-  if (sampling.is_open()) close_sample();
+void count_instantiation() {
+  if (!tl.instantiating && is_sampled()) sampling.instantiation_begins();
+  tl.instantiating = true;
 }
+
+// ---- kernels that the program names itself ------------------------------------------------------------------------
+
+// The handles of the kernel in CUDA_KERNEL_NODE_PARAMS: a function, or else (from _v2 on) a kernel.
+struct KernelHandles {
+  void* function = nullptr;
+  void* kernel = nullptr;
+  void* any() const { return function != nullptr ? function : kernel; }
+};
+
+KernelHandles handles_in(const NodeDescription& description) {
+  constexpr std::size_t kKernelHandle = 56;
+  constexpr std::size_t kOfItsKind = 16;  // in CUgraphNodeParams, which has its type first
+  KernelHandles handles;
+  const char* at = static_cast<const char*>(description.parameters);
+  if (at == nullptr) return handles;
+  if (description.layout == cupti::NodeParameters::kAnyNode) {
+    std::uint32_t type;
+    memcpy(&type, at, sizeof(type));
+    if (type != cupti::kNodeKernel) return handles;
+    at += kOfItsKind;
+  }
+  memcpy(&handles.function, at, sizeof(handles.function));
+  if (description.layout != cupti::NodeParameters::kFirstKernelNode)
+    memcpy(&handles.kernel, at + kKernelHandle, sizeof(handles.kernel));
+  return handles;
+}
+
+void record_update(const wire::GraphNodeRecord& update, const char* symbol) {
+  static constinit std::atomic<std::uint32_t> records;
+  constexpr std::uint32_t kMost = 1u << 20;
+  if (records.fetch_add(1, std::memory_order_relaxed) >= kMost) {
+    records.store(kMost, std::memory_order_relaxed);
+    return count_loss(LossKind::kGraphUnknown);
+  }
+  Thread* thread = enter();
+  if (thread == nullptr) return;
+  if (wire::Record* record = reserve(thread)) {
+    memset(static_cast<void*>(record), 0, sizeof(*record));
+    record->kind = wire::RecordKind::kGraphNode;
+    record->graph_node = update;
+    record->graph_node.name = intern_cached(thread, symbol);
+    commit(thread);
+  }
+  leave();
+}
+
+// The kernel that each node of an executable was last set to, so that the same again costs nothing. What finds no room
+// is recorded each time. Threads may meet in a slot: then, too, one is recorded that need not be.
+class SetKernels {
+ public:
+  enum class Was : std::uint8_t { kSame, kOther, kUnknown };
+  Was set(std::uint32_t graph, std::uint64_t node, const void* kernel) {
+    constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15u;  // 2^64 / golden ratio
+    const std::uint64_t key = ((std::uint64_t{graph} << 1 | 1) * kOdd) ^ node;
+    const std::uint64_t handle = reinterpret_cast<std::uintptr_t>(kernel);
+    Slot& slot = slots_[(key * kOdd) >> 51];
+    const bool known = slot.key.exchange(key, std::memory_order_relaxed) == key;
+    const bool same = slot.kernel.exchange(handle, std::memory_order_relaxed) == handle;
+    return !known ? Was::kUnknown : same ? Was::kSame : Was::kOther;
+  }
+
+ private:
+  struct Slot {
+    std::atomic<std::uint64_t> key{0}, kernel{0};
+  };
+  Slot slots_[1u << 13]{};
+};
+constinit SetKernels set_kernels;
 
 }  // namespace
 
@@ -211,32 +307,90 @@ void on_graph_resource(std::uint32_t id, const cupti::GraphData& data) {
       return node_cloned(data);
     case cupti::kGraphExecCreateStarting:
       record_made_node();
-      if (is_sampled()) begin_instantiation();
-      tl.instantiating = true;
+      count_instantiation();
+      if (sampling.is_open()) close_sample();  // the call was not seen, or graphs are in flight: the lesser evil
       return;
     case cupti::kGraphExecCreated:
       record_made_node();
-      if (is_sampled() && tl.instantiating) sampling.instantiation_ended();
-      tl.instantiating = false;
-      return;
+      return instantiation_ended();
     default:
       return;
   }
 }
 
+// Streams are asked here and not in the callbacks of resources: inside of those the driver may hold locks.
+void instantiation_begins() {
+  count_instantiation();
+  close_if_idle();
+}
+
+void instantiation_ended() {
+  if (tl.instantiating && is_sampled()) sampling.instantiation_ended();
+  tl.instantiating = false;
+}
+
+const char* kernel_of_node(const NodeDescription& description) {
+  const KernelHandles handles = handles_in(description);
+  return handles.any() != nullptr ? name_of_kernel(handles.function, handles.kernel) : nullptr;
+}
+
+void kernel_is_set(std::uint64_t executable, std::uint64_t node, const NodeDescription& description) {
+  const KernelHandles handles = handles_in(description);
+  if (handles.any() == nullptr) return;  // of another kind
+  const std::uint32_t graph = executable != 0 ? id_of_executable(reinterpret_cast<void*>(executable)) : 0;
+  const std::uint64_t id = id_of_node(reinterpret_cast<void*>(node));
+  if (id == 0 || (executable != 0 && graph == 0)) return;
+  const SetKernels::Was was = set_kernels.set(graph, id, handles.any());
+  if (was == SetKernels::Was::kSame) return;
+  if (was == SetKernels::Was::kOther && graph != 0) sampling.changed(graph, true);
+  record_update({now_ns(), id, 0, 0, graph, stack_here(), GraphNodeKind::kUpdate},
+                name_of_kernel(handles.function, handles.kernel));
+}
+
+void graph_is_updated(std::uint64_t executable, std::uint64_t graph) {
+  const std::uint32_t id = id_of_executable(reinterpret_cast<void*>(executable));
+  const std::uint32_t source = id_of_graph(reinterpret_cast<void*>(graph));
+  if (id == 0) return;
+  sampling.changed(id, false);
+  record_update({now_ns(), 0, source, 0, id, stack_here(), GraphNodeKind::kUpdate}, nullptr);
+}
+
 void start_graphs() { sampling.watch_first(g.settings.graphs_after_ms * 1000000); }
 
-std::uint32_t graph_launch_begins(std::uint64_t executable, std::uint64_t stream) {
-  const std::uint32_t graph = id_of_executable(reinterpret_cast<void*>(executable));
+void finish_graphs() {
+  if (!is_sampled()) return;
+  const std::uint64_t begin_ns = gap_begin_ns.exchange(0, std::memory_order_relaxed);
+  if (begin_ns != 0) state_gap(begin_ns, now_ns(), "graph sampling");
+  const char* why_not = sampling.why_not();
+  if (why_not == nullptr) return;
+  char text[192];
+  snprintf(text, sizeof(text), "no launch was recorded node by node: %s.", why_not);
+  note("graphs", text);
+}
+
+std::uint32_t graph_launch_begins(const GraphCall& call) {
+  const std::uint32_t graph = id_of_executable(reinterpret_cast<void*>(call.executable));
   if (graph == 0) count_loss(LossKind::kGraphUnknown);
-  if (graph != 0 && is_sampled() && is_recording()) sample(graph, stream);
+  if (!is_sampled()) return graph;
+  if (!tl.in_graph_launch) sampling.enter();  // else the last one's end was not told
+  tl.in_graph_launch = true;
+  if (graph != 0 && is_recording()) {
+    const auto action = sampling.launch_begins({graph, now_ns()}, {no_graph_in_flight, call.context});
+    act(action);
+    if (action != GraphSampling::Action::kNone) sampling.switched();
+  }
+  streams.launched(stream_of(call));
   return graph;
 }
 
-void graph_launch_ended(std::uint64_t now_ns) { sampling.launch_ended(now_ns); }
+void graph_launch_ended() {
+  if (!tl.in_graph_launch) return;
+  tl.in_graph_launch = false;
+  sampling.leave();
+}
 
-void waited_for_graphs(std::uint64_t stream, bool for_all, std::uint64_t begin_ns) {
-  sampling.waited(stream, for_all, begin_ns);
+void stream_is_destroyed(const void* stream) {
+  if (is_sampled()) streams.destroyed(reinterpret_cast<std::uintptr_t>(stream));
 }
 
 }  // namespace llmprof::collect

@@ -2,19 +2,42 @@
 // CUDA graphs: their nodes as they come into being, and which launches are recorded node by node.
 
 #include "collect/cuda/cupti_abi.h"
+#include "collect/cuda/driver_calls.h"
 
 namespace llmprof::collect {
 
 void start_graphs();
+void finish_graphs();  // says what was not recorded, and why
 
 // On the thread that makes, clones or instantiates a graph.
 void on_graph_resource(std::uint32_t id, const cupti::GraphData& data);
 
-// Around cuGraphLaunch, on the thread that launches: the id of the executable graph, 0 if it is unknown.
-std::uint32_t graph_launch_begins(std::uint64_t executable, std::uint64_t stream);
-void graph_launch_ended(std::uint64_t now_ns);
+// What describes a node in a call.
+struct NodeDescription {
+  const void* parameters;
+  cupti::NodeParameters layout;
+};
+// The name of the kernel that a node is about to be made for by hand; null: it is none, or unknown.
+const char* kernel_of_node(const NodeDescription& description);
 
-// A thread waited for a stream or for all of them, from this time on, and the wait has ended.
-void waited_for_graphs(std::uint64_t stream, bool for_all, std::uint64_t begin_ns);
+// The parameters of a node were set: in an executable, or (0) in the graph that it is in.
+void kernel_is_set(std::uint64_t executable, std::uint64_t node, const NodeDescription& description);
+// The nodes of an executable took the parameters of another graph's.
+void graph_is_updated(std::uint64_t executable, std::uint64_t graph);
+
+struct GraphCall {
+  std::uint64_t executable, stream;
+  void* context;
+  bool own_default;  // stream 0 is the thread's own
+};
+// Around cuGraphLaunch, on the thread that launches: the id of the executable graph, 0 if it is unknown.
+std::uint32_t graph_launch_begins(const GraphCall& call);
+void graph_launch_ended();
+
+// Around every call that makes an executable graph.
+void instantiation_begins();
+void instantiation_ended();
+
+void stream_is_destroyed(const void* stream);
 
 }  // namespace llmprof::collect

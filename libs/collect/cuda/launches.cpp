@@ -7,6 +7,7 @@
 #include "collect/cuda/driver_calls.h"
 #include "collect/cuda/gpu.h"
 #include "collect/cuda/graphs.h"
+#include "collect/cuda/recording.h"
 #include "collect/cuda/session.h"
 #include "collect/event.h"
 #include "collect/names.h"
@@ -50,9 +51,42 @@ std::uint64_t argument(const CallbackData& data, std::size_t index) {
   return value;
 }
 
+GraphCall graph_call(const DriverCall& call, const CallbackData& data) {
+  return {argument(data, 0), argument(data, 1), data.context, call.id == cupti::kGraphLaunchOwnDefault};
+}
+
+// What runs while nothing is recorded is known too: kinds are switched only while no graph is in flight.
+void on_unrecorded_graph_launch(const DriverCall& call, const CallbackData& data) {
+  if (data.site == cupti::kEnter) {
+    graph_launch_begins(graph_call(call, data));
+  } else {
+    graph_launch_ended();
+  }
+}
+
+// A node that is added by hand is made as one of a capture is: inside a call that knows the kernel.
+void on_add_node(const DriverCall& call, const CallbackData& data) {
+  if (data.site == cupti::kExit) {
+    if (tl.launch.inside) tl.launch = {};
+    return;
+  }
+  const char* name = data.symbol != nullptr
+                         ? data.symbol
+                         : kernel_of_node({reinterpret_cast<const void*>(argument(data, call.parameters)), call.node});
+  if (name != nullptr) tl.launch = {name, 0, wire::LaunchOp::kKernel, stack_if_wanted(), 0, true};
+}
+
+// Programs set arguments before every launch, so this is one of the calls that must be cheap.
+void on_set_kernel(const DriverCall& call, const CallbackData& data) {
+  if (data.site != cupti::kExit || failed(data)) return;
+  const bool of_executable = call.parameters == 2;
+  kernel_is_set(of_executable ? argument(data, 0) : 0, argument(data, of_executable ? 1 : 0),
+                {reinterpret_cast<const void*>(argument(data, call.parameters)), call.node});
+}
+
 void begin_launch(const DriverCall& call, const CallbackData& data) {
   tl.launch = {data.symbol, 0, call.op, stack_if_wanted(), 0, true};
-  if (call.what == CallClass::kGraphLaunch) tl.launch.graph = graph_launch_begins(argument(data, 0), argument(data, 1));
+  if (call.what == CallClass::kGraphLaunch) tl.launch.graph = graph_launch_begins(graph_call(call, data));
   counters::launch_begins(data, call.op);
   *data.shared = now_ns();
 }
@@ -79,7 +113,7 @@ void end_launch(const DriverCall& call, const CallbackData& data) {
   const std::uint64_t end_ns = now_ns();
   const CurrentLaunch launch = tl.launch;
   tl.launch = {};
-  if (call.what == CallClass::kGraphLaunch) graph_launch_ended(end_ns);
+  if (call.what == CallClass::kGraphLaunch) graph_launch_ended();
   if (launch.nodes == 0 && gpu.launching.load(std::memory_order_relaxed) == 0)
     gpu.launching.store(1, std::memory_order_relaxed);
   if (launch.nodes == 0 && gpu.suspected.load(std::memory_order_relaxed) != 0)
@@ -160,11 +194,8 @@ void record_api(const CallbackData& data, bool waits) {
   leave();
 }
 
-void on_wait(const DriverCall& call, const CallbackData& data) {
-  const bool recorded = (g.settings.gpu & kGpuWaits) != 0 && !tl.in_runtime;  // else the runtime's call is
-  if (recorded || data.site == cupti::kEnter) record_api(data, true);
-  if (data.site != cupti::kExit || call.what == CallClass::kWaitForEvent || failed(data)) return;
-  waited_for_graphs(argument(data, 0), call.what == CallClass::kWaitForAll, *data.shared);
+void on_wait(const CallbackData& data) {
+  if (!tl.in_runtime || data.site == cupti::kEnter) record_api(data, true);  // else the runtime's call is recorded
 }
 
 bool waits_for_device(const char* function) {
@@ -178,13 +209,15 @@ void on_driver_call(std::uint32_t id, const CallbackData& data) {
   const DriverCall& call = cupti::kDriverCalls[id];
   const bool enters = data.site == cupti::kEnter;
   switch (call.what) {
-    case CallClass::kLaunch:
     case CallClass::kGraphLaunch:
+      if (enters ? !is_recording() : !tl.launch.inside) return on_unrecorded_graph_launch(call, data);
+      [[fallthrough]];
+    case CallClass::kLaunch:
       return enters ? begin_launch(call, data) : end_launch(call, data);
     case CallClass::kWaitForAll:
     case CallClass::kWaitForStream:
     case CallClass::kWaitForEvent:
-      return on_wait(call, data);
+      return on_wait(data);
     case CallClass::kProfilerStart:
     case CallClass::kProfilerStop:
       if (!enters) profiler_called(call.what == CallClass::kProfilerStart);
@@ -192,6 +225,15 @@ void on_driver_call(std::uint32_t id, const CallbackData& data) {
     case CallClass::kCaptureBegin:
     case CallClass::kCaptureEnd:
       return on_capture(call, data);
+    case CallClass::kAddNode:
+      return on_add_node(call, data);
+    case CallClass::kSetKernel:
+      return on_set_kernel(call, data);
+    case CallClass::kUpdate:
+      if (!enters && !failed(data)) graph_is_updated(argument(data, 0), argument(data, 1));
+      return;
+    case CallClass::kInstantiate:
+      return enters ? instantiation_begins() : instantiation_ended();
     case CallClass::kNone:
       return;
     default:

@@ -36,7 +36,9 @@ void switch_call(std::uint32_t id, bool on) {
 
 void switch_launches(bool on) {
   for (const std::uint32_t id : cupti::kKernelLaunches) switch_call(id, on);
-  for (const std::uint32_t id : cupti::kGraphLaunches) switch_call(id, on);
+  if (g.settings.graphs != kGraphsSampled) {  // else they are always on: which graphs are in flight must be known
+    for (const std::uint32_t id : cupti::kGraphLaunches) switch_call(id, on);
+  }
   for (const std::uint32_t id : cupti::kCopies) switch_call(id, on);
   for (const std::uint32_t id : cupti::kMemsets) switch_call(id, on);
 }
@@ -45,7 +47,7 @@ void switch_all(bool on) {
   for (const std::uint32_t kind : kDeviceWork) switch_kind(kind, on);
   if (wants(kGpuOverhead)) switch_kind(cupti::kOverhead, on);
   switch_launches(on);
-  if (wants(kGpuWaits) || g.settings.graphs == kGraphsSampled) {  // graphs are sampled when none is in flight
+  if (wants(kGpuWaits)) {
     for (const cupti::OtherCall& call : cupti::kWaitCalls) switch_call(call.id, on);
   }
   if (wants(kGpuApi) && gpu.library.enable_domain != nullptr) {
@@ -67,6 +69,15 @@ void enable_always() {
                                           cupti::kGraphExecCreateStarting, cupti::kGraphExecCreated};
   for (const std::uint32_t id : kResources) {
     succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
+  }
+  for (const cupti::NodeCall& call : cupti::kNodeCalls) switch_call(call.id, true);
+  for (const cupti::NodeCall& call : cupti::kSetKernelCalls) switch_call(call.id, true);
+  for (const std::uint32_t id : cupti::kUpdates) switch_call(id, true);
+  if (g.settings.graphs == kGraphsSampled) {
+    for (const std::uint32_t id : cupti::kGraphLaunches) switch_call(id, true);
+    for (const std::uint32_t id : cupti::kInstantiations) switch_call(id, true);
+    succeeded(Call::kEnableCallback,
+              gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, cupti::kStreamDestroyStarting));
   }
   if (counters::is_armed(counters::kAnything)) enable_for_counters();
   gpu.library.enable_callback(1, gpu.subscriber, cupti::kState, cupti::kFatalError);  // not in older versions

@@ -47,6 +47,8 @@ void on_resource(std::uint32_t id, const cupti::ResourceData& data) {
     case cupti::kContextCreated:
       on_context_created();
       return counters::context_created(data.context);
+    case cupti::kStreamDestroyStarting:
+      return stream_is_destroyed(data.handle);
     case cupti::kContextDestroyStarting:
       return counters::context_ends(data.context);
     case cupti::kModuleLoaded:

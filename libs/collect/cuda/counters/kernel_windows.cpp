@@ -5,7 +5,7 @@
 
 #include "collect/clock.h"
 #include "collect/cuda/counters/budget.h"
-#include "collect/cuda/counters/driver.h"
+#include "collect/cuda/driver.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/kernel_choice.h"
 #include "collect/cuda/counters/kernel_verdicts.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "collect/clock.h"
-#include "collect/cuda/counters/driver.h"
+#include "collect/cuda/driver.h"
 #include "collect/cuda/gpu.h"
 #include "collect/event.h"
 #include "collect/names.h"

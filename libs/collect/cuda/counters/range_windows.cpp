@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "collect/clock.h"
-#include "collect/cuda/counters/driver.h"
+#include "collect/cuda/driver.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/measurements.h"
 #include "collect/cuda/counters/measuring.h"

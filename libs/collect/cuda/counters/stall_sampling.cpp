@@ -8,7 +8,7 @@
 #include <atomic>
 
 #include "collect/clock.h"
-#include "collect/cuda/counters/driver.h"
+#include "collect/cuda/driver.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/measuring.h"
 #include "collect/cuda/counters/pc_library.h"

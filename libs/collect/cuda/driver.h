@@ -1,0 +1,20 @@
+#pragma once
+// The calls of the CUDA driver that the collector makes itself, found at run time. Our callbacks leave them alone.
+
+#include <cstdint>
+
+namespace llmprof::collect {
+
+void* current_context();  // of this thread; null: none, or the driver could not be found
+void wait_for_device();   // until everything that this thread's context was given is done
+
+// The name of a kernel by its handle, mangled; null: the driver is too old (before CUDA 12.3) or does not know it. A
+// CUkernel may stand where a CUfunction is declared.
+const char* name_of_kernel(void* function, void* kernel);
+
+// Whether everything that a stream was given has ended. Asked without waiting and without a word to captures of other
+// threads; a stream that is being captured is not asked: that would end the capture.
+enum class StreamState : std::uint8_t { kUnknown, kIdle, kBusy };
+StreamState state_of_stream(void* stream);
+
+}  // namespace llmprof::collect
