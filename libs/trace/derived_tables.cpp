@@ -316,7 +316,7 @@ const Table& table_of<ModelOpRow>() {
           column(
               &R::flops_most, "flops_most", "FLOP",
               "Model FLOPs at most: more than flops where only sums of lengths are known. NULL if nothing bounds it."),
-          column(&R::bytes_most, "bytes_most", "bytes", "Bytes of weights, KV cache and activations together at most."),
+          column(&R::bytes_most, "most_bytes", "bytes", "Bytes of weights, KV cache and activations together at most."),
       }};
   return table;
 }

@@ -133,7 +133,9 @@ void by_hand() {
   Chain chain;
   chain.add(function_of("hand_function"), nullptr, 4000);
   chain.add(nullptr, kernel_of("hand_kernel"), 8000);
-  chain.add(reinterpret_cast<CUfunction>(kernel_of("hand_cast")), nullptr, 12000);
+  CUfunction function = nullptr;
+  CU(cuKernelGetFunction, &function, kernel_of("hand_cast"));
+  chain.add(function, nullptr, 12000);
   Argument argument{16000};
   CUgraphNodeParams any{};
   any.type = CU_GRAPH_NODE_TYPE_KERNEL;

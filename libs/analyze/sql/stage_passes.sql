@@ -5,7 +5,7 @@
 WITH cost AS (
   SELECT pass_id, sum(flops) AS flops, sum(weight_bytes + kv_bytes + activation_bytes) AS bytes,
     CASE WHEN count(flops_most) = count(*) THEN sum(flops_most) END AS flops_most,
-    CASE WHEN count(bytes_most) = count(*) THEN sum(bytes_most) END AS bytes_most
+    CASE WHEN count(most_bytes) = count(*) THEN sum(most_bytes) END AS bytes_most
   FROM model_op
   GROUP BY pass_id)
 SELECT s.stage, s.pass_id, count(*) AS steps, any_value(c.flops) AS flops, any_value(c.bytes) AS bytes,

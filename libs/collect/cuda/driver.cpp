@@ -18,6 +18,9 @@ struct Driver {
   Function<void*, int*> is_capturing{nullptr};
   Function<int*> exchange_mode{nullptr};
   Function<void*> query{nullptr};
+  Function<void**, unsigned> make_event{nullptr};
+  Function<void*, void*> record_event{nullptr};
+  Function<void*> query_event{nullptr};
   std::atomic<bool> searched{false};
 };
 constinit Driver driver;
@@ -38,6 +41,9 @@ void search() {
     find(library, driver.is_capturing, "cuStreamIsCapturing");
     find(library, driver.exchange_mode, "cuThreadExchangeStreamCaptureMode");
     find(library, driver.query, "cuStreamQuery");
+    find(library, driver.make_event, "cuEventCreate");
+    find(library, driver.record_event, "cuEventRecord");
+    find(library, driver.query_event, "cuEventQuery");
   }
   driver.searched.store(true, std::memory_order_release);
 }
@@ -83,8 +89,9 @@ const char* name_of_kernel(void* function, void* kernel) {
   return name != nullptr ? name : ask_name(driver.kernel_name, function);
 }
 
+constexpr int kNotReady = 600, kRelaxed = 2;
+
 StreamState state_of_stream(void* stream) {
-  constexpr int kNotReady = 600, kRelaxed = 2;
   search();
   const auto is_capturing = driver.is_capturing.load(std::memory_order_relaxed);
   const auto exchange_mode = driver.exchange_mode.load(std::memory_order_relaxed);
@@ -95,6 +102,35 @@ StreamState state_of_stream(void* stream) {
   if (is_capturing(stream, &capture) != 0 || capture != 0) return StreamState::kUnknown;
   if (exchange_mode(&mode) != 0) return StreamState::kUnknown;
   const int result = query(stream);
+  exchange_mode(&mode);  // as it was
+  return result == 0 ? StreamState::kIdle : result == kNotReady ? StreamState::kBusy : StreamState::kUnknown;
+}
+
+void* mark_stream(void* stream, void* event) {
+  static constinit std::atomic<std::uint32_t> made;
+  constexpr std::uint32_t kMostEvents = 256;  // they are never given back: their contexts may be gone
+  constexpr unsigned kWithoutTime = 2;
+  search();
+  const auto is_capturing = driver.is_capturing.load(std::memory_order_relaxed);
+  const auto make = driver.make_event.load(std::memory_order_relaxed);
+  const auto record = driver.record_event.load(std::memory_order_relaxed);
+  if (is_capturing == nullptr || make == nullptr || record == nullptr) return nullptr;
+  const OwnCall own;
+  int capture = 0;
+  if (is_capturing(stream, &capture) != 0 || capture != 0) return nullptr;
+  if (event != nullptr && record(event, stream) == 0) return event;
+  if (made.fetch_add(1, std::memory_order_relaxed) >= kMostEvents) return nullptr;
+  return make(&event, kWithoutTime) == 0 && record(event, stream) == 0 ? event : nullptr;
+}
+
+StreamState state_of_event(void* event) {
+  const auto query = driver.query_event.load(std::memory_order_relaxed);
+  const auto exchange_mode = driver.exchange_mode.load(std::memory_order_relaxed);
+  if (query == nullptr || exchange_mode == nullptr) return StreamState::kUnknown;
+  const OwnCall own;
+  int mode = kRelaxed;
+  if (exchange_mode(&mode) != 0) return StreamState::kUnknown;
+  const int result = query(event);
   exchange_mode(&mode);  // as it was
   return result == 0 ? StreamState::kIdle : result == kNotReady ? StreamState::kBusy : StreamState::kUnknown;
 }

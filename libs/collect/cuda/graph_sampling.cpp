@@ -35,15 +35,30 @@ void GraphStreams::launched(const Stream& stream) {
     for (Entry& entry : entries_) {
       if (entry.used && entry.stream == stream) {
         entry.busy = true;
+        entry.marked = false;
         return;
       }
       if (!entry.used && free == nullptr) free = &entry;
     }
   }
   if (free != nullptr) {
-    *free = {stream, true, true};
+    void* const event = free->stream.event;  // of a stream that is gone: it serves again
+    *free = {stream, true, true, false};
+    free->stream.event = event;
   } else {
     uncertain_.store(true, std::memory_order_relaxed);
+  }
+}
+
+void GraphStreams::mark(const Stream& stream, void* (*put)(const Stream& stream)) {
+  const Lock lock(lock_);
+  if (!lock) return;
+  for (Entry& entry : entries_) {
+    if (!entry.used || !(entry.stream == stream)) continue;
+    void* const event = put(entry.stream);
+    entry.marked = event != nullptr;
+    if (event != nullptr) entry.stream.event = event;
+    return;
   }
 }
 
@@ -63,7 +78,9 @@ bool GraphStreams::all_idle(bool (*asks)(const Stream& stream, void* of), void* 
   if (!lock) return false;
   for (Entry& entry : entries_) {
     if (!entry.used || !entry.busy) continue;
-    if (!asks(entry.stream, of)) return false;
+    Stream stream = entry.stream;
+    if (!entry.marked) stream.event = nullptr;
+    if (!asks(stream, of)) return false;
     entry.busy = false;
   }
   return true;
@@ -175,7 +192,7 @@ GraphSampling::Action GraphSampling::launch_begins(const Launch& launch, Idle id
   Action action = Action::kNone;
   if (wants_to_know(due_graph) && begin_switch(1)) {
     const bool is_idle = idle.ask(idle.of);
-    in_vain_ = is_idle ? 0 : in_vain_ + 1;
+    in_vain_.store(is_idle ? 0 : in_vain_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (is_idle) action = next(due_graph);
     if (action == Action::kNone) switched();
   }

@@ -20,11 +20,15 @@ class GraphStreams {
   struct Stream {
     std::uint64_t handle = 0;
     std::uint64_t place = 0;  // of a default stream: its context or thread; else 0
-    bool operator==(const Stream&) const = default;
+    void* event = nullptr;    // behind the last graph launched on it; null: none was put there
+    bool operator==(const Stream& other) const { return handle == other.handle && place == other.place; }
   };
 
   // By a thread that is inside a launch (GraphSampling::enter).
   void launched(const Stream& stream);
+  // After the launch: an event behind the graph, so that it is known when that has ended although the stream has other
+  // work. `put` is given the stream with the event it had before, and answers with the one it put there.
+  void mark(const Stream& stream, void* (*put)(const Stream& stream));
   // It is about to be destroyed, which does not end what runs on it.
   void destroyed(std::uint64_t handle);
   // No graph is in flight. `asks` answers of one stream; called only while GraphSampling holds launches back.
@@ -39,7 +43,8 @@ class GraphStreams {
   struct Entry {
     Stream stream;
     bool used = false;
-    bool busy = false;  // launched on since it was last found idle
+    bool busy = false;    // launched on since it was last found idle
+    bool marked = false;  // the event is behind the last launch
   };
   class Lock;
 
@@ -75,6 +80,12 @@ class GraphSampling {
   // After enter(). Anything but kNone: the caller acts, and then calls switched().
   Action launch_begins(const Launch& launch, Idle idle);
   void switched();
+
+  // Whether the last question was answered with no: a stream may be busy with other work, an event tells more.
+  bool wants_marks() const {
+    const std::uint32_t in_vain = in_vain_.load(std::memory_order_relaxed);
+    return in_vain > 0 && (in_vain < kOften || is_open());
+  }
 
   // Its nodes have other kernels from now on (or may have): what was sampled before says nothing about them.
   void changed(std::uint32_t graph, bool for_certain);
@@ -129,7 +140,8 @@ class GraphSampling {
   // These are read at the end, too, by a thread that does not launch.
   std::atomic<std::uint64_t> first_ns_{0}, last_ns_{0};
   std::atomic<std::uint32_t> launches_{0}, most_launches_{0};  // of all; of one graph
-  std::uint32_t idle_moments_ = 0, in_vain_ = 0;
+  std::atomic<std::uint32_t> in_vain_{0};
+  std::uint32_t idle_moments_ = 0;
   std::uint32_t sampled_graph_ = 0;
   std::uint32_t silent_launches_ = 0;
   bool silence_is_over_ = false;

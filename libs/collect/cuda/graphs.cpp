@@ -159,7 +159,12 @@ GraphStreams::Stream stream_of(const GraphCall& call) {
   return {handle, handle == kThreadsStream ? this_thread() : 0};
 }
 
+void* put_event(const GraphStreams::Stream& stream) {
+  return mark_stream(reinterpret_cast<void*>(stream.handle), stream.event);
+}
+
 bool is_idle(const GraphStreams::Stream& stream, void* context) {
+  if (stream.event != nullptr) return state_of_event(stream.event) == StreamState::kIdle;
   const bool legacy = stream.handle == kLegacyStream, threads = stream.handle == kThreadsStream;
   if (legacy && stream.place != reinterpret_cast<std::uintptr_t>(context)) return false;
   if (threads && stream.place != this_thread()) return false;
@@ -383,9 +388,10 @@ std::uint32_t graph_launch_begins(const GraphCall& call) {
   return graph;
 }
 
-void graph_launch_ended() {
+void graph_launch_ended(const GraphCall& call) {
   if (!tl.in_graph_launch) return;
   tl.in_graph_launch = false;
+  if (sampling.wants_marks()) streams.mark(stream_of(call), put_event);
   sampling.leave();
 }
 

@@ -32,7 +32,7 @@ struct GraphCall {
 };
 // Around cuGraphLaunch, on the thread that launches: the id of the executable graph, 0 if it is unknown.
 std::uint32_t graph_launch_begins(const GraphCall& call);
-void graph_launch_ended();
+void graph_launch_ended(const GraphCall& call);
 
 // Around every call that makes an executable graph.
 void instantiation_begins();

@@ -60,7 +60,7 @@ void on_unrecorded_graph_launch(const DriverCall& call, const CallbackData& data
   if (data.site == cupti::kEnter) {
     graph_launch_begins(graph_call(call, data));
   } else {
-    graph_launch_ended();
+    graph_launch_ended(graph_call(call, data));
   }
 }
 
@@ -113,7 +113,7 @@ void end_launch(const DriverCall& call, const CallbackData& data) {
   const std::uint64_t end_ns = now_ns();
   const CurrentLaunch launch = tl.launch;
   tl.launch = {};
-  if (call.what == CallClass::kGraphLaunch) graph_launch_ended();
+  if (call.what == CallClass::kGraphLaunch) graph_launch_ended(graph_call(call, data));
   if (launch.nodes == 0 && gpu.launching.load(std::memory_order_relaxed) == 0)
     gpu.launching.store(1, std::memory_order_relaxed);
   if (launch.nodes == 0 && gpu.suspected.load(std::memory_order_relaxed) != 0)
