@@ -12,7 +12,7 @@ run=(./train_gpt2cu -i train.bin -j val.bin -e d12 -b 16 -t 1024 -d 16384 -x 40 
 "${run[@]}" | grep -E '^step' | tail -n 3
 "$llmprof" record -o plain -- "${run[@]}" 2>&1 | grep -E '^step' | tail -n 1
 "$llmprof" report plain >"$out/llmc.txt" 2>&1
-"$llmprof" record --counters light -o counted -- "${run[@]}" >"$out/llmc.counted.txt" 2>&1
+"$llmprof" record --counters light --counters-range gpt2_forward --counters-range gpt2_backward_and_reduce --counters-range gpt2_update -o counted -- "${run[@]}" >"$out/llmc.counted.txt" 2>&1
 "$llmprof" report counted >>"$out/llmc.counted.txt" 2>&1
 sed -n '/^Hardware counters/,/^$/p' "$out/llmc.counted.txt" | head -n 60
 if [ -n "$nsys" ]; then

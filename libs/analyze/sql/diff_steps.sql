@@ -4,10 +4,14 @@
 -- where both make a TPOT sample; else NULL.
 -- Steps in which hardware counters were read or the program warms up take longer and are left out, where there are others
 -- of their stage.
-WITH slowed AS (
-  SELECT DISTINCT s.id
+WITH slowed AS (  -- the step that a window lies in, or all that begin in it
+  SELECT s.id
   FROM counter_window AS w ASOF JOIN step AS s ON w.thread_id = s.thread_id AND w.end_ns >= s.begin_ns
-  WHERE w.scope <> 'sample' AND w.begin_ns < s.end_ns),
+  WHERE w.scope <> 'sample' AND w.begin_ns < s.end_ns
+  UNION
+  SELECT s.id
+  FROM counter_window AS w JOIN step AS s ON w.thread_id = s.thread_id AND s.begin_ns >= w.begin_ns AND s.begin_ns < w.end_ns
+  WHERE w.scope <> 'sample'),
 timed AS (
   SELECT id, begin_ns, stage, greatest(end_ns - CASE WHEN stage = 'prefill' THEN begin_ns ELSE turn_ns END, 0)::BIGINT AS lasted_ns,
     CASE WHEN stage = 'decode' AND lead(stage) OVER follow = 'decode' AND batch IS NOT DISTINCT FROM lead(batch) OVER follow

@@ -4,10 +4,14 @@
 -- not exceed. A step lasts from its turn to its end; a prefill step from its begin, as somebody waits for it. Tokens are new tokens over all sequences; a step that does not say its size has none.
 -- Steps in which hardware counters were read take longer, and so do steps in which the program warms up: quantiles are those
 -- of the others, where there are any.
-WITH slowed AS (
-  SELECT DISTINCT s.id
+WITH slowed AS (  -- the step that a window lies in, or all that begin in it
+  SELECT s.id
   FROM counter_window AS w ASOF JOIN step AS s ON w.thread_id = s.thread_id AND w.end_ns >= s.begin_ns
-  WHERE w.scope <> 'sample' AND w.begin_ns < s.end_ns),
+  WHERE w.scope <> 'sample' AND w.begin_ns < s.end_ns
+  UNION
+  SELECT s.id
+  FROM counter_window AS w JOIN step AS s ON w.thread_id = s.thread_id AND s.begin_ns >= w.begin_ns AND s.begin_ns < w.end_ns
+  WHERE w.scope <> 'sample'),
 lasted AS (
   SELECT *, greatest(end_ns - CASE WHEN stage = 'prefill' THEN begin_ns ELSE turn_ns END, 0) AS lasted_ns,
     id IN (SELECT id FROM slowed) AS slow
