@@ -164,18 +164,21 @@ bool names_modules(const Classified& classified) {
                      [](const RangePlace& place) { return place.kind == RangeKind::kModule && !place.own_name; });
 }
 
-// The program's own numbered blocks are the layers of the model: "Layer.3.attention" is "h.3.attention".
+// The program's own numbered blocks are the layers of the model: "Layer.3.attention" is "h.3.attention", also where
+// they lie in something else: "classifier_and_loss.Layer.3".
 void call_blocks_as_model(const model::Graph& model, trace::Strings& strings, Classified& classified) {
   std::map<std::uint32_t, trace::Name> renamed;
   const auto rename = [&](trace::Name old) {
     auto [entry, fresh] = renamed.try_emplace(old.id, old);
     if (!fresh) return entry->second;
     const std::string path(strings.text(old));
-    const std::size_t dot = path.find('.'), end = std::min(path.find('.', dot + 1), path.size());
-    if (dot == std::string::npos || dot + 1 == end) return old;
     std::int64_t number = -1;
-    const auto [behind, error] = std::from_chars(path.data() + dot + 1, path.data() + end, number);
-    if (error != std::errc{} || behind != path.data() + end) return old;
+    std::size_t end = 0;  // of the first part that is a number, with one before it
+    for (std::size_t dot = path.find('.'); dot != std::string::npos && number < 0; dot = path.find('.', dot + 1)) {
+      end = std::min(path.find('.', dot + 1), path.size());
+      const auto [behind, error] = std::from_chars(path.data() + dot + 1, path.data() + end, number);
+      if (error != std::errc{} || behind != path.data() + end) number = -1;
+    }
     if (number < 0 || number >= model.config().layers()) return old;
     return entry->second = strings.intern(fmt::format("{}.{}{}", model.layer_prefix(), number, path.substr(end)));
   };

@@ -370,9 +370,8 @@ std::string tool_name(std::string name) {
 
 bool is_compiler(const std::string& name) {
   static const std::set<std::string, std::less<>> kCompilers{
-      "as",   "compile_worker", "cc",        "cc1",     "cc1plus", "cicc", "clang",  "clang++", "collect2",
-      "c++",  "cudafe++",       "fatbinary", "g++",     "gcc",     "ld",   "ld.lld", "lld",     "ninja",
-      "nvcc", "nvlink",         "ptxas",     "tileiras"};
+      "as",  "cc",  "cc1", "cc1plus", "cicc", "clang", "clang++", "collect2", "c++",   "cudafe++", "fatbinary",
+      "g++", "gcc", "ld",  "ld.lld",  "lld",  "ninja", "nvcc",    "nvlink",   "ptxas", "tileiras"};
   return kCompilers.contains(name);
 }
 
@@ -428,7 +427,8 @@ Result<Samples> read_samples(const trace::Run& run, const Life& life,
     if (rows.values[0][i] == life.process_id) {
       (rows.values[1][i] != 0 ? out.main : out.threads).push_back(std::move(sample));
     } else if (const auto other = later.find(rows.values[0][i]); other != later.end()) {
-      sample.phase = is_compiler(other->second) ? "compile" : "";
+      // A worker that was made to compile also starts, imports and ends.
+      if (sample.phase != "compile") sample.phase = is_compiler(other->second) ? "compile" : "";
       sample.label = other->second;
       out.processes.push_back(std::move(sample));
     }
