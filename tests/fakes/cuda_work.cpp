@@ -352,7 +352,8 @@ FAKE_EXPORT int cuGraphAddChildGraphNode(void** node, void* graph, const void*, 
 
 // Not CUDA's: a loop whose condition holds `times` times, as cuGraphAddNode makes one from a conditional handle.
 FAKE_EXPORT int fake_graph_add_while(void* graph, void* body, unsigned times) {
-  Call call(kCuGraphAddNode, "cuGraphAddNode", &graph);
+  const AddNodeParams all{};  // no description of a kernel
+  Call call(kCuGraphAddNode, "cuGraphAddNode", &all);
   Node* made = add_node(static_cast<Graph*>(graph), kConditionalNode, nullptr, nullptr, nullptr, 0);
   made->child = clone(static_cast<Graph*>(body), nullptr);
   made->times = times;
