@@ -1,4 +1,4 @@
-#include "analyze/host_work.h"
+#include "analyze/idle.h"
 
 #include <algorithm>
 #include <array>
