@@ -16,9 +16,9 @@ std::span<const base::Asset> assets();  // made by llmprof_embed_assets
 
 namespace {
 
-constexpr std::array<std::string_view, 13> kStages{"prefill",    "decode",   "mixed",     "load",     "warm-up",
-                                                   "forward",    "backward", "optimizer", "training", "validation",
-                                                   "generation", "compile",  "other"};
+constexpr std::array<std::string_view, 16> kStages{
+    "prefill", "decode",   "mixed",     "draft",    "verify",     "encode",     "load",    "warm-up",
+    "forward", "backward", "optimizer", "training", "validation", "generation", "compile", "other"};
 
 bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -129,7 +129,11 @@ Meaning meaning_of(std::string_view name, std::string_view domain, std::string_v
   }
   if (const RangePattern* known = row(false)) {
     const RangeKind kind = known->container ? RangeKind::kStage : known->kind;
-    return {kind, std::string(known_stage(known->stage)), kPatternConfidence, size_in(name, *known),
+    const StepSize size = size_in(name, *known);
+    std::string stage(known_stage(known->stage));
+    // An engine that generates several tokens of a sequence at once checks what was drafted.
+    if (stage == "decode" && size.batch && size.rows && *size.rows > *size.batch) stage = "verify";
+    return {kind, std::move(stage), kPatternConfidence, size,
             fmt::format("matches '{}' ({})", known->pattern, known->source)};
   }
   return meaning_by_words(name, domain);

@@ -117,6 +117,7 @@ TEST(Grammar, MeaningByDomainThenByPattern) {
 TEST(Grammar, NamesOfServingEngines) {
   const std::vector<RangePattern> patterns = *built_in_patterns();
   EXPECT_EQ(meaning_of("execute_context_0(0)_generation_64(64)", "", "", patterns).stage, "decode");
+  EXPECT_EQ(meaning_of("execute_context_0(0)_generation_8(24)", "", "", patterns).stage, "verify");
   EXPECT_EQ(meaning_of("execute_context_1(512)_generation_0(0)", "", "", patterns).stage, "prefill");
   EXPECT_EQ(meaning_of("execute_context_1(512)_generation_63(63)", "", "", patterns).stage, "mixed");
   EXPECT_EQ(

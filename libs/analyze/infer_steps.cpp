@@ -33,17 +33,30 @@ Result<Repeated> from_products(const trace::Run& run, const ProcessOfThread& pro
   const std::optional<MatrixSize> separator = separating_matrix(direct.calls, captured.calls);
   if (!separator) return Repeated{};
   Matches matches = repeated_passes(direct.calls, *separator);
-  LLMPROF_TRY(add_launched_passes(run, repeated_passes(captured.calls, *separator), matches));
+  LLMPROF_TRY(add_launched_passes(run, repeated_passes(captured.calls, *separator), {}, matches));
   return Repeated{infer_steps(matches, process_of_thread, strings).steps, *separator};
+}
+
+// What is between two steps of a loop belongs to the first, unless it is longer than that: nothing ends a step but the
+// next one.
+void fill_pauses(std::vector<Step>& steps) {
+  std::map<std::int64_t, Step*> last;  // of each thread
+  for (Step& step : steps) {
+    Step*& before = last[step.thread_id];
+    if (before != nullptr && step.begin_ns > before->end_ns &&
+        step.begin_ns - before->end_ns <= before->end_ns - before->begin_ns) {
+      before->end_ns = step.begin_ns;
+    }
+    before = &step;
+  }
 }
 
 // No model is known, and many programs multiply matrices: prompts and tokens are spoken of only where tokens follow
 // each other one by one, and what separates them is as wide as a vocabulary. Else they are steps of some kind.
 void name_honestly(Repeated& found, trace::Strings& strings) {
-  constexpr std::int64_t kVocabulary = 4;  // times the width of a row
   constexpr std::ptrdiff_t kLeastTokens = 3;
-  const trace::Name decode = strings.intern("decode");
-  const auto tokens = std::ranges::count(found.steps, decode, &Step::stage);
+  const auto tokens = std::ranges::count(found.steps, strings.intern("decode"), &Step::stage) +
+                      std::ranges::count(found.steps, strings.intern("verify"), &Step::stage);
   if (found.separator.second >= kVocabulary * found.separator.first && tokens >= kLeastTokens) return;
   const trace::Name steps = strings.intern("steps");
   std::map<std::int64_t, std::int64_t> count;
@@ -52,6 +65,7 @@ void name_honestly(Repeated& found, trace::Strings& strings) {
     step.size = {};
     step.number = count[step.process_id]++;
   }
+  fill_pauses(found.steps);
 }
 
 // What each thread launched, in order of time.

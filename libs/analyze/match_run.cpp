@@ -10,6 +10,7 @@
 #include "analyze/model_passes.h"
 #include "analyze/passes/match.h"
 #include "analyze/passes/match_stages.h"
+#include "analyze/passes/repeated_products.h"
 #include "analyze/run_calls.h"
 
 namespace llmprof::analyze {
@@ -111,9 +112,18 @@ Result<void> begin_with_embedding(const trace::Run& run, const model::Graph& gra
   return {};
 }
 
+// A smaller model that drafts for this one is not described, but its products repeat.
+std::vector<MatchedPass> passes_of_drafts(const Calls& calls, const Calls& captured) {
+  const std::optional<MatrixSize> separator = separating_matrix(calls, captured);
+  if (!separator) return {};
+  std::vector<MatchedPass> passes = repeated_passes(calls, *separator).passes;
+  std::erase_if(passes, [](const MatchedPass& pass) { return pass.of != MatchedPass::Of::kDraft; });
+  return passes;
+}
+
 // The step of each matched pass: the declared one it lies in, or one of its own, which is added.
 Result<std::vector<std::int32_t>> steps_of(const trace::Run& run, bool declared, const Matches& captured,
-                                           Matches matches,
+                                           const std::vector<MatchedPass>& drafts, Matches matches,
                                            const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
                                            Classified& classified, trace::Strings& strings,
                                            std::map<std::int32_t, std::int64_t>& logits_rows) {
@@ -123,7 +133,7 @@ Result<std::vector<std::int32_t>> steps_of(const trace::Run& run, bool declared,
     size_steps(matches, classified, logits_rows);
     return step_of_pass;
   }
-  LLMPROF_LET(const std::vector<std::int32_t> place_of, add_launched_passes(run, captured, matches));
+  LLMPROF_LET(const std::vector<std::int32_t> place_of, add_launched_passes(run, captured, drafts, matches));
   InferredSteps inferred = infer_steps(matches, process_of_thread, strings);
   const std::vector<std::int32_t> step_at = add_steps(std::move(inferred.steps), classified);
   for (std::size_t i = 0; i < step_of_pass.size(); ++i) {
@@ -189,8 +199,11 @@ Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph,
   Matches matches = match_calls(products, direct.calls, declared ? expectations(classified, strings) : any);
   const Matches in_graphs = match_calls(products, captured.calls, any);
   if (!declared) LLMPROF_TRY(begin_with_embedding(run, graph, matches));
-  LLMPROF_LET(const std::vector<std::int32_t> step_of_pass,
-              steps_of(run, declared, in_graphs, matches, process_of_thread, classified, strings, out.logits_rows));
+  std::vector<MatchedPass> drafts;
+  if (!declared) drafts = passes_of_drafts(direct.calls, captured.calls);
+  LLMPROF_LET(
+      const std::vector<std::int32_t> step_of_pass,
+      steps_of(run, declared, in_graphs, drafts, matches, process_of_thread, classified, strings, out.logits_rows));
   std::vector<Named> named;
   name_calls(direct, products, matches, step_of_pass, strings, named);
   name_calls(captured, products, in_graphs, {}, strings, named);

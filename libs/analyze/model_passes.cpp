@@ -9,7 +9,8 @@ namespace llmprof::analyze {
 namespace {
 
 std::optional<model::PassKind> kind_of(std::string_view stage) {
-  if (stage == "prefill" || stage == "decode" || stage == "mixed") return model::PassKind::kInference;
+  static constexpr std::array<std::string_view, 4> kInference{"prefill", "decode", "mixed", "verify"};
+  if (std::ranges::find(kInference, stage) != kInference.end()) return model::PassKind::kInference;
   if (stage == "forward") return model::PassKind::kForward;
   if (stage == "backward") return model::PassKind::kBackward;
   if (stage == "optimizer") return model::PassKind::kOptimizer;

@@ -112,14 +112,13 @@ Result<RunCalls> read_captured_calls(const trace::Run& run) {
   return out;
 }
 
-// A graph that holds one pass over the model makes one with every launch. Returns for each pass that was matched where
-// it is now: passes come by thread, then by time.
 Result<std::vector<std::int32_t>> add_launched_passes(const trace::Run& run, const Matches& captured,
-                                                      Matches& matches) {
+                                                      const std::vector<MatchedPass>& others, Matches& matches) {
   std::map<std::int64_t, std::vector<const MatchedPass*>> of_graph;
   for (const MatchedPass& pass : captured.passes) of_graph[pass.thread_id].push_back(&pass);
   std::vector<std::pair<MatchedPass, std::int32_t>> all;
   for (std::size_t i = 0; i < matches.passes.size(); ++i) all.emplace_back(matches.passes[i], i);
+  for (const MatchedPass& pass : others) all.emplace_back(pass, kNone);
   LLMPROF_LET(const trace::Columns launches, ask_columns(run, "sql/pass_launch_times"));
   for (std::size_t i = 0; i < launches.rows(); ++i) {
     const auto passes = of_graph.find(launches.values[0][i]);

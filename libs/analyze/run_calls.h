@@ -23,7 +23,8 @@ Result<RunCalls> read_calls(const trace::Run& run,
 Result<RunCalls> read_captured_calls(const trace::Run& run);
 
 // A graph that holds one pass over the model makes one with every launch. Returns for each pass that was matched where
-// it is now: passes come by thread, then by time.
-Result<std::vector<std::int32_t>> add_launched_passes(const trace::Run& run, const Matches& captured, Matches& matches);
+// it is now: passes come by thread, then by time. `others` are put among them.
+Result<std::vector<std::int32_t>> add_launched_passes(const trace::Run& run, const Matches& captured,
+                                                      const std::vector<MatchedPass>& others, Matches& matches);
 
 }  // namespace llmprof::analyze

@@ -117,6 +117,8 @@ Result<void> fill_stages(const trace::Run& run, Summary& summary) {
                 .steps = row.integer("steps"),
                 .kernels = row.integer("kernels"),
                 .tokens = row.integer("tokens")};
+    stage.checked = row.integer("checked");
+    stage.least_taken = row.integer("least_taken");
     stage.measured_steps = row.integer("measured_steps");
     stage.step_p50_ns = row.maybe_integer("step_p50_ns");
     stage.step_p90_ns = row.maybe_integer("step_p90_ns");

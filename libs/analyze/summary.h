@@ -83,11 +83,12 @@ struct Stage {
   std::int64_t measured_steps = 0;  // of these, slowed down by hardware counters: left out of percentiles
   std::int64_t warm_up_steps = 0, warm_up_ns = 0;  // of these, in which the program warms up: left out, too
   std::int64_t time_ns = 0;                        // union of its step windows
-  std::int64_t steps_ns = 0;        // durations of its steps, added up; more than time_ns where steps overlap
-  double share = 0;                 // time_ns of Coverage::wall_ns
-  std::int64_t device_busy_ns = 0;  // union of kernel intervals inside, per device, added up
-  std::int64_t idle_ns = 0;         // time_ns of every device that executed kernels, less device_busy_ns
-  std::int64_t tokens = 0;          // new tokens over all sequences
+  std::int64_t steps_ns = 0;                  // durations of its steps, added up; more than time_ns where steps overlap
+  double share = 0;                           // time_ns of Coverage::wall_ns
+  std::int64_t device_busy_ns = 0;            // union of kernel intervals inside, per device, added up
+  std::int64_t idle_ns = 0;                   // time_ns of every device that executed kernels, less device_busy_ns
+  std::int64_t tokens = 0;                    // new tokens over all sequences
+  std::int64_t checked = 0, least_taken = 0;  // tokens that a draft proposed, and how many of them are one a sequence
   std::int64_t kernel_ns = 0, estimated_ns = 0;  // durations of its kernels; of that, estimated
   std::int64_t graph_launches = 0, graph_launches_by_node = 0;
   std::int64_t gap_ns = 0;  // of its steps' windows, not recorded

@@ -100,13 +100,26 @@ std::optional<Owner> owner_of(const std::string& name) {
   return std::nullopt;
 }
 
-// The stages that have formulas, in order of time.
+// Stages that have formulas, and others that repeat, by whatever name.
+bool is_taken_apart(const trace::ResultTable& passes, const std::string& stage) {
+  constexpr std::int64_t kLeastSteps = 3;
+  if (has_formula(stage)) return true;
+  if (stage == "load" || stage == "compile" || stage == "warm-up") return false;
+  std::int64_t steps = 0;
+  for (std::size_t i = 0; i < passes.rows.size(); ++i) {
+    const RowView row{passes, i};
+    if (row.text("stage") == stage) steps += row.integer("steps");
+  }
+  return steps >= kLeastSteps;
+}
+
+// In order of time.
 std::vector<WaterfallFacts> stages_of(const trace::ResultTable& passes, const Basis& basis, bool calls_recorded) {
   const bool on_cpu = basis.devices.empty() || basis.devices.front().kind == "cpu";
   std::vector<WaterfallFacts> stages;
   for (std::size_t i = 0; i < passes.rows.size(); ++i) {
     const std::string stage = RowView{passes, i}.text("stage");
-    if (!has_formula(stage) || (!stages.empty() && stages.back().stage == stage)) continue;
+    if (!is_taken_apart(passes, stage) || (!stages.empty() && stages.back().stage == stage)) continue;
     WaterfallFacts facts{.stage = stage, .quantity = stage == "prefill" ? "TTFT" : "step time"};
     facts.on_cpu = on_cpu;
     facts.waits_known = on_cpu || calls_recorded;  // nobody waits for a CPU

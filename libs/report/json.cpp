@@ -162,6 +162,10 @@ Json stage_json(const analyze::Stage& s) {
     out["ttft_p99_ns"] = maybe(s.ttft_p99_ns);
     out["cold_ttft_ns"] = maybe(s.cold_ttft_ns);
   }
+  if (s.name == "verify") {
+    out["checked"] = s.checked;
+    out["least_taken"] = s.least_taken;
+  }
   if (s.name == "decode") {
     out["tpot_p50_ns"] = maybe(s.tpot_p50_ns);
     out["tpot_p90_ns"] = maybe(s.tpot_p90_ns);

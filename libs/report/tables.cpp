@@ -188,15 +188,20 @@ bool has_inference(const analyze::Summary& summary) {
                      [](const Stage& s) { return s.name == "prefill" || s.name == "decode"; });
 }
 
-std::vector<TextTable::Column> stage_columns(bool inference) {
+// Beside the stages that make tokens others may repeat: their steps are timed, not tokens.
+bool times_steps(const Stage& s) { return s.name != "prefill" && s.name != "decode" && s.steps > 1; }
+
+std::vector<TextTable::Column> stage_columns(bool inference, bool others) {
   std::vector<TextTable::Column> columns{{"stage", Align::kLeft, true}};
   for (const char* title : {"time", "% of wall", "busy %", "steps", "tokens/s"}) columns.push_back({title});
   if (inference) columns.push_back({"TTFT"});
-  for (const char* title : {inference ? "TPOT p50" : "step p50", "p90", "p99"}) columns.push_back({title});
+  for (const char* title : {!inference ? "step p50" : others ? "p50" : "TPOT p50", "p90", "p99"})
+    columns.push_back({title});
   return columns;
 }
 
 std::vector<std::optional<std::int64_t>> latencies(const Stage& s, bool inference) {
+  if (inference && times_steps(s)) return {{}, s.step_p50_ns, s.step_p90_ns, s.step_p99_ns};
   if (inference) return {s.ttft_ns, s.tpot_p50_ns, s.tpot_p90_ns, s.tpot_p99_ns};
   return {s.step_p50_ns, s.step_p90_ns, s.step_p99_ns};
 }
@@ -211,6 +216,24 @@ bool shown(const Page& page, std::string_view stage) { return page.stage.empty()
 
 namespace {
 
+// Tokens of speculative decoding: those that were checked are known, those that were taken are not.
+std::string checked_line(const Page& page, const Stage& s) {
+  if (s.checked == 0 || s.steps == 0) return "";
+  double time_ns = 0;
+  for (const Stage& stage : page.summary.stages) {
+    if (stage.name == "draft" || stage.name == s.name) time_ns += stage.at_pace_ns();
+  }
+  if (time_ns <= 0) return "";
+  const auto rate = [&](std::int64_t tokens) {
+    return base::three_digits(static_cast<double>(tokens) / (time_ns * 1e-9));
+  };
+  return wrapped(
+      fmt::format("{}: speculative decoding. A step checks {} tokens; how many of them are taken is not known. With "
+                  "the time of draft that makes {} tokens/s, if one of each sequence is taken, to {}, if all are.",
+                  s.name, base::three_digits(static_cast<double>(s.checked) / static_cast<double>(s.steps)),
+                  rate(s.least_taken), rate(s.checked)));
+}
+
 // What is left out of what follows, and what a first token costs.
 std::string warm_up_lines(const Page& page) {
   std::string out;
@@ -220,6 +243,7 @@ std::string warm_up_lines(const Page& page) {
       out += wrapped(fmt::format("TTFT: the median of {}; p90 {}, p99 {}.", counted(s.prefills, "prefill"),
                                  time_cell(s.ttft_p90_ns), time_cell(s.ttft_p99_ns)));
     }
+    out += checked_line(page, s);
     if (s.warm_up_steps == 0) continue;
     const bool one = s.warm_up_steps == 1;
     out += wrapped(
@@ -239,7 +263,10 @@ std::string warm_up_lines(const Page& page) {
 
 std::string stage_table(const Page& page, const Style& style) {
   const bool inference = has_inference(page.summary);
-  TextTable table(stage_columns(inference));
+  const bool others = inference && std::ranges::any_of(page.summary.stages, [&](const Stage& s) {
+                        return shown(page, s.name) && times_steps(s);
+                      });
+  TextTable table(stage_columns(inference, others));
   bool inferred = false;
   for (const Stage& s : page.summary.stages) {
     if (!shown(page, s.name)) continue;
@@ -255,6 +282,7 @@ std::string stage_table(const Page& page, const Style& style) {
   std::string out = style.heading("Stages") + table.render(kWidth);
   out += wrapped(fmt::format("% of wall: of {}. busy %: of the stage's time, with a kernel or BLAS call executing.",
                              base::human_ns(static_cast<double>(page.summary.coverage.wall_ns))));
+  if (others) out += wrapped("p50, p90, p99: of decode the time per output token (TPOT), of others that of a step.");
   out += warm_up_lines(page);
   out += step_lines(page);
   if (inferred) {

@@ -22,7 +22,7 @@ const Table& table_of<StepRow>() {
                  "When its turn came: its begin, or the end of the steps before it on its thread where the host ran "
                  "ahead of the device."),
           column(&R::stage, "stage", "",
-                 "prefill, decode, mixed, load, warm-up, forward, backward, optimizer or other."),
+                 "prefill, decode, mixed, draft, verify, encode, load, warm-up, forward, backward, optimizer or another name."),
           column(&R::number, "number", "", "Place among the steps of its stage and process, from 0."),
           column(&R::process_id, "process_id", "", "The process image that made it."),
           column(&R::thread_id, "thread_id", "", "The thread that made it."),

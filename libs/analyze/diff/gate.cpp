@@ -54,8 +54,8 @@ constexpr Unit kUnits[] = {
     {"/s", "1/s", 1},
     {"degC", "degC", 1},
 };
-constexpr std::string_view kScopes[] = {"run",     "prefill", "decode",   "mixed",     "load",
-                                        "warm-up", "forward", "backward", "optimizer", "other"};
+constexpr std::string_view kScopes[] = {"run",  "prefill", "decode",  "mixed",    "draft",     "verify", "encode",
+                                        "load", "warm-up", "forward", "backward", "optimizer", "other"};
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\n");

@@ -51,7 +51,7 @@ Attribution::Attribution(const Ranges& ranges, const Classified& classified, con
       by_position_(strings.intern("position")) {
   for (const Step& step : classified.steps) {
     const std::string_view stage = strings.text(step.stage);
-    matched_.push_back(stage == "prefill" || stage == "decode" || stage == "mixed");
+    matched_.push_back(stage == "prefill" || stage == "decode" || stage == "mixed" || stage == "verify");
   }
   for (const std::int32_t step : matches.step) {
     if (step != kNone) matched_[static_cast<std::size_t>(step)] = true;

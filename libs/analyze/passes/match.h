@@ -35,6 +35,11 @@ enum class Expect : std::uint8_t { kAny, kForward, kBackward };
 struct MatchedPass {
   std::int64_t thread_id = 0, begin_ns = 0, end_ns = 0;  // first begin to last end of its matched calls
   bool backward = false;
+  enum class Of : std::uint8_t {
+    kModel,
+    kEncoder,
+    kDraft
+  } of = Of::kModel;  // a draft: a smaller model's, to be checked
   std::int32_t segment = kNone;
   std::int64_t rows = 0;         // of its products: batch x tokens
   std::int64_t logits_rows = 0;  // 0: no logits product was seen

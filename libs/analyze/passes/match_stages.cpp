@@ -1,6 +1,7 @@
 #include "analyze/passes/match_stages.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 
@@ -17,22 +18,45 @@ class Thread {
  public:
   explicit Thread(std::vector<const MatchedPass*> passes) : passes_(std::move(passes)) {}
 
-  std::vector<Told> tell() const {
+  std::vector<Told> tell() {
     const bool trains = std::any_of(passes_.begin(), passes_.end(), [](const auto* pass) { return pass->backward; });
     std::vector<Told> told(passes_.size());
     for (std::size_t i = 0; i < passes_.size(); ++i) {
       if (trains) {
         told[i] = training(i);
+      } else if (passes_[i]->of != MatchedPass::Of::kModel) {
+        told[i] = {.stage = passes_[i]->of == MatchedPass::Of::kDraft ? "draft" : "encode",
+                   .size = {.rows = passes_[i]->rows}};
+        drafted_ = drafted_ || passes_[i]->of == MatchedPass::Of::kDraft;
       } else {
-        const Told* before = i > 0 ? &told[i - 1] : nullptr;
-        if (!prefill(i, before, told[i])) decode(i, before, told[i]);
+        if (drafted_) {
+          checked(i, told[i]);
+        } else if (!prefill(i, before_, told[i])) {
+          decode(i, before_, told[i]);
+        }
+        before_ = &told[i];
+        drafted_ = false;
       }
     }
     return told;
   }
 
  private:
-  const MatchedPass* next(std::size_t i) const { return i + 1 < passes_.size() ? passes_[i + 1] : nullptr; }
+  // Of the model itself.
+  const MatchedPass* next(std::size_t i) const {
+    while (++i < passes_.size()) {
+      if (passes_[i]->of == MatchedPass::Of::kModel) return passes_[i];
+    }
+    return nullptr;
+  }
+
+  // A smaller model's tokens lie before it: all are checked in one pass. How many sequences they belong to and how many
+  // of them are taken, no shape tells.
+  void checked(std::size_t i, Told& told) const {
+    const MatchedPass& pass = *passes_[i];
+    told.stage = pass.logits_rows > 0 && pass.logits_rows < pass.rows ? "prefill" : "verify";
+    told.size = {.rows = pass.rows};
+  }
 
   Told training(std::size_t i) const {
     const MatchedPass& pass = *passes_[i];
@@ -93,7 +117,9 @@ class Thread {
     const std::int64_t rows = passes_[i]->rows;
     const bool behind = before != nullptr && (before->stage == "prefill" || generates(before));
     const bool follows = behind && before->size.batch == rows;
-    if (!follows && (next(i) == nullptr || next(i)->rows != rows)) return;  // one pass alone: nothing tells
+    const bool undrafted = before != nullptr && before->stage == "verify";
+    if (!follows && !undrafted && (next(i) == nullptr || next(i)->rows != rows))
+      return;  // one pass alone: nothing tells
     told.stage = "decode";
     told.size = {.batch = rows, .tokens = 1, .context = {}};
     if (follows && before->size.context) told.size.context = *before->size.context + 1;
@@ -106,11 +132,14 @@ class Thread {
   }
 
   std::vector<const MatchedPass*> passes_;
+  const Told* before_ = nullptr;  // the last pass of the model
+  bool drafted_ = false;          // since then
 };
 
 // What comes between a pass and the one that follows from it (sampling, the next embedding, the loss) belongs to it.
 std::int64_t end_of(const MatchedPass& pass, const MatchedPass* next, std::string_view next_stage) {
-  if (next == nullptr || (next_stage != "decode" && next_stage != "backward")) return pass.end_ns;
+  static constexpr std::array<std::string_view, 4> kFollows{"decode", "backward", "draft", "verify"};
+  if (next == nullptr || std::ranges::find(kFollows, next_stage) == kFollows.end()) return pass.end_ns;
   const std::int64_t gap = next->begin_ns - pass.end_ns;
   return gap > 0 && gap <= pass.end_ns - pass.begin_ns ? next->begin_ns : pass.end_ns;
 }

@@ -1,6 +1,9 @@
 #include "analyze/passes/repeated_products.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
 
 namespace llmprof::analyze {
 namespace {
@@ -32,48 +35,101 @@ void count(const Calls& calls, std::map<MatrixSize, std::int64_t>& counts) {
 class Pass {
  public:
   bool separated() const { return logits_rows_ > 0; }
-  bool complete() const { return separated() && !rows_.empty(); }  // logits alone are no pass
-  std::int64_t products() const { return products_; }
+  bool complete() const { return separated() && !products_.empty(); }  // logits alone are no pass
 
-  void add(const Product& product, bool separates, std::int64_t begin_ns, std::int64_t end_ns) {
-    if (products_++ == 0) begin_ns_ = begin_ns;
-    end_ns_ = std::max(end_ns_, end_ns);
+  void add(const Product& product, bool separates, std::size_t call, std::int64_t begin_ns, std::int64_t end_ns) {
     if (separates) {
       logits_rows_ = std::max(logits_rows_, product.rows);
+      logits_begin_ns_ = begin_ns, logits_end_ns_ = end_ns;
     } else {
-      ++rows_[product.rows];
+      products_.push_back({product.rows, begin_ns, end_ns, call});
     }
   }
 
-  MatchedPass finish(std::int64_t thread_id, std::int32_t segment) {
-    return {.thread_id = thread_id,
-            .begin_ns = begin_ns_,
-            .end_ns = end_ns_,
-            .segment = segment,
-            .rows = most_common(rows_),
-            .logits_rows = logits_rows_,
-            .share = kRepeatedShare};
+  // What an encoder makes of its input, a decoder looks at in every layer: products with the encoder's rows come first,
+  // and again between those of the decoder.
+  std::size_t products_of_encoder() const {
+    const std::int64_t rows = products_.front().rows;
+    std::size_t first = 0;
+    while (first < products_.size() && products_[first].rows == rows) ++first;
+    std::size_t again = 0, fewer = 0;
+    for (std::size_t i = first; i < products_.size(); ++i) {
+      again += products_[i].rows == rows ? 1 : 0;
+      fewer += products_[i].rows < rows ? 1 : 0;
+    }
+    return first >= 2 && again >= 2 && fewer >= 2 && again + fewer == products_.size() - first ? first : 0;
   }
 
+  MatchedPass encoder(std::size_t count) const {
+    MatchedPass out = of(0, count);
+    out.of = MatchedPass::Of::kEncoder;
+    return out;
+  }
+
+  MatchedPass without_encoder(std::size_t count) const {
+    MatchedPass out = of(count, products_.size());
+    if (count > 0) {  // its own are those that the encoder's are not
+      std::map<std::int64_t, std::int64_t> own;
+      for (std::size_t i = count; i < products_.size(); ++i) {
+        if (products_[i].rows != products_.front().rows) ++own[products_[i].rows];
+      }
+      out.rows = most_common(own);
+    }
+    out.begin_ns = std::min(out.begin_ns, logits_begin_ns_);
+    out.end_ns = std::max(out.end_ns, logits_end_ns_);
+    out.logits_rows = logits_rows_;
+    return out;
+  }
+  std::size_t size() const { return products_.size() + 1; }
+  std::size_t call(std::size_t product) const { return products_[product].call; }
+
  private:
-  std::int64_t products_ = 0, logits_rows_ = 0, begin_ns_ = 0, end_ns_ = 0;
-  std::map<std::int64_t, std::int64_t> rows_;
+  struct Made {
+    std::int64_t rows = 0, begin_ns = 0, end_ns = 0;
+    std::size_t call = 0;
+  };
+
+  MatchedPass of(std::size_t first, std::size_t end) const {
+    MatchedPass out{.begin_ns = products_[first].begin_ns, .share = kRepeatedShare};
+    std::map<std::int64_t, std::int64_t> rows;
+    for (std::size_t i = first; i < end; ++i) {
+      ++rows[products_[i].rows];
+      out.end_ns = std::max(out.end_ns, products_[i].end_ns);
+    }
+    out.rows = most_common(rows);
+    return out;
+  }
+
+  std::int64_t logits_rows_ = 0, logits_begin_ns_ = 0, logits_end_ns_ = 0;
+  std::vector<Made> products_;  // but for the logits
 };
 
 struct Found {
   MatchedPass pass;
-  std::int64_t products = 0;
+  std::size_t products = 0;
   std::size_t first_call = 0, end_call = 0;
 };
 
 // Passes of one thread and segment: calls [begin, end).
-void find_passes(const Calls& calls, const MatrixSize& separator, std::size_t begin, std::size_t end,
-                 std::vector<Found>& out) {
+void find_passes(const Calls& calls, const MatrixSize& separator, const std::set<MatrixSize>& drafts, std::size_t begin,
+                 std::size_t end, std::vector<Found>& out) {
   Pass pass;
+  MatrixSize logits;  // those of the pass
   std::size_t first = begin;
+  const auto add = [&](MatchedPass found, std::size_t products, std::size_t from, std::size_t to) {
+    found.thread_id = calls.thread_id[begin];
+    found.segment = calls.segment[begin];
+    out.push_back({found, products, from, to});
+  };
   const auto close = [&](std::size_t at) {
     if (pass.complete()) {
-      out.push_back({pass.finish(calls.thread_id[begin], calls.segment[begin]), pass.products(), first, at});
+      const bool draft = logits != separator;
+      const std::size_t encoder = draft ? 0 : pass.products_of_encoder();
+      const std::size_t middle = encoder > 0 ? pass.call(encoder) : first;
+      if (encoder > 0) add(pass.encoder(encoder), encoder, first, middle);
+      MatchedPass found = pass.without_encoder(encoder);
+      if (draft) found.of = MatchedPass::Of::kDraft;
+      add(found, pass.size() - encoder, middle, at);
     }
     pass = {};
     first = at;
@@ -81,12 +137,70 @@ void find_passes(const Calls& calls, const MatrixSize& separator, std::size_t be
   for (std::size_t i = begin; i < end; ++i) {
     const auto product = product_of(calls.shapes[calls.shape[i]]);
     if (!product) continue;
-    const bool separates = product->size == separator;
+    const bool separates = product->size == separator || drafts.contains(product->size);
     // Logits made in parts follow each other; any other product behind them begins the next pass.
-    if (!separates && pass.separated()) close(i);
-    pass.add(*product, separates, calls.begin_ns[i], calls.end_ns[i]);
+    if (pass.separated() && (!separates || product->size != logits)) close(i);
+    if (separates) logits = product->size;
+    pass.add(*product, separates, i, calls.begin_ns[i], calls.end_ns[i]);
   }
   close(end);
+}
+
+using Counts = std::map<MatrixSize, std::int64_t>;
+
+double elements(const MatrixSize& matrix) {
+  return static_cast<double>(matrix.first) * static_cast<double>(matrix.second);
+}
+
+// Smaller models with the same vocabulary.
+std::set<MatrixSize> drafts_of(const Calls& calls, const MatrixSize& separator) {
+  std::set<MatrixSize> out;
+  if (separator.second < kVocabulary * separator.first) return out;
+  Counts counts;
+  count(calls, counts);
+  for (const auto& [size, times] : counts) {
+    if (times >= kLeastRepetitions && size.second == separator.second && size.first < separator.first) out.insert(size);
+  }
+  return out;
+}
+
+// How often a pass is made, if the counts of nearly all products are multiples of it: the smallest such number.
+std::int64_t passes_by_counts(const Counts& counts) {
+  constexpr double kNearly = 0.9, kOff = 0.05;
+  std::set<std::int64_t> tried;
+  double all = 0;
+  for (const auto& [size, times] : counts) {
+    if (times >= kLeastRepetitions) tried.insert(times);
+    all += static_cast<double>(times);
+  }
+  for (const std::int64_t passes : tried) {
+    double explained = 0;
+    for (const auto& [size, times] : counts) {
+      const double each = static_cast<double>(times) / static_cast<double>(passes);
+      const double off = std::abs(each - std::max(1.0, std::round(each)));
+      if (off <= kOff * each) explained += static_cast<double>(times);
+    }
+    if (explained >= kNearly * all) return passes;
+  }
+  return 0;
+}
+
+// Of the products that come `passes` times the one that the program pauses longest behind: passes end there.
+std::optional<MatrixSize> last_of_pass(const Calls& calls, const Counts& counts, std::int64_t passes) {
+  std::map<MatrixSize, std::vector<std::int64_t>> pauses;
+  for (std::size_t i = 0; i + 1 < calls.size(); ++i) {
+    const auto product = product_of(calls.shapes[calls.shape[i]]);
+    if (!product || counts.at(product->size) != passes || calls.thread_id[i] != calls.thread_id[i + 1]) continue;
+    pauses[product->size].push_back(calls.begin_ns[i + 1] - calls.end_ns[i]);
+  }
+  std::optional<MatrixSize> best;
+  std::int64_t longest = -1;
+  for (auto& [size, times] : pauses) {
+    std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
+    const std::int64_t median = times[times.size() / 2];
+    if (median > longest) longest = median, best = size;
+  }
+  return best;
 }
 
 }  // namespace
@@ -104,18 +218,23 @@ std::optional<MatrixSize> separating_matrix(const Calls& calls, const Calls& cap
   count(calls, counts);
   count(captured, in_graphs);
   for (const auto& [size, times] : in_graphs) counts[size] += std::max(times, kLeastRepetitions);  // launched often
-  std::optional<MatrixSize> best;
+  std::optional<MatrixSize> largest;
+  std::int64_t most = 0;
   for (const auto& [size, times] : counts) {
     if (times < kLeastRepetitions) continue;
-    const auto elements = [](const MatrixSize& matrix) {
-      return static_cast<double>(matrix.first) * static_cast<double>(matrix.second);
-    };
-    if (!best || elements(size) > elements(*best)) best = size;
+    most = std::max(most, times);
+    if (!largest || elements(size) > elements(*largest)) largest = size;
   }
-  return best;
+  // Logits come once a pass, other products in every layer. A product that comes as often as any other is in a layer.
+  if (!largest || 2 * counts[*largest] <= most || !in_graphs.empty()) return largest;
+  const std::int64_t passes = passes_by_counts(counts);
+  if (passes == 0 || 2 * passes > counts[*largest]) return largest;
+  const std::optional<MatrixSize> last = last_of_pass(calls, counts, passes);
+  return last ? last : largest;
 }
 
 Matches repeated_passes(const Calls& calls, const MatrixSize& separator) {
+  const std::set<MatrixSize> drafts = drafts_of(calls, separator);
   std::vector<Found> found;
   for (std::size_t begin = 0; begin < calls.size();) {
     std::size_t end = begin;
@@ -123,15 +242,15 @@ Matches repeated_passes(const Calls& calls, const MatrixSize& separator) {
            calls.segment[end] == calls.segment[begin]) {
       ++end;
     }
-    if (calls.segment[begin] != kNone) find_passes(calls, separator, begin, end, found);
+    if (calls.segment[begin] != kNone) find_passes(calls, separator, drafts, begin, end, found);
     begin = end;
   }
-  std::map<std::int64_t, std::int64_t> sizes;
-  for (const Found& pass : found) ++sizes[pass.products];
-  const std::int64_t usual = most_common(sizes);
+  std::map<MatchedPass::Of, std::map<std::int64_t, std::int64_t>> sizes;
+  for (const Found& pass : found) ++sizes[pass.pass.of][static_cast<std::int64_t>(pass.products)];
   Matches out;
   out.calls.resize(calls.size());
   for (const Found& pass : found) {
+    const std::int64_t usual = most_common(sizes[pass.pass.of]);
     if (usual < 2 || static_cast<double>(pass.products) < kLeastOfUsual * static_cast<double>(usual)) continue;
     for (std::size_t i = pass.first_call; i < pass.end_call; ++i) {
       out.calls[i].pass = static_cast<std::int32_t>(out.passes.size());

@@ -27,8 +27,8 @@ std::string rows_of(const std::string& stage) {
 
 Finding in_steps(const StageAllocations& seen, const Stage& stage) {
   Finding out{.rule = "allocator_churn", .stage = stage.name};
-  out.title = fmt::format("Device memory is allocated or freed in {} of {} {} steps", seen.steps_allocating, seen.steps,
-                          stage.name);
+  out.title = fmt::format("Device memory is allocated or freed in {} of {} {}", seen.steps_allocating, seen.steps,
+                          step_word(stage.name, "steps"));
   out.text =
       "Allocating and freeing device memory waits for the driver and often for the device; a step that does it cannot "
       "run ahead.";

@@ -49,8 +49,8 @@ bool is_for(const Rule& rule, std::string_view stage) {
 }  // namespace
 
 bool is_steady(std::string_view stage) {
-  static constexpr std::array<std::string_view, 6> kSteady = {"prefill", "decode",   "mixed",
-                                                              "forward", "backward", "optimizer"};
+  static constexpr std::array<std::string_view, 10> kSteady = {"prefill", "decode",  "mixed",    "draft",     "verify",
+                                                               "encode",  "forward", "backward", "optimizer", "steps"};
   return std::find(kSteady.begin(), kSteady.end(), stage) != kSteady.end();
 }
 

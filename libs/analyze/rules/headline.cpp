@@ -123,8 +123,9 @@ std::string headline(const Summary& summary, const Facts& facts, const std::vect
   if (facts.totals && summary.stages.empty()) return of_totals(facts.totals->findings, ranked);
   const Stage* stage = dominating(summary);
   if (stage == nullptr) return without_stages(summary);
-  const std::string name =
-      known_stage(stage->name).empty() ? stage->name : capital(stage->name);  // a program's own stays
+  const std::string name = stage->name == "steps"             ? "The loop"
+                           : known_stage(stage->name).empty() ? stage->name
+                                                              : capital(stage->name);  // a program's own stays
   return name + " " + share_text(summary, *stage) + bound_text(summary, *stage) + lever_text(*stage, ranked) +
          missing(summary);
 }

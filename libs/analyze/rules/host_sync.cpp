@@ -30,7 +30,8 @@ void advise(Finding& out) {
         "steps.",
         "Test for the end of a sequence on the device, or some steps late."};
   else
-    out.advice = {"Read the loss and other figures some steps late, or every few steps."};
+    out.advice = {fmt::format("Read {} some steps late, or every few steps.",
+                              is_training(out.stage) ? "the loss and other figures" : "results")};
   out.advice.insert(out.advice.end(),
                     {"<torch>.item(), .tolist(), bool(tensor) and .cpu() wait: keep them out of the loop.</torch>",
                      "Copy results asynchronously to pinned memory and wait for an event only when they are needed."});
@@ -45,7 +46,8 @@ Finding finding_of(const StageView& view, const StageWaits& waits) {
   const double without = std::max(busy, view.total_ns - waiting);
   const double gain = std::max(0.0, view.total_ns - without);
   Finding out{.stage = stage};
-  out.title = fmt::format("The host waits for the device in {} of {} {} steps", waits.steps, view.stage->steps, stage);
+  out.title = fmt::format("The host waits for the device in {} of {} {}", waits.steps, view.stage->steps,
+                          step_word(stage, "steps"));
   out.text = fmt::format(
       "It waits {} ({}), and can prepare the next step only afterwards: until that is launched, the device idles.",
       view.per_step(waiting), waits.function);
@@ -140,7 +142,7 @@ Checked check(const Case& run) {
             ? fmt::format("the host waited in {} of {} steps", waits == nullptr ? 0 : waits->steps, view.stage->steps)
             : "waits were not recorded, but the device hardly idles");
   }
-  if (!any) return not_applicable("no stage whose time is taken apart (prefill, decode, mixed, training)");
+  if (!any) return not_applicable("no stage whose time is taken apart");
   return out;
 }
 

@@ -59,7 +59,9 @@ Finding between(const Summary& summary, const StageView& view, double ns) {
   out.advice = {"Launch the next step before the results of this one are looked at (asynchronous scheduling)."};
   out.advice.emplace_back(
       makes_tokens(stage) ? "Sample on the device, and move detokenising and bookkeeping to another thread."
-                          : "Prepare the next batch on another thread while the device works, and read the loss late.");
+      : is_training(stage)
+          ? "Prepare the next batch on another thread while the device works, and read the loss late."
+          : "Prepare the next inputs on another thread while the device works, and read results late.");
   out.next = "llmprof record --stacks python -o stacks -- PROGRAM";
   return out;
 }

@@ -123,7 +123,7 @@ Checked check(const Case& run) {
                              base::human_percent(share));
     }
   }
-  if (!any) return not_applicable("no stage whose time is taken apart (prefill, decode, mixed, training)");
+  if (!any) return not_applicable("no stage whose time is taken apart");
   return out;
 }
 

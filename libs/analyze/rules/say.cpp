@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/human.h"
@@ -76,8 +78,17 @@ std::string short_kernel(std::string_view name) {
   return name.find("ArgMaxOps") != name.npos ? fmt::format("{} (argmax)", last) : std::string(last);
 }
 
+std::string step_word(std::string_view stage, std::string_view word) {
+  return stage == "steps" ? std::string(word) : fmt::format("{} {}", stage, word);
+}
+
 bool makes_tokens(std::string_view stage) {
-  return stage == "prefill" || stage == "decode" || stage == "mixed" || stage == "generation";
+  static constexpr std::array<std::string_view, 6> kMake{"prefill", "decode", "mixed", "draft", "verify", "generation"};
+  return std::ranges::find(kMake, stage) != kMake.end();
+}
+
+bool is_training(std::string_view stage) {
+  return stage == "forward" || stage == "backward" || stage == "optimizer" || stage == "training";
 }
 
 }  // namespace llmprof::analyze

@@ -35,9 +35,12 @@ std::optional<double> busy_share(const Stage& stage);
 using trace::sql_literal;
 // "3 kernels", "1 kernel"
 std::string count_of(double count, std::string_view plural);
+// "decode step", "decode steps"; "step" of a stage that has no better name than steps.
+std::string step_word(std::string_view stage, std::string_view word = "step");
 std::string short_kernel(std::string_view name);  // without namespaces and template arguments
 
-// Stages whose passes end with the choice of tokens: prefill, decode, mixed, generation.
+// Stages whose passes end with the choice of tokens: prefill, decode, mixed, draft, verify, generation.
 bool makes_tokens(std::string_view stage);
+bool is_training(std::string_view stage);  // forward, backward, optimizer, training
 
 }  // namespace llmprof::analyze

@@ -19,8 +19,8 @@ Finding finding_of(const StageRanks& seen, const RankTime& slowest, const Stage&
   const double gain = seen.slowest_ns - seen.mean_ns, steps = static_cast<double>(seen.steps),
                of_stage = static_cast<double>(stage.time_ns);
   Finding out{.rule = "straggling_rank", .stage = stage.name, .part = fmt::format("rank {}", slowest.rank)};
-  out.title = fmt::format("Rank {} is the slowest in {} of {} {} steps; the others wait for it", slowest.rank,
-                          slowest.slowest_in, seen.steps, stage.name);
+  out.title = fmt::format("Rank {} is the slowest in {} of {} {}; the others wait for it", slowest.rank,
+                          slowest.slowest_in, seen.steps, step_word(stage.name, "steps"));
   out.text = fmt::format(
       "Its own work takes {} a step, that of a mean rank {}; the difference is time in collectives of the others.",
       base::human_ns(slowest.own_ns / steps), base::human_ns(seen.mean_ns / steps));

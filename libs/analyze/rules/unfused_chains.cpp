@@ -52,8 +52,8 @@ std::string rows_of(const std::string& stage) {
 Finding finding_of(const StageChains& chains, const Stage& stage, const ChainGroup& sum) {
   const double steps = chains.steps, of_stage = stage.at_pace_ns();
   Finding out{.rule = "unfused_chains", .stage = stage.name};
-  out.title = fmt::format("{} element-wise kernels of each {} step could be {}, which would save {} of its {}",
-                          std::round(sum.kernels / steps), stage.name, std::round(sum.chains / steps),
+  out.title = fmt::format("{} element-wise kernels of each {} could be {}, which would save {} of its {}",
+                          std::round(sum.kernels / steps), step_word(stage.name), std::round(sum.chains / steps),
                           base::human_ns(sum.gain_ns() / steps), base::human_ns(of_stage / steps));
   const ChainGroup& top = chains.groups.front();
   out.text = fmt::format(

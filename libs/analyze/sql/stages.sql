@@ -1,7 +1,9 @@
 -- title: Stages and their steps
 -- unit: ns, tokens
 -- Quantiles are exact and observed: quantile_disc gives the smallest duration that at least that share of the steps does
--- not exceed. A step lasts from its turn to its end; a prefill step from its begin, as somebody waits for it. Tokens are new tokens over all sequences; a step that does not say its size has none, and a generation may compute all tokens for each new one.
+-- not exceed. A step lasts from its turn to its end; a prefill step from its begin, as somebody waits for it. Tokens are new tokens over all sequences; a step that does not say its
+-- size has none, a generation may compute all tokens for each new one, and of tokens that are drafted or checked it is not
+-- known which were taken: at least one of each sequence, at most all that were checked.
 -- Steps in which hardware counters were read take longer, and so do steps in which the program warms up: quantiles are those
 -- of the others, where there are any.
 WITH slowed AS (  -- the step that a window lies in, or all that begin in it
@@ -20,7 +22,9 @@ timed AS (
   SELECT *, CASE WHEN NOT (slow OR warm_up) OR bool_and(slow OR warm_up) OVER (PARTITION BY stage) THEN lasted_ns END AS plain_ns
   FROM lasted)
 SELECT stage, count(*) AS steps, sum(kernels)::BIGINT AS kernels,
-  coalesce(sum(coalesce(batch * tokens, rows)) FILTER (stage <> 'generation'), 0)::BIGINT AS tokens,
+  coalesce(sum(coalesce(batch * tokens, rows)) FILTER (stage NOT IN ('generation', 'draft', 'verify')), 0)::BIGINT AS tokens,
+  coalesce(sum(coalesce(batch, 1)) FILTER (stage = 'verify' AND rows > 0), 0)::BIGINT AS least_taken,
+  coalesce(sum(rows) FILTER (stage = 'verify'), 0)::BIGINT AS checked,
   CASE WHEN count(*) = count(*) FILTER (source = 'declared') THEN 'declared' ELSE 'inferred' END AS source,
   min(confidence) AS confidence,
   quantile_disc(plain_ns, 0.5) AS step_p50_ns,
