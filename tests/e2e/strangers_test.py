@@ -42,6 +42,33 @@ class StrangersTest(Case):
         self.assertEqual(len(bar), 64)
         self.assertEqual((bar[0], bar[40]), ("I", "C"))
 
+    # 50 passes of 15.3 ms through 16 blocks; the widest matrix lies in every block.
+    def test_diffusion_transformer(self):
+        report = self.of("dit")
+        stage, = report["stages"]
+        self.assertEqual((stage["name"], stage["steps"], stage["tokens_per_s"]), ("steps", 50, None))
+        self.assertAlmostEqual(stage["step_p50_ns"] / 1e6, 15.26, delta=0.5)
+        self.assertEqual([each["stage"] for each in report["waterfalls"]], ["steps"])
+        self.assertGreater(report["coverage"]["gpu_stage_ns"] / report["coverage"]["gpu_ns"], 0.99)
+
+    # Three times an encoder of 4 x 256 tokens; 4, 64 and 64 passes of the decoder, 19.8 ms apart.
+    def test_encoder_and_decoder(self):
+        stages = {stage["name"]: stage for stage in self.of("t5")["stages"]}
+        self.assertEqual({name: stage["steps"] for name, stage in stages.items()}, {"encode": 3, "decode": 132})
+        self.assertEqual(stages["encode"]["tokens"], 3 * 4 * 256)
+        self.assertAlmostEqual(stages["decode"]["tpot_p50_ns"] / 1e6, 19.78, delta=0.2)
+
+    # 8 and 96 tokens, one for each pass of the large model: nothing that the small one drafted was taken.
+    def test_speculative_decoding(self):
+        report = self.of("assisted")
+        stages = {stage["name"]: stage for stage in report["stages"]}
+        self.assertEqual({name: stage["steps"] for name, stage in stages.items()},
+                         {"draft": 102, "prefill": 2, "verify": 100, "decode": 2})
+        verify = stages["verify"]
+        self.assertEqual((verify["tokens"], verify["tokens_per_s"], verify["checked"]), (0, None, 200))
+        self.assertEqual(verify["least_taken"] + stages["prefill"]["steps"] + stages["decode"]["steps"], 8 + 96)
+        self.assertIn("6.83 tokens/s, if one of each sequence is taken", self.llmprof("report", "assisted").stdout)
+
     def test_llmc(self):
         report = self.of("llmc")
         stages = {stage["name"]: stage for stage in report["stages"]}
