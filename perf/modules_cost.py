@@ -6,7 +6,9 @@ tokens; without one (or with --cpu) a narrow model of as many modules, so that P
 time of its thread instead of the time that passed, so that others on the machine count less. It runs three times at once,
 alone, under `record` and under `record --modules`, and the three take turns: a prompt and its tokens each, round by round,
 the others stopped (SIGSTOP, recorder included) meanwhile. So every ratio is of two blocks seconds apart. Given are the medians
-over all rounds, and the middle half of them."""
+over all rounds, and the middle half of them. Where a host is too noisy for that, `--within` takes one process under `record --modules`
+and gives every other eight tokens PyTorch's own `Module.__call__` back: ratios are of tokens that follow each other. The first
+three of eight do not count: Python has to learn anew what it calls."""
 import argparse
 import json
 import os
@@ -30,12 +32,14 @@ def parse():
     parser.add_argument("--budget", type=float, default=420, help="seconds for everything; rounds are cut short at it")
     parser.add_argument("--record", default="", help="more options of record, in one word")
     parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--within", action="store_true", help="one process, every other eight tokens without")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--program", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
 options = parse()
+GROUP = 8
 
 
 def program():
@@ -60,18 +64,25 @@ def program():
         if gpu:
             torch.cuda.synchronize()
 
+    ours, plain = torch.nn.Module.__call__, torch.nn.Module._wrapped_call_impl
+
     @torch.no_grad()
     def block(tokens):
         result = model(prompt, use_cache=True, logits_to_keep=1)
         times = []
-        for _ in range(tokens):
+        for number in range(tokens):
+            if options.within:
+                torch.nn.Module.__call__ = ours if number // GROUP % 2 else plain
             wait()
             begin = clock()
             ids = result.logits[:, -1:].argmax(-1)
             result = model(ids, past_key_values=result.past_key_values, use_cache=True)
             wait()
             times.append(1e3 * (clock() - begin))
-        return times[3:]
+        torch.nn.Module.__call__ = ours
+        return times if options.within else times[3:]
+    if options.within and ours is plain:
+        sys.exit("record --modules did not replace Module.__call__")
     block(8)
     calls = 0
 
@@ -94,7 +105,7 @@ class Player:
     def __init__(self, name, before, folder):
         self.name, self.log = name, open(folder / f"{name}.err", "w")
         words = [options.python, "-u", __file__, "--program", "--tokens", str(options.tokens), "--prompt", str(options.prompt),
-                 "--batch", str(options.batch), *(["--cpu"] if options.cpu else [])]
+                 "--batch", str(options.batch), *(["--cpu"] if options.cpu else []), *(["--within"] if options.within else [])]
         self.process = subprocess.Popen([*before, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
                                         text=True, start_new_session=True)
         self.about = self.answer()
@@ -117,7 +128,7 @@ class Player:
         self.tell("block")
         times = self.answer()["ms"]
         self.signal(signal.SIGSTOP)
-        return statistics.median(times)
+        return times if options.within else statistics.median(times)
 
     def end(self):
         self.signal(signal.SIGCONT)
@@ -153,7 +164,37 @@ def measure(folder):
     return times, about
 
 
+def within(folder):
+    """Ratios of each group of tokens with ranges to the mean of the two beside it without."""
+    llmprof = str(pathlib.Path(options.bin).resolve() / "llmprof")
+    ratios, costs, medians, about = [], [], ([], []), None
+    for fleet in range(options.fleets):
+        player = Player("record --modules", [llmprof, "record", "-q", "--no-peaks", *options.record.split(), "--modules", "-o",
+                                             str(folder / f"{fleet}"), "--"], folder)
+        about = player.about
+        for _ in range(options.rounds):
+            all_times = player.block()
+            times = [statistics.median(all_times[i + 3:i + GROUP]) for i in range(0, len(all_times), GROUP)]
+            for i in range(1, len(times) - 1, 2):  # even ones are without
+                beside = (times[i - 1] + times[i + 1]) / 2
+                ratios.append(times[i] / beside)
+                costs.append(1e6 * (times[i] - beside) / about["calls"])
+                medians[0].append(beside), medians[1].append(times[i])
+        player.end()
+    middle, count = statistics.median(ratios), len(ratios)
+    ordered = sorted(ratios)
+    off = int(0.98 * count ** 0.5)  # ranks of a 95 % interval of the median
+    print(f"Qwen3, 28 layers, batch {options.batch}, prompt {options.prompt}, eager; {about['device']}, torch {about['torch']}, transformers "
+          f"{about['transformers']}; one process under record --modules, every other {GROUP} tokens without it: {count} groups, "
+          f"{about['calls']} calls of modules each\n\n{statistics.median(medians[0]):.3f} ms without, {statistics.median(medians[1]):.3f} ms with: "
+          f"ratio {middle:.4f} [{ordered[count // 2 - off]:.4f}, {ordered[min(count - 1, count // 2 + off)]:.4f}] (95 % interval of the median), "
+          f"{statistics.median(costs):.0f} ns per call of a module (budget: 1.03)")
+
+
 def main():
+    if options.within:
+        with tempfile.TemporaryDirectory(prefix="llmprof-modules-") as folder:
+            return within(pathlib.Path(folder))
     with tempfile.TemporaryDirectory(prefix="llmprof-modules-") as folder:
         times, about = measure(pathlib.Path(folder))
     print(f"Qwen3, 28 layers, batch {options.batch}, prompt {options.prompt}, {options.tokens} tokens, eager; {about['device']}, "
