@@ -188,6 +188,8 @@ Shared* shared_memory() {
 
 void start_now() {
   if (!enabled()) return;
+  const Phase phase = g.phase.load(std::memory_order_acquire);
+  if (phase != Phase::kCold && phase != Phase::kStarting) return;  // events that are dropped cost no system call
   const Undisturbed undisturbed;
   Phase expected = Phase::kCold;
   if (!g.phase.compare_exchange_strong(expected, Phase::kStarting, std::memory_order_acq_rel)) return await_start();

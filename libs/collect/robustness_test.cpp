@@ -122,6 +122,18 @@ TEST(Robustness, SizeLimitEndsTheLogNotTheProgram) {
   EXPECT_TRUE(logs[0].ended());
 }
 
+TEST(Robustness, EventsBehindTheSizeLimitCostNoSystemCall) {
+  const CaptureFolder folder;
+  std::string output;
+  const int status =
+      run(folder, {.arguments = nvtx({"stopped", "100000"}), .environment = {"LLMPROF_MAX_BYTES=100000"}}, &output);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(output, "0\n");
+  const std::vector<Log> logs = read_folder(folder.path());
+  ASSERT_EQ(logs.size(), 1u);
+  EXPECT_GE(logs[0].lost(LossKind::kSizeLimit), 2020u);
+}
+
 TEST(Robustness, FullFolderEndsTheLog) {
   const CaptureFolder folder;
   std::ofstream(folder.path() + "/full");

@@ -24,13 +24,13 @@ struct Call {
   }
 
 // The frame of the outermost hooked call of this thread. Libraries call their own hooked functions (cblas to Fortran,
-// cuBLAS to cuBLASLt): a frame below it is such a call. A frame above it means that the outer call was left by an
-// exception or longjmp.
+// cuBLAS to cuBLASLt): a frame below it is such a call. It stays behind when the outer call is left by an exception or
+// longjmp; a frame above it shows that, and a caller that is no such library.
 extern __thread std::uintptr_t outer_frame;
 
-inline bool is_nested(std::uintptr_t frame) {
+inline bool is_nested(const Site& site, std::uintptr_t frame) {
   constexpr std::uintptr_t kFarthest = 64u << 20;  // farther away it is another stack
-  return outer_frame != 0 && frame < outer_frame && outer_frame - frame < kFarthest;
+  return outer_frame != 0 && frame < outer_frame && outer_frame - frame < kFarthest && site.from_library;
 }
 
 void name_site(const llmprof_collector_table* table, Site* site);

@@ -18,7 +18,7 @@ constexpr Word kNotInitialized = 1;  // a status of cuBLAS
 
 template <class Forward>
 [[gnu::always_inline]] inline Word pass_on_gpu(Site* site, std::uintptr_t frame, GpuCall call, Forward forward) {
-  const llmprof_collector_table* table = is_nested(frame) ? nullptr : collector();
+  const llmprof_collector_table* table = is_nested(*site, frame) ? nullptr : collector();
   if (table == nullptr || site->target == nullptr) [[unlikely]] {
     if (site->target != nullptr) return forward(site->target);
     if (table != nullptr) table->count_loss(static_cast<std::uint16_t>(wire::LossKind::kBlasUnresolved), 1);

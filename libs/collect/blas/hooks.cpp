@@ -63,7 +63,7 @@ GemmRecord gemv(ElementType type, Layout layout, Transpose a, std::int64_t m, st
 template <class Describe, class Forward>
 [[gnu::always_inline]] inline void pass_on(const Call& call, Describe describe, Forward forward) {
   Site* site = const_cast<Site*>(find_site(call.function, call.return_address));
-  const llmprof_collector_table* table = is_nested(call.frame) ? nullptr : collector();
+  const llmprof_collector_table* table = is_nested(*site, call.frame) ? nullptr : collector();
   if (table == nullptr || site->target == nullptr) [[unlikely]] {
     if (site->target != nullptr) return forward(site->target);
     // The caller was linked, so this cannot happen unless its library was unloaded under it.

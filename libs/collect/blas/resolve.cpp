@@ -41,6 +41,7 @@ struct Question {
   bool is_ifunc;
   bool may_be_unloaded;
   bool told;
+  bool from_library;
   void* helpers[3];
 };
 
@@ -107,12 +108,20 @@ bool search_everything(ImageList list, std::size_t self, Question* question) {
   return candidates > 0;
 }
 
+bool has_hooked_functions(const Image& image) {
+  for (const char* name : kNames) {
+    if (find_function(image, name) != nullptr) return true;
+  }
+  return false;
+}
+
 void resolve(void* context, ImageList list) {
   auto* question = static_cast<Question*>(context);
   const std::size_t self = image_at(list, reinterpret_cast<std::uintptr_t>(&resolve));
   question->told = true;
   if (self == list.count) return;
   const std::size_t caller = image_at(list, question->caller);
+  question->from_library = caller < list.count && has_hooked_functions(list.images[caller]);
   if (is_gpu(question->function) && caller < list.count)
     question->wanted = wanted_file(list.images[caller], kNames[question->function]);
   if (search_preloads(list, self, question)) return;
@@ -122,7 +131,7 @@ void resolve(void* context, ImageList list) {
 
 void fill(Site* site, Function function, std::uintptr_t address) {
   const Undisturbed undisturbed;  // a handler that jumped out would leave the loader's lock behind
-  Question question{function, address, nullptr, 0, "", false, false, false, {}};
+  Question question{function, address, nullptr, 0, "", false, false, false, false, {}};
   with_images(resolve, &question);
   if (question.may_be_unloaded) dlopen(question.library, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   void* target = reinterpret_cast<void*>(question.target);
@@ -132,6 +141,7 @@ void fill(Site* site, Function function, std::uintptr_t address) {
   site->target = target;
   site->library = question.library;
   site->told = question.told;
+  site->from_library = question.from_library;
   site->is_mkl = strstr(base_name(question.library), "mkl") != nullptr;
   memcpy(site->helpers, question.helpers, sizeof(site->helpers));
 }
@@ -191,7 +201,7 @@ void describe_target(void* context, ImageList list) {
 
 Site* make_handle_site(Function function, void* target) {
   const Undisturbed undisturbed;
-  Question question{function, 0, nullptr, reinterpret_cast<std::uintptr_t>(target), "", false, false, false, {}};
+  Question question{function, 0, nullptr, reinterpret_cast<std::uintptr_t>(target), "", false, false, false, true, {}};
   with_images(describe_target, &question);
   const std::uint32_t index = question.told ? used_sites.fetch_add(1, std::memory_order_relaxed) : kMaxSites;
   if (index >= kMaxSites) return nullptr;
@@ -201,6 +211,7 @@ Site* make_handle_site(Function function, void* target) {
   site->target = target;
   site->library = question.library;
   site->told = true;
+  site->from_library = true;  // anybody may have asked for its address
   memcpy(site->helpers, question.helpers, sizeof(site->helpers));
   return site;
 }

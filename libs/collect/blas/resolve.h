@@ -29,7 +29,8 @@ struct Site {
   const char* library;  // path
   bool told;            // false: several libraries define it and the caller depends on none of them
   bool is_mkl;
-  void* helpers[3];  // functions of cuBLAS in the same library: what a call means is asked of them. Null: it has none
+  bool from_library;  // what calls there has hooked functions of its own, or is not known
+  void* helpers[3];   // functions of cuBLAS in the same library: what a call means is asked of them. Null: it has none
   std::atomic<wire::StringId> library_id;  // 0: not asked for yet
   std::atomic<wire::StringId> function_id;
 };

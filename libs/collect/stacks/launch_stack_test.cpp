@@ -48,6 +48,12 @@ TEST(LaunchStackNative, IsWhatTheCLibrarySays) {
   }
 }
 
+TEST(LaunchStackNative, EndsWhereTheStackOfAFiberDoes) {
+  for (const std::string& python : host::testing::launch_stack_pythons()) {
+    EXPECT_THAT(run_case(python, "fiber", "2"), ::testing::HasSubstr("stacks compared")) << python;
+  }
+}
+
 TEST(LaunchStackOff, AnOlderPythonIsSaid) {
   const auto pythons = host::testing::older_pythons();
   if (pythons.empty()) GTEST_SKIP() << "no Python before 3.11 here";

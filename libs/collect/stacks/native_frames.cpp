@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
-#include <sys/auxv.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "collect/images.h"
@@ -19,15 +19,40 @@ struct Registers {
   std::uintptr_t ip, sp, fp;
 };
 
-// The end of the stack this thread runs on; 0: it runs on one that nobody told us of.
-std::uintptr_t end_of_stack(std::uintptr_t sp) {
-  const bool main_thread = g.pid.load(std::memory_order_relaxed) == static_cast<std::int32_t>(tl.thread->tid);
-  // The C library puts a thread's own structure at the end of its stack, the kernel some random bytes at the end of the
-  // first one.
-  const std::uintptr_t end =
-      main_thread ? getauxval(AT_RANDOM) : reinterpret_cast<std::uintptr_t>(__builtin_thread_pointer());
-  return end > sp && end - sp < kMaxStackBytes ? end : 0;
-}
+// The part of the stack that can be read. Where a stack ends nobody says for certain: fibers have their own, and a
+// child that was forked by a thread has that thread's. So the kernel is asked, for sixteen pages at a time.
+class ReadableStack {
+ public:
+  explicit ReadableStack(std::uintptr_t sp) : begin_(sp), end_(sp & ~(kPage - 1)) {}
+
+  bool holds(std::uintptr_t address, std::size_t bytes) {
+    if (address < begin_ || address - begin_ > kMaxStackBytes) return false;
+    while (address + bytes > end_) {
+      if (!extend()) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::uintptr_t kPage = 4096;
+  static constexpr std::size_t kPages = 16;
+
+  bool extend() {
+    if (complete_) return false;
+    char bytes[kPages];
+    iovec pages[kPages];
+    for (std::size_t i = 0; i < kPages; ++i) pages[i] = {reinterpret_cast<void*>(end_ + i * kPage), 1};
+    const iovec here{bytes, kPages};
+    const ssize_t read = process_vm_readv(getpid(), &here, 1, pages, kPages, 0);
+    complete_ = read < static_cast<ssize_t>(kPages);
+    if (read <= 0) return false;  // the end, or not permitted
+    end_ += static_cast<std::uintptr_t>(read) * kPage;
+    return true;
+  }
+
+  std::uintptr_t begin_, end_;
+  bool complete_ = false;
+};
 
 class Walker {
  public:
@@ -35,7 +60,7 @@ class Walker {
 
   // Fills memory->native, innermost first.
   void walk(Registers at) {
-    end_ = end_of_stack(at.sp);
+    readable_ = ReadableStack(at.sp);
     bool skipping = true;
     while (at.ip != 0 && (at.ip - until_.begin) >= until_.end - until_.begin) {
       const KnownRule& known = rule_at(at.ip);
@@ -65,8 +90,8 @@ class Walker {
       known.rule = unwind_rule(static_cast<const std::uint8_t*>(object.dlfo_eh_frame), ip);
     return known;
   }
-  bool load(std::uintptr_t address, std::uintptr_t* value) const {
-    if (address < floor_ || address > end_ - sizeof(*value) || (address & 7) != 0) return false;
+  bool load(std::uintptr_t address, std::uintptr_t* value) {
+    if (address < floor_ || (address & 7) != 0 || !readable_.holds(address, sizeof(*value))) return false;
     memcpy(value, reinterpret_cast<const void*>(address), sizeof(*value));
     return true;
   }
@@ -90,7 +115,7 @@ class Walker {
     return true;
   }
   static bool is_ours_or_drivers(const dl_find_object& object) {
-    const auto here = reinterpret_cast<void*>(&end_of_stack);
+    const auto here = reinterpret_cast<void*>(&add_native_frames);
     if (here >= object.dlfo_map_start && here < object.dlfo_map_end) return true;
     const char* name = base_name(object.dlfo_link_map->l_name);
     return strncmp(name, "libcupti.", 9) == 0 || strncmp(name, "libcuda.", 8) == 0;
@@ -98,7 +123,8 @@ class Walker {
 
   StackMemory* memory_;
   AddressRange until_;
-  std::uintptr_t end_ = 0, floor_ = 0;
+  ReadableStack readable_{0};
+  std::uintptr_t floor_ = 0;
   std::uint32_t count_ = 0;
   bool more_ = false;
 };

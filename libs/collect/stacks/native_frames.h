@@ -1,6 +1,7 @@
 #pragma once
 // The C stack of the calling thread, read by the unwind tables of the mapped objects (glibc's lock-free look-up finds
-// them). Every word read lies in the thread's own stack, whatever the tables say. x86-64.
+// them). Every word that is read lies above the stack pointer in memory that can be read, whatever the tables say.
+// x86-64.
 
 #include "collect/stacks/python_runtime.h"
 #include "collect/stacks/stack_memory.h"

@@ -84,6 +84,7 @@ using PluginCall = Word (*)(Function, const Word*);
 
 struct Set {
   PluginCall call;
+  void* lt_function;  // as the plugin sees it
   void *cublas, *lt;
   FakeState *cublas_state, *lt_state;
   FakeState* state_of(const Row& row) const { return row.function == k_cublasLtMatmul ? lt_state : cublas_state; }
@@ -97,6 +98,7 @@ Set load(char** paths) {
   set.lt = dlopen(paths[2], RTLD_NOW | RTLD_LOCAL);
   if (plugin == nullptr || set.cublas == nullptr || set.lt == nullptr) std::fprintf(stderr, "%s\n", dlerror());
   set.call = reinterpret_cast<PluginCall>(dlsym(plugin, "plugin_call"));
+  set.lt_function = reinterpret_cast<void* (*)()>(dlsym(plugin, "plugin_lt"))();
   set.cublas_state = static_cast<FakeState*>(dlsym(set.cublas, "fake_state"));
   set.lt_state = static_cast<FakeState*>(dlsym(set.lt, "fake_state"));
   return set;
@@ -158,21 +160,15 @@ int by_handle(const Set* sets, int count) {
 
 constexpr Row kGemmRow{"cublasGemmEx", &kGemmEx, k_cublasGemmEx, 32};
 constexpr Row kLtRow{"cublasLtMatmul", &kLtMatmul, k_cublasLtMatmul, 64};
-const Set* current;
 std::jmp_buf back;
 
-// As in the real library: cuBLAS leaves the work to cuBLASLt.
 int nested(const Set* sets, int) {
-  current = sets;
-  sets->cublas_state->callback = [] {
-    Word words[23];
-    make_words(kLtRow, words);
-    current->lt_state->status = 0;
-    current->call(k_cublasLtMatmul, words);
-  };
-  Word words[23];
+  Word words[23], lt_words[23];
   make_words(kGemmRow, words);
-  sets->cublas_state->status = 0;
+  make_words(kLtRow, lt_words);
+  sets->cublas_state->lt = sets->lt_function;
+  sets->cublas_state->lt_words = lt_words;
+  sets->cublas_state->status = sets->lt_state->status = 0;
   return sets->call(k_cublasGemmEx, words) == 0 && sets->lt_state->count == 16 ? 0 : 1;
 }
 

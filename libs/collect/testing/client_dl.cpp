@@ -63,7 +63,13 @@ std::jmp_buf back;
 void throw_error() { throw std::runtime_error("from inside"); }
 void jump() { std::longjmp(back, 1); }
 
-// Calls left by an exception and by longjmp, then one that returns.
+[[gnu::noinline]] void from_below(Gemm gemm, int size) {
+  volatile char room[65536];
+  room[0] = static_cast<char>(size);
+  gemm(size, room[0], size);
+}
+
+// Calls left by an exception and by longjmp, then some that return.
 int leave(int, char** paths) {
   void* plugin = load(paths[0]);
   void* blas = load(paths[1]);
@@ -85,6 +91,11 @@ int leave(int, char** paths) {
   *callback = nullptr;
   gemm(3, 3, 3);
   gemm(4, 4, 4);
+  // From deeper in the stack than the call that was left: that one stays behind, and is not around these.
+  *callback = jump;
+  if (setjmp(back) == 0) gemm(5, 5, 5);
+  *callback = nullptr;
+  from_below(gemm, 6);
   return left == 2 ? 0 : 1;
 }
 

@@ -246,6 +246,20 @@ int many_names(const Arguments& arguments) {
   return 0;
 }
 
+std::atomic<long> masked{0};
+
+// Recording ends at a size; what comes later must not ask the kernel for anything. Prints how often signals were
+// masked.
+int stopped(const Arguments& arguments) {
+  pairs(number(arguments, 0, 100000));
+  usleep(300000);
+  pairs(10);  // the writer has ended it by now, if not before
+  const long before = masked;
+  pairs(1000);
+  std::printf("%ld\n", masked - before);
+  return 0;
+}
+
 int late(const Arguments&) {
   pairs(10);
   std::atexit([] { pairs(10); });
@@ -303,6 +317,7 @@ constexpr Scenario kScenarios[] = {
     {"small_files", small_files},
     {"reenter", reenter},
     {"many_names", many_names},
+    {"stopped", stopped},
     {"late", late},
     {"cuda", cuda},
     {"quiet", quiet},
@@ -316,6 +331,12 @@ long peak_memory_kb() {
 }
 
 }  // namespace
+
+// Stands before the C library's.
+extern "C" int pthread_sigmask(int how, const sigset_t* set, sigset_t* old) {
+  ++masked;
+  return syscall(SYS_rt_sigprocmask, how, set, old, 8) == 0 ? 0 : errno;
+}
 
 int main(int argc, char** argv) {
   for (const Scenario& scenario : kScenarios) {

@@ -9,10 +9,19 @@
 using namespace llmprof::collect::blas;
 
 extern "C" {
-FakeState fake_state = {LLMPROF_FAKE_VERSION, kFunctions, 0, {}, 0, 0, 0, nullptr};
+FakeState fake_state = {LLMPROF_FAKE_VERSION, kFunctions, 0, {}, 0, 0, 0, nullptr, nullptr, nullptr};
 }
 
 namespace {
+
+// As in the real library: cuBLAS leaves the work to cuBLASLt.
+void leave_to_lt() {
+  using Lt = Word (*)(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
+  const Word* w = fake_state.lt_words;
+  const auto call = reinterpret_cast<Lt>(fake_state.lt);
+  fake_state.status |=
+      call(w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], w[8], w[9], w[10], w[11], w[12], w[13], w[14], w[15]);
+}
 
 template <std::size_t N>
 Word note(Function function, const Word (&words)[N]) {
@@ -20,6 +29,7 @@ Word note(Function function, const Word (&words)[N]) {
   fake_state.count = N;
   std::memcpy(fake_state.words, words, sizeof(words));
   if (fake_state.callback != nullptr) fake_state.callback();
+  if (fake_state.lt != nullptr) leave_to_lt();
   return fake_state.status;
 }
 

@@ -36,4 +36,6 @@ struct FakeState {
   std::int32_t math_mode;
   int asked;  // attributes
   void (*callback)();
+  void* lt;                      // cublasLtMatmul, to which the work is left; null: to nobody
+  const std::int64_t* lt_words;  // that it is called with
 };

@@ -11,6 +11,8 @@ extern "C" {
 #define LLMPROF_BLAS_CUDA(name, signature, types, bits) Word name(LLMPROF_PER_SIGNATURE(PARAMETERS, signature));
 #include "collect/blas/functions.def"
 
+void* plugin_lt() { return reinterpret_cast<void*>(&cublasLtMatmul); }
+
 Word plugin_call(Function function, const Word* words) {
   const Word a0 = words[0], a1 = words[1], a2 = words[2], a3 = words[3], a4 = words[4], a5 = words[5], a6 = words[6],
              a7 = words[7], a8 = words[8], a9 = words[9], a10 = words[10], a11 = words[11], a12 = words[12],

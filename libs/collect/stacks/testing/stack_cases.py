@@ -207,6 +207,14 @@ def off():
     print(released.probe_reason().decode())
 
 
+def fiber():
+    """LLMPROF_STACKS=2: on a stack whose end nobody knows, and whose frames lead out of it."""
+    global checked
+    assert released.probe_on_fiber() >= 0
+    assert released.probe_native() >= 3  # and as before on the thread's own
+    checked = 1
+
+
 def native():
     """LLMPROF_STACKS=2: against glibc's own unwinder, from many places of the interpreter."""
     global checked
@@ -253,12 +261,12 @@ def both():
 
 
 CASES = {case.__name__: case for case in (plain, generators, exceptions, compiled, letters, threads, deep, several, traced,
-                                            native, both)}
+                                            native, both, fiber)}
 name = sys.argv[2]
 if name in CASES:
     CASES[name]()
     reason = released.probe_reason()
-    assert name == "several" or not reason, reason
+    assert name in ("several", "fiber") or not reason, reason
     assert checked, "nothing was compared"
     print(f"{name}: {checked} stacks compared")
 else:

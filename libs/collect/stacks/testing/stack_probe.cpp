@@ -5,6 +5,8 @@
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
 
 #include "collect/clock.h"
 #include "collect/event.h"
@@ -73,6 +75,50 @@ LLMPROF_EXPORT int probe_native() {
     ++same;
   }
   return same;
+}
+
+namespace {
+
+ucontext_t main_context, fiber_context;
+void* in_large_frame;  // an address in a function whose caller is said to be 8 KiB up the stack
+int frames_on_fiber;
+
+[[gnu::noinline]] void note_caller() { in_large_frame = __builtin_return_address(0); }
+
+[[gnu::noinline]] void large_frame() {
+  volatile char room[8192];
+  room[0] = 1;
+  note_caller();
+  room[1] = room[0];
+}
+
+// Says it was called by large_frame(): its caller would be behind the end of this stack.
+[[gnu::noinline, gnu::optimize("no-omit-frame-pointer")]] void on_fiber() {
+  void* volatile* const return_address = static_cast<void**>(__builtin_frame_address(0)) + 1;
+  void* const caller = *return_address;
+  *return_address = in_large_frame;
+  char text[4096];
+  frames_on_fiber = probe_stack(text, sizeof(text));
+  *return_address = caller;
+}
+
+}  // namespace
+
+// A stack that ends where memory does. The bytes of its text, 0 or more.
+LLMPROF_EXPORT int probe_on_fiber();
+LLMPROF_EXPORT int probe_on_fiber() {
+  constexpr std::size_t kStack = 1 << 18;
+  large_frame();
+  void* memory = mmap(nullptr, 2 * kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED || mprotect(static_cast<char*>(memory) + kStack, kStack, PROT_NONE) != 0) return -2;
+  getcontext(&fiber_context);
+  fiber_context.uc_stack.ss_sp = memory;
+  fiber_context.uc_stack.ss_size = kStack;
+  fiber_context.uc_link = &main_context;
+  makecontext(&fiber_context, on_fiber, 0);
+  swapcontext(&main_context, &fiber_context);
+  munmap(memory, 2 * kStack);
+  return frames_on_fiber;
 }
 
 // Nanoseconds for `count` stacks.
