@@ -203,6 +203,14 @@ TEST_F(Blas, ReachedThroughAHandleIsALoss) {
   EXPECT_THAT(not_hooked, ::testing::ElementsAre(EndsWith("libcollect_fake_a.so")));
 }
 
+// Without a BLAS the program must not believe that there is one, and with one it must.
+TEST_F(Blas, ProgramsThatAskWhetherThereIsOne) {
+  const CaptureFolder folder;
+  std::string output;
+  EXPECT_EQ(run(folder, {.arguments = {client("dl"), "asks", test_library("libcollect_fake_a.so")}}, &output), 0);
+  EXPECT_EQ(output, "no no yes yes \n");
+}
+
 TEST_F(Blas, LibraryLoadedAndUnloadedAgain) {
   const Log log = only_log({.arguments = {client("dl"), "reload", test_library("libcollect_plugin_a.so")}});
   EXPECT_EQ(status_, 0);

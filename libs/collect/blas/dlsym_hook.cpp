@@ -1,5 +1,7 @@
 // dlsym(), passed on by a jump: whoever answers sees the caller's own return address, which is what RTLD_NEXT and
-// RTLD_DEFAULT go by. Only names that begin with "cublas", asked of a real handle, come back through us.
+// RTLD_DEFAULT go by. Only names that begin with "cublas", asked of a real handle, come back through us. Programs ask
+// for functions of BLAS to learn whether there is one: where our hooks alone have the name, the answer is that there is
+// none.
 
 #include <dlfcn.h>
 
@@ -40,11 +42,20 @@ void* ask_and_replace(void* handle, const char* name) {
   return llmprof::collect::blas::hook_for(name, found);
 }
 
+// Behind us there is none: the answer, and what dlerror() then says, are the C library's.
+void* not_there(void*, const char* name) {
+  void* const found = reinterpret_cast<Dlsym>(find_next())(RTLD_NEXT, name);
+  asm volatile("" ::: "memory");  // a call, not a jump: "next" is next to us
+  return found;
+}
+
 }  // namespace
 
 // Where the call goes on, with the same arguments.
 extern "C" [[gnu::used]] void* llmprof_dlsym_target(void* handle, const char* name);
 extern "C" [[gnu::used]] void* llmprof_dlsym_target(void* handle, const char* name) {
+  if (handle != RTLD_NEXT && name != nullptr && llmprof::collect::blas::has_hook_only(name))
+    return reinterpret_cast<void*>(&not_there);
   const bool ours = handle != RTLD_DEFAULT && handle != RTLD_NEXT && name != nullptr && is_cublas(name);
   return ours ? reinterpret_cast<void*>(&ask_and_replace) : find_next();
 }

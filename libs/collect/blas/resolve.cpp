@@ -168,6 +168,38 @@ Function gpu_function(const char* name) {
   return kFunctions;
 }
 
+namespace {
+
+// By hand: programs ask before their own string functions work (a sanitizer's run-time does).
+bool is_same(const char* a, const char* b) {
+  while (*a != '\0' && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+
+struct Elsewhere {
+  const char* name;
+  bool found;
+};
+
+void find_elsewhere(void* context, ImageList list) {
+  auto* wanted = static_cast<Elsewhere*>(context);
+  const std::size_t self = image_at(list, reinterpret_cast<std::uintptr_t>(&find_elsewhere));
+  for (std::size_t i = 0; i < list.count && !wanted->found; ++i)
+    wanted->found = i != self && find_function(list.images[i], wanted->name) != nullptr;
+}
+
+}  // namespace
+
+bool has_hook_only(const char* name) {
+  for (const char* hooked : kNames) {
+    if (!is_same(hooked, name)) continue;
+    const Undisturbed undisturbed;
+    Elsewhere elsewhere{name, false};
+    return with_images(find_elsewhere, &elsewhere) && !elsewhere.found;
+  }
+  return false;
+}
+
 const Site* find_site(Function function, std::uintptr_t address) {
   const std::uint64_t hash = (address ^ (static_cast<std::uint64_t>(function) << 40)) * 0x9E3779B97F4A7C15u;
   Site* mine = nullptr;

@@ -21,6 +21,9 @@ const char* name_of(Function function);
 // A function of cuBLAS by its name; kFunctions: not one of them.
 Function gpu_function(const char* name);
 
+// Whether the name is one of ours and of no library of this process. Usable before anything else works.
+bool has_hook_only(const char* name);
+
 // One place in the program that calls one hooked symbol. Never changes once published, but for the two ids.
 struct Site {
   std::uintptr_t address;  // that the call returns to

@@ -50,6 +50,23 @@ int handle(int, char** paths) {
   return value != 0 ? 0 : 1;
 }
 
+// Asks whether there is a BLAS at all, before one is loaded and after. Prints what it is told.
+int asks(int, char** paths) {
+  const auto ask = [](void* where) {
+    dlerror();
+    const bool there = dlsym(where, "cblas_sgemm") != nullptr;
+    std::printf("%s%s ", there ? "yes" : "no", (dlerror() != nullptr) == there ? "?" : "");
+  };
+  void* const program = dlopen(nullptr, RTLD_NOW);
+  ask(RTLD_DEFAULT);
+  ask(program);
+  if (dlopen(paths[0], RTLD_NOW | RTLD_GLOBAL) == nullptr) return 1;
+  ask(RTLD_DEFAULT);
+  ask(program);
+  std::printf("\n");
+  return 0;
+}
+
 int reload(int, char** paths) {
   for (int i = 0; i < 20; ++i) {
     void* plugin = load(paths[0]);
@@ -120,8 +137,8 @@ struct Scenario {
   const char* name;
   int (*run)(int count, char** paths);
 };
-constexpr Scenario kScenarios[] = {
-    {"plugins", plugins}, {"handle", handle}, {"reload", reload}, {"leave", leave}, {"small_stack", small_stack}};
+constexpr Scenario kScenarios[] = {{"plugins", plugins}, {"handle", handle}, {"asks", asks},
+                                   {"reload", reload},   {"leave", leave},   {"small_stack", small_stack}};
 
 }  // namespace
 
