@@ -112,7 +112,7 @@ class Ending(FaultCase):
         self.check_shown(recording)
 
     def test_leaving_a_hooked_call_sideways(self):
-        """C11: a BLAS that throws or jumps. The calls that return are recorded, the two that did not are not."""
+        """C11: a BLAS that throws or jumps. The calls that return are recorded, those that did not are not."""
         words = [str(COLLECT / "collect_client_dl"), "leave", str(COLLECT / "libcollect_plugin_a.so"),
                  str(COLLECT / "libcollect_fake_a.so")]
         recording = self.both(words)

@@ -10,7 +10,7 @@ WITH called AS (
   FROM work_sum AS w
   WHERE w.gemm_id IS NOT NULL
   UNION ALL
-  SELECT NULL, NULL, id, 1, CASE WHEN starts_with(lower(library), 'cublas') THEN 0 ELSE end_ns - begin_ns END, 0
+  SELECT NULL, NULL, id, 1, CASE WHEN contains(lower(library), 'cublas') THEN 0 ELSE end_ns - begin_ns END, 0
   FROM gemm
   WHERE kernel_id IS NULL AND id NOT IN (SELECT gemm_id FROM graph_node WHERE gemm_id IS NOT NULL)
     AND id NOT IN (SELECT gemm_id FROM kernel WHERE gemm_id IS NOT NULL)),
