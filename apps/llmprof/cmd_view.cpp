@@ -8,6 +8,9 @@
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
 
 #include "base/json.h"
 #include "verb.h"
@@ -64,9 +67,39 @@ bool has_display() {
   return false;
 }
 
-// No shell: the URL is one argument.
+// A page that leads to the URL, in a folder that only this user can read: command lines are everybody's to read, and
+// the URL holds the secret. It is gone when the program ends.
+class PrivatePage {
+ public:
+  explicit PrivatePage(const std::string& url) {
+    const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+    folder_ = std::string(runtime != nullptr && *runtime != '\0' ? runtime : "/tmp") + "/llmprof-view-XXXXXX";
+    if (::mkdtemp(folder_.data()) == nullptr) {
+      folder_.clear();
+      return;
+    }
+    path_ = folder_ + "/open.html";
+    std::ofstream(path_) << "<!doctype html><meta charset=\"utf-8\"><title>llmprof</title><script>location.replace("
+                         << base::Json(url).dump() << ")</script>\n";
+  }
+  PrivatePage(const PrivatePage&) = delete;
+  PrivatePage& operator=(const PrivatePage&) = delete;
+  ~PrivatePage() {
+    std::error_code ignored;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  }
+  const std::string& path() const { return path_; }  // "": there is none
+
+ private:
+  std::string folder_, path_;
+};
+std::optional<PrivatePage> private_page;
+
+// No shell: the address is one argument.
 void open_browser(const std::string& url) {
-  std::string program = "xdg-open", argument = url;
+  private_page.emplace(url);
+  if (private_page->path().empty()) return;
+  std::string program = "xdg-open", argument = "file://" + private_page->path();
   char* words[] = {program.data(), argument.data(), nullptr};
   pid_t pid = 0;
   ::posix_spawnp(&pid, program.c_str(), nullptr, nullptr, words, environ);  // without one, the printed URL remains
@@ -88,6 +121,7 @@ int run(const Arguments& arguments) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, on_signal);
   const auto served = view::serve(
       *settings, [&](const view::Ready& ready) { announce(arguments, ready); }, stop);
+  private_page.reset();
   return served ? 0 : fail(served.error());
 }
 

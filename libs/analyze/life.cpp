@@ -449,6 +449,7 @@ Result<Life> life_of(const trace::Run& run) {
   life.executable = row.text("executable"), life.arguments = row.text("arguments");
   life.begin_ns = row.integer("begin_ns"), life.end_ns = row.integer("end_ns");
   life.ended = row.integer("ended") != 0;
+  life.exit_status = row.maybe_integer("exit_status");
   life.root = row.integer("root") != 0;
   for (std::size_t i = 1; i < table.rows.size(); ++i) {
     const RowView other{table, i};

@@ -3,6 +3,7 @@
 // between and after them.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,12 @@ struct Life {
   std::int64_t process_id = 0, pid = 0;  // 0: not known, as of imported runs
   std::string executable, arguments;
   std::int64_t begin_ns = 0, end_ns = 0;
-  bool ended = false;              // else it was still running, and end_ns is what was seen last
-  bool root = true;                // the program that was recorded itself; else one that it started
-  bool sampled = false;            // stacks were sampled
-  std::vector<LifePhase> phases;   // in the order in which they first come; their times add up to the life
-  std::vector<std::size_t> strip;  // the life in equal parts: the phase that takes most of each
+  bool ended = false;                       // else it was still running, and end_ns is what was seen last
+  std::optional<std::int64_t> exit_status;  // 128 + the signal that ended it; unknown if its end was not seen
+  bool root = true;                         // the program that was recorded itself; else one that it started
+  bool sampled = false;                     // stacks were sampled
+  std::vector<LifePhase> phases;            // in the order in which they first come; their times add up to the life
+  std::vector<std::size_t> strip;           // the life in equal parts: the phase that takes most of each
   std::vector<Companion> companions;
 
   std::int64_t time_ns() const { return end_ns - begin_ns; }

@@ -84,6 +84,7 @@ class Program {
                                   .arguments = name("python3 x.py"),
                                   .begin_ns = 0,
                                   .end_ns = end_ms * kMs,
+                                  .exit_status = 137,
                                   .injected = true});
     writer_.add(trace::ThreadRow{.id = 2, .process_id = 1, .tid = 77});
     writer_.add(trace::ThreadRow{.id = 3, .process_id = 1, .tid = 78});
@@ -167,6 +168,7 @@ TEST(Life, PhasesTileItFromExecToExit) {
   EXPECT_EQ(life.phases[1].evidence, "28 samples; torch 100 %");
   EXPECT_THAT(life.phases[4].evidence, HasSubstr("report"));
   EXPECT_TRUE(life.root && life.ended && life.sampled);
+  EXPECT_EQ(life.exit_status, 137);
 }
 
 TEST(Life, WhatALibraryDoesWhileItIsImportedIsImporting) {

@@ -1,6 +1,7 @@
 #include "report/life.h"
 
 #include <fmt/format.h>
+#include <string.h>
 
 #include <algorithm>
 #include <array>
@@ -117,6 +118,15 @@ std::string companion_line(const Life& life) {
   return wrapped(fmt::format("At the same time ran, not in the bar, lives and CPU times added up: {}.", names));
 }
 
+std::string how_it_ended(const Life& life) {
+  if (!life.exit_status) return "";
+  if (*life.exit_status <= 128) return fmt::format(", status {}", *life.exit_status);
+  const auto signal = static_cast<int>(*life.exit_status - 128);
+  const char* name = ::sigabbrev_np(signal);
+  return fmt::format(", status {}{}", *life.exit_status,
+                     name != nullptr ? fmt::format(" (as by signal SIG{})", name) : "");
+}
+
 }  // namespace
 
 std::string life_section(const Page& page, const Style& style) {
@@ -124,8 +134,9 @@ std::string life_section(const Page& page, const Style& style) {
   if (life.process_id == 0 || life.time_ns() <= 0) return "";
   const std::vector<std::string> sign = signs(life);
   std::string out = style.heading("Life of the program");
-  out += wrapped(fmt::format("{}: {} from {} to {}.", whose(life), base::human_ns(static_cast<double>(life.time_ns())),
-                             life.root ? "exec" : "its start", life.ended ? "exit" : "what was seen last of it"));
+  out += wrapped(fmt::format("{}: {} from {} to {}{}.", whose(life),
+                             base::human_ns(static_cast<double>(life.time_ns())), life.root ? "exec" : "its start",
+                             life.ended ? "exit" : "what was seen last of it", how_it_ended(life)));
   std::string bar;
   for (const std::size_t phase : life.strip) bar += sign[phase];
   out += fmt::format("  {}\n", bar) + phase_table(life, sign);
@@ -160,6 +171,7 @@ Json life_json(const Page& page) {
           {"end_ns", life.end_ns},
           {"time_ns", life.time_ns()},
           {"ended", life.ended},
+          {"exit_status", life.exit_status ? Json(*life.exit_status) : Json()},
           {"root", life.root},
           {"sampled", life.sampled},
           {"phases", phases},

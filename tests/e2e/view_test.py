@@ -182,6 +182,30 @@ class Guards(ViewCase):
         self.assertNotIn(server.token, cookie)
         self.assertEqual(server.ask("/api/runs", headers=["Cookie: " + cookie.partition(";")[0]]).status, 200)
 
+    def test_w3_no_token_on_a_command_line(self):
+        """The browser is handed a file of this user's own, which leads to the URL and goes with the server."""
+        opener, words, runtime = self.folder / "xdg-open", self.folder / "words", self.folder / "runtime"
+        opener.write_text(f'#!/bin/sh\necho "$@" > {words}.new; cat "${{1#file://}}" >> {words}.new; mv {words}.new {words}\n')
+        opener.chmod(0o755)
+        runtime.mkdir()
+        process = subprocess.Popen([LLMPROF, "view", "run", "--json"], cwd=self.folder, text=True, stdout=subprocess.PIPE,
+                                   env={**self.environment, "PATH": f"{self.folder}:{os.environ['PATH']}", "DISPLAY": ":9",
+                                        "XDG_RUNTIME_DIR": str(runtime)})
+        self.addCleanup(process.stdout.close)
+        url = json.loads(process.stdout.readline())["url"]
+        token = url.rpartition("=")[2]
+        while not words.exists():
+            time.sleep(0.01)
+        argument, _, page = words.read_text().partition("\n")
+        self.assertTrue(argument.startswith(f"file://{runtime}/"), argument)
+        self.assertNotIn(token, argument)
+        self.assertIn(f'location.replace("{url}")', page)
+        folder, = runtime.iterdir()
+        self.assertEqual(folder.stat().st_mode & 0o777, 0o700)
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        self.assertEqual(list(runtime.iterdir()), [])
+
     def test_w4_other_sites(self):
         session = self.server.session()
         for header in ("Origin: http://evil.com", "Origin: null", f"Origin: http://localhost:{self.server.port}",

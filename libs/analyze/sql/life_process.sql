@@ -13,6 +13,6 @@ seen AS (
   FROM process_life AS l LEFT JOIN steps AS s USING (process_id) LEFT JOIN used AS u USING (process_id))
 SELECT process_id, pid, parent_pid, coalesce(executable, '') AS executable, coalesce(arguments, '') AS arguments, begin_ns,
   last_ns AS end_ns, (end_ns IS NOT NULL)::BIGINT AS ended, first_reading_ns, last_reading_ns, collector_end_ns, step_ns,
-  cpu_ns, root::BIGINT AS root
+  cpu_ns, root::BIGINT AS root, (SELECT exit_status FROM process WHERE process.id = seen.process_id) AS exit_status
 FROM seen
 ORDER BY step_ns DESC, root AND cpu_ns * 20 >= last_ns - begin_ns DESC, cpu_ns DESC, root DESC, begin_ns, process_id;
