@@ -14,7 +14,7 @@ namespace llmprof::analyze {
 namespace {
 
 // Raise it when a pass changes what it computes.
-constexpr int kAnalysisVersion = 19;
+constexpr int kAnalysisVersion = 20;
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -135,7 +135,7 @@ Result<Basis> find_basis(const trace::Run& run, const Options& options) {
   LLMPROF_LET(FoundModel found, find_model(run, options));
   take_model(std::move(found), basis);
   LLMPROF_TRY(find_devices(run, basis));
-  LLMPROF_LET(basis.patterns, range_patterns(options.ranges));
+  LLMPROF_LET(basis.patterns, range_patterns(options.ranges, run.info().range_rules));
   return basis;
 }
 
