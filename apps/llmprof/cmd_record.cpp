@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "analyze/ranges.h"
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
@@ -256,6 +257,9 @@ int run(const Arguments& arguments) {
   options.telemetry = {!arguments.on("--no-telemetry"), static_cast<double>(*telemetry_hz)};
   options.window = *window;
   options.model = arguments.get("--model");
+  const auto rules = analyze::read_range_rules(arguments.get("--ranges"));
+  if (!rules) return fail(rules.error());
+  options.range_rules = analyze::noted(*rules);
   options.command = arguments.command;
   options.output = arguments.get("--output");
   options.force = arguments.on("--force");

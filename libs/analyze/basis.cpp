@@ -135,7 +135,7 @@ Result<Basis> find_basis(const trace::Run& run, const Options& options) {
   LLMPROF_LET(FoundModel found, find_model(run, options));
   take_model(std::move(found), basis);
   LLMPROF_TRY(find_devices(run, basis));
-  LLMPROF_LET(basis.patterns, range_patterns(options.ranges));
+  LLMPROF_LET(basis.patterns, range_patterns(options.ranges, run.info().range_rules));
   return basis;
 }
 

@@ -18,9 +18,11 @@
 #include "analyze/passes/classify.h"
 #include "analyze/passes/idle_time.h"
 #include "analyze/passes/range_time.h"
+#include "analyze/passes/sampled_training.h"
 #include "analyze/passes/step_time.h"
 #include "analyze/passes/sums.h"
 #include "analyze/questions.h"
+#include "analyze/sampled_loops.h"
 #include "analyze/step_windows.h"
 #include "analyze/waterfall_feed.h"
 #include "analyze/work_reader.h"
@@ -116,11 +118,19 @@ Result<void> for_each_sample(const trace::Run& run,
 }
 
 Result<void> place_samples(const trace::Run& run, Attribution& attribution, const IdleTime& idle,
-                           trace::DerivedWriter& writer) {
+                           const SampledLoops& loops, trace::DerivedWriter& writer) {
+  const trace::Name sampled = writer.strings().intern("sampled");
   return for_each_sample(run, [&](std::int64_t id, std::int64_t thread_id, std::int64_t at_ns) {
     trace::SamplePlaceRow row = attribution.place(thread_id, at_ns);
     row.sample_id = id;
     row.idle_in_step = idle.step_of(id);
+    if (const auto told = loops.places.find(id); told != loops.places.end()) {  // its own stack knows best
+      if (row.stage != told->second.stage) row.step_id = {};
+      row.stage = told->second.stage;
+      row.module = row.op = told->second.part;
+      row.source = sampled;
+      row.confidence = kSampledConfidence;
+    }
     writer.add(row);
   });
 }
@@ -280,6 +290,12 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   LLMPROF_LET(GraphFacts graphs, read_graphs(run));
   Classified classified = classify(ranges, basis.patterns, writer.strings());
   LLMPROF_LET(const RunMatch match, infer(run, basis, process_of_thread, classified, writer.strings()));
+  SampledLoops loops;
+  if (classified.steps.empty()) {
+    LLMPROF_LET(loops, find_sampled_loops(run, basis.patterns, process_of_thread, writer.strings()));
+    add_steps(loops.steps, classified);
+    for (const trace::SampledStageRow& row : loops.rows) writer.add(row);
+  }
   adopt_ranges(ranges, classified);
   ModelPasses passes;
   if (basis.model) {
@@ -307,19 +323,18 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   KernelSums sums(writer.strings(), [&](const trace::KernelSumRow& row) { writer.add(row); });
   Pass pass{run, windows, graphs, attribution, times, busy, sums, writer};
   LLMPROF_TRY(attribute_work(pass, progress));
-  LLMPROF_TRY(place_samples(run, attribution, idle, writer));
+  LLMPROF_TRY(place_samples(run, attribution, idle, loops, writer));
   for (const trace::IdlePlaceRow& row : idle.finish()) writer.add(row);
   write_steps(ranges, classified.steps, attribution, busy, passes, warm_up, writer);
   for (const trace::ModelOpRow& row : passes.rows) writer.add(row);
   RangeSums range_sums(passes.pass_of_step);
   RangeTree tree(ranges, classified, writer.strings());
   std::size_t range = 0;
-  for_each_range_time(ranges, classified, attribution.range_kernel_ns, writer.strings(),
-                      [&](const trace::RangeTimeRow& row) {
-                        writer.add(row);
-                        range_sums.add(row);
-                        tree.add(range++, row);
-                      });
+  for_each_range_time(ranges, classified, attribution.range_kernel_ns, writer.strings(), [&](trace::RangeTimeRow row) {
+    row.range_tree_id = tree.add(range++, row);
+    writer.add(row);
+    range_sums.add(row);
+  });
   for (const trace::RangeMeaningRow& row : classified.meanings) writer.add(row);
   for (const trace::RangeTreeRow& row : tree.finish()) writer.add(row);
   for (const trace::RangeSumRow& row : range_sums.finish()) writer.add(row);

@@ -5,6 +5,7 @@
 
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
+#include "analyze/sampled_loops.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -54,7 +55,7 @@ Result<void> fill_functions(const trace::Run& run, Host& host) {
     if (sampled_ns > 0) function.self_share = static_cast<double>(function.self_ns) / sampled_ns;
     host.functions.push_back(std::move(function));
   }
-  return {};
+  return fill_sampled_stages(run, host);
 }
 
 }  // namespace llmprof::analyze

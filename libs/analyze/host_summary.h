@@ -57,6 +57,19 @@ struct StackCoverage {
   std::string why;              // why there are none
 };
 
+// A training loop told by the names of functions and by when stack samples show them.
+struct SampledPart {  // what a function of the loop calls
+  std::string name;
+  std::int64_t samples = 0, time_ns = 0;  // CPU time, all threads
+};
+struct SampledStage {
+  std::string function, caller, stage;
+  std::int64_t samples = 0, time_ns = 0;  // CPU time of the thread with the loop
+  std::optional<std::int64_t> passes;     // none: samples are too far apart to tell
+  std::int64_t changes = 0;               // from forward to backward
+  std::vector<SampledPart> parts;         // of the stage; stands with its first function
+};
+
 struct Host {
   std::vector<ProcessUsage> processes;
   std::optional<double> readings_per_s;  // of a process, as it was
@@ -65,6 +78,7 @@ struct Host {
   std::vector<MemoryGain> gains;
   StackCoverage stacks;
   std::vector<Function> functions;
+  std::vector<SampledStage> sampled_stages;
 };
 
 }  // namespace llmprof::analyze

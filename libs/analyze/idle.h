@@ -44,6 +44,12 @@ HostWork work_of(std::span<const StackFrame> stack);
 // Launching, framework and interpreter: what stands between two kernels in every eager step.
 bool is_launching(Work work);
 
+// The phase of a program's life that one frame tells by itself ("imports", "weights": life.h), and by what.
+struct FramePhase {
+  std::string_view phase, what;  // "": none
+};
+FramePhase phase_of(const StackFrame& frame);
+
 struct IdlePlace {   // a module's operator or a range that was open
   std::string name;  // "" none
   std::int64_t time_ns = 0;

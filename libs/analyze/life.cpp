@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <unordered_map>
 
+#include "analyze/idle.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
 #include "base/human.h"
@@ -417,13 +419,104 @@ Result<trace::Columns> ask_of(const trace::Run& run, std::string_view table, std
   return there ? ask_columns(run, name) : trace::Columns();
 }
 
+struct LifeFrame {
+  StackFrame frame;
+  FramePhase tells;
+  bool module() const { return frame.function == "<module>"; }  // of Python: the code of a file
+  bool linker() const { return tells.phase == "libraries"; }
+  bool names_phase() const { return !tells.phase.empty() && !linker() && !module(); }
+};
+using LifeFrames = std::unordered_map<std::int64_t, LifeFrame>;  // by id
+
+// A model that is moved without a single copy to a device stays where it is.
+Result<LifeFrames> read_frames(const trace::Run& run) {
+  LLMPROF_LET(const trace::Columns rows, run.columns("SELECT id, kind, function, file FROM frame"));
+  LLMPROF_LET(const trace::ResultTable copies,
+              run.query("SELECT EXISTS (SELECT 1 FROM copy WHERE direction = 'host_to_device')::BIGINT"));
+  const bool copied = copies.rows[0][0].as_int() != 0;
+  LifeFrames frames;
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    const auto text = [&](std::size_t column) {
+      const std::int64_t code = rows.values[column][i];
+      return code > 0 ? rows.names[static_cast<std::size_t>(code)] : std::string();
+    };
+    LifeFrame frame{.frame = {text(1), text(2), text(3)}, .tells = {}};
+    frame.tells = phase_of(frame.frame);
+    if (frame.frame.function.starts_with("Module.") && frame.tells.phase == "host_to_device" && !copied)
+      frame.tells = {};
+    frames.emplace(rows.values[0][i], std::move(frame));
+  }
+  return frames;
+}
+
+struct SaidPhase {
+  std::string phase, label;  // label: which compiler, package or function
+};
+
+// "/x/site-packages/torch/_ops.py" -> "torch"
+std::string package_of(std::string_view file) {
+  const std::size_t at = file.find("-packages/");
+  return at == std::string_view::npos ? "" : std::string(file.substr(at + 10, file.find('/', at + 10) - at - 10));
+}
+
+// The innermost frame that tells a phase counts, but what a library does while it is imported or loaded is importing or
+// loading.
+SaidPhase phase_of_stack(const std::vector<const LifeFrame*>& stack) {
+  constexpr std::size_t kNowhere = SIZE_MAX;
+  std::size_t teller = kNowhere, linker = kNowhere, package = kNowhere;
+  bool importing = false, library_begins = false;
+  std::string python, leaf;
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    const LifeFrame& each = *stack[i];
+    if (teller == kNowhere && each.names_phase()) teller = i;
+    if (each.linker()) linker = i;
+    importing = importing || each.tells.phase == "imports";
+    library_begins = library_begins || (each.module() && !each.tells.phase.empty());
+    if (each.module() && !package_of(each.frame.file).empty()) package = i;
+    if (python.empty() && each.frame.kind == "python" && !each.module()) python = each.frame.function;
+    if (leaf.empty() && each.frame.kind != "kernel" && each.frame.function.find("+0x") == std::string::npos)
+      leaf = each.frame.function;
+  }
+  const std::string own = python.empty() ? leaf : python;
+  const bool loads = teller != kNowhere && linker != kNowhere && linker > teller;
+  if (teller != kNowhere && stack[teller]->tells.phase == "exit") return {"exit", own};
+  if (library_begins || (importing && loads))
+    return {"imports", package == kNowhere ? "" : package_of(stack[package]->frame.file)};
+  if (teller == kNowhere || loads) return {linker == kNowhere ? "" : "libraries", own};
+  const LifeFrame& tells = *stack[teller];
+  const std::string phase(tells.tells.phase);
+  if (phase == "imports") return {phase, package == kNowhere ? "" : package_of(stack[package]->frame.file)};
+  if (phase == "compile") return {phase, std::string(tells.tells.what)};
+  for (const char* device : {"memory", "gpu_start", "gpu_wait", "host_to_device", "recording"}) {
+    if (phase == device) return {phase, tells.frame.function};
+  }
+  return {phase, own};
+}
+
+Result<std::unordered_map<std::int64_t, SaidPhase>> read_phases(const trace::Run& run) {
+  LLMPROF_LET(const LifeFrames frames, read_frames(run));
+  LLMPROF_LET(const trace::Columns rows, ask_columns(run, "sql/life_stacks"));
+  std::unordered_map<std::int64_t, SaidPhase> phases;
+  std::vector<const LifeFrame*> stack;
+  for (std::size_t i = 0; i < rows.rows(); ++i) {
+    if (const auto frame = frames.find(rows.values[1][i]); frame != frames.end()) stack.push_back(&frame->second);
+    if (i + 1 < rows.rows() && rows.values[0][i + 1] == rows.values[0][i]) continue;
+    phases.emplace(rows.values[0][i], phase_of_stack(stack));
+    stack.clear();
+  }
+  return phases;
+}
+
 Result<Samples> read_samples(const trace::Run& run, const Life& life,
                              const std::map<std::int64_t, std::string>& later) {
   LLMPROF_LET(const trace::Columns rows, ask_of(run, "sample", "sql/life_samples"));
   Samples out;
+  if (rows.rows() == 0) return out;
+  LLMPROF_LET(const auto phases, read_phases(run));
   for (std::size_t i = 0; i < rows.rows(); ++i) {
-    const auto text = [&](std::size_t column) { return rows.names[static_cast<std::size_t>(rows.values[column][i])]; };
-    Sample sample{rows.values[2][i], rows.values[3][i], text(5), text(6), rows.values[4][i] != 0};
+    const auto said = phases.find(rows.values[5][i]);
+    const SaidPhase told = said == phases.end() ? SaidPhase{} : said->second;
+    Sample sample{rows.values[2][i], rows.values[3][i], told.phase, told.label, rows.values[4][i] != 0};
     if (rows.values[0][i] == life.process_id) {
       (rows.values[1][i] != 0 ? out.main : out.threads).push_back(std::move(sample));
     } else if (const auto other = later.find(rows.values[0][i]); other != later.end()) {

@@ -24,8 +24,27 @@ Error wrong(const std::string& file, std::string_view what, std::string_view hin
   return Error{ErrorCode::kCorruptInput, fmt::format("{}: {}", file, what), std::string(hint)};
 }
 
+constexpr std::string_view kHint = R"({ name = "Train step *", is = "step", stage = "training" })";
+
+Result<RangePattern> make_rule(const trace::NotedRules::Rule& from, const std::string& file, std::string source) {
+  RangePattern rule{.pattern = from.name, .stage = from.stage, .source = std::move(source), .users = true};
+  if (rule.pattern.empty()) return wrong(file, "a rule of [ranges] has no name", kHint);
+  if (from.is == "step") {
+    rule.kind = RangeKind::kStep;
+  } else if (from.is == "container") {
+    rule.kind = RangeKind::kStage, rule.container = true;
+  } else if (from.is == "part") {
+    rule.kind = RangeKind::kModule;
+  } else if (from.is != "nothing") {
+    return wrong(file, fmt::format("rule '{}': is = '{}' is not known", rule.pattern, from.is),
+                 "one of step, container, part, nothing");
+  }
+  if (rule.kind == RangeKind::kStep && rule.stage.empty())
+    return wrong(file, fmt::format("rule '{}': a step needs a stage", rule.pattern), kHint);
+  return rule;
+}
+
 Result<RangePattern> parse_rule(const toml::node& node, const std::string& file) {
-  constexpr std::string_view kHint = R"({ name = "Train step *", is = "step", stage = "training" })";
   const toml::table* row = node.as_table();
   if (row == nullptr) return wrong(file, "a rule of [ranges] is no table", kHint);
   const auto text = [&](std::string_view key) { return (*row)[key].value_or<std::string>(""); };
@@ -34,22 +53,7 @@ Result<RangePattern> parse_rule(const toml::node& node, const std::string& file)
       return wrong(file, fmt::format("a rule of [ranges] has the unknown key '{}'", key.str()), kHint);
     if (!value.is_string()) return wrong(file, fmt::format("'{}' of a rule of [ranges] is no text", key.str()), kHint);
   }
-  RangePattern rule{.pattern = text("name"), .stage = text("stage"), .source = "a rule of " + file, .users = true};
-  if (rule.pattern.empty()) return wrong(file, "a rule of [ranges] has no name", kHint);
-  const std::string is = text("is");
-  if (is == "step") {
-    rule.kind = RangeKind::kStep;
-  } else if (is == "container") {
-    rule.kind = RangeKind::kStage, rule.container = true;
-  } else if (is == "part") {
-    rule.kind = RangeKind::kModule;
-  } else if (is != "nothing") {
-    return wrong(file, fmt::format("rule '{}': is = '{}' is not known", rule.pattern, is),
-                 "one of step, container, part, nothing");
-  }
-  if (rule.kind == RangeKind::kStep && rule.stage.empty())
-    return wrong(file, fmt::format("rule '{}': a step needs a stage", rule.pattern), kHint);
-  return rule;
+  return make_rule({text("name"), text("is"), text("stage")}, file, "a rule of " + file);
 }
 
 }  // namespace
@@ -85,8 +89,30 @@ Result<RangeRules> read_range_rules(const std::string& file) {
   return parse_range_rules(text, path);
 }
 
-Result<std::vector<RangePattern>> range_patterns(const std::string& file) {
+trace::NotedRules noted(const RangeRules& rules) {
+  trace::NotedRules out{.origin = rules.file, .rules = {}};
+  for (const RangePattern& rule : rules.rules) {
+    const std::string_view is = rule.container                    ? "container"
+                                : rule.kind == RangeKind::kStep   ? "step"
+                                : rule.kind == RangeKind::kModule ? "part"
+                                                                  : "nothing";
+    out.rules.push_back({rule.pattern, std::string(is), rule.stage});
+  }
+  return out;
+}
+
+std::vector<RangePattern> rules_of(const trace::NotedRules& noted) {
+  std::vector<RangePattern> rules;
+  for (const trace::NotedRules::Rule& each : noted.rules) {
+    auto rule = make_rule(each, noted.origin, fmt::format("a rule of {} at the recording", noted.origin));
+    if (rule) rules.push_back(std::move(*rule));
+  }
+  return rules;
+}
+
+Result<std::vector<RangePattern>> range_patterns(const std::string& file, const trace::NotedRules& recorded) {
   LLMPROF_LET(RangeRules own, read_range_rules(file));
+  if (own.rules.empty()) own.rules = rules_of(recorded);
   LLMPROF_LET(const std::vector<RangePattern> built_in, built_in_patterns());
   own.rules.insert(own.rules.end(), built_in.begin(), built_in.end());
   return std::move(own.rules);

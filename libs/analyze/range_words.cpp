@@ -179,6 +179,13 @@ std::string block_path(std::string_view name) {
   return read.label + "." + std::to_string(*read.number);
 }
 
+Direction direction_of(std::string_view name) {
+  const Words words = read_name(name).words;
+  const bool forward = any_of(words, kForward), backward = any_of(words, kBackward);
+  if (forward == backward) return Direction::kNeither;
+  return forward ? Direction::kForward : Direction::kBackward;
+}
+
 bool is_step_word(const RangeName& name) { return any_of(name.words, kStepWords); }
 
 bool can_be_step(const RangeName& name) {

@@ -2,6 +2,7 @@
 // What the name of a range says by its words, where no pattern knows the whole name: "gpt2_forward", "Train step 5",
 // "Layer 3", "XlaModule:#hlo_module=jit_step,program_id=3#". docs/format/analysis.md states the same rules in words.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ Meaning meaning_by_words(std::string_view name, std::string_view domain);
 
 // "Layer 3" -> "Layer.3", "block_3" -> "block.3", "h.3" as it is; "" if the name is not that of a numbered block.
 std::string block_path(std::string_view name);
+
+// Which way through a model a name says, of a pass or of a part of it: "layernorm_backward".
+enum class Direction : std::uint8_t { kNeither, kForward, kBackward };
+Direction direction_of(std::string_view name);
 
 // Whether ranges of this name, which nothing contains and which come again and again, can be steps of the program:
 // not those of single operators ("aten::mm").

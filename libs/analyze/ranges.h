@@ -38,7 +38,13 @@ Result<RangeRules> parse_range_rules(std::string_view toml, const std::string& f
 // A file to start from: how each name is understood, as rules.
 std::string rules_text(const std::vector<NameMeaning>& meanings);
 
-// The rules of users, then those that are built in.
-Result<std::vector<RangePattern>> range_patterns(const std::string& file);
+// What a recording keeps of them.
+trace::NotedRules noted(const RangeRules& rules);
+// What of it this version understands.
+std::vector<RangePattern> rules_of(const trace::NotedRules& noted);
+
+// The rules of users, then those that are built in. Where the reader has no rules, those that were in force when the
+// run was recorded.
+Result<std::vector<RangePattern>> range_patterns(const std::string& file, const trace::NotedRules& recorded = {});
 
 }  // namespace llmprof::analyze

@@ -349,7 +349,10 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_LET(summary.training, training_series(run));
   LLMPROF_LET(summary.step_curves, step_curves(run));
   LLMPROF_LET(summary.idle, idle_time(run));
-  LLMPROF_LET(summary.waterfalls, waterfalls(run, basis, by));
+  // Stack samples tell where a loop is, not what executes: there is nothing to take apart.
+  if (summary.host.sampled_stages.empty()) {
+    LLMPROF_LET(summary.waterfalls, waterfalls(run, basis, by));
+  }
   LLMPROF_TRY(fill_telemetry(run, summary));
   LLMPROF_LET(summary.device_memory, device_memories(run));
   LLMPROF_LET(summary.allocators, allocators(run));

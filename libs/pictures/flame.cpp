@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "exporters/stacks.h"
 #include "pictures/flame_tree.h"
 
@@ -37,6 +39,7 @@ class Paths {
  public:
   Paths(const trace::Run& run, exporters::Stacks stacks) : run_(run), stacks_(std::move(stacks)) {}
 
+  Result<void> read_ranges();
   Result<void> add_kernels();
   Result<void> add_samples();
   Result<void> add_ranges();
@@ -55,41 +58,88 @@ class Paths {
     return tree_.child(FlameTree::kRoot, name.empty() ? "outside stages" : name, "stage");
   }
   std::int32_t stack(std::int32_t node, std::int64_t stack_id) {
-    for (const exporters::Frame* frame : stacks_.frames(stack_id))
-      node = tree_.child(node, title(*frame), frame->kind == "python" ? "python" : "native");
-    return node;
-  }
-  // "layers.7.mlp.up_proj" is layers.7, in it mlp, in it up_proj.
-  std::int32_t module(std::int32_t node, std::string_view path) {
-    while (!path.empty()) {
-      std::size_t end = path.find('.');
-      while (end != std::string_view::npos && end + 1 < path.size() && path[end + 1] >= '0' && path[end + 1] <= '9')
-        end = path.find('.', end + 1);
-      node = tree_.child(node, path.substr(0, end), "module");
-      path = end == std::string_view::npos ? std::string_view() : path.substr(end + 1);
+    std::string_view library;  // of the frame before, if that has no name
+    for (const exporters::Frame* frame : stacks_.frames(stack_id)) {
+      const std::size_t address = frame->name.find("+0x");
+      if (address == std::string::npos) {
+        node = tree_.child(node, title(*frame), frame->kind == "python" ? "python" : "native");
+        library = {};
+        continue;
+      }
+      // Addresses in a library without names of functions tell nothing apart: one node for what calls itself there.
+      const std::string_view here = std::string_view(frame->name).substr(0, address);
+      if (here != library) node = tree_.child(node, here, "native");
+      library = here;
     }
     return node;
   }
-  std::int32_t range(std::int32_t node, const std::string& name) {
-    return name.empty() ? node : tree_.child(node, name, "range");
+  // "layers.7.mlp.up_proj" is layers.*, in it mlp, in it up_proj: what all layers do is one path.
+  std::int32_t module(std::int32_t node, std::string_view path) {
+    std::string level;
+    while (!path.empty()) {
+      level += is_number(path) ? ".*" : path.substr(0, path.find('.'));
+      path.remove_prefix(std::min(std::min(path.find('.'), path.size()) + 1, path.size()));
+      if (is_number(path)) continue;
+      node = tree_.child(node, level, "module");
+      level.clear();
+    }
+    return node;
+  }
+  static bool is_number(std::string_view path) {
+    const std::string_view part = path.substr(0, path.find('.'));
+    return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+  }
+  // The ranges around something, outermost first, by their places in the tree of ranges; those that are modules stand
+  // as the path of the module. A stage is not its own range.
+  std::int32_t inside(std::int32_t node, const std::string& stage, std::string_view path, std::int64_t tree_id) {
+    std::vector<const Place*> around;
+    while (tree_id > 0 && static_cast<std::size_t>(tree_id) <= places_.size() && around.size() < places_.size()) {
+      around.push_back(&places_[static_cast<std::size_t>(tree_id - 1)]);
+      tree_id = around.back()->parent;
+    }
+    bool in_module = false;
+    for (auto place = around.rbegin(); place != around.rend(); ++place) {
+      if ((*place)->module) {
+        if (!in_module) node = module(node, path);
+        in_module = true;
+      } else if ((*place)->name != stage) {
+        node = tree_.child(node, (*place)->name, "range");
+      }
+    }
+    return in_module ? node : module(node, path);
   }
 
+  struct Place {              // of range_tree
+    std::int64_t parent = 0;  // 0: none
+    std::string name;
+    bool module = false;
+  };
+  std::vector<Place> places_;  // by id, from 1
   const trace::Run& run_;
   exporters::Stacks stacks_;
   FlameTree tree_;
   bool saw_launch_stacks_ = false;
 };
 
-// Measured ones with the range they were launched in where that is no module; estimated ones in sums over launches.
+Result<void> Paths::read_ranges() {
+  return each(
+      "SELECT id, coalesce(parent_id, 0), name, (kind IS NOT DISTINCT FROM 'module')::BIGINT FROM "
+      "range_tree ORDER BY id",
+      [&](const Row& row) {
+        if (row.number(0) == static_cast<std::int64_t>(places_.size()) + 1)
+          places_.push_back({row.number(1), row.text(2), row.number(3) != 0});
+      });
+}
+
+// Measured ones inside the ranges they were launched in; estimated ones in sums over launches.
 Result<void> Paths::add_kernels() {
   return each(R"(
-SELECT t.stack_id, t.stage, t.module, t.around, t.name, CAST(sum(t.ns) AS BIGINT)
+SELECT t.stack_id, t.stage, t.module, coalesce(t.tree_id, 0), t.name, CAST(sum(t.ns) AS BIGINT)
 FROM (
-  SELECT k.stack_id, a.stage, a.module, r.name AS around, k.name, k.device_id, k.end_ns - k.begin_ns AS ns
+  SELECT k.stack_id, a.stage, a.module, r.range_tree_id AS tree_id, k.name, k.device_id, k.end_ns - k.begin_ns AS ns
   FROM kernel AS k
   LEFT JOIN attribution AS a ON a.kernel_id = k.id
-  LEFT JOIN (SELECT r.id, r.name FROM "range" AS r JOIN range_time AS p ON p.range_id = r.id WHERE p.kind IS NULL) AS r
-    ON r.id = CASE WHEN a.module IS NULL THEN a.range_id END
+  LEFT JOIN range_time AS r ON r.range_id = a.range_id
   UNION ALL
   SELECT stack_id, stage, module, NULL, name, device_id, time_ns FROM work WHERE source = 'estimated' OR NOT known
 ) AS t JOIN (SELECT id FROM device WHERE kind IS DISTINCT FROM 'cpu') AS d ON d.id = t.device_id
@@ -97,7 +147,7 @@ GROUP BY ALL ORDER BY ALL)",
               [&](const Row& row) {
                 const std::int32_t called = stack(stage(row.text(1)), row.number(0));
                 saw_launch_stacks_ |= row.number(0) != trace::Columns::kNull;
-                const std::int32_t node = range(module(called, row.text(2)), row.text(3));
+                const std::int32_t node = inside(called, row.text(1), row.text(2), row.number(3));
                 tree_.add(tree_.child(node, row.text(4).empty() ? "(no name)" : row.text(4), "kernel"), kGpu,
                           row.real(5));
               });
@@ -123,14 +173,18 @@ WITH called AS (
   WHERE d.kind = 'cpu'),
 inside AS (SELECT range_id, sum(ns) AS ns FROM called WHERE range_id IS NOT NULL GROUP BY range_id),
 own AS (
-  SELECT p.stage, p.module, CASE WHEN p.kind IS NULL THEN r.name END AS around, CAST(NULL AS VARCHAR) AS name,
+  SELECT p.stage, p.module, p.range_tree_id AS tree_id, CAST(NULL AS VARCHAR) AS name,
          greatest(p.self_ns - coalesce(i.ns, 0), 0) AS ns
-  FROM range_time AS p JOIN "range" AS r ON r.id = p.range_id LEFT JOIN inside AS i ON i.range_id = p.range_id)
-SELECT stage, module, around, name, CAST(sum(ns) AS BIGINT)
-FROM (SELECT * FROM own UNION ALL SELECT stage, module, NULL, name, ns FROM called)
+  FROM range_time AS p LEFT JOIN inside AS i ON i.range_id = p.range_id)
+SELECT stage, module, coalesce(tree_id, 0), name, CAST(sum(ns) AS BIGINT)
+FROM (
+  SELECT * FROM own
+  UNION ALL
+  SELECT c.stage, c.module, r.range_tree_id, c.name, c.ns
+  FROM called AS c LEFT JOIN range_time AS r ON r.range_id = c.range_id)
 GROUP BY ALL ORDER BY ALL)",
                    [&](const Row& row) {
-                     std::int32_t node = range(module(stage(row.text(0)), row.text(1)), row.text(2));
+                     std::int32_t node = inside(stage(row.text(0)), row.text(0), row.text(1), row.number(2));
                      if (row.number(3) != 0) node = tree_.child(node, row.text(3), "kernel");
                      tree_.add(node, kCpu, row.real(4));
                    }));
@@ -170,6 +224,7 @@ Result<Flame> flame(const trace::Run& run, std::size_t most) {
   LLMPROF_LET(const trace::ResultTable samples, run.query("SELECT count(*) FROM sample"));
   const bool sampled = samples.rows[0][0].as_int() > 0;
   Paths paths(run, std::move(stacks));
+  LLMPROF_TRY(paths.read_ranges());
   LLMPROF_TRY(paths.add_kernels());
   LLMPROF_TRY(sampled ? paths.add_samples() : paths.add_ranges());
   LLMPROF_TRY(paths.add_bytes());

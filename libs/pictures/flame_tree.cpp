@@ -1,7 +1,6 @@
 #include "pictures/flame_tree.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace llmprof::pictures {
 namespace {
@@ -38,42 +37,57 @@ std::vector<FlameTree::Weights> FlameTree::totals() const {
   return totals;
 }
 
-// How much of the whole a node is, by the weight in which it is most. Never more than its parent's.
-std::vector<double> FlameTree::shares(const std::vector<Weights>& totals) const {
-  std::vector<double> shares(nodes_.size(), 0);
-  for (std::size_t i = 0; i < nodes_.size(); ++i)
-    for (std::size_t w = 0; w < totals[0].size(); ++w)
-      if (totals[0][w] > 0) shares[i] = std::max(shares[i], totals[i][w] / totals[0][w]);
-  return shares;
+// The order in which nodes are kept: by the place that a node has among all in the weight in which it is foremost, so
+// that each weight has its share of the page. Parents come before their children. Nodes without weight are left out.
+std::vector<std::size_t> FlameTree::order(const std::vector<Weights>& totals) const {
+  std::vector<std::size_t> foremost(nodes_.size(), nodes_.size());
+  for (std::size_t w = 0; w < totals[0].size(); ++w) {
+    std::vector<std::size_t> heaviest;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (totals[i][w] > 0) heaviest.push_back(i);
+    }
+    std::ranges::stable_sort(heaviest, [&](std::size_t a, std::size_t b) { return totals[a][w] > totals[b][w]; });
+    for (std::size_t rank = 0; rank < heaviest.size(); ++rank)
+      foremost[heaviest[rank]] = std::min(foremost[heaviest[rank]], rank);
+  }
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (i == 0 || foremost[i] < nodes_.size()) order.push_back(i);
+  }
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return foremost[a] < foremost[b]; });
+  return order;
 }
 
-// How many of the heaviest can stay, if what is left out inside each of them takes a node more.
+// How many of the first can stay, if what is left out inside each of them takes a node more.
 std::size_t FlameTree::kept(const std::vector<std::size_t>& order, std::size_t most) const {
-  if (nodes_.size() <= most) return nodes_.size();
-  for (std::size_t keep = most; keep > most / 2; keep -= most / 16 + 1) {
-    std::vector<bool> parent_of_others(nodes_.size(), false);
-    std::size_t others = 0;
+  if (order.size() <= most) return order.size();
+  const auto nodes_with = [&](std::size_t keep) {
+    std::vector<bool> kept(nodes_.size(), false), has_others(nodes_.size(), false);
+    for (std::size_t i = 0; i < keep; ++i) kept[order[i]] = true;
+    std::size_t nodes = keep;
     for (std::size_t i = keep; i < order.size(); ++i) {
       const auto parent = static_cast<std::size_t>(nodes_[order[i]].parent);
-      if (!parent_of_others[parent]) ++others;
-      parent_of_others[parent] = true;
+      if (kept[parent] && !has_others[parent]) ++nodes;
+      has_others[parent] = true;
     }
-    if (keep + others <= most) return keep;
+    return nodes;
+  };
+  std::size_t fits = 1, too_many = most;  // the root and "other" always fit; all cannot
+  while (too_many - fits > 1) {
+    const std::size_t middle = fits + (too_many - fits) / 2;
+    (nodes_with(middle) <= most ? fits : too_many) = middle;
   }
-  return std::max<std::size_t>(1, most / 2);
+  return fits;
 }
 
 Flame FlameTree::cut(std::size_t most) const {
   const std::vector<Weights> totals = this->totals();
-  const std::vector<double> shares = this->shares(totals);
-  std::vector<std::size_t> order(nodes_.size());
-  std::iota(order.begin(), order.end(), 0);
-  // Parents before children of the same weight: they have lower numbers.
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return shares[a] > shares[b]; });
+  const std::vector<std::size_t> order = this->order(totals);
   const std::size_t keep = kept(order, most);
   std::vector<std::int32_t> number(nodes_.size(), -1);
-  for (std::size_t i = 0; i < keep; ++i)
-    if (order[i] == 0 || shares[order[i]] > 0) number[order[i]] = 0;
+  std::vector<bool> weighs(nodes_.size(), false);
+  for (const std::size_t node : order) weighs[node] = true;
+  for (std::size_t i = 0; i < keep; ++i) number[order[i]] = 0;
   Flame flame;
   flame.total = totals[0];
   std::unordered_map<std::int32_t, std::int32_t> other_of;  // parent -> its node "other"
@@ -83,7 +97,7 @@ Flame FlameTree::cut(std::size_t most) const {
       number[i] = static_cast<std::int32_t>(flame.nodes.size());
       const auto& [kind, name] = labels_[static_cast<std::size_t>(nodes_[i].label)];
       flame.nodes.push_back({parent, name, kind, nodes_[i].self});
-    } else if (parent >= 0 && shares[i] > 0) {
+    } else if (parent >= 0 && weighs[i]) {
       const auto [other, is_new] = other_of.try_emplace(parent, static_cast<std::int32_t>(flame.nodes.size()));
       if (is_new) flame.nodes.push_back({parent, "other", "other", {}});
       pictures::add(flame.nodes[static_cast<std::size_t>(other->second)].self, totals[i]);

@@ -31,8 +31,8 @@ class FlameTree {
   };
   using Weights = std::array<double, 3>;
   std::vector<Weights> totals() const;
+  std::vector<std::size_t> order(const std::vector<Weights>& totals) const;
   std::size_t kept(const std::vector<std::size_t>& order, std::size_t most) const;
-  std::vector<double> shares(const std::vector<Weights>& totals) const;
 
   std::vector<Node> nodes_;                                  // parents first
   std::vector<std::pair<std::string, std::string>> labels_;  // kind, name

@@ -129,6 +129,49 @@ TEST_F(GraphRun, FlameTotalsAreTheRuns) {
                                             "lm_head", "gemm_nn"}));
 }
 
+// Two steps of two layers: their kernels stand in one path, below all ranges around them.
+TEST(Flame, LayersAreOnePathInsideTheRangesAroundThem) {
+  trace::TestFolder folder;
+  trace::RunWriter writer = std::move(*trace::RunWriter::create(folder / "x.llmprof"));
+  const auto name = [&](const std::string& text) { return writer.strings().intern(text); };
+  writer.add(trace::ProcessRow{.id = 1, .pid = 7, .begin_ns = 0, .end_ns = 1000});
+  writer.add(trace::ThreadRow{.id = 1, .process_id = 1, .tid = 7});
+  writer.add(trace::DeviceRow{.id = 1, .kind = name("gpu"), .name = name("Toy")});
+  std::int64_t id = 0;
+  const auto range = [&](const std::string& text, std::int64_t begin, std::int64_t end) {
+    trace::RangeRow row{.id = ++id, .begin_ns = begin, .end_ns = end, .name = name(text), .kind = name("push_pop")};
+    row.process_id = row.thread_id = 1;
+    writer.add(row);
+  };
+  for (std::int64_t step = 0; step < 2; ++step) {
+    const std::int64_t at = 100 + 300 * step;
+    range("epoch 0", at, at + 290);
+    range("gpt2_forward", at + 10, at + 280);
+    for (std::int64_t layer = 0; layer < 2; ++layer) {
+      range("Layer " + std::to_string(layer), at + 20 + 100 * layer, at + 110 + 100 * layer);
+      range("attention", at + 30 + 100 * layer, at + 100 + 100 * layer);
+      trace::KernelRow kernel{.id = ++id, .begin_ns = at + 50 + 100 * layer, .end_ns = at + 60 + 100 * layer};
+      kernel.name = name("softmax"), kernel.device_id = kernel.thread_id = 1;
+      kernel.launch_begin_ns = at + 40 + 100 * layer, kernel.launch_end_ns = at + 41 + 100 * layer;
+      writer.add(kernel);
+    }
+  }
+  trace::RunInfo info;
+  info.llmprof_version = "0.0.0", info.source = "synthetic", info.environment = "{}";
+  ASSERT_TRUE(writer.finish(info));
+  trace::Run run = std::move(*trace::Run::open(folder / "x.llmprof"));
+  ASSERT_TRUE(analyze::summarise(run, {}));
+  const Flame whole = flame(run).value();
+  std::vector<std::string> names;
+  for (const FlameNode& node : whole.nodes) names.push_back(node.name);
+  ASSERT_GT(names.size(), 7U);
+  EXPECT_EQ(whole.nodes[6].self[0], 40);
+  EXPECT_EQ(names[7], "outside stages");  // host time of the outermost ranges
+  names.resize(7);
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"all", "forward", "epoch #", "gpt#_forward", "Layer.*", "attention", "softmax"}));
+}
+
 TEST(FlameDiff, NodesOfBoth) {
   Flame before, after;
   before.nodes = {{-1, "all", "root", {}}, {0, "a", "stage", {10, 0, 0}}, {0, "b", "stage", {5, 0, 0}}};

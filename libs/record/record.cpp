@@ -109,6 +109,7 @@ Result<CaptureInfo> describe(const RecordOptions& options, const Target& target,
   info.window = describe(options.window);
   info.last_ns = options.window.last_ns;
   info.counters = asked(options.counters);
+  info.range_rules = options.range_rules;
   if (!options.model.empty()) {
     LLMPROF_LET(trace::NotedModel model, given_model(options.model));
     info.models.push_back(std::move(model));

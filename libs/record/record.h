@@ -33,7 +33,8 @@ struct RecordOptions {
   bool modules = false;  // of PyTorch models, as ranges
   CollectorSettings collector;
   CounterOptions counters;
-  std::string model;  // name or path of the model, for the reports; "": it is detected, if it can be
+  std::string model;              // name or path of the model, for the reports; "": it is detected, if it can be
+  trace::NotedRules range_rules;  // the user's rules for names of ranges
   HostOptions host;
   TelemetryOptions telemetry;
   WindowOptions window;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
@@ -11,6 +13,8 @@ namespace llmprof::report {
 namespace {
 
 using analyze::Function;
+using analyze::SampledPart;
+using analyze::SampledStage;
 using analyze::StackCoverage;
 using base::Align;
 using base::Json;
@@ -39,6 +43,58 @@ std::string stack_coverage(const Page& page) {
   if (stacks.without_stack > 0) line += fmt::format(", {} could not be read", stacks.without_stack);
   if (stacks.lost > 0) line += fmt::format(", {} more were lost", stacks.lost);
   return wrapped(line + ".");
+}
+
+// What stack samples tell of a training loop whose matrix products are compiled into the program.
+std::string sampled_section(const Page& page, const Style& style) {
+  const std::vector<SampledStage>& stages = page.summary.host.sampled_stages;
+  if (stages.empty()) return "";
+  TextTable table({{"function", Align::kLeft, true},
+                   {"stage", Align::kLeft},
+                   {"samples"},
+                   {"CPU time"},
+                   {"CPU %"},
+                   {"passes"},
+                   {"CPU a pass"}});
+  std::int64_t uncounted = 0, samples = 0, sampled_ns = 0;
+  for (const SampledStage& stage : stages) {
+    samples += stage.samples;
+    sampled_ns += stage.time_ns;
+    if (!shown(page, stage.stage)) continue;
+    const bool learns = stage.stage != "forward only";
+    uncounted += learns && !stage.passes ? 1 : 0;
+    const auto of_all = [&](std::int64_t ns) { return percent_cell(share(ns, page.summary.host.stacks.sampled_ns)); };
+    table.add({stage.function, stage.stage, std::to_string(stage.samples), time_cell(stage.time_ns),
+               of_all(stage.time_ns), stage.passes ? std::to_string(*stage.passes) : "unknown",
+               stage.passes ? time_cell(stage.time_ns / std::max<std::int64_t>(1, *stage.passes)) : "-"});
+    std::size_t parts = 0;
+    for (const SampledPart& part : stage.parts) {
+      if (part.name == stage.function || ++parts > page.top) continue;
+      table.add(
+          {"  " + part.name, "", std::to_string(part.samples), time_cell(part.time_ns), of_all(part.time_ns), "", ""});
+    }
+  }
+  const double period_ns = share(sampled_ns, samples);
+  std::string out = style.heading("Training, by sampled functions");
+  out += wrapped(fmt::format(
+      "{} calls functions in turn whose names say forward and backward: from the one to the other {} times, in {} of "
+      "its thread, one for every {} of CPU time.",
+      stages.front().caller, stages.front().changes, counted(samples, "stack sample"), base::human_ns(period_ns)));
+  out += table.render(kWidth);
+  out += wrapped("CPU %: of all CPU time sampled. Below a function what it calls, with the time of all threads.");
+  if (uncounted > 0) {
+    out += wrapped(
+        "passes: unknown where one takes less time than two samples. --sample-hz 499 samples five times as often.");
+  } else {
+    out += wrapped(fmt::format("passes: by the changes between the functions. Begin and end of each are known to {}.",
+                               base::human_ns(period_ns / 2)));
+  }
+  if (page.summary.coverage.gemms == 0) {
+    out += wrapped(
+        "Shapes, tokens and FLOPs are unknown: the matrix products are compiled into the program, so that no call of a "
+        "library tells them. Annotations (include/llmprof/annotate.h, NVTX) would tell steps and sizes exactly.");
+  }
+  return out;
 }
 
 std::string function_table(const Page& page, const Style& style) {
@@ -74,6 +130,25 @@ Json stack_coverage_json(const Page& page) {
           {"lost", stacks.lost},
           {"sampled_ns", stacks.sampled_ns},
           {"why", stacks.why.empty() ? Json(nullptr) : Json(stacks.why)}};
+}
+
+Json sampled_json(const Page& page) {
+  Json out = Json::array();
+  for (const SampledStage& stage : page.summary.host.sampled_stages) {
+    if (!shown(page, stage.stage)) continue;
+    Json parts = Json::array();
+    for (const SampledPart& part : stage.parts)
+      parts.push_back({{"name", part.name}, {"samples", part.samples}, {"time_ns", part.time_ns}});
+    out.push_back({{"function", stage.function},
+                   {"caller", stage.caller},
+                   {"stage", stage.stage},
+                   {"samples", stage.samples},
+                   {"time_ns", stage.time_ns},
+                   {"passes", stage.passes ? Json(*stage.passes) : Json(nullptr)},
+                   {"changes", stage.changes},
+                   {"parts", std::move(parts)}});
+  }
+  return out;
 }
 
 Json functions_json(const Page& page) {

@@ -12,7 +12,10 @@ namespace llmprof::report {
 std::string stack_coverage(const Page& page);  // a sentence for the section Coverage; "" if not sampled
 std::string function_table(const Page& page, const Style& style);  // "" without samples
 
+std::string sampled_section(const Page& page, const Style& style);  // a training loop; "" if there is none
+
 base::Json stack_coverage_json(const Page& page);
 base::Json functions_json(const Page& page);
+base::Json sampled_json(const Page& page);
 
 }  // namespace llmprof::report

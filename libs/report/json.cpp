@@ -290,6 +290,7 @@ void to_json(const Page& page, base::Json& out) {
   out["host"] = host_json(page);
   if (auto life = life_json(page); !life.is_null()) out["life"] = std::move(life);
   out["functions"] = functions_json(page);
+  if (!s.host.sampled_stages.empty()) out["sampled_stages"] = sampled_json(page);
   out["stacks"] = stack_coverage_json(page);
   out["blocks"] = blocks_json(page);
   out["ranges"] = range_tree_json(page.summary.range_tree);

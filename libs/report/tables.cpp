@@ -288,7 +288,9 @@ std::string stage_table(const Page& page, const Style& style) {
   if (inferred) {
     for (const Stage& s : page.summary.stages) {
       if (!shown(page, s.name) || (s.source == "declared" && s.confidence >= 1)) continue;
-      const std::string_view how = s.source == "inferred" ? "inferred from the shapes and order of BLAS calls"
+      const std::string_view how = s.source == "inferred" && s.confidence == analyze::kSampledConfidence
+                                       ? "told from functions on stack samples, see below"
+                                   : s.source == "inferred" ? "inferred from the shapes and order of BLAS calls"
                                    : s.confidence == analyze::kPassConfidence ? "told from calls of the model"
                                                                               : "told from the names of ranges";
       out += wrapped(fmt::format("* {}: {}, confidence {:.2g}.", s.name, how, s.confidence));

@@ -165,6 +165,12 @@ std::string reasons(const Page& page) {
 
 std::string without_stages(const Page& page, const Style& style) {
   std::string out = style.heading("Stages");
+  if (!page.summary.host.sampled_stages.empty()) {
+    return out +
+           wrapped(
+               "No steps: the program announced no ranges and made no call that tells them, and stack samples are "
+               "too far apart to tell one step from the next. What functions took tells the section below.");
+  }
   if (!has_timeline(page)) return out + wrapped("None: what was imported has no times of single executions.");
   out += wrapped(page.summary.coverage.ranges == 0
                      ? "None: the program announced no ranges, so llmprof cannot tell prefill from decode."
@@ -203,10 +209,13 @@ std::string to_text(const Page& page, bool colour) {
   if (page.summary.stages.empty()) {
     out += model(page, style) + without_stages(page, style) + hardware_section(page, style);
   } else {
-    out += model(page, style) + stage_table(page, style) + efficiency_table(page, style) + denominators(page) +
-           reasons(page) + hardware_section(page, style) + waterfall_section(page, style) + idle_section(page, style);
+    out += model(page, style) + stage_table(page, style);
+    if (page.summary.host.sampled_stages.empty())
+      out += efficiency_table(page, style) + denominators(page) + reasons(page);
+    out += hardware_section(page, style) + waterfall_section(page, style) + idle_section(page, style);
   }
-  out += training_table(page, style) + block_table(page, style) + range_section(page, style);
+  out += sampled_section(page, style) + training_table(page, style) + block_table(page, style) +
+         range_section(page, style);
   out += part_tables(page, style);
   out += kernel_table(page, style);
   out += source_table(page, style);

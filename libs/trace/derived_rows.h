@@ -120,6 +120,7 @@ struct RangeTimeRow {
   std::int64_t total_ns = 0;
   std::int64_t self_ns = 0;
   std::int64_t kernel_ns = 0;
+  OptionalId range_tree_id;
 };
 
 // How ranges of one name were understood.
@@ -178,6 +179,19 @@ struct SamplePlaceRow {
   double confidence = 1;
 };
 
+// A function that stack samples show to be a part of a training loop, and what it stands for.
+struct SampledStageRow {
+  Id process_id = 0;
+  Id thread_id = 0;
+  Name function;
+  Name caller;
+  Name stage;
+  std::int64_t samples = 0;
+  std::int64_t time_ns = 0;
+  OptionalInt passes;
+  std::int64_t changes = 0;
+};
+
 // Static analysis of one operator of the model in one kind of pass.
 struct ModelOpRow {
   Id pass_id = 0;
@@ -205,6 +219,8 @@ template <>
 const Table& table_of<IdlePlaceRow>();
 template <>
 const Table& table_of<SamplePlaceRow>();
+template <>
+const Table& table_of<SampledStageRow>();
 template <>
 const Table& table_of<ModelOpRow>();
 template <>

@@ -137,6 +137,7 @@ const Table& table_of<RangeTimeRow>() {
           column(&R::total_ns, "total_ns", "ns", "Time from its begin to its end."),
           column(&R::self_ns, "self_ns", "ns", "Time in it and in none of the ranges inside it."),
           column(&R::kernel_ns, "kernel_ns", "ns", "Durations of the kernels launched directly in it, added up."),
+          column(&R::range_tree_id, "range_tree_id", "", "Its place in range_tree."),
       }};
   return table;
 }
@@ -283,8 +284,37 @@ const Table& table_of<SamplePlaceRow>() {
           column(&R::module, "module", "", "Path of the model's part it belongs to; NULL if unknown."),
           column(&R::op, "op", "", "Operator it belongs to; NULL if unknown."),
           column(&R::source, "source", "",
-                 "declared, or inferred: the thread opens no steps and the process was in this one."),
+                 "declared; inferred: the thread opens no steps and the process was in this one; or sampled: by a "
+                 "function on its own stack (sampled_stage)."),
           column(&R::confidence, "confidence", "fraction", "How sure the place is; 1 when declared."),
+      }};
+  return table;
+}
+
+template <>
+const Table& table_of<SampledStageRow>() {
+  using R = SampledStageRow;
+  static const Table table{
+      "sampled_stage",
+      TableKind::kDerived,
+      "a function of a training loop, told by its name and by when stack samples show it",
+      "",
+      "",
+      sizeof(R),
+      {
+          column(&R::process_id, "process_id", "", "The process."),
+          column(&R::thread_id, "thread_id", "", "The thread that goes through the loop."),
+          column(&R::function, "function", "", "The function."),
+          column(&R::caller, "caller", "", "The function with the loop, which calls it."),
+          column(&R::stage, "stage", "",
+                 "forward, backward, optimizer, or forward only: not followed by a backward pass."),
+          column(&R::samples, "samples", "", "Samples of the thread in it or in what it calls."),
+          column(&R::time_ns, "time_ns", "ns", "CPU time of the thread that these stand for."),
+          column(&R::passes, "passes", "",
+                 "How often the loop came to the stage; NULL if samples are too far apart to tell."),
+          column(&R::changes, "changes", "",
+                 "How often samples in a forward function are followed by one in a "
+                 "backward function."),
       }};
   return table;
 }

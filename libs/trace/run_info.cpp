@@ -64,6 +64,27 @@ std::vector<NotedModel> models_from_json(const base::Json& json) {
   return models;
 }
 
+Json rules_to_json(const NotedRules& rules) {
+  if (rules.rules.empty()) return nullptr;
+  Json rows = Json::array();
+  for (const NotedRules::Rule& rule : rules.rules)
+    rows.push_back({{"name", rule.name}, {"is", rule.is}, {"stage", rule.stage}});
+  return {{"origin", rules.origin}, {"rules", std::move(rows)}};
+}
+
+NotedRules rules_from_json(const Json& json) {
+  NotedRules out;
+  if (!json.is_object()) return out;
+  out.origin = text_or(json, "origin", "");
+  const auto rows = json.find("rules");
+  if (rows == json.end() || !rows->is_array()) return out;
+  for (const Json& row : *rows) {
+    if (row.is_object())
+      out.rules.push_back({text_or(row, "name", ""), text_or(row, "is", ""), text_or(row, "stage", "")});
+  }
+  return out;
+}
+
 Json counters_to_json(const std::optional<AskedCounters>& counters) {
   if (!counters) return nullptr;
   const auto text = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
@@ -105,6 +126,7 @@ Result<RunInfo> parse_run_info(std::string_view text, std::string_view where) {
   if (const auto counters = json.find("counters"); counters != json.end())
     info.counters = counters_from_json(*counters);
   if (const auto models = json.find("models"); models != json.end()) info.models = models_from_json(*models);
+  if (const auto rules = json.find("range_rules"); rules != json.end()) info.range_rules = rules_from_json(*rules);
   if (const auto command = json.find("command"); command != json.end() && command->is_array()) {
     for (const Json& word : *command) info.command.push_back(word.is_string() ? word.get<std::string>() : "");
   }
@@ -127,6 +149,7 @@ std::string format_run_info(const RunInfo& info) {
       {"recorder_cpu_ns", info.recorder_cpu_ns ? Json(*info.recorder_cpu_ns) : Json(nullptr)},
       {"counters", counters_to_json(info.counters)},
       {"models", models_to_json(info.models)},
+      {"range_rules", rules_to_json(info.range_rules)},
       {"command", info.command},
       {"environment", card ? *card : Json(info.environment)},
       {"files", table_files_to_json(info.files)},

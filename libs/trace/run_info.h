@@ -32,6 +32,16 @@ struct NotedModel {
   std::map<std::string, std::pair<std::string, double>> stored;
 };
 
+// The user's rules for names of ranges that were in force at the recording, so that a report elsewhere reads the run as
+// it was meant. A reader's own rules win over them.
+struct NotedRules {
+  struct Rule {
+    std::string name, is, stage;  // as in [ranges] of llmprof.toml (docs/manual/ranges.md)
+  };
+  std::string origin;  // the file they were in
+  std::vector<Rule> rules;
+};
+
 // Hardware counters that the recorder was asked for.
 struct AskedCounters {
   std::string set;                        // "light", names with commas; "": none, stalls alone
@@ -54,12 +64,17 @@ struct RunInfo {
   std::optional<std::int64_t> recorder_cpu_ns;  // CPU time of llmprof itself while the program ran
   std::optional<AskedCounters> counters;        // none: nothing was to be counted
   std::vector<NotedModel> models;               // the last opened last
+  NotedRules range_rules;                       // empty: none were in force
   std::vector<TableFile> files;
 };
 
 // The list of models as run.json and capture/record.json hold it. Entries of the wrong form read as absent.
 base::Json models_to_json(const std::vector<NotedModel>& models);
 std::vector<NotedModel> models_from_json(const base::Json& json);
+
+// The member "range_rules" of both files; null for none.
+base::Json rules_to_json(const NotedRules& rules);
+NotedRules rules_from_json(const base::Json& json);
 
 // The member "counters" of both files; null for none.
 base::Json counters_to_json(const std::optional<AskedCounters>& counters);

@@ -39,6 +39,7 @@ std::span<const Table* const> tables() {
       &table_of<StepTimeRow>(),      &table_of<KernelSumRow>(),
       &table_of<RangeSumRow>(),      &table_of<RangeMeaningRow>(),
       &table_of<RangeTreeRow>(),     &table_of<IdlePlaceRow>(),
+      &table_of<SampledStageRow>(),
   };
   return kTables;
 }

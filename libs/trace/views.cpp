@@ -94,6 +94,21 @@ SELECT p.id AS process_id, p.pid, p.parent_pid, p.executable, p.arguments, least
 FROM process AS p LEFT JOIN reading AS u ON u.process_id = p.id LEFT JOIN loaded AS l ON l.process_id = p.id
 LEFT JOIN handlers AS h ON h.process_id = p.id)";
 
+// Steps, and which of them times are told by: those in which hardware counters were read (the step that a window lies
+// in, or all that begin in it) or the program warms up take longer. They count only where a stage has no others.
+constexpr const char* kPacedStep = R"(
+CREATE OR REPLACE VIEW paced_step AS
+WITH counted AS (
+  SELECT s.id
+  FROM counter_window AS w ASOF JOIN step AS s ON w.thread_id = s.thread_id AND w.end_ns >= s.begin_ns
+  WHERE w.scope <> 'sample' AND w.begin_ns < s.end_ns
+  UNION
+  SELECT s.id
+  FROM counter_window AS w JOIN step AS s ON w.thread_id = s.thread_id AND s.begin_ns >= w.begin_ns AND s.begin_ns < w.end_ns
+  WHERE w.scope <> 'sample'),
+marked AS (SELECT *, id IN (SELECT id FROM counted) AS counted FROM step)
+SELECT *, NOT (counted OR warm_up) OR bool_and(counted OR warm_up) OVER (PARTITION BY stage) AS steady FROM marked)";
+
 }  // namespace
 
 std::vector<std::string> view_statements(const std::vector<OpenFile>& files, const ColumnsOfTables& columns) {
@@ -101,6 +116,7 @@ std::vector<std::string> view_statements(const std::vector<OpenFile>& files, con
   for (const Table* table : tables()) statements.push_back(view_of(*table, files, columns));
   statements.emplace_back(kKernelAll);
   statements.emplace_back(kProcessLife);
+  statements.emplace_back(kPacedStep);
   statements.push_back(fmt::format(kWork, "work", kMeasured));
   statements.push_back(fmt::format(kWork, "work_sum", kMeasuredSums));
   return statements;

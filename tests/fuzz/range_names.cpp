@@ -1,6 +1,5 @@
 // Names of ranges are a stranger's text: the grammar of stages, steps and modules, and the patterns of engines.
-// Input: a file of patterns, a NUL, then a name. Files of rules go through a library's parser, which is not fuzzed
-// here.
+// Input: a file of patterns, a NUL, then a name.
 
 #include "analyze/range_words.h"
 #include "analyze/ranges.h"

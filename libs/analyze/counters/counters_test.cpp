@@ -2,6 +2,8 @@
 
 #include "analyze/counters/counters.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "analyze/counters/evidence.h"
@@ -139,6 +141,27 @@ TEST(CounterStages, ValuesOfAStep) {
   ASSERT_EQ(said.modules.size(), 1U);
   EXPECT_EQ(said.modules.front().name, "attention");
   EXPECT_DOUBLE_EQ(value(said.modules.front().values, "dram_bytes"), 8);
+}
+
+TEST(CounterStages, NumberedRangesAreOne) {
+  DecodeRun decode;
+  for (int i = 0; i < 3; ++i) {
+    decode.run.counted({.name = fmt::format("Train step {}", i + 8),
+                        .begin_ns = 20'200 + 100 * i,
+                        .end_ns = 20'250 + 100 * i,
+                        .values = {{"dram__bytes_read.sum", 10.0 * i}, {"dram__bytes_write.sum", 0}}});
+  }
+  decode.run.counted({.name = "gpt2_forward",
+                      .begin_ns = 20'600,
+                      .end_ns = 20'700,
+                      .values = {{"dram__bytes_read.sum", 5}, {"dram__bytes_write.sum", 0}}});
+  const Summary summary = decode.run.summary();
+  const std::vector<CountedModule>& ranges = summary.counters.modules;
+  ASSERT_EQ(ranges.size(), 2U);
+  EXPECT_EQ(ranges[0].name, "Train step #");
+  EXPECT_EQ(ranges[0].measured, 3);
+  EXPECT_DOUBLE_EQ(value(ranges[0].values, "dram_bytes"), 10);
+  EXPECT_EQ(ranges[1].name, "gpt2_forward");  // the number belongs to the name
 }
 
 TEST(CounterStages, MeasuredStepsAreLeftOutOfPercentiles) {

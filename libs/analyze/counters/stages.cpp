@@ -10,13 +10,15 @@
 #include "analyze/counters/fold.h"
 #include "analyze/counters/place.h"
 #include "analyze/counters/work.h"
+#include "analyze/range_words.h"
 
 namespace llmprof::analyze::counters {
 namespace {
 
 struct Group {
   Fold fold;
-  std::int64_t measured = 0;  // steps or ranges
+  std::int64_t measured = 0;    // steps or ranges
+  std::set<std::string> names;  // of ranges
   std::set<std::int64_t> devices;
   CostSum cost;
 };
@@ -61,8 +63,10 @@ class Groups {
       const auto found = ranges_.find(stage.name);
       if (found != ranges_.end()) add_stage(stage, found->second, basis);
     }
-    for (const auto& [name, group] : modules_)
+    for (const auto& [shape, group] : modules_) {
+      const std::string& name = group.names.size() == 1 ? *group.names.begin() : shape;
       summary_.counters.modules.push_back({name, group.measured, group.fold.values("range")});
+    }
     add_notes();
     return std::move(costs_);
   }
@@ -118,7 +122,8 @@ class Groups {
   }
 
   void add_module(const Measurement& measurement) {
-    Group& group = modules_[measurement.name];
+    Group& group = modules_[shape_of(measurement.name)];  // "Train step 5", "Train step 6" are alike
+    group.names.insert(measurement.name);
     Metrics metrics = measurement.metrics;
     if (summary_.coverage.graph_launches > 0)
       std::erase_if(metrics, [](const auto& entry) { return is_instrumented(entry.first) && entry.second == 0; });

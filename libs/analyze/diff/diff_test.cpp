@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "analyze/rules/rule_run.h"
 #include "base/json.h"
 
 namespace llmprof::analyze {
@@ -73,6 +74,29 @@ TEST(Diff, ThePlantedModuleIsFoundAndNamed) {
   EXPECT_EQ(stage->why[0].text, "4 more kernels a step (8 -> 12), most of them in mlp");
   EXPECT_NE(diff.headline.find("decode is 5.0 % slower"), std::string::npos) << diff.headline;
   EXPECT_NE(diff.headline.find("layers.1.mlp"), std::string::npos) << diff.headline;
+}
+
+// Parts are compared by the steps that stages are compared by: without those in which the program warms up.
+TEST(Diff, PartsAreWithoutWarmUp) {
+  RuleRun run;
+  for (int i = 0; i < 20; ++i) {
+    const std::int64_t begin = 10'000 * (i + 1), busy = i < 2 ? 8'000 : 500;
+    run.step("decode", begin, begin + busy + 200, {1, 1, 10});
+    run.range("module", "mlp", begin + 10, begin + busy + 150);
+    run.kernel("gemv", begin + 20, begin + 100, begin + 100 + busy);
+  }
+  run.summary();
+  trace::Run opened = std::move(*trace::Run::open(run.path()));
+  const Summary summary = std::move(*summarise(opened, {}));
+  const auto digest = digest_of(opened, summary);
+  ASSERT_TRUE(digest) << digest.error().message;
+  const auto mlp = std::ranges::find_if(
+      digest->parts, [](const PartDigest& each) { return each.kind == "module" && each.name == "mlp"; });
+  ASSERT_NE(mlp, digest->parts.end());
+  EXPECT_DOUBLE_EQ(mlp->ns.value, 500);
+  EXPECT_EQ(mlp->ns.samples, 18);
+  ASSERT_EQ(digest->stages.size(), 1U);
+  EXPECT_EQ(digest->stages[0].batch, 1);  // also known where some steps are left out
 }
 
 TEST(Diff, TheSameShowsNothing) {

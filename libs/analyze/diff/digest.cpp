@@ -117,10 +117,11 @@ StageDigest stage_digest(const Summary& summary, const Stage& stage, const StepS
   if (stage.kernel_ns > 0) {
     digest.estimated = static_cast<double>(stage.estimated_ns) / static_cast<double>(stage.kernel_ns);
   }
-  if (samples.sized == stage.steps && samples.sized > 0) {
-    digest.batch = samples.batch / steps;
-    digest.context = samples.context / steps;
-    digest.tokens = samples.tokens / steps;
+  if (samples.sized == static_cast<std::int64_t>(samples.lasted.size()) && samples.sized > 0) {
+    const auto sized = static_cast<double>(samples.sized);
+    digest.batch = samples.batch / sized;
+    digest.context = samples.context / sized;
+    digest.tokens = samples.tokens / sized;
   }
   digest.flops = per_step(stage.efficiency.flops, stage.steps);
   digest.bytes = per_step(stage.efficiency.bytes, stage.steps);

@@ -23,7 +23,8 @@ struct Key {
 struct Sums {
   double ns = 0, estimated_ns = 0, calls = 0;  // over all steps
   std::map<std::string, KernelUse> kernels;    // by name
-  std::map<std::size_t, double> batches;       // ns per step, by batch
+  double steady_ns = 0;                        // over the steps that are compared, measured
+  std::map<std::size_t, double> batches;       // ns per step, by batch of these
 };
 using Parts = std::map<Key, Sums>;
 
@@ -75,8 +76,10 @@ Result<void> add_kernel_batches(const trace::Run& run, Parts& parts) {
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
     const auto batch = static_cast<std::size_t>(row.integer("batch"));
-    each_part(row, "products",
-              [&](const Key& key) { parts[key].batches[batch] += row.real("time_ns") / row.real("steps"); });
+    each_part(row, "products", [&](const Key& key) {
+      parts[key].batches[batch] += row.real("time_ns") / row.real("steps");
+      parts[key].steady_ns += row.real("time_ns");
+    });
   }
   return {};
 }
@@ -85,7 +88,7 @@ Result<void> add_kernel_batches(const trace::Run& run, Parts& parts) {
 Result<void> use_ranges(const trace::Run& run, const Summary& summary, Parts& parts) {
   for (auto& [key, part] : parts) {
     if (key.kind == "shape") continue;
-    part.ns = 0;
+    part.ns = part.steady_ns = 0;
     part.batches.clear();
   }
   for (const Part& module : summary.modules) {
@@ -97,8 +100,12 @@ Result<void> use_ranges(const trace::Run& run, const Summary& summary, Parts& pa
     const RowView row{table, i};
     const auto batch = static_cast<std::size_t>(row.integer("batch"));
     const double steps = row.real("steps");
-    parts[{"module", row.text("stage"), row.text("module")}].batches[batch] += row.real("total_ns") / steps;
-    parts[{"operator", row.text("stage"), row.text("op")}].batches[batch] += row.real("self_ns") / steps;
+    const auto add = [&](Sums& part, double ns) {
+      part.batches[batch] += ns / steps;
+      part.steady_ns += ns;
+    };
+    add(parts[{"module", row.text("stage"), row.text("module")}], row.real("total_ns"));
+    add(parts[{"operator", row.text("stage"), row.text("op")}], row.real("self_ns"));
   }
   return {};
 }
@@ -111,20 +118,30 @@ void set_work(const Summary& summary, double steps, PartDigest& part) {
   }
 }
 
-PartDigest finished(const Key& key, const Sums& sums, const Stage& stage) {
+// How many steps of each stage are compared.
+Result<std::map<std::string, std::int64_t>> steady_steps(const trace::Run& run) {
+  LLMPROF_LET(const trace::ResultTable table,
+              run.query("SELECT stage, count(*) FROM paced_step WHERE steady AND stage IS NOT NULL GROUP BY stage"));
+  std::map<std::string, std::int64_t> steps;
+  for (const auto& row : table.rows) steps[row[0].text] = row[1].as_int();
+  return steps;
+}
+
+PartDigest finished(const Key& key, const Sums& sums, const Stage& stage, std::int64_t steady) {
   const auto steps = static_cast<double>(std::max<std::int64_t>(stage.steps, 1));
   PartDigest part{.kind = key.kind, .name = key.name, .stage = key.stage};
   const bool measured = sums.estimated_ns <= 0 && !sums.batches.empty();
   if (measured) {
     // A batch without the part took no time in it.
-    std::vector<double> batches(static_cast<std::size_t>(std::min<std::int64_t>(stage.steps, kMostBatches)));
+    std::vector<double> batches(static_cast<std::size_t>(std::min<std::int64_t>(steady, kMostBatches)));
     for (const auto& [batch, ns] : sums.batches) {
       if (batch >= 1 && batch <= batches.size()) batches[batch - 1] = ns;
     }
     part.ns = mean_of_batches(std::move(batches));
   }
-  part.ns.value = sums.ns / steps;
-  part.ns.samples = measured ? stage.steps : 1;
+  // Times of graphs that were not recorded node by node are known for all steps together only.
+  part.ns.value = measured ? sums.steady_ns / static_cast<double>(std::max<std::int64_t>(steady, 1)) : sums.ns / steps;
+  part.ns.samples = measured ? steady : 1;
   part.calls = sums.calls / steps;
   if (sums.ns > 0) part.estimated = sums.estimated_ns / sums.ns;
   for (const auto& [name, kernel] : sums.kernels) {
@@ -144,11 +161,12 @@ Result<std::vector<PartDigest>> part_digests(const trace::Run& run, const Summar
   LLMPROF_TRY(add_kernels(run, parts));
   LLMPROF_TRY(add_kernel_batches(run, parts));
   if (!summary.on_gpu) LLMPROF_TRY(use_ranges(run, summary, parts));
+  LLMPROF_LET(auto steady, steady_steps(run));
   std::vector<PartDigest> digests;
   for (const auto& [key, sums] : parts) {
     for (const Stage& stage : summary.stages) {
       if (stage.name != key.stage || sums.ns <= 0) continue;
-      PartDigest part = finished(key, sums, stage);
+      PartDigest part = finished(key, sums, stage, steady[stage.name]);
       set_work(summary, static_cast<double>(std::max<std::int64_t>(stage.steps, 1)), part);
       digests.push_back(std::move(part));
     }

@@ -119,7 +119,7 @@ std::int32_t RangeTree::place(std::int32_t parent, std::uint32_t name) {
   return id;
 }
 
-void RangeTree::add(std::size_t range, const trace::RangeTimeRow& time) {
+trace::Id RangeTree::add(std::size_t range, const trace::RangeTimeRow& time) {
   trace::Name& shape = shapes_[static_cast<std::size_t>(ranges_.name[range])];
   if (shape.id == 0) shape = strings_.intern(shape_of(ranges_.texts[static_cast<std::size_t>(ranges_.name[range])]));
   const std::int32_t outer = classified_.places[range].parent;
@@ -127,12 +127,13 @@ void RangeTree::add(std::size_t range, const trace::RangeTimeRow& time) {
   const std::int32_t here = place_of_[range] = place(parent, shape.id);
   trace::RangeTreeRow& row = rows_[here];
   row.kernel_ns += time.kernel_ns;
-  if (here == parent) return;  // too many places: its time is that of the one around it
+  if (here == parent) return here + 1;  // too many places: its time is that of the one around it
   const bool first = row.ranges++ == 0;
   row.kind = first || row.kind == time.kind ? time.kind : trace::Name{};
   row.stage = first || row.stage == time.stage ? time.stage : trace::Name{};
   row.total_ns += time.total_ns;
   row.self_ns += time.self_ns;
+  return here + 1;
 }
 
 std::vector<trace::RangeTreeRow> RangeTree::finish() {

@@ -69,7 +69,8 @@ class RangeTree {
   static constexpr std::size_t kMostPlaces = 20'000;
   RangeTree(const Ranges& ranges, const Classified& classified, trace::Strings& strings);
 
-  void add(std::size_t range, const trace::RangeTimeRow& time);  // in the order of `ranges`: parents first
+  // In the order of `ranges`: parents first. Returns the id of its place.
+  trace::Id add(std::size_t range, const trace::RangeTimeRow& time);
   std::vector<trace::RangeTreeRow> finish();
 
  private:

@@ -220,6 +220,8 @@ class RuleRun {
     return std::move(*summary);
   }
 
+  std::string path() const { return folder_ / "x.llmprof"; }  // of what summary() wrote
+
  private:
   // Threads 1 … 9 belong to process 1, 10 … 19 to process 2, and so on.
   static std::int64_t process_of(std::int64_t thread_id) { return 1 + thread_id / 10; }

@@ -2,7 +2,7 @@
 -- unit: ns
 -- As diff_part_batches, by ranges: total_ns of the module's own ranges, self_ns of all that lies in it and in no module inside.
 WITH placed AS (
-  SELECT id, stage, ntile(32) OVER (PARTITION BY stage ORDER BY begin_ns, id) AS batch FROM step),
+  SELECT id, stage, ntile(32) OVER (PARTITION BY stage ORDER BY begin_ns, id) AS batch FROM paced_step WHERE steady),
 sizes AS (
   SELECT stage, batch, count(*) AS steps FROM placed GROUP BY ALL)
 SELECT p.stage, p.batch, any_value(s.steps) AS steps, r.module, any_value(r.op) AS op,

@@ -4,22 +4,14 @@
 -- where both make a TPOT sample; else NULL.
 -- Steps in which hardware counters were read or the program warms up take longer and are left out, where there are others
 -- of their stage.
-WITH slowed AS (  -- the step that a window lies in, or all that begin in it
-  SELECT s.id
-  FROM counter_window AS w ASOF JOIN step AS s ON w.thread_id = s.thread_id AND w.end_ns >= s.begin_ns
-  WHERE w.scope <> 'sample' AND w.begin_ns < s.end_ns
-  UNION
-  SELECT s.id
-  FROM counter_window AS w JOIN step AS s ON w.thread_id = s.thread_id AND s.begin_ns >= w.begin_ns AND s.begin_ns < w.end_ns
-  WHERE w.scope <> 'sample'),
-timed AS (
+WITH timed AS (
   SELECT id, begin_ns, stage, greatest(end_ns - CASE WHEN stage = 'prefill' THEN begin_ns ELSE turn_ns END, 0)::BIGINT AS lasted_ns,
     CASE WHEN stage = 'decode' AND lead(stage) OVER follow = 'decode' AND batch IS NOT DISTINCT FROM lead(batch) OVER follow
       THEN greatest(lead(turn_ns) OVER follow - turn_ns, 0) END AS sample_ns,
-    batch, context, tokens, warm_up OR id IN (SELECT id FROM slowed) AS slow
-  FROM step
+    batch, context, tokens, steady
+  FROM paced_step
   WINDOW follow AS (PARTITION BY thread_id ORDER BY begin_ns))
 SELECT id, stage, lasted_ns, sample_ns, batch, context, tokens
 FROM timed
-QUALIFY NOT slow OR bool_and(slow) OVER (PARTITION BY stage)
+WHERE steady
 ORDER BY begin_ns, id;

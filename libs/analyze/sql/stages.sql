@@ -6,20 +6,11 @@
 -- known which were taken: at least one of each sequence, at most all that were checked.
 -- Steps in which hardware counters were read take longer, and so do steps in which the program warms up: quantiles are those
 -- of the others, where there are any.
-WITH slowed AS (  -- the step that a window lies in, or all that begin in it
-  SELECT s.id
-  FROM counter_window AS w ASOF JOIN step AS s ON w.thread_id = s.thread_id AND w.end_ns >= s.begin_ns
-  WHERE w.scope <> 'sample' AND w.begin_ns < s.end_ns
-  UNION
-  SELECT s.id
-  FROM counter_window AS w JOIN step AS s ON w.thread_id = s.thread_id AND s.begin_ns >= w.begin_ns AND s.begin_ns < w.end_ns
-  WHERE w.scope <> 'sample'),
-lasted AS (
-  SELECT *, greatest(end_ns - CASE WHEN stage = 'prefill' THEN begin_ns ELSE turn_ns END, 0) AS lasted_ns,
-    id IN (SELECT id FROM slowed) AS slow
-  FROM step),
+WITH lasted AS (
+  SELECT *, greatest(end_ns - CASE WHEN stage = 'prefill' THEN begin_ns ELSE turn_ns END, 0) AS lasted_ns
+  FROM paced_step),
 timed AS (
-  SELECT *, CASE WHEN NOT (slow OR warm_up) OR bool_and(slow OR warm_up) OVER (PARTITION BY stage) THEN lasted_ns END AS plain_ns
+  SELECT *, CASE WHEN steady THEN lasted_ns END AS plain_ns
   FROM lasted)
 SELECT stage, count(*) AS steps, sum(kernels)::BIGINT AS kernels,
   coalesce(sum(coalesce(batch * tokens, rows)) FILTER (stage NOT IN ('generation', 'draft', 'verify')), 0)::BIGINT AS tokens,
@@ -30,7 +21,7 @@ SELECT stage, count(*) AS steps, sum(kernels)::BIGINT AS kernels,
   quantile_disc(plain_ns, 0.5) AS step_p50_ns,
   quantile_disc(plain_ns, 0.9) AS step_p90_ns,
   quantile_disc(plain_ns, 0.99) AS step_p99_ns,
-  count(*) FILTER (slow) AS measured_steps,
+  count(*) FILTER (counted) AS measured_steps,
   count(*) FILTER (warm_up) AS warm_up_steps,
   coalesce(sum(lasted_ns) FILTER (warm_up), 0)::BIGINT AS warm_up_ns
 FROM timed

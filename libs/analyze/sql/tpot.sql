@@ -5,19 +5,11 @@
 -- and work on as many sequences: a prefill in between starts a new series.
 -- Quantiles are exact and observed (quantile_disc). Samples with a step in which hardware counters were read, or before one,
 -- are longer, and so are those in which the program warms up: they count only where there are no others.
-WITH slowed AS (  -- the step that a window lies in, or all that begin in it
-  SELECT s.id
-  FROM counter_window AS w ASOF JOIN step AS s ON w.thread_id = s.thread_id AND w.end_ns >= s.begin_ns
-  WHERE w.scope <> 'sample' AND w.begin_ns < s.end_ns
-  UNION
-  SELECT s.id
-  FROM counter_window AS w JOIN step AS s ON w.thread_id = s.thread_id AND s.begin_ns >= w.begin_ns AND s.begin_ns < w.end_ns
-  WHERE w.scope <> 'sample'),
-ordered AS (
+WITH ordered AS (
   SELECT stage, batch, turn_ns, lead(stage) OVER follow AS next_stage, lead(batch) OVER follow AS next_batch,
     lead(turn_ns) OVER follow AS next_turn_ns,
-    warm_up OR id IN (SELECT id FROM slowed) OR coalesce(lead(id) OVER follow IN (SELECT id FROM slowed), false) AS slow
-  FROM step
+    warm_up OR counted OR coalesce(lead(counted) OVER follow, false) AS slow
+  FROM paced_step
   WINDOW follow AS (PARTITION BY thread_id ORDER BY begin_ns)),
 samples AS (
   SELECT next_turn_ns - turn_ns AS sample_ns, slow
