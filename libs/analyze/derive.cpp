@@ -250,6 +250,14 @@ void size_by_logits(const std::map<std::int32_t, std::int64_t>& logits_rows, con
   }
 }
 
+// 0: unknown, or not the same in all layers.
+std::int64_t known_heads(const model::Config& config) {
+  if (std::ranges::find(config.notes, model::kHeadsUnknown, &model::Caveat::field) != config.notes.end()) return 0;
+  const std::int64_t heads = config.kinds.empty() ? 0 : config.kinds.front().attention.heads;
+  const auto same = [&](const model::LayerKind& kind) { return kind.attention.heads == heads; };
+  return std::ranges::all_of(config.kinds, same) ? heads : 0;
+}
+
 // Steps and modules that no range declares: from the shapes of a known model, else from the rhythm of the launches.
 Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
                        const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Classified& classified,
@@ -275,6 +283,7 @@ Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
   if (has_passes()) {
     if (basis.model) LLMPROF_TRY(size_declared_steps(run, process_of_thread, strings, classified));
     size_by_logits(match.logits_rows, strings, classified.steps);
+    if (basis.model) LLMPROF_TRY(size_by_attention(run, known_heads(basis.model->config()), strings, classified));
     return match;
   }
   LLMPROF_LET(std::vector<Step> steps, infer_launch_steps(run, process_of_thread, strings));
@@ -299,7 +308,8 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   adopt_ranges(ranges, classified);
   ModelPasses passes;
   if (basis.model) {
-    passes = model_passes(classified.steps, *basis.model, basis.cache_bytes(), match.fused, writer.strings());
+    passes = model_passes(classified.steps, *basis.model, basis.cache_bytes(), match.fused, writer.strings(),
+                          match.recomputed);
   }
   Attribution attribution(ranges, classified, gemms, match.calls, process_of_thread, writer.strings());
   const std::vector<trace::NodePlaceRow> nodes = attribution.place_nodes(graphs.nodes);

@@ -3,10 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
+#include <unordered_map>
 
+#include "analyze/infer_model.h"
+#include "analyze/infer_steps.h"
+#include "analyze/passes/repeated_products.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
+#include "analyze/run_calls.h"
 #include "model/checkpoint/open_model.h"
 
 namespace llmprof::analyze {
@@ -17,6 +24,7 @@ constexpr double kEnoughCalled = 0.8;  // of the products of a model, to be the 
 struct CalledSizes {
   SizeCounts usual;   // the matrix is where frameworks put it: B of row-major calls, A of column-major ones
   SizeCounts either;  // it may be A or B
+  std::vector<SizedCalls> all;
   std::string type;  // of most FLOPs
 };
 
@@ -30,6 +38,7 @@ Result<CalledSizes> called_sizes(const trace::Run& run) {
     called.usual[{k, row.text("layout") == "row" ? n : m}] += calls;
     called.either[{k, n}] += calls;
     if (m != n) called.either[{k, m}] += calls;
+    called.all.push_back({m, n, k, calls});
     flops[row.text("type")] += model::gemm_flops(m, n, k, calls);
   }
   const auto most =
@@ -135,6 +144,155 @@ Result<bool> find_by_shapes(const CalledSizes& called, FoundModel& found) {
   return true;
 }
 
+// ---- a model that no library has ----------------------------------------------------------------------------------
+
+struct SeenPasses {
+  std::vector<std::vector<PassProduct>> passes;  // forward
+  bool trains = false, rotates = false;
+  std::int64_t updates = 0;
+  std::vector<CallShape> gradients;  // of weights
+};
+
+// A product with weights; one of two vectors makes angles of positions.
+void add_product(const CallShape& s, std::vector<PassProduct>& pass, bool& rotates) {
+  if (s.batch != 1 || s.m <= 0 || s.n <= 0) return;
+  rotates = rotates || s.k == 1;
+  if (s.k <= 1) return;
+  const bool by_rows = s.order == CallShape::Order::kRowMajor;
+  pass.push_back({{s.k, by_rows ? s.n : s.m}, by_rows ? s.m : s.n});
+}
+
+void add_passes(const Calls& calls, const Matches& matches, SeenPasses& seen) {
+  std::vector<std::vector<PassProduct>> passes(matches.passes.size());
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const std::int32_t pass = matches.calls[i].pass;
+    if (pass != kNone) add_product(calls.shapes[calls.shape[i]], passes[static_cast<std::size_t>(pass)], seen.rotates);
+  }
+  std::ranges::move(passes, std::back_inserter(seen.passes));
+}
+
+void add_training(const Calls& calls, const std::vector<TrainingPass>& training, SeenPasses& seen) {
+  std::map<std::int64_t, std::vector<const TrainingPass*>> forward;  // by thread, by begin
+  for (const TrainingPass& pass : training) {
+    if (pass.kind == TrainingPass::Kind::kOptimizer) ++seen.updates;
+    if (pass.kind == TrainingPass::Kind::kForward) forward[pass.thread_id].push_back(&pass);
+  }
+  std::map<const TrainingPass*, std::vector<PassProduct>> products;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const CallShape& shape = calls.shapes[calls.shape[i]];
+    const auto thread = forward.find(calls.thread_id[i]);
+    if (thread == forward.end()) continue;
+    const auto behind = std::ranges::upper_bound(thread->second, calls.begin_ns[i], {}, &TrainingPass::begin_ns);
+    if (behind == thread->second.begin() || (*std::prev(behind))->end_ns <= calls.begin_ns[i]) continue;
+    add_product(shape, products[*std::prev(behind)], seen.rotates);
+  }
+  for (auto& [pass, list] : products) seen.passes.push_back(std::move(list));
+  for (const CallShape& shape : calls.shapes) {
+    if (adds_up_rows(shape)) seen.gradients.push_back(shape);
+  }
+}
+
+// Of the first calls: what repeats is there.
+Result<SeenPasses> seen_passes(const trace::Run& run) {
+  LLMPROF_LET(const trace::ResultTable threads, ask(run, "sql/pass_threads"));
+  std::unordered_map<std::int64_t, std::int64_t> process_of_thread;
+  for (const auto& row : threads.rows) process_of_thread[row[0].as_int()] = row[1].as_int();
+  LLMPROF_LET(RunCalls direct, read_calls(run, process_of_thread, 1));
+  LLMPROF_LET(const RunCalls captured, read_captured_calls(run));
+  LLMPROF_LET(const std::vector<TrainingPass> training, find_training(run, direct.calls, process_of_thread));
+  SeenPasses seen;
+  seen.trains = !training.empty();
+  if (seen.trains) {
+    add_training(direct.calls, training, seen);
+    return seen;
+  }
+  direct.calls.segment.assign(direct.calls.size(), 0);
+  const std::optional<MatrixSize> separator = separating_matrix(direct.calls, captured.calls);
+  if (!separator) return seen;
+  add_passes(direct.calls, repeated_passes(direct.calls, *separator), seen);
+  add_passes(captured.calls, repeated_passes(captured.calls, *separator), seen);
+  return seen;
+}
+
+// The products that most passes are made of; empty if fewer than half are.
+std::vector<PassProduct> usual_pass(const std::vector<std::vector<PassProduct>>& passes) {
+  std::map<std::vector<MatrixSize>, std::vector<const std::vector<PassProduct>*>> alike;
+  for (const std::vector<PassProduct>& pass : passes) {
+    std::vector<MatrixSize> sizes;
+    for (const PassProduct& product : pass) sizes.push_back(product.size);
+    alike[std::move(sizes)].push_back(&pass);
+  }
+  const auto most = std::ranges::max_element(alike, {}, [](const auto& entry) { return entry.second.size(); });
+  if (most == alike.end() || 2 * most->second.size() < passes.size()) return {};
+  return *most->second.back();
+}
+
+// Optimizers of PyTorch that update many parameters at once work on 65,536 values a block: how many they update, not
+// more than a block for each too high. nullopt: there is none.
+Result<std::optional<double>> updated_parameters(const trace::Run& run, std::int64_t updates) {
+  constexpr double kBlockValues = 65536;
+  if (updates == 0) return std::optional<double>{};
+  LLMPROF_LET(const trace::ResultTable table,
+              run.query("SELECT mode(blocks) FROM (SELECT sum(grid_x)::BIGINT AS blocks FROM kernel WHERE name LIKE "
+                        "'%multi_tensor_apply%' GROUP BY name)"));
+  const std::optional<std::int64_t> blocks = table.rows[0][0].maybe_int();
+  if (!blocks) return std::optional<double>{};
+  return std::optional(static_cast<double>(*blocks) / static_cast<double>(updates) * kBlockValues);
+}
+
+// Heads, biases, whether logits and embeddings share their matrix: none of it changes what products cost.
+Result<void> add_details(const trace::Run& run, const SeenPasses& seen, const std::string& type, ShapesModel& model) {
+  LLMPROF_LET(const trace::ResultTable names, run.query("SELECT DISTINCT name FROM kernel WHERE name IS NOT NULL"));
+  std::set<std::int64_t> dims;
+  for (const auto& row : names.rows) {
+    if (const std::int64_t dim = head_dim_of_kernel(row[0].text); dim > 0) dims.insert(dim);
+  }
+  if (dims.size() == 1 && model.q % *dims.begin() == 0 && model.kv % *dims.begin() == 0) model.head_dim = *dims.begin();
+  LLMPROF_LET(const trace::ResultTable biased, run.query("SELECT count(*) FROM gemm WHERE epilogue ILIKE '%bias%'"));
+  model.bias = biased.rows[0][0].as_int() > 0;
+  model.rope = seen.rotates || model.gated;
+  if (model::number_of(type)) model.type = type;
+  const auto is_gradient = [&](const CallShape& s) {
+    return (s.m == model.hidden && s.n == model.width) || (s.n == model.hidden && s.m == model.width);
+  };
+  model.frozen = seen.trains && !model.adapters.empty() && std::ranges::none_of(seen.gradients, is_gradient);
+  LLMPROF_LET(const std::optional<double> updated, updated_parameters(run, seen.updates));
+  if (!updated || model.frozen || model.vocab == 0) return {};
+  ShapesModel apart = model;
+  apart.tied = false;
+  LLMPROF_LET(const model::Config config, model::parse_config(apart.config(), "inferred"));
+  model.tied = *updated < static_cast<double>(model::parameters(model::Graph(config)));
+  return {};
+}
+
+Result<bool> find_by_products(const trace::Run& run, const CalledSizes& called, FoundModel& found) {
+  constexpr double kLeastExplained = 0.95;  // of the FLOPs of all products
+  LLMPROF_LET(const SeenPasses seen, seen_passes(run));
+  Inferred inferred = infer_model(usual_pass(seen.passes), seen.trains);
+  if (!inferred.model) {
+    if (!inferred.why.empty()) found.why = inferred.why;
+    return false;
+  }
+  const double share = explained(*inferred.model, called.all);
+  if (share < kLeastExplained) {
+    found.why = fmt::format(
+        "{:.0f} % of the FLOPs of its matrix products are no part of the model that most of its "
+        "passes are made of ({})",
+        100 * (1 - share), inferred.model->words());
+    return false;
+  }
+  LLMPROF_TRY(add_details(run, seen, called.type, *inferred.model));
+  found.text = inferred.model->config();
+  LLMPROF_LET(found.config, model::parse_config(found.text, "the model that the run's products tell"));
+  found.source = "products";
+  found.origin = fmt::format("inferred from the shapes of its matrix products: {}", inferred.model->words());
+  found.why = "";
+  if (inferred.model->vocab > 0 && !inferred.model->tied)
+    found.note = "logits and embeddings are counted as one matrix, which they may not be";
+  if (inferred.model->vocab == 0) found.note = "parameters: those of its layers";
+  return true;
+}
+
 Result<bool> find_any(const trace::Run& run, const Options& options, const CalledSizes& called, FoundModel& found) {
   if (!options.model.empty()) {
     LLMPROF_LET(model::OpenedModel opened, model::open_model(options.model));
@@ -147,7 +305,8 @@ Result<bool> find_any(const trace::Run& run, const Options& options, const Calle
   if (find_given(run, found)) return true;
   LLMPROF_LET(const bool declared, find_declared(run, found));
   if (declared || find_opened(run, called, found)) return true;
-  return find_by_shapes(called, found);
+  LLMPROF_LET(const bool built_in, find_by_shapes(called, found));
+  return built_in || called.all.empty() ? Result<bool>(built_in) : find_by_products(run, called, found);
 }
 
 }  // namespace

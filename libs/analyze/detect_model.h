@@ -15,7 +15,7 @@ namespace llmprof::analyze {
 struct FoundModel {
   std::optional<model::Config> config;
   std::string text;    // JSON; "" if unknown
-  std::string source;  // "option", "given", "declared", "opened", "shapes"; "" if unknown
+  std::string source;  // "option", "given", "declared", "opened", "shapes", "products"; "" if unknown
   std::string origin;  // the same in words, with the file or name
   std::string note;    // what a reader should know: other candidates, types as executed
   std::string why;     // why there is none

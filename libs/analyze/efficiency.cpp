@@ -75,6 +75,8 @@ void complete(Efficiency& e, double time_ns, const Denominators& by) {
     return;
   }
   e.mfu = model::efficiency(e.flops.value_or(0), time_ns, by.peak_flops.value_or(0));
+  if (e.recomputed_flops)
+    e.hfu = model::efficiency(e.flops.value_or(0) + *e.recomputed_flops, time_ns, by.peak_flops.value_or(0));
   e.mbu = model::efficiency(e.bytes.value_or(0), time_ns, by.peak_bandwidth.value_or(0));
   e.bound = model::bound_by(e.flops.value_or(0), e.bytes.value_or(0), by.peak_flops.value_or(0),
                             by.peak_bandwidth.value_or(0));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "analyze/passes/classify.h"
+#include "analyze/passes/training.h"
 #include "base/result.h"
 #include "trace/run.h"
 #include "trace/strings.h"
@@ -20,11 +21,21 @@ Result<std::vector<Step>> infer_launch_steps(const trace::Run& run,
                                              const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
                                              trace::Strings& strings);
 
+// The passes of training among `calls` (passes/training.h).
+Result<std::vector<TrainingPass>> find_training(
+    const trace::Run& run, const Calls& calls, const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread);
+
 // Of a run that trains, told from its matrix products (passes/training.h): forward, backward and optimizer steps, and
 // forward passes that nothing was learned from as "forward only". Empty: it does not train.
 Result<std::vector<Step>> infer_training(const trace::Run& run,
                                          const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
                                          trace::Strings& strings);
+
+// Passes of training whose attention is one kernel say how many rows they work on, not how long their sequences are:
+// that kernel's grid has a block for each head of each sequence. `heads`: of the model. A forward pass takes the
+// lengths of the backward pass behind it.
+Result<void> size_by_attention(const trace::Run& run, std::int64_t heads, const trace::Strings& strings,
+                               Classified& classified);
 
 // Steps that are declared but do not say their size take that of the pass that lies in them, if exactly one does and it
 // is of the same stage: told from matrix products as above.

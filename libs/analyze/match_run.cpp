@@ -143,6 +143,20 @@ Result<std::vector<std::int32_t>> steps_of(const trace::Run& run, bool declared,
   return step_of_pass;
 }
 
+// Rows may be as many as a fused product is wide: how operands are laid out tells them apart, unless that explains
+// nothing.
+Products called_products(const model::Graph& graph, const Calls& direct, const std::vector<Expect>& expect,
+                         const Calls& captured) {
+  Products products;
+  for (const Reading reading : {Reading::kUsual, Reading::kEither}) {
+    SizeCounts counts = count_sizes(direct, reading, expect);
+    for (const auto& [size, calls] : count_sizes(captured, reading)) counts[size] += calls;
+    products = products_of(graph, counts);
+    if (possible_passes(products, counts) > 0) break;
+  }
+  return products;
+}
+
 struct Named {  // a call and what it was found to be
   std::int64_t gemm_id = 0;
   trace::Name module;
@@ -164,6 +178,23 @@ void name_calls(const RunCalls& run, const Products& products, const Matches& ma
                    .step = step_of_pass.empty() ? kNone : step_of_pass[match.pass],
                    .confidence = static_cast<float>(confidence_of(matches.passes[match.pass]))});
   }
+}
+
+// A product behind attention needs attention, too.
+std::map<std::string, double> recomputed_share(const Products& products, const Matches& matches) {
+  std::map<std::string, double> share, layers;
+  for (const CallMatch& match : matches.calls) {
+    if (!match.recomputed) continue;
+    const auto slot = static_cast<std::size_t>(match.slot);
+    share[products.slots[slot].op] += 1;
+    const std::int32_t core = slot > 0 ? products.slots[slot - 1].core : kNone;
+    if (core != kNone) share[products.cores[static_cast<std::size_t>(core)].op] += 1;
+  }
+  const auto passes = static_cast<double>(std::ranges::count(matches.passes, true, &MatchedPass::backward));
+  for (const Slot& slot : products.slots) layers[slot.op] += 1;
+  for (const Core& core : products.cores) layers[core.op] += 1;
+  for (auto& [op, part] : share) part = std::min(1.0, part / std::max(1.0, passes * layers[op]));
+  return share;
 }
 
 ShapeMatches sorted_by_call(std::vector<Named> named) {
@@ -191,12 +222,11 @@ Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph,
   direct.calls.segment.assign(direct.calls.size(), declared ? kNone : 0);
   if (declared) set_segments(classified, strings, direct.calls);
   RunMatch out;
-  SizeCounts counts = count_sizes(direct.calls);
-  for (const auto& [size, calls] : count_sizes(captured.calls)) counts[size] += calls;
-  const Products products = products_of(graph, counts);
-  out.fused = products.fused;
   const std::vector<Expect> any{Expect::kAny};
-  Matches matches = match_calls(products, direct.calls, declared ? expectations(classified, strings) : any);
+  const std::vector<Expect> expect = declared ? expectations(classified, strings) : any;
+  const Products products = called_products(graph, direct.calls, expect, captured.calls);
+  out.fused = products.fused;
+  Matches matches = match_calls(products, direct.calls, expect);
   const Matches in_graphs = match_calls(products, captured.calls, any);
   if (!declared) LLMPROF_TRY(begin_with_embedding(run, graph, matches));
   std::vector<MatchedPass> drafts;
@@ -204,6 +234,7 @@ Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph,
   LLMPROF_LET(
       const std::vector<std::int32_t> step_of_pass,
       steps_of(run, declared, in_graphs, drafts, matches, process_of_thread, classified, strings, out.logits_rows));
+  out.recomputed = recomputed_share(products, matches);
   std::vector<Named> named;
   name_calls(direct, products, matches, step_of_pass, strings, named);
   name_calls(captured, products, in_graphs, {}, strings, named);

@@ -18,6 +18,7 @@ namespace llmprof::analyze {
 struct RunMatch {
   ShapeMatches calls;
   std::map<std::string, std::string> fused;          // operators of the model that one product did together
+  std::map<std::string, double> recomputed;          // operators that backward passes compute again: of their layers
   std::map<std::int32_t, std::int64_t> logits_rows;  // of declared steps that do not say their size and hold one pass
 };
 

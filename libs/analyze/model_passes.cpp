@@ -169,7 +169,8 @@ std::optional<PassBounds> bounds_of(const StepSize& size, std::string_view stage
 }
 
 ModelPasses model_passes(const std::vector<Step>& steps, const model::Graph& graph, std::int64_t on_chip_bytes,
-                         const std::map<std::string, std::string>& fused, trace::Strings& strings) {
+                         const std::map<std::string, std::string>& fused, trace::Strings& strings,
+                         const std::map<std::string, double>& recomputed) {
   ModelPasses out;
   using Key = std::tuple<model::PassKind, std::array<std::int64_t, 8>>;
   std::map<Key, std::int64_t> known;
@@ -195,6 +196,9 @@ ModelPasses model_passes(const std::vector<Step>& steps, const model::Graph& gra
       contexts += each.count * each.context;
     }
     const Costed costs = cost(graph, *bounds, s.pairs, {.on_chip_bytes = on_chip_bytes}, fused);
+    std::vector<model::OpCost> forward;  // operator by operator, where some of it is computed again
+    if (bounds->alike.kind == model::PassKind::kBackward && !recomputed.empty())
+      forward = with_fused(model::analyze(graph, {model::PassKind::kForward, bounds->alike.sequences}, {}), fused);
     for (std::size_t i = 0; i < costs.least.size(); ++i) {
       const model::OpCost& least = costs.least[i];
       trace::ModelOpRow row{.pass_id = next,
@@ -207,6 +211,10 @@ ModelPasses model_passes(const std::vector<Step>& steps, const model::Graph& gra
                             .weight_bytes = least.weight_bytes,
                             .kv_bytes = least.kv_bytes,
                             .activation_bytes = least.activation_bytes};
+      if (i < forward.size()) {
+        const auto again = recomputed.find(least.op);
+        if (again != recomputed.end()) row.recomputed_flops = again->second * forward[i].flops;
+      }
       if (costs.most[i]) row.flops_most = costs.most[i]->flops, row.bytes_most = costs.most[i]->bytes();
       out.rows.push_back(row);
     }

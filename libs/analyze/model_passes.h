@@ -32,7 +32,9 @@ struct ModelPasses {
 };
 
 // `fused`: operators whose work another one does, q_proj -> qkv_proj; their costs are added up under its name.
+// `recomputed`: operators that backward passes compute again, and the share of their layers.
 ModelPasses model_passes(const std::vector<Step>& steps, const model::Graph& graph, std::int64_t on_chip_bytes,
-                         const std::map<std::string, std::string>& fused, trace::Strings& strings);
+                         const std::map<std::string, std::string>& fused, trace::Strings& strings,
+                         const std::map<std::string, double>& recomputed = {});
 
 }  // namespace llmprof::analyze

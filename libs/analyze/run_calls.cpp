@@ -82,7 +82,7 @@ void sort_by_thread_and_time(RunCalls& run) {
 }  // namespace
 
 Result<RunCalls> read_calls(const trace::Run& run,
-                            const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread) {
+                            const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, int blocks) {
   RunCalls out;
   ShapeTable shapes(out.calls.shapes);
   std::int64_t after_id = INT64_MIN;
@@ -91,7 +91,7 @@ Result<RunCalls> read_calls(const trace::Run& run,
                 run.columns(fmt::format("{}WHERE id > {} ORDER BY id LIMIT {}", find_question("sql/pass_calls")->sql,
                                         after_id, kBlockCalls)));
     append(block, shapes, out);
-    read = block.rows();
+    read = --blocks == 0 ? 0 : block.rows();
     if (read > 0) after_id = block.values[0].back();
   }
   sort_by_thread_and_time(out);

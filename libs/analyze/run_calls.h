@@ -15,9 +15,9 @@ struct RunCalls {
   std::vector<std::int64_t> gemm_id;  // of each
 };
 
-// Calls that executed when they were made.
+// Calls that executed when they were made, the first of them if `blocks` is not 0.
 Result<RunCalls> read_calls(const trace::Run& run,
-                            const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread);
+                            const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, int blocks = 0);
 
 // Calls of each graph that was launched; the graph stands in place of the thread.
 Result<RunCalls> read_captured_calls(const trace::Run& run);

@@ -238,7 +238,7 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
   LLMPROF_LET(const trace::ResultTable passes, ask(run, "sql/stage_passes"));
   for (Stage& stage : summary.stages) {
     const Denominators by = for_stage(all, stage.name);
-    double flops = 0, bytes = 0, floor = 0;
+    double flops = 0, bytes = 0, floor = 0, recomputed = 0;
     std::int64_t unknown = 0;
     bool floor_known = true;
     Most most;
@@ -252,6 +252,7 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
       }
       flops += steps * row.real("flops");
       bytes += steps * row.real("bytes");
+      recomputed += steps * row.maybe_real("recomputed_flops").value_or(0);
       const std::optional<double> least = floor_ns(row.real("flops"), row.real("bytes"), by);
       floor_known = floor_known && least;
       floor += steps * least.value_or(0);
@@ -260,6 +261,7 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
     if (unknown == 0 && basis.model) {
       stage.efficiency.flops = flops;
       stage.efficiency.bytes = bytes;
+      if (recomputed > 0) stage.efficiency.recomputed_flops = recomputed;
       if (floor_known) stage.efficiency.floor_ns = floor;
       most.tell(stage, by);
     } else if (basis.model) {

@@ -64,9 +64,10 @@ struct DeviceCard {
 struct Efficiency {
   std::optional<double> flops, flops_shapes, bytes;  // model FLOPs, FLOPs from BLAS shapes, bytes that must move
   std::optional<double> flops_per_s, flops_shapes_per_s, bytes_per_s, mfu, mbu;
-  std::optional<double> intensity;  // flops / bytes
-  std::optional<bool> above_ridge;  // intensity of more than peak FLOP/s / peak bandwidth
-  std::optional<double> floor_ns;   // least time at peak rates
+  std::optional<double> recomputed_flops, hfu;  // of the forward pass, on the way back; flops and these, of the peak
+  std::optional<double> intensity;              // flops / bytes
+  std::optional<bool> above_ridge;              // intensity of more than peak FLOP/s / peak bandwidth
+  std::optional<double> floor_ns;               // least time at peak rates
   // Where sequences differ in length and only sums are known, all of these are at least so much; at most:
   bool at_least = false;
   std::optional<double> flops_most, bytes_most, floor_most_ns;
@@ -165,7 +166,7 @@ struct Summary {
   std::vector<DeviceCard> devices;
   std::string model;         // the model's JSON, "" if unknown
   std::string model_why;     // why it is unknown or not understood
-  std::string model_source;  // "option", "given", "declared", "opened", "shapes": how it is known
+  std::string model_source;  // "option", "given", "declared", "opened", "shapes", "products": how it is known
   std::string model_origin;  // the same in words, with the file or name
   std::string model_note;    // other candidates, types as executed; may be empty
   std::string model_family;

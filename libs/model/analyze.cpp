@@ -105,7 +105,8 @@ double training_state_bytes(const Graph& graph) {
   double total = 0;
   for_each_group(graph, [&](const Graph::Group& group, double layers) {
     for (const Op& op : group.ops) {
-      total += layers * static_cast<double>(op.own_parameters()) * (2 * op.weight.bytes + 2 * kMomentBytes);
+      const double beside = op.frozen ? 0 : op.weight.bytes + 2 * kMomentBytes;  // gradient and moments
+      total += layers * static_cast<double>(op.own_parameters()) * (op.weight.bytes + beside);
     }
   });
   return total;

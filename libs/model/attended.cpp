@@ -24,6 +24,7 @@ double attended_pairs(const Attention& attention, double n, double c) {
     const auto chunk = static_cast<double>(attention.chunk);
     return chunk_pairs(c, chunk) - chunk_pairs(c - n, chunk);
   }
+  if (!attention.causal) return n * c;
   const double all = n * c - n * (n - 1) / 2;  // query i of n (i = 1…n) sees c - n + i keys, itself included
   if (attention.window == 0) return all;
   const auto window = static_cast<double>(attention.window);

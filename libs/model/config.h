@@ -36,6 +36,7 @@ struct Attention {
   std::int64_t q_norm = 0, k_norm = 0;  // weights of norms over q and k; 0: none
   bool sinks = false;                   // GPT-OSS: a learned logit per head
   bool rope = true;
+  bool causal = true;  // else every query sees all keys of its sequence: encoders
   bool operator==(const Attention&) const = default;
 
   bool latent() const { return kv_rank > 0; }
@@ -72,6 +73,8 @@ struct Quantization {
 };
 bool covers(const Quantization& quantization, std::string_view module);  // quantization.h: many modules at once
 
+inline constexpr std::string_view kHeadsUnknown = "num_attention_heads";  // field of the note of an inferred model
+
 // Something that a config says and the formulas do not cover. Numbers are then bounds.
 struct Caveat {
   std::string field;    // "sliding_attention_v9"
@@ -87,8 +90,10 @@ struct Config {
   bool position_table = false;  // GPT-2: learned positions
   bool norm_bias = false;       // LayerNorm with bias instead of RMSNorm
   bool tied_embeddings = false;
-  std::vector<LayerKind> kinds;              // distinct layers
-  std::vector<std::uint32_t> kind_of_layer;  // index into kinds, one per layer
+  bool frozen = false;                           // only the adapters are trained
+  std::map<std::string, std::int64_t> adapters;  // low-rank products beside operators: name -> rank
+  std::vector<LayerKind> kinds;                  // distinct layers
+  std::vector<std::uint32_t> kind_of_layer;      // index into kinds, one per layer
 
   Number weight, kv, activation;       // plain weights; cached values; tensors between operators
   std::string arithmetic = "float32";  // of the products

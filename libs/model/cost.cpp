@@ -86,6 +86,7 @@ double kv_bytes_of(const Op& op, const Config& config, const Amounts& amounts) {
 // gradient is written. The rows of a tied table are added to what lm_head wrote: read, too.
 double gradient_bytes_of(const Op& op, const Config& config, const Amounts& amounts) {
   if (amounts.rows(op.rows) <= 0) return 0;
+  if (op.frozen) return static_cast<double>(op.backward_reads) * touched(op, amounts) * op.weight.bytes;
   double values = static_cast<double>(op.backward_reads + op.parameters) * touched(op, amounts);
   for (const Lookup& table : op.lookups) {
     const bool added = config.tied_embeddings && !table.by_position;
@@ -165,14 +166,16 @@ Costs forward_cost(const Op& op, const Config& config, const Amounts& amounts, c
 
 Costs backward_cost(const Op& op, const Config& config, const Amounts& amounts, const Conditions& conditions) {
   const Conditions expanded{conditions.on_chip_bytes, Latent::kExpanded};
-  // Each product of the way forward has two on the way back, of the same size: one for each of its operands.
-  return {.flops = 2 * flops_of(op, amounts, expanded),
+  // Each product of the way forward has two on the way back, of the same size: one for each of its operands, unless
+  // one is of weights that are not trained.
+  return {.flops = (op.frozen && op.multiply_adds > 0 ? 1 : 2) * flops_of(op, amounts, expanded),
           .weight_bytes = gradient_bytes_of(op, config, amounts),
           .activation_bytes = moved_bytes(op.backward_tensors, rows_of(op, amounts), config, conditions)};
 }
 
 Costs optimizer_cost(const Op& op) {
   // Parameter, gradient and two moments are read; parameter and moments are written.
+  if (op.frozen) return {};
   const double per_parameter = 3 * op.weight.bytes + 4 * kMomentBytes;
   return {.weight_bytes = static_cast<double>(op.own_parameters()) * per_parameter};
 }

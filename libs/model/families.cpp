@@ -6,15 +6,15 @@
 namespace llmprof::model {
 
 extern const Family kCohere, kDeepseekV2, kDeepseekV3, kFalcon, kFalconTwoNorms, kGemma, kGemma2, kGemma3, kGeneric,
-    kGlm, kGlm4, kGlm4Moe, kGpt2, kGptNeox, kGptOss, kGptj, kLlama, kLlama4, kMixtral, kOlmo2, kOpt, kPhi, kPhi3,
-    kQwen2, kQwen2Moe, kQwen3, kQwen3Moe, kStarcoder2;
+    kGlm, kGlm4, kGlm4Moe, kGpt2, kGptNeox, kGptOss, kGptj, kInferred, kLlama, kLlama4, kMixtral, kOlmo2, kOpt, kPhi,
+    kPhi3, kQwen2, kQwen2Moe, kQwen3, kQwen3Moe, kStarcoder2;
 
 std::span<const Family* const> families() {
-  static constexpr std::array kFamilies{&kGpt2,           &kLlama,      &kQwen2,      &kQwen2Moe, &kQwen3, &kQwen3Moe,
-                                        &kMixtral,        &kGemma,      &kGemma2,     &kGemma3,   &kPhi,   &kPhi3,
-                                        &kGptOss,         &kLlama4,     &kOlmo2,      &kGlm,      &kGlm4,  &kGlm4Moe,
-                                        &kDeepseekV2,     &kDeepseekV3, &kCohere,     &kGptNeox,  &kGptj,  &kFalcon,
-                                        &kFalconTwoNorms, &kOpt,        &kStarcoder2, &kGeneric};
+  static constexpr std::array kFamilies{&kGpt2,           &kLlama,      &kQwen2,      &kQwen2Moe, &kQwen3,  &kQwen3Moe,
+                                        &kMixtral,        &kGemma,      &kGemma2,     &kGemma3,   &kPhi,    &kPhi3,
+                                        &kGptOss,         &kLlama4,     &kOlmo2,      &kGlm,      &kGlm4,   &kGlm4Moe,
+                                        &kDeepseekV2,     &kDeepseekV3, &kCohere,     &kGptNeox,  &kGptj,   &kFalcon,
+                                        &kFalconTwoNorms, &kOpt,        &kStarcoder2, &kInferred, &kGeneric};
   return kFamilies;
 }
 

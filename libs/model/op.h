@@ -55,6 +55,7 @@ struct Op {
   std::int64_t multiply_adds = 0;      // per row
   std::int64_t in = 0, out = 0;        // of a projection: the matrix, for matching calls by shape
   std::int64_t parameters = 0;         // read in full, once per pass
+  bool frozen = false;                 // the parameters are not trained: no gradients of them, no update
   bool borrowed = false;               // the parameters belong to another operator (tied lm_head)
   bool quantisable = false;            // a matrix of a layer: what quantization_config speaks of
   std::optional<Attention> attention;  // the core: FLOPs and bytes depend on the context

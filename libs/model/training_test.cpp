@@ -26,6 +26,26 @@ double total(const std::map<std::string, OpCost>& all, double OpCost::*field) {
   return sum;
 }
 
+// Low-rank adapters beside frozen weights: gradients of inputs pass through every product, those of weights are made
+// for the adapters only, and so is the update.
+TEST(Training, OnlyAdaptersOfFrozenWeightsAreTrained) {
+  const std::string keys = R"({"model_type": "inferred", "num_hidden_layers": 2, "hidden_size": 8, "vocab_size": 50,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 2, "intermediate_size": 16)";
+  const auto read = [](const std::string& text) { return Graph(parse_config(text, "config.json").value()); };
+  const Graph plain = read(keys + "}"),
+              adapted = read(keys + R"(, "frozen": true, "adapters": {"self_attn.q_proj": 3}})");
+  const std::int64_t rank = 3, added = 2 * (8 * rank + rank * 8);
+  EXPECT_EQ(parameters(adapted), parameters(plain) + added);
+  const Pass forward = train(PassKind::kForward, 2, 4), back = train(PassKind::kBackward, 2, 4);
+  const double all = total(plain, forward, {}).flops, more = 2.0 * 8 * static_cast<double>(added);
+  const double pairs =
+      2 * 2 * (4 * 5 / 2) * 2.0 * 8 * 2;  // layers, sequences, pairs of a query and a key; score, value
+  EXPECT_EQ(total(adapted, forward, {}).flops, all + more);
+  EXPECT_EQ(total(adapted, back, {}).flops, all - pairs + 2 * pairs + 2 * more);
+  EXPECT_EQ(total(adapted, {.kind = PassKind::kOptimizer, .sequences = {{}}}, {}).weight_bytes,
+            static_cast<double>(added) * (3 * 4 + 4 * 4));
+}
+
 TEST(Training, ForwardByHand) {
   const auto at = costs(PassKind::kForward);
   EXPECT_EQ(at.at("h.1.attn.c_attn").flops, 2 * 8 * 8 * 24);

@@ -174,6 +174,8 @@ Json stage_json(const analyze::Stage& s) {
   add_efficiency(out, s.efficiency);
   out["at_least"] = s.efficiency.at_least;
   out["flops_most"] = maybe(s.efficiency.flops_most);
+  out["recomputed_flops"] = maybe(s.efficiency.recomputed_flops);
+  out["hfu"] = maybe(s.efficiency.hfu);
   out["bytes_most"] = maybe(s.efficiency.bytes_most);
   out["floor_most_ns"] = maybe(s.efficiency.floor_most_ns);
   return out;

@@ -145,6 +145,19 @@ std::string denominators(const Page& page) {
   return out;
 }
 
+std::string recomputation(const Page& page) {
+  std::string out;
+  for (const analyze::Stage& stage : page.summary.stages) {
+    const analyze::Efficiency& e = stage.efficiency;
+    if (!e.recomputed_flops || !e.hfu || !e.mfu || !shown(page, stage.name)) continue;
+    out += wrapped(fmt::format(
+        "{}: HFU {}, MFU {}: products of the forward pass are computed again ({}FLOP, which HFU "
+        "counts and MFU does not).",
+        stage.name, base::human_percent(*e.hfu), base::human_percent(*e.mfu), base::human_count(*e.recomputed_flops)));
+  }
+  return out;
+}
+
 // Reasons for what is missing, each once, with the stages it concerns.
 std::string reasons(const Page& page) {
   std::vector<std::pair<std::string, std::string>> notes;  // why, stages
@@ -211,7 +224,7 @@ std::string to_text(const Page& page, bool colour) {
   } else {
     out += model(page, style) + stage_table(page, style);
     if (page.summary.host.sampled_stages.empty())
-      out += efficiency_table(page, style) + denominators(page) + reasons(page);
+      out += efficiency_table(page, style) + denominators(page) + recomputation(page) + reasons(page);
     out += hardware_section(page, style) + waterfall_section(page, style) + idle_section(page, style);
   }
   out += sampled_section(page, style) + training_table(page, style) + block_table(page, style) +

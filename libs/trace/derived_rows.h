@@ -203,6 +203,7 @@ struct ModelOpRow {
   double kv_bytes = 0;
   double activation_bytes = 0;
   OptionalDouble flops_most, bytes_most;
+  double recomputed_flops = 0;
 };
 
 template <>

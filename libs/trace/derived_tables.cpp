@@ -347,6 +347,8 @@ const Table& table_of<ModelOpRow>() {
               &R::flops_most, "flops_most", "FLOP",
               "Model FLOPs at most: more than flops where only sums of lengths are known. NULL if nothing bounds it."),
           column(&R::bytes_most, "most_bytes", "bytes", "Bytes of weights, KV cache and activations together at most."),
+          column(&R::recomputed_flops, "recomputed_flops", "FLOP",
+                 "FLOPs of the forward pass that a backward pass computes again; no part of flops."),
       }};
   return table;
 }

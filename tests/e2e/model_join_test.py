@@ -194,8 +194,20 @@ class Join(Case):
         self.assertEqual(report["model"]["config"]["hidden_size"], 64)
         self.assertIn("one of 2 that the program used: 100 % of its products were called", report["model"]["note"])
 
-    def test_nothing_known_is_said(self):
+    def test_a_model_that_no_library_has_is_inferred(self):
         report = self.numpy_run("run", ["-", json.dumps(NUMPY_CONFIG)])
+        model = report["model"]
+        self.assertEqual((model["family"], model["source"]), ("inferred", "products"))
+        self.assertIn("2 layers, hidden 64, queries 64, keys and values 32, FFN 160 (gated), vocabulary 300; heads unknown", model["origin"])
+        known = json.loads(self.llmprof("report", "run", "--model", "model/config.json", "--json").stdout)
+        self.assertEqual([s["name"] for s in report["stages"]], ["prefill", "decode"])
+        for found, true in zip(report["stages"], known["stages"]):
+            for what in ("flops", "floor_ns", "steps", "confidence"):
+                self.assertEqual(found[what], true[what], f"{what} of {true['name']}")
+
+    def test_nothing_known_is_said(self):
+        # One layer does not repeat.
+        report = self.numpy_run("run", ["-", json.dumps(dict(NUMPY_CONFIG, num_hidden_layers=1))])
         self.assertIsNone(report["model"]["family"])
         self.assertIn("--model", report["model"]["why"])
         # Its products repeat: passes are told apart all the same, and marked so.

@@ -96,6 +96,35 @@ class StrangersTest(Case):
         self.assertEqual(tree["gpt#_update"]["ranges"], 40)
         self.assertEqual(tree["gpt#_update"]["stage"], "optimizer")
 
+    def test_training_of_an_unknown_model(self):
+        report = self.of("train")
+        stages = {stage["name"]: stage for stage in report["stages"]}
+        self.assertEqual({name: stage["steps"] for name, stage in stages.items()},
+                         {"forward": 36, "backward": 36, "optimizer": 18, "forward only": 6})
+        series, = report["training"]
+        self.assertEqual([step["tokens"] for step in series["steps"]], [2 * 4 * 512] * 18)
+        totals = sorted(step["total_ns"] for step in series["steps"])
+        self.assertAlmostEqual(4096 / totals[9] * 1e9, 100e3, delta=2e3)  # 42.98 ms with its waits: 95.3 k
+        model = report["model"]
+        self.assertEqual((model["family"], model["source"]), ("inferred", "products"))
+        self.assertIn("6 layers, hidden 768, FFN 3072 (not gated), vocabulary 50257; heads of 64", model["origin"])
+        # Its parameters, tied, but for 1024 positions.
+        self.assertAlmostEqual(model["parameters"], 81_912_576 - 1024 * 768, delta=2)
+        # Per row: products with weights, and attention over 4 x 512 tokens; three times with the way back.
+        products = 2 * 2048 * (6 * 12 * 768 * 768 + 768 * 50257)
+        attention = 6 * 4 * (512 * 513 / 2) * 4 * 768
+        self.assertAlmostEqual(stages["forward"]["flops"], 36 * (products + attention), delta=1)
+        self.assertAlmostEqual(stages["backward"]["flops"], 2 * 36 * (products + attention), delta=1)
+        self.assertIsNone(stages["backward"]["hfu"])  # nothing is computed again
+        in_passes = self.query("train", "SELECT sum(k.end_ns - k.begin_ns) AS all_ns, coalesce(sum(k.end_ns - k.begin_ns) FILTER "
+                               "(a.module IS NOT NULL), 0) AS module_ns FROM kernel AS k JOIN attribution AS a ON a.kernel_id = k.id "
+                               "JOIN step AS s ON s.id = a.step_id WHERE s.stage <> 'optimizer'")[0]
+        self.assertGreater(float(in_passes["module_ns"]) / float(in_passes["all_ns"]), 0.95)
+        operators = {(row["stage"], row["name"]): row for row in report["operators"]}
+        for name in ("self_attn.qkv_proj", "self_attn.o_proj", "mlp.up_proj", "mlp.down_proj", "self_attn.core"):
+            for stage in ("forward", "backward"):
+                self.assertEqual(operators[stage, name]["calls"], 36 * 6, (stage, name))
+
     def test_jax(self):
         report = self.of("jax")
         stages = {stage["name"]: stage for stage in report["stages"]}

@@ -61,6 +61,7 @@ class Matcher {
     }
     could_be_.reserve(calls.shapes.size());
     for (const CallShape& shape : calls.shapes) could_be_.push_back(could_be(shape));
+    learn_ways_back();
   }
 
   // The calls begin..end of one thread and segment.
@@ -70,7 +71,7 @@ class Matcher {
     may_go_back_ = expect_[static_cast<std::size_t>(segment_)] != Expect::kForward;
     may_go_forward_ = expect_[static_cast<std::size_t>(segment_)] != Expect::kBackward;
     pass_ = last_forward_ = kNone;
-    if (!may_go_forward_) open_backward(0);
+    if (!may_go_forward_) open_backward(rows_back(begin, end));
     candidates_.clear();
     runs_.clear();
     for (std::size_t i = begin; i < end; ++i) {
@@ -93,6 +94,17 @@ class Matcher {
   }
 
  private:
+  // What most gradients of weights of a pass add up: its rows. 0: it is not known how they are laid out.
+  std::int64_t rows_back(std::size_t begin, std::size_t end) const {
+    std::map<std::int64_t, std::int64_t> rows;
+    for (std::size_t i = begin; i < end; ++i) {
+      const CallShape& shape = calls_.shapes[calls_.shape[i]];
+      if (could_be_[calls_.shape[i]] && adds_up_rows(shape)) ++rows[shape.k];
+    }
+    const auto most = std::ranges::max_element(rows, {}, [](const auto& entry) { return entry.second; });
+    return most == rows.end() ? 0 : most->first;
+  }
+
   std::int32_t slots_in_layer(std::int32_t layer) const {
     return static_cast<std::int32_t>(
         std::count_if(slots_.begin(), slots_.end(), [&](const Slot& slot) { return slot.layer == layer; }));
@@ -104,6 +116,41 @@ class Matcher {
       return sizes_.contains({in, out}) || sizes_.contains({out, in});
     };
     return known(s.k, s.n) || known(s.k, s.m) || known(s.m, s.n);
+  }
+
+  // Where forward and backward passes are known apart, they tell how a product is laid out forward, whether the
+  // gradient of its input is laid out otherwise, and whether its weights have gradients at all: those that are not
+  // trained have none.
+  void learn_ways_back() {
+    std::vector<std::int64_t> forward(calls_.shapes.size()), back(calls_.shapes.size());
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      if (calls_.segment[i] == kNone) continue;
+      const Expect expect = expect_[static_cast<std::size_t>(calls_.segment[i])];
+      if (expect == Expect::kForward) ++forward[calls_.shape[i]];
+      if (expect == Expect::kBackward) ++back[calls_.shape[i]];
+    }
+    std::map<MatrixSize, std::int64_t> most;
+    for (std::size_t i = 0; i < calls_.shapes.size(); ++i) {
+      const CallShape& s = calls_.shapes[i];
+      if (!could_be_[i] || s.transposed == CallShape::Transposed::kUnknown) continue;
+      const MatrixSize size = options_of(s).front().size;
+      std::int64_t& times = most[size];
+      if (forward[i] > times) times = forward[i], forward_as_[size] = s.transposed;
+    }
+    std::vector<MatrixSize> weights;  // sizes of gradients of weights, either way round
+    for (std::size_t i = 0; i < calls_.shapes.size() && !forward_as_.empty(); ++i) {
+      const CallShape& s = calls_.shapes[i];
+      if (back[i] == 0 || s.transposed == CallShape::Transposed::kUnknown) continue;
+      if (adds_up_rows(s)) {
+        weights.insert(weights.end(), {{s.m, s.n}, {s.n, s.m}});
+        continue;
+      }
+      const auto [in, out] = options_of(s).front().size;
+      const auto of = forward_as_.find({out, in});
+      if (of != forward_as_.end() && s.transposed != of->second) otherwise_back_ = true;
+    }
+    if (!otherwise_back_) return;
+    for (const Slot& slot : slots_) frozen_.push_back(std::ranges::find(weights, slot.size) == weights.end());
   }
 
   // ---- forward ----------------------------------------------------------------------------------------------------
@@ -188,9 +235,10 @@ class Matcher {
     const auto [in, out] = slots_[slot].size;
     const std::int64_t expected = slots_[slot].sampled ? 0 : rows;
     const auto same = [&](std::int64_t found) { return expected == 0 || found == expected; };
-    if ((done_[slot] & kWeight) == 0 && same(s.k) && ((s.m == in && s.n == out) || (s.m == out && s.n == in)))
+    if ((done_[slot] & kWeight) == 0 && same(s.k) && (!otherwise_back_ || adds_up_rows(s)) &&
+        ((s.m == in && s.n == out) || (s.m == out && s.n == in)))
       return kWeight;
-    if ((done_[slot] & kInput) != 0) return std::nullopt;
+    if ((done_[slot] & kInput) != 0 || is_as_forward(s, slots_[slot].size)) return std::nullopt;
     for (const Option& option : options_of(s)) {
       if (option.size == MatrixSize{out, in} && same(option.rows)) return kInput;
     }
@@ -208,6 +256,7 @@ class Matcher {
     const CallShape& shape = calls_.shapes[calls_.shape[call]];
     if ((pass_ == kNone || !out_.passes[pass_].backward) && !begins_backward(shape)) return false;
     const auto far = std::min(back_at_, static_cast<std::size_t>(widest_layer_));
+    if (recomputes(call, shape)) return true;
     for (std::size_t slot = back_at_ + 1; slot-- > back_at_ - far;) {
       const auto done = gradient(shape, slot, out_.passes[pass_].rows);
       if (!done) continue;
@@ -221,11 +270,39 @@ class Matcher {
     return false;
   }
 
+  // Laid out as the product itself is forward, where the gradient of its input is not.
+  bool is_as_forward(const CallShape& s, const MatrixSize& size) const {
+    if (!otherwise_back_) return false;
+    const auto known = forward_as_.find(size);
+    return known != forward_as_.end() && s.transposed == known->second;
+  }
+
+  // Layers whose results were not kept are computed again before their gradients are: product after product, of the
+  // layer that comes next on the way back.
+  bool recomputes(std::uint32_t call, const CallShape& shape) {
+    const Option option = options_of(shape).front();
+    std::int64_t& rows = out_.passes[pass_].rows;
+    if (!is_as_forward(shape, option.size) || adds_up_rows(shape) || (rows > 0 && option.rows != rows)) return false;
+    const std::int32_t layer = slots_[back_at_].layer;
+    std::size_t first = back_at_;
+    while (first > 0 && slots_[first - 1].layer == layer) --first;
+    const bool goes_on = recomputed_ != kNone && static_cast<std::size_t>(recomputed_) >= first &&
+                         static_cast<std::size_t>(recomputed_) <= back_at_;
+    for (std::size_t slot = goes_on ? static_cast<std::size_t>(recomputed_) + 1 : first; slot <= back_at_; ++slot) {
+      if (slots_[slot].size != option.size) continue;
+      if (!slots_[slot].sampled) rows = option.rows;
+      recomputed_ = static_cast<std::int32_t>(slot);
+      note(call, recomputed_, true);
+      return true;
+    }
+    return false;
+  }
+
   // A pass back begins with the gradients of the last product; of those before it, that of the weights is clear enough.
   bool begins_backward(const CallShape& shape) {
     if (last_forward_ == kNone || out_.passes[last_forward_].share < 0.5) return false;
     const std::int64_t rows = out_.passes[last_forward_].rows;
-    done_.assign(slots_.size(), 0);
+    expect_gradients();
     const std::size_t last = slots_.size() - 1;
     const std::size_t far = std::min(last, static_cast<std::size_t>(widest_layer_));
     for (std::size_t slot = last + 1; slot-- > last - far;) {
@@ -239,8 +316,14 @@ class Matcher {
 
   void open_backward(std::int64_t rows) {
     open(true, rows);
-    done_.assign(slots_.size(), 0);
+    expect_gradients();
     back_at_ = slots_.empty() ? 0 : slots_.size() - 1;
+    recomputed_ = kNone;
+  }
+
+  void expect_gradients() {
+    done_.assign(slots_.size(), 0);
+    for (std::size_t i = 0; i < frozen_.size(); ++i) done_[i] = frozen_[i] ? kWeight : 0;
   }
 
   // ---- passes -----------------------------------------------------------------------------------------------------
@@ -254,17 +337,20 @@ class Matcher {
     if (!backward) last_forward_ = pass_;
   }
 
-  void note(std::uint32_t call, std::int32_t slot) {
+  void note(std::uint32_t call, std::int32_t slot, bool again = false) {
     MatchedPass& pass = out_.passes[pass_];
-    if (found_count_ == 0) pass.begin_ns = calls_.begin_ns[call];
+    if (pass.end_ns == 0) pass.begin_ns = calls_.begin_ns[call];
     pass.end_ns = std::max(pass.end_ns, calls_.end_ns[call]);
-    const auto most = static_cast<std::uint8_t>(pass.backward ? 2 : 1);
-    if (found_[static_cast<std::size_t>(slot)] < most) {
+    out_.calls[call] = {.pass = pass_, .slot = slot, .recomputed = again};
+    if (again) return;
+    const auto most = [&](std::size_t i) { return !pass.backward || (!frozen_.empty() && frozen_[i]) ? 1 : 2; };
+    if (found_[static_cast<std::size_t>(slot)] < most(static_cast<std::size_t>(slot))) {
       ++found_[static_cast<std::size_t>(slot)];
       ++found_count_;
     }
-    pass.share = static_cast<double>(found_count_) / static_cast<double>(slots_.size() * most);
-    out_.calls[call] = {.pass = pass_, .slot = slot};
+    const auto frozen = static_cast<std::size_t>(pass.backward ? std::ranges::count(frozen_, true) : 0);
+    pass.share =
+        static_cast<double>(found_count_) / static_cast<double>(slots_.size() * (pass.backward ? 2 : 1) - frozen);
   }
 
   void close() {
@@ -278,7 +364,10 @@ class Matcher {
   Matches& out_;
   std::vector<Group> groups_;
   std::map<MatrixSize, int> sizes_;
-  std::vector<bool> could_be_;  // by shape
+  std::vector<bool> could_be_;                              // by shape
+  std::map<MatrixSize, CallShape::Transposed> forward_as_;  // how products are laid out forward, where it is known
+  bool otherwise_back_ = false;                             // gradients of inputs are laid out otherwise
+  std::vector<bool> frozen_;                                // by slot: its weights have no gradient; empty: all have
   std::int32_t widest_layer_ = 0;
 
   std::int64_t thread_id_ = 0;
@@ -289,6 +378,7 @@ class Matcher {
   std::size_t run_ = 0;
   std::int32_t pass_ = kNone, last_forward_ = kNone;
   std::size_t next_group_ = 0, back_at_ = 0;
+  std::int32_t recomputed_ = kNone;  // the last slot that was computed again
   std::vector<std::uint8_t> done_;   // backward, by slot
   std::vector<std::uint8_t> found_;  // by slot
   std::size_t found_count_ = 0;
@@ -296,17 +386,21 @@ class Matcher {
 
 }  // namespace
 
-SizeCounts count_sizes(const Calls& calls) {
+SizeCounts count_sizes(const Calls& calls, Reading reading, const std::vector<Expect>& expect) {
   std::vector<std::int64_t> by_shape(calls.shapes.size());
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    if (calls.segment[i] != kNone) ++by_shape[calls.shape[i]];
+    if (calls.segment[i] == kNone) continue;
+    const auto segment = static_cast<std::size_t>(calls.segment[i]);
+    if (segment >= expect.size() || expect[segment] != Expect::kBackward) ++by_shape[calls.shape[i]];
   }
   SizeCounts counts;
   for (std::size_t i = 0; i < by_shape.size(); ++i) {
     const CallShape& s = calls.shapes[i];
     if (s.batch != 1 || by_shape[i] == 0) continue;
-    counts[{s.k, s.n}] += by_shape[i];
-    if (s.m != s.n) counts[{s.k, s.m}] += by_shape[i];
+    const bool known = reading == Reading::kUsual && s.order != CallShape::Order::kUnknown;
+    const std::array<Option, 2> options = options_of(s);
+    counts[options[0].size] += by_shape[i];
+    if (!known && s.m != s.n) counts[options[1].size] += by_shape[i];
   }
   return counts;
 }

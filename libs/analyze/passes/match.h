@@ -19,6 +19,14 @@ struct CallShape {
   bool operator==(const CallShape&) const = default;
 };
 
+// Both operands hold rows of activations: only gradients of weights are laid out so. Where it is not known how operands
+// are laid out, nothing is told: sizes alone fit too much.
+inline bool adds_up_rows(const CallShape& s) {
+  using enum CallShape::Transposed;
+  return (s.order == CallShape::Order::kColumnMajor && s.transposed == kB) ||
+         (s.order == CallShape::Order::kRowMajor && s.transposed == kA);
+}
+
 // The calls of a run by thread, then by time.
 struct Calls {
   std::vector<CallShape> shapes;
@@ -51,6 +59,7 @@ struct CallMatch {
   std::int32_t pass = kNone;  // into Matches::passes
   std::int32_t slot = kNone;  // into Products::slots, or
   std::int32_t core = kNone;  // into Products::cores
+  bool recomputed = false;    // a product of the way forward, made again on the way back
 };
 
 struct Matches {
@@ -58,8 +67,11 @@ struct Matches {
   std::vector<CallMatch> calls;     // parallel to Calls
 };
 
-// How many calls have a shape that could be a product with a matrix of this size, either way round.
-SizeCounts count_sizes(const Calls& calls);
+// How many calls have a shape that could be a product with a matrix of this size. Where it is known how operands are
+// laid out, that tells the matrix from the rows; kEither counts them both ways round nevertheless. Calls of segments
+// that are expected to go back do not count: gradients have other sizes.
+enum class Reading : std::uint8_t { kUsual, kEither };
+SizeCounts count_sizes(const Calls& calls, Reading reading, const std::vector<Expect>& expect = {});
 
 // `expect` by segment number.
 Matches match_calls(const Products& products, const Calls& calls, const std::vector<Expect>& expect);

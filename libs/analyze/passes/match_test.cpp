@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
 
 #include "analyze/passes/match_stages.h"
 
@@ -76,7 +77,7 @@ class Program {
   }
 
   Matches match(const model::Graph& graph, Expect expect = Expect::kAny) {
-    products = products_of(graph, count_sizes(calls));
+    products = products_of(graph, count_sizes(calls, Reading::kUsual));
     return match_calls(products, calls, {expect});
   }
   std::vector<std::string> modules(const Matches& matches, std::int32_t pass) const {
@@ -253,6 +254,87 @@ TEST(Match, SequencesAsLongAsAHeadIsWide) {
   Program program;
   train_step(program, 12, 2);  // heads of 2: both products of attention are [2, 2] x [2, 2]
   EXPECT_EQ(program.match(gpt2()).passes.at(0).square, 2);
+}
+
+// Columns first, as cuBLAS is called: forward and backward passes are segments of their own.
+class Trained {
+ public:
+  using enum CallShape::Transposed;
+  void forward(int segment, std::int64_t in, std::int64_t out) { call(segment, {.m = out, .n = 16, .k = in}, kA); }
+  void input(std::int64_t in, std::int64_t out) { call(1, {.m = in, .n = 16, .k = out}, kNeither); }
+  void weight(std::int64_t in, std::int64_t out) { call(1, {.m = in, .n = out, .k = 16}, kB); }
+  void forward_pass() {
+    for (int layer = 0; layer < 2; ++layer) {
+      for (const auto& [in, out] : kLayer) forward(0, in, out);
+    }
+    forward(0, 8, 50);
+  }
+  Matches match() {
+    const std::vector<Expect> expect{Expect::kForward, Expect::kBackward};
+    products = products_of(llama(2), count_sizes(calls, Reading::kUsual, expect));
+    return match_calls(products, calls, expect);
+  }
+  // q, k, v, o, gate, up, down; as many rows as q, k and v are wide together.
+  static constexpr std::array<MatrixSize, 7> kLayer{{{8, 8}, {8, 4}, {8, 4}, {8, 8}, {8, 16}, {8, 16}, {16, 8}}};
+  Calls calls;
+  Products products;
+
+ private:
+  void call(int segment, CallShape shape, CallShape::Transposed transposed) {
+    shape.order = Order::kColumnMajor;
+    shape.transposed = transposed;
+    const auto found = std::find(calls.shapes.begin(), calls.shapes.end(), shape);
+    calls.shape.push_back(static_cast<std::uint32_t>(found - calls.shapes.begin()));
+    if (found == calls.shapes.end()) calls.shapes.push_back(shape);
+    calls.process_id.push_back(1);
+    calls.thread_id.push_back(1 + segment);
+    calls.begin_ns.push_back(20 * static_cast<std::int64_t>(calls.shape.size()));
+    calls.end_ns.push_back(calls.begin_ns.back() + 10);
+    calls.segment.push_back(segment);
+  }
+};
+
+// Each layer is computed again before its gradients, but for its last product, which no gradient needs.
+TEST(Match, LayersThatAreComputedAgainOnTheWayBack) {
+  Trained program;
+  program.forward_pass();
+  program.weight(8, 50), program.input(8, 50);
+  for (int layer = 0; layer < 2; ++layer) {
+    for (std::size_t i = 0; i + 1 < program.kLayer.size(); ++i)
+      program.forward(1, program.kLayer[i].first, program.kLayer[i].second);
+    for (std::size_t i = program.kLayer.size(); i-- > 0;) {
+      program.weight(program.kLayer[i].first, program.kLayer[i].second);
+      program.input(program.kLayer[i].first, program.kLayer[i].second);
+    }
+  }
+  const Matches matches = program.match();
+  EXPECT_TRUE(program.products.fused.empty());  // 16 rows are not a product that is 16 wide
+  ASSERT_EQ(matches.passes.size(), 2u);
+  EXPECT_EQ(matches.passes[0].share, 1);
+  EXPECT_EQ(matches.passes[1].share, 1);
+  EXPECT_EQ(std::ranges::count(matches.calls, true, &CallMatch::recomputed), 12);
+  std::map<std::string, int> times;
+  for (const CallMatch& match : matches.calls) {
+    ASSERT_NE(match.slot, kNone);
+    times[program.products.slots[static_cast<std::size_t>(match.slot)].module] += match.recomputed ? 10 : 1;
+  }
+  for (const auto& [module, count] : times)
+    EXPECT_EQ(count, module == "lm_head" || module.ends_with("down_proj") ? 3 : 13) << module;
+}
+
+// Weights that are not trained have no gradients: the way back has one product for each, not two.
+TEST(Match, FrozenWeightsHaveOneProductOnTheWayBack) {
+  Trained program;
+  program.forward_pass();
+  program.input(8, 50);
+  for (int layer = 0; layer < 2; ++layer) {
+    for (std::size_t i = program.kLayer.size(); i-- > 0;)
+      program.input(program.kLayer[i].first, program.kLayer[i].second);
+  }
+  const Matches matches = program.match();
+  ASSERT_EQ(matches.passes.size(), 2u);
+  EXPECT_EQ(matches.passes[1].share, 1);
+  for (const CallMatch& match : matches.calls) EXPECT_NE(match.slot, kNone);
 }
 
 TEST(Match, StagesFromRows) {

@@ -48,7 +48,8 @@ Positions::Positions(Products products, const Calls& calls, const Matches& match
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const CallMatch& match = matches.calls[i];
     if (match.slot == kNone || matches.passes[match.pass].share < kLeastShareOfPass) continue;
-    of_owner_[calls.thread_id[i]].push_back({calls.begin_ns[i], calls.end_ns[i], match.slot, match.pass});
+    of_owner_[calls.thread_id[i]].push_back(
+        {calls.begin_ns[i], calls.end_ns[i], match.slot, match.pass, match.recomputed});
   }
 }
 
@@ -100,6 +101,19 @@ Positions::Gap Positions::between(std::int32_t from, std::int32_t to) const {
   return gap;
 }
 
+// The way back through what made the input of `from`, then the way forward to `to` once more.
+Positions::Gap Positions::before_recomputation(std::int32_t from, std::int32_t to) const {
+  Gap gap;
+  gap.backward = true;
+  const std::vector<Between>&back = products_.before[static_cast<std::size_t>(from)],
+        &again = products_.before[static_cast<std::size_t>(to)];
+  gap.items.assign(back.rbegin(), back.rend());
+  gap.items.insert(gap.items.end(), again.begin(), again.end());
+  const std::string around = block_of(static_cast<std::size_t>(to));
+  if (!around.empty()) gap.around = strings_->intern(around);
+  return gap;
+}
+
 // Behind the last product of a pass and before the first of the next.
 Positions::Gap Positions::between_passes(End from, End to) const {
   Gap gap{.before_product = to != End::kNowhere, .in_pass = false};
@@ -112,6 +126,8 @@ Positions::Gap Positions::between_passes(End from, End to) const {
   if (from == End::kBackward) add(first, true);
   if (to == End::kForward) add(first, false);
   if (to == End::kBackward && from != End::kForward) add(last, true);
+  gap.behind_logits = from == End::kForward;
+  gap.before_gradients = to == End::kBackward;
   return gap;
 }
 
@@ -125,12 +141,15 @@ const Positions::Gap& Positions::gap_after(const std::vector<Call>& calls, std::
                                                                    : End::kForward;
   };
   const End from = end_of(from_product, next - 1), to = end_of(to_product, next);
-  const auto key = same ? std::pair(calls[next - 1].slot, calls[next].slot)
-                        : std::pair(-1 - static_cast<std::int32_t>(from), -1 - static_cast<std::int32_t>(to));
+  const bool begins_again = same && calls[next].recomputed && !calls[next - 1].recomputed;
+  const auto key = same ? std::tuple(calls[next - 1].slot, calls[next].slot, begins_again)
+                        : std::tuple(-1 - static_cast<std::int32_t>(from), -1 - static_cast<std::int32_t>(to), false);
   const auto [entry, fresh] = gaps_.try_emplace(key);
   Gap& gap = entry->second;
   if (!fresh) return gap;
-  gap = same ? between(key.first, key.second) : between_passes(from, to);
+  gap = begins_again ? before_recomputation(calls[next - 1].slot, calls[next].slot)
+        : same       ? between(calls[next - 1].slot, calls[next].slot)
+                     : between_passes(from, to);
   for (const Between& item : gap.items) gap.names.push_back(strings_->intern(item.module));
   return gap;
 }
@@ -221,6 +240,8 @@ class Positions::Filler {
     if (kernels_[i]->is == KernelClass::kProduct && (before != behind || before == kOpen || !is_core(before)))
       return kOpen;  // of matrices: only attention is made of those
     if (gap_.backward && (before == kOpen || behind == kOpen)) return kOpen;
+    if (before == kOpen && gap_.behind_logits && is_loss(behind)) return behind;
+    if (behind == kOpen && gap_.before_gradients && is_loss(before)) return before;
     if (before == kOpen && behind == kOpen) return alone();
     if (before == behind) return is_one_kernel(before) ? kOpen : before;
     if (before == kSum) return behind;  // the sum itself is one kernel
@@ -246,6 +267,10 @@ class Positions::Filler {
       default:
         return false;
     }
+  }
+
+  bool is_loss(std::int32_t item) const {
+    return item >= 0 && gap_.items[static_cast<std::size_t>(item)].op_class == OpClass::kLoss;
   }
 
   bool is_core(std::int32_t item) const {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -43,6 +44,7 @@ class Positions {
   struct Call {  // a matched product with weights
     std::int64_t begin_ns = 0, end_ns = 0;
     std::int32_t slot = kNone, pass = kNone;
+    bool recomputed = false;
   };
   struct Gap {                       // what the model does between two products
     std::vector<Between> items;      // in order
@@ -50,11 +52,13 @@ class Positions {
     trace::Name around;              // the innermost block that holds all of it; id 0: none
     trace::Name sum;                 // the block whose residual sum lies here; id 0: none does
     bool before_product = true, in_pass = true;
-    bool by_name_only = false;  // what no name tells belongs to `around`
-    bool backward = false;      // gradients of biases may stand at its ends
+    bool behind_logits = false, before_gradients = false;  // between passes: what stands there can only be the loss
+    bool by_name_only = false;                             // what no name tells belongs to `around`
+    bool backward = false;                                 // gradients of biases may stand at its ends
   };
   const Gap& gap_after(const std::vector<Call>& calls, std::size_t next) const;
   Gap between(std::int32_t from, std::int32_t to) const;
+  Gap before_recomputation(std::int32_t from, std::int32_t to) const;
   enum class End : std::uint8_t { kNowhere, kForward, kBackward };  // the pass before or after a gap
   Gap between_passes(End from, End to) const;
   std::vector<Between> beside(std::size_t slot) const;
@@ -67,7 +71,8 @@ class Positions {
   std::vector<float> confidence_;  // by pass
   std::vector<bool> backward_;     // by pass
   std::unordered_set<std::uint32_t> cores_;
-  mutable std::map<std::pair<std::int32_t, std::int32_t>, Gap> gaps_;  // by slots; made when first asked for
+  mutable std::map<std::tuple<std::int32_t, std::int32_t, bool>, Gap>
+      gaps_;  // by slots, and if computed again; made when first asked for
 };
 
 }  // namespace llmprof::analyze

@@ -78,7 +78,7 @@ class Program {
  public:
   Program() {
     for (int i = 0; i < 2; ++i) pass();
-    const Products products = products_of(qwen3(), count_sizes(calls_));
+    const Products products = products_of(qwen3(), count_sizes(calls_, Reading::kUsual));
     positions_ = Positions(products, calls_, match_calls(products, calls_, {Expect::kAny}), strings_);
   }
   // Kernels launched after call `after` of the second pass, -1: before its first; in layer 0 calls 0 to 6 are q, k, v,

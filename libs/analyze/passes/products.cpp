@@ -114,20 +114,6 @@ void add_model(const model::Graph& graph, Builder& builder) {
   builder.add(graph.last().ops, "", -1);
 }
 
-// How often a pass that needs these products could have been made.
-double support(const Products& products, const SizeCounts& counts) {
-  std::map<MatrixSize, double> needed;
-  for (const Slot& slot : products.slots) {
-    if (slot.layer >= 0) needed[slot.size] += 1;
-  }
-  double least = std::numeric_limits<double>::infinity();
-  for (const auto& [size, times] : needed) {
-    const auto found = counts.find(size);
-    least = std::min(least, found == counts.end() ? 0 : static_cast<double>(found->second) / times);
-  }
-  return least;
-}
-
 // Every way to fuse: none, all, the last two of three.
 std::vector<Choice> choices(const Choice& fusable) {
   std::vector<Choice> all{{}};
@@ -159,17 +145,30 @@ void pad_logits(Products& products, const SizeCounts& counts) {
 
 }  // namespace
 
+double possible_passes(const Products& products, const SizeCounts& counts) {
+  std::map<MatrixSize, double> needed;
+  for (const Slot& slot : products.slots) {
+    if (slot.layer >= 0) needed[slot.size] += 1;
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto& [size, times] : needed) {
+    const auto found = counts.find(size);
+    least = std::min(least, found == counts.end() ? 0 : static_cast<double>(found->second) / times);
+  }
+  return least;
+}
+
 Products products_of(const model::Graph& graph, const SizeCounts& counts) {
   const Choice none;
   Builder plain(none);
   add_model(graph, plain);
   Products best = plain.take();
-  double most = support(best, counts);
+  double most = possible_passes(best, counts);
   for (const Choice& choice : choices(plain.fusable())) {
     Builder builder(choice);
     add_model(graph, builder);
     Products products = builder.take();
-    if (const double found = support(products, counts); found > most) {
+    if (const double found = possible_passes(products, counts); found > most) {
       most = found;
       best = std::move(products);
     }

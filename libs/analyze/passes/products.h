@@ -49,4 +49,7 @@ using SizeCounts = std::map<MatrixSize, std::int64_t>;
 // that the engine fused them.
 Products products_of(const model::Graph& graph, const SizeCounts& counts);
 
+// How often a pass that needs these products of layers could have been made.
+double possible_passes(const Products& products, const SizeCounts& counts);
+
 }  // namespace llmprof::analyze

@@ -29,14 +29,6 @@ std::vector<Product> readings(const CallShape& s) {
   return {by_rows, by_columns};
 }
 
-// Both operands hold rows of activations: nothing else is laid out so. Where it is not known how operands are laid out,
-// nothing is told: sizes alone fit too much.
-bool adds_up_rows(const CallShape& s) {
-  using enum CallShape::Transposed;
-  return (s.order == CallShape::Order::kColumnMajor && s.transposed == kB) ||
-         (s.order == CallShape::Order::kRowMajor && s.transposed == kA);
-}
-
 // A call over k rows whose result is as large as the weights of a product that was made for k rows.
 std::vector<Role> roles_of(const std::vector<CallShape>& shapes) {
   std::set<Product> products;
@@ -72,6 +64,7 @@ class Process {  // the calls of one process, by time
     for (const Stretch& stretch : back) {
       add_forward(from, stretch.first, passes);
       passes.push_back(pass(TrainingPass::Kind::kBackward, stretch.first, stretch.last + 1));
+      passes.back().back_thread_id = passes.back().thread_id;
       if (passes.size() > 1 && passes[passes.size() - 2].kind == TrainingPass::Kind::kForward) {
         TrainingPass &forward = passes[passes.size() - 2], &backward = passes.back();
         forward.end_ns = std::max(forward.end_ns, backward.begin_ns);  // the loss lies between
@@ -143,15 +136,29 @@ class Process {  // the calls of one process, by time
         forward[static_cast<std::int64_t>(calls_.shapes[shape].transposed)] += all[shape] - within[shape];
     }
     const auto usual = static_cast<CallShape::Transposed>(most_common(forward));
+    std::map<std::int64_t, std::int64_t> outside;  // by thread
+    for (std::size_t i = 0, next = 0; i < order_.size(); ++i) {
+      while (next < back.size() && back[next].last < i) ++next;
+      if (next == back.size() || i < back[next].first) ++outside[calls_.thread_id[order_[i]]];
+    }
+    const std::int64_t main = most_common(outside);
     const auto goes_back = [&](std::size_t place, std::size_t gradient) {
       const std::uint32_t shape = calls_.shape[order_[place]];
       if (role(place) != Role::kPass) return false;
       if (calls_.thread_id[order_[place]] != calls_.thread_id[order_[gradient]]) return false;
       return 4 * within[shape] > 3 * all[shape] || calls_.shapes[shape].transposed != usual;
     };
+    // Where a thread of its own goes back, all that it does around is part of it: weights that are not trained have no
+    // gradients that would show it.
+    const auto of_own_thread = [&](std::size_t place, std::size_t gradient) {
+      return role(place) == Role::kPass && calls_.thread_id[order_[place]] == calls_.thread_id[order_[gradient]] &&
+             calls_.thread_id[order_[gradient]] != main;
+    };
     for (Stretch& stretch : back) {
       if (stretch.first > 0 && goes_back(stretch.first - 1, stretch.first)) --stretch.first;
       if (stretch.last + 1 < order_.size() && goes_back(stretch.last + 1, stretch.last)) ++stretch.last;
+      while (stretch.first > 0 && of_own_thread(stretch.first - 1, stretch.first)) --stretch.first;
+      while (stretch.last + 1 < order_.size() && of_own_thread(stretch.last + 1, stretch.last)) ++stretch.last;
     }
   }
 

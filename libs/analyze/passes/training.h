@@ -19,6 +19,7 @@ struct Updates {
 struct TrainingPass {
   enum class Kind : std::uint8_t { kForward, kBackward, kOptimizer, kForwardOnly } kind = Kind::kForward;
   std::int64_t process_id = 0, thread_id = 0;  // the thread that goes forward
+  std::int64_t back_thread_id = 0;             // backward: the thread that goes back, which may be the same
   std::int64_t begin_ns = 0, end_ns = 0;
   std::int64_t rows = 0, tokens = 0;  // batch x tokens; tokens of a sequence, 0: unknown
 };

@@ -92,6 +92,24 @@ TEST(Training, BatchesAddedUpAndRecomputation) {
               ElementsAre(Kind::kForward, Kind::kBackward, Kind::kForward, Kind::kBackward, Kind::kOptimizer));
 }
 
+// Not all weights are trained: gradients of inputs come before those of weights, and behind them.
+TEST(Training, FrozenWeights) {
+  Program program;
+  for (int step = 0; step < 3; ++step) {
+    program.forward();
+    for (std::size_t i = std::size(kSizes); i-- > 0;) {
+      const auto [in, out] = kSizes[i];
+      program.call(kAutograd, {.m = in, .n = kRows, .k = out, .transposed = CallShape::Transposed::kNeither});
+      if (i % 2 == 1) program.call(kAutograd, {.m = in, .n = out, .k = kRows, .transposed = CallShape::Transposed::kB});
+    }
+    program.update();
+  }
+  const std::vector<TrainingPass> passes = training_passes(program.calls, program.updates);
+  ASSERT_EQ(passes.size(), 9u);
+  EXPECT_EQ(passes[4].kind, Kind::kBackward);
+  EXPECT_EQ(passes[4].begin_ns - passes[3].begin_ns, 10 * std::ssize(kSizes));  // not behind some of its products
+}
+
 TEST(Training, WhatNothingWasLearnedFromIsNoForwardPassOfTraining) {
   Program program;
   for (int step = 0; step < 4; ++step) {
