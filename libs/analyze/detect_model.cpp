@@ -289,7 +289,10 @@ Result<bool> find_by_products(const trace::Run& run, const CalledSizes& called, 
   found.why = "";
   if (inferred.model->vocab > 0 && !inferred.model->tied)
     found.note = "logits and embeddings are counted as one matrix, which they may not be";
-  if (inferred.model->vocab == 0) found.note = "parameters: those of its layers";
+  if (inferred.model->vocab == 0) {
+    found.note = "parameters: those of its layers";
+    if (inferred.model->causal) found.note += "; attention is counted as causal, which it may not be";
+  }
   return true;
 }
 

@@ -36,6 +36,16 @@ TEST(Efficiency, RatesRatiosAndBound) {
   EXPECT_EQ(e.why, "");
 }
 
+TEST(Efficiency, WhatIsComputedAgainCountsForHfuAlone) {
+  Efficiency e{.flops = 200.0, .bytes = 500.0, .recomputed_flops = 100.0};
+  complete(e, 1000, plain());
+  EXPECT_DOUBLE_EQ(*e.mfu, 0.2);
+  EXPECT_DOUBLE_EQ(*e.hfu, 0.3);
+  Efficiency once{.flops = 200.0, .bytes = 500.0};
+  complete(once, 1000, plain());
+  EXPECT_FALSE(once.hfu);
+}
+
 TEST(Efficiency, WeightsInTheCacheHideMbuAndMemoryBound) {
   Denominators by = plain();
   by.weights_fit_cache = true;
@@ -147,6 +157,26 @@ TEST(ModelPasses, BoundsOfSequencesThatDiffer) {
   EXPECT_FALSE(bounds_of({.batch = 4, .rows = 3, .contexts = 3}, "prefill"));
   EXPECT_FALSE(bounds_of({.rows = 3, .contexts = 3}, "prefill"));
   EXPECT_FALSE(bounds_of({.batch = 1, .rows = 3, .contexts = 3}, "forward"));
+}
+
+// q in all layers, attention in half of them: of a backward pass only, and as much as the way forward costs.
+TEST(ModelPasses, ComputedAgain) {
+  model::Config config;
+  config.family = "llama";
+  config.hidden = 4;
+  config.vocab = 10;
+  set_layers(config, 2, {.attention = {.heads = 2, .kv_heads = 1, .qk_dim = 2, .v_dim = 2}, .mlp = {.width = 8}});
+  trace::Strings strings;
+  std::vector<Step> steps(2);
+  steps[0].stage = strings.intern("forward"), steps[1].stage = strings.intern("backward");
+  for (Step& step : steps) step.size = {.batch = 2, .tokens = 3, .context = 3};
+  const ModelPasses passes =
+      model_passes(steps, model::Graph(config), 0, {}, strings, {{"self_attn.q_proj", 1.0}, {"self_attn.core", 0.5}});
+  std::map<std::int64_t, double> again;
+  for (const trace::ModelOpRow& row : passes.rows) again[row.pass_id] += row.recomputed_flops;
+  constexpr double kQ = 2 * 6 * 4 * 4, kCore = 2 * 6 * 2 * 2 * 4;  // 6 rows; 2 x 6 pairs, score and value, 4 values
+  EXPECT_EQ(again[1], 0);
+  EXPECT_EQ(again[2], 2 * (kQ + 0.5 * kCore));
 }
 
 TEST(ModelPasses, CostsLieBetweenTheBounds) {
