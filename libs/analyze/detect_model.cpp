@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -168,7 +167,9 @@ void add_passes(const Calls& calls, const Matches& matches, SeenPasses& seen) {
     const std::int32_t pass = matches.calls[i].pass;
     if (pass != kNone) add_product(calls.shapes[calls.shape[i]], passes[static_cast<std::size_t>(pass)], seen.rotates);
   }
-  std::ranges::move(passes, std::back_inserter(seen.passes));
+  for (std::size_t i = 0; i < passes.size(); ++i) {  // encoders and models that draft are others
+    if (matches.passes[i].of == MatchedPass::Of::kModel) seen.passes.push_back(std::move(passes[i]));
+  }
 }
 
 void add_training(const Calls& calls, const std::vector<TrainingPass>& training, SeenPasses& seen) {

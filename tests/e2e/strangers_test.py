@@ -68,6 +68,8 @@ class StrangersTest(Case):
         self.assertEqual((verify["tokens"], verify["tokens_per_s"], verify["checked"]), (0, None, 200))
         self.assertEqual(verify["least_taken"] + stages["prefill"]["steps"] + stages["decode"]["steps"], 8 + 96)
         self.assertIn("6.83 tokens/s, if one of each sequence is taken", self.llmprof("report", "assisted").stdout)
+        # The one that checks, not the one that drafts.
+        self.assertIn("16 layers, hidden 2048, queries 2048, keys and values 1024, FFN 5632 (gated), vocabulary 32000", report["model"]["origin"])
 
     def test_llmc(self):
         report = self.of("llmc")
