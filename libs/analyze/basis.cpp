@@ -14,7 +14,7 @@ namespace llmprof::analyze {
 namespace {
 
 // Raise it when a pass changes what it computes.
-constexpr int kAnalysisVersion = 24;
+constexpr int kAnalysisVersion = 25;
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;

@@ -98,16 +98,20 @@ std::string training_rates(const Page& page, const StepSeries& series) {
   std::string out =
       fmt::format("At the median step: {} tokens/s ({} tokens in {})",
                   base::human_count(static_cast<double>(step.tokens) / seconds), step.tokens, time_cell(step.total_ns));
-  double flops = 0;
+  double flops = 0, again = 0;
   for (const analyze::Stage& stage : page.summary.stages) {
     if (stage.name != "forward" && stage.name != "backward") continue;
     if (!stage.efficiency.flops || page.summary.training.size() > 1) return wrapped(out + ".");
     flops += *stage.efficiency.flops / static_cast<double>(series.steps.size());
+    again += stage.efficiency.recomputed_flops.value_or(0) / static_cast<double>(series.steps.size());
   }
   if (!page.summary.peak_flops) return wrapped(out + ".");
-  return wrapped(fmt::format("{}, MFU {}: {} of forward and backward passes, of {}.", out,
-                             base::human_percent(flops / seconds / *page.summary.peak_flops),
-                             base::human_count(flops) + "FLOP", base::human_rate(*page.summary.peak_flops, "FLOP/s")));
+  const auto of_peak = [&](double amount) { return base::human_percent(amount / seconds / *page.summary.peak_flops); };
+  const std::string computed =
+      again > 0 ? fmt::format("; HFU {} with {}FLOP computed again", of_peak(flops + again), base::human_count(again))
+                : "";
+  return wrapped(fmt::format("{}, MFU {}: {}FLOP of forward and backward passes, of {}{}.", out, of_peak(flops),
+                             base::human_count(flops), base::human_rate(*page.summary.peak_flops, "FLOP/s"), computed));
 }
 
 std::string training_table(const Page& page, const Style& style) {

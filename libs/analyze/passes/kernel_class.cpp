@@ -111,6 +111,8 @@ constexpr Row kRows[] = {
     {kEmbedding, "indexselect", "PyTorch"},
     {kEmbedding, "vectorized_gather", "PyTorch"},
     {kEmbedding, "embedding", "PyTorch, Inductor, TensorRT-LLM"},
+    {kEmbedding, "compute_grad_weight", "PyTorch, backward"},
+    {kEmbedding, "sum_and_scatter", "PyTorch, backward"},
     {kEmbedding, "k_get_rows", "llama.cpp"},
     {kEmbedding, "encoder_forward", "llm.c"},
     {kEmbedding, "encoder_backward", "llm.c"},
