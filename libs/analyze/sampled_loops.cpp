@@ -159,6 +159,14 @@ void add_rows_of(const ThreadLoop& thread, const std::vector<ToldSample>& sample
   }
 }
 
+// Worker threads know which way they go, not what for: that is what the loop did then.
+LoopPart part_of_worker(const SampledLoop& loop, LoopPart part, std::int64_t at_ns) {
+  if (part != LoopPart::kForward) return part;
+  const auto after = std::ranges::upper_bound(loop.passes, at_ns, {}, &LoopPass::begin_ns);
+  const bool only = after != loop.passes.begin() && std::prev(after)->part == LoopPart::kForwardOnly;
+  return only ? LoopPart::kForwardOnly : part;
+}
+
 Result<bool> works_on_gpu(const trace::Run& run) {
   LLMPROF_LET(const trace::ResultTable found,
               run.query("SELECT EXISTS (SELECT 1 FROM kernel AS k JOIN device AS d ON d.id = k.device_id WHERE d.kind "
@@ -196,7 +204,8 @@ Result<SampledLoops> find_sampled_loops(const trace::Run& run, const std::vector
     if (loop == loops.end()) continue;
     for (std::size_t i = 0; i < of_thread.size(); ++i) {
       const bool own = thread == loop->second.thread_id;
-      const LoopPart part = own ? loop->second.samples[i].part : of_thread[i].told->part;
+      const LoopPart part = own ? loop->second.samples[i].part
+                                : part_of_worker(loop->second.loop, of_thread[i].told->part, of_thread[i].at_ns);
       if (part == LoopPart::kNothing) continue;
       out.places[of_thread[i].id] = {strings.intern(loop_stage(part)), strings.intern(of_thread[i].told->inside)};
     }

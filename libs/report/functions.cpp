@@ -84,10 +84,15 @@ std::string sampled_section(const Page& page, const Style& style) {
   out += wrapped("CPU %: of all CPU time sampled. Below a function what it calls, with the time of all threads.");
   if (uncounted > 0) {
     out += wrapped(
-        "passes: unknown where one takes less time than two samples. --sample-hz 499 samples five times as often.");
+        "passes: unknown where one takes less time than two samples, or where they differ so much that two may have "
+        "been "
+        "taken for one. A higher --sample-hz may tell. Forward passes that nothing is learned from (validation) may "
+        "then "
+        "be among the others.");
   } else {
-    out += wrapped(fmt::format("passes: by the changes between the functions. Begin and end of each are known to {}.",
-                               base::human_ns(period_ns / 2)));
+    out += wrapped(
+        fmt::format("passes: by the changes between the functions. Begin and end of each are known to {} of CPU time.",
+                    base::human_ns(period_ns / 2)));
   }
   if (page.summary.coverage.gemms == 0) {
     out += wrapped(

@@ -179,10 +179,10 @@ std::string reasons(const Page& page) {
 std::string without_stages(const Page& page, const Style& style) {
   std::string out = style.heading("Stages");
   if (!page.summary.host.sampled_stages.empty()) {
-    return out +
-           wrapped(
-               "No steps: the program announced no ranges and made no call that tells them, and stack samples are "
-               "too far apart to tell one step from the next. What functions took tells the section below.");
+    return out + wrapped(
+                     "No steps: the program announced no ranges and made no call that tells them, and stack samples do "
+                     "not tell one "
+                     "step from the next for certain. What functions took tells the section below.");
   }
   if (!has_timeline(page)) return out + wrapped("None: what was imported has no times of single executions.");
   out += wrapped(page.summary.coverage.ranges == 0

@@ -56,7 +56,7 @@ double share_of(const std::vector<std::size_t>& sizes, double more_than) {
 
 // A forward pass that no backward pass follows learns nothing: validation or generation. Where several such passes
 // come before one that does, samples show one long streak; its end is as long as a forward pass usually is.
-void find_forward_only(std::vector<LoopSample>& samples) {
+void find_forward_only(std::vector<LoopSample>& samples, bool by_length) {
   const std::vector<Streak> streaks = streaks_of(samples);
   const std::size_t usual = quantile(sizes_of(streaks, LoopPart::kForward), 0.5);
   for (std::size_t i = 0; i < streaks.size(); ++i) {
@@ -65,7 +65,8 @@ void find_forward_only(std::vector<LoopSample>& samples) {
     const bool learns = i + 1 < streaks.size() && streaks[i + 1].part == LoopPart::kBackward;
     std::size_t others = learns ? 0 : streak.size;
     // At least a whole pass more: a pass that others disturb is longer, too.
-    if (static_cast<double>(streak.size) >= kTwoPasses * static_cast<double>(usual) && streak.size > usual + 2)
+    if (by_length && static_cast<double>(streak.size) >= kTwoPasses * static_cast<double>(usual) &&
+        streak.size > usual + 2)
       others = std::max(others, streak.size - usual);
     for (std::size_t at = streak.first; others > 0; ++at) {
       if (samples[at].part != LoopPart::kForward) continue;
@@ -146,7 +147,12 @@ std::optional<SampledLoop> find_loop(std::vector<LoopSample>& samples) {
     if (seen[i - 1].part == LoopPart::kForward && seen[i].part == LoopPart::kBackward) ++loop.changes;
   }
   if (loop.changes < kLeastChanges) return std::nullopt;
-  find_forward_only(samples);
+  const std::vector<LoopSample> as_seen = samples;
+  find_forward_only(samples, true);
+  if (!can_be_counted(streaks_of(samples), LoopPart::kForward)) {  // then the length of a stretch tells nothing
+    samples = as_seen;
+    find_forward_only(samples, false);
+  }
   const std::vector<Streak> streaks = streaks_of(samples);
   loop.passes = passes_of(samples, streaks);
   const auto count = [&](LoopPart part) {
