@@ -29,12 +29,17 @@ Result<FoundModel> find_model(const trace::Run& run, const Options& options);
 // Of the products of a pass, the share with a size that was called.
 double share_called(const model::Config& config, const SizeCounts& counts);
 
+// Over how many devices the matrices of a model were split, by the sizes of the products: 1 where its own were called,
+// or nothing fits.
+std::int64_t tensor_ranks(const model::Config& whole, const SizeCounts& counts);
+
 struct Recognised {
   std::string name;               // built-in; "" if no model stands out
   std::vector<std::string> same;  // others with the same products
   std::vector<std::string> near;  // whose layers would fit, but something does not
 };
-// The built-in model all of whose products were called, each as often as its layers demand.
+// The built-in model all of whose products were called, each as often as its layers demand; where there is none, the
+// one that each of several devices has a part of.
 Recognised recognise(const SizeCounts& counts);
 
 }  // namespace llmprof::analyze

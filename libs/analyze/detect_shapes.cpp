@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analyze/detect_model.h"
+#include "model/shard.h"
 #include "model/zoo/zoo.h"
 
 namespace llmprof::analyze {
@@ -76,14 +77,16 @@ std::vector<std::pair<MatrixSize, std::int32_t>> layout_of(const Products& produ
 
 }  // namespace
 
-Recognised recognise(const SizeCounts& counts) {
+namespace {
+
+Recognised recognise(const SizeCounts& counts, const std::set<std::int64_t>& inputs, std::int64_t ranks) {
   Recognised out;
-  std::set<std::int64_t> inputs;
-  for (const auto& [size, calls] : counts) inputs.insert(size.first);
   std::vector<std::pair<MatrixSize, std::int32_t>> layout;
   for (const model::ZooEntry& entry : model::zoo()) {
-    const auto config = model::config_of(entry);
+    auto config = model::config_of(entry);
     if (!config || !inputs.contains(config->hidden)) continue;
+    if (ranks > 1) config = model::shard(*config, {.tensor = ranks}, {});
+    if (!config) continue;
     const Products products = products_of(model::Graph(*config), counts);
     const Fit found = fit(products, counts);
     if (found == Fit::kNear && out.near.size() < 3) out.near.push_back(entry.name);
@@ -98,6 +101,19 @@ Recognised recognise(const SizeCounts& counts) {
     }
   }
   return out;
+}
+
+}  // namespace
+
+Recognised recognise(const SizeCounts& counts) {
+  std::set<std::int64_t> inputs;
+  for (const auto& [size, calls] : counts) inputs.insert(size.first);
+  const Recognised whole = recognise(counts, inputs, 1);
+  if (!whole.name.empty() || !whole.near.empty()) return whole;
+  for (const std::int64_t ranks : {2, 4, 8}) {
+    if (Recognised part = recognise(counts, inputs, ranks); !part.name.empty()) return part;
+  }
+  return whole;
 }
 
 }  // namespace llmprof::analyze

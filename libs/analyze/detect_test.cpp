@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "analyze/detect_model.h"
+#include "model/checkpoint/open_model.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -48,6 +49,22 @@ TEST(Recognise, NotWhatOnlyLooksSimilar) {
   EXPECT_EQ(recognise({{{100, 100}, 3}}).name, "");
   EXPECT_THAT(recognise({{{100, 100}, 3}}).near, IsEmpty());
   EXPECT_EQ(recognise({}).name, "");
+}
+
+// Llama-3.2-1B on two devices: each has half of the heads, of the FFN and of the vocabulary.
+TEST(Recognise, OneOfTwoTensorParallelRanks) {
+  const std::int64_t passes = 4;
+  const SizeCounts half{{{2048, 1024}, 16 * passes},      // q
+                        {{2048, 256}, 2 * 16 * passes},   // k, v
+                        {{1024, 2048}, 16 * passes},      // o
+                        {{2048, 4096}, 2 * 16 * passes},  // gate, up
+                        {{4096, 2048}, 16 * passes},     {{2048, 64128}, passes}};
+  EXPECT_EQ(recognise(half).name, "llama-3.2-1b");
+  const auto config = model::open_model("llama-3.2-1b");
+  ASSERT_TRUE(config);
+  EXPECT_EQ(tensor_ranks(config->config, half), 2);
+  EXPECT_EQ(tensor_ranks(config->config, llama_1b(9)), 1);
+  EXPECT_EQ(tensor_ranks(config->config, {{{100, 100}, 3}}), 1);
 }
 
 TEST(ShareCalled, OfTheProductsOfAModel) {
