@@ -149,7 +149,8 @@ std::optional<SampledLoop> find_loop(std::vector<LoopSample>& samples) {
   if (loop.changes < kLeastChanges) return std::nullopt;
   const std::vector<LoopSample> as_seen = samples;
   find_forward_only(samples, true);
-  if (!can_be_counted(streaks_of(samples), LoopPart::kForward)) {  // then the length of a stretch tells nothing
+  // The length of a stretch tells nothing where passes are uneven, nor where few are longer: others disturbed them.
+  if (!can_be_counted(streaks_of(samples), LoopPart::kForward) || of(LoopPart::kForwardOnly) < kLeastSamples) {
     samples = as_seen;
     find_forward_only(samples, false);
   }

@@ -106,6 +106,14 @@ TEST(SampledTraining, ForwardPassesThatNothingIsLearnedFrom) {
             4 * 15 + 6);
 }
 
+TEST(SampledTraining, APassThatWasDisturbedIsNoValidation) {
+  std::vector<LoopSample> all = samples(repeat("FFBBBBUU", 20) + "FFFFFBBBBUU" + repeat("FFBBBBUU", 20));
+  const auto loop = find_loop(all);
+  ASSERT_TRUE(loop);
+  EXPECT_EQ(counted(*loop, LoopPart::kForward), 41);
+  EXPECT_EQ(std::count_if(all.begin(), all.end(), [](const auto& s) { return s.part == LoopPart::kForwardOnly; }), 0);
+}
+
 TEST(SampledTraining, NothingFromAHandful) {
   for (const char* letters : {"", "FFFFBBBBU", "FFFFFFFFFFFFFFFFFFFFFFFFFFFF"}) {
     std::vector<LoopSample> all = samples(letters);
