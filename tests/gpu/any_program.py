@@ -33,6 +33,33 @@ def tell(name, passes, warm_up):
                   "shapes": [shape for _, shape in passes[:3]]}
 
 
+def train_steps(run_step, count, warm_up=4):
+    """Runs and times whole steps."""
+    times = []
+    for step in range(count):
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        run_step(step)
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    said.update(steps=len(times), median_ms=round(statistics.median(times[warm_up:]) * 1e3, 2))
+
+
+def train_language_model(model, count):
+    """Steps of 4 x 1024 tokens; what asks for gradients is trained."""
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-4)
+
+    def step(_):
+        tokens = torch.randint(0, 32000, (4, 1024), device="cuda")
+        model(input_ids=tokens, labels=tokens).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    model.train()
+    train_steps(step, count)
+    said.update(tokens_per_step=4 * 1024, parameters=sum(p.numel() for p in model.parameters()))
+
+
 def lora():
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -54,34 +81,8 @@ def lora():
         for layer in model.model.layers:
             for name in ("q_proj", "v_proj"):
                 setattr(layer.self_attn, name, Adapted(getattr(layer.self_attn, name)).to(torch.bfloat16))
-    trained = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=1e-4)
-    model.train()
-    times = []
-    for step in range(24):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        tokens = torch.randint(0, 32000, (4, 1024), device="cuda")
-        loss = model(input_ids=tokens, labels=tokens).loss
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        torch.cuda.synchronize()
-        times.append(time.perf_counter() - begin)
-    said.update(steps=len(times), median_ms=round(statistics.median(times[4:]) * 1e3, 2), tokens_per_step=4 * 1024,
-                trained=sum(p.numel() for p in trained), parameters=sum(p.numel() for p in model.parameters()))
-
-
-def train_steps(run_step, count, warm_up=4):
-    """Runs and times whole training steps."""
-    times = []
-    for step in range(count):
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
-        run_step(step)
-        torch.cuda.synchronize()
-        times.append(time.perf_counter() - begin)
-    said.update(steps=len(times), median_ms=round(statistics.median(times[warm_up:]) * 1e3, 2))
+    train_language_model(model, 24)
+    said["trained"] = sum(p.numel() for p in model.parameters() if p.requires_grad)
 
 
 def train():
@@ -115,17 +116,7 @@ def recompute():
         model = LlamaForCausalLM(LlamaConfig(hidden_size=2048, intermediate_size=5632, num_hidden_layers=8, vocab_size=32000,
                                              num_attention_heads=16, num_key_value_heads=8)).to(torch.bfloat16)
     model.gradient_checkpointing_enable()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-
-    def step(_):
-        tokens = torch.randint(0, 32000, (4, 1024), device="cuda")
-        model(input_ids=tokens, labels=tokens).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    model.train()
-    train_steps(step, 16)
-    said.update(tokens_per_step=4 * 1024, parameters=sum(p.numel() for p in model.parameters()))
+    train_language_model(model, 16)
 
 
 def moe():
@@ -134,17 +125,7 @@ def moe():
         model = MixtralForCausalLM(MixtralConfig(hidden_size=1024, intermediate_size=3584, num_hidden_layers=6, vocab_size=32000,
                                                  num_attention_heads=16, num_key_value_heads=4, num_local_experts=8,
                                                  num_experts_per_tok=2)).to(torch.bfloat16)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-
-    def step(_):
-        tokens = torch.randint(0, 32000, (4, 1024), device="cuda")
-        model(input_ids=tokens, labels=tokens).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    model.train()
-    train_steps(step, 16)
-    said.update(tokens_per_step=4 * 1024, parameters=sum(p.numel() for p in model.parameters()))
+    train_language_model(model, 16)
 
 
 def bert():

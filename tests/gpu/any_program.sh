@@ -5,7 +5,7 @@ bundle=$(realpath "$1") out=$(realpath "$2") here=$(cd "$(dirname "$0")" && pwd)
 shift 2
 work=$(mktemp -d)
 cd "$work" && tar xf "$bundle" && llmprof=$(echo "$work"/llmprof-*/bin/llmprof)
-for kind in "${@:-lora t5 vision assisted}"; do
+for kind in "${@:-train recompute lora bert moe t5 whisper vision assisted dit}"; do
   for each in $kind; do
     "$llmprof" record --no-peaks --gpu waits -o "$each" -- python3 "$here/any_program.py" "$each" >"$out/$each.txt" 2>&1
     "$llmprof" report "$each" >>"$out/$each.txt" 2>&1

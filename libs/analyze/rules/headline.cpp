@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
+#include <map>
 
 #include "analyze/grammar.h"
 #include "analyze/rules/diagnose.h"
@@ -90,8 +92,35 @@ std::string missing(const Summary& summary) {
   return "";
 }
 
+// "backward takes 62 %, forward 33 % and optimizer 3 % of the CPU time of the loop in main."
+std::string of_samples(const std::vector<SampledStage>& stages) {
+  std::map<std::string, double> time_of;
+  double all = 0;
+  for (const SampledStage& each : stages) {
+    all += static_cast<double>(each.time_ns);
+    time_of[each.stage] += static_cast<double>(each.time_ns);
+  }
+  std::vector<std::pair<double, std::string>> shares;
+  for (const auto& [stage, time] : time_of) shares.emplace_back(time, stage);
+  std::ranges::sort(shares, std::greater<>{});
+  std::string text;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    text += fmt::format("{}{}{} {}",
+                        i == 0                   ? ""
+                        : i + 1 == shares.size() ? " and "
+                                                 : ", ",
+                        shares[i].second, i == 0 ? " takes" : "", percent(shares[i].first / all));
+  }
+  return fmt::format(
+      "{} of the CPU time of the loop in {}, by stack samples. Its matrix products are compiled in, so that no rate "
+      "and "
+      "no floor can be told.",
+      capital(text), stages.front().caller);
+}
+
 std::string without_stages(const Summary& summary) {
   const Coverage& coverage = summary.coverage;
+  if (coverage.kernels == 0 && !summary.host.sampled_stages.empty()) return of_samples(summary.host.sampled_stages);
   if (coverage.kernels == 0 && coverage.data_losses > 0) {
     const auto worst = std::find_if(summary.losses.begin(), summary.losses.end(),
                                     [](const Loss& loss) { return loss.severity == "data_loss"; });
