@@ -28,11 +28,24 @@ void* find_next() {
 }
 
 // By hand: others ask before their own string functions work (a sanitizer's run-time does).
-bool is_cublas(const char* name) {
-  for (const char* wanted = "cublas"; *wanted != '\0'; ++wanted, ++name) {
+bool begins_with(const char* name, const char* wanted) {
+  for (; *wanted != '\0'; ++wanted, ++name) {
     if (*name != *wanted) return false;
   }
   return true;
+}
+
+bool is_hooked(const char* name) {
+  static constexpr const char* kNames[] = {
+#define LLMPROF_BLAS_FUNCTION(symbol, abi, real, bits) #symbol,
+#define LLMPROF_BLAS_GUARDED(symbol, abi, real, bits) #symbol,
+#define LLMPROF_BLAS_CUDA(symbol, signature, types, bits) #symbol,
+#include "collect/blas/functions.def"
+  };
+  for (const char* hooked : kNames) {
+    if (begins_with(name, hooked) && begins_with(hooked, name)) return true;
+  }
+  return false;
 }
 
 void* ask_and_replace(void* handle, const char* name) {
@@ -54,9 +67,9 @@ void* not_there(void*, const char* name) {
 // Where the call goes on, with the same arguments.
 extern "C" [[gnu::used]] void* llmprof_dlsym_target(void* handle, const char* name);
 extern "C" [[gnu::used]] void* llmprof_dlsym_target(void* handle, const char* name) {
-  if (handle != RTLD_NEXT && name != nullptr && llmprof::collect::blas::has_hook_only(name))
+  if (handle != RTLD_NEXT && name != nullptr && is_hooked(name) && !llmprof::collect::blas::is_defined_elsewhere(name))
     return reinterpret_cast<void*>(&not_there);
-  const bool ours = handle != RTLD_DEFAULT && handle != RTLD_NEXT && name != nullptr && is_cublas(name);
+  const bool ours = handle != RTLD_DEFAULT && handle != RTLD_NEXT && name != nullptr && begins_with(name, "cublas");
   return ours ? reinterpret_cast<void*>(&ask_and_replace) : find_next();
 }
 

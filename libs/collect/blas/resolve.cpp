@@ -170,12 +170,6 @@ Function gpu_function(const char* name) {
 
 namespace {
 
-// By hand: programs ask before their own string functions work (a sanitizer's run-time does).
-bool is_same(const char* a, const char* b) {
-  while (*a != '\0' && *a == *b) ++a, ++b;
-  return *a == *b;
-}
-
 struct Elsewhere {
   const char* name;
   bool found;
@@ -190,14 +184,10 @@ void find_elsewhere(void* context, ImageList list) {
 
 }  // namespace
 
-bool has_hook_only(const char* name) {
-  for (const char* hooked : kNames) {
-    if (!is_same(hooked, name)) continue;
-    const Undisturbed undisturbed;
-    Elsewhere elsewhere{name, false};
-    return with_images(find_elsewhere, &elsewhere) && !elsewhere.found;
-  }
-  return false;
+bool is_defined_elsewhere(const char* name) {
+  const Undisturbed undisturbed;
+  Elsewhere elsewhere{name, false};
+  return !with_images(find_elsewhere, &elsewhere) || elsewhere.found;
 }
 
 const Site* find_site(Function function, std::uintptr_t address) {

@@ -21,8 +21,8 @@ const char* name_of(Function function);
 // A function of cuBLAS by its name; kFunctions: not one of them.
 Function gpu_function(const char* name);
 
-// Whether the name is one of ours and of no library of this process. Usable before anything else works.
-bool has_hook_only(const char* name);
+// Whether some library of this process but our own has a function of this name, or may have one.
+bool is_defined_elsewhere(const char* name);
 
 // One place in the program that calls one hooked symbol. Never changes once published, but for the two ids.
 struct Site {
