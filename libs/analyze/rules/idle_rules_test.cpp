@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "analyze/rules/rule_run.h"
+#include "analyze/rules/stage_view.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -152,6 +153,24 @@ TEST(IdleTime, SaysWhereTheHostWasAndWhatItDid) {
   EXPECT_EQ(idle->samples, 10) << "samples while the device works do not count";
   EXPECT_EQ(idle->cpu_ns(Work::kCompiling), 6 * 700);
   EXPECT_EQ(idle->cpu_ns(Work::kPython), 4 * 700);
+}
+
+// Samples stand for 10 ms each, idle times are shorter: shares of what was sampled, which never exceed it.
+TEST(IdleTime, SamplesThatAddUpToMoreAreSharesOfThemselves) {
+  Summary summary;
+  summary.stages.push_back({.name = "decode", .steps = 10, .time_ns = 1000});
+  StageIdle idle{.stage = "decode", .gap_ns = 100};
+  idle.works = {{.work = Work::kFramework, .samples = 9, .cpu_ns = 90},
+                {.work = Work::kCollecting, .samples = 6, .cpu_ns = 60}};
+  idle.samples = 15;
+  summary.idle.push_back(idle);
+  std::vector<Evidence> evidence;
+  add_idle_causes(summary, view_of(summary, summary.stages.front()), evidence);
+  ASSERT_EQ(evidence.size(), 2u);
+  EXPECT_DOUBLE_EQ(evidence[0].value.value(), 0.6);
+  EXPECT_DOUBLE_EQ(evidence[1].value.value(), 0.4);
+  EXPECT_EQ(evidence[0].of, "150 ns of CPU time sampled then");
+  EXPECT_DOUBLE_EQ(other_work_share(summary, "decode"), 0.4);
 }
 
 TEST(CompileInLoop, IsFoundAndNotTakenForLaunching) {

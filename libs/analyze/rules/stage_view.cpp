@@ -70,6 +70,10 @@ void add_idle_causes(const Summary& summary, const StageView& view, std::vector<
                              sql_literal(stage))));
   }
   if (idle->samples < kEnoughSamples) return;
+  // A sample stands for the time around it: where idle times are short, samples may add up to more.
+  const bool more = idle->cpu_ns() > idle->idle_ns();
+  const double of_ns = more ? static_cast<double>(idle->cpu_ns()) : total;
+  const std::string of_works = more ? base::human_ns(of_ns) + " of CPU time sampled then" : of;
   for (std::size_t i = 0; i < std::min(kShown, idle->works.size()); ++i) {
     const IdleWork& work = idle->works[i];
     evidence.push_back(fraction(
@@ -77,7 +81,7 @@ void add_idle_causes(const Summary& summary, const StageView& view, std::vector<
         fmt::format("{}{}: CPU time of the thread, by {}", work_name(work.work),
                     work.what.empty() ? "" : " (" + work.what + ")",
                     count_of(static_cast<double>(work.samples), "stack samples")),
-        std::min(1.0, static_cast<double>(work.cpu_ns) / total), of, "sampled",
+        static_cast<double>(work.cpu_ns) / of_ns, of_works, "sampled",
         fmt::format(
             "SELECT s.* FROM sample s JOIN sample_place p ON p.sample_id = s.id JOIN step t ON t.id = p.idle_in_step "
             "AND t.thread_id = s.thread_id WHERE t.stage = {} AND NOT t.warm_up ORDER BY s.ts_ns",
@@ -90,7 +94,7 @@ double other_work_share(const Summary& summary, std::string_view stage) {
   if (idle == nullptr || idle->samples < kEnoughSamples || idle->idle_ns() <= 0) return 0;
   std::int64_t other = 0;
   for (const IdleWork& work : idle->works) other += is_launching(work.work) ? 0 : work.cpu_ns;
-  return std::min(1.0, static_cast<double>(other) / static_cast<double>(idle->idle_ns()));
+  return static_cast<double>(other) / static_cast<double>(std::max(idle->cpu_ns(), idle->idle_ns()));
 }
 
 std::string hidden_by_launches(const StageView& view) {
