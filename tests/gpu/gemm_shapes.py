@@ -170,7 +170,8 @@ def compare(first, second):
     import numpy
     a, b = numpy.load(first), numpy.load(second)
     different = [name for name in a.files if not numpy.array_equal(a[name], b[name])]
-    print("results with and without are", "the same" if not different else f"different: {different}")
+    most = {name: float(numpy.abs(a[name] - b[name]).max() / numpy.abs(a[name]).max()) for name in different}
+    print("results with and without are", "the same" if not different else f"different, relative to the largest value: {most}")
     return 1 if different else 0
 
 
