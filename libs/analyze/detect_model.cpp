@@ -7,7 +7,6 @@
 #include <set>
 #include <unordered_map>
 
-#include "analyze/infer_model.h"
 #include "analyze/infer_steps.h"
 #include "analyze/passes/repeated_products.h"
 #include "analyze/questions.h"

@@ -1,4 +1,4 @@
-#include "analyze/infer_model.h"
+#include "analyze/detect_model.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Models told from the products of one pass.
 
-#include "analyze/infer_model.h"
+#include "analyze/detect_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A transformer that no config describes: what the shapes of a run's products say (analyze/infer_model.h writes it).
+// A transformer that no config describes: what the shapes of a run's products say (analyze/infer_model.cpp writes it).
 // Widths are exact. Norms and activations are taken as Llama's or, with biases, as GPT-2's.
 
 #include <algorithm>
