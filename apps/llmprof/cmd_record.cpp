@@ -56,9 +56,17 @@ constexpr Option kOptions[] = {
     {"--no-gpu", "", "", "", "", "Record nothing of the GPU; BLAS calls keep their shapes."},
     {"--gpu", "", "", "KINDS", "",
      "What to record of the GPU beside kernels, copies and graphs: memory, waits, api, overhead; several with commas."},
+    {"--kernels", "", "", "HOW", "",
+     "Kernels outside of CUDA graphs: `all` times every one; `sampled` notes every launch, and of a program that makes "
+     "more than 10,000 a second it times those of a stretch in eight, and the rare ones. The other times are estimated "
+     "from the same launches, and marked. Without it: sampled."},
     {"--graphs", "", "", "HOW", "",
      "CUDA graphs: `sampled` records every launch as a whole and the nodes of a few of each graph, `all` the nodes of "
      "every launch (costs more), `launch` no nodes. Without it: sampled."},
+    {"--rests", "", "", "WHAT", "",
+     "Moments in which what recording costs the program shows: `watching`, 0.2 s in 8 s in which the program is not "
+     "watched from outside and no device is read; `everything`, 0.2 s in every second in which nothing of the GPU is "
+     "recorded either, for those who want to know the whole cost; `none`. Without it: watching."},
     {"--stacks", "", "", "KINDS", "",
      "Note the stack of every launch on a GPU: python, native or python,native. Costs the program about 0.2 µs a "
      "launch."},
@@ -249,6 +257,9 @@ int run(const Arguments& arguments) {
   const auto collector = collector_settings(arguments);
   if (!collector) return fail(collector.error());
   options.collector = *collector;
+  const auto rests = rest_option(arguments);
+  if (!rests) return fail(rests.error());
+  options.rests = *rests;
   const auto counters = counter_options(arguments);
   if (!counters) return fail(counters.error());
   options.counters = *counters;

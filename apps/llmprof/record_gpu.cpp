@@ -13,6 +13,8 @@ struct Word {
   std::uint64_t value;
 };
 constexpr Word kGpu[] = {{"kernels", 1}, {"memory", 2}, {"waits", 4}, {"api", 8}, {"overhead", 16}};
+constexpr Word kKernels[] = {{"all", 0}, {"sampled", 1}};
+constexpr Word kRests[] = {{"none", 0}, {"watching", 1}, {"everything", 2}};
 constexpr Word kGraphs[] = {{"launch", 0}, {"sampled", 1}, {"all", 2}};
 
 template <std::size_t N>
@@ -39,13 +41,21 @@ Result<std::uint64_t> gpu_bits(std::string_view text) {
 
 }  // namespace
 
+Result<record::RestOption> rest_option(const Arguments& arguments) {
+  const std::string rests = arguments.get("--rests");
+  if (rests.empty()) return record::RestOption::kWatching;
+  LLMPROF_LET(const std::uint64_t value, value_of(kRests, "--rests", rests));
+  return static_cast<record::RestOption>(value);
+}
+
 Result<record::CollectorSettings> collector_settings(const Arguments& arguments) {
   record::CollectorSettings settings;
   const std::string gpu = arguments.get("--gpu"), graphs = arguments.get("--graphs");
-  const std::string stacks = arguments.get("--stacks");
+  const std::string stacks = arguments.get("--stacks"), kernels = arguments.get("--kernels");
   if (arguments.on("--no-gpu")) {
-    if (!gpu.empty() || !graphs.empty() || !stacks.empty()) {
-      return Error{ErrorCode::kUsage, "--no-gpu records nothing of the GPU", "leave out --gpu, --graphs and --stacks"};
+    if (!gpu.empty() || !graphs.empty() || !stacks.empty() || !kernels.empty()) {
+      return Error{ErrorCode::kUsage, "--no-gpu records nothing of the GPU",
+                   "leave out --gpu, --kernels, --graphs and --stacks"};
     }
     settings.gpu = 0;
   }
@@ -57,6 +67,9 @@ Result<record::CollectorSettings> collector_settings(const Arguments& arguments)
   }
   if (!graphs.empty()) {
     LLMPROF_LET(settings.graphs, value_of(kGraphs, "--graphs", graphs));
+  }
+  if (!kernels.empty()) {
+    LLMPROF_LET(settings.kernels, value_of(kKernels, "--kernels", kernels));
   }
   if (!stacks.empty()) {
     LLMPROF_LET(settings.stacks, record::parse_stacks(stacks));

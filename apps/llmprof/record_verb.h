@@ -20,6 +20,7 @@ Result<record::WindowOptions> window_options(const class Arguments& arguments);
 
 // --gpu, --no-gpu, --graphs and --stacks of `record`.
 Result<record::CollectorSettings> collector_settings(const class Arguments& arguments);
+Result<record::RestOption> rest_option(const class Arguments& arguments);
 
 // --counters and all that goes with it, --stalls and --stalls-only of `record`.
 Result<record::CounterOptions> counter_options(const class Arguments& arguments);

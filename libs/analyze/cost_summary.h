@@ -8,12 +8,24 @@
 
 namespace llmprof::analyze {
 
+// How much longer steps are with something than without it, told from steps that follow each other.
+struct MeasuredRatio {
+  double ratio = 1, low = 1, high = 1;  // low, high: 95 % interval of the mean
+  std::int64_t stretches = 0;           // each held against what was right before and after it
+  std::int64_t steps = 0;               // in these stretches
+};
+
 struct StageCost {
   std::string stage;
   std::int64_t range_events = 0, gemm_events = 0;
   std::optional<double> delay_ns;  // events times the measured cost of one
   std::optional<double> share;     // of the stage's time
   bool flagged = false;            // more than 1 %
+  // Measured in this run. `recording` is what of these was measured, together, for the mean step.
+  std::optional<MeasuredRatio> watching;  // against steps in rests of the recorder
+  std::optional<MeasuredRatio> kernels;   // steps whose kernels were timed, against those whose launches were noted
+  double kernels_share = 0;               // of the steps, with kernels timed
+  std::optional<MeasuredRatio> recording;
 };
 
 struct CollectorCost {
@@ -26,6 +38,7 @@ struct CollectorCost {
   std::optional<std::int64_t> recorder_cpu_ns;          // of llmprof beside them, while they ran
   std::optional<double> range_event_ns, gemm_event_ns;  // measured on this machine
   std::optional<double> delay_ns, delay_share;          // of all events; of the wall time
+  bool rests_of_everything = false;  // in rests nothing of the GPU was recorded either: `watching` is all of the cost
   std::vector<StageCost> stages;
   std::string why;  // why something above is unknown
 };

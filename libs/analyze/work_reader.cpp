@@ -43,7 +43,7 @@ Result<Kernels> read_kernels(const trace::Run& run, Window slice, WorkReader::Wi
     targets.insert(targets.end(), {&kernels.id, &kernels.gemm_id, &kernels.graph_node_id});
   if (with == WorkReader::With::kAll) {
     targets.insert(targets.end(), {&kernels.launch_end_ns, &kernels.stream, &kernels.graph_launch_id, &kernels.stack_id,
-                                   &kernels.name});
+                                   &kernels.name, &kernels.estimated});
   }
   for (std::size_t i = 0; i < targets.size(); ++i) *targets[i] = std::move(columns.values[i]);
   kernels.texts = std::move(columns.names);

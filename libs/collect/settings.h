@@ -23,6 +23,9 @@ struct Settings {
   std::uint64_t gpu;     // GpuActivity bits
   std::uint64_t graphs;  // GraphMode
   std::uint64_t graphs_after_ms;
+  std::uint64_t kernels;  // KernelMode
+  std::uint64_t kernels_after_ms;
+  std::uint64_t rest_from_ns, rest_every_ms, rest_ms;
   std::uint64_t stacks;  // StackBits
   std::uint64_t gpu_pool_bytes;
   std::uint64_t profiler_api;
@@ -34,6 +37,8 @@ struct Settings {
 enum GpuActivity : std::uint64_t { kGpuKernels = 1, kGpuMemory = 2, kGpuWaits = 4, kGpuApi = 8, kGpuOverhead = 16 };
 // Graph launches as a whole; the nodes of a few launches of each graph too; the nodes of all.
 enum GraphMode : std::uint64_t { kGraphsLaunch = 0, kGraphsSampled = 1, kGraphsAll = 2 };
+// All are timed; of programs that launch very many, those of some stretches of time.
+enum KernelMode : std::uint64_t { kKernelsAll = 0, kKernelsSampled = 1 };
 // Stacks of launches (and of allocations, if these are recorded).
 enum StackBits : std::uint64_t { kStacksPython = 1, kStacksNative = 2 };
 
@@ -61,6 +66,13 @@ inline constexpr SettingRow kSettings[] = {
      "CUDA graphs: 0 launches, 1 some with nodes, 2 all nodes"},
     {"LLMPROF_GRAPHS_AFTER_MS", &Settings::graphs_after_ms, 0, 3600000, 50,
      "time after the first graph launch from which on some are recorded with nodes, ms"},
+    {"LLMPROF_KERNELS", &Settings::kernels, 0, 1, kKernelsSampled, "kernels outside of graphs: 0 all, 1 sampled"},
+    {"LLMPROF_KERNELS_AFTER_MS", &Settings::kernels_after_ms, 0, 3600000, 1000,
+     "time with many launches after which kernels are sampled, ms; 0: from the first launch on, however few"},
+    {"LLMPROF_REST_FROM_NS", &Settings::rest_from_ns, 0, ~0ull, 0,
+     "when nothing of the GPU is recorded first; 0: never"},
+    {"LLMPROF_REST_EVERY_MS", &Settings::rest_every_ms, 1, 1ull << 42, 1000, "and again after so long, ms"},
+    {"LLMPROF_REST_MS", &Settings::rest_ms, 1, 1ull << 42, 200, "for so long, ms"},
     {"LLMPROF_STACKS", &Settings::stacks, 0, 3, 0, "stacks of launches: 1 Python, 2 native"},
     {"LLMPROF_GPU_POOL_BYTES", &Settings::gpu_pool_bytes, 1u << 20, 1u << 30, 128u << 20, "buffers lent to CUPTI"},
     {"LLMPROF_PROFILER_API", &Settings::profiler_api, 0, 1, 0, "1: recording between cudaProfilerStart and Stop only"},

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "collect/cuda/kernel_sampling.h"
 #include "collect/definition_table.h"
 #include "collect/selection.h"
 #include "collect/settings.h"
@@ -174,6 +175,8 @@ struct CurrentLaunch {
   wire::DefinitionId stack;
   std::uint32_t nodes;  // made since it began
   bool inside;
+  std::uint16_t number;  // LaunchRecord::number
+  bool noted;            // what it runs may not be recorded
 };
 
 // A node of a graph that a thread made last, outside of a launch.
@@ -200,12 +203,13 @@ struct ThreadLocal {
   std::uint32_t generation;      // 0: never attached
   std::uint32_t inside;          // an event of this thread is being recorded
   CurrentLaunch launch;
+  LaunchTrace launched;  // before
   MadeNode made;
   std::uint32_t node_type;  // of the node that is about to be made
   bool instantiating;       // a graph
   bool in_graph_launch;
-  bool in_runtime;          // a call of the CUDA runtime, if these are recorded
-  bool measuring;           // a profiler of CUPTI's is being called: what it does with the driver is not the program's
+  bool in_runtime;  // a call of the CUDA runtime, if these are recorded
+  bool measuring;   // a profiler of CUPTI's is being called: what it does with the driver is not the program's
   CountedWindow counted;
   bool is_ours;  // a thread of the collector: what it records is of no thread of the program
 };

@@ -166,6 +166,7 @@ class ThreadSampler final : public Sampler {
 
   void tick(ProcessTree& tree) {
     const std::uint64_t now = now_ns();
+    if (rest(now)) return set_timer(options_.rests.next_change(now));
     if (look_pace_.is_due(now)) look_pace_.measure(now, [&] { look(tree); });
     if (usage_pace_.is_due(now)) {
       usage_pace_.measure(now, [&] {
@@ -180,8 +181,14 @@ class ThreadSampler final : public Sampler {
       (void)log_.flush();  // an error stays and is told at the end
       next_flush_ns_ = now + kFlushNs;
     }
-    set_timer(std::min(
-        {usage_pace_.next_ns(), more_pace_.next_ns(), files_pace_.next_ns(), next_flush_ns_, look_pace_.next_ns()}));
+    set_timer(std::min({usage_pace_.next_ns(), more_pace_.next_ns(), files_pace_.next_ns(), next_flush_ns_,
+                        look_pace_.next_ns(), options_.rests.next_change(now)}));
+  }
+
+  bool rest(std::uint64_t now) {
+    const bool rests = options_.rests.at(now);
+    if (rests != rests_ && stacks_) stacks_->rest(rests);
+    return rests_ = rests;
   }
 
   void look(ProcessTree& tree) {
@@ -235,6 +242,7 @@ class ThreadSampler final : public Sampler {
   std::string problem_;
   std::uint64_t peak_before_ = 0;
   std::uint64_t next_flush_ns_ = 0;
+  bool rests_ = false;
   std::thread thread_;
 };
 

@@ -16,6 +16,7 @@
 #include "host/model_files.h"
 #include "host/stacks/stack_sampler.h"
 #include "host/usage.h"
+#include "wire/rests.h"
 
 namespace llmprof::host {
 
@@ -25,6 +26,7 @@ struct SamplerOptions {
   std::uint32_t usage_hz = 50;  // readings of memory and CPU time per second, at most
   bool stacks = true;
   StackOptions stack;
+  wire::Rests rests;
   std::function<void(HostLog&)> also;  // adds to the log what others saw: about twice a second, and at the end
 };
 

@@ -141,7 +141,7 @@ FROM (
   LEFT JOIN attribution AS a ON a.kernel_id = k.id
   LEFT JOIN range_time AS r ON r.range_id = a.range_id
   UNION ALL
-  SELECT stack_id, stage, module, NULL, name, device_id, time_ns FROM work WHERE source = 'estimated' OR NOT known
+  SELECT stack_id, stage, module, NULL, name, device_id, time_ns FROM work WHERE (source = 'estimated' AND graph_node_id IS NOT NULL) OR NOT known
 ) AS t JOIN (SELECT id FROM device WHERE kind IS DISTINCT FROM 'cpu') AS d ON d.id = t.device_id
 GROUP BY ALL ORDER BY ALL)",
               [&](const Row& row) {

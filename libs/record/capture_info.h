@@ -60,6 +60,7 @@ struct CaptureInfo {
   std::optional<std::int64_t> last_ns;                  // only so much of the end is to be kept
   std::optional<double> range_event_ns, gemm_event_ns;  // what recording one event costs, measured on this machine
   std::optional<trace::AskedCounters> counters;
+  std::optional<trace::NotedRests> rests;
   std::vector<trace::NotedModel> models;
   trace::NotedRules range_rules;
   std::optional<std::int64_t> recorder_cpu_ns;  // CPU time of llmprof itself while the program ran

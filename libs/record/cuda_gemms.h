@@ -27,6 +27,7 @@ class CudaGemms {
            std::uint64_t arrived);
   bool full() const { return calls_.size() >= kKept; }
   std::uint64_t oldest() const { return calls_.front().arrived; }
+  std::int64_t oldest_end_ns() const { return calls_.front().row.end_ns; }
   void write_oldest();
   void write_all();
 

@@ -101,6 +101,7 @@ void CudaIngest::next_log() {
 
 void CudaIngest::finish() {
   while (!waiting_.empty()) leave();
+  write_estimates(INT64_MAX);
   gemms_.write_all();
   graph_launches_.write_all();
   counts_.graph_launches = graph_launches_.written();
@@ -159,8 +160,12 @@ void CudaIngest::take_launch(const wire::LaunchRecord& record, trace::Id thread_
   launch.thread_id = thread_id;
   launch.stack_id = stacks_.id(record.stack).value_or(0);
   launch.correlation = record.correlation;
+  launch.number = record.number;
   if (record.op == wire::LaunchOp::kGraph) graphs_.launch_called(record.graph, launch.begin_ns, rows_.next_id);
   launches_.add(launch);
+  if (record.number == 0) return;
+  estimates_.launched(launch, record.end_ns == 0);
+  write_estimates();
 }
 
 void CudaIngest::take_gemm(const wire::GpuGemmRecord& record, trace::Id thread_id) {
@@ -168,6 +173,7 @@ void CudaIngest::take_gemm(const wire::GpuGemmRecord& record, trace::Id thread_i
   // Those who came before the oldest call have waited long enough.
   if (gemms_.full()) {
     while (!waiting_.empty() && waiting_.front().arrived < gemms_.oldest()) leave();
+    write_estimates(gemms_.oldest_end_ns());
     gemms_.write_oldest();
   }
   gemms_.add(rows_.next_id++, record, gemm_shapes_.find(record.shape), thread_id, arrived_++);

@@ -15,6 +15,7 @@
 #include <unordered_map>
 
 #include "record/cuda_counters.h"
+#include "record/cuda_estimates.h"
 #include "record/cuda_gemms.h"
 #include "record/cuda_graph_launches.h"
 #include "record/cuda_graph_nodes.h"
@@ -33,6 +34,7 @@ struct CudaCounts {
   std::int64_t kernels = 0, gemms = 0, graph_launches = 0;
   std::int64_t bad_times = 0, too_old = 0, unknown = 0;
   std::int64_t launch_lost = 0, graph_unknown = 0;
+  std::int64_t not_estimated = 0;  // kernels of noted launches that are like no other
 };
 
 class CudaIngest {
@@ -97,6 +99,9 @@ class CudaIngest {
                     const CudaLaunch* launch, trace::Name name, wire::GraphNodeKind kind);
   bool is_profilers_own(const KernelShape* shape) const;
   void write_kernel(Waiting& waiting);
+  trace::KernelRow row_of(const wire::KernelRecord& record, const KernelShape* shape);
+  void write_estimates(std::int64_t before_ns = INT64_MIN);
+  void add_kernel(trace::KernelRow& row, const CudaLaunch& launch);
   void write_copy(Waiting& waiting);
   void write_graph_launch(Waiting& waiting);
   void join_node(const wire::GraphNodeRecord& record, trace::Id thread_id);
@@ -110,6 +115,7 @@ class CudaIngest {
   ShapeTable<KernelShape> kernel_shapes_;
   ShapeTable<GemmShape> gemm_shapes_;
   CudaLaunches launches_;
+  CudaEstimates estimates_;
   CudaGemms gemms_;
   CudaGraphs graphs_;
   CudaGraphNodes nodes_;

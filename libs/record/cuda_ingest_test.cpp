@@ -54,6 +54,55 @@ TEST(CudaIngest, AKernelHasItsLaunchShapeAndStack) {
   EXPECT_TRUE(findings->empty()) << findings->front().where << ": " << findings->front().what;
 }
 
+// Launches 1 and 2 are the same again and again; of the third and fourth time nothing but the launch is known. The
+// device idles before launch 1, which begins 50 ns after its call; launch 2 waits for it, and begins 10 ns behind it.
+TEST(CudaIngest, WhatNotedLaunchesRanIsEstimated) {
+  Process process(77);
+  const auto shape = process.cuda.kernel_shape("first"), other = process.cuda.kernel_shape("second");
+  const auto product = process.cuda.gemm_shape();
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const std::uint64_t at = kBegin + 10'000 * (i + 1);
+    const bool noted = i >= 2;
+    process.cuda.launch(1, {.begin_ns = at, .end_ns = noted ? 0 : at + 20, .correlation = 10 * i + 1, .number = 1});
+    process.cuda.launch(1,
+                        {.begin_ns = at + 30, .end_ns = noted ? 0 : at + 40, .correlation = 10 * i + 2, .number = 2});
+    process.cuda.gemm(1,
+                      {.begin_ns = at + 25, .end_ns = at + 45, .m = 2, .n = 3, .k = 4, .batch = 1, .shape = product});
+    if (noted) continue;
+    const std::uint64_t begin = at + 50, first = 400 + 200 * i;  // 400 and 600 ns
+    process.cuda.kernel(
+        {.begin_ns = begin, .end_ns = begin + first, .correlation = 10 * i + 1, .shape = shape, .stream = 7});
+    process.cuda.kernel({.begin_ns = begin + first + 10,
+                         .end_ns = begin + first + 110,
+                         .correlation = 10 * i + 2,
+                         .shape = other,
+                         .stream = 7});
+  }
+  Recording recording;
+  recording.info(info_of(77)).log("77.log", process.bytes());
+  EXPECT_THAT(
+      recording.rows("SELECT name, begin_ns - 1000000, end_ns - begin_ns, launch_end_ns - launch_begin_ns, stream, "
+                     "gemm_id IS NOT NULL FROM kernel WHERE estimated ORDER BY begin_ns"),
+      ElementsAre("first|30050|500|-|7|false", "second|30560|100|-|7|true", "first|40050|500|-|7|false",
+                  "second|40560|100|-|7|true"));
+  EXPECT_THAT(recording.rows("SELECT count(*) FROM kernel WHERE estimated IS NULL"), ElementsAre("4"));
+  EXPECT_THAT(recording.rows("SELECT count(*) FROM gemm WHERE kernel_id IS NOT NULL"), ElementsAre("4"));
+  EXPECT_THAT(recording.rows(kLosses), IsEmpty());
+}
+
+// A kernel that was recorded after all is itself, and one that is like no other is lost.
+TEST(CudaIngest, OnlyWhatIsMissingIsEstimated) {
+  Process process(77);
+  const auto shape = process.cuda.kernel_shape("kernel");
+  process.cuda.launch(1, {.begin_ns = kBegin + 100, .correlation = 1, .number = 1});
+  process.cuda.launch(1, {.begin_ns = kBegin + 200, .correlation = 2, .number = 2});
+  process.cuda.kernel({.begin_ns = kBegin + 150, .end_ns = kBegin + 180, .correlation = 1, .shape = shape});
+  Recording recording;
+  recording.info(info_of(77)).log("77.log", process.bytes());
+  EXPECT_THAT(recording.rows("SELECT begin_ns, estimated FROM kernel"), ElementsAre("1000150|-"));
+  EXPECT_THAT(recording.rows(kLosses), ElementsAre("cupti_dropped|1|of launches that were only noted"));
+}
+
 // A launch may stand behind what it launched, and the product behind both.
 TEST(CudaIngest, JoinsWhateverTheOrderInTheLog) {
   Process process(77);

@@ -39,7 +39,11 @@ void CudaIngest::join_launch(Waiting& waiting) {
   const std::uint32_t correlation = waiting.kind == RecordKind::kKernel ? waiting.kernel.correlation
                                     : waiting.kind == RecordKind::kCopy ? waiting.copy.correlation
                                                                         : waiting.graph_launch.correlation;
-  if (const CudaLaunch* launch = launches_.use(correlation)) waiting.launch = *launch;
+  const CudaLaunch* launch = launches_.use(correlation);
+  if (launch == nullptr) return;
+  waiting.launch = *launch;
+  if (launch->number != 0 && waiting.kind == RecordKind::kKernel)
+    estimates_.ran(*launch, row_of(waiting.kernel, waiting.shape));
 }
 
 void CudaIngest::leave() {
@@ -47,6 +51,7 @@ void CudaIngest::leave() {
   waiting_.pop_front();
   if (waiting.kind == RecordKind::kGraphNode) return join_node(waiting.node, waiting.launch.thread_id);
   if (waiting.launch.thread_id == 0) join_launch(waiting);
+  if (waiting.launch.estimated) return;  // it came too late
   static_assert(offsetof(wire::KernelRecord, begin_ns) == offsetof(wire::CopyRecord, begin_ns) &&
                 offsetof(wire::KernelRecord, end_ns) == offsetof(wire::CopyRecord, end_ns) &&
                 offsetof(wire::KernelRecord, begin_ns) == offsetof(wire::GraphLaunchRecord, begin_ns) &&
@@ -121,22 +126,26 @@ bool CudaIngest::is_profilers_own(const KernelShape* shape) const {
   return single && rows_.writer.strings().text(shape->name) == "WaitNs";
 }
 
-void CudaIngest::write_kernel(Waiting& waiting) {
-  const wire::KernelRecord& record = waiting.kernel;
+trace::KernelRow CudaIngest::row_of(const wire::KernelRecord& record, const KernelShape* shape) {
   trace::KernelRow row;
   row.begin_ns = time(record.begin_ns);
   row.end_ns = time(record.end_ns);
   row.device_id = device_id(record.device);
   row.stream = record.stream;
-  set_launch(row, waiting.launch);
-  if (const KernelShape* shape = waiting.shape) {
+  if (shape != nullptr) {
     row.name = shape->name;
     row.grid_x = shape->grid_x, row.grid_y = shape->grid_y, row.grid_z = shape->grid_z;
     row.block_x = shape->block_x, row.block_y = shape->block_y, row.block_z = shape->block_z;
     row.registers = shape->registers;
     row.shared_bytes = shape->shared_bytes;
   }
-  CudaGemms::Call* call = nullptr;
+  return row;
+}
+
+void CudaIngest::write_kernel(Waiting& waiting) {
+  const wire::KernelRecord& record = waiting.kernel;
+  trace::KernelRow row = row_of(record, waiting.shape);
+  set_launch(row, waiting.launch);
   if (record.graph != 0 || record.graph_node != 0) {
     const Graphs graphs =
         join_graph({record.correlation, row.begin_ns, row.end_ns, 0, row.device_id, record.stream}, record.graph_node,
@@ -146,13 +155,30 @@ void CudaIngest::write_kernel(Waiting& waiting) {
     row.graph_node_id = graphs.node_id;
     row.stack_id = graphs.captured != nullptr ? unless_0(graphs.captured->stack_id) : trace::OptionalId();
     row.gemm_id = graphs.captured != nullptr ? unless_0(graphs.captured->gemm_id) : trace::OptionalId();
-  } else if (waiting.launch.thread_id != 0) {
-    call = gemms_.at(waiting.launch.thread_id, waiting.launch.begin_ns);
-    if (call != nullptr) row.gemm_id = call->row.id;
   }
-  row.id = rows_.next_id++;
-  if (call != nullptr) CudaGemms::ran(*call, row.id, row.end_ns - row.begin_ns);
+  add_kernel(row, waiting.launch);
   if (!row.graph_launch_id) counters_.kernel_ran(record.correlation, row.id);
+}
+
+void CudaIngest::write_estimates(std::int64_t before_ns) {
+  while (std::optional<CudaEstimates::Estimate> found = estimates_.next(before_ns)) {
+    launches_.estimate(found->launch.correlation);
+    if (!found->row) {
+      ++counts_.not_estimated;
+      continue;
+    }
+    set_launch(*found->row, found->launch);
+    if (in_time(static_cast<std::uint64_t>(found->row->begin_ns), static_cast<std::uint64_t>(found->row->end_ns)))
+      add_kernel(*found->row, found->launch);
+  }
+}
+
+void CudaIngest::add_kernel(trace::KernelRow& row, const CudaLaunch& launch) {
+  CudaGemms::Call* call =
+      row.graph_launch_id || launch.thread_id == 0 ? nullptr : gemms_.at(launch.thread_id, launch.begin_ns);
+  row.id = rows_.next_id++;
+  if (call != nullptr) row.gemm_id = call->row.id;
+  if (call != nullptr) CudaGemms::ran(*call, row.id, row.end_ns - row.begin_ns);
   rows_.writer.add(row);
   ++counts_.kernels;
 }

@@ -17,7 +17,9 @@ struct CudaLaunch {
   trace::Id thread_id = 0;  // 0: there is no launch
   trace::Id stack_id = 0;   // 0: none
   std::uint32_t correlation = 0;
+  std::uint16_t number = 0;  // LaunchRecord::number
   bool used = false;
+  bool estimated = false;  // what it ran was not recorded in time
 };
 
 class CudaLaunches {
@@ -34,6 +36,12 @@ class CudaLaunches {
     if (found.thread_id == 0 || found.correlation != correlation) return nullptr;
     found.used = true;
     return &found;
+  }
+
+  // What it ran was not recorded, or does not count any more.
+  void estimate(std::uint32_t correlation) {
+    CudaLaunch& found = slot(correlation);
+    if (found.correlation == correlation) found.used = found.estimated = true;
   }
 
  private:

@@ -11,8 +11,12 @@
 namespace llmprof::record {
 
 HostWatch::HostWatch(const HostOptions& options, const TelemetryOptions& telemetry, std::string capture_folder,
-                     const CounterOptions& counters)
-    : options_(options), capture_(std::move(capture_folder)), telemetry_(telemetry), counters_(counters) {
+                     const CounterOptions& counters, const wire::Rests& rests)
+    : options_(options),
+      rests_(rests),
+      capture_(std::move(capture_folder)),
+      telemetry_({telemetry.on, telemetry.hz, rests}),
+      counters_(counters) {
   telemetry_.start();
   counters_.start();
 }
@@ -42,6 +46,7 @@ void HostWatch::create(pid_t root) {
   options.usage_hz = options_.usage_hz;
   options.stacks = options_.stacks;
   options.stack.hz = options_.sample_hz;
+  options.rests = rests_;
   options.also = [this](host::HostLog& log) {
     if (receive()) write(log);
   };

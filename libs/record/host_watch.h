@@ -27,7 +27,7 @@ std::string contention_text(const host::Contention& seen);
 class HostWatch {
  public:
   HostWatch(const HostOptions& options, const TelemetryOptions& telemetry, std::string capture_folder,
-            const CounterOptions& counters = {});
+            const CounterOptions& counters = {}, const wire::Rests& rests = {});
 
   // Adds to what `watch` already does. This object must outlive the launch.
   void attach(Watch& watch);
@@ -44,6 +44,7 @@ class HostWatch {
   void stop_children();
 
   HostOptions options_;
+  wire::Rests rests_;
   std::string capture_;
   std::unique_ptr<host::Sampler> sampler_;
   std::string problem_;  // why there is none

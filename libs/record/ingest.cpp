@@ -43,6 +43,7 @@ trace::RunInfo run_info(const CaptureInfo& info, const IngestTally& tally) {
   run.environment = info.environment.empty() ? "{}" : info.environment;
   run.window = info.window;
   run.counters = info.counters;
+  run.rests = info.rests;
   run.models = tally.models;
   run.range_rules = info.range_rules;
   run.recorder_cpu_ns = info.recorder_cpu_ns;

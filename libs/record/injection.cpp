@@ -169,7 +169,14 @@ Injection child_environment(const std::vector<std::string>& environment, const I
   for (const auto& [name, value] : options.window) child.set(name, value);
   set_if_given(child, "LLMPROF_GPU", options.collector.gpu);
   set_if_given(child, "LLMPROF_GRAPHS", options.collector.graphs);
+  set_if_given(child, "LLMPROF_KERNELS", options.collector.kernels);
   set_if_given(child, "LLMPROF_STACKS", options.collector.stacks);
+  for (const char* name : {"LLMPROF_REST_FROM_NS", "LLMPROF_REST_EVERY_MS", "LLMPROF_REST_MS"}) child.remove(name);
+  if (options.rests.any()) {
+    child.set("LLMPROF_REST_FROM_NS", std::to_string(options.rests.from_ns));
+    child.set("LLMPROF_REST_EVERY_MS", std::to_string(options.rests.every_ns / 1'000'000));
+    child.set("LLMPROF_REST_MS", std::to_string(options.rests.lasts_ns / 1'000'000));
+  }
   child.remove("LLMPROF_COUNTERS");  // of an outer recording
   if (options.counters) child.set("LLMPROF_COUNTERS", "1");
   if (options.modules) prepend_python_path(child, fmt::format("{}/{}", options.library_folder, kModulesHook));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "wire/rests.h"
 
 namespace llmprof::record {
 
@@ -18,9 +19,10 @@ inline constexpr const char* kCaptureVariable = "LLMPROF_CAPTURE_DIR";
 
 // What the collector is asked for, as libs/collect/settings.h reads it. Unset: the user's own variable, or the default.
 struct CollectorSettings {
-  std::optional<std::uint64_t> gpu;     // LLMPROF_GPU
-  std::optional<std::uint64_t> graphs;  // LLMPROF_GRAPHS
-  std::optional<std::uint64_t> stacks;  // LLMPROF_STACKS: 1 Python, 2 native
+  std::optional<std::uint64_t> gpu;      // LLMPROF_GPU
+  std::optional<std::uint64_t> graphs;   // LLMPROF_GRAPHS
+  std::optional<std::uint64_t> kernels;  // LLMPROF_KERNELS
+  std::optional<std::uint64_t> stacks;   // LLMPROF_STACKS: 1 Python, 2 native
 };
 
 // "python", "native", "python,native" -> CollectorSettings::stacks.
@@ -35,6 +37,7 @@ struct InjectionOptions {
   bool nvtx = true;
   bool modules = false;   // modules of PyTorch models become ranges
   bool counters = false;  // the capture folder holds a counters.plan
+  wire::Rests rests{};    // of everything
   CollectorSettings collector;
 };
 

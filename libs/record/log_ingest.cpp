@@ -335,6 +335,7 @@ void LogIngest::write_losses(const LogStats& stats) {
   add(trace::Loss::kUnknownRecord,
       stats.unknown_records + static_cast<std::uint64_t>(unknown_ + ranges.unknown + cuda.unknown));
   add(trace::Loss::kLaunchLost, static_cast<std::uint64_t>(cuda.launch_lost));
+  add(trace::Loss::kCuptiDropped, static_cast<std::uint64_t>(cuda.not_estimated), "of launches that were only noted");
   add(trace::Loss::kGraphUnknown, static_cast<std::uint64_t>(cuda.graph_unknown));
   if (cuda_ != nullptr) add(trace::Loss::kLostName, cuda_->lost_stacks(), "stacks of launches");
   if (cuda_ != nullptr) cuda_->add_losses(rows_.ledger);

@@ -22,6 +22,9 @@ namespace llmprof::record {
 // Where the program's stdout goes. A verb whose own stdout is a report or JSON keeps it apart.
 enum class ProgramOutput : std::uint8_t { kUntouched, kToStderr };
 
+// Rests in which the cost of recording shows: of what watches and reads from outside, or of everything.
+enum class RestOption : std::uint8_t { kNone, kWatching, kEverything };
+
 struct RecordOptions {
   std::vector<std::string> command;  // argv
   std::string output;                // "x" or "x.llmprof"; "": a name from the command and the time
@@ -38,6 +41,7 @@ struct RecordOptions {
   HostOptions host;
   TelemetryOptions telemetry;
   WindowOptions window;
+  RestOption rests = RestOption::kWatching;
   bool keep_capture = false;
   bool ingest = true;
   ProgramOutput program_output = ProgramOutput::kUntouched;

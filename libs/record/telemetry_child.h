@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "hw/telemetry.h"
 #include "record/watch_child.h"
+#include "wire/rests.h"
 
 namespace llmprof::record {
 
@@ -18,6 +19,7 @@ struct TelemetryRates {
   double power_hz = 10;
   double state_hz = 1;  // of everything else
   double share = 0.03;  // of one core, at most, for all of it: readings come less often where they cost more
+  wire::Rests rests;
 };
 
 struct TelemetryEvent {

@@ -37,7 +37,12 @@ std::uint64_t process_cpu_ns() {
 class Loop {
  public:
   Loop(hw::TelemetrySource& source, const TelemetryRates& rates, int events, int orders)
-      : source_(source), share_(rates.share), events_(events), orders_(orders), begin_ns_(hw::raw_now_ns()) {
+      : source_(source),
+        share_(rates.share),
+        rests_(rates.rests),
+        events_(events),
+        orders_(orders),
+        begin_ns_(hw::raw_now_ns()) {
     for (std::size_t i = 0; i < hw::kReadGroups; ++i) {
       const auto group = static_cast<ReadGroup>(i);
       const double hz = group == ReadGroup::kPower    ? rates.power_hz
@@ -72,6 +77,7 @@ class Loop {
 
   void tick() {
     const std::uint64_t now = hw::raw_now_ns();
+    if (rests_.at(now)) return;
     double left = share_;
     for (std::size_t i = 1; i < groups_.size(); ++i) left -= groups_[i].pace.used_share();
     groups_[0].pace.set_share(std::max(left, share_ * kParts[0]));
@@ -88,6 +94,7 @@ class Loop {
     const std::uint64_t now = hw::raw_now_ns();
     std::uint64_t next = now + kSecondNs;
     for (const Group& group : groups_) next = std::min(next, std::max(now, group.pace.next_ns()));
+    if (rests_.at(now)) next = rests_.next_change(now);
     pollfd wait{orders_, POLLIN, 0};
     return ::poll(&wait, 1, static_cast<int>((next - now) / 1'000'000 + 1)) > 0 && !obeyed();
   }
@@ -175,6 +182,7 @@ class Loop {
 
   hw::TelemetrySource& source_;
   double share_;
+  wire::Rests rests_;
   int events_, orders_;
   std::uint64_t begin_ns_;
   std::vector<Group> groups_;

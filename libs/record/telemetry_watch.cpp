@@ -28,7 +28,8 @@ void write_note(const std::string& text, host::HostLog& log) {
 void TelemetryWatch::start() {
   if (!options_.on) return;
   begin_ns_ = hw::raw_now_ns();
-  auto child = TelemetryChild::start(open_, {.power_hz = options_.hz, .state_hz = std::min(options_.hz, 1.0)});
+  auto child = TelemetryChild::start(
+      open_, {.power_hz = options_.hz, .state_hz = std::min(options_.hz, 1.0), .rests = options_.rests});
   if (child) {
     child_ = std::move(*child);
   } else {

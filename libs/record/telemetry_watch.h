@@ -15,6 +15,7 @@ namespace llmprof::record {
 struct TelemetryOptions {
   bool on = true;
   double hz = 10;  // readings of power and energy per second, at most
+  wire::Rests rests{};
 };
 
 class TelemetryWatch {

@@ -25,6 +25,37 @@ std::string delay_text(const CollectorCost& cost) {
       ns(*cost.range_event_ns), ns(*cost.gemm_event_ns));
 }
 
+std::string ratio_text(const analyze::MeasuredRatio& ratio) {
+  return fmt::format("{:.3f} [{:.3f}, {:.3f}]", ratio.ratio, ratio.low, ratio.high);
+}
+
+// Of a stage of which it was measured; its percentiles, as they would have been.
+std::string measured_line(const Page& page, const StageCost& stage) {
+  const bool all = page.summary.cost.rests_of_everything;
+  std::string out =
+      fmt::format("Measured in this run: recorded, a step of {} is {} times as long (95 % interval): ", stage.stage,
+                  ratio_text(*stage.recording));
+  out +=
+      fmt::format("from {} in {} of {}", counted(stage.watching->steps, "step"),
+                  counted(stage.watching->stretches, "rest"), all ? "everything" : "watching and reading from outside");
+  if (stage.kernels) {
+    out += fmt::format(" ({}), and {} in which kernels were timed ({}, {} of the steps)", ratio_text(*stage.watching),
+                       counted(stage.kernels->steps, "step"), ratio_text(*stage.kernels),
+                       base::human_percent(stage.kernels_share));
+  } else if (!all && page.summary.coverage.gpu_ns > 0) {
+    out += "; what timing GPU work costs is not in it (record --rests everything measures all)";
+  }
+  for (const analyze::Stage& s : page.summary.stages) {
+    if (s.name != stage.stage) continue;
+    const auto p50 = s.tpot_p50_ns ? s.tpot_p50_ns : s.step_p50_ns, p99 = s.tpot_p50_ns ? s.tpot_p99_ns : s.step_p99_ns;
+    if (!p50 || !p99) continue;
+    const auto without = [&](std::int64_t value) { return ns(static_cast<double>(value) / stage.recording->ratio); };
+    out += fmt::format(". Without it, its median would be {} (recorded {}) and its p99 {} ({})", without(*p50),
+                       ns(static_cast<double>(*p50)), without(*p99), ns(static_cast<double>(*p99)));
+  }
+  return out + ".";
+}
+
 std::string flag_line(const StageCost& stage) {
   return fmt::format(
       "Recording made {} longer by an estimated {} of its time ({} and {}): annotate fewer, longer ranges.",
@@ -56,9 +87,19 @@ std::string cost_lines(const Page& page, const Style& style) {
                                counted(cost.gpu_events, "call")));
   }
   for (const StageCost& stage : cost.stages) {
+    if (stage.recording && shown(page, stage.stage)) out += wrapped(measured_line(page, stage));
     if (stage.flagged && shown(page, stage.stage)) out += style.warning(wrapped(flag_line(stage)));
   }
   return out;
+}
+
+Json ratio_json(const std::optional<analyze::MeasuredRatio>& ratio) {
+  if (!ratio) return nullptr;
+  return {{"ratio", ratio->ratio},
+          {"low", ratio->low},
+          {"high", ratio->high},
+          {"stretches", ratio->stretches},
+          {"steps", ratio->steps}};
 }
 
 Json cost_json(const Page& page) {
@@ -79,6 +120,10 @@ Json cost_json(const Page& page) {
                              {"gemm_events", stage.gemm_events},
                              {"delay_ns", maybe(stage.delay_ns)},
                              {"share", maybe(stage.share)},
+                             {"measured", ratio_json(stage.recording)},
+                             {"measured_watching", ratio_json(stage.watching)},
+                             {"measured_kernels", ratio_json(stage.kernels)},
+                             {"kernels_share", stage.kernels_share},
                              {"flagged", stage.flagged}});
   }
   return out;

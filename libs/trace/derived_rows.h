@@ -54,6 +54,7 @@ struct KernelSumRow {
   OptionalId gemm_id;
   OptionalId graph_node_id;
   OptionalId stack_id;
+  bool estimated = false;
   std::int64_t kernels = 0;
   std::int64_t gemm_calls = 0;
   std::int64_t time_ns = 0;

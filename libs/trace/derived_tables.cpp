@@ -91,7 +91,7 @@ const Table& table_of<KernelSumRow>() {
   static const Table table{
       "kernel_sum",
       TableKind::kDerived,
-      "measured kernels that are alike, added up; several rows may be of the same kind",
+      "kernels that are alike, added up; several rows may be of the same kind",
       "",
       "",
       sizeof(R),
@@ -106,6 +106,7 @@ const Table& table_of<KernelSumRow>() {
           column(&R::gemm_id, "gemm_id", "", "The BLAS call they executed, or parts of it; NULL if none."),
           column(&R::graph_node_id, "graph_node_id", "", "The node of a graph they executed; NULL if none."),
           column(&R::stack_id, "stack_id", "", "The stack that launched them; NULL if unknown."),
+          column(&R::estimated, "estimated", "", "Whether their times are estimated, as in kernel."),
           column(&R::kernels, "kernels", "", "How many they are."),
           column(&R::gemm_calls, "gemm_calls", "", "How many of them stand for a BLAS call."),
           column(&R::time_ns, "time_ns", "ns", "Their durations, added up."),

@@ -60,7 +60,7 @@ const Table& table_of<KernelRow>() {
   static const Table table{
       "kernel",
       TableKind::kFact,
-      "one measured execution on a device; a BLAS call on a CPU is a kernel of device cpu",
+      "one execution on a device; a BLAS call on a CPU is a kernel of device cpu",
       "thread_id",
       "begin_ns",
       sizeof(R),
@@ -93,6 +93,9 @@ const Table& table_of<KernelRow>() {
           column(&R::stack_id, "stack_id", "",
                  "Call stack of its launch or, in a graph, of its node's capture; NULL if not recorded."),
           column(&R::op_id, "op_id", "", "The innermost framework operator that launched it; NULL if unknown."),
+          column(&R::estimated, "estimated", "",
+                 "true: only its launch was noted, its times are estimated from the same launch at other times, whose "
+                 "size is given; NULL: it was measured."),
       }};
   return table;
 }

@@ -77,6 +77,7 @@ struct KernelRow {
   OptionalId gemm_id;
   OptionalId stack_id;
   OptionalId op_id;
+  std::optional<bool> estimated;
 };
 
 struct GraphLaunchRow {

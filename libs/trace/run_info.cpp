@@ -109,6 +109,24 @@ std::optional<AskedCounters> counters_from_json(const Json& json) {
   return counters;
 }
 
+Json rests_to_json(const std::optional<NotedRests>& rests) {
+  if (!rests) return nullptr;
+  return {{"from_ns", rests->when.from_ns},
+          {"every_ns", rests->when.every_ns},
+          {"lasts_ns", rests->when.lasts_ns},
+          {"everything", rests->everything}};
+}
+
+std::optional<NotedRests> rests_from_json(const Json& json) {
+  if (!json.is_object()) return std::nullopt;
+  const auto number = [&](const char* key) {
+    return json.contains(key) && json[key].is_number_unsigned() ? json[key].get<std::uint64_t>() : 0;
+  };
+  NotedRests rests{{number("from_ns"), number("every_ns"), number("lasts_ns")},
+                   json.value("everything", Json()) == true};
+  return rests.when.any() ? std::optional(rests) : std::nullopt;
+}
+
 Result<RunInfo> parse_run_info(std::string_view text, std::string_view where) {
   LLMPROF_LET(const Json json, base::parse_json(text, where));
   if (!json.is_object()) return not_a_run(where, "it is not a JSON object");
@@ -123,6 +141,7 @@ Result<RunInfo> parse_run_info(std::string_view text, std::string_view where) {
   if (const auto cpu = json.find("recorder_cpu_ns"); cpu != json.end() && cpu->is_number_integer()) {
     info.recorder_cpu_ns = cpu->get<std::int64_t>();
   }
+  if (const auto rests = json.find("rests"); rests != json.end()) info.rests = rests_from_json(*rests);
   if (const auto counters = json.find("counters"); counters != json.end())
     info.counters = counters_from_json(*counters);
   if (const auto models = json.find("models"); models != json.end()) info.models = models_from_json(*models);
@@ -147,6 +166,7 @@ std::string format_run_info(const RunInfo& info) {
       {"clock", info.clock},
       {"window", info.window.empty() ? Json(nullptr) : Json(info.window)},
       {"recorder_cpu_ns", info.recorder_cpu_ns ? Json(*info.recorder_cpu_ns) : Json(nullptr)},
+      {"rests", rests_to_json(info.rests)},
       {"counters", counters_to_json(info.counters)},
       {"models", models_to_json(info.models)},
       {"range_rules", rules_to_json(info.range_rules)},

@@ -10,6 +10,7 @@
 
 #include "base/json_fwd.h"
 #include "base/result.h"
+#include "wire/rests.h"
 
 namespace llmprof::trace {
 
@@ -52,6 +53,12 @@ struct AskedCounters {
   std::string stalls;                     // "with" kernel records, "only": without; "": none
 };
 
+// Rests of the recorder: nothing was watched or read from outside, and with `everything` nothing of the GPU recorded.
+struct NotedRests {
+  wire::Rests when;
+  bool everything = false;
+};
+
 struct RunInfo {
   int format_version = kRunFormatVersion;
   std::string llmprof_version;
@@ -62,11 +69,16 @@ struct RunInfo {
   std::string source = "record";                // or the importer's name, or "synthetic"
   std::string window;                           // the part of the run that was recorded, in words; "": all of it
   std::optional<std::int64_t> recorder_cpu_ns;  // CPU time of llmprof itself while the program ran
+  std::optional<NotedRests> rests;              // none: it had none
   std::optional<AskedCounters> counters;        // none: nothing was to be counted
   std::vector<NotedModel> models;               // the last opened last
   NotedRules range_rules;                       // empty: none were in force
   std::vector<TableFile> files;
 };
+
+// The member "rests" of run.json and capture/record.json; null for none.
+base::Json rests_to_json(const std::optional<NotedRests>& rests);
+std::optional<NotedRests> rests_from_json(const base::Json& json);
 
 // The list of models as run.json and capture/record.json hold it. Entries of the wrong form read as absent.
 base::Json models_to_json(const std::vector<NotedModel>& models);

@@ -30,7 +30,7 @@ std::string view_of(const Table& table, const std::vector<OpenFile>& files, cons
 // Launches that were not recorded node by node, expanded with the shares of their nodes: only as far as a query asks.
 constexpr const char* kKernelAll = R"(
 CREATE OR REPLACE VIEW kernel_all AS
-SELECT *, 'measured' AS source, CAST(1 AS DOUBLE) AS confidence FROM kernel
+SELECT *, CASE WHEN estimated THEN 'estimated' ELSE 'measured' END AS source, CAST(1 AS DOUBLE) AS confidence FROM kernel
 UNION ALL BY NAME
 SELECT l.begin_ns + CAST(round(s.begin_share * (l.end_ns - l.begin_ns)) AS BIGINT) AS begin_ns,
        l.begin_ns + CAST(round(s.end_share * (l.end_ns - l.begin_ns)) AS BIGINT) AS end_ns,
@@ -41,7 +41,7 @@ JOIN graph_node AS n ON n.graph = l.graph
 JOIN node_share AS s ON s.graph_node_id = n.id
 WHERE NOT coalesce(l.nodes_recorded, false) AND (n.kind IS NULL OR n.kind = 'kernel'))";
 
-// Work of devices for sums: a row per measured kernel, but of launches that were not recorded node by node one per
+// Work of devices for sums: a row per kernel, but of launches that were not recorded node by node one per
 // stage and node, which does not grow with the launches. A graph of which no launch was recorded so is one row per
 // stage. work_sum has the same sums in few rows: measured kernels that are alike are one.
 constexpr const char* kWork = R"(
@@ -72,12 +72,14 @@ WHERE l.graph NOT IN (SELECT graph FROM shared))";
 constexpr const char* kMeasured = R"(
 SELECT a.stage, coalesce(a.step_id IS NOT NULL, false) AS in_step, a.module, a.op, a.module_source, k.name, k.device_id,
        a.gemm_id, k.graph_node_id, k.stack_id, CAST(1 AS BIGINT) AS executions,
-       CAST(coalesce(a.gemm_call, false) AS BIGINT) AS gemm_calls, k.end_ns - k.begin_ns AS time_ns, 'measured' AS source,
+       CAST(coalesce(a.gemm_call, false) AS BIGINT) AS gemm_calls, k.end_ns - k.begin_ns AS time_ns,
+       CASE WHEN k.estimated THEN 'estimated' ELSE 'measured' END AS source,
        true AS known
 FROM kernel AS k LEFT JOIN attribution AS a ON a.kernel_id = k.id)";
 constexpr const char* kMeasuredSums = R"(
 SELECT stage, in_step, module, op, module_source, name, device_id, gemm_id, graph_node_id, stack_id,
-       kernels AS executions, gemm_calls, time_ns, 'measured' AS source, true AS known
+       kernels AS executions, gemm_calls, time_ns, CASE WHEN estimated THEN 'estimated' ELSE 'measured' END AS source,
+       true AS known
 FROM kernel_sum)";
 
 // From exec to exit, as far as it was seen. Older recorders let a process begin with its first event and end with its

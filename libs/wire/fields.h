@@ -153,7 +153,7 @@ inline constexpr Field kLaunchFields[] = {
     LLMPROF_FIELD(launch.begin_ns, kDelta),    LLMPROF_FIELD(launch.end_ns, kBeside),
     LLMPROF_FIELD(launch.correlation, kDelta), LLMPROF_DEFINITION(launch.stack),
     LLMPROF_FIELD(launch.graph, kPlain),       LLMPROF_FIELD(launch.op, kPlain),
-    LLMPROF_FIELD(launch.captured, kPlain),
+    LLMPROF_FIELD(launch.captured, kPlain),    LLMPROF_FIELD(launch.number, kPlain),
 };
 inline constexpr Field kKernelShapeFields[] = {
     LLMPROF_FIELD(kernel_shape.id, kDelta),
@@ -257,9 +257,15 @@ inline constexpr Field kCounterFields[] = {
     LLMPROF_FIELD(counter.value, kPlain),
 };
 inline constexpr Field kStallFields[] = {
-    LLMPROF_FIELD(stall.ts_ns, kDelta),     LLMPROF_FIELD(stall.samples, kPlain), LLMPROF_FIELD(stall.cubin, kPlain),
-    LLMPROF_FIELD(stall.pc_offset, kDelta), LLMPROF_NAME(stall.function),         LLMPROF_NAME(stall.reason),
-    LLMPROF_NAME(stall.file),               LLMPROF_FIELD(stall.line, kPlain),    LLMPROF_FIELD(stall.device, kPlain),
+    LLMPROF_FIELD(stall.ts_ns, kDelta),
+    LLMPROF_FIELD(stall.samples, kPlain),
+    LLMPROF_FIELD(stall.cubin, kPlain),
+    LLMPROF_FIELD(stall.pc_offset, kDelta),
+    LLMPROF_NAME(stall.function),
+    LLMPROF_NAME(stall.reason),
+    LLMPROF_NAME(stall.file),
+    LLMPROF_FIELD(stall.line, kPlain),
+    LLMPROF_FIELD(stall.device, kPlain),
     LLMPROF_FIELD(stall.issued, kPlain),
 };
 #undef LLMPROF_FIELD

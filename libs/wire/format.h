@@ -239,6 +239,9 @@ struct LaunchRecord {
   std::uint32_t graph;  // kGraph: id of the executable graph
   LaunchOp op;
   std::uint8_t captured;  // 1: nothing ran, a capture took it down (its kGraphNode records follow)
+  // Where kernels are sampled: launches of the same number on any thread are the same again, so one whose kernel was not
+  // recorded ran as those did whose was. 0: not numbered.
+  std::uint16_t number;
 };
 
 struct KernelShapeRecord {

@@ -97,7 +97,7 @@ TEST(Fields, DoNotOverlapAndCoverEachRecord) {
                                                    6 * 8,                                          // cost
                                                    8 + 4,                                          // segment
                                                    3 * 8 + 4 * 4,                                  // device
-                                                   8 + 8 + 3 * 4 + 1 + 1,                          // launch
+                                                   8 + 8 + 3 * 4 + 1 + 1 + 2,                      // launch
                                                    2 * 4 + 3 * 4 + 3 * 2 + 2 + 2 * 4 + 4 + 3 * 2,  // kernel shape
                                                    3 * 8 + 5 * 4 + 2,                              // kernel
                                                    4 * 8 + 3 * 4 + 2 + 1 + 1,                      // copy

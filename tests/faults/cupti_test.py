@@ -109,6 +109,30 @@ class GpuCase(FaultCase):
             self.assertGreater(said, 0, f"{label}: {made - recovered} are missing, and nobody says so: {seen}")
 
 
+class SampledKernels(GpuCase):
+    def test_all_are_counted_and_the_rest_is_estimated(self):
+        """Kernels of constant duration: what is estimated from the same launches is exact. A program that makes graphs is
+        recorded whole, however much it launched before; one whose kernels cannot be switched, too."""
+        now = dict(LLMPROF_KERNELS_AFTER_MS="0")
+        children = [self.child("plain", "run", 8000, **now), self.child("threads", "threads", 4, 2000, **now),
+                    self.child("all", "run", 8000, LLMPROF_KERNELS="0", **now),
+                    self.child("graph", "graph", 50, 40, LLMPROF_GRAPHS_AFTER_MS="0", **now)]
+        found, recording = self.seen(children)
+        estimated = {row["label"]: row for row in recording.query(
+            "SELECT p.arguments AS label, count(*) FILTER (k.estimated) AS n, count(*) AS kernels FROM kernel k JOIN thread t ON "
+            "t.id = k.thread_id JOIN process p ON p.id = t.process_id GROUP BY 1")}
+        by = {label: next(row for text, row in estimated.items() if f" {label} " in f"{text} ") for label in found}
+        for label in ("plain", "threads", "all"):
+            seen = found[label]
+            self.assertEqual((seen.eager, seen.copies), (seen.made.kernels, seen.made.copies + seen.made.memsets), seen)
+            self.assertEqual(seen.kernel_ns, seen.made.kernel_ns, seen)
+            self.assertEqual(seen.losses, {}, label)
+        for label in ("plain", "threads"):
+            self.assertGreater(by[label]["n"], 1000, label)
+        self.assertEqual((by["all"]["n"], by["graph"]["n"]), (0, 0))
+        self.check_complete(found["graph"], "graph")
+
+
 class Whole(GpuCase):
     def test_nothing_is_missing(self):
         """800 kernels of 1500, 700 and 2100 ns by turns, with 300 copies and memsets; four threads; a program that loaded

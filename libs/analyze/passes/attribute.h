@@ -25,6 +25,7 @@ struct Kernels {
   // For sums only; empty where nobody adds up.
   std::vector<std::int64_t> launch_end_ns, stream, graph_launch_id, stack_id;  // kNull: none
   std::vector<std::int64_t> name;                                              // a code into texts
+  std::vector<std::int64_t> estimated;                                         // 1: not measured
   std::vector<std::string> texts;
   std::size_t size() const { return begin_ns.size(); }
   std::int64_t gemm(std::size_t i) const { return gemm_id.empty() ? kNull : gemm_id[i]; }

@@ -22,7 +22,8 @@ void KernelSums::add(const Kernels& kernels, const std::vector<trace::Attributio
     const trace::AttributionRow& place = places[i];
     const trace::Name name = names[static_cast<std::size_t>(kernels.name[i])];
     const bool in_step = place.step_id.has_value();
-    const Kind kind{both(place.stage, in_step ? 1 : 0),
+    const bool estimated = !kernels.estimated.empty() && kernels.estimated[i] == 1;
+    const Kind kind{both(place.stage, (in_step ? 1 : 0) | (estimated ? 2 : 0)),
                     both(place.module, name.id),
                     both(place.op, place.module_source.id),
                     static_cast<std::uint64_t>(kernels.device_id[i]),
@@ -40,7 +41,8 @@ void KernelSums::add(const Kernels& kernels, const std::vector<trace::Attributio
                        .device_id = kernels.device_id[i],
                        .gemm_id = place.gemm_id,
                        .graph_node_id = known(kernels.node(i)),
-                       .stack_id = known(kernels.stack_id[i])});
+                       .stack_id = known(kernels.stack_id[i]),
+                       .estimated = estimated});
     }
     trace::KernelSumRow& row = rows_[found->second];
     ++row.kernels;

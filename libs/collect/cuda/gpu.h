@@ -16,7 +16,7 @@ struct Gpu {
   std::atomic<std::int32_t> pid{0};  // of the process that holds CUPTI; 0: not on. A forked child never touches it.
   // What our thread watches.
   std::atomic<std::uint32_t> wake{0};                     // futex
-  std::atomic<std::uint32_t> launching{0};                // something was launched since it looked
+  std::atomic<std::uint32_t> launching{0};                // launches since it looked, about
   std::atomic<std::uint32_t> contexts{0};                 // created so far
   std::atomic<std::uint32_t> requested{0}, completed{0};  // buffers, so far
   std::atomic<std::uint32_t> finish{0};                   // asked to deliver everything

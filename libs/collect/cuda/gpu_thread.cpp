@@ -13,6 +13,7 @@
 #include "collect/event.h"
 #include "collect/futex.h"
 #include "collect/own_thread.h"
+#include "wire/rests.h"
 
 namespace llmprof::collect {
 namespace {
@@ -26,18 +27,28 @@ constexpr std::uint64_t kLateLimitMs = 100;
 constexpr std::uint32_t kPeriodsPerLook = 20;  // for another copy of CUPTI
 constexpr std::uint32_t kFlushesAfter = 4;     // periods without a launch in which work may still end
 
+// Who is told when to record has no rests.
+wire::Rests planned_rests() {
+  const Settings& settings = g.settings;
+  if (settings.profiler_api != 0 || settings.control != 0 || settings.counters != 0) return {};
+  return {settings.rest_from_ns, settings.rest_every_ms * 1000000, settings.rest_ms * 1000000};
+}
+
 class GpuThread {
  public:
   void run() {
     while (gpu.finish.load(std::memory_order_acquire) == 0) {
-      if (gpu.wake.exchange(0, std::memory_order_acquire) == 0) futex_wait(gpu.wake, 0, kPeriodMs);
+      if (gpu.wake.exchange(0, std::memory_order_acquire) == 0) futex_wait(gpu.wake, 0, wait_ms());
+      rest();
       fulfil_wish();
       look_for_devices();
       if (now_ns() >= next_ns_ && gpu.finish.load(std::memory_order_acquire) == 0) period();
     }
+    if (rest_begin_ns_ != 0) state_gap(rest_begin_ns_, now_ns(), "rest");
     look_for_devices();  // a short life
     counters::finish();
     finish_graphs();
+    finish_kernels();
     flush(cupti::kFlushForced);
     await_buffers();
     // Everything that is ours has come.
@@ -54,6 +65,21 @@ class GpuThread {
     state_devices();
   }
 
+  std::uint64_t wait_ms() const {
+    const std::uint64_t now = now_ns();
+    const std::uint64_t left_ms = (rests_.next_change(now) - now) / 1000000 + 1;
+    return left_ms < kPeriodMs ? left_ms : kPeriodMs;
+  }
+
+  // So that what recording costs shows. Records that are under way are of what was launched before.
+  void rest() {
+    const std::uint64_t now = now_ns();
+    if (rests_.at(now) == (rest_begin_ns_ != 0)) return;
+    apply_recording(rest_begin_ns_ != 0);
+    if (rest_begin_ns_ != 0) state_gap(rest_begin_ns_, now, "rest");
+    rest_begin_ns_ = rest_begin_ns_ == 0 ? now : 0;
+  }
+
   // Everything should be here now. What is not is missing for good.
   static void await_buffers() {
     const std::uint64_t begin_ns = now_ns();
@@ -64,7 +90,11 @@ class GpuThread {
 
   void period() {
     next_ns_ = now_ns() + kPeriodMs * 1000000;
-    const bool launched = gpu.launching.exchange(0, std::memory_order_relaxed) != 0;
+    const std::uint64_t begin_ns = now_ns();
+    const std::uint32_t launches = gpu.launching.exchange(0, std::memory_order_relaxed);
+    const bool launched = launches != 0;
+    if (last_ns_ != 0) look_at_kernels(launches, (begin_ns - last_ns_) / 1000000 + 1);
+    last_ns_ = begin_ns;
     quiet_ = launched ? 0 : quiet_ + 1;
     if (quiet_ <= kFlushesAfter || (gpu.pool.lent() != 0 && quiet_ % kFlushesAfter == 0)) flush(0);
     watch_buffers(launched);
@@ -95,8 +125,9 @@ class GpuThread {
   }
 
   TheftWatch::Verdict look_for_theft(bool launched) {
-    return theft_.look({launched && records_kernels(), gpu.requested.load(std::memory_order_relaxed),
-                        gpu.completed.load(std::memory_order_relaxed), now_ns()});
+    return theft_.look({launched && records_kernels() && !notes_kernels(),
+                        gpu.requested.load(std::memory_order_relaxed), gpu.completed.load(std::memory_order_relaxed),
+                        now_ns()});
   }
 
   void watch_buffers(bool launched) {
@@ -124,12 +155,14 @@ class GpuThread {
     note("cupti", "another client took CUPTI's buffers for a time: GPU activity of that time is missing.");
   }
 
-  std::uint64_t next_ns_ = 0;
+  std::uint64_t next_ns_ = 0, last_ns_ = 0;
   std::uint32_t quiet_ = ~0u - kFlushesAfter;
   std::uint32_t periods_ = 0;
   bool devices_stated_ = false;
   bool second_copy_ = false;
   TheftWatch theft_;
+  std::uint64_t rest_begin_ns_ = 0;  // 0: it does not rest
+  const wire::Rests rests_ = planned_rests();
 };
 
 void* gpu_main(void*) {

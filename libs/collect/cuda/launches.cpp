@@ -22,6 +22,9 @@ using cupti::DriverCall;
 using wire::Record;
 using wire::RecordKind;
 
+// Kinds are switched only while no graph can be in flight.
+constexpr char kGraphs[] = "the program makes CUDA graphs";
+
 Record* blank(Thread* thread, RecordKind kind) {
   Record* record = reserve(thread);
   if (record == nullptr) return nullptr;
@@ -89,6 +92,9 @@ void begin_launch(const DriverCall& call, const CallbackData& data) {
   if (call.what == CallClass::kGraphLaunch) tl.launch.graph = graph_launch_begins(graph_call(call, data));
   counters::launch_begins(data, call.op);
   *data.shared = now_ns();
+  if (call.op != wire::LaunchOp::kKernel) return;
+  tl.launch.number = kernel_launch_begins(data, *data.shared);
+  tl.launch.noted = tl.launch.number != 0 && notes_kernels();
 }
 
 void record_launch(const DriverCall& call, const CallbackData& data, const CurrentLaunch& launch,
@@ -103,19 +109,23 @@ void record_launch(const DriverCall& call, const CallbackData& data, const Curre
                       launch.stack,
                       launch.graph,
                       call.op,
-                      static_cast<std::uint8_t>(launch.nodes != 0 ? 1 : 0)};
+                      static_cast<std::uint8_t>(launch.nodes != 0 ? 1 : 0),
+                      launch.number};
     commit(thread);
   }
   leave();
 }
 
 void end_launch(const DriverCall& call, const CallbackData& data) {
-  const std::uint64_t end_ns = now_ns();
-  const CurrentLaunch launch = tl.launch;
+  CurrentLaunch launch = tl.launch;
   tl.launch = {};
+  if (launch.number != 0 && failed(data)) launch.number = 0;  // no kernel will come of it
+  // Its end is not looked at: half the cost. Another thread may have switched in between.
+  const bool noted = launch.number != 0 && (launch.noted || notes_kernels());
+  const std::uint64_t end_ns = noted ? 0 : now_ns();
   if (call.what == CallClass::kGraphLaunch) graph_launch_ended(graph_call(call, data));
-  if (launch.nodes == 0 && gpu.launching.load(std::memory_order_relaxed) == 0)
-    gpu.launching.store(1, std::memory_order_relaxed);
+  if (launch.nodes == 0)  // two threads at a time may count as one
+    gpu.launching.store(gpu.launching.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (launch.nodes == 0 && gpu.suspected.load(std::memory_order_relaxed) != 0)
     gpu.launches_without.fetch_add(1, std::memory_order_relaxed);
   record_launch(call, data, launch, end_ns);
@@ -126,6 +136,8 @@ void end_launch(const DriverCall& call, const CallbackData& data) {
 void on_capture(const DriverCall& call, const CallbackData& data) {
   constexpr std::uint32_t kInvalidated = 901, kUnjoined = 904;  // it has failed, and is over
   const bool begins = call.what == CallClass::kCaptureBegin;
+  if (begins && data.site == cupti::kEnter) record_all_kernels(kGraphs);
+  if (!counters::is_armed(counters::kAnything)) return;
   if (data.site == cupti::kEnter) return begins ? counters::capture_begins() : void();
   const std::uint32_t result = result_of(data);
   const bool ended = begins ? result != 0 : result == 0 || result == kInvalidated || result == kUnjoined;
@@ -233,6 +245,8 @@ void on_driver_call(std::uint32_t id, const CallbackData& data) {
       if (!enters && !failed(data)) graph_is_updated(argument(data, 0), argument(data, 1));
       return;
     case CallClass::kInstantiate:
+      if (enters) record_all_kernels(kGraphs);
+      if (g.settings.graphs != kGraphsSampled) return;
       return enters ? instantiation_begins() : instantiation_ended();
     case CallClass::kNone:
       return;

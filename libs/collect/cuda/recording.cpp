@@ -1,8 +1,14 @@
 #include "collect/cuda/recording.h"
 
+#include <stdio.h>
+
+#include "collect/clock.h"
 #include "collect/cuda/counters/hooks.h"
+#include "collect/cuda/counters/kernel_choice.h"
 #include "collect/cuda/driver_calls.h"
+#include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
+#include "collect/cuda/kernel_sampling.h"
 #include "collect/cuda/session.h"
 #include "collect/futex.h"
 #include "collect/switches.h"
@@ -19,6 +25,18 @@ struct Recording {
   bool without_kernels = false;  // nor graphs
 };
 constinit Recording recording;
+constinit KernelSampling sampled_kernels;
+
+// Only where everything is recorded, always: an estimate needs what was recorded before. Counters of kernels choose
+// among recorded ones.
+bool may_sample_kernels() {
+  const Settings& settings = g.settings;
+  const bool everything = settings.window_range[0] == '\0' && settings.window_from_ns == 0 &&
+                          settings.window_until_ns == ~0ull && settings.first_step == ~0ull &&
+                          settings.end_step == ~0ull && settings.keep_ms == 0;
+  return settings.kernels == kKernelsSampled && everything && settings.profiler_api == 0 && settings.control == 0 &&
+         settings.counters == 0 && !recording.without_kernels;
+}
 
 bool wants(std::uint64_t bit) { return (g.settings.gpu & bit) != 0; }
 
@@ -44,7 +62,9 @@ void switch_launches(bool on) {
 }
 
 void switch_all(bool on) {
-  for (const std::uint32_t kind : kDeviceWork) switch_kind(kind, on);
+  for (const std::uint32_t kind : kDeviceWork) {
+    if (kind != cupti::kConcurrentKernel || !on || !notes_kernels()) switch_kind(kind, on);
+  }
   if (wants(kGpuOverhead)) switch_kind(cupti::kOverhead, on);
   switch_launches(on);
   if (wants(kGpuWaits)) {
@@ -80,6 +100,10 @@ void enable_always() {
               gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, cupti::kStreamDestroyStarting));
   }
   if (counters::is_armed(counters::kAnything)) enable_for_counters();
+  if (may_sample_kernels()) {  // it ends with the first graph
+    for (const cupti::OtherCall& call : cupti::kCaptureCalls) switch_call(call.id, true);
+    for (const std::uint32_t id : cupti::kInstantiations) switch_call(id, true);
+  }
   gpu.library.enable_callback(1, gpu.subscriber, cupti::kState, cupti::kFatalError);  // not in older versions
   for (const cupti::OtherCall& call : cupti::kProfilerCalls) switch_call(call.id, g.settings.profiler_api != 0);
   if (!wants(kGpuMemory)) return;
@@ -110,6 +134,7 @@ void start_recording(bool kernels) {
   enable_always();
   if (g.settings.profiler_api != 0 || g.settings.control != 0) return;  // they say when
   recording.wanted.store(1, std::memory_order_relaxed);
+  if (g.settings.kernels_after_ms == 0 && may_sample_kernels()) sampled_kernels.begin(now_ns(), 0);
   switch_all(true);
   recording.applied.store(1, std::memory_order_release);
 }
@@ -127,6 +152,50 @@ void resume_recording() {
   if (!register_buffers() || recording.applied.load(std::memory_order_acquire) == 0) return;
   for (const std::uint32_t kind : kDeviceWork) switch_kind(kind, true);
 }
+
+// ---- kernels -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+void switch_kernels(KernelSampling::Action action) {
+  switch_kind(cupti::kConcurrentKernel, action == KernelSampling::Action::kRecord);
+  if (sampled_kernels.switched(action)) switch_kind(cupti::kConcurrentKernel, true);
+}
+
+}  // namespace
+
+std::uint16_t kernel_launch_begins(const cupti::CallbackData& data, std::uint64_t now_ns) {
+  if (!sampled_kernels.is_in_force()) return 0;
+  const counters::LaunchShape shape = counters::shape_of(data.function, data.arguments);
+  const KernelSampling::Decision decision =
+      sampled_kernels.launch_begins(tl.launched.next(data.symbol, {shape.grid, shape.block}), now_ns);
+  if (decision.action != KernelSampling::Action::kNone) switch_kernels(decision.action);
+  return decision.number;
+}
+
+bool notes_kernels() { return sampled_kernels.is_in_force() && !sampled_kernels.is_recording(); }
+
+// Below that rate what recording costs is lost in the time between launches.
+void look_at_kernels(std::uint32_t launches, std::uint64_t period_ms) {
+  constexpr std::uint64_t kManyPerSecond = 10000;
+  static constinit std::uint64_t busy_ms = 0;  // our thread only
+  if (sampled_kernels.is_in_force() || sampled_kernels.why_not() != nullptr || !may_sample_kernels()) return;
+  busy_ms = launches * 1000 >= kManyPerSecond * period_ms ? busy_ms + period_ms : 0;
+  if (busy_ms >= g.settings.kernels_after_ms) sampled_kernels.begin(now_ns());
+}
+
+void record_all_kernels(const char* why) {
+  if (sampled_kernels.give_up(why)) switch_kind(cupti::kConcurrentKernel, true);
+}
+
+void finish_kernels() {
+  if (sampled_kernels.why_not() == nullptr || !may_sample_kernels()) return;
+  char text[160];
+  snprintf(text, sizeof(text), "kernels outside of graphs were all recorded: %s.", sampled_kernels.why_not());
+  note("kernels", text);
+}
+
+// -------------------------------------------------------------------------------------------------------------------
 
 void set_gpu_recording(bool on) {
   recording.wanted.store(on ? 1 : 0, std::memory_order_release);

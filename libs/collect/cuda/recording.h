@@ -22,6 +22,16 @@ void fulfil_wish();  // of set_gpu_recording()
 bool is_recording();
 bool records_kernels();
 
+// Sampling of kernels (kernel_sampling.h). At the begin of a launch, on its thread: its number, 0 where all are
+// recorded.
+std::uint16_t kernel_launch_begins(const cupti::CallbackData& data, std::uint64_t now_ns);
+bool notes_kernels();  // they are noted only, at the moment
+// By our thread, every period: so many launches were made in it, and that long it was.
+void look_at_kernels(std::uint32_t launches, std::uint64_t period_ms);
+// All are recorded from now on.
+void record_all_kernels(const char* why);
+void finish_kernels();  // says why they were all recorded, if they were to be sampled
+
 // After another client has ended: what it may have taken or switched off.
 void resume_recording();
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <linux/perf_event.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -154,6 +155,10 @@ std::vector<int> PerfEvents::descriptors() const {
   std::vector<int> out;
   for (const Ring& ring : rings_) out.push_back(ring.descriptor);
   return out;
+}
+
+void PerfEvents::rest(bool rests) const {
+  for (const Ring& ring : rings_) ::ioctl(ring.descriptor, rests ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE, 0);
 }
 
 // Adds what waits in the ring to waiting_; the new tail.

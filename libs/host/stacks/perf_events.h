@@ -27,6 +27,8 @@ class PerfEvents {
   ~PerfEvents();
 
   std::vector<int> descriptors() const;
+  // No samples, until it does not rest any more. Holds for all threads that it is inherited by.
+  void rest(bool rests) const;
   bool sees_kernel() const { return sees_kernel_; }  // time in system calls is sampled too
   // Hands over all that waits, by time over all CPUs. Records are valid during their call only.
   void read(const std::function<void(const PerfRecord&)>& visit);

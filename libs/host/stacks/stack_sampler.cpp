@@ -52,6 +52,7 @@ class PerfStackSampler final : public StackSampler {
   std::vector<int> descriptors() const override { return events_.descriptors(); }
   StackStats stats() const override;
   void drain() override;
+  void rest(bool rests) override { events_.rest(rests); }
   bool crowded() const override { return crowded_; }
 
  private:
