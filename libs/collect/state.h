@@ -201,11 +201,12 @@ struct ThreadLocal {
   std::uint32_t inside;          // an event of this thread is being recorded
   CurrentLaunch launch;
   MadeNode made;
-  std::uint32_t node_type;  // of the node that is about to be made
-  bool instantiating;       // a graph
+  std::uint32_t node_type;     // of the node that is about to be made
+  std::uint32_t graph_thread;  // a number of this thread, for its default stream; 0: none yet
+  std::uint8_t instantiating;  // a graph (cuda/graphs.cpp)
   bool in_graph_launch;
-  bool in_runtime;          // a call of the CUDA runtime, if these are recorded
-  bool measuring;           // a profiler of CUPTI's is being called: what it does with the driver is not the program's
+  bool in_runtime;  // a call of the CUDA runtime, if these are recorded
+  bool measuring;   // a profiler of CUPTI's is being called: what it does with the driver is not the program's
   CountedWindow counted;
   bool is_ours;  // a thread of the collector: what it records is of no thread of the program
 };

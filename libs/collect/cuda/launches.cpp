@@ -52,7 +52,8 @@ std::uint64_t argument(const CallbackData& data, std::size_t index) {
 }
 
 GraphCall graph_call(const DriverCall& call, const CallbackData& data) {
-  return {argument(data, 0), argument(data, 1), data.context, call.id == cupti::kGraphLaunchOwnDefault};
+  const bool own_default = call.id == cupti::kGraphLaunchOwnDefault || call.id == cupti::kGraphUploadOwnDefault;
+  return {argument(data, 0), argument(data, 1), data.context, own_default};
 }
 
 // What runs while nothing is recorded is known too: kinds are switched only while no graph is in flight.
@@ -232,6 +233,8 @@ void on_driver_call(std::uint32_t id, const CallbackData& data) {
     case CallClass::kUpdate:
       if (!enters && !failed(data)) graph_is_updated(argument(data, 0), argument(data, 1));
       return;
+    case CallClass::kUpload:
+      return enters ? graph_upload_begins(graph_call(call, data)) : graph_launch_ended(graph_call(call, data));
     case CallClass::kInstantiate:
       return enters ? instantiation_begins() : instantiation_ended();
     case CallClass::kNone:

@@ -75,9 +75,11 @@ void enable_always() {
   for (const std::uint32_t id : cupti::kUpdates) switch_call(id, true);
   if (g.settings.graphs == kGraphsSampled) {
     for (const std::uint32_t id : cupti::kGraphLaunches) switch_call(id, true);
+    for (const std::uint32_t id : cupti::kGraphUploads) switch_call(id, true);
     for (const std::uint32_t id : cupti::kInstantiations) switch_call(id, true);
-    succeeded(Call::kEnableCallback,
-              gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, cupti::kStreamDestroyStarting));
+    for (const std::uint32_t id : {cupti::kStreamDestroyStarting, cupti::kContextDestroyStarting}) {
+      succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
+    }
   }
   if (counters::is_armed(counters::kAnything)) enable_for_counters();
   gpu.library.enable_callback(1, gpu.subscriber, cupti::kState, cupti::kFatalError);  // not in older versions
