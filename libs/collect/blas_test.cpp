@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -209,6 +211,43 @@ TEST_F(Blas, ProgramsThatAskWhetherThereIsOne) {
   std::string output;
   EXPECT_EQ(run(folder, {.arguments = {client("dl"), "asks", test_library("libcollect_fake_a.so")}}, &output), 0);
   EXPECT_EQ(output, "no no yes yes \n");
+}
+
+#if defined(__x86_64__)
+// So it is with weak references: of the program, of a library, as addresses and in a table. One that was opened when
+// there was a BLAS has it, in its two references to cblas_sgemm.
+TEST_F(Blas, WeakReferences) {
+  std::string output;
+  const std::vector<std::string> program = {client("dl"), "weak", test_library("libcollect_plugin_bare.so"),
+                                            test_library("libcollect_fake_a.so")};
+  const Log log = only_log({.arguments = program}, &output);
+  EXPECT_EQ(status_, 0);
+  EXPECT_EQ(output, "0 0 0 2 1\n");
+  EXPECT_EQ(log.gemms().size(), 1u);
+}
+#endif
+
+// As the loader ends it: no call returns without a result.
+TEST_F(Blas, AFunctionThatIsNowhere) {
+  const CaptureFolder folder;
+  std::string output;
+  const int status =
+      run(folder, {.arguments = {client("dl"), "unresolved", test_library("libcollect_plugin_bare.so")}}, &output);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 127);
+  EXPECT_EQ(output, "");
+}
+
+// Another library where the last one was: a call goes where its own caller was linked to.
+TEST_F(Blas, LibrariesThatReplaceEachOther) {
+  std::string output;
+  const Log log = only_log({.arguments = {client("dl"), "replace", test_library("libcollect_plugin_a.so"),
+                                          test_library("libcollect_plugin_b.so")}},
+                           &output);
+  EXPECT_EQ(output, "1 2 1 2 1 2 \n");
+  ASSERT_EQ(log.gemms().size(), 6u);
+  EXPECT_THAT(log.name(log.gemms()[0].library), EndsWith("libcollect_fake_a.so"));
+  EXPECT_THAT(log.name(log.gemms()[1].library), EndsWith("libcollect_fake_b.so"));
 }
 
 TEST_F(Blas, LibraryLoadedAndUnloadedAgain) {
