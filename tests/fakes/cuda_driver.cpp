@@ -237,7 +237,8 @@ FAKE_EXPORT int cuCtxDestroy_v2(void* handle) {
 
 // Not CUDA's: from here on every call fails, as after a kernel that wrote where it may not.
 FAKE_EXPORT int fake_lose_device() { return driver().lost.store(true), kCudaSuccess; }
-// Nor this: from here on instantiations take so long.
+// Nor these: from here on the answer whether a stream is captured, and instantiations, take so long.
+FAKE_EXPORT int fake_question_us(unsigned us) { return driver().question_us.store(us), kCudaSuccess; }
 FAKE_EXPORT int fake_instantiate_ms(unsigned ms) { return driver().instantiate_ms.store(ms), kCudaSuccess; }
 
 FAKE_EXPORT int cuCtxSetCurrent(void* context) { return current = static_cast<Context*>(context), kCudaSuccess; }
@@ -324,7 +325,9 @@ FAKE_EXPORT int cuCtxSynchronize() {
 
 FAKE_EXPORT int cuStreamIsCapturing(void* stream, int* status) {
   const Stream* of = stream_of(stream);
-  return *status = of->capture_broken ? 2 : of->capturing != nullptr ? 1 : 0, kCudaSuccess;
+  *status = of->capture_broken ? 2 : of->capturing != nullptr ? 1 : 0;
+  usleep(driver().question_us.load());  // it was so: much may happen until the asker knows
+  return kCudaSuccess;
 }
 
 FAKE_EXPORT int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {

@@ -20,6 +20,7 @@ struct DriverState {
   std::uint64_t idle_at_ns = 0, graphs_until_ns = 0;
   std::vector<Stream*> capturing;
   std::atomic<unsigned> instantiate_ms{0};  // an instantiation takes so long
+  std::atomic<unsigned> question_us{0};     // whether a stream is captured
 };
 
 DriverState& driver();

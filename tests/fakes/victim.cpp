@@ -194,6 +194,34 @@ int graph_contexts(const Numbers& numbers) {
   return 0;
 }
 
+// A stream that ran a graph is captured while another thread launches, and whoever wants to know its state is slow to
+// find out. Prints how many calls of the captures failed.
+int graph_captured_beside(const Numbers& numbers) {
+  void* context = start();
+  cuda("fake_question_us", 300u);
+  std::atomic<bool> ends{false};
+  std::thread beside([&] {
+    cuda("cuCtxSetCurrent", context);
+    void* own = make_stream();
+    while (!ends) {
+      void* its = instantiate(made_by_hand("beside:300").first);
+      for (int i = 0; i < 20 && !ends; ++i) replay(its, own, 1, 100);
+    }
+  });
+  void *stream = make_stream(), *exec = instantiate(made_by_hand("function:200").first), *made = nullptr;
+  int broken = 0;
+  for (long i = 0; i < numbers.at(0, 100); ++i) {
+    replay(exec, stream, 1, 200);
+    broken += cuda("cuStreamBeginCapture_v2", stream, 0) != 0;
+    usleep(500);
+    broken += cuda("cuStreamEndCapture", stream, &made) != 0;
+  }
+  ends = true;
+  beside.join();
+  std::printf("%d calls failed in captures\n", broken);
+  return 0;
+}
+
 // A graph is instantiated while one of another stream is in flight, for so many ms, and while another thread launches.
 int graph_made_beside(const Numbers& numbers) {
   void* context = start();
@@ -388,6 +416,7 @@ constexpr Scenario kScenarios[] = {
     {"graph_by_hand", graph_by_hand},
     {"graph_threads", graph_threads},
     {"graph_contexts", graph_contexts},
+    {"graph_captured_beside", graph_captured_beside},
     {"graph_made_beside", graph_made_beside},
     {"graph_recaptured", graph_recaptured},
     {"graph_set_params", graph_set_params},

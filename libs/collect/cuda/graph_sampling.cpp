@@ -208,6 +208,22 @@ void GraphSampling::instantiation_ended() {
   instantiating_.fetch_sub(1);
 }
 
+void GraphSampling::capture_begins(const Hands& hands) {
+  instantiating_.fetch_add(1);
+  if (is_open() && !stays_open()) drain(hands);
+  in_driver_.fetch_add(1);
+  await_switch();
+  captures_.fetch_add(1);
+}
+
+// The end of one that failed may be told twice.
+void GraphSampling::capture_ended() {
+  std::uint32_t open = captures_.load();
+  while (open > 0 && !captures_.compare_exchange_weak(open, open - 1)) {
+  }
+  if (open > 0) instantiation_ended();
+}
+
 // ---- launches -----------------------------------------------------------------------------------------------------
 
 GraphSampling::Graph* GraphSampling::find(std::uint32_t id) {

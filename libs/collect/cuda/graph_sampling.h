@@ -114,6 +114,11 @@ class GraphSampling {
   void instantiation_begins(const Hands* hands);
   void instantiation_ended();
 
+  // Around every capture of a stream: to ask a stream whether it is idle ends its capture, so nobody is asked
+  // meanwhile. What is captured is mostly instantiated next, so a sample that is open is closed here, too.
+  void capture_begins(const Hands& hands);
+  void capture_ended();
+
   bool is_open() const { return state_.load(std::memory_order_relaxed) != State::kNormal; }
   // It is, for good: a graph was instantiated meanwhile.
   bool stays_open() const { return stays_open_.load(std::memory_order_relaxed); }
@@ -161,9 +166,10 @@ class GraphSampling {
 
   std::atomic<std::uint32_t> inside_{0};         // launches under way
   std::atomic<std::uint32_t> instantiating_{0};  // graphs, or about to
-  std::atomic<std::uint32_t> in_driver_{0};      // of these, those that have begun
-  std::atomic<std::uint32_t> switching_{0};      // futex: the ticket of who switches kinds; 0: nobody
-  std::atomic<std::uint32_t> draining_{0};       // futex: instantiations that wait for graphs in flight
+  std::atomic<std::uint32_t> in_driver_{0};      // of these, those that have begun; and captures
+  std::atomic<std::uint32_t> captures_{0};
+  std::atomic<std::uint32_t> switching_{0};  // futex: the ticket of who switches kinds; 0: nobody
+  std::atomic<std::uint32_t> draining_{0};   // futex: instantiations that wait for graphs in flight
   std::atomic<std::uint32_t> tickets_{0};
   std::atomic<bool> stays_open_{false};
   std::atomic<std::uint32_t> deciding_{0};  // what follows belongs to one thread at a time

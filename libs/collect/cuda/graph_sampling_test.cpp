@@ -177,6 +177,21 @@ TEST(GraphSampling, NotDuringAnInstantiation) {
   EXPECT_EQ(program.launches(3, 1), "NSC");
 }
 
+// Streams are not asked while one is captured, whoever launches; what was open is closed before.
+TEST(GraphSampling, NotDuringACapture) {
+  Program program;
+  program.pass_watching_time();
+  EXPECT_EQ(program.launches(3, 1), "..N");
+  program.sampling->capture_begins(program.hands());
+  EXPECT_FALSE(program.sampling->is_open());
+  const int asked = program.asked;
+  EXPECT_EQ(program.launches(10, 2), "..........");
+  EXPECT_EQ(program.asked, asked);
+  program.sampling->capture_ended();
+  program.sampling->capture_ended();  // told twice
+  EXPECT_EQ(program.launches(3, 2), "NSC");
+}
+
 TEST(GraphSampling, AnInstantiationClosesWhatIsOpen) {
   Program program;
   program.pass_watching_time();

@@ -339,6 +339,14 @@ void instantiation_begins() {
 
 void instantiation_ended() { end_instantiation(kByCall); }
 
+void graphs_capture_begins() {
+  if (is_sampled()) sampling.capture_begins(hands(current_context()));
+}
+
+void graphs_capture_ended() {
+  if (is_sampled()) sampling.capture_ended();
+}
+
 const char* kernel_of_node(const NodeDescription& description) {
   const KernelHandles handles = handles_in(description);
   return handles.any() != nullptr ? name_of_kernel(handles.function, handles.kernel) : nullptr;

@@ -40,6 +40,10 @@ void graph_upload_begins(const GraphCall& call);
 void instantiation_begins();
 void instantiation_ended();
 
+// Around every capture of a stream; the end may be told more than once.
+void graphs_capture_begins();
+void graphs_capture_ended();
+
 void stream_is_destroyed(const void* stream);
 void graphs_context_ends(const void* context);  // about to be destroyed
 

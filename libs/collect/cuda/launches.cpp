@@ -127,10 +127,16 @@ void end_launch(const DriverCall& call, const CallbackData& data) {
 void on_capture(const DriverCall& call, const CallbackData& data) {
   constexpr std::uint32_t kInvalidated = 901, kUnjoined = 904;  // it has failed, and is over
   const bool begins = call.what == CallClass::kCaptureBegin;
-  if (data.site == cupti::kEnter) return begins ? counters::capture_begins() : void();
+  if (data.site == cupti::kEnter) {
+    if (!begins) return;
+    graphs_capture_begins();
+    return counters::capture_begins();
+  }
   const std::uint32_t result = result_of(data);
   const bool ended = begins ? result != 0 : result == 0 || result == kInvalidated || result == kUnjoined;
-  if (ended) counters::capture_ended();
+  if (!ended) return;
+  counters::capture_ended();
+  graphs_capture_ended();
 }
 
 std::uint32_t device_of(void* context) {

@@ -60,7 +60,6 @@ void enable_for_counters() {
     if (id == cupti::kModuleLoaded && !counters::is_armed(counters::kStalls)) continue;
     succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
   }
-  for (const cupti::OtherCall& call : cupti::kCaptureCalls) switch_call(call.id, true);
 }
 
 void enable_always() {
@@ -82,6 +81,9 @@ void enable_always() {
     }
   }
   if (counters::is_armed(counters::kAnything)) enable_for_counters();
+  if (counters::is_armed(counters::kAnything) || g.settings.graphs == kGraphsSampled) {
+    for (const cupti::OtherCall& call : cupti::kCaptureCalls) switch_call(call.id, true);
+  }
   gpu.library.enable_callback(1, gpu.subscriber, cupti::kState, cupti::kFatalError);  // not in older versions
   for (const cupti::OtherCall& call : cupti::kProfilerCalls) switch_call(call.id, g.settings.profiler_api != 0);
   if (!wants(kGpuMemory)) return;
