@@ -153,6 +153,8 @@ struct Collector {
   std::atomic<std::uint32_t> definitions{0};  // bumped after every new domain, category or library
   std::atomic<std::uint32_t> wake{0};         // futex: the writer should look now
   std::atomic<std::uint32_t> stop{0};
+  std::atomic<std::uint32_t> flushes_wanted{0};
+  std::atomic<std::uint32_t> flushes_made{0};    // futex
   std::atomic<std::uint32_t> done{0};            // futex: the writer has ended
   std::atomic<std::uint64_t> exit_waited_ns{0};  // by the exiting thread, for CUPTI
   std::atomic<std::uint64_t> lost[kLossKinds]{};

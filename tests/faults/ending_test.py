@@ -123,7 +123,7 @@ class Ending(FaultCase):
         """Tracebacks, os._exit and sys.exit of an interpreter whose BLAS is hooked."""
         head = "import numpy as np, os, sys, time\na = np.ones((8, 8))\nfor i in range(5): a @ a\ntime.sleep(0.4)\n"
         for name, tail, ended in (("raise", "raise RuntimeError('nobody catches this')", True),
-                                  ("os_exit", "os._exit(3)", False), ("sys_exit", "sys.exit('a message')", True),
+                                  ("os_exit", "os._exit(3)", True), ("sys_exit", "sys.exit('a message')", True),
                                   ("abort", "os.abort()", False), ("recursion", "f = lambda: f()\nf()", True)):
             with self.subTest(name):
                 script = self.write(f"{name}.py", head + tail + "\n")
