@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <signal.h>
+#include <sys/wait.h>
+
 #include <algorithm>
 #include <filesystem>
 
@@ -46,6 +49,15 @@ std::vector<Call> calls(const Log& log) {
         {log.name(gemm.function), gemm.m, gemm.n, gemm.k, gemm.type, gemm.layout, gemm.trans_a, gemm.trans_b});
   }
   return result;
+}
+
+// As the log says itself, at last.
+std::uint64_t counted_gemms(const Log& log) {
+  std::uint64_t count = 0;
+  for (const Entry& entry : log.entries) {
+    if (entry.record.kind == RecordKind::kCost) count = entry.record.cost.gemm_events;
+  }
+  return count;
 }
 
 constexpr auto kF32 = ElementType::kFloat32;
@@ -124,9 +136,39 @@ TEST_F(Blas, ForkedChildHasItsOwnLog) {
   const std::vector<Log> all = logs({.arguments = {client("blas"), "fork"}});
   EXPECT_EQ(status_, 0);
   ASSERT_EQ(all.size(), 2u);
-  const bool first_is_parent = all[0].ended();
+  const bool first_is_parent = all[0].gemms().size() > all[1].gemms().size();
   EXPECT_EQ(calls(all[first_is_parent ? 0 : 1]), kGemms + kGemvs + kGemvs);
   EXPECT_EQ(calls(all[first_is_parent ? 1 : 0]), kGemms);
+}
+
+#if defined(__x86_64__)
+// _exit() and a signal to itself skip the exit handlers: nothing that was recorded before is missing, whatever the
+// time, and what the log counts is what it holds.
+TEST_F(Blas, EndsWithoutExitHandlers) {
+  for (const std::string way : {"_exit", "raise", "kill"}) {
+    const CaptureFolder folder;
+    std::string output;
+    const int status =
+        run(folder, {.arguments = {client("blas"), way}, .environment = {"LLMPROF_FLUSH_MS=60000"}}, &output);
+    EXPECT_EQ(output, "right\n");
+    EXPECT_EQ(status, way == "_exit" ? 3 << 8 : way == "raise" ? SIGTERM : SIGINT);
+    const std::vector<Log> all = read_folder(folder.path());
+    ASSERT_EQ(all.size(), 1u) << way;
+    EXPECT_EQ(calls(all[0]), kGemms + kGemvs) << way;
+    EXPECT_EQ(all[0].ended(), way == "_exit");
+    EXPECT_EQ(counted_gemms(all[0]), 8u) << way;
+  }
+}
+#endif
+
+// The same if it is killed by another: it may have made more, but what is counted is what is there.
+TEST_F(Blas, AKilledProcessCountsWhatItWrote) {
+  const CaptureFolder folder;
+  EXPECT_EQ(run(folder, {.arguments = {client("blas"), "forever"}, .kill_after_ms = 1450}), SIGKILL);
+  const std::vector<Log> all = read_folder(folder.path());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_GT(all[0].gemms().size(), 8u);
+  EXPECT_EQ(counted_gemms(all[0]), all[0].gemms().size());
 }
 
 // Python opens extensions with RTLD_LOCAL, so the BLAS behind numpy is in no global scope.
@@ -209,6 +251,43 @@ TEST_F(Blas, ProgramsThatAskWhetherThereIsOne) {
   std::string output;
   EXPECT_EQ(run(folder, {.arguments = {client("dl"), "asks", test_library("libcollect_fake_a.so")}}, &output), 0);
   EXPECT_EQ(output, "no no yes yes \n");
+}
+
+#if defined(__x86_64__)
+// So it is with weak references: of the program, of a library, as addresses and in a table. One that was opened when
+// there was a BLAS has it, in its two references to cblas_sgemm.
+TEST_F(Blas, WeakReferences) {
+  std::string output;
+  const std::vector<std::string> program = {client("dl"), "weak", test_library("libcollect_plugin_bare.so"),
+                                            test_library("libcollect_fake_a.so")};
+  const Log log = only_log({.arguments = program}, &output);
+  EXPECT_EQ(status_, 0);
+  EXPECT_EQ(output, "0 0 0 2 1\n");
+  EXPECT_EQ(log.gemms().size(), 1u);
+}
+#endif
+
+// As the loader ends it: no call returns without a result.
+TEST_F(Blas, AFunctionThatIsNowhere) {
+  const CaptureFolder folder;
+  std::string output;
+  const int status =
+      run(folder, {.arguments = {client("dl"), "unresolved", test_library("libcollect_plugin_bare.so")}}, &output);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 127);
+  EXPECT_EQ(output, "");
+}
+
+// Another library where the last one was: a call goes where its own caller was linked to.
+TEST_F(Blas, LibrariesThatReplaceEachOther) {
+  std::string output;
+  const Log log = only_log({.arguments = {client("dl"), "replace", test_library("libcollect_plugin_a.so"),
+                                          test_library("libcollect_plugin_b.so")}},
+                           &output);
+  EXPECT_EQ(output, "1 2 1 2 1 2 \n");
+  ASSERT_EQ(log.gemms().size(), 6u);
+  EXPECT_THAT(log.name(log.gemms()[0].library), EndsWith("libcollect_fake_a.so"));
+  EXPECT_THAT(log.name(log.gemms()[1].library), EndsWith("libcollect_fake_b.so"));
 }
 
 TEST_F(Blas, LibraryLoadedAndUnloadedAgain) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "collect/blas/resolve.h"
 #include "collect/testing/test_log.h"
@@ -140,6 +141,25 @@ TEST_F(Cublas, AskedForByName) {
   EXPECT_THAT(shapes.libraries[1], EndsWith("/libcublasLt.so.12"));
 }
 #endif
+
+// Both copies have the same version: the loader's choice for the caller decides, not the order of loading.
+TEST_F(Cublas, TwoCopiesOfOneVersion) {
+  const std::string second = folder_.path() + "/work/libcublas.so.12";
+  std::filesystem::create_directory(folder_.path() + "/work");
+  std::filesystem::copy_file(part("libcublas.so.12"), second);
+  std::string output;
+  const int status = run(
+      folder_,
+      {.arguments = {client("cublas"), "copies", part("libplugin_cublas_free.so"), part("libcublas.so.12"), second}},
+      &output);
+  EXPECT_EQ(status, 0) << output;
+  EXPECT_EQ(output, "right\n");
+  const std::vector<Log> all = read_folder(folder_.path());
+  ASSERT_EQ(all.size(), 1u);
+  const Shapes shapes = shapes_of(all[0]);
+  ASSERT_EQ(shapes.calls.size(), 1u);
+  EXPECT_EQ(shapes.libraries[0], second);
+}
 
 TEST_F(Cublas, WhatCublasLeavesToLtCountsOnce) {
   const Shapes shapes = shapes_of(log("nested", {"13"}));

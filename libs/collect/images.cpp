@@ -59,6 +59,7 @@ int collect_image(dl_phdr_info* info, std::size_t, void* context) {
     const ElfW(Phdr)& header = info->dlpi_phdr[i];
     const std::uintptr_t begin = info->dlpi_addr + header.p_vaddr;
     if (header.p_type == PT_DYNAMIC) image.dynamic = reinterpret_cast<const ElfW(Dyn)*>(begin);
+    if (header.p_type == PT_GNU_RELRO) image.relro_low = begin, image.relro_high = begin + header.p_memsz;
     if (header.p_type != PT_LOAD) continue;
     if (begin < image.low) image.low = begin;
     if (begin + header.p_memsz > image.high) image.high = begin + header.p_memsz;
@@ -88,7 +89,7 @@ enum class Wanted { kFunction, kVariable };
 bool is_exported(const Image& image, std::uint32_t index, const char* name, Wanted wanted) {
   const ElfW(Sym)& symbol = image.symbols[index];
   const unsigned type = symbol.st_info & 0xf, binding = symbol.st_info >> 4;
-  const bool function = type == STT_FUNC || type == STT_GNU_IFUNC;
+  const bool function = type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE;  // some are in assembler
   if (symbol.st_shndx == SHN_UNDEF || (wanted == Wanted::kFunction ? !function : type != STT_OBJECT)) return false;
   if (binding != STB_GLOBAL && binding != STB_WEAK) return false;
   if (image.versions != nullptr && (image.versions[index] & 0x8000) != 0) return false;  // an old, hidden version
@@ -165,14 +166,68 @@ const ElfW(Sym) * find_variable(const Image& image, const char* name) {
   return find_symbol(image, name, Wanted::kVariable);
 }
 
-bool any_import(const Image& image, bool (*matches)(const char* name)) {
+namespace {
+
+constexpr unsigned kWeak = STB_WEAK;
+
+Import import_of(const Image& image, const ElfW(Sym) & symbol) {
+  return {image.strings + symbol.st_name, static_cast<unsigned>(symbol.st_info) >> 4 == kWeak, nullptr, 0, false};
+}
+
+struct SlotKinds {
+  std::uint32_t address, data, call;
+};
+#if defined(__x86_64__)
+constexpr SlotKinds kKinds = {R_X86_64_GLOB_DAT, R_X86_64_64, R_X86_64_JUMP_SLOT};
+#elif defined(__aarch64__)
+constexpr SlotKinds kKinds = {R_AARCH64_GLOB_DAT, R_AARCH64_ABS64, R_AARCH64_JUMP_SLOT};
+#else
+constexpr SlotKinds kKinds = {~0u, ~0u, ~0u};
+#endif
+
+struct Relocations {
+  const ElfW(Rela) * first;
+  std::size_t bytes;
+};
+
+bool any_slot_of(const Image& image, const Relocations& table, bool (*visit)(void* context, const Import& import),
+                 void* context) {
+  for (std::size_t i = 0; table.first != nullptr && i < table.bytes / sizeof(ElfW(Rela)); ++i) {
+    const ElfW(Rela)& entry = table.first[i];
+    const auto kind = static_cast<std::uint32_t>(entry.r_info), index = static_cast<std::uint32_t>(entry.r_info >> 32);
+    if (index == 0 || (kind != kKinds.address && kind != kKinds.data && kind != kKinds.call)) continue;
+    if (image.symbols[index].st_shndx != SHN_UNDEF) continue;
+    Import import = import_of(image, image.symbols[index]);
+    import.slot = reinterpret_cast<void*>(image.base + entry.r_offset);
+    import.addend = kind == kKinds.data ? entry.r_addend : 0;
+    import.is_call = kind == kKinds.call;
+    if (visit(context, import)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool any_slot(const Image& image, bool (*visit)(void* context, const Import& import), void* context) {
+  if (image.symbols == nullptr || image.strings == nullptr) return false;
+  Relocations plain{}, calls{};
+  for (const ElfW(Dyn)* entry = image.dynamic; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
+    if (entry->d_tag == DT_RELA) plain.first = pointer<ElfW(Rela)>(image, entry->d_un.d_ptr);
+    if (entry->d_tag == DT_RELASZ) plain.bytes = entry->d_un.d_val;
+    if (entry->d_tag == DT_JMPREL) calls.first = pointer<ElfW(Rela)>(image, entry->d_un.d_ptr);
+    if (entry->d_tag == DT_PLTRELSZ) calls.bytes = entry->d_un.d_val;
+  }
+  return any_slot_of(image, calls, visit, context) || any_slot_of(image, plain, visit, context);
+}
+
+bool any_import(const Image& image, bool (*visit)(void* context, const Import& import), void* context) {
   if (image.symbols == nullptr || image.strings == nullptr) return false;
   // The GNU hash table leaves out undefined symbols: they all come before its first.
   const std::uint32_t end = image.sysv_hash != nullptr  ? image.sysv_hash[1]
                             : image.gnu_hash != nullptr ? image.gnu_hash[1]
                                                         : 0;
   for (std::uint32_t i = 1; i < end; ++i) {
-    if (image.symbols[i].st_shndx == SHN_UNDEF && matches(image.strings + image.symbols[i].st_name)) return true;
+    if (image.symbols[i].st_shndx == SHN_UNDEF && visit(context, import_of(image, image.symbols[i]))) return true;
   }
   return false;
 }

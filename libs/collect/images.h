@@ -20,8 +20,9 @@ struct Image {
   const std::uint32_t* gnu_hash;
   const std::uint32_t* sysv_hash;
   const ElfW(Half) * versions;
-  bool reached;  // scratch of closure()
-  bool hooked;   // scratch of find_unhooked_blas()
+  std::uintptr_t relro_low, relro_high;  // what the loader made read-only once it was done
+  bool reached;                          // scratch of closure()
+  bool hooked;                           // scratch of find_unhooked_blas()
 };
 
 struct ImageList {
@@ -37,8 +38,20 @@ bool with_images(void (*visit)(void* context, ImageList list), void* context);
 const ElfW(Sym) * find_function(const Image& image, const char* name);
 const ElfW(Sym) * find_variable(const Image& image, const char* name);
 
-// Calls visit(context, name) for every symbol that the object wants from others, until it returns true.
-bool any_import(const Image& image, bool (*matches)(const char* name));
+// A symbol that an object wants from others.
+struct Import {
+  const char* name;
+  bool weak;  // it can do without
+  // Of any_slot():
+  void* slot;  // where the loader puts its address
+  std::int64_t addend;
+  bool is_call;  // bound at its first call, perhaps
+};
+
+// Calls visit(context, import) for every symbol that the object wants from others, or for every place where it wants
+// the address of one, until it returns true.
+bool any_import(const Image& image, bool (*visit)(void* context, const Import& import), void* context);
+bool any_slot(const Image& image, bool (*visit)(void* context, const Import& import), void* context);
 
 // Fills list.order with `root` and everything it needs, breadth first as the loader searches; returns how many.
 std::size_t closure(ImageList list, std::size_t root);

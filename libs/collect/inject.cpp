@@ -69,7 +69,9 @@ constexpr llmprof_collector_table kTable = {sizeof(llmprof_collector_table),
                                             record_event,
                                             python_begin,
                                             python_push,
-                                            python_pop};
+                                            python_pop,
+                                            flush_recording,
+                                            leave_recording};
 
 }  // namespace
 }  // namespace llmprof::collect

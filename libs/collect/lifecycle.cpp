@@ -23,6 +23,8 @@ __thread ThreadLocal tl;
 namespace {
 
 constexpr std::uint64_t kExitLimitMs = 2000;
+constexpr std::uint64_t kLeaveLimitMs = 500;
+constexpr std::uint64_t kFlushLimitMs = 200;
 constexpr std::uint64_t kStartLimitMs = 2000;  // a start takes a millisecond
 
 // In the child only flags change: other threads of the parent may have been anywhere. The mapping, the log and the
@@ -73,6 +75,7 @@ void abandon_inherited(Shared* shared) {
   g.stop.store(0, std::memory_order_relaxed);
   g.done.store(0, std::memory_order_relaxed);
   g.wake.store(0, std::memory_order_relaxed);
+  g.flushes_made.store(g.flushes_wanted.load(std::memory_order_relaxed), std::memory_order_relaxed);
   g.forked = 0;
 }
 
@@ -204,20 +207,47 @@ void stop_recording(wire::LossKind reason) {
   g.phase.compare_exchange_strong(running, Phase::kDropping, std::memory_order_acq_rel);
 }
 
-void end_recording() {
-  const KeepErrno keep;
+namespace {
+
+// The writer may live in a parent: of a child that was forked without handlers, or that still has its parent's memory.
+bool is_recorded_here() {
   const Phase phase = g.phase.load(std::memory_order_acquire);
-  if (phase != Phase::kRunning && phase != Phase::kDropping) return;
-  if (g.pid.load(std::memory_order_relaxed) != getpid())
-    return;  // forked without atfork handlers: the writer lives in the parent
+  return (phase == Phase::kRunning || phase == Phase::kDropping) && g.pid.load(std::memory_order_relaxed) == getpid();
+}
+
+void end_within(std::uint64_t limit_ms) {
+  const KeepErrno keep;
+  if (!is_recorded_here()) return;
   std::uint32_t none = 0;
   g.drop_reason.compare_exchange_strong(none, static_cast<std::uint32_t>(wire::LossKind::kAfterExit));
   g.live.store(kNotLive, std::memory_order_relaxed);
   g.phase.store(Phase::kEnded, std::memory_order_release);
   g.stop.store(1, std::memory_order_release);
   wake_writer();
-  const std::uint64_t give_up_ns = now_ns() + kExitLimitMs * 1000000 - g.exit_waited_ns.load(std::memory_order_relaxed);
+  const std::uint64_t give_up_ns = now_ns() + limit_ms * 1000000 - g.exit_waited_ns.load(std::memory_order_relaxed);
   while (g.done.load(std::memory_order_acquire) == 0 && now_ns() < give_up_ns) futex_wait(g.done, 0, 50);
+}
+
+}  // namespace
+
+void end_recording() { end_within(kExitLimitMs); }
+
+void flush_recording() {
+  const KeepErrno keep;
+  if (!is_recorded_here()) return;
+  const std::uint32_t wanted = g.flushes_wanted.fetch_add(1, std::memory_order_acq_rel) + 1;
+  wake_writer();
+  const std::uint64_t give_up_ns = now_ns() + kFlushLimitMs * 1000000;
+  for (;;) {
+    const std::uint32_t made = g.flushes_made.load(std::memory_order_acquire);
+    if (static_cast<std::int32_t>(made - wanted) >= 0 || now_ns() >= give_up_ns) return;
+    futex_wait(g.flushes_made, made, 10);
+  }
+}
+
+void leave_recording() {
+  if (g.cuda_seen.load(std::memory_order_relaxed) != 0) return flush_recording();
+  end_within(kLeaveLimitMs);
 }
 
 namespace {

@@ -20,4 +20,11 @@ void stop_recording(wire::LossKind reason);
 // Orderly end: everything into the log, within two seconds. Safe to call twice.
 void end_recording();
 
+// Everything that was recorded so far into the log, within a fifth of a second. Safe in a signal handler.
+void flush_recording();
+
+// The process ends without exit handlers. What CUPTI still has cannot be fetched then: where CUDA was used the log says
+// that its end is missing.
+void leave_recording();
+
 }  // namespace llmprof::collect

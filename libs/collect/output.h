@@ -30,7 +30,9 @@ class Output {
   void drained(std::uint32_t slots);  // every thread once
 
   void clock_sync();
-  void cost();    // what the collector has cost so far
+  void cost();  // what the collector has cost so far
+  void
+  cost_of_new();  // the same, if events have come since: a process that is killed then leaves a count of all it wrote
   void rotate();  // begins a new log when it is time, and deletes old ones
   void finish();  // nothing comes any more
 
@@ -92,6 +94,7 @@ class Output {
   std::uint64_t segment_begin_ns_;
   std::uint64_t outside_told_ = 0;
   std::uint64_t range_events_ = 0, gemm_events_ = 0, gpu_events_ = 0;  // that came here
+  std::uint64_t counted_events_ = 0;                                   // of these, in the last cost()
   std::uint64_t lost_events_ = 0;                                      // all
   std::uint64_t refused_events_ = 0;                                   // of these, that came here
   std::uint64_t closed_bytes_ = 0;                                     // of the logs before this one

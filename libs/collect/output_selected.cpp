@@ -155,6 +155,11 @@ void Output::cost() {
   record.cost.gpu_events = gpu_events_;
   record.cost.writer_cpu_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
   add(record, 0);
+  counted_events_ = range_events_ + gemm_events_ + gpu_events_;
+}
+
+void Output::cost_of_new() {
+  if (range_events_ + gemm_events_ + gpu_events_ != counted_events_) cost();
 }
 
 void Output::rotate() {

@@ -154,6 +154,8 @@ struct Collector {
   std::atomic<std::uint32_t> definitions{0};  // bumped after every new domain, category or library
   std::atomic<std::uint32_t> wake{0};         // futex: the writer should look now
   std::atomic<std::uint32_t> stop{0};
+  std::atomic<std::uint32_t> flushes_wanted{0};
+  std::atomic<std::uint32_t> flushes_made{0};    // futex
   std::atomic<std::uint32_t> done{0};            // futex: the writer has ended
   std::atomic<std::uint64_t> exit_waited_ns{0};  // by the exiting thread, for CUPTI
   std::atomic<std::uint64_t> lost[kLossKinds]{};
@@ -205,8 +207,9 @@ struct ThreadLocal {
   CurrentLaunch launch;
   LaunchTrace launched;  // before
   MadeNode made;
-  std::uint32_t node_type;  // of the node that is about to be made
-  bool instantiating;       // a graph
+  std::uint32_t node_type;     // of the node that is about to be made
+  std::uint32_t graph_thread;  // a number of this thread, for its default stream; 0: none yet
+  std::uint8_t instantiating;  // a graph (cuda/graphs.cpp)
   bool in_graph_launch;
   bool in_runtime;  // a call of the CUDA runtime, if these are recorded
   bool measuring;   // a profiler of CUPTI's is being called: what it does with the driver is not the program's

@@ -15,9 +15,12 @@ add_executable(collect_client_open testing/client_open.cpp)
 target_link_libraries(collect_client_open PRIVATE llmprof_openblas)
 target_compile_options(collect_client_open PRIVATE -Wno-nonnull)  # it opens no path on purpose
 add_executable(collect_client_dl testing/client_dl.cpp)
+target_link_options(collect_client_dl PRIVATE -Wl,-z,dynamic-undefined-weak)
+add_library(collect_plugin_bare SHARED testing/plugin_bare.cpp)
+target_link_options(collect_plugin_bare PRIVATE -Wl,-z,lazy -Wl,-z,relro)
 add_library(collect_interposer SHARED testing/interposer.cpp)
 add_executable(collect_dump_log testing/dump_log.cpp)
-set(parts collect_client_nvtx collect_client_blas collect_client_open collect_client_dl collect_interposer collect_dump_log)
+set(parts collect_client_nvtx collect_client_blas collect_client_open collect_client_dl collect_plugin_bare collect_interposer collect_dump_log)
 if(LLMPROF_HAVE_NVTX3)
   add_executable(collect_client_nvtx3 testing/client_nvtx.cpp)
   target_compile_definitions(collect_client_nvtx3 PRIVATE LLMPROF_REAL_NVTX3=1)
@@ -59,7 +62,7 @@ function(collect_fake_cublas name version globals)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} SUFFIX .so.${version} LINK_DEPENDS ${map}
     LIBRARY_OUTPUT_DIRECTORY ${clients}/cublas)
 endfunction()
-set(cublas_exports cublasGetMathMode ${blas_exports})
+set(cublas_exports cublasCreate_v2 cublasGetMathMode ${blas_exports})
 list(FILTER cublas_exports INCLUDE REGEX "^cublas[^L]")
 list(JOIN cublas_exports "; " cublas_globals)
 foreach(version 12 13)
@@ -72,6 +75,12 @@ foreach(version 12 13)
     LIBRARY_OUTPUT_DIRECTORY ${clients}/cublas)
   list(APPEND parts collect_cublas_${version} collect_cublasLt_${version} collect_plugin_cublas_${version})
 endforeach()
+
+add_library(collect_plugin_cublas_free SHARED testing/plugin_cublas.cpp)  # bound to whatever is loaded
+collect_test_binary(collect_plugin_cublas_free)
+set_target_properties(collect_plugin_cublas_free PROPERTIES OUTPUT_NAME plugin_cublas_free
+  LIBRARY_OUTPUT_DIRECTORY ${clients}/cublas)
+list(APPEND parts collect_plugin_cublas_free)
 
 # The collector with launch stacks that a test can ask for.
 add_library(collect_stack_probe MODULE ${core} stacks/testing/stack_probe.cpp)

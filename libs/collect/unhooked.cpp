@@ -27,6 +27,8 @@ bool is_hooked_name(const char* name) {
   return strstr(name, "gem") != nullptr && contains(kCpuNames, name);
 }
 
+bool is_hooked_import(void*, const Import& import) { return is_hooked_name(import.name); }
+
 bool defines_blas(const Image& image) {
   if (is_cublas(image)) return true;
   for (const char* name : kCpuNames) {
@@ -56,7 +58,8 @@ void find_unhooked_blas(ImageList list, const UnhookedSearch& search) {
   for (std::size_t i = 0; preloaded && i < list.count; ++i) {
     if (is_our_preload(list.images[i])) continue;
     const bool provider = search.is_provider(search.context, list.images[i].path);
-    const bool imports = !is_cublas(list.images[i]) && any_import(list.images[i], is_hooked_name);  // it calls itself
+    const bool imports =
+        !is_cublas(list.images[i]) && any_import(list.images[i], is_hooked_import, nullptr);  // it calls itself
     if (provider || imports) mark_hooked(list, i, provider);
   }
   for (std::size_t i = 0; i < list.count; ++i) {

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kStackBytes = 256u << 10;  // the C library puts the program's static thread-local data there too
 constexpr std::uint64_t kClockSyncEveryNs = 1000000000;
 constexpr std::uint32_t kReturnedTogether = 8;
-constexpr std::uint64_t kFirstWaitMs = 5;  // then twice as long each time, up to the setting: workers may die young
+constexpr std::uint64_t kFirstWaitMs = 1;  // then twice as long each time, up to the setting: workers may die young
 
 // Drains every buffer. The order keeps the records of a thread in the order it made them: what each thread is filling
 // is noted first, then the full chunks (which hold everything older) are encoded, then what was noted.
@@ -141,12 +141,14 @@ void* writer_main(void*) {
   output.flush(false);
   std::uint64_t next_sync_ns = 0;
   std::uint64_t wait_ms = kFirstWaitMs;
+  std::uint32_t flushed = g.flushes_made.load(std::memory_order_relaxed);
   bool stopping = false;
   while (!stopping) {
     if (wait_ms > g.settings.flush_ms) wait_ms = g.settings.flush_ms;
     if (g.wake.exchange(0, std::memory_order_acquire) == 0) futex_wait(g.wake, 0, wait_ms);
     wait_ms *= 2;
     stopping = g.stop.load(std::memory_order_acquire) != 0;
+    const std::uint32_t flush = g.flushes_wanted.load(std::memory_order_acquire);
     drain.run();
     gpu_drain.run();
     if (stopping || now_ns() >= next_sync_ns) {
@@ -154,9 +156,14 @@ void* writer_main(void*) {
       output.clock_sync();
       output.cost();
       scan.run(stopping);
+    } else {
+      output.cost_of_new();
     }
     output.rotate();
     output.flush(false);
+    g.flushes_made.store(flush, std::memory_order_release);
+    if (flush != flushed) futex_wake(g.flushes_made);
+    flushed = flush;
   }
   output.finish();
   output.process(true);

@@ -34,6 +34,10 @@ struct llmprof_collector_table {
   void (*python_begin)(void* (*pointer_of)(void* number), void (*keep)(void* object), void* none);
   void* (*python_push)(void* number, void* unused);  // the address of a {domain, nvtxEventAttributes} that lives on
   void* (*python_pop)(void* number, void* unused);   // a domain
+
+  // Since size 136: before a process ends without its exit handlers. Both wait for the writer, but not for long.
+  void (*flush)();  // what was recorded so far is written; recording goes on
+  void (*leave)();  // the process is about to call _exit(): as end(), or as flush() where CUDA's records are missing
 };
 
 // Null: this process is not recorded.

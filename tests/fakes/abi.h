@@ -169,6 +169,7 @@ enum DriverCall : std::uint32_t {
   kCuGraphAddChildGraphNode = 525,
   kCuLaunchHostFunc = 527,
   kCuStreamBeginCapture_v2 = 539,
+  kCuGraphUpload = 580,
   kCuGraphInstantiateWithFlags = 643,
   kCuLaunchKernelEx = 652,
   kCuGraphAddKernelNode_v2 = 689,

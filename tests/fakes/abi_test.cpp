@@ -80,6 +80,7 @@ static_assert(static_cast<int>(fake::kUnheardOf) >= static_cast<int>(CUPTI_ACTIV
 SAME_VALUE(kNodeCloned, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
 SAME_VALUE(kExecCreated, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED);
 SAME_VALUE(kCuLaunchKernelEx, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx);
+SAME_VALUE(kCuGraphUpload, CUPTI_DRIVER_TRACE_CBID_cuGraphUpload);
 SAME_VALUE(kCuGraphInstantiateWithFlags, CUPTI_DRIVER_TRACE_CBID_cuGraphInstantiateWithFlags);
 SAME_VALUE(kCuGraphAddKernelNode_v2, CUPTI_DRIVER_TRACE_CBID_cuGraphAddKernelNode_v2);
 SAME_VALUE(kCuGraphAddNode_v2, CUPTI_DRIVER_TRACE_CBID_cuGraphAddNode_v2);

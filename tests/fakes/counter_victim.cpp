@@ -118,6 +118,31 @@ int captures_beside(const Numbers& numbers) {
   return 0;
 }
 
+// The device works for 7 s: who waits for it to measure keeps a capture waiting, which goes on at last.
+int capture_beside_long(const Numbers&) {
+  void* context = start();
+  void *stream = make_stream(), *function = kernel("layer:300");
+  generate(stream, 3, 4);
+  std::thread other([&] {
+    cuda("cuCtxSetCurrent", context);
+    void* own = make_stream();
+    launch(kernel("long:7000000000"), own);
+    for (int i = 0; i < 50; ++i) step("decode_step", own, 1);
+  });
+  usleep(100000);
+  void* made = nullptr;
+  int broken = cuda("cuStreamBeginCapture_v2", stream, 0) != 0;
+  for (int i = 0; i < 30; ++i) {
+    broken += cuda("cuLaunchKernel", function, 1u, 1u, 1u, 32u, 1u, 1u, 0u, stream, static_cast<void**>(nullptr),
+                   static_cast<void**>(nullptr)) != 0;
+    usleep(100000);
+  }
+  broken += cuda("cuStreamEndCapture", stream, &made) != 0;
+  other.join();
+  std::printf("%d calls failed in captures\n", broken);
+  return 0;
+}
+
 // Two contexts by turns, on the same device; then the second one ends.
 int contexts(const Numbers& numbers) {
   void *first = start(), *second = nullptr;
@@ -263,6 +288,7 @@ constexpr Scenario kScenarios[] = {
     {"graph", graph},
     {"captures", captures},
     {"captures_beside", captures_beside},
+    {"capture_beside_long", capture_beside_long},
     {"contexts", contexts},
     {"threads", threads},
     {"exit_in_range", exit_in_range},

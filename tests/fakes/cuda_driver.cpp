@@ -100,8 +100,6 @@ int unusable(const Stream* stream) {
   return stream->context->dead.load() ? kCudaInvalidContext : kCudaSuccess;
 }
 
-Stream* stream_of(void* handle) { return handle != nullptr ? static_cast<Stream*>(handle) : driver().null_stream; }
-
 void resource(std::uint32_t id, Stream* stream, void* descriptor) {
   if (const Tool* tool = driver().tool.load()) tool->resource(id, current_context(), stream, descriptor);
 }
@@ -131,10 +129,21 @@ Context* make_context(int device) {
   driver().contexts.fetch_add(1);
   count(driver().ledger, k_contexts);
   current = context;
-  if (driver().null_stream == nullptr) driver().null_stream = make_stream(context);
+  context->own = make_stream(context);
   resource(kContextCreated);
   return context;
 }
+
+Stream* own_stream_of_thread(Context* context) {
+  thread_local std::vector<Stream*> own;
+  for (Stream* stream : own) {
+    if (stream->context == context) return stream;
+  }
+  return own.emplace_back(make_stream(context));
+}
+
+// Handles of what is gone must not be used: the real driver may crash.
+bool is_gone(const Stream* stream) { return stream->destroyed || stream->context->dead.load(); }
 
 void wait_for(Stream* stream, std::uint32_t correlation) {
   const std::uint64_t begin_ns = now_ns();
@@ -151,6 +160,13 @@ void remember(std::uint64_t address, std::uint64_t bytes, std::uint32_t correlat
 }
 
 }  // namespace
+
+Stream* stream_of(void* handle) {
+  const auto number = reinterpret_cast<std::uintptr_t>(handle);
+  if (number > 2) return static_cast<Stream*>(handle);
+  return number == 2 ? own_stream_of_thread(current_context()) : current_context()->own;
+}
+
 }  // namespace fake
 
 using namespace fake;
@@ -221,6 +237,9 @@ FAKE_EXPORT int cuCtxDestroy_v2(void* handle) {
 
 // Not CUDA's: from here on every call fails, as after a kernel that wrote where it may not.
 FAKE_EXPORT int fake_lose_device() { return driver().lost.store(true), kCudaSuccess; }
+// Nor these: from here on the answer whether a stream is captured, and instantiations, take so long.
+FAKE_EXPORT int fake_question_us(unsigned us) { return driver().question_us.store(us), kCudaSuccess; }
+FAKE_EXPORT int fake_instantiate_ms(unsigned ms) { return driver().instantiate_ms.store(ms), kCudaSuccess; }
 
 FAKE_EXPORT int cuCtxSetCurrent(void* context) { return current = static_cast<Context*>(context), kCudaSuccess; }
 FAKE_EXPORT int cuCtxGetCurrent(void** context) { return *context = current_context(), kCudaSuccess; }
@@ -254,7 +273,7 @@ FAKE_EXPORT int cuStreamDestroy_v2(void* stream) {
 FAKE_EXPORT int cuStreamQuery(void* stream) {
   Stream* of = stream_of(stream);
   const std::lock_guard hold(driver().lock);
-  if (of->destroyed) count(driver().ledger, k_bad_dead_context);
+  if (is_gone(of)) count(driver().ledger, k_bad_dead_context);
   if (of->capturing != nullptr || (driver().captures.load() != 0 && capture_mode != 2)) {
     for (Stream* other : driver().capturing) other->capture_broken = true;
     count(driver().ledger, k_bad_in_capture);
@@ -263,25 +282,52 @@ FAKE_EXPORT int cuStreamQuery(void* stream) {
   return now_ns() < of->busy_until_ns ? kCudaNotReady : kCudaSuccess;
 }
 
-FAKE_EXPORT int cuEventCreate(void** event, unsigned) { return *event = new std::uint64_t{0}, kCudaSuccess; }
-FAKE_EXPORT int cuEventRecord(void* event, void* stream) {
-  return *static_cast<std::uint64_t*>(event) = stream_of(stream)->busy_until_ns, kCudaSuccess;
+FAKE_EXPORT int cuStreamGetCtx(void* stream, void** context) {
+  if (is_gone(stream_of(stream))) count(driver().ledger, k_bad_dead_context);
+  return *context = stream_of(stream)->context, kCudaSuccess;
 }
-FAKE_EXPORT int cuEventQuery(void* event) {
-  return now_ns() < *static_cast<std::uint64_t*>(event) ? kCudaNotReady : kCudaSuccess;
+
+FAKE_EXPORT int cuEventCreate(void** event, unsigned) { return *event = new Event{current_context(), 0}, kCudaSuccess; }
+FAKE_EXPORT int cuEventRecord(void* handle, void* stream_handle) {
+  auto* event = static_cast<Event*>(handle);
+  Stream* stream = stream_of(stream_handle);
+  if (event->context->dead.load() || is_gone(stream)) count(driver().ledger, k_bad_dead_context);
+  if (event->context != stream->context) return kCudaInvalidHandle;
+  const std::lock_guard hold(driver().lock);
+  return event->at_ns = stream->busy_until_ns, kCudaSuccess;
+}
+FAKE_EXPORT int cuEventQuery(void* handle) {
+  const auto* event = static_cast<Event*>(handle);
+  if (event->context->dead.load()) count(driver().ledger, k_bad_dead_context);
+  const std::lock_guard hold(driver().lock);
+  return now_ns() < event->at_ns ? kCudaNotReady : kCudaSuccess;
 }
 
 FAKE_EXPORT int cuThreadExchangeStreamCaptureMode(int* mode) { return std::swap(*mode, capture_mode), kCudaSuccess; }
 
+// Of this context only. As the real one: illegal while a stream is captured, in whatever mode, and the end of the
+// capture.
 FAKE_EXPORT int cuCtxSynchronize() {
   Call call(kCuCtxSynchronize, "cuCtxSynchronize", nullptr);
-  while (now_ns() < idle_at_ns()) usleep(50);
+  if (driver().captures.load() != 0) {
+    break_captures();
+    count(driver().ledger, k_bad_in_capture);
+    return call.result = kCudaCaptureInvalidated;
+  }
+  const auto until = [](const Context* context) {
+    const std::lock_guard hold(driver().lock);
+    return context->idle_at_ns;
+  };
+  const Context* context = current_context();
+  while (context != nullptr && now_ns() < until(context)) usleep(50);
   return call.result;
 }
 
 FAKE_EXPORT int cuStreamIsCapturing(void* stream, int* status) {
   const Stream* of = stream_of(stream);
-  return *status = of->capture_broken ? 2 : of->capturing != nullptr ? 1 : 0, kCudaSuccess;
+  *status = of->capture_broken ? 2 : of->capturing != nullptr ? 1 : 0;
+  usleep(driver().question_us.load());  // it was so: much may happen until the asker knows
+  return kCudaSuccess;
 }
 
 FAKE_EXPORT int cuMemAlloc_v2(std::uint64_t* address, std::size_t bytes) {

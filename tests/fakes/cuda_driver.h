@@ -19,12 +19,13 @@ struct DriverState {
   std::mutex lock;                // of streams' times and captures
   std::uint64_t idle_at_ns = 0, graphs_until_ns = 0;
   std::vector<Stream*> capturing;
-  Stream* null_stream = nullptr;
+  std::atomic<unsigned> instantiate_ms{0};  // an instantiation takes so long
+  std::atomic<unsigned> question_us{0};     // whether a stream is captured
 };
 
 DriverState& driver();
 Context* current_context();
-Stream* stream_of(void* handle);  // null is the context's own
+Stream* stream_of(void* handle);  // null and 1 are the context's own, 2 is the thread's in it
 std::uint64_t now_ns();
 void resource(std::uint32_t id, Stream* stream = nullptr, void* descriptor = nullptr);
 

@@ -1,6 +1,8 @@
 // The fake driver: kernels, copies, memsets and graphs.
 #include "cuda_driver.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -18,6 +20,7 @@ void run_on(Stream* stream, Work work, std::uint64_t duration_ns) {
     work.begin_ns = std::max(now_ns() + 200, stream->busy_until_ns);
     work.end_ns = stream->busy_until_ns = work.begin_ns + duration_ns;
     driver().idle_at_ns = std::max(driver().idle_at_ns, work.end_ns);
+    stream->context->idle_at_ns = std::max(stream->context->idle_at_ns, work.end_ns);
   }
   work.stream = stream->id;
   work.context = stream->context->id;
@@ -366,6 +369,10 @@ FAKE_EXPORT int cuGraphInstantiateWithFlags(void** exec, void* graph, std::uint6
   auto* made = new Exec{driver().next_id.fetch_add(1), nullptr};
   GraphData data{graph, nullptr, nullptr, nullptr, 0, nullptr, made};
   resource(kExecCreateStarting, nullptr, &data);
+  const Tool* tool = driver().tool.load();
+  made->untraced = tool != nullptr && tool->graphs_were_traced() && !tool->graphs_as_a_whole();
+  if (made->untraced) count(driver().ledger, k_untraced_execs);
+  usleep(driver().instantiate_ms.load() * 1000);
   made->graph = clone(static_cast<Graph*>(graph), made);
   resource(kExecCreated, nullptr, &data);
   driver().execs.fetch_add(1);
@@ -401,6 +408,7 @@ FAKE_EXPORT int cuGraphLaunch(void* handle, void* stream_handle) {
   if ((call.result = refused(stream)) != kCudaSuccess) return call.result;
   const Tool* tool = driver().tool.load();
   const bool as_a_whole = tool == nullptr || tool->graphs_as_a_whole();
+  if (tool != nullptr && as_a_whole && exec->untraced) count(driver().ledger, k_bad_exec_untraced);  // it crashes here
   Totals totals;
   run_nodes(exec->graph, exec, stream, call.correlation(), as_a_whole, &totals);
   if (as_a_whole) {
@@ -420,6 +428,18 @@ FAKE_EXPORT int cuGraphLaunch(void* handle, void* stream_handle) {
   count(driver().ledger, k_graph_launches);
   count(driver().ledger, k_node_kernels, totals.kernels);
   count(driver().ledger, k_node_copies, totals.copies);
+  return call.result;
+}
+
+// Before the first launch, so that this is not slower than others.
+FAKE_EXPORT int cuGraphUpload(void* exec, void* stream_handle) {
+  const GraphLaunchParams parameters{exec, stream_handle};
+  Call call(kCuGraphUpload, "cuGraphUpload", &parameters);
+  const AtGraphs at_graphs;
+  Stream* stream = stream_of(stream_handle);
+  const std::lock_guard hold(driver().lock);
+  stream->busy_until_ns = std::max(now_ns(), stream->busy_until_ns) + 100000;
+  driver().graphs_until_ns = std::max(driver().graphs_until_ns, stream->busy_until_ns);
   return call.result;
 }
 

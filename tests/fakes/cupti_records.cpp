@@ -48,8 +48,6 @@ void on_api(const Api& call, int site, int* result) {
 }
 
 void on_resource(std::uint32_t id, Context* context, Stream* stream, void* descriptor) {
-  // An executable made while graphs, traced before, are not: the real one crashes when it is launched.
-  if (id == kExecCreateStarting && cupti().graph_trace_before && !cupti().kinds[kGraphTrace]) note(k_bad_exec_untraced);
   if (script().hide_nodes != 0 && id >= kGraphCreated && id <= kNodeUpdated) return;
   // CUPTI 13.0 says of every node that it is a kernel.
   const bool of_graph = descriptor != nullptr && id >= kGraphCreated && id <= kNodeUpdated;
@@ -203,6 +201,7 @@ void on_waited(std::uint32_t correlation, Stream* stream, Context* context, std:
 }
 
 bool graphs_as_a_whole() { return cupti().kinds[kGraphTrace].load(); }
+bool graphs_were_traced() { return cupti().graph_trace_before.load(); }
 
 }  // namespace
 
@@ -231,6 +230,7 @@ std::size_t record_bytes(std::uint32_t kind) {
   }
 }
 
-const Tool kTool{timestamp_ns, on_api, on_resource, on_work, on_memory, on_waited, graphs_as_a_whole};
+const Tool kTool{timestamp_ns, on_api,    on_resource,       on_work,
+                 on_memory,    on_waited, graphs_as_a_whole, graphs_were_traced};
 
 }  // namespace fake

@@ -18,7 +18,7 @@ struct CuptiState {
   void* user_data = nullptr;
   std::atomic<bool> enabled[kDomains][kCallbackIds];
   std::atomic<bool> kinds[kActivityKinds];
-  bool graph_trace_before = false;
+  std::atomic<bool> graph_trace_before{false};
   BufferRequested requested = nullptr;
   BufferCompleted completed = nullptr;
   bool with_thief = false;

@@ -20,6 +20,8 @@ CASES = [
     ("twice a 100 12000 2000", "thief=60:40", {}, 0), ("exit_in_thread a", "", {}, 4), ("exit_in_callback a", "", {}, 5),
     ("exit_beside_launches a", "", {}, 0), ("exit_beside_launches a", "keep=1", {}, 0), ("fork_after_init a", "", {}, 0),
     ("unfinished a", "flush_ms=3000", {}, 0), ("profiler_windows a 40 1000", "", {"LLMPROF_PROFILER_API": "1"}, 0),
+    ("graph_contexts a 5", "", NOW, 0), ("graph_made_beside a 60 30 8", "", NOW, 0), ("graph_made_beside a 60 30 8", "lock=1", NOW, 0),
+    ("graph_made_beside a 400 0 4", "", NOW, 0), ("graph_captured_beside a 100", "", NOW, 0), ("graph_threads a 3 12", "", NOW, 0),
     ("run a 200", "", {"LLMPROF_GPU": "31", "LLMPROF_STACKS": "2"}, 0), ("run a 80", "held=nsys", {}, 0),
     *((f"threads a 3 200", script, {}, 0) for script in (
         "twice=1", "stray=1", "empty=1", "overlong=1", "late_ms=30", "grown=40 unheard=3 shuffle=1", "reversed=7 early=5",

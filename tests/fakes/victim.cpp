@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <atomic>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -161,6 +163,90 @@ int graph_threads(const Numbers& numbers) {
     });
   }
   for (std::thread& thread : all) thread.join();
+  return 0;
+}
+
+constexpr const char* kLong = "long:60000000";  // 60 ms
+
+// Two devices, and graphs on the default stream of each. One of the second is in flight while the first goes on: on a
+// stream that is destroyed meanwhile, on the default stream, on that of a thread that ends, in a context that is
+// destroyed. The more launches before it, the further a sample is.
+int graph_contexts(const Numbers& numbers) {
+  void *first = start(), *second = nullptr;
+  void* short_one = instantiate(capture(make_stream(), 5, "layer:300"));
+  cuda("cuGraphUpload", short_one, static_cast<void*>(nullptr));
+  for (long way = 0; way < 4; ++way) {
+    cuda("cuCtxCreate_v2", &second, 0u, 1);
+    void* long_one = instantiate(capture(make_stream(), 2, kLong));
+    cuda("cuCtxSetCurrent", first);
+    replay(short_one, nullptr, numbers.at(0, 3), 0);
+    std::thread([&] {
+      cuda("cuCtxSetCurrent", second);
+      void* stream = way == 0 ? make_stream() : way == 1 ? nullptr : reinterpret_cast<void*>(way == 2 ? 2 : 1);
+      launch_graph(long_one, stream);
+      if (way == 0) cuda("cuStreamDestroy_v2", stream);
+      if (way == 3) cuda("cuCtxDestroy_v2", second);
+    }).join();
+    replay(short_one, nullptr, 10, 1000);
+    usleep(60000);
+    replay(short_one, nullptr, 10, 0);
+  }
+  return 0;
+}
+
+// A stream that ran a graph is captured while another thread launches, and whoever wants to know its state is slow to
+// find out. Prints how many calls of the captures failed.
+int graph_captured_beside(const Numbers& numbers) {
+  void* context = start();
+  cuda("fake_question_us", 300u);
+  std::atomic<bool> ends{false};
+  std::thread beside([&] {
+    cuda("cuCtxSetCurrent", context);
+    void* own = make_stream();
+    while (!ends) {
+      void* its = instantiate(made_by_hand("beside:300").first);
+      for (int i = 0; i < 20 && !ends; ++i) replay(its, own, 1, 100);
+    }
+  });
+  void *stream = make_stream(), *exec = instantiate(made_by_hand("function:200").first), *made = nullptr;
+  int broken = 0;
+  for (long i = 0; i < numbers.at(0, 100); ++i) {
+    replay(exec, stream, 1, 200);
+    broken += cuda("cuStreamBeginCapture_v2", stream, 0) != 0;
+    usleep(500);
+    broken += cuda("cuStreamEndCapture", stream, &made) != 0;
+  }
+  ends = true;
+  beside.join();
+  std::printf("%d calls failed in captures\n", broken);
+  return 0;
+}
+
+// A graph is instantiated while one of another stream is in flight, for so many ms, and while another thread launches.
+int graph_made_beside(const Numbers& numbers) {
+  void* context = start();
+  void *stream = make_stream(), *other = make_stream();
+  void* exec = instantiate(capture(stream, 5, "layer:300"));
+  void* long_one = instantiate(capture(other, 2, ("long:" + std::to_string(numbers.at(0, 60) * 1000000)).c_str()));
+  cuda("fake_instantiate_ms", static_cast<unsigned>(numbers.at(1, 0)));
+  std::atomic<bool> ends{false};
+  std::thread beside([&] {
+    if (numbers.at(1, 0) == 0) return;
+    cuda("cuCtxSetCurrent", context);
+    void* own = make_stream();
+    void* its = instantiate(capture(own, 5, "beside:300"));
+    while (!ends) replay(its, own, 1, 500);
+  });
+  for (long i = 0; i < numbers.at(2, 8); ++i) {
+    replay(exec, stream, 3 + i % 4, 0);  // in every state of a sample
+    launch_graph(long_one, other);
+    void* before = std::exchange(exec, instantiate(made_by_hand("function:200").first));
+    replay(exec, stream, 1, 0);
+    wait(other);
+    replay(before, stream, 3, 0);
+  }
+  ends = true;
+  beside.join();
   return 0;
 }
 
@@ -329,6 +415,9 @@ constexpr Scenario kScenarios[] = {
     {"graph_kinds", graph_kinds},
     {"graph_by_hand", graph_by_hand},
     {"graph_threads", graph_threads},
+    {"graph_contexts", graph_contexts},
+    {"graph_captured_beside", graph_captured_beside},
+    {"graph_made_beside", graph_made_beside},
     {"graph_recaptured", graph_recaptured},
     {"graph_set_params", graph_set_params},
     {"graph_stream", graph_stream},

@@ -325,6 +325,13 @@ class Situations(CounterCase):
                 with self.subTest(method + label):
                     self.assertGreater(counted.seen.made.profiler_starts, 0, counted)
 
+    def test_capture_that_is_not_kept_waiting(self):
+        """A capture waits 5 s for who waits for the device, which works for 7; then it goes on, and nobody calls a profiler
+        until it has ended."""
+        for method in ("range", "kernel"):
+            found = self.counted([self.child("long", "capture_beside_long")], plan(method), method)
+            self.assertGreater(found["long"].seen.made.profiler_starts, 0, found["long"])
+
     def test_stalls(self):
         """Alone, and while ranges are measured. Sampling begins after half a second."""
         for name, text in (("only", plan("none", stalls="only")), ("ranges", plan("range", stalls="with"))):

@@ -123,13 +123,29 @@ class Ending(FaultCase):
         """Tracebacks, os._exit and sys.exit of an interpreter whose BLAS is hooked."""
         head = "import numpy as np, os, sys, time\na = np.ones((8, 8))\nfor i in range(5): a @ a\ntime.sleep(0.4)\n"
         for name, tail, ended in (("raise", "raise RuntimeError('nobody catches this')", True),
-                                  ("os_exit", "os._exit(3)", False), ("sys_exit", "sys.exit('a message')", True),
+                                  ("os_exit", "os._exit(3)", True), ("sys_exit", "sys.exit('a message')", True),
                                   ("abort", "os.abort()", False), ("recursion", "f = lambda: f()\nf()", True)):
             with self.subTest(name):
                 script = self.write(f"{name}.py", head + tail + "\n")
                 recording = self.both([SYSTEM_PYTHON, script], name=f"python-{name}")
                 self.assertEqual(recording.query("SELECT count(*) AS n FROM gemm"), [{"n": 5}])
                 self.check(recording, expect=() if ended else ("abnormal_end",))
+
+    def test_python_ends_at_once(self):
+        """No product is missing, and the report counts as many as there are: of workers, which end by os._exit; of a program
+        that Ctrl-C ends, which kills itself after its last word."""
+        head = "import multiprocessing, os, signal, numpy as np\na = np.ones((8, 8))\ndef work(n):\n  for i in range(n): a @ a\n"
+        workers = ("all = [multiprocessing.get_context('fork').Process(target=work, args=(40,)) for i in range(3)]\n"
+                   "for one in all: one.start()\nfor one in all: one.join()\nprint([one.exitcode for one in all])\n")
+        interrupted = "signal.signal(signal.SIGINT, signal.default_int_handler)\nwork(800)\nos.kill(os.getpid(), signal.SIGINT)\n"
+        for name, tail, products, said in (("workers", workers, 120, ()), ("interrupted", interrupted, 800, ("abnormal_end",))):
+            with self.subTest(name):
+                script = self.write(f"{name}.py", head + tail)
+                recording = self.both([SYSTEM_PYTHON, script], name=f"python-{name}")
+                self.assertEqual(recording.query("SELECT count(*) AS n FROM gemm"), [{"n": products}])
+                self.assertEqual(recording.query("SELECT sum(n)::BIGINT AS n FROM (SELECT max(gemm_events) AS n FROM collector_cost "
+                                                 "GROUP BY process_id)"), [{"n": products}])
+                self.check(recording, expect=said)
 
 
 if __name__ == "__main__":

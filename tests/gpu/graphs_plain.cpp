@@ -35,7 +35,7 @@ void* library = nullptr;
 constexpr const char* kNames[] = {"eager_a",      "hand_function", "hand_kernel",  "hand_cast",    "hand_any",
                                   "outer_before", "outer_after",   "child_a",      "child_b",      "branch_body",
                                   "update_one",   "update_two",    "update_other", "update_third", "thread_a",
-                                  "thread_b",     "captured"};
+                                  "thread_b",     "captured",      "beside_short", "beside_long"};
 
 std::string ptx() {
   std::string text = ".version 7.0\n.target sm_70\n.address_size 64\n";
@@ -245,6 +245,57 @@ void threads() {
   for (std::thread& thread : all) thread.join();
 }
 
+// A graph of `ns` in another context of the device is in flight while graphs are launched and made in the first: on a
+// stream that is destroyed under it, on the default stream, and with the context destroyed at the end.
+void beside(CUgraphExec short_one, CUstream stream, unsigned ns, int before) {
+  const auto create = reinterpret_cast<CUresult (*)(CUcontext*, unsigned, CUdevice)>(dlsym(library, "cuCtxCreate_v2"));
+  CUcontext second = nullptr;
+  CUmodule there = nullptr;
+  CUfunction function = nullptr;
+  if (create == nullptr || create(&second, 0, 0) != CUDA_SUCCESS) return;
+  const std::string text = ptx();
+  CU(cuModuleLoadData, &there, text.c_str());
+  CU(cuModuleGetFunction, &function, there, "beside_long");
+  Chain chain;
+  chain.add(function, nullptr, ns);
+  CUgraphExec long_one = chain.instantiate();
+  CUstream other = make_stream();
+  CU(cuCtxSetCurrent, context);
+  const auto steps = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      nvtxRangePushA("beside step");
+      launch(short_one, stream, 1);
+      CU(cuStreamSynchronize, stream);
+      nvtxRangePop();
+    }
+  };
+  steps(before);
+  for (const bool destroy : {before > 6, false}) {  // seen under a sample, or all samples end there
+    CU(cuCtxSetCurrent, second);
+    launch(long_one, destroy ? other : nullptr, 1);
+    if (destroy) CU(cuStreamDestroy, other);
+    CU(cuCtxSetCurrent, context);
+    steps(before);
+    Chain made;
+    made.add(function_of("beside_short"), nullptr, 4000);
+    short_one = made.instantiate();
+    steps(before + 8);
+  }
+  CU(cuCtxSetCurrent, second);
+  CU(cuCtxSynchronize);
+  CU(cuCtxDestroy, second);
+  CU(cuCtxSetCurrent, context);
+  steps(8);
+}
+
+void contexts() {
+  Chain chain;
+  chain.add(function_of("beside_short"), nullptr, 4000);
+  CUgraphExec executable = chain.instantiate();
+  CUstream stream = make_stream();
+  for (int before = 3; before < 9; ++before) beside(executable, stream, before == 8 ? 400000000 : 30000000, before);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -259,7 +310,8 @@ int main(int count, char** words) {
   const struct {
     const char* name;
     void (*run)();
-  } parts[] = {{"eager", eager}, {"hand", by_hand}, {"nested", nested}, {"updated", updated}, {"threads", threads}};
+  } parts[] = {{"eager", eager},     {"hand", by_hand},    {"nested", nested},
+               {"updated", updated}, {"threads", threads}, {"contexts", contexts}};
   for (const auto& part : parts) {
     bool wanted = count < 2;
     for (int i = 1; i < count; ++i) wanted = wanted || std::strcmp(words[i], part.name) == 0;

@@ -26,6 +26,11 @@ void* hook_for(const char* name, void* found) {
     if (mine == nullptr) return found;
     if (handle_sites[function].compare_exchange_strong(site, mine, std::memory_order_acq_rel)) site = mine;
   }
+  if (site->target != found && !is_loaded(site->target)) {  // it was closed: what is asked now takes its place
+    Site* const mine = make_handle_site(function, found);
+    if (mine == nullptr) return found;
+    if (handle_sites[function].compare_exchange_strong(site, mine, std::memory_order_acq_rel)) site = mine;
+  }
   if (site->target != found) return found;
   table->note_library(site->library, 1);
   return hook;

@@ -9,8 +9,6 @@
 namespace llmprof::collect::blas {
 namespace {
 
-constexpr Word kNotInitialized = 1;  // a status of cuBLAS
-
 [[gnu::noinline]] void record_call(const llmprof_collector_table* table, const GpuCall& call) {
   if (call.signature == &kLtMatmul) return record_cublas_lt(table, call);
   record_cublas(table, call);
@@ -21,8 +19,7 @@ template <class Forward>
   const llmprof_collector_table* table = is_nested(*site, frame) ? nullptr : collector();
   if (table == nullptr || site->target == nullptr) [[unlikely]] {
     if (site->target != nullptr) return forward(site->target);
-    if (table != nullptr) table->count_loss(static_cast<std::uint16_t>(wire::LossKind::kBlasUnresolved), 1);
-    return kNotInitialized;
+    end_unresolved(site->function);
   }
   before_recording(table, site);
   outer_frame = frame;

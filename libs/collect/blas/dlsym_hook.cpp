@@ -1,30 +1,47 @@
 // dlsym(), passed on by a jump: whoever answers sees the caller's own return address, which is what RTLD_NEXT and
 // RTLD_DEFAULT go by. Only names that begin with "cublas", asked of a real handle, come back through us. Programs ask
 // for functions of BLAS to learn whether there is one: where our hooks alone have the name, the answer is that there is
-// none.
+// none. And dlclose(): what is known about libraries is looked at again when one was unloaded.
 
 #include <dlfcn.h>
+#include <link.h>
 
 #include "collect/blas/by_handle.h"
+#include "collect/blas/weak_references.h"
 #include "collect/undisturbed.h"
+#include "collect/walk_objects.h"
 
 namespace {
 
 using Dlsym = void* (*)(void* handle, const char* name);
-constinit void* next_dlsym = nullptr;
+using Dlclose = int (*)(void* handle);
+constinit void *next_dlsym = nullptr, *next_dlclose = nullptr;
 
 void* nothing(void*, const char*) { return nullptr; }
 
+int nothing_to_close(void*) { return -1; }
+
 // The C library's, or that of another preload behind us. By its version, because only dlsym itself could ask without.
-void* find_next() {
-  void* next = __atomic_load_n(&next_dlsym, __ATOMIC_RELAXED);
+void* find_next(void** known, const char* name, void* otherwise) {
+  void* next = __atomic_load_n(known, __ATOMIC_RELAXED);
   if (next != nullptr) return next;
   for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5"}) {
-    if (next == nullptr) next = dlvsym(RTLD_NEXT, "dlsym", version);
+    if (next == nullptr) next = dlvsym(RTLD_NEXT, name, version);
   }
-  if (next == nullptr) next = reinterpret_cast<void*>(&nothing);
-  __atomic_store_n(&next_dlsym, next, __ATOMIC_RELAXED);
+  if (next == nullptr) next = otherwise;
+  __atomic_store_n(known, next, __ATOMIC_RELAXED);
   return next;
+}
+void* find_next() { return find_next(&next_dlsym, "dlsym", reinterpret_cast<void*>(&nothing)); }
+
+int read_unloads(dl_phdr_info* info, std::size_t, void* context) {
+  *static_cast<unsigned long long*>(context) = info->dlpi_subs;
+  return 1;
+}
+unsigned long long unloads() {
+  unsigned long long count = 0;
+  llmprof::collect::walk_objects(read_unloads, &count);
+  return count;
 }
 
 // By hand: others ask before their own string functions work (a sanitizer's run-time does).
@@ -69,7 +86,13 @@ extern "C" [[gnu::used]] void* llmprof_dlsym_target(void* handle, const char* na
 extern "C" [[gnu::used]] void* llmprof_dlsym_target(void* handle, const char* name) {
   if (handle != RTLD_NEXT && name != nullptr && is_hooked(name) && !llmprof::collect::blas::is_defined_elsewhere(name))
     return reinterpret_cast<void*>(&not_there);
-  const bool ours = handle != RTLD_DEFAULT && handle != RTLD_NEXT && name != nullptr && begins_with(name, "cublas");
+  const bool of_library = handle != RTLD_DEFAULT && handle != RTLD_NEXT && name != nullptr;
+  // What was opened is about to be used.
+  if (of_library) {
+    const llmprof::collect::KeepErrno keep;
+    llmprof::collect::blas::clear_weak_references();
+  }
+  const bool ours = of_library && begins_with(name, "cublas");
   return ours ? reinterpret_cast<void*>(&ask_and_replace) : find_next();
 }
 
@@ -84,4 +107,17 @@ extern "C" [[gnu::naked, gnu::visibility("default")]] void* dlsym(void*, const c
       "addq $24, %rsp\n"
       ".cfi_adjust_cfa_offset -24\n"
       "jmp *%rax\n");
+}
+
+// Who calls it does not matter to the C library, so this may be a call.
+extern "C" [[gnu::visibility("default")]] int dlclose(void* handle) noexcept;
+extern "C" [[gnu::visibility("default")]] int dlclose(void* handle) noexcept {
+  const unsigned long long before = unloads();
+  void* const next = find_next(&next_dlclose, "dlclose", reinterpret_cast<void*>(&nothing_to_close));
+  const int result = reinterpret_cast<Dlclose>(next)(handle);
+  const llmprof::collect::KeepErrno keep;
+  if (unloads() == before) return result;
+  llmprof::collect::blas::library_unloaded();
+  llmprof::collect::blas::forget_objects();
+  return result;
 }

@@ -66,9 +66,7 @@ template <class Describe, class Forward>
   const llmprof_collector_table* table = is_nested(*site, call.frame) ? nullptr : collector();
   if (table == nullptr || site->target == nullptr) [[unlikely]] {
     if (site->target != nullptr) return forward(site->target);
-    // The caller was linked, so this cannot happen unless its library was unloaded under it.
-    if (table != nullptr) table->count_loss(static_cast<std::uint16_t>(wire::LossKind::kBlasUnresolved), 1);
-    return;
+    end_unresolved(call.function);  // a call that returned without computing would be a wrong result
   }
   before_recording(table, site);
   GemmRecord record = describe();
@@ -172,13 +170,11 @@ void* hook_of(Function function) {
   }
 }
 
-void nothing() {}
-
 }  // namespace
 
 extern "C" [[gnu::used]] void* llmprof_guarded_target(std::uint32_t function, std::uintptr_t return_address) {
   const Site* site = find_site(static_cast<Function>(function), return_address);
-  if (site->target == nullptr) return reinterpret_cast<void*>(&nothing);
+  if (site->target == nullptr) end_unresolved(static_cast<Function>(function));
   return site->is_mkl ? hook_of(static_cast<Function>(function)) : site->target;
 }
 #pragma GCC diagnostic pop

@@ -7,9 +7,12 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 
+#include "collect/blas/weak_references.h"
+
 namespace llmprof::collect::blas {
 void note_opened(const char* path);
-}
+void find_next_endings();
+}  // namespace llmprof::collect::blas
 using llmprof::collect::blas::note_opened;
 
 extern "C" {
@@ -35,6 +38,8 @@ void ask_for(const char* name, Function& next) {
   ask_for("open64", next_open64);
   ask_for("fopen", next_fopen);
   ask_for("fopen64", next_fopen64);
+  llmprof::collect::blas::find_next_endings();
+  llmprof::collect::blas::clear_weak_references();
 }
 
 }  // namespace

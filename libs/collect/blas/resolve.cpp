@@ -1,7 +1,10 @@
 #include "collect/blas/resolve.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "collect/blas/wanted_file.h"
 #include "collect/images.h"
@@ -29,7 +32,27 @@ constinit std::atomic<Site*> slots[kSlots]{};
 constexpr Function kFirstGpu = k_cublasSgemm_v2;
 constexpr Function kLtFunctions = k_cublasLtMatmul;
 
+constinit std::atomic<std::uint32_t> generation{1};
+
 bool is_gpu(Function function) { return function >= kFirstGpu; }
+
+// Paths of libraries, each once: the loader's own go with the library. Used inside walks, which exclude each other.
+struct Paths {
+  char text[32768];
+  std::size_t used;
+  const char* keep(const char* path) {
+    for (std::size_t at = 0; at < used; at += strlen(text + at) + 1) {
+      if (strcmp(text + at, path) == 0) return text + at;
+    }
+    const std::size_t bytes = strlen(path) + 1;
+    if (used + bytes > sizeof(text)) return "";
+    char* const kept = text + used;
+    memcpy(kept, path, bytes);
+    used += bytes;
+    return kept;
+  }
+};
+constinit Paths paths{};
 
 struct Question {
   Function function;
@@ -39,7 +62,6 @@ struct Question {
   std::uintptr_t target;
   const char* library;
   bool is_ifunc;
-  bool may_be_unloaded;
   bool told;
   bool from_library;
   void* helpers[3];
@@ -97,6 +119,37 @@ bool search_dependencies(ImageList list, std::size_t self, Question* question) {
   return false;
 }
 
+// Where several libraries have the function, the loader has chosen one of them for the caller: what else the caller
+// imports from it is bound there. A handle that one copy of cuBLAS made must not enter another.
+struct Witness {
+  ImageList list;
+  std::size_t self, caller;
+  Question* question;
+};
+
+bool is_witness(void* context, const Import& import) {
+  const auto* witness = static_cast<const Witness*>(context);
+  if (strncmp(import.name, "cublas", 6) != 0) return false;
+  std::uintptr_t address;
+  memcpy(&address, import.slot, sizeof(address));
+  const std::size_t at = image_at(witness->list, address);
+  // Our own hooks say nothing, and neither does what is not bound yet, which leads into the caller itself.
+  const bool bound = at < witness->list.count && at != witness->self && at != witness->caller;
+  return bound && answer(witness->list, at, witness->question);
+}
+
+bool search_witness(ImageList list, std::size_t self, Question* question) {
+  const std::size_t caller = image_at(list, question->caller);
+  if (caller == list.count || !is_gpu(question->function)) return false;
+  std::size_t candidates = 0;
+  for (std::size_t i = 0; i < list.count; ++i) {
+    Question other = *question;
+    candidates += i != self && answer(list, i, &other) ? 1 : 0;
+  }
+  Witness witness{list, self, caller, question};
+  return candidates > 1 && any_slot(list.images[caller], is_witness, &witness);
+}
+
 // Anything that is loaded after us, in the loader's order, as RTLD_NEXT would (and what it does not see).
 bool search_everything(ImageList list, std::size_t self, Question* question) {
   std::size_t candidates = 0;
@@ -124,17 +177,19 @@ void resolve(void* context, ImageList list) {
   question->from_library = caller < list.count && has_hooked_functions(list.images[caller]);
   if (is_gpu(question->function) && caller < list.count)
     question->wanted = wanted_file(list.images[caller], kNames[question->function]);
-  if (search_preloads(list, self, question)) return;
-  if (!search_dependencies(list, self, question) && !search_everything(list, self, question)) return;
-  question->may_be_unloaded = !is_needed_by_program(list, image_at(list, question->target));
+  if (search_preloads(list, self, question) || search_witness(list, self, question) ||
+      search_dependencies(list, self, question) || search_everything(list, self, question))
+    question->library = paths.keep(question->library);
 }
 
 void fill(Site* site, Function function, std::uintptr_t address) {
   const Undisturbed undisturbed;  // a handler that jumped out would leave the loader's lock behind
-  Question question{function, address, nullptr, 0, "", false, false, false, false, {}};
+  Question question{function, address, nullptr, 0, "", false, false, false, {}};
+  const std::uint32_t now = generation.load(std::memory_order_acquire);
   with_images(resolve, &question);
-  if (question.may_be_unloaded) dlopen(question.library, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
   void* target = reinterpret_cast<void*>(question.target);
+  // There was no memory to look, or there are too many objects: the loader is asked, whatever it waits for.
+  if (target == nullptr) target = dlsym(RTLD_NEXT, kNames[function]);
   if (question.is_ifunc) target = reinterpret_cast<void* (*)()>(question.target)();
   site->address = address;
   site->function = function;
@@ -144,6 +199,7 @@ void fill(Site* site, Function function, std::uintptr_t address) {
   site->from_library = question.from_library;
   site->is_mkl = strstr(base_name(question.library), "mkl") != nullptr;
   memcpy(site->helpers, question.helpers, sizeof(site->helpers));
+  site->generation.store(now, std::memory_order_relaxed);
 }
 
 const Site* add_site(Function function, std::uintptr_t address) {
@@ -157,9 +213,46 @@ const Site* add_site(Function function, std::uintptr_t address) {
   return site;
 }
 
+bool is_same(const Site& one, const Site& other) {
+  return one.target == other.target && one.library == other.library && one.told == other.told &&
+         one.from_library == other.from_library && memcmp(one.helpers, other.helpers, sizeof(one.helpers)) == 0;
+}
+
+// Mostly nothing has changed for a place. Else it gets a site of its own in the slot of the old one, which stays: other
+// threads may be reading it.
+const Site* look_again(std::atomic<Site*>& slot, Site* site) {
+  Site fresh{};
+  fill(&fresh, site->function, site->address);
+  if (is_same(*site, fresh)) {
+    site->generation.store(fresh.generation.load(std::memory_order_relaxed), std::memory_order_release);
+    return site;
+  }
+  const Site* mine = add_site(site->function, site->address);
+  const bool listed = mine >= sites && mine < sites + kMaxSites;
+  if (listed && mine->target != nullptr) slot.compare_exchange_strong(site, const_cast<Site*>(mine));
+  return mine;
+}
+
 }  // namespace
 
 const char* name_of(Function function) { return kNames[function]; }
+
+Function function_of(const char* name) {
+  for (std::uint32_t i = 0; i < kFunctions; ++i) {
+    if (strcmp(kNames[i], name) == 0) return static_cast<Function>(i);
+  }
+  return kFunctions;
+}
+
+void library_unloaded() { generation.fetch_add(1, std::memory_order_acq_rel); }
+
+void end_unresolved(Function function) {
+  char text[512];
+  const int length = snprintf(text, sizeof(text), "%s: symbol lookup error: undefined symbol: %s\n",
+                              program_invocation_name, name_of(function));
+  const bool said = length > 0 && write(STDERR_FILENO, text, static_cast<std::size_t>(length)) == length;
+  _exit(said ? 127 : 126);
+}
 
 Function gpu_function(const char* name) {
   for (std::uint32_t i = kFirstGpu; i < kFunctions; ++i) {
@@ -203,7 +296,10 @@ const Site* find_site(Function function, std::uintptr_t address) {
       if (mine->target == nullptr || !listed) return mine;
       if (slot.compare_exchange_strong(site, mine, std::memory_order_acq_rel)) return mine;
     }
-    if (site->address == address && site->function == function) return site;
+    if (site->address != address || site->function != function) continue;
+    if (site->generation.load(std::memory_order_acquire) == generation.load(std::memory_order_relaxed)) [[likely]]
+      return site;
+    return look_again(slot, site);
   }
   return mine != nullptr ? mine : add_site(function, address);
 }
@@ -214,7 +310,7 @@ void describe_target(void* context, ImageList list) {
   auto* question = static_cast<Question*>(context);
   const std::size_t at = image_at(list, question->target);
   if (at == list.count || !is_cublas(list.images[at])) return;
-  question->library = list.images[at].path;
+  question->library = paths.keep(list.images[at].path);
   question->told = true;
   find_helpers(list.images[at], question);
 }
@@ -223,11 +319,10 @@ void describe_target(void* context, ImageList list) {
 
 Site* make_handle_site(Function function, void* target) {
   const Undisturbed undisturbed;
-  Question question{function, 0, nullptr, reinterpret_cast<std::uintptr_t>(target), "", false, false, false, true, {}};
+  Question question{function, 0, nullptr, reinterpret_cast<std::uintptr_t>(target), "", false, false, true, {}};
   with_images(describe_target, &question);
   const std::uint32_t index = question.told ? used_sites.fetch_add(1, std::memory_order_relaxed) : kMaxSites;
   if (index >= kMaxSites) return nullptr;
-  dlopen(question.library, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);  // what was handed out stays good
   Site* const site = &sites[index];
   site->function = function;
   site->target = target;
@@ -236,6 +331,26 @@ Site* make_handle_site(Function function, void* target) {
   site->from_library = true;  // anybody may have asked for its address
   memcpy(site->helpers, question.helpers, sizeof(site->helpers));
   return site;
+}
+
+namespace {
+
+struct Loaded {
+  std::uintptr_t address;
+  bool is;
+};
+
+void find_loaded(void* context, ImageList list) {
+  auto* loaded = static_cast<Loaded*>(context);
+  loaded->is = image_at(list, loaded->address) < list.count;
+}
+
+}  // namespace
+
+bool is_loaded(const void* address) {
+  const Undisturbed undisturbed;
+  Loaded loaded{reinterpret_cast<std::uintptr_t>(address), false};
+  return !with_images(find_loaded, &loaded) || loaded.is;
 }
 
 namespace {

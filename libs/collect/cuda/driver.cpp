@@ -17,6 +17,7 @@ struct Driver {
   Function<const char**, void*> kernel_name{nullptr};
   Function<void*, int*> is_capturing{nullptr};
   Function<int*> exchange_mode{nullptr};
+  Function<void*, void**> context_of{nullptr};
   Function<void*> query{nullptr};
   Function<void**, unsigned> make_event{nullptr};
   Function<void*, void*> record_event{nullptr};
@@ -40,6 +41,7 @@ void search() {
     find(library, driver.kernel_name, "cuKernelGetName");
     find(library, driver.is_capturing, "cuStreamIsCapturing");
     find(library, driver.exchange_mode, "cuThreadExchangeStreamCaptureMode");
+    find(library, driver.context_of, "cuStreamGetCtx");
     find(library, driver.query, "cuStreamQuery");
     find(library, driver.make_event, "cuEventCreate");
     find(library, driver.record_event, "cuEventRecord");
@@ -104,6 +106,18 @@ StreamState state_of_stream(void* stream) {
   const int result = query(stream);
   exchange_mode(&mode);  // as it was
   return result == 0 ? StreamState::kIdle : result == kNotReady ? StreamState::kBusy : StreamState::kUnknown;
+}
+
+void* context_of_stream(void* stream) {
+  search();
+  const auto is_capturing = driver.is_capturing.load(std::memory_order_relaxed);
+  const auto context_of = driver.context_of.load(std::memory_order_relaxed);
+  if (is_capturing == nullptr || context_of == nullptr) return nullptr;
+  const OwnCall own;
+  int capture = 0;
+  void* context = nullptr;
+  if (is_capturing(stream, &capture) != 0 || capture != 0) return nullptr;
+  return context_of(stream, &context) == 0 ? context : nullptr;
 }
 
 void* mark_stream(void* stream, void* event) {

@@ -17,6 +17,9 @@ const char* name_of_kernel(void* function, void* kernel);
 enum class StreamState : std::uint8_t { kUnknown, kIdle, kBusy };
 StreamState state_of_stream(void* stream);
 
+// The context a stream was made in, which need not be the one that is current; null: it cannot be asked.
+void* context_of_stream(void* stream);
+
 // Puts an event behind what the stream was given so far: `event`, or a new one where that is null or of another
 // context. Null: it cannot be done, as while the stream is being captured.
 void* mark_stream(void* stream, void* event);

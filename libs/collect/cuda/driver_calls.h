@@ -30,6 +30,7 @@ enum class CallClass : std::uint8_t {
   kInstantiate,  // makes an executable of a graph
   kSetKernel,    // sets the parameters of a node; arguments: the executable if it is one's, the node, what describes it
   kUpdate,       // arguments: the executable, a graph
+  kUpload,       // arguments: the executable graph, the stream
 };
 
 // How a call that adds a node of a graph describes it.
@@ -49,7 +50,8 @@ inline constexpr std::uint16_t kLaunchKernel = 307;
 // cuLaunch, cuLaunchGrid, …Async; cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel, _ptsz; …MultiDevice
 inline constexpr std::uint16_t kKernelLaunches[] = {115, 116, 117, kLaunchKernel, 442, 652, 653, 477, 478, 480};
 inline constexpr std::uint16_t kGraphLaunches[] = {514, 515};  // cuGraphLaunch, _ptsz
-inline constexpr std::uint16_t kGraphLaunchOwnDefault = 515;
+inline constexpr std::uint16_t kGraphUploads[] = {580, 581};   // cuGraphUpload, _ptsz
+inline constexpr std::uint16_t kGraphLaunchOwnDefault = 515, kGraphUploadOwnDefault = 581;
 // cuMemcpyHtoD … cuMemcpy3D and the same asynchronous, for 64 bits; cuMemcpy2D for 64 bits; all of them _v2; cuMemcpy,
 // cuMemcpyPeer; all again _ptds and _ptsz; cuMemcpyBatchAsync, cuMemcpy3DBatchAsync, _v2, _ptsz
 inline constexpr std::uint16_t kCopies[] = {
@@ -140,6 +142,7 @@ class DriverCallTable {
   constexpr DriverCallTable() {
     add(kKernelLaunches, CallClass::kLaunch, wire::LaunchOp::kKernel);
     add(kGraphLaunches, CallClass::kGraphLaunch, wire::LaunchOp::kGraph);
+    add(kGraphUploads, CallClass::kUpload, wire::LaunchOp::kOther);
     add(kInstantiations, CallClass::kInstantiate, wire::LaunchOp::kOther);
     add(kCopies, CallClass::kLaunch, wire::LaunchOp::kCopy);
     add(kMemsets, CallClass::kLaunch, wire::LaunchOp::kMemset);

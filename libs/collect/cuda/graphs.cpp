@@ -148,15 +148,24 @@ constinit std::atomic<std::uint64_t> gap_begin_ns;  // 0: no gap
 
 bool is_sampled() { return g.settings.graphs == kGraphsSampled; }
 
-// An address in thread-local storage tells threads apart.
-std::uint64_t this_thread() { return reinterpret_cast<std::uintptr_t>(&tl) | 1; }
+// Addresses of thread-local storage are given to other threads later, numbers are not.
+std::uint64_t this_thread() {
+  static constinit std::atomic<std::uint32_t> threads;
+  if (tl.graph_thread == 0) tl.graph_thread = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  return tl.graph_thread;
+}
 
 constexpr std::uint64_t kLegacyStream = 1, kThreadsStream = 2;  // handles of the two default streams
 
 GraphStreams::Stream stream_of(const GraphCall& call) {
   const std::uint64_t handle = call.stream != 0 ? call.stream : call.own_default ? kThreadsStream : kLegacyStream;
-  if (handle == kLegacyStream) return {handle, reinterpret_cast<std::uintptr_t>(call.context)};
-  return {handle, handle == kThreadsStream ? this_thread() : 0};
+  const bool is_default = handle == kLegacyStream || handle == kThreadsStream;
+  return {handle, call.context, handle == kThreadsStream ? this_thread() : 0, is_default};
+}
+
+void* context_of(const GraphStreams::Stream& stream) {
+  void* context = stream.is_default ? nullptr : context_of_stream(reinterpret_cast<void*>(stream.handle));
+  return context != nullptr ? context : stream.context;
 }
 
 void* put_event(const GraphStreams::Stream& stream) {
@@ -165,26 +174,18 @@ void* put_event(const GraphStreams::Stream& stream) {
 
 bool is_idle(const GraphStreams::Stream& stream, void* context) {
   if (stream.event != nullptr) return state_of_event(stream.event) == StreamState::kIdle;
-  const bool legacy = stream.handle == kLegacyStream, threads = stream.handle == kThreadsStream;
-  if (legacy && stream.place != reinterpret_cast<std::uintptr_t>(context)) return false;
-  if (threads && stream.place != this_thread()) return false;
+  if (stream.is_default && stream.context != context) return false;
+  if (stream.thread != 0 && stream.thread != this_thread()) return false;
   return state_of_stream(reinterpret_cast<void*>(stream.handle)) == StreamState::kIdle;
 }
 
-// What cannot be asked can be waited for; but only to end a sample that is open: to begin one nobody waits.
 bool no_graph_in_flight(void* context) {
-  if (streams.is_uncertain() && sampling.is_open()) {
-    wait_for_device();
-    streams.all_ended();
-  } else if (streams.is_uncertain()) {
-    sampling.give_up("graphs ran on streams that were destroyed, or on more streams than are watched");
-  }
+  if (streams.is_uncertain())
+    sampling.give_up("graphs ran on streams or in contexts that were destroyed, or on more streams than are watched");
   return streams.all_idle(is_idle, context);
 }
 
-void close_sample() {
-  sampling.closed();
-  succeeded(cupti::Call::kActivityEnable, gpu.library.activity_enable(cupti::kGraphTrace));
+void enable_device_work() {
   for (const std::uint32_t kind : kDeviceWork) {
     if (is_recording()) succeeded(cupti::Call::kActivityEnable, gpu.library.activity_enable(kind));
   }
@@ -192,7 +193,15 @@ void close_sample() {
   if (begin_ns != 0) state_gap(begin_ns, now_ns(), "graph sampling");
 }
 
-void act(GraphSampling::Action action) {
+// The records of a sample first: switched before they are delivered, their times come out wrong.
+void prepare(GraphSampling::Action action, void*) {
+  const bool ends_sample =
+      action == GraphSampling::Action::kSilence ||
+      (action == GraphSampling::Action::kClose && gap_begin_ns.load(std::memory_order_relaxed) == 0);
+  if (ends_sample) succeeded(cupti::Call::kFlushAll, gpu.library.flush_all(0));
+}
+
+void act(GraphSampling::Action action, void*) {
   switch (action) {
     case GraphSampling::Action::kNone:
       return;
@@ -200,8 +209,6 @@ void act(GraphSampling::Action action) {
       succeeded(cupti::Call::kActivityDisable, gpu.library.activity_disable(cupti::kGraphTrace));
       return;
     case GraphSampling::Action::kSilence:
-      // The records of the sample first: switched before they are delivered, their times come out wrong.
-      succeeded(cupti::Call::kFlushAll, gpu.library.flush_all(0));
       gap_begin_ns.store(now_ns(), std::memory_order_relaxed);
       // Copies too: those of a graph whose kernels are missing would look like a launch of their own.
       for (const std::uint32_t kind : kDeviceWork) {
@@ -209,25 +216,29 @@ void act(GraphSampling::Action action) {
       }
       return;
     case GraphSampling::Action::kClose:
-      return close_sample();
+      succeeded(cupti::Call::kActivityEnable, gpu.library.activity_enable(cupti::kGraphTrace));
+      return enable_device_work();
+    case GraphSampling::Action::kResume:
+      return enable_device_work();
   }
 }
 
-// A graph that is instantiated while graphs are not recorded as a whole crashes the program later. So a sample is
-// closed first, as soon as nothing is in flight; who waits for that does not wait for ever.
-void close_if_idle() {
-  for (int i = 0; i < 50 && sampling.is_open(); ++i) {
-    if (sampling.may_close({no_graph_in_flight, current_context()})) {
-      close_sample();
-      return sampling.switched();
-    }
-    futex_wait(gpu.never, 0, 1);
-  }
+GraphSampling::Hands hands(void* context) { return {no_graph_in_flight, prepare, act, context}; }
+
+// What a thread is instantiating was told by a call, from which streams can be asked, or by CUPTI alone, inside of the
+// driver, which may hold locks then.
+enum Instantiating : std::uint8_t { kNot = 0, kByCall, kByResource };
+
+void begin_instantiation(Instantiating told, const GraphSampling::Hands* with) {
+  if (tl.instantiating != kNot) return;
+  tl.instantiating = told;
+  if (is_sampled()) sampling.instantiation_begins(with);
 }
 
-void count_instantiation() {
-  if (!tl.instantiating && is_sampled()) sampling.instantiation_begins();
-  tl.instantiating = true;
+void end_instantiation(Instantiating told) {
+  if (tl.instantiating != told) return;
+  tl.instantiating = kNot;
+  if (is_sampled()) sampling.instantiation_ended();
 }
 
 // ---- kernels that the program names itself ------------------------------------------------------------------------
@@ -312,26 +323,28 @@ void on_graph_resource(std::uint32_t id, const cupti::GraphData& data) {
       return node_cloned(data);
     case cupti::kGraphExecCreateStarting:
       record_made_node();
-      count_instantiation();
-      if (sampling.is_open()) close_sample();  // the call was not seen, or graphs are in flight: the lesser evil
-      return;
+      return begin_instantiation(kByResource, nullptr);
     case cupti::kGraphExecCreated:
       record_made_node();
-      return instantiation_ended();
+      return end_instantiation(kByResource);
     default:
       return;
   }
 }
 
-// Streams are asked here and not in the callbacks of resources: inside of those the driver may hold locks.
 void instantiation_begins() {
-  count_instantiation();
-  close_if_idle();
+  const GraphSampling::Hands with = hands(current_context());
+  begin_instantiation(kByCall, &with);
 }
 
-void instantiation_ended() {
-  if (tl.instantiating && is_sampled()) sampling.instantiation_ended();
-  tl.instantiating = false;
+void instantiation_ended() { end_instantiation(kByCall); }
+
+void graphs_capture_begins() {
+  if (is_sampled()) sampling.capture_begins(hands(current_context()));
+}
+
+void graphs_capture_ended() {
+  if (is_sampled()) sampling.capture_ended();
 }
 
 const char* kernel_of_node(const NodeDescription& description) {
@@ -366,6 +379,10 @@ void finish_graphs() {
   if (!is_sampled()) return;
   const std::uint64_t begin_ns = gap_begin_ns.exchange(0, std::memory_order_relaxed);
   if (begin_ns != 0) state_gap(begin_ns, now_ns(), "graph sampling");
+  if (sampling.stays_open())
+    note("graphs",
+         "from some launch on every one was recorded node by node, which costs more: a graph was instantiated "
+         "while another did not end.");
   const char* why_not = sampling.why_not();
   if (why_not == nullptr) return;
   char text[192];
@@ -379,12 +396,8 @@ std::uint32_t graph_launch_begins(const GraphCall& call) {
   if (!is_sampled()) return graph;
   if (!tl.in_graph_launch) sampling.enter();  // else the last one's end was not told
   tl.in_graph_launch = true;
-  if (graph != 0 && is_recording()) {
-    const auto action = sampling.launch_begins({graph, now_ns()}, {no_graph_in_flight, call.context});
-    act(action);
-    if (action != GraphSampling::Action::kNone) sampling.switched();
-  }
-  streams.launched(stream_of(call));
+  if (graph != 0 && is_recording()) sampling.launch_begins({graph, now_ns()}, hands(call.context));
+  streams.launched(stream_of(call), context_of);
   return graph;
 }
 
@@ -395,8 +408,19 @@ void graph_launch_ended(const GraphCall& call) {
   sampling.leave();
 }
 
+void graph_upload_begins(const GraphCall& call) {
+  if (!is_sampled() || tl.in_graph_launch) return;
+  sampling.enter();
+  tl.in_graph_launch = true;
+  streams.launched(stream_of(call), context_of);
+}
+
 void stream_is_destroyed(const void* stream) {
   if (is_sampled()) streams.destroyed(reinterpret_cast<std::uintptr_t>(stream));
+}
+
+void graphs_context_ends(const void* context) {
+  if (is_sampled()) streams.context_destroyed(context);
 }
 
 }  // namespace llmprof::collect

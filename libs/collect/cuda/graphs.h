@@ -33,11 +33,18 @@ struct GraphCall {
 // Around cuGraphLaunch, on the thread that launches: the id of the executable graph, 0 if it is unknown.
 std::uint32_t graph_launch_begins(const GraphCall& call);
 void graph_launch_ended(const GraphCall& call);
+// Before cuGraphUpload, which is a launch to us but for its records: it ends as one.
+void graph_upload_begins(const GraphCall& call);
 
 // Around every call that makes an executable graph.
 void instantiation_begins();
 void instantiation_ended();
 
+// Around every capture of a stream; the end may be told more than once.
+void graphs_capture_begins();
+void graphs_capture_ended();
+
 void stream_is_destroyed(const void* stream);
+void graphs_context_ends(const void* context);  // about to be destroyed
 
 }  // namespace llmprof::collect

@@ -55,7 +55,8 @@ std::uint64_t argument(const CallbackData& data, std::size_t index) {
 }
 
 GraphCall graph_call(const DriverCall& call, const CallbackData& data) {
-  return {argument(data, 0), argument(data, 1), data.context, call.id == cupti::kGraphLaunchOwnDefault};
+  const bool own_default = call.id == cupti::kGraphLaunchOwnDefault || call.id == cupti::kGraphUploadOwnDefault;
+  return {argument(data, 0), argument(data, 1), data.context, own_default};
 }
 
 // What runs while nothing is recorded is known too: kinds are switched only while no graph is in flight.
@@ -136,12 +137,17 @@ void end_launch(const DriverCall& call, const CallbackData& data) {
 void on_capture(const DriverCall& call, const CallbackData& data) {
   constexpr std::uint32_t kInvalidated = 901, kUnjoined = 904;  // it has failed, and is over
   const bool begins = call.what == CallClass::kCaptureBegin;
-  if (begins && data.site == cupti::kEnter) record_all_kernels(kGraphs);
-  if (!counters::is_armed(counters::kAnything)) return;
-  if (data.site == cupti::kEnter) return begins ? counters::capture_begins() : void();
+  if (data.site == cupti::kEnter) {
+    if (!begins) return;
+    record_all_kernels(kGraphs);
+    graphs_capture_begins();
+    return counters::capture_begins();
+  }
   const std::uint32_t result = result_of(data);
   const bool ended = begins ? result != 0 : result == 0 || result == kInvalidated || result == kUnjoined;
-  if (ended) counters::capture_ended();
+  if (!ended) return;
+  counters::capture_ended();
+  graphs_capture_ended();
 }
 
 std::uint32_t device_of(void* context) {
@@ -244,6 +250,8 @@ void on_driver_call(std::uint32_t id, const CallbackData& data) {
     case CallClass::kUpdate:
       if (!enters && !failed(data)) graph_is_updated(argument(data, 0), argument(data, 1));
       return;
+    case CallClass::kUpload:
+      return enters ? graph_upload_begins(graph_call(call, data)) : graph_launch_ended(graph_call(call, data));
     case CallClass::kInstantiate:
       if (enters) record_all_kernels(kGraphs);
       if (g.settings.graphs != kGraphsSampled) return;

@@ -80,7 +80,6 @@ void enable_for_counters() {
     if (id == cupti::kModuleLoaded && !counters::is_armed(counters::kStalls)) continue;
     succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
   }
-  for (const cupti::OtherCall& call : cupti::kCaptureCalls) switch_call(call.id, true);
 }
 
 void enable_always() {
@@ -95,14 +94,18 @@ void enable_always() {
   for (const std::uint32_t id : cupti::kUpdates) switch_call(id, true);
   if (g.settings.graphs == kGraphsSampled) {
     for (const std::uint32_t id : cupti::kGraphLaunches) switch_call(id, true);
+    for (const std::uint32_t id : cupti::kGraphUploads) switch_call(id, true);
     for (const std::uint32_t id : cupti::kInstantiations) switch_call(id, true);
-    succeeded(Call::kEnableCallback,
-              gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, cupti::kStreamDestroyStarting));
+    for (const std::uint32_t id : {cupti::kStreamDestroyStarting, cupti::kContextDestroyStarting}) {
+      succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
+    }
   }
   if (counters::is_armed(counters::kAnything)) enable_for_counters();
   if (may_sample_kernels()) {  // it ends with the first graph
-    for (const cupti::OtherCall& call : cupti::kCaptureCalls) switch_call(call.id, true);
     for (const std::uint32_t id : cupti::kInstantiations) switch_call(id, true);
+  }
+  if (counters::is_armed(counters::kAnything) || g.settings.graphs == kGraphsSampled || may_sample_kernels()) {
+    for (const cupti::OtherCall& call : cupti::kCaptureCalls) switch_call(call.id, true);
   }
   gpu.library.enable_callback(1, gpu.subscriber, cupti::kState, cupti::kFatalError);  // not in older versions
   for (const cupti::OtherCall& call : cupti::kProfilerCalls) switch_call(call.id, g.settings.profiler_api != 0);

@@ -50,6 +50,7 @@ void on_resource(std::uint32_t id, const cupti::ResourceData& data) {
     case cupti::kStreamDestroyStarting:
       return stream_is_destroyed(data.handle);
     case cupti::kContextDestroyStarting:
+      graphs_context_ends(data.context);
       return counters::context_ends(data.context);
     case cupti::kModuleLoaded:
       if (data.descriptor != nullptr) counters::module_loaded(*static_cast<const pc::Module*>(data.descriptor));

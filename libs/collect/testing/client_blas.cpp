@@ -1,6 +1,7 @@
 // A program under test that is linked with OpenBLAS and uses it in every spelling it has. Checks the numbers.
 
 #include <cblas.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,7 +76,6 @@ int main(int argc, char** argv) {
     const pid_t child = fork();
     if (child == 0) {
       const bool good = gemms();
-      usleep(400000);
       _exit(good ? 0 : 1);  // no exit handlers, as the workers of Python's multiprocessing
     }
     int status = -1;
@@ -83,5 +83,11 @@ int main(int argc, char** argv) {
     if (status != 0 || !gemvs()) return 1;
   }
   std::puts("right");
+  std::fflush(stdout);
+  // Ends without exit handlers.
+  if (argc > 1 && std::strcmp(argv[1], "_exit") == 0) _exit(3);
+  while (argc > 1 && std::strcmp(argv[1], "forever") == 0) gemms(), usleep(1000);
+  if (argc > 1 && std::strcmp(argv[1], "raise") == 0) raise(SIGTERM);
+  if (argc > 1 && std::strcmp(argv[1], "kill") == 0) kill(getpid(), SIGINT);
   return 0;
 }

@@ -204,6 +204,27 @@ int repeat(const Set* sets, int) {
   return 0;
 }
 
+// Two copies of one version, the second of which the plugin was bound to: it was linked with neither, and the first is
+// not in the loader's scope. What the plugin makes with one copy must not enter the other.
+int copies(char** paths) {
+  void* first = dlopen(paths[1], RTLD_NOW | RTLD_LOCAL);
+  void* second = dlopen(paths[2], RTLD_NOW | RTLD_GLOBAL);
+  void* plugin = dlopen(paths[0], RTLD_LAZY | RTLD_LOCAL);
+  if (first == nullptr || second == nullptr || plugin == nullptr || first == second) {
+    std::fprintf(stderr, "%s\n", dlerror());
+    return 1;
+  }
+  auto* unused = static_cast<FakeState*>(dlsym(first, "fake_state"));
+  auto* used = static_cast<FakeState*>(dlsym(second, "fake_state"));
+  Word words[23];
+  make_words(kGemmRow, words);
+  const auto create = reinterpret_cast<int (*)(Word*)>(dlsym(plugin, "plugin_create"));
+  if (create(&words[0]) != 0 || words[0] != address(used)) return 2;
+  reinterpret_cast<PluginCall>(dlsym(plugin, "plugin_call"))(k_cublasGemmEx, words);
+  std::printf("%s\n", used->function == k_cublasGemmEx && unused->function == kFunctions ? "right" : "the other copy");
+  return 0;
+}
+
 struct Scenario {
   const char* name;
   int (*run)(const Set* sets, int count);
@@ -214,6 +235,7 @@ constexpr Scenario kScenarios[] = {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 5 && std::strcmp(argv[1], "copies") == 0) return copies(argv + 2);
   Set sets[2];
   const int count = (argc - 2) / 3;
   for (int i = 0; i < count && i < 2; ++i) sets[i] = load(argv + 2 + 3 * i);

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <stdexcept>
 
+extern "C" [[gnu::weak]] void cblas_sgemm();
+
 namespace {
 
 template <class F>
@@ -67,12 +69,50 @@ int asks(int, char** paths) {
   return 0;
 }
 
+// A library that was closed is a new one when it is opened again: what was written into it is gone.
 int reload(int, char** paths) {
+  static const auto callback = [] {};
   for (int i = 0; i < 20; ++i) {
     void* plugin = load(paths[0]);
+    auto** written = symbol<void (**)()>(plugin, "fake_blas_callback");  // of the library behind it
     if (symbol<Gemm>(plugin, "plugin_gemm")(i, 1, 1) == 0) return 1;
+    if (*written != nullptr) return 2;
+    *written = callback;
     dlclose(plugin);
   }
+  return 0;
+}
+
+// Libraries that look the same but for the BLAS behind them, each opened where the last one was.
+int replace(int count, char** paths) {
+  for (int i = 0; i < 3 * count; ++i) {
+    void* plugin = load(paths[i % count]);
+    std::printf("%g ", static_cast<double>(symbol<Gemm>(plugin, "plugin_gemm")(2, 3, 4)));
+    dlclose(plugin);
+  }
+  std::printf("\n");
+  return 0;
+}
+
+// A program and a library that refer weakly to functions of BLAS, without one, and with one for what is loaded later.
+int weak(int, char** paths) {
+  std::printf("%d ", &cblas_sgemm != nullptr ? 1 : 0);
+  void* bare = dlopen(paths[0], RTLD_LAZY | RTLD_LOCAL);
+  std::printf("%d ", symbol<int (*)()>(bare, "bare_references")());
+  if (dlopen(paths[1], RTLD_NOW | RTLD_GLOBAL) == nullptr) return 1;
+  std::printf("%d ", symbol<int (*)()>(bare, "bare_references")());
+  dlclose(bare);
+  bare = dlopen(paths[0], RTLD_LAZY | RTLD_LOCAL);
+  std::printf("%d ", symbol<int (*)()>(bare, "bare_references")());
+  std::printf("%g\n", static_cast<double>(symbol<float (*)()>(bare, "bare_weak_gemm")()));
+  return 0;
+}
+
+// A function that is nowhere is called.
+int unresolved(int, char** paths) {
+  void* bare = dlopen(paths[0], RTLD_LAZY | RTLD_LOCAL);
+  symbol<void (*)()>(bare, "bare_strong_gemm")();
+  std::printf("went on\n");
   return 0;
 }
 
@@ -138,8 +178,9 @@ struct Scenario {
   const char* name;
   int (*run)(int count, char** paths);
 };
-constexpr Scenario kScenarios[] = {{"plugins", plugins}, {"handle", handle}, {"asks", asks},
-                                   {"reload", reload},   {"leave", leave},   {"small_stack", small_stack}};
+constexpr Scenario kScenarios[] = {{"plugins", plugins}, {"handle", handle},         {"asks", asks},
+                                   {"reload", reload},   {"replace", replace},       {"leave", leave},
+                                   {"weak", weak},       {"unresolved", unresolved}, {"small_stack", small_stack}};
 
 }  // namespace
 

@@ -11,6 +11,9 @@ extern "C" {
 #define LLMPROF_BLAS_CUDA(name, signature, types, bits) Word name(LLMPROF_PER_SIGNATURE(PARAMETERS, signature));
 #include "collect/blas/functions.def"
 
+int cublasCreate_v2(Word* handle);
+int plugin_create(Word* handle) { return cublasCreate_v2(handle); }
+
 void* plugin_lt() { return reinterpret_cast<void*>(&cublasLtMatmul); }
 
 Word plugin_call(Function function, const Word* words) {

@@ -3,6 +3,7 @@
 #include "collect/cuda/counters/kernel_windows.h"
 #include "collect/cuda/counters/range_windows.h"
 #include "collect/cuda/counters/stall_sampling.h"
+#include "collect/cuda/driver.h"
 #include "collect/cuda/facts.h"
 #include "collect/names.h"
 
@@ -13,7 +14,14 @@ constinit std::atomic<std::uint32_t> armed{0};
 namespace {
 
 constinit Plan plan{};
-constinit std::atomic<std::int32_t> captures{0};
+constinit std::atomic<std::int32_t> captures{0};     // that a thread has called for
+constinit std::atomic<std::int32_t> let_through{0};  // of these, those that have been let through
+
+void decrease(std::atomic<std::int32_t>& count) {
+  std::int32_t open = count.load(std::memory_order_relaxed);
+  while (open > 0 && !count.compare_exchange_weak(open, open - 1, std::memory_order_seq_cst)) {
+  }
+}
 
 }  // namespace
 
@@ -69,12 +77,18 @@ void capture_begins() {
   if (is_armed(kRanges)) range_capture_begins();
   if (is_armed(kKernels)) kernel_capture_begins();
   if (is_armed(kStalls)) stall_capture_begins();
+  let_through.fetch_add(1, std::memory_order_seq_cst);
 }
 
 void capture_ended() {
-  std::int32_t open = captures.load(std::memory_order_relaxed);
-  while (open > 0 && !captures.compare_exchange_weak(open, open - 1, std::memory_order_seq_cst)) {
-  }
+  decrease(let_through);
+  decrease(captures);
+}
+
+bool capture_has_begun() { return let_through.load(std::memory_order_seq_cst) > 0; }
+
+void await_device() {
+  if (!capture_has_begun()) wait_for_device();
 }
 
 bool capture_is_open() { return captures.load(std::memory_order_seq_cst) > 0; }

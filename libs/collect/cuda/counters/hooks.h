@@ -52,6 +52,11 @@ inline void launch_ended(const cupti::CallbackData& data, wire::LaunchOp op) {
 void capture_begins();
 void capture_ended();
 bool capture_is_open();
+// One may be under way in the driver: whoever was waited for was not waited for any longer. Asked before every call of
+// a profiler, and no call is made then: it would break the capture.
+bool capture_has_begun();
+// Until everything that this thread's context was given is done; not at all if that would break a capture.
+void await_device();
 
 void context_created(void* context);
 void context_ends(void* context);  // about to be destroyed

@@ -5,7 +5,6 @@
 
 #include "collect/clock.h"
 #include "collect/cuda/counters/budget.h"
-#include "collect/cuda/driver.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/kernel_choice.h"
 #include "collect/cuda/counters/kernel_verdicts.h"
@@ -195,7 +194,7 @@ bool decide(const CallbackData& data) {
 // launched before is waited for, which the device does anyway: only the rest counts as cost.
 bool begin(const CallbackData& data) {
   const Measuring measuring;
-  wait_for_device();
+  await_device();
   if (!w.session.is_open() && !open_session(data.context)) return false;
   const std::uint64_t begin_ns = now_ns();
   if (w.is_used && !w.session.renew()) return false;

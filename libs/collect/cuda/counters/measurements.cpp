@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "collect/clock.h"
-#include "collect/cuda/driver.h"
+#include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/gpu.h"
 #include "collect/event.h"
 #include "collect/names.h"
@@ -33,7 +33,7 @@ class Stopwatch {
 // A profiler that is started while the device works may hang it: everything up to a start is done on a thread of the
 // program, when the device has nothing to do.
 bool Measurements::open(const Plan& plan, void* context) {
-  wait_for_device();
+  await_device();
   if (gpu.library.get_device_id == nullptr || gpu.library.get_device_id(context, &device_) != cupti::kSuccess)
     device_ = 0;
   if (!session_.open(plan, {.context = context,
@@ -50,7 +50,7 @@ bool Measurements::open(const Plan& plan, void* context) {
 }
 
 bool Measurements::start() {
-  wait_for_device();
+  await_device();
   const Stopwatch watch(&other_cost_ns_);
   if (is_read_ && !session_.renew()) return false;
   is_read_ = false;
@@ -68,7 +68,7 @@ bool Measurements::begin(const Window& window, bool first) {
   if (pass_ == 0) slots_[used_] = {++measurements_, false, true};
   char name[16];
   snprintf(name, sizeof(name), "%u", used_);
-  wait_for_device();
+  await_device();
   const Stopwatch watch(&window_cost_ns_);
   const bool pushed = session_.push(name);
   begin_ns_ = now_ns();
@@ -76,7 +76,7 @@ bool Measurements::begin(const Window& window, bool first) {
 }
 
 bool Measurements::end(bool good, bool graphs) {
-  wait_for_device();
+  await_device();
   bool popped;
   {
     const Stopwatch watch(&window_cost_ns_);

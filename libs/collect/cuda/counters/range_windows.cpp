@@ -3,12 +3,12 @@
 #include <stdio.h>
 
 #include "collect/clock.h"
-#include "collect/cuda/driver.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/measurements.h"
 #include "collect/cuda/counters/measuring.h"
 #include "collect/cuda/counters/turn.h"
 #include "collect/cuda/counters/window_choice.h"
+#include "collect/cuda/driver.h"
 #include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
 #include "collect/cuda/recording.h"

@@ -8,6 +8,7 @@
 
 #include <new>
 
+#include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/profiler_library.h"
 #include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
@@ -55,6 +56,12 @@ bool not_counted(const char* why) {
   return false;
 }
 
+// A capture waits for who is in a profiler, but not for ever. Once it has gone on, the profilers are left alone.
+bool may_call() {
+  if (!capture_has_begun()) return true;
+  return not_counted("a stream was captured while the counters were being read, which took too long to wait for");
+}
+
 bool prepare() {
   if (!profilers.found) {
     if (const char* missing = cupti::find_profilers(gpu.library, &profilers.calls)) {
@@ -65,6 +72,7 @@ bool prepare() {
     profilers.found = true;
   }
   if (profilers.initialized) return true;
+  if (!may_call()) return false;
   auto start = params<cupti::ProfilerInitialize>();
   profilers.initialized = cupti::succeeded(ProfilerCall::kProfilerInitialize, profilers.calls.initialize(&start));
   return profilers.initialized;
@@ -183,6 +191,7 @@ bool Session::State::make_config(std::uint32_t* passes) {
 }
 
 bool Session::State::enable(List* metrics) {
+  if (!may_call()) return false;
   auto on = params<cupti::RangeEnable>();
   on.context = options.context;
   if (!cupti::succeeded(ProfilerCall::kRangeEnable, profilers.calls.enable(&on))) return false;
@@ -198,6 +207,7 @@ bool Session::State::enable(List* metrics) {
 }
 
 bool Session::State::set_config() {
+  if (!may_call()) return false;
   auto clear = params<cupti::RangeDataInitialize>();
   clear.profiler = profiler;
   clear.data_bytes = data.size;
@@ -244,6 +254,7 @@ void Session::close() {
   if (state_ == nullptr) return;
   auto end = params<cupti::RangeCall>();
   end.profiler = state_->profiler;
+  if (capture_has_begun()) return abandon();
   if (state_->profiler != nullptr) profilers.calls.disable(&end);
   end_host(state_->host);
   unmap(&state_->config);
@@ -259,14 +270,14 @@ void Session::abandon() {
 }
 
 bool Session::start() {
-  if (!open_) return false;
+  if (!open_ || !may_call()) return false;
   auto call = params<cupti::RangeCall>();
   call.profiler = state_->profiler;
   return cupti::succeeded(ProfilerCall::kRangeStart, profilers.calls.start(&call));
 }
 
 bool Session::push(const char* name) {
-  if (!open_) return false;
+  if (!open_ || !may_call()) return false;
   auto call = params<cupti::RangePush>();
   call.profiler = state_->profiler;
   call.name = name;
@@ -274,7 +285,7 @@ bool Session::push(const char* name) {
 }
 
 bool Session::pop() {
-  if (!open_) return false;
+  if (!open_ || !may_call()) return false;
   auto call = params<cupti::RangeCall>();
   call.profiler = state_->profiler;
   return cupti::succeeded(ProfilerCall::kRangePop, profilers.calls.pop(&call));
@@ -282,7 +293,7 @@ bool Session::pop() {
 
 bool Session::stop(bool* all) {
   *all = false;
-  if (!open_) return false;
+  if (!open_ || !may_call()) return false;
   auto call = params<cupti::RangeStop>();
   call.profiler = state_->profiler;
   if (!cupti::succeeded(ProfilerCall::kRangeStop, profilers.calls.stop(&call))) return false;
@@ -292,7 +303,7 @@ bool Session::stop(bool* all) {
 
 bool Session::read(std::uint32_t* found) {
   *found = 0;
-  if (!open_) return false;
+  if (!open_ || !may_call()) return false;
   auto decode = params<cupti::RangeDecode>();
   decode.profiler = state_->profiler;
   if (!cupti::succeeded(ProfilerCall::kRangeDecode, profilers.calls.decode(&decode))) return false;

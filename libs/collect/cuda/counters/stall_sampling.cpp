@@ -8,7 +8,6 @@
 #include <atomic>
 
 #include "collect/clock.h"
-#include "collect/cuda/driver.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/measuring.h"
 #include "collect/cuda/counters/pc_library.h"
@@ -217,7 +216,11 @@ void name_reasons() {
 bool begin(void* context) {
   if (context == nullptr || !begin_call()) return false;
   s.context.store(context);
-  wait_for_device();
+  await_device();
+  if (capture_has_begun()) {
+    end_call();
+    return false;
+  }
   std::uint32_t device = 0;
   if (gpu.library.get_device_id != nullptr) gpu.library.get_device_id(context, &device);
   s.device = static_cast<std::uint16_t>(device);

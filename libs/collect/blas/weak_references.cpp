@@ -1,0 +1,131 @@
+#include "collect/blas/weak_references.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "collect/blas/resolve.h"
+#include "collect/images.h"
+#include "collect/undisturbed.h"
+#include "collect/walk_objects.h"
+
+namespace llmprof::collect::blas {
+namespace {
+
+// Objects that were looked at, by their dynamic tables. Used inside walks, which exclude each other. What finds no room
+// is looked at again.
+struct Looked {
+  static constexpr std::size_t kSlots = 4096, kProbes = 8;
+  const void* slots[kSlots];
+  bool add(const void* object) {
+    const auto hash = static_cast<std::size_t>((reinterpret_cast<std::uintptr_t>(object) >> 4) * 0x9E3779B97F4A7C15u);
+    for (std::size_t i = 0; i < kProbes; ++i) {
+      const void*& slot = slots[(hash + i) % kSlots];
+      if (slot == object) return false;
+      if (slot != nullptr) continue;
+      slot = object;
+      return true;
+    }
+    return true;
+  }
+};
+constinit Looked looked{};
+constinit std::atomic<bool> forgets{false};
+constinit std::atomic<std::uint64_t> seen_adds{0};
+
+int read_adds(dl_phdr_info* info, std::size_t, void* context) {
+  *static_cast<std::uint64_t*>(context) = info->dlpi_adds;
+  return 1;
+}
+
+// The page of a slot that the loader has made read-only. Nothing is changed where that cannot be undone for a moment.
+class Writable {
+ public:
+  Writable(const Image& image, const void* slot) {
+    const auto page = static_cast<std::uintptr_t>(getpagesize());
+    const std::uintptr_t at = reinterpret_cast<std::uintptr_t>(slot) & ~(page - 1);
+    if (at < (image.relro_low & ~(page - 1)) || at >= (image.relro_high & ~(page - 1))) return;
+    page_ = reinterpret_cast<void*>(at);
+    bytes_ = page;
+    good_ = mprotect(page_, bytes_, PROT_READ | PROT_WRITE) == 0;
+  }
+  ~Writable() {
+    if (page_ != nullptr && good_) mprotect(page_, bytes_, PROT_READ);
+  }
+  explicit operator bool() const { return good_; }
+
+ private:
+  void* page_ = nullptr;
+  std::size_t bytes_ = 0;
+  bool good_ = true;
+};
+
+struct Clearing {
+  ImageList list;
+  std::size_t self;
+  const Image* image;
+  bool absent[kFunctions];  // hooked functions that this object refers to weakly and nobody has
+};
+
+bool is_elsewhere(const Clearing& clearing, const char* name) {
+  for (std::size_t i = 0; i < clearing.list.count; ++i) {
+    if (i != clearing.self && find_function(clearing.list.images[i], name) != nullptr) return true;
+  }
+  return false;
+}
+
+bool note_weak(void* context, const Import& import) {
+  auto* clearing = static_cast<Clearing*>(context);
+  const Function function = import.weak ? function_of(import.name) : kFunctions;
+  if (function != kFunctions && !is_elsewhere(*clearing, import.name)) clearing->absent[function] = true;
+  return false;
+}
+
+// Only what leads to us: the rest is not ours to change. A slot that is bound at the first call is never called where
+// the address is nothing.
+bool clear_slot(void* context, const Import& import) {
+  auto* clearing = static_cast<Clearing*>(context);
+  if (!import.weak || import.is_call) return false;
+  const Function function = function_of(import.name);
+  if (function == kFunctions || !clearing->absent[function]) return false;
+  const Image& own = clearing->list.images[clearing->self];
+  std::uintptr_t value;
+  memcpy(&value, import.slot, sizeof(value));
+  value -= static_cast<std::uintptr_t>(import.addend);
+  if (value < own.low || value >= own.high) return false;
+  const Writable writable(*clearing->image, import.slot);
+  if (writable)
+    __atomic_store_n(static_cast<std::uintptr_t*>(import.slot), static_cast<std::uintptr_t>(import.addend),
+                     __ATOMIC_RELAXED);
+  return false;
+}
+
+void clear_all(void*, ImageList list) {
+  if (forgets.exchange(false)) looked = {};
+  const std::size_t self = image_at(list, reinterpret_cast<std::uintptr_t>(&clear_all));
+  for (std::size_t i = 0; i < list.count && self < list.count; ++i) {
+    const Image& image = list.images[i];
+    if (i == self || image.dynamic == nullptr || !looked.add(image.dynamic)) continue;
+    Clearing clearing{list, self, &image, {}};
+    any_import(image, note_weak, &clearing);
+    bool any = false;
+    for (const bool absent : clearing.absent) any = any || absent;
+    if (any) any_slot(image, clear_slot, &clearing);
+  }
+}
+
+}  // namespace
+
+void clear_weak_references() {
+  const Undisturbed undisturbed;
+  std::uint64_t adds = 0;
+  walk_objects(read_adds, &adds);
+  if (adds == seen_adds.load(std::memory_order_relaxed)) return;
+  if (with_images(clear_all, nullptr)) seen_adds.store(adds, std::memory_order_relaxed);
+}
+
+void forget_objects() { forgets.store(true); }
+
+}  // namespace llmprof::collect::blas
