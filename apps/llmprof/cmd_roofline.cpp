@@ -86,12 +86,15 @@ std::string better_stored(const std::vector<hw::Peak>& merged, const std::vector
   const auto text = [](const hw::Peak& peak) {
     return peak.unit == "s" ? base::human_ns(peak.value * 1e9) : base::human_rate(peak.value, peak.unit.c_str());
   };
+  constexpr int kMostNamed = 4;
   std::string out;
+  int count = 0;
   for (const hw::Peak& peak : fresh) {
     const hw::Peak* stored = hw::find_peak(merged, peak.quantity, peak.type);
-    if (stored == nullptr || stored->value == peak.value) continue;
+    if (stored == nullptr || stored->value == peak.value || ++count > kMostNamed) continue;
     out += fmt::format("{}{} (stored {}, now {})", out.empty() ? "" : ", ", peak.type, text(*stored), text(peak));
   }
+  if (count > kMostNamed) out += fmt::format(" and {} more", count - kMostNamed);
   return out;
 }
 

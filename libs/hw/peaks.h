@@ -25,7 +25,7 @@ struct Peak {
 
 // The arithmetic whose peak limits products of `type`: "float8" for "float8_e4m3" and "mxfp8", else the type itself.
 std::string_view peak_type(std::string_view type);
-// Streams through memory by all cores: "read", "write", "copy", "triad"; not "read, L2".
+// Streams through memory: "read", "write", "copy", "triad", also "read, one core"; not "read, L2".
 bool is_memory_stream(std::string_view type);
 // Asked for as the type of a bandwidth: the fastest stream through memory, a measured one before a data sheet's. It is
 // what MBU is of. Programs read and write: where a mix of both is faster than reading alone, shares of the bandwidth of

@@ -134,9 +134,14 @@ TEST(FindPeak, MemoryIsItsFastestStream) {
                           {"bandwidth", "triad", 26, "B/s", "measured", "triad"},
                           {"bandwidth", "copy", 24, "B/s", "measured", "copy"},
                           {"bandwidth", "read, L2", 90, "B/s", "measured", "sum"},
-                          {"bandwidth", "read, one core", 50, "B/s", "measured", "sum"},
+                          {"bandwidth", "read, L1, one core", 95, "B/s", "measured", "sum"},
+                          {"bandwidth", "read, one core", 15, "B/s", "measured", "sum"},
                           {"bandwidth", "host to device, pinned", 70, "B/s", "measured", "copy"}};
   EXPECT_EQ(find_peak(peaks, "bandwidth", kMemoryStream)->type, "triad");
+  peaks[5].value = 28;
+  EXPECT_EQ(find_peak(peaks, "bandwidth", kMemoryStream)->type,
+            "read, one core");  // all cores were slower: nobody knows why
+  peaks[5].value = 15;
   // What was measured counts before what a data sheet promises.
   peaks.push_back({"bandwidth", "read", 40, "B/s", "spec", "data sheet"});
   EXPECT_EQ(find_peak(peaks, "bandwidth", kMemoryStream)->value, 26);
