@@ -232,19 +232,16 @@ std::vector<CudaGraphNodes::Change> CudaGraphNodes::forget(std::uint32_t graph) 
 
 std::uint64_t CudaGraphNodes::provenance(std::uint32_t graph, std::uint32_t version,
                                          const std::vector<Change>& changes) const {
-  std::unordered_map<std::uint64_t, const Change*> changed;
-  for (const Change& change : changes) changed[change.number] = &change;
+  auto change = changes.begin();  // both are in the order of numbers
   std::uint64_t hash = 1;
   for (const std::uint64_t number : clones_in(graph)) {
-    const auto change = changed.find(number);
-    const Node* node =
-        find(change != changed.end() ? change->second->source : number, change != changed.end() ? 0 : version);
+    while (change != changes.end() && change->number < number) ++change;
+    const bool changed = change != changes.end() && change->number == number;
+    const Node* node = changed ? find(change->source) : find(number, version);
     const Node* captured = node != nullptr ? original(*node) : nullptr;
     // Of a kernel that was set in the executable nothing but its name is compared.
     if (captured != nullptr && captured->number == number) captured = nullptr;
-    const trace::Name name = change != changed.end() ? change->second->name
-                             : node != nullptr       ? name_of(*node)
-                                                     : trace::Name();
+    const trace::Name name = changed ? change->name : node != nullptr ? name_of(*node) : trace::Name();
     hash = mixed(hash, name.id);
     hash = mixed(hash, captured != nullptr ? captured->path : 0);
     hash = mixed(hash, captured != nullptr ? static_cast<std::uint64_t>(captured->stack_id) : 0);
