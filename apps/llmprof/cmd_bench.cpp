@@ -106,7 +106,7 @@ Result<void> find_peaks(const Arguments& arguments, const std::string& device) {
   if (arguments.on("--no-peaks") || bench::kind_of_device(device) != bench::DeviceKind::kCpu) return {};
   const hw::Device cpu = hw::probe_cpu();
   const std::vector<hw::Peak> known = hw::cached_peaks(cpu);
-  if (hw::find_peak(known, "bandwidth", "read") != nullptr) return {};
+  if (hw::find_peak(known, "bandwidth", hw::kMemoryStream) != nullptr) return {};
   say("measuring what this machine can do (once, at most 3 s; --no-peaks skips it)");
   const auto measured = hw::measure_cpu_peaks(cpu, progress_line());
   if (!measured) {

@@ -71,7 +71,8 @@ constexpr Option kOptions[] = {
      "Note the stack of every launch on a GPU: python, native or python,native. Costs the program about 0.2 µs a "
      "launch."},
     {"--counters", "", "", "SET", "",
-     "Read hardware counters: a set (light, memory, compute, stalls, roofline, links, full), counters or metrics of "
+     "Read hardware counters: a set (light, memory, access, compute, stalls, roofline, links, full), counters or "
+     "metrics of "
      "the "
      "chip, with commas; `llmprof counters` lists them."},
     {"--counters-method", "", "", "HOW", "auto",

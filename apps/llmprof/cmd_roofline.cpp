@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "base/human.h"
 #include "base/json.h"
 #include "bench/roofline/roofline.h"
 #include "hw/resolve.h"
@@ -80,6 +81,23 @@ Result<report::RooflinePage> stored_page(const std::string& device) {
   return page;
 }
 
+// "float32 (stored 130 GFLOP/s, now 101 GFLOP/s)": where the store did not take the new figure.
+std::string better_stored(const std::vector<hw::Peak>& merged, const std::vector<hw::Peak>& fresh) {
+  const auto text = [](const hw::Peak& peak) {
+    return peak.unit == "s" ? base::human_ns(peak.value * 1e9) : base::human_rate(peak.value, peak.unit.c_str());
+  };
+  constexpr int kMostNamed = 4;
+  std::string out;
+  int count = 0;
+  for (const hw::Peak& peak : fresh) {
+    const hw::Peak* stored = hw::find_peak(merged, peak.quantity, peak.type);
+    if (stored == nullptr || stored->value == peak.value || ++count > kMostNamed) continue;
+    out += fmt::format("{}{} (stored {}, now {})", out.empty() ? "" : ", ", peak.type, text(*stored), text(peak));
+  }
+  if (count > kMostNamed) out += fmt::format(" and {} more", count - kMostNamed);
+  return out;
+}
+
 Result<report::RooflinePage> measured_page(const std::string& device, const bench::RooflineOptions& options,
                                            bool store) {
   LLMPROF_LET(bench::Roofline measured, bench::measure_roofline(device, options, progress_line()));
@@ -91,10 +109,12 @@ Result<report::RooflinePage> measured_page(const std::string& device, const benc
   const std::vector<hw::Peak> peaks = peaks_of(page);
   if (!store || peaks.empty()) return page;
   // Kept when all is done: Ctrl-C before leaves the store as it was.
-  const auto kept = hw::store_peaks(page.device, hw::merged_peaks(hw::cached_peaks(page.device), peaks));
+  const std::vector<hw::Peak> merged = hw::merged_peaks(hw::cached_peaks(page.device), peaks);
+  const auto kept = hw::store_peaks(page.device, merged);
   if (!kept) page.notes.push_back("could not be kept for the next time: " + kept.error().message);
-  if (std::any_of(peaks.begin(), peaks.end(), hw::short_of_cpu))
-    page.notes.push_back("figures with a CPU share were measured beside other programs: they replace no higher ones");
+  if (const std::string better = better_stored(merged, peaks); kept && !better.empty())
+    page.notes.push_back("better figures were stored before and stay, as these were measured " +
+                         std::string(options.quick ? "in a short time" : "beside other programs") + ": " + better);
   return page;
 }
 

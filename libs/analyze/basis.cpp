@@ -14,7 +14,7 @@ namespace llmprof::analyze {
 namespace {
 
 // Raise it when a pass changes what it computes.
-constexpr int kAnalysisVersion = 25;
+constexpr int kAnalysisVersion = 26;
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -91,14 +91,34 @@ namespace {
 
 const PeakRate* find_rate(const std::vector<PeakRate>& peaks, std::int64_t device_id, std::string_view quantity,
                           std::string_view type) {
+  const bool memory = quantity == "bandwidth" && type == hw::kMemoryStream;
+  const PeakRate* best = nullptr;
   for (const PeakRate& rate : peaks) {
     if (rate.device_id != device_id || rate.quantity != quantity) continue;
-    if (type.empty() || rate.type == hw::peak_type(type)) return &rate;
+    if (memory) {
+      if (hw::is_memory_stream(rate.type) && (best == nullptr || hw::better_memory_peak(rate, *best))) best = &rate;
+    } else if (type.empty() || rate.type == hw::peak_type(type)) {
+      return &rate;
+    }
   }
-  return nullptr;
+  return best;
 }
 
 }  // namespace
+
+const PeakRate* Basis::memory_peak(std::int64_t device_id) const {
+  return find_rate(peaks, device_id, "bandwidth", hw::kMemoryStream);
+}
+
+std::string Basis::memory_peak_in_words(std::int64_t device_id) const {
+  const PeakRate* best = memory_peak(device_id);
+  if (best == nullptr || best->source != "measured") return "";
+  const auto streams = std::count_if(peaks.begin(), peaks.end(), [&](const PeakRate& rate) {
+    return rate.device_id == device_id && rate.quantity == "bandwidth" && hw::is_memory_stream(rate.type) &&
+           rate.source == "measured";
+  });
+  return streams > 1 ? fmt::format("{}, the fastest of {} streams", best->type, streams) : best->type;
+}
 
 const PeakRate* Basis::peak(std::string_view quantity, std::string_view type) const {
   return device_ids.empty() ? nullptr : find_rate(peaks, device_ids.front(), quantity, type);

@@ -35,6 +35,10 @@ struct Basis {
   const PeakRate* peak(std::string_view quantity, std::string_view type) const;
   // The same of all busy devices together; nullopt if it is unknown for one of them.
   std::optional<PeakRate> total_peak(std::string_view quantity, std::string_view type) const;
+  // The fastest stream through a device's memory, what MBU is of; nullptr if none is known. Its name if it was
+  // measured: "triad, the fastest of 4 streams".
+  const PeakRate* memory_peak(std::int64_t device_id) const;
+  std::string memory_peak_in_words(std::int64_t device_id) const;
   std::string key() const;  // of derived/<key>/
 };
 

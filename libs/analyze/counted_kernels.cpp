@@ -27,8 +27,19 @@ bool is_stall(std::string_view counter) {
 
 // What the catalogue makes of a kernel's metrics here.
 bool is_wanted(std::string_view counter) {
-  static constexpr std::array<std::string_view, 6> kWanted = {
-      "achieved_occupancy_pct", "l2_hit_pct", "tensor_active_pct", "l2_bytes", "l1_bytes", "tma_read_bytes"};
+  static constexpr std::array<std::string_view, 13> kWanted = {"achieved_occupancy_pct",
+                                                               "l2_hit_pct",
+                                                               "tensor_active_pct",
+                                                               "l2_bytes",
+                                                               "l1_bytes",
+                                                               "tma_read_bytes",
+                                                               "sectors_per_load",
+                                                               "sectors_per_store",
+                                                               "bytes_per_load_sector",
+                                                               "shared_active_pct",
+                                                               "bank_conflict_pct",
+                                                               "local_bytes",
+                                                               "local_pct"};
   return is_stall(counter) || std::ranges::find(kWanted, counter) != kWanted.end();
 }
 
@@ -68,8 +79,9 @@ struct Sum {  // unknown as soon as one launch does not say it
 
 struct Group {
   std::int64_t launches = 0, time_ns = 0;
-  Sum flops, tensor_flops, dram_bytes, l2_bytes, l1_bytes;
+  Sum flops, tensor_flops, dram_bytes, l2_bytes, l1_bytes, local_bytes;
   Mean occupancy, l2_hits, tensor_busy, roof;
+  Mean sectors_per_load, sectors_per_store, bytes_per_load_sector, shared_busy, bank_conflicts, local_share;
   std::map<std::string, Mean> stalls, resident_stalls;
   std::map<std::string, double> bounds, types;  // time of launches that are bound so
 };
@@ -102,6 +114,7 @@ class Groups {
     group.l2_hits.add(l2_hits(), by);
     group.tensor_busy.add(fraction("tensor_active_pct"), by);
     group.roof.add(point.share_of_roof, by);
+    add_access(group, by);
     if (!point.bound.empty()) group.bounds[point.bound] += by;
     if (!point.type.empty()) group.types[point.type] += by;
     add_stalls(group, by);
@@ -126,6 +139,16 @@ class Groups {
     if (hit == counters_.values.end() || miss == counters_.values.end()) return std::nullopt;
     const double all = hit->second + miss->second;
     return all > 0 ? std::optional(hit->second / all) : std::nullopt;
+  }
+
+  void add_access(Group& group, double by) const {
+    group.sectors_per_load.add(counters::value_of("sectors_per_load", counters_.values), by);
+    group.sectors_per_store.add(counters::value_of("sectors_per_store", counters_.values), by);
+    group.bytes_per_load_sector.add(counters::value_of("bytes_per_load_sector", counters_.values), by);
+    group.shared_busy.add(fraction("shared_active_pct"), by);
+    group.bank_conflicts.add(fraction("bank_conflict_pct"), by);
+    group.local_bytes.add(counters::value_of("local_bytes", counters_.values));
+    group.local_share.add(fraction("local_pct"), by);
   }
 
   // Nsight Compute says warps per issue; what we read ourselves are shares of the resident warps.
@@ -166,6 +189,11 @@ class Groups {
     if (kernel.flops && kernel.dram_bytes.value_or(0) > 0) kernel.intensity = *kernel.flops / *kernel.dram_bytes;
     kernel.occupancy = group.occupancy.value(), kernel.l2_hits = group.l2_hits.value();
     kernel.tensor_busy = group.tensor_busy.value(), kernel.of_roof = group.roof.value();
+    kernel.sectors_per_load = group.sectors_per_load.value(),
+    kernel.sectors_per_store = group.sectors_per_store.value();
+    kernel.bytes_per_load_sector = group.bytes_per_load_sector.value();
+    kernel.shared_busy = group.shared_busy.value(), kernel.bank_conflicts = group.bank_conflicts.value();
+    kernel.local_bytes = group.local_bytes.value(), kernel.local_share = group.local_share.value();
     kernel.bound = most(group.bounds), kernel.type = most(group.types);
     kernel.stalls_of_resident = group.stalls.empty();
     const auto& stalls = kernel.stalls_of_resident ? group.resident_stalls : group.stalls;

@@ -28,7 +28,7 @@ Denominators denominators(const Basis& basis, const std::string& type) {
     return peak->value;
   };
   by.peak_flops = value_of(basis.total_peak("flops", type));
-  by.peak_bandwidth = value_of(basis.total_peak("bandwidth", "read"));
+  by.peak_bandwidth = value_of(basis.total_peak("bandwidth", hw::kMemoryStream));
   if (basis.model) {
     const auto cache_bytes = static_cast<double>(basis.cache_bytes());
     by.weights_fit_cache = model::weights_read_bytes(*basis.model) <= cache_bytes;

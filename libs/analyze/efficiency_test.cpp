@@ -228,6 +228,24 @@ TEST(Basis, PeaksAreThoseOfTheBusiestDevice) {
   EXPECT_EQ(basis.peak("bandwidth", "")->value, 3);
 }
 
+TEST(Basis, BytesAreMeasuredByTheFastestStreamThroughMemory) {
+  Basis basis{.devices = {{.kind = "cpu"}}, .device_ids = {7}};
+  basis.peaks = {{7, "bandwidth", "read", 20e9, "measured", ""},
+                 {7, "bandwidth", "read, L3", 90e9, "measured", ""},
+                 {7, "bandwidth", "triad", 25e9, "measured", ""},
+                 {7, "bandwidth", "copy", 24e9, "measured", ""}};
+  EXPECT_EQ(*denominators(basis, "float32").peak_bandwidth, 25e9);
+  EXPECT_EQ(basis.memory_peak_in_words(7), "triad, the fastest of 3 streams");
+  // A triad as fast as the one that was measured is at 100 %, not at 125.
+  Efficiency e{.bytes = 25.0};
+  complete(e, 1, denominators(basis, "float32"));
+  EXPECT_DOUBLE_EQ(*e.mbu, 1);
+  basis.peaks.resize(1);
+  EXPECT_EQ(basis.memory_peak_in_words(7), "read");
+  basis.peaks[0].source = "spec";
+  EXPECT_EQ(basis.memory_peak_in_words(7), "");
+}
+
 TEST(Shapes, ElementBytes) {
   EXPECT_EQ(element_bytes("float32"), 4);
   EXPECT_EQ(element_bytes("bfloat16"), 2);

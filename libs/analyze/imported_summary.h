@@ -46,7 +46,11 @@ struct CountedKernel {  // launches of one kernel with hardware counters
   std::optional<double> flops, tensor_flops, dram_bytes, l2_bytes, l1_bytes;  // of all launches
   std::optional<double> flops_per_s, bytes_per_s, intensity;
   std::optional<double> occupancy, l2_hits, tensor_busy, of_roof;  // fractions, means weighted by time
-  std::vector<Stall> stalls;                                       // most first
+  // How its loads and stores use the memory (docs/format/counters.md); means weighted by time, fractions.
+  std::optional<double> sectors_per_load, sectors_per_store, bytes_per_load_sector;
+  std::optional<double> shared_busy, bank_conflicts;  // of all cycles; of the wavefronts of shared memory
+  std::optional<double> local_bytes, local_share;     // of all launches; of the sectors asked of L1
+  std::vector<Stall> stalls;                          // most first
   bool stalls_of_resident = false;  // Stall::warps is a share of the resident warps: issues were not counted
 };
 

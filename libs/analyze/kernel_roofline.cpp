@@ -218,8 +218,9 @@ KernelRoofline kernel_roofline(const KernelCounters& given, const std::vector<hw
   if (!out.dram_bytes) out.missing.emplace_back("bytes of the device's memory");
   out.peak_bytes_per_s = counters.peak("dram__bytes");
   out.peak_bytes_source = out.peak_bytes_per_s ? "ncu" : "";
-  if (const hw::Peak* read = hw::find_peak(peaks, "bandwidth", "read"); !out.peak_bytes_per_s && read != nullptr)
-    out.peak_bytes_per_s = read->value, out.peak_bytes_source = read->source;
+  if (const hw::Peak* memory = hw::find_peak(peaks, "bandwidth", hw::kMemoryStream);
+      !out.peak_bytes_per_s && memory != nullptr)
+    out.peak_bytes_per_s = memory->value, out.peak_bytes_source = memory->source;
   if (!out.peak_bytes_per_s) out.missing.emplace_back("peak of the device's memory");
   if (counters.seconds() > 0) {
     if (out.flops) out.flops_per_s = *out.flops / counters.seconds();

@@ -91,7 +91,7 @@ std::string peak_text(const Summary& summary, double peak, const char* unit, boo
   if (summary.devices.empty()) return text;
   const DeviceCard& device = summary.devices.front();
   if (!bandwidth && !device.type.empty()) text += " " + device.type;
-  if (bandwidth) text += " read";
+  if (bandwidth && !device.peak_bandwidth_name.empty()) text += " " + device.peak_bandwidth_name;
   const std::string& source = bandwidth ? device.peak_bandwidth_source : device.peak_flops_source;
   if (!source.empty()) text += ", " + source;
   if (summary.busy_devices > 1) text += fmt::format(", {} devices together", summary.busy_devices);

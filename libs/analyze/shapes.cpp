@@ -33,6 +33,7 @@ Shape shape_of(const RowView& row, const Basis& basis) {
           .calls = row.integer("calls"),
           .time_ns = row.integer("time_ns"),
           .estimated_ns = row.integer("estimated_ns"),
+          .shared_ns = row.integer("shared_ns"),
           .peak_type = peak_type_of(row.text("type"), row.text("compute_type")),
           .ops = row.text("ops")};
   const auto calls = static_cast<double>(gemm.calls);

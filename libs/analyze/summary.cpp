@@ -77,11 +77,13 @@ void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
         card.peak_flops = peak.value;
         card.peak_flops_method = peak.method;
         card.peak_flops_source = peak.source;
-      } else if (peak.quantity == "bandwidth" && peak.type == "read" && !card.peak_bandwidth) {
-        card.peak_bandwidth = peak.value;
-        card.peak_bandwidth_method = peak.method;
-        card.peak_bandwidth_source = peak.source;
       }
+    }
+    if (const PeakRate* memory = basis.memory_peak(basis.device_ids[i])) {
+      card.peak_bandwidth = memory->value;
+      card.peak_bandwidth_method = memory->method;
+      card.peak_bandwidth_source = memory->source;
+      card.peak_bandwidth_name = basis.memory_peak_in_words(basis.device_ids[i]);
     }
   }
   summary.model = basis.model_text;

@@ -58,6 +58,7 @@ struct DeviceCard {
   std::optional<double> peak_flops, peak_bandwidth;  // FLOP/s of the run's arithmetic type; B/s
   std::string peak_flops_method, peak_bandwidth_method, type;
   std::string peak_flops_source, peak_bandwidth_source;  // "measured", "spec"
+  std::string peak_bandwidth_name;                       // if it was measured: "triad, the fastest of 4 streams"
 };
 
 // Efficiency of something that ran: a stage, a module, an operator.
@@ -134,6 +135,7 @@ struct GemmShape {
   std::string library, function, type, compute_type, epilogue, algorithms, stage;
   std::int64_t m = 0, n = 0, k = 0, batch = 1, calls = 0, time_ns = 0;
   std::int64_t estimated_ns = 0;  // of time_ns
+  std::int64_t shared_ns = 0;     // of time_ns: of kernels that computed other shapes, too; shared by FLOPs
   std::string peak_type;          // whose peak of_peak refers to
   std::string ops;                // operators that used it, most time first
   std::optional<double> flops_per_s, bytes_per_s, of_peak;

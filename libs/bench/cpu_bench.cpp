@@ -11,7 +11,6 @@
 #include "bench/check.h"
 #include "bench/cpu_bench_buffers.h"
 #include "bench/cpu_bench_sampler.h"
-#include "hw/cpu_load.h"
 
 namespace llmprof::bench {
 namespace {
@@ -53,14 +52,6 @@ class CpuFlush {
  private:
   Mapping mapping_;
 };
-
-// Those that were measured beside other programs are too low: measured again once the machine is idle.
-bool peaks_are_good(const std::vector<hw::Peak>& peaks) {
-  if (hw::find_peak(peaks, "bandwidth", "read") == nullptr) return false;
-  if (!hw::measured_while_busy(peaks)) return true;
-  const std::optional<double> busy = hw::busy_share(hw::SystemFiles(), std::chrono::milliseconds(100));
-  return !busy || *busy > hw::kIdle;
-}
 
 class CpuBench final : public Bench {
  public:
@@ -225,7 +216,7 @@ std::unique_ptr<Bench> make_cpu_bench(const BenchOptions& options, std::vector<h
 Result<std::unique_ptr<Bench>> open_cpu_bench(const BenchOptions& options) {
   const hw::Device device = hw::probe_cpu();
   std::vector<hw::Peak> peaks = hw::cached_peaks(device);
-  const bool good = !options.measure_peaks || peaks_are_good(peaks);
+  const bool good = !options.measure_peaks || hw::cpu_peaks_are_good(peaks);
   if (!good) {
     LLMPROF_LET(const std::vector<hw::Peak> fresh, hw::measure_cpu_peaks(device, base::no_progress));
     peaks = hw::merged_peaks(peaks, fresh);

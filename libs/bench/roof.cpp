@@ -29,12 +29,7 @@ const hw::Peak* read_peak(const std::vector<hw::Peak>& peaks) {
 
 // The fastest stream through memory: where writes do not wait for reads, a mix of both beats reading alone.
 const hw::Peak* best_stream(const std::vector<hw::Peak>& peaks) {
-  const hw::Peak* best = nullptr;
-  for (const std::string_view stream : {"read", "write", "copy", "triad"}) {
-    const hw::Peak* peak = hw::find_peak(peaks, "bandwidth", stream);
-    if (peak != nullptr && peak->value > 0 && (best == nullptr || peak->value > best->value)) best = peak;
-  }
-  return best;
+  return hw::find_peak(peaks, "bandwidth", hw::kMemoryStream);
 }
 
 // What nothing on this device can exceed.

@@ -42,10 +42,10 @@ std::optional<double> total_of(const analyze::KernelCounters& counters, const st
 }
 
 void take_memory_peak(KernelRoofline& point, const std::vector<hw::Peak>& peaks) {
-  const hw::Peak* read = hw::find_peak(peaks, "bandwidth", "read");
-  if (read == nullptr) return point.missing.emplace_back("peak of the device's memory"), void();
-  point.peak_bytes_per_s = read->value;
-  point.peak_bytes_source = read->source;
+  const hw::Peak* memory = hw::find_peak(peaks, "bandwidth", hw::kMemoryStream);
+  if (memory == nullptr) return point.missing.emplace_back("peak of the device's memory"), void();
+  point.peak_bytes_per_s = memory->value;
+  point.peak_bytes_source = memory->source;
 }
 
 // "float32 (plain cores)" -> the peak of plain cores, as kernel_roofline names the type.

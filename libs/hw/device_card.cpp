@@ -18,7 +18,7 @@ std::string no_peaks_text(const Device& device) {
 
 std::optional<double> ridge(const std::vector<Peak>& peaks, std::string_view type) {
   const Peak* flops = find_peak(peaks, "flops", type);
-  const Peak* bandwidth = find_peak(peaks, "bandwidth", "read");
+  const Peak* bandwidth = find_peak(peaks, "bandwidth", kMemoryStream);
   if (flops == nullptr || bandwidth == nullptr || bandwidth->value <= 0) return std::nullopt;
   return flops->value / bandwidth->value;
 }

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "hw/cpu_load.h"
 #include "hw/cpu_peaks.h"
+#include "hw/system_files.h"
 
 namespace llmprof::hw {
 namespace {
@@ -13,7 +15,7 @@ namespace {
 // About 2 s in all when the machine is idle, 3 s when it is not: the best of many short rounds, each part within its
 // time.
 constexpr auto kComputeTime = std::chrono::milliseconds(260);  // per instruction set
-constexpr auto kReadTime = std::chrono::milliseconds(700);
+constexpr auto kStreamTime = std::chrono::milliseconds(400);   // each of two
 constexpr double kExpectedSeconds = 2;
 
 }  // namespace
@@ -36,8 +38,18 @@ Result<std::vector<Peak>> measure_cpu_peaks(const Device& device, const base::Pr
                  ""};
   }
   LLMPROF_TRY(touch(team, buffer));
-  LLMPROF_LET(Peak read, measure_stream(team, Stream::kRead, memory, buffer, kReadTime, go_on));
-  return std::vector<Peak>{std::move(float32), std::move(float64), std::move(read)};
+  LLMPROF_LET(Peak read, measure_stream(team, Stream::kRead, memory, buffer, kStreamTime, go_on));
+  LLMPROF_LET(Peak triad, measure_stream(team, Stream::kTriad, memory, buffer, kStreamTime, go_on));
+  return std::vector<Peak>{std::move(float32), std::move(float64), std::move(read), std::move(triad)};
+}
+
+bool cpu_peaks_are_good(const std::vector<Peak>& peaks) {
+  for (const std::string_view stream : {"read", "triad"}) {
+    if (find_peak(peaks, "bandwidth", stream) == nullptr) return false;
+  }
+  if (!measured_while_busy(peaks)) return true;
+  const std::optional<double> busy = busy_share(SystemFiles(), std::chrono::milliseconds(100));
+  return !busy || *busy > kIdle;
 }
 
 }  // namespace llmprof::hw

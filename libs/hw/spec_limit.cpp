@@ -16,8 +16,7 @@ constexpr double kRounding = 1.01;  // sheets round: 989.4 to 989, 66.9 to 67
 const Figure* spec_of(const Peak& peak, const DeviceSpec* spec) {
   if (spec == nullptr) return nullptr;
   if (peak.quantity == "bandwidth") {
-    const bool memory = peak.type == "read" || peak.type == "write" || peak.type == "copy" || peak.type == "triad";
-    return memory ? spec->figure("bandwidth") : nullptr;
+    return is_memory_stream(peak.type) ? spec->figure("bandwidth") : nullptr;
   }
   if (peak.quantity != "flops") return nullptr;
   if (const Figure* figure = spec->peak(peak.type)) return figure;

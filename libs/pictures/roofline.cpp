@@ -112,9 +112,11 @@ Result<std::vector<Roof>> roofs_of(const trace::Run& run, const analyze::DeviceC
   }
   if (peaks.empty()) peaks = hw::with_spec_peaks({.kind = device.kind, .name = device.name}, {});
   std::vector<Roof> roofs;
+  const hw::Peak* memory = hw::find_peak(peaks, "bandwidth", hw::kMemoryStream);
   for (const hw::Peak& peak : peaks) {
     const bool is_flops = peak.quantity == "flops", is_cache = peak.quantity == "bandwidth" && peak.type == "read, L2";
-    if ((!hw::principal(peak) && !is_cache) || !(peak.value > 0)) continue;
+    const bool shown = is_flops ? hw::principal(peak) : is_cache || &peak == memory;
+    if (!shown || !(peak.value > 0)) continue;
     Roof roof{.name = is_flops   ? peak.type
                       : is_cache ? "L2 bandwidth"
                                  : "memory bandwidth",

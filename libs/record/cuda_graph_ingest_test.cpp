@@ -364,6 +364,85 @@ TEST_F(CudaGraphUpdates, ByAnotherGraph) {
               ElementsAre("1010|one 100, two 110", "2010|one 100, two 110", "3010|one 2100, third 2101", "4010|? 0"));
 }
 
+// Nodes of graph 6 after an update are those of its source, though the kernels have the same names.
+class CudaGraphRecaptures : public CudaGraphUpdates {
+ protected:
+  // Captures `one` and `two` in a range, the second in a product of m rows, and updates the executable with it.
+  void recapture(std::uint64_t at_ns, std::uint32_t graph, const std::string& range, std::int64_t m) {
+    log.push(1, kBegin + at_ns, range);
+    for (std::uint64_t i = 0; i < 2; ++i) {
+      cuda.node(1,
+                {.ts_ns = kBegin + at_ns + 10 + 10 * i,
+                 .node = graph * 10 + i,
+                 .graph = graph,
+                 .kind = wire::GraphNodeKind::kKernel},
+                i == 0 ? "one" : "two");
+    }
+    log.pop(1, kBegin + at_ns + 30);
+    cuda.gemm(1, {.begin_ns = kBegin + at_ns + 18,
+                  .end_ns = kBegin + at_ns + 22,
+                  .m = m,
+                  .n = 1,
+                  .k = 1,
+                  .batch = 1,
+                  .shape = shape});
+    update(at_ns + 40, graph);
+  }
+  wire::DefinitionId shape = cuda.gemm_shape();
+  std::vector<std::string> products() {
+    return recording.rows(
+        "SELECT l.begin_ns - 1000000, g.m FROM graph_launch l JOIN graph_node n USING (graph) JOIN gemm g ON g.id = "
+        "n.gemm_id ORDER BY 1");
+  }
+};
+
+TEST_F(CudaGraphRecaptures, InOtherRanges) {
+  launch(1000, 10);
+  recapture(1100, 20, "attention", 8);
+  launch(2000, 11);
+  recapture(2100, 30, "attention", 8);  // the same once more
+  launch(3000, 12);
+  recapture(3100, 40, "mlp", 8);
+  launch(4000, 13);
+  recapture(4100, 50, "attention", 8);  // as the second was
+  launch(5000, 14);
+  EXPECT_THAT(launched(), ElementsAre("1010|one 100, two 110", "2010|one 1110, two 1120", "3010|one 1110, two 1120",
+                                      "4010|one 3110, two 3120", "5010|one 1110, two 1120"));
+  EXPECT_THAT(recording.rows("SELECT count(DISTINCT graph) FROM graph_launch"), ElementsAre("3"));
+  EXPECT_THAT(recording.rows(kLosses), IsEmpty());
+}
+
+TEST_F(CudaGraphRecaptures, OfOtherProducts) {
+  recapture(200, 20, "attention", 8);
+  launch(1000, 10);
+  recapture(1100, 30, "attention", 16);
+  launch(2000, 11);
+  EXPECT_THAT(launched(), ElementsAre("1010|one 210, two 220", "2010|one 1110, two 1120"));
+  EXPECT_THAT(products(), ElementsAre("1010|8", "2010|16"));
+}
+
+TEST_F(CudaGraphRecaptures, KnownAgainAfterAnUnknownGraph) {
+  launch(1000, 10);
+  update(1100, 77);  // nothing is known of graph 77
+  launch(2000, 11);
+  recapture(2100, 20, "attention", 8);
+  launch(3000, 12);
+  EXPECT_THAT(launched(), ElementsAre("1010|one 100, two 110", "2010|? 0", "3010|one 2110, two 2120"));
+}
+
+TEST_F(CudaGraphRecaptures, TooManyAreUnknownAndNeverTheFirst) {
+  launch(100, 10);
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    recapture(1000 + 100 * i, 100 + i, "layer " + std::to_string(i), 8);
+    launch(1050 + 100 * i, 100 + i);
+  }
+  const std::vector<std::string> rows = launched();
+  ASSERT_EQ(rows.size(), 301u);
+  EXPECT_EQ(rows[254], "26360|one 26310, two 26320");
+  EXPECT_EQ(rows[255], "26460|? 0");
+  EXPECT_EQ(rows[300], "30960|? 0");
+}
+
 TEST_F(CudaGraphUpdates, OfAGraphThatIsNoExecutable) {
   set_kernel(500, 1, "later", 0);
   instantiate(1, kBegin + 600, 201, 7);

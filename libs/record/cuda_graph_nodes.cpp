@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "record/range_pairing.h"
 #include "trace/run_writer.h"
 
 namespace llmprof::record {
@@ -25,7 +26,7 @@ CudaGraphs::Graph* CudaGraphs::find(std::uint32_t number, trace::Id& next_id) {
   if (found != graphs_.end()) return &found->second;
   if (number == 0 || graphs_.size() == kMost) return nullptr;
   Graph& graph = graphs_[number];
-  graph.versions.push_back({.id = next_id++, .since_ns = INT64_MIN});
+  graph.versions.push_back({.id = next_id++});
   return &graph;
 }
 
@@ -64,9 +65,9 @@ void CudaGraphs::launch_called(std::uint32_t number, std::int64_t at_ns, trace::
 std::uint32_t CudaGraphs::version_at(std::uint32_t number, std::int64_t at_ns) const {
   const Graph* graph = find(number);
   if (graph == nullptr) return 0;
-  std::size_t version = graph->versions.size() - 1;
-  while (version > 0 && graph->versions[version].since_ns > at_ns) --version;
-  return static_cast<std::uint32_t>(version);
+  const auto after = std::upper_bound(graph->since.begin() + 1, graph->since.end(), at_ns,
+                                      [](std::int64_t ns, const Since& since) { return ns < since.ns; });
+  return std::prev(after)->version;
 }
 
 std::uint32_t CudaGraphs::newest(std::uint32_t number) const { return version_at(number, INT64_MAX); }
@@ -81,13 +82,47 @@ bool CudaGraphs::takes_update(std::uint32_t number, std::int64_t at_ns, trace::I
 std::uint32_t CudaGraphs::version_for_update(std::uint32_t number, std::int64_t at_ns, trace::Id& next_id) {
   Graph* graph = find(number, next_id);
   if (graph == nullptr) return 0;
-  const std::int64_t since_ns = graph->versions.back().since_ns;
-  const bool launched = graph->forgotten_ns > since_ns ||
-                        std::any_of(graph->launches.begin(), graph->launches.end(),
-                                    [&](std::int64_t launch_ns) { return launch_ns > since_ns && launch_ns < at_ns; });
-  if (launched && graph->versions.size() < kMostVersions)
-    graph->versions.push_back({.id = next_id++, .since_ns = at_ns});
-  return static_cast<std::uint32_t>(graph->versions.size() - 1);
+  const auto [since_ns, newest] = graph->since.back();
+  const bool launched = graph->forgotten_ns > since_ns || std::any_of(graph->launches.begin(), graph->launches.end(),
+                                                                      [&, since = since_ns](std::int64_t launch_ns) {
+                                                                        return launch_ns > since && launch_ns < at_ns;
+                                                                      });
+  const bool in_use = launched || graph->versions[newest].times > 1;
+  if (!in_use || graph->versions.size() == kMostVersions) return newest;
+  graph->versions.push_back({.id = next_id++});
+  graph->since.push_back({at_ns, static_cast<std::uint32_t>(graph->versions.size() - 1)});
+  return graph->since.back().version;
+}
+
+bool CudaGraphs::is_almost_full(std::uint32_t number) const {
+  const Graph* graph = find(number);
+  return graph != nullptr && graph->versions.size() + 1 >= kMostVersions;
+}
+
+void CudaGraphs::set_provenance(std::uint32_t number, std::uint32_t version, std::uint64_t provenance) {
+  const auto found = graphs_.find(number);
+  if (found != graphs_.end() && version < found->second.versions.size())
+    found->second.versions[version].provenance = provenance;
+}
+
+std::optional<std::uint64_t> CudaGraphs::provenance(std::uint32_t number, std::uint32_t version) const {
+  const Graph* graph = find(number);
+  return graph != nullptr && version < graph->versions.size() ? graph->versions[version].provenance : std::nullopt;
+}
+
+std::optional<std::uint32_t> CudaGraphs::version_with(std::uint32_t number, std::uint64_t provenance) const {
+  const Graph* graph = find(number);
+  for (std::uint32_t i = 0; graph != nullptr && i < graph->versions.size(); ++i) {
+    if (graph->versions[i].provenance == provenance) return i;
+  }
+  return std::nullopt;
+}
+
+void CudaGraphs::go_back(std::uint32_t number, std::uint32_t version, std::int64_t at_ns) {
+  const auto found = graphs_.find(number);
+  if (found == graphs_.end() || found->second.since.back().version == version) return;
+  found->second.since.push_back({at_ns, version});
+  ++found->second.versions[version].times;
 }
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------
@@ -167,17 +202,52 @@ std::vector<CudaGraphNodes::Change> CudaGraphNodes::set_kernel(std::uint32_t gra
   return {};
 }
 
-std::vector<CudaGraphNodes::Change> CudaGraphNodes::update(std::uint32_t graph, std::uint32_t version,
-                                                           std::uint32_t source) const {
-  const std::vector<const Node*> mine = members(graph, version, true), others = members(source, 0, false);
-  std::vector<Change> changes;
-  bool differ = mine.size() != others.size();  // then nobody knows which becomes which
-  for (std::size_t i = 0; i < mine.size(); ++i) {
-    const bool paired = mine.size() == others.size();
-    changes.push_back({.number = mine[i]->number, .name = {}, .source = paired ? others[i]->number : 0});
-    differ = differ || name_of(*mine[i]) != name_of(*others[i]);
+std::vector<std::uint64_t> CudaGraphNodes::clones_in(std::uint32_t graph) const {
+  std::vector<std::uint64_t> out;
+  const auto found = members_.find(graph);
+  if (found == members_.end()) return out;
+  for (const std::uint64_t number : found->second) {
+    const auto node = nodes_.find({number, 0});
+    if (node != nodes_.end() && node->second.graph == graph && node->second.made_from != 0) out.push_back(number);
   }
-  return differ ? changes : std::vector<Change>();
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::vector<CudaGraphNodes::Change> CudaGraphNodes::update(std::uint32_t graph, std::uint32_t source) const {
+  const std::vector<std::uint64_t> mine = clones_in(graph);
+  const std::vector<const Node*> others = members(source, 0, false);
+  if (mine.size() != others.size()) return forget(graph);
+  std::vector<Change> changes;
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    changes.push_back({.number = mine[i], .name = name_of(*others[i]), .source = others[i]->number});
+  return changes;
+}
+
+std::vector<CudaGraphNodes::Change> CudaGraphNodes::forget(std::uint32_t graph) const {
+  std::vector<Change> changes;
+  for (const std::uint64_t number : clones_in(graph)) changes.push_back({.number = number, .name = {}, .source = 0});
+  return changes;
+}
+
+std::uint64_t CudaGraphNodes::provenance(std::uint32_t graph, std::uint32_t version,
+                                         const std::vector<Change>& changes) const {
+  auto change = changes.begin();  // both are in the order of numbers
+  std::uint64_t hash = 1;
+  for (const std::uint64_t number : clones_in(graph)) {
+    while (change != changes.end() && change->number < number) ++change;
+    const bool changed = change != changes.end() && change->number == number;
+    const Node* node = changed ? find(change->source) : find(number, version);
+    const Node* captured = node != nullptr ? original(*node) : nullptr;
+    // Of a kernel that was set in the executable nothing but its name is compared.
+    if (captured != nullptr && captured->number == number) captured = nullptr;
+    const trace::Name name = changed ? change->name : node != nullptr ? name_of(*node) : trace::Name();
+    hash = mixed(hash, name.id);
+    hash = mixed(hash, captured != nullptr ? captured->path : 0);
+    hash = mixed(hash, captured != nullptr ? static_cast<std::uint64_t>(captured->stack_id) : 0);
+    hash = mixed(hash, captured != nullptr ? captured->gemm_shape : 0);
+  }
+  return hash;
 }
 
 void CudaGraphNodes::apply(const std::vector<Change>& changes, std::uint32_t graph, std::uint32_t from,
@@ -185,9 +255,9 @@ void CudaGraphNodes::apply(const std::vector<Change>& changes, std::uint32_t gra
   if (from != to) {
     const auto found = members_.find(graph);
     for (const std::uint64_t number : found != members_.end() ? found->second : std::vector<std::uint64_t>()) {
-      const Node* before = find(number, from);
-      if (before == nullptr) continue;
-      const Node copy = *before;
+      const auto before = nodes_.find({number, from});
+      if (before == nodes_.end()) continue;
+      const Node copy = before->second;
       Node* node = take(number, to, next_id);
       if (node == nullptr) return;
       const trace::Id id = node->id;
@@ -203,9 +273,10 @@ void CudaGraphNodes::apply(const std::vector<Change>& changes, std::uint32_t gra
     node->name = change.name;
     node->cloned_from = change.source;
     node->gemm_id = 0;
+    node->gemm_shape = 0;
     node->announced = change.source != 0 || change.name.id != 0;
     if (change.source != 0) continue;
-    node->kind = wire::GraphNodeKind::kKernel;
+    if (change.name.id != 0) node->kind = wire::GraphNodeKind::kKernel;
     node->created_ns = when.ns;
     node->thread_id = when.thread_id;
     node->stack_id = when.stack_id;

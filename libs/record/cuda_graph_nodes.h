@@ -3,6 +3,7 @@
 // others; what was known at capture (thread, time, name, stack, matrix product) is the original's.
 
 #include <cstdint>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -15,8 +16,9 @@ class RunWriter;
 
 namespace llmprof::record {
 
-// Graphs by the number CUPTI gives them: numbers of the run. An executable whose nodes get other kernels is another
-// graph from then on: it has a number of the run for each of its versions.
+// Graphs by the number CUPTI gives them: numbers of the run. An executable that is updated so that its nodes run other
+// kernels, or were captured elsewhere in the program, is another graph from then on: it has a number of the run for
+// each of its versions. A program that goes back to what it ran before goes back to that version.
 class CudaGraphs {
  public:
   // 0: there are too many.
@@ -32,16 +34,31 @@ class CudaGraphs {
   bool takes_update(std::uint32_t number, std::int64_t at_ns, trace::Id& next_id);
   // The version that an update at this time changes: a new one, unless nobody launched the newest.
   std::uint32_t version_for_update(std::uint32_t number, std::int64_t at_ns, trace::Id& next_id);
+  // One more version, and there are as many as may be. The last is for what is not known.
+  bool is_almost_full(std::uint32_t number) const;
+
+  // What tells versions apart (CudaGraphNodes::provenance).
+  void set_provenance(std::uint32_t number, std::uint32_t version, std::uint64_t provenance);
+  std::optional<std::uint32_t> version_with(std::uint32_t number, std::uint64_t provenance) const;
+  std::optional<std::uint64_t> provenance(std::uint32_t number, std::uint32_t version) const;
+  // From this time on the executable is this version again.
+  void go_back(std::uint32_t number, std::uint32_t version, std::int64_t at_ns);
 
  private:
   static constexpr std::size_t kMost = 1u << 20, kMostVersions = 256, kMostLaunches = 4096;
   struct Version {
     trace::Id id = 0;
-    std::int64_t since_ns = 0;
+    std::optional<std::uint64_t> provenance;
+    std::uint32_t times = 1;  // that the executable became it
     bool launched = false;
+  };
+  struct Since {
+    std::int64_t ns = INT64_MIN;
+    std::uint32_t version = 0;
   };
   struct Graph {
     std::vector<Version> versions;
+    std::vector<Since> since{Since{}};      // in the order of time
     std::vector<std::int64_t> launches;     // calls, the last ones
     std::int64_t forgotten_ns = INT64_MIN;  // there were calls up to then
     std::int64_t updated_ns = INT64_MIN;
@@ -63,6 +80,8 @@ class CudaGraphNodes {
     trace::Id stack_id = 0;  // 0: none
     trace::Id gemm_id = 0;   // 0: none
     trace::Name name;
+    std::uint64_t path = 0;        // of the ranges that it was captured in (RangePairing::path_at)
+    std::uint64_t gemm_shape = 0;  // a number for the function, types and sizes of the product; 0: none
     std::uint32_t graph = 0;
     std::uint32_t version = 0;  // of the graph
     wire::GraphNodeKind kind = wire::GraphNodeKind::kUnknown;
@@ -97,8 +116,13 @@ class CudaGraphNodes {
                                  trace::Name name) const;
   void set_kernel(std::uint64_t node, trace::Name name);  // of a node that is no clone
   std::size_t members_of(std::uint32_t graph) const;      // nodes at most
-  // What an executable's nodes become by those of another graph.
-  std::vector<Change> update(std::uint32_t graph, std::uint32_t version, std::uint32_t source) const;
+  // What an executable's nodes become by those of another graph. If they have not as many, nobody knows which becomes
+  // which: all are unknown.
+  std::vector<Change> update(std::uint32_t graph, std::uint32_t source) const;
+  std::vector<Change> forget(std::uint32_t graph) const;  // all nodes are unknown
+  // A number for what is known of an executable's nodes after the changes: kernels, ranges, stacks and products of
+  // their captures. The time of capture is no part of it: programs capture the same again and again.
+  std::uint64_t provenance(std::uint32_t graph, std::uint32_t version, const std::vector<Change>& changes) const;
   struct Time {
     std::int64_t ns = 0;
     trace::Id thread_id = 0, stack_id = 0;
@@ -120,6 +144,7 @@ class CudaGraphNodes {
   };
   const Node* find(std::uint64_t number, std::uint32_t version = 0) const;
   trace::Name name_of(const Node& node) const;
+  std::vector<std::uint64_t> clones_in(std::uint32_t graph) const;
   std::vector<const Node*> members(std::uint32_t graph, std::uint32_t version, bool only_clones) const;
 
   std::unordered_map<Key, Node, Hash> nodes_;

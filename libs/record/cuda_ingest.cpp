@@ -15,11 +15,13 @@ constexpr std::size_t kMostDevices = 256, kMostSaid = 4096;  // of a process
 
 }  // namespace
 
-CudaIngest::CudaIngest(RunRows& rows, LogNames& names, trace::Id process_id, const TimeWindow& window)
+CudaIngest::CudaIngest(RunRows& rows, LogNames& names, trace::Id process_id, const TimeWindow& window,
+                       const RangePairing& ranges)
     : rows_(rows),
       names_(names),
       process_id_(process_id),
       window_(window),
+      ranges_(ranges),
       stacks_(rows, names),
       gemms_(rows.writer),
       graph_launches_(rows.writer),

@@ -39,7 +39,8 @@ struct CudaCounts {
 
 class CudaIngest {
  public:
-  CudaIngest(RunRows& rows, LogNames& names, trace::Id process_id, const TimeWindow& window);
+  CudaIngest(RunRows& rows, LogNames& names, trace::Id process_id, const TimeWindow& window,
+             const RangePairing& ranges);
 
   static bool takes(wire::RecordKind kind);
   // `thread_id`: of the thread whose section it is; 0 for the collector's own.
@@ -66,6 +67,7 @@ class CudaIngest {
     };
     const KernelShape* shape = nullptr;  // of a kernel
     CudaLaunch launch;                   // of an execution; thread_id 0: not found yet
+    trace::Name name;                    // of the kernel that an update sets
     std::uint64_t arrived = 0;
     Waiting() : kind(wire::RecordKind::kNone), kernel{} {}
   };
@@ -80,6 +82,7 @@ class CudaIngest {
   void take_gemm(const wire::GpuGemmRecord& record, trace::Id thread_id);
   void take_node(const wire::GraphNodeRecord& record, trace::Id thread_id);
   void take_update(const wire::GraphNodeRecord& record, trace::Id thread_id);
+  void apply_update(const Waiting& waiting);
   void take_memory(const wire::DeviceMemoryRecord& record, trace::Id thread_id);
   void take_api(const wire::ApiRecord& record, trace::Id thread_id);
   void take_gap(const wire::GapRecord& record);
@@ -111,6 +114,7 @@ class CudaIngest {
   LogNames& names_;
   trace::Id process_id_;
   TimeWindow window_;
+  const RangePairing& ranges_;  // of the same process
   LogStacks stacks_;
   ShapeTable<KernelShape> kernel_shapes_;
   ShapeTable<GemmShape> gemm_shapes_;
@@ -126,6 +130,7 @@ class CudaIngest {
   std::unordered_map<std::uint32_t, trace::Id> devices_;  // by number in the process
   std::deque<Waiting> waiting_;
   std::uint64_t arrived_ = 0;
+  std::size_t waiting_updates_ = 0;
   std::uint64_t update_work_ = 0;                                           // nodes that updates of graphs looked at
   std::set<std::tuple<std::uint64_t, std::uint32_t, std::uint32_t>> said_;  // notes and gaps: every log says them again
   CudaCounts counts_;

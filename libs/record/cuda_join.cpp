@@ -49,6 +49,8 @@ void CudaIngest::join_launch(Waiting& waiting) {
 void CudaIngest::leave() {
   Waiting waiting = waiting_.front();
   waiting_.pop_front();
+  if (waiting.kind == RecordKind::kGraphNode && waiting.node.kind == wire::GraphNodeKind::kUpdate)
+    return apply_update(waiting);
   if (waiting.kind == RecordKind::kGraphNode) return join_node(waiting.node, waiting.launch.thread_id);
   if (waiting.launch.thread_id == 0) join_launch(waiting);
   if (waiting.launch.estimated) return;  // it came too late
@@ -222,6 +224,7 @@ void CudaIngest::take_node(const wire::GraphNodeRecord& record, trace::Id thread
   node->created_ns = time(record.ts_ns);
   node->thread_id = thread_id;
   node->stack_id = stacks_.id(record.stack).value_or(0);
+  node->path = ranges_.path_at(thread_id, node->created_ns);
   node->kind = record.kind;
   if (node->graph == 0) nodes_.place(*node, record.graph);
   if (record.cloned_from != 0)
@@ -238,17 +241,43 @@ void CudaIngest::take_node(const wire::GraphNodeRecord& record, trace::Id thread
 
 void CudaIngest::join_node(const wire::GraphNodeRecord& record, trace::Id thread_id) {
   const CudaGemms::Call* call = gemms_.at(thread_id, time(record.ts_ns));
-  if (call != nullptr) nodes_.take(record.node, 0, rows_.next_id)->gemm_id = call->row.id;
+  if (call == nullptr) return;
+  CudaGraphNodes::Node* node = nodes_.take(record.node, 0, rows_.next_id);
+  node->gemm_id = call->row.id;
+  const trace::GemmRow& row = call->row;
+  node->gemm_shape = 1;
+  for (const std::int64_t value :
+       {std::int64_t{row.m}, std::int64_t{row.n}, std::int64_t{row.k}, std::int64_t{row.batch},
+        std::int64_t{row.function.id}, std::int64_t{row.type_a.id}, std::int64_t{row.epilogue.id}})
+    node->gemm_shape = mixed(node->gemm_shape, static_cast<std::uint64_t>(value));
 }
 
+// An update waits like executions do: until the products of what was captured before it are known. Names belong to the
+// log and are taken at once.
 void CudaIngest::take_update(const wire::GraphNodeRecord& record, trace::Id thread_id) {
   if (!window_.holds(record.ts_ns)) {
     ++counts_.bad_times;
     return;
   }
+  Waiting waiting;
+  waiting.name = names_.gpu_kernel_name(record.name);
+  if (record.graph == 0) {
+    // Updates that wait mean the graph as it was.
+    while (waiting_updates_ > 0) leave();
+    return nodes_.set_kernel(record.node, waiting.name);
+  }
+  waiting.kind = RecordKind::kGraphNode;
+  waiting.node = record;
+  waiting.launch.thread_id = thread_id;
+  waiting.launch.stack_id = stacks_.id(record.stack).value_or(0);
+  ++waiting_updates_;
+  wait(waiting);
+}
+
+void CudaIngest::apply_update(const Waiting& waiting) {
+  --waiting_updates_;
+  const wire::GraphNodeRecord& record = waiting.node;
   const std::int64_t at_ns = time(record.ts_ns);
-  const trace::Name name = names_.gpu_kernel_name(record.name);
-  if (record.graph == 0) return nodes_.set_kernel(record.node, name);
   if (!graphs_.takes_update(record.graph, at_ns, rows_.next_id)) return;
   // No program needs so much; a log that is made to may take hours.
   constexpr std::uint64_t kMostWork = 1u << 30;
@@ -259,13 +288,24 @@ void CudaIngest::take_update(const wire::GraphNodeRecord& record, trace::Id thre
     return;
   }
   const std::uint32_t from = graphs_.newest(record.graph);
-  const std::vector<CudaGraphNodes::Change> changes = record.node != 0
-                                                          ? nodes_.set_kernel(record.graph, from, record.node, name)
-                                                          : nodes_.update(record.graph, from, source);
+  std::vector<CudaGraphNodes::Change> changes = record.node != 0
+                                                    ? nodes_.set_kernel(record.graph, from, record.node, waiting.name)
+                                                    : nodes_.update(record.graph, source);
   if (changes.empty()) return;
+  if (!graphs_.provenance(record.graph, from))
+    graphs_.set_provenance(record.graph, from, nodes_.provenance(record.graph, from, {}));
+  std::uint64_t provenance = nodes_.provenance(record.graph, from, changes);
+  std::optional<std::uint32_t> known = graphs_.version_with(record.graph, provenance);
+  if (!known && graphs_.is_almost_full(record.graph)) {
+    changes = nodes_.forget(record.graph);
+    provenance = nodes_.provenance(record.graph, from, changes);
+    known = graphs_.version_with(record.graph, provenance);
+  }
+  if (known) return graphs_.go_back(record.graph, *known, at_ns);
   const std::uint32_t to = graphs_.version_for_update(record.graph, at_ns, rows_.next_id);
-  nodes_.apply(changes, record.graph, from, to, {at_ns, thread_id, stacks_.id(record.stack).value_or(0)},
+  nodes_.apply(changes, record.graph, from, to, {at_ns, waiting.launch.thread_id, waiting.launch.stack_id},
                rows_.next_id);
+  graphs_.set_provenance(record.graph, to, provenance);
 }
 
 }  // namespace llmprof::record

@@ -67,7 +67,7 @@ void LogIngest::receive(wire::RecordKind kind, std::uint32_t number, std::span<c
 }
 
 void LogIngest::take_cuda(wire::RecordKind kind, std::uint32_t number, std::span<const wire::Record> records) {
-  if (cuda_ == nullptr) cuda_ = std::make_unique<CudaIngest>(rows_, names_, process_id_, facts_.window);
+  if (cuda_ == nullptr) cuda_ = std::make_unique<CudaIngest>(rows_, names_, process_id_, facts_.window, ranges_);
   // What threads record begins with its time.
   static_assert(offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, graph_node.ts_ns) &&
                 offsetof(wire::Record, launch.begin_ns) == offsetof(wire::Record, gpu_gemm.begin_ns) &&

@@ -24,12 +24,34 @@ RangePairing::RangePairing(trace::RunWriter& writer, LogNames& names, trace::Id 
 
 void RangePairing::take(std::span<const wire::Record> events, std::uint32_t number, trace::Id thread_id) {
   Thread& thread = threads_[number];
+  threads_of_ids_[thread_id] = &thread;
   for (const wire::Record& record : events) take_one(record.range, thread, thread_id);
+}
+
+std::uint64_t RangePairing::path_at(trace::Id thread_id, std::int64_t ts_ns) const {
+  const auto found = threads_of_ids_.find(thread_id);
+  if (found == threads_of_ids_.end()) return 0;
+  const PathChange* last = nullptr;
+  for (const PathChange& change : found->second->paths) {
+    if (change.ts_ns <= ts_ns && (last == nullptr || change.ts_ns >= last->ts_ns)) last = &change;
+  }
+  return last != nullptr ? last->path : 0;
+}
+
+void RangePairing::note_path(const wire::RangeRecord& event, Thread& thread) {
+  const PathChange change{static_cast<std::int64_t>(event.ts_ns), thread.stack.empty() ? 0 : thread.stack.back().path};
+  if (thread.paths.size() < kPathsKept) {
+    thread.paths.push_back(change);
+  } else {
+    thread.paths[thread.next_path] = change;
+    thread.next_path = (thread.next_path + 1) % kPathsKept;
+  }
 }
 
 void RangePairing::take_one(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id) {
   if (event.op == wire::RangeOp::kPush || event.op == wire::RangeOp::kPop) {
-    return take_nesting(event, thread, thread_id);
+    take_nesting(event, thread, thread_id);
+    return note_path(event, thread);
   }
   if (!window_.holds(event.ts_ns)) {
     ++counts_.bad_times;
@@ -92,7 +114,9 @@ void RangePairing::take_nesting(const wire::RangeRecord& event, Thread& thread, 
   if (event.level != wire::kNoLevel) drop_deeper(event, thread, is_push ? event.level - 1 : event.level);
   if (!bad_time) thread.last_ns = static_cast<std::int64_t>(event.ts_ns);
   if (!is_push) return pop(event, thread, bad_time);
+  const std::uint64_t around = thread.stack.empty() ? 0 : thread.stack.back().path;
   thread.stack.push_back(open(event, thread, thread_id));
+  thread.stack.back().path = mixed(around, thread.stack.back().name.id);
   if (!bad_time) return;
   thread.stack.back().begin_ns = std::max(thread.last_ns, window_.begin_ns);
   thread.stack.back().bad_time = true;

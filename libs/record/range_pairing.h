@@ -18,6 +18,12 @@ class RunWriter;
 
 namespace llmprof::record {
 
+// A hash of a sequence, value by value.
+inline std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9E3779B97F4A7C15u;  // 2^64 / golden ratio
+  return hash ^ (hash >> 32) ^ 1;
+}
+
 struct RangeCounts {
   std::int64_t ranges = 0;
   std::int64_t open = 0;        // closed by us, or with records lost between their push and their pop
@@ -57,6 +63,11 @@ class RangePairing {
 
   const RangeCounts& counts() const { return counts_; }
 
+  // A number for the names of the ranges that were open on a thread at a moment: equal names, equal number. 0: none was
+  // open, or the moment is long past. To be asked when what happened then is read: a thread's events are stored a few
+  // at a time, its ranges before the others.
+  std::uint64_t path_at(trace::Id thread_id, std::int64_t ts_ns) const;
+
  private:
   struct Open {
     trace::Id id;
@@ -71,10 +82,18 @@ class RangePairing {
     std::uint16_t level;
     wire::PayloadType payload_type;
     bool bad_time;
+    std::uint64_t path = 0;  // of it and those around it
   };
+  struct PathChange {
+    std::int64_t ts_ns = INT64_MAX;
+    std::uint64_t path = 0;
+  };
+  static constexpr std::size_t kPathsKept = 128;  // collectors store 32 records of a thread at a time
   struct Thread {
     std::vector<Open> stack;
     std::int64_t last_ns = 0;
+    std::vector<PathChange> paths;  // a ring of the last ones
+    std::size_t next_path = 0;
   };
 
   bool is_repeated(const wire::RangeRecord& event, const Thread& thread);
@@ -83,6 +102,7 @@ class RangePairing {
   void take_one(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id);
   Open open(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
   void take_nesting(const wire::RangeRecord& event, Thread& thread, trace::Id thread_id);
+  static void note_path(const wire::RangeRecord& event, Thread& thread);
   void pop(const wire::RangeRecord& event, Thread& thread, bool bad_time);
   void drop_deeper(const wire::RangeRecord& event, Thread& thread, int level);
   void start(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
@@ -97,7 +117,8 @@ class RangePairing {
   TimeWindow window_;
   trace::Id& next_id_;
   trace::Name push_pop_, start_end_, mark_, source_;
-  std::unordered_map<std::uint32_t, Thread> threads_;  // by number
+  std::unordered_map<std::uint32_t, Thread> threads_;            // by number
+  std::unordered_map<trace::Id, const Thread*> threads_of_ids_;  // the same
   std::unordered_map<std::uint64_t, Open> starts_;
   std::unordered_map<std::uint64_t, std::int64_t> early_ends_;  // the end was stored before the start
   std::int64_t continued_ns_ = 0;

@@ -13,7 +13,6 @@
 #include "base/json.h"
 #include "base/version.h"
 #include "host/host_log.h"
-#include "hw/cpu_load.h"
 #include "hw/environment.h"
 #include "hw/resolve.h"
 #include "record/capture_folder.h"
@@ -44,19 +43,11 @@ std::string absolute(const std::string& path) {
   return std::filesystem::absolute(path, ignored).lexically_normal().string();
 }
 
-// Those that were measured beside other programs are too low: measured again once the machine is idle.
-bool peaks_are_good(const std::vector<hw::Peak>& peaks) {
-  if (hw::find_peak(peaks, "bandwidth", "read") == nullptr) return false;
-  if (!hw::measured_while_busy(peaks)) return true;
-  const std::optional<double> busy = hw::busy_share(hw::SystemFiles(), std::chrono::milliseconds(100));
-  return !busy || *busy > hw::kIdle;
-}
-
 // Cached peaks, or measured ones. Only Ctrl-C is an error: a run without peaks is still a run.
 Result<std::vector<hw::Peak>> find_peaks(const hw::Device& cpu, const RecordOptions& options,
                                          const base::Progress& progress) {
   std::vector<hw::Peak> peaks = hw::cached_peaks(cpu);
-  if (!options.peaks || peaks_are_good(peaks)) return peaks;
+  if (!options.peaks || hw::cpu_peaks_are_good(peaks)) return peaks;
   options.announce("measuring what this machine can do (once, at most 3 s; --no-peaks skips it)");
   auto measured = hw::measure_cpu_peaks(cpu, progress);
   if (!measured) {

@@ -27,6 +27,34 @@ bool only_counted(const Page& page) {
   return is_imported(page);
 }
 
+std::string ratio_cell(const std::optional<double>& value) { return value ? fmt::format("{:.1f}", *value) : "-"; }
+
+// Only where such counters were read: most sets do not have them.
+std::string access_table(const Page& page) {
+  const std::vector<analyze::CountedKernel>& all = page.summary.imported.counted;
+  TextTable table({{"kernel", Align::kLeft, true},
+                   {"sectors/load"},
+                   {"sectors/store"},
+                   {"shared %"},
+                   {"conflicts %"},
+                   {"local"},
+                   {"local %"}});
+  for (std::size_t i = 0; i < std::min(all.size(), page.top); ++i) {
+    const analyze::CountedKernel& k = all[i];
+    if (!k.sectors_per_load && !k.sectors_per_store && !k.bank_conflicts && !k.local_share) continue;
+    table.add({short_kernel_name(k.name), ratio_cell(k.sectors_per_load), ratio_cell(k.sectors_per_store),
+               percent_cell(k.shared_busy), percent_cell(k.bank_conflicts),
+               k.local_bytes ? base::human_bytes(*k.local_bytes) : "-", percent_cell(k.local_share)});
+  }
+  if (table.rows() == 0) return "";
+  return "\n" + table.render(kWidth) +
+         wrapped(
+             "sectors/load: sectors of 32 bytes that one load of a warp asks for: 4 is ideal for 4 bytes a thread, "
+             "16 for 16 bytes; 32 is the most. shared %: cycles that shared memory was busy; conflicts %: of its "
+             "wavefronts, those that bank conflicts cost. local: bytes of spilled registers and of arrays of "
+             "threads; local %: of all sectors asked of L1.");
+}
+
 }  // namespace
 
 std::string counter_table(const Page& page, const Style& style) {
@@ -53,7 +81,8 @@ std::string counter_table(const Page& page, const Style& style) {
     use.add({short_kernel_name(k.name), percent_cell(k.occupancy), percent_cell(k.l2_hits), percent_cell(k.tensor_busy),
              stall_cell(k)});
   }
-  std::string out = style.heading("Kernels by hardware counters") + roofs.render(kWidth) + "\n" + use.render(kWidth);
+  std::string out = style.heading("Kernels by hardware counters") + roofs.render(kWidth) + "\n" + use.render(kWidth) +
+                    access_table(page);
   if (all.size() > page.top) out += fmt::format("  {} more kernels; --top shows more.\n", all.size() - page.top);
   if (only_counted(page))
     out +=
@@ -87,6 +116,13 @@ Json counters_json(const Page& page) {
                    {"occupancy", maybe(k.occupancy)},
                    {"l2_hits", maybe(k.l2_hits)},
                    {"tensor_busy", maybe(k.tensor_busy)},
+                   {"sectors_per_load", maybe(k.sectors_per_load)},
+                   {"sectors_per_store", maybe(k.sectors_per_store)},
+                   {"bytes_per_load_sector", maybe(k.bytes_per_load_sector)},
+                   {"shared_busy", maybe(k.shared_busy)},
+                   {"bank_conflicts", maybe(k.bank_conflicts)},
+                   {"local_bytes", maybe(k.local_bytes)},
+                   {"local_share", maybe(k.local_share)},
                    {"stalled_warps", std::move(stalls)}});
   }
   return out;

@@ -104,8 +104,9 @@ std::string compute_table(const Page& page) {
 
 std::string peak_text(const Page& page) {
   const std::optional<double> peak = device_bandwidth(page);
-  return peak ? fmt::format("of the device's {}", base::human_rate(*peak, "B/s"))
-              : "unknown, this device has no peak bandwidth";
+  if (!peak) return "unknown, this device has no peak bandwidth";
+  const std::string& name = page.summary.devices.front().peak_bandwidth_name;
+  return fmt::format("of the device's {}{}", base::human_rate(*peak, "B/s"), name.empty() ? "" : " (" + name + ")");
 }
 
 // MFU is of the run's own type; HFU of the type that was counted.

@@ -96,6 +96,7 @@ Json devices_json(const std::vector<analyze::DeviceCard>& devices) {
                    {"peak_flops_source", text_or_null(d.peak_flops_source)},
                    {"peak_flops_method", text_or_null(d.peak_flops_method)},
                    {"peak_bandwidth", maybe(d.peak_bandwidth)},
+                   {"peak_bandwidth_name", text_or_null(d.peak_bandwidth_name)},
                    {"peak_bandwidth_source", text_or_null(d.peak_bandwidth_source)},
                    {"peak_bandwidth_method", text_or_null(d.peak_bandwidth_method)}});
   }
@@ -244,6 +245,7 @@ Json gemms_json(const Page& page) {
          {"calls", g.calls},
          {"time_ns", g.time_ns},
          {"estimated_ns", g.estimated_ns},
+         {"shared_ns", g.shared_ns},
          {"peak_type", text_or_null(g.peak_type)},
          {"ops", text_or_null(g.ops)},
          {"flops_per_s", maybe(g.flops_per_s)},

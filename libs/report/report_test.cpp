@@ -176,6 +176,22 @@ TEST(Text, ARunWithoutRangesSaysHowToGetThem) {
   EXPECT_THAT(text, HasSubstr("Matrix products by time"));
 }
 
+TEST(Text, SharedTimesAndNamedBandwidths) {
+  Page page = full_page();
+  EXPECT_THAT(to_text(page, false), Not(HasSubstr("groups of one call")));
+  page.summary.gemms[0].function = "cublasGemmGroupedBatchedEx";
+  page.summary.gemms[0].shared_ns = page.summary.gemms[0].time_ns;
+  page.summary.devices[0].peak_bandwidth_source = "measured";
+  page.summary.devices[0].peak_bandwidth_name = "triad, the fastest of 4 streams";
+  page.summary.imported.counted = {{.name = "scatter", .launches = 1, .time_ns = 1000, .sectors_per_load = 31.5}};
+  const std::string text = to_text(page, false);
+  EXPECT_THAT(text, HasSubstr("cublasGemmGroupedBatchedEx x128 shared"));
+  EXPECT_THAT(text, HasSubstr("shared: groups of one call, computed by one kernel."));
+  EXPECT_THAT(text, HasSubstr("bandwidth (triad, the fastest of 4 streams,"));
+  EXPECT_THAT(text, HasSubstr("sectors/load"));
+  EXPECT_THAT(text, HasSubstr("31.5"));
+}
+
 TEST(Text, TopAndStageLimitTheRows) {
   Page page = full_page();
   page.top = 1;

@@ -124,8 +124,9 @@ std::string head(const RooflinePage& page) {
 std::string to_text(const RooflinePage& page) {
   std::string out = head(page) + peak_table(page) + grid_text(page) + "\n";
   out += wrapped(
-      "ridge: FLOP per byte above which arithmetic, not memory, is the limit: peak FLOP/s / bandwidth of reads.", 2,
-      kWidth);
+      "ridge: FLOP per byte above which arithmetic, not memory, is the limit: peak FLOP/s / bandwidth of the fastest "
+      "stream through memory.",
+      2, kWidth);
   out += spec_lines(page);
   for (const hw::PeakRow& row : page.rows) {
     if (!row.why.empty()) out += wrapped(fmt::format("not measured: {}: {}", row.peak.type, row.why), 2, kWidth);

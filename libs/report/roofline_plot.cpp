@@ -71,17 +71,17 @@ void add_points(const std::vector<RooflinePoint>& points, Plot& plot) {
 
 Plot roofline_plot(const std::string& device, const std::vector<hw::Peak>& peaks,
                    const std::vector<RooflinePoint>& points) {
-  const hw::Peak* read = hw::find_peak(peaks, "bandwidth", "read");
-  const double bandwidth = read != nullptr ? read->value : 0;
+  const hw::Peak* memory = hw::find_peak(peaks, "bandwidth", hw::kMemoryStream);
+  const double bandwidth = memory != nullptr ? memory->value : 0;
   const std::vector<RoofLine> roofs = roofs_of(peaks);
   const auto [least, most] = intensities(roofs, bandwidth, points);
   Plot plot{.title = fmt::format("What {} can do", device),
             .note = "the memory's bandwidth is not known: flat roofs only"};
   plot.x = {"FLOP per byte", "", Scale::kLog2, false};
   plot.y = {"attainable FLOP/s", "FLOP/s", Scale::kLog10};
-  if (read != nullptr) {
-    plot.note = fmt::format("slope: reads of memory at {} ({}); flat: peak of the type; dashed: ridge points",
-                            base::human_rate(bandwidth, "B/s"), read->source);
+  if (memory != nullptr) {
+    plot.note = fmt::format("slope: memory at {} ({}, {}); flat: peak of the type; dashed: ridge points",
+                            base::human_rate(bandwidth, "B/s"), memory->type, memory->source);
   }
   for (const RoofLine& roof : roofs) {
     const double ridge = bandwidth > 0 ? roof.flops / bandwidth : least;

@@ -345,6 +345,7 @@ std::string gemm_name(const Page& page, const analyze::GemmShape& g) {
   if (!g.epilogue.empty()) name += " +" + g.epilogue;
   if (!page.summary.devices.empty() && !g.peak_type.empty() && g.peak_type != page.summary.devices.front().type)
     name += " " + g.peak_type;
+  if (g.shared_ns > 0) name += " shared";
   return name;
 }
 
@@ -361,8 +362,10 @@ std::string gemm_table(const Page& page, const Style& style) {
                    {"stage", Align::kLeft},
                    {"operators", Align::kLeft, true}});
   std::size_t all = 0;
+  bool shared = false;
   for (const analyze::GemmShape& g : page.summary.gemms) {
     if (!shown(page, g.stage) || ++all > page.top) continue;
+    shared = shared || g.shared_ns > 0;
     table.add({gemm_name(page, g), std::to_string(g.m), std::to_string(g.n), std::to_string(g.k),
                std::to_string(g.calls), g.time_ns > 0 ? device_time_cell(g.time_ns, g.estimated_ns) : "-",
                giga_cell(g.flops_per_s), percent_cell(g.of_peak), giga_cell(g.bytes_per_s), stage_name(g.stage),
@@ -373,7 +376,10 @@ std::string gemm_table(const Page& page, const Style& style) {
          wrapped(fmt::format("peak %: FLOPs of the shapes / time, of the device's peak FLOP/s of the type{}. GB/s: "
                              "operands and result, "
                              "each moved once; a rate above the memory's means the cache helped.",
-                             peak_of(page)));
+                             peak_of(page))) +
+         (shared ? wrapped("shared: groups of one call, computed by one kernel. Its time is shared by their FLOPs: how "
+                           "long each group took is not known.")
+                 : "");
 }
 
 }  // namespace llmprof::report

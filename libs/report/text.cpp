@@ -126,12 +126,13 @@ std::string model(const Page& page, const Style& style) {
 }
 
 std::string denominator(std::string_view what, std::string_view of, const std::optional<double>& peak, const char* unit,
-                        std::string_view source, std::string_view method, std::int64_t devices) {
+                        std::string_view source, std::string_view method, std::int64_t devices,
+                        std::string_view name = "") {
   if (!peak) return wrapped(fmt::format("{}: unknown, this device has no peak {}.", what, of));
-  return wrapped(fmt::format("{}, of {} {} ({}{}{}{}).", what, base::human_rate(*peak, unit), of,
-                             devices > 1 ? fmt::format("{} devices together; ", devices) : "",
-                             source == "measured" ? "measured on this machine" : source, method.empty() ? "" : ": ",
-                             method));
+  return wrapped(fmt::format("{}, of {} {} ({}{}{}{}{}{}).", what, base::human_rate(*peak, unit), of,
+                             devices > 1 ? fmt::format("{} devices together; ", devices) : "", name,
+                             name.empty() ? "" : ", ", source == "measured" ? "measured on this machine" : source,
+                             method.empty() ? "" : ": ", method));
 }
 
 std::string denominators(const Page& page) {
@@ -141,7 +142,8 @@ std::string denominators(const Page& page) {
   std::string out = denominator("MFU %: model FLOPs / time", device.type, s.peak_flops, "FLOP/s",
                                 device.peak_flops_source, device.peak_flops_method, s.busy_devices);
   out += denominator("MBU %: bytes that must move / time", "bandwidth", s.peak_bandwidth, "B/s",
-                     device.peak_bandwidth_source, device.peak_bandwidth_method, s.busy_devices);
+                     device.peak_bandwidth_source, device.peak_bandwidth_method, s.busy_devices,
+                     device.peak_bandwidth_name);
   return out;
 }
 

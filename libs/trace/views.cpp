@@ -82,6 +82,38 @@ SELECT stage, in_step, module, op, module_source, name, device_id, gemm_id, grap
        true AS known
 FROM kernel_sum)";
 
+// A grouped cuBLAS call is a row of gemm for each group; its kernels, which compute all of them, belong to one of the
+// rows. Since and until: which part of the call's time is the group's if time is shared by FLOPs. Parts add up to 1.
+constexpr const char* kGemmGroup = R"(
+CREATE OR REPLACE VIEW gemm_group AS
+WITH grouped AS (
+  SELECT id, thread_id, library, function, begin_ns, end_ns, 2.0 * m * n * k * batch AS flops
+  FROM gemm
+  WHERE contains(function, 'Grouped'))
+SELECT id AS gemm_id, min(id) OVER whole AS call_id, sum(flops) OVER whole AS call_flops,
+       CASE WHEN sum(flops) OVER whole > 0 THEN coalesce(sum(flops) OVER before, 0) / sum(flops) OVER whole
+            ELSE count(*) OVER before / count(*) OVER whole END AS since,
+       CASE WHEN sum(flops) OVER whole > 0 THEN (coalesce(sum(flops) OVER before, 0) + flops) / sum(flops) OVER whole
+            ELSE (count(*) OVER before + 1) / count(*) OVER whole END AS until
+FROM grouped
+WINDOW whole AS (PARTITION BY thread_id, library, function, begin_ns, end_ns),
+       before AS (PARTITION BY thread_id, library, function, begin_ns, end_ns ORDER BY id
+                  ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+QUALIFY count(*) OVER whole > 1)";
+
+// work_sum of matrix products, where each group of a call has its row. Shared: its time is a part of the call's.
+constexpr const char* kWorkProduct = R"(
+CREATE OR REPLACE VIEW work_product AS
+WITH part AS MATERIALIZED (SELECT * FROM gemm_group)
+SELECT w.stage, w.in_step, w.module, w.op, w.name, w.gemm_id, w.executions, w.gemm_calls, w.time_ns, w.source,
+       false AS shared
+FROM work_sum AS w
+WHERE w.gemm_id IS NOT NULL AND w.gemm_id NOT IN (SELECT gemm_id FROM part)
+UNION ALL
+SELECT w.stage, w.in_step, w.module, w.op, w.name, p.gemm_id, w.executions, w.gemm_calls,
+       CAST(round(w.time_ns * p.until) - round(w.time_ns * p.since) AS BIGINT), w.source, true
+FROM work_sum AS w JOIN part AS named ON named.gemm_id = w.gemm_id JOIN part AS p ON p.call_id = named.call_id)";
+
 // From exec to exit, as far as it was seen. Older recorders let a process begin with its first event and end with its
 // exit handlers; what it used was read before and after all the same. What the collector in it noted tells when it was
 // loaded and when the handlers ran.
@@ -121,6 +153,8 @@ std::vector<std::string> view_statements(const std::vector<OpenFile>& files, con
   statements.emplace_back(kPacedStep);
   statements.push_back(fmt::format(kWork, "work", kMeasured));
   statements.push_back(fmt::format(kWork, "work_sum", kMeasuredSums));
+  statements.emplace_back(kGemmGroup);
+  statements.emplace_back(kWorkProduct);
   return statements;
 }
 

@@ -4,7 +4,7 @@ import unittest
 
 from harness import Case
 
-SETS = ["light", "memory", "compute", "stalls", "roofline", "links", "full"]
+SETS = ["light", "memory", "access", "compute", "stalls", "roofline", "links", "full"]
 
 
 class CountersList(Case):

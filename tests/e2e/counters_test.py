@@ -87,6 +87,22 @@ class CountersTest(Case):
         windows = self.query("run", "SELECT count(*) AS n, count(kernel_id) AS found FROM counter_window WHERE scope = 'kernel'")
         self.assertEqual(windows[0]["n"], windows[0]["found"])
 
+    def test_how_kernels_use_the_memory(self):
+        self.count("run", "--counters", "access", "--counters-kernels", "gemm*", "--counters-budget", "0", program=("kernels", "a", "40"))
+        kernels = [k for k in self.report("run")["counters"] if k["name"].startswith("gemm")]
+        self.assertEqual(len(kernels), 1)
+        loads, stores, local = (f"l1tex__t_{{}}_pipe_lsu_mem_{where}.sum" for where in ("global_op_ld", "global_op_st", "local_op_ld"))
+        spilled = weight(local.format("sectors")) + weight(local.format("sectors").replace("_ld", "_st"))
+        every = spilled + weight(loads.format("sectors")) + weight(stores.format("sectors"))
+        wavefronts = weight("l1tex__data_pipe_lsu_wavefronts_mem_shared.sum")
+        conflicts = weight("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum")
+        for key, value in (("sectors_per_load", weight(loads.format("sectors")) / weight(loads.format("requests"))),
+                           ("sectors_per_store", weight(stores.format("sectors")) / weight(stores.format("requests"))),
+                           ("bank_conflicts", conflicts / wavefronts), ("local_share", spilled / every)):
+            self.assertAlmostEqual(kernels[0][key], value, msg=key)
+        self.assertAlmostEqual(kernels[0]["local_bytes"] / kernels[0]["launches"], 32 * spilled * 2000)
+        self.assertIsNone(kernels[0]["bytes_per_load_sector"])  # not in the set: it needs instructions in the kernel
+
     def test_hot_kernels(self):
         self.count("first", program=("kernels", "a", "10"))
         self.assertIsNone(self.counters_of("first"))

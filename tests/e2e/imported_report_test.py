@@ -135,6 +135,18 @@ class ImportedReport(harness.Case):
         longest = max(report["counters"], key=lambda k: k["time_ns"])
         self.assertGreater(longest["occupancy"], 0)
         self.assertTrue(longest["stalled_warps"])
+        # How loads use the memory: of kernels with one launch, as its row says.
+        loads = "l1tex__t_{}_pipe_lsu_mem_global_op_ld.sum"
+        ratios = {round(value(r, loads.format("sectors")) / value(r, loads.format("requests")), 6) for r in rows if value(r, loads.format("requests"))}
+        conflicts = {round(value(r, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum") / value(r, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"), 9)
+                     for r in rows if value(r, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum")}
+        once = [k for k in report["counters"] if k["launches"] == 1]
+        self.assertTrue(any(k["sectors_per_load"] for k in once))
+        for kernel in once:
+            self.assertIn(round(kernel["sectors_per_load"] or min(ratios), 6), ratios, kernel["name"])
+            self.assertIn(round(kernel["bank_conflicts"] or min(conflicts), 9), conflicts, kernel["name"])
+        self.assertEqual({k["local_bytes"] for k in report["counters"]}, {0})
+        self.assertIn("sectors/load", text)
 
     def test_totals_with_a_model(self):
         """Document 1's table: passes, device time and what follows, as `llmprof model --measured` says it."""

@@ -45,7 +45,7 @@ class Roofline(Case):
         return json.loads(files[0].read_text()) if files else None
 
     def store(self, float32=5e9, read=2e9, method="by hand"):
-        """What an idle machine of the past measured: three peaks, as older versions wrote them."""
+        """What an idle machine of the past measured."""
         if not Roofline.measured:  # once: only its form is used
             self.llmprof("roofline", "--device", "cpu", "--quick", "--dtype", "float32")
             path = next((self.folder / "cache").glob("peaks-cpu-*.json"))
@@ -55,7 +55,8 @@ class Roofline(Case):
         document = json.loads(Roofline.measured[1])
         document["peaks"] = [
             {"quantity": "flops", "type": "float32", "value": float32, "unit": "FLOP/s", "source": "measured", "method": method},
-            {"quantity": "bandwidth", "type": "read", "value": read, "unit": "B/s", "source": "measured", "method": method}]
+            {"quantity": "bandwidth", "type": "read", "value": read, "unit": "B/s", "source": "measured", "method": method},
+            {"quantity": "bandwidth", "type": "triad", "value": 0.9 * read, "unit": "B/s", "source": "measured", "method": method}]
         path.write_text(json.dumps(document))
 
     def test_measures_keeps_and_shows(self):
@@ -83,7 +84,8 @@ class Roofline(Case):
             self.assertTrue(peak["method"], peak)
             self.assertIsNone(peak["why"])
         float32 = peaks["flops", "float32"]
-        self.assertAlmostEqual(float32["ridge_flops_per_byte"], float32["value"] / peaks["bandwidth", "read"]["value"])
+        fastest = max(peaks["bandwidth", stream + suffix]["value"] for stream in STREAMS for suffix in ("", ", one core"))
+        self.assertAlmostEqual(float32["ridge_flops_per_byte"], float32["value"] / fastest)
         self.assertGreaterEqual(float32["value"], peaks["flops", "float32, one core"]["value"])
         # The store holds exactly what was measured.
         stored = {(p["quantity"], p["type"]): p["value"] for p in self.stored()["peaks"]}
@@ -110,7 +112,7 @@ class Roofline(Case):
 
     def test_record_measures_where_nothing_is_stored(self):
         self.record("run", SYSTEM_PYTHON, "-c", "pass", options=())
-        self.assertEqual([p["type"] for p in self.stored()["peaks"]], ["float32", "float64", "read"])
+        self.assertEqual([p["type"] for p in self.stored()["peaks"]], ["float32", "float64", "read", "triad"])
 
     def test_some_types_replace_their_own(self):
         self.store(float32=1, read=2)
@@ -119,6 +121,15 @@ class Roofline(Case):
         self.assertEqual(peaks["float32"], 1)
         self.assertGreater(peaks["float64"], 1e6)
         self.assertNotEqual({p["type"]: p["value"] for p in self.stored()["peaks"]}["read"], 2)
+
+    def test_a_quick_measurement_lowers_nothing_that_is_stored(self):
+        self.store(float32=1e15, read=2)
+        text = self.llmprof("roofline", "--device", "cpu", "--quick", "--dtype", "float32").stdout
+        self.assertIn("float32 (stored 1.00 PFLOP/s, now ", " ".join(text.split()))
+        stored = {p["type"]: p for p in self.stored()["peaks"]}
+        self.assertEqual((stored["float32"]["value"], stored["float32"]["method"]), (1e15, "by hand"))
+        self.assertGreater(stored["read"]["value"], 2)
+        self.assertIn("short measurement", stored["read"]["method"])
 
     def test_no_store(self):
         self.llmprof("roofline", "--device", "cpu", "--quick", "--dtype", "float32", "--no-store")

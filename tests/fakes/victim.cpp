@@ -100,6 +100,24 @@ int graph_kinds(const Numbers& numbers) {
   return 0;
 }
 
+// One executable that is updated before each launch by a new capture of the same kernels, by turns in two ranges.
+int graph_updated_by_turns(const Numbers& numbers) {
+  start();
+  void* stream = make_stream();
+  const auto captured = [&](bool first) {
+    nvtxRangePushA(first ? "layer 0" : "layer 1");
+    void* made = capture(stream, 3, "layer:300");
+    nvtxRangePop();
+    return made;
+  };
+  void* exec = instantiate(captured(true));
+  for (long i = 0; i < numbers.at(0, 20); ++i) {
+    if (i > 0 && cuda("cuGraphExecUpdate_v2", exec, captured(i % 2 == 0), static_cast<void*>(nullptr)) != 0) return 91;
+    replay(exec, stream, 1, 0);
+  }
+  return 0;
+}
+
 fake::KernelNodeParams of_kernel(const char* name, bool as_kernel) {
   void* handle = nullptr;
   if (as_kernel) cuda("cuLibraryGetKernel", &handle, static_cast<void*>(nullptr), name);
@@ -413,6 +431,7 @@ constexpr Scenario kScenarios[] = {
     {"twice", twice},
     {"graph", graph},
     {"graph_kinds", graph_kinds},
+    {"graph_updated_by_turns", graph_updated_by_turns},
     {"graph_by_hand", graph_by_hand},
     {"graph_threads", graph_threads},
     {"graph_contexts", graph_contexts},

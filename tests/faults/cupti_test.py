@@ -284,6 +284,17 @@ class Whole(GpuCase):
             self.assertIn(work[name]["n"], range((launches - 3) * kernels, launches * kernels + 1), name)
             self.assertAlmostEqual(work[name]["ns"], int(name.split(":")[1]), delta=10)
 
+    def test_graphs_that_are_updated_by_another_capture_of_the_same_kernels(self):
+        """Every launch runs the nodes of the capture before it, by turns in two ranges: two graphs, not one and not twenty."""
+        _, recording = self.seen([self.child("turns", "graph_updated_by_turns", 20)])
+        rows = recording.query(
+            "SELECT l.launch_begin_ns AS launched, any_value(l.graph) AS graph, string_agg(DISTINCT r.name) AS ranges, count(DISTINCT n.id)::BIGINT AS nodes "
+            "FROM graph_launch l JOIN graph_node n USING (graph) JOIN range r ON r.thread_id = n.thread_id AND n.captured_ns BETWEEN r.begin_ns AND r.end_ns "
+            "WHERE r.name LIKE 'layer %' GROUP BY l.id, launched ORDER BY launched")
+        self.assertEqual([row["ranges"] for row in rows], ["layer 0", "layer 1"] * 10)
+        self.assertEqual({row["nodes"] for row in rows}, {5})  # three kernels, a copy and a memset
+        self.assertEqual(len({row["graph"] for row in rows}), 2)
+
     def test_nodes_that_nobody_announced(self):
         """P06: node records without a callback are counted as unknown, and are there."""
         found, _ = self.seen([self.child("hidden", "graph", 50, 4, script="hide_nodes=1", LLMPROF_GRAPHS="2")])

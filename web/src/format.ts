@@ -17,6 +17,7 @@ export const joulesText = maybe((value) => (value !== 0 && Math.abs(value) < 0.1
 export const wattsText = maybe((value) => `${digits(value)} W`);
 export const clockText = maybe((value) => `${digits(value)} MHz`);
 export const degreesText = maybe((value) => `${digits(value)} °C`);
+export const digitsText = maybe(digits);
 export const intensityText = maybe((value) => `${digits(value)} FLOP/B`);
 
 // A value in the unit that diagnosis and measures name: "1" is a fraction.

@@ -63,7 +63,7 @@ std::optional<UsedPeak> flops_peak(const Roof& roof, std::string_view type) {
 }
 
 std::optional<UsedPeak> bandwidth_peak(const Roof& roof) {
-  const hw::Peak* peak = best_of(roof, "bandwidth", "read");
+  const hw::Peak* peak = hw::find_peak(roof.peaks, "bandwidth", hw::kMemoryStream);
   return peak != nullptr ? std::optional(used(*peak, "")) : std::nullopt;
 }
 

@@ -17,8 +17,11 @@ constexpr double kAchievable = 0.9;  // of the peak: what the best kernels for l
 constexpr double kLeastGain = 0.02;  // of the stage
 
 std::string peak_text(const Summary& summary) {
-  const std::string source = summary.devices.empty() ? "" : ", " + summary.devices.front().peak_bandwidth_source;
-  return base::human_rate(summary.peak_bandwidth.value_or(0), "B/s") + source;
+  std::string text = base::human_rate(summary.peak_bandwidth.value_or(0), "B/s");
+  if (summary.devices.empty()) return text;
+  const DeviceCard& device = summary.devices.front();
+  if (!device.peak_bandwidth_name.empty()) text += " " + device.peak_bandwidth_name;
+  return text + ", " + device.peak_bandwidth_source;
 }
 
 // The fastest product of the run that is large enough not to be latency: what is possible here.

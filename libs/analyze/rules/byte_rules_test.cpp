@@ -141,7 +141,22 @@ TEST(SmallBatch, TokensPerSecondAtALargerBatch) {
   EXPECT_NEAR(*found->evidence.at(3).value, 200, 1e-6);
   // At 32: the floor goes from 25 MB to 20 + 32 x 5 = 180 MB: 1800 us instead of 250. 1000 us + 1550 us for 32 tokens.
   EXPECT_NEAR(*found->evidence.at(2).value, 32 / 2550e-6, 0.1);
+  // At 200: 20 + 200 x 5 = 1020 MB: 10200 us instead of 250.
+  EXPECT_EQ(found->evidence.at(4).name, "decode.tokens_per_s_at_ridge");
+  EXPECT_NEAR(*found->evidence.at(4).value, 200 / 10950e-6, 0.1);
   EXPECT_TRUE(check("small_batch", run.summary, Decode(0, 4, 64).facts).findings.empty());
+}
+
+TEST(SmallBatch, ARidgeBelow32IsTheBatchProposed) {
+  Decode run(0);
+  run.summary.peak_flops = 1e12;  // FLOPs of a sequence take 10 us, the weights 200 us: the ridge is at 20 sequences
+  const std::optional<Finding> found = find(check("small_batch", run.summary, run.facts));
+  ASSERT_TRUE(found);
+  // 20 + 20 x 5 = 120 MB: 1200 us instead of 250. 1000 us + 950 us for 20 tokens; not what 32 would make.
+  ASSERT_EQ(found->evidence.size(), 4u);
+  EXPECT_NEAR(*found->evidence.at(2).value, 20, 1e-9);
+  EXPECT_NEAR(*found->evidence.at(3).value, 20 / 1950e-6, 0.1);
+  EXPECT_NE(found->text.find("with 20 sequences it would make up to 10256 tokens/s"), std::string::npos) << found->text;
 }
 
 ProductKernel product(std::int64_t m, std::int64_t n, std::int64_t k, std::string kernel, std::int64_t time_ns) {

@@ -130,6 +130,80 @@ TEST(LowL2Hits, WhatLosesNothing) {
   expect_nothing(product_of(240'000, 20, false), "low_l2_hits");  // nobody knows what it needs
 }
 
+struct Accesses {
+  double sectors_per_load = 4;
+  std::optional<double> bytes_per_sector;  // of loads
+  double shared_pct = 50, conflicts = 0;   // conflicts of 1000 wavefronts
+  double local_sectors = 0;                // of 1000 + 1000 global ones
+  bool counted = true;
+};
+
+// One kernel of 1000 ns: 1000 sectors loaded, 1000 stored.
+Diagnosis accessed(const Accesses& of) {
+  RuleRun run;
+  const std::int64_t id = launched(with_peaks(run), {.registers = 32, .dram_bytes = 300'000});
+  if (!of.counted) return run.diagnosis();
+  const std::string global = "_pipe_lsu_mem_global_op_", local = "l1tex__t_sectors_pipe_lsu_mem_local_op_";
+  run.counter(id, "l1tex__t_sectors" + global + "ld.sum", 1000);
+  run.counter(id, "l1tex__t_requests" + global + "ld.sum", 1000 / of.sectors_per_load);
+  run.counter(id, "l1tex__t_sectors" + global + "st.sum", 1000);
+  run.counter(id, "l1tex__t_requests" + global + "st.sum", 250);
+  if (of.bytes_per_sector)
+    run.counter(id, "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio", *of.bytes_per_sector);
+  run.counter(id, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum", 1000);
+  run.counter(id, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed", of.shared_pct);
+  run.counter(id, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", of.conflicts);
+  run.counter(id, local + "ld.sum", of.local_sectors / 2);
+  run.counter(id, local + "st.sum", of.local_sectors / 2);
+  return run.diagnosis();
+}
+
+TEST(UncoalescedAccess, MoreSectorsThanAnyWidthNeeds) {
+  const Diagnosis said = accessed({.sectors_per_load = 32});
+  const Finding* found = find(said, "uncoalesced_access");
+  ASSERT_NE(found, nullptr) << outcome(said, "uncoalesced_access").why;
+  EXPECT_DOUBLE_EQ(evidence(*found, "kernel.sectors_per_load"), 32);
+  EXPECT_DOUBLE_EQ(evidence(*found, "kernel.sectors_per_store"), 4);
+  EXPECT_DOUBLE_EQ(found->gain->ns, 500);  // 16 of 32 would do whatever the width
+  EXPECT_TRUE(found->gain->upper_bound);
+}
+
+TEST(UncoalescedAccess, BytesOfASectorSayMore) {
+  const Diagnosis said = accessed({.sectors_per_load = 16, .bytes_per_sector = 8});
+  const Finding* found = find(said, "uncoalesced_access");
+  ASSERT_NE(found, nullptr) << outcome(said, "uncoalesced_access").why;
+  EXPECT_DOUBLE_EQ(found->gain->ns, 750);  // 8 of 32 bytes are needed
+  EXPECT_NE(found->title.find("8 of the 32 bytes"), std::string::npos) << found->title;
+}
+
+TEST(UncoalescedAccess, WhatIsFine) {
+  expect_nothing(accessed({.sectors_per_load = 4}), "uncoalesced_access");
+  expect_nothing(accessed({.sectors_per_load = 16}), "uncoalesced_access");  // 16 bytes a thread
+  expect_nothing(accessed({.sectors_per_load = 32, .bytes_per_sector = 32}), "uncoalesced_access");
+  const Diagnosis none = accessed({.counted = false});
+  EXPECT_NE(outcome(none, "uncoalesced_access").why.find("--counters access"), std::string::npos);
+}
+
+TEST(BankConflicts, CyclesThatSharedMemoryRepeats) {
+  const Diagnosis said = accessed({.shared_pct = 50, .conflicts = 400});
+  const Finding* found = find(said, "bank_conflicts");
+  ASSERT_NE(found, nullptr) << outcome(said, "bank_conflicts").why;
+  EXPECT_DOUBLE_EQ(evidence(*found, "kernel.bank_conflicts"), 0.4);
+  EXPECT_DOUBLE_EQ(found->gain->ns, 200);  // half of the cycles, 40 % of these
+  expect_nothing(accessed({.shared_pct = 50, .conflicts = 100}), "bank_conflicts");  // a tenth
+  expect_nothing(accessed({.shared_pct = 2, .conflicts = 900}), "bank_conflicts");   // it hardly uses shared memory
+}
+
+TEST(LocalMemory, SectorsOfSpilledRegisters) {
+  const Diagnosis said = accessed({.local_sectors = 2000});
+  const Finding* found = find(said, "local_memory");
+  ASSERT_NE(found, nullptr) << outcome(said, "local_memory").why;
+  EXPECT_DOUBLE_EQ(evidence(*found, "kernel.local_share"), 0.5);  // 2000 beside 2000 of global memory
+  EXPECT_DOUBLE_EQ(evidence(*found, "kernel.local_bytes"), 64'000);
+  EXPECT_DOUBLE_EQ(found->gain->ns, 500);
+  expect_nothing(accessed({.local_sectors = 100}), "local_memory");
+}
+
 Diagnosis stalled(double scoreboard, double dram_bytes, int blocks = 1000) {
   RuleRun run;
   const std::int64_t id = launched(with_peaks(run), {.registers = 32, .blocks = blocks, .dram_bytes = dram_bytes});

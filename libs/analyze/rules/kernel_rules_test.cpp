@@ -134,6 +134,66 @@ TEST(MissingOverlap, CollectivesCountForTheirDevice) {
   EXPECT_DOUBLE_EQ(found->gain->ns, 400);
 }
 
+// A grouped call is one row per group at the same time; its kernel belongs to one of them.
+void grouped_call(RuleRun& run, std::int64_t launched, std::int64_t begin, std::int64_t end,
+                  const std::vector<std::array<std::int64_t, 4>>& groups, bool executes = true) {
+  trace::KernelRow kernel = run.kernel_row("grouped_kernel", launched + 1, begin, end);
+  bool first = true;
+  for (const auto& [m, n, k, batch] : groups) {
+    trace::GemmRow row = run.gemm_row(launched, m, n, k);
+    row.function = run.name("cublasGemmGroupedBatchedEx"), row.batch = batch, row.end_ns = launched + 3;
+    if (first && executes) kernel.gemm_id = row.id, row.kernel_id = kernel.id;
+    first = false;
+    run.add(row);
+  }
+  if (executes) run.add(kernel);
+}
+
+const GemmShape* find_shape(const Summary& summary, std::int64_t m) {
+  for (const GemmShape& shape : summary.gemms) {
+    if (shape.m == m) return &shape;
+  }
+  return nullptr;
+}
+
+TEST(GroupedProducts, ShareTheTimeOfTheirKernelByFlops) {
+  RuleRun run;
+  run.step("decode", 10'000, 12'000, {1, 1, 8});
+  run.product("nvjet_a", 10'010, 10'100, 10'300, {64, 64, 64});
+  // FLOPs 2·8·10·10 = 1600, 2·16·10·10·2 = 6400, none, 2·24·10·10 = 4800: an eighth, a half, none, three eighths of
+  // 1001.
+  grouped_call(run, 10'020, 10'400, 11'401, {{8, 10, 10, 1}, {16, 10, 10, 2}, {99, 10, 10, 0}, {24, 10, 10, 1}});
+  const Summary summary = run.summary();
+  ASSERT_EQ(summary.gemms.size(), 5u);
+  std::int64_t total = 0;
+  for (const GemmShape& shape : summary.gemms) {
+    EXPECT_EQ(shape.stage, "decode") << shape.m;
+    EXPECT_EQ(shape.calls, 1) << shape.m;
+    total += shape.time_ns;
+  }
+  EXPECT_EQ(total, 200 + 1001);
+  EXPECT_EQ(find_shape(summary, 8)->time_ns, 125);   // 125.1
+  EXPECT_EQ(find_shape(summary, 16)->time_ns, 501);  // up to 625.6
+  EXPECT_EQ(find_shape(summary, 99)->time_ns, 0);
+  EXPECT_EQ(find_shape(summary, 24)->time_ns, 375);
+  EXPECT_EQ(find_shape(summary, 24)->shared_ns, 375);
+  EXPECT_EQ(find_shape(summary, 64)->shared_ns, 0);
+  // The kernel did the work of all groups.
+  const auto kernel = std::find_if(summary.gpu.kernels.begin(), summary.gpu.kernels.end(),
+                                   [](const KernelTime& k) { return k.name == "grouped_kernel"; });
+  ASSERT_NE(kernel, summary.gpu.kernels.end());
+  EXPECT_NEAR(*kernel->flops_per_s, 12800 / 1001e-9, 1);
+}
+
+TEST(GroupedProducts, WithoutAKernelNoGroupHasATime) {
+  RuleRun run;
+  run.step("decode", 10'000, 12'000, {1, 1, 8});
+  grouped_call(run, 10'020, 10'400, 11'400, {{8, 10, 10, 1}, {16, 10, 10, 2}}, false);
+  const Summary summary = run.summary();
+  ASSERT_EQ(summary.gemms.size(), 2u);
+  for (const GemmShape& shape : summary.gemms) EXPECT_EQ(shape.time_ns, 0) << shape.m;
+}
+
 // One step: lm_head for `rows` rows of 1000 logits, then a reduction.
 Diagnosis with_logits(std::string_view stage, StepSizes size, std::int64_t rows, std::int64_t after_ns) {
   RuleRun run;

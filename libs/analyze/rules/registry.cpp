@@ -26,6 +26,9 @@ extern const Rule kThrottledClocks;
 extern const Rule kAllocatorChurn;
 extern const Rule kRedundantTraffic;
 extern const Rule kLowL2Hits;
+extern const Rule kUncoalescedAccess;
+extern const Rule kBankConflicts;
+extern const Rule kLocalMemory;
 extern const Rule kOccupancyLimit;
 extern const Rule kStallReasons;
 extern const Rule kMoeImbalance;
@@ -35,11 +38,13 @@ extern const Rule kStragglingRank;
 
 std::span<const Rule* const> rules() {
   static const std::vector<const Rule*> all = {
-      &kBandwidthFloor,  &kWideWeights,    &kKvCacheTraffic,      &kIdleTensorCores, &kTileWaves,
-      &kSmallBatch,      &kLaunchBound,    &kCompileInLoop,       &kHostSync,        &kPageableCopies,
-      &kIdleGaps,        &kUnfusedChains,  &kMissingOverlap,      &kLogitsSampling,  &kLoadTime,
-      &kThrottledClocks, &kAllocatorChurn, &kRedundantTraffic,    &kLowL2Hits,       &kOccupancyLimit,
-      &kStallReasons,    &kMoeImbalance,   &kPrefillInterference, &kGraphPadding,    &kStragglingRank,
+      &kBandwidthFloor, &kWideWeights,         &kKvCacheTraffic, &kIdleTensorCores,
+      &kTileWaves,      &kSmallBatch,          &kLaunchBound,    &kCompileInLoop,
+      &kHostSync,       &kPageableCopies,      &kIdleGaps,       &kUnfusedChains,
+      &kMissingOverlap, &kLogitsSampling,      &kLoadTime,       &kThrottledClocks,
+      &kAllocatorChurn, &kRedundantTraffic,    &kLowL2Hits,      &kUncoalescedAccess,
+      &kBankConflicts,  &kLocalMemory,         &kOccupancyLimit, &kStallReasons,
+      &kMoeImbalance,   &kPrefillInterference, &kGraphPadding,   &kStragglingRank,
   };
   return all;
 }

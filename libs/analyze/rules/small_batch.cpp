@@ -35,9 +35,11 @@ Finding finding_of(const Case& run, const StageView& view, const StageBytes& cos
   const OperatorBytes all = costs.all();
   const std::string& stage = view.stage->name;
   const double now = costs.batch * view.steps / view.total_ns * 1e9;
-  const double wanted = std::max(2 * costs.batch, 32.0);
+  // The ridge is more than four times the batch here. Beyond it a larger batch hardly pays: no more is proposed.
+  const double ridge_sequences = std::round(ridge_batch);
+  const double wanted = std::min(std::max(2 * costs.batch, 32.0), ridge_sequences);
   const Throughput more = at_batch(run, view, all, costs.batch, wanted);
-  const Throughput ridge = at_batch(run, view, all, costs.batch, std::max(wanted, std::floor(ridge_batch)));
+  const Throughput ridge = at_batch(run, view, all, costs.batch, ridge_sequences);
   Finding out{.stage = stage};
   out.title = fmt::format("{} runs {} at once, far below the {:.0f} that would use the arithmetic", stage,
                           count_of(costs.batch, "sequences"), ridge_batch);
@@ -48,13 +50,19 @@ Finding finding_of(const Case& run, const StageView& view, const StageBytes& cos
   out.lever = "a larger batch";
   out.evidence = {number(stage + ".batch", "sequences per step, mean", costs.batch, "", "measured",
                          fmt::format("SELECT id, batch, context FROM step WHERE stage = {}", sql_literal(stage))),
-                  number(stage + ".tokens_per_s", "now", now, "1/s", "measured"),
-                  number(stage + fmt::format(".tokens_per_s_at_{:.0f}", more.batch),
-                         fmt::format("with {:.0f} sequences: the step's floor grows, the rest stays", more.batch),
-                         more.tokens_per_s, "1/s", "analytic"),
-                  number(stage + ".ridge_batch", "sequences at which arithmetic takes as long as the weights' bytes",
-                         ridge_batch, "", "analytic"),
-                  number(stage + ".tokens_per_s_at_ridge", "with that many", ridge.tokens_per_s, "1/s", "analytic")};
+                  number(stage + ".tokens_per_s", "now", now, "1/s", "measured")};
+  if (more.batch < ridge.batch) {
+    out.evidence.push_back(
+        number(stage + fmt::format(".tokens_per_s_at_{:.0f}", more.batch),
+               fmt::format("with {:.0f} sequences: the step's floor grows, the rest stays", more.batch),
+               more.tokens_per_s, "1/s", "analytic"));
+  }
+  out.evidence.push_back(number(stage + ".ridge_batch",
+                                "sequences at which arithmetic takes as long as the weights' bytes", ridge_batch, "",
+                                "analytic"));
+  out.evidence.push_back(number(stage + ".tokens_per_s_at_ridge",
+                                "with that many: the step's floor grows, the rest stays", ridge.tokens_per_s, "1/s",
+                                "analytic"));
   out.advice = {"Serve more sequences at once (continuous batching): the weights are read for all of them together.",
                 "For one sequence: speculative decoding checks several tokens with one reading of the weights."};
   out.next = fmt::format("llmprof record -o batch -- PROGRAM with {:.0f} sequences", more.batch);

@@ -6,8 +6,9 @@
 WITH used AS (
   SELECT w.name, CASE WHEN w.in_step THEN w.stage END AS stage, w.op, sum(w.executions)::BIGINT AS executions,
     sum(w.time_ns)::BIGINT AS time_ns, coalesce(sum(w.time_ns) FILTER (w.source = 'estimated'), 0)::BIGINT AS estimated_ns,
-    sum(2.0 * g.m * g.n * g.k * g.batch * w.gemm_calls) AS flops
+    sum(coalesce(p.call_flops, 2.0 * g.m * g.n * g.k * g.batch) * w.gemm_calls) AS flops
   FROM work_sum AS w LEFT JOIN gemm AS g ON g.id = w.gemm_id
+  LEFT JOIN gemm_group AS p ON p.gemm_id = w.gemm_id
   WHERE w.device_id IN (SELECT id FROM device WHERE kind <> 'cpu')
   GROUP BY ALL)
 SELECT name, stage, sum(executions)::BIGINT AS executions, sum(time_ns)::BIGINT AS time_ns,

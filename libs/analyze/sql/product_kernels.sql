@@ -1,6 +1,7 @@
 -- title: The kernels behind the matrix products of each stage
 -- unit: ns
--- One row per stage, shape, type and kernel, the costliest first; calls that an estimate stands for included. blocks, threads,
+-- One row per stage, shape, type and kernel, the costliest first; calls that an estimate stands for included. Groups of one
+-- call share the time of its kernel by FLOPs. blocks, threads,
 -- registers and shared memory are those of a measured launch; 0 if there is none.
 WITH measured AS (
   SELECT gemm_id, name, max(grid_x::BIGINT * grid_y * grid_z) AS blocks, max(block_x * block_y * block_z) AS threads,
@@ -16,7 +17,7 @@ launched AS (
 done AS (
   SELECT w.stage, g.m, g.n, g.k, g.batch, g.type_a AS type, g.compute_type, w.name, sum(w.executions)::BIGINT AS executions,
     sum(w.time_ns)::BIGINT AS time_ns
-  FROM work_sum AS w JOIN gemm AS g ON g.id = w.gemm_id
+  FROM work_product AS w JOIN gemm AS g ON g.id = w.gemm_id
   WHERE w.in_step
   GROUP BY ALL)
 SELECT d.stage, d.m, d.n, d.k, d.batch, d.type, d.compute_type, d.name, d.executions, d.time_ns,

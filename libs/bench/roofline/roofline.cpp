@@ -136,6 +136,9 @@ Result<Roofline> measure_roofline(const std::string& name, const RooflineOptions
   const auto begin = Clock::now();
   LLMPROF_LET(const RooflineTarget target, parse_roofline_target(name, gpu_count()));
   LLMPROF_LET(Roofline out, target.cpu ? measure_cpu(options, progress) : measure_gpu(target.index, options, progress));
+  for (hw::PeakRow& row : out.rows) {
+    if (options.quick && row.why.empty()) row.peak.method += fmt::format(", {}", hw::kShortMeasurement);
+  }
   out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return out;
 }

@@ -1,4 +1,4 @@
-import { intensityText } from "../format";
+import { digitsText, intensityText } from "../format";
 import { bandwidth, count, flops, name, numeric, share, time, word } from "../parts/columns";
 import { Empty, Section } from "../parts/section";
 import { type Column, Table } from "../parts/table";
@@ -18,6 +18,9 @@ const columns: Column<Row>[] = [
   share("Occupancy", "occupancy", { hint: "warps that were resident, of those that could be" }),
   share("L2 hits", "l2_hits", { hint: "of requests to the L2 cache" }),
   share("Tensor pipes", "tensor_busy", { hint: "busy, of its cycles" }),
+  numeric("Sectors/load", "sectors_per_load", digitsText),
+  share("Bank conflicts", "bank_conflicts", { hint: "of the wavefronts of shared memory" }),
+  share("Local memory", "local_share", { hint: "spilled registers, of the sectors asked of L1" }),
   { title: "Stalled warps", value: stalls, hint: "at each issue, by reason" },
 ];
 

@@ -28,12 +28,13 @@ export function Stages({ view }: { view: View }) {
 function Denominators({ report }: { report: Row }) {
   const peaks: Row = report["peaks_together"] ?? {}, device: Row = list(report["devices"])[0] ?? {};
   const flops = typeof peaks["flops"] === "number", bandwidth = typeof peaks["bandwidth"] === "number";
+  const from = [device["peak_bandwidth_name"], shown(device["peak_bandwidth_source"])].filter(Boolean).join(", ");
   return (
     <>
       {flops
         ? `MFU is of ${flopsText(peaks["flops"])} ${shown(device["type"])} (${shown(device["peak_flops_source"])})`
         : "No peak FLOP/s is known: no MFU"},
-      {" "}{bandwidth ? `MBU of ${bandwidthText(peaks["bandwidth"])} (${shown(device["peak_bandwidth_source"])})` : "no peak bandwidth: no MBU"};
+      {" "}{bandwidth ? `MBU of ${bandwidthText(peaks["bandwidth"])} (${from})` : "no peak bandwidth: no MBU"};
       {" "}busy is of the stage's time.
     </>
   );
