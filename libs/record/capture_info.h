@@ -61,6 +61,7 @@ struct CaptureInfo {
   std::optional<double> range_event_ns, gemm_event_ns;  // what recording one event costs, measured on this machine
   std::optional<trace::AskedCounters> counters;
   std::vector<trace::NotedModel> models;
+  std::string parallel;  // --parallel
   trace::NotedRules range_rules;
   std::optional<std::int64_t> recorder_cpu_ns;  // CPU time of llmprof itself while the program ran
 };

@@ -64,6 +64,7 @@ struct RunInfo {
   std::optional<std::int64_t> recorder_cpu_ns;  // CPU time of llmprof itself while the program ran
   std::optional<AskedCounters> counters;        // none: nothing was to be counted
   std::vector<NotedModel> models;               // the last opened last
+  std::string parallel;                         // record --parallel; "": not said
   NotedRules range_rules;                       // empty: none were in force
   std::vector<TableFile> files;
 };
