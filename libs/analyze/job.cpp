@@ -290,7 +290,30 @@ std::int64_t world_around(const trace::Run& run) {
   return number_in(size->get<std::string>()).value_or(1);
 }
 
-// Nobody says it: the sizes of the products do, or that nothing is exchanged.
+// Ranks that share matrices add up their parts on the way forward; copies of a model only add up gradients, on the way
+// back. What is gathered on the way forward may be weights or parts of rows, which tells nothing.
+Result<void> infer_by_collectives(const trace::Run& run, Job& job) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/job_collectives"));
+  std::int64_t forward = 0, forward_reduces = 0, backward = 0;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    const std::int64_t kernels = row.integer("kernels");
+    if (row.integer("forward") == 0) backward += kernels;
+    if (row.integer("forward") != 0) forward += kernels;
+    if (row.integer("forward") != 0 && row.integer("reduces") != 0) forward_reduces += kernels;
+  }
+  if (forward == 0 && backward > 0) {
+    job.origin = "its collectives, which all lie in backward passes and updates: each rank computes the whole model";
+  } else if (forward_reduces > 0 && job.world == 2) {
+    job.groups.tensor = 2;
+    job.origin = "all-reduces on the way forward: the two ranks share every matrix";
+  } else {
+    set_unknown(forward_reduces > 0 ? "all-reduces on the way forward do not say how many share a matrix" : "", job);
+  }
+  return {};
+}
+
+// Nobody says it: the sizes of the products do, or what is exchanged.
 Result<void> infer_groups(const trace::Run& run, const JobSources& sources, Job& job) {
   const auto count = static_cast<std::int64_t>(job.ranks.size());
   const bool numbered = std::ranges::any_of(job.ranks, [](const JobRank& rank) { return rank.number.has_value(); });
@@ -312,6 +335,7 @@ Result<void> infer_groups(const trace::Run& run, const JobSources& sources, Job&
   }
   if (job.world <= 1) return {};
   LLMPROF_LET(const bool collectives, has_collectives(run));
+  if (collectives && !sources.part_is_model) return infer_by_collectives(run, job);
   if (numbered || collectives) {
     set_unknown(sources.part_is_model ? "the model is known by the products of one rank alone" : "", job);
   } else {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "analyze/basis.h"
+#include "analyze/derive.h"
 #include "analyze/rules/rule_run.h"
 
 namespace llmprof::analyze {
@@ -108,6 +110,18 @@ void add_ranks(RuleRun& run, const Ranks& of) {
 
 const Part& logits(const Summary& summary) { return *std::ranges::find(summary.ops, "lm_head", &Part::name); }
 
+// Busy time of the devices of each step.
+std::vector<std::int64_t> busy_of_steps(const RuleRun& run) {
+  auto opened = trace::Run::open(run.path());
+  if (!opened) return {};
+  const auto basis = find_basis(*opened, {});
+  if (!basis || !ensure_derived(*opened, *basis, base::no_progress)) return {};
+  const auto rows = opened->query("SELECT device_busy_ns FROM step ORDER BY id");
+  std::vector<std::int64_t> busy;
+  for (const auto& row : rows->rows) busy.push_back(row[0].as_int());
+  return busy;
+}
+
 // What holds for any number of ranks with a copy of the model and a device each.
 TEST(Job, OneTwoAndEightDataParallelRanks) {
   for (const int ranks : {1, 2, 8}) {
@@ -129,6 +143,7 @@ TEST(Job, OneTwoAndEightDataParallelRanks) {
     EXPECT_DOUBLE_EQ(*stage.efficiency.floor_ns, 200);  // all ranks at once
     EXPECT_DOUBLE_EQ(*stage.efficiency.of_floor, 0.1);
     EXPECT_EQ(stage.device_busy_ns, ranks * 1000);
+    EXPECT_EQ(busy_of_steps(run), std::vector<std::int64_t>(static_cast<std::size_t>(2 * ranks), 500));
     EXPECT_EQ(stage.idle_ns, ranks * 1000);
     EXPECT_EQ(logits(summary).time_ns, 2 * ranks * 100);
     EXPECT_DOUBLE_EQ(*logits(summary).efficiency.mfu, kLogits / kPeak / 100e-9);
@@ -277,6 +292,28 @@ TEST(Job, RanksThatDifferAreNotGuessed) {
   const Summary summary = run.summary();
   EXPECT_FALSE(summary.job.known);
   EXPECT_THAT(summary.job.why, HasSubstr("only 1 of them compute logits"));
+}
+
+TEST(Job, CollectivesTellWhatSizesDoNot) {
+  for (const bool forward : {true, false}) {
+    RuleRun run;
+    add_ranks(run, {.ranks = 2, .devices = 2});
+    for (const std::int64_t thread : {1, 10}) {
+      const std::int64_t begin = forward ? 1700 : 3100;
+      run.range("step", "backward", 3000, 4000, {}, thread);
+      trace::KernelRow reduce =
+          run.kernel_row("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", begin, begin + 10, begin + 60);
+      reduce.thread_id = thread, reduce.device_id = thread == 1 ? kGpu : kGpu + 1;
+      run.add(reduce);
+    }
+    const Summary summary = run.summary();
+    SCOPED_TRACE(forward);
+    EXPECT_TRUE(summary.job.known) << summary.job.why;
+    EXPECT_EQ(summary.job.groups.tensor, forward ? 2 : 1);
+    const auto decode = std::ranges::find(summary.stages, "decode", &Stage::name);
+    ASSERT_NE(decode, summary.stages.end());
+    EXPECT_EQ(decode->tokens, forward ? 2 : 4);
+  }
 }
 
 // Two traces of rank 1, one after the other.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -206,10 +205,8 @@ Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summar
     }
     stage.steps_ns = length_of(windows);
     stage.time_ns = length_of(union_of(std::move(windows)));
-    if (processes.size() > 1 && stage.time_ns > 0) {
+    if (processes.size() > 1 && stage.time_ns > 0)
       stage.at_once = static_cast<double>(length_of(processes)) / static_cast<double>(stage.time_ns);
-      stage.warm_up_ns = std::llround(static_cast<double>(stage.warm_up_ns) / stage.at_once);
-    }
     stage.idle_ns = busy_devices * stage.time_ns - stage.device_busy_ns;
     if (summary.coverage.wall_ns > 0) {
       stage.share = static_cast<double>(stage.time_ns) / static_cast<double>(summary.coverage.wall_ns);
@@ -330,7 +327,7 @@ void fill_stage_shapes(const std::vector<Shape>& shapes, Summary& summary) {
 double Stage::at_pace_ns() const {
   const std::int64_t others = steps - warm_up_steps;
   if (warm_up_steps == 0 || others <= 0) return static_cast<double>(time_ns);
-  const auto others_ns = static_cast<double>(std::max<std::int64_t>(0, time_ns - warm_up_ns));
+  const double others_ns = std::max(0.0, static_cast<double>(time_ns) - static_cast<double>(warm_up_ns) / at_once);
   return others_ns * static_cast<double>(steps) / static_cast<double>(others);
 }
 

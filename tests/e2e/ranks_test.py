@@ -66,6 +66,13 @@ class Ranks(Case):
         self.assertEqual(decode["flops"], 2 * self.decode)
         self.assertEqual(decode["tokens"], 2 * BATCH * (NEW - 1))
 
+    def test_what_was_said_to_the_recorder_is_kept(self):
+        self.record("run", WORKLOAD, "infer", *RUN, "--ranks", "2", "--parallel", "tp",
+                    options=("--no-peaks", "--parallel", "dp=2"))
+        job = self.report("run")["job"]
+        self.assertEqual((job["tensor"], job["data"]), (1, 2))
+        self.assertEqual(job["origin"], "--parallel dp=2, when it was recorded")
+
     def test_parts_add_up_to_the_model(self):
         words = [WORKLOAD, "infer", *RUN, "--json"]
         alone = json.loads(self.run_command(words).stdout)

@@ -148,7 +148,8 @@ def check(kind, report):
     expect("tokens of the job", stage["tokens"], tokens)
     seen = stage["time_ns"] * 1e-9  # rates are at the pace of the steps after the warm-up
     if stage["warm_up_steps"] > 0:
-        seen = (stage["time_ns"] - stage["warm_up_ns"]) * 1e-9 * stage["steps"] / (stage["steps"] - stage["warm_up_steps"])
+        others = stage["steps"] - stage["warm_up_steps"]
+        seen = (stage["time_ns"] - stage["warm_up_ns"] / stage["ranks_at_once"]) * 1e-9 * stage["steps"] / others
     expect("tokens/s of the job", stage["tokens_per_s"], tokens / seen, 1e-6)
     if report["peaks_together"]["flops"]:
         expect("MFU", stage["mfu"], flops / seen / report["peaks_together"]["flops"], 1e-6)
@@ -156,7 +157,7 @@ def check(kind, report):
     for op in products[:1]:  # matched by the sizes of the parts
         rows = BATCH if kind == "tp" else BATCH * CONTEXT
         expect("FLOPs of down_proj", op["flops"], copies * STEPS * LAYERS * 2 * rows * HIDDEN * WIDTH, 1e-9)
-    print("energy:", [(each["stage"], each["joules_per_token"]) for each in report["telemetry"].get("stages", [])])
+    print("energy:", [(each["stage"], each["joules_per_token"]) for each in (report["telemetry"] or {}).get("stages", [])])
     return 1 if failures else 0
 
 

@@ -107,8 +107,8 @@ void take_mean_rank(Summary& summary, Facts& facts) {
   for (StageIdle& idle : summary.idle) scale_idle(of(idle.stage), idle);
   for (Stage& stage : summary.stages) {
     const double by = 1 / stage.at_once;
-    scale(by, stage.steps, stage.kernels, stage.measured_steps, stage.warm_up_steps, stage.steps_ns, stage.kernel_ns,
-          stage.estimated_ns, stage.graph_launches, stage.graph_launches_by_node);
+    scale(by, stage.steps, stage.kernels, stage.measured_steps, stage.warm_up_steps, stage.warm_up_ns, stage.steps_ns,
+          stage.kernel_ns, stage.estimated_ns, stage.graph_launches, stage.graph_launches_by_node);
     scale(devices, stage.device_busy_ns, stage.idle_ns);
     scale_efficiency(by, stage.efficiency);
     stage.at_once = 1;
