@@ -31,6 +31,7 @@ constexpr Option kOptions[] = {
     {"--save-baseline", "", "", "NAME", "", "save the runs under a name instead of comparing"},
     {"--list-baselines", "", "", "", "", "list what was saved"},
     {"--model", "", "", "NAME|PATH", "", "the model of all runs; overrides what they know"},
+    {"--parallel", "", "", "GROUPS", "", "how ranks divide the model, as for llmprof report"},
     {"--top", "", "LLMPROF_TOP", "N", "12", "rows of each table"},
     {"--junit", "", "", "FILE", "", "write the results of the gates as JUnit XML"},
     {"--html", "", "", "FILE", "",
@@ -119,8 +120,10 @@ Result<analyze::Side> read_side(const std::vector<std::string>& names, const Arg
   analyze::Side side;
   for (const std::string& name : names) {
     LLMPROF_LET(trace::Run run, record::open_run(name, progress));
-    LLMPROF_LET(const analyze::Summary summary,
-                analyze::summarise(run, {.model = arguments.get("--model"), .by = ""}, progress));
+    LLMPROF_LET(
+        const analyze::Summary summary,
+        analyze::summarise(run, {.model = arguments.get("--model"), .by = "", .parallel = arguments.get("--parallel")},
+                           progress));
     LLMPROF_LET(analyze::Digest digest, analyze::digest_of(run, summary));
     digest.name = name;
     std::error_code error;

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "analyze/job.h"
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
@@ -37,6 +38,10 @@ constexpr Option kOptions[] = {
     {"--as", "", "", "FORMAT", "", "The format of all files. Without it: by their content."},
     {"--model", "", "", "NAME|PATH", "",
      "The model that the program ran, for the reports: a built-in name, a folder, a config.json or a .gguf file."},
+    {"--parallel", "", "", "GROUPS", "",
+     "How ranks divide the model: tp=2,pp=4,dp=2,ep=8 (tensor, pipeline, data, expert), in the order in which ranks "
+     "are "
+     "counted, for the reports."},
     {"--max-plain", "", "", "SIZE", "",
      "Refuse compressed files that expand to more. Without it: 64 GiB, or 200 times the file if that is more."},
     {"--no-sandbox", "", "", "", "",
@@ -210,6 +215,8 @@ Result<importers::ImportOptions> options_of(const Arguments& arguments) {
     LLMPROF_LET(trace::NotedModel given, record::given_model(model));
     options.model = std::move(given);
   }
+  options.parallel = arguments.get("--parallel");
+  if (!options.parallel.empty()) LLMPROF_TRY(analyze::parse_groups(options.parallel));
   return options;
 }
 

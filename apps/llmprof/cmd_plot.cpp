@@ -31,6 +31,7 @@ constexpr Option kOptions[] = {
     {"--width", "", "", "PIXELS", "860", "of the SVG; a PNG has twice as many"},
     {"--dark", "", "", "", "", "on a dark background"},
     {"--model", "", "", "NAME|PATH", "", "the model, as for llmprof report"},
+    {"--parallel", "", "", "GROUPS", "", "how ranks divide the model, as for llmprof report"},
     {"--json", "", "", "", "", "print the numbers of the picture as JSON"},
 };
 constexpr Positional kPositionals[] = {{"RUN"}, {"PICTURE"}};
@@ -120,8 +121,10 @@ Result<void> plot(const Arguments& arguments) {
   LLMPROF_TRY(check_file(file));
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
-  LLMPROF_LET(analyze::Summary summary,
-              analyze::summarise(run, {.model = arguments.get("--model"), .by = ""}, progress));
+  LLMPROF_LET(
+      analyze::Summary summary,
+      analyze::summarise(run, {.model = arguments.get("--model"), .by = "", .parallel = arguments.get("--parallel")},
+                         progress));
   const report::Page page{
       .run = run.folder(), .info = run.info(), .summary = std::move(summary), .stage = options.stage};
   LLMPROF_TRY(check_stage(page, options.stage));

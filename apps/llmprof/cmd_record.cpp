@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "analyze/job.h"
 #include "analyze/ranges.h"
 #include "base/human.h"
 #include "base/json.h"
@@ -50,6 +51,10 @@ constexpr Option kOptions[] = {
     {"--model", "", "", "NAME|PATH", "",
      "The model that the program runs, for the reports: a built-in name, a folder, a config.json or a .gguf file. "
      "Without it: what the program declares, or the files it was seen to use."},
+    {"--parallel", "", "", "GROUPS", "",
+     "How ranks divide the model: tp=2,pp=4,dp=2,ep=8 (tensor, pipeline, data, expert), in the order in which ranks "
+     "are "
+     "counted, for the reports."},
     {"--no-peaks", "", "", "", "", "Do not measure this machine's peaks if none are cached; MFU and MBU stay unknown."},
     {"--no-blas", "", "", "", "", "Do not preload the BLAS hook: no GEMM shapes, no CPU kernels."},
     {"--no-nvtx", "", "", "", "", "Do not listen to NVTX annotations."},
@@ -269,6 +274,10 @@ int run(const Arguments& arguments) {
   options.telemetry = {!arguments.on("--no-telemetry"), static_cast<double>(*telemetry_hz)};
   options.window = *window;
   options.model = arguments.get("--model");
+  options.parallel = arguments.get("--parallel");
+  if (!options.parallel.empty()) {
+    if (const auto groups = analyze::parse_groups(options.parallel); !groups) return fail(groups.error());
+  }
   const auto rules = analyze::read_range_rules(arguments.get("--ranges"));
   if (!rules) return fail(rules.error());
   options.range_rules = analyze::noted(*rules);

@@ -21,6 +21,10 @@ constexpr Option kOptions[] = {
     {"--json", "", "", "", "", "print the report as JSON (docs/format/json.md)"},
     {"--model", "", "", "NAME|PATH", "",
      "the model: a built-in name, a folder, a config.json or a .gguf file; overrides what the run knows"},
+    {"--parallel", "", "", "GROUPS", "",
+     "how ranks divide the model: tp=2,pp=4,dp=2,ep=8 (tensor, pipeline, data, expert), in the order in which ranks "
+     "are "
+     "counted; overrides what the run knows"},
     {"--ranges", "", "LLMPROF_RANGES", "FILE", "",
      "rules for names of ranges, a TOML file; llmprof.toml of this folder unless given (llmprof ranges)"},
     {"--diagnosis", "", "", "", "", "only what was lost and the diagnosis: all evidence, all advice, every rule"},
@@ -52,13 +56,18 @@ Result<void> check_stage(const report::Page& page) {
                names.empty() ? "it has no stages at all" : "it has " + names};
 }
 
+analyze::Options options_of(const Arguments& arguments, std::string by) {
+  return {.model = arguments.get("--model"),
+          .by = std::move(by),
+          .parallel = arguments.get("--parallel"),
+          .ranges = arguments.get("--ranges")};
+}
+
 // Of a run that holds only another tool's totals: what the model says of them.
 Result<std::optional<report::MeasuredPage>> measured_page(const Arguments& arguments, const trace::Run& run,
                                                           const report::Page& page) {
   if (page.summary.imported.totals.empty()) return std::optional<report::MeasuredPage>();
-  LLMPROF_LET(
-      const analyze::Basis basis,
-      analyze::find_basis(run, {.model = arguments.get("--model"), .by = "", .ranges = arguments.get("--ranges")}));
+  LLMPROF_LET(const analyze::Basis basis, analyze::find_basis(run, options_of(arguments, "")));
   LLMPROF_LET(std::optional<analyze::MeasuredFindings> findings, analyze::totals_findings(run, basis, page.summary));
   if (!findings) return std::optional<report::MeasuredPage>();
   return std::optional(report::MeasuredPage{
@@ -125,9 +134,7 @@ Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, cons
   if (!by.empty() && by != "line" && by != "function" && by != "stack") {
     return Error{ErrorCode::kUsage, "--by wants line, function or stack, not '" + by + "'", ""};
   }
-  LLMPROF_LET(analyze::Summary summary,
-              analyze::summarise(
-                  run, {.model = arguments.get("--model"), .by = by, .ranges = arguments.get("--ranges")}, progress));
+  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, report_verb::options_of(arguments, by), progress));
   report::Page page{.run = run.folder(),
                     .info = run.info(),
                     .summary = std::move(summary),

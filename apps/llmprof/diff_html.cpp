@@ -20,8 +20,10 @@ Result<base::Json> data_of(const Arguments& arguments, const std::string& name, 
   constexpr std::size_t kNodes = 2000;
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(name, progress));
-  LLMPROF_LET(analyze::Summary summary,
-              analyze::summarise(run, {.model = arguments.get("--model"), .by = ""}, progress));
+  LLMPROF_LET(
+      analyze::Summary summary,
+      analyze::summarise(run, {.model = arguments.get("--model"), .by = "", .parallel = arguments.get("--parallel")},
+                         progress));
   const report::Page page{.run = run.folder(), .info = run.info(), .summary = std::move(summary)};
   base::Json report = json_head("llmprof.report");
   report::to_json(page, report);

@@ -28,7 +28,13 @@
 extern "C" {
 #endif
 
-enum { LLMPROF_STAGE = 1, LLMPROF_STEP = 2, LLMPROF_MODULE = 3, LLMPROF_MODEL = 4 }; /* NVTX categories */
+enum {
+  LLMPROF_STAGE = 1,
+  LLMPROF_STEP = 2,
+  LLMPROF_MODULE = 3,
+  LLMPROF_MODEL = 4,
+  LLMPROF_PARALLEL = 7
+}; /* NVTX categories */
 
 /* A name prepared once for hot paths. `text` is kept, not copied: it must live as long as the name is used. */
 typedef struct llmprof_name {
@@ -145,12 +151,12 @@ LLMPROF_DETAIL_ONCE int llmprof_detail_attach(void) {
 
 /* Creates the domain and names its categories. */
 LLMPROF_DETAIL_ONCE void llmprof_detail_introduce(void) {
-  static const char* const categories[] = {"", "stage", "step", "module", "model"};
+  static const char* const categories[] = {"", "stage", "step", "module", "model", "note", "pass", "parallel"};
   llmprof_detail_state* const state = &llmprof_detail_global;
   uint32_t i;
   if (state->core2[12]) state->domain = LLMPROF_DETAIL_CAST(void* (*)(const char*), state->core2[12])("llmprof");
   if (!state->core2[8]) return;
-  for (i = LLMPROF_STAGE; i <= LLMPROF_MODEL; ++i) {
+  for (i = LLMPROF_STAGE; i <= LLMPROF_PARALLEL; ++i) {
     LLMPROF_DETAIL_CAST(void (*)(void*, uint32_t, const char*), state->core2[8])(state->domain, i, categories[i]);
   }
 }
@@ -294,6 +300,13 @@ static inline void llmprof_pop(void) { LLMPROF_DETAIL_WHEN_HEARD(llmprof_detail_
 static inline void llmprof_model(const char* config_json) {
   (void)config_json;
   LLMPROF_DETAIL_WHEN_HEARD(llmprof_detail_mark(LLMPROF_MODEL, llmprof_unregistered(config_json)));
+}
+
+/* How the ranks of a job divide the model: "tp=2,pp=4,dp=2,ep=8" (tensor, pipeline, data, expert), in the order in
+ * which ranks are counted. Once, by every rank or one of them. */
+static inline void llmprof_parallel(const char* groups) {
+  (void)groups;
+  LLMPROF_DETAIL_WHEN_HEARD(llmprof_detail_mark(LLMPROF_PARALLEL, llmprof_unregistered(groups)));
 }
 
 #ifdef __cplusplus

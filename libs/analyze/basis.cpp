@@ -8,6 +8,7 @@
 #include "analyze/questions.h"
 #include "analyze/ranges.h"
 #include "hw/resolve.h"
+#include "model/shard.h"
 
 namespace llmprof::analyze {
 
@@ -22,13 +23,12 @@ std::uint64_t fnv1a(std::string_view text) {
   return hash;
 }
 
-void take_model(FoundModel found, Basis& basis) {
-  basis.model_text = std::move(found.text);
-  basis.model_source = std::move(found.source);
-  basis.model_origin = std::move(found.origin);
-  basis.model_note = std::move(found.note);
-  basis.model_why = std::move(found.why);
-  if (found.config) basis.model.emplace(*found.config);
+void take_model(const FoundModel& found, Basis& basis) {
+  basis.model_text = found.text;
+  basis.model_source = found.source;
+  basis.model_origin = found.origin;
+  basis.model_note = found.note;
+  basis.model_why = found.why;
 }
 
 // A GPU that its run gives no peak (an older run) has those of the catalogue, if the catalogue knows it by name.
@@ -60,8 +60,11 @@ Result<void> find_devices(const trace::Run& run, Basis& basis) {
                              .cache_bytes = number("cache_bytes"),
                              .kernel_ns = number("kernel_ns")});
   }
-  for (const DeviceCard& device : basis.devices) {
-    if (device.kernel_ns > 0 && device.kind == basis.devices.front().kind) ++basis.busy_devices;
+  for (DeviceCard& device : basis.devices) {
+    const DeviceCard& busiest = basis.devices.front();
+    device.idle = device.kernel_ns == 0 || device.kind != busiest.kind ||
+                  static_cast<double>(device.kernel_ns) < kNegligible * static_cast<double>(busiest.kernel_ns);
+    if (!device.idle) ++basis.busy_devices;
   }
   LLMPROF_LET(const trace::ResultTable peaks, ask(run, "sql/peaks"));
   for (const auto& row : peaks.rows) {
@@ -129,7 +132,7 @@ std::optional<PeakRate> Basis::total_peak(std::string_view quantity, std::string
   if (first == nullptr) return std::nullopt;
   PeakRate total = *first;
   for (std::size_t i = 1; i < devices.size(); ++i) {
-    if (devices[i].kernel_ns == 0 || devices[i].kind != devices.front().kind) continue;
+    if (devices[i].idle) continue;
     const PeakRate* other = find_rate(peaks, device_ids[i], quantity, type);
     if (other == nullptr) return std::nullopt;
     total.value += other->value;
@@ -138,8 +141,20 @@ std::optional<PeakRate> Basis::total_peak(std::string_view quantity, std::string
   return total;
 }
 
+const model::Graph* Basis::graph_of(std::int64_t process_id) const {
+  if (const auto part = part_of.find(process_id); part != part_of.end()) return &parts[part->second];
+  if (!job.known) return nullptr;
+  return whole ? &*whole : nullptr;
+}
+
 std::string Basis::key() const {
   std::string text = fmt::format("{}|{}|{}|{}", kAnalysisVersion, model_text, types_of(model), cache_bytes());
+  for (const JobRank& rank : job.ranks) {
+    const RankPlace& at = rank.place;
+    text +=
+        fmt::format("|{} {} {} {} {}", fmt::join(rank.processes, " "), job.known, at.tensor, at.pipeline, at.expert);
+  }
+  text += fmt::format("|{} {} {}", job.groups.tensor, job.groups.pipeline, job.groups.expert);
   for (const RangePattern& row : patterns) {
     text +=
         fmt::format("|{} {} {} {} {}", row.pattern, static_cast<int>(row.kind), row.stage, row.container, row.users);
@@ -150,11 +165,82 @@ std::string Basis::key() const {
   return fmt::format("{:016x}", fnv1a(text));
 }
 
+namespace {
+
+// What decides about the costs of any pass.
+std::vector<double> costs_of(const model::Graph& graph) {
+  std::vector<double> costs;
+  for (const model::OpCost& op : model::analyze(graph, model::decode(2, 3), {})) {
+    costs.insert(costs.end(), {op.flops, op.weight_bytes, op.kv_bytes, op.activation_bytes});
+  }
+  return costs;
+}
+
+// Each rank's part of the model. A model that cannot be divided so leaves the division unknown.
+Result<void> divide_model(const model::Config& whole, Basis& basis) {
+  const ParallelGroups& groups = basis.job.groups;
+  const model::Parallel parallel{.tensor = groups.tensor, .pipeline = groups.pipeline, .expert = groups.expert};
+  std::map<std::vector<double>, std::size_t> alike;
+  for (const JobRank& rank : basis.job.ranks) {
+    const RankPlace& at = rank.place;
+    LLMPROF_LET(const model::Config config,
+                model::shard(whole, parallel, {.tensor = at.tensor, .pipeline = at.pipeline, .expert = at.expert}));
+    model::Graph graph(config);
+    std::vector<double> costs = costs_of(graph);
+    costs.push_back(static_cast<double>(config.first_layer));
+    const auto [known, fresh] = alike.try_emplace(std::move(costs), basis.parts.size());
+    if (fresh) basis.parts.push_back(std::move(graph));
+    for (const std::int64_t process : rank.processes) basis.part_of[process] = known->second;
+  }
+  // The layers of all pipeline ranks: what products are matched to.
+  LLMPROF_LET(const model::Config layers, model::shard(whole, {.tensor = groups.tensor, .expert = groups.expert}, {}));
+  basis.model.emplace(layers);
+  return {};
+}
+
+Result<void> find_parts(const trace::Run& run, const Options& options, const FoundModel& found, Basis& basis) {
+  JobSources sources{.option = options.parallel, .noted = run.info().parallel};
+  for (std::size_t i = 0; i < basis.devices.size(); ++i) {
+    if (!basis.devices[i].idle) sources.busy_devices.push_back(basis.device_ids[i]);
+  }
+  if (found.config) {
+    sources.tensor = found.tensor;
+    sources.part_is_model = found.source == "products";
+    sources.hidden = found.config->hidden, sources.vocab = found.config->vocab;
+  }
+  LLMPROF_LET(basis.job, find_job(run, sources));
+  if (!found.config) return {};
+  basis.whole.emplace(*found.config);
+  const bool divided = basis.job.groups.parts() > 1 || basis.job.groups.expert > 1;
+  if (!sources.part_is_model && basis.job.known && divided) {
+    const auto made = divide_model(*found.config, basis);
+    if (made && !basis.parts.empty()) return {};
+    if (made) {  // nothing executed: whoever declares steps has others compute for it
+      basis.parts.push_back(*basis.whole);
+      return {};
+    }
+    basis.parts.clear(), basis.part_of.clear();
+    basis.job.known = false;
+    basis.job.why = made.error().message;
+  }
+  basis.model = basis.whole;
+  // Where every rank computes the same, be it all of the model or what was inferred from the products of one.
+  if (!basis.job.known && !sources.part_is_model) return {};
+  basis.parts.push_back(*basis.whole);
+  for (const JobRank& rank : basis.job.ranks) {
+    for (const std::int64_t process : rank.processes) basis.part_of[process] = 0;
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Basis> find_basis(const trace::Run& run, const Options& options) {
   Basis basis;
-  LLMPROF_LET(FoundModel found, find_model(run, options));
-  take_model(std::move(found), basis);
+  LLMPROF_LET(const FoundModel found, find_model(run, options));
   LLMPROF_TRY(find_devices(run, basis));
+  take_model(found, basis);
+  LLMPROF_TRY(find_parts(run, options, found, basis));
   LLMPROF_LET(basis.patterns, range_patterns(options.ranges, run.info().range_rules));
   return basis;
 }

@@ -308,8 +308,9 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   adopt_ranges(ranges, classified);
   ModelPasses passes;
   if (basis.model) {
-    passes = model_passes(classified.steps, *basis.model, basis.cache_bytes(), match.fused, writer.strings(),
-                          match.recomputed);
+    const auto graph_of = [&](std::int64_t process_id) { return basis.graph_of(process_id); };
+    passes =
+        model_passes(classified.steps, graph_of, basis.cache_bytes(), match.fused, writer.strings(), match.recomputed);
   }
   Attribution attribution(ranges, classified, gemms, match.calls, process_of_thread, writer.strings());
   const std::vector<trace::NodePlaceRow> nodes = attribution.place_nodes(graphs.nodes);
@@ -329,7 +330,7 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   StepTimes times(
       ranges, classified, process_of_thread, devices, writer.strings(),
       [&](const trace::StepTimeRow& row) { writer.add(row); }, &idle);
-  StepBusy busy(classified.steps, devices);
+  StepBusy busy(classified.steps, devices, basis.job);
   KernelSums sums(writer.strings(), [&](const trace::KernelSumRow& row) { writer.add(row); });
   Pass pass{run, windows, graphs, attribution, times, busy, sums, writer};
   LLMPROF_TRY(attribute_work(pass, progress));

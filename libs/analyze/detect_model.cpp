@@ -62,16 +62,6 @@ void take_executed_type(const CalledSizes& called, FoundModel& found) {
   found.note += fmt::format("counted in {}, the type of the run's products (the config says {})", number->type, before);
 }
 
-// A model whose matrices are split among devices: what one of them has is what its products cost.
-Result<void> take_part(const CalledSizes& called, FoundModel& found) {
-  const std::int64_t ranks = tensor_ranks(*found.config, called.either);
-  if (ranks == 1) return {};
-  LLMPROF_LET(found.config, model::shard(*found.config, {.tensor = ranks}, {}));
-  found.note = fmt::format(
-      "counted as one of {} devices that its matrices are split among: so say the sizes of its products", ranks);
-  return {};
-}
-
 Result<model::Config> config_of(const trace::NotedModel& noted) {
   LLMPROF_LET(model::Config config, model::parse_config(noted.text, noted.origin));
   constexpr double kMostBytes = 16;  // of one weight; a run may come from a stranger
@@ -333,13 +323,14 @@ double share_called(const model::Config& config, const SizeCounts& counts) {
   return static_cast<double>(called) / static_cast<double>(products.slots.size());
 }
 
-std::int64_t tensor_ranks(const model::Config& whole, const SizeCounts& counts) {
-  if (counts.empty() || share_called(whole, counts) >= kEnoughCalled) return 1;
+std::optional<std::int64_t> tensor_ranks(const model::Config& whole, const SizeCounts& counts) {
+  if (counts.empty()) return std::nullopt;
+  if (share_called(whole, counts) >= kEnoughCalled) return 1;
   for (const std::int64_t ranks : {2, 4, 8, 16, 32}) {
     const auto part = model::shard(whole, {.tensor = ranks}, {});
     if (part && share_called(*part, counts) >= kEnoughCalled) return ranks;
   }
-  return 1;
+  return std::nullopt;
 }
 
 Result<FoundModel> find_model(const trace::Run& run, const Options& options) {
@@ -351,7 +342,7 @@ Result<FoundModel> find_model(const trace::Run& run, const Options& options) {
     found.why = found.why.empty() ? fmt::format("the run does not say its model; {}", hint)
                                   : fmt::format("the run does not say its model; {}; {}", found.why, hint);
   }
-  if (found.config) LLMPROF_TRY(take_part(called, found));
+  if (found.config) found.tensor = tensor_ranks(*found.config, called.either);
   if (found.config && found.source != "declared") take_executed_type(called, found);
   return found;
 }

@@ -17,11 +17,12 @@ namespace llmprof::analyze {
 
 struct FoundModel {
   std::optional<model::Config> config;
-  std::string text;    // JSON; "" if unknown
-  std::string source;  // "option", "given", "declared", "opened", "shapes", "products"; "" if unknown
-  std::string origin;  // the same in words, with the file or name
-  std::string note;    // what a reader should know: other candidates, types as executed
-  std::string why;     // why there is none
+  std::string text;                    // JSON; "" if unknown
+  std::string source;                  // "option", "given", "declared", "opened", "shapes", "products"; "" if unknown
+  std::string origin;                  // the same in words, with the file or name
+  std::string note;                    // what a reader should know: other candidates, types as executed
+  std::string why;                     // why there is none
+  std::optional<std::int64_t> tensor;  // over how many ranks its matrices are split, by the sizes of the products
 };
 
 // A --model that cannot be read is an error; anything that the run itself says and we do not understand is not.
@@ -32,9 +33,9 @@ Result<FoundModel> find_model(const trace::Run& run, const Options& options);
 // Of the products of a pass, the share with a size that was called.
 double share_called(const model::Config& config, const SizeCounts& counts);
 
-// Over how many devices the matrices of a model were split, by the sizes of the products: 1 where its own were called,
-// or nothing fits.
-std::int64_t tensor_ranks(const model::Config& whole, const SizeCounts& counts);
+// Over how many ranks the matrices of a model were split, by the sizes of the products: 1 where its own were called,
+// nullopt where nothing fits.
+std::optional<std::int64_t> tensor_ranks(const model::Config& whole, const SizeCounts& counts);
 
 struct Recognised {
   std::string name;               // built-in; "" if no model stands out

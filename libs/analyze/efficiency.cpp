@@ -1,5 +1,7 @@
 #include "analyze/efficiency.h"
 
+#include <algorithm>
+
 #include "model/model.h"
 
 namespace llmprof::analyze {
@@ -20,21 +22,31 @@ void add_why(std::string& why, std::string_view reason) {
   why += reason;
 }
 
-Denominators denominators(const Basis& basis, const std::string& type) {
+Denominators denominators(const Basis& basis, const std::string& type, Over over) {
   Denominators by;
-  const auto value_of = [&by](const std::optional<PeakRate>& peak) -> std::optional<double> {
-    if (!peak) return std::nullopt;
-    by.measured = by.measured && peak->source == "measured";
-    return peak->value;
+  // Devices of a job are alike but for oddities: a rank's are its share of all.
+  const double share = static_cast<double>(basis.job.devices_of_rank()) /
+                       static_cast<double>(std::max<std::int64_t>(1, basis.busy_devices));
+  const auto value_of = [&](std::string_view quantity, std::string_view kind) -> std::optional<double> {
+    const PeakRate* one = basis.peak(quantity, kind);
+    const std::optional<PeakRate> all = basis.total_peak(quantity, kind);
+    if (over == Over::kDevice ? one == nullptr : !all) return std::nullopt;
+    by.measured = by.measured && (over == Over::kDevice ? one->source : all->source) == "measured";
+    return over == Over::kDevice ? one->value : over == Over::kRank ? share * all->value : all->value;
   };
-  by.peak_flops = value_of(basis.total_peak("flops", type));
-  by.peak_bandwidth = value_of(basis.total_peak("bandwidth", hw::kMemoryStream));
+  by.peak_flops = value_of("flops", type);
+  by.peak_bandwidth = value_of("bandwidth", hw::kMemoryStream);
   if (basis.model) {
     const auto cache_bytes = static_cast<double>(basis.cache_bytes());
-    by.weights_fit_cache = model::weights_read_bytes(*basis.model) <= cache_bytes;
-    by.training_fits_cache = model::training_state_bytes(*basis.model) <= cache_bytes;
+    by.weights_fit_cache = by.training_fits_cache = true;
+    for (const model::Graph& part : basis.parts) {
+      by.weights_fit_cache = by.weights_fit_cache && model::weights_read_bytes(part) <= cache_bytes;
+      by.training_fits_cache = by.training_fits_cache && model::training_state_bytes(part) <= cache_bytes;
+    }
+    if (basis.parts.empty()) by.weights_fit_cache = by.training_fits_cache = false;
   }
   by.cost_why = basis.model_why;
+  if (by.cost_why.empty() && basis.parts.empty()) by.cost_why = basis.job.why;
   return by;
 }
 

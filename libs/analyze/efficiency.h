@@ -9,7 +9,9 @@
 
 namespace llmprof::analyze {
 
-// What everything in one report is divided by.
+// What the numbers of one report are divided by: times of a stage by what all devices of the job can do, those of a
+// step by what the devices of its rank can, and those of kernels by one device.
+enum class Over : std::uint8_t { kJob, kRank, kDevice };
 struct Denominators {
   std::optional<double> peak_flops, peak_bandwidth;
   bool measured = true;  // the peaks, on this device; else they are its data sheet's
@@ -19,7 +21,7 @@ struct Denominators {
   std::optional<double> ridge() const;  // FLOP/B
 };
 
-Denominators denominators(const Basis& basis, const std::string& type);
+Denominators denominators(const Basis& basis, const std::string& type, Over over);
 
 // The same for one stage. A training step sweeps over parameters, gradients and moments: its weights are still in the
 // cache when they are needed again only if all of these fit.

@@ -14,6 +14,11 @@ namespace {
 
 using testing::HasSubstr;
 
+// Every process computes all of the model.
+GraphOfProcess only(const model::Graph& graph) {
+  return [&graph](std::int64_t) { return &graph; };
+}
+
 // 1 GFLOP/s and 1 GB/s: an amount per nanosecond is its ratio to the peak.
 Denominators plain() { return {.peak_flops = 1e9, .peak_bandwidth = 1e9}; }
 
@@ -113,7 +118,8 @@ TEST(ModelPasses, StepsOfOneSizeShareAPass) {
   for (Step& step : steps) step.stage = strings.intern("decode");
   steps[0].size = steps[2].size = {.batch = 1, .tokens = 1, .context = 4};
   steps[1].size = {.batch = 1, .tokens = 1};
-  const ModelPasses passes = model_passes(steps, model::Graph(config), 0, {}, strings);
+  const model::Graph graph(config);
+  const ModelPasses passes = model_passes(steps, only(graph), 0, {}, strings);
   EXPECT_THAT(passes.pass_of_step, testing::ElementsAre(testing::Optional(1), std::nullopt, testing::Optional(1)));
   double flops = 0;
   for (const trace::ModelOpRow& row : passes.rows) flops += row.flops;
@@ -170,8 +176,9 @@ TEST(ModelPasses, ComputedAgain) {
   std::vector<Step> steps(2);
   steps[0].stage = strings.intern("forward"), steps[1].stage = strings.intern("backward");
   for (Step& step : steps) step.size = {.batch = 2, .tokens = 3, .context = 3};
+  const model::Graph graph(config);
   const ModelPasses passes =
-      model_passes(steps, model::Graph(config), 0, {}, strings, {{"self_attn.q_proj", 1.0}, {"self_attn.core", 0.5}});
+      model_passes(steps, only(graph), 0, {}, strings, {{"self_attn.q_proj", 1.0}, {"self_attn.core", 0.5}});
   std::map<std::int64_t, double> again;
   for (const trace::ModelOpRow& row : passes.rows) again[row.pass_id] += row.recomputed_flops;
   constexpr double kQ = 2 * 6 * 4 * 4, kCore = 2 * 6 * 2 * 2 * 4;  // 6 rows; 2 x 6 pairs, score and value, 4 values
@@ -191,7 +198,8 @@ TEST(ModelPasses, CostsLieBetweenTheBounds) {
   steps[0].size = {.batch = 3, .rows = 10, .contexts = 10, .contexts_most = 10};
   steps[1].size = {.batch = 3, .rows = 10, .contexts = 10, .contexts_most = 10, .pairs = 30};
   steps[2].size = {.batch = 3, .rows = 10, .contexts = 10};
-  const ModelPasses passes = model_passes(steps, model::Graph(config), 0, {}, strings);
+  const model::Graph graph(config);
+  const ModelPasses passes = model_passes(steps, only(graph), 0, {}, strings);
   std::map<std::int64_t, std::pair<double, double>> flops;  // by pass
   for (const trace::ModelOpRow& row : passes.rows) {
     flops[row.pass_id].first += row.flops;

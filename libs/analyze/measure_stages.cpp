@@ -27,16 +27,19 @@ MeasureValue share_of_wall(From from) {
 
 MeasureValue steps(From from) { return {static_cast<double>(from.stage->steps), "", ""}; }
 
+std::string no_tokens(From from) { return or_else(from.summary.job.why, "its steps do not say their tokens"); }
+
 MeasureValue tokens(From from) {
-  if (from.stage->tokens <= 0) return {std::nullopt, "", "its steps do not say their tokens"};
+  if (from.stage->tokens <= 0) return {std::nullopt, "", no_tokens(from)};
   return {static_cast<double>(from.stage->tokens), "", ""};
 }
 
-MeasureValue tokens_per_s(From from) { return known(from.stage->tokens_per_s, 1, "its steps do not say their tokens"); }
+MeasureValue tokens_per_s(From from) { return known(from.stage->tokens_per_s, 1, no_tokens(from)); }
 
 MeasureValue step_mean(From from) {
   if (from.stage->steps <= 0) return {std::nullopt, "", "it has no steps"};
-  return {static_cast<double>(from.stage->time_ns) / static_cast<double>(from.stage->steps) * kSeconds, "", ""};
+  const double time_ns = static_cast<double>(from.stage->time_ns) * from.stage->at_once;
+  return {time_ns / static_cast<double>(from.stage->steps) * kSeconds, "", ""};
 }
 
 constexpr const char* kNoSteps = "it has no steps";
@@ -161,8 +164,7 @@ using T = StageTelemetry;
 MeasureValue energy(From from) { return reading(from, &T::energy_j, &T::energy_why); }
 MeasureValue joules_per_token(From from) {
   MeasureValue value = reading(from, &T::joules_per_token, &T::energy_why);
-  if (!value.value && from.telemetry != nullptr && from.telemetry->energy_j)
-    value.why = "its steps do not say their tokens";
+  if (!value.value && from.telemetry != nullptr && from.telemetry->energy_j) value.why = no_tokens(from);
   return value;
 }
 MeasureValue power(From from) { return reading(from, &T::power_w, &T::energy_why); }
@@ -200,10 +202,11 @@ constexpr MeasureRow kRows[] = {
     {{"share_of_wall", "1", "measured", kNeither, "how much of the run the stage takes", "time / run.wall"},
      share_of_wall},
     {{"steps", "", "counted", kNeither, "passes over the model", "steps of the stage"}, steps},
-    {{"tokens", "", "counted", kNeither, "new tokens over all sequences", "sum of batch x tokens of its steps"},
+    {{"tokens", "", "counted", kNeither, "new tokens over all sequences",
+      "sum of batch x tokens of its steps, of one rank of each copy of the model"},
      tokens},
     {{"tokens_per_s", "1/s", "measured", kHigher, "throughput of new tokens", "tokens / time"}, tokens_per_s},
-    {{"step_mean", "s", "measured", kLower, "mean time of a step", "time / steps"}, step_mean},
+    {{"step_mean", "s", "measured", kLower, "mean time of a step", "time x ranks at once / steps"}, step_mean},
     {{"step_p50", "s", "measured", kLower, "median duration of a step",
       "from its turn until its range and its kernels are done, of prefill from its begin; quantile over steps"},
      step_p50},
@@ -224,7 +227,7 @@ constexpr MeasureRow kRows[] = {
      tpot_p99,
      "decode"},
     {{"busy", "1", "measured", kHigher, "share of the time with a kernel executing",
-      "union of kernel intervals in its windows / (time x devices that executed kernels)"},
+      "union of kernel intervals in its windows / (time x devices of the job)"},
      busy},
     {{"idle", "1", "measured", kLower, "share of the time without a kernel executing", "1 - busy"}, idle},
     {{"kernels_per_step", "", "counted", kLower, "kernels or BLAS calls of a step", "kernels / steps"},
@@ -241,12 +244,14 @@ constexpr MeasureRow kRows[] = {
      estimated},
     {{"unrecorded", "s", "measured", kNeither, "time of its steps that was not recorded", "gaps inside its windows"},
      unrecorded},
-    {{"mfu", "1", "analytic", kHigher, "model FLOP/s, of the peak", "flops / time / peak FLOP/s of the devices used"},
+    {{"mfu", "1", "analytic", kHigher, "model FLOP/s, of the peak",
+      "flops / time / peak FLOP/s of all devices of the job"},
      mfu},
     {{"mbu", "1", "analytic", kHigher, "bytes that must move per second, of the peak bandwidth",
-      "bytes / time / peak bandwidth of the devices used"},
+      "bytes / time / peak bandwidth of all devices of the job"},
      mbu},
-    {{"flops", "FLOP", "analytic", kNeither, "FLOPs of the model in all steps", "the model's cost of each step"},
+    {{"flops", "FLOP", "analytic", kNeither, "FLOPs of the model in all steps",
+      "the cost of each step: of a rank's part of the model"},
      flops},
     {{"flops_shapes", "FLOP", "counted", kNeither, "FLOPs of its matrix products", "2 m n k of each BLAS call"},
      flops_shapes},
@@ -257,7 +262,7 @@ constexpr MeasureRow kRows[] = {
     {{"bytes_per_s", "B/s", "analytic", kHigher, "bytes that must move per second", "bytes / time"}, bytes_per_s},
     {{"intensity", "FLOP/B", "analytic", kNeither, "arithmetic intensity", "flops / bytes"}, intensity},
     {{"floor", "s", "analytic", kLower, "least time at peak rates",
-      "the longer of FLOPs / peak and bytes / bandwidth of each step, added up"},
+      "the longer of FLOPs / peak and bytes / bandwidth of each step, peaks of all devices of the job, added up"},
      floor},
     {{"of_floor", "1", "analytic", kHigher, "share of the possible speed that was reached", "floor / time"}, of_floor},
     {{"between_steps", "s", "measured", kLower, "from the end of a step to the begin of the next, nothing executing",

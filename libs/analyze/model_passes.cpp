@@ -168,19 +168,20 @@ std::optional<PassBounds> bounds_of(const StepSize& size, std::string_view stage
   return bounds;
 }
 
-ModelPasses model_passes(const std::vector<Step>& steps, const model::Graph& graph, std::int64_t on_chip_bytes,
+ModelPasses model_passes(const std::vector<Step>& steps, const GraphOfProcess& graph_of, std::int64_t on_chip_bytes,
                          const std::map<std::string, std::string>& fused, trace::Strings& strings,
                          const std::map<std::string, double>& recomputed) {
   ModelPasses out;
-  using Key = std::tuple<model::PassKind, std::array<std::int64_t, 8>>;
+  using Key = std::tuple<const model::Graph*, model::PassKind, std::array<std::int64_t, 8>>;
   std::map<Key, std::int64_t> known;
   for (const Step& step : steps) {
     const std::optional<PassBounds> bounds = bounds_of(step.size, strings.text(step.stage));
     out.pass_of_step.emplace_back();
-    if (!bounds) continue;
+    const model::Graph* graph = bounds ? graph_of(step.process_id) : nullptr;
+    if (graph == nullptr) continue;
     const StepSize& s = step.size;
     const bool sized = bounds->alike.kind != model::PassKind::kOptimizer;
-    const Key key{bounds->alike.kind,
+    const Key key{graph, bounds->alike.kind,
                   sized ? std::array{s.batch.value_or(-1), s.tokens.value_or(-1), s.context.value_or(-1),
                                      s.rows.value_or(-1), s.contexts.value_or(-1), s.contexts_most.value_or(-1),
                                      s.generating.value_or(-1), s.pairs.value_or(-1)}
@@ -195,10 +196,10 @@ ModelPasses model_passes(const std::vector<Step>& steps, const model::Graph& gra
       tokens += each.count * each.tokens;
       contexts += each.count * each.context;
     }
-    const Costed costs = cost(graph, *bounds, s.pairs, {.on_chip_bytes = on_chip_bytes}, fused);
+    const Costed costs = cost(*graph, *bounds, s.pairs, {.on_chip_bytes = on_chip_bytes}, fused);
     std::vector<model::OpCost> forward;  // operator by operator, where some of it is computed again
     if (bounds->alike.kind == model::PassKind::kBackward && !recomputed.empty())
-      forward = with_fused(model::analyze(graph, {model::PassKind::kForward, bounds->alike.sequences}, {}), fused);
+      forward = with_fused(model::analyze(*graph, {model::PassKind::kForward, bounds->alike.sequences}, {}), fused);
     for (std::size_t i = 0; i < costs.least.size(); ++i) {
       const model::OpCost& least = costs.least[i];
       trace::ModelOpRow row{.pass_id = next,

@@ -1,6 +1,7 @@
 #pragma once
 // The kinds of pass a run made over its model, and what each must cost (libs/model).
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -31,9 +32,12 @@ struct ModelPasses {
   std::vector<trace::ModelOpRow> rows;
 };
 
+// The model that a step of a process is a pass over: its rank's part. nullptr: unknown.
+using GraphOfProcess = std::function<const model::Graph*(std::int64_t process_id)>;
+
 // `fused`: operators whose work another one does, q_proj -> qkv_proj; their costs are added up under its name.
 // `recomputed`: operators that backward passes compute again, and the share of their layers.
-ModelPasses model_passes(const std::vector<Step>& steps, const model::Graph& graph, std::int64_t on_chip_bytes,
+ModelPasses model_passes(const std::vector<Step>& steps, const GraphOfProcess& graph_of, std::int64_t on_chip_bytes,
                          const std::map<std::string, std::string>& fused, trace::Strings& strings,
                          const std::map<std::string, double>& recomputed = {});
 

@@ -10,7 +10,8 @@ namespace llmprof::analyze {
 // host has left them, that of the kernels launched in the module and in those inside it.
 void set_times(std::vector<Part>& modules, bool on_gpu = false);
 
-// Fills modules and ops; summary.stages must have their times.
+// Fills modules and ops; summary.stages must have their times. `by` is one device: times of kernels are added up over
+// devices.
 Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& summary);
 
 // Fills unmatched; modules must be there.

@@ -71,12 +71,19 @@ Result<void> extend_steps(const trace::Run& run, const std::vector<Window>& wind
   return {};
 }
 
-StepBusy::StepBusy(const std::vector<Step>& steps, StepTimes::Devices devices)
+StepBusy::StepBusy(const std::vector<Step>& steps, StepTimes::Devices devices, const Job& job)
     : device_ns(steps.size()), stage_ns(steps.size()), devices_(std::move(devices)), busy_({}) {
   StepLanes lanes = lanes_of(steps);
-  busy_ = BusyTime(std::move(lanes.lanes));
   steps_ = std::move(lanes.steps);
   threads_ = lanes.threads;
+  std::vector<std::vector<std::int64_t>> own(threads_);  // devices of the rank of each thread; empty: any
+  for (std::size_t lane = 0; lane < threads_ && job.ranks.size() > 1; ++lane) {
+    const JobRank* rank = job.rank_of(steps[steps_[lane].front()].process_id);
+    if (rank != nullptr) own[lane] = rank->devices;
+  }
+  busy_ = BusyTime(std::move(lanes.lanes), [own = std::move(own)](std::size_t lane, std::int64_t device_id) {
+    return lane >= own.size() || own[lane].empty() || std::ranges::find(own[lane], device_id) != own[lane].end();
+  });
 }
 
 void StepBusy::add(std::int64_t device_id, Window window) {

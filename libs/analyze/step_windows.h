@@ -1,6 +1,7 @@
 #pragma once
 // The time that steps take on devices: how long each lasts there, and how much of it a device was busy.
 
+#include "analyze/job.h"
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/busy.h"
 #include "analyze/passes/step_time.h"
@@ -15,10 +16,11 @@ namespace llmprof::analyze {
 Result<void> extend_steps(const trace::Run& run, const std::vector<Window>& windows, const StepTimes::Devices& devices,
                           Attribution& attribution, std::vector<Step>& steps);
 
-// Time with a kernel executing, per step. Where a GPU is the busiest device, CPUs do not count.
+// Time with a kernel executing, per step. Where a GPU is the busiest device, CPUs do not count; of a rank's step only
+// its own devices do.
 class StepBusy {
  public:
-  StepBusy(const std::vector<Step>& steps, StepTimes::Devices devices);
+  StepBusy(const std::vector<Step>& steps, StepTimes::Devices devices, const Job& job);
   void add(const WorkBlock& block, const SharesOfGraphs& shares);
   void finish();
 

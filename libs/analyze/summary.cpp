@@ -68,6 +68,7 @@ void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
   summary.devices = basis.devices;
   summary.on_gpu = !basis.devices.empty() && basis.devices.front().kind != "cpu";
   summary.busy_devices = basis.busy_devices;
+  summary.job = basis.job;
   for (std::size_t i = 0; i < summary.devices.size(); ++i) {
     DeviceCard& card = summary.devices[i];
     card.type = type;
@@ -93,8 +94,8 @@ void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
   summary.model_note = basis.model_note;
   if (!basis.model) return;
   summary.model_family = basis.model->config().family;
-  summary.parameters = model::parameters(*basis.model);
-  summary.weights_read_bytes = model::weights_read_bytes(*basis.model);
+  summary.parameters = model::parameters(*basis.whole);
+  summary.weights_read_bytes = model::weights_read_bytes(*basis.whole);
 }
 
 // The arithmetic of the run: the model's, else that of most FLOPs, else float32.
@@ -117,10 +118,7 @@ Result<void> fill_stages(const trace::Run& run, Summary& summary) {
                 .source = row.text("source"),
                 .confidence = row.real("confidence"),
                 .steps = row.integer("steps"),
-                .kernels = row.integer("kernels"),
-                .tokens = row.integer("tokens")};
-    stage.checked = row.integer("checked");
-    stage.least_taken = row.integer("least_taken");
+                .kernels = row.integer("kernels")};
     stage.measured_steps = row.integer("measured_steps");
     stage.step_p50_ns = row.maybe_integer("step_p50_ns");
     stage.step_p90_ns = row.maybe_integer("step_p90_ns");
@@ -146,6 +144,24 @@ Result<void> fill_stages(const trace::Run& run, Summary& summary) {
   return {};
 }
 
+// A token passes through every rank of a copy of the model: one of them counts. Of a process that is no rank, too.
+Result<void> fill_tokens(const trace::Run& run, const Job& job, Summary& summary) {
+  if (!job.known) return {};  // how many copies there are is unknown
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/stage_tokens"));
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    const JobRank* rank = job.rank_of(row.integer("process_id"));
+    if (rank != nullptr && !rank->leads) continue;
+    for (Stage& stage : summary.stages) {
+      if (stage.name != row.text("stage")) continue;
+      stage.tokens += row.integer("tokens");
+      stage.checked += row.integer("checked");
+      stage.least_taken += row.integer("least_taken");
+    }
+  }
+  return {};
+}
+
 Result<void> fill_stage_work(const trace::Run& run, Summary& summary) {
   LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/stage_work"));
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -167,6 +183,13 @@ std::int64_t length_of(const std::vector<Window>& windows) {
   return total;
 }
 
+// Of each process the union of its windows, added up.
+std::int64_t length_of(const std::map<std::int64_t, std::vector<Window>>& processes) {
+  std::int64_t total = 0;
+  for (const auto& [process, windows] : processes) total += length_of(union_of(windows));
+  return total;
+}
+
 // Union of the step windows, per stage and over all.
 Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summary& summary) {
   LLMPROF_LET(const trace::Columns steps, ask_columns(run, "sql/step_windows"));
@@ -175,13 +198,17 @@ Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summar
   summary.coverage.in_stages_ns = length_of(union_of(all));
   for (Stage& stage : summary.stages) {
     std::vector<Window> windows;
+    std::map<std::int64_t, std::vector<Window>> processes;
     for (std::size_t i = 0; i < steps.rows(); ++i) {
       if (steps.names[steps.values[0][i]] != stage.name) continue;
       windows.push_back(all[i]);
+      processes[steps.values[4][i]].push_back(all[i]);
       stage.device_busy_ns += steps.values[3][i];
     }
     stage.steps_ns = length_of(windows);
     stage.time_ns = length_of(union_of(std::move(windows)));
+    if (processes.size() > 1 && stage.time_ns > 0)
+      stage.at_once = static_cast<double>(length_of(processes)) / static_cast<double>(stage.time_ns);
     stage.idle_ns = busy_devices * stage.time_ns - stage.device_busy_ns;
     if (summary.coverage.wall_ns > 0) {
       stage.share = static_cast<double>(stage.time_ns) / static_cast<double>(summary.coverage.wall_ns);
@@ -268,7 +295,8 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
       most.tell(stage, by);
     } else if (basis.model) {
       add_why(stage.efficiency.why,
-              has_formula(stage.name)
+              basis.parts.empty() ? basis.job.why
+              : has_formula(stage.name)
                   ? fmt::format("{} of {} steps do not say their batch, tokens and context", unknown, stage.steps)
                   : "the model analysis has no formula for this stage");
     }
@@ -301,7 +329,7 @@ void fill_stage_shapes(const std::vector<Shape>& shapes, Summary& summary) {
 double Stage::at_pace_ns() const {
   const std::int64_t others = steps - warm_up_steps;
   if (warm_up_steps == 0 || others <= 0) return static_cast<double>(time_ns);
-  const auto others_ns = static_cast<double>(std::max<std::int64_t>(0, time_ns - warm_up_ns));
+  const double others_ns = std::max(0.0, static_cast<double>(time_ns) - static_cast<double>(warm_up_ns) / at_once);
   return others_ns * static_cast<double>(steps) / static_cast<double>(others);
 }
 
@@ -331,17 +359,18 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   const std::string type = arithmetic_type(basis, shapes);
   fill_basis(basis, type, summary);
   for (const Shape& shape : shapes) summary.gemms.push_back(shape.gemm);
-  const Denominators by = denominators(basis, type);
+  const Denominators by = denominators(basis, type, Over::kJob);
   summary.weights_fit_cache = by.weights_fit_cache;
   summary.ridge = by.ridge();
   summary.peak_flops = by.peak_flops;
   summary.peak_bandwidth = by.peak_bandwidth;
   LLMPROF_TRY(fill_stages(run, summary));
+  LLMPROF_TRY(fill_tokens(run, basis.job, summary));
   LLMPROF_TRY(fill_stage_work(run, summary));
   LLMPROF_TRY(fill_times(run, basis.busy_devices, summary));
   fill_stage_shapes(shapes, summary);
   LLMPROF_TRY(fill_stage_costs(run, basis, by, summary));
-  LLMPROF_TRY(fill_parts(run, by, summary));
+  LLMPROF_TRY(fill_parts(run, denominators(basis, type, Over::kDevice), summary));
   LLMPROF_TRY(fill_unmatched(run, summary));
   LLMPROF_TRY(fill_gpu(run, options.by, summary));
   LLMPROF_TRY(fill_cost(run, summary));
@@ -355,9 +384,9 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_LET(summary.idle, idle_time(run));
   // Stack samples tell where a loop is, not what executes: there is nothing to take apart.
   if (summary.host.sampled_stages.empty()) {
-    LLMPROF_LET(summary.waterfalls, waterfalls(run, basis, by));
+    LLMPROF_LET(summary.waterfalls, waterfalls(run, basis, denominators(basis, type, Over::kRank)));
   }
-  LLMPROF_TRY(fill_telemetry(run, summary));
+  LLMPROF_TRY(fill_telemetry(run, basis, summary));
   LLMPROF_LET(summary.device_memory, device_memories(run));
   LLMPROF_LET(summary.allocators, allocators(run));
   LLMPROF_LET(summary.metrics, server_metrics(run));

@@ -14,6 +14,7 @@
 #include "analyze/host_summary.h"
 #include "analyze/idle.h"
 #include "analyze/imported_summary.h"
+#include "analyze/job.h"
 #include "analyze/life.h"
 #include "analyze/metrics_summary.h"
 #include "analyze/ranges.h"
@@ -55,6 +56,7 @@ struct DeviceCard {
   std::string kind, name, chip, driver, uuid;
   std::int64_t units = 0, memory_bytes = 0, cache_bytes = 0;
   std::int64_t kernel_ns = 0;  // durations of what it executed; a graph launch without recorded nodes as a whole
+  bool idle = false;           // of another kind than the busiest, or executed less than 1 % of what that one did
   std::optional<double> peak_flops, peak_bandwidth;  // FLOP/s of the run's arithmetic type; B/s
   std::string peak_flops_method, peak_bandwidth_method, type;
   std::string peak_flops_source, peak_bandwidth_source;  // "measured", "spec"
@@ -85,11 +87,12 @@ struct Stage {
   std::int64_t measured_steps = 0;  // of these, slowed down by hardware counters: left out of percentiles
   std::int64_t warm_up_steps = 0, warm_up_ns = 0;  // of these, in which the program warms up: left out, too
   std::int64_t time_ns = 0;                        // union of its step windows
+  double at_once = 1;                              // ranks that made its steps at the same time, on the mean
   std::int64_t steps_ns = 0;                  // durations of its steps, added up; more than time_ns where steps overlap
   double share = 0;                           // time_ns of Coverage::wall_ns
   std::int64_t device_busy_ns = 0;            // union of kernel intervals inside, per device, added up
-  std::int64_t idle_ns = 0;                   // time_ns of every device that executed kernels, less device_busy_ns
-  std::int64_t tokens = 0;                    // new tokens over all sequences
+  std::int64_t idle_ns = 0;                   // time_ns of every device of the job, less device_busy_ns
+  std::int64_t tokens = 0;                    // new tokens over all sequences, those of one rank of each model copy
   std::int64_t checked = 0, least_taken = 0;  // tokens that a draft proposed, and how many of them are one a sequence
   std::int64_t kernel_ns = 0, estimated_ns = 0;  // durations of its kernels; of that, estimated
   std::int64_t graph_launches = 0, graph_launches_by_node = 0;
@@ -176,7 +179,8 @@ struct Summary {
   std::optional<double> weights_read_bytes;  // by one pass
   bool weights_fit_cache = false;            // then MBU says nothing and is left out
   bool on_gpu = false;                       // the busiest device is no CPU: parts are measured by their kernels
-  std::int64_t busy_devices = 0;             // of the busiest one's kind, that executed something
+  std::int64_t busy_devices = 0;             // of the busiest one's kind that are not idle
+  Job job;
   std::optional<double> peak_flops, peak_bandwidth;  // of these together: what MFU and MBU refer to
   std::vector<Stage> stages;
   std::vector<Part> modules;         // per stage and path
@@ -204,9 +208,10 @@ struct Summary {
 };
 
 struct Options {
-  std::string model;        // name or path; overrides the model the run knows
-  std::string by;           // GPU time by "line", "function" or "stack"; "" not wanted
-  std::string ranges = {};  // file of rules for names of ranges; "": llmprof.toml of the current folder, if there
+  std::string model;          // name or path; overrides the model the run knows
+  std::string by;             // GPU time by "line", "function" or "stack"; "" not wanted
+  std::string parallel = {};  // how ranks divide the model, "tp=2"; overrides what the run knows
+  std::string ranges = {};    // file of rules for names of ranges; "": llmprof.toml of the current folder, if there
 };
 
 // What the run lost or did not see, the worst first.

@@ -34,13 +34,15 @@ Result<ByDevice> read_series(const trace::Run& run) {
   return devices;
 }
 
-Result<std::vector<DeviceTelemetry>> read_devices(const trace::Run& run, Telemetry& telemetry) {
+Result<std::vector<DeviceTelemetry>> read_devices(const trace::Run& run, const Basis& basis, Telemetry& telemetry) {
   LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/telemetry_devices"));
   std::vector<DeviceTelemetry> devices;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
     DeviceTelemetry device{.device_id = row.integer("id"), .name = row.text("name")};
-    device.used = row.integer("used") != 0;
+    const auto known = std::ranges::find(basis.device_ids, device.device_id);
+    device.used = known != basis.device_ids.end() &&
+                  !basis.devices[static_cast<std::size_t>(known - basis.device_ids.begin())].idle;
     device.readings = row.integer("readings");
     device.begin_ns = row.integer("begin_ns");
     device.end_ns = row.integer("end_ns");
@@ -292,9 +294,9 @@ void tell_waterfalls(Summary& summary) {
 
 }  // namespace
 
-Result<void> fill_telemetry(const trace::Run& run, Summary& summary) {
+Result<void> fill_telemetry(const trace::Run& run, const Basis& basis, Summary& summary) {
   Telemetry& telemetry = summary.telemetry;
-  LLMPROF_LET(telemetry.devices, read_devices(run, telemetry));
+  LLMPROF_LET(telemetry.devices, read_devices(run, basis, telemetry));
   if (telemetry.devices.empty()) return {};
   LLMPROF_LET(const ByDevice series, read_series(run));
   for (DeviceTelemetry& device : telemetry.devices) {

@@ -38,7 +38,7 @@ inline constexpr double kSlowClock = 0.9;
 struct DeviceTelemetry {
   std::int64_t device_id = 0;
   std::string name;
-  bool used = false;  // by kernels of the run; where no kernel was recorded, all are
+  bool used = false;  // it is one of the devices of the job; where no kernel was recorded, all are
   std::int64_t readings = 0, begin_ns = 0, end_ns = 0;
   std::optional<double> energy_j;  // from the first reading to the last
   std::optional<double> power_w, highest_power_w, power_limit_w;

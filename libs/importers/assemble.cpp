@@ -79,13 +79,14 @@ Result<void> Assembler::take_clock(const Frame& frame, std::string_view name) {
 Result<void> Assembler::take_facts(std::span<const std::byte> payload) {
   TextReader texts(payload);
   FileFacts& facts = files_.back().facts;
-  for (std::string* to : {&facts.tool, &facts.command, &facts.host, &facts.model_config}) {
+  for (std::string* to : {&facts.tool, &facts.command, &facts.host, &facts.model_config, &facts.rank}) {
     std::string_view text;
     if (!texts.next(text)) return broken_protocol("facts that are cut");
     *to = std::string(text);
   }
   facts.command = hw::redact_text(facts.command);
   files_.back().told.tool = facts.tool;
+  identities_.set_origin(facts.rank, facts.host);
   return {};
 }
 

@@ -89,14 +89,15 @@ const Importer kRank = importer("rank", Role::kTrace), kReadingsFile = importer(
                kLogFile = importer("log", Role::kLog);
 
 // A process with a thread, a GPU, and a kernel of 10 ns that begins at `begin_ns`.
-void small_trace(FrameSink& sink, std::int64_t pid, std::int64_t begin_ns, const std::string& name) {
+void small_trace(FrameSink& sink, std::int64_t pid, std::int64_t begin_ns, const std::string& name,
+                 bool has_uuid = true) {
   const trace::Id process = sink.new_id(), thread = sink.new_id(), device = sink.new_id();
   sink.add(trace::ProcessRow{.id = process, .pid = pid});
   sink.add(trace::ThreadRow{.id = thread, .process_id = process, .tid = 7});
   sink.add(trace::DeviceRow{.id = device,
                             .kind = sink.name("gpu"),
                             .name = sink.name("NVIDIA H200"),
-                            .uuid = sink.name("GPU-" + name),
+                            .uuid = has_uuid ? sink.name("GPU-" + name) : trace::Name{},
                             .ordinal = 0});
   sink.add(trace::KernelRow{.id = sink.new_id(),
                             .begin_ns = begin_ns,
@@ -138,6 +139,26 @@ TEST(AssembleTest, TwoTracesKeepTheirOwnProcessesAndShareTheClock) {
                           "2 rank.file rank of rank 1 " + std::to_string(kDay / 2 - 500)));
   EXPECT_EQ(run.info().source, "rank");
   EXPECT_EQ(run.info().clock, "nanoseconds since midnight of 2024-10-04, UTC");
+}
+
+// Every rank calls its GPU 0, and a rank may have written several traces.
+TEST(AssembleTest, FilesOfOneRankTellOfOneGpu) {
+  Assembly run;
+  const std::pair<const char*, const char*> files[] = {{"a", "0"}, {"b", "0"}, {"c", "1"}, {"d", "1"}, {"e", ""}};
+  for (const auto& [name, rank] : files) {
+    run.file(kRank, [&](FrameSink& sink) {
+      sink.set_facts({.tool = "", .command = "", .host = "here", .model_config = "", .rank = rank});
+      small_trace(sink, 11, 1000, name, false);
+    });
+  }
+  run.file(kRank, [&](FrameSink& sink) {
+    sink.set_facts({.tool = "", .command = "", .host = "another", .model_config = "", .rank = "1"});
+    small_trace(sink, 11, 1000, "f", false);
+  });
+  run.finish();
+  EXPECT_THAT(run.rows("SELECT string_agg(name, '' ORDER BY name) FROM kernel GROUP BY device_id ORDER BY 1"),
+              ElementsAre("ab", "cd", "e", "f"));
+  EXPECT_THAT(run.rows("SELECT count(*) FROM device"), ElementsAre("4"));
 }
 
 TEST(AssembleTest, PeaksComeFromTheCatalogue) {

@@ -34,10 +34,22 @@ void fill_in(T& known, const T& said) {
 
 void Identities::begin_file(Role role) {
   role_ = role;
+  origin_ = {.file = origin_.file + 1, .rank = "", .host = ""};
   first_process_ = processes_.size();
   first_thread_ = threads_.size();
   merged_process_ = false;
   if (role != Role::kTrace) index_threads();
+}
+
+void Identities::set_origin(std::string_view rank, std::string_view host) {
+  if (!rank.empty()) origin_.rank = rank;
+  if (!host.empty()) origin_.host = host;
+}
+
+// Of one file, devices are told apart by itself.
+bool Identities::of_same_rank(const Origin& other) const {
+  const bool other_host = !origin_.host.empty() && !other.host.empty() && origin_.host != other.host;
+  return origin_.file != other.file && !origin_.rank.empty() && origin_.rank == other.rank && !other_host;
 }
 
 void Identities::index_threads() {
@@ -45,6 +57,7 @@ void Identities::index_threads() {
 }
 
 void Identities::add(const trace::ProcessRow& row, FileMap& map) {
+  if (row.rank && origin_.rank.empty()) origin_.rank = std::to_string(*row.rank);
   const auto same = std::find_if(processes_.begin(), processes_.end(), [&](const Process& other) {
     return role_ != Role::kTrace && row.pid != 0 && other.row.pid == row.pid;
   });
@@ -90,8 +103,10 @@ Identities::Device* Identities::same_device(const trace::DeviceRow& row) {
   for (Device& other : devices_) {
     const bool contradicts = (row.uuid.id != 0 && other.row.uuid.id != 0) || other.row.kind != row.kind ||
                              (row.name.id != 0 && other.row.name.id != 0 && row.name != other.row.name);
+    const bool both_traces = role_ == Role::kTrace && other.role == Role::kTrace;
     const bool beside = (role_ == Role::kTrace) != (other.role == Role::kTrace);
-    if (!beside || contradicts || other.row.ordinal != row.ordinal) continue;
+    if (!(beside || (both_traces && of_same_rank(other.origin))) || contradicts || other.row.ordinal != row.ordinal)
+      continue;
     if (found != nullptr) return nullptr;  // several ranks, each with its own number 0
     found = &other;
   }
@@ -101,7 +116,7 @@ Identities::Device* Identities::same_device(const trace::DeviceRow& row) {
 void Identities::add(const trace::DeviceRow& row, FileMap& map) {
   Device* same = same_device(row);
   if (same == nullptr) {
-    devices_.push_back({row, role_});
+    devices_.push_back({row, role_, origin_});
     return;
   }
   map.devices.emplace(row.id, same->row.id);

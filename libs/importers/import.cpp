@@ -174,6 +174,7 @@ Result<Imported> assemble(std::vector<Reading>& readings, const std::string& fol
   }
   Imported imported = assembler.finish();
   trace::RunInfo info = assembler.run_info();
+  info.parallel = options.parallel;
   if (options.model) info.models.insert(info.models.begin(), *options.model);
   imported.folder = folder;
   LLMPROF_TRY(writer.finish(std::move(info), progress));

@@ -17,6 +17,7 @@ namespace llmprof::importers {
 struct ImportOptions {
   std::string format;                      // name of an importer, for all files; "": by content
   std::optional<trace::NotedModel> model;  // none: what the files tell
+  std::string parallel;                    // how ranks divide it, "tp=2"; "": not said
   std::uint64_t max_plain_bytes = 0;       // 0: Input::kMaxPlainBytes
   bool sandbox = true;                     // false: in this process (tests, sanitizers)
 };

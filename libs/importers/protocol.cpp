@@ -78,7 +78,7 @@ void FrameSink::clock_set(FileClock clock) {
 
 void FrameSink::facts_set(FileFacts facts) {
   std::string payload;
-  for (const std::string* text : {&facts.tool, &facts.command, &facts.host, &facts.model_config})
+  for (const std::string* text : {&facts.tool, &facts.command, &facts.host, &facts.model_config, &facts.rank})
     append(payload, *text, text == &facts.model_config ? kMostFact : kMostMessage);
   send({FrameKind::kFacts, 0, 0, 0}, bytes_of(payload));
 }

@@ -17,7 +17,7 @@ namespace llmprof::importers {
 enum class FrameKind : std::uint32_t {
   kFormat = 1,  // number: place of the importer in importers()
   kClock,       // number: wall_of_zero_ns, count: whether it is known; payload: its name
-  kFacts,       // four texts, each a length and its bytes
+  kFacts,       // five texts, each a length and its bytes
   kNames,       // number: id of the first, count: how many; each a length and its bytes
   kRows,        // number: place of the table in trace::tables(), count: rows
   kLoss,        // number: trace::Loss, count; payload: detail

@@ -30,6 +30,7 @@ struct FileFacts {
   std::string command;  // of the recorded program
   std::string host;
   std::string model_config;  // a model's config as JSON text, where the file holds one
+  std::string rank;  // of a distributed job, a number; before the first device, so that files of a rank share theirs
 };
 
 class Sink {

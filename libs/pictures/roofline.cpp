@@ -98,8 +98,8 @@ std::vector<RooflinePoint> heaviest(std::vector<RooflinePoint> points) {
   return points;
 }
 
-// Of the device that executed most; several of its kind reach as much more.
-Result<std::vector<Roof>> roofs_of(const trace::Run& run, const analyze::DeviceCard& device, double devices) {
+// Of the device that executed most.
+Result<std::vector<Roof>> roofs_of(const trace::Run& run, const analyze::DeviceCard& device) {
   LLMPROF_LET(
       const trace::ResultTable rows,
       run.query("SELECT p.quantity, p.type, p.value, p.unit, p.source, p.method, d.name, d.kind FROM peak AS p JOIN "
@@ -123,7 +123,7 @@ Result<std::vector<Roof>> roofs_of(const trace::Run& run, const analyze::DeviceC
               .flops_per_s = {},
               .bytes_per_s = {},
               .source = peak.source};
-    (is_flops ? roof.flops_per_s : roof.bytes_per_s) = peak.value * devices;
+    (is_flops ? roof.flops_per_s : roof.bytes_per_s) = peak.value;
     roofs.push_back(std::move(roof));
   }
   return roofs;
@@ -135,18 +135,23 @@ Result<Roofline> roofline(const trace::Run& run, const analyze::Summary& summary
   Roofline out;
   if (!summary.devices.empty()) {
     const analyze::DeviceCard& device = summary.devices.front();
-    const auto devices = static_cast<double>(std::max<std::int64_t>(1, summary.busy_devices));
-    out.device = devices > 1 ? fmt::format("{:.0f} x {}", devices, device.name) : device.name;
-    LLMPROF_LET(out.roofs, roofs_of(run, device, devices));
+    out.device =
+        summary.busy_devices > 1 ? fmt::format("{}, one of {}", device.name, summary.busy_devices) : device.name;
+    LLMPROF_LET(out.roofs, roofs_of(run, device));
   }
-  for (const analyze::Stage& stage : summary.stages)
+  // Kernels execute on one device, stages on all of the job: what each of these reaches.
+  const auto devices = static_cast<double>(std::max<std::int64_t>(1, summary.busy_devices));
+  for (const analyze::Stage& stage : summary.stages) {
+    analyze::Efficiency of_device = stage.efficiency;
+    if (of_device.flops_per_s) *of_device.flops_per_s /= devices;
     add(out.points,
         {.kind = "stage",
          .name = stage.name,
          .stage = stage.name,
          .time_ns = static_cast<double>(stage.time_ns),
          .source = ""},
-        stage.efficiency);
+        of_device);
+  }
   add_parts(out.points, "operator", summary.ops);
   add_parts(out.points, "module", summary.modules);
   add_products(out.points, summary.gemms);

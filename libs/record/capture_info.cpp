@@ -147,6 +147,7 @@ Result<void> write_capture_info(const std::string& capture_folder, const Capture
   json["counters"] = trace::counters_to_json(info.counters);
   json["rests"] = trace::rests_to_json(info.rests);
   json["models"] = trace::models_to_json(info.models);
+  json["parallel"] = info.parallel;
   json["range_rules"] = trace::rules_to_json(info.range_rules);
   json["recorder_cpu_ns"] = maybe(info.recorder_cpu_ns);
   return base::write_file(record_json(capture_folder), base::to_text(json));
@@ -185,6 +186,7 @@ Result<CaptureInfo> read_capture_info(const std::string& capture_folder) {
   info.counters = trace::counters_from_json(child(json, "counters"));
   info.rests = trace::rests_from_json(child(json, "rests"));
   info.models = trace::models_from_json(child(json, "models"));
+  info.parallel = text(json, "parallel");
   info.range_rules = trace::rules_from_json(child(json, "range_rules"));
   if (child(json, "recorder_cpu_ns").is_number_integer()) info.recorder_cpu_ns = integer(json, "recorder_cpu_ns");
   return info;

@@ -62,6 +62,7 @@ struct CaptureInfo {
   std::optional<trace::AskedCounters> counters;
   std::optional<trace::NotedRests> rests;
   std::vector<trace::NotedModel> models;
+  std::string parallel;  // --parallel
   trace::NotedRules range_rules;
   std::optional<std::int64_t> recorder_cpu_ns;  // CPU time of llmprof itself while the program ran
 };

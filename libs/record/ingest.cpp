@@ -45,6 +45,7 @@ trace::RunInfo run_info(const CaptureInfo& info, const IngestTally& tally) {
   run.counters = info.counters;
   run.rests = info.rests;
   run.models = tally.models;
+  run.parallel = info.parallel;
   run.range_rules = info.range_rules;
   run.recorder_cpu_ns = info.recorder_cpu_ns;
   return run;

@@ -79,7 +79,7 @@ bool RangePairing::is_repeated(const wire::RangeRecord& event, const Thread& thr
   });
 }
 
-// Every log of a process says its model again, and that is never too old.
+// Every log of a process says its model again, and that is never too old; nor is how ranks divide it.
 void RangePairing::take_mark(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id) {
   const trace::Strings& strings = writer_.strings();
   const auto ts_ns = static_cast<std::int64_t>(event.ts_ns);
@@ -89,7 +89,7 @@ void RangePairing::take_mark(const wire::RangeRecord& event, const Thread& threa
   const bool model = ours && category == "model";
   if (model && !model_marks_.insert(ts_ns).second) return;
   const std::int64_t keep_from_ns = window_.keep_from_ns;
-  if (model) window_.keep_from_ns = INT64_MIN;
+  if (model || (ours && category == "parallel")) window_.keep_from_ns = INT64_MIN;
   close(open(event, thread, thread_id), ts_ns, mark_, true);
   window_.keep_from_ns = keep_from_ns;
 }

@@ -100,6 +100,7 @@ Result<CaptureInfo> describe(const RecordOptions& options, const Target& target,
   info.window = describe(options.window);
   info.last_ns = options.window.last_ns;
   info.counters = asked(options.counters);
+  info.parallel = options.parallel;
   info.range_rules = options.range_rules;
   if (!options.model.empty()) {
     LLMPROF_LET(trace::NotedModel model, given_model(options.model));

@@ -37,6 +37,7 @@ struct RecordOptions {
   CollectorSettings collector;
   CounterOptions counters;
   std::string model;              // name or path of the model, for the reports; "": it is detected, if it can be
+  std::string parallel;           // how ranks divide it, "tp=2"; "": as the program or its command line says
   trace::NotedRules range_rules;  // the user's rules for names of ranges
   HostOptions host;
   TelemetryOptions telemetry;

@@ -79,6 +79,31 @@ Json losses_json(const std::vector<analyze::Loss>& losses) {
   return out;
 }
 
+Json job_json(const analyze::Job& job) {
+  Json ranks = Json::array();
+  for (const analyze::JobRank& rank : job.ranks) {
+    ranks.push_back({{"rank", maybe(rank.number)},
+                     {"pid", rank.pid},
+                     {"devices", rank.devices},
+                     {"kernel_ns", rank.kernel_ns},
+                     {"data", rank.place.data},
+                     {"tensor", rank.place.tensor},
+                     {"pipeline", rank.place.pipeline},
+                     {"expert", rank.place.expert},
+                     {"counts_tokens", rank.leads}});
+  }
+  return {{"known", job.known},
+          {"world", job.world},
+          {"data", job.groups.data},
+          {"tensor", job.groups.tensor},
+          {"pipeline", job.groups.pipeline},
+          {"expert", job.groups.expert},
+          {"origin", text_or_null(job.origin)},
+          {"note", text_or_null(job.note)},
+          {"why", text_or_null(job.why)},
+          {"ranks", std::move(ranks)}};
+}
+
 Json devices_json(const std::vector<analyze::DeviceCard>& devices) {
   Json out = Json::array();
   for (const analyze::DeviceCard& d : devices) {
@@ -88,6 +113,7 @@ Json devices_json(const std::vector<analyze::DeviceCard>& devices) {
                    {"driver", text_or_null(d.driver)},
                    {"uuid", text_or_null(d.uuid)},
                    {"kernel_ns", d.kernel_ns},
+                   {"idle", d.idle},
                    {"units", d.units},
                    {"memory_bytes", d.memory_bytes},
                    {"cache_bytes", d.cache_bytes},
@@ -157,6 +183,7 @@ Json stage_json(const analyze::Stage& s) {
               {"step_p99_ns", maybe(s.step_p99_ns)}};
   out["warm_up_steps"] = s.warm_up_steps;
   out["warm_up_ns"] = s.warm_up_ns;
+  out["ranks_at_once"] = s.at_once;
   if (s.name == "prefill") {
     out["ttft_ns"] = maybe(s.ttft_ns);
     out["ttft_p90_ns"] = maybe(s.ttft_p90_ns);
@@ -287,6 +314,7 @@ void to_json(const Page& page, base::Json& out) {
   out["notes"] = notes_json(page);
   out["peaks_together"] = {
       {"devices", s.busy_devices}, {"flops", maybe(s.peak_flops)}, {"bandwidth", maybe(s.peak_bandwidth)}};
+  out["job"] = job_json(s.job);
   out["telemetry"] = telemetry_json(page);
   out["device_memory"] = device_memory_json(page);
   if (auto allocators = allocator_json(page); !allocators.is_null()) out["allocators"] = std::move(allocators);

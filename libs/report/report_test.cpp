@@ -202,6 +202,30 @@ TEST(Text, TopAndStageLimitTheRows) {
   EXPECT_THAT(text, Not(HasSubstr("Operators of prefill")));
 }
 
+TEST(Text, SaysWhoTookPart) {
+  Page page = full_page();
+  const std::string kind = page.summary.devices[0].kind;
+  page.summary.devices.push_back({.kind = kind, .name = "Other", .kernel_ns = 2000, .idle = true});
+  analyze::Job& job = page.summary.job;
+  job.ranks.resize(2), job.devices = 2, job.world = 4;
+  job.groups = {.tensor = 2, .data = 2};
+  job.origin = "--parallel tp=2";
+  const auto text = [&] {  // without line breaks
+    std::string words;
+    for (const char c : to_text(page, false)) {
+      if (c != '\n' && (c != ' ' || !words.ends_with(' '))) words += c;
+      if (c == '\n' && !words.ends_with(' ')) words += ' ';
+    }
+    return words;
+  };
+  EXPECT_THAT(text(), HasSubstr("Other; counts as idle: 2.00 us of kernels are less than 1 % of what the busiest"));
+  EXPECT_THAT(text(),
+              HasSubstr("2 ranks on 2 CPUs: tensor parallel 2, data parallel 2. 2 of 4 ranks were recorded. Known "
+                        "by: --parallel tp=2."));
+  job.known = false, job.why = "2 ranks; nobody knows";
+  EXPECT_THAT(text(), HasSubstr("2 ranks; nobody knows. Tokens/s and whatever else depends on it are not stated."));
+}
+
 TEST(Json, HasTheContractKeys) {
   Json out{{"schema", "llmprof.report"}, {"schema_version", 1}, {"llmprof_version", "0"}};
   to_json(full_page(), out);
@@ -211,7 +235,7 @@ TEST(Json, HasTheContractKeys) {
       top, testing::ElementsAre("schema", "schema_version", "llmprof_version", "run", "coverage", "losses",
                                 "recording_cost", "environment", "devices", "model", "stages", "measures", "diagnosis",
                                 "waterfalls", "idle", "modules", "operators", "unmatched", "ridge", "gemms", "kernels",
-                                "gpu_by_source", "gaps", "notes", "peaks_together", "telemetry", "device_memory",
+                                "gpu_by_source", "gaps", "notes", "peaks_together", "job", "telemetry", "device_memory",
                                 "host", "functions", "stacks", "blocks", "ranges", "training", "sources",
                                 "framework_operators", "attention", "counters", "hardware_counters", "totals"));
   const Json& prefill = out["stages"][0];

@@ -95,9 +95,9 @@ std::string training_rates(const Page& page, const StepSeries& series) {
   const TrainingStep& step = analyze::median_step(series);
   if (step.total_ns <= 0 || step.tokens <= 0) return "";
   const double seconds = static_cast<double>(step.total_ns) * 1e-9;
-  std::string out =
-      fmt::format("At the median step: {} tokens/s ({} tokens in {})",
-                  base::human_count(static_cast<double>(step.tokens) / seconds), step.tokens, time_cell(step.total_ns));
+  std::string out = fmt::format(
+      "At the median step{}: {} tokens/s ({} tokens in {})", page.summary.training.size() > 1 ? " of this thread" : "",
+      base::human_count(static_cast<double>(step.tokens) / seconds), step.tokens, time_cell(step.total_ns));
   double flops = 0, again = 0;
   for (const analyze::Stage& stage : page.summary.stages) {
     if (stage.name != "forward" && stage.name != "backward") continue;

@@ -22,7 +22,8 @@ const Table& table_of<StepRow>() {
                  "When its turn came: its begin, or the end of the steps before it on its thread where the host ran "
                  "ahead of the device."),
           column(&R::stage, "stage", "",
-                 "prefill, decode, mixed, draft, verify, encode, load, warm-up, forward, backward, optimizer or another name."),
+                 "prefill, decode, mixed, draft, verify, encode, load, warm-up, forward, backward, optimizer or "
+                 "another name."),
           column(&R::number, "number", "", "Place among the steps of its stage and process, from 0."),
           column(&R::process_id, "process_id", "", "The process image that made it."),
           column(&R::thread_id, "thread_id", "", "The thread that made it."),
@@ -39,8 +40,8 @@ const Table& table_of<StepRow>() {
                  "The same, at most. NULL where nothing bounds it, or context is known."),
           column(&R::pass_id, "pass_id", "", "The kind of pass in model_op; NULL if the model is unknown."),
           column(&R::device_busy_ns, "device_busy_ns", "ns",
-                 "Time in its window with at least one kernel executing, added over devices; where the busiest is a "
-                 "GPU, CPUs do not count."),
+                 "Time in its window with at least one kernel executing, added over the devices of its rank; where the "
+                 "busiest is a GPU, CPUs do not count."),
           column(&R::stage_busy_ns, "stage_busy_ns", "ns",
                  "The same, but only where no earlier step of the stage is still running: adds up to the busy time of "
                  "the stage."),

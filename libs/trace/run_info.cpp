@@ -138,6 +138,7 @@ Result<RunInfo> parse_run_info(std::string_view text, std::string_view where) {
   info.clock = text_or(json, "clock", "");
   info.source = text_or(json, "source", "");
   info.window = text_or(json, "window", "");
+  info.parallel = text_or(json, "parallel", "");
   if (const auto cpu = json.find("recorder_cpu_ns"); cpu != json.end() && cpu->is_number_integer()) {
     info.recorder_cpu_ns = cpu->get<std::int64_t>();
   }
@@ -169,6 +170,7 @@ std::string format_run_info(const RunInfo& info) {
       {"rests", rests_to_json(info.rests)},
       {"counters", counters_to_json(info.counters)},
       {"models", models_to_json(info.models)},
+      {"parallel", info.parallel.empty() ? Json(nullptr) : Json(info.parallel)},
       {"range_rules", rules_to_json(info.range_rules)},
       {"command", info.command},
       {"environment", card ? *card : Json(info.environment)},

@@ -72,6 +72,7 @@ struct RunInfo {
   std::optional<NotedRests> rests;              // none: it had none
   std::optional<AskedCounters> counters;        // none: nothing was to be counted
   std::vector<NotedModel> models;               // the last opened last
+  std::string parallel;                         // record --parallel; "": not said
   NotedRules range_rules;                       // empty: none were in force
   std::vector<TableFile> files;
 };

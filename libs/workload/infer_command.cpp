@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <thread>
 
 #include "base/file.h"
 #include "llmprof/annotate.h"
@@ -12,6 +13,7 @@
 #include "workload/cuda/device_runner.h"
 #include "workload/generate.h"
 #include "workload/presets.h"
+#include "workload/ranks.h"
 #include "workload/summary.h"
 #include "workload/weights_file.h"
 
@@ -26,7 +28,8 @@ struct Options {
   std::string sampler = "greedy";
   ModelConfig sizes;                                   // 0: as the preset says
   std::int64_t batch = 0, prompt = 0, new_tokens = 0;  // 0: as the preset says
-  std::int64_t k = 40, threads = 0;
+  std::int64_t k = 40, threads = 0, ranks = 1;
+  std::string parallel = "dp";
   std::uint64_t seed = 0;
   bool json = false;
   bool list_presets = false;
@@ -53,6 +56,11 @@ void describe(CLI::App& infer, Options& o) {
   infer.add_option("--k", o.k, "topk: how many tokens may be drawn")->capture_default_str();
   infer.add_option("--seed", o.seed, "of weights, prompts and sampler")->capture_default_str();
   infer.add_option("--threads", o.threads, "threads (default: processors this process may use)");
+  infer.add_option("--ranks", o.ranks, "processes that run it together, on the CPU")->capture_default_str();
+  infer
+      .add_option("--parallel", o.parallel,
+                  "how: dp (each has prompts of its own) or tp (each has a part of the model)")
+      ->capture_default_str();
   infer.add_flag("--json", o.json, "print the summary as JSON");
   infer.add_flag("--list-presets", o.list_presets, "list the presets and exit");
 }
@@ -98,16 +106,20 @@ Result<Weights> make_weights(const Options& o, const ModelConfig& config, Thread
   return Weights::random(config, o.seed, pool);
 }
 
-Result<void> run_on_cpu(const Options& o, ThreadPool& pool, RunSummary& summary) {
+Result<void> run_on_cpu(const Options& o, ThreadPool& pool, std::optional<Ranks>& ranks, RunSummary& summary) {
   const std::int64_t begin_ns = now_ns();
+  const bool split = ranks && o.parallel == "tp";
+  LLMPROF_LET(const ModelConfig config, part_of(summary.config, split ? ranks->count() : 1));
   llmprof_stage_push("load", 0, 0, 0);
   auto weights = make_weights(o, summary.config, pool);
+  if (weights && split) weights = part_of(*weights, config, ranks->rank());
   llmprof_pop();
   if (!weights) return weights.error();
   summary.load_ns = now_ns() - begin_ns;
   summary.parameters = weights->parameters();
   summary.weight_bytes = weights->bytes();
-  const auto model = make_model(summary.config, std::move(*weights), pool);
+  const auto model = make_model(config, std::move(*weights), pool, split ? &*ranks : nullptr);
+  if (ranks) ranks->wait();
   summary.generated = generate(*model, summary.options);
   return {};
 }
@@ -150,18 +162,32 @@ Result<RunSummary> infer(const Options& o) {
   LLMPROF_LET(const ModelConfig config, choose_model(o, preset));
   LLMPROF_LET(const GenerateOptions run, choose_run(o, preset));
   LLMPROF_TRY(check_run(config, run));
+  LLMPROF_LET(std::optional<Ranks> ranks, Ranks::join());
   if (o.cuda_graph && o.device == "cpu") {
     return Error{ErrorCode::kUsage, "--cuda-graph needs a GPU", "--device cuda"};
   }
   RunSummary summary{.config = config, .options = run};
+  if (ranks && o.parallel == "dp") summary.options.prompt_seed += static_cast<std::uint64_t>(ranks->rank());
   LLMPROF_LET(summary.type, choose_type(o.type, device));
   const bool idle = on_gpu && o.weights_path.empty();  // the CPU computes nothing
-  LLMPROF_LET(summary.threads, choose_threads(idle ? 1 : o.threads));
+  const std::int64_t share =
+      ranks && o.threads == 0
+          ? std::max<std::int64_t>(1, std::int64_t{std::thread::hardware_concurrency()} / ranks->count())
+          : 0;
+  LLMPROF_LET(summary.threads, choose_threads(idle ? 1 : share != 0 ? share : o.threads));
   ThreadPool pool(summary.threads);
   llmprof_model(config_json(config, summary.type).c_str());
+  if (ranks) llmprof_parallel(fmt::format("{}={}", o.parallel, ranks->count()).c_str());
   summary.weights = o.weights_path.empty() ? fmt::format("random, seed {}", o.seed) : o.weights_path;
-  LLMPROF_TRY(on_gpu ? run_on_gpu(o, pool, *device.gpu, summary) : run_on_cpu(o, pool, summary));
+  LLMPROF_TRY(on_gpu ? run_on_gpu(o, pool, *device.gpu, summary) : run_on_cpu(o, pool, ranks, summary));
   return summary;
+}
+
+Result<int> launch(const Options& o) {
+  if (o.parallel != "dp" && o.parallel != "tp")
+    return Error{ErrorCode::kUsage, fmt::format("unknown --parallel '{}'", o.parallel), "known: dp, tp"};
+  if (o.device != "cpu") return Error{ErrorCode::kUsage, "--ranks needs --device cpu", ""};
+  return launch_ranks(o.ranks);
 }
 
 int run(const Options& o) {
@@ -169,8 +195,15 @@ int run(const Options& o) {
     for (const Preset& preset : presets()) fmt::print("{:<16} {}\n", preset.name, preset.summary);
     return 0;
   }
+  const auto joined = Ranks::join();
+  if (!joined) return fail(joined.error());
+  if (o.ranks != 1 && !*joined) {
+    const Result<int> status = launch(o);
+    return status ? *status : fail(status.error());
+  }
   const Result<RunSummary> summary = infer(o);
   if (!summary) return fail(summary.error());
+  if (*joined && (*joined)->rank() != 0) return 0;  // the first speaks for all
   const std::string text = o.json ? json_summary(*summary) : text_summary(*summary);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;

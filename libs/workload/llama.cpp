@@ -14,7 +14,7 @@ namespace {
 
 class Llama final : public Model {
  public:
-  Llama(const ModelConfig& config, Weights weights, ThreadPool& pool);
+  Llama(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks);
 
  private:
   void embed(const Pass& pass) override;
@@ -35,8 +35,8 @@ class Llama final : public Model {
   FloatBuffer gate_, up_;  // (B, T, F)
 };
 
-Llama::Llama(const ModelConfig& config, Weights weights, ThreadPool& pool)
-    : Model(config, std::move(weights), pool),
+Llama::Llama(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks)
+    : Model(config, std::move(weights), pool, ranks),
       embedding_(weights_.tensor("embed_tokens.weight")),
       norm_(weights_.norm("norm")),
       embed_name_(names_.add("embed_tokens")),
@@ -100,8 +100,11 @@ void Llama::self_attention(const Pass& pass, std::int64_t layer) {
             .out = mixed_.data(),
             .pool = pool_});
   }
-  const llmprof::Module part(names.o_proj);
-  project(w.o_proj, mixed_.data(), rows, Store::kAccumulate, pass.x);
+  {
+    const llmprof::Module part(names.o_proj);
+    add_projected(w.o_proj, mixed_.data(), rows, pass.x);
+  }
+  add_up(pass.x, rows * config_.hidden);
 }
 
 // Turns the queries in place; turns the keys on their way into the cache; the values go there as they are.
@@ -154,8 +157,11 @@ void Llama::mlp(const Pass& pass, std::int64_t layer) {
       kernels().silu_multiply(gate + begin, up + begin, end - begin);
     });
   }
-  const llmprof::Module part(names.down_proj);
-  project(w.down_proj, gate, rows, Store::kAccumulate, pass.x);
+  {
+    const llmprof::Module part(names.down_proj);
+    add_projected(w.down_proj, gate, rows, pass.x);
+  }
+  add_up(pass.x, rows * config_.hidden);
 }
 
 void Llama::final_norm(const float* x, std::int64_t rows, float* out) {
@@ -165,8 +171,8 @@ void Llama::final_norm(const float* x, std::int64_t rows, float* out) {
 
 }  // namespace
 
-std::unique_ptr<Model> make_llama(const ModelConfig& config, Weights weights, ThreadPool& pool) {
-  return std::make_unique<Llama>(config, std::move(weights), pool);
+std::unique_ptr<Model> make_llama(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks) {
+  return std::make_unique<Llama>(config, std::move(weights), pool, ranks);
 }
 
 }  // namespace llmprof::workload

@@ -8,10 +8,13 @@
 
 namespace llmprof::workload {
 
-Model::Model(const ModelConfig& config, Weights weights, ThreadPool& pool)
-    : config_(config), weights_(std::move(weights)), pool_(pool), head_name_(names_.add("lm_head")) {
+Model::Model(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks)
+    : config_(config), weights_(std::move(weights)), pool_(pool), ranks_(ranks), head_name_(names_.add("lm_head")) {
   const char* const embedding = config.family == Family::kGpt2 ? "wte" : "embed_tokens";
   head_ = weights_.linear(config.tied_embeddings ? embedding : "lm_head");
+  if (ranks == nullptr) return;
+  head_.out /= ranks->count();
+  head_.weight += ranks->rank() * head_.out * head_.in;
 }
 
 std::span<const float> Model::forward(std::span<const Token> tokens, KvCache& cache) {
@@ -39,7 +42,16 @@ std::span<const float> Model::logits(const Pass& pass) {
   final_norm(last, pass.batch, last);
   const llmprof::Module range(head_name_);
   float* const logits = logits_.reserve(pass.batch * config_.vocab);
-  project(head_, last, pass.batch, Store::kReplace, logits);
+  if (ranks_ == nullptr) {
+    project(head_, last, pass.batch, Store::kReplace, logits);
+  } else {
+    float* const part = part_.reserve(pass.batch * head_.out);
+    project(head_, last, pass.batch, Store::kReplace, part);
+    std::fill_n(logits, pass.batch * config_.vocab, 0.0F);
+    for (std::int64_t row = 0; row < pass.batch; ++row)
+      std::copy_n(part + row * head_.out, head_.out, logits + row * config_.vocab + ranks_->rank() * head_.out);
+    add_up(logits, pass.batch * config_.vocab);
+  }
   return {logits, static_cast<std::size_t>(pass.batch * config_.vocab)};
 }
 
@@ -58,9 +70,9 @@ void Model::normalise(const Norm& norm, const float* x, std::int64_t rows, float
   });
 }
 
-std::unique_ptr<Model> make_model(const ModelConfig& config, Weights weights, ThreadPool& pool) {
+std::unique_ptr<Model> make_model(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks) {
   return config.family == Family::kGpt2 ? make_gpt2(config, std::move(weights), pool)
-                                        : make_llama(config, std::move(weights), pool);
+                                        : make_llama(config, std::move(weights), pool, ranks);
 }
 
 }  // namespace llmprof::workload

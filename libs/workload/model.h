@@ -11,6 +11,7 @@
 #include "workload/config.h"
 #include "workload/kv_cache.h"
 #include "workload/module_names.h"
+#include "workload/ranks.h"
 #include "workload/thread_pool.h"
 #include "workload/weights.h"
 
@@ -28,7 +29,8 @@ class Model {
   std::span<const float> forward(std::span<const Token> tokens, KvCache& cache);
 
  protected:
-  Model(const ModelConfig& config, Weights weights, ThreadPool& pool);
+  // `ranks`: the config and weights are this one's part of a model.
+  Model(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks = nullptr);
 
   struct Pass : NewTokens {
     std::span<const Token> ids;  // (B, T)
@@ -46,10 +48,18 @@ class Model {
   void project(const Linear& linear, const float* x, std::int64_t rows, Store store, float* y) {
     apply(linear, x, rows, store, y, pool_);
   }
+  // y += x · Wᵀ, of a matrix whose inputs are split: the first rank brings y, all of them their part of the product.
+  void add_projected(const Linear& linear, const float* x, std::int64_t rows, float* y) {
+    project(linear, x, rows, ranks_ == nullptr || ranks_->rank() == 0 ? Store::kAccumulate : Store::kReplace, y);
+  }
+  void add_up(float* values, std::int64_t count) {
+    if (ranks_ != nullptr) ranks_->all_reduce(values, count);
+  }
 
   ModelConfig config_;
   Weights weights_;
   ThreadPool& pool_;
+  Ranks* ranks_;
   ModuleNames names_;
   FloatBuffer normed_;  // (B, T, C)
   FloatBuffer mixed_;   // (B, T, H·D): output of attention
@@ -63,10 +73,11 @@ class Model {
   FloatBuffer residual_;  // (B, T, C)
   FloatBuffer last_;      // (B, C)
   FloatBuffer logits_;    // (B, V)
+  FloatBuffer part_;      // (B, V / ranks)
 };
 
 std::unique_ptr<Model> make_gpt2(const ModelConfig& config, Weights weights, ThreadPool& pool);
-std::unique_ptr<Model> make_llama(const ModelConfig& config, Weights weights, ThreadPool& pool);
-std::unique_ptr<Model> make_model(const ModelConfig& config, Weights weights, ThreadPool& pool);
+std::unique_ptr<Model> make_llama(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks = nullptr);
+std::unique_ptr<Model> make_model(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks = nullptr);
 
 }  // namespace llmprof::workload

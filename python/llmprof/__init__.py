@@ -134,3 +134,11 @@ def model(config):
     if hasattr(config, "to_dict"):
         config = config.to_dict()
     tool.mark(_nvtx.MODEL, config if isinstance(config, str) else _json.dumps(config, default=str))
+
+
+def parallel(groups):
+    """How the ranks of a job divide the model: "tp=2,pp=4,dp=2,ep=8" (tensor, pipeline, data, expert), in the order in
+    which ranks are counted. Once, by every rank or one of them."""
+    tool = _attach()
+    if tool is not None:
+        tool.mark(_nvtx.PARALLEL, str(groups))

@@ -7,8 +7,9 @@ import ctypes
 import functools
 import os
 
-STAGE, STEP, MODULE, MODEL, NOTE, PASS = 1, 2, 3, 4, 5, 6  # categories of the domain "llmprof"
-_CATEGORIES = {STAGE: b"stage", STEP: b"step", MODULE: b"module", MODEL: b"model", NOTE: b"note", PASS: b"pass"}
+STAGE, STEP, MODULE, MODEL, NOTE, PASS, PARALLEL = 1, 2, 3, 4, 5, 6, 7  # categories of the domain "llmprof"
+_CATEGORIES = {STAGE: b"stage", STEP: b"step", MODULE: b"module", MODEL: b"model", NOTE: b"note", PASS: b"pass",
+               PARALLEL: b"parallel"}
 
 _SLOTS = 16  # callback ids of the NVTX modules CORE and CORE2; 0 is none
 _MODULE_SIZES = {1: 16, 2: 9, 3: 15, 4: 7, 5: 16, 6: 7}  # CORE, CUDA, OPENCL, CUDART, CORE2, SYNC

@@ -78,6 +78,16 @@ class ImportTest(Case):
         self.assertLess(max(row["a"] for row in spans), min(row["b"] for row in spans))
         self.check("job")
 
+    def test_two_traces_of_a_rank_tell_of_one_gpu(self):
+        again = self.folder / "again.json.gz"
+        shutil.copy(IMPORTS / "kineto_nccl_rank1.json.gz", again)
+        names = [str(IMPORTS / "kineto_nccl_rank0.json.gz"), str(IMPORTS / "kineto_nccl_rank1.json.gz"), str(again)]
+        self.imported(*names, "-o", "job", status="any")
+        self.assertEqual(self.one("job", "SELECT count(*) AS n FROM device"), [2])
+        job = self.report("job")["job"]
+        self.assertEqual([rank["rank"] for rank in job["ranks"]], [0, 1])
+        self.check("job")
+
     def test_a_trace_and_the_log_of_its_products(self):
         """The trace is made of what Python took from the real one: kernels without any shape."""
         with gzip.open(IMPORTS / "cublas_kernels.tsv.gz", "rt") as file:

@@ -27,13 +27,16 @@ void BusyLane::add(Window busy) {
 }
 
 void BusyLane::merge(const BusyLane& other) {
-  for (std::size_t i = 0; i < busy_ns_.size(); ++i) busy_ns_[i] += other.busy_ns_[i];
+  for (std::size_t i = 0; i < other.busy_ns_.size(); ++i) busy_ns_[i] += other.busy_ns_[i];
 }
 
 void BusyTime::add(std::int64_t device_id, Window kernel) {
   Device& device = devices_[device_id];
   if (!device.open) {
     device.lanes = lanes_;
+    for (std::size_t i = 0; counts_ && i < device.lanes.size(); ++i) {
+      if (!counts_(i, device_id)) device.lanes[i].forget();
+    }
     device.open = true;
     device.current = kernel;
   } else if (kernel.begin_ns <= device.current.end_ns) {

@@ -3,6 +3,7 @@
 // come sorted by begin, in one block or several; memory does not grow with them.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -21,6 +22,7 @@ class BusyLane {
   explicit BusyLane(std::vector<Window> windows) : windows_(std::move(windows)), busy_ns_(windows_.size()) {}
   void add(Window busy);              // disjoint, in order of time
   void merge(const BusyLane& other);  // the same windows, another device
+  void forget() { windows_.clear(), busy_ns_.clear(); }
   const std::vector<std::int64_t>& busy_ns() const { return busy_ns_; }
 
  private:
@@ -29,10 +31,13 @@ class BusyLane {
   std::size_t next_ = 0;  // windows before it end before all that will come
 };
 
-// Devices are counted apart and added up: two devices busy for 1 ms in the same window are 2 ms.
+// Devices are counted apart and added up: two devices busy for 1 ms in the same window are 2 ms. `counts`: whether a
+// device counts for a lane.
 class BusyTime {
  public:
-  explicit BusyTime(std::vector<BusyLane> lanes) : lanes_(std::move(lanes)) {}
+  using Counts = std::function<bool(std::size_t lane, std::int64_t device_id)>;
+  explicit BusyTime(std::vector<BusyLane> lanes, Counts counts = {})
+      : lanes_(std::move(lanes)), counts_(std::move(counts)) {}
   void add(std::int64_t device_id, Window kernel);  // by begin, per device
   std::vector<BusyLane> finish();                   // the lanes, summed over devices
 
@@ -43,6 +48,7 @@ class BusyTime {
     std::vector<BusyLane> lanes;
   };
   std::vector<BusyLane> lanes_;
+  Counts counts_;
   std::map<std::int64_t, Device> devices_;
 };
 

@@ -94,8 +94,11 @@ Diagnosis diagnose(const Summary& summary, const Facts& facts, std::span<const R
 }
 
 Result<Diagnosis> diagnose(const trace::Run& run, const Basis& basis, const Summary& summary) {
-  LLMPROF_LET(const Facts facts, gather_facts(run, basis, summary));
-  return diagnose(summary, facts, rules());
+  LLMPROF_LET(Facts facts, gather_facts(run, basis, summary));
+  if (!takes_several_ranks(summary)) return diagnose(summary, facts, rules());
+  Summary mean = summary;
+  take_mean_rank(mean, facts);
+  return diagnose(mean, facts, rules());
 }
 
 }  // namespace llmprof::analyze

@@ -26,6 +26,10 @@ std::string headline(const Summary& summary, const Facts& facts, const std::vect
 
 Diagnosis diagnose(const Summary& summary, const Facts& facts, std::span<const Rule* const> rules);
 
+// Of a job whose ranks work at the same time, to what a mean one of them is and does (mean_rank.cpp).
+bool takes_several_ranks(const Summary& summary);
+void take_mean_rank(Summary& summary, Facts& facts);
+
 // `summary` is that of `run`.
 Result<Diagnosis> diagnose(const trace::Run& run, const Basis& basis, const Summary& summary);
 

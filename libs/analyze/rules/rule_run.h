@@ -55,8 +55,8 @@ class RuleRun {
     row.uuid = name("GPU-" + std::to_string(id));
     add(row);
   }
-  void peak(std::string_view quantity, std::string_view type, double value) {
-    add(trace::PeakRow{.device_id = kGpu,
+  void peak(std::string_view quantity, std::string_view type, double value, std::int64_t device_id = kGpu) {
+    add(trace::PeakRow{.device_id = device_id,
                        .quantity = name(quantity),
                        .type = name(type),
                        .value = value,
@@ -195,7 +195,7 @@ class RuleRun {
 
   // Writes the run and asks for its diagnosis, or all of its summary.
   Diagnosis diagnosis() { return summary().diagnosis; }
-  Summary summary() {
+  Summary summary(const Options& options = {}) {
     trace::RunInfo info;
     info.llmprof_version = "0.0.0", info.created = "2026-01-02T03:04:05Z";
     info.source = "synthetic", info.environment = "{}";
@@ -204,7 +204,7 @@ class RuleRun {
     Result<trace::Run> run = trace::Run::open(folder_ / "x.llmprof");
     EXPECT_TRUE(run) << run.error().message;
     if (!run) return {};
-    auto summary = summarise(*run, {});
+    auto summary = summarise(*run, options);
     EXPECT_TRUE(summary) << (summary ? "" : summary.error().message);
     if (!summary) return {};
     for (const Finding& finding : summary->diagnosis.findings) {

@@ -1,9 +1,7 @@
 -- title: Stages and their steps
--- unit: ns, tokens
+-- unit: ns
 -- Quantiles are exact and observed: quantile_disc gives the smallest duration that at least that share of the steps does
--- not exceed. A step lasts from its turn to its end; a prefill step from its begin, as somebody waits for it. Tokens are new tokens over all sequences; a step that does not say its
--- size has none, a generation may compute all tokens for each new one, and of tokens that are drafted or checked it is not
--- known which were taken: at least one of each sequence, at most all that were checked.
+-- not exceed. A step lasts from its turn to its end; a prefill step from its begin, as somebody waits for it.
 -- Steps in which hardware counters were read take longer, and so do steps in which the program warms up: quantiles are those
 -- of the others, where there are any.
 WITH lasted AS (
@@ -13,9 +11,6 @@ timed AS (
   SELECT *, CASE WHEN steady THEN lasted_ns END AS plain_ns
   FROM lasted)
 SELECT stage, count(*) AS steps, sum(kernels)::BIGINT AS kernels,
-  coalesce(sum(coalesce(batch * tokens, rows)) FILTER (stage NOT IN ('generation', 'draft', 'verify')), 0)::BIGINT AS tokens,
-  coalesce(sum(coalesce(batch, 1)) FILTER (stage = 'verify' AND rows > 0), 0)::BIGINT AS least_taken,
-  coalesce(sum(rows) FILTER (stage = 'verify'), 0)::BIGINT AS checked,
   CASE WHEN count(*) = count(*) FILTER (source = 'declared') THEN 'declared' ELSE 'inferred' END AS source,
   min(confidence) AS confidence,
   quantile_disc(plain_ns, 0.5) AS step_p50_ns,

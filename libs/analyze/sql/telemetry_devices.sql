@@ -1,8 +1,7 @@
 -- title: Devices that were read while the program ran
 -- unit: MHz, ns
--- Used: a kernel of the run executed on it. CPU time of the reader stands with the first device.
-SELECT d.id, d.name, d.clock_mhz, t.readings, t.begin_ns, t.end_ns, t.sampler_cpu_s, t.power_limit_w,
-  d.id IN (SELECT DISTINCT device_id FROM kernel) OR d.id IN (SELECT DISTINCT device_id FROM graph_launch) AS used
+-- CPU time of the reader stands with the first device.
+SELECT d.id, d.name, d.clock_mhz, t.readings, t.begin_ns, t.end_ns, t.sampler_cpu_s, t.power_limit_w
 FROM device AS d JOIN (
   SELECT device_id, count(*) AS readings, min(ts_ns) AS begin_ns, max(ts_ns) AS end_ns,
     max(value) FILTER (metric = 'sampler_cpu_s') AS sampler_cpu_s,

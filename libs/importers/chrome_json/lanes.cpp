@@ -81,9 +81,21 @@ trace::Id Lanes::device(std::int64_t ordinal) {
     sink_.lose(trace::Loss::kInputLimit, 1, "events of devices beyond the first 4096");
     return 0;
   }
-  trace::DeviceRow row;
-  row.id = sink_.new_id();
-  return devices_.emplace(ordinal, row).first->second.id;
+  const trace::Id id = devices_.emplace(ordinal, Device{sink_.new_id()}).first->second.id;
+  // Before its first kernel, where the head of the file has told of it: then it may be one that another file knows.
+  if (properties_.contains(ordinal)) add_device(ordinal);
+  return id;
+}
+
+void Lanes::add_device(std::int64_t ordinal) {
+  Device& device = devices_[ordinal];
+  const auto found = properties_.find(ordinal);
+  trace::DeviceRow row = found == properties_.end() ? trace::DeviceRow{} : found->second;
+  row.id = device.id;
+  row.kind = names_("gpu");
+  row.ordinal = ordinal;
+  sink_.add(row);
+  device.added = true;
 }
 
 void Lanes::take_metadata(const Event& event) {
@@ -158,13 +170,8 @@ void Lanes::finish() {
   }
   finish_threads();
   // Those that did something: Kineto lists all of the machine.
-  for (auto& [ordinal, device] : devices_) {
-    const auto found = properties_.find(ordinal);
-    trace::DeviceRow row = found == properties_.end() ? trace::DeviceRow{} : found->second;
-    row.id = device.id;
-    row.kind = names_("gpu");
-    row.ordinal = ordinal;
-    sink_.add(row);
+  for (const auto& [ordinal, device] : devices_) {
+    if (!device.added) add_device(ordinal);
   }
 }
 

@@ -29,7 +29,7 @@ class Lanes {
   void take_metadata(const Event& event);
   void take_device_properties(std::string_view json);
   void take_distributed_info(std::string_view json);
-  bool has_rank() const { return rank_.has_value(); }
+  std::optional<std::int64_t> rank() const { return rank_; }
   // The number of the device that a process stands for in traces of XLA ("/device:GPU:0"), by its name.
   std::optional<std::int64_t> device_of(const Lane& pid) const;
   std::optional<std::int64_t> stream_of(const Lane& pid, const Lane& tid) const;  // "Stream #14(Compute)"
@@ -65,6 +65,7 @@ class Lanes {
   std::int64_t number_of(const Key& key);  // what stands for a text: -1, -2, …
   Known* known(const Pair& pair);
   void finish_threads();
+  void add_device(std::int64_t ordinal);
 
   Sink& sink_;
   Names& names_;
@@ -72,7 +73,11 @@ class Lanes {
   std::unordered_map<Pair, Known, Hash> threads_;
   std::unordered_map<Key, trace::Name, Hash> process_names_;
   std::unordered_map<Pair, trace::Name, Hash> thread_names_;
-  std::map<std::int64_t, trace::DeviceRow> devices_;  // by number
+  struct Device {
+    trace::Id id = 0;
+    bool added = false;
+  };
+  std::map<std::int64_t, Device> devices_;  // by number
   std::map<std::int64_t, trace::DeviceRow> properties_;
   std::unordered_map<std::int64_t, std::int64_t> text_numbers_;
   std::optional<std::int64_t> rank_;

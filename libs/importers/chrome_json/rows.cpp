@@ -38,6 +38,7 @@ class Rows : public EventTaker {
     }
     if (!header.device_properties.empty()) lanes_.take_device_properties(header.device_properties);
     if (!header.distributed_info.empty()) lanes_.take_distributed_info(header.distributed_info);
+    if (lanes_.rank()) set_facts();
     if (origin_.with_stack) ops_.wait_for_stacks(), memory_.wait_for_stacks();
   }
 
@@ -72,6 +73,14 @@ class Rows : public EventTaker {
   }
 
   Result<void> finish();
+
+  void set_facts() {
+    sink_.set_facts({.tool = origin_.tool,
+                     .command = "",
+                     .host = "",
+                     .model_config = "",
+                     .rank = lanes_.rank() ? std::to_string(*lanes_.rank()) : ""});
+  }
 
  private:
   void take_complete(const Event& event);
@@ -309,7 +318,7 @@ Result<void> Rows::finish() {
   memory_.finish();
   lanes_.finish();
   if (launches_.works() == 0) sink_.lose(Loss::kNoDeviceWork, 1, "no GPU events; was CUDA activity on?");
-  if (origin_.kineto && !lanes_.has_rank()) sink_.lose(Loss::kNoRank, 1);
+  if (origin_.kineto && !lanes_.rank()) sink_.lose(Loss::kNoRank, 1);
   if (first_ns_ != INT64_MAX) {
     if (overheads_ > 0) {
       note("overhead", fmt::format("the profiler says that its own work took {:.3f} ms of the recording ({} events)",
@@ -320,7 +329,7 @@ Result<void> Rows::finish() {
     }
   }
   if (!clock_set_) sink_.set_clock(clock_of(origin_, 0));
-  sink_.set_facts({.tool = origin_.tool, .command = "", .host = "", .model_config = ""});
+  set_facts();
   return {};
 }
 

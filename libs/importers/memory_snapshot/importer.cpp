@@ -45,7 +45,7 @@ Result<void> parse(Input& input, Sink& sink) {
                  "torch.cuda.memory._dump_snapshot(\"FILE\") writes a snapshot; unpack a zip file first"};
   }
   sink.set_clock({.wall_of_zero_ns = 0, .name = "PyTorch's allocator: microseconds since 1970"});
-  sink.set_facts({.tool = "PyTorch memory snapshot", .command = "", .host = "", .model_config = ""});
+  sink.set_facts({.tool = "PyTorch memory snapshot", .command = "", .host = "", .model_config = "", .rank = ""});
   Snapshot snapshot(sink);
   PickleReader reader(input, sink, snapshot);
   LLMPROF_LET(const PickleValue root, reader.read());

@@ -55,7 +55,7 @@ Result<void> parse(Input& input, Sink& sink) {
                  "line 1: an HTML page, no metrics" + (title.empty() ? "" : " (\"" + title + "\")"),
                  std::string(kHint)};
   }
-  sink.set_facts({.tool = "Prometheus text", .command = "", .host = "", .model_config = ""});
+  sink.set_facts({.tool = "Prometheus text", .command = "", .host = "", .model_config = "", .rank = ""});
   Lines lines(input, sink);
   Scrapes scrapes(sink);
   std::string_view line;

@@ -28,7 +28,7 @@ Result<void> parse(Input& input, Sink& sink) {
                  "llmprof monitor --csv -o FILE writes one"};
   }
   sink.set_clock({.wall_of_zero_ns = 0, .name = "llmprof monitor: seconds since 1970"});
-  sink.set_facts({.tool = "llmprof monitor", .command = "", .host = "", .model_config = ""});
+  sink.set_facts({.tool = "llmprof monitor", .command = "", .host = "", .model_config = "", .rank = ""});
   for (;;) {
     LLMPROF_LET(const bool more, lines.next(line));
     if (!more) break;

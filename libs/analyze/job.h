@@ -1,0 +1,85 @@
+#pragma once
+// The processes and devices that run one model together, and how the model and its batches are divided among them. What
+// the numbers of a job are is defined in docs/format/analysis.md, "Several devices and ranks".
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "trace/run.h"
+
+namespace llmprof::analyze {
+
+// How many ranks share a model (tensor, pipeline, expert) and how many copies of it work on batches of their own
+// (data).
+struct ParallelGroups {
+  std::int64_t tensor = 1, pipeline = 1, expert = 1;
+  std::int64_t data = 0;              // 0: as many as the ranks make
+  bool data_before_pipeline = false;  // how ranks are counted: tensor ranks are neighbours, then comes one of these
+  std::int64_t parts() const { return tensor * pipeline; }  // that one copy of the model consists of
+  std::string words() const;                                // "tensor parallel 2, data parallel 4"
+};
+
+// "tp=2,pp=4,dp=2,ep=8", in the order in which ranks are counted; tensor, pipeline, data and expert are names, too.
+Result<ParallelGroups> parse_groups(std::string_view text);
+
+// What a command line says of them: options of vLLM, SGLang, TensorRT-LLM and Megatron. nullopt: nothing.
+struct SaidGroups {
+  ParallelGroups groups;
+  std::string words;  // "--tensor-parallel-size 2"
+};
+std::optional<SaidGroups> groups_of_command(std::string_view command);
+
+struct RankPlace {
+  std::int64_t data = 0, tensor = 0, pipeline = 0, expert = 0;
+};
+RankPlace place_of(const ParallelGroups& groups, std::int64_t rank);
+
+struct JobRank {  // a process with its devices; or several of the same rank on the same device, one file each
+  std::vector<std::int64_t> processes;  // ids
+  std::int64_t pid = 0;                 // of the first
+  std::optional<std::int64_t> number;   // RANK
+  std::string host;
+  std::vector<std::int64_t> devices;  // ids: those of the busiest kind that it kept busy
+  std::int64_t kernel_ns = 0;
+  RankPlace place;
+  bool leads = true;  // the first recorded one of its copy of the model: tokens are counted here
+};
+
+struct Job {
+  std::vector<JobRank> ranks;  // that were recorded and executed something, by number; empty: nothing executed
+  std::int64_t world = 1;      // ranks of the job, recorded or not
+  std::int64_t devices = 0;    // that they keep busy; one that several share counts once
+  ParallelGroups groups;
+  bool known = true;   // the groups
+  std::string origin;  // how they are known, in words; "" with a single rank of a whole model
+  std::string note;    // what a reader should know of it; may be empty
+  std::string why;     // why the groups are unknown, and what to do about it
+
+  const JobRank* rank_of(std::int64_t process_id) const;
+  std::int64_t devices_of_rank() const;  // of a mean one, at least 1
+};
+
+// Whoever did less than this share of what the busiest did is idle: a device by one kernel of a library that asks what
+// it can do, a process by the products of a data loader.
+inline constexpr double kNegligible = 0.01;
+
+// ---- finding it --------------------------------------------------------------------------------------------------
+
+struct JobSources {
+  std::string option;                      // report --parallel
+  std::string noted;                       // record --parallel
+  std::vector<std::int64_t> busy_devices;  // ids
+  std::optional<std::int64_t> tensor;      // over how many ranks the sizes of its products say the model is split
+  bool part_is_model = false;              // the model was inferred from the products of a rank: it is one rank's part
+  std::int64_t hidden = 0, vocab = 0;      // of the model; 0 unknown
+};
+
+// A text of --parallel that cannot be read is an error.
+Result<Job> find_job(const trace::Run& run, const JobSources& sources);
+
+}  // namespace llmprof::analyze

@@ -1,0 +1,356 @@
+// Numbers of jobs of several ranks, against values derived by hand.
+#include "analyze/job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "analyze/basis.h"
+#include "analyze/derive.h"
+#include "analyze/rules/rule_run.h"
+
+namespace llmprof::analyze {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(ParallelGroups, AreReadInTheOrderOfRanks) {
+  const auto groups = parse_groups("tp=2,pp=4,dp=3,ep=6");
+  ASSERT_TRUE(groups);
+  EXPECT_EQ(groups->tensor, 2);
+  EXPECT_EQ(groups->pipeline, 4);
+  EXPECT_EQ(groups->data, 3);
+  EXPECT_EQ(groups->expert, 6);
+  EXPECT_EQ(groups->words(), "tensor parallel 2, pipeline parallel 4, expert parallel 6, data parallel 3");
+  for (const char* bad : {"", "tp", "tp=", "tp=0", "tp=-1", "tp=2x", "2", "xp=2", "tp=99999999999999999999"})
+    EXPECT_FALSE(parse_groups(bad)) << bad;
+}
+
+// Rank 5 of tp=2, pp=2, dp=2: tensor rank 1 of the pair (4, 5).
+TEST(ParallelGroups, PlacesOfRanks) {
+  const RankPlace engine = place_of(*parse_groups("tp=2,pp=2,dp=2"), 5);  // pairs: pp 0 and 1 of copy 0, then of copy 1
+  EXPECT_EQ(engine.tensor, 1);
+  EXPECT_EQ(engine.pipeline, 0);
+  EXPECT_EQ(engine.data, 1);
+  const RankPlace trainer =
+      place_of(*parse_groups("tp=2,dp=2,pp=2"), 5);  // pairs: copies 0 and 1 of pp 0, then of pp 1
+  EXPECT_EQ(trainer.tensor, 1);
+  EXPECT_EQ(trainer.pipeline, 1);
+  EXPECT_EQ(trainer.data, 0);
+  EXPECT_EQ(place_of(*parse_groups("tp=2,dp=2,ep=4"), 3).expert, 3);
+}
+
+TEST(ParallelGroups, OfCommandLines) {
+  const auto vllm = groups_of_command("python -m vllm serve org/model --tensor-parallel-size 4 -pp=2 --port 80");
+  ASSERT_TRUE(vllm);
+  EXPECT_EQ(vllm->groups.tensor, 4);
+  EXPECT_EQ(vllm->groups.pipeline, 2);
+  EXPECT_EQ(vllm->words, "--tensor-parallel-size 4 -pp 2");
+  const auto megatron =
+      groups_of_command("pretrain_gpt.py --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4");
+  ASSERT_TRUE(megatron);
+  EXPECT_EQ(megatron->groups.tensor, 2);
+  EXPECT_EQ(megatron->groups.pipeline, 4);
+  EXPECT_TRUE(megatron->groups.data_before_pipeline);
+  EXPECT_EQ(groups_of_command("vllm serve m -tp 2 -dp 2 --enable-expert-parallel")->groups.expert, 4);
+  EXPECT_FALSE(groups_of_command("convert -tp 2 --dp 4 a.png"));
+  EXPECT_FALSE(groups_of_command("vllm serve --tensor-parallel-size many"));
+}
+
+// One layer: 4 x 64 x 64 of attention, 3 x 64 x 128 of the MLP; 64 x 256 logits. 57,344 weights are 114,688 FLOP a
+// token; attention over 4 positions is 4 x 4 x 64 = 1,024. Each of up to 8 tensor ranks has an even part of all of
+// them.
+constexpr const char* kModel =
+    R"({"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 8,
+        "num_key_value_heads": 8, "intermediate_size": 128, "vocab_size": 256, "torch_dtype": "bfloat16"})";
+constexpr double kFlops = 114'688 + 1'024, kLogits = 2 * 64 * 256;
+constexpr double kPeak = kFlops / 100e-9;  // a step of the whole model takes one device 100 ns
+
+// Ranks that make two decode steps of 1 us at the same time, each with a kernel of 500 ns of which the logits take 100.
+struct Ranks {
+  int ranks = 1, devices = 1;
+  bool numbered = true;
+};
+
+void add_mark(RuleRun& run, std::string_view category, std::string_view text) {
+  trace::RangeRow mark{.id = run.next_id(), .begin_ns = 500, .end_ns = 500, .name = run.name(text)};
+  mark.kind = run.name("mark"), mark.domain = run.name("llmprof"), mark.category = run.name(category);
+  mark.process_id = mark.thread_id = 1, mark.source = run.name("nvtx");
+  run.add(mark);
+}
+
+void add_device(RuleRun& run, std::int64_t id) {
+  if (id != kGpu) run.gpu(id);
+  run.peak("flops", "bfloat16", kPeak, id);
+  run.peak("bandwidth", "read", 1e18, id);
+}
+
+void add_kernel(RuleRun& run, std::int64_t device, std::int64_t thread, std::int64_t begin, std::int64_t end) {
+  trace::KernelRow kernel = run.kernel_row("gemm", begin, begin, end);
+  kernel.device_id = device, kernel.thread_id = thread;
+  run.add(kernel);
+}
+
+void add_ranks(RuleRun& run, const Ranks& of) {
+  add_mark(run, "model", kModel);
+  for (int device = 0; device < of.devices; ++device) add_device(run, kGpu + device);
+  for (int rank = 0; rank < of.ranks; ++rank) {
+    const std::int64_t thread = rank == 0 ? 1 : 10 * rank, device = kGpu + rank % of.devices;
+    if (rank > 0) {
+      run.process(1 + rank, 1'000'000, of.numbered ? std::optional<std::int64_t>(rank) : std::nullopt);
+      run.thread(thread, 1 + rank);
+    }
+    for (const std::int64_t begin : {1000, 2000}) {
+      run.step("decode", begin, begin + 1000, {.batch = 1, .tokens = 1, .context = 4}, thread);
+      run.range("module", "lm_head", begin + 500, begin + 700, {}, thread);
+      add_kernel(run, device, thread, begin + 100, begin + 500);
+      add_kernel(run, device, thread, begin + 500, begin + 600);
+    }
+  }
+}
+
+const Part& logits(const Summary& summary) { return *std::ranges::find(summary.ops, "lm_head", &Part::name); }
+
+// Busy time of the devices of each step.
+std::vector<std::int64_t> busy_of_steps(const RuleRun& run) {
+  auto opened = trace::Run::open(run.path());
+  if (!opened) return {};
+  const auto basis = find_basis(*opened, {});
+  if (!basis || !ensure_derived(*opened, *basis, base::no_progress)) return {};
+  const auto rows = opened->query("SELECT device_busy_ns FROM step ORDER BY id");
+  std::vector<std::int64_t> busy;
+  for (const auto& row : rows->rows) busy.push_back(row[0].as_int());
+  return busy;
+}
+
+// What holds for any number of ranks with a copy of the model and a device each.
+TEST(Job, OneTwoAndEightDataParallelRanks) {
+  for (const int ranks : {1, 2, 8}) {
+    RuleRun run;
+    add_ranks(run, {.ranks = ranks, .devices = ranks});
+    if (ranks > 1) add_mark(run, "parallel", "tp=1");
+    const Summary summary = run.summary();
+    SCOPED_TRACE(ranks);
+    ASSERT_EQ(summary.stages.size(), 1u);
+    const Stage& stage = summary.stages[0];
+    EXPECT_EQ(summary.busy_devices, ranks);
+    EXPECT_EQ(std::ssize(summary.job.ranks), ranks);
+    EXPECT_EQ(summary.job.groups.data, ranks);
+    EXPECT_EQ(stage.time_ns, 2000);
+    EXPECT_EQ(stage.tokens, 2 * ranks);
+    EXPECT_DOUBLE_EQ(*stage.tokens_per_s, ranks * 1e6);
+    EXPECT_DOUBLE_EQ(*stage.efficiency.flops, 2 * ranks * kFlops);
+    EXPECT_DOUBLE_EQ(*stage.efficiency.mfu, 0.1);       // 100 of 1000 ns
+    EXPECT_DOUBLE_EQ(*stage.efficiency.floor_ns, 200);  // all ranks at once
+    EXPECT_DOUBLE_EQ(*stage.efficiency.of_floor, 0.1);
+    EXPECT_EQ(stage.device_busy_ns, ranks * 1000);
+    EXPECT_EQ(busy_of_steps(run), std::vector<std::int64_t>(static_cast<std::size_t>(2 * ranks), 500));
+    EXPECT_EQ(stage.idle_ns, ranks * 1000);
+    EXPECT_EQ(logits(summary).time_ns, 2 * ranks * 100);
+    EXPECT_DOUBLE_EQ(*logits(summary).efficiency.mfu, kLogits / kPeak / 100e-9);
+    EXPECT_DOUBLE_EQ(*logits(summary).efficiency.floor_ns, 2 * ranks * kLogits / kPeak * 1e9);
+    ASSERT_EQ(summary.waterfalls.size(), 1u);
+    EXPECT_DOUBLE_EQ(summary.waterfalls[0].mean_ns(*summary.waterfalls[0].floor_ns), 100);
+  }
+}
+
+TEST(Job, TwoAndEightTensorParallelRanks) {
+  for (const int ranks : {2, 8}) {
+    RuleRun run;
+    add_ranks(run, {.ranks = ranks, .devices = ranks});
+    const Summary summary = run.summary({.parallel = "tp=" + std::to_string(ranks)});
+    SCOPED_TRACE(ranks);
+    const Stage& stage = summary.stages[0];
+    EXPECT_EQ(summary.job.groups.data, 1);
+    EXPECT_EQ(summary.job.origin, "--parallel tp=" + std::to_string(ranks));
+    EXPECT_EQ(stage.tokens, 2);
+    EXPECT_DOUBLE_EQ(*stage.tokens_per_s, 1e6);
+    EXPECT_DOUBLE_EQ(*stage.efficiency.flops, 2 * kFlops);
+    EXPECT_DOUBLE_EQ(*stage.efficiency.mfu, 0.1 / ranks);
+    EXPECT_DOUBLE_EQ(*stage.efficiency.floor_ns, 200.0 / ranks);
+    EXPECT_DOUBLE_EQ(*logits(summary).efficiency.mfu, kLogits / ranks / kPeak / 100e-9);
+    EXPECT_DOUBLE_EQ(summary.waterfalls[0].mean_ns(*summary.waterfalls[0].floor_ns), std::llround(200.0 / ranks) / 2.0);
+    EXPECT_EQ(summary.parameters, 57'344 + 64 * 256 + 3 * 64);  // of the whole model: untied embeddings, norms
+  }
+}
+
+// Two ranks of two layers: the first has one layer, the second the other and the logits.
+TEST(Job, PipelineRanksHaveTheirLayers) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 2});
+  std::string model = kModel;
+  model.replace(model.find("_layers\": 1"), 11, "_layers\": 2");
+  add_mark(run, "model", model);
+  const Summary summary = run.summary({.parallel = "pp=2"});
+  const Stage& stage = summary.stages[0];
+  const double layer = kFlops - kLogits;
+  EXPECT_EQ(stage.tokens, 2);
+  EXPECT_DOUBLE_EQ(*stage.efficiency.flops, 2 * (2 * layer + kLogits));
+  EXPECT_DOUBLE_EQ(*stage.efficiency.mfu, (2 * layer + kLogits) / 1000e-9 / (2 * kPeak));
+}
+
+// Of four ranks two share each model: two copies.
+TEST(Job, CopiesOfTensorParallelPairs) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 4, .devices = 4});
+  const Summary summary = run.summary({.parallel = "tp=2"});
+  EXPECT_EQ(summary.job.groups.data, 2);
+  EXPECT_EQ(summary.stages[0].tokens, 4);
+  EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.flops, 4 * kFlops);
+  EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.mfu, 0.05);
+}
+
+// Processes that share a device share its peak.
+TEST(Job, TwoRanksOnOneDevice) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 1});
+  const Summary summary = run.summary({.parallel = "dp=2"});
+  EXPECT_EQ(summary.busy_devices, 1);
+  EXPECT_EQ(summary.stages[0].tokens, 4);
+  EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.mfu, 0.2);
+  EXPECT_DOUBLE_EQ(*logits(summary).efficiency.mfu, kLogits / kPeak / 100e-9);
+}
+
+TEST(Job, OneProcessWithTwoDevicesComputesAllOfTheModel) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 1, .devices = 2});
+  for (const std::int64_t begin : {1000, 2000}) add_kernel(run, kGpu + 1, 1, begin + 600, begin + 900);
+  const Summary summary = run.summary({.parallel = "tp=2"});
+  EXPECT_EQ(summary.busy_devices, 2);
+  EXPECT_EQ(summary.job.ranks.size(), 1u);
+  EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.flops, 2 * kFlops);
+  EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.mfu, 0.05);
+  EXPECT_THAT(summary.job.note, HasSubstr("whole model"));
+}
+
+TEST(Job, ADeviceWithNegligibleWorkIsIdle) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 1, .devices = 2});
+  add_kernel(run, kGpu + 1, 1, 1200, 1209);  // 0.9 % of 1000 ns
+  const Summary summary = run.summary();
+  EXPECT_EQ(summary.busy_devices, 1);
+  EXPECT_FALSE(summary.devices[0].idle);
+  EXPECT_TRUE(summary.devices[1].idle);
+  EXPECT_EQ(summary.devices[1].kernel_ns, 9);
+  EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.mfu, 0.1);
+}
+
+TEST(Job, UnknownGroupsLeaveNumbersUnknown) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 2});
+  const Summary summary = run.summary();
+  EXPECT_FALSE(summary.job.known);
+  EXPECT_THAT(summary.job.why, HasSubstr("2 ranks; how the model is divided among them is unknown"));
+  EXPECT_FALSE(summary.stages[0].tokens_per_s);
+  EXPECT_FALSE(summary.stages[0].efficiency.mfu);
+  EXPECT_EQ(summary.stages[0].efficiency.why, summary.job.why);
+}
+
+TEST(Job, ProcessesWithoutRankAndCollectivesWorkOnTheirOwn) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 2, .numbered = false});
+  const Summary summary = run.summary();
+  EXPECT_TRUE(summary.job.known);
+  EXPECT_EQ(summary.stages[0].tokens, 4);
+  EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.mfu, 0.1);
+}
+
+// The matrix products of a pass over one of `parts` parts.
+void add_products(RuleRun& run, std::int64_t thread, std::int64_t parts, bool logits) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> sizes{{64, 64 / parts},  {64, 64 / parts},  {64, 64 / parts},
+                                                           {64 / parts, 64},  {64, 128 / parts}, {64, 128 / parts},
+                                                           {128 / parts, 64}, {64, 256 / parts}};
+  if (!logits) sizes.pop_back();
+  for (const auto& [in, out] : sizes) {
+    trace::GemmRow gemm = run.gemm_row(1100, out, 1, in);
+    gemm.thread_id = thread;
+    run.add(gemm);
+  }
+}
+
+TEST(Job, SizesOfProductsTellTheDivision) {
+  for (const std::int64_t parts : {1, 2}) {
+    RuleRun run;
+    add_ranks(run, {.ranks = 2, .devices = 2});
+    for (const std::int64_t thread : {1, 10}) add_products(run, thread, parts, true);
+    const Summary summary = run.summary();
+    SCOPED_TRACE(parts);
+    EXPECT_TRUE(summary.job.known) << summary.job.why;
+    EXPECT_EQ(summary.job.groups.tensor, parts);
+    EXPECT_EQ(summary.job.groups.data, 2 / parts);
+    EXPECT_THAT(summary.job.origin, HasSubstr("sizes of its matrix products"));
+    EXPECT_EQ(summary.stages[0].tokens, 4 / parts);
+    EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.mfu, 0.1 / static_cast<double>(parts));
+  }
+}
+
+// One of them alone makes logits: a pipeline, or something else.
+TEST(Job, RanksThatDifferAreNotGuessed) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 2});
+  add_products(run, 1, 1, false);
+  add_products(run, 10, 1, true);
+  const Summary summary = run.summary();
+  EXPECT_FALSE(summary.job.known);
+  EXPECT_THAT(summary.job.why, HasSubstr("only 1 of them compute logits"));
+}
+
+TEST(Job, CollectivesTellWhatSizesDoNot) {
+  for (const bool forward : {true, false}) {
+    RuleRun run;
+    add_ranks(run, {.ranks = 2, .devices = 2});
+    for (const std::int64_t thread : {1, 10}) {
+      const std::int64_t begin = forward ? 1700 : 3100;
+      run.range("step", "backward", 3000, 4000, {}, thread);
+      trace::KernelRow reduce =
+          run.kernel_row("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", begin, begin + 10, begin + 60);
+      reduce.thread_id = thread, reduce.device_id = thread == 1 ? kGpu : kGpu + 1;
+      run.add(reduce);
+    }
+    const Summary summary = run.summary();
+    SCOPED_TRACE(forward);
+    EXPECT_TRUE(summary.job.known) << summary.job.why;
+    EXPECT_EQ(summary.job.groups.tensor, forward ? 2 : 1);
+    const auto decode = std::ranges::find(summary.stages, "decode", &Stage::name);
+    ASSERT_NE(decode, summary.stages.end());
+    EXPECT_EQ(decode->tokens, forward ? 2 : 4);
+  }
+}
+
+// Two traces of rank 1, one after the other.
+TEST(Job, ProcessesOfOneRankOnOneDeviceAreOneRank) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 2});
+  run.process(3, 1'000'000, 1);
+  run.thread(20, 3);
+  for (const std::int64_t begin : {3000, 4000}) {
+    run.step("decode", begin, begin + 1000, {.batch = 1, .tokens = 1, .context = 4}, 20);
+    add_kernel(run, kGpu + 1, 20, begin + 100, begin + 600);
+  }
+  const Summary summary = run.summary({.parallel = "dp=2"});
+  EXPECT_EQ(summary.job.ranks.size(), 2u);
+  EXPECT_EQ(summary.job.ranks[0].processes.size() + summary.job.ranks[1].processes.size(), 3u);
+  EXPECT_EQ(summary.stages[0].tokens, 6);
+  EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.flops, 6 * kFlops);
+}
+
+// What rules are shown is one rank, whatever the number of them.
+TEST(Job, RulesSeeAMeanRank) {
+  RuleRun one, eight;
+  add_ranks(one, {.ranks = 1, .devices = 1});
+  add_ranks(eight, {.ranks = 8, .devices = 8});
+  const Summary alone = one.summary(), job = eight.summary({.parallel = "dp=8"});
+  ASSERT_EQ(alone.diagnosis.findings.size(), job.diagnosis.findings.size());
+  ASSERT_FALSE(alone.diagnosis.findings.empty());
+  for (std::size_t i = 0; i < alone.diagnosis.findings.size(); ++i) {
+    const Finding &a = alone.diagnosis.findings[i], &b = job.diagnosis.findings[i];
+    EXPECT_EQ(a.rule, b.rule);
+    ASSERT_EQ(a.gain.has_value(), b.gain.has_value()) << a.rule;
+    if (!a.gain) continue;
+    EXPECT_DOUBLE_EQ(a.gain->ns, b.gain->ns) << a.rule;
+    EXPECT_DOUBLE_EQ(a.gain->of_ns, b.gain->of_ns) << a.rule;
+  }
+  EXPECT_EQ(alone.diagnosis.headline, job.diagnosis.headline);
+}
+
+}  // namespace
+}  // namespace llmprof::analyze
