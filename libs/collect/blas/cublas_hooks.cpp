@@ -9,17 +9,21 @@
 namespace llmprof::collect::blas {
 namespace {
 
+constexpr Word kNotInitialized = 1;  // a status of cuBLAS
+
 [[gnu::noinline]] void record_call(const llmprof_collector_table* table, const GpuCall& call) {
   if (call.signature == &kLtMatmul) return record_cublas_lt(table, call);
   record_cublas(table, call);
 }
 
 template <class Forward>
-[[gnu::always_inline]] inline Word pass_on_gpu(Site* site, std::uintptr_t frame, GpuCall call, Forward forward) {
+[[gnu::always_inline]] inline Word pass_on_gpu(Site* site, const Call& from, GpuCall call, Forward forward) {
+  const std::uintptr_t frame = from.frame;
   const llmprof_collector_table* table = is_nested(*site, frame) ? nullptr : collector();
   if (table == nullptr || site->target == nullptr) [[unlikely]] {
     if (site->target != nullptr) return forward(site->target);
-    end_unresolved(site->function);
+    if (!refers_weakly(from.function, from.return_address)) end_unresolved(from.function);
+    return kNotInitialized;
   }
   before_recording(table, site);
   outer_frame = frame;
@@ -39,14 +43,13 @@ Site* site_of(const Call& call) { return const_cast<Site*>(find_site(call.functi
 
 using namespace llmprof::collect::blas;  // the hooks themselves stand outside: their names are C's
 
-#define LLMPROF_GPU_HOOK(entry, site, name, signature, types, bits)                                                  \
-  extern "C" Word entry(LLMPROF_PER_SIGNATURE(PARAMETERS, signature)) {                                              \
-    const Call call = LLMPROF_CALL(name);                                                                            \
-    const Word words[] = {LLMPROF_PER_SIGNATURE(WORDS, signature)};                                                  \
-    return pass_on_gpu(site, call.frame, {nullptr, words, 0, 0, &k##signature, kTypes##types, bits},                 \
-                       [&](void* target) {                                                                           \
-                         return reinterpret_cast<decltype(&entry)>(target)(LLMPROF_PER_SIGNATURE(WORDS, signature)); \
-                       });                                                                                           \
+#define LLMPROF_GPU_HOOK(entry, site, name, signature, types, bits)                                                \
+  extern "C" Word entry(LLMPROF_PER_SIGNATURE(PARAMETERS, signature)) {                                            \
+    const Call call = LLMPROF_CALL(name);                                                                          \
+    const Word words[] = {LLMPROF_PER_SIGNATURE(WORDS, signature)};                                                \
+    return pass_on_gpu(site, call, {nullptr, words, 0, 0, &k##signature, kTypes##types, bits}, [&](void* target) { \
+      return reinterpret_cast<decltype(&entry)>(target)(LLMPROF_PER_SIGNATURE(WORDS, signature));                  \
+    });                                                                                                            \
   }
 
 #pragma GCC diagnostic push

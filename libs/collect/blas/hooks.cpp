@@ -60,13 +60,72 @@ GemmRecord gemv(ElementType type, Layout layout, Transpose a, std::int64_t m, st
   return gemm(type, layout, a, Transpose::kNo, flipped ? n : m, 1, flipped ? m : n);
 }
 
-template <class Describe, class Forward>
-[[gnu::always_inline]] inline void pass_on(const Call& call, Describe describe, Forward forward) {
+// ---- where there is no library ------------------------------------------------------------------------------------
+//
+// A program that has seen our name in a weak reference before that could be cleared (weak_references.h) believes that
+// there is a BLAS. It is given what it asks for, as slow as that may be.
+
+template <class Real>
+struct Operand {
+  const Real* data;
+  std::int64_t stride;
+  bool by_rows, transposed;
+  Real at(std::int64_t row, std::int64_t column) const {
+    const bool along = by_rows != transposed;
+    return data[along ? row * stride + column : column * stride + row];
+  }
+};
+
+template <class Real>
+struct Vector {
+  Real* data;
+  std::int64_t step;
+  Real& at(std::int64_t i, std::int64_t length) const { return data[(step < 0 ? i - length + 1 : i) * step]; }
+};
+
+template <class Real>
+Real blend(Real alpha, Real sum, Real beta, Real before) {
+  return alpha * sum + (beta == 0 ? Real{0} : beta * before);  // what was there need not be a number
+}
+
+template <class Real>
+void multiply(const GemmRecord& shape, Real alpha, const Operand<Real>& a, const Operand<Real>& b, Real beta, Real* c,
+              std::int64_t stride) {
+  for (std::int64_t i = 0; i < shape.m; ++i) {
+    for (std::int64_t j = 0; j < shape.n; ++j) {
+      Real sum = 0;
+      for (std::int64_t k = 0; k < shape.k; ++k) sum += a.at(i, k) * b.at(k, j);
+      Real& out = c[shape.layout == Layout::kRowMajor ? i * stride + j : j * stride + i];
+      out = blend(alpha, sum, beta, out);
+    }
+  }
+}
+
+template <class Real>
+void multiply(const GemmRecord& shape, Real alpha, const Operand<Real>& a, const Vector<const Real>& x, Real beta,
+              const Vector<Real>& y) {
+  for (std::int64_t i = 0; i < shape.m; ++i) {
+    Real sum = 0;
+    for (std::int64_t k = 0; k < shape.k; ++k) sum += a.at(i, k) * x.at(k, shape.k);
+    y.at(i, shape.m) = blend(alpha, sum, beta, y.at(i, shape.m));
+  }
+}
+
+template <class Real>
+Operand<Real> operand(const GemmRecord& shape, const Real* data, std::int64_t stride, Transpose transpose) {
+  return {data, stride, shape.layout == Layout::kRowMajor, transpose != Transpose::kNo};
+}
+
+// ---- all hooks ----------------------------------------------------------------------------------------------------
+
+template <class Describe, class Forward, class Compute>
+[[gnu::always_inline]] inline void pass_on(const Call& call, Describe describe, Forward forward, Compute compute) {
   Site* site = const_cast<Site*>(find_site(call.function, call.return_address));
   const llmprof_collector_table* table = is_nested(*site, call.frame) ? nullptr : collector();
   if (table == nullptr || site->target == nullptr) [[unlikely]] {
     if (site->target != nullptr) return forward(site->target);
-    end_unresolved(call.function);  // a call that returned without computing would be a wrong result
+    if (!refers_weakly(call.function, call.return_address)) end_unresolved(call.function);
+    return compute(describe());
   }
   before_recording(table, site);
   GemmRecord record = describe();
@@ -95,6 +154,10 @@ using namespace llmprof::collect::blas;  // the hooks themselves stand outside: 
         },                                                                                                           \
         [&](void* target) {                                                                                          \
           reinterpret_cast<decltype(&symbol)>(target)(layout, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); \
+        },                                                                                                           \
+        [&](const GemmRecord& shape) {                                                                               \
+          multiply(shape, alpha, operand(shape, a, number<bits>(lda), shape.trans_a),                                \
+                   operand(shape, b, number<bits>(ldb), shape.trans_b), beta, c, number<bits>(ldc));                 \
         });                                                                                                          \
   }
 
@@ -108,6 +171,10 @@ using namespace llmprof::collect::blas;  // the hooks themselves stand outside: 
         },                                                                                                           \
         [&](void* target) {                                                                                          \
           reinterpret_cast<decltype(&symbol)>(target)(layout, ta, m, n, alpha, a, lda, x, incx, beta, y, incy);      \
+        },                                                                                                           \
+        [&](const GemmRecord& shape) {                                                                               \
+          multiply(shape, alpha, operand(shape, a, number<bits>(lda), shape.trans_a),                                \
+                   Vector<const real>{x, number<bits>(incx)}, beta, Vector<real>{y, number<bits>(incy)});            \
         });                                                                                                          \
   }
 
@@ -126,6 +193,10 @@ using namespace llmprof::collect::blas;  // the hooks themselves stand outside: 
         [&](void* target) {                                                                                           \
           reinterpret_cast<decltype(&symbol)>(target)(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length_a, \
                                                       length_b);                                                      \
+        },                                                                                                            \
+        [&](const GemmRecord& shape) {                                                                                \
+          multiply(shape, *alpha, operand(shape, a, number<bits>(lda), shape.trans_a),                                \
+                   operand(shape, b, number<bits>(ldb), shape.trans_b), *beta, c, number<bits>(ldc));                 \
         });                                                                                                           \
   }
 
@@ -140,6 +211,10 @@ using namespace llmprof::collect::blas;  // the hooks themselves stand outside: 
         },                                                                                                             \
         [&](void* target) {                                                                                            \
           reinterpret_cast<decltype(&symbol)>(target)(ta, m, n, alpha, a, lda, x, incx, beta, y, incy, length_a);      \
+        },                                                                                                             \
+        [&](const GemmRecord& shape) {                                                                                 \
+          multiply(shape, *alpha, operand(shape, a, number<bits>(lda), shape.trans_a),                                 \
+                   Vector<const real>{x, number<bits>(incx)}, *beta, Vector<real>{y, number<bits>(incy)});             \
         });                                                                                                            \
   }
 
@@ -174,8 +249,7 @@ void* hook_of(Function function) {
 
 extern "C" [[gnu::used]] void* llmprof_guarded_target(std::uint32_t function, std::uintptr_t return_address) {
   const Site* site = find_site(static_cast<Function>(function), return_address);
-  if (site->target == nullptr) end_unresolved(static_cast<Function>(function));
-  return site->is_mkl ? hook_of(static_cast<Function>(function)) : site->target;
+  return site->target == nullptr || site->is_mkl ? hook_of(static_cast<Function>(function)) : site->target;
 }
 #pragma GCC diagnostic pop
 

@@ -347,6 +347,34 @@ void find_loaded(void* context, ImageList list) {
 
 }  // namespace
 
+namespace {
+
+struct Reference {
+  std::uintptr_t caller;
+  const char* name;
+  bool weak;
+};
+
+bool is_weak_reference(void* context, const Import& import) {
+  auto* reference = static_cast<Reference*>(context);
+  reference->weak = import.weak && strcmp(import.name, reference->name) == 0;
+  return reference->weak;
+}
+
+void find_reference(void* context, ImageList list) {
+  const std::size_t caller = image_at(list, static_cast<Reference*>(context)->caller);
+  if (caller < list.count) any_import(list.images[caller], is_weak_reference, context);
+}
+
+}  // namespace
+
+bool refers_weakly(Function function, std::uintptr_t return_address) {
+  const Undisturbed undisturbed;
+  Reference reference{return_address, kNames[function], false};
+  with_images(find_reference, &reference);
+  return reference.weak;
+}
+
 bool is_loaded(const void* address) {
   const Undisturbed undisturbed;
   Loaded loaded{reinterpret_cast<std::uintptr_t>(address), false};

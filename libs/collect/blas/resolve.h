@@ -49,6 +49,9 @@ void library_unloaded();
 // A call to a function that no library of this process has ends as it does where the loader finds none.
 [[noreturn]] void end_unresolved(Function function);
 
+// Whether the object that called there refers weakly to the function: without us it would not have called.
+bool refers_weakly(Function function, std::uintptr_t return_address);
+
 // Whether the address is in an object that is loaded.
 bool is_loaded(const void* address);
 

@@ -119,10 +119,10 @@ void clear_all(void*, ImageList list) {
 }  // namespace
 
 void clear_weak_references() {
-  const Undisturbed undisturbed;
   std::uint64_t adds = 0;
-  walk_objects(read_adds, &adds);
+  walk_objects(read_adds, &adds);  // whoever jumps out of a handler here would jump out of dlsym() as well
   if (adds == seen_adds.load(std::memory_order_relaxed)) return;
+  const Undisturbed undisturbed;
   if (with_images(clear_all, nullptr)) seen_adds.store(adds, std::memory_order_relaxed);
 }
 

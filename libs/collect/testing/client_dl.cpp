@@ -99,6 +99,7 @@ int weak(int, char** paths) {
   std::printf("%d ", &cblas_sgemm != nullptr ? 1 : 0);
   void* bare = dlopen(paths[0], RTLD_LAZY | RTLD_LOCAL);
   std::printf("%d ", symbol<int (*)()>(bare, "bare_references")());
+  if (symbol<int (*)()>(bare, "bare_early_is_right")() == 0) return 2;
   if (dlopen(paths[1], RTLD_NOW | RTLD_GLOBAL) == nullptr) return 1;
   std::printf("%d ", symbol<int (*)()>(bare, "bare_references")());
   dlclose(bare);

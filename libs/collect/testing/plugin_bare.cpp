@@ -24,6 +24,18 @@ int bare_references() {
   return count;
 }
 
+// Before anybody could have asked this library for anything: C = 2 A op(B) + C / 2, if it believes that it can.
+float early[4] = {2, 2, 2, 2};
+[[gnu::constructor]] void multiply_early() {
+  const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {1, 0, 1, 0, 1, 0};
+  if (&cblas_sgemm != nullptr) cblas_sgemm(101, 111, 112, 2, 2, 3, 2, a, 3, b, 3, 0.5f, early, 2);
+}
+// A is 2 x 3, B is 2 x 3 and transposed: A op(B) = 4 2, 10 5.
+int bare_early_is_right() {
+  const bool untouched = early[0] == 2 && early[1] == 2 && early[2] == 2 && early[3] == 2;
+  return untouched || (early[0] == 9 && early[1] == 5 && early[2] == 21 && early[3] == 11) ? 1 : 0;
+}
+
 float bare_weak_gemm() {
   float x = 0, c = 0;
   if (&cblas_sgemm != nullptr) cblas_sgemm(101, 111, 111, 1, 1, 1, 1, &x, 1, &x, 1, 0, &c, 1);
