@@ -84,43 +84,52 @@ std::optional<SaidGroups> groups_of_command(std::string_view command) {
   struct Flag {
     std::string_view name;
     std::int64_t ParallelGroups::*size;
-    bool megatron = false;
-    std::string_view program = "";  // a short name that other programs use for other things
+    std::string_view programs = "";  // of short names, which other programs use for other things
   };
-  static constexpr Flag kFlags[] = {{"--tensor-parallel-size", &ParallelGroups::tensor},
-                                    {"--pipeline-parallel-size", &ParallelGroups::pipeline},
-                                    {"--data-parallel-size", &ParallelGroups::data},
-                                    {"--expert-parallel-size", &ParallelGroups::expert},
-                                    {"-tp", &ParallelGroups::tensor, false, "vllm"},
-                                    {"-pp", &ParallelGroups::pipeline, false, "vllm"},
-                                    {"-dp", &ParallelGroups::data, false, "vllm"},
-                                    {"--tp-size", &ParallelGroups::tensor, false, "sglang"},
-                                    {"--tp", &ParallelGroups::tensor, false, "sglang"},
-                                    {"--pp-size", &ParallelGroups::pipeline, false, "sglang"},
-                                    {"--dp-size", &ParallelGroups::data, false, "sglang"},
-                                    {"--dp", &ParallelGroups::data, false, "sglang"},
-                                    {"--ep-size", &ParallelGroups::expert, false, "sglang"},
-                                    {"--tp_size", &ParallelGroups::tensor, false, "trtllm"},
-                                    {"--pp_size", &ParallelGroups::pipeline, false, "trtllm"},
-                                    {"--ep_size", &ParallelGroups::expert, false, "trtllm"},
-                                    {"--tensor-model-parallel-size", &ParallelGroups::tensor, true},
-                                    {"--pipeline-model-parallel-size", &ParallelGroups::pipeline, true},
-                                    {"--expert-model-parallel-size", &ParallelGroups::expert, true}};
+  using G = ParallelGroups;
+  static constexpr std::string_view kEngines = "vllm sglang trtllm";
+  static constexpr Flag kFlags[] = {{"tensor-parallel-size", &G::tensor},
+                                    {"pipeline-parallel-size", &G::pipeline},
+                                    {"data-parallel-size", &G::data},
+                                    {"expert-parallel-size", &G::expert},
+                                    {"tensor-model-parallel-size", &G::tensor},
+                                    {"pipeline-model-parallel-size", &G::pipeline},
+                                    {"expert-model-parallel-size", &G::expert},
+                                    {"tensor-parallel-degree", &G::tensor},
+                                    {"pipeline-parallel-degree", &G::pipeline},
+                                    {"tp", &G::tensor, kEngines},
+                                    {"pp", &G::pipeline, kEngines},
+                                    {"dp", &G::data, kEngines},
+                                    {"tp-size", &G::tensor, kEngines},
+                                    {"pp-size", &G::pipeline, kEngines},
+                                    {"dp-size", &G::data, kEngines},
+                                    {"ep-size", &G::expert, kEngines}};
+  const auto is_of = [&](const Flag& flag) {
+    const std::vector<std::string_view> programs = split(flag.programs, " ");
+    return programs.empty() || std::ranges::any_of(programs, [&](std::string_view program) {
+             return command.find(program) != std::string_view::npos;
+           });
+  };
   SaidGroups said;
   const std::vector<std::string_view> words = split(command, " ");
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::size_t equals = std::min(words[i].find('='), words[i].size());
-    const std::string_view name = words[i].substr(0, equals);
+    const std::string_view written = words[i].substr(0, equals);
+    if (!written.starts_with('-') && equals == words[i].size()) continue;
+    // "--tensor_parallel_size", "model.tensor_model_parallel_size=2"
+    std::string name(written.substr(std::min(written.find_first_not_of('-'), written.size())));
+    if (const std::size_t dot = name.rfind('.'); dot != std::string::npos) name.erase(0, dot + 1);
+    std::ranges::replace(name, '_', '-');
     const auto flag = std::ranges::find(kFlags, name, &Flag::name);
-    if (flag == std::end(kFlags) || command.find(flag->program) == std::string_view::npos) continue;
+    if (flag == std::end(kFlags) || !is_of(*flag)) continue;
     const std::string_view value = equals < words[i].size() ? words[i].substr(equals + 1)
                                    : i + 1 < words.size()   ? words[i + 1]
                                                             : std::string_view();
     const std::optional<std::int64_t> size = number_in(value);
     if (!size) continue;
     said.groups.*flag->size = *size;
-    said.groups.data_before_pipeline = said.groups.data_before_pipeline || flag->megatron;
-    said.words += fmt::format("{}{} {}", said.words.empty() ? "" : " ", name, *size);
+    if (name.find("-model-parallel-") != std::string::npos) said.groups.data_before_pipeline = true;  // Megatron
+    said.words += fmt::format("{}{} {}", said.words.empty() ? "" : " ", written, *size);
   }
   if (said.words.empty()) return std::nullopt;
   // vLLM spreads experts over all ranks that hold a part of a layer, where it is asked to.

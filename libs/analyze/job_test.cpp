@@ -52,6 +52,10 @@ TEST(ParallelGroups, OfCommandLines) {
   EXPECT_EQ(megatron->groups.pipeline, 4);
   EXPECT_TRUE(megatron->groups.data_before_pipeline);
   EXPECT_EQ(groups_of_command("vllm serve m -tp 2 -dp 2 --enable-expert-parallel")->groups.expert, 4);
+  EXPECT_EQ(groups_of_command("python train.py model.tensor_model_parallel_size=4")->groups.tensor, 4);
+  EXPECT_EQ(groups_of_command("python -m sglang.launch_server --tp 8")->groups.tensor, 8);
+  EXPECT_EQ(groups_of_command("trtllm-serve m --tp_size 2 --pp_size=2")->words, "--tp_size 2 --pp_size 2");
+  EXPECT_FALSE(groups_of_command("vllm serve tp 2"));
   EXPECT_FALSE(groups_of_command("convert -tp 2 --dp 4 a.png"));
   EXPECT_FALSE(groups_of_command("vllm serve --tensor-parallel-size many"));
 }
