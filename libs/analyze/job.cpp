@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <set>
 #include <utility>
 
@@ -140,6 +141,27 @@ std::optional<SaidGroups> groups_of_command(std::string_view command) {
   return said;
 }
 
+std::int64_t ranks_of_command(std::string_view command) {
+  const std::vector<std::string_view> words = split(command, " =");
+  const auto number_behind = [&](std::initializer_list<std::string_view> names) {
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      if (std::ranges::find(names, words[i]) != names.end()) return number_in(words[i + 1]).value_or(0);
+    }
+    return std::int64_t{-1};  // not among them
+  };
+  const auto runs = [&](std::string_view program) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return word.ends_with(program); });
+  };
+  if (runs("torchrun") || runs("torch.distributed.run") || runs("torch.distributed.launch")) {
+    const std::int64_t hosts = number_behind({"--nnodes"});
+    const std::int64_t each = number_behind({"--nproc-per-node", "--nproc_per_node"});
+    return std::max<std::int64_t>(0, each) * (hosts < 0 ? 1 : hosts);
+  }
+  if (runs("mpirun") || runs("mpiexec") || runs("srun"))
+    return std::max<std::int64_t>(0, number_behind({"-np", "--ntasks"}));
+  return 0;
+}
+
 RankPlace place_of(const ParallelGroups& groups, std::int64_t rank) {
   const std::int64_t data = std::max<std::int64_t>(1, groups.data);
   const std::int64_t outer = rank / groups.tensor;
@@ -234,7 +256,17 @@ struct Said {
   bool by_user = false;  // then it is not questioned
 };
 
-Result<std::optional<Said>> said_groups(const trace::Run& run, const JobSources& sources) {
+// Of the recording, and of every process.
+Result<std::vector<std::string>> command_lines(const trace::Run& run) {
+  LLMPROF_LET(const trace::ResultTable commands,
+              run.query("SELECT DISTINCT arguments FROM process WHERE arguments IS NOT NULL ORDER BY arguments"));
+  std::vector<std::string> lines{fmt::format("{}", fmt::join(run.info().command, " "))};
+  for (const auto& row : commands.rows) lines.push_back(row[0].text);
+  return lines;
+}
+
+Result<std::optional<Said>> said_groups(const trace::Run& run, const JobSources& sources,
+                                        const std::vector<std::string>& lines) {
   const auto by_user = [](const std::string& text, std::string origin) -> Result<std::optional<Said>> {
     LLMPROF_LET(ParallelGroups groups, parse_groups(text));
     return std::optional(Said{std::move(groups), std::move(origin), true});
@@ -250,11 +282,6 @@ Result<std::optional<Said>> said_groups(const trace::Run& run, const JobSources&
     auto declared = parse_groups(marks.rows[0][0].text);
     if (declared) return std::optional(Said{*declared, "declared by the program: " + marks.rows[0][0].text, true});
   }
-  LLMPROF_LET(const trace::ResultTable commands,
-              run.query("SELECT DISTINCT arguments FROM process WHERE arguments IS NOT "
-                        "NULL ORDER BY arguments"));
-  std::vector<std::string> lines{fmt::format("{}", fmt::join(run.info().command, " "))};
-  for (const auto& row : commands.rows) lines.push_back(row[0].text);
   for (const std::string& line : lines) {
     if (const auto said = groups_of_command(line))
       return std::optional(Said{said->groups, "command line of the program: " + said->words, false});
@@ -376,7 +403,9 @@ Result<Job> find_job(const trace::Run& run, const JobSources& sources) {
   if (numbers_name(job.ranks)) {
     for (const JobRank& rank : job.ranks) job.world = std::max(job.world, *rank.number + 1);
   }
-  LLMPROF_LET(const std::optional<Said> said, said_groups(run, sources));
+  LLMPROF_LET(const std::vector<std::string> lines, command_lines(run));
+  for (const std::string& line : lines) job.world = std::max(job.world, ranks_of_command(line));
+  LLMPROF_LET(const std::optional<Said> said, said_groups(run, sources, lines));
   if (said && (said->by_user || !sources.tensor || sources.part_is_model || *sources.tensor == said->groups.tensor)) {
     job.groups = said->groups;
     job.origin = said->origin;

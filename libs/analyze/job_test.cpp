@@ -60,6 +60,17 @@ TEST(ParallelGroups, OfCommandLines) {
   EXPECT_FALSE(groups_of_command("vllm serve --tensor-parallel-size many"));
 }
 
+TEST(ParallelGroups, RanksOfLaunchers) {
+  EXPECT_EQ(ranks_of_command("/usr/bin/torchrun --nnodes 2 --nproc-per-node=8 train.py -n 3"), 16);
+  EXPECT_EQ(ranks_of_command("python -m torch.distributed.run --nproc_per_node 4 train.py"), 4);
+  EXPECT_EQ(ranks_of_command("torchrun --nnodes 1:4 --nproc-per-node 8 train.py"), 0);  // elastic
+  EXPECT_EQ(ranks_of_command("torchrun --nproc-per-node gpu train.py"), 0);
+  EXPECT_EQ(ranks_of_command("mpirun -np 6 ./train"), 6);
+  EXPECT_EQ(ranks_of_command("srun --ntasks=4 python train.py -n 3"), 4);
+  EXPECT_EQ(ranks_of_command("srun python train.py -n 3"), 0);
+  EXPECT_EQ(ranks_of_command("train.py -np 3 --nnodes 2"), 0);
+}
+
 // One layer: 4 x 64 x 64 of attention, 3 x 64 x 128 of the MLP; 64 x 256 logits. 57,344 weights are 114,688 FLOP a
 // token; attention over 4 positions is 4 x 4 x 64 = 1,024. Each of up to 8 tensor ranks has an even part of all of
 // them.
