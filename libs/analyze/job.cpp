@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <set>
 #include <utility>
 
@@ -84,43 +85,52 @@ std::optional<SaidGroups> groups_of_command(std::string_view command) {
   struct Flag {
     std::string_view name;
     std::int64_t ParallelGroups::*size;
-    bool megatron = false;
-    std::string_view program = "";  // a short name that other programs use for other things
+    std::string_view programs = "";  // of short names, which other programs use for other things
   };
-  static constexpr Flag kFlags[] = {{"--tensor-parallel-size", &ParallelGroups::tensor},
-                                    {"--pipeline-parallel-size", &ParallelGroups::pipeline},
-                                    {"--data-parallel-size", &ParallelGroups::data},
-                                    {"--expert-parallel-size", &ParallelGroups::expert},
-                                    {"-tp", &ParallelGroups::tensor, false, "vllm"},
-                                    {"-pp", &ParallelGroups::pipeline, false, "vllm"},
-                                    {"-dp", &ParallelGroups::data, false, "vllm"},
-                                    {"--tp-size", &ParallelGroups::tensor, false, "sglang"},
-                                    {"--tp", &ParallelGroups::tensor, false, "sglang"},
-                                    {"--pp-size", &ParallelGroups::pipeline, false, "sglang"},
-                                    {"--dp-size", &ParallelGroups::data, false, "sglang"},
-                                    {"--dp", &ParallelGroups::data, false, "sglang"},
-                                    {"--ep-size", &ParallelGroups::expert, false, "sglang"},
-                                    {"--tp_size", &ParallelGroups::tensor, false, "trtllm"},
-                                    {"--pp_size", &ParallelGroups::pipeline, false, "trtllm"},
-                                    {"--ep_size", &ParallelGroups::expert, false, "trtllm"},
-                                    {"--tensor-model-parallel-size", &ParallelGroups::tensor, true},
-                                    {"--pipeline-model-parallel-size", &ParallelGroups::pipeline, true},
-                                    {"--expert-model-parallel-size", &ParallelGroups::expert, true}};
+  using G = ParallelGroups;
+  static constexpr std::string_view kEngines = "vllm sglang trtllm";
+  static constexpr Flag kFlags[] = {{"tensor-parallel-size", &G::tensor},
+                                    {"pipeline-parallel-size", &G::pipeline},
+                                    {"data-parallel-size", &G::data},
+                                    {"expert-parallel-size", &G::expert},
+                                    {"tensor-model-parallel-size", &G::tensor},
+                                    {"pipeline-model-parallel-size", &G::pipeline},
+                                    {"expert-model-parallel-size", &G::expert},
+                                    {"tensor-parallel-degree", &G::tensor},
+                                    {"pipeline-parallel-degree", &G::pipeline},
+                                    {"tp", &G::tensor, kEngines},
+                                    {"pp", &G::pipeline, kEngines},
+                                    {"dp", &G::data, kEngines},
+                                    {"tp-size", &G::tensor, kEngines},
+                                    {"pp-size", &G::pipeline, kEngines},
+                                    {"dp-size", &G::data, kEngines},
+                                    {"ep-size", &G::expert, kEngines}};
+  const auto is_of = [&](const Flag& flag) {
+    const std::vector<std::string_view> programs = split(flag.programs, " ");
+    return programs.empty() || std::ranges::any_of(programs, [&](std::string_view program) {
+             return command.find(program) != std::string_view::npos;
+           });
+  };
   SaidGroups said;
   const std::vector<std::string_view> words = split(command, " ");
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::size_t equals = std::min(words[i].find('='), words[i].size());
-    const std::string_view name = words[i].substr(0, equals);
+    const std::string_view written = words[i].substr(0, equals);
+    if (!written.starts_with('-') && equals == words[i].size()) continue;
+    // "--tensor_parallel_size", "model.tensor_model_parallel_size=2"
+    std::string name(written.substr(std::min(written.find_first_not_of('-'), written.size())));
+    if (const std::size_t dot = name.rfind('.'); dot != std::string::npos) name.erase(0, dot + 1);
+    std::ranges::replace(name, '_', '-');
     const auto flag = std::ranges::find(kFlags, name, &Flag::name);
-    if (flag == std::end(kFlags) || command.find(flag->program) == std::string_view::npos) continue;
+    if (flag == std::end(kFlags) || !is_of(*flag)) continue;
     const std::string_view value = equals < words[i].size() ? words[i].substr(equals + 1)
                                    : i + 1 < words.size()   ? words[i + 1]
                                                             : std::string_view();
     const std::optional<std::int64_t> size = number_in(value);
     if (!size) continue;
     said.groups.*flag->size = *size;
-    said.groups.data_before_pipeline = said.groups.data_before_pipeline || flag->megatron;
-    said.words += fmt::format("{}{} {}", said.words.empty() ? "" : " ", name, *size);
+    if (name.find("-model-parallel-") != std::string::npos) said.groups.data_before_pipeline = true;  // Megatron
+    said.words += fmt::format("{}{} {}", said.words.empty() ? "" : " ", written, *size);
   }
   if (said.words.empty()) return std::nullopt;
   // vLLM spreads experts over all ranks that hold a part of a layer, where it is asked to.
@@ -129,6 +139,27 @@ std::optional<SaidGroups> groups_of_command(std::string_view command) {
     said.words += " --enable-expert-parallel";
   }
   return said;
+}
+
+std::int64_t ranks_of_command(std::string_view command) {
+  const std::vector<std::string_view> words = split(command, " =");
+  const auto number_behind = [&](std::initializer_list<std::string_view> names) {
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      if (std::ranges::find(names, words[i]) != names.end()) return number_in(words[i + 1]).value_or(0);
+    }
+    return std::int64_t{-1};  // not among them
+  };
+  const auto runs = [&](std::string_view program) {
+    return std::ranges::any_of(words, [&](std::string_view word) { return word.ends_with(program); });
+  };
+  if (runs("torchrun") || runs("torch.distributed.run") || runs("torch.distributed.launch")) {
+    const std::int64_t hosts = number_behind({"--nnodes"});
+    const std::int64_t each = number_behind({"--nproc-per-node", "--nproc_per_node"});
+    return std::max<std::int64_t>(0, each) * (hosts < 0 ? 1 : hosts);
+  }
+  if (runs("mpirun") || runs("mpiexec") || runs("srun"))
+    return std::max<std::int64_t>(0, number_behind({"-np", "--ntasks"}));
+  return 0;
 }
 
 RankPlace place_of(const ParallelGroups& groups, std::int64_t rank) {
@@ -225,7 +256,17 @@ struct Said {
   bool by_user = false;  // then it is not questioned
 };
 
-Result<std::optional<Said>> said_groups(const trace::Run& run, const JobSources& sources) {
+// Of the recording, and of every process.
+Result<std::vector<std::string>> command_lines(const trace::Run& run) {
+  LLMPROF_LET(const trace::ResultTable commands,
+              run.query("SELECT DISTINCT arguments FROM process WHERE arguments IS NOT NULL ORDER BY arguments"));
+  std::vector<std::string> lines{fmt::format("{}", fmt::join(run.info().command, " "))};
+  for (const auto& row : commands.rows) lines.push_back(row[0].text);
+  return lines;
+}
+
+Result<std::optional<Said>> said_groups(const trace::Run& run, const JobSources& sources,
+                                        const std::vector<std::string>& lines) {
   const auto by_user = [](const std::string& text, std::string origin) -> Result<std::optional<Said>> {
     LLMPROF_LET(ParallelGroups groups, parse_groups(text));
     return std::optional(Said{std::move(groups), std::move(origin), true});
@@ -241,11 +282,6 @@ Result<std::optional<Said>> said_groups(const trace::Run& run, const JobSources&
     auto declared = parse_groups(marks.rows[0][0].text);
     if (declared) return std::optional(Said{*declared, "declared by the program: " + marks.rows[0][0].text, true});
   }
-  LLMPROF_LET(const trace::ResultTable commands,
-              run.query("SELECT DISTINCT arguments FROM process WHERE arguments IS NOT "
-                        "NULL ORDER BY arguments"));
-  std::vector<std::string> lines{fmt::format("{}", fmt::join(run.info().command, " "))};
-  for (const auto& row : commands.rows) lines.push_back(row[0].text);
   for (const std::string& line : lines) {
     if (const auto said = groups_of_command(line))
       return std::optional(Said{said->groups, "command line of the program: " + said->words, false});
@@ -367,7 +403,9 @@ Result<Job> find_job(const trace::Run& run, const JobSources& sources) {
   if (numbers_name(job.ranks)) {
     for (const JobRank& rank : job.ranks) job.world = std::max(job.world, *rank.number + 1);
   }
-  LLMPROF_LET(const std::optional<Said> said, said_groups(run, sources));
+  LLMPROF_LET(const std::vector<std::string> lines, command_lines(run));
+  for (const std::string& line : lines) job.world = std::max(job.world, ranks_of_command(line));
+  LLMPROF_LET(const std::optional<Said> said, said_groups(run, sources, lines));
   if (said && (said->by_user || !sources.tensor || sources.part_is_model || *sources.tensor == said->groups.tensor)) {
     job.groups = said->groups;
     job.origin = said->origin;

@@ -33,6 +33,8 @@ struct SaidGroups {
   std::string words;  // "--tensor-parallel-size 2"
 };
 std::optional<SaidGroups> groups_of_command(std::string_view command);
+// How many ranks a launcher was told to start, on all hosts (torchrun, mpirun, srun); 0: it does not say.
+std::int64_t ranks_of_command(std::string_view command);
 
 struct RankPlace {
   std::int64_t data = 0, tensor = 0, pipeline = 0, expert = 0;

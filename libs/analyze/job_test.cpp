@@ -52,8 +52,23 @@ TEST(ParallelGroups, OfCommandLines) {
   EXPECT_EQ(megatron->groups.pipeline, 4);
   EXPECT_TRUE(megatron->groups.data_before_pipeline);
   EXPECT_EQ(groups_of_command("vllm serve m -tp 2 -dp 2 --enable-expert-parallel")->groups.expert, 4);
+  EXPECT_EQ(groups_of_command("python train.py model.tensor_model_parallel_size=4")->groups.tensor, 4);
+  EXPECT_EQ(groups_of_command("python -m sglang.launch_server --tp 8")->groups.tensor, 8);
+  EXPECT_EQ(groups_of_command("trtllm-serve m --tp_size 2 --pp_size=2")->words, "--tp_size 2 --pp_size 2");
+  EXPECT_FALSE(groups_of_command("vllm serve tp 2"));
   EXPECT_FALSE(groups_of_command("convert -tp 2 --dp 4 a.png"));
   EXPECT_FALSE(groups_of_command("vllm serve --tensor-parallel-size many"));
+}
+
+TEST(ParallelGroups, RanksOfLaunchers) {
+  EXPECT_EQ(ranks_of_command("/usr/bin/torchrun --nnodes 2 --nproc-per-node=8 train.py -n 3"), 16);
+  EXPECT_EQ(ranks_of_command("python -m torch.distributed.run --nproc_per_node 4 train.py"), 4);
+  EXPECT_EQ(ranks_of_command("torchrun --nnodes 1:4 --nproc-per-node 8 train.py"), 0);  // elastic
+  EXPECT_EQ(ranks_of_command("torchrun --nproc-per-node gpu train.py"), 0);
+  EXPECT_EQ(ranks_of_command("mpirun -np 6 ./train"), 6);
+  EXPECT_EQ(ranks_of_command("srun --ntasks=4 python train.py -n 3"), 4);
+  EXPECT_EQ(ranks_of_command("srun python train.py -n 3"), 0);
+  EXPECT_EQ(ranks_of_command("train.py -np 3 --nnodes 2"), 0);
 }
 
 // One layer: 4 x 64 x 64 of attention, 3 x 64 x 128 of the MLP; 64 x 256 logits. 57,344 weights are 114,688 FLOP a
@@ -173,13 +188,25 @@ TEST(Job, TwoAndEightTensorParallelRanks) {
   }
 }
 
+std::string two_layers() {
+  std::string model = kModel;
+  return model.replace(model.find("_layers\": 1"), 11, "_layers\": 2");
+}
+
+TEST(Job, ADivisionThatCannotBeIsUnknown) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 2});
+  const Summary summary = run.summary({.parallel = "pp=2"});
+  EXPECT_FALSE(summary.job.known);
+  EXPECT_THAT(summary.job.why, HasSubstr("pipeline parallelism of 2 is not possible"));
+  EXPECT_FALSE(summary.stages[0].efficiency.mfu);
+}
+
 // Two ranks of two layers: the first has one layer, the second the other and the logits.
 TEST(Job, PipelineRanksHaveTheirLayers) {
   RuleRun run;
   add_ranks(run, {.ranks = 2, .devices = 2});
-  std::string model = kModel;
-  model.replace(model.find("_layers\": 1"), 11, "_layers\": 2");
-  add_mark(run, "model", model);
+  add_mark(run, "model", two_layers());
   const Summary summary = run.summary({.parallel = "pp=2"});
   const Stage& stage = summary.stages[0];
   const double layer = kFlops - kLogits;
@@ -313,6 +340,49 @@ TEST(Job, CollectivesTellWhatSizesDoNot) {
     const auto decode = std::ranges::find(summary.stages, "decode", &Stage::name);
     ASSERT_NE(decode, summary.stages.end());
     EXPECT_EQ(decode->tokens, forward ? 2 : 4);
+  }
+}
+
+// Of a pipeline only the last rank says what it works on.
+TEST(Job, TokensAreThoseOfTheFirstRankThatSaysThem) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 2});
+  add_mark(run, "model", two_layers());
+  for (const std::int64_t begin : {3000, 4000}) {
+    run.step("prefill", begin, begin + 1000, {}, 1);
+    run.step("prefill", begin, begin + 1000, {.batch = 1, .tokens = 4, .context = 4}, 10);
+  }
+  const Summary summary = run.summary({.parallel = "pp=2"});
+  EXPECT_EQ(std::ranges::find(summary.stages, "prefill", &Stage::name)->tokens, 8);
+  EXPECT_EQ(std::ranges::find(summary.stages, "decode", &Stage::name)->tokens, 2);
+}
+
+// 100 W each, for the two seconds of the stage: of the two devices of the job, not of one that does nothing.
+TEST(Job, EnergyIsThatOfAllItsDevices) {
+  for (const std::string parallel : {"dp=2", "tp=2"}) {
+    RuleRun run(4'000'000'000);
+    add_mark(run, "model", kModel);
+    for (const std::int64_t device : {kGpu, kGpu + 1, kGpu + 2}) add_device(run, device);
+    run.process(2, 4'000'000'000, 1);
+    run.thread(10, 2);
+    for (const std::int64_t thread : {1, 10}) {
+      for (const std::int64_t begin : {1'000'000'000, 2'000'000'000}) {
+        run.step("decode", begin, begin + 1'000'000'000, {.batch = 1, .tokens = 1, .context = 4}, thread);
+        add_kernel(run, thread == 1 ? kGpu : kGpu + 1, thread, begin + 100, begin + 500'000'000);
+      }
+    }
+    for (const std::int64_t device : {kGpu, kGpu + 1, kGpu + 2}) {
+      for (std::int64_t at_ns = 0; at_ns <= 4'000'000'000; at_ns += 100'000'000)
+        run.add(trace::TelemetryRow{
+            .ts_ns = at_ns, .device_id = device, .metric = run.name("power_w"), .value = 100, .unit = run.name("W")});
+    }
+    const Summary summary = run.summary({.parallel = parallel});
+    SCOPED_TRACE(parallel);
+    ASSERT_EQ(summary.telemetry.stages.size(), 1u);
+    const StageTelemetry& stage = summary.telemetry.stages[0];
+    ASSERT_TRUE(stage.energy_j) << stage.energy_why;
+    EXPECT_NEAR(*stage.energy_j, 400, 1e-6);
+    EXPECT_NEAR(*stage.joules_per_token, parallel == "dp=2" ? 100 : 200, 1e-6);
   }
 }
 

@@ -144,20 +144,33 @@ Result<void> fill_stages(const trace::Run& run, Summary& summary) {
   return {};
 }
 
-// A token passes through every rank of a copy of the model: one of them counts. Of a process that is no rank, too.
+struct Tokens {
+  std::int64_t tokens = 0, checked = 0, least_taken = 0;
+  bool any() const { return tokens > 0 || checked > 0; }
+  void operator+=(const Tokens& other) {
+    tokens += other.tokens, checked += other.checked, least_taken += other.least_taken;
+  }
+};
+
+// A token passes through every rank of a copy of the model: the first that says its tokens counts. Whoever is no rank
+// stands for all that compute for it.
 Result<void> fill_tokens(const trace::Run& run, const Job& job, Summary& summary) {
   if (!job.known) return {};  // how many copies there are is unknown
   LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/stage_tokens"));
+  std::map<std::pair<std::string, const JobRank*>, Tokens> said;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
-    const JobRank* rank = job.rank_of(row.integer("process_id"));
-    if (rank != nullptr && !rank->leads) continue;
-    for (Stage& stage : summary.stages) {
-      if (stage.name != row.text("stage")) continue;
-      stage.tokens += row.integer("tokens");
-      stage.checked += row.integer("checked");
-      stage.least_taken += row.integer("least_taken");
+    said[{row.text("stage"), job.rank_of(row.integer("process_id"))}] +=
+        {row.integer("tokens"), row.integer("checked"), row.integer("least_taken")};
+  }
+  for (Stage& stage : summary.stages) {
+    Tokens sum = said[{stage.name, nullptr}];
+    std::set<std::int64_t> counted;  // copies of the model
+    for (const JobRank& rank : job.ranks) {
+      const Tokens& own = said[{stage.name, &rank}];
+      if (own.any() && counted.insert(rank.place.data).second) sum += own;
     }
+    stage.tokens = sum.tokens, stage.checked = sum.checked, stage.least_taken = sum.least_taken;
   }
   return {};
 }

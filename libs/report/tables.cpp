@@ -224,13 +224,17 @@ std::string checked_line(const Page& page, const Stage& s) {
     if (stage.name == "draft" || stage.name == s.name) time_ns += stage.at_pace_ns();
   }
   if (time_ns <= 0) return "";
+  // All ranks of a copy of the model make its steps, and one of them counts the tokens.
+  const auto& ranks = page.summary.job.ranks;
+  const auto copies = std::ranges::count_if(ranks, &analyze::JobRank::leads);
+  const double own = copies > 0 ? static_cast<double>(ranks.size()) / static_cast<double>(copies) : 1;
   const auto rate = [&](std::int64_t tokens) {
     return base::three_digits(static_cast<double>(tokens) / (time_ns * 1e-9));
   };
   return wrapped(
       fmt::format("{}: speculative decoding. A step checks {} tokens; how many of them are taken is not known. With "
                   "the time of draft that makes {} tokens/s, if one of each sequence is taken, to {}, if all are.",
-                  s.name, base::three_digits(static_cast<double>(s.checked) / static_cast<double>(s.steps)),
+                  s.name, base::three_digits(static_cast<double>(s.checked) * own / static_cast<double>(s.steps)),
                   rate(s.least_taken), rate(s.checked)));
 }
 
