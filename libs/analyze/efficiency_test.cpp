@@ -242,11 +242,11 @@ TEST(Basis, BytesAreMeasuredByTheFastestStreamThroughMemory) {
                  {7, "bandwidth", "read, L3", 90e9, "measured", ""},
                  {7, "bandwidth", "triad", 25e9, "measured", ""},
                  {7, "bandwidth", "copy", 24e9, "measured", ""}};
-  EXPECT_EQ(*denominators(basis, "float32").peak_bandwidth, 25e9);
+  EXPECT_EQ(*denominators(basis, "float32", Over::kJob).peak_bandwidth, 25e9);
   EXPECT_EQ(basis.memory_peak_in_words(7), "triad, the fastest of 3 streams");
   // A triad as fast as the one that was measured is at 100 %, not at 125.
   Efficiency e{.bytes = 25.0};
-  complete(e, 1, denominators(basis, "float32"));
+  complete(e, 1, denominators(basis, "float32", Over::kJob));
   EXPECT_DOUBLE_EQ(*e.mbu, 1);
   basis.peaks.resize(1);
   EXPECT_EQ(basis.memory_peak_in_words(7), "read");
