@@ -69,9 +69,10 @@ constexpr Option kOptions[] = {
      "CUDA graphs: `sampled` records every launch as a whole and the nodes of a few of each graph, `all` the nodes of "
      "every launch (costs more), `launch` no nodes. Without it: sampled."},
     {"--rests", "", "", "WHAT", "",
-     "Moments in which what recording costs the program shows: `watching`, 0.2 s in 8 s in which the program is not "
-     "watched from outside and no device is read; `everything`, 0.2 s in every second in which nothing of the GPU is "
-     "recorded either, for those who want to know the whole cost; `none`. Without it: watching."},
+     "Moments in which what recording costs the program shows: `watching`, on a machine with a GPU, 60 ms in 2.4 s in "
+     "which the program is not watched from outside and no device is read; `everything`, 0.2 s in every second in "
+     "which kernels are not recorded either, for those who want to know the whole cost (`everything:60ms`: 60 ms, and "
+     "as long between); `none`. Without it: watching."},
     {"--stacks", "", "", "KINDS", "",
      "Note the stack of every launch on a GPU: python, native or python,native. Costs the program about 0.2 µs a "
      "launch."},

@@ -43,9 +43,16 @@ Result<std::uint64_t> gpu_bits(std::string_view text) {
 
 Result<record::RestOption> rest_option(const Arguments& arguments) {
   const std::string rests = arguments.get("--rests");
-  if (rests.empty()) return record::RestOption::kWatching;
-  LLMPROF_LET(const std::uint64_t value, value_of(kRests, "--rests", rests));
-  return static_cast<record::RestOption>(value);
+  record::RestOption option;
+  if (rests.empty()) return option;
+  const std::size_t colon = rests.find(':');
+  LLMPROF_LET(const std::uint64_t of, value_of(kRests, "--rests", std::string_view(rests).substr(0, colon)));
+  option.of = static_cast<record::RestOption::Of>(of);
+  if (colon == std::string::npos) return option;
+  LLMPROF_LET(const std::int64_t lasts_ns, record::parse_duration(rests.substr(colon + 1)));
+  if (lasts_ns < 1'000'000) return Error{ErrorCode::kUsage, "--rests: a rest lasts 1 ms at least", ""};
+  option.lasts_ns = static_cast<std::uint64_t>(lasts_ns);
+  return option;
 }
 
 Result<record::CollectorSettings> collector_settings(const Arguments& arguments) {

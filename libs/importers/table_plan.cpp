@@ -54,6 +54,7 @@ TablePlan::TablePlan(const trace::Table& table) : table_(&table) {
       bools_.push_back(static_cast<std::uint32_t>(column.present_offset));
     }
     if (column.type == ColumnType::kBool) bools_.push_back(cell.offset);
+    if (column.type == ColumnType::kBool && column.nullable) absent_bools_.push_back(cell);
     if (is_id(column)) {
       const bool own = column.name == "id";
       if (column.name == "process_id" || (own && makes_process)) cell.refers = Refers::kProcess;
@@ -89,7 +90,11 @@ bool TablePlan::first_time(const std::byte* row, std::int64_t& ns) const {
   return false;
 }
 
-bool TablePlan::flags_are_bools(const std::byte* rows, std::size_t count) const {
+bool TablePlan::flags_are_bools(std::byte* rows, std::size_t count) const {
+  for (const Cell& cell : absent_bools_) {
+    for (std::byte *row = rows, *end = rows + count * table_->row_bytes; row != end; row += table_->row_bytes)
+      if (row[cell.present] == std::byte{0}) row[cell.offset] = std::byte{0};
+  }
   std::uint8_t all = 0;
   for (const std::uint32_t offset : bools_) {
     const std::byte* at = rows + offset;

@@ -48,7 +48,7 @@ class TablePlan {
     Refers refers = Refers::kAny;
     bool needed = false;  // 0 becomes the file's process
   };
-  bool flags_are_bools(const std::byte* rows, std::size_t count) const;
+  bool flags_are_bools(std::byte* rows, std::size_t count) const;
   Result<void> map_ids(std::byte* rows, std::size_t count, const Cell& cell, FileMap& map) const;
   Result<void> map_names(std::byte* rows, std::size_t count, std::uint32_t offset, const FileMap& map) const;
   void shift(std::byte* rows, std::size_t count, const Cell& cell, const FileMap& map, std::vector<char>& bad) const;
@@ -58,6 +58,7 @@ class TablePlan {
 
   const trace::Table* table_;
   std::vector<std::uint32_t> bools_;  // bytes that must be 0 or 1
+  std::vector<Cell> absent_bools_;    // may be anything where they are absent, and become 0 there
   std::vector<std::uint32_t> names_;
   std::vector<Cell> ids_, times_;
   const Cell* begin_ = nullptr;

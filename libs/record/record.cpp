@@ -110,14 +110,19 @@ Result<CaptureInfo> describe(const RecordOptions& options, const Target& target,
   return info;
 }
 
-// The first comes when a short program is in its steady state already. All in all they are 2.5 % of the time, or 20 %
-// where the cost is what one wants to know.
-std::optional<trace::NotedRests> plan_rests(const RecordOptions& options, std::int64_t begin_ns) {
-  constexpr std::uint64_t kSecond = 1'000'000'000;
-  if (options.rests == RestOption::kNone || !options.window.is_everything()) return std::nullopt;
-  const bool everything = options.rests == RestOption::kEverything;
-  const std::uint64_t every_ns = everything ? kSecond : 8 * kSecond;
-  return trace::NotedRests{{static_cast<std::uint64_t>(begin_ns) + 5 * kSecond, every_ns, kSecond / 5}, everything};
+// The first comes when a short program is in its steady state already. Watching rests 2.5 % of the time, and only where
+// there is a GPU: what a CPU does is told by the samples that would be missing. For those who want to know the whole
+// cost, half of the time if they say how long a rest is, so that neighbours are near.
+std::optional<trace::NotedRests> plan_rests(const RecordOptions& options, const CaptureInfo& info) {
+  constexpr std::uint64_t kMs = 1'000'000;
+  const RestOption& rests = options.rests;
+  const bool everything = rests.of == RestOption::Of::kEverything;
+  if (rests.of == RestOption::Of::kNone || !options.window.is_everything()) return std::nullopt;
+  if (!everything && info.gpus.empty()) return std::nullopt;
+  const std::uint64_t lasts_ns = rests.lasts_ns != 0 ? rests.lasts_ns : everything ? 200 * kMs : 60 * kMs;
+  const std::uint64_t every_ns = !everything ? 40 * lasts_ns : rests.lasts_ns != 0 ? 2 * lasts_ns : 5 * lasts_ns;
+  return trace::NotedRests{{static_cast<std::uint64_t>(info.begin.raw_ns) + 5000 * kMs, every_ns, lasts_ns},
+                           everything};
 }
 
 // The launch itself, from the folder that is ready to the program that ended.
@@ -138,7 +143,7 @@ class Session {
 
   Result<Ended> run(CaptureInfo& info) {
     info.begin = read_clocks();
-    info.rests = plan_rests(options_, info.begin.raw_ns);
+    info.rests = plan_rests(options_, info);
     LLMPROF_TRY(open_control(info.begin.raw_ns));
     const Injection injection = inject(info);
     for (const std::string& line : injection.kept) note(info, trace::Loss::kExistingInjection, line);

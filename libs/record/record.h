@@ -23,7 +23,10 @@ namespace llmprof::record {
 enum class ProgramOutput : std::uint8_t { kUntouched, kToStderr };
 
 // Rests in which the cost of recording shows: of what watches and reads from outside, or of everything.
-enum class RestOption : std::uint8_t { kNone, kWatching, kEverything };
+struct RestOption {
+  enum class Of : std::uint8_t { kNone, kWatching, kEverything } of = Of::kWatching;
+  std::uint64_t lasts_ns = 0;  // 0: as long as fits the kind
+};
 
 struct RecordOptions {
   std::vector<std::string> command;  // argv
@@ -42,7 +45,7 @@ struct RecordOptions {
   HostOptions host;
   TelemetryOptions telemetry;
   WindowOptions window;
-  RestOption rests = RestOption::kWatching;
+  RestOption rests;
   bool keep_capture = false;
   bool ingest = true;
   ProgramOutput program_output = ProgramOutput::kUntouched;

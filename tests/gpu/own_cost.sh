@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# What recording costs, measured by the recording itself: a decode loop that rests every other 60 ms, in which kernels are not recorded (graphs are),
+# and the same loop eager, eager with every kernel timed, and as a CUDA graph. Prints a table in Markdown; fails where an upper end
+# of the 95 % interval is above its limit (OWN_COST_LIMITS=no: only says so).
+#   tests/gpu/own_cost.sh LLMPROF FOLDER [SECONDS]
+set -uo pipefail
+llmprof=$(realpath "$1"); mkdir -p "$2"; folder=$(realpath "$2"); seconds=${3:-40}
+here=$(cd "$(dirname "$0")" && pwd)
+failed=0
+table="$folder/own_cost.md"
+echo "| decode step | recorded / not [95 %] | rests | steps in them | kernels timed in |" >"$table"
+echo "|---|---|---|---|---|" >>"$table"
+one() {  # name, limit, options of record…; the workload's after --
+  local name=$1 limit=$2; shift 2
+  local options=() ; while [ "$1" != -- ]; do options+=("$1"); shift; done; shift
+  local run=$folder/${name//[ ,]/_}
+  "$llmprof" record -q -f --no-peaks --rests everything:60ms "${options[@]}" -o "$run" -- python3 "$here/../../perf/workloads/decode.py" \
+    --impl mini --seconds "$seconds" --steps 128 "$@" >"$run.out" 2>"$run.err" || { echo "FAIL $name: $(tail -n 2 "$run.err")"; failed=1; return; }
+  "$llmprof" report "$run" --json >"$run.json" 2>>"$run.err"
+  python3 - "$run.json" "$name" "$limit" >>"$table" <<'PY' || failed=1
+import json, os, sys
+report, name, limit = json.load(open(sys.argv[1])), sys.argv[2], float(sys.argv[3])
+stage = next((s for s in report["recording_cost"]["stages"] if s["name"] == "decode" and s["measured"]), None)
+if stage is None:
+    print(f"| {name} | not measured | | | |")
+    sys.exit(1)
+m = stage["measured"]
+print(f"| {name} | {m['ratio']:.4f} [{m['low']:.4f}, {m['high']:.4f}], wanted {limit:.3f} | {m['stretches']} | {m['steps']} | "
+      f"{100 * stage['kernels_share']:.0f} % |")
+sys.exit(m["high"] > limit and os.environ.get("OWN_COST_LIMITS") != "no")
+PY
+  rm -rf "$run.llmprof"
+}
+one "eager, sampled" 1.03 --
+one "eager, sampled, not watched" 1.03 --no-host --no-telemetry --
+one "eager, all" 1.14 --kernels all --
+one "graph" 1.010 -- --graph
+one "graph, not watched" 1.010 --no-host --no-telemetry -- --graph
+cat "$table"
+exit "$failed"
