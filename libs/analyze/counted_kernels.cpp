@@ -144,7 +144,9 @@ class Groups {
   void add_access(Group& group, double by) const {
     group.sectors_per_load.add(counters::value_of("sectors_per_load", counters_.values), by);
     group.sectors_per_store.add(counters::value_of("sectors_per_store", counters_.values), by);
-    group.bytes_per_load_sector.add(counters::value_of("bytes_per_load_sector", counters_.values), by);
+    // Instrumented code counts these bytes, and CUPTI gives 0 where it did not run: no load needs no byte.
+    const auto needed = counters::value_of("bytes_per_load_sector", counters_.values);
+    group.bytes_per_load_sector.add(needed && *needed > 0 ? needed : std::nullopt, by);
     group.shared_busy.add(fraction("shared_active_pct"), by);
     group.bank_conflicts.add(fraction("bank_conflict_pct"), by);
     group.local_bytes.add(counters::value_of("local_bytes", counters_.values));

@@ -39,7 +39,7 @@ part verbs 200 "$here/verbs.sh" "$bin/llmprof" "$scratch/verbs"
 part access 60 "$here/access.sh" "$bin/llmprof" "$scratch/access"
 part l2_hits 100 "$here/l2_hits.sh" "$bin/llmprof" "$scratch/l2"
 part gemm_shapes 100 "$here/gemm_shapes.sh" "$lib" "$beside/collect_dump_log"
-part bench_points 90 "$(test_of gpu_operators_test)" --gtest_filter='*Point*:*Mla*'
+part bench_points 90 "$(test_of gpu_operators_test)" --gtest_filter='CudaBench.*'
 part workload 60 "$(test_of gpu_workload_test)"
 echo "$((SECONDS - began)) s in all"
 cat "$table"

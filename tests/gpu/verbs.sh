@@ -48,8 +48,11 @@ check "for about a second" is control true "SELECT (max(end_ns) - min(begin_ns))
 
 check "a run to look into" record plain -- python3 products.py
 check "--counters-hot of it" record hot --counters memory --counters-hot 1 --counters-from plain -- env LASTS=2 python3 products.py
+"$llmprof" query hot "SELECT k.name, count(*) AS n, count(DISTINCT metric) AS metrics FROM counter c LEFT JOIN kernel k ON k.id = c.scope_id WHERE c.scope = 'kernel' GROUP BY ALL"
+"$llmprof" query plain "SELECT name, sum(end_ns - begin_ns) AS ns FROM kernel GROUP BY ALL ORDER BY ns DESC LIMIT 3"
 check "one kernel was measured, the hottest" is hot true "SELECT count(DISTINCT k.name) = 1 AND min(k.name) = (SELECT name FROM kernel WHERE device_id IN (SELECT id FROM device WHERE kind = 'gpu') GROUP BY name ORDER BY sum(end_ns - begin_ns) DESC LIMIT 1) FROM counter c JOIN kernel k ON k.id = c.scope_id WHERE c.scope = 'kernel'"
 check "--replay" record replay --counters full --counters-kernels '*' --replay -- python3 products.py
+"$llmprof" query replay "SELECT scope, count(DISTINCT metric) AS metrics, count(*) AS n FROM counter GROUP BY ALL"; "$llmprof" query replay "SELECT name, count, detail FROM loss"
 check "all counters of a product's kernel came in one replay" is replay true "SELECT count(DISTINCT metric) > 20 FROM counter WHERE scope = 'kernel'"
 
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
@@ -58,7 +61,7 @@ if "$nvcc" -std=c++17 -O2 -lineinfo -cudart shared -arch=sm_90 "$here/access.cu"
   check "stalls have source lines" is stalls true "SELECT count(*) FILTER (line > 0 AND file LIKE '%access.cu') > 0 FROM stall"
 fi
 
-check "mla_decode by its verb" timeout 120 "$llmprof" bench mla_decode --device gpu --batch 1 --context 1k -o mla >mla.out 2>mla.err
+check "mla_decode by its verb" timeout 120 "$llmprof" bench mla_decode --device cuda --batch 1 --context 1k -o mla >mla.out 2>mla.err
 check "it was measured, and no point failed" is mla true "SELECT count(*) > 0 FROM bench WHERE op = 'mla_decode'"
 tail -n 2 mla.err
 

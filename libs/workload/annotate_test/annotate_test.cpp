@@ -41,7 +41,8 @@ TEST(Annotate, NobodyListening) {
 // Payloads: 2 | 128 << 16 | 128 << 40; 0xFFFF | 1 << 16 | 0xFFFFFF << 40. C and C++ share one state: one domain.
 TEST(Annotate, TheToolHearsTheWholeGrammar) {
   EXPECT_THAT(run(kTool, "all"), ElementsAre("domain llmprof", "category 1=stage", "category 2=step",
-                                             "category 3=module", "category 4=model", "register layers.0.mlp",
+                                             "category 3=module", "category 4=model", "category 5=note",
+                                             "category 6=pass", "category 7=parallel", "register layers.0.mlp",
                                              "mark v3/48 category=4 payload=0:0 message=1:{\"model_type\": \"llama\"}",
                                              "push v3/48 category=1 payload=0:0 message=1:prefill",
                                              "push v3/48 category=2 payload=1:800000800002 message=1:prefill",
