@@ -145,10 +145,10 @@ TEST(AssembleTest, TwoTracesKeepTheirOwnProcessesAndShareTheClock) {
 TEST(AssembleTest, FilesOfOneRankTellOfOneGpu) {
   Assembly run;
   const std::pair<const char*, const char*> files[] = {{"a", "0"}, {"b", "0"}, {"c", "1"}, {"d", "1"}, {"e", ""}};
-  for (const auto& [name, rank] : files) {
+  for (const auto& file : files) {
     run.file(kRank, [&](FrameSink& sink) {
-      sink.set_facts({.tool = "", .command = "", .host = "here", .model_config = "", .rank = rank});
-      small_trace(sink, 11, 1000, name, false);
+      sink.set_facts({.tool = "", .command = "", .host = "here", .model_config = "", .rank = file.second});
+      small_trace(sink, 11, 1000, file.first, false);
     });
   }
   run.file(kRank, [&](FrameSink& sink) {

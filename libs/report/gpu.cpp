@@ -91,6 +91,7 @@ std::string estimate_line(const Page& page, std::string_view stage) {
     launches = c.graph_launches;
     by_node = c.graph_launches_by_node;
   }
+  if (launches == 0) return wrapped("~: partly estimated, from the same launches at other times.");
   if (by_node == 0) return wrapped("~: estimated, from the same kernels launched outside graphs.");
   return wrapped(fmt::format("~: partly estimated, from {} of {}.", by_node, counted(launches, "graph launch")));
 }
@@ -115,6 +116,12 @@ std::string gpu_coverage(const Page& page) {
                           percent(c.estimated_placed_ns, c.estimated_ns));
     }
     out += wrapped(line + ".");
+  }
+  if (c.graph_launches == 0 && c.estimated_ns > 0) {
+    out += wrapped(fmt::format(
+        "Kernels were sampled: all launches were noted, and {} of the GPU time was measured. The times of {} are "
+        "estimated from the same launches at other times (~); record --kernels all times every one.",
+        percent(c.gpu_ns - c.estimated_ns, c.gpu_ns), counted(c.estimated_kernels, "kernel")));
   }
   if (c.kernels_without_launch > 0) {
     out += wrapped(fmt::format("Of {} the launching call is unknown: placed by begin and thread, or nowhere.",

@@ -60,6 +60,15 @@ TEST(Estimate, NamesItsBasis) {
   EXPECT_EQ(estimate_line(page, "prefill"), "");
 }
 
+TEST(Estimate, OfSampledKernelsIsFromTheSameLaunches) {
+  Page page = graph_page();
+  page.summary.coverage.graph_launches = page.summary.coverage.graph_launches_by_node = 0;
+  page.summary.coverage.estimated_kernels = 7;
+  page.summary.stages.push_back({.name = "decode", .estimated_ns = 900});
+  EXPECT_EQ(estimate_line(page, "decode"), "  ~: partly estimated, from the same launches at other times.\n");
+  EXPECT_NE(gpu_coverage(page).find("10.0 % of the GPU time was measured"), std::string::npos) << gpu_coverage(page);
+}
+
 TEST(Gaps, StandWithTheirStages) {
   Page page;
   page.summary.gpu.gaps = {{"", "another profiler took the buffers", 2, 3000},

@@ -47,7 +47,7 @@ check "--control records what was asked for, not the 300 products before" is con
 check "for about a second" is control true "SELECT (max(end_ns) - min(begin_ns)) / 1e9 BETWEEN 0.5 AND 2 FROM kernel"
 
 check "a run to look into" record plain -- python3 products.py
-check "--counters-hot of it" record hot --counters memory --counters-hot 1 --counters-from plain -- env LASTS=2 python3 products.py
+check "--counters-hot of it" record hot --counters memory --counters-hot 1 --counters-from plain --counters-budget 0 -- env LASTS=2 python3 products.py
 "$llmprof" query hot "SELECT k.name, count(*) AS n, count(DISTINCT metric) AS metrics FROM counter c LEFT JOIN kernel k ON k.id = c.scope_id WHERE c.scope = 'kernel' GROUP BY ALL"
 "$llmprof" query plain "SELECT name, sum(end_ns - begin_ns) AS ns FROM kernel GROUP BY ALL ORDER BY ns DESC LIMIT 3"
 check "one kernel was measured, the hottest" is hot true "SELECT count(DISTINCT k.name) = 1 AND min(k.name) = (SELECT name FROM kernel WHERE device_id IN (SELECT id FROM device WHERE kind = 'gpu') GROUP BY name ORDER BY sum(end_ns - begin_ns) DESC LIMIT 1) FROM counter c JOIN kernel k ON k.id = c.scope_id WHERE c.scope = 'kernel'"
