@@ -27,6 +27,12 @@ class ColumnFill {
     for (std::size_t i = 0; i < count_; ++i) out[i] = load<T>(rows_[i] + offset);
   }
 
+  // One that is absent may be any byte.
+  void flags(std::size_t offset) {
+    auto* out = static_cast<bool*>(data_);
+    for (std::size_t i = 0; i < count_; ++i) out[i] = load<std::uint8_t>(rows_[i] + offset) == 1;
+  }
+
   void nulls(std::size_t present_offset) {
     for (std::size_t i = 0; i < count_; ++i) {
       if (!load<bool>(rows_[i] + present_offset)) set_null(i);
@@ -72,7 +78,7 @@ void fill(ColumnFill& out, const Column& column, const RowBatch::Dictionary& dic
       out.plain<double>(column.offset);
       break;
     case ColumnType::kBool:
-      out.plain<bool>(column.offset);
+      out.flags(column.offset);
       break;
     case ColumnType::kName:  // an ENUM's codes are as wide as its members need
       if (dictionary.texts.size() <= UINT8_MAX) return out.names<std::uint8_t>(column.offset, dictionary.codes);
