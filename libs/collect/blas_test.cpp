@@ -113,7 +113,7 @@ TEST_F(Blas, PlainProgramEverySpelling) {
 
 // Files of a model that are read are told; each once, of many shards the first, and nothing that is only written.
 TEST_F(Blas, FilesOfAModel) {
-  const std::string folder = folder_.path() + "/work";
+  const std::string folder = folder_.path() + "/another";
   std::filesystem::create_directory(folder);
   std::string output;
   const Log log = only_log({.arguments = {"/bin/sh", "-c", "cd " + folder + " && exec " + client("open")}}, &output);

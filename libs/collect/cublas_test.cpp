@@ -144,8 +144,8 @@ TEST_F(Cublas, AskedForByName) {
 
 // Both copies have the same version: the loader's choice for the caller decides, not the order of loading.
 TEST_F(Cublas, TwoCopiesOfOneVersion) {
-  const std::string second = folder_.path() + "/work/libcublas.so.12";
-  std::filesystem::create_directory(folder_.path() + "/work");
+  const std::string second = folder_.path() + "/another/libcublas.so.12";
+  std::filesystem::create_directory(folder_.path() + "/another");
   std::filesystem::copy_file(part("libcublas.so.12"), second);
   std::string output;
   const int status = run(
