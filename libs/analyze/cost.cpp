@@ -25,16 +25,21 @@ std::optional<double> share_of(std::optional<double> part_ns, std::int64_t whole
 
 // ---- measured -----------------------------------------------------------------------------------------------------
 
-constexpr std::size_t kFewestOf = 2;      // steps of a stretch, on each side of a comparison
-constexpr std::size_t kFewestRatios = 3;  // stretches, for an interval
+constexpr std::size_t kFewestSteps = 3;   // of a window: fewer, and those that fit into it are the short ones
+constexpr std::size_t kFewestRatios = 3;  // windows, for an interval
+// Who rests hears of it by timers: so long after the moment, and at most a tenth of a rest, nothing is compared.
+constexpr std::int64_t kSwitchingNs = 2'000'000;
 
 bool is_timed(const TimedStep& step) { return step.recorded > 0.99; }
 bool is_noted(const TimedStep& step) { return step.recorded < 0.01; }
+bool is_any(const TimedStep&) { return true; }
 
+// Of an even number the mean of the two in the middle: the upper one would grow as the number shrinks.
 double median(std::vector<std::int64_t> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return static_cast<double>(*middle);
+  std::sort(values.begin(), values.end());
+  const std::size_t half = values.size() / 2;
+  const auto upper = static_cast<double>(values[half]);
+  return values.size() % 2 != 0 ? upper : (static_cast<double>(values[half - 1]) + upper) / 2;
 }
 
 // Two-sided 95 % of Student's distribution.
@@ -43,20 +48,32 @@ double student(std::size_t freedom) {
   return freedom <= std::size(kTable) ? kTable[freedom - 1] : 1.96 + 2.7 / static_cast<double>(freedom);
 }
 
-// The mean of ratios, and its interval: on a logarithmic scale, where a half is as far from 1 as a double.
+using Lengths = std::vector<std::int64_t>;
+
+// A median against those before and after it, each of as many steps: if recording cost nothing, the three could change
+// places, so that neither a drift nor scattered lengths of steps look like a cost.
+double compared(const Lengths& before, const Lengths& between, const Lengths& after) {
+  return (std::log(median(before)) + std::log(median(after))) / 2 - std::log(median(between));
+}
+
+// The mean of such logarithms, and its interval. Neighbours may share a window, and a busy machine stays so for a
+// while: what two in a row have in common widens the interval.
 class Ratios {
  public:
-  void add(const std::vector<std::int64_t>& with, const std::vector<std::int64_t>& without, std::size_t steps) {
-    if (with.size() < kFewestOf || without.size() < kFewestOf) return;
-    logs_.push_back(std::log(median(with) / median(without)));
+  void add(double log, std::size_t steps) {
+    logs_.push_back(log);
     steps_ += static_cast<std::int64_t>(steps);
   }
   std::optional<MeasuredRatio> finish() const {
     if (logs_.size() < kFewestRatios) return std::nullopt;
     const auto count = static_cast<double>(logs_.size());
-    double mean = 0, squares = 0;
+    double mean = 0, squares = 0, in_common = 0;
     for (const double log : logs_) mean += log / count;
-    for (const double log : logs_) squares += (log - mean) * (log - mean);
+    for (std::size_t i = 0; i < logs_.size(); ++i) {
+      squares += (logs_[i] - mean) * (logs_[i] - mean);
+      if (i > 0) in_common += (logs_[i] - mean) * (logs_[i - 1] - mean);
+    }
+    squares += 2 * std::max(0.0, in_common);
     const double error = student(logs_.size() - 1) * std::sqrt(squares / (count - 1) / count);
     return MeasuredRatio{std::exp(mean), std::exp(mean - error), std::exp(mean + error),
                          static_cast<std::int64_t>(logs_.size()), steps_};
@@ -67,14 +84,20 @@ class Ratios {
   std::int64_t steps_ = 0;
 };
 
-bool rests_at(const wire::Rests& rests, std::int64_t ns) { return rests.at(static_cast<std::uint64_t>(ns)); }
 bool is_outside(const TimedStep& step, const wire::Rests& rests) {
-  return !rests_at(rests, step.begin_ns) && !rests_at(rests, step.end_ns) &&
-         rests.next_change(static_cast<std::uint64_t>(step.begin_ns)) > static_cast<std::uint64_t>(step.end_ns);
+  const auto begin_ns = static_cast<std::uint64_t>(step.begin_ns);
+  return !rests.at(begin_ns) && rests.next_change(begin_ns) > static_cast<std::uint64_t>(step.end_ns);
 }
-bool is_inside(const TimedStep& step, const wire::Rests& rests) {
-  return rests_at(rests, step.begin_ns) &&
-         rests.next_change(static_cast<std::uint64_t>(step.begin_ns)) > static_cast<std::uint64_t>(step.end_ns);
+
+// Of steps in the order of their begins, those that lie in a window.
+Lengths lengths_in(const std::vector<TimedStep>& steps, std::int64_t begin_ns, std::int64_t end_ns,
+                   bool (*kind)(const TimedStep&)) {
+  Lengths out;
+  auto at = std::lower_bound(steps.begin(), steps.end(), begin_ns,
+                             [](const TimedStep& step, std::int64_t ns) { return step.begin_ns < ns; });
+  for (; at != steps.end() && at->begin_ns < end_ns; ++at)
+    if (at->end_ns <= end_ns && kind(*at)) out.push_back(at->end_ns - at->begin_ns);
+  return out;
 }
 
 // Both together: of the mean step, some of which have kernels timed. The errors are independent.
@@ -142,32 +165,27 @@ Result<void> fill_stages(const trace::Run& run, Summary& summary) {
 
 std::optional<MeasuredRatio> ratio_of_watching(const std::vector<TimedStep>& steps, const wire::Rests& rests,
                                                bool any_kind) {
+  if (steps.empty() || !rests.any()) return std::nullopt;
   Ratios ratios;
-  const auto near_ns = static_cast<std::int64_t>(2 * rests.lasts_ns);
-  for (std::size_t i = 0; i < steps.size();) {
-    if (!is_inside(steps[i], rests)) {
-      ++i;
-      continue;
+  const auto lasts = static_cast<std::int64_t>(rests.lasts_ns), every = static_cast<std::int64_t>(rests.every_ns);
+  const std::int64_t margin = std::min(kSwitchingNs, lasts / 10);
+  const auto compare = [&](std::int64_t rest_ns, bool (*kind)(const TimedStep&)) {
+    const auto window = [&](std::int64_t begin_ns) {
+      return lengths_in(steps, begin_ns + margin, begin_ns + lasts, kind);
+    };
+    const Lengths before = window(rest_ns - lasts), inside = window(rest_ns), after = window(rest_ns + lasts);
+    if (std::min({before.size(), inside.size(), after.size()}) < kFewestSteps) return;
+    ratios.add(compared(before, inside, after), inside.size());
+  };
+  const auto from = static_cast<std::int64_t>(rests.from_ns);
+  const std::int64_t skipped = std::max<std::int64_t>(0, (steps.front().begin_ns - from) / every);
+  for (std::int64_t rest_ns = from + skipped * every; rest_ns < steps.back().end_ns; rest_ns += every) {
+    if (any_kind) {
+      compare(rest_ns, is_any);
+    } else {
+      compare(rest_ns, is_timed);
+      compare(rest_ns, is_noted);
     }
-    std::size_t end = i;
-    while (end < steps.size() && is_inside(steps[end], rests) &&
-           rests.next_change(static_cast<std::uint64_t>(steps[end].begin_ns)) ==
-               rests.next_change(static_cast<std::uint64_t>(steps[i].begin_ns)))
-      ++end;
-    for (const auto kind : {is_timed, is_noted}) {
-      std::vector<std::int64_t> with, without;
-      const auto take = [&](const TimedStep& step, std::vector<std::int64_t>& into) {
-        if (any_kind || kind(step)) into.push_back(step.end_ns - step.begin_ns);
-      };
-      for (std::size_t at = i; at < end; ++at) take(steps[at], without);
-      for (std::size_t at = i; at-- > 0 && steps[at].begin_ns > steps[i].begin_ns - near_ns;)
-        if (is_outside(steps[at], rests)) take(steps[at], with);
-      for (std::size_t at = end; at < steps.size() && steps[at].end_ns < steps[end - 1].end_ns + near_ns; ++at)
-        if (is_outside(steps[at], rests)) take(steps[at], with);
-      ratios.add(with, without, without.size());
-      if (any_kind) break;
-    }
-    i = end;
   }
   return ratios.finish();
 }
@@ -181,18 +199,19 @@ std::optional<MeasuredRatio> ratio_of_timing(const std::vector<TimedStep>& steps
       ++i;
       continue;
     }
-    std::vector<std::int64_t> with, without;
-    for (std::size_t at = i; at < end; ++at)
-      if (is_outside(steps[at], rests)) with.push_back(steps[at].end_ns - steps[at].begin_ns);
-    const std::size_t as_many = with.size();
-    const auto take = [&](const TimedStep& step) {
-      if (is_noted(step) && is_outside(step, rests)) without.push_back(step.end_ns - step.begin_ns);
+    Lengths before, timed, after;
+    const auto take = [&](const TimedStep& step, Lengths& into) {
+      if (is_outside(step, rests)) into.push_back(step.end_ns - step.begin_ns);
     };
-    for (std::size_t at = i; at-- > 0 && i - at <= as_many + 1;) take(steps[at]);
-    const std::size_t before = without.size();
-    for (std::size_t at = end; at < steps.size() && at - end <= as_many; ++at) take(steps[at]);
+    for (std::size_t at = i; at < end; ++at) take(steps[at], timed);
+    // The step in which timing begins or ends is of neither kind.
+    for (std::size_t at = i; at-- > 0 && i - at <= timed.size() + 1;)
+      if (is_noted(steps[at])) take(steps[at], before);
+    for (std::size_t at = end; at < steps.size() && at - end <= timed.size(); ++at)
+      if (is_noted(steps[at])) take(steps[at], after);
     // Before the first stretch that is noted nothing can be told: the program begins.
-    if (before >= kFewestOf && without.size() >= before + kFewestOf) ratios.add(with, without, with.size());
+    if (std::min({before.size(), timed.size(), after.size()}) >= kFewestSteps)
+      ratios.add(-compared(before, timed, after), timed.size());
     i = end;
   }
   return ratios.finish();
@@ -221,7 +240,13 @@ Result<void> fill_cost(const trace::Run& run, Summary& summary) {
   cost.delay_share = share_of(cost.delay_ns, summary.coverage.wall_ns);
   if (!cost.delay_ns) cost.why = "what one event costs was not measured on this machine";
   LLMPROF_TRY(fill_stages(run, summary));
-  return measure_stages(run, summary);
+  LLMPROF_TRY(measure_stages(run, summary));
+  const bool measured = std::any_of(cost.stages.begin(), cost.stages.end(), [&](const StageCost& stage) {
+    return stage.kernels || (cost.rests_of_everything && stage.watching);
+  });
+  if (cost.gpu_events > 0) cost.timed_kernels = row.integer("timed_kernels");  // else nobody called CUPTI
+  if (!measured && cost.timed_kernels > 0) cost.timing_ns = static_cast<double>(cost.timed_kernels) * kTimedKernelNs;
+  return {};
 }
 
 }  // namespace llmprof::analyze

@@ -31,7 +31,9 @@ struct StageCost {
 struct CollectorCost {
   bool known = false;  // what the collectors counted
   std::int64_t range_events = 0, gemm_events = 0;
-  std::int64_t gpu_events = 0;  // calls of CUDA and its BLAS that were noted; not in delay_ns
+  std::int64_t gpu_events = 0;      // calls of CUDA and its BLAS that were noted; not in delay_ns
+  std::int64_t timed_kernels = 0;   // launched one by one, and timed by CUPTI
+  std::optional<double> timing_ns;  // of these, at kTimedKernelNs each; none: the run's own ratios say more
   std::int64_t log_bytes = 0;
   std::int64_t writer_cpu_ns = 0;                       // of the collector's threads in the processes
   std::optional<double> writer_share;                   // of one core, over the wall time

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "analyze/cost.h"
 #include "base/human.h"
 #include "base/json.h"
 #include "report/tables.h"
@@ -29,31 +30,44 @@ std::string ratio_text(const analyze::MeasuredRatio& ratio) {
   return fmt::format("{:.3f} [{:.3f}, {:.3f}]", ratio.ratio, ratio.low, ratio.high);
 }
 
-// Of a stage of which it was measured; its percentiles, as they would have been.
-std::string measured_line(const Page& page, const StageCost& stage) {
+// What was compared with what.
+std::string compared_text(const Page& page, const StageCost& stage) {
   const bool all = page.summary.cost.rests_of_everything;
-  std::string out =
-      fmt::format("Measured in this run: recorded, a step of {} is {} times as long (95 % interval): ", stage.stage,
-                  ratio_text(*stage.recording));
-  out +=
-      fmt::format("from {} in {} of {}", counted(stage.watching->steps, "step"),
-                  counted(stage.watching->stretches, "rest"), all ? "everything" : "watching and reading from outside");
+  std::string out = fmt::format(
+      "steps before and after {} against {} in them, in which {}", counted(stage.watching->stretches, "rest"),
+      counted(stage.watching->steps, "step"),
+      all ? "nothing was recorded but annotations and BLAS calls" : "nothing was sampled or read from outside");
   if (stage.kernels) {
-    out += fmt::format(" ({}), and {} in which kernels were timed ({}, {} of the steps)", ratio_text(*stage.watching),
-                       counted(stage.kernels->steps, "step"), ratio_text(*stage.kernels),
-                       base::human_percent(stage.kernels_share));
+    out += fmt::format(": {}; {} whose kernels were timed ({} of the steps) against those around them: {}",
+                       ratio_text(*stage.watching), counted(stage.kernels->steps, "step"),
+                       base::human_percent(stage.kernels_share), ratio_text(*stage.kernels));
   } else if (!all && page.summary.coverage.gpu_ns > 0) {
-    out += "; what timing GPU work costs is not in it (record --rests everything measures all)";
+    out += "; what timing GPU work costs is not in it (record --rests everything measures that too)";
   }
+  return out;
+}
+
+// Of a stage of which it was measured; where it is beyond chance, its percentiles as they would have been.
+std::string measured_line(const Page& page, const StageCost& stage) {
+  const analyze::MeasuredRatio& ratio = *stage.recording;
+  if (ratio.low <= 1) {
+    return fmt::format(
+        "Measured in this run: what recording costs a step of {} cannot be told from nothing: {} times as long as "
+        "without (95 % interval; {}).",
+        stage.stage, ratio_text(ratio), compared_text(page, stage));
+  }
+  std::string out =
+      fmt::format("Measured in this run: recording makes a step of {} {} times as long (95 % interval; {}).",
+                  stage.stage, ratio_text(ratio), compared_text(page, stage));
   for (const analyze::Stage& s : page.summary.stages) {
     if (s.name != stage.stage) continue;
     const auto p50 = s.tpot_p50_ns ? s.tpot_p50_ns : s.step_p50_ns, p99 = s.tpot_p50_ns ? s.tpot_p99_ns : s.step_p99_ns;
     if (!p50 || !p99) continue;
-    const auto without = [&](std::int64_t value) { return ns(static_cast<double>(value) / stage.recording->ratio); };
-    out += fmt::format(". Without it, its median would be {} (recorded {}) and its p99 {} ({})", without(*p50),
+    const auto without = [&](std::int64_t value) { return ns(static_cast<double>(value) / ratio.ratio); };
+    out += fmt::format(" Without it, its median would be {} (recorded {}) and its p99 {} ({}).", without(*p50),
                        ns(static_cast<double>(*p50)), without(*p99), ns(static_cast<double>(*p99)));
   }
-  return out + ".";
+  return out;
 }
 
 std::string flag_line(const StageCost& stage) {
@@ -83,8 +97,16 @@ std::string cost_lines(const Page& page, const Style& style) {
                           counted(cost.range_events, "event"), counted(cost.gemm_events, "BLAS call"),
                           base::human_bytes(static_cast<double>(cost.log_bytes)), writer, delay_text(cost)));
   if (cost.gpu_events > 0) {
-    out += wrapped(fmt::format("{} of CUDA were noted too; what that delayed the program is not in the estimate.",
-                               counted(cost.gpu_events, "call")));
+    std::string line = fmt::format("{} of CUDA were noted too", counted(cost.gpu_events, "call"));
+    if (cost.timing_ns) {
+      line += fmt::format(
+          ", and {} timed, which is not in the estimate: about {} more, if each delays the program by {}, as on an "
+          "H200; record --rests everything measures it",
+          counted(cost.timed_kernels, "kernel"), ns(*cost.timing_ns), ns(analyze::kTimedKernelNs));
+    } else {
+      line += "; what that delayed the program is not in the estimate";
+    }
+    out += wrapped(line + ".");
   }
   for (const StageCost& stage : cost.stages) {
     if (stage.recording && shown(page, stage.stage)) out += wrapped(measured_line(page, stage));
@@ -105,13 +127,20 @@ Json ratio_json(const std::optional<analyze::MeasuredRatio>& ratio) {
 Json cost_json(const Page& page) {
   const CollectorCost& cost = page.summary.cost;
   const auto known = [&](std::int64_t value) { return cost.known ? Json(value) : Json(nullptr); };
-  Json out = {
-      {"range_events", known(cost.range_events)},       {"gemm_events", known(cost.gemm_events)},
-      {"gpu_events", known(cost.gpu_events)},           {"log_bytes", known(cost.log_bytes)},
-      {"writer_cpu_ns", known(cost.writer_cpu_ns)},     {"writer_share", maybe(cost.writer_share)},
-      {"recorder_cpu_ns", maybe(cost.recorder_cpu_ns)}, {"range_event_ns", maybe(cost.range_event_ns)},
-      {"gemm_event_ns", maybe(cost.gemm_event_ns)},     {"delay_ns", maybe(cost.delay_ns)},
-      {"delay_share", maybe(cost.delay_share)},         {"why", cost.why.empty() ? Json(nullptr) : Json(cost.why)}};
+  Json out = {{"range_events", known(cost.range_events)},
+              {"gemm_events", known(cost.gemm_events)},
+              {"gpu_events", known(cost.gpu_events)},
+              {"timed_kernels", known(cost.timed_kernels)},
+              {"timing_ns", maybe(cost.timing_ns)},
+              {"log_bytes", known(cost.log_bytes)},
+              {"writer_cpu_ns", known(cost.writer_cpu_ns)},
+              {"writer_share", maybe(cost.writer_share)},
+              {"recorder_cpu_ns", maybe(cost.recorder_cpu_ns)},
+              {"range_event_ns", maybe(cost.range_event_ns)},
+              {"gemm_event_ns", maybe(cost.gemm_event_ns)},
+              {"delay_ns", maybe(cost.delay_ns)},
+              {"delay_share", maybe(cost.delay_share)},
+              {"why", cost.why.empty() ? Json(nullptr) : Json(cost.why)}};
   out["stages"] = Json::array();
   for (const StageCost& stage : cost.stages) {
     if (!shown(page, stage.stage)) continue;

@@ -42,6 +42,11 @@ std::string stack_coverage(const Page& page) {
                   base::human_percent(share(stacks.truncated, stacks.samples)));
   if (stacks.without_stack > 0) line += fmt::format(", {} could not be read", stacks.without_stack);
   if (stacks.lost > 0) line += fmt::format(", {} more were lost", stacks.lost);
+  if (page.info.rests) {
+    const auto time = [](std::uint64_t ns) { return base::human_ns(static_cast<double>(ns)); };
+    line += fmt::format("; none were taken in rests of recording, {} of every {}, so the CPU time of these is missing",
+                        time(page.info.rests->when.lasts_ns), time(page.info.rests->when.every_ns));
+  }
   return wrapped(line + ".");
 }
 

@@ -147,7 +147,9 @@ FAKE_EXPORT int cuptiActivityRegisterTimestampCallback(TimestampFunction functio
 // The real one crashes the program, then or at the next launch.
 static void check_switch(std::uint32_t kind, bool on) {
   CuptiState& state = cupti();
-  if (kind != kGraphTrace || state.kinds[kind] == on || state.driver == nullptr) return;
+  const bool node_by_node = state.graph_trace_before && !state.kinds[kGraphTrace];  // what kernels are switched for
+  const bool of_graphs = kind == kGraphTrace || (node_by_node && (kind == kConcurrentKernel || kind == kMemcpy));
+  if (!of_graphs || state.kinds[kind] == on || state.driver == nullptr) return;
   if (state.driver->graph_in_flight()) note(k_bad_switch_in_flight);
 }
 

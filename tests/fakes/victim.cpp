@@ -301,6 +301,26 @@ int graph_stream(const Numbers& numbers) {
   return 0;
 }
 
+// Graphs, of one thread or two, and after them never again one.
+int graph_then_kernels(const Numbers& numbers) {
+  void* context = start();
+  const auto launches = [&](long threads_us) {
+    cuda("cuCtxSetCurrent", context);
+    void* stream = make_stream();
+    replay(instantiate(capture(stream, 20, "layer:300")), stream, numbers.at(0, 100), threads_us);
+  };
+  std::thread beside([&] {
+    if (numbers.at(1, 0) != 0) launches(700);
+  });
+  launches(1000);
+  beside.join();
+  for (long i = 0; i < 100; ++i) {
+    work(4, 0);
+    usleep(3000);
+  }
+  return 0;
+}
+
 // Work, a quiet while, work again.
 int twice(const Numbers& numbers) {
   start();
@@ -440,6 +460,7 @@ constexpr Scenario kScenarios[] = {
     {"graph_recaptured", graph_recaptured},
     {"graph_set_params", graph_set_params},
     {"graph_stream", graph_stream},
+    {"graph_then_kernels", graph_then_kernels},
     {"unfinished", unfinished},
     {"exit_in_handler", exit_in_handler},
     {"exit_in_thread", exit_in_thread},

@@ -254,6 +254,26 @@ class Whole(GpuCase):
         self.assertIn("stays", notes)
         self.assertLessEqual(notes, {"stays", "slow-stays", "slow-lock"})
 
+    def test_rests_of_graphs(self):
+        """Recording rests for 10 ms of every 20, graphs included: they are switched when none is in flight, also while a
+        sample is open, while others are made, and where no graph is launched any more; what a rest took lies in a gap."""
+        rests = {"LLMPROF_REST_FROM_NS": "1", "LLMPROF_REST_EVERY_MS": "20", "LLMPROF_REST_MS": "10", "LLMPROF_GRAPHS_AFTER_MS": "0"}
+        children = [self.child("one", "graph_then_kernels", 200, **rests), self.child("two", "graph_then_kernels", 200, 1, **rests),
+                    self.child("threads", "graph_threads", 3, 12, **rests), self.child("made", "graph_made_beside", 60, 30, 12, **rests),
+                    self.child("busy", "graph_stream", 60, **rests), self.child("contexts", "graph_contexts", 5, **rests)]
+        found, recording = self.seen(children)
+        for label, seen in found.items():
+            with self.subTest(label):
+                self.check_complete(seen, label)
+                if label != "busy":  # it may have ended before the first
+                    self.assertIn("rest", seen.why, seen)
+        for label in ("one", "two"):
+            seen = found[label]
+            # a launch is recorded, or it lies in a rest: half of them, more or less
+            self.assertLess(seen.launches, 0.8 * seen.made.graph_launches, seen)
+            self.assertGreater(seen.launches, 0.2 * seen.made.graph_launches, seen)
+            self.assertGreater(seen.eager, 40, seen)  # of 400
+
     def test_captures_beside_graphs(self):
         """Whether a stream is idle is not asked while one is captured: that would be the end of the capture."""
         found, _ = self.seen([self.child("captured", "graph_captured_beside", 300, LLMPROF_GRAPHS_AFTER_MS="0")])

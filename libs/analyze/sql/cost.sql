@@ -8,7 +8,8 @@ SELECT count(*) AS processes,
   coalesce(sum(log_bytes), 0)::BIGINT AS log_bytes,
   coalesce(sum(writer_cpu_ns), 0)::BIGINT AS writer_cpu_ns,
   max(range_event_ns) AS range_event_ns,
-  max(gemm_event_ns) AS gemm_event_ns
+  max(gemm_event_ns) AS gemm_event_ns,
+  (SELECT count(*) FROM kernel WHERE graph_launch_id IS NULL AND NOT coalesce(estimated, false)) AS timed_kernels
 FROM (
   SELECT process_id, arg_max(range_events, ts_ns) AS range_events, arg_max(gemm_events, ts_ns) AS gemm_events,
     arg_max(gpu_events, ts_ns) AS gpu_events,

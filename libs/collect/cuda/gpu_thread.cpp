@@ -24,6 +24,7 @@ using wire::LossKind;
 constexpr std::uint64_t kPeriodMs = 250;
 constexpr std::size_t kStackBytes = 1u << 20;  // CUPTI's own frames are on it
 constexpr std::uint64_t kLateLimitMs = 100;
+constexpr std::uint64_t kRetryMs = 2;          // what could not be switched at once
 constexpr std::uint32_t kPeriodsPerLook = 20;  // for another copy of CUPTI
 constexpr std::uint32_t kFlushesAfter = 4;     // periods without a launch in which work may still end
 
@@ -39,8 +40,10 @@ class GpuThread {
   void run() {
     while (gpu.finish.load(std::memory_order_acquire) == 0) {
       if (gpu.wake.exchange(0, std::memory_order_acquire) == 0) futex_wait(gpu.wake, 0, wait_ms());
-      rest();
-      fulfil_wish();
+      const std::uint64_t before_ns = now_ns();
+      wish_for_rests();
+      fulfil();
+      note_rests(before_ns);
       look_for_devices();
       if (now_ns() >= next_ns_ && gpu.finish.load(std::memory_order_acquire) == 0) period();
     }
@@ -67,17 +70,41 @@ class GpuThread {
 
   std::uint64_t wait_ms() const {
     const std::uint64_t now = now_ns();
+    if (unfulfilled_since_ns_ != 0) return kRetryMs;
     const std::uint64_t left_ms = (rests_.next_change(now) - now) / 1000000 + 1;
     return left_ms < kPeriodMs ? left_ms : kPeriodMs;
   }
 
   // So that what recording costs shows. Records that are under way are of what was launched before.
-  void rest() {
+  void wish_for_rests() {
+    if (!rests_.any() || !gpu_is_ours() || rests_.at(now_ns()) == wants_rest_) return;
+    wants_rest_ = !wants_rest_;
+    if (!wants_rest_) rest_graphs(false);
+    apply_recording(!wants_rest_);
+  }
+
+  // What is recorded of graphs is switched by those that launch them, and other kinds only when it is as it was. Where
+  // no graph is launched any more, we do it.
+  void fulfil() {
     const std::uint64_t now = now_ns();
-    if (rests_.at(now) == (rest_begin_ns_ != 0)) return;
-    apply_recording(rest_begin_ns_ != 0);
-    if (rest_begin_ns_ != 0) state_gap(rest_begin_ns_, now, "rest");
-    rest_begin_ns_ = rest_begin_ns_ == 0 ? now : 0;
+    if (fulfil_wish()) {
+      unfulfilled_since_ns_ = 0;
+    } else if (unfulfilled_since_ns_ == 0) {
+      unfulfilled_since_ns_ = now;
+    } else {
+      close_graphs((now - unfulfilled_since_ns_) / 1000000);
+    }
+  }
+
+  // Graphs rest last, and are recorded again first.
+  void note_rests(std::uint64_t before_ns) {
+    if (wants_rest_ && rest_begin_ns_ == 0 && !is_recording()) {
+      rest_begin_ns_ = before_ns;
+      rest_graphs(true);
+    } else if (!wants_rest_ && rest_begin_ns_ != 0 && is_recording()) {
+      state_gap(rest_begin_ns_, now_ns(), "rest");
+      rest_begin_ns_ = 0;
+    }
   }
 
   // Everything should be here now. What is not is missing for good.
@@ -161,7 +188,9 @@ class GpuThread {
   bool devices_stated_ = false;
   bool second_copy_ = false;
   TheftWatch theft_;
-  std::uint64_t rest_begin_ns_ = 0;  // 0: it does not rest
+  bool wants_rest_ = false;
+  std::uint64_t rest_begin_ns_ = 0;         // 0: it does not rest
+  std::uint64_t unfulfilled_since_ns_ = 0;  // 0: what is recorded is what is wanted
   const wire::Rests rests_ = planned_rests();
 };
 
@@ -173,6 +202,11 @@ void* gpu_main(void*) {
 }
 
 }  // namespace
+
+void wake_gpu_thread() {
+  gpu.wake.store(1, std::memory_order_release);
+  futex_wake(gpu.wake);
+}
 
 bool start_gpu_thread() { return start_own_thread(gpu_main, kStackBytes); }
 

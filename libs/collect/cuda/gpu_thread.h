@@ -5,5 +5,6 @@
 namespace llmprof::collect {
 
 bool start_gpu_thread();
+void wake_gpu_thread();
 
 }  // namespace llmprof::collect

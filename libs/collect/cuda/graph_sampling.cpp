@@ -127,7 +127,7 @@ std::uint32_t GraphSampling::begin_switch(std::uint32_t inside) {
   const std::uint32_t ticket = (tickets_.fetch_add(1, std::memory_order_relaxed) + 1) << 1;
   std::uint32_t nobody = 0;
   if (ticket == 0 || !switching_.compare_exchange_strong(nobody, ticket)) return 0;
-  if (inside_.load() <= inside && in_driver_.load() == 0) return ticket;
+  if (inside_.load() <= inside && in_driver_.load() == 0 && holds_.load() == 0) return ticket;
   end_switch(ticket);
   return 0;
 }
@@ -166,9 +166,16 @@ void GraphSampling::enter() {
   await_switch();
 }
 
+bool GraphSampling::hold() {
+  holds_.fetch_add(1);
+  if (switching_.load() == 0 && (!is_open() || is_settled())) return true;
+  holds_.fetch_sub(1);
+  return false;
+}
+
 // ---- instantiations -----------------------------------------------------------------------------------------------
 
-bool GraphSampling::close_for_instantiation(const Hands& hands) {
+bool GraphSampling::close_if_idle(const Hands& hands) {
   const std::uint32_t ticket = begin_switch(0);
   if (ticket == 0) return false;
   bool closes = is_open() && hands.is_idle(hands.of);
@@ -187,7 +194,7 @@ bool GraphSampling::close_for_instantiation(const Hands& hands) {
 void GraphSampling::drain(const Hands& hands) {
   std::atomic<std::uint32_t> never{0};
   draining_.fetch_add(1);
-  for (std::uint32_t ms = 0; ms < kDrainMs && is_open() && !close_for_instantiation(hands); ++ms) {
+  for (std::uint32_t ms = 0; ms < kDrainMs && is_open() && !close_if_idle(hands); ++ms) {
     futex_wait(never, 0, 1);
   }
   draining_.fetch_sub(1);
@@ -250,8 +257,9 @@ GraphSampling::Graph* GraphSampling::due(const Launch& launch) {
 
 // A program whose graphs are always in flight is not asked at every launch.
 bool GraphSampling::wants_to_know(const Graph* due_graph) {
-  if (is_open()) return !is_settled();
-  if (due_graph == nullptr || instantiating_.load() != 0) return false;
+  const bool rests = rests_.load(std::memory_order_relaxed);
+  if (is_open()) return !is_settled() && (!rests || !is_silent() || stays_open());
+  if ((due_graph == nullptr && !rests) || instantiating_.load() != 0) return false;
   return in_vain_ < kOften || launches_.load(std::memory_order_relaxed) % kRarely == 0;
 }
 
@@ -259,13 +267,14 @@ bool GraphSampling::wants_to_know(const Graph* due_graph) {
 GraphSampling::Action GraphSampling::next(const Graph* due_graph) {
   switch (state_.load(std::memory_order_relaxed)) {
     case State::kNormal:
-      if (due_graph == nullptr) return Action::kNone;  // it was open, and closed for an instantiation
-      return idle_moments_++ < kSteady || instantiating_.load() != 0 ? Action::kNone : Action::kOpen;
+      if (due_graph == nullptr && !rests_) return Action::kNone;  // it was open, and closed for an instantiation
+      if (idle_moments_++ < kSteady || instantiating_.load() != 0) return Action::kNone;
+      return rests_ ? Action::kSilence : Action::kOpen;
     case State::kNodes:
       return stays_open() ? Action::kNone : Action::kSilence;
     case State::kNothing:
       if (stays_open()) return Action::kResume;
-      return silence_is_over_ ? Action::kClose : Action::kNone;
+      return silence_is_over_ && !rests_ ? Action::kClose : Action::kNone;
   }
   return Action::kNone;
 }
@@ -282,7 +291,7 @@ void GraphSampling::became(Action action, Graph* due_graph) {
       return state_.store(State::kNodes, std::memory_order_relaxed);
     case Action::kSilence:
       silent_launches_ = 0;
-      silence_is_over_ = false;
+      silence_is_over_ = !is_open();  // a rest, and no end of a sample
       return state_.store(State::kNothing, std::memory_order_relaxed);
     case Action::kClose:
       return state_.store(State::kNormal, std::memory_order_relaxed);
@@ -315,9 +324,7 @@ GraphSampling::Action GraphSampling::launch_begins(const Launch& launch, const H
   Graph* due_graph = due(launch);
   const Action action = wants_to_know(due_graph) ? switch_if_idle(due_graph, hands) : Action::kNone;
   // The silence is for the sampled graph, unless it does not come.
-  if (state_.load(std::memory_order_relaxed) == State::kNothing &&
-      (launch.graph == sampled_graph_ || ++silent_launches_ == kPatience))
-    silence_is_over_ = true;
+  if (is_silent() && (launch.graph == sampled_graph_ || ++silent_launches_ == kPatience)) silence_is_over_ = true;
   deciding_.store(0, std::memory_order_release);
   return action;
 }

@@ -11,6 +11,7 @@
 // - A graph that was launched with node records on is slower by 3 % from then on, until it is launched once with
 //   nothing on. So a sample has three parts, each from one idle moment to the next: with nodes, with nothing (a gap),
 //   and then as before. Of a program that launches in bursts and waits after each, a part is a burst.
+// - The other kinds may be switched at any time while graphs are recorded as a whole, and only then.
 
 #include <atomic>
 #include <cstdint>
@@ -119,9 +120,24 @@ class GraphSampling {
   void capture_begins(const Hands& hands);
   void capture_ended();
 
+  // While recording rests nothing of graphs is recorded either, from an idle moment to another.
+  void rest(bool rests) { rests_.store(rests); }
+  // Whether launch_begins() has something to decide, although nothing is recorded.
+  bool is_waiting() const { return is_open() || rests_.load(std::memory_order_relaxed); }
+  // Closes what is open, for who cannot wait for the next launch.
+  bool close_if_idle(const Hands& hands);
+
+  // Around switching of other kinds, by a thread that is not inside of a launch. False: not now, a sample is open.
+  bool hold();
+  void release() { holds_.fetch_sub(1); }
+
   bool is_open() const { return state_.load(std::memory_order_relaxed) != State::kNormal; }
   // It is, for good: a graph was instantiated meanwhile.
   bool stays_open() const { return stays_open_.load(std::memory_order_relaxed); }
+  // Nothing is recorded of them.
+  bool is_silent() const { return state_.load(std::memory_order_relaxed) == State::kNothing; }
+  // Node by node from now on: nothing is switched any more.
+  bool is_settled() const { return stays_open() && state_.load(std::memory_order_relaxed) == State::kNodes; }
 
   // Ends it for good; one that is open is still closed.
   void give_up(const char* why) { why_not_.store(why, std::memory_order_relaxed); }
@@ -154,14 +170,12 @@ class GraphSampling {
   void end_switch(std::uint32_t ticket);
   void await_switch();
 
-  bool is_settled() const { return stays_open() && state_.load(std::memory_order_relaxed) == State::kNodes; }
   Graph* find(std::uint32_t id);
   Graph* due(const Launch& launch);
   bool wants_to_know(const Graph* due_graph);
   Action next(const Graph* due_graph);
   void became(Action action, Graph* due_graph);
   Action switch_if_idle(Graph* due_graph, const Hands& hands);
-  bool close_for_instantiation(const Hands& hands);
   void drain(const Hands& hands);
 
   std::atomic<std::uint32_t> inside_{0};         // launches under way
@@ -171,6 +185,8 @@ class GraphSampling {
   std::atomic<std::uint32_t> switching_{0};  // futex: the ticket of who switches kinds; 0: nobody
   std::atomic<std::uint32_t> draining_{0};   // futex: instantiations that wait for graphs in flight
   std::atomic<std::uint32_t> tickets_{0};
+  std::atomic<std::uint32_t> holds_{0};  // threads that switch other kinds
+  std::atomic<bool> rests_{false};
   std::atomic<bool> stays_open_{false};
   std::atomic<std::uint32_t> deciding_{0};  // what follows belongs to one thread at a time
   std::atomic<const char*> why_not_{nullptr};

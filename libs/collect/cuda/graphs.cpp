@@ -7,6 +7,7 @@
 #include "collect/cuda/driver.h"
 #include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
+#include "collect/cuda/gpu_thread.h"
 #include "collect/cuda/graph_sampling.h"
 #include "collect/cuda/recording.h"
 #include "collect/event.h"
@@ -185,9 +186,9 @@ bool no_graph_in_flight(void* context) {
   return streams.all_idle(is_idle, context);
 }
 
-void enable_device_work() {
+void enable_device_work(bool in_any_case) {
   for (const std::uint32_t kind : kDeviceWork) {
-    if (is_recording()) succeeded(cupti::Call::kActivityEnable, gpu.library.activity_enable(kind));
+    if (in_any_case || is_recording()) succeeded(cupti::Call::kActivityEnable, gpu.library.activity_enable(kind));
   }
   const std::uint64_t begin_ns = gap_begin_ns.exchange(0, std::memory_order_relaxed);
   if (begin_ns != 0) state_gap(begin_ns, now_ns(), "graph sampling");
@@ -209,6 +210,10 @@ void act(GraphSampling::Action action, void*) {
       succeeded(cupti::Call::kActivityDisable, gpu.library.activity_disable(cupti::kGraphTrace));
       return;
     case GraphSampling::Action::kSilence:
+      if (!is_recording()) {  // a rest: the other kinds are off, and the gap is said
+        succeeded(cupti::Call::kActivityDisable, gpu.library.activity_disable(cupti::kGraphTrace));
+        return;
+      }
       gap_begin_ns.store(now_ns(), std::memory_order_relaxed);
       // Copies too: those of a graph whose kernels are missing would look like a launch of their own.
       for (const std::uint32_t kind : kDeviceWork) {
@@ -217,9 +222,10 @@ void act(GraphSampling::Action action, void*) {
       return;
     case GraphSampling::Action::kClose:
       succeeded(cupti::Call::kActivityEnable, gpu.library.activity_enable(cupti::kGraphTrace));
-      return enable_device_work();
+      enable_device_work(false);
+      return wake_gpu_thread();  // it may wait for this to switch the other kinds
     case GraphSampling::Action::kResume:
-      return enable_device_work();
+      return enable_device_work(true);  // nobody may later
   }
 }
 
@@ -390,13 +396,38 @@ void finish_graphs() {
   note("graphs", text);
 }
 
+bool hold_graphs() { return !is_sampled() || sampling.hold(); }
+
+void release_graphs() {
+  if (is_sampled()) sampling.release();
+}
+
+bool graphs_need_kinds() { return is_sampled() && sampling.is_open(); }
+
+void rest_graphs(bool rests) {
+  if (is_sampled()) sampling.rest(rests);
+}
+
+// A sample that is closed at once leaves its graph slower; a rest can end any time.
+void close_graphs(std::uint64_t waited_ms) {
+  constexpr std::uint64_t kSampleMs = 50, kRestMs = 4;
+  if (!is_sampled() || !sampling.is_open() || sampling.stays_open()) return;
+  if (waited_ms >= (sampling.is_silent() ? kRestMs : kSampleMs)) sampling.close_if_idle(hands(nullptr));
+}
+
+// Those that are launched in a rest before it has come to graphs, or after it, are recorded by CUPTI, too.
+bool records_graphs() {
+  return is_recording() || (g.settings.rest_from_ns != 0 && is_sampled() && !sampling.is_silent());
+}
+
 std::uint32_t graph_launch_begins(const GraphCall& call) {
   const std::uint32_t graph = id_of_executable(reinterpret_cast<void*>(call.executable));
   if (graph == 0) count_loss(LossKind::kGraphUnknown);
   if (!is_sampled()) return graph;
   if (!tl.in_graph_launch) sampling.enter();  // else the last one's end was not told
   tl.in_graph_launch = true;
-  if (graph != 0 && is_recording()) sampling.launch_begins({graph, now_ns()}, hands(call.context));
+  if (graph != 0 && (is_recording() || sampling.is_waiting()))
+    sampling.launch_begins({graph, now_ns()}, hands(call.context));
   streams.launched(stream_of(call), context_of);
   return graph;
 }

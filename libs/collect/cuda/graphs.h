@@ -44,6 +44,20 @@ void instantiation_ended();
 void graphs_capture_begins();
 void graphs_capture_ended();
 
+// Around switching of other kinds of activity (recording.h). False: not now, what is recorded of graphs is in between.
+bool hold_graphs();
+void release_graphs();
+// Kinds of device work stay as they are: graphs are recorded by them, for good.
+bool graphs_need_kinds();
+
+// By our thread: nothing is recorded of graphs either, from an idle moment to another.
+void rest_graphs(bool rests);
+// What is in between ends, if nothing is in flight: the program may never launch a graph again. So long it is waited
+// for already.
+void close_graphs(std::uint64_t waited_ms);
+// Graphs are recorded, if not for long.
+bool records_graphs();
+
 void stream_is_destroyed(const void* stream);
 void graphs_context_ends(const void* context);  // about to be destroyed
 

@@ -59,15 +59,6 @@ GraphCall graph_call(const DriverCall& call, const CallbackData& data) {
   return {argument(data, 0), argument(data, 1), data.context, own_default};
 }
 
-// What runs while nothing is recorded is known too: kinds are switched only while no graph is in flight.
-void on_unrecorded_graph_launch(const DriverCall& call, const CallbackData& data) {
-  if (data.site == cupti::kEnter) {
-    graph_launch_begins(graph_call(call, data));
-  } else {
-    graph_launch_ended(graph_call(call, data));
-  }
-}
-
 // A node that is added by hand is made as one of a capture is: inside a call that knows the kernel.
 void on_add_node(const DriverCall& call, const CallbackData& data) {
   if (data.site == cupti::kExit) {
@@ -88,9 +79,8 @@ void on_set_kernel(const DriverCall& call, const CallbackData& data) {
                 {reinterpret_cast<const void*>(argument(data, call.parameters)), call.node});
 }
 
-void begin_launch(const DriverCall& call, const CallbackData& data) {
-  tl.launch = {data.symbol, 0, call.op, stack_if_wanted(), 0, true};
-  if (call.what == CallClass::kGraphLaunch) tl.launch.graph = graph_launch_begins(graph_call(call, data));
+void begin_launch(const DriverCall& call, const CallbackData& data, std::uint32_t graph) {
+  tl.launch = {data.symbol, graph, call.op, stack_if_wanted(), 0, true};
   counters::launch_begins(data, call.op);
   *data.shared = now_ns();
   if (call.op != wire::LaunchOp::kKernel) return;
@@ -124,13 +114,24 @@ void end_launch(const DriverCall& call, const CallbackData& data) {
   // Its end is not looked at: half the cost. Another thread may have switched in between.
   const bool noted = launch.number != 0 && (launch.noted || notes_kernels());
   const std::uint64_t end_ns = noted ? 0 : now_ns();
-  if (call.what == CallClass::kGraphLaunch) graph_launch_ended(graph_call(call, data));
   if (launch.nodes == 0)  // two threads at a time may count as one
     gpu.launching.store(gpu.launching.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (launch.nodes == 0 && gpu.suspected.load(std::memory_order_relaxed) != 0)
     gpu.launches_without.fetch_add(1, std::memory_order_relaxed);
   record_launch(call, data, launch, end_ns);
   counters::launch_ended(data, call.op);
+}
+
+// What runs while nothing is recorded is known too: kinds are switched only while no graph is in flight. Whether this
+// one is recorded is known after they may have been.
+void begin_graph_launch(const DriverCall& call, const CallbackData& data) {
+  const std::uint32_t graph = graph_launch_begins(graph_call(call, data));
+  if (records_graphs()) begin_launch(call, data, graph);
+}
+
+void end_graph_launch(const DriverCall& call, const CallbackData& data) {
+  graph_launch_ended(graph_call(call, data));
+  if (tl.launch.inside) end_launch(call, data);
 }
 
 // A capture counts from before the driver begins it until after it has ended it, for better or worse.
@@ -228,10 +229,9 @@ void on_driver_call(std::uint32_t id, const CallbackData& data) {
   const bool enters = data.site == cupti::kEnter;
   switch (call.what) {
     case CallClass::kGraphLaunch:
-      if (enters ? !is_recording() : !tl.launch.inside) return on_unrecorded_graph_launch(call, data);
-      [[fallthrough]];
+      return enters ? begin_graph_launch(call, data) : end_graph_launch(call, data);
     case CallClass::kLaunch:
-      return enters ? begin_launch(call, data) : end_launch(call, data);
+      return enters ? begin_launch(call, data, 0) : end_launch(call, data);
     case CallClass::kWaitForAll:
     case CallClass::kWaitForStream:
     case CallClass::kWaitForEvent:

@@ -8,6 +8,8 @@
 #include "collect/cuda/driver_calls.h"
 #include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
+#include "collect/cuda/gpu_thread.h"
+#include "collect/cuda/graphs.h"
 #include "collect/cuda/kernel_sampling.h"
 #include "collect/cuda/session.h"
 #include "collect/futex.h"
@@ -63,7 +65,8 @@ void switch_launches(bool on) {
 
 void switch_all(bool on) {
   for (const std::uint32_t kind : kDeviceWork) {
-    if (kind != cupti::kConcurrentKernel || !on || !notes_kernels()) switch_kind(kind, on);
+    const bool noted_only = kind == cupti::kConcurrentKernel && on && notes_kernels();
+    if (!noted_only && !graphs_need_kinds()) switch_kind(kind, on);
   }
   if (wants(kGpuOverhead)) switch_kind(cupti::kOverhead, on);
   switch_launches(on);
@@ -118,11 +121,16 @@ void fulfil() {
   while (recording.wanted.load(std::memory_order_acquire) != recording.applied.load(std::memory_order_acquire)) {
     if (recording.switching.exchange(1, std::memory_order_acq_rel) != 0) return;  // who switches looks again
     const std::uint32_t on = recording.wanted.load(std::memory_order_acquire);
-    if (on != recording.applied.load(std::memory_order_relaxed)) {
+    const bool held = hold_graphs();
+    if (held && on != recording.applied.load(std::memory_order_relaxed)) {
       switch_all(on != 0);
       recording.applied.store(on, std::memory_order_release);
     }
+    if (held) release_graphs();
     recording.switching.store(0, std::memory_order_release);
+    if (held) continue;
+    if (!tl.is_ours) wake_gpu_thread();  // which tries again
+    return;
   }
 }
 
@@ -147,7 +155,10 @@ void apply_recording(bool on) {
   if (gpu_is_ours()) fulfil();
 }
 
-void fulfil_wish() { fulfil(); }
+bool fulfil_wish() {
+  fulfil();
+  return recording.wanted.load(std::memory_order_acquire) == recording.applied.load(std::memory_order_acquire);
+}
 bool is_recording() { return recording.applied.load(std::memory_order_relaxed) != 0; }
 bool records_kernels() { return is_recording() && !recording.without_kernels; }
 
@@ -202,8 +213,7 @@ void finish_kernels() {
 
 void set_gpu_recording(bool on) {
   recording.wanted.store(on ? 1 : 0, std::memory_order_release);
-  gpu.wake.store(1, std::memory_order_release);
-  futex_wake(gpu.wake);
+  wake_gpu_thread();
 }
 
 void profiler_called(bool started) {

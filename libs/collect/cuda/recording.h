@@ -18,7 +18,7 @@ void start_recording(bool kernels);
 // Makes it so, now, on this thread. One thread at a time does the switching; another one's wish is fulfilled by it.
 void apply_recording(bool on);
 
-void fulfil_wish();  // of set_gpu_recording()
+bool fulfil_wish();  // of set_gpu_recording(), and what could not be done at once. False: not yet
 bool is_recording();
 bool records_kernels();
 

@@ -38,8 +38,7 @@ void flush_at_exit() { finish_gpu(kExitFlushLimitMs); }
 void on_context_created() {
   gpu.contexts.fetch_add(1, std::memory_order_relaxed);
   if (gpu.exit_handler.exchange(1, std::memory_order_relaxed) == 0) atexit(flush_at_exit);
-  gpu.wake.store(1, std::memory_order_release);
-  futex_wake(gpu.wake);
+  wake_gpu_thread();
 }
 
 void on_resource(std::uint32_t id, const cupti::ResourceData& data) {
@@ -195,8 +194,7 @@ bool succeeded(Call call, std::uint32_t result) {
 void finish_gpu(std::uint64_t limit_ms) {
   const KeepErrno keep;
   if (!gpu_is_ours() || gpu.finish.exchange(1, std::memory_order_acq_rel) != 0) return;
-  gpu.wake.store(1, std::memory_order_release);
-  futex_wake(gpu.wake);
+  wake_gpu_thread();
   const std::uint64_t begin_ns = now_ns();
   const std::uint64_t give_up_ns = begin_ns + limit_ms * 1000000;
   while (gpu.finished.load(std::memory_order_acquire) == 0 && now_ns() < give_up_ns) futex_wait(gpu.finished, 0, 50);
