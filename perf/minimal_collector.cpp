@@ -1,7 +1,8 @@
 // The least a profiler can do with CUPTI: the floor that our own collector is held against (capture_overhead.py), and
 // the client that the fake CUPTI is tested with. Injected by CUDA_INJECTION64_PATH; counts records in a thread of its
 // own and writes no trace. MINIMAL_KINDS: activity kinds, "10" (concurrent kernels) unless said; MINIMAL_CUPTI: the
-// library; MINIMAL_OUT: a file for one line of JSON at exit.
+// library; MINIMAL_OUT: a file for one line of JSON at exit; MINIMAL_REST_MS: nothing is recorded for so long, and so
+// long it is, and so on: in every other such stretch of CLOCK_MONOTONIC_RAW.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -34,6 +35,7 @@ struct State {
   std::condition_variable more;
   std::vector<std::uint8_t*> idle;
   std::vector<Filled> filled;
+  std::vector<std::uint32_t> kinds;
   std::size_t buffers = 0, parsing = 0;
   std::uint64_t kernels = 0, copies = 0, graphs = 0, others = 0, kernel_ns = 0, zero = 0, dropped = 0;
 };
@@ -116,6 +118,16 @@ void* flush_often(void*) {
   }
 }
 
+void* rest_often(void*) {
+  const std::uint64_t rest_ns = std::strtoull(std::getenv("MINIMAL_REST_MS"), nullptr, 10) * 1000000;
+  for (;;) {
+    const std::uint64_t now = now_ns();
+    usleep(static_cast<useconds_t>((rest_ns - now % rest_ns) / 1000 + 1));
+    const bool rests = now_ns() / rest_ns % 2 != 0;
+    for (const std::uint32_t kind : state->kinds) cupti(rests ? "cuptiActivityDisable" : "cuptiActivityEnable", kind);
+  }
+}
+
 void finish() {
   cupti("cuptiActivityFlushAll", 1u);
   for (;;) {
@@ -160,12 +172,15 @@ extern "C" [[gnu::visibility("default")]] int InitializeInjection() {
   const char* kinds = std::getenv("MINIMAL_KINDS");
   char* rest = nullptr;
   for (const char* at = kinds != nullptr ? kinds : "10"; *at != '\0'; at = *rest == ',' ? rest + 1 : rest) {
-    cupti("cuptiActivityEnable", static_cast<std::uint32_t>(std::strtoul(at, &rest, 10)));
+    state->kinds.push_back(static_cast<std::uint32_t>(std::strtoul(at, &rest, 10)));
+    cupti("cuptiActivityEnable", state->kinds.back());
     if (rest == at) break;
   }
   pthread_t thread;
   if (pthread_create(&thread, nullptr, parse_all, nullptr) == 0) pthread_detach(thread);
   if (pthread_create(&thread, nullptr, flush_often, nullptr) == 0) pthread_detach(thread);
+  if (std::getenv("MINIMAL_REST_MS") != nullptr && pthread_create(&thread, nullptr, rest_often, nullptr) == 0)
+    pthread_detach(thread);
   std::atexit(finish);
   return 1;
 }

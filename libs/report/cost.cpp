@@ -33,10 +33,10 @@ std::string ratio_text(const analyze::MeasuredRatio& ratio) {
 // What was compared with what.
 std::string compared_text(const Page& page, const StageCost& stage) {
   const bool all = page.summary.cost.rests_of_everything;
-  std::string out = fmt::format(
-      "steps before and after {} against {} in them, in which {}", counted(stage.watching->stretches, "rest"),
-      counted(stage.watching->steps, "step"),
-      all ? "nothing was recorded but annotations and BLAS calls" : "nothing was sampled or read from outside");
+  std::string out = fmt::format("steps before and after {} against {} in them, in which {}",
+                                counted(stage.watching->stretches, "rest"), counted(stage.watching->steps, "step"),
+                                all ? "nothing was recorded but annotations, BLAS calls and CUDA graphs"
+                                    : "nothing was sampled or read from outside");
   if (stage.kernels) {
     out += fmt::format(": {}; {} whose kernels were timed ({} of the steps) against those around them: {}",
                        ratio_text(*stage.watching), counted(stage.kernels->steps, "step"),

@@ -32,6 +32,7 @@ def parse():
     parser.add_argument("--seconds", type=float, default=0, help="repeat for so long instead")
     parser.add_argument("--layers", type=int, default=LAYERS)
     parser.add_argument("--no-ranges", action="store_true")
+    parser.add_argument("--step-times", metavar="FILE", help="begin and end of every step, ns of CLOCK_MONOTONIC_RAW")
     parser.add_argument("--turns", action="store_true")
     parser.add_argument("--profile", choices=("none", "torch", "torch_full", "proton"), default="none")
     return parser.parse_args()
@@ -42,6 +43,7 @@ import torch
 import torch.nn.functional as F
 
 device = torch.device("cuda:0")
+step_times = []
 CAPACITY = options.prompt + max(options.steps, 128) + 16
 
 
@@ -168,12 +170,15 @@ def decode(model, steps):
     """Milliseconds of each step, the wait for its token included."""
     times = []
     for _ in range(steps):
-        begin = time.perf_counter()
+        begin = raw_ns()
         push("decode_step")
         model.step()
         torch.cuda.synchronize()
         pop()
-        times.append((time.perf_counter() - begin) * 1e3)
+        end = raw_ns()
+        times.append((end - begin) / 1e6)
+        if options.step_times:
+            step_times.append((begin, end))
     return times
 
 
@@ -271,7 +276,11 @@ def main():
             model.capture()
         decode(model, 4)
         torch.cuda.synchronize()
+        step_times.clear()
         (take_turns if options.turns else run_alone)(model, prompt, profiler)
+    if options.step_times:
+        with open(options.step_times, "w") as file:
+            file.writelines(f"{begin} {end}\n" for begin, end in step_times)
 
 
 main()

@@ -105,7 +105,11 @@ FAKE_EXPORT int cuptiUnsubscribe(void*) {
 FAKE_EXPORT int cuptiEnableCallback(std::uint32_t enable, void*, int domain, std::uint32_t id) {
   BEGIN_CALL();
   if (domain <= 0 || domain >= kDomains || id >= kCallbackIds) return kInvalidParameter;
-  cupti().enabled[domain][id] = enable != 0;
+  CuptiState& state = cupti();
+  // A thread may be inside of such a call. The real one may take all its later calls for calls inside of that.
+  const bool is_used = state.driver != nullptr && state.driver->contexts->load() > 0;
+  if (domain == kDriverApi && enable == 0 && state.enabled[domain][id] && is_used) note(k_bad_callback_off);
+  state.enabled[domain][id] = enable != 0;
   return kSuccess;
 }
 

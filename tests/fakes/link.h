@@ -13,27 +13,28 @@ namespace fake {
 
 // The ledger: what was made, and what became of it. FAULT_LEDGER names a folder; the file is called .gpu.PID and
 // is a shared mapping, so a killed program leaves it exact. Layout: entries of 24 bytes of name and a u64.
-#define FAKE_COUNTERS(X)                                                                                               \
-  /* made by the program */                                                                                            \
-  X(contexts)                                                                                                          \
-  X(streams)                                                                                                           \
-  X(launch_calls)                                                                                                      \
-  X(captured_calls)                                                                                                    \
-  X(kernels)                                                                                                           \
-  X(kernel_ns)                                                                                                         \
-  X(node_kernels)                                                                                                      \
-  X(copies)                                                                                                            \
-  X(copy_bytes) X(copy_ns) X(memsets) X(node_copies) X(graph_launches) X(graph_execs) X(nodes_created) X(nodes_cloned) \
-      X(allocations) X(allocated_bytes) X(frees) X(injected) /* seen by CUPTI */                                       \
-      X(cupti_calls) X(callbacks) X(kernel_records) X(copy_records) X(graph_records) X(memory_records)                 \
-          X(other_records) X(dropped_records) X(dropped_told) X(zero_records) X(bad_time_records) X(unknown_records)   \
-              X(stolen_records) X(unrecorded) X(undelivered_records) X(delivered_records) X(buffers_asked)             \
-                  X(buffers_refused) X(buffers_returned) X(subscribed) X(timestamp_callbacks) X(finalized)             \
-                      X(failed_calls) X(profiler_calls) X(profiler_starts) X(ranges_pushed) X(ranges_popped)           \
-                          X(auto_ranges) X(pm_samples) X(pc_samples) /* what no client may do */                       \
-      X(bad_null_buffer) X(bad_small_buffer) X(bad_buffer_twice) X(bad_late_graph_trace) X(bad_call_after_fini)        \
-          X(untraced_execs) X(bad_switch_in_flight) X(bad_late_timestamp) X(bad_dirty_buffer) X(bad_exec_untraced)     \
-              X(bad_in_capture) X(bad_dead_context) X(bad_in_child)
+#define FAKE_COUNTERS(X)                                                                                             \
+  /* made by the program */                                                                                          \
+  X(contexts)                                                                                                        \
+  X(streams)                                                                                                         \
+  X(launch_calls)                                                                                                    \
+  X(captured_calls)                                                                                                  \
+  X(kernels)                                                                                                         \
+  X(kernel_ns)                                                                                                       \
+  X(node_kernels)                                                                                                    \
+  X(copies)                                                                                                          \
+  X(copy_bytes)                                                                                                      \
+  X(copy_ns) X(memsets) X(node_copies) X(graph_launches) X(graph_execs) X(nodes_created) X(nodes_cloned)             \
+      X(allocations) X(allocated_bytes) X(frees) X(injected) /* seen by CUPTI */                                     \
+      X(cupti_calls) X(callbacks) X(kernel_records) X(copy_records) X(graph_records) X(memory_records)               \
+          X(other_records) X(dropped_records) X(dropped_told) X(zero_records) X(bad_time_records) X(unknown_records) \
+              X(stolen_records) X(unrecorded) X(undelivered_records) X(delivered_records) X(buffers_asked)           \
+                  X(buffers_refused) X(buffers_returned) X(subscribed) X(timestamp_callbacks) X(finalized)           \
+                      X(failed_calls) X(profiler_calls) X(profiler_starts) X(ranges_pushed) X(ranges_popped)         \
+                          X(auto_ranges) X(pm_samples) X(pc_samples) /* what no client may do */                     \
+      X(bad_null_buffer) X(bad_small_buffer) X(bad_buffer_twice) X(bad_late_graph_trace) X(bad_call_after_fini)      \
+          X(untraced_execs) X(bad_switch_in_flight) X(bad_late_timestamp) X(bad_dirty_buffer) X(bad_exec_untraced)   \
+              X(bad_in_capture) X(bad_dead_context) X(bad_in_child) X(bad_callback_off)
 
 enum Counter {
 #define X(name) k_##name,

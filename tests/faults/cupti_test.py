@@ -255,8 +255,8 @@ class Whole(GpuCase):
         self.assertLessEqual(notes, {"stays", "slow-stays", "slow-lock"})
 
     def test_rests_of_graphs(self):
-        """Recording rests for 10 ms of every 20, graphs included: they are switched when none is in flight, also while a
-        sample is open, while others are made, and where no graph is launched any more; what a rest took lies in a gap."""
+        """Recording rests for 10 ms of every 20: kinds are switched while graphs are recorded as a whole, not while a sample
+        is open; graphs go on being recorded, and what a rest took of other work lies in a gap."""
         rests = {"LLMPROF_REST_FROM_NS": "1", "LLMPROF_REST_EVERY_MS": "20", "LLMPROF_REST_MS": "10", "LLMPROF_GRAPHS_AFTER_MS": "0"}
         children = [self.child("one", "graph_then_kernels", 200, **rests), self.child("two", "graph_then_kernels", 200, 1, **rests),
                     self.child("threads", "graph_threads", 3, 12, **rests), self.child("made", "graph_made_beside", 60, 30, 12, **rests),
@@ -269,10 +269,9 @@ class Whole(GpuCase):
                     self.assertIn("rest", seen.why, seen)
         for label in ("one", "two"):
             seen = found[label]
-            # a launch is recorded, or it lies in a rest: half of them, more or less
-            self.assertLess(seen.launches, 0.8 * seen.made.graph_launches, seen)
-            self.assertGreater(seen.launches, 0.2 * seen.made.graph_launches, seen)
+            self.assertGreater(seen.launches, 0.95 * seen.made.graph_launches, seen)  # some are silent after a sample
             self.assertGreater(seen.eager, 40, seen)  # of 400
+            self.assertLess(seen.eager, 360, seen)
 
     def test_captures_beside_graphs(self):
         """Whether a stream is idle is not asked while one is captured: that would be the end of the capture."""

@@ -25,6 +25,7 @@ constexpr std::uint64_t kPeriodMs = 250;
 constexpr std::size_t kStackBytes = 1u << 20;  // CUPTI's own frames are on it
 constexpr std::uint64_t kLateLimitMs = 100;
 constexpr std::uint64_t kRetryMs = 2;          // what could not be switched at once
+constexpr std::uint64_t kPatienceMs = 50;      // with a sample of graphs: one that is cut short leaves its graph slower
 constexpr std::uint32_t kPeriodsPerLook = 20;  // for another copy of CUPTI
 constexpr std::uint32_t kFlushesAfter = 4;     // periods without a launch in which work may still end
 
@@ -79,7 +80,6 @@ class GpuThread {
   void wish_for_rests() {
     if (!rests_.any() || !gpu_is_ours() || rests_.at(now_ns()) == wants_rest_) return;
     wants_rest_ = !wants_rest_;
-    if (!wants_rest_) rest_graphs(false);
     apply_recording(!wants_rest_);
   }
 
@@ -91,16 +91,14 @@ class GpuThread {
       unfulfilled_since_ns_ = 0;
     } else if (unfulfilled_since_ns_ == 0) {
       unfulfilled_since_ns_ = now;
-    } else {
-      close_graphs((now - unfulfilled_since_ns_) / 1000000);
+    } else if (now - unfulfilled_since_ns_ > kPatienceMs * 1000000) {
+      close_graphs();
     }
   }
 
-  // Graphs rest last, and are recorded again first.
   void note_rests(std::uint64_t before_ns) {
     if (wants_rest_ && rest_begin_ns_ == 0 && !is_recording()) {
       rest_begin_ns_ = before_ns;
-      rest_graphs(true);
     } else if (!wants_rest_ && rest_begin_ns_ != 0 && is_recording()) {
       state_gap(rest_begin_ns_, now_ns(), "rest");
       rest_begin_ns_ = 0;

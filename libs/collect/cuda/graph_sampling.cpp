@@ -257,9 +257,8 @@ GraphSampling::Graph* GraphSampling::due(const Launch& launch) {
 
 // A program whose graphs are always in flight is not asked at every launch.
 bool GraphSampling::wants_to_know(const Graph* due_graph) {
-  const bool rests = rests_.load(std::memory_order_relaxed);
-  if (is_open()) return !is_settled() && (!rests || !is_silent() || stays_open());
-  if ((due_graph == nullptr && !rests) || instantiating_.load() != 0) return false;
+  if (is_open()) return !is_settled();
+  if (due_graph == nullptr || instantiating_.load() != 0) return false;
   return in_vain_ < kOften || launches_.load(std::memory_order_relaxed) % kRarely == 0;
 }
 
@@ -267,14 +266,13 @@ bool GraphSampling::wants_to_know(const Graph* due_graph) {
 GraphSampling::Action GraphSampling::next(const Graph* due_graph) {
   switch (state_.load(std::memory_order_relaxed)) {
     case State::kNormal:
-      if (due_graph == nullptr && !rests_) return Action::kNone;  // it was open, and closed for an instantiation
-      if (idle_moments_++ < kSteady || instantiating_.load() != 0) return Action::kNone;
-      return rests_ ? Action::kSilence : Action::kOpen;
+      if (due_graph == nullptr) return Action::kNone;  // it was open, and closed by others
+      return idle_moments_++ < kSteady || instantiating_.load() != 0 ? Action::kNone : Action::kOpen;
     case State::kNodes:
       return stays_open() ? Action::kNone : Action::kSilence;
     case State::kNothing:
       if (stays_open()) return Action::kResume;
-      return silence_is_over_ && !rests_ ? Action::kClose : Action::kNone;
+      return silence_is_over_ ? Action::kClose : Action::kNone;
   }
   return Action::kNone;
 }
@@ -291,7 +289,7 @@ void GraphSampling::became(Action action, Graph* due_graph) {
       return state_.store(State::kNodes, std::memory_order_relaxed);
     case Action::kSilence:
       silent_launches_ = 0;
-      silence_is_over_ = !is_open();  // a rest, and no end of a sample
+      silence_is_over_ = false;
       return state_.store(State::kNothing, std::memory_order_relaxed);
     case Action::kClose:
       return state_.store(State::kNormal, std::memory_order_relaxed);
@@ -324,7 +322,9 @@ GraphSampling::Action GraphSampling::launch_begins(const Launch& launch, const H
   Graph* due_graph = due(launch);
   const Action action = wants_to_know(due_graph) ? switch_if_idle(due_graph, hands) : Action::kNone;
   // The silence is for the sampled graph, unless it does not come.
-  if (is_silent() && (launch.graph == sampled_graph_ || ++silent_launches_ == kPatience)) silence_is_over_ = true;
+  if (state_.load(std::memory_order_relaxed) == State::kNothing &&
+      (launch.graph == sampled_graph_ || ++silent_launches_ == kPatience))
+    silence_is_over_ = true;
   deciding_.store(0, std::memory_order_release);
   return action;
 }

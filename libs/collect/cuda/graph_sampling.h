@@ -120,10 +120,6 @@ class GraphSampling {
   void capture_begins(const Hands& hands);
   void capture_ended();
 
-  // While recording rests nothing of graphs is recorded either, from an idle moment to another.
-  void rest(bool rests) { rests_.store(rests); }
-  // Whether launch_begins() has something to decide, although nothing is recorded.
-  bool is_waiting() const { return is_open() || rests_.load(std::memory_order_relaxed); }
   // Closes what is open, for who cannot wait for the next launch.
   bool close_if_idle(const Hands& hands);
 
@@ -134,8 +130,6 @@ class GraphSampling {
   bool is_open() const { return state_.load(std::memory_order_relaxed) != State::kNormal; }
   // It is, for good: a graph was instantiated meanwhile.
   bool stays_open() const { return stays_open_.load(std::memory_order_relaxed); }
-  // Nothing is recorded of them.
-  bool is_silent() const { return state_.load(std::memory_order_relaxed) == State::kNothing; }
   // Node by node from now on: nothing is switched any more.
   bool is_settled() const { return stays_open() && state_.load(std::memory_order_relaxed) == State::kNodes; }
 
@@ -186,7 +180,6 @@ class GraphSampling {
   std::atomic<std::uint32_t> draining_{0};   // futex: instantiations that wait for graphs in flight
   std::atomic<std::uint32_t> tickets_{0};
   std::atomic<std::uint32_t> holds_{0};  // threads that switch other kinds
-  std::atomic<bool> rests_{false};
   std::atomic<bool> stays_open_{false};
   std::atomic<std::uint32_t> deciding_{0};  // what follows belongs to one thread at a time
   std::atomic<const char*> why_not_{nullptr};

@@ -107,38 +107,28 @@ TEST(GraphSampling, OnlyWhenTheProgramWaits) {
   EXPECT_EQ(program.launches(3, 1), "NSC");
 }
 
-// From the first idle moment of a rest to the first one after it nothing is recorded; a sample waits for its end.
-TEST(GraphSampling, RestsFromAnIdleMomentToAnother) {
+// Other kinds are switched only while graphs are recorded as a whole, and nothing is switched beside them.
+TEST(GraphSampling, OtherKindsWaitForASample) {
   Program program;
   program.pass_watching_time();
-  EXPECT_EQ(program.launches(5, 1), "..NSC");
-  program.in_flight = true;
-  program.sampling->rest(true);
-  EXPECT_EQ(program.launches(3, 1, false), "...");
-  EXPECT_TRUE(program.sampling->hold());  // graphs are recorded as a whole
-  program.in_flight = false;
-  EXPECT_EQ(program.launches(2, 1), "..");  // not beside another switch
+  EXPECT_EQ(program.launches(2, 1), "..");
+  EXPECT_TRUE(program.sampling->hold());
+  EXPECT_EQ(program.launches(2, 1), "..");  // it is due
   program.sampling->release();
-  EXPECT_EQ(program.launches(4, 1), "S...");
+  EXPECT_EQ(program.launches(1, 1), "N");
   EXPECT_FALSE(program.sampling->hold());
-  const int asked = program.asked;
-  EXPECT_EQ(program.launches(100, 1), std::string(100, '.'));  // nor is a sample due now
-  EXPECT_EQ(program.asked, asked);
-  program.sampling->rest(false);
-  EXPECT_TRUE(program.sampling->is_waiting());
-  EXPECT_EQ(program.launches(4, 1), "CNSC");  // the second sample, which was due
-  EXPECT_FALSE(program.sampling->is_waiting());
+  EXPECT_EQ(program.launches(1, 1), "S");
+  EXPECT_FALSE(program.sampling->hold());
+  EXPECT_EQ(program.launches(1, 1), "C");
   EXPECT_TRUE(program.sampling->hold());
   program.sampling->release();
 }
 
 // The program launches no graph any more.
-TEST(GraphSampling, ARestIsEndedByOthersToo) {
+TEST(GraphSampling, ASampleIsClosedByOthersToo) {
   Program program;
   program.pass_watching_time();
-  program.sampling->rest(true);
-  EXPECT_EQ(program.launches(2, 1), "S.");
-  program.sampling->rest(false);
+  EXPECT_EQ(program.launches(3, 1), "..N");
   program.in_flight = true;
   EXPECT_FALSE(program.sampling->close_if_idle(program.hands()));
   program.in_flight = false;

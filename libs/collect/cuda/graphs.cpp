@@ -210,10 +210,6 @@ void act(GraphSampling::Action action, void*) {
       succeeded(cupti::Call::kActivityDisable, gpu.library.activity_disable(cupti::kGraphTrace));
       return;
     case GraphSampling::Action::kSilence:
-      if (!is_recording()) {  // a rest: the other kinds are off, and the gap is said
-        succeeded(cupti::Call::kActivityDisable, gpu.library.activity_disable(cupti::kGraphTrace));
-        return;
-      }
       gap_begin_ns.store(now_ns(), std::memory_order_relaxed);
       // Copies too: those of a graph whose kernels are missing would look like a launch of their own.
       for (const std::uint32_t kind : kDeviceWork) {
@@ -404,21 +400,13 @@ void release_graphs() {
 
 bool graphs_need_kinds() { return is_sampled() && sampling.is_open(); }
 
-void rest_graphs(bool rests) {
-  if (is_sampled()) sampling.rest(rests);
+void close_graphs() {
+  if (is_sampled() && sampling.is_open() && !sampling.stays_open()) sampling.close_if_idle(hands(nullptr));
 }
 
-// A sample that is closed at once leaves its graph slower; a rest can end any time.
-void close_graphs(std::uint64_t waited_ms) {
-  constexpr std::uint64_t kSampleMs = 50, kRestMs = 4;
-  if (!is_sampled() || !sampling.is_open() || sampling.stays_open()) return;
-  if (waited_ms >= (sampling.is_silent() ? kRestMs : kSampleMs)) sampling.close_if_idle(hands(nullptr));
-}
-
-// Those that are launched in a rest before it has come to graphs, or after it, are recorded by CUPTI, too.
-bool records_graphs() {
-  return is_recording() || (g.settings.rest_from_ns != 0 && is_sampled() && !sampling.is_silent());
-}
+// In rests graphs go on being recorded as a whole: without it they are slower, not faster, so that nothing could be
+// learnt from it.
+bool records_graphs() { return is_recording() || g.settings.rest_from_ns != 0; }
 
 std::uint32_t graph_launch_begins(const GraphCall& call) {
   const std::uint32_t graph = id_of_executable(reinterpret_cast<void*>(call.executable));
@@ -426,7 +414,7 @@ std::uint32_t graph_launch_begins(const GraphCall& call) {
   if (!is_sampled()) return graph;
   if (!tl.in_graph_launch) sampling.enter();  // else the last one's end was not told
   tl.in_graph_launch = true;
-  if (graph != 0 && (is_recording() || sampling.is_waiting()))
+  if (graph != 0 && (is_recording() || sampling.is_open()))
     sampling.launch_begins({graph, now_ns()}, hands(call.context));
   streams.launched(stream_of(call), context_of);
   return graph;

@@ -50,12 +50,8 @@ void release_graphs();
 // Kinds of device work stay as they are: graphs are recorded by them, for good.
 bool graphs_need_kinds();
 
-// By our thread: nothing is recorded of graphs either, from an idle moment to another.
-void rest_graphs(bool rests);
-// What is in between ends, if nothing is in flight: the program may never launch a graph again. So long it is waited
-// for already.
-void close_graphs(std::uint64_t waited_ms);
-// Graphs are recorded, if not for long.
+// By our thread: what is in between ends, if nothing is in flight. The program may never launch a graph again.
+void close_graphs();
 bool records_graphs();
 
 void stream_is_destroyed(const void* stream);

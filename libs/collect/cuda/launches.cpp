@@ -196,9 +196,10 @@ void on_memory_call(const DriverCall& call, const CallbackData& data) {
 
 void record_api(const CallbackData& data, bool waits) {
   if (data.site == cupti::kEnter) {
-    *data.shared = now_ns();
+    *data.shared = is_recording() ? now_ns() : 0;
     return;
   }
+  if (*data.shared == 0) return;
   const std::uint64_t end_ns = now_ns();
   Thread* thread = enter();
   if (thread == nullptr) return;
@@ -231,7 +232,9 @@ void on_driver_call(std::uint32_t id, const CallbackData& data) {
     case CallClass::kGraphLaunch:
       return enters ? begin_graph_launch(call, data) : end_graph_launch(call, data);
     case CallClass::kLaunch:
-      return enters ? begin_launch(call, data, 0) : end_launch(call, data);
+      if (enters && is_recording()) begin_launch(call, data, 0);
+      if (!enters && tl.launch.inside) end_launch(call, data);
+      return;
     case CallClass::kWaitForAll:
     case CallClass::kWaitForStream:
     case CallClass::kWaitForEvent:

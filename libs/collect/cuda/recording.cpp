@@ -25,6 +25,7 @@ struct Recording {
   std::atomic<std::uint32_t> switching{0};
   std::atomic<std::uint32_t> applied{0};
   bool without_kernels = false;  // nor graphs
+  bool calls_enabled = false;    // of who switches
 };
 constinit Recording recording;
 constinit KernelSampling sampled_kernels;
@@ -49,18 +50,27 @@ void switch_kind(std::uint32_t kind, bool on) {
 }
 
 // Ids that the library does not know yet are refused; the launch of a kernel is known to all.
-void switch_call(std::uint32_t id, bool on) {
-  const std::uint32_t result = gpu.library.enable_callback(on ? 1 : 0, gpu.subscriber, cupti::kDriverApi, id);
+void enable_call(std::uint32_t id) {
+  const std::uint32_t result = gpu.library.enable_callback(1, gpu.subscriber, cupti::kDriverApi, id);
   if (id == cupti::kLaunchKernel) succeeded(Call::kEnableCallback, result);
 }
 
-void switch_launches(bool on) {
-  for (const std::uint32_t id : cupti::kKernelLaunches) switch_call(id, on);
-  if (g.settings.graphs != kGraphsSampled) {  // else they are always on: which graphs are in flight must be known
-    for (const std::uint32_t id : cupti::kGraphLaunches) switch_call(id, on);
+// Once, and never off again. Switched off while a thread is inside such a call, CUPTI (13.0) now and then takes all
+// later calls of that thread for calls inside of it: their begins are not told, and they have its correlation. A
+// callback that returns at once cannot be told from none.
+void enable_calls() {
+  if (recording.calls_enabled) return;
+  recording.calls_enabled = true;
+  for (const std::uint32_t id : cupti::kKernelLaunches) enable_call(id);
+  for (const std::uint32_t id : cupti::kGraphLaunches) enable_call(id);
+  for (const std::uint32_t id : cupti::kCopies) enable_call(id);
+  for (const std::uint32_t id : cupti::kMemsets) enable_call(id);
+  if (wants(kGpuWaits)) {
+    for (const cupti::OtherCall& call : cupti::kWaitCalls) enable_call(call.id);
   }
-  for (const std::uint32_t id : cupti::kCopies) switch_call(id, on);
-  for (const std::uint32_t id : cupti::kMemsets) switch_call(id, on);
+  if (wants(kGpuApi) && gpu.library.enable_domain != nullptr) {
+    succeeded(Call::kEnableDomain, gpu.library.enable_domain(1, gpu.subscriber, cupti::kRuntimeApi));
+  }
 }
 
 void switch_all(bool on) {
@@ -69,13 +79,7 @@ void switch_all(bool on) {
     if (!noted_only && !graphs_need_kinds()) switch_kind(kind, on);
   }
   if (wants(kGpuOverhead)) switch_kind(cupti::kOverhead, on);
-  switch_launches(on);
-  if (wants(kGpuWaits)) {
-    for (const cupti::OtherCall& call : cupti::kWaitCalls) switch_call(call.id, on);
-  }
-  if (wants(kGpuApi) && gpu.library.enable_domain != nullptr) {
-    succeeded(Call::kEnableDomain, gpu.library.enable_domain(on ? 1 : 0, gpu.subscriber, cupti::kRuntimeApi));
-  }
+  if (on) enable_calls();
 }
 
 void enable_for_counters() {
@@ -92,29 +96,30 @@ void enable_always() {
   for (const std::uint32_t id : kResources) {
     succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
   }
-  for (const cupti::NodeCall& call : cupti::kNodeCalls) switch_call(call.id, true);
-  for (const cupti::NodeCall& call : cupti::kSetKernelCalls) switch_call(call.id, true);
-  for (const std::uint32_t id : cupti::kUpdates) switch_call(id, true);
+  for (const cupti::NodeCall& call : cupti::kNodeCalls) enable_call(call.id);
+  for (const cupti::NodeCall& call : cupti::kSetKernelCalls) enable_call(call.id);
+  for (const std::uint32_t id : cupti::kUpdates) enable_call(id);
   if (g.settings.graphs == kGraphsSampled) {
-    for (const std::uint32_t id : cupti::kGraphLaunches) switch_call(id, true);
-    for (const std::uint32_t id : cupti::kGraphUploads) switch_call(id, true);
-    for (const std::uint32_t id : cupti::kInstantiations) switch_call(id, true);
+    for (const std::uint32_t id : cupti::kGraphLaunches) enable_call(id);
+    for (const std::uint32_t id : cupti::kGraphUploads) enable_call(id);
+    for (const std::uint32_t id : cupti::kInstantiations) enable_call(id);
     for (const std::uint32_t id : {cupti::kStreamDestroyStarting, cupti::kContextDestroyStarting}) {
       succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
     }
   }
   if (counters::is_armed(counters::kAnything)) enable_for_counters();
   if (may_sample_kernels()) {  // it ends with the first graph
-    for (const std::uint32_t id : cupti::kInstantiations) switch_call(id, true);
+    for (const std::uint32_t id : cupti::kInstantiations) enable_call(id);
   }
   if (counters::is_armed(counters::kAnything) || g.settings.graphs == kGraphsSampled || may_sample_kernels()) {
-    for (const cupti::OtherCall& call : cupti::kCaptureCalls) switch_call(call.id, true);
+    for (const cupti::OtherCall& call : cupti::kCaptureCalls) enable_call(call.id);
   }
   gpu.library.enable_callback(1, gpu.subscriber, cupti::kState, cupti::kFatalError);  // not in older versions
-  for (const cupti::OtherCall& call : cupti::kProfilerCalls) switch_call(call.id, g.settings.profiler_api != 0);
+  if (g.settings.profiler_api != 0) {
+    for (const cupti::OtherCall& call : cupti::kProfilerCalls) enable_call(call.id);
+  }
   if (!wants(kGpuMemory)) return;
-  for (const cupti::MemoryCall& call : cupti::kMemoryCalls)
-    switch_call(call.id, true);  // always: sums need all of them
+  for (const cupti::MemoryCall& call : cupti::kMemoryCalls) enable_call(call.id);  // always: sums need all of them
 }
 
 void fulfil() {

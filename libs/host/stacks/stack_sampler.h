@@ -18,8 +18,8 @@ struct StackOptions {
   std::uint32_t hz = 99;
   std::uint32_t stack_bytes = 56 << 10;  // of each thread's stack, copied by the kernel per sample; at most 60 KiB
   // Of one core, and of each core of the machine, whichever is more: beyond it only some samples, chosen by chance, are
-  // worked on. 2 % of a core on a machine of 16.
-  double cpu_share = 0.012, share_per_cpu = 0.00125;
+  // worked on. With what reading usage takes, 2 % of a core on a machine of 16.
+  double cpu_share = 0.012, share_per_cpu = 0.0009;
   bool python = true;  // read the frames of CPython 3.11 and 3.12
 };
 
