@@ -86,6 +86,8 @@ class CountersTest(Case):
             self.assertAlmostEqual(row["value"], value_of(row["metric"], 2000), msg=row)
         windows = self.query("run", "SELECT count(*) AS n, count(kernel_id) AS found FROM counter_window WHERE scope = 'kernel'")
         self.assertEqual(windows[0]["n"], windows[0]["found"])
+        # A name may be spelled in several ways, of which a program has one.
+        self.assertEqual(self.query("run", "SELECT text FROM note WHERE contains(text, 'no kernel')"), [])
 
     def test_how_kernels_use_the_memory(self):
         self.count("run", "--counters", "access", "--counters-kernels", "gemm*", "--counters-budget", "0", program=("kernels", "a", "40"))
