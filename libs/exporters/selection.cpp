@@ -54,6 +54,14 @@ std::string selected_kernels(const Selection& selection) {
       in_window(selection, "t.begin_ns", "t.end_ns"), of_stage(selection, "coalesce(a.stage, l.stage)"));
 }
 
+std::string selected_counted_kernels(const Selection& selection) {
+  return fmt::format(
+      "SELECT t.*, k.stage FROM counted_kernel AS t JOIN ({}) AS k ON k.id = t.kernel_id UNION ALL "
+      "SELECT t.*, NULL AS stage FROM counted_kernel AS t WHERE t.kernel_id IS NULL AND {}{}",
+      selected_kernels(selection), in_window(selection, "t.begin_ns", "t.begin_ns"),
+      during_stage(selection, "t.begin_ns", "t.begin_ns"));
+}
+
 std::string selected_graph_launches(const Selection& selection) {
   return fmt::format(
       "SELECT t.*, l.stage, l.step_id FROM graph_launch AS t LEFT JOIN launch_place AS l ON l.graph_launch_id = t.id "
