@@ -33,10 +33,9 @@ std::string during_stage(const Selection& selection, std::string_view begin, std
       literal(selection.stage), begin, end, begin);
 }
 
-std::string timed_rows(std::string_view table, const Selection& selection, std::string_view begin,
-                       std::string_view end) {
-  return fmt::format("SELECT t.* FROM {} AS t WHERE {}{}", table, in_window(selection, begin, end),
-                     during_stage(selection, begin, end));
+std::string timed_rows(std::string_view table, const Selection& of, std::string_view begin, std::string_view end) {
+  return fmt::format("SELECT t.* FROM {} AS t WHERE {}{}", table, in_window(of, begin, end),
+                     during_stage(of, begin, end));
 }
 
 }  // namespace
