@@ -145,7 +145,8 @@ void set_up_ended() {
   w.budget.begin(now_ns(), w.plan.budget_ppm, kCreditNs);
   char text[160];
   snprintf(text, sizeof(text),
-           "setting up the counters of kernels took %llu ms, with the first measurement; --counters-budget is apart.",
+           "setting up the counters of kernels took %llu ms, with the first measurement; that is no part of "
+           "--counters-budget.",
            static_cast<unsigned long long>(w.set_up_ns / 1000000));
   note("counters", text);
 }
