@@ -233,6 +233,8 @@ Result<void> print_tables(const trace::Run& run) {
   out.add({"kernel_all", "(derived)", "a kernel or an estimate, with its source and confidence"});
   out.add(
       {"work", "(derived)", "kernels with where they belong, for sums: estimates added up per stage and graph node"});
+  out.add(
+      {"counted_kernel", "(view)", "a launch of a kernel that counters were read of, with its time and its source"});
   out.add({"process_life", "(view)", "a process image from exec to exit, with when its collector began and ended"});
   print(out.render(output_width(), 0));
   return {};

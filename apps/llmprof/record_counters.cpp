@@ -93,12 +93,8 @@ Result<std::vector<std::string>> hot_kernels(const Arguments& arguments) {
 }
 
 void add_kernel(const std::string& name, bool wildcards, CounterOptions& options) {
-  options.named_kernels.push_back(name);
-  for (std::string& pattern : record::mangled_patterns(name, wildcards)) {
-    if (std::find(options.kernels.begin(), options.kernels.end(), pattern) == options.kernels.end()) {
-      options.kernels.push_back(std::move(pattern));
-    }
-  }
+  const bool again = std::ranges::find(options.kernels, name, &record::NamedKernel::name) != options.kernels.end();
+  if (!again) options.kernels.push_back({name, record::mangled_patterns(name, wildcards)});
 }
 
 Result<void> read_kernels(const Arguments& arguments, CounterOptions& options) {

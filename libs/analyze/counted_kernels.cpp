@@ -56,8 +56,8 @@ std::string counters_sql() {
   for (const std::string& pattern : patterns)
     wanted += fmt::format("{}c.metric LIKE '{}'", wanted.empty() ? "" : " OR ", pattern);
   return fmt::format(
-      "SELECT k.id, k.name, k.end_ns - k.begin_ns, k.device_id, c.metric, CAST(c.value AS DOUBLE) FROM counter AS c "
-      "JOIN kernel AS k ON k.id = c.scope_id WHERE c.scope = 'kernel' AND ({}) ORDER BY k.id",
+      "SELECT k.id, k.name, coalesce(k.time_ns, 0), k.device_id, c.metric, CAST(c.value AS DOUBLE) FROM counter AS c "
+      "JOIN counted_kernel AS k ON k.id = c.scope_id WHERE c.scope = 'kernel' AND ({}) ORDER BY k.id",
       wanted);
 }
 
@@ -79,6 +79,7 @@ struct Sum {  // unknown as soon as one launch does not say it
 
 struct Group {
   std::int64_t launches = 0, time_ns = 0;
+  bool timed = true;  // every launch
   Sum flops, tensor_flops, dram_bytes, l2_bytes, l1_bytes, local_bytes;
   Mean occupancy, l2_hits, tensor_busy, roof;
   Mean sectors_per_load, sectors_per_store, bytes_per_load_sector, shared_busy, bank_conflicts, local_share;
@@ -105,6 +106,7 @@ class Groups {
     const double by = std::max(counters_.time_ns, 1.0);
     ++group.launches;
     group.time_ns += static_cast<std::int64_t>(counters_.time_ns);
+    group.timed = group.timed && counters_.time_ns > 0;
     group.flops.add(point.flops);
     group.tensor_flops.add(point.tensor_flops);
     group.dram_bytes.add(point.dram_bytes);
@@ -181,11 +183,11 @@ class Groups {
   }
 
   static CountedKernel kernel(const std::string& name, const Group& group) {
-    CountedKernel kernel{.name = name, .launches = group.launches, .time_ns = group.time_ns};
+    CountedKernel kernel{.name = name, .launches = group.launches, .time_ns = group.timed ? group.time_ns : 0};
     kernel.flops = group.flops.value(), kernel.tensor_flops = group.tensor_flops.value();
     kernel.dram_bytes = group.dram_bytes.value();
     kernel.l2_bytes = group.l2_bytes.value(), kernel.l1_bytes = group.l1_bytes.value();
-    const double seconds = static_cast<double>(group.time_ns) * 1e-9;
+    const double seconds = static_cast<double>(kernel.time_ns) * 1e-9;
     if (kernel.flops && seconds > 0) kernel.flops_per_s = *kernel.flops / seconds;
     if (kernel.dram_bytes && seconds > 0) kernel.bytes_per_s = *kernel.dram_bytes / seconds;
     if (kernel.flops && kernel.dram_bytes.value_or(0) > 0) kernel.intensity = *kernel.flops / *kernel.dram_bytes;

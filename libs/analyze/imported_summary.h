@@ -41,8 +41,8 @@ struct CountedKernel {  // launches of one kernel with hardware counters
     std::string reason;
     double warps = 0;  // that waited for it, at each issue of an instruction, or of resident ones: stalls_of_resident
   };
-  std::string name, type, bound;  // the arithmetic and the roof that most of its time belongs to
-  std::int64_t launches = 0, time_ns = 0;
+  std::string name, type, bound;           // the arithmetic and the roof that most of its time belongs to
+  std::int64_t launches = 0, time_ns = 0;  // time 0: not known of all launches
   std::optional<double> flops, tensor_flops, dram_bytes, l2_bytes, l1_bytes;  // of all launches
   std::optional<double> flops_per_s, bytes_per_s, intensity;
   std::optional<double> occupancy, l2_hits, tensor_busy, of_roof;  // fractions, means weighted by time

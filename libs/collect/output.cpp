@@ -261,6 +261,7 @@ std::uint64_t Output::define_detail(LossKind kind) {
   switch (kind) {
     case LossKind::kCuptiMissing:
     case LossKind::kCuptiHeld:
+    case LossKind::kZeroTimes:
     case LossKind::kStacksOff:
     case LossKind::kCountersForbidden:
     case LossKind::kCountersHeld:

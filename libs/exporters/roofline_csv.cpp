@@ -20,11 +20,11 @@ std::string counters_sql(const Selection& selection) {
     wanted += fmt::format("{}c.metric LIKE '{}' ESCAPE '\\'", wanted.empty() ? "" : " OR ", escaped);
   }
   return fmt::format(
-      "SELECT k.id, k.name, d.name, k.end_ns - k.begin_ns, c.metric, c.value, d.id, coalesce(k.stage, ''), "
-      "coalesce(c.method, '') FROM counter c "
+      "SELECT k.id, k.name, d.name, coalesce(k.time_ns, 0), c.metric, c.value, d.id, coalesce(k.stage, ''), "
+      "coalesce(c.method, ''), k.kernel_id IS NOT NULL FROM counter c "
       "JOIN ({}) k ON k.id = c.scope_id JOIN device d ON d.id = k.device_id "
       "WHERE c.scope = 'kernel' AND ({}) ORDER BY k.begin_ns, k.id",
-      selected_kernels(selection), wanted);
+      selected_counted_kernels(selection), wanted);
 }
 
 // What the run knows of the device; else the catalogue, by its name.
@@ -46,13 +46,11 @@ class Lines {
   Lines(const Request& request, OutputFile& file) : request_(request), file_(file) {}
 
   bool add(const std::vector<trace::Value>& row) {
-    if (row[0].integer != row_.kernel_id.value_or(0)) {
+    if (row[0].integer != id_) {
       finish_kernel();
-      row_ = {.kernel_id = row[0].integer,
-              .name = row[1].text,
-              .device = row[2].text,
-              .stage = row[7].text,
-              .method = row[8].text};
+      id_ = row[0].integer;
+      row_ = {.name = row[1].text, .device = row[2].text, .stage = row[7].text, .method = row[8].text};
+      if (row[9].as_int() != 0) row_.kernel_id = id_;
       counters_ = {row[3].as_double(), {}};
       if (row[6].integer != device_) take_device(row[6].integer, row[2].text);
     }
@@ -60,10 +58,11 @@ class Lines {
     return failure_.has_value() && !file_.failed();
   }
   void finish_kernel() {
-    if (!row_.kernel_id) return;
+    if (id_ == 0) return;
     fill_kernel(row_, counters_, peaks_);
     write(row_);
     row_ = {};
+    id_ = 0;
   }
   void take_device(std::int64_t id, const std::string& name) {
     device_ = id;
@@ -85,6 +84,7 @@ class Lines {
   RooflineRow row_;
   analyze::KernelCounters counters_;
   std::vector<hw::Peak> peaks_;
+  std::int64_t id_ = 0;  // of the kernel that is being read
   std::int64_t device_ = 0, written_ = 0;
   Result<void> failure_;
 };

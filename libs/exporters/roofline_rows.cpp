@@ -82,7 +82,7 @@ std::string roofline_line(const RooflineRow& row) {
   const std::vector<std::string> cells = {whole(row.kernel_id),
                                           text(row.name),
                                           text(row.device),
-                                          fmt::format("{:.0f}", row.time_ns),
+                                          row.time_ns > 0 ? fmt::format("{:.0f}", row.time_ns) : "",
                                           number(point.flops),
                                           number(point.tensor_flops),
                                           number(point.dram_bytes),

@@ -33,10 +33,9 @@ std::string during_stage(const Selection& selection, std::string_view begin, std
       literal(selection.stage), begin, end, begin);
 }
 
-std::string timed_rows(std::string_view table, const Selection& selection, std::string_view begin,
-                       std::string_view end) {
-  return fmt::format("SELECT t.* FROM {} AS t WHERE {}{}", table, in_window(selection, begin, end),
-                     during_stage(selection, begin, end));
+std::string timed_rows(std::string_view table, const Selection& of, std::string_view begin, std::string_view end) {
+  return fmt::format("SELECT t.* FROM {} AS t WHERE {}{}", table, in_window(of, begin, end),
+                     during_stage(of, begin, end));
 }
 
 }  // namespace
@@ -52,6 +51,14 @@ std::string selected_kernels(const Selection& selection) {
       "LEFT JOIN launch_place AS l ON l.graph_launch_id = CASE WHEN t.id IS NULL THEN t.graph_launch_id END "
       "LEFT JOIN node_place AS n ON n.graph_node_id = CASE WHEN t.id IS NULL THEN t.graph_node_id END WHERE {}{}",
       in_window(selection, "t.begin_ns", "t.end_ns"), of_stage(selection, "coalesce(a.stage, l.stage)"));
+}
+
+std::string selected_counted_kernels(const Selection& selection) {
+  return fmt::format(
+      "SELECT t.*, k.stage FROM counted_kernel AS t JOIN ({}) AS k ON k.id = t.kernel_id UNION ALL "
+      "SELECT t.*, NULL AS stage FROM counted_kernel AS t WHERE t.kernel_id IS NULL AND {}{}",
+      selected_kernels(selection), in_window(selection, "t.begin_ns", "t.begin_ns"),
+      during_stage(selection, "t.begin_ns", "t.begin_ns"));
 }
 
 std::string selected_graph_launches(const Selection& selection) {

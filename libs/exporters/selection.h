@@ -8,7 +8,9 @@
 namespace llmprof::exporters {
 
 // SELECTs (to be put in parentheses) with these columns beside those of their table:
-std::string selected_kernels(const Selection& selection);         // kernel_all + stage, module, op, step_id, range_id
+std::string selected_kernels(const Selection& selection);  // kernel_all + stage, module, op, step_id, range_id
+// counted_kernel + stage; a launch without times belongs to a stage while one of its steps runs
+std::string selected_counted_kernels(const Selection& selection);
 std::string selected_graph_launches(const Selection& selection);  // graph_launch + stage, step_id
 std::string selected_copies(const Selection& selection);
 std::string selected_ranges(const Selection& selection);  // range + stage, module

@@ -14,7 +14,8 @@ namespace llmprof::record {
 namespace {
 
 constexpr double kOnePass = 0.015, kManyPasses = 0.04;
-constexpr std::size_t kMostPatterns = 256;  // that a collector reads
+constexpr std::size_t kMostPatterns = 256;   // that a collector reads
+constexpr std::size_t kMostNameBytes = 256;  // of a name that it only repeats; arguments of templates may fill pages
 
 Error usage(std::string message, std::string hint) { return {ErrorCode::kUsage, std::move(message), std::move(hint)}; }
 
@@ -30,6 +31,19 @@ std::string_view stall_word(StallMode mode) {
 
 std::string limit_text(double budget) {
   return budget > 0 ? fmt::format("at most {:g} % of the program's time", budget * 100) : "without a limit on its time";
+}
+
+std::vector<std::string> names_of(const std::vector<NamedKernel>& kernels) {
+  std::vector<std::string> names;
+  for (const NamedKernel& kernel : kernels) names.push_back(kernel.name);
+  return names;
+}
+
+std::vector<std::string> patterns_of(const std::vector<NamedKernel>& kernels) {
+  std::vector<std::string> patterns;
+  for (const NamedKernel& kernel : kernels)
+    patterns.insert(patterns.end(), kernel.patterns.begin(), kernel.patterns.end());
+  return patterns;
 }
 
 std::string some(const std::vector<std::string>& patterns) {
@@ -118,7 +132,8 @@ Result<void> check(const CounterOptions& options) {
     return usage("--counters-period is not between 100us and 10ms", "the default is 1ms");
   }
   LLMPROF_TRY(check_patterns(options.ranges, "ranges"));
-  return check_patterns(options.kernels, "kernels");
+  LLMPROF_TRY(check_patterns(names_of(options.kernels), "kernels"));
+  return check_patterns(patterns_of(options.kernels), "kernels");
 }
 
 std::string describe(const CounterOptions& options) {
@@ -134,8 +149,7 @@ std::string describe(const CounterOptions& options) {
                        base::human_ns(static_cast<double>(options.period.count())));
   }
   if (method == CounterMethod::kKernel) {
-    return fmt::format("{}: launches of {}{}, {}", head,
-                       some(options.named_kernels.empty() ? options.kernels : options.named_kernels),
+    return fmt::format("{}: launches of {}{}, {}", head, some(names_of(options.kernels)),
                        options.replay ? ", executed again for every pass" : "", limit_text(options.budget));
   }
   const std::string what = options.own_ranges ? "range " + some(options.ranges) : "step or stage";
@@ -168,7 +182,10 @@ Result<std::string> plan_text(const CounterOptions& options) {
   text += fmt::format("replay {}\n", options.replay ? 1 : 0);
   if (!counts) return text;
   add_lines(text, "range", options.ranges);
-  add_lines(text, "kernel", options.kernels);
+  for (const NamedKernel& kernel : options.kernels) {
+    text += fmt::format("named {}\n", kernel.name.substr(0, kMostNameBytes));
+    add_lines(text, "kernel", kernel.patterns);
+  }
   LLMPROF_LET(const hw::counters::Selection selection, hw::counters::select(options.set));
   for (const std::string_view chip : hw::counters::chips()) {
     const auto metrics = hw::counters::metrics_of(selection, chip, catalog_method(method));

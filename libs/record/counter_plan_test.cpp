@@ -51,12 +51,13 @@ TEST(CounterPlan, HasTheMetricsOfEveryChip) {
 TEST(CounterPlan, OfKernelsAndStalls) {
   CounterOptions options;
   options.set = "dram__bytes_read.sum";
-  options.kernels = {"*gemm*"};
+  options.kernels = {{"*gemm*", {"*gemm*"}}, {"foo", {"foo", "_Z3foo*", "_ZL3foo*"}}};
   options.replay = true;
   options.budget = 0;
   EXPECT_TRUE(needs_plan(options));
   EXPECT_THAT(*plan_text(options), testing::StartsWith("llmprof counters 1\nmethod kernel\nbudget_ppm 0\nstalls off\n"
-                                                       "replay 1\nkernel *gemm*\nmetric "));
+                                                       "replay 1\nnamed *gemm*\nkernel *gemm*\nnamed foo\nkernel foo\n"
+                                                       "kernel _Z3foo*\nkernel _ZL3foo*\nmetric "));
   CounterOptions stalls;
   stalls.stalls = StallMode::kOnly;
   EXPECT_TRUE(needs_plan(stalls));
@@ -81,8 +82,7 @@ TEST(CounterOptions, AreTold) {
   options.method = CounterMethod::kSampled;
   EXPECT_EQ(describe(options), "set light, sampled method: every 1.00 ms from outside the program");
   options = light();
-  options.named_kernels = {"a", "b", "c", "d", "e"};
-  options.kernels = {"_Z1a*"};
+  for (const char* name : {"a", "b", "c", "d", "e"}) options.kernels.push_back({name, {name}});
   options.replay = true;
   EXPECT_EQ(describe(options),
             "set light, kernel method: launches of a, b, c and 2 more, executed again for every pass, at most 1.5 % of "
@@ -130,7 +130,7 @@ TEST(CounterOptions, ThatContradictAreRefused) {
   options = light();
   options.method = CounterMethod::kKernel;
   EXPECT_THAT(refusal(options), HasSubstr("which?"));
-  options.kernels = {"*"};
+  options.kernels = {{"*", {"*"}}};
   EXPECT_EQ(refusal(options), "");
   options.method = CounterMethod::kRange;
   EXPECT_THAT(refusal(options), HasSubstr("kernels are named"));

@@ -108,12 +108,9 @@ void CudaCounters::write(Measurement& measurement) {
   const trace::Id window_id = write_windows(measurement, kernel_id);
   if (measurement.values.empty()) {
     count(in_vain_, measurement.windows.front().name);
-  } else if (measurement.scope != CounterScope::kKernel) {
-    write_values(measurement, window_id);
-  } else if (kernel_id) {
-    write_values(measurement, *kernel_id);
   } else {
-    without_kernel_ += static_cast<std::int64_t>(measurement.values.size());
+    // A kernel that CUPTI executed again, or lost, has no row: its window has its name.
+    write_values(measurement, kernel_id.value_or(window_id));
   }
 }
 
@@ -189,10 +186,9 @@ void CudaCounters::add_losses(Ledger& ledger, trace::OptionalId process_id) cons
     return std::string(name.substr(0, name.find('<')));  // arguments of templates may fill pages
   };
   add(without_window_, "values whose window is missing");
-  add(without_kernel_, "values of kernels that were not recorded");
   for (const auto& [id, count] : empty_) add(count, fmt::format("{}: the device gave no value", name_of(id)));
   for (const auto& [id, count] : in_vain_) {
-    add(count, fmt::format("{}: no values: too few occurrences for all passes", name_of(id)));
+    add(count, fmt::format("{}: no values: its measurement was not completed", name_of(id)));
   }
 }
 

@@ -1,8 +1,9 @@
 #pragma once
 // Windows that hardware counters were read over, and their values, to rows. A measurement is its windows (one a pass)
 // and the values that come after the last of them; the kernel or graph launch that a window is of is found by its
-// correlation id, and may come before or long after it. So measurements wait, the newest of them, until they are
-// written: numbers that nothing explains, values without windows and windows without values are counted.
+// correlation id, and may come before or long after it, or never: then the values are the window's. So measurements
+// wait, the newest of them, until they are written: numbers that nothing explains, values without windows and windows
+// without values are counted.
 
 #include <cstdint>
 #include <deque>
@@ -100,7 +101,7 @@ class CudaCounters {
   // By name: metrics that the device gave no value of, and what was measured without coming to values.
   std::map<trace::Id, std::int64_t> empty_, in_vain_;
   std::size_t kept_ = 0;  // windows and values of all that is open
-  std::int64_t unknown_ = 0, written_ = 0, without_window_ = 0, without_kernel_ = 0;
+  std::int64_t unknown_ = 0, written_ = 0, without_window_ = 0;
 };
 
 // The unit that the chip's own name of a metric says: "dram__bytes_read.sum" counts bytes; "" where it says none.

@@ -167,19 +167,21 @@ TEST(CudaCounters, WhatIsMissingIsCounted) {
   process.cuda.counter_window(1, process.window(1, 100, CounterScope::kRange), "no values");
   process.cuda.counter(1, kBegin + 160, 2, "dram__bytes_read.sum", 1);  // no window
   process.cuda.counter_window(1, process.window(3, 200, CounterScope::kKernel, 7), "kernel");
-  process.cuda.counter(1, kBegin + 260, 3, "dram__bytes_read.sum", 1);  // the kernel was not recorded
+  process.cuda.counter(1, kBegin + 260, 3, "dram__bytes_read.sum",
+                       1);  // the kernel was not recorded: its window has its name
   process.cuda.counter(1, kBegin + 260, 3, "dram__bytes_write.sum", 1);
   process.cuda.counter_window(1, process.window(4, 300, CounterScope::kRange), "step");
   process.cuda.counter(1, kBegin + 360, 4, "smsp__x.sum", std::numeric_limits<double>::quiet_NaN());
   process.cuda.counter(1, kBegin + 360, 4, "gpu__time_duration.sum", 50);
   Read read(process);
-  EXPECT_THAT(read.rows(kValues), ElementsAre("range|gpu__time_duration.sum|50.000000|ns|range|1|step|0"));
+  EXPECT_THAT(read.rows(kValues), ElementsAre("kernel|dram__bytes_read.sum|1.000000|bytes|kernel|1|kernel|0",
+                                              "kernel|dram__bytes_write.sum|1.000000|bytes|kernel|1|kernel|0",
+                                              "range|gpu__time_duration.sum|50.000000|ns|range|1|step|0"));
   EXPECT_THAT(read.rows("SELECT name, kernel_id FROM counter_window ORDER BY begin_ns"),
               ElementsAre("no values|-", "kernel|-", "step|-"));
   EXPECT_THAT(read.rows(kLosses),
-              ElementsAre("counters_skipped|1|no values: no values: too few occurrences for all passes",
+              ElementsAre("counters_skipped|1|no values: no values: its measurement was not completed",
                           "counters_skipped|1|smsp__x.sum: the device gave no value",
-                          "counters_skipped|2|values of kernels that were not recorded",
                           "counters_skipped|1|values whose window is missing"));
   read.check();
 }

@@ -251,6 +251,7 @@ std::string LogIngest::loss_detail(const wire::LossRecord& record) const {
     case wire::LossKind::kBlasNotHooked:
     case wire::LossKind::kCuptiMissing:
     case wire::LossKind::kCuptiHeld:
+    case wire::LossKind::kZeroTimes:
     case wire::LossKind::kStacksOff:
     case wire::LossKind::kCountersForbidden:
     case wire::LossKind::kCountersHeld:

@@ -74,7 +74,7 @@ std::string counter_table(const Page& page, const Style& style) {
       {{"kernel", Align::kLeft, true}, {"occupancy %"}, {"L2 hit %"}, {"tensor %"}, {"most stalls", Align::kLeft}});
   for (std::size_t i = 0; i < std::min(all.size(), page.top); ++i) {
     const analyze::CountedKernel& k = all[i];
-    roofs.add({short_kernel_name(k.name), std::to_string(k.launches), time_cell(k.time_ns),
+    roofs.add({short_kernel_name(k.name), std::to_string(k.launches), k.time_ns > 0 ? time_cell(k.time_ns) : "-",
                k.dram_bytes ? base::human_bytes(*k.dram_bytes) : "-", giga_cell(k.bytes_per_s), amount_cell(k.flops),
                giga_cell(k.flops_per_s), k.intensity ? base::three_digits(*k.intensity) : "-",
                k.bound.empty() ? "-" : k.bound, percent_cell(k.of_roof)});
@@ -103,7 +103,7 @@ Json counters_json(const Page& page) {
     for (const auto& stall : k.stalls) stalls[stall.reason] = stall.warps;
     out.push_back({{"name", k.name},
                    {"launches", k.launches},
-                   {"time_ns", k.time_ns},
+                   {"time_ns", k.time_ns > 0 ? Json(k.time_ns) : Json()},
                    {"flops", maybe(k.flops)},
                    {"tensor_flops", maybe(k.tensor_flops)},
                    {"dram_bytes", maybe(k.dram_bytes)},

@@ -29,24 +29,26 @@ const Table& table_of<TelemetryRow>() {
 template <>
 const Table& table_of<CounterRow>() {
   using R = CounterRow;
-  static const Table table{"counter",
-                           TableKind::kFact,
-                           "one value of a hardware counter",
-                           "",
-                           "id",
-                           sizeof(R),
-                           {
-                               column(&R::id, "id", "", "Number of the value in this run."),
-                               column(&R::scope, "scope", "", "What was counted over: kernel, range, graph or sample."),
-                               column(&R::scope_id, "scope_id", "", "Id of that kernel; else of its counter_window."),
-                               column(&R::metric, "metric", "", "Name of the counter or metric."),
-                               column(&R::value, "value", "by row", "The value, in the unit of the column unit."),
-                               column(&R::unit, "unit", "", "Unit of the value."),
-                               column(&R::method, "method", "", "How it was collected."),
-                               column(&R::passes, "passes", "", "How often the work was replayed for it."),
-                               column(&R::spread, "spread", "fraction",
-                                      "Spread over repetitions, relative to the value; NULL if taken once."),
-                           }};
+  static const Table table{
+      "counter",
+      TableKind::kFact,
+      "one value of a hardware counter",
+      "",
+      "id",
+      sizeof(R),
+      {
+          column(&R::id, "id", "", "Number of the value in this run."),
+          column(&R::scope, "scope", "", "What was counted over: kernel, range, graph or sample."),
+          column(&R::scope_id, "scope_id", "",
+                 "Id of that kernel; of its counter_window, if the kernel was not recorded or it is of another scope."),
+          column(&R::metric, "metric", "", "Name of the counter or metric."),
+          column(&R::value, "value", "by row", "The value, in the unit of the column unit."),
+          column(&R::unit, "unit", "", "Unit of the value."),
+          column(&R::method, "method", "", "How it was collected."),
+          column(&R::passes, "passes", "", "How often the work was replayed for it."),
+          column(&R::spread, "spread", "fraction",
+                 "Spread over repetitions, relative to the value; NULL if taken once."),
+      }};
   return table;
 }
 
@@ -73,7 +75,8 @@ const Table& table_of<CounterWindowRow>() {
           column(&R::thread_id, "thread_id", "", "Thread that was measured; NULL of a sample."),
           column(&R::device_id, "device_id", "", "Device whose counters were read."),
           column(&R::kernel_id, "kernel_id", "", "The kernel, of scope kernel; NULL if it was not recorded."),
-          column(&R::graph_launch_id, "graph_launch_id", "", "The launch, of scope graph; NULL if it was not recorded."),
+          column(&R::graph_launch_id, "graph_launch_id", "",
+                 "The launch, of scope graph; NULL if it was not recorded."),
           column(&R::name, "name", "", "Name of the range or kernel; NULL of a graph or sample."),
           column(&R::pass, "pass", "", "Which pass of the measurement, from 0: each took other counters."),
           column(&R::passes, "passes", "", "Passes of the measurement: so many occurrences share its values."),

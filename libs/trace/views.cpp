@@ -114,6 +114,21 @@ SELECT w.stage, w.in_step, w.module, w.op, w.name, p.gemm_id, w.executions, w.ge
        CAST(round(w.time_ns * p.until) - round(w.time_ns * p.since) AS BIGINT), w.source, true
 FROM work_sum AS w JOIN part AS named ON named.gemm_id = w.gemm_id JOIN part AS p ON p.call_id = named.call_id)";
 
+// Launches of kernels that counters were read of, by the id that the counters name. CUPTI gives no times of a kernel
+// that it executes again (record --replay): such a one has no row in kernel, and its time is what the counter of time
+// says, if that was read.
+constexpr const char* kCountedKernel = R"(
+CREATE OR REPLACE VIEW counted_kernel AS
+WITH counted AS (SELECT DISTINCT scope_id FROM counter WHERE scope = 'kernel')
+SELECT id, id AS kernel_id, name, device_id, begin_ns, end_ns - begin_ns AS time_ns, 'record' AS time_source
+FROM kernel
+WHERE id IN (SELECT scope_id FROM counted)
+UNION ALL
+SELECT w.id, NULL, w.name, w.device_id, w.begin_ns, CAST(round(c.value) AS BIGINT), CASE WHEN c.value > 0 THEN 'counter' END
+FROM counter_window AS w LEFT JOIN counter AS c
+  ON c.scope_id = w.id AND c.scope = 'kernel' AND c.metric = 'gpu__time_duration.sum' AND c.value > 0
+WHERE w.scope = 'kernel' AND w.kernel_id IS NULL AND w.id IN (SELECT scope_id FROM counted))";
+
 // From exec to exit, as far as it was seen. Older recorders let a process begin with its first event and end with its
 // exit handlers; what it used was read before and after all the same. What the collector in it noted tells when it was
 // loaded and when the handlers ran.
@@ -149,6 +164,7 @@ std::vector<std::string> view_statements(const std::vector<OpenFile>& files, con
   std::vector<std::string> statements;
   for (const Table* table : tables()) statements.push_back(view_of(*table, files, columns));
   statements.emplace_back(kKernelAll);
+  statements.emplace_back(kCountedKernel);
   statements.emplace_back(kProcessLife);
   statements.emplace_back(kPacedStep);
   statements.push_back(fmt::format(kWork, "work", kMeasured));

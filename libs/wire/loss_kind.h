@@ -29,7 +29,7 @@ enum class LossKind : std::uint16_t {
   kCuptiError = 19,         // a call of CUPTI failed; detail is its number | call << 32
   kCuptiDropped = 20,       // activity records CUPTI says it dropped
   kCuptiRefused = 21,       // buffers CUPTI asked for and did not get: the pool was in use
-  kZeroTimes = 22,          // executions whose times CUPTI had lost
+  kZeroTimes = 22,          // executions whose times CUPTI had lost; detail is a string id (why, if known)
   kUnknownActivity = 23,    // activity records of a kind or size that is not understood
   kGraphUnknown = 24,       // executions of graph nodes, or of graphs, that nobody announced
   kBuffersTaken = 25,       // launches while another client had taken CUPTI's buffers

@@ -86,6 +86,44 @@ class CountersTest(Case):
             self.assertAlmostEqual(row["value"], value_of(row["metric"], 2000), msg=row)
         windows = self.query("run", "SELECT count(*) AS n, count(kernel_id) AS found FROM counter_window WHERE scope = 'kernel'")
         self.assertEqual(windows[0]["n"], windows[0]["found"])
+        # A name may be spelled in several ways, of which a program has one.
+        self.assertEqual(self.query("run", "SELECT text FROM note WHERE contains(text, 'no kernel')"), [])
+
+    def test_replayed_kernels(self):
+        """CUPTI gives no times of kernels that it executes again: values belong to them all the same, and their time is what the
+        counter of time says, or unknown; never 0."""
+        self.count("run", "--counters", "full", "--counters-kernels", "gemm*", "--replay", "--counters-budget", "0",
+                   program=("kernels", "a", "20"))
+        rows = self.query("run", "SELECT k.name, k.kernel_id, k.time_ns, k.time_source, c.metric, c.value FROM counter c JOIN "
+                          "counted_kernel k ON k.id = c.scope_id WHERE c.scope = 'kernel'")
+        self.assertEqual(len({row["metric"] for row in rows}), len(rows) / 60)
+        self.assertGreater(len(rows) / 60, 20)
+        for row in rows:
+            self.assertEqual((row["name"], row["kernel_id"], row["time_ns"], row["time_source"]), ("gemm:2000", None, 2000, "counter"))
+            self.assertAlmostEqual(row["value"], value_of(row["metric"], 2000), msg=row)
+        self.assertEqual(self.losses_of("run"), [])
+        lost = self.losses_of("run", "zero_times")
+        self.assertEqual([row["count"] for row in lost], [60])
+        self.assertIn("--replay", lost[0]["detail"])
+        self.assertEqual(self.query("run", "SELECT count(*) AS n FROM kernel WHERE begin_ns = 0 OR starts_with(name, 'gemm')"), [{"n": 0}])
+        report = self.report("run")
+        kernels = [k for k in report["counters"] if k["name"].startswith("gemm")]
+        self.assertEqual([(k["launches"], k["time_ns"]) for k in kernels], [(60, 60 * 2000)])
+        self.assertTrue(any("60 launches" in note and "--replay" in note for note in report["hardware_counters"]["notes"]), report)
+        out = self.folder / "roofs.csv"
+        self.assertEqual(self.llmprof("export", "run", "-t", "roofline-csv", "-o", str(out)).returncode, 0)
+        lines = [line.split(",") for line in out.read_text().splitlines() if "gemm:2000" in line]
+        self.assertEqual([(line[0], line[3]) for line in lines], [("", "2000")] * 60)
+
+    def test_replayed_kernels_without_a_time(self):
+        self.count("run", "--counters", "dram__bytes_read.sum", "--counters-kernels", "gemm*", "--replay", "--counters-budget", "0",
+                   program=("kernels", "a", "4"))
+        self.assertEqual(self.query("run", "SELECT DISTINCT time_ns, time_source FROM counted_kernel"),
+                         [{"time_ns": None, "time_source": None}])
+        kernel, = self.report("run")["counters"]
+        self.assertEqual((kernel["launches"], kernel["time_ns"], kernel["bytes_per_s"]), (12, None, None))
+        text = self.llmprof("report", "run").stdout
+        self.assertIn("times of 12 launches", " ".join(text.split()))
 
     def test_how_kernels_use_the_memory(self):
         self.count("run", "--counters", "access", "--counters-kernels", "gemm*", "--counters-budget", "0", program=("kernels", "a", "40"))

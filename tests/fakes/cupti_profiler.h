@@ -68,7 +68,8 @@ ImageRow* row_of(Image* data, std::size_t index);
 int begin_on_device(const Context* context = nullptr);
 
 // ---- what the driver tells the profilers ---------------------------------------------------------------------------
-void ranges_see(const Work& work);
+// True: the work was executed again for its passes.
+bool ranges_see(const Work& work);
 void pc_sampling_sees(const Work& work);
 
 }  // namespace fake

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <utility>
 
 namespace fake {
 namespace {
@@ -27,7 +28,7 @@ struct RangeProfiler {
   RangeMode range_mode = kUserRange;
   ReplayMode replay_mode = kUserReplay;
   std::size_t most_ranges = 0, nesting_levels = 1, dropped = 0;
-  bool configured = false, started = false, all_passes = false, graph_in_auto = false;
+  bool configured = false, started = false, all_passes = false, graph_in_auto = false, ever_started = false;
   std::size_t pass = 0, depth = 0;
   std::uint64_t auto_base = 0;  // automatic names count on over the session
   std::vector<std::vector<Range>> passes;
@@ -124,11 +125,15 @@ void configure(RangeProfiler* profiler, const RangeConfigParams& given, const Me
 
 }  // namespace
 
-void ranges_see(const Work& work) {
+bool ranges_see(const Work& work) {
   const std::lock_guard hold(cupti().lock);
+  bool replayed = false;
   for (RangeProfiler* profiler : profilers()) {
-    if (profiler->started && profiler->context->id == work.context) see(profiler, work);
+    if (!profiler->started || profiler->context->id != work.context) continue;
+    see(profiler, work);
+    replayed = replayed || (profiler->replay_mode == kKernelReplay && work.kind == kConcurrentKernel);
   }
+  return replayed;
 }
 
 }  // namespace fake
@@ -198,6 +203,7 @@ FAKE_EXPORT int cuptiRangeProfilerStart(RangeParams* given) {
   if (!profiler->configured || profiler->started || profiler->all_passes) return kInvalidOperation;
   if (script().forbidden != 0) return kInsufficientPrivileges;
   if (script().busy != 0) return kHardwareBusy;
+  if (!std::exchange(profiler->ever_started, true)) usleep(static_cast<useconds_t>(script().first_ms * 1000));
   note(k_profiler_starts);
   return profiler->started = true, kSuccess;
 }

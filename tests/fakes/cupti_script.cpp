@@ -39,6 +39,7 @@ void set(Script* script, const std::string& key, const std::string& value) {
                                                                {"forbidden", &Script::forbidden},
                                                                {"busy", &Script::busy},
                                                                {"slow_ms", &Script::slow_ms},
+                                                               {"first_ms", &Script::first_ms},
                                                                {"launch_ms", &Script::launch_ms},
                                                                {"pc_no_period", &Script::pc_no_period},
                                                                {"pc_dropped", &Script::pc_dropped},

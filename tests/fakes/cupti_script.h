@@ -25,6 +25,7 @@
 //   forbidden=1        hardware counters may not be read: Start of ranges, Enable of samplings, availability say so
 //   busy=1             another client has the hardware counters
 //   slow_ms=N          every call of a profiler that uses the device takes so long, with CUPTI's lock held
+//   first_ms=N         the first start of each range profiler takes so long: much is set up only then
 //   launch_ms=N        a kernel's launch takes so long between its two callbacks
 //   pc_no_period=1     PC sampling takes no period
 //   pc_dropped=N       it says with all data that N samples were dropped
@@ -48,7 +49,7 @@ struct Script {
   std::uint64_t drop = 0, zero = 0, reversed = 0, shifted = 0, early = 0, unheard = 0, grown = 0;
   std::uint64_t twice = 0, stray = 0, empty = 0, overlong = 0;
   std::uint64_t shuffle = 0, hide_nodes = 0, late_ms = 0, flush_ms = 0, lock = 0, keep = 0, incomplete = 0;
-  std::uint64_t forbidden = 0, busy = 0, slow_ms = 0, launch_ms = 0;
+  std::uint64_t forbidden = 0, busy = 0, slow_ms = 0, first_ms = 0, launch_ms = 0;
   std::uint64_t pc_no_period = 0, pc_dropped = 0, pc_full = 0, pc_nameless = 0, pm_overflow = 0;
 };
 

@@ -197,6 +197,37 @@ class Works(CounterCase):
         self.assertEqual(counted.seen.launches, 40)
         self.check_complete(counted.seen, "kernels")
 
+    def test_replayed_kernels(self):
+        """All passes of each launch at once. CUPTI gives no times of these: they are counted, and the values are theirs."""
+        found = self.counted([self.child("replayed", "kernels", 20)], plan("kernel", FULL, replay=1))
+        seen = found["replayed"].seen
+        self.assertEqual(found["replayed"].said(), {})
+        self.assertEqual((seen.loss("zero_times"), seen.made.zero_records), (60, 60))
+        rows = self.recording.query("SELECT k.name, c.metric, c.value FROM counter c JOIN counted_kernel k ON k.id = c.scope_id")
+        self.assertEqual(len(rows), 60 * len(FULL))
+        for row in rows:
+            self.assertEqual(row["name"], "gemm:2000")
+            self.assertTrue(math.isclose(row["value"], value_of(row["metric"], 2000)), row)
+
+    def test_set_up_is_not_of_the_budget(self):
+        """What CUPTI sets up only at the first start takes longer than a short program's budget allows: kernels are measured all
+        the same, in several passes, and the set-up is said."""
+        found = self.counted([self.child("hot", "kernels", 40, script="first_ms=600")], plan("kernel", FULL, budget_ppm=40000))
+        counted = found["hot"]
+        self.assertGreater(len(counted.measured("gemm:2000")), 1, counted)
+        notes = [row["text"] for row in self.recording.query("SELECT text FROM note WHERE subject = 'counters'")]
+        set_up, = (note for note in notes if note.startswith("setting up"))
+        self.assertGreaterEqual(int(set_up.split(" took ")[1].split()[0]), 600)
+
+    def test_budget_that_was_spent(self):
+        """Each window takes 60 ms and more: the second measurement of four passes is not completed, and the reason is said."""
+        found = self.counted([self.child("slow", "kernels", 40, script="slow_ms=30")], plan("kernel", FULL, budget_ppm=1))
+        counted = found["slow"]
+        self.assertEqual(len(counted.measured("gemm:2000")), 1, counted)
+        reasons = [row["detail"] for row in self.recording.query("SELECT detail FROM loss WHERE name = 'counters_skipped'")]
+        self.assertTrue(any("--counters-budget" in reason for reason in reasons), reasons)
+        self.assertFalse(any("often enough" in reason or "occurrences" in reason for reason in reasons), reasons)
+
     def test_stalls(self):
         """Every sample that was taken is in the run. A kernel of 2,000 ns is seen 20 times at 0x100, waiting for memory, in
         half of them with nothing issued, and 10 times at 0x200, waiting (cupti_pc.cpp)."""

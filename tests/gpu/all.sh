@@ -25,6 +25,7 @@ part() {  # name, limit in seconds, command…
   passed=$(grep -cE '^ *(PASS|ok|\[       OK)' "$log"); failed=$(grep -cE '^ *(FAIL|\[  FAILED  \] .*\()' "$log")
   local result=passed
   [ "$rc" = 0 ] || result="failed ($rc)"
+  grep -q 'Running 0 tests' "$log" && result="failed (no test)"
   [ "$rc" = 124 ] && result="cut off after $limit s"
   printf '| %s | %s | %s | %s | %s |\n' "$name" "$result" "$passed" "$failed" "$((SECONDS - begin))" >>"$table"
   tail -n 1 "$table"
@@ -36,6 +37,8 @@ part capture 200 "$here/capture.sh" "$bundle"
 part graphs 100 env ROUNDS=3 "$here/graphs.sh" "$bundle" "$scratch"
 part two_ranks 150 "$here/two_ranks.sh" "$bundle" "$out"
 part verbs 200 "$here/verbs.sh" "$bin/llmprof" "$scratch/verbs"
+part trouble 170 "$here/trouble.sh" "$bin/llmprof" "$scratch/trouble"
+part own_cost 170 env OWN_COST_LIMITS=no "$here/own_cost.sh" "$bin/llmprof" "$out/own_cost" 10  # too short for its limits
 part access 60 "$here/access.sh" "$bin/llmprof" "$scratch/access"
 part l2_hits 100 "$here/l2_hits.sh" "$bin/llmprof" "$scratch/l2"
 part gemm_shapes 100 "$here/gemm_shapes.sh" "$lib" "$beside/collect_dump_log"

@@ -17,7 +17,7 @@ one() {  # name, limit, options of record…; the workload's after --
   "$llmprof" record -q -f --no-peaks --rests everything:60ms "${options[@]}" -o "$run" -- python3 "$here/../../perf/workloads/decode.py" \
     --impl mini --seconds "$seconds" --steps 128 "$@" >"$run.out" 2>"$run.err" || { echo "FAIL $name: $(tail -n 2 "$run.err")"; failed=1; return; }
   "$llmprof" report "$run" --json >"$run.json" 2>>"$run.err"
-  python3 - "$run.json" "$name" "$limit" >>"$table" <<'PY' || failed=1
+  if python3 - "$run.json" "$name" "$limit" >>"$table" <<'PY'
 import json, os, sys
 report, name, limit = json.load(open(sys.argv[1])), sys.argv[2], float(sys.argv[3])
 stage = next((s for s in report["recording_cost"]["stages"] if s["name"] == "decode" and s["measured"]), None)
@@ -28,6 +28,7 @@ m = stage["measured"]
 print(f"| {name} | {m['ratio']:.4f} [{m['low']:.4f}, {m['high']:.4f}], wanted {limit:.3f} | {m['stretches']} | {m['steps']} |")
 sys.exit(m["high"] > limit and os.environ.get("OWN_COST_LIMITS") != "no")
 PY
+  then echo "PASS $name"; else echo "FAIL $name"; failed=1; fi
   rm -rf "$run.llmprof"
 }
 least() {  # name, kinds of activity -- the workload's options

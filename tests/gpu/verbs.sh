@@ -47,13 +47,17 @@ check "--control records what was asked for, not the 300 products before" is con
 check "for about a second" is control true "SELECT (max(end_ns) - min(begin_ns)) / 1e9 BETWEEN 0.5 AND 2 FROM kernel"
 
 check "a run to look into" record plain -- python3 products.py
-check "--counters-hot of it" record hot --counters memory --counters-hot 1 --counters-from plain --counters-budget 0 -- env LASTS=2 python3 products.py
+check "--counters-hot of it, with the default budget" record hot --counters memory --counters-hot 1 --counters-from plain -- env LASTS=2 python3 products.py
 "$llmprof" query hot "SELECT k.name, count(*) AS n, count(DISTINCT metric) AS metrics FROM counter c LEFT JOIN kernel k ON k.id = c.scope_id WHERE c.scope = 'kernel' GROUP BY ALL"
 "$llmprof" query plain "SELECT name, sum(end_ns - begin_ns) AS ns FROM kernel GROUP BY ALL ORDER BY ns DESC LIMIT 3"
 check "one kernel was measured, the hottest" is hot true "SELECT count(DISTINCT k.name) = 1 AND min(k.name) = (SELECT name FROM kernel WHERE device_id IN (SELECT id FROM device WHERE kind = 'gpu') GROUP BY name ORDER BY sum(end_ns - begin_ns) DESC LIMIT 1) FROM counter c JOIN kernel k ON k.id = c.scope_id WHERE c.scope = 'kernel'"
+check "setting up is said, and no spelling of the kernel is missed" is hot true "SELECT count(*) FILTER (contains(text, 'setting up the counters')) > 0 AND count(*) FILTER (contains(text, 'no kernel')) = 0 FROM note"
+"$llmprof" query hot "SELECT text FROM note WHERE subject = 'counters' UNION ALL SELECT detail FROM loss WHERE name LIKE 'counter%'"
 check "--replay" record replay --counters full --counters-kernels '*' --replay -- python3 products.py
 "$llmprof" query replay "SELECT scope, count(DISTINCT metric) AS metrics, count(*) AS n FROM counter GROUP BY ALL"; "$llmprof" query replay "SELECT name, count, detail FROM loss"
 check "all counters of a product's kernel came in one replay" is replay true "SELECT count(DISTINCT metric) > 20 FROM counter WHERE scope = 'kernel'"
+check "every value belongs to a kernel with a name and a time that is not 0" is replay true "SELECT count(*) > 0 AND count(*) = count(k.name) AND count(*) = count(*) FILTER (k.time_ns > 0) FROM counter c LEFT JOIN counted_kernel k ON k.id = c.scope_id WHERE c.scope = 'kernel'"
+"$llmprof" query replay "SELECT name, time_source, count(*) AS launches, median(time_ns) AS ns FROM counted_kernel GROUP BY ALL"; "$llmprof" query replay "SELECT name, count(*) AS launches, median(end_ns - begin_ns) AS ns FROM kernel GROUP BY ALL"
 
 nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
 if "$nvcc" -std=c++17 -O2 -lineinfo -cudart shared -arch=sm_90 "$here/access.cu" -o access_lines; then

@@ -57,6 +57,25 @@ void note_measured_steps(Summary& summary) {
   }
 }
 
+Result<void> note_untimed(const trace::Run& run, Counters& counters) {
+  LLMPROF_LET(const trace::ResultTable table, run.query(R"(
+SELECT count(*) AS launches, count(time_ns) AS timed FROM counted_kernel WHERE kernel_id IS NULL)"));
+  const RowView row{table, 0};
+  const std::int64_t launches = row.integer("launches"), untimed = launches - row.integer("timed");
+  if (launches == 0) return {};
+  std::string note = fmt::format(
+      "CUPTI gave no times of {} launches that counters were read of; it does not of kernels that --replay executes "
+      "again. They are in no stage and no sum of GPU time",
+      launches);
+  if (untimed < launches)
+    note += fmt::format("; the times of {} in the table of counters are the counter gpu__time_duration",
+                        untimed == 0 ? "all" : std::to_string(launches - untimed));
+  if (untimed > 0)
+    note += fmt::format("; times of {} launches are unknown: ask for gpu_time_ns beside what is counted", untimed);
+  counters.notes.push_back(std::move(note));
+  return {};
+}
+
 // Of the kernels that took most time and of every kernel that was counted.
 Result<void> fill_occupancy(const trace::Run& run, Summary& summary) {
   LLMPROF_LET(const std::vector<LaunchShape> shapes, launch_shapes(run));
@@ -102,6 +121,7 @@ Result<void> fill_counters(const trace::Run& run, const Basis& basis, Summary& s
   if (!basis.devices.empty()) summary.counters.chip = chip_name(basis.devices.front().chip);
   LLMPROF_LET(const StepCosts costs, fill_stages(run, basis, summary));
   note_measured_steps(summary);
+  LLMPROF_TRY(note_untimed(run, summary.counters));
   LLMPROF_TRY(fill_occupancy(run, summary));
   return fill_evidence(run, basis, costs, summary);
 }

@@ -23,7 +23,8 @@ Finding finding_of(const CountedKernel& kernel, const NeededBytes& needed, doubl
                           short_kernel(kernel.name), moved / needed.bytes, base::human_percent(kernel.l2_hits));
   out.text = "Memory bounds it, and what one block has read is gone before the next block needs it.";
   const std::string rows = fmt::format(
-      "SELECT k.id, c.metric, c.value, c.unit FROM counter AS c JOIN kernel AS k ON k.id = c.scope_id WHERE c.scope = "
+      "SELECT k.id, c.metric, c.value, c.unit FROM counter AS c JOIN counted_kernel AS k ON k.id = c.scope_id WHERE "
+      "c.scope = "
       "'kernel' AND k.name = {} "
       "AND (c.metric LIKE 'lts__t_sector%' OR c.metric LIKE 'dram__bytes%')",
       sql_literal(kernel.name));

@@ -24,6 +24,8 @@ constexpr const char* kCommand = "llmprof record --counters access --counters-ke
 
 double time_of(const CountedKernel& kernel) { return static_cast<double>(kernel.time_ns); }
 
+bool takes(const CountedKernel& kernel, double ns) { return kernel.time_ns > 0 && time_of(kernel) >= ns; }
+
 double total_time(const Case& run) {
   double total = 0;
   for (const CountedKernel& kernel : run.summary.imported.counted) total += time_of(kernel);
@@ -32,10 +34,11 @@ double total_time(const Case& run) {
 
 Evidence counted(std::string name, std::string what, const std::optional<double>& value, std::string unit,
                  const CountedKernel& kernel, std::string_view metrics) {
-  return number(std::move(name), std::move(what), value, std::move(unit), "counted",
-                fmt::format("SELECT k.id, c.metric, c.value, c.unit FROM counter AS c JOIN kernel AS k ON k.id = "
-                            "c.scope_id WHERE c.scope = 'kernel' AND k.name = {} AND c.metric LIKE '{}'",
-                            sql_literal(kernel.name), metrics));
+  return number(
+      std::move(name), std::move(what), value, std::move(unit), "counted",
+      fmt::format("SELECT k.id, c.metric, c.value, c.unit FROM counter AS c JOIN counted_kernel AS k ON k.id = "
+                  "c.scope_id WHERE c.scope = 'kernel' AND k.name = {} AND c.metric LIKE '{}'",
+                  sql_literal(kernel.name), metrics));
 }
 
 // How many of the kernels with counters say what a rule asks for.
@@ -110,7 +113,7 @@ Checked check_sectors(const Case& run) {
     ++looked_at;
     most = std::max(most, kernel.sectors_per_load.value_or(0));
     const std::optional<double> wasted = wasted_sectors(kernel);
-    if (wasted && time_of(kernel) >= kLeastTime * total) out.findings.push_back(uncoalesced(kernel, *wasted, total));
+    if (wasted && takes(kernel, kLeastTime * total)) out.findings.push_back(uncoalesced(kernel, *wasted, total));
   }
   out.why = fmt::format("{} kernels counted, at most {:.1f} sectors per load; up to 16 may be 16 bytes a thread",
                         looked_at, most);
@@ -154,7 +157,7 @@ Checked check_conflicts(const Case& run) {
     ++looked_at;
     const double lost = *kernel.shared_busy * *kernel.bank_conflicts;
     most = std::max(most, lost);
-    if (*kernel.bank_conflicts >= kLeastConflicts && time_of(kernel) * lost >= kLeastGain * total)
+    if (*kernel.bank_conflicts >= kLeastConflicts && lost > 0 && takes(kernel, kLeastGain * total / lost))
       out.findings.push_back(conflicts(kernel, total));
   }
   out.why = fmt::format("{} kernels counted; conflicts take at most {} of the cycles of one", looked_at,
@@ -200,7 +203,7 @@ Checked check_local(const Case& run) {
     if (!known(kernel)) continue;
     ++looked_at;
     most = std::max(most, *kernel.local_share);
-    if (*kernel.local_share >= kLeastLocal && time_of(kernel) >= kLeastTime * total)
+    if (*kernel.local_share >= kLeastLocal && takes(kernel, kLeastTime * total))
       out.findings.push_back(spills(kernel, total));
   }
   out.why = fmt::format("{} kernels counted; local memory is at most {} of the sectors of one", looked_at,

@@ -43,7 +43,8 @@ const Words* words_of(std::string_view reason) {
 
 std::string rows_of(const std::string& kernel) {
   return fmt::format(
-      "SELECT k.id, c.metric, c.value, c.unit FROM counter AS c JOIN kernel AS k ON k.id = c.scope_id WHERE c.scope = "
+      "SELECT k.id, c.metric, c.value, c.unit FROM counter AS c JOIN counted_kernel AS k ON k.id = c.scope_id WHERE "
+      "c.scope = "
       "'kernel' AND "
       "c.metric LIKE 'smsp__%warps_issue_stalled_%' AND k.name = {} ORDER BY k.id, c.value DESC",
       sql_literal(kernel));

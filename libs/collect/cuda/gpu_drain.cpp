@@ -2,7 +2,9 @@
 
 #include "collect/clock.h"
 #include "collect/cuda/activity.h"
+#include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/gpu.h"
+#include "collect/names.h"
 
 namespace llmprof::collect {
 namespace {
@@ -36,6 +38,13 @@ void shift(Record* record, std::uint64_t offset_ns) {
   record->kernel.end_ns -= offset_ns;
 }
 
+void count_zero_times(const cupti::Activity& activity) {
+  const bool kernel = activity.kind == cupti::kConcurrentKernel || activity.kind == cupti::kKernel;
+  if (!kernel || !counters::replays_kernels()) return count_loss(LossKind::kZeroTimes);
+  count_loss_about(LossKind::kZeroTimes, 1,
+                   intern("kernels beside --replay: CUPTI gives no times of what it executes again"));
+}
+
 }  // namespace
 
 void GpuDrain::run() {
@@ -62,7 +71,7 @@ void GpuDrain::read(std::uint8_t* buffer, std::size_t valid) {
         add(record);
         break;
       case cupti::Converted::kZeroTimes:
-        count_loss(LossKind::kZeroTimes);
+        count_zero_times(*activity);
         break;
       case cupti::Converted::kUnknown:
         count_loss(LossKind::kUnknownActivity);

@@ -41,7 +41,8 @@ class PlanTest : public testing::Test {
 TEST_F(PlanTest, ReadsEveryWord) {
   ASSERT_TRUE(
       read("llmprof counters 1\nmethod kernel\nbudget_ppm 12500\nstalls with\nreplay 1\nrange decode *\n"
-           "range pre?ill\nkernel _Z4gemm*\nlater something\nmetric GH100 dram__bytes_read.sum\n"
+           "range pre?ill\nkernel _Z4gemm*\nnamed foo\nkernel foo\nkernel _Z3foo*\nlater something\nmetric GH100 "
+           "dram__bytes_read.sum\n"
            "metric GA100 lts__t_bytes.sum\nmetric GH100 gpu__time_duration.sum"))
       << why_;
   EXPECT_EQ(plan_.method, Method::kKernel);
@@ -50,7 +51,10 @@ TEST_F(PlanTest, ReadsEveryWord) {
   EXPECT_EQ(plan_.budget_ppm, 12500u);
   ASSERT_EQ(plan_.ranges.count, 2u);
   EXPECT_STREQ(plan_.ranges.words[0], "decode *");
-  ASSERT_EQ(plan_.kernels.count, 1u);
+  ASSERT_EQ(plan_.kernels.count, 3u);
+  EXPECT_EQ(plan_.kernels.names[0], nullptr);
+  EXPECT_STREQ(plan_.kernels.names[2], "foo");
+  EXPECT_EQ(plan_.kernels.names[1], plan_.kernels.names[2]);
   List metrics{};
   metrics_for(plan_, "GH100", &metrics);
   ASSERT_EQ(metrics.count, 2u);

@@ -56,6 +56,8 @@ bool start() {
   return false;
 }
 
+bool replays_kernels() { return plan.method == Method::kKernel && plan.replay; }
+
 void tell_range_opens(wire::StringId name, std::uint32_t domain, int level) { range_window_opens(name, domain, level); }
 void tell_range_closes(std::uint32_t domain, int level) { range_window_closes(domain, level); }
 

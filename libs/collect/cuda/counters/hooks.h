@@ -21,6 +21,9 @@ void disarm(std::uint32_t what);
 // only).
 bool start();
 
+// Kernels are executed again for their passes: CUPTI gives no times of those (H200, CUDA 13.0).
+bool replays_kernels();
+
 void tell_range_opens(wire::StringId name, std::uint32_t domain, int level);
 void tell_range_closes(std::uint32_t domain, int level);
 void tell_launch_begins(const cupti::CallbackData& data, wire::LaunchOp op);

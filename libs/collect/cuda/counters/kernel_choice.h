@@ -26,6 +26,7 @@ class KernelChoice {
   // A pass of it, and with it all before, are thrown away.
   void threw_away();
   bool is_under_way() const { return current_ != kNone; }
+  bool is_under_way(std::size_t number) const { return current_ == number && is_under_way(); }
 
   std::size_t count() const { return count_; }
 

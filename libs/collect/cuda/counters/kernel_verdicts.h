@@ -22,8 +22,14 @@ class KernelVerdicts {
     return asked;
   }
 
-  // A launch that could be counted. One thread at a time, as say_unseen().
+  // A launch that could be counted. One thread at a time, as unseen() and say_unseen().
   void was_launched(const List& patterns, const char* symbol);
+  // Names that no launch has met in any of their spellings: how many, and the first of them (null: none).
+  struct Unseen {
+    const char* first;
+    std::size_t count;
+  };
+  Unseen unseen(const List& patterns) const;
   void say_unseen(const List& patterns) const;
 
  private:

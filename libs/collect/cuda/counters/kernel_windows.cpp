@@ -48,6 +48,13 @@ struct Windows {
   Budget budget{};
   OpenWindow window{};
   std::uint64_t cost_ns = kFirstCostNs;  // expected of a window
+  bool is_cost_known = false;
+  // CUPTI sets up much in its first start, stop and reading: the first measurement is a part of the set-up, which the
+  // budget does not have to pay for. It would be spent before a program of a few seconds was measured at all.
+  bool is_set_up = false;
+  std::uint64_t set_up_ns = 0;
+  bool is_refused = false;    // the next pass of the measurement under way, by the budget
+  std::uint32_t windows = 0;  // made, with those of the set-up
   std::uint32_t measurement = 0;
   std::uint32_t passes_made = 0;  // of the measurement
   bool is_used = false;           // the session: by a measurement that is over
@@ -123,22 +130,44 @@ bool open_session(void* context) {
   w.is_used = false;
   if (!w.session.open(w.plan, {context, device, Ranges::kAutomatic, w.plan.replay, kMostRanges})) return false;
   const std::uint64_t end_ns = now_ns();
-  if (!first) {
+  if (first) {
+    w.set_up_ns = end_ns - begin_ns;
+    w.budget.begin(end_ns, w.plan.budget_ppm, kCreditNs);
+  } else {
     w.budget.spend(end_ns - begin_ns);
-    return true;
   }
-  w.budget.begin(end_ns, w.plan.budget_ppm, kCreditNs);
-  char text[96];
-  snprintf(text, sizeof(text), "setting up the counters of kernels took %llu ms.",
-           static_cast<unsigned long long>((end_ns - begin_ns) / 1000000));
-  note("counters", text);
   return true;
+}
+
+// The first measurement is over, for better or worse: from here on time is earned and spent.
+void set_up_ended() {
+  w.is_set_up = true;
+  w.budget.begin(now_ns(), w.plan.budget_ppm, kCreditNs);
+  char text[160];
+  snprintf(text, sizeof(text),
+           "setting up the counters of kernels took %llu ms, with the first measurement; that is no part of "
+           "--counters-budget.",
+           static_cast<unsigned long long>(w.set_up_ns / 1000000));
+  note("counters", text);
+}
+
+void spend(std::uint64_t cost_ns) {
+  ++w.windows;
+  if (!w.is_set_up) {
+    w.set_up_ns += cost_ns;
+    return;
+  }
+  w.budget.spend(cost_ns);
+  w.cost_ns = w.is_cost_known ? (w.cost_ns * 7 + cost_ns) / 8 : cost_ns;
+  w.is_cost_known = true;
 }
 
 // What was counted so far is read or forgotten: the session is made ready again before the next window.
 void begin_anew() {
+  if (!w.is_set_up) set_up_ended();
   w.passes_made = 0;
   w.is_used = true;
+  w.is_refused = false;
 }
 
 // A measurement ended without values.
@@ -182,12 +211,24 @@ bool decide(const CallbackData& data) {
   bool is_new = false, gave_up = false;
   const std::size_t number = w.choice.saw(signature_of(data.symbol, shape), now, &is_new);
   if (is_new) w.verdicts.was_launched(w.plan.kernels, data.symbol);
-  if (number == KernelChoice::kNone || !w.budget.allows(now, w.cost_ns)) return false;
+  if (number == KernelChoice::kNone) return false;
+  if (!w.budget.allows(now, w.cost_ns)) {
+    w.is_refused = w.is_refused || w.choice.is_under_way(number);
+    return false;
+  }
   const bool wanted = w.choice.wants(number, &gave_up);
   if (gave_up) skip("kernels that were not launched often enough for all passes");
   if (gave_up) begin_anew();
   w.window.number = number;
   return wanted;
+}
+
+void state_sum() {
+  char text[160];
+  snprintf(text, sizeof(text),
+           "%u windows over kernels were measured; that took %.1f ms of the program, and setting up %.0f ms before.",
+           w.windows, static_cast<double>(w.budget.spent_ns()) / 1e6, static_cast<double>(w.set_up_ns) / 1e6);
+  note("counters", text);
 }
 
 // True: the window is open. A profiler that is set up or started while the device works may hang it; so what was
@@ -202,6 +243,7 @@ bool begin(const CallbackData& data) {
   if (!w.session.start()) return false;
   w.window.begin_ns = now_ns();
   w.window.cost_ns = w.window.begin_ns - begin_ns;
+  w.is_refused = false;
   if (w.passes_made == 0) ++w.measurement;
   return true;
 }
@@ -218,8 +260,7 @@ bool end(const CallbackData& data) {
   if (all) goes_on = read_values(&good);
   w.window.cost_ns += now_ns() - begin_ns;
   state(data, end_ns, good);
-  w.budget.spend(w.window.cost_ns);
-  w.cost_ns = (w.cost_ns * 7 + w.window.cost_ns) / 8;
+  spend(w.window.cost_ns);
   if (!goes_on) return false;
   if (all && !good) {
     throw_away("kernels that were counted together with others, or not at all");
@@ -296,7 +337,10 @@ void kernel_context_ends(void* context) {
 void finish_kernel_windows() {
   if (!w.turn.take()) return;
   w.session.abandon();
-  if (w.choice.is_under_way()) skip("kernels that were not launched often enough for all passes");
+  if (w.choice.is_under_way())
+    skip(w.is_refused ? "kernels whose passes were not all made: --counters-budget was spent (0: no limit)"
+                      : "kernels that were not launched often enough for all passes");
+  if (w.windows != 0) state_sum();
   w.verdicts.say_unseen(w.plan.kernels);
   end_for_good();
 }

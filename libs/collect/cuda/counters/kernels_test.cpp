@@ -175,5 +175,25 @@ TEST(KernelVerdicts, AreRememberedByTheName) {
   EXPECT_TRUE(others->is_asked_for(patterns, "anything"));
 }
 
+// A kernel was meant by its name, whichever way it is mangled: one spelling that is met is enough.
+TEST(KernelVerdicts, ANameIsSeenInAnyOfItsSpellings) {
+  const char *const plain = "nvjet_hsh_128", *const other = "foo";
+  List patterns{{plain, "_Z13nvjet_hsh_128*", "_ZL13nvjet_hsh_128*", other, "_Z3foo*", "_Z3bar*"},
+                {plain, plain, plain, other, other, nullptr},
+                6};
+  const auto verdicts = std::make_unique<KernelVerdicts>();
+  EXPECT_EQ(verdicts->unseen(patterns).count, 3u);
+  EXPECT_STREQ(verdicts->unseen(patterns).first, plain);
+  verdicts->was_launched(patterns, "nvjet_hsh_128");
+  EXPECT_EQ(verdicts->unseen(patterns).count, 2u);
+  EXPECT_STREQ(verdicts->unseen(patterns).first, other);
+  verdicts->was_launched(patterns, "_Z3fooPf");
+  EXPECT_EQ(verdicts->unseen(patterns).count, 1u);
+  EXPECT_STREQ(verdicts->unseen(patterns).first, "_Z3bar*");
+  verdicts->was_launched(patterns, "_Z3barv");
+  EXPECT_EQ(verdicts->unseen(patterns).count, 0u);
+  EXPECT_EQ(verdicts->unseen(List{}).first, nullptr);
+}
+
 }  // namespace
 }  // namespace llmprof::collect::counters

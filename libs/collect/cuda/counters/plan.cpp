@@ -14,8 +14,10 @@ namespace {
 constexpr char kHeader[] = "llmprof counters 1";
 constexpr off_t kMostBytes = 1 << 20;
 
-void add(List* list, const char* word) {
-  if (list->count < List::kMost) list->words[list->count++] = word;
+void add(List* list, const char* word, const char* name = nullptr) {
+  if (list->count == List::kMost) return;
+  list->words[list->count] = word;
+  list->names[list->count++] = name;
 }
 
 // "word rest": the rest, if the line begins with `word`; else null.
@@ -47,8 +49,10 @@ void take_line(const char* line, Plan* plan) {
     plan->replay = number(replay) != 0;
   } else if (const char* range = after(line, "range")) {
     add(&plan->ranges, range);
+  } else if (const char* name = after(line, "named")) {
+    plan->named = name;
   } else if (const char* kernel = after(line, "kernel")) {
-    add(&plan->kernels, kernel);
+    add(&plan->kernels, kernel, plan->named);
   }
 }
 

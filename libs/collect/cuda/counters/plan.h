@@ -7,6 +7,7 @@
 //   stalls off              off | with (beside kernel records) | only (instead of them)
 //   replay 0                1: kernels may be executed again, for sets of several passes
 //   range PATTERN           names of ranges to measure, `*` and `?`; one a line, any number
+//   named NAME              what the user calls the kernels of the lines that follow: they are spellings of one name
 //   kernel PATTERN          kernels to measure, by their mangled names; one a line, any number
 //   metric CHIP NAME        one a line; only those of this process's chip are used
 //
@@ -23,6 +24,7 @@ enum class Stalls : std::uint8_t { kOff, kWith, kOnly };
 struct List {  // of words, one after the other in the plan's memory
   static constexpr std::size_t kMost = 256;
   const char* words[kMost];
+  const char* names[kMost];  // the user's word for each; null: that is the word itself
   std::size_t count;
 };
 
@@ -32,7 +34,8 @@ struct Plan {
   bool replay;
   std::uint64_t budget_ppm;
   List ranges, kernels;
-  const char* text;  // of the whole file, cut into lines that end in a zero
+  const char* named;  // while it is read: of the kernels that follow
+  const char* text;   // of the whole file, cut into lines that end in a zero
   std::size_t text_bytes;
 };
 
