@@ -1,10 +1,12 @@
 """Jobs of several processes: the embedded transformer as data and tensor parallel ranks on the CPU, with values derived by hand."""
 import json
+import pathlib
 import unittest
 
 from harness import WORKLOAD, Case
 from infer_test import llama_flops
 
+IMPORTS = pathlib.Path(__file__).resolve().parents[1] / "imports"
 BATCH, PROMPT, NEW = 2, 12, 6
 RUN = ("--preset", "tiny-llama", "--batch", str(BATCH), "--prompt", str(PROMPT), "--new", str(NEW), "--threads", "1")
 
@@ -63,7 +65,8 @@ class Ranks(Case):
         self.assertIn(words, page["runs"][0]["report"]["job"]["sentence"])
 
     def test_a_declaration_outside_the_recorded_window_is_kept(self):
-        for options in (("--steps", "2:4"), ("--last", "10s"), ("--delay", "10ms")):
+        for options in (("--steps", "2:4"), ("--last", "10s"), ("--delay", "10s"), ("--profiler-api",),
+                        ("--control", "socket", "--start-stopped")):
             with self.subTest(options=options):
                 self.setUp()
                 self.record("run", WORKLOAD, "infer", *RUN, "--ranks", "2", "--parallel", "tp", options=("--no-peaks", *options))
@@ -80,6 +83,13 @@ class Ranks(Case):
         rows = self.query("run", "SELECT DISTINCT world, variables FROM process WHERE injected")
         self.assertEqual(rows, [{"world": 4, "variables": "WORLD_SIZE=4 VLLM_DP_SIZE=2"}])
         self.assertEqual(self.report("run")["job"]["world"], 4)
+
+    def test_a_trace_of_one_rank_says_how_many_there_are(self):
+        self.llmprof("import", IMPORTS / "kineto_nccl_rank0.json.gz", "-o", "run")
+        rows = self.query("run", "SELECT world, description, size, ranks FROM communicator JOIN process ON id = process_id")
+        self.assertEqual(rows, [{"world": 2, "description": "default_pg", "size": 2, "ranks": "0 1"}])
+        job = self.report("run")["job"]
+        self.assertEqual((job["world"], len(job["ranks"]), job["known"]), (2, 1, False))  # not taken for the whole job
 
     def test_another_division_is_derived_anew(self):
         self.profile("--ranks", "2", "--parallel", "tp")
