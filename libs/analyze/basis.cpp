@@ -15,7 +15,7 @@ namespace llmprof::analyze {
 namespace {
 
 // Raise it when a pass changes what it computes.
-constexpr int kAnalysisVersion = 26;
+constexpr int kAnalysisVersion = 27;
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;
@@ -207,6 +207,9 @@ Result<void> find_parts(const trace::Run& run, const Options& options, const Fou
     sources.tensor = found.tensor;
     sources.part_is_model = found.source == "products";
     sources.hidden = found.config->hidden, sources.vocab = found.config->vocab;
+    if (found.config->kinds.size() == 1 && found.config->kinds[0].mlp.experts == 0) {
+      sources.layers = found.config->layers(), sources.width = found.config->kinds[0].mlp.width;
+    }
   }
   LLMPROF_LET(basis.job, find_job(run, sources));
   if (!found.config) return {};

@@ -258,6 +258,19 @@ std::int64_t known_heads(const model::Config& config) {
   return std::ranges::all_of(config.kinds, same) ? heads : 0;
 }
 
+// Tensor ranks make the same products, but for a remainder; stages of a pipeline have layers of their own.
+std::vector<ModelPart> parts_to_match(const Basis& basis) {
+  if (basis.job.groups.pipeline <= 1 || basis.part_of.empty()) return {{.graph = &*basis.model}};
+  std::map<std::size_t, ModelPart> parts;
+  for (const auto& [process, part] : basis.part_of) {
+    parts[part].graph = &basis.parts[part];
+    parts[part].processes.insert(process);
+  }
+  std::vector<ModelPart> out;
+  for (auto& [number, part] : parts) out.push_back(std::move(part));
+  return out;
+}
+
 // Steps and modules that no range declares: from the shapes of a known model, else from the rhythm of the launches.
 Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
                        const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Classified& classified,
@@ -278,7 +291,7 @@ Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
   if (basis.model && names_modules(classified)) forget_foreign_modules(*basis.model, strings, classified);
   if (basis.model) call_blocks_as_model(*basis.model, strings, classified);
   if (basis.model && !names_modules(classified)) {
-    LLMPROF_LET(match, match_run(run, *basis.model, process_of_thread, classified, strings));
+    LLMPROF_LET(match, match_run(run, parts_to_match(basis), process_of_thread, classified, strings));
   }
   if (has_passes()) {
     if (basis.model) LLMPROF_TRY(size_declared_steps(run, process_of_thread, strings, classified));

@@ -3,41 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <initializer_list>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
+#include "analyze/job_said.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
-#include "base/json.h"
 
 namespace llmprof::analyze {
 namespace {
-
-constexpr std::int64_t kMostRanks = 1'000'000;
-
-std::optional<std::int64_t> number_in(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 1 || value > kMostRanks) return std::nullopt;
-  return value;
-}
-
-std::vector<std::string_view> split(std::string_view text, std::string_view at) {
-  std::vector<std::string_view> words;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of(at), text.size());
-    if (end > 0) words.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return words;
-}
-
-Error bad_groups(std::string_view text) {
-  return {ErrorCode::kUsage, fmt::format("'{}' does not say how ranks divide a model", text),
-          "write for example tp=2, or tp=2,pp=4,dp=2,ep=8: tensor, pipeline, data and expert parallel"};
-}
 
 std::string plural(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
@@ -52,114 +27,6 @@ std::string ParallelGroups::words() const {
   };
   add("tensor", tensor), add("pipeline", pipeline), add("expert", expert), add("data", data);
   return words.empty() ? "one copy of the model" : fmt::format("{}", fmt::join(words, ", "));
-}
-
-Result<ParallelGroups> parse_groups(std::string_view text) {
-  ParallelGroups groups;
-  bool pipeline_said = false;
-  const std::vector<std::string_view> words = split(text, ", ");
-  if (words.empty()) return bad_groups(text);
-  for (const std::string_view word : words) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string_view::npos) return bad_groups(text);
-    const std::string_view name = word.substr(0, equals);
-    const std::optional<std::int64_t> size = number_in(word.substr(equals + 1));
-    if (!size) return bad_groups(text);
-    if (name == "tp" || name == "tensor") {
-      groups.tensor = *size;
-    } else if (name == "pp" || name == "pipeline") {
-      groups.pipeline = *size, pipeline_said = true;
-    } else if (name == "ep" || name == "expert") {
-      groups.expert = *size;
-    } else if (name == "dp" || name == "data") {
-      groups.data = *size;
-      groups.data_before_pipeline = !pipeline_said;
-    } else {
-      return bad_groups(text);
-    }
-  }
-  return groups;
-}
-
-std::optional<SaidGroups> groups_of_command(std::string_view command) {
-  struct Flag {
-    std::string_view name;
-    std::int64_t ParallelGroups::*size;
-    std::string_view programs = "";  // of short names, which other programs use for other things
-  };
-  using G = ParallelGroups;
-  static constexpr std::string_view kEngines = "vllm sglang trtllm";
-  static constexpr Flag kFlags[] = {{"tensor-parallel-size", &G::tensor},
-                                    {"pipeline-parallel-size", &G::pipeline},
-                                    {"data-parallel-size", &G::data},
-                                    {"expert-parallel-size", &G::expert},
-                                    {"tensor-model-parallel-size", &G::tensor},
-                                    {"pipeline-model-parallel-size", &G::pipeline},
-                                    {"expert-model-parallel-size", &G::expert},
-                                    {"tensor-parallel-degree", &G::tensor},
-                                    {"pipeline-parallel-degree", &G::pipeline},
-                                    {"tp", &G::tensor, kEngines},
-                                    {"pp", &G::pipeline, kEngines},
-                                    {"dp", &G::data, kEngines},
-                                    {"tp-size", &G::tensor, kEngines},
-                                    {"pp-size", &G::pipeline, kEngines},
-                                    {"dp-size", &G::data, kEngines},
-                                    {"ep-size", &G::expert, kEngines}};
-  const auto is_of = [&](const Flag& flag) {
-    const std::vector<std::string_view> programs = split(flag.programs, " ");
-    return programs.empty() || std::ranges::any_of(programs, [&](std::string_view program) {
-             return command.find(program) != std::string_view::npos;
-           });
-  };
-  SaidGroups said;
-  const std::vector<std::string_view> words = split(command, " ");
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::size_t equals = std::min(words[i].find('='), words[i].size());
-    const std::string_view written = words[i].substr(0, equals);
-    if (!written.starts_with('-') && equals == words[i].size()) continue;
-    // "--tensor_parallel_size", "model.tensor_model_parallel_size=2"
-    std::string name(written.substr(std::min(written.find_first_not_of('-'), written.size())));
-    if (const std::size_t dot = name.rfind('.'); dot != std::string::npos) name.erase(0, dot + 1);
-    std::ranges::replace(name, '_', '-');
-    const auto flag = std::ranges::find(kFlags, name, &Flag::name);
-    if (flag == std::end(kFlags) || !is_of(*flag)) continue;
-    const std::string_view value = equals < words[i].size() ? words[i].substr(equals + 1)
-                                   : i + 1 < words.size()   ? words[i + 1]
-                                                            : std::string_view();
-    const std::optional<std::int64_t> size = number_in(value);
-    if (!size) continue;
-    said.groups.*flag->size = *size;
-    if (name.find("-model-parallel-") != std::string::npos) said.groups.data_before_pipeline = true;  // Megatron
-    said.words += fmt::format("{}{} {}", said.words.empty() ? "" : " ", written, *size);
-  }
-  if (said.words.empty()) return std::nullopt;
-  // vLLM spreads experts over all ranks that hold a part of a layer, where it is asked to.
-  if (std::ranges::find(words, "--enable-expert-parallel") != words.end()) {
-    said.groups.expert = said.groups.tensor * std::max<std::int64_t>(1, said.groups.data);
-    said.words += " --enable-expert-parallel";
-  }
-  return said;
-}
-
-std::int64_t ranks_of_command(std::string_view command) {
-  const std::vector<std::string_view> words = split(command, " =");
-  const auto number_behind = [&](std::initializer_list<std::string_view> names) {
-    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-      if (std::ranges::find(names, words[i]) != names.end()) return number_in(words[i + 1]).value_or(0);
-    }
-    return std::int64_t{-1};  // not among them
-  };
-  const auto runs = [&](std::string_view program) {
-    return std::ranges::any_of(words, [&](std::string_view word) { return word.ends_with(program); });
-  };
-  if (runs("torchrun") || runs("torch.distributed.run") || runs("torch.distributed.launch")) {
-    const std::int64_t hosts = number_behind({"--nnodes"});
-    const std::int64_t each = number_behind({"--nproc-per-node", "--nproc_per_node"});
-    return std::max<std::int64_t>(0, each) * (hosts < 0 ? 1 : hosts);
-  }
-  if (runs("mpirun") || runs("mpiexec") || runs("srun"))
-    return std::max<std::int64_t>(0, number_behind({"-np", "--ntasks"}));
-  return 0;
 }
 
 RankPlace place_of(const ParallelGroups& groups, std::int64_t rank) {
@@ -253,23 +120,13 @@ bool numbers_name(const std::vector<JobRank>& ranks) {
 struct Said {
   ParallelGroups groups;
   std::string origin;
-  bool by_user = false;  // then it is not questioned
 };
 
-// Of the recording, and of every process.
-Result<std::vector<std::string>> command_lines(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable commands,
-              run.query("SELECT DISTINCT arguments FROM process WHERE arguments IS NOT NULL ORDER BY arguments"));
-  std::vector<std::string> lines{fmt::format("{}", fmt::join(run.info().command, " "))};
-  for (const auto& row : commands.rows) lines.push_back(row[0].text);
-  return lines;
-}
-
-Result<std::optional<Said>> said_groups(const trace::Run& run, const JobSources& sources,
-                                        const std::vector<std::string>& lines) {
+// By the user, or by the program that declares it: not questioned.
+Result<std::optional<Said>> declared_groups(const trace::Run& run, const JobSources& sources) {
   const auto by_user = [](const std::string& text, std::string origin) -> Result<std::optional<Said>> {
     LLMPROF_LET(ParallelGroups groups, parse_groups(text));
-    return std::optional(Said{std::move(groups), std::move(origin), true});
+    return std::optional(Said{std::move(groups), std::move(origin)});
   };
   if (!sources.option.empty()) return by_user(sources.option, "--parallel " + sources.option);
   if (!sources.noted.empty())
@@ -278,26 +135,101 @@ Result<std::optional<Said>> said_groups(const trace::Run& run, const JobSources&
       const trace::ResultTable marks,
       run.query("SELECT name FROM range WHERE domain = 'llmprof' AND category = 'parallel' AND kind = 'mark' ORDER "
                 "BY begin_ns DESC, id DESC LIMIT 1"));
-  if (!marks.rows.empty()) {
-    auto declared = parse_groups(marks.rows[0][0].text);
-    if (declared) return std::optional(Said{*declared, "declared by the program: " + marks.rows[0][0].text, true});
-  }
-  for (const std::string& line : lines) {
-    if (const auto said = groups_of_command(line))
-      return std::optional(Said{said->groups, "command line of the program: " + said->words, false});
-  }
-  return std::optional<Said>();
+  if (marks.rows.empty()) return std::optional<Said>();
+  auto declared = parse_groups(marks.rows[0][0].text);
+  if (!declared) return std::optional<Said>();
+  return std::optional(Said{*declared, "declared by the program: " + marks.rows[0][0].text});
 }
 
-// Of the ranks, how many make logits: all of them, where each has a copy of the model or of a part of all its layers.
-Result<std::int64_t> ranks_with_logits(const trace::Run& run, const JobSources& sources, std::int64_t parts) {
+// By others, in the order in which they are believed. A source that is not at one with itself is left out, and said.
+Result<SaidSizes> said_sizes(const trace::Run& run, const std::vector<std::string>& lines, const Job& job) {
+  std::vector<SaidSizes> sources;
+  std::vector<std::string> disagreements;
+  const auto add = [&](std::string_view who, SaidSizes said) {
+    if (!said.disagreement.empty()) return disagreements.push_back(fmt::format("{}: {}", who, said.disagreement));
+    if (said.words.empty()) return;
+    said.words = fmt::format("{}: {}", who, said.words);
+    sources.push_back(std::move(said));
+  };
+  add("command line of the program", said_by_commands(lines));
+  if (job.world > 1) {
+    LLMPROF_LET(SaidSizes environment, said_by_environment(run, job.ranks));
+    add("environment of the ranks", std::move(environment));
+    LLMPROF_LET(SaidSizes communicators, said_by_communicators(run, job.ranks));
+    add("communicators", std::move(communicators));
+  }
+  SaidSizes all = joined(sources, job.world);
+  if (!all.disagreement.empty()) disagreements.push_back(all.disagreement);
+  all.disagreement = fmt::format("{}", fmt::join(disagreements, "; "));
+  return all;
+}
+
+// How often a rank made logits, and the product that ends a layer.
+struct LayerCalls {
+  std::int64_t logits = 0, layers = 0;
+};
+
+Result<std::vector<LayerCalls>> read_layer_calls(const trace::Run& run, const JobSources& sources, std::int64_t parts,
+                                                 const std::vector<JobRank>& ranks) {
   LLMPROF_LET(
       const trace::ResultTable table,
       run.query(fmt::format(
-          "SELECT count(DISTINCT t.process_id) FROM gemm AS g JOIN thread AS t ON t.id = g.thread_id WHERE g.batch "
-          "= 1 AND g.k = {0} AND (g.n IN ({1}, {2}) OR g.m IN ({1}, {2}))",
-          sources.hidden, sources.vocab / parts, (sources.vocab + parts - 1) / parts)));
-  return table.rows[0][0].as_int();
+          "SELECT t.process_id, count(*) FILTER (g.k = {0} AND (g.n IN ({1}, {2}) OR g.m IN ({1}, {2}))) AS logits, "
+          "count(*) FILTER (g.k = {3} AND {3} > 0 AND (g.n = {0} OR g.m = {0})) AS layers FROM gemm AS g JOIN thread "
+          "AS t ON t.id = g.thread_id WHERE g.batch = 1 GROUP BY ALL",
+          sources.hidden, sources.vocab / parts, (sources.vocab + parts - 1) / parts, sources.width / parts)));
+  std::vector<LayerCalls> calls(ranks.size());
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      if (std::ranges::find(ranks[rank].processes, row.integer("process_id")) == ranks[rank].processes.end()) continue;
+      calls[rank].logits += row.integer("logits");
+      calls[rank].layers += row.integer("layers");
+    }
+  }
+  return calls;
+}
+
+// Ranks each of which made the layers of its stage as often as the last one made logits: a pipeline. Of a recording
+// that began or ended in the middle, one pass more or less.
+std::optional<ParallelGroups> pipeline_in(const JobSources& sources, const std::vector<LayerCalls>& calls,
+                                          const Job& job) {
+  const auto count = std::ssize(job.ranks);
+  ParallelGroups groups{.tensor = *sources.tensor, .data = 1};
+  groups.pipeline = count / groups.tensor;
+  if (sources.layers < groups.pipeline || groups.parts() != count || count != job.world || !numbers_name(job.ranks))
+    return std::nullopt;
+  std::int64_t passes = 0;
+  for (const LayerCalls& of : calls) passes = std::max(passes, of.logits);
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const std::int64_t stage = place_of(groups, *job.ranks[i].number).pipeline;
+    const std::int64_t layers =
+        sources.layers * (stage + 1) / groups.pipeline - sources.layers * stage / groups.pipeline;
+    const std::int64_t off = std::abs(calls[i].layers - layers * passes);
+    const bool last = stage == groups.pipeline - 1;
+    if (off > (passes >= 4 ? layers : 0) || calls[i].logits != (last ? passes : 0)) return std::nullopt;
+  }
+  return groups;
+}
+
+// Why the sizes of a whole model's products do not mean that each rank computes all of it; "": they do.
+Result<std::string> why_not_whole(const trace::Run& run, const JobSources& sources,
+                                  const std::vector<LayerCalls>& calls) {
+  const auto with_logits = std::ranges::count_if(calls, [](const LayerCalls& of) { return of.logits > 0; });
+  if (with_logits > 0 && with_logits < std::ssize(calls))
+    return fmt::format("only {} of them compute logits", with_logits);
+  constexpr double kMostOfThem = 0.75;
+  for (const LayerCalls& of : calls) {
+    const std::int64_t all = sources.layers * of.logits;
+    if (of.layers > 0 && static_cast<double>(of.layers) < kMostOfThem * static_cast<double>(all))
+      return fmt::format("a rank computes {:.1f} of {} layers for each time it computes logits",
+                         static_cast<double>(of.layers) / static_cast<double>(of.logits), sources.layers);
+  }
+  if (with_logits > 0) return std::string();
+  LLMPROF_LET(const trace::ResultTable sends,
+              run.query("SELECT count(*) FROM (SELECT 1 FROM kernel WHERE name LIKE '%nccl%SendRecv%' LIMIT 1)"));
+  const bool sent = sends.rows[0][0].as_int() > 0;
+  return std::string(sent ? "no logits were seen, and ranks send each other rows, as stages of a pipeline do" : "");
 }
 
 Result<bool> has_collectives(const trace::Run& run) {
@@ -314,16 +246,6 @@ void set_unknown(std::string_view reason, Job& job) {
       "{}; how the model is divided among them is unknown{}{}: --parallel tp=2 (tensor), pp=2 (pipeline) or "
       "dp=2 (data), to record or to report, says it",
       plural(job.world, "rank"), reason.empty() ? "" : ", as ", reason);
-}
-
-// Of the launcher that started the recorder itself, as where each rank is recorded alone.
-std::int64_t world_around(const trace::Run& run) {
-  const auto card = base::parse_json(run.info().environment, "environment");
-  if (!card || !card->is_object()) return 1;
-  const base::Json variables = card->value("variables", base::Json::object());
-  const auto size = variables.is_object() ? variables.find("WORLD_SIZE") : variables.end();
-  if (size == variables.end() || !size->is_string()) return 1;
-  return number_in(size->get<std::string>()).value_or(1);
 }
 
 // Ranks that share matrices add up their parts on the way forward; copies of a model only add up gradients, on the way
@@ -355,10 +277,16 @@ Result<void> infer_groups(const trace::Run& run, const JobSources& sources, Job&
   const bool numbered = std::ranges::any_of(job.ranks, [](const JobRank& rank) { return rank.number.has_value(); });
   if (sources.tensor && !sources.part_is_model) {
     job.groups.tensor = *sources.tensor;
-    if (sources.vocab > 0 && count > 1) {
-      LLMPROF_LET(const std::int64_t with_logits, ranks_with_logits(run, sources, *sources.tensor));
-      if (with_logits > 0 && with_logits < count) {
-        set_unknown(fmt::format("only {} of them compute logits", with_logits), job);
+    if (sources.vocab > 0 && job.world > 1) {
+      LLMPROF_LET(const auto calls, read_layer_calls(run, sources, *sources.tensor, job.ranks));
+      LLMPROF_LET(const std::string why, why_not_whole(run, sources, calls));
+      if (const auto pipeline = why.empty() ? std::nullopt : pipeline_in(sources, calls, job)) {
+        job.groups = *pipeline;
+        job.origin = "the sizes and numbers of its matrix products: each rank has the layers of its stage";
+        return {};
+      }
+      if (!why.empty()) {
+        set_unknown(why, job);
         return {};
       }
     }
@@ -395,29 +323,73 @@ void place_ranks(Job& job) {
 
 }  // namespace
 
+namespace {
+
+void add_note(std::string_view text, Job& job) {
+  if (!text.empty()) job.note += fmt::format("{}{}", job.note.empty() ? "" : "; ", text);
+}
+
+// Nobody declares it: what others say, unless what was executed contradicts it, and else what was executed.
+Result<void> find_groups(const trace::Run& run, const JobSources& sources, const std::vector<std::string>& lines,
+                         Job& job) {
+  LLMPROF_LET(const SaidSizes said, said_sizes(run, lines, job));
+  const bool fits = !sources.tensor || sources.part_is_model || *sources.tensor == said.tensor.value_or(1);
+  const bool alone = job.world <= 1;
+  if (said.complete && fits) {
+    job.groups = groups_of(said);
+    job.origin = said.words;
+  } else {
+    LLMPROF_TRY(infer_groups(run, sources, job));
+    const std::int64_t copies = job.world / std::max<std::int64_t>(1, job.groups.parts());
+    if (said.complete) {
+      add_note(fmt::format("not as it is said elsewhere ({})", said.words), job);
+    } else if (!said.words.empty() && !job.known) {
+      job.known = true, job.why.clear();
+      set_unknown(fmt::format("all that is said is {}", said.words), job);
+    } else if (said.data && *said.data != copies && !alone) {
+      add_note(fmt::format("{} says otherwise", said.words), job);
+    }
+  }
+  if (said.context.value_or(1) > 1)
+    set_unknown(fmt::format("{} of them share the tokens of a sequence ({})", *said.context, said.words), job);
+  if (!said.disagreement.empty() && !job.known) {
+    set_unknown(said.disagreement, job);
+  } else {
+    add_note(said.disagreement, job);
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<Job> find_job(const trace::Run& run, const JobSources& sources) {
   Job job;
   LLMPROF_LET(job.ranks, read_ranks(run, sources.busy_devices));
   job.devices = static_cast<std::int64_t>(sources.busy_devices.size());
-  job.world = std::max<std::int64_t>(world_around(run), std::ssize(job.ranks));
+  LLMPROF_LET(const std::vector<std::string> lines, command_lines(run));
+  LLMPROF_LET(const SaidWorld world, said_world(run, job.ranks, lines));
+  job.world = std::max<std::int64_t>(world.size, std::ssize(job.ranks));
   if (numbers_name(job.ranks)) {
     for (const JobRank& rank : job.ranks) job.world = std::max(job.world, *rank.number + 1);
   }
-  LLMPROF_LET(const std::vector<std::string> lines, command_lines(run));
-  for (const std::string& line : lines) job.world = std::max(job.world, ranks_of_command(line));
-  LLMPROF_LET(const std::optional<Said> said, said_groups(run, sources, lines));
-  if (said && (said->by_user || !sources.tensor || sources.part_is_model || *sources.tensor == said->groups.tensor)) {
-    job.groups = said->groups;
-    job.origin = said->origin;
+  LLMPROF_LET(const std::optional<Said> declared, declared_groups(run, sources));
+  if (declared) {
+    job.groups = declared->groups;
+    job.origin = declared->origin;
   } else {
-    LLMPROF_TRY(infer_groups(run, sources, job));
-    if (said) job.note = fmt::format("not as it is said elsewhere ({})", said->origin);
+    LLMPROF_TRY(find_groups(run, sources, lines, job));
+    if (!world.disagreement.empty() && world.contradicts) set_unknown(world.disagreement, job);
+  }
+  if (job.known) {
+    add_note(world.disagreement, job);
+  } else if (!world.disagreement.empty() && !world.contradicts) {
+    job.why += fmt::format(" ({})", world.disagreement);
   }
   // A process that drives all devices of a model computes all of it, however they divide it among themselves.
   const std::int64_t own = job.devices_of_rank();
   if (job.groups.parts() > 1 && own > 1) {
     if (own % job.groups.parts() == 0) {
-      job.note = fmt::format("each process drives {} and computes the whole model", plural(own, "device"));
+      add_note(fmt::format("each process drives {} and computes the whole model", plural(own, "device")), job);
       job.groups = {};
     } else {
       set_unknown(fmt::format("{} of a process hold several parts ({})", plural(own, "device"), job.groups.words()),

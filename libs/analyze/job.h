@@ -79,6 +79,7 @@ struct JobSources {
   std::optional<std::int64_t> tensor;      // over how many ranks the sizes of its products say the model is split
   bool part_is_model = false;              // the model was inferred from the products of a rank: it is one rank's part
   std::int64_t hidden = 0, vocab = 0;      // of the model; 0 unknown
+  std::int64_t layers = 0, width = 0;      // where all layers are alike and dense: how many, and of the MLP; else 0
 };
 
 // A text of --parallel that cannot be read is an error.

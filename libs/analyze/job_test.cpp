@@ -84,6 +84,8 @@ constexpr double kPeak = kFlops / 100e-9;  // a step of the whole model takes on
 struct Ranks {
   int ranks = 1, devices = 1;
   bool numbered = true;
+  std::vector<std::string> variables = {};  // of the second rank, the third, …
+  std::vector<std::string> commands = {};
 };
 
 void add_mark(RuleRun& run, std::string_view category, std::string_view text) {
@@ -111,7 +113,16 @@ void add_ranks(RuleRun& run, const Ranks& of) {
   for (int rank = 0; rank < of.ranks; ++rank) {
     const std::int64_t thread = rank == 0 ? 1 : 10 * rank, device = kGpu + rank % of.devices;
     if (rank > 0) {
-      run.process(1 + rank, 1'000'000, of.numbered ? std::optional<std::int64_t>(rank) : std::nullopt);
+      trace::ProcessRow row{.id = 1 + rank, .pid = 101 + rank, .executable = run.name("/bin/serve")};
+      if (of.numbered) row.rank = rank;
+      const auto at = static_cast<std::size_t>(rank - 1);
+      if (at < of.variables.size()) {
+        row.variables = run.name(of.variables[at]);
+        if (of.variables[at].starts_with("WORLD_SIZE=")) row.world = std::stoll(of.variables[at].substr(11));
+      }
+      if (at < of.commands.size()) row.arguments = run.name(of.commands[at]);
+      row.end_ns = 1'000'000, row.injected = true;
+      run.add(row);
       run.thread(thread, 1 + rank);
     }
     for (const std::int64_t begin : {1000, 2000}) {
@@ -401,6 +412,261 @@ TEST(Job, ProcessesOfOneRankOnOneDeviceAreOneRank) {
   EXPECT_EQ(summary.job.ranks[0].processes.size() + summary.job.ranks[1].processes.size(), 3u);
   EXPECT_EQ(summary.stages[0].tokens, 6);
   EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.flops, 6 * kFlops);
+}
+
+// ---- pipelines and experts ---------------------------------------------------------------------------------------
+
+// Nobody says that it is a pipeline: the first rank makes one of two layers, the last the other and the logits.
+TEST(Job, ProductsTellStagesOfAPipeline) {
+  RuleRun run(1'000'000, 0);
+  add_ranks(run, {.ranks = 2, .devices = 2});
+  add_mark(run, "model", two_layers());
+  add_products(run, 1, 1, false);
+  add_products(run, 10, 1, true);
+  const Summary summary = run.summary();
+  EXPECT_TRUE(summary.job.known) << summary.job.why;
+  EXPECT_EQ(summary.job.groups.pipeline, 2);
+  EXPECT_THAT(summary.job.origin, HasSubstr("each rank has the layers of its stage"));
+  const double layer = kFlops - kLogits;
+  EXPECT_EQ(summary.stages[0].tokens, 2);
+  EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.flops, 2 * (2 * layer + kLogits));
+}
+
+// The last of its ranks alone: it has the sizes of the whole model, and one layer for each time it makes logits.
+TEST(Job, ARankWithFewerLayersIsNotTheWholeModel) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 2});
+  add_mark(run, "model", two_layers());
+  for (const std::int64_t thread : {1, 10}) add_products(run, thread, 1, true);
+  const Summary summary = run.summary();
+  EXPECT_FALSE(summary.job.known);
+  EXPECT_THAT(summary.job.why, HasSubstr("a rank computes 1.0 of 2 layers for each time it computes logits"));
+  EXPECT_FALSE(summary.stages[0].efficiency.mfu);
+}
+
+TEST(Job, RanksThatSendRowsAndMakeNoLogitsAreNotTheWholeModel) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 2});
+  for (const std::int64_t thread : {1, 10}) add_products(run, thread, 1, false);
+  run.kernel("ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", 1700, 1710, 1720);
+  const Summary summary = run.summary();
+  EXPECT_FALSE(summary.job.known);
+  EXPECT_THAT(summary.job.why, HasSubstr("no logits were seen, and ranks send each other rows"));
+}
+
+// A pass of one sequence of four tokens over `layers` layers without a single range: products of 20 ns, one each 40 ns.
+void add_pass(RuleRun& run, std::int64_t thread, std::int64_t device, std::int64_t begin, int layers, bool logits) {
+  const auto add = [&](std::int64_t out, std::int64_t in, std::int64_t batch = 1, std::int64_t rows = 4) {
+    trace::KernelRow kernel = run.kernel_row("gemm", begin + 1, begin + 5, begin + 25);
+    trace::GemmRow gemm = run.gemm_row(begin, out, rows, in);
+    gemm.batch = batch;
+    kernel.gemm_id = gemm.id, gemm.kernel_id = kernel.id, kernel.device_id = device;
+    kernel.thread_id = gemm.thread_id = thread;
+    run.add(kernel);
+    run.add(gemm);
+    begin += 40;
+  };
+  for (int layer = 0; layer < layers; ++layer) {
+    for (int i = 0; i < 3; ++i) add(64, 64);  // q, k, v
+    add(4, 8, 8), add(8, 4, 8);               // attention of 8 heads
+    add(64, 64), add(128, 64), add(128, 64), add(64, 128);
+  }
+  if (logits) add(256, 64, 1, 1);  // of the last token
+}
+
+// Four passes of a pipeline of two stages with two layers each. Costed as the whole model, or taken two by two for one
+// pass over it, ranks would have other FLOPs than those of their layers.
+TEST(Job, PipelineRanksWithoutRangesAreMatchedToTheirStage) {
+  for (const bool numbered : {true, false}) {
+    for (const char* parallel : {"pp=2", ""}) {
+      SCOPED_TRACE(std::string(parallel) + (numbered ? ", numbered" : ""));
+      RuleRun run(1'000'000, numbered ? std::optional<std::int64_t>(0) : std::nullopt);
+      std::string model = kModel;
+      add_mark(run, "model", model.replace(model.find("_layers\": 1"), 11, "_layers\": 4"));
+      for (const std::int64_t device : {kGpu, kGpu + 1}) add_device(run, device);
+      run.process(2, 1'000'000, 1);
+      run.thread(10, 2);
+      for (std::int64_t pass = 0; pass < 4; ++pass) {
+        add_pass(run, 1, kGpu, 10'000 + 4000 * pass, 2, false);
+        add_pass(run, 10, kGpu + 1, 12'000 + 4000 * pass, 2, true);
+      }
+      const Summary summary = run.summary({.parallel = parallel});
+      double flops = 0;
+      std::int64_t steps = 0;
+      for (const Stage& stage : summary.stages) flops += stage.efficiency.flops.value_or(0), steps += stage.steps;
+      if (!numbered) {  // which stage is the first is not known
+        const bool said = *parallel != '\0';
+        EXPECT_EQ(summary.job.known, said);
+        EXPECT_EQ(flops > 0, said);
+        continue;
+      }
+      ASSERT_TRUE(summary.job.known) << summary.job.why;
+      EXPECT_EQ(summary.job.groups.pipeline, 2);
+      EXPECT_EQ(steps, 8);
+      // Four tokens, of which the first sees one key and the last sees four.
+      const double layer = 4 * 2 * (4 * 64 * 64 + 3 * 64 * 128) + 4 * 64 * (1 + 2 + 3 + 4);
+      EXPECT_DOUBLE_EQ(flops, 4 * (4 * layer + kLogits));
+    }
+  }
+}
+
+// Four experts of width 32, two for a token: 3 x 64 x 32 weights each. Router 64 x 4; attention and logits as above.
+constexpr const char* kExperts =
+    R"({"model_type": "mixtral", "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 8,
+        "num_key_value_heads": 8, "intermediate_size": 32, "num_local_experts": 4, "num_experts_per_tok": 2,
+        "vocab_size": 256, "torch_dtype": "bfloat16"})";
+
+// Each of two data parallel ranks has two experts, and all else. Its router sends half of its pairs of token and expert
+// to the other rank and gets as many: a rank computes one row of each of its two experts where the other one does the
+// same, so a job of two ranks has the FLOPs of two copies.
+TEST(Job, ExpertParallelRanksHaveTheirExperts) {
+  const double expert = 2.0 * 3 * 64 * 32, rest = 2.0 * (4 * 64 * 64 + 64 * 4) + 1024 + kLogits;
+  const auto stage_of = [&](const char* parallel, std::int64_t place) {
+    SCOPED_TRACE(parallel);
+    RuleRun run(1'000'000, 0);
+    add_ranks(run, {.ranks = 2, .devices = 2});
+    add_mark(run, "model", kExperts);
+    const Summary summary = run.summary({.parallel = parallel});
+    EXPECT_TRUE(summary.job.known) << summary.job.why;
+    EXPECT_EQ(summary.job.ranks[1].place.expert, place);
+    const Stage& stage = summary.stages[0];
+    EXPECT_EQ(stage.tokens, 4);
+    EXPECT_DOUBLE_EQ(stage.efficiency.flops.value_or(0), 4 * (rest + 2 * expert));  // four steps of one token
+    return stage;
+  };
+  const Stage copies = stage_of("dp=2", 0), experts = stage_of("dp=2,ep=2", 1);
+  // Weights of experts that a step reads: two of four by a token of its own; of the two that a rank holds, each is
+  // asked for by either token with probability 1/2, so 2 x (1 - 1/4). 3 x 64 x 32 weights of 2 bytes, four steps.
+  EXPECT_NEAR(*copies.efficiency.bytes - *experts.efficiency.bytes, 4 * (2 - 1.5) * (3 * 64 * 32 * 2), 1);
+}
+
+// ---- what environments, command lines and communicators say ------------------------------------------------------
+
+TEST(Job, AnEnvironmentThatNamesAllRanksSaysTheDivision) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 2, .variables = {"WORLD_SIZE=2 VLLM_DP_RANK=1 VLLM_DP_SIZE=2"}});
+  const Summary summary = run.summary();
+  EXPECT_TRUE(summary.job.known) << summary.job.why;
+  EXPECT_EQ(summary.job.origin, "environment of the ranks: VLLM_DP_SIZE=2");
+  EXPECT_EQ(summary.job.groups.data, 2);
+  EXPECT_EQ(summary.stages[0].tokens, 4);
+  EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.mfu, 0.1);
+}
+
+// Two copies of a model that two ranks share: how is not said.
+TEST(Job, AnEnvironmentThatNamesCopiesOnlyIsNotEnough) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 4, .devices = 4, .variables = {"VLLM_DP_SIZE=2", "VLLM_DP_SIZE=2", "VLLM_DP_SIZE=2"}});
+  const Summary summary = run.summary();
+  EXPECT_FALSE(summary.job.known);
+  EXPECT_THAT(summary.job.why, HasSubstr("all that is said is environment of the ranks: VLLM_DP_SIZE=2"));
+  EXPECT_FALSE(summary.stages[0].efficiency.mfu);
+}
+
+TEST(Job, CommandLineAndEnvironmentComplementEachOther) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 4,
+                  .devices = 4,
+                  .variables = {"VLLM_DP_SIZE=2"},
+                  .commands = {"vllm serve m --tensor-parallel-size 2"}});
+  const Summary summary = run.summary();
+  EXPECT_TRUE(summary.job.known) << summary.job.why;
+  EXPECT_EQ(summary.job.groups.tensor, 2);
+  EXPECT_EQ(summary.job.groups.data, 2);
+  EXPECT_EQ(summary.job.origin,
+            "command line of the program: --tensor-parallel-size 2, environment of the ranks: VLLM_DP_SIZE=2");
+}
+
+TEST(Job, RanksThatWereNotRecordedAreKnownByTheirLauncher) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 2, .variables = {"WORLD_SIZE=8"}});
+  const Summary summary = run.summary({.parallel = "tp=2"});
+  EXPECT_EQ(summary.job.world, 8);
+  EXPECT_EQ(summary.job.groups.data, 4);
+}
+
+TEST(Job, SizesThatDisagreeAreSaid) {
+  const Ranks worlds{.ranks = 3, .devices = 3, .variables = {"WORLD_SIZE=3", "WORLD_SIZE=4"}};
+  {
+    RuleRun run;
+    add_ranks(run, worlds);
+    for (const std::int64_t thread : {1, 10, 20}) add_products(run, thread, 1, true);
+    const Summary summary = run.summary();
+    EXPECT_FALSE(summary.job.known);
+    EXPECT_THAT(summary.job.why, HasSubstr("some ranks were told of 3 ranks in all, others of 4"));
+    EXPECT_FALSE(summary.stages[0].efficiency.mfu);
+  }
+  {
+    RuleRun run;
+    add_ranks(run, worlds);
+    const Summary summary = run.summary({.parallel = "dp=3"});  // the user is believed
+    EXPECT_TRUE(summary.job.known);
+    EXPECT_THAT(summary.job.note, HasSubstr("some ranks were told of 3 ranks in all, others of 4"));
+  }
+  {
+    RuleRun run;
+    add_ranks(run, {.ranks = 3, .devices = 3, .commands = {"vllm serve m -tp 2", "vllm serve m -tp 4"}});
+    const Summary summary = run.summary();
+    EXPECT_FALSE(summary.job.known);
+    EXPECT_THAT(summary.job.why, HasSubstr("command line of the program: -tp 2, and -tp 4"));
+  }
+  {
+    RuleRun run;
+    add_ranks(run, {.ranks = 2, .devices = 2, .variables = {"WORLD_SIZE=1"}});
+    const Summary summary = run.summary({.parallel = "dp=2"});
+    EXPECT_THAT(summary.job.note, HasSubstr("they were told of 1 in all, but 2 executed kernels"));
+  }
+}
+
+void add_communicator(RuleRun& run, std::int64_t process, std::string_view description, std::int64_t size) {
+  run.add(trace::CommunicatorRow{
+      .process_id = process, .name = run.name(description), .description = run.name(description), .size = size});
+}
+
+// One that all ranks are in may add up parts or gradients.
+TEST(Job, ACommunicatorSaysHowManyRanksThereAreNotWhatFor) {
+  RuleRun run;
+  add_ranks(run, {.ranks = 2, .devices = 2});
+  add_communicator(run, 1, "default_pg", 4);
+  const Summary summary = run.summary();
+  EXPECT_EQ(summary.job.world, 4);
+  EXPECT_FALSE(summary.job.known);
+  EXPECT_THAT(summary.job.why, HasSubstr("4 ranks; how the model is divided among them is unknown"));
+}
+
+TEST(Job, CommunicatorsNamedAfterADimensionSayTheDivision) {
+  for (const bool megatron : {true, false}) {
+    RuleRun run;
+    add_ranks(run, {.ranks = 4, .devices = 4});
+    for (const std::int64_t process : {1, 2, 3, 4}) {
+      add_communicator(run, process, "default_pg", 4);
+      add_communicator(run, process, megatron ? "TENSOR_MODEL_PARALLEL_GROUP" : "mesh_tp", 2);
+      add_communicator(run, process, megatron ? "DATA_PARALLEL_GROUP" : "mesh_dp", 2);
+    }
+    const Summary summary = run.summary();
+    EXPECT_TRUE(summary.job.known) << summary.job.why;
+    EXPECT_EQ(summary.job.groups.tensor, 2);
+    EXPECT_EQ(summary.job.groups.data, 2);
+    EXPECT_THAT(summary.job.origin, HasSubstr("communicators: "));
+    EXPECT_EQ(summary.stages[0].tokens, 4);
+    EXPECT_DOUBLE_EQ(*summary.stages[0].efficiency.flops, 4 * kFlops);
+  }
+}
+
+TEST(Job, CommunicatorsThatLeaveRanksUnexplainedOrDisagreeAreNotBelieved) {
+  const auto why = [](std::string_view description, std::int64_t size, std::int64_t other) {
+    RuleRun run;
+    add_ranks(run, {.ranks = 4, .devices = 4});
+    add_communicator(run, 1, description, size);
+    add_communicator(run, 2, description, other);
+    const Summary summary = run.summary();
+    EXPECT_FALSE(summary.job.known);
+    EXPECT_FALSE(summary.stages[0].efficiency.mfu);
+    return summary.job.why;
+  };
+  EXPECT_THAT(why("mesh_tp", 2, 2), HasSubstr("all that is said is communicators: mesh_tp of 2"));
+  EXPECT_THAT(why("mesh_tp", 2, 4), HasSubstr("communicators: mesh_tp of 2 and of 4 ranks"));
+  EXPECT_THAT(why("mesh_cp", 4, 4), HasSubstr("4 of them share the tokens of a sequence"));
 }
 
 // What rules are shown is one rank, whatever the number of them.

@@ -121,26 +121,56 @@ std::vector<MatchedPass> passes_of_drafts(const Calls& calls, const Calls& captu
   return passes;
 }
 
-// The step of each matched pass: the declared one it lies in, or one of its own, which is added.
-Result<std::vector<std::int32_t>> steps_of(const trace::Run& run, bool declared, const Matches& captured,
-                                           const std::vector<MatchedPass>& drafts, Matches matches,
-                                           const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
-                                           Classified& classified, trace::Strings& strings,
-                                           std::map<std::int32_t, std::int64_t>& logits_rows) {
-  std::vector<std::int32_t> step_of_pass;
-  for (const MatchedPass& pass : matches.passes) step_of_pass.push_back(pass.segment);
+// Passes over a part of the model, and what they would be as steps of their own.
+struct PartSteps {
+  std::vector<std::int32_t> step_of_pass;  // of the passes of calls
+  std::vector<std::int32_t> place_of;      // of these passes among all
+  InferredSteps inferred;
+};
+
+// The step of each matched pass: the declared one it lies in, or one of its own, which is added by put_together().
+Result<PartSteps> steps_of(const trace::Run& run, bool declared, const Matches& captured,
+                           const std::vector<MatchedPass>& drafts, Matches matches,
+                           const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
+                           Classified& classified, trace::Strings& strings,
+                           std::map<std::int32_t, std::int64_t>& logits_rows) {
+  PartSteps steps;
+  for (const MatchedPass& pass : matches.passes) steps.step_of_pass.push_back(pass.segment);
   if (declared) {
     size_steps(matches, classified, logits_rows);
-    return step_of_pass;
+    return steps;
   }
-  LLMPROF_LET(const std::vector<std::int32_t> place_of, add_launched_passes(run, captured, drafts, matches));
-  InferredSteps inferred = infer_steps(matches, process_of_thread, strings);
-  const std::vector<std::int32_t> step_at = add_steps(std::move(inferred.steps), classified);
-  for (std::size_t i = 0; i < step_of_pass.size(); ++i) {
-    const std::int32_t step = inferred.step_of_pass[place_of[i]];
-    step_of_pass[i] = step == kNone ? kNone : step_at[step];
+  LLMPROF_LET(steps.place_of, add_launched_passes(run, captured, drafts, matches));
+  steps.inferred = infer_steps(matches, process_of_thread, strings);
+  return steps;
+}
+
+// Adds the steps of all parts at once: where a step stands changes with each that is added before it.
+void put_together(std::vector<PartSteps>& parts, Classified& classified) {
+  struct From {
+    std::size_t part, step;
+  };
+  std::vector<From> order;
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    for (std::size_t step = 0; step < parts[part].inferred.steps.size(); ++step) order.push_back({part, step});
   }
-  return step_of_pass;
+  const auto begin_of = [&](const From& from) { return parts[from.part].inferred.steps[from.step].begin_ns; };
+  std::ranges::stable_sort(order, {}, begin_of);
+  std::vector<Step> all;
+  std::vector<std::vector<std::int32_t>> at(parts.size());
+  for (std::size_t part = 0; part < parts.size(); ++part) at[part].resize(parts[part].inferred.steps.size());
+  for (const From& from : order) {
+    at[from.part][from.step] = static_cast<std::int32_t>(all.size());
+    all.push_back(parts[from.part].inferred.steps[from.step]);
+  }
+  const std::vector<std::int32_t> step_at = add_steps(std::move(all), classified);
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    PartSteps& steps = parts[part];
+    for (std::size_t i = 0; i < steps.step_of_pass.size(); ++i) {
+      const std::int32_t step = steps.inferred.step_of_pass[steps.place_of[i]];
+      steps.step_of_pass[i] = step == kNone ? kNone : step_at[at[part][step]];
+    }
+  }
 }
 
 // Rows may be as many as a fused product is wide: how operands are laid out tells them apart, unless that explains
@@ -210,13 +240,50 @@ ShapeMatches sorted_by_call(std::vector<Named> named) {
   return out;
 }
 
+RunCalls of_processes(const RunCalls& all, const std::set<std::int64_t>& processes) {
+  RunCalls out;
+  out.calls.shapes = all.calls.shapes;
+  for (std::size_t i = 0; i < all.gemm_id.size(); ++i) {
+    if (!processes.contains(all.calls.process_id[i])) continue;
+    out.gemm_id.push_back(all.gemm_id[i]);
+    out.calls.shape.push_back(all.calls.shape[i]);
+    out.calls.process_id.push_back(all.calls.process_id[i]);
+    out.calls.thread_id.push_back(all.calls.thread_id[i]);
+    out.calls.begin_ns.push_back(all.calls.begin_ns[i]);
+    out.calls.end_ns.push_back(all.calls.end_ns[i]);
+    out.calls.segment.push_back(all.calls.segment[i]);
+  }
+  return out;
+}
+
+// Captured calls stand under their graph: whose graph it is tells who captured it.
+Result<void> find_processes_of_graphs(const trace::Run& run, Calls& captured) {
+  LLMPROF_LET(const trace::Columns rows,
+              run.columns("SELECT DISTINCT n.graph, t.process_id FROM graph_node AS n JOIN thread AS t ON t.id = "
+                          "n.thread_id"));
+  std::map<std::int64_t, std::int64_t> process_of;
+  for (std::size_t i = 0; i < rows.rows(); ++i) process_of[rows.values[0][i]] = rows.values[1][i];
+  for (std::int64_t& process : captured.process_id) {
+    const auto found = process_of.find(process);
+    process = found == process_of.end() ? 0 : found->second;
+  }
+  return {};
+}
+
+struct MatchedPart {
+  RunCalls direct, captured;
+  Products products;
+  Matches matches, in_graphs;
+};
+
 }  // namespace
 
-Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph,
+Result<RunMatch> match_run(const trace::Run& run, const std::vector<ModelPart>& model,
                            const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
                            Classified& classified, trace::Strings& strings) {
   LLMPROF_LET(RunCalls direct, read_calls(run, process_of_thread));
-  LLMPROF_LET(const RunCalls captured, read_captured_calls(run));
+  LLMPROF_LET(RunCalls captured, read_captured_calls(run));
+  if (model.size() > 1) LLMPROF_TRY(find_processes_of_graphs(run, captured.calls));
   const bool declared = std::any_of(classified.steps.begin(), classified.steps.end(),
                                     [&](const Step& step) { return is_pass(step, strings); });
   direct.calls.segment.assign(direct.calls.size(), declared ? kNone : 0);
@@ -224,23 +291,37 @@ Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph,
   RunMatch out;
   const std::vector<Expect> any{Expect::kAny};
   const std::vector<Expect> expect = declared ? expectations(classified, strings) : any;
-  const Products products = called_products(graph, direct.calls, expect, captured.calls);
-  out.fused = products.fused;
-  Matches matches = match_calls(products, direct.calls, expect);
-  const Matches in_graphs = match_calls(products, captured.calls, any);
-  if (!declared) LLMPROF_TRY(begin_with_embedding(run, graph, matches));
-  std::vector<MatchedPass> drafts;
-  if (!declared) drafts = passes_of_drafts(direct.calls, captured.calls);
-  LLMPROF_LET(
-      const std::vector<std::int32_t> step_of_pass,
-      steps_of(run, declared, in_graphs, drafts, matches, process_of_thread, classified, strings, out.logits_rows));
-  out.recomputed = recomputed_share(products, matches);
+  std::vector<MatchedPart> parts;
+  std::vector<PartSteps> steps;
+  for (const ModelPart& of : model) {
+    MatchedPart& part = parts.emplace_back();
+    part.direct = of.processes.empty() ? std::move(direct) : of_processes(direct, of.processes);
+    part.captured = of.processes.empty() ? std::move(captured) : of_processes(captured, of.processes);
+    part.products = called_products(*of.graph, part.direct.calls, expect, part.captured.calls);
+    out.fused.insert(part.products.fused.begin(), part.products.fused.end());
+    part.matches = match_calls(part.products, part.direct.calls, expect);
+    part.in_graphs = match_calls(part.products, part.captured.calls, any);
+    if (!declared) LLMPROF_TRY(begin_with_embedding(run, *of.graph, part.matches));
+    std::vector<MatchedPass> drafts;
+    if (!declared) drafts = passes_of_drafts(part.direct.calls, part.captured.calls);
+    LLMPROF_LET(PartSteps found, steps_of(run, declared, part.in_graphs, drafts, part.matches, process_of_thread,
+                                          classified, strings, out.logits_rows));
+    steps.push_back(std::move(found));
+    out.recomputed.merge(recomputed_share(part.products, part.matches));
+  }
+  if (!declared) put_together(steps, classified);
   std::vector<Named> named;
-  name_calls(direct, products, matches, step_of_pass, strings, named);
-  name_calls(captured, products, in_graphs, {}, strings, named);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const MatchedPart& part = parts[i];
+    name_calls(part.direct, part.products, part.matches, steps[i].step_of_pass, strings, named);
+    name_calls(part.captured, part.products, part.in_graphs, {}, strings, named);
+  }
   out.calls = sorted_by_call(std::move(named));
-  out.calls.launched = Positions(products, direct.calls, matches, strings);
-  out.calls.captured = Positions(products, captured.calls, in_graphs, strings);
+  // Kernels between products are placed where all ranks have the same ones.
+  if (parts.size() == 1) {
+    out.calls.launched = Positions(parts[0].products, parts[0].direct.calls, parts[0].matches, strings);
+    out.calls.captured = Positions(parts[0].products, parts[0].captured.calls, parts[0].in_graphs, strings);
+  }
   return out;
 }
 

@@ -4,6 +4,7 @@
 // a graph that holds one pass over the model is a pass.
 
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -22,8 +23,14 @@ struct RunMatch {
   std::map<std::int32_t, std::int64_t> logits_rows;  // of declared steps that do not say their size and hold one pass
 };
 
+// What some processes compute of the model: all of them the same, or each stage of a pipeline its layers.
+struct ModelPart {
+  const model::Graph* graph = nullptr;
+  std::set<std::int64_t> processes;  // ids; empty: all, and it is the only part
+};
+
 // Adds inferred steps to `classified` if it has none that are passes over a model.
-Result<RunMatch> match_run(const trace::Run& run, const model::Graph& graph,
+Result<RunMatch> match_run(const trace::Run& run, const std::vector<ModelPart>& parts,
                            const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
                            Classified& classified, trace::Strings& strings);
 

@@ -89,6 +89,8 @@ void Output::process(bool ended) {
     process.arguments = intern_bytes(scratch, bytes);
     process.host = intern(host_name());
     process.rank = intern(rank_variable());
+    bytes = read_launcher_variables(scratch, sizeof(shared_->scratch));
+    if (bytes > 0) process.variables = intern_bytes(scratch, bytes);
   }
   process_.process.ts_ns = now_ns();
   process_.process.ended = ended ? 1 : 0;

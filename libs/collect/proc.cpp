@@ -59,4 +59,40 @@ const char* rank_variable() {
   return nullptr;
 }
 
+std::size_t read_launcher_variables(char* out, std::size_t capacity) {
+  // Of torchrun, Slurm, Open MPI, other MPIs, vLLM and Accelerate.
+  constexpr const char* kNames[] = {"RANK",
+                                    "LOCAL_RANK",
+                                    "WORLD_SIZE",
+                                    "LOCAL_WORLD_SIZE",
+                                    "SLURM_PROCID",
+                                    "SLURM_STEP_NUM_TASKS",
+                                    "OMPI_COMM_WORLD_RANK",
+                                    "OMPI_COMM_WORLD_SIZE",
+                                    "PMI_RANK",
+                                    "PMI_SIZE",
+                                    "VLLM_DP_RANK",
+                                    "VLLM_DP_SIZE",
+                                    "MEGATRON_LM_TP_DEGREE",
+                                    "MEGATRON_LM_PP_DEGREE",
+                                    "PARALLELISM_CONFIG_TP_SIZE",
+                                    "PARALLELISM_CONFIG_CP_SIZE"};
+  constexpr std::size_t kMostDigits = 9;
+  std::size_t length = 0;
+  for (const char* name : kNames) {
+    const char* value = secure_getenv(name);
+    if (value == nullptr) continue;
+    const std::size_t digits = strnlen(value, kMostDigits + 1), name_length = strlen(name);
+    if (digits == 0 || digits > kMostDigits || strspn(value, "0123456789") != digits) continue;
+    if (length + name_length + digits + 2 > capacity) break;
+    if (length > 0) out[length++] = ' ';
+    memcpy(out + length, name, name_length);
+    length += name_length;
+    out[length++] = '=';
+    memcpy(out + length, value, digits);
+    length += digits;
+  }
+  return length;
+}
+
 }  // namespace llmprof::collect

@@ -19,4 +19,8 @@ void read_host_name(char* out, std::size_t capacity);
 // Value of the first of RANK, LOCAL_RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK that is set; null if none.
 const char* rank_variable();
 
+// "RANK=1 WORLD_SIZE=8": what launchers and engines tell a process of its job, in its environment. Numbers only: a
+// value that is none is no size, and may be a secret. The length; 0: they say nothing.
+std::size_t read_launcher_variables(char* out, std::size_t capacity);
+
 }  // namespace llmprof::collect

@@ -45,6 +45,7 @@ void RangeNames::refresh() {
     if (category.ready.load(std::memory_order_acquire) != 2 || category.domain != domain_ || domain_ == 0) continue;
     if (counts_steps && strcmp(text(category.name), "step") == 0) step_category_ = category.category;
     if (strcmp(text(category.name), "model") == 0) model_category_ = category.category;
+    if (strcmp(text(category.name), "parallel") == 0) parallel_category_ = category.category;
   }
 }
 

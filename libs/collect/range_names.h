@@ -1,7 +1,8 @@
 #pragma once
-// What the names of ranges mean to the collector: whether one is a step, opens the window, or declares the model. Each
-// name is compared once. Used by the writer alone.
+// What the names of ranges mean to the collector: whether one is a step, opens the window, or declares what holds for the whole
+// run. Each name is compared once. Used by the writer alone.
 
+#include "collect/selection.h"
 #include "collect/state.h"
 
 namespace llmprof::collect {
@@ -19,8 +20,11 @@ class RangeNames {
     return (verdict(event.name) & (declared ? kStep : kStep | kPlainStep)) != 0;
   }
   bool is_awaited(const wire::RangeRecord& event) const { return (verdict(event.name) & kAwaited) != 0; }
-  bool is_model(const wire::RangeRecord& event) const {
-    return is_declared(event) && event.category == model_category_;
+  // Which declaration a mark makes: what the model is, or how ranks divide it.
+  Declares declares(const wire::RangeRecord& event) const {
+    if (!is_declared(event)) return Declares::kNothing;
+    if (event.category == model_category_) return Declares::kModel;
+    return event.category == parallel_category_ ? Declares::kParallel : Declares::kNothing;
   }
 
  private:
@@ -39,6 +43,7 @@ class RangeNames {
   std::uint32_t domain_ = 0;  // "llmprof"
   std::uint32_t step_category_ = ~0u;
   std::uint32_t model_category_ = ~0u;
+  std::uint32_t parallel_category_ = ~0u;
 };
 
 }  // namespace llmprof::collect

@@ -3,15 +3,19 @@
 // that is a window or a segment says of every open range when it began and of every thread in it who it is.
 //
 // The rule: what overlaps the window is kept whole, with its true begin and end; a range still open when its pop comes
-// after the window keeps that pop. Declarations of the model are kept whenever they are made, and repeated in every
-// segment. Everything else is counted as outside. Used by the writer alone. Nothing here knows a clock or a file:
+// after the window keeps that pop. Declarations of the model and of how ranks divide it are kept whenever they are
+// made, and the last of each is repeated in every segment. Everything else is counted as outside. Used by the writer
+// alone. Nothing here knows a clock or a file:
 //   Sink:  void keep(const wire::Record&, std::uint32_t thread)
-//   Names: bool is_step(const wire::RangeRecord&), is_awaited(…), is_model(…)
+//   Names: bool is_step(const wire::RangeRecord&), is_awaited(…); Declares declares(…)
 
 #include "collect/open_ranges.h"
 #include "collect/window.h"
 
 namespace llmprof::collect {
+
+// What a mark may say of the whole run, and be needed for whatever part of it is recorded.
+enum class Declares : std::uint8_t { kModel, kParallel, kNothing };
 
 struct Source {
   std::uint32_t slot;    // of the thread that made the records
@@ -108,7 +112,7 @@ class Selection {
   template <class Sink>
   void take_thread(const wire::Record& record, const Source& source, Sink& sink);
   template <class Sink>
-  void take_model(const wire::Record& record, const Source& source, Sink& sink);
+  void take_declaration(Declares what, const wire::Record& record, const Source& source, Sink& sink);
 
   SelectionMemory* memory_;
   Window window_;
@@ -117,9 +121,12 @@ class Selection {
   std::uint32_t log_ = 1;
   std::uint64_t outside_ = 0;
   std::uint64_t drained_ns_ = 0;
-  wire::Record model_{};  // the last one declared
-  wire::Record model_thread_{};
-  std::uint32_t model_number_ = 0;
+  struct Declaration {  // the last of its kind
+    wire::Record record;
+    wire::Record thread;
+    std::uint32_t number;  // of the thread; 0: none was made
+  };
+  Declaration declared_[static_cast<int>(Declares::kNothing)] = {};
 };
 
 template <class Names>
@@ -210,7 +217,10 @@ void Selection::take_range(const wire::Record& record, const Source& source, con
       return take_end(end == OpenRanges::End::kFound ? &other : nullptr, record, source, sink);
     }
     default:
-      if (event.op == wire::RangeOp::kMark && names.is_model(event)) return take_model(record, source, sink);
+      if (event.op == wire::RangeOp::kMark) {
+        const Declares what = names.declares(event);
+        if (what != Declares::kNothing) return take_declaration(what, record, source, sink);
+      }
       if (!window_.holds(event.ts_ns)) {
         ++outside_;
         return;
@@ -280,12 +290,12 @@ void Selection::take_thread(const wire::Record& record, const Source& source, Si
 }
 
 template <class Sink>
-void Selection::take_model(const wire::Record& record, const Source& source, Sink& sink) {
-  model_ = record;
-  model_number_ = source.number;
-  model_thread_ = record;
-  model_thread_.kind = wire::RecordKind::kThread;
-  model_thread_.thread = memory_->threads[source.slot].record;
+void Selection::take_declaration(Declares what, const wire::Record& record, const Source& source, Sink& sink) {
+  Declaration& declared = declared_[static_cast<int>(what)];
+  declared.record = declared.thread = record;
+  declared.number = source.number;
+  declared.thread.kind = wire::RecordKind::kThread;
+  declared.thread.thread = memory_->threads[source.slot].record;
   put(record, source.slot, source.number, sink);
 }
 
@@ -351,9 +361,11 @@ template <class Sink>
 void Selection::begin_log(std::uint32_t log, Sink& sink) {
   log_ = log;
   carried_ = false;
-  if (model_number_ == 0) return;
-  if (model_thread_.thread.tid != 0) sink.keep(model_thread_, model_number_);
-  sink.keep(model_, model_number_);
+  for (const Declaration& declared : declared_) {
+    if (declared.number == 0) continue;
+    if (declared.thread.thread.tid != 0) sink.keep(declared.thread, declared.number);
+    sink.keep(declared.record, declared.number);
+  }
 }
 
 inline void Selection::finish(std::uint32_t slots) {

@@ -26,11 +26,15 @@ using wire::RecordKind;
 constexpr wire::StringId kStepName = 1000;
 constexpr wire::StringId kAwaitedName = 1001;
 constexpr wire::StringId kModelName = 1002;
+constexpr wire::StringId kParallelName = 1003;
 
 struct TestNames {
   bool is_step(const RangeRecord& event) const { return event.name == kStepName; }
   bool is_awaited(const RangeRecord& event) const { return event.name == kAwaitedName; }
-  bool is_model(const RangeRecord& event) const { return event.name == kModelName; }
+  Declares declares(const RangeRecord& event) const {
+    if (event.name == kModelName) return Declares::kModel;
+    return event.name == kParallelName ? Declares::kParallel : Declares::kNothing;
+  }
 };
 
 struct Kept {
@@ -422,7 +426,7 @@ TEST(Selection, AWindowBeginsWithTheFirstRangeOfTheName) {
   EXPECT_EQ(Steps().begins({.lasts_ns = 10, .waits_for_range = true}), (Set{50, 100, 140}));
 }
 
-TEST(Selection, TheModelIsKeptWheneverItIsDeclaredAndRepeated) {
+TEST(Selection, DeclarationsAreKeptWheneverTheyAreMadeAndRepeated) {
   const auto memory = std::make_unique<SelectionMemory>();
   Selection selection(memory.get(), Window({.from_ns = 1000}), true);
   Kept kept;
@@ -430,13 +434,15 @@ TEST(Selection, TheModelIsKeptWheneverItIsDeclaredAndRepeated) {
   selection.take(thread_record(100, 5), {0, 1, 100}, names, kept);
   selection.take(range(RangeOp::kMark, 10, kModelName, wire::kNoLevel), {0, 1, 100}, names, kept);
   selection.take(range(RangeOp::kMark, 11, 3, wire::kNoLevel), {0, 1, 100}, names, kept);
-  EXPECT_EQ(events_in(kept), 1u);
+  selection.take(range(RangeOp::kMark, 12, kParallelName, wire::kNoLevel), {0, 1, 100}, names, kept);
+  EXPECT_EQ(events_in(kept), 2u);
   EXPECT_EQ(selection.outside(), 1u);
   kept.records.clear();
   selection.begin_log(2, kept);
-  ASSERT_EQ(kept.records.size(), 2u);
+  ASSERT_EQ(kept.records.size(), 4u);
   EXPECT_EQ(kept.records[0].second.thread.tid, 100u);
   EXPECT_EQ(kept.records[1].second.range.name, kModelName);
+  EXPECT_EQ(kept.records[3].second.range.name, kParallelName);
 }
 
 TEST(OpenRanges, NestingBeyondTheRoomDoesNoHarm) {

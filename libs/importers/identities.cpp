@@ -73,6 +73,7 @@ void Identities::add(const trace::ProcessRow& row, FileMap& map) {
   fill_in(same->row.executable, row.executable);
   fill_in(same->row.arguments, row.arguments);
   fill_in(same->row.rank, row.rank);
+  fill_in(same->row.world, row.world);
   fill_in(same->row.parent_pid, row.parent_pid);
 }
 

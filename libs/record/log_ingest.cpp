@@ -19,6 +19,19 @@ trace::OptionalInt parse_rank(std::string_view text) {
   return rank;
 }
 
+// How many ranks the launcher of a process has started. Of several the innermost: torchrun under srun, MPI in a pod.
+trace::OptionalInt world_in(std::string_view variables) {
+  for (const std::string_view name : {"WORLD_SIZE=", "OMPI_COMM_WORLD_SIZE=", "SLURM_STEP_NUM_TASKS=", "PMI_SIZE="}) {
+    for (std::string_view rest = variables; !rest.empty();) {
+      const std::size_t end = std::min(rest.find(' '), rest.size());
+      const std::string_view word = rest.substr(0, end);
+      if (word.starts_with(name)) return parse_rank(word.substr(name.size()));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string command_line(std::string_view joined) {
@@ -289,6 +302,10 @@ void LogIngest::write_process() {
   if (process_.parent_pid != 0) row.parent_pid = static_cast<std::int64_t>(process_.parent_pid);
   row.host = names_.name(process_.host);
   if (process_.rank != 0) row.rank = parse_rank(names_.text(process_.rank));
+  if (process_.variables != 0) {
+    row.variables = names_.name(process_.variables);
+    row.world = world_in(names_.text(process_.variables));
+  }
   row.executable = names_.name(process_.executable);
   if (process_.arguments != 0) {
     row.arguments = rows_.writer.strings().intern(command_line(names_.text(process_.arguments)));

@@ -79,17 +79,17 @@ bool RangePairing::is_repeated(const wire::RangeRecord& event, const Thread& thr
   });
 }
 
-// Every log of a process says its model again, and that is never too old; nor is how ranks divide it.
+// Every log of a process says again what its model is and how ranks divide it, and that is never too old.
 void RangePairing::take_mark(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id) {
   const trace::Strings& strings = writer_.strings();
   const auto ts_ns = static_cast<std::int64_t>(event.ts_ns);
   const bool ours = strings.text(names_.domain(event.domain)) == "llmprof";
   const std::string_view category = strings.text(names_.category(event.domain, event.category));
   if (ours && category == "note") return take_note(event);
-  const bool model = ours && category == "model";
-  if (model && !model_marks_.insert(ts_ns).second) return;
+  const bool declares = ours && (category == "model" || category == "parallel");
+  if (declares && !declarations_.insert(ts_ns).second) return;
   const std::int64_t keep_from_ns = window_.keep_from_ns;
-  if (model || (ours && category == "parallel")) window_.keep_from_ns = INT64_MIN;
+  if (declares) window_.keep_from_ns = INT64_MIN;
   close(open(event, thread, thread_id), ts_ns, mark_, true);
   window_.keep_from_ns = keep_from_ns;
 }

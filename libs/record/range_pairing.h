@@ -122,7 +122,7 @@ class RangePairing {
   std::unordered_map<std::uint64_t, Open> starts_;
   std::unordered_map<std::uint64_t, std::int64_t> early_ends_;  // the end was stored before the start
   std::int64_t continued_ns_ = 0;
-  std::set<std::int64_t> model_marks_;  // their times
+  std::set<std::int64_t> declarations_;  // of the model and of how ranks divide it: their times
   RangeCounts counts_;
 };
 

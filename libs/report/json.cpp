@@ -4,6 +4,7 @@
 #include "report/cost.h"
 #include "report/device_memory.h"
 #include "report/diagnosis_json.h"
+#include "report/environment_line.h"
 #include "report/functions.h"
 #include "report/gpu.h"
 #include "report/hardware.h"
@@ -79,7 +80,8 @@ Json losses_json(const std::vector<analyze::Loss>& losses) {
   return out;
 }
 
-Json job_json(const analyze::Job& job) {
+Json job_json(const analyze::Summary& summary) {
+  const analyze::Job& job = summary.job;
   Json ranks = Json::array();
   for (const analyze::JobRank& rank : job.ranks) {
     ranks.push_back({{"rank", maybe(rank.number)},
@@ -101,6 +103,7 @@ Json job_json(const analyze::Job& job) {
           {"origin", text_or_null(job.origin)},
           {"note", text_or_null(job.note)},
           {"why", text_or_null(job.why)},
+          {"sentence", text_or_null(job_words(summary))},
           {"ranks", std::move(ranks)}};
 }
 
@@ -314,7 +317,7 @@ void to_json(const Page& page, base::Json& out) {
   out["notes"] = notes_json(page);
   out["peaks_together"] = {
       {"devices", s.busy_devices}, {"flops", maybe(s.peak_flops)}, {"bandwidth", maybe(s.peak_bandwidth)}};
-  out["job"] = job_json(s.job);
+  out["job"] = job_json(s);
   out["telemetry"] = telemetry_json(page);
   out["device_memory"] = device_memory_json(page);
   if (auto allocators = allocator_json(page); !allocators.is_null()) out["allocators"] = std::move(allocators);

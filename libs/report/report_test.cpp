@@ -222,6 +222,10 @@ TEST(Text, SaysWhoTookPart) {
   EXPECT_THAT(text(),
               HasSubstr("2 ranks on 2 CPUs: tensor parallel 2, data parallel 2. 2 of 4 ranks were recorded. Known "
                         "by: --parallel tp=2."));
+  Json json;
+  to_json(page, json);  // pages show this
+  EXPECT_THAT(json["job"]["sentence"].get<std::string>(),
+              HasSubstr("2 of 4 ranks were recorded. Known by: --parallel"));
   job.known = false, job.why = "2 ranks; nobody knows";
   EXPECT_THAT(text(), HasSubstr("2 ranks; nobody knows. Tokens/s and whatever else depends on it are not stated."));
 }

@@ -95,21 +95,9 @@ std::string recorded(const Page& page, const Style& style) {
   return is_imported(page) ? out : out + cost_lines(page, style);
 }
 
-// "2 ranks on 2 GPUs: tensor parallel 2. Known by: --parallel tp=2."
 std::string job_lines(const Page& page) {
-  const analyze::Job& job = page.summary.job;
-  const std::int64_t ranks = std::ssize(job.ranks);
-  const bool divided = job.groups.parts() > 1 || job.groups.expert > 1;
-  if (ranks < 2 && job.world < 2 && !divided) return job.note.empty() ? "" : wrapped(job.note + ".");
-  if (!job.known) return wrapped(job.why + ". Tokens/s and whatever else depends on it are not stated.");
-  std::string line =
-      fmt::format("{} on {}{}: {}.", counted(ranks, "rank"), counted(job.devices, page.summary.on_gpu ? "GPU" : "CPU"),
-                  ranks > job.devices ? ", shared" : "", job.groups.words());
-  if (ranks < job.world) line += fmt::format(" {} of {} were recorded.", ranks, counted(job.world, "rank"));
-  if (!job.origin.empty())
-    line += fmt::format(" Known by: {}{}{}.", job.origin, job.note.empty() ? "" : "; ", job.note);
-  if (ranks > 1) line += " Findings and waterfalls are of a mean rank, stages and their rates of all together.";
-  return wrapped(line);
+  const std::string words = job_words(page.summary);
+  return words.empty() ? "" : wrapped(words);
 }
 
 std::string machine(const Page& page, const Style& style) {

@@ -19,6 +19,11 @@ const Table& table_of<ProcessRow>() {
           column(&R::parent_pid, "parent_pid", "", "Process id of its parent."),
           column(&R::host, "host", "", "Host name of the machine it ran on."),
           column(&R::rank, "rank", "", "Its rank in a distributed job, from RANK, LOCAL_RANK, SLURM_PROCID or alike."),
+          column(&R::world, "world", "",
+                 "Ranks of that job, from WORLD_SIZE, OMPI_COMM_WORLD_SIZE, SLURM_STEP_NUM_TASKS, PMI_SIZE or a "
+                 "trace's world_size; NULL if unknown."),
+          column(&R::variables, "variables", "",
+                 "What launchers and engines said of the job in its environment, as WORLD_SIZE=8 VLLM_DP_SIZE=2."),
           column(&R::executable, "executable", "", "Path of the program."),
           column(&R::arguments, "arguments", "", "Command line with secrets redacted."),
           column(&R::begin_ns, "begin_ns", "ns",

@@ -18,6 +18,15 @@ struct SourceRow {
   OptionalInt shift_ns;
 };
 
+// A group of ranks that exchange data, as one of them knows it.
+struct CommunicatorRow {
+  Id process_id = 0;
+  Name name;
+  Name description;
+  std::int64_t size = 0;
+  Name ranks;
+};
+
 // One attention operator as the program asked for it.
 struct AttentionRow {
   Id id = 0;
@@ -86,6 +95,8 @@ struct MemoryBlockRow {
 
 template <>
 const Table& table_of<SourceRow>();
+template <>
+const Table& table_of<CommunicatorRow>();
 template <>
 const Table& table_of<AttentionRow>();
 template <>

@@ -28,6 +28,26 @@ const Table& table_of<SourceRow>() {
 }
 
 template <>
+const Table& table_of<CommunicatorRow>() {
+  using R = CommunicatorRow;
+  static const Table table{
+      "communicator",
+      TableKind::kFact,
+      "a group of ranks that exchange data, as one of them knows it",
+      "process_id",
+      "size",
+      sizeof(R),
+      {
+          column(&R::process_id, "process_id", "", "The member that tells of it."),
+          column(&R::name, "name", "", "What the framework or library calls it; unique in a process."),
+          column(&R::description, "description", "", "What it is for, in the framework's words; NULL if not said."),
+          column(&R::size, "size", "", "Its ranks."),
+          column(&R::ranks, "ranks", "", "Their numbers in the job, as 0 1 2 3; NULL if not all are known."),
+      }};
+  return table;
+}
+
+template <>
 const Table& table_of<AttentionRow>() {
   using R = AttentionRow;
   static const Table table{

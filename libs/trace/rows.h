@@ -16,6 +16,8 @@ struct ProcessRow {
   OptionalInt parent_pid;
   Name host;
   OptionalInt rank;
+  OptionalInt world;
+  Name variables;
   Name executable;
   Name arguments;
   std::int64_t begin_ns = 0;

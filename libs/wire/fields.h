@@ -87,6 +87,7 @@ inline constexpr Field kProcessFields[] = {
     LLMPROF_NAME(process.host),
     LLMPROF_NAME(process.rank),
     LLMPROF_FIELD(process.ended, kPlain),
+    LLMPROF_NAME(process.variables),
 };
 inline constexpr Field kDomainFields[] = {
     LLMPROF_FIELD(domain.domain, kPlain),

@@ -192,6 +192,7 @@ struct ProcessRecord {
   StringId arguments;  // argv joined by '\0' (bytes as they are; secrets are redacted when ingested)
   StringId host;
   StringId rank;       // value of RANK, LOCAL_RANK, SLURM_PROCID or OMPI_COMM_WORLD_RANK, first that is set
+  StringId variables;  // "RANK=1 WORLD_SIZE=8": what launchers and engines say of its job, in its environment
   std::uint8_t ended;  // 1: the image ended in order (exit handlers ran)
 };
 

@@ -85,7 +85,7 @@ TEST(Fields, DoNotOverlapAndCoverEachRecord) {
                                                    8 + 8 + 8,                                      // clock sync
                                                    8 + 8 + 8 + 2,                                  // loss
                                                    8 + 8 + 4 + 1,                                  // thread
-                                                   4 * 8 + 4 * 4 + 1,                              // process
+                                                   4 * 8 + 5 * 4 + 1,                              // process
                                                    4 + 4,                                          // domain
                                                    4 + 4 + 4,                                      // category
                                                    8 + 4 + 1,                                      // library

@@ -1,10 +1,12 @@
 """Jobs of several processes: the embedded transformer as data and tensor parallel ranks on the CPU, with values derived by hand."""
 import json
+import pathlib
 import unittest
 
 from harness import WORKLOAD, Case
 from infer_test import llama_flops
 
+IMPORTS = pathlib.Path(__file__).resolve().parents[1] / "imports"
 BATCH, PROMPT, NEW = 2, 12, 6
 RUN = ("--preset", "tiny-llama", "--batch", str(BATCH), "--prompt", str(PROMPT), "--new", str(NEW), "--threads", "1")
 
@@ -56,7 +58,38 @@ class Ranks(Case):
         logits = [op for op in report["operators"] if op["stage"] == "decode" and op["name"] == "lm_head"][0]
         self.assertEqual(logits["flops"], logits["flops_shapes"])
         text = self.llmprof("report", "run").stdout
-        self.assertIn("2 ranks on 1 CPU, shared: tensor parallel 2. Known by: declared by the program: tp=2", " ".join(text.split()))
+        words = "2 ranks on 1 CPU, shared: tensor parallel 2. Known by: declared by the program: tp=2"
+        self.assertIn(words, " ".join(text.split()))
+        self.llmprof("report", "run", "--html", "page.json")
+        page = json.loads((self.folder / "page.json").read_text())
+        self.assertIn(words, page["runs"][0]["report"]["job"]["sentence"])
+
+    def test_a_declaration_outside_the_recorded_window_is_kept(self):
+        for options in (("--steps", "2:4"), ("--last", "10s"), ("--delay", "10s"), ("--profiler-api",),
+                        ("--control", "socket", "--start-stopped")):
+            with self.subTest(options=options):
+                self.setUp()
+                self.record("run", WORKLOAD, "infer", *RUN, "--ranks", "2", "--parallel", "tp", options=("--no-peaks", *options))
+                marks = self.query("run", "SELECT name, count(*) AS n FROM range WHERE category = 'parallel' GROUP BY 1")
+                self.assertEqual([(row["name"], row["n"]) for row in marks], [("tp=2", 2)])  # by each rank, once
+        self.setUp()
+        self.record("run", WORKLOAD, "infer", *RUN, "--ranks", "2", "--parallel", "tp", options=("--no-peaks", "--steps", "2:4"))
+        job = self.report("run")["job"]
+        self.assertEqual((job["tensor"], job["origin"]), (2, "declared by the program: tp=2"))
+
+    def test_what_the_launcher_says_is_kept_of_each_process(self):
+        self.environment = {**self.environment, "WORLD_SIZE": "4", "VLLM_DP_SIZE": "2", "PMI_SIZE": "my-secret"}
+        self.record("run", WORKLOAD, "infer", *RUN, options=("--no-peaks",))
+        rows = self.query("run", "SELECT DISTINCT world, variables FROM process WHERE injected")
+        self.assertEqual(rows, [{"world": 4, "variables": "WORLD_SIZE=4 VLLM_DP_SIZE=2"}])
+        self.assertEqual(self.report("run")["job"]["world"], 4)
+
+    def test_a_trace_of_one_rank_says_how_many_there_are(self):
+        self.llmprof("import", IMPORTS / "kineto_nccl_rank0.json.gz", "-o", "run")
+        rows = self.query("run", "SELECT world, description, size, ranks FROM communicator JOIN process ON id = process_id")
+        self.assertEqual(rows, [{"world": 2, "description": "default_pg", "size": 2, "ranks": "0 1"}])
+        job = self.report("run")["job"]
+        self.assertEqual((job["world"], len(job["ranks"]), job["known"]), (2, 1, False))  # not taken for the whole job
 
     def test_another_division_is_derived_anew(self):
         self.profile("--ranks", "2", "--parallel", "tp")

@@ -6,7 +6,7 @@ import { list, type Row, type View } from "./view";
 
 export function Masthead({ view, onPick }: { view: View; onPick: (index: number) => void }) {
   const report = view.data.report, run: Row = report["run"] ?? {}, command: unknown = run["command"];
-  const names = view.source.runs();
+  const names = view.source.runs(), job: unknown = report["job"]?.["sentence"];
   useEffect(() => { document.title = `${shown(view.data.name)} · llmprof`; }, [view.data.name]);
   return (
     <header class="masthead">
@@ -21,6 +21,7 @@ export function Masthead({ view, onPick }: { view: View; onPick: (index: number)
         <Fact term="Date">{run["created"] ? dateText(run["created"]) : "not known"}</Fact>
         <Fact term="Device">{devices(list(report["devices"]))}</Fact>
         <Fact term="Model">{model(report["model"] ?? {})}</Fact>
+        {job && <Fact term="Job">{shown(job)}</Fact>}
         <Fact term="Recorded by">{origin(report, run)}</Fact>
       </dl>
     </header>

@@ -25,9 +25,9 @@ struct StepSizes {
 
 class RuleRun {
  public:
-  explicit RuleRun(std::int64_t end_ns = 1'000'000)
+  explicit RuleRun(std::int64_t end_ns = 1'000'000, std::optional<std::int64_t> rank = {})
       : writer_(std::move(*trace::RunWriter::create(folder_ / "x.llmprof"))) {
-    process(1, end_ns);
+    process(1, end_ns, rank);
     thread(1);
     gpu(kGpu);
   }

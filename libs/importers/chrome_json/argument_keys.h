@@ -64,6 +64,8 @@ inline constexpr ArgumentKey kArgumentKeys[] = {
     {"sort_index", &Arguments::sort_index},
     {"Collective name", &Arguments::collective},
     {"Process Group Name", &Arguments::process_group},
+    {"Process Group Description", &Arguments::group_description},
+    {"Process Group Ranks", &Arguments::group_ranks},
     {"dtype", &Arguments::dtype},
     {"In msg nelems", &Arguments::in_elements},
     {"Out msg nelems", &Arguments::out_elements},

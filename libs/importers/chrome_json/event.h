@@ -31,6 +31,7 @@ struct Arguments {
   std::string_view name, labels;  // of metadata events
   std::int64_t sort_index = kUnknown;
   std::string_view collective, process_group, dtype;  // "Collective name", "Process Group Name", "dtype"
+  std::string_view group_description, group_ranks;    // "Process Group Description", "Process Group Ranks"
   std::int64_t in_elements = kUnknown, out_elements = kUnknown, group_size = kUnknown;
   std::string_view raw;  // all of it
 };

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/json.h"
 
 namespace llmprof::importers::chrome_json {
 namespace {
 
-constexpr std::size_t kMaxProcesses = 10'000, kMaxThreads = 200'000, kMaxDevices = 4096;
+constexpr std::size_t kMaxProcesses = 10'000, kMaxThreads = 200'000, kMaxDevices = 4096, kMaxGroups = 10'000;
 constexpr std::string_view kDeviceName = "/device:GPU:", kStreamName = "Stream #";
 
 std::optional<std::int64_t> number_behind(std::string_view text, std::string_view front) {
@@ -23,6 +24,18 @@ std::optional<std::int64_t> integer(const base::Json& object, const char* key) {
   const auto found = object.find(key);
   if (found == object.end() || !found->is_number_integer()) return std::nullopt;
   return found->get<std::int64_t>();
+}
+
+// "0 1 2" of "[0, 1, 2]"; "" if some are left out, as Kineto does with long lists, or it is something else.
+std::string numbers_in(std::string_view list) {
+  if (list.size() < 3 || list.front() != '[' || list.back() != ']') return "";
+  std::string numbers;
+  for (const char c : list.substr(1, list.size() - 2)) {
+    if (c == ' ') continue;
+    if (c != ',' && (c < '0' || c > '9')) return "";
+    numbers += c == ',' ? ' ' : c;
+  }
+  return numbers;
 }
 
 }  // namespace
@@ -126,7 +139,43 @@ void Lanes::take_device_properties(std::string_view json) {
 
 void Lanes::take_distributed_info(std::string_view json) {
   const auto parsed = base::parse_json(json, "distributedInfo");
-  if (parsed && parsed->is_object()) rank_ = integer(*parsed, "rank");
+  if (!parsed || !parsed->is_object()) return;
+  rank_ = integer(*parsed, "rank");
+  world_ = integer(*parsed, "world_size");
+  const auto groups = parsed->find("pg_config");
+  if (groups == parsed->end() || !groups->is_array()) return;
+  for (const base::Json& one : *groups) {
+    if (!one.is_object() || groups_.size() >= kMaxGroups) continue;
+    const auto text = [&](const char* key) {
+      const auto found = one.find(key);
+      return found != one.end() && found->is_string() ? found->get<std::string>() : std::string();
+    };
+    const auto ranks = one.find("ranks");
+    const bool listed = ranks != one.end() && ranks->is_array();
+    Group group{.description = text("pg_desc"), .ranks = listed ? numbers_in(ranks->dump()) : ""};
+    group.size = integer(one, "pg_size").value_or(listed ? static_cast<std::int64_t>(ranks->size()) : 0);
+    if (group.size > 0) groups_.insert_or_assign(text("pg_name"), std::move(group));
+  }
+}
+
+// Each collective says its group again.
+void Lanes::take_group(const Arguments& args) {
+  if (args.group_size == kUnknown || args.group_size < 1 || groups_.size() >= kMaxGroups) return;
+  if (groups_.find(args.process_group) != groups_.end()) return;
+  groups_.emplace(std::string(args.process_group), Group{.description = std::string(args.group_description),
+                                                         .ranks = numbers_in(args.group_ranks),
+                                                         .size = args.group_size});
+}
+
+void Lanes::finish_groups(trace::Id process_id) {
+  for (const auto& [name, group] : groups_) {
+    const auto optional = [&](const std::string& text) { return text.empty() ? trace::Name{} : names_(text); };
+    sink_.add(trace::CommunicatorRow{.process_id = process_id,
+                                     .name = optional(name),
+                                     .description = optional(group.description),
+                                     .size = group.size,
+                                     .ranks = optional(group.ranks)});
+  }
 }
 
 std::optional<std::int64_t> Lanes::device_of(const Lane& pid) const {
@@ -161,12 +210,14 @@ void Lanes::finish() {
     row.id = process.id;
     row.pid = number_of(key);
     row.rank = rank_;
+    row.world = world_;
     const auto name = process_names_.find(key);
     if (name != process_names_.end()) row.executable = name->second;
     if (row.executable.id == 0 && key.is_text) row.executable = trace::Name{static_cast<std::uint32_t>(key.value)};
     row.begin_ns = process.begin_ns;
     row.end_ns = process.end_ns;
     sink_.add(row);
+    if (!key.is_text) finish_groups(row.id);
   }
   finish_threads();
   // Those that did something: Kineto lists all of the machine.

@@ -29,6 +29,7 @@ class Lanes {
   void take_metadata(const Event& event);
   void take_device_properties(std::string_view json);
   void take_distributed_info(std::string_view json);
+  void take_group(const Arguments& args);  // of a collective
   std::optional<std::int64_t> rank() const { return rank_; }
   // The number of the device that a process stands for in traces of XLA ("/device:GPU:0"), by its name.
   std::optional<std::int64_t> device_of(const Lane& pid) const;
@@ -65,6 +66,7 @@ class Lanes {
   std::int64_t number_of(const Key& key);  // what stands for a text: -1, -2, …
   Known* known(const Pair& pair);
   void finish_threads();
+  void finish_groups(trace::Id process_id);
   void add_device(std::int64_t ordinal);
 
   Sink& sink_;
@@ -80,7 +82,13 @@ class Lanes {
   std::map<std::int64_t, Device> devices_;  // by number
   std::map<std::int64_t, trace::DeviceRow> properties_;
   std::unordered_map<std::int64_t, std::int64_t> text_numbers_;
-  std::optional<std::int64_t> rank_;
+  // A process group of torch.distributed. Files tell of one process, so all are its groups.
+  struct Group {
+    std::string description, ranks;
+    std::int64_t size = 0;
+  };
+  std::map<std::string, Group, std::less<>> groups_;  // by name
+  std::optional<std::int64_t> rank_, world_;
   Pair last_pair_;
   Known* last_ = nullptr;
 };

@@ -276,6 +276,7 @@ void Rows::take_complete(const Event& event) {
   last_ns_ = std::max(last_ns_, end_ns);
   switch (category) {
     case Category::kOp:
+      if (!event.args.collective.empty()) lanes_.take_group(event.args);
       return ops_.take(event, lanes_.thread(event.pid, event.tid, event.ts_ns, end_ns).id, end_ns);
     case Category::kPython:
       return take_python(event, end_ns);

@@ -275,6 +275,13 @@ TEST(KinetoRows, GraphLaunches) {
 TEST(KinetoRows, Rank) {
   const Imported run("kineto_nccl_rank1.json.gz");
   EXPECT_EQ(run.sink.rows<ProcessRow>().front().rank, 1);
+  EXPECT_EQ(run.sink.rows<ProcessRow>().front().world, 2);
+  const auto groups = run.sink.rows<trace::CommunicatorRow>();
+  ASSERT_FALSE(groups.empty());
+  EXPECT_EQ(run.sink.text(groups.front().name), "0");
+  EXPECT_EQ(run.sink.text(groups.front().description), "default_pg");
+  EXPECT_EQ(run.sink.text(groups.front().ranks), "0 1");
+  EXPECT_EQ(groups.front().size, 2);
   EXPECT_EQ(run.sink.rows<KernelRow>().size(), 54U);
   EXPECT_EQ(run.sink.lost(Loss::kNoRank), 0);
   bool found = false;

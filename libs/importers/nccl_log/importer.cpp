@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <map>
@@ -42,6 +43,14 @@ std::int64_t number_behind(std::string_view text, std::string_view name) {
   return failure == std::errc{} && value >= 0 ? value : -1;
 }
 
+// The word behind " name "; "" if there is none.
+std::string_view word_behind(std::string_view text, std::string_view name) {
+  const std::size_t at = text.find(name);
+  if (at == std::string_view::npos) return {};
+  text.remove_prefix(at + name.size());
+  return text.substr(0, std::min<std::size_t>(text.find(' '), 40));
+}
+
 class Reader {
  public:
   Reader(Input& input, Sink& sink) : sink_(sink), lines_(input, sink) {}
@@ -63,9 +72,10 @@ class Reader {
     auto operator<=>(const Collective&) const = default;
   };
   struct Process {
-    std::int64_t rank = -1, ranks = -1;
+    std::int64_t rank = -1, ranks = -1;                 // in the largest of its communicators
+    std::map<std::string, std::int64_t> communicators;  // sizes by address
   };
-  static constexpr std::size_t kMostKinds = 100'000;
+  static constexpr std::size_t kMostKinds = 100'000, kMostCommunicators = 10'000;
 
   // "host:pid:tid [device] NCCL INFO text"
   void take(std::string_view line) {
@@ -79,8 +89,10 @@ class Reader {
     if (text.starts_with("NCCL version ")) version_ = text.substr(13, 40);
     if (text.find(" Init COMPLETE") != std::string_view::npos && pid >= 0) {
       Process& process = processes_[pid];
-      process.rank = number_behind(text, " rank ");
-      process.ranks = number_behind(text, " nranks ");
+      const std::int64_t ranks = number_behind(text, " nranks ");
+      if (ranks > process.ranks) process.rank = number_behind(text, " rank "), process.ranks = ranks;
+      if (ranks > 0 && process.communicators.size() < kMostCommunicators)
+        process.communicators[std::string(word_behind(text, " comm "))] = ranks;
     }
     const std::size_t count = text.find(": opCount ");
     if (count != std::string_view::npos) take_collective(text.substr(0, count), text);
@@ -110,6 +122,8 @@ class Reader {
       trace::ProcessRow row{.id = sink_.new_id(), .pid = pid};
       if (process.rank >= 0) row.rank = process.rank;
       sink_.add(row);
+      for (const auto& [name, size] : process.communicators)
+        sink_.add(trace::CommunicatorRow{.process_id = row.id, .name = sink_.name(name), .size = size});
     }
     for (const auto& [key, calls] : calls_) add(key, calls);
     sink_.set_facts({.tool = version_.empty() ? "NCCL" : "NCCL " + version_});

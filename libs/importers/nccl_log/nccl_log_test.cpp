@@ -29,6 +29,11 @@ TEST(NcclLog, CollectivesAsTotals) {
   ASSERT_EQ(processes.size(), 1u);
   EXPECT_EQ(processes[0].pid, 1832);
   EXPECT_EQ(processes[0].rank, 0);
+  const auto communicators = imports.sink.rows<trace::CommunicatorRow>();
+  ASSERT_EQ(communicators.size(), 1u);
+  EXPECT_EQ(communicators[0].process_id, processes[0].id);
+  EXPECT_EQ(imports.name(communicators[0].name), "0x16d69540");
+  EXPECT_EQ(communicators[0].size, 2);
 }
 
 TEST(NcclLog, TornLinesAndLogsWithoutCollectives) {

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { sourceOf } from "../../src/embedded";
 import type { DiffRow, Finding, PageData, Report, RunData } from "../../src/data";
 import { quoted } from "../../src/parts/rows";
+import { Masthead } from "../../src/masthead";
 import { matching, sorted } from "../../src/parts/table";
 import { flat } from "../../src/sections/environment";
 import { bySignificance } from "../../src/sections/comparison";
@@ -36,6 +37,16 @@ describe("a finding", () => {
     expect(quoted("SELECT 'a'")).toBe("\"SELECT 'a'\"");
     expect(quoted("a'b $(x)")).toBe("'a'\\''b $(x)'");
     expect(quoted("runs/a.llmprof")).toBe("runs/a.llmprof");
+  });
+});
+
+describe("the head of the page", () => {
+  const html = (report: Report) => render(<Masthead view={view(report)} onPick={() => undefined} />);
+  it("says the job as the report does, where there is one", () => {
+    const sentence = "2 ranks on 2 GPUs: tensor parallel 2. Known by: --parallel tp=2.";
+    expect(html({ job: { sentence } })).toContain(sentence);
+    expect(html({ job: { sentence: null } })).not.toContain("Job");
+    expect(html({})).not.toContain("Job");
   });
 });
 
