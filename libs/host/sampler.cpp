@@ -1,5 +1,6 @@
 #include "host/sampler.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -28,7 +29,6 @@ constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kLookNs = 20 * kMillisecond;          // between two looks for new processes
 constexpr std::uint64_t kLongestLookNs = 100 * kMillisecond;  // also where looking is dear
 constexpr std::uint64_t kMoreNs = 1000 * kMillisecond;        // I/O, switches, memory peak
-constexpr std::chrono::milliseconds kGatherTime{4};           // a ring has room for many times that
 constexpr std::uint64_t kFlushNs = 500 * kMillisecond;
 constexpr double kUsageShare = 0.002;  // of one core, at most: where a reading costs more, readings come less often
 constexpr double kMoreShare = 0.001;
@@ -207,6 +207,12 @@ class ThreadSampler final : public Sampler {
     ::timerfd_settime(timer_.get(), 0, &timer, nullptr);
   }
 
+  // The timer and the end do not wait for it.
+  void let_gather(std::chrono::milliseconds time) const {
+    std::array<pollfd, 2> others{{{timer_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}}};
+    if (time.count() > 0) ::poll(others.data(), others.size(), static_cast<int>(time.count()));
+  }
+
   // Until the timer rings; stack samples are drained meanwhile. False: the thread is to end.
   bool wait() const {
     std::array<epoll_event, 16> events;
@@ -224,7 +230,7 @@ class ThreadSampler final : public Sampler {
       }
       if (samples && stacks_) {
         stacks_->drain();
-        if (stacks_->crowded()) std::this_thread::sleep_for(kGatherTime);
+        if (!time) let_gather(stacks_->may_gather());
       }
       if (time) return true;
       if (count < 0 && errno != EINTR) return false;

@@ -53,7 +53,7 @@ class PerfStackSampler final : public StackSampler {
   StackStats stats() const override;
   void drain() override;
   void rest(bool rests) override { events_.rest(rests); }
-  bool crowded() const override { return crowded_; }
+  std::chrono::milliseconds may_gather() const override { return may_gather_; }
 
  private:
   Process& process(std::uint32_t pid);
@@ -78,7 +78,7 @@ class PerfStackSampler final : public StackSampler {
   std::uint64_t since_ns_ = 0;  // 0: not begun
   std::uint64_t reviews_ = 0;
   std::uint64_t seen_ = 0;  // samples since then, also those left out
-  bool crowded_ = false;
+  std::chrono::milliseconds may_gather_{0};
 };
 
 void PerfStackSampler::drain() {
@@ -91,7 +91,11 @@ void PerfStackSampler::drain() {
   // Not by the first half second: tables of libraries are read then.
   if (reviews_++ >= 2) thinning_.spent(cpu_ns_, now_ns - since_ns_);
   constexpr double kManyPerSecond = 600;
-  crowded_ = static_cast<double>(seen_) * 1e9 > kManyPerSecond * static_cast<double>(now_ns - since_ns_);
+  // A stack is copied with its sample; only Python's frames have to be read before they change.
+  const bool python = std::any_of(processes_.begin(), processes_.end(),
+                                  [](const auto& process) { return process.second.python != nullptr; });
+  const bool many = static_cast<double>(seen_) * 1e9 > kManyPerSecond * static_cast<double>(now_ns - since_ns_);
+  may_gather_ = std::chrono::milliseconds(many ? 4 : python ? 0 : 20);
   since_ns_ = now_ns;
   cpu_ns_ = 0;
   seen_ = 0;

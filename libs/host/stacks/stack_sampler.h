@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -47,8 +48,9 @@ class StackSampler {
   virtual void drain() = 0;
   // None are taken until it is told that it does not rest any more.
   virtual void rest(bool rests) = 0;
-  // So many samples come that waking for each would cost more than working on them: let them gather for a moment.
-  virtual bool crowded() const = 0;
+  // So long samples may gather: so many come that waking for each would cost more than working on them, or none is in a
+  // hurry. A ring has room for that.
+  virtual std::chrono::milliseconds may_gather() const = 0;
   virtual StackStats stats() const = 0;
 };
 
