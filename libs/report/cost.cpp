@@ -19,7 +19,7 @@ std::string ns(double value) { return base::human_ns(value); }
 
 std::string delay_text(const CollectorCost& cost) {
   if (!cost.delay_ns) return fmt::format("estimated delay of the program unknown: {}", cost.why);
-  if (!cost.range_event_ns || !cost.gemm_event_ns) return "no delay of the program";
+  if (!cost.range_event_ns || !cost.gemm_event_ns) return "no delay of the program by these";
   return fmt::format(
       "estimated delay of the program {}{}, at {} an event and {} a BLAS call", ns(*cost.delay_ns),
       cost.delay_share ? fmt::format(" ({} of the wall time)", base::human_percent(*cost.delay_share)) : std::string(),

@@ -190,7 +190,7 @@ inline constexpr std::array<LossInfo, static_cast<std::size_t>(Loss::kCount)> kL
     {"log_unreadable", Severity::kDataLoss, "logs", "a log file could not be read at all", ""},
     {"existing_injection", Severity::kInfo, "variables",
      "the environment already had an LD_PRELOAD or injection variable; it was kept", ""},
-    {"no_peaks", Severity::kDegraded, "devices", "no measured peaks: MFU and MBU are unknown",
+    {"no_peaks", Severity::kDegraded, "devices", "no measured peaks: MFU and MBU are of those in data sheets, or unknown",
      "record without --no-peaks"},
     {"no_stack_samples", Severity::kDegraded, "processes", "CPU stacks were not sampled: no function table",
      "llmprof doctor says what this machine permits"},
