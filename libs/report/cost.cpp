@@ -17,11 +17,16 @@ using base::maybe;
 
 std::string ns(double value) { return base::human_ns(value); }
 
+std::string cpu_text(const Page& page, std::int64_t cpu_ns) {
+  const auto value = static_cast<double>(cpu_ns), wall = static_cast<double>(page.summary.coverage.wall_ns);
+  return wall > 0 ? fmt::format("{} ({} of one core)", ns(value), base::human_percent(value / wall)) : ns(value);
+}
+
 std::string delay_text(const CollectorCost& cost) {
-  if (!cost.delay_ns) return fmt::format("estimated delay of the program unknown: {}", cost.why);
+  if (!cost.delay_ns) return fmt::format("estimated delay of the program by these unknown: {}", cost.why);
   if (!cost.range_event_ns || !cost.gemm_event_ns) return "no delay of the program by these";
   return fmt::format(
-      "estimated delay of the program {}{}, at {} an event and {} a BLAS call", ns(*cost.delay_ns),
+      "estimated delay of the program by these {}{}, at {} an event and {} a BLAS call", ns(*cost.delay_ns),
       cost.delay_share ? fmt::format(" ({} of the wall time)", base::human_percent(*cost.delay_share)) : std::string(),
       ns(*cost.range_event_ns), ns(*cost.gemm_event_ns));
 }
@@ -87,15 +92,12 @@ std::string window_line(const Page& page) {
 std::string cost_lines(const Page& page, const Style& style) {
   const CollectorCost& cost = page.summary.cost;
   if (!cost.known) return wrapped(fmt::format("Recording cost: unknown, {}.", cost.why));
-  std::string writer = ns(static_cast<double>(cost.writer_cpu_ns));
-  if (cost.writer_share) writer += fmt::format(" ({} of one core)", base::human_percent(*cost.writer_share));
-  if (cost.recorder_cpu_ns) {
-    writer += fmt::format(", of llmprof beside it {}", ns(static_cast<double>(*cost.recorder_cpu_ns)));
-  }
-  std::string out =
-      wrapped(fmt::format("Recording cost: {} and {}, {} written; CPU time of the writer {}; {}.",
-                          counted(cost.range_events, "event"), counted(cost.gemm_events, "BLAS call"),
-                          base::human_bytes(static_cast<double>(cost.log_bytes)), writer, delay_text(cost)));
+  std::string beside = fmt::format("CPU time of the writer {}", cpu_text(page, cost.writer_cpu_ns));
+  if (cost.recorder_cpu_ns) beside += fmt::format(", of llmprof beside it {}", cpu_text(page, *cost.recorder_cpu_ns));
+  std::string out = wrapped(
+      fmt::format("Recording cost: {} and {}, {} written; {}. {}, which a program that keeps all cores busy waits for.",
+                  counted(cost.range_events, "event"), counted(cost.gemm_events, "BLAS call"),
+                  base::human_bytes(static_cast<double>(cost.log_bytes)), delay_text(cost), beside));
   if (cost.gpu_events > 0) {
     std::string line = fmt::format("{} of CUDA were noted too", counted(cost.gpu_events, "call"));
     if (cost.timing_ns) {
