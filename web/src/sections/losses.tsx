@@ -39,9 +39,23 @@ function coverage(row: Row): string {
   return `${things.join(", ")} in ${timeText(row["wall_ns"])}; ${timeText(row["in_stages_ns"])} of that in stages.${gpu}`;
 }
 
-function cost(row: Row): string {
+export function cost(row: Row): string {
   if (typeof row["delay_ns"] !== "number") return `Not known${row["why"] ? `: ${shown(row["why"])}` : ", the run was not recorded by llmprof"}.`;
-  return `Threads were delayed by ${timeText(row["delay_ns"])}, ${shareText(row["delay_share"])} of the run's wall time; ` +
+  const timing = typeof row["timing_ns"] === "number"
+    ? ` Timing ${plural(row["timed_kernels"], "kernel")} delayed it by about ${timeText(row["timing_ns"])} more, ` +
+      "if each takes what it does on an H200." : "";
+  return `Events delayed threads by an estimated ${timeText(row["delay_ns"])}, ${shareText(row["delay_share"])} of the run's wall time; ` +
     `${bytesText(row["log_bytes"])} of logs, ${timeText(row["writer_cpu_ns"])} CPU time of writer threads, ` +
-    `${timeText(row["recorder_cpu_ns"])} of the recorder.`;
+    `${timeText(row["recorder_cpu_ns"])} of the recorder, which a program that keeps all cores busy waits for.` +
+    `${timing}${measuredCost(row["stages"] ?? [])}`;
+}
+
+/** What the run itself tells: a stage's steps with recording against those without. */
+function measuredCost(stages: Row[]): string {
+  return stages.filter((stage) => stage["measured"]).map((stage) => {
+    const { ratio, low, high } = stage["measured"] as { ratio: number; low: number; high: number };
+    const times = `${ratio.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}] times as long`;
+    return low > 1 ? ` Measured: recorded, a step of ${shown(stage["name"])} is ${times} (95 % interval).`
+                   : ` Measured: what recording costs a step of ${shown(stage["name"])} cannot be told from nothing (${times}, 95 % interval).`;
+  }).join("");
 }

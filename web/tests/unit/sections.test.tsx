@@ -9,6 +9,7 @@ import { matching, sorted } from "../../src/parts/table";
 import { flat } from "../../src/sections/environment";
 import { bySignificance } from "../../src/sections/comparison";
 import { FindingCard } from "../../src/sections/finding";
+import { cost } from "../../src/sections/losses";
 import { busy, stageNumbers } from "../../src/sections/stages";
 import { bars } from "../../src/sections/waterfall";
 
@@ -109,5 +110,21 @@ describe("a comparison", () => {
     const row = (name: string, kind: DiffRow["kind"], significant: boolean) => ({ name, kind, significant } as DiffRow);
     const rows = [row("run.wall", "measure", false), row("run.kernels", "measure", true), row("layers.7", "module", true), row("decode", "stage", true)];
     expect(bySignificance(rows).map((each) => each.name)).toEqual(["decode", "layers.7", "run.kernels", "run.wall"]);
+  });
+});
+
+describe("what recording cost", () => {
+  const row = { delay_ns: 1000, delay_share: 0.001, log_bytes: 10, writer_cpu_ns: 1, recorder_cpu_ns: 2 };
+  it("is measured where the run measured it, and beyond chance or not", () => {
+    const text = cost({ ...row, stages: [{ name: "decode", measured: { ratio: 1.05, low: 1.04, high: 1.06 } },
+                                         { name: "prefill", measured: { ratio: 0.99, low: 0.95, high: 1.03 } }] });
+    expect(text).toContain("a step of decode is 1.050 [1.040, 1.060] times as long");
+    expect(text).toContain("a step of prefill cannot be told from nothing (0.990 [0.950, 1.030] times as long");
+  });
+  it("is an estimate of events and timed kernels elsewhere", () => {
+    const text = cost({ ...row, timing_ns: 57e6, timed_kernels: 47488 });
+    expect(text).toContain("Events delayed threads by an estimated 1 µs");
+    expect(text).toContain("more, if each takes what it does on an H200");
+    expect(text).not.toContain("Measured");
   });
 });
