@@ -27,15 +27,6 @@ struct ParallelGroups {
 // "tp=2,pp=4,dp=2,ep=8", in the order in which ranks are counted; tensor, pipeline, data and expert are names, too.
 Result<ParallelGroups> parse_groups(std::string_view text);
 
-// What a command line says of them: options of vLLM, SGLang, TensorRT-LLM and Megatron. nullopt: nothing.
-struct SaidGroups {
-  ParallelGroups groups;
-  std::string words;  // "--tensor-parallel-size 2"
-};
-std::optional<SaidGroups> groups_of_command(std::string_view command);
-// How many ranks a launcher was told to start, on all hosts (torchrun, mpirun, srun); 0: it does not say.
-std::int64_t ranks_of_command(std::string_view command);
-
 struct RankPlace {
   std::int64_t data = 0, tensor = 0, pipeline = 0, expert = 0;
 };

@@ -135,12 +135,6 @@ std::optional<SaidSizes> sizes_of_command(std::string_view command) {
 
 }  // namespace
 
-std::optional<SaidGroups> groups_of_command(std::string_view command) {
-  const std::optional<SaidSizes> said = sizes_of_command(command);
-  if (!said) return std::nullopt;
-  return SaidGroups{groups_of(*said), said->words};
-}
-
 std::int64_t ranks_of_command(std::string_view command) {
   const std::vector<std::string_view> words = split(command, " =");
   const auto number_behind = [&](std::initializer_list<std::string_view> names) {

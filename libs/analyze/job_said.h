@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/job.h"
@@ -24,8 +25,11 @@ ParallelGroups groups_of(const SaidSizes& said);
 
 // Of the recording, and of every process.
 Result<std::vector<std::string>> command_lines(const trace::Run& run);
-// Programs that name any size have 1 for all others.
+// Options of vLLM, SGLang, TensorRT-LLM and Megatron. Programs that name any size have 1 for all others.
 SaidSizes said_by_commands(const std::vector<std::string>& lines);
+
+// How many ranks a launcher was told to start, on all hosts (torchrun, mpirun, srun); 0: it does not say.
+std::int64_t ranks_of_command(std::string_view command);
 
 // What the processes of these ranks were told by launchers and engines: process.variables.
 Result<SaidSizes> said_by_environment(const trace::Run& run, const std::vector<JobRank>& ranks);

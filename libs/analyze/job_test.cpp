@@ -6,6 +6,7 @@
 
 #include "analyze/basis.h"
 #include "analyze/derive.h"
+#include "analyze/job_said.h"
 #include "analyze/rules/rule_run.h"
 
 namespace llmprof::analyze {
@@ -40,24 +41,23 @@ TEST(ParallelGroups, PlacesOfRanks) {
 }
 
 TEST(ParallelGroups, OfCommandLines) {
-  const auto vllm = groups_of_command("python -m vllm serve org/model --tensor-parallel-size 4 -pp=2 --port 80");
-  ASSERT_TRUE(vllm);
-  EXPECT_EQ(vllm->groups.tensor, 4);
-  EXPECT_EQ(vllm->groups.pipeline, 2);
-  EXPECT_EQ(vllm->words, "--tensor-parallel-size 4 -pp 2");
-  const auto megatron =
-      groups_of_command("pretrain_gpt.py --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4");
-  ASSERT_TRUE(megatron);
-  EXPECT_EQ(megatron->groups.tensor, 2);
-  EXPECT_EQ(megatron->groups.pipeline, 4);
-  EXPECT_TRUE(megatron->groups.data_before_pipeline);
-  EXPECT_EQ(groups_of_command("vllm serve m -tp 2 -dp 2 --enable-expert-parallel")->groups.expert, 4);
-  EXPECT_EQ(groups_of_command("python train.py model.tensor_model_parallel_size=4")->groups.tensor, 4);
-  EXPECT_EQ(groups_of_command("python -m sglang.launch_server --tp 8")->groups.tensor, 8);
-  EXPECT_EQ(groups_of_command("trtllm-serve m --tp_size 2 --pp_size=2")->words, "--tp_size 2 --pp_size 2");
-  EXPECT_FALSE(groups_of_command("vllm serve tp 2"));
-  EXPECT_FALSE(groups_of_command("convert -tp 2 --dp 4 a.png"));
-  EXPECT_FALSE(groups_of_command("vllm serve --tensor-parallel-size many"));
+  const auto said = [](const char* line) { return said_by_commands({line}); };
+  const SaidSizes vllm = said("python -m vllm serve org/model --tensor-parallel-size 4 -pp=2 --port 80");
+  EXPECT_EQ(vllm.tensor, 4);
+  EXPECT_EQ(vllm.pipeline, 2);
+  EXPECT_TRUE(vllm.complete);
+  EXPECT_EQ(vllm.words, "--tensor-parallel-size 4 -pp 2");
+  const SaidSizes megatron = said("pretrain_gpt.py --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4");
+  EXPECT_EQ(megatron.tensor, 2);
+  EXPECT_EQ(megatron.pipeline, 4);
+  EXPECT_TRUE(megatron.data_before_pipeline);
+  EXPECT_EQ(said("vllm serve m -tp 2 -dp 2 --enable-expert-parallel").expert, 4);
+  EXPECT_EQ(said("python train.py model.tensor_model_parallel_size=4").tensor, 4);
+  EXPECT_EQ(said("python -m sglang.launch_server --tp 8").tensor, 8);
+  EXPECT_EQ(said("trtllm-serve m --tp_size 2 --pp_size=2").words, "--tp_size 2 --pp_size 2");
+  EXPECT_EQ(said("vllm serve tp 2").words, "");
+  EXPECT_EQ(said("convert -tp 2 --dp 4 a.png").words, "");
+  EXPECT_EQ(said("vllm serve --tensor-parallel-size many").words, "");
 }
 
 TEST(ParallelGroups, RanksOfLaunchers) {
