@@ -1,5 +1,6 @@
 // llmprof-docs [--check] ROOT: renews the generated parts of docs/: the options in the manual pages, the tables in
-// format/run.md, the catalogues in format/measures.md and format/counters.md, the rules in format/diagnosis.md.
+// format/run.md, the objects in format/json.md, the catalogues in format/measures.md and format/counters.md, the rules
+// in format/diagnosis.md.
 // --check changes nothing and fails when a page is not what the code says.
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "hw/counters/page.h"
 #include "report/diagnosis_json.h"
 #include "report/measures_json.h"
+#include "report/table.h"
 #include "trace/schema_page.h"
 #include "verb.h"
 
@@ -35,6 +37,8 @@ Result<void> renew_all(const std::string& root) {
       renew(root + "/docs/format/run.md", [](const std::string& page) { return trace::with_current_tables(page); }));
   LLMPROF_TRY(renew(root + "/docs/format/diagnosis.md",
                     [](const std::string& page) { return report::with_current_rules(page); }));
+  LLMPROF_TRY(renew(root + "/docs/format/json.md",
+                    [](const std::string& page) { return report::with_current_descriptions(page); }));
   LLMPROF_TRY(renew(root + "/docs/format/measures.md",
                     [](const std::string& page) { return report::with_current_measures(page); }));
   LLMPROF_TRY(renew(root + "/docs/format/counters.md",

@@ -43,17 +43,11 @@ Result<std::vector<AllocatingStack>> read_stacks(const trace::Run& run, Asked as
               fmt::format("SELECT {} AS device, {} AS moment, {} AS never_freed", device.device_id,
                           never_freed ? device.begin_ns : device.peak_ns, never_freed));
   LLMPROF_LET(const trace::ResultTable table, run.query(sql));
-  std::vector<AllocatingStack> stacks;
+  LLMPROF_LET(std::vector<AllocatingStack> stacks, rows_as<AllocatingStack>(table));
   allocations = bytes = 0;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    stacks.push_back({.path = row.text("path"),
-                      .allocations = row.integer("allocations"),
-                      .bytes = row.integer("bytes"),
-                      .largest_bytes = row.integer("largest_bytes")});
-    allocations += stacks.back().allocations;
-    bytes += stacks.back().bytes;
-  }
+  for (const AllocatingStack& stack : stacks) allocations += stack.allocations, bytes += stack.bytes;
+  const auto whole = static_cast<double>(std::max<std::int64_t>(1, never_freed ? bytes : device.peak_bytes));
+  for (AllocatingStack& stack : stacks) stack.share = static_cast<double>(stack.bytes) / whole;
   return stacks;
 }
 
@@ -80,20 +74,12 @@ Result<void> fill_events(const trace::Run& run, const Changes& changes, DeviceAl
 }
 
 Result<void> fill_pools(const trace::Run& run, Allocators& all) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/allocator_pools"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    const auto device = std::ranges::find(all.devices, row.integer("device_id"), &DeviceAllocator::device_id);
+  LLMPROF_LET(std::vector<AllocatorPool> pools, ask_rows<AllocatorPool>(run, "sql/allocator_pools"));
+  for (AllocatorPool& pool : pools) {
+    const auto device = std::ranges::find(all.devices, pool.device_id, &DeviceAllocator::device_id);
     if (device == all.devices.end()) continue;
-    device->pools.push_back({.kind = row.text("kind"),
-                             .segments = row.integer("segments"),
-                             .bytes = row.integer("bytes"),
-                             .allocated_bytes = row.integer("allocated_bytes"),
-                             .active_bytes = row.integer("active_bytes"),
-                             .requested_bytes = row.maybe_integer("requested_bytes"),
-                             .free_bytes = row.integer("free_bytes"),
-                             .largest_free_bytes = row.integer("largest_free_bytes"),
-                             .between_bytes = row.integer("between_bytes")});
+    pool.free_share = static_cast<double>(pool.free_bytes) / static_cast<double>(std::max<std::int64_t>(pool.bytes, 1));
+    device->pools.push_back(std::move(pool));
   }
   return {};
 }

@@ -12,8 +12,9 @@
 namespace llmprof::analyze {
 
 struct AllocatingStack {
-  std::string path;  // "kv_block (mem.py:12) < churn (mem.py:16)", innermost first; "" no stack
+  std::string stack;  // "kv_block (mem.py:12) < churn (mem.py:16)", innermost first; "" no stack
   std::int64_t allocations = 0, bytes = 0, largest_bytes = 0;
+  double share = 0;  // of the bytes in use at the peak, or never freed
 };
 
 // Segments of one kind, as a snapshot shows them.
@@ -23,7 +24,9 @@ struct AllocatorPool {
   std::optional<std::int64_t> requested_bytes;
   std::int64_t free_bytes = 0;          // in none of its tensors
   std::int64_t largest_free_bytes = 0;  // one piece
-  std::int64_t between_bytes = 0;       // of free_bytes, in segments that hold tensors: cannot be given back
+  double free_share = 0;                // of bytes
+  std::int64_t device_id = 0;
+  std::int64_t between_bytes = 0;  // of free_bytes, in segments that hold tensors: cannot be given back
 };
 
 struct DeviceAllocator {

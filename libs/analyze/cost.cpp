@@ -102,13 +102,14 @@ Lengths lengths_in(const std::vector<TimedStep>& steps, std::int64_t begin_ns, s
 
 // Both together: of the mean step, some of which have kernels timed. The errors are independent.
 std::optional<MeasuredRatio> together(const StageCost& cost) {
-  if (!cost.watching) return std::nullopt;
-  if (!cost.kernels) return cost.watching;
-  const double share = cost.kernels_share, watching = std::log(cost.watching->ratio);
-  const double kernels = std::log(1 + share * (cost.kernels->ratio - 1));
-  const double error = std::hypot(std::log(cost.watching->high) - watching,
-                                  share * (cost.kernels->high - cost.kernels->ratio) / std::exp(kernels));
-  MeasuredRatio out = *cost.watching;
+  if (!cost.measured_watching) return std::nullopt;
+  if (!cost.measured_kernels) return cost.measured_watching;
+  const double share = cost.kernels_share, watching = std::log(cost.measured_watching->ratio);
+  const double kernels = std::log(1 + share * (cost.measured_kernels->ratio - 1));
+  const double error =
+      std::hypot(std::log(cost.measured_watching->high) - watching,
+                 share * (cost.measured_kernels->high - cost.measured_kernels->ratio) / std::exp(kernels));
+  MeasuredRatio out = *cost.measured_watching;
   out.ratio = std::exp(watching + kernels);
   out.low = out.ratio * std::exp(-error);
   out.high = out.ratio * std::exp(error);
@@ -127,15 +128,15 @@ Result<void> measure_stages(const trace::Run& run, Summary& summary) {
   }
   for (const auto& [name, of_stage] : steps) {
     auto found = std::find_if(summary.cost.stages.begin(), summary.cost.stages.end(),
-                              [&, stage = name](const StageCost& cost) { return cost.stage == stage; });
+                              [&, stage = name](const StageCost& cost) { return cost.name == stage; });
     if (found == summary.cost.stages.end())
-      found = summary.cost.stages.insert(found, StageCost{.stage = name, .delay_ns = 0, .share = 0});
+      found = summary.cost.stages.insert(found, StageCost{.name = name, .delay_ns = 0, .share = 0});
     StageCost& cost = *found;
-    cost.watching = ratio_of_watching(of_stage, rests->when, rests->everything);
-    if (!rests->everything) cost.kernels = ratio_of_timing(of_stage, rests->when);
+    cost.measured_watching = ratio_of_watching(of_stage, rests->when, rests->everything);
+    if (!rests->everything) cost.measured_kernels = ratio_of_timing(of_stage, rests->when);
     const auto timed = std::count_if(of_stage.begin(), of_stage.end(), is_timed);
     cost.kernels_share = of_stage.empty() ? 0 : static_cast<double>(timed) / static_cast<double>(of_stage.size());
-    cost.recording = together(cost);
+    cost.measured = together(cost);
   }
   return {};
 }
@@ -147,11 +148,11 @@ Result<void> fill_stages(const trace::Run& run, Summary& summary) {
   LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/cost_stages"));
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
-    StageCost cost{.stage = row.text("stage"),
+    StageCost cost{.name = row.text("stage"),
                    .range_events = row.integer("range_events"),
                    .gemm_events = row.integer("gemm_events")};
     const auto stage = std::find_if(summary.stages.begin(), summary.stages.end(),
-                                    [&](const Stage& known) { return known.name == cost.stage; });
+                                    [&](const Stage& known) { return known.name == cost.name; });
     if (stage == summary.stages.end()) continue;
     cost.delay_ns = delay_ns(summary.cost, cost.range_events, cost.gemm_events);
     cost.share = share_of(cost.delay_ns, stage->steps_ns);
@@ -242,7 +243,7 @@ Result<void> fill_cost(const trace::Run& run, Summary& summary) {
   LLMPROF_TRY(fill_stages(run, summary));
   LLMPROF_TRY(measure_stages(run, summary));
   const bool measured = std::any_of(cost.stages.begin(), cost.stages.end(), [&](const StageCost& stage) {
-    return stage.kernels || (cost.rests_of_everything && stage.watching);
+    return stage.measured_kernels || (cost.rests_of_everything && stage.measured_watching);
   });
   if (cost.gpu_events > 0) cost.timed_kernels = row.integer("timed_kernels");  // else nobody called CUPTI
   if (!measured && cost.timed_kernels > 0) cost.timing_ns = static_cast<double>(cost.timed_kernels) * kTimedKernelNs;

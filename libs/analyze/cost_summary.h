@@ -16,16 +16,17 @@ struct MeasuredRatio {
 };
 
 struct StageCost {
-  std::string stage;
+  std::string name;  // of the stage
   std::int64_t range_events = 0, gemm_events = 0;
   std::optional<double> delay_ns;  // events times the measured cost of one
   std::optional<double> share;     // of the stage's time
   bool flagged = false;            // more than 1 %
-  // Measured in this run. `recording` is what of these was measured, together, for the mean step.
-  std::optional<MeasuredRatio> watching;  // against steps in rests of the recorder
-  std::optional<MeasuredRatio> kernels;   // steps whose kernels were timed, against those whose launches were noted
-  double kernels_share = 0;               // of the steps, with kernels timed
-  std::optional<MeasuredRatio> recording;
+  // Measured in this run. `measured` is what of these was measured, together, for the mean step.
+  std::optional<MeasuredRatio> measured_watching;  // against steps in rests of the recorder
+  std::optional<MeasuredRatio>
+      measured_kernels;      // steps whose kernels were timed, against those whose launches were noted
+  double kernels_share = 0;  // of the steps, with kernels timed
+  std::optional<MeasuredRatio> measured;
 };
 
 struct CollectorCost {
@@ -40,7 +41,8 @@ struct CollectorCost {
   std::optional<std::int64_t> recorder_cpu_ns;          // of llmprof beside them, while they ran
   std::optional<double> range_event_ns, gemm_event_ns;  // measured on this machine
   std::optional<double> delay_ns, delay_share;          // of all events; of the wall time
-  bool rests_of_everything = false;  // in rests nothing of the GPU was recorded either: `watching` is all of the cost
+  bool rests_of_everything =
+      false;  // in rests nothing of the GPU was recorded either: `measured_watching` is all of the cost
   std::vector<StageCost> stages;
   std::string why;  // why something above is unknown
 };

@@ -11,11 +11,11 @@ namespace llmprof::analyze {
 
 struct CounterValue {
   std::string counter, unit, denominator;
-  double value = 0;               // of one step, launch or kernel: see where it stands
-  std::optional<double> spread;   // standard deviation over occurrences, relative to the value
-  std::optional<double> error;    // what the method itself may be off by, relative; of unmixed values
-  std::int64_t occurrences = 0;   // that were measured
-  std::string method;             // range, kernel, sampled, unmixed, ncu
+  double value = 0;              // of one step, launch or kernel: see where it stands
+  std::optional<double> spread;  // standard deviation over occurrences, relative to the value
+  std::optional<double> error;   // what the method itself may be off by, relative; of unmixed values
+  std::int64_t occurrences = 0;  // that were measured
+  std::string method;            // range, kernel, sampled, unmixed, ncu
 };
 
 // Bytes and FLOPs at the levels of memory, of one step or launch; and where that stands under the roofs.
@@ -30,9 +30,9 @@ struct CountedWork {
 
 // The same quantity from up to three places, side by side.
 struct QuantityEvidence {
-  std::string stage, quantity, unit;  // "flops", "bytes"
+  std::string stage, quantity, unit;                // "flops", "bytes"
   std::optional<double> analytic, shapes, counted;  // of one step
-  std::string explanation;  // where they differ by more than 5 %; "" else
+  std::string explanation;                          // where they differ by more than 5 %; "" else
 };
 
 struct CountedStage {
@@ -54,8 +54,8 @@ struct CountedModule {  // a range of the program below the step, where it was m
 
 // Kernels of one class, told apart in samples of the whole device.
 struct UnmixedClass {
-  std::string name;               // of the kernel
-  std::int64_t time_ns = 0;       // in samples
+  std::string name;                  // of the kernel
+  std::int64_t time_ns = 0;          // in samples
   std::vector<CounterValue> values;  // rates per second of its time, or percentages; each with an error
 };
 
@@ -70,12 +70,16 @@ struct StallPlace {
   std::int64_t pc_offset = 0, samples = 0;
   double share = 0;  // of the kernel's samples
 };
+struct StallReason {
+  std::string reason;
+  double share = 0;  // of the kernel's samples
+};
 struct KernelStalls {
   std::string kernel;
   std::int64_t samples = 0;
-  double share = 0;  // of all samples
-  std::vector<std::pair<std::string, double>> reasons;  // of its samples, most first
-  std::vector<StallPlace> places;                       // most first
+  double share = 0;                  // of all samples
+  std::vector<StallReason> reasons;  // most first
+  std::vector<StallPlace> places;    // most first
 };
 
 struct Counters {
@@ -83,8 +87,8 @@ struct Counters {
   std::vector<std::string> notes;  // what was not measured and why; how it was measured
   std::int64_t windows = 0;        // measured: ranges, graphs or kernels
   std::int64_t samples = 0;
-  std::optional<double> period_ns;  // of samples
-  std::int64_t cost_ns = 0;         // that measuring took from the program
+  std::optional<double> period_ns;                  // of samples
+  std::int64_t cost_ns = 0;                         // that measuring took from the program
   std::optional<double> clock_shift_ns, clock_fit;  // what was added to the samples' times; how well they then fit
   std::vector<CountedStage> stages;
   std::vector<CountedModule> modules;
@@ -92,7 +96,7 @@ struct Counters {
   std::string unmixed_why;            // why there are none
   std::vector<QuantityEvidence> evidence;
   std::vector<KernelOccupancy> occupancy;
-  std::vector<KernelStalls> stalls;   // most samples first
+  std::vector<KernelStalls> stalls;                   // most samples first
   std::int64_t stall_samples = 0, stall_unknown = 0;  // of these, of code that nobody knows
   bool any() const { return windows > 0 || samples > 0 || stall_samples > 0 || !occupancy.empty(); }
 };

@@ -87,15 +87,10 @@ Result<void> fill_at_peak(const trace::Run& run, DeviceMemory& device) {
   sql.replace(sql.find(kAsked), kAsked.size(),
               fmt::format("SELECT {} AS device, {} AS moment", device.device_id, device.peak_ns));
   LLMPROF_LET(const trace::ResultTable table, run.query(sql));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    device.at_peak.push_back({.ranges = row.text("ranges"),
-                              .function = row.text("function"),
-                              .kind = row.text("kind"),
-                              .allocations = row.integer("allocations"),
-                              .bytes = row.integer("bytes"),
-                              .largest_bytes = row.integer("largest_bytes")});
-    device.at_peak_allocations = row.integer("all_allocations");
+  LLMPROF_LET(device.at_peak, rows_as<AllocationGroup>(table));
+  for (AllocationGroup& group : device.at_peak) {
+    device.at_peak_allocations = group.all_allocations;
+    group.share = static_cast<double>(group.bytes) / static_cast<double>(std::max<std::int64_t>(device.peak_bytes, 1));
   }
   return {};
 }

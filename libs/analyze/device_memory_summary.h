@@ -17,6 +17,8 @@ struct AllocationGroup {
   std::string function;  // innermost Python function of the stack, else the innermost function; "" no stack
   std::string kind;      // "device", "managed", "pool", "mapped"
   std::int64_t allocations = 0, bytes = 0, largest_bytes = 0;
+  std::int64_t all_allocations = 0;  // that were there, of all groups
+  double share = 0;                  // of the peak
 };
 
 struct ProcessDeviceMemory {

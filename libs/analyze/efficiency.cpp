@@ -81,6 +81,7 @@ void complete(Efficiency& e, double time_ns, const Denominators& by) {
   e.flops_per_s = rate(e.flops, time_ns);
   e.flops_shapes_per_s = rate(e.flops_shapes, time_ns);
   e.bytes_per_s = rate(e.bytes, time_ns);
+  e.reached_flops_per_s = e.flops ? e.flops_per_s : e.flops_shapes_per_s;
   e.bound = "unknown";
   if (!e.flops && !e.bytes) {
     add_why(e.why, by.cost_why);

@@ -11,14 +11,10 @@ namespace llmprof::analyze {
 namespace {
 
 Result<StackCoverage> read_coverage(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/function_coverage"));
-  const RowView row{table, 0};
-  return StackCoverage{.samples = row.integer("samples"),
-                       .truncated = row.integer("truncated"),
-                       .without_stack = row.integer("without_stack"),
-                       .lost = row.integer("lost"),
-                       .sampled_ns = row.integer("sampled_ns"),
-                       .why = row.text("why")};
+  LLMPROF_LET(StackCoverage stacks, ask_row<StackCoverage>(run, "sql/function_coverage"));
+  if (stacks.samples > 0)
+    stacks.truncated_share = static_cast<double>(stacks.truncated) / static_cast<double>(stacks.samples);
+  return stacks;
 }
 
 using Calls = std::map<std::pair<std::string, std::string>, std::int64_t>;  // by stage and function
@@ -39,23 +35,21 @@ Result<void> fill_functions(const trace::Run& run, Host& host) {
   LLMPROF_LET(host.stacks, read_coverage(run));
   if (host.stacks.samples == 0) return {};
   LLMPROF_LET(const Calls calls, read_calls(run));
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/functions"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    Function function{.name = row.text("function"),
-                      .file = row.text("file"),
-                      .kind = row.text("kind"),
-                      .stage = row.text("stage"),
-                      .samples = row.integer("samples"),
-                      .self_ns = row.integer("self_ns"),
-                      .total_ns = row.integer("total_ns")};
+  LLMPROF_LET(host.functions, ask_rows<Function>(run, "sql/functions"));
+  for (Function& function : host.functions) {
     const auto known = calls.find({function.stage, function.name});
     if (known != calls.end()) function.calls = known->second;
-    const auto sampled_ns = static_cast<double>(row.integer("sampled_ns"));
-    if (sampled_ns > 0) function.self_share = static_cast<double>(function.self_ns) / sampled_ns;
-    host.functions.push_back(std::move(function));
+    if (function.sampled_ns > 0)
+      function.self_share = static_cast<double>(function.self_ns) / static_cast<double>(function.sampled_ns);
   }
-  return fill_sampled_stages(run, host);
+  LLMPROF_TRY(fill_sampled_stages(run, host));
+  const auto all_ns = static_cast<double>(host.stacks.sampled_ns);
+  for (SampledStage& stage : host.sampled_stages) {
+    if (all_ns > 0) stage.share = static_cast<double>(stage.time_ns) / all_ns;
+    if (stage.passes) stage.pass_ns = stage.time_ns / std::max<std::int64_t>(1, *stage.passes);
+    for (SampledPart& part : stage.parts) part.share = all_ns > 0 ? static_cast<double>(part.time_ns) / all_ns : 0;
+  }
+  return {};
 }
 
 }  // namespace llmprof::analyze

@@ -13,58 +13,41 @@ double share_of(std::int64_t part, std::int64_t all) {
 }
 
 Result<void> fill_kernels(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/kernels"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    KernelTime kernel{.name = row.text("name"),
-                      .stage = row.text("stage"),
-                      .executions = row.integer("executions"),
-                      .time_ns = row.integer("time_ns"),
-                      .estimated_ns = row.integer("estimated_ns"),
-                      .ops = row.text("ops")};
+  LLMPROF_LET(summary.gpu.kernels, ask_rows<KernelTime>(run, "sql/kernels"));
+  for (KernelTime& kernel : summary.gpu.kernels) {
     kernel.share = share_of(kernel.time_ns, summary.coverage.gpu_ns);
-    const double flops = row.real("flops");
-    if (flops > 0 && kernel.time_ns > 0) kernel.flops_per_s = flops / (static_cast<double>(kernel.time_ns) * 1e-9);
-    summary.gpu.kernels.push_back(std::move(kernel));
+    if (kernel.executions > 0) kernel.mean_ns = kernel.time_ns / kernel.executions;
+    if (kernel.flops > 0 && kernel.time_ns > 0)
+      kernel.flops_per_s = kernel.flops / (static_cast<double>(kernel.time_ns) * 1e-9);
   }
   return {};
+}
+
+std::string label_of(const SourceTime& source) {
+  if (source.function.empty()) return "(no stack recorded)";
+  if (source.file.empty()) return source.function;
+  const std::string file = source.file.substr(source.file.rfind('/') + 1);
+  return source.line ? fmt::format("{}:{} {}", file, *source.line, source.function)
+                     : fmt::format("{} {}", file, source.function);
 }
 
 Result<void> fill_sources(const trace::Run& run, const std::string& by, Summary& summary) {
   if (by.empty()) return {};
   summary.gpu.by = by;
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/gpu_by_" + by));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    SourceTime source{.stage = row.text("stage"),
-                      .kind = row.text("kind"),
-                      .function = row.text("function"),
-                      .file = row.text("file"),
-                      .line = row.maybe_integer("line"),
-                      .executions = row.integer("executions"),
-                      .time_ns = row.integer("time_ns"),
-                      .estimated_ns = row.integer("estimated_ns")};
-    if (by == "function") source.self_ns = row.integer("self_ns");
+  LLMPROF_LET(summary.gpu.sources, ask_rows<SourceTime>(run, "sql/gpu_by_" + by));
+  for (SourceTime& source : summary.gpu.sources) {
     source.share = share_of(source.time_ns, summary.coverage.gpu_ns);
-    summary.gpu.sources.push_back(std::move(source));
+    source.label = label_of(source);
   }
   return {};
 }
 
 Result<void> fill_gaps(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable gaps, ask(run, "sql/gaps"));
-  for (std::size_t i = 0; i < gaps.rows.size(); ++i) {
-    const RowView row{gaps, i};
-    summary.gpu.gaps.push_back({row.text("stage"), row.text("why"), row.integer("gaps"), row.integer("time_ns")});
-    for (Stage& stage : summary.stages) {
-      if (stage.name == summary.gpu.gaps.back().stage) stage.gap_ns += summary.gpu.gaps.back().time_ns;
-    }
+  LLMPROF_LET(summary.gpu.gaps, ask_rows<GapTime>(run, "sql/gaps"));
+  for (const GapTime& gap : summary.gpu.gaps) {
+    for (Stage& stage : summary.stages) stage.gap_ns += stage.name == gap.stage ? gap.time_ns : 0;
   }
-  LLMPROF_LET(const trace::ResultTable notes, ask(run, "sql/notes"));
-  for (std::size_t i = 0; i < notes.rows.size(); ++i) {
-    const RowView row{notes, i};
-    summary.gpu.notes.push_back({row.text("subject"), row.text("text"), row.integer("notes")});
-  }
+  LLMPROF_LET(summary.gpu.notes, ask_rows<Note>(run, "sql/notes"));
   return {};
 }
 

@@ -11,10 +11,12 @@ namespace llmprof::analyze {
 struct KernelTime {  // all executions of a kernel in a stage
   std::string name, stage;
   std::int64_t executions = 0, time_ns = 0;
-  std::int64_t estimated_ns = 0;      // of time_ns, in graph launches that were not recorded node by node
-  double share = 0;                   // time_ns of Coverage::gpu_ns
-  std::string ops;                    // operators it belongs to, most time first
-  std::optional<double> flops_per_s;  // of the BLAS calls that it stands for
+  std::int64_t estimated_ns = 0;  // of time_ns, in graph launches that were not recorded node by node
+  double share = 0;               // time_ns of Coverage::gpu_ns
+  std::string ops;                // operators it belongs to, most time first
+  double flops = 0;               // of the BLAS calls that it stands for; 0 unknown
+  std::optional<double> flops_per_s;
+  std::optional<std::int64_t> mean_ns;  // of one execution
 };
 
 struct GapTime {      // time that was not recorded
@@ -34,6 +36,7 @@ struct SourceTime {  // GPU time that a line, function or call stack launched
   std::int64_t executions = 0, time_ns = 0, estimated_ns = 0;
   std::optional<std::int64_t> self_ns;  // of a function: it was the innermost Python function
   double share = 0;                     // time_ns of Coverage::gpu_ns
+  std::string label;                    // "train.py:12 step"
 };
 
 struct Gpu {

@@ -14,25 +14,20 @@ namespace {
 
 constexpr std::size_t kShownPoints = 120;
 
+double share_of(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
 Result<void> fill_processes(const trace::Run& run, Host& host) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/host_processes"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    host.processes.push_back({.name = row.text("executable"),
-                              .arguments = row.text("arguments"),
-                              .pid = row.integer("pid"),
-                              .begin_ns = row.integer("begin_ns"),
-                              .wall_ns = row.integer("wall_ns"),
-                              .user_ns = row.integer("user_ns"),
-                              .system_ns = row.integer("system_ns"),
-                              .peak_rss_bytes = row.integer("peak_rss_bytes"),
-                              .minor_faults = row.integer("minor_faults"),
-                              .major_faults = row.integer("major_faults"),
-                              .most_threads = row.integer("most_threads"),
-                              .read_bytes = row.maybe_integer("read_bytes"),
-                              .written_bytes = row.maybe_integer("written_bytes"),
-                              .voluntary_switches = row.maybe_integer("voluntary_switches"),
-                              .involuntary_switches = row.maybe_integer("involuntary_switches")});
+  LLMPROF_LET(host.processes, ask_rows<ProcessUsage>(run, "sql/host_processes"));
+  for (ProcessUsage& process : host.processes) {
+    const std::string name = process.name.substr(process.name.rfind('/') + 1);
+    process.label = fmt::format("{} {}", name.empty() ? "(unknown)" : name, process.pid);
+    process.cpu_ns = process.user_ns + process.system_ns;
+    if (process.cpu_ns > 0) process.system_share = share_of(process.system_ns, process.cpu_ns);
+    process.core_share = share_of(process.cpu_ns, process.wall_ns);
+    if (process.voluntary_switches && process.involuntary_switches)
+      process.switches = *process.voluntary_switches + *process.involuntary_switches;
   }
   return {};
 }

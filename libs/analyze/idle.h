@@ -39,6 +39,7 @@ struct HostWork {
 };
 
 std::string_view work_name(Work work);  // "compilation"
+inline std::string_view json_name(Work work) { return work_name(work); }
 // Innermost frame first.
 HostWork work_of(std::span<const StackFrame> stack);
 // Launching, framework and interpreter: what stands between two kernels in every eager step.

@@ -1,5 +1,7 @@
 #include "analyze/imported.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "analyze/counted_kernels.h"
@@ -11,16 +13,6 @@
 
 namespace llmprof::analyze {
 namespace {
-
-Result<void> fill_sources(const trace::Run& run, Imported& imported) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/sources"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    imported.sources.push_back(
-        {row.text("file"), row.text("format"), row.text("tool"), row.text("clock"), row.integer("bytes")});
-  }
-  return {};
-}
 
 // In pieces: a trace may hold tens of millions of operators, but few names.
 Result<void> fill_framework_ops(const trace::Run& run, Imported& imported) {
@@ -43,6 +35,13 @@ Result<void> fill_framework_ops(const trace::Run& run, Imported& imported) {
     imported.framework_host_ns += sums.self_host_ns;
     imported.framework_device_ns += sums.self_device_ns;
   }
+  const auto share = [](std::int64_t part, std::int64_t all) {
+    return all > 0 ? std::optional(static_cast<double>(part) / static_cast<double>(all)) : std::nullopt;
+  };
+  for (FrameworkOp& op : imported.framework_ops) {
+    op.self_host_share = share(op.self_host_ns, imported.framework_host_ns);
+    if (op.self_device_ns > 0) op.self_device_share = share(op.self_device_ns, imported.framework_device_ns);
+  }
   std::ranges::sort(imported.framework_ops, [](const FrameworkOp& a, const FrameworkOp& b) {
     if (a.self_device_ns != b.self_device_ns) return a.self_device_ns > b.self_device_ns;
     return a.self_host_ns != b.self_host_ns ? a.self_host_ns > b.self_host_ns : a.name < b.name;
@@ -64,23 +63,25 @@ double attention_flops(const AttentionShape& shape) {
   return 2 * sequences * static_cast<double>(shape.heads * (shape.head_size + shape.value_size)) * queries * keys;
 }
 
+// "aten::_scaled_dot_product" without the framework's own marks.
+std::string label_of(const AttentionShape& shape) {
+  std::string_view name = shape.function;
+  if (name.starts_with("aten::")) name.remove_prefix(name.starts_with("aten::_") ? 7 : 6);
+  return fmt::format("{}{}", name, !shape.causal ? "" : *shape.causal ? ", causal" : ", every pair");
+}
+
+std::string shape_of(const AttentionShape& shape) {
+  const auto both = [](std::int64_t a, std::int64_t b, std::string_view between) {
+    return a == b ? fmt::format("{}", a) : fmt::format("{}{}{}", a, between, b);
+  };
+  return fmt::format("{} x {} x {}", shape.batch, both(shape.heads, shape.kv_heads, "/"),
+                     both(shape.head_size, shape.value_size, ", "));
+}
+
 Result<void> fill_attentions(const trace::Run& run, const Basis& basis, Imported& imported) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/attention_shapes"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    AttentionShape shape{.stage = row.text("stage"),
-                         .function = row.text("function"),
-                         .type = row.text("type"),
-                         .batch = row.integer("batch"),
-                         .heads = row.integer("heads"),
-                         .kv_heads = row.integer("kv_heads"),
-                         .queries = row.integer("queries"),
-                         .keys = row.integer("keys"),
-                         .head_size = row.integer("head_size"),
-                         .value_size = row.integer("value_size"),
-                         .calls = row.integer("calls"),
-                         .time_ns = row.integer("time_ns")};
-    if (!row.value("causal").is_null()) shape.causal = row.integer("causal") != 0;
+  LLMPROF_LET(imported.attentions, ask_rows<AttentionShape>(run, "sql/attention_shapes"));
+  for (AttentionShape& shape : imported.attentions) {
+    shape.label = label_of(shape), shape.shape = shape_of(shape);
     shape.flops = static_cast<double>(shape.calls) * attention_flops(shape);
     if (shape.time_ns > 0) {
       const auto ns = static_cast<double>(shape.time_ns);
@@ -88,20 +89,7 @@ Result<void> fill_attentions(const trace::Run& run, const Basis& basis, Imported
       const PeakRate* peak = basis.peak("flops", shape.type);
       if (peak != nullptr) shape.of_peak = model::efficiency(shape.flops, ns, peak->value);
     }
-    imported.attentions.push_back(std::move(shape));
-  }
-  return {};
-}
-
-Result<void> fill_totals(const trace::Run& run, Imported& imported) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/totals"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    imported.totals.push_back({row.text("kind"), row.text("name"), row.text("shapes"), row.maybe_integer("calls"),
-                               row.maybe_real("self_cpu_ns"), row.maybe_real("cpu_ns"),
-                               row.maybe_real("self_device_ns"), row.maybe_real("device_ns"),
-                               row.maybe_real("cpu_bytes"), row.maybe_real("device_bytes"), row.maybe_real("flops"),
-                               row.maybe_real("moved_bytes")});
+    if (!shape.of_peak) shape.why = "no time, or no peak FLOP/s is known for this device and type";
   }
   return {};
 }
@@ -142,11 +130,12 @@ void OpNesting::finish() {
 }
 
 Result<void> fill_imported(const trace::Run& run, const Basis& basis, Imported& imported) {
-  LLMPROF_TRY(fill_sources(run, imported));
+  LLMPROF_LET(imported.sources, ask_rows<SourceFile>(run, "sql/sources"));
   LLMPROF_TRY(fill_framework_ops(run, imported));
   LLMPROF_TRY(fill_attentions(run, basis, imported));
   LLMPROF_LET(imported.counted, counted_kernels(run, basis));
-  return fill_totals(run, imported);
+  LLMPROF_LET(imported.totals, ask_rows<Total>(run, "sql/totals"));
+  return {};
 }
 
 }  // namespace llmprof::analyze

@@ -19,6 +19,7 @@ struct FrameworkOp {  // an operator of the framework, all calls
   std::int64_t host_ns = 0, self_host_ns = 0;      // from begin to end; without the operators inside
   std::int64_t device_ns = 0, self_device_ns = 0;  // of kernels and copies launched in it; not in an operator inside
   std::int64_t launches = 0;                       // of these, launched by itself
+  std::optional<double> self_device_share, self_host_share;  // of all operators'
 };
 
 struct AttentionShape {
@@ -28,12 +29,14 @@ struct AttentionShape {
   std::int64_t calls = 0, time_ns = 0;
   double flops = 0;  // of all calls: causal unless the operator says that it is not
   std::optional<double> flops_per_s, of_peak;
+  std::string label, shape;  // "scaled_dot_product, causal"; "1 x 32/8 x 128"
+  std::string why;           // why of_peak is unknown
 };
 
 struct Total {  // of an operator, kernel or layer, from a file without single executions
   std::string kind, name, shapes;
   std::optional<std::int64_t> calls;
-  std::optional<double> self_cpu_ns, cpu_ns, self_device_ns, device_ns, cpu_bytes, device_bytes, flops, moved_bytes;
+  std::optional<double> self_host_ns, host_ns, self_device_ns, device_ns, host_bytes, device_bytes, flops, moved_bytes;
 };
 
 struct CountedKernel {  // launches of one kernel with hardware counters

@@ -57,7 +57,7 @@ namespace {
 bool are_one_rank(const JobRank& a, const JobRank& b) {
   const bool elsewhere = !a.host.empty() && !b.host.empty() && a.host != b.host;
   const auto shares = [&](std::int64_t device) { return std::ranges::find(b.devices, device) != b.devices.end(); };
-  return a.number && a.number == b.number && !elsewhere && std::ranges::any_of(a.devices, shares);
+  return a.rank && a.rank == b.rank && !elsewhere && std::ranges::any_of(a.devices, shares);
 }
 
 Result<std::vector<JobRank>> read_processes(const trace::Run& run, const std::vector<std::int64_t>& busy_devices) {
@@ -69,7 +69,7 @@ Result<std::vector<JobRank>> read_processes(const trace::Run& run, const std::ve
     const std::int64_t id = row.integer("process_id"), device = row.integer("device_id");
     if (std::ranges::find(busy_devices, device) == busy_devices.end()) continue;
     if (!times.contains(id)) {
-      JobRank process{.processes = {id}, .pid = row.integer("pid"), .number = row.maybe_integer("rank")};
+      JobRank process{.processes = {id}, .pid = row.integer("pid"), .rank = row.maybe_integer("rank")};
       process.host = row.text("host");
       processes.push_back(std::move(process));
     }
@@ -112,7 +112,7 @@ Result<std::vector<JobRank>> read_ranks(const trace::Run& run, const std::vector
 bool numbers_name(const std::vector<JobRank>& ranks) {
   std::set<std::int64_t> numbers;
   for (const JobRank& rank : ranks) {
-    if (!rank.number || !numbers.insert(*rank.number).second) return false;
+    if (!rank.rank || !numbers.insert(*rank.rank).second) return false;
   }
   return true;
 }
@@ -202,7 +202,7 @@ std::optional<ParallelGroups> pipeline_in(const JobSources& sources, const std::
   std::int64_t passes = 0;
   for (const LayerCalls& of : calls) passes = std::max(passes, of.logits);
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    const std::int64_t stage = place_of(groups, *job.ranks[i].number).pipeline;
+    const std::int64_t stage = place_of(groups, *job.ranks[i].rank).pipeline;
     const std::int64_t layers =
         sources.layers * (stage + 1) / groups.pipeline - sources.layers * stage / groups.pipeline;
     const std::int64_t off = std::abs(calls[i].layers - layers * passes);
@@ -274,7 +274,7 @@ Result<void> infer_by_collectives(const trace::Run& run, Job& job) {
 // Nobody says it: the sizes of the products do, or what is exchanged.
 Result<void> infer_groups(const trace::Run& run, const JobSources& sources, Job& job) {
   const auto count = static_cast<std::int64_t>(job.ranks.size());
-  const bool numbered = std::ranges::any_of(job.ranks, [](const JobRank& rank) { return rank.number.has_value(); });
+  const bool numbered = std::ranges::any_of(job.ranks, [](const JobRank& rank) { return rank.rank.has_value(); });
   if (sources.tensor && !sources.part_is_model) {
     job.groups.tensor = *sources.tensor;
     if (sources.vocab > 0 && job.world > 1) {
@@ -316,8 +316,8 @@ void place_ranks(Job& job) {
   std::set<std::int64_t> led;
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
     JobRank& rank = job.ranks[i];
-    rank.place = place_of(job.groups, named ? *rank.number : static_cast<std::int64_t>(i));
-    rank.leads = led.insert(rank.place.data).second;
+    rank.place = place_of(job.groups, named ? *rank.rank : static_cast<std::int64_t>(i));
+    rank.counts_tokens = led.insert(rank.place.data).second;
   }
 }
 
@@ -370,7 +370,7 @@ Result<Job> find_job(const trace::Run& run, const JobSources& sources) {
   LLMPROF_LET(const SaidWorld world, said_world(run, job.ranks, lines));
   job.world = std::max<std::int64_t>(world.size, std::ssize(job.ranks));
   if (numbers_name(job.ranks)) {
-    for (const JobRank& rank : job.ranks) job.world = std::max(job.world, *rank.number + 1);
+    for (const JobRank& rank : job.ranks) job.world = std::max(job.world, *rank.rank + 1);
   }
   LLMPROF_LET(const std::optional<Said> declared, declared_groups(run, sources));
   if (declared) {

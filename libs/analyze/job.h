@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/result.h"
 #include "trace/run.h"
 
@@ -32,15 +33,22 @@ struct RankPlace {
 };
 RankPlace place_of(const ParallelGroups& groups, std::int64_t rank);
 
+}  // namespace llmprof::analyze
+template <>
+inline constexpr bool llmprof::base::kFieldsInline<llmprof::analyze::ParallelGroups> = true;
+template <>
+inline constexpr bool llmprof::base::kFieldsInline<llmprof::analyze::RankPlace> = true;
+namespace llmprof::analyze {
+
 struct JobRank {  // a process with its devices; or several of the same rank on the same device, one file each
   std::vector<std::int64_t> processes;  // ids
   std::int64_t pid = 0;                 // of the first
-  std::optional<std::int64_t> number;   // RANK
+  std::optional<std::int64_t> rank;     // RANK
   std::string host;
   std::vector<std::int64_t> devices;  // ids: those of the busiest kind that it kept busy
   std::int64_t kernel_ns = 0;
   RankPlace place;
-  bool leads = true;  // the first recorded one of its copy of the model: tokens are counted here
+  bool counts_tokens = true;  // the first recorded one of its copy of the model: tokens are counted here
 };
 
 struct Job {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -408,8 +409,8 @@ std::map<std::int64_t, std::string> fill_companions(const trace::ResultTable& ta
     companion.life_ns += end_ns - begin_ns;
     companion.cpu_ns += row.integer("cpu_ns");
   }
-  for (auto& [name, companion] : by_name) life.companions.push_back(companion);
-  std::ranges::stable_sort(life.companions, std::greater{}, &Companion::life_ns);
+  for (auto& [name, companion] : by_name) life.concurrent.push_back(companion);
+  std::ranges::stable_sort(life.concurrent, std::greater{}, &Companion::life_ns);
   return later;
 }
 
@@ -530,6 +531,32 @@ Result<Samples> read_samples(const trace::Run& run, const Life& life,
   return out;
 }
 
+// The name of a phase in words. Stages keep their names.
+std::string phase_label(const std::string& phase) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kLabels = {
+      {{"libraries", "loading libraries"},
+       {"gpu_start", "starting the GPU"},
+       {"memory", "allocating memory"},
+       {"weights", "reading weights"},
+       {"build", "building the model"},
+       {"tokenize", "tokenizing"},
+       {"data", "reading data"},
+       {"host_to_device", "host to device"},
+       {"compile", "compilation"},
+       {"warm_up", "warm-up"},
+       {"between_steps", "between steps"},
+       {"gpu_wait", "waiting for the GPU"},
+       {"recording", "CUPTI (recording)"},
+       {"threads", "other threads"},
+       {"processes", "waiting for processes"},
+       {"host_work", "other host work"},
+       {"other", "other steps"},
+       {"unsampled", "host work, unsampled"},
+       {"idle", "idle or waiting"}}};
+  const auto found = std::ranges::find(kLabels, phase, [](const auto& label) { return label.first; });
+  return found == kLabels.end() ? phase : std::string(found->second);
+}
+
 }  // namespace
 
 Result<Life> life_of(const trace::Run& run) {
@@ -566,6 +593,10 @@ Result<Life> life_of(const trace::Run& run) {
   story.between_steps();
   story.readings(readings, row.maybe_integer("first_reading_ns"), row.maybe_integer("last_reading_ns"));
   story.finish();
+  for (LifePhase& phase : life.phases) {
+    phase.label = phase_label(phase.name);
+    if (life.time_ns() > 0) phase.share = static_cast<double>(phase.time_ns) / static_cast<double>(life.time_ns());
+  }
   return life;
 }
 

@@ -19,6 +19,8 @@ struct LifePhase {
   std::int64_t time_ns = 0;
   std::int64_t count = 0;  // steps, samples, copies or calls behind it
   std::int64_t bytes = 0;  // of copies
+  std::string label;       // the name in words; stages keep theirs
+  double share = 0;        // of the life
 };
 
 struct Companion {  // processes of a program that ran at the same time; not in the bar
@@ -36,7 +38,7 @@ struct Life {
   bool sampled = false;                     // stacks were sampled
   std::vector<LifePhase> phases;            // in the order in which they first come; their times add up to the life
   std::vector<std::size_t> strip;           // the life in equal parts: the phase that takes most of each
-  std::vector<Companion> companions;
+  std::vector<Companion> concurrent;
 
   std::int64_t time_ns() const { return end_ns - begin_ns; }
 };

@@ -226,9 +226,9 @@ TEST(Life, WhileTheMainThreadWaitsOthersTellWhatFor) {
   const Life life = program.life();
   EXPECT_THAT(times(life), ElementsAre("imports 100", "compile 200", "idle 100"));
   EXPECT_THAT(life.phases[1].evidence, AllOf(HasSubstr("XLA 50 %"), HasSubstr("ptxas 50 %")));
-  ASSERT_THAT(life.companions, SizeIs(1));
-  EXPECT_EQ(life.companions[0].name, "ptxas");
-  EXPECT_EQ(life.companions[0].life_ns, 100 * kMs);
+  ASSERT_THAT(life.concurrent, SizeIs(1));
+  EXPECT_EQ(life.concurrent[0].name, "ptxas");
+  EXPECT_EQ(life.concurrent[0].life_ns, 100 * kMs);
 }
 
 TEST(Life, CopiesToTheDeviceArePhaseOfTheirOwn) {

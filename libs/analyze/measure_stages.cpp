@@ -38,7 +38,7 @@ MeasureValue tokens_per_s(From from) { return known(from.stage->tokens_per_s, 1,
 
 MeasureValue step_mean(From from) {
   if (from.stage->steps <= 0) return {std::nullopt, "", "it has no steps"};
-  const double time_ns = static_cast<double>(from.stage->time_ns) * from.stage->at_once;
+  const double time_ns = static_cast<double>(from.stage->time_ns) * from.stage->ranks_at_once;
   return {time_ns / static_cast<double>(from.stage->steps) * kSeconds, "", ""};
 }
 
@@ -173,8 +173,8 @@ MeasureValue memory_clock(From from) { return reading(from, &T::memory_clock_mhz
 MeasureValue temperature(From from) { return reading(from, &T::temperature_c, &T::clock_why); }
 
 MeasureValue slow_clock(From from) {
-  MeasureValue value = reading(from, &T::slow_share, &T::clock_why);
-  if (value.value) value.of = fmt::format("{} readings of the clock", from.telemetry->readings);
+  MeasureValue value = reading(from, &T::slow_clock_share, &T::clock_why);
+  if (value.value) value.of = fmt::format("{} readings of the clock", from.telemetry->clock_readings);
   return value;
 }
 

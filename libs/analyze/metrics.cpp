@@ -149,14 +149,14 @@ MetricQuantile quantile_of(const std::vector<Bucket>& buckets, double fraction) 
   double low = 0, below = 0;
   for (const Bucket& bucket : buckets) {
     if (bucket.count >= rank && bucket.count > below) {
-      if (std::isinf(bucket.bound)) return {.value = low, .low = low, .high = {}};
+      if (std::isinf(bucket.bound)) return {.value_s = low, .low_s = low, .high_s = {}};
       const double part = (rank - below) / (bucket.count - below);
-      return {.value = low + part * (bucket.bound - low), .low = low, .high = bucket.bound};
+      return {.value_s = low + part * (bucket.bound - low), .low_s = low, .high_s = bucket.bound};
     }
     low = bucket.bound;
     below = std::max(below, bucket.count);
   }
-  return {.value = low, .low = low, .high = {}};
+  return {.value_s = low, .low_s = low, .high_s = {}};
 }
 
 Result<Metrics> server_metrics(const trace::Run& run) {

@@ -22,8 +22,8 @@ struct MetricCounter {
 
 // Interpolated inside the bucket it falls into; it lies between the bucket's bounds for certain.
 struct MetricQuantile {
-  double value = 0, low = 0;
-  std::optional<double> high;  // none: in the last bucket, which has no end; value is its beginning
+  double value_s = 0, low_s = 0;
+  std::optional<double> high_s;  // none: in the last bucket, which has no end; value is its beginning
 };
 
 struct MetricHistogram {

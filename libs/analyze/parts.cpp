@@ -1,5 +1,7 @@
 #include "analyze/parts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -70,6 +72,7 @@ void add_module(const Part& module, const std::string& name, bool first, Part& o
 }
 
 void complete_part(const Summary& summary, const Denominators& by, Part& part) {
+  if (part.self_ns > 0 && part.source == "range") part.host_ns = part.self_ns;
   for (const Stage& stage : summary.stages) {
     const std::int64_t own_ns = summary.on_gpu ? part.kernel_ns : part.self_ns;
     const std::int64_t all_ns = summary.on_gpu ? stage.kernel_ns : stage.steps_ns;
@@ -81,21 +84,21 @@ void complete_part(const Summary& summary, const Denominators& by, Part& part) {
 }
 
 Result<void> fill_products(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/operator_products"));
+  struct Row {
+    std::string stage, op;
+    std::int64_t m = 0, n = 0, k = 0, batch = 1, calls = 0, time_ns = 0;
+  };
+  LLMPROF_LET(const std::vector<Row> rows, ask_rows<Row>(run, "sql/operator_products"));
   std::map<StageAndName, std::vector<Product>> products;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    Product product{.m = row.integer("m"),
-                    .n = row.integer("n"),
-                    .k = row.integer("k"),
-                    .batch = row.integer("batch"),
-                    .calls = row.integer("calls"),
-                    .time_ns = row.integer("time_ns")};
-    if (product.time_ns > 0) {
-      const double flops = model::gemm_flops(product.m, product.n, product.k, product.batch);
-      product.flops_per_s = flops * static_cast<double>(product.calls) / (static_cast<double>(product.time_ns) * 1e-9);
+  for (const Row& row : rows) {
+    Product product{.m = row.m, .n = row.n, .k = row.k, .batch = row.batch, .calls = row.calls, .time_ns = row.time_ns};
+    product.shape = fmt::format("[{0}, {1}] x [{1}, {2}]{3}", row.m, row.k, row.n,
+                                row.batch > 1 ? fmt::format(" x{}", row.batch) : "");
+    if (row.time_ns > 0) {
+      const double flops = model::gemm_flops(row.m, row.n, row.k, row.batch);
+      product.flops_per_s = flops * static_cast<double>(row.calls) / (static_cast<double>(row.time_ns) * 1e-9);
     }
-    products[{row.text("stage"), row.text("op")}].push_back(product);
+    products[{row.stage, row.op}].push_back(product);
   }
   for (Part& op : summary.ops) {
     if (const auto found = products.find({op.stage, op.name}); found != products.end()) {

@@ -1,5 +1,7 @@
 #include "analyze/ranges.h"
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <map>
 
@@ -8,23 +10,29 @@
 
 namespace llmprof::analyze {
 
+namespace {
+
+std::string understood(std::string_view kind, std::string_view stage) {
+  if (kind == "step") return fmt::format("step of {}", stage);
+  if (kind == "stage") return fmt::format("container of {}", stage.empty() ? "steps" : stage);
+  if (kind == "module") return stage.empty() ? "part" : fmt::format("part, in {}", stage);
+  return stage.empty() ? "-" : fmt::format("-, in {}", stage);
+}
+
+}  // namespace
+
 Result<std::vector<RangeNode>> range_tree(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/range_tree"));
+  LLMPROF_LET(std::vector<RangeNode> rows, ask_rows<RangeNode>(run, "sql/range_tree"));
   std::map<std::int64_t, std::vector<std::size_t>> inside;  // rows by the row around them; they come in order
-  for (std::size_t i = 0; i < table.rows.size(); ++i) inside[RowView{table, i}.integer("parent_id")].push_back(i);
+  for (std::size_t i = 0; i < rows.size(); ++i) inside[rows[i].parent_id].push_back(i);
   std::vector<RangeNode> out;
   const std::function<void(std::int64_t, int)> add = [&](std::int64_t parent, int depth) {
     for (const std::size_t i : inside[parent]) {
-      const RowView row{table, i};
-      out.push_back({.name = row.text("name"),
-                     .kind = row.text("kind"),
-                     .stage = row.text("stage"),
-                     .depth = depth,
-                     .ranges = row.integer("ranges"),
-                     .total_ns = row.integer("total_ns"),
-                     .self_ns = row.integer("self_ns"),
-                     .kernel_ns = row.integer("kernel_ns")});
-      add(row.integer("id"), depth + 1);
+      RangeNode& node = out.emplace_back(std::move(rows[i]));
+      node.depth = depth;
+      node.label = std::string(2 * static_cast<std::size_t>(depth), ' ') + node.name;
+      node.understood = understood(node.kind, node.stage);
+      add(node.id, depth + 1);
     }
   };
   add(0, 0);
@@ -32,18 +40,8 @@ Result<std::vector<RangeNode>> range_tree(const trace::Run& run) {
 }
 
 Result<std::vector<NameMeaning>> name_meanings(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/range_meanings"));
-  std::vector<NameMeaning> out;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    out.push_back({.name = row.text("name"),
-                   .domain = row.text("domain"),
-                   .kind = row.text("kind"),
-                   .stage = row.text("stage"),
-                   .why = row.text("why"),
-                   .ranges = row.integer("ranges"),
-                   .total_ns = row.integer("total_ns")});
-  }
+  LLMPROF_LET(std::vector<NameMeaning> out, ask_rows<NameMeaning>(run, "sql/range_meanings"));
+  for (NameMeaning& meaning : out) meaning.understood = understood(meaning.kind, meaning.stage);
   return out;
 }
 

@@ -17,11 +17,15 @@ struct RangeNode {   // all ranges of a name inside those of the node around it
   int depth = 0;
   std::int64_t ranges = 0, total_ns = 0, self_ns = 0;  // host
   std::int64_t kernel_ns = 0;                          // what is inside included
+  std::int64_t id = 0, parent_id = 0;
+  std::string label;       // the name, indented by its depth
+  std::string understood;  // kind and stage in words
 };
 
 struct NameMeaning {
   std::string name, domain, kind, stage, why;
   std::int64_t ranges = 0, total_ns = 0;
+  std::string understood;  // kind and stage in words
 };
 
 // Depth first; of nodes beside each other the one with most GPU time first, then that with most host time.

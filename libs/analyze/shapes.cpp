@@ -16,29 +16,14 @@ std::string peak_type_of(const std::string& type, const std::string& compute_typ
   return compute_type == "tf32" ? compute_type : type;
 }
 
-Shape shape_of(const RowView& row, const Basis& basis) {
-  Shape shape;
+Shape shape_of(GemmShape gemm_row, const Basis& basis) {
+  Shape shape{.gemm = std::move(gemm_row)};
   GemmShape& gemm = shape.gemm;
-  gemm = {.library = row.text("library"),
-          .function = row.text("function"),
-          .type = row.text("type"),
-          .compute_type = row.text("compute_type"),
-          .epilogue = row.text("epilogue"),
-          .algorithms = row.text("algorithms"),
-          .stage = row.text("stage"),
-          .m = row.integer("m"),
-          .n = row.integer("n"),
-          .k = row.integer("k"),
-          .batch = row.integer("batch"),
-          .calls = row.integer("calls"),
-          .time_ns = row.integer("time_ns"),
-          .estimated_ns = row.integer("estimated_ns"),
-          .shared_ns = row.integer("shared_ns"),
-          .peak_type = peak_type_of(row.text("type"), row.text("compute_type")),
-          .ops = row.text("ops")};
+  gemm.peak_type = peak_type_of(gemm.type, gemm.compute_type);
   const auto calls = static_cast<double>(gemm.calls);
   const double seconds = static_cast<double>(gemm.time_ns) * 1e-9;
   shape.flops = calls * model::gemm_flops(gemm.m, gemm.n, gemm.k, gemm.batch);
+  gemm.why = "no time, or no peak FLOP/s is known for this device and type";
   if (gemm.time_ns <= 0) return shape;
   gemm.flops_per_s = shape.flops / seconds;
   if (const auto bytes = element_bytes(gemm.type)) {
@@ -46,6 +31,7 @@ Shape shape_of(const RowView& row, const Basis& basis) {
   }
   if (const PeakRate* peak = basis.peak("flops", gemm.peak_type)) {
     gemm.of_peak = model::efficiency(shape.flops, static_cast<double>(gemm.time_ns), peak->value);
+    if (gemm.of_peak) gemm.why.clear();
   }
   return shape;
 }
@@ -61,9 +47,9 @@ std::optional<std::int64_t> element_bytes(std::string_view type) {
 }
 
 Result<std::vector<Shape>> gemm_shapes(const trace::Run& run, const Basis& basis) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/gemm_shapes"));
+  LLMPROF_LET(std::vector<GemmShape> rows, ask_rows<GemmShape>(run, "sql/gemm_shapes"));
   std::vector<Shape> shapes;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) shapes.push_back(shape_of({table, i}, basis));
+  for (GemmShape& row : rows) shapes.push_back(shape_of(std::move(row), basis));
   return shapes;
 }
 

@@ -9,22 +9,13 @@
 namespace llmprof::analyze {
 
 Result<std::vector<StepSeries>> training_series(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/training_steps"));
+  LLMPROF_LET(const std::vector<TrainingStep> steps, ask_rows<TrainingStep>(run, "sql/training_steps"));
   std::vector<StepSeries> all;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    const std::int64_t process = row.integer("process_id");
-    const std::int64_t thread = row.integer("thread_id");
-    if (all.empty() || all.back().process_id != process || all.back().thread_id != thread) {
-      all.push_back({.process_id = process, .thread_id = thread});
-    }
-    all.back().steps.push_back({.number = row.integer("number"),
-                                .begin_ns = row.integer("begin_ns"),
-                                .forward_ns = row.integer("forward_ns"),
-                                .backward_ns = row.integer("backward_ns"),
-                                .optimizer_ns = row.integer("optimizer_ns"),
-                                .total_ns = row.integer("total_ns"),
-                                .tokens = row.integer("tokens")});
+  for (const TrainingStep& step : steps) {
+    if (all.empty() || all.back().process_id != step.process_id || all.back().thread_id != step.thread_id)
+      all.push_back({.process_id = step.process_id, .thread_id = step.thread_id});
+    all.back().steps.push_back(step);
+    all.back().steps.back().between_ns = step.total_ns - step.forward_ns - step.backward_ns - step.optimizer_ns;
   }
   return all;
 }

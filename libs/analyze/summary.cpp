@@ -35,35 +35,6 @@
 namespace llmprof::analyze {
 namespace {
 
-Result<void> fill_coverage(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/coverage"));
-  const RowView row{table, 0};
-  Coverage& coverage = summary.coverage;
-  coverage.processes = row.integer("processes");
-  coverage.injected = row.integer("injected");
-  coverage.threads = row.integer("threads");
-  coverage.kernels = row.integer("kernels");
-  coverage.ranges = row.integer("ranges");
-  coverage.gemms = row.integer("gemms");
-  coverage.wall_ns = row.integer("wall_ns");
-  coverage.kernel_ns = row.integer("kernel_ns");
-  coverage.attributed_kernel_ns = row.integer("attributed_kernel_ns");
-  coverage.data_losses = row.integer("data_losses");
-  coverage.gpu_ns = row.integer("gpu_ns");
-  coverage.gpu_stage_ns = row.integer("gpu_stage_ns");
-  coverage.gpu_node_ns = row.integer("gpu_node_ns");
-  coverage.gpu_placed_ns = row.integer("gpu_placed_ns");
-  coverage.gpu_module_ns = row.integer("gpu_module_ns");
-  coverage.estimated_ns = row.integer("estimated_ns");
-  coverage.estimated_placed_ns = row.integer("estimated_placed_ns");
-  coverage.estimated_kernels = row.integer("estimated_kernels");
-  coverage.graphs = row.integer("graphs");
-  coverage.graph_launches = row.integer("graph_launches");
-  coverage.graph_launches_by_node = row.integer("graph_launches_by_node");
-  coverage.kernels_without_launch = row.integer("kernels_without_launch");
-  return {};
-}
-
 void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
   summary.devices = basis.devices;
   summary.on_gpu = !basis.devices.empty() && basis.devices.front().kind != "cpu";
@@ -108,38 +79,36 @@ std::string arithmetic_type(const Basis& basis, const std::vector<Shape>& shapes
   return most == flops.end() || most->first.empty() ? "float32" : most->first;
 }
 
+struct FirstTokens {
+  std::optional<std::int64_t> ttft_ns, ttft_p90_ns, ttft_p99_ns, cold_ttft_ns;
+  std::int64_t prefills = 0;
+};
+struct NextTokens {
+  std::int64_t samples = 0;
+  std::optional<std::int64_t> tpot_p50_ns, tpot_p90_ns, tpot_p99_ns;
+};
+
 Result<void> fill_stages(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/stages"));
-  LLMPROF_LET(const trace::ResultTable ttft, ask(run, "sql/ttft"));
-  LLMPROF_LET(const trace::ResultTable tpot, ask(run, "sql/tpot"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    Stage stage{.name = row.text("stage"),
-                .source = row.text("source"),
-                .confidence = row.real("confidence"),
-                .steps = row.integer("steps"),
-                .kernels = row.integer("kernels")};
-    stage.measured_steps = row.integer("measured_steps");
-    stage.step_p50_ns = row.maybe_integer("step_p50_ns");
-    stage.step_p90_ns = row.maybe_integer("step_p90_ns");
-    stage.step_p99_ns = row.maybe_integer("step_p99_ns");
-    stage.warm_up_steps = row.integer("warm_up_steps");
-    stage.warm_up_ns = row.integer("warm_up_ns");
-    if (stage.name == "prefill" && !ttft.rows.empty()) {
-      const RowView first{ttft, 0};
-      stage.ttft_ns = first.maybe_integer("ttft_ns");
-      stage.ttft_p90_ns = first.maybe_integer("ttft_p90_ns");
-      stage.ttft_p99_ns = first.maybe_integer("ttft_p99_ns");
-      stage.cold_ttft_ns = first.maybe_integer("cold_ns");
-      stage.prefills = first.integer("prefills");
+  LLMPROF_LET(summary.stages, ask_rows<Stage>(run, "sql/stages"));
+  LLMPROF_LET(const FirstTokens first, ask_row<FirstTokens>(run, "sql/ttft"));
+  LLMPROF_LET(const NextTokens next, ask_row<NextTokens>(run, "sql/tpot"));
+  const bool tokens = std::ranges::any_of(summary.stages, &Stage::makes_tokens);
+  for (Stage& stage : summary.stages) {
+    stage.label = stage.name + (stage.declared() ? "" : "*");
+    if (stage.name == "prefill") {
+      stage.ttft_ns = first.ttft_ns, stage.ttft_p90_ns = first.ttft_p90_ns, stage.ttft_p99_ns = first.ttft_p99_ns;
+      stage.cold_ttft_ns = first.cold_ttft_ns, stage.prefills = first.prefills;
     }
-    if (stage.name == "decode" && !tpot.rows.empty()) {
-      const RowView sample{tpot, 0};
-      stage.tpot_p50_ns = sample.maybe_integer("tpot_p50_ns");
-      stage.tpot_p90_ns = sample.maybe_integer("tpot_p90_ns");
-      stage.tpot_p99_ns = sample.maybe_integer("tpot_p99_ns");
+    if (stage.name == "decode") {
+      stage.tpot_p50_ns = next.tpot_p50_ns, stage.tpot_p90_ns = next.tpot_p90_ns, stage.tpot_p99_ns = next.tpot_p99_ns;
     }
-    summary.stages.push_back(std::move(stage));
+    stage.latency_p50_ns = stage.tpot_p50_ns, stage.latency_p90_ns = stage.tpot_p90_ns;
+    stage.latency_p99_ns = stage.tpot_p99_ns;
+    // Beside stages that make tokens others may repeat: their steps are timed.
+    if (!tokens || stage.times_steps()) {
+      stage.latency_p50_ns = stage.step_p50_ns, stage.latency_p90_ns = stage.step_p90_ns;
+      stage.latency_p99_ns = stage.step_p99_ns;
+    }
   }
   return {};
 }
@@ -221,8 +190,10 @@ Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summar
     stage.steps_ns = length_of(windows);
     stage.time_ns = length_of(union_of(std::move(windows)));
     if (processes.size() > 1 && stage.time_ns > 0)
-      stage.at_once = static_cast<double>(length_of(processes)) / static_cast<double>(stage.time_ns);
+      stage.ranks_at_once = static_cast<double>(length_of(processes)) / static_cast<double>(stage.time_ns);
     stage.idle_ns = busy_devices * stage.time_ns - stage.device_busy_ns;
+    if (const std::int64_t all_ns = busy_devices * stage.time_ns; all_ns > 0)
+      stage.busy = static_cast<double>(stage.device_busy_ns) / static_cast<double>(all_ns);
     if (summary.coverage.wall_ns > 0) {
       stage.share = static_cast<double>(stage.time_ns) / static_cast<double>(summary.coverage.wall_ns);
     }
@@ -327,6 +298,14 @@ Result<void> fill_ranges(const trace::Run& run, Summary& summary) {
   return {};
 }
 
+// What a GPU library fused behind the product, and the type where it is not the run's own.
+std::string label_of(const GemmShape& gemm, const std::string& type) {
+  std::string name = gemm.batch > 1 ? fmt::format("{} x{}", gemm.function, gemm.batch) : gemm.function;
+  if (!gemm.epilogue.empty()) name += " +" + gemm.epilogue;
+  if (!gemm.peak_type.empty() && gemm.peak_type != type) name += " " + gemm.peak_type;
+  return gemm.shared_ns > 0 ? name + " shared" : name;
+}
+
 void fill_stage_shapes(const std::vector<Shape>& shapes, Summary& summary) {
   for (Stage& stage : summary.stages) {
     double flops = 0;
@@ -342,36 +321,26 @@ void fill_stage_shapes(const std::vector<Shape>& shapes, Summary& summary) {
 double Stage::at_pace_ns() const {
   const std::int64_t others = steps - warm_up_steps;
   if (warm_up_steps == 0 || others <= 0) return static_cast<double>(time_ns);
-  const double others_ns = std::max(0.0, static_cast<double>(time_ns) - static_cast<double>(warm_up_ns) / at_once);
+  const double others_ns =
+      std::max(0.0, static_cast<double>(time_ns) - static_cast<double>(warm_up_ns) / ranks_at_once);
   return others_ns * static_cast<double>(steps) / static_cast<double>(others);
 }
 
-Result<std::vector<Loss>> read_losses(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/losses"));
-  std::vector<Loss> losses;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    losses.push_back({.name = row.text("name"),
-                      .severity = row.text("severity"),
-                      .unit = row.text("unit"),
-                      .meaning = row.text("meaning"),
-                      .remedy = row.text("remedy"),
-                      .detail = row.text("detail"),
-                      .count = row.integer("count")});
-  }
-  return losses;
-}
+Result<std::vector<Loss>> read_losses(const trace::Run& run) { return ask_rows<Loss>(run, "sql/losses"); }
 
 Result<Summary> summarise(trace::Run& run, const Options& options, const base::Progress& progress) {
   LLMPROF_LET(const Basis basis, find_basis(run, options));
   LLMPROF_TRY(ensure_derived(run, basis, progress));
   Summary summary;
-  LLMPROF_TRY(fill_coverage(run, summary));
+  LLMPROF_LET(summary.coverage, ask_row<Coverage>(run, "sql/coverage"));
   LLMPROF_LET(summary.losses, read_losses(run));
   LLMPROF_LET(const std::vector<Shape> shapes, gemm_shapes(run, basis));
   const std::string type = arithmetic_type(basis, shapes);
   fill_basis(basis, type, summary);
-  for (const Shape& shape : shapes) summary.gemms.push_back(shape.gemm);
+  for (const Shape& shape : shapes) {
+    summary.gemms.push_back(shape.gemm);
+    summary.gemms.back().label = label_of(shape.gemm, type);
+  }
   const Denominators by = denominators(basis, type, Over::kJob);
   summary.weights_fit_cache = by.weights_fit_cache;
   summary.ridge = by.ridge();

@@ -22,6 +22,7 @@
 #include "analyze/step_curve.h"
 #include "analyze/telemetry_summary.h"
 #include "analyze/waterfall_summary.h"
+#include "base/fields.h"
 #include "base/progress.h"
 #include "base/result.h"
 #include "trace/run.h"
@@ -74,10 +75,16 @@ struct Efficiency {
   // Where sequences differ in length and only sums are known, all of these are at least so much; at most:
   bool at_least = false;
   std::optional<double> flops_most, bytes_most, floor_most_ns;
-  std::optional<double> of_floor;  // floor_ns / time: the share of the possible speed that was reached
-  std::string bound;               // "compute", "memory", "unknown"
-  std::string why;                 // why something above is unknown; "" if nothing is
+  std::optional<double> of_floor;             // floor_ns / time: the share of the possible speed that was reached
+  std::optional<double> reached_flops_per_s;  // flops_per_s, else flops_shapes_per_s
+  std::string bound;                          // "compute", "memory", "unknown"
+  std::string why;                            // why something above is unknown; "" if nothing is
 };
+
+}  // namespace llmprof::analyze
+template <>
+inline constexpr bool llmprof::base::kFieldsInline<llmprof::analyze::Efficiency> = true;
+namespace llmprof::analyze {
 
 struct Stage {
   std::string name;
@@ -87,11 +94,12 @@ struct Stage {
   std::int64_t measured_steps = 0;  // of these, slowed down by hardware counters: left out of percentiles
   std::int64_t warm_up_steps = 0, warm_up_ns = 0;  // of these, in which the program warms up: left out, too
   std::int64_t time_ns = 0;                        // union of its step windows
-  double at_once = 1;                              // ranks that made its steps at the same time, on the mean
+  double ranks_at_once = 1;                        // that made its steps at the same time, on the mean
   std::int64_t steps_ns = 0;                  // durations of its steps, added up; more than time_ns where steps overlap
   double share = 0;                           // time_ns of Coverage::wall_ns
   std::int64_t device_busy_ns = 0;            // union of kernel intervals inside, per device, added up
   std::int64_t idle_ns = 0;                   // time_ns of every device of the job, less device_busy_ns
+  std::optional<double> busy;                 // device_busy_ns of both
   std::int64_t tokens = 0;                    // new tokens over all sequences, those of one rank of each model copy
   std::int64_t checked = 0, least_taken = 0;  // tokens that a draft proposed, and how many of them are one a sequence
   std::int64_t kernel_ns = 0, estimated_ns = 0;  // durations of its kernels; of that, estimated
@@ -102,8 +110,14 @@ struct Stage {
   std::int64_t prefills = 0;
   std::optional<std::int64_t> step_p50_ns, step_p90_ns, step_p99_ns;  // step durations
   std::optional<std::int64_t> tpot_p50_ns, tpot_p90_ns, tpot_p99_ns;  // decode: begin to begin
+  // What tables show: of decode the time per output token, of stages whose steps make no tokens that of a step.
+  std::optional<std::int64_t> latency_p50_ns, latency_p90_ns, latency_p99_ns;
+  std::string label;  // its name, with * where the program did not declare it
   Efficiency efficiency;
 
+  bool declared() const { return source == "declared" && confidence >= 1; }
+  bool makes_tokens() const { return name == "prefill" || name == "decode"; }
+  bool times_steps() const { return !makes_tokens() && steps > 1; }
   double at_pace_ns() const;  // its time, steps of warm-up as long as the others: what rates refer to
 };
 
@@ -119,13 +133,15 @@ struct Unmatched {
 
 struct Product {  // a matrix product [m, k] x [k, n] that an operator asked of BLAS
   std::int64_t m = 0, n = 0, k = 0, batch = 1, calls = 0, time_ns = 0;
+  std::string shape;  // "[256, 768] x [768, 3072]"
   std::optional<double> flops_per_s;
 };
 
 struct Part {  // a module or an operator within a stage
   std::string name, stage;
   std::int64_t calls = 0, total_ns = 0, self_ns = 0, kernel_ns = 0;
-  std::int64_t estimated_ns = 0;  // of kernel_ns, in graph launches that were not recorded node by node
+  std::optional<std::int64_t> host_ns;  // self_ns where its ranges were seen
+  std::int64_t estimated_ns = 0;        // of kernel_ns, in graph launches that were not recorded node by node
   std::int64_t time_ns =
       0;               // what the rates refer to: total_ns or, on a GPU, the time of its kernels and those inside it
   double share = 0;    // self_ns of the stage's steps_ns; on a GPU kernel_ns of the stage's kernel_ns
@@ -142,6 +158,8 @@ struct GemmShape {
   std::string peak_type;          // whose peak of_peak refers to
   std::string ops;                // operators that used it, most time first
   std::optional<double> flops_per_s, bytes_per_s, of_peak;
+  std::string label;  // the function with its batch and epilogue, and its type where that is not the run's own
+  std::string why;    // why of_peak is unknown
 };
 
 struct Block {  // a layer, or a part of the model outside the layers
@@ -157,7 +175,9 @@ struct TrainingStep {
   std::int64_t number = 0, begin_ns = 0;
   std::int64_t forward_ns = 0, backward_ns = 0, optimizer_ns = 0;  // durations of its stages
   std::int64_t total_ns = 0;                                       // begin of the first to end of the last
+  std::int64_t between_ns = 0;                                     // of total_ns, outside these stages
   std::int64_t tokens = 0;                                         // of its forward passes; 0: unknown
+  std::int64_t process_id = 0, thread_id = 0;
 };
 
 struct StepSeries {  // the training steps that one thread made, in order of time

@@ -51,7 +51,7 @@ Result<std::vector<DeviceTelemetry>> read_devices(const trace::Run& run, const B
     const auto cpu_s = row.maybe_real("sampler_cpu_s");
     if (cpu_s && device.end_ns > device.begin_ns) {
       telemetry.sampler_cpu_s = cpu_s;
-      telemetry.sampler_share = *cpu_s / (static_cast<double>(device.end_ns - device.begin_ns) * 1e-9);
+      telemetry.sampler_core_share = *cpu_s / (static_cast<double>(device.end_ns - device.begin_ns) * 1e-9);
     }
     devices.push_back(std::move(device));
   }
@@ -241,18 +241,18 @@ class StageReader {
         }
       });
     }
-    out.readings = sm.count;
+    out.clock_readings = sm.count;
     out.sm_clock_mhz = sm.value();
     if (sm.count > 0) out.lowest_sm_clock_mhz = sm.lowest;
     if (sm.count == 0) out.clock_why = "no reading of the clock lies in it";
     out.memory_clock_mhz = memory.value();
     out.temperature_c = temperature.value();
     if (temperature.count > 0) out.highest_temperature_c = temperature.highest;
-    out.slow_share = slow.value();
+    out.slow_clock_share = slow.value();
     for (const auto& [why, count] : held) {
-      out.limits.push_back({std::string(why), static_cast<double>(count) / static_cast<double>(limits.count)});
+      out.clock_limits.push_back({std::string(why), static_cast<double>(count) / static_cast<double>(limits.count)});
     }
-    std::ranges::stable_sort(out.limits, std::greater<>(), &ClockLimitShare::share);
+    std::ranges::stable_sort(out.clock_limits, std::greater<>(), &ClockLimitShare::share);
   }
 
   void add_activities(const std::vector<Window>& windows, StageTelemetry& out) const {

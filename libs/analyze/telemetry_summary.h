@@ -23,11 +23,11 @@ struct StageTelemetry {
   std::string energy_source;      // "counter", "power"; "" unknown
   std::string energy_why;         // why it is unknown
   // Means over the readings inside its windows and over the used devices.
-  std::int64_t readings = 0;  // of the clock, of all used devices
+  std::int64_t clock_readings = 0;  // of all used devices
   std::optional<double> sm_clock_mhz, lowest_sm_clock_mhz, memory_clock_mhz, temperature_c, highest_temperature_c;
-  std::string clock_why;                // why they are unknown
-  std::optional<double> slow_share;     // of the readings, with the clock below kSlowClock of the reference
-  std::vector<ClockLimitShare> limits;  // most often first
+  std::string clock_why;                      // why they are unknown
+  std::optional<double> slow_clock_share;     // of the readings, with the clock below kSlowClock of the reference
+  std::vector<ClockLimitShare> clock_limits;  // most often first
   // GPM, 0 … 1: means over the times between two samples that lie in its windows nearly whole.
   std::int64_t activity_readings = 0;
   std::optional<double> sm_active, sm_occupancy, tensor_active, dram_active;
@@ -50,10 +50,10 @@ struct DeviceTelemetry {
 };
 
 struct Telemetry {
-  std::vector<DeviceTelemetry> devices;  // those with readings
-  std::vector<StageTelemetry> stages;    // in the order of the summary; empty without readings of a used device
-  std::optional<double> sampler_cpu_s;   // what reading took
-  std::optional<double> sampler_share;   // of one core, over the time of the readings
+  std::vector<DeviceTelemetry> devices;      // those with readings
+  std::vector<StageTelemetry> stages;        // in the order of the summary; empty without readings of a used device
+  std::optional<double> sampler_cpu_s;       // what reading took
+  std::optional<double> sampler_core_share;  // of one core, over the time of the readings
 };
 
 }  // namespace llmprof::analyze

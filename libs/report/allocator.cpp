@@ -5,21 +5,15 @@
 #include <algorithm>
 
 #include "base/human.h"
-#include "base/json.h"
-#include "base/text_table.h"
 #include "report/host.h"
 #include "report/sparkline.h"
 
 namespace llmprof::report {
 namespace {
 
-using analyze::AllocatingStack;
 using analyze::AllocatorPool;
 using analyze::DeviceAllocator;
-using base::Align;
 using base::Json;
-using base::maybe;
-using base::text_or_null;
 
 constexpr std::size_t kColumns = 64;
 constexpr std::size_t kShownStacks = 10;
@@ -57,24 +51,19 @@ std::string event_lines(const DeviceAllocator& device, bool unicode) {
   return out + wrapped(text + ".");
 }
 
-std::string stack_table(std::string_view title, const std::vector<AllocatingStack>& stacks, std::size_t top,
-                        std::int64_t whole, std::string_view of) {
+std::string stack_table(std::string_view title, const Json& stacks, std::string_view path, const TableText& tables,
+                        std::size_t top) {
   if (stacks.empty()) return "";
-  base::TextTable table({{"stack, innermost first", Align::kLeft, true},
-                         {"allocations"},
-                         {"bytes"},
-                         {"largest"},
-                         {fmt::format("% of {}", of)}});
   const std::size_t shown = std::min(stacks.size(), std::max(top, kShownStacks));
+  Json rows = Json::array();
   std::int64_t rest = 0;
   for (std::size_t i = 0; i < stacks.size(); ++i) {
-    const AllocatingStack& stack = stacks[i];
-    if (i >= shown) rest += stack.bytes;
-    if (i >= shown) continue;
-    table.add({stack.path.empty() ? "(no stack)" : stack.path, std::to_string(stack.allocations),
-               bytes_text(stack.bytes), bytes_text(stack.largest_bytes), percent_cell(share(stack.bytes, whole))});
+    if (i < shown)
+      rows.push_back(stacks[i]);
+    else
+      rest += stacks[i]["bytes"].get<std::int64_t>();
   }
-  std::string out = wrapped(title) + table.render(kWidth);
+  std::string out = wrapped(title) + tables.rows(path, rows, SIZE_MAX);
   if (rest > 0) out += wrapped(fmt::format("{} more stacks, {}.", stacks.size() - shown, bytes_text(rest)));
   return out;
 }
@@ -96,7 +85,7 @@ AllocatorPool total_of(const std::vector<AllocatorPool>& pools) {
   return total;
 }
 
-std::string pool_lines(const DeviceAllocator& device) {
+std::string pool_lines(const DeviceAllocator& device, const Json& pools, const TableText& tables) {
   if (device.pools.empty()) return "";
   const AllocatorPool total = total_of(device.pools);
   std::string text = fmt::format("At the snapshot: {}, {}; {} given to the program", counted(total.segments, "segment"),
@@ -107,98 +96,29 @@ std::string pool_lines(const DeviceAllocator& device) {
       "has {}.",
       bytes_text(total.free_bytes), percent_cell(share(total.free_bytes, total.bytes)), bytes_text(total.between_bytes),
       bytes_text(total.free_bytes - total.between_bytes), bytes_text(total.largest_free_bytes));
-  base::TextTable table({{"pool", Align::kLeft, true},
-                         {"segments"},
-                         {"held"},
-                         {"in use"},
-                         {"free"},
-                         {"% free"},
-                         {"between"},
-                         {"largest free"}});
-  for (const AllocatorPool& pool : device.pools) {
-    table.add({pool.kind.empty() ? "-" : pool.kind, std::to_string(pool.segments), bytes_text(pool.bytes),
-               bytes_text(pool.active_bytes), bytes_text(pool.free_bytes),
-               percent_cell(share(pool.free_bytes, pool.bytes)), bytes_text(pool.between_bytes),
-               bytes_text(pool.largest_free_bytes)});
-  }
-  return wrapped(text) + table.render(kWidth);
-}
-
-Json stacks_json(const std::vector<AllocatingStack>& stacks) {
-  Json out = Json::array();
-  for (const AllocatingStack& stack : stacks) {
-    out.push_back({{"stack", text_or_null(stack.path)},
-                   {"allocations", stack.allocations},
-                   {"bytes", stack.bytes},
-                   {"largest_bytes", stack.largest_bytes}});
-  }
-  return out;
-}
-
-Json pools_json(const std::vector<AllocatorPool>& pools) {
-  Json out = Json::array();
-  for (const AllocatorPool& pool : pools) {
-    out.push_back({{"kind", text_or_null(pool.kind)},
-                   {"segments", pool.segments},
-                   {"bytes", pool.bytes},
-                   {"allocated_bytes", pool.allocated_bytes},
-                   {"active_bytes", pool.active_bytes},
-                   {"requested_bytes", maybe(pool.requested_bytes)},
-                   {"free_bytes", pool.free_bytes},
-                   {"between_bytes", pool.between_bytes},
-                   {"largest_free_bytes", pool.largest_free_bytes}});
-  }
-  return out;
+  return wrapped(text) + tables.rows("allocators.devices[].pools[]", pools, SIZE_MAX);
 }
 
 }  // namespace
 
-std::string allocator_section(const Page& page, const Style& style) {
+std::string allocator_section(const Page& page, const Style& style, const TableText& tables) {
   const analyze::Allocators& all = page.summary.allocators;
   std::string out;
-  for (const DeviceAllocator& device : all.devices) {
+  for (std::size_t i = 0; i < all.devices.size(); ++i) {
+    const DeviceAllocator& device = all.devices[i];
+    const Json& json = tables.report()["allocators"]["devices"][i];
+    const Json events = json["events"].is_null() ? Json::object() : json["events"];
     out += style.heading("Allocator of " + name_of(device)) + event_lines(device, page.unicode);
-    out += stack_table("In use at that moment, by stack:", device.at_peak, page.top, device.peak_bytes, "peak");
+    out += stack_table("In use at that moment, by stack:", events.value("at_peak", Json::array()),
+                       "allocators.devices[].events.at_peak[]", tables, page.top);
     out += stack_table(
         fmt::format("Allocated after the first event and never freed: {}, {}. What grows here from step to step leaks.",
                     counted(device.never_freed_allocations, "allocation"), bytes_text(device.never_freed_bytes)),
-        device.never_freed, page.top, device.never_freed_bytes, "them");
-    out += pool_lines(device);
+        events.value("never_freed", Json::array()), "allocators.devices[].events.never_freed[]", tables, page.top);
+    out += pool_lines(device, json["pools"], tables);
   }
   for (const std::string& text : all.out_of_memory) out += wrapped("OUT OF MEMORY: " + text + ".");
   return out;
-}
-
-Json allocator_json(const Page& page) {
-  const analyze::Allocators& all = page.summary.allocators;
-  if (all.devices.empty()) return nullptr;
-  Json devices = Json::array();
-  for (const DeviceAllocator& device : all.devices) {
-    Json points = Json::array();
-    for (const auto& point : device.held_over_time)
-      points.push_back({{"ts_ns", point.ts_ns}, {"bytes", point.rss_bytes}});
-    Json events = nullptr;
-    if (device.allocations > 0) {
-      events = {{"allocations", device.allocations},
-                {"begin_ns", device.begin_ns},
-                {"peak_bytes", device.peak_bytes},
-                {"peak_ns", device.peak_ns},
-                {"held_at_peak_bytes", maybe(device.held_at_peak_bytes)},
-                {"held_peak_bytes", maybe(device.held_peak_bytes)},
-                {"held_peak_ns", maybe(device.held_peak_ns)},
-                {"held_over_time", points},
-                {"at_peak", stacks_json(device.at_peak)},
-                {"at_peak_allocations", device.at_peak_allocations},
-                {"never_freed", stacks_json(device.never_freed)},
-                {"never_freed_allocations", device.never_freed_allocations},
-                {"never_freed_bytes", device.never_freed_bytes}};
-    }
-    devices.push_back({{"name", text_or_null(device.name)},
-                       {"ordinal", maybe(device.ordinal)},
-                       {"events", events},
-                       {"pools", pools_json(device.pools)}});
-  }
-  return {{"devices", devices}, {"out_of_memory", all.out_of_memory}};
 }
 
 }  // namespace llmprof::report

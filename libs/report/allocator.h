@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "base/json_fwd.h"
 #include "report/layout.h"
 #include "report/page.h"
+#include "report/table.h"
 
 namespace llmprof::report {
 
-std::string allocator_section(const Page& page, const Style& style);  // "" where nothing is known
-base::Json allocator_json(const Page& page);                          // null where nothing is known
+std::string allocator_section(const Page& page, const Style& style,
+                              const TableText& tables);  // "" where nothing is known
 
 }  // namespace llmprof::report

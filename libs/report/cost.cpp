@@ -4,7 +4,6 @@
 
 #include "analyze/cost.h"
 #include "base/human.h"
-#include "base/json.h"
 #include "report/tables.h"
 
 namespace llmprof::report {
@@ -12,8 +11,6 @@ namespace {
 
 using analyze::CollectorCost;
 using analyze::StageCost;
-using base::Json;
-using base::maybe;
 
 std::string ns(double value) { return base::human_ns(value); }
 
@@ -38,14 +35,15 @@ std::string ratio_text(const analyze::MeasuredRatio& ratio) {
 // What was compared with what.
 std::string compared_text(const Page& page, const StageCost& stage) {
   const bool all = page.summary.cost.rests_of_everything;
-  std::string out = fmt::format("steps before and after {} against {} in them, in which {}",
-                                counted(stage.watching->stretches, "rest"), counted(stage.watching->steps, "step"),
-                                all ? "nothing was recorded but annotations, BLAS calls and CUDA graphs"
-                                    : "nothing was sampled or read from outside");
-  if (stage.kernels) {
+  std::string out =
+      fmt::format("steps before and after {} against {} in them, in which {}",
+                  counted(stage.measured_watching->stretches, "rest"), counted(stage.measured_watching->steps, "step"),
+                  all ? "nothing was recorded but annotations, BLAS calls and CUDA graphs"
+                      : "nothing was sampled or read from outside");
+  if (stage.measured_kernels) {
     out += fmt::format(": {}; {} whose kernels were timed ({} of the steps) against those around them: {}",
-                       ratio_text(*stage.watching), counted(stage.kernels->steps, "step"),
-                       base::human_percent(stage.kernels_share), ratio_text(*stage.kernels));
+                       ratio_text(*stage.measured_watching), counted(stage.measured_kernels->steps, "step"),
+                       base::human_percent(stage.kernels_share), ratio_text(*stage.measured_kernels));
   } else if (!all && page.summary.coverage.gpu_ns > 0) {
     out += "; what timing GPU work costs is not in it (record --rests everything measures that too)";
   }
@@ -54,18 +52,18 @@ std::string compared_text(const Page& page, const StageCost& stage) {
 
 // Of a stage of which it was measured; where it is beyond chance, its percentiles as they would have been.
 std::string measured_line(const Page& page, const StageCost& stage) {
-  const analyze::MeasuredRatio& ratio = *stage.recording;
+  const analyze::MeasuredRatio& ratio = *stage.measured;
   if (ratio.low <= 1) {
     return fmt::format(
         "Measured in this run: what recording costs a step of {} cannot be told from nothing: {} times as long as "
         "without (95 % interval; {}).",
-        stage.stage, ratio_text(ratio), compared_text(page, stage));
+        stage.name, ratio_text(ratio), compared_text(page, stage));
   }
   std::string out =
       fmt::format("Measured in this run: recording makes a step of {} {} times as long (95 % interval; {}).",
-                  stage.stage, ratio_text(ratio), compared_text(page, stage));
+                  stage.name, ratio_text(ratio), compared_text(page, stage));
   for (const analyze::Stage& s : page.summary.stages) {
-    if (s.name != stage.stage) continue;
+    if (s.name != stage.name) continue;
     const auto p50 = s.tpot_p50_ns ? s.tpot_p50_ns : s.step_p50_ns, p99 = s.tpot_p50_ns ? s.tpot_p99_ns : s.step_p99_ns;
     if (!p50 || !p99) continue;
     const auto without = [&](std::int64_t value) { return ns(static_cast<double>(value) / ratio.ratio); };
@@ -77,9 +75,8 @@ std::string measured_line(const Page& page, const StageCost& stage) {
 
 std::string flag_line(const StageCost& stage) {
   return fmt::format(
-      "Recording made {} longer by an estimated {} of its time ({} and {}): annotate fewer, longer ranges.",
-      stage.stage, base::human_percent(*stage.share), counted(stage.range_events, "event"),
-      counted(stage.gemm_events, "BLAS call"));
+      "Recording made {} longer by an estimated {} of its time ({} and {}): annotate fewer, longer ranges.", stage.name,
+      base::human_percent(*stage.share), counted(stage.range_events, "event"), counted(stage.gemm_events, "BLAS call"));
 }
 
 }  // namespace
@@ -111,51 +108,8 @@ std::string cost_lines(const Page& page, const Style& style) {
     out += wrapped(line + ".");
   }
   for (const StageCost& stage : cost.stages) {
-    if (stage.recording && shown(page, stage.stage)) out += wrapped(measured_line(page, stage));
-    if (stage.flagged && shown(page, stage.stage)) out += style.warning(wrapped(flag_line(stage)));
-  }
-  return out;
-}
-
-Json ratio_json(const std::optional<analyze::MeasuredRatio>& ratio) {
-  if (!ratio) return nullptr;
-  return {{"ratio", ratio->ratio},
-          {"low", ratio->low},
-          {"high", ratio->high},
-          {"stretches", ratio->stretches},
-          {"steps", ratio->steps}};
-}
-
-Json cost_json(const Page& page) {
-  const CollectorCost& cost = page.summary.cost;
-  const auto known = [&](std::int64_t value) { return cost.known ? Json(value) : Json(nullptr); };
-  Json out = {{"range_events", known(cost.range_events)},
-              {"gemm_events", known(cost.gemm_events)},
-              {"gpu_events", known(cost.gpu_events)},
-              {"timed_kernels", known(cost.timed_kernels)},
-              {"timing_ns", maybe(cost.timing_ns)},
-              {"log_bytes", known(cost.log_bytes)},
-              {"writer_cpu_ns", known(cost.writer_cpu_ns)},
-              {"writer_share", maybe(cost.writer_share)},
-              {"recorder_cpu_ns", maybe(cost.recorder_cpu_ns)},
-              {"range_event_ns", maybe(cost.range_event_ns)},
-              {"gemm_event_ns", maybe(cost.gemm_event_ns)},
-              {"delay_ns", maybe(cost.delay_ns)},
-              {"delay_share", maybe(cost.delay_share)},
-              {"why", cost.why.empty() ? Json(nullptr) : Json(cost.why)}};
-  out["stages"] = Json::array();
-  for (const StageCost& stage : cost.stages) {
-    if (!shown(page, stage.stage)) continue;
-    out["stages"].push_back({{"name", stage.stage},
-                             {"range_events", stage.range_events},
-                             {"gemm_events", stage.gemm_events},
-                             {"delay_ns", maybe(stage.delay_ns)},
-                             {"share", maybe(stage.share)},
-                             {"measured", ratio_json(stage.recording)},
-                             {"measured_watching", ratio_json(stage.watching)},
-                             {"measured_kernels", ratio_json(stage.kernels)},
-                             {"kernels_share", stage.kernels_share},
-                             {"flagged", stage.flagged}});
+    if (stage.measured && shown(page, stage.name)) out += wrapped(measured_line(page, stage));
+    if (stage.flagged && shown(page, stage.name)) out += style.warning(wrapped(flag_line(stage)));
   }
   return out;
 }

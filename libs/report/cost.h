@@ -11,6 +11,5 @@ namespace llmprof::report {
 
 std::string window_line(const Page& page);  // "" if all of the run was recorded
 std::string cost_lines(const Page& page, const Style& style);
-base::Json cost_json(const Page& page);
 
 }  // namespace llmprof::report

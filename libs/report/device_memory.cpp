@@ -5,8 +5,6 @@
 #include <algorithm>
 
 #include "base/human.h"
-#include "base/json.h"
-#include "base/text_table.h"
 #include "report/host.h"
 #include "report/sparkline.h"
 
@@ -16,10 +14,7 @@ namespace {
 using analyze::AllocationGroup;
 using analyze::DeviceMemory;
 using analyze::MemoryPoint;
-using base::Align;
 using base::Json;
-using base::maybe;
-using base::text_or_null;
 
 constexpr std::size_t kColumns = 64;
 
@@ -69,34 +64,17 @@ std::string allocation_lines(const Page& page, const DeviceMemory& device) {
   return out;
 }
 
-std::string peak_table(const Page& page, const DeviceMemory& device) {
+std::string peak_table(const Page& page, const TableText& tables, const DeviceMemory& device, const Json& at_peak) {
   if (device.at_peak.empty()) return "";
-  const bool functions =
-      std::ranges::any_of(device.at_peak, [](const AllocationGroup& group) { return !group.function.empty(); });
-  std::vector<base::TextTable::Column> columns = {{"range", Align::kLeft, true}};
-  if (functions) columns.push_back({"function", Align::kLeft, true});
-  for (const char* title : {"kind", "allocations", "bytes", "largest", "% of peak"}) columns.push_back({title});
-  base::TextTable table(columns);
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < std::min(at_peak.size(), page.top); ++i) rows.push_back(at_peak[i]);
+  constexpr std::string_view kTable = "device_memory.devices[].allocations.at_peak[]";
+  std::string out = tables.above(kTable) + tables.rows(kTable, rows);
   std::int64_t listed = 0;
-  for (std::size_t i = 0; i < device.at_peak.size(); ++i) {
-    const AllocationGroup& group = device.at_peak[i];
-    listed += group.allocations;
-    if (i >= page.top) continue;
-    std::vector<std::string> row = {group.ranges.empty() ? "(no range)" : group.ranges};
-    if (functions) row.push_back(group.function.empty() ? "-" : group.function);
-    const double share =
-        static_cast<double>(group.bytes) / static_cast<double>(std::max<std::int64_t>(device.peak_bytes, 1));
-    for (std::string cell : {group.kind, std::to_string(group.allocations), bytes_text(group.bytes),
-                             bytes_text(group.largest_bytes), percent_cell(share)}) {
-      row.push_back(std::move(cell));
-    }
-    table.add(row);
-  }
-  std::string out = wrapped("There at that moment, by the ranges in which it was allocated:") + table.render(kWidth);
-  if (listed < device.at_peak_allocations) {
+  for (const AllocationGroup& group : device.at_peak) listed += group.allocations;
+  if (listed < device.at_peak_allocations)
     out +=
         wrapped(fmt::format("The {} largest of {} allocations that were there.", listed, device.at_peak_allocations));
-  }
   return out;
 }
 
@@ -112,59 +90,19 @@ std::string process_lines(const DeviceMemory& device) {
   return out;
 }
 
-Json points_json(const std::vector<MemoryPoint>& points) {
-  Json out = Json::array();
-  for (const MemoryPoint& point : points) out.push_back({{"ts_ns", point.ts_ns}, {"bytes", point.rss_bytes}});
-  return out;
-}
-
-Json open_json(const std::vector<analyze::OpenRanges>& processes) {
-  Json out = Json::array();
-  for (const analyze::OpenRanges& open : processes) out.push_back({{"pid", open.pid}, {"names", open.names}});
-  return out;
-}
-
-Json allocations_json(const DeviceMemory& device) {
-  if (device.allocations == 0) return nullptr;
-  Json there = Json::array();
-  for (const AllocationGroup& group : device.at_peak) {
-    there.push_back({{"ranges", text_or_null(group.ranges)},
-                     {"function", text_or_null(group.function)},
-                     {"kind", text_or_null(group.kind)},
-                     {"allocations", group.allocations},
-                     {"bytes", group.bytes},
-                     {"largest_bytes", group.largest_bytes}});
-  }
-  return {{"allocations", device.allocations},
-          {"never_freed", device.never_freed},
-          {"never_freed_bytes", device.never_freed_bytes},
-          {"peak_bytes", device.peak_bytes},
-          {"peak_ns", device.peak_ns},
-          {"open_ranges", open_json(device.open_ranges)},
-          {"at_peak", there},
-          {"at_peak_allocations", device.at_peak_allocations},
-          {"over_time", points_json(device.over_time)}};
-}
-
-Json driver_json(const DeviceMemory& device) {
-  if (!device.driver_peak_bytes) return nullptr;
-  return {{"first_bytes", maybe(device.driver_first_bytes)},
-          {"peak_bytes", maybe(device.driver_peak_bytes)},
-          {"peak_ns", maybe(device.driver_peak_ns)},
-          {"open_ranges", open_json(device.driver_open_ranges)},
-          {"over_time", points_json(device.driver_over_time)}};
-}
-
 }  // namespace
 
-std::string device_memory_section(const Page& page, const Style& style) {
+std::string device_memory_section(const Page& page, const Style& style, const TableText& tables) {
   const analyze::DeviceMemories& memories = page.summary.device_memory;
   std::string out;
   bool allocations = false;
-  for (const DeviceMemory& device : memories.devices) {
+  for (std::size_t i = 0; i < memories.devices.size(); ++i) {
+    const DeviceMemory& device = memories.devices[i];
+    const Json& json = tables.report()["device_memory"]["devices"][i]["allocations"];
     allocations = allocations || device.allocations > 0;
     out += style.heading("Memory of " + (device.name.empty() ? "a device" : device.name)) + driver_lines(page, device) +
-           allocation_lines(page, device) + peak_table(page, device) + process_lines(device);
+           allocation_lines(page, device) +
+           peak_table(page, tables, device, json.is_null() ? Json::array() : json["at_peak"]) + process_lines(device);
   }
   if (allocations && memories.caching_allocator) {
     out += wrapped(
@@ -173,27 +111,6 @@ std::string device_memory_section(const Page& page, const Style& style) {
         "allocation here is a segment, and its range is the one in which the segment was taken.");
   }
   return out;
-}
-
-Json device_memory_json(const Page& page) {
-  const analyze::DeviceMemories& memories = page.summary.device_memory;
-  Json devices = Json::array();
-  for (const DeviceMemory& device : memories.devices) {
-    Json processes = Json::array();
-    for (const analyze::ProcessDeviceMemory& process : device.processes) {
-      processes.push_back({{"name", text_or_null(process.name)},
-                           {"pid", process.pid},
-                           {"peak_bytes", process.peak_bytes},
-                           {"peak_ns", process.peak_ns},
-                           {"source", process.source}});
-    }
-    devices.push_back({{"name", text_or_null(device.name)},
-                       {"total_bytes", device.total_bytes},
-                       {"allocations", allocations_json(device)},
-                       {"driver", driver_json(device)},
-                       {"processes", processes}});
-  }
-  return {{"devices", devices}, {"allocations_are_segments", memories.caching_allocator}};
 }
 
 }  // namespace llmprof::report

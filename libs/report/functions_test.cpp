@@ -2,15 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include "base/json.h"
+#include "report/drawn.h"
 
 namespace llmprof::report {
 namespace {
 
 Page sampled_page() {
   Page page;
-  page.summary.host.stacks = {
-      .samples = 200, .truncated = 3, .without_stack = 1, .lost = 2, .sampled_ns = 2'000'000'000};
+  page.summary.host.stacks = {.samples = 200,
+                              .truncated = 3,
+                              .without_stack = 1,
+                              .lost = 2,
+                              .sampled_ns = 2'000'000'000,
+                              .truncated_share = 0.015};
   page.summary.host.functions = {
       {.name = "sgemm_kernel",
        .file = "/usr/lib/libblas.so.3",
@@ -34,7 +38,7 @@ Page sampled_page() {
 }
 
 TEST(Functions, AreATableWithItsDenominator) {
-  const std::string text = function_table(sampled_page(), {});
+  const std::string text = drawn("functions[]", sampled_page());
   EXPECT_EQ(text,
             "\nFunctions by self time\n"
             "  function       in            kind    stage    calls     self  self %   total\n"
@@ -47,7 +51,7 @@ TEST(Functions, AreATableWithItsDenominator) {
 TEST(Functions, AreCutAtTop) {
   Page page = sampled_page();
   page.top = 1;
-  const std::string text = function_table(page, {});
+  const std::string text = drawn("functions[]", page);
   EXPECT_EQ(text.find("Model.forward"), std::string::npos);
   EXPECT_NE(text.find("1 more functions; --top shows more."), std::string::npos);
 }
@@ -55,28 +59,28 @@ TEST(Functions, AreCutAtTop) {
 TEST(Functions, FollowTheChosenStage) {
   Page page = sampled_page();
   page.stage = "forward";
-  EXPECT_EQ(function_table(page, {}).find("Model.forward"), std::string::npos);
-  EXPECT_EQ(functions_json(page).size(), 1u);
+  EXPECT_EQ(drawn("functions[]", page).find("Model.forward"), std::string::npos);
+  EXPECT_EQ(report_json(page)["functions"].size(), 1u);
 }
 
 TEST(Functions, SayHowManyStacksAreTruncated) {
   EXPECT_EQ(stack_coverage(sampled_page()),
             "  2.00 s of CPU time in 200 stack samples; 1.5 % of the stacks are truncated (outer frames missing),\n"
             "  1 could not be read, 2 more were lost.\n");
-  EXPECT_EQ(stack_coverage_json(sampled_page())["truncated_share"], 0.015);
+  EXPECT_EQ(report_json(sampled_page())["stacks"]["truncated_share"], 0.015);
 }
 
 TEST(Functions, SayWhyThereAreNone) {
   Page page;
   EXPECT_EQ(stack_coverage(page), "");
-  EXPECT_EQ(function_table(page, {}), "");
+  EXPECT_EQ(drawn("functions[]", page), "");
   page.summary.host.stacks.why = "Permission denied";
   EXPECT_EQ(stack_coverage(page), "  CPU stacks were not sampled: Permission denied.\n");
-  EXPECT_TRUE(stack_coverage_json(page)["truncated_share"].is_null());
+  EXPECT_TRUE(report_json(page)["stacks"]["truncated_share"].is_null());
 }
 
 TEST(Functions, JsonHasTheWholePathAndNullForUnknown) {
-  const base::Json json = functions_json(sampled_page());
+  const base::Json json = report_json(sampled_page())["functions"];
   EXPECT_EQ(json[0]["file"], "/usr/lib/libblas.so.3");
   EXPECT_TRUE(json[0]["calls"].is_null());
   EXPECT_TRUE(json[1]["stage"].is_null());

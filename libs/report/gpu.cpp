@@ -5,36 +5,18 @@
 #include <algorithm>
 
 #include "base/human.h"
-#include "base/json.h"
-#include "base/text_table.h"
+#include "report/table.h"
 #include "report/tables.h"
 
 namespace llmprof::report {
 namespace {
 
 using analyze::Coverage;
-using base::Align;
-using base::Json;
-using base::text_or_null;
-using base::TextTable;
-
 std::string percent(std::int64_t part, std::int64_t all) {
   return base::human_percent(all > 0 ? static_cast<double>(part) / static_cast<double>(all) : 0);
 }
 
 std::string time_of(std::int64_t ns) { return base::human_ns(static_cast<double>(ns)); }
-
-std::string stage_cell(const std::string& stage) { return stage.empty() ? "(none)" : stage; }
-
-std::string first_of(const std::string& ops) { return ops.substr(0, ops.find(',')); }
-
-std::string source_cell(const analyze::SourceTime& source) {
-  if (source.function.empty()) return "(no stack recorded)";
-  if (source.file.empty()) return source.function;
-  const std::string file = source.file.substr(source.file.rfind('/') + 1);
-  return source.line ? fmt::format("{}:{} {}", file, *source.line, source.function)
-                     : fmt::format("{} {}", file, source.function);
-}
 
 bool is_word(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
 
@@ -71,10 +53,6 @@ std::string short_kernel_name(std::string_view symbol) {
   if (bracket == std::string_view::npos || out.empty()) return out.empty() ? std::string(name) : out;
   const std::string functor = functor_in(name.substr(bracket));
   return functor.empty() || functor == out ? out : fmt::format("{}<{}>", out, functor);
-}
-
-std::string device_time_cell(std::int64_t time_ns, std::int64_t estimated_ns) {
-  return (estimated_ns > 0 ? "~" : "") + time_cell(time_ns);
 }
 
 std::string estimate_line(const Page& page, std::string_view stage) {
@@ -150,110 +128,19 @@ std::string gap_lines(const Page& page, const Style& style) {
   return out;
 }
 
-std::string kernel_table(const Page& page, const Style& style) {
-  TextTable table({{"kernel", Align::kLeft, true},
-                   {"calls"},
-                   {"time"},
-                   {"mean"},
-                   {"GPU %"},
-                   {"TFLOP/s"},
-                   {"stage", Align::kLeft},
-                   {"operator", Align::kLeft}});
-  std::size_t all = 0;
-  for (const analyze::KernelTime& k : page.summary.gpu.kernels) {
-    if (!shown(page, k.stage) || ++all > page.top) continue;
-    table.add({short_kernel_name(k.name), std::to_string(k.executions), device_time_cell(k.time_ns, k.estimated_ns),
-               k.executions > 0 ? time_cell(k.time_ns / k.executions) : "-", percent_cell(k.share),
-               k.flops_per_s ? base::three_digits(*k.flops_per_s * 1e-12) : "-", stage_cell(k.stage), first_of(k.ops)});
-  }
-  if (all == 0) return "";
-  std::string out = style.heading("Kernels by GPU time") + table.render(kWidth);
-  if (all > page.top) out += fmt::format("  {} more kernels; --top shows more.\n", all - page.top);
-  return out +
-         wrapped(
-             fmt::format("GPU %: of {}, the durations of all kernels added up. TFLOP/s: of the matrix products that it "
-                         "stands for.",
-                         time_of(page.summary.coverage.gpu_ns))) +
-         estimate_line(page, page.stage);
+std::string kernel_table(const Page& page, const Style& style, const TableText& tables) {
+  const std::string table = tables.section("kernels[]", style);
+  return table.empty() ? "" : table + estimate_line(page, page.stage);
 }
 
-std::string source_table(const Page& page, const Style& style) {
-  const analyze::Gpu& gpu = page.summary.gpu;
-  if (gpu.by.empty()) return "";
-  const bool functions = gpu.by == "function";
-  std::vector<TextTable::Column> columns{{gpu.by, Align::kLeft, true}, {"kernels"}, {"GPU time"}, {"GPU %"}};
-  if (functions) columns.push_back({"self"});
-  columns.push_back({"stage", Align::kLeft});
-  TextTable table(std::move(columns));
-  std::size_t all = 0;
-  bool any_stack = false;
-  for (const analyze::SourceTime& s : gpu.sources) {
-    if (!shown(page, s.stage)) continue;
-    any_stack = any_stack || !s.function.empty();
-    if (++all > page.top) continue;
-    std::vector<std::string> cells{source_cell(s), std::to_string(s.executions),
-                                   device_time_cell(s.time_ns, s.estimated_ns), percent_cell(s.share)};
-    if (functions) cells.push_back(time_cell(s.self_ns));
-    cells.push_back(stage_cell(s.stage));
-    table.add(std::move(cells));
+std::string source_table(const Page& page, const Style& style, const TableText& tables) {
+  const auto& sources = page.summary.gpu.sources;
+  if (page.summary.gpu.by.empty()) return "";
+  if (std::ranges::none_of(sources, [&](const auto& s) { return shown(page, s.stage) && !s.function.empty(); })) {
+    return style.heading(tables.title("gpu_by_source.rows[]")) +
+           wrapped("No launch has a stack: record with --stacks python or --stacks python,native.");
   }
-  std::string out = style.heading(fmt::format("GPU time by {}", gpu.by));
-  if (!any_stack) return out + wrapped("No launch has a stack: record with --stacks python or --stacks python,native.");
-  out += table.render(kWidth);
-  if (all > page.top) out += fmt::format("  {} more; --top shows more.\n", all - page.top);
-  out += wrapped(functions ? "GPU time of what was launched while the function was on the stack; self: it was the "
-                             "innermost Python function. Of a graph, the stack at its capture."
-                           : "By the stack of the launch or, of a graph, at its capture.");
-  return out + estimate_line(page, page.stage);
-}
-
-Json kernels_json(const Page& page) {
-  Json out = Json::array();
-  for (const analyze::KernelTime& k : page.summary.gpu.kernels) {
-    if (!shown(page, k.stage)) continue;
-    out.push_back({{"name", text_or_null(k.name)},
-                   {"stage", text_or_null(k.stage)},
-                   {"executions", k.executions},
-                   {"time_ns", k.time_ns},
-                   {"estimated_ns", k.estimated_ns},
-                   {"share", k.share},
-                   {"ops", text_or_null(k.ops)},
-                   {"flops_per_s", base::maybe(k.flops_per_s)}});
-  }
-  return out;
-}
-
-Json sources_json(const Page& page) {
-  Json rows = Json::array();
-  for (const analyze::SourceTime& s : page.summary.gpu.sources) {
-    if (!shown(page, s.stage)) continue;
-    rows.push_back({{"stage", text_or_null(s.stage)},
-                    {"kind", text_or_null(s.kind)},
-                    {"function", text_or_null(s.function)},
-                    {"file", text_or_null(s.file)},
-                    {"line", base::maybe(s.line)},
-                    {"executions", s.executions},
-                    {"time_ns", s.time_ns},
-                    {"estimated_ns", s.estimated_ns},
-                    {"self_ns", base::maybe(s.self_ns)},
-                    {"share", s.share}});
-  }
-  return {{"by", text_or_null(page.summary.gpu.by)}, {"rows", std::move(rows)}};
-}
-
-Json gaps_json(const Page& page) {
-  Json out = Json::array();
-  for (const analyze::GapTime& gap : page.summary.gpu.gaps) {
-    out.push_back({{"stage", text_or_null(gap.stage)}, {"why", gap.why}, {"gaps", gap.gaps}, {"time_ns", gap.time_ns}});
-  }
-  return out;
-}
-
-Json notes_json(const Page& page) {
-  Json out = Json::array();
-  for (const analyze::Note& note : page.summary.gpu.notes)
-    out.push_back({{"subject", note.subject}, {"text", note.text}, {"notes", note.notes}});
-  return out;
+  return tables.section("gpu_by_source.rows[]", style) + estimate_line(page, page.stage);
 }
 
 }  // namespace llmprof::report

@@ -4,26 +4,19 @@
 
 #include <string>
 
-#include "base/json_fwd.h"
 #include "report/layout.h"
 #include "report/page.h"
+#include "report/table.h"
 
 namespace llmprof::report {
 
-std::string gpu_coverage(const Page& page);                      // lines for the section Coverage; "" without a GPU
-std::string gap_lines(const Page& page, const Style& style);     // what was not recorded, and notes
-std::string kernel_table(const Page& page, const Style& style);  // "" without a GPU
-std::string source_table(const Page& page, const Style& style);  // "" unless asked for
+std::string gpu_coverage(const Page& page);                   // lines for the section Coverage; "" without a GPU
+std::string gap_lines(const Page& page, const Style& style);  // what was not recorded, and notes
+std::string kernel_table(const Page& page, const Style& style, const TableText& tables);  // "" without a GPU
+std::string source_table(const Page& page, const Style& style, const TableText& tables);  // "" unless asked for
 std::string estimate_line(const Page& page, std::string_view stage);  // what "~" rests on; "" if nothing is estimated
 
-// "~1.53 ms" where a part of it is estimated.
-std::string device_time_cell(std::int64_t time_ns, std::int64_t estimated_ns);
 // "at::native::foo<4, at::native::AddFunctor<float>, …>" -> "foo<AddFunctor>".
 std::string short_kernel_name(std::string_view name);
-
-base::Json kernels_json(const Page& page);
-base::Json sources_json(const Page& page);
-base::Json gaps_json(const Page& page);
-base::Json notes_json(const Page& page);
 
 }  // namespace llmprof::report

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "report/drawn.h"
+
 namespace llmprof::report {
 namespace {
 
@@ -16,16 +18,11 @@ TEST(ShortKernelName, KeepsWhatTellsKernelsApart) {
   EXPECT_EQ(short_kernel_name("(anonymous namespace)::scale"), "scale");
 }
 
-TEST(DeviceTime, EstimatesAreMarked) {
-  EXPECT_EQ(device_time_cell(1'500'000, 0), "1.50 ms");
-  EXPECT_EQ(device_time_cell(1'500'000, 1), "~1.50 ms");
-}
-
 TEST(GpuTables, WithoutAGpuThereIsNothing) {
   const Page page;
   EXPECT_EQ(gpu_coverage(page), "");
-  EXPECT_EQ(kernel_table(page, {}), "");
-  EXPECT_EQ(source_table(page, {}), "");
+  EXPECT_EQ(drawn(kernel_table, page), "");
+  EXPECT_EQ(drawn(source_table, page), "");
   EXPECT_EQ(gap_lines(page, {}), "");
 }
 
@@ -80,7 +77,7 @@ TEST(Gaps, StandWithTheirStages) {
 TEST(Sources, SayHowToGetThem) {
   Page page;
   page.summary.gpu.by = "line";
-  EXPECT_NE(source_table(page, {}).find("--stacks python"), std::string::npos);
+  EXPECT_NE(drawn(source_table, page).find("--stacks python"), std::string::npos);
 }
 
 }  // namespace

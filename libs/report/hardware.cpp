@@ -127,8 +127,8 @@ std::string hardware_section(const Page& page, const Style& style) {
   return out;
 }
 
-std::string hardware_alone(const Page& page, const Style& style) {
-  const std::string out = hardware_section(page, style) + counter_table(page, style);
+std::string hardware_alone(const Page& page, const Style& style, const TableText& tables) {
+  const std::string out = hardware_section(page, style) + counter_table(page, style, tables);
   if (!out.empty()) return out;
   return style.heading("Hardware counters") +
          wrapped(

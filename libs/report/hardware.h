@@ -3,16 +3,16 @@
 
 #include <string>
 
-#include "base/json_fwd.h"
 #include "report/layout.h"
 #include "report/page.h"
+#include "report/table.h"
 
 namespace llmprof::report {
 
 std::string asked_set(const Page& page);  // of counters; "" none
-bool has_hardware(const Page& page);  // something was counted, or was to be counted and is said why not
+bool has_hardware(const Page& page);      // something was counted, or was to be counted and is said why not
 std::string hardware_section(const Page& page, const Style& style);  // "" without counters
-std::string hardware_alone(const Page& page, const Style& style);    // of --counters: says so where there are none
-base::Json hardware_json(const Page& page);                          // null without counters
+std::string hardware_alone(const Page& page, const Style& style,
+                           const TableText& tables);  // of --counters: says so where there are none
 
 }  // namespace llmprof::report

@@ -76,8 +76,8 @@ std::string place_text(const StallPlace& place) {
 std::string reasons_text(const KernelStalls& kernel, std::size_t most) {
   std::string out;
   for (std::size_t i = 0; i < std::min(kernel.reasons.size(), most); ++i)
-    out += fmt::format("{}{} {}", i == 0 ? "" : ", ", kernel.reasons[i].first,
-                       base::human_percent(kernel.reasons[i].second));
+    out += fmt::format("{}{} {}", i == 0 ? "" : ", ", kernel.reasons[i].reason,
+                       base::human_percent(kernel.reasons[i].share));
   return out;
 }
 

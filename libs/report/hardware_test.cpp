@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "base/json.h"
+#include "report/drawn.h"
 #include "base/text_table.h"
 #include "report/hardware_parts.h"
 
@@ -88,8 +88,8 @@ std::string section(const Page& page) { return hardware_section(page, {}); }
 TEST(Hardware, NothingIsSaidOfARunWithoutCounters) {
   const Page page{.run = "x.llmprof"};
   EXPECT_EQ(section(page), "");
-  EXPECT_TRUE(hardware_json(page).is_null());
-  EXPECT_THAT(hardware_alone(page, {}), HasSubstr("llmprof record --counters light"));
+  EXPECT_TRUE(report_json(page)["hardware_counters"].is_null());
+  EXPECT_THAT(drawn(hardware_alone, page), HasSubstr("llmprof record --counters light"));
 }
 
 TEST(Hardware, WhatWasNotMeasuredIsSaidEvenIfNothingWas) {
@@ -103,11 +103,11 @@ TEST(Hardware, WhatWasNotMeasuredIsSaidEvenIfNothingWas) {
   page.summary.losses.push_back({.name = "counters_forbidden"});
   EXPECT_THAT(section(page), HasSubstr("None were read: the losses say why."));
   EXPECT_THAT(section(page), HasSubstr("Asked for: light."));
-  EXPECT_FALSE(hardware_json(page).is_null());
+  EXPECT_FALSE(report_json(page)["hardware_counters"].is_null());
   Page other{.run = "x.llmprof"};  // the run knows what the recorder was asked for
   other.info.counters = trace::AskedCounters{.set = "memory", .method = "range"};
   EXPECT_THAT(section(other), HasSubstr("Asked for: memory."));
-  EXPECT_EQ(hardware_json(other)["set"], "memory");
+  EXPECT_EQ(report_json(other)["hardware_counters"]["set"], "memory");
 }
 
 TEST(Hardware, BeginsWithHowAndWhatItCost) {
@@ -152,8 +152,8 @@ TEST(Hardware, AStageAloneHasNoTablesOfKernels) {
   const std::string text = section(page);
   EXPECT_THAT(text, Not(HasSubstr("decode")));
   EXPECT_THAT(text, Not(HasSubstr("gemm_kernel")));
-  EXPECT_EQ(hardware_json(page)["stages"].size(), 1U);
-  EXPECT_EQ(hardware_json(page)["evidence"].size(), 1U);
+  EXPECT_EQ(report_json(page)["hardware_counters"]["stages"].size(), 1U);
+  EXPECT_EQ(report_json(page)["hardware_counters"]["evidence"].size(), 1U);
 }
 
 TEST(Hardware, IsShortUnlessAskedFor) {
@@ -179,7 +179,7 @@ TEST(Hardware, LinesFitAndNamesCannotEscape) {
   c.stages[0].stage = c.modules[0].name = c.unmixed[0].name = c.occupancy[0].kernel = c.occupancy[0].limiter = hostile;
   c.evidence[0].stage = c.evidence[0].explanation = hostile;
   c.stalls[0].kernel = c.stalls[0].places[0].kernel = c.stalls[0].places[0].file = hostile;
-  c.stalls[0].reasons[0].first = c.stalls[0].places[0].reason = std::string(70, 'r');
+  c.stalls[0].reasons[0].reason = c.stalls[0].places[0].reason = std::string(70, 'r');
   for (const bool full : {false, true}) {
     page.counters = full;
     std::istringstream lines(section(page));
@@ -198,7 +198,7 @@ void collect_keys(const Json& json, std::vector<std::string>& keys) {
 }
 
 TEST(Hardware, JsonHasAllOfItAndEveryKeyIsDocumented) {
-  const Json json = hardware_json(page_with_counters());
+  const Json json = report_json(page_with_counters())["hardware_counters"];
   EXPECT_EQ(json["windows"], 48);
   EXPECT_EQ(json["stages"][0]["work"]["dram_bytes"], 6e9);
   EXPECT_EQ(json["stages"][0]["values"][1]["spread"], 0.031);

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text_table.h"
+#include "report/drawn.h"
 
 namespace llmprof::report {
 namespace {
@@ -25,6 +26,9 @@ analyze::ProcessUsage process(std::string name, std::int64_t pid, std::int64_t u
   usage.read_bytes = usage.written_bytes = 123'456'789'012;
   usage.voluntary_switches = 1'000'000;
   usage.involuntary_switches = 234'567;
+  usage.switches = 1'234'567;
+  usage.cpu_ns = user_ns, usage.core_share = static_cast<double>(user_ns) / 2e9;
+  usage.label = usage.name.substr(usage.name.rfind('/') + 1) + " " + std::to_string(pid);
   return usage;
 }
 
@@ -42,7 +46,7 @@ Page full_page() {
 }
 
 TEST(Host, TableHoldsTheNumbersAndFits) {
-  const std::string text = host_section(full_page(), Style{});
+  const std::string text = drawn(host_section, full_page());
   EXPECT_THAT(text, HasSubstr("12.5 times a second"));
   EXPECT_THAT(text, HasSubstr("1234567"));
   EXPECT_THAT(text, HasSubstr("50.0"));  // 1 s of CPU time in 2 s
@@ -62,7 +66,7 @@ TEST(Host, TableHoldsTheNumbersAndFits) {
 TEST(Host, LongListsAreCut) {
   Page page = full_page();
   page.top = 1;
-  const std::string text = host_section(page, Style{});
+  const std::string text = drawn(host_section, page);
   EXPECT_THAT(text, HasSubstr("1 more process"));
   EXPECT_THAT(text, HasSubstr("1 more range"));
   EXPECT_THAT(text, Not(HasSubstr("sh 7")));
@@ -71,31 +75,31 @@ TEST(Host, LongListsAreCut) {
 TEST(Host, GainsOfOtherStagesAreNotShown) {
   Page page = full_page();
   page.stage = "load";
-  EXPECT_THAT(host_section(page, Style{}), Not(HasSubstr("-300 MB")));
-  EXPECT_EQ(host_json(page)["gains"].size(), 1u);
+  EXPECT_THAT(drawn(host_section, page), Not(HasSubstr("-300 MB")));
+  EXPECT_EQ(report_json(page)["host"]["gains"].size(), 1u);
 }
 
 TEST(Host, TinyGainsAreNotShown) {
   Page page = full_page();
   page.summary.host.gains.push_back({"crumbs", "load", 9, 99'000, 50'000});  // the peak is 100 MB
-  EXPECT_THAT(host_section(page, Style{}), Not(HasSubstr("crumbs")));
-  EXPECT_EQ(host_json(page)["gains"].size(), 3u);
+  EXPECT_THAT(drawn(host_section, page), Not(HasSubstr("crumbs")));
+  EXPECT_EQ(report_json(page)["host"]["gains"].size(), 3u);
   page.summary.host.gains.back().largest_bytes = 100'000;
-  EXPECT_THAT(host_section(page, Style{}), HasSubstr("crumbs"));
+  EXPECT_THAT(drawn(host_section, page), HasSubstr("crumbs"));
 }
 
 TEST(Host, WithoutReadingsSaysWhy) {
   const Page page;
-  EXPECT_THAT(host_section(page, Style{}), HasSubstr("No process was read from outside"));
-  EXPECT_FALSE(host_json(page)["why"].is_null());
-  EXPECT_TRUE(host_json(page)["peak"].is_null());
+  EXPECT_THAT(drawn(host_section, page), HasSubstr("No process was read from outside"));
+  EXPECT_FALSE(report_json(page)["host"]["why"].is_null());
+  EXPECT_TRUE(report_json(page)["host"]["peak"].is_null());
 }
 
 TEST(Host, NamesOfStrangersAreHarmless) {
   Page page = full_page();
-  page.summary.host.processes[0].name = "/tmp/\x1b[31mevil";
+  page.summary.host.processes[0].label = "\x1b[31mevil";
   page.summary.host.peak->highest.open_ranges[0].names = {"\x1b[2J"};
-  EXPECT_THAT(host_section(page, Style{}), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(drawn(host_section, page), Not(HasSubstr("\x1b")));
 }
 
 void collect_keys(const base::Json& value, std::set<std::string>& keys) {
@@ -108,7 +112,7 @@ void collect_keys(const base::Json& value, std::set<std::string>& keys) {
 
 TEST(Host, EveryKeyIsDocumented) {
   std::set<std::string> keys;
-  collect_keys(host_json(full_page()), keys);
+  collect_keys(report_json(full_page())["host"], keys);
   const Result<std::string> document = base::read_file(LLMPROF_SOURCE_DIR "/docs/format/json.md", 1 << 20);
   ASSERT_TRUE(document) << document.error().message;
   EXPECT_GE(keys.size(), 25u);

@@ -7,7 +7,6 @@
 #include "analyze/rules/say.h"
 #include "analyze/rules/stage_view.h"
 #include "base/human.h"
-#include "base/json.h"
 #include "report/tables.h"
 
 namespace llmprof::report {
@@ -16,7 +15,6 @@ namespace {
 using analyze::IdlePlace;
 using analyze::IdleWork;
 using analyze::StageIdle;
-using base::Json;
 
 constexpr double kLeastShare = 0.01;  // of the stage's time that is worth a line, and of the idle time a cause
 constexpr std::size_t kPlaces = 6;
@@ -100,30 +98,6 @@ std::string idle_section(const Page& page, const Style& style) {
              "open on the thread that makes the steps. doing: its CPU time then, by stack samples. %: of the idle "
              "time.") +
          lines;
-}
-
-Json idle_json(const Page& page) {
-  Json out = Json::array();
-  for (const StageIdle& idle : page.summary.idle) {
-    if (!shown(page, idle.stage)) continue;
-    Json places = Json::array(), works = Json::array();
-    for (const IdlePlace& place : idle.places)
-      places.push_back({{"name", place.name.empty() ? Json(nullptr) : Json(place.name)}, {"time_ns", place.time_ns}});
-    for (const IdleWork& work : idle.works)
-      works.push_back({{"work", work_name(work.work)},
-                       {"what", work.what.empty() ? Json(nullptr) : Json(work.what)},
-                       {"where", work.where.empty() ? Json(nullptr) : Json(work.where)},
-                       {"samples", work.samples},
-                       {"cpu_ns", work.cpu_ns}});
-    out.push_back({{"stage", idle.stage},
-                   {"warm_up", idle.warm_up},
-                   {"gap_ns", idle.gap_ns},
-                   {"between_ns", idle.between_ns},
-                   {"samples", idle.samples},
-                   {"places", std::move(places)},
-                   {"works", std::move(works)}});
-  }
-  return out;
 }
 
 }  // namespace llmprof::report

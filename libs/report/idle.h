@@ -13,6 +13,5 @@ namespace llmprof::report {
 std::string idle_section(const Page& page, const Style& style);  // "" where no device idled
 // "compilation (nvrtc for cuDNN) 48 %, Python 20 %, not on a CPU 12 %": of `total_ns`; "" without enough samples.
 std::string works_text(const analyze::StageIdle& idle, double total_ns);
-base::Json idle_json(const Page& page);
 
 }  // namespace llmprof::report

@@ -3,24 +3,17 @@
 
 #include <string>
 
-#include "base/json_fwd.h"
 #include "report/layout.h"
 #include "report/page.h"
+#include "report/table.h"
 
 namespace llmprof::report {
 
 bool is_imported(const Page& page);
 bool has_timeline(const Page& page);         // false: totals, a log without times, kernels that were run one by one
 std::string source_lines(const Page& page);  // the files, first thing of the coverage
-std::string framework_table(const Page& page, const Style& style);
-std::string attention_table(const Page& page, const Style& style);
-std::string counter_table(const Page& page, const Style& style);
-std::string totals_table(const Page& page, const Style& style);
-
-base::Json sources_of_json(const Page& page);
-base::Json framework_json(const Page& page);
-base::Json attention_json(const Page& page);
-base::Json counters_json(const Page& page);
-base::Json totals_json(const Page& page);
+std::string framework_table(const Page& page, const Style& style, const TableText& tables);
+std::string counter_table(const Page& page, const Style& style, const TableText& tables);
+std::string totals_table(const Page& page, const Style& style, const TableText& tables);
 
 }  // namespace llmprof::report

@@ -8,7 +8,6 @@
 #include <cctype>
 
 #include "base/human.h"
-#include "base/json.h"
 #include "base/text_table.h"
 
 namespace llmprof::report {
@@ -17,36 +16,9 @@ namespace {
 using analyze::Companion;
 using analyze::Life;
 using analyze::LifePhase;
-using base::Align;
 using base::Json;
 
 constexpr double kLeastShare = 0.001;  // of the life: phases with less are one row
-
-// Stages keep their names.
-std::string label_of(const std::string& phase) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kLabels = {
-      {{"libraries", "loading libraries"},
-       {"gpu_start", "starting the GPU"},
-       {"memory", "allocating memory"},
-       {"weights", "reading weights"},
-       {"build", "building the model"},
-       {"tokenize", "tokenizing"},
-       {"data", "reading data"},
-       {"host_to_device", "host to device"},
-       {"compile", "compilation"},
-       {"warm_up", "warm-up"},
-       {"between_steps", "between steps"},
-       {"gpu_wait", "waiting for the GPU"},
-       {"recording", "CUPTI (recording)"},
-       {"threads", "other threads"},
-       {"processes", "waiting for processes"},
-       {"host_work", "other host work"},
-       {"other", "other steps"},
-       {"unsampled", "host work, unsampled"},
-       {"idle", "idle or waiting"}}};
-  const auto found = std::ranges::find(kLabels, phase, [](const auto& label) { return label.first; });
-  return found == kLabels.end() ? phase : std::string(found->second);
-}
 
 // One sign for each phase: a letter of its label that no longer one has, time without work as '.'.
 std::vector<std::string> signs(const Life& life) {
@@ -63,7 +35,7 @@ std::vector<std::string> signs(const Life& life) {
   for (const std::size_t phase_number : order) {
     const LifePhase& phase = life.phases[phase_number];
     char sign = phase.name == "idle" ? '.' : phase.name == "unknown" ? '?' : ' ';
-    const std::string letters = label_of(phase.name) + "abcdefghijklmnopqrstuvwxyz0123456789";
+    const std::string letters = phase.label + "abcdefghijklmnopqrstuvwxyz0123456789";
     for (std::size_t i = 0; i < letters.size() && sign == ' '; ++i) {
       const auto upper = static_cast<char>(std::toupper(static_cast<unsigned char>(letters[i])));
       if (std::isalnum(static_cast<unsigned char>(upper)) != 0 && take(upper)) sign = upper;
@@ -71,10 +43,6 @@ std::vector<std::string> signs(const Life& life) {
     out[phase_number] = sign;
   }
   return out;
-}
-
-double share(const Life& life, std::int64_t ns) {
-  return life.time_ns() > 0 ? static_cast<double>(ns) / static_cast<double>(life.time_ns()) : 0;
 }
 
 // Without the folder of the program: what follows says more.
@@ -85,35 +53,35 @@ std::string whose(const Life& life) {
   return fmt::format("{} (process {})", cut_off(base::printable(command), 60), life.pid);
 }
 
-std::string phase_table(const Life& life, const std::vector<std::string>& sign) {
-  base::TextTable table(
-      {{"", Align::kLeft}, {"phase", Align::kLeft}, {"time"}, {"life %"}, {"evidence", Align::kLeft, true}});
+std::string phase_table(const Life& life, const std::vector<std::string>& sign, const TableText& tables) {
+  Json rows = Json::array();
   std::int64_t small = 0, small_ns = 0;
   for (std::size_t i = 0; i < life.phases.size(); ++i) {
-    const LifePhase& phase = life.phases[i];
-    if (share(life, phase.time_ns) < kLeastShare) {
-      ++small, small_ns += phase.time_ns;
+    if (life.phases[i].share < kLeastShare) {
+      ++small, small_ns += life.phases[i].time_ns;
       continue;
     }
-    table.add({sign[i], base::printable(label_of(phase.name)), time_cell(phase.time_ns),
-               percent_cell(share(life, phase.time_ns)), base::printable(phase.evidence)});
+    rows.push_back(tables.report()["life"]["phases"][i]);
+    rows.back()["sign"] = sign[i];
   }
-  if (small > 0)
-    table.add(
-        {"", counted(small, "phase") + " below 0.1 %", time_cell(small_ns), percent_cell(share(life, small_ns)), ""});
-  return table.render();
+  if (small > 0) {
+    rows.push_back({{"label", counted(small, "phase") + " below 0.1 %"},
+                    {"time_ns", small_ns},
+                    {"share", static_cast<double>(small_ns) / static_cast<double>(life.time_ns())}});
+  }
+  return tables.rows("life.phases[]", rows, SIZE_MAX);
 }
 
 std::string companion_line(const Life& life) {
   constexpr std::size_t kMost = 5;
-  if (life.companions.empty()) return "";
+  if (life.concurrent.empty()) return "";
   std::string names;
-  for (std::size_t i = 0; i < std::min(kMost, life.companions.size()); ++i) {
-    const Companion& c = life.companions[i];
+  for (std::size_t i = 0; i < std::min(kMost, life.concurrent.size()); ++i) {
+    const Companion& c = life.concurrent[i];
     names += fmt::format("{}{} {} ({}, CPU {})", names.empty() ? "" : ", ", c.processes, base::printable(c.name),
                          base::human_ns(static_cast<double>(c.life_ns)), base::human_ns(static_cast<double>(c.cpu_ns)));
   }
-  const auto left = static_cast<std::int64_t>(life.companions.size() - std::min(kMost, life.companions.size()));
+  const auto left = static_cast<std::int64_t>(life.concurrent.size() - std::min(kMost, life.concurrent.size()));
   if (left > 0) names += ", " + counted(left, "other program");
   return wrapped(fmt::format("At the same time ran, not in the bar, lives and CPU times added up: {}.", names));
 }
@@ -129,7 +97,7 @@ std::string how_it_ended(const Life& life) {
 
 }  // namespace
 
-std::string life_section(const Page& page, const Style& style) {
+std::string life_section(const Page& page, const Style& style, const TableText& tables) {
   const Life& life = page.summary.life;
   if (life.process_id == 0 || life.time_ns() <= 0) return "";
   const std::vector<std::string> sign = signs(life);
@@ -139,44 +107,13 @@ std::string life_section(const Page& page, const Style& style) {
                              life.ended ? "exit" : "what was seen last of it", how_it_ended(life)));
   std::string bar;
   for (const std::size_t phase : life.strip) bar += sign[phase];
-  out += fmt::format("  {}\n", bar) + phase_table(life, sign);
+  out += fmt::format("  {}\n", bar) + phase_table(life, sign, tables);
   out += wrapped(
       "Each letter is 1/64 of the life and stands for the phase that took most of it. Phases come from steps; "
       "elsewhere from stack samples of the main thread, from copies, and where it waits from other threads and "
       "processes.");
   if (!life.sampled) out += wrapped("No stacks were sampled: what the host did outside of steps is not known.");
   return out + companion_line(life);
-}
-
-Json life_json(const Page& page) {
-  const Life& life = page.summary.life;
-  if (life.process_id == 0) return nullptr;
-  Json phases = Json::array(), companions = Json::array();
-  for (const LifePhase& phase : life.phases) {
-    phases.push_back({{"name", phase.name},
-                      {"label", label_of(phase.name)},
-                      {"time_ns", phase.time_ns},
-                      {"share", share(life, phase.time_ns)},
-                      {"source", phase.source},
-                      {"count", phase.count},
-                      {"bytes", phase.bytes},
-                      {"evidence", phase.evidence}});
-  }
-  for (const Companion& c : life.companions)
-    companions.push_back({{"name", c.name}, {"processes", c.processes}, {"life_ns", c.life_ns}, {"cpu_ns", c.cpu_ns}});
-  return {{"pid", life.pid},
-          {"executable", life.executable},
-          {"arguments", life.arguments},
-          {"begin_ns", life.begin_ns},
-          {"end_ns", life.end_ns},
-          {"time_ns", life.time_ns()},
-          {"ended", life.ended},
-          {"exit_status", life.exit_status ? Json(*life.exit_status) : Json()},
-          {"root", life.root},
-          {"sampled", life.sampled},
-          {"phases", phases},
-          {"strip", life.strip},
-          {"concurrent", companions}};
 }
 
 }  // namespace llmprof::report

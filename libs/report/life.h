@@ -3,14 +3,13 @@
 
 #include <string>
 
-#include "base/json_fwd.h"
 #include "report/layout.h"
 #include "report/page.h"
+#include "report/table.h"
 
 namespace llmprof::report {
 
 // "" where no process was watched: imported runs.
-std::string life_section(const Page& page, const Style& style);
-base::Json life_json(const Page& page);  // null then
+std::string life_section(const Page& page, const Style& style, const TableText& tables);
 
 }  // namespace llmprof::report

@@ -3,13 +3,12 @@
 
 #include <string>
 
-#include "base/json_fwd.h"
 #include "report/layout.h"
 #include "report/page.h"
+#include "report/table.h"
 
 namespace llmprof::report {
 
-std::string metrics_section(const Page& page, const Style& style);  // "" where there are none
-base::Json metrics_json(const Page& page);                          // null where there are none
+std::string metrics_section(const Page& page, const Style& style, const TableText& tables);  // "" where there are none
 
 }  // namespace llmprof::report

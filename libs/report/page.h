@@ -31,5 +31,6 @@ std::string to_text(const Page& page, bool colour);
 
 // Adds run, coverage, losses and the payload behind what `out` already holds. docs/format/json.md describes every key.
 void to_json(const Page& page, base::Json& out);
+base::Json report_json(const Page& page);  // these alone
 
 }  // namespace llmprof::report

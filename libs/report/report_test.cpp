@@ -80,22 +80,26 @@ Page full_page() {
                          .share = 0.5,
                          .device_busy_ns = 400'000'000,
                          .idle_ns = 100'000'000,
+                         .busy = 0.8,
                          .tokens = 64,
                          .tokens_per_s = 128.0,
                          .ttft_ns = 500'000'000,
                          .step_p50_ns = 1,
                          .step_p90_ns = 2,
-                         .step_p99_ns = 3};
+                         .step_p99_ns = 3,
+                         .label = "prefill"};
   prefill.efficiency = efficiency();
   prefill.efficiency.floor_ns = 250e6;
   prefill.efficiency.of_floor = 0.5;
   analyze::Stage decode = prefill;
-  decode.name = "decode";
+  decode.name = "decode", decode.label = "decode*";
   decode.confidence = 0.9;
   decode.ttft_ns.reset();
   decode.tpot_p50_ns = 11'000'000;
   decode.tpot_p90_ns = 12'000'000;
   decode.tpot_p99_ns = 13'000'000;
+  decode.latency_p50_ns = decode.tpot_p50_ns, decode.latency_p90_ns = decode.tpot_p90_ns;
+  decode.latency_p99_ns = decode.tpot_p99_ns;
   decode.efficiency = {.bound = "unknown", .why = "a reason"};
   s.stages = {prefill, decode};
   analyze::Part part{.name = "layers.0." + std::string(120, 'x'),
@@ -108,8 +112,14 @@ Page full_page() {
   part.efficiency = efficiency();
   s.modules = {part, part};
   s.ops = {part};
-  s.ops[0].products = {
-      {.m = 123456, .n = 123456, .k = 123456, .batch = 128, .calls = 1234567, .time_ns = 9, .flops_per_s = 1e9}};
+  s.ops[0].products = {{.m = 123456,
+                        .n = 123456,
+                        .k = 123456,
+                        .batch = 128,
+                        .calls = 1234567,
+                        .time_ns = 9,
+                        .shape = "[123456, 123456] x [123456, 123456] x128",
+                        .flops_per_s = 1e9}};
   s.blocks = {{.name = "layers." + std::string(120, '9'), .stages = {{"prefill", 1, 2}, {"decode", 3, 4}}}};
   s.training = {{.process_id = 1, .thread_id = 2}};
   s.training[0].steps.assign(1000,
@@ -126,7 +136,8 @@ Page full_page() {
               .ops = std::string(200, 'o'),
               .flops_per_s = 123e9,
               .bytes_per_s = 45e9,
-              .of_peak = 0.77}};
+              .of_peak = 0.77,
+              .label = "cblas_sgemm64_ x128"}};
   return page;
 }
 
@@ -179,7 +190,7 @@ TEST(Text, ARunWithoutRangesSaysHowToGetThem) {
 TEST(Text, SharedTimesAndNamedBandwidths) {
   Page page = full_page();
   EXPECT_THAT(to_text(page, false), Not(HasSubstr("groups of one call")));
-  page.summary.gemms[0].function = "cublasGemmGroupedBatchedEx";
+  page.summary.gemms[0].label = "cublasGemmGroupedBatchedEx shared";
   page.summary.gemms[0].shared_ns = page.summary.gemms[0].time_ns;
   page.summary.devices[0].peak_bandwidth_source = "measured";
   page.summary.devices[0].peak_bandwidth_name = "triad, the fastest of 4 streams";

@@ -6,7 +6,6 @@
 
 #include "analyze/step_series.h"
 #include "base/human.h"
-#include "base/json.h"
 #include "base/text_table.h"
 #include "report/sparkline.h"
 #include "report/tables.h"
@@ -23,23 +22,18 @@ using base::TextTable;
 
 constexpr std::size_t kBars = 80, kStepBars = 50;
 
-std::int64_t between(const TrainingStep& step) {
-  return step.total_ns - step.forward_ns - step.backward_ns - step.optimizer_ns;
-}
-
-std::string series_table(const StepSeries& series) {
-  const auto slowest = std::max_element(series.steps.begin(), series.steps.end(),
-                                        [](const auto& a, const auto& b) { return a.total_ns < b.total_ns; });
-  TextTable table({{"", Align::kLeft}, {"step"}, {"forward"}, {"backward"}, {"optimizer"}, {"between"}, {"total"}});
-  const auto add = [&](const char* what, const TrainingStep& step) {
-    table.add({what, std::to_string(step.number), time_cell(step.forward_ns), time_cell(step.backward_ns),
-               time_cell(step.optimizer_ns), time_cell(between(step)), time_cell(step.total_ns)});
+std::string series_table(const StepSeries& series, const TableText& tables) {
+  const auto slowest = std::ranges::max_element(series.steps, {}, &TrainingStep::total_ns);
+  Json rows = Json::array();
+  const auto add = [&](const char* which, const TrainingStep& step) {
+    rows.push_back(base::fields_json(step));
+    rows.back()["which"] = which;
   };
   add("first", series.steps.front());
   add("median", analyze::median_step(series));
   add("last", series.steps.back());
   add("slowest", *slowest);
-  return table.render(kWidth);
+  return tables.rows("training[].steps[]", rows);
 }
 
 // The blocks to show: the `top` that took most time, in the order of the model.
@@ -114,14 +108,14 @@ std::string training_rates(const Page& page, const StepSeries& series) {
                              base::human_count(flops), base::human_rate(*page.summary.peak_flops, "FLOP/s"), computed));
 }
 
-std::string training_table(const Page& page, const Style& style) {
+std::string training_table(const Page& page, const Style& style, const TableText& tables) {
   const auto& all = page.summary.training;
   if (all.empty() || !page.stage.empty()) return "";
   const StepSeries& series = all.front();
   std::vector<std::int64_t> totals;
   for (const TrainingStep& step : series.steps) totals.push_back(step.total_ns);
   const auto [low, high] = std::minmax_element(totals.begin(), totals.end());
-  std::string out = style.heading("Training steps") + series_table(series);
+  std::string out = style.heading("Training steps") + series_table(series, tables);
   out += training_rates(page, series);
   out += "  " + sparkline(totals, kBars, page.unicode) + "\n";
   const std::string bars = totals.size() > kBars ? ", each bar the slowest of its steps" : "";
@@ -164,37 +158,6 @@ std::string block_table(const Page& page, const Style& style) {
          wrapped(page.summary.on_gpu ? "GPU time in each stage, what is inside included."
                                      : "Total time in each stage, what is inside included.") +
          table.render(kWidth) + rest;
-}
-
-Json training_json(const Page& page) {
-  Json out = Json::array();
-  for (const StepSeries& series : page.summary.training) {
-    Json steps = Json::array();
-    for (const TrainingStep& step : series.steps) {
-      steps.push_back({{"number", step.number},
-                       {"begin_ns", step.begin_ns},
-                       {"forward_ns", step.forward_ns},
-                       {"backward_ns", step.backward_ns},
-                       {"optimizer_ns", step.optimizer_ns},
-                       {"total_ns", step.total_ns},
-                       {"tokens", step.tokens > 0 ? Json(step.tokens) : Json(nullptr)}});
-    }
-    out.push_back({{"process_id", series.process_id}, {"thread_id", series.thread_id}, {"steps", std::move(steps)}});
-  }
-  return out;
-}
-
-Json blocks_json(const Page& page) {
-  Json out = Json::array();
-  for (const Block& block : page.summary.blocks) {
-    Json stages = Json::array();
-    for (const Block::InStage& in : block.stages) {
-      if (shown(page, in.stage))
-        stages.push_back({{"stage", in.stage}, {"calls", in.calls}, {"total_ns", in.total_ns}});
-    }
-    out.push_back({{"name", block.name}, {"stages", std::move(stages)}});
-  }
-  return out;
 }
 
 }  // namespace llmprof::report

@@ -4,17 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "base/json_fwd.h"
 #include "report/layout.h"
 #include "report/page.h"
+#include "report/table.h"
 
 namespace llmprof::report {
 
 std::string step_lines(const Page& page);  // a sparkline for every stage of some steps; "" without any
-std::string training_table(const Page& page, const Style& style);  // "" without training steps
-std::string block_table(const Page& page, const Style& style);     // "" without layers
-
-base::Json training_json(const Page& page);
-base::Json blocks_json(const Page& page);
+std::string training_table(const Page& page, const Style& style, const TableText& tables);  // "" without training steps
+std::string block_table(const Page& page, const Style& style);                              // "" without layers
 
 }  // namespace llmprof::report

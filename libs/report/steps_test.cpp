@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/json.h"
+#include "report/drawn.h"
 #include "report/sparkline.h"
 #include "report/tables.h"
 
@@ -65,13 +65,14 @@ Page trained() {
          .forward_ns = total / 5,
          .backward_ns = total / 2,
          .optimizer_ns = total * 3 / 10 - 1000,
-         .total_ns = total});
+         .total_ns = total,
+         .between_ns = 1000});
   }
   return page;
 }
 
 TEST(TrainingTable, FirstMedianLastAndSlowest) {
-  const std::string text = training_table(trained(), {});
+  const std::string text = drawn(training_table, trained());
   EXPECT_THAT(text, HasSubstr("first       0  2.00 us   5.00 us    2.00 us  1.00 us  10.0 us\n"));
   EXPECT_THAT(text, HasSubstr("median      2  4.00 us"));
   EXPECT_THAT(text, HasSubstr("last        2  4.00 us"));
@@ -81,16 +82,16 @@ TEST(TrainingTable, FirstMedianLastAndSlowest) {
 }
 
 TEST(TrainingTable, NothingWithoutTraining) {
-  EXPECT_EQ(training_table({}, {}), "");
+  EXPECT_EQ(drawn(training_table, Page{}), "");
   Page one_stage = trained();
   one_stage.stage = "forward";
-  EXPECT_EQ(training_table(one_stage, {}), "");
+  EXPECT_EQ(drawn(training_table, one_stage), "");
 }
 
 TEST(TrainingTable, SeveralThreadsThatTrainAreCounted) {
   Page page = trained();
   page.summary.training.push_back(page.summary.training[0]);
-  EXPECT_THAT(training_table(page, {}), HasSubstr("1 more thread trained too"));
+  EXPECT_THAT(drawn(training_table, page), HasSubstr("1 more thread trained too"));
 }
 
 TEST(BlockTable, TheCostliestBlocksInTheOrderOfTheModel) {
@@ -113,13 +114,8 @@ TEST(BlockTable, TheCostliestBlocksInTheOrderOfTheModel) {
   EXPECT_THAT(block_table(page, {}), Not(HasSubstr("forward")));
 }
 
-TEST(ShapeText, IsTheProduct) {
-  EXPECT_EQ(shape_text({.m = 256, .n = 3072, .k = 768}), "[256, 768] x [768, 3072]");
-  EXPECT_EQ(shape_text({.m = 2, .n = 3, .k = 4, .batch = 8}), "[2, 4] x [4, 3] x8");
-}
-
 TEST(TrainingJson, HasEveryStep) {
-  const base::Json json = training_json(trained());
+  const base::Json json = report_json(trained())["training"];
   ASSERT_EQ(json.size(), 1U);
   ASSERT_EQ(json[0]["steps"].size(), 3U);
   EXPECT_EQ(json[0]["steps"][1]["total_ns"], 40'000);

@@ -5,15 +5,17 @@
 
 #include "report/layout.h"
 #include "report/page.h"
+#include "report/table.h"
 
 namespace llmprof::report {
 
-std::string shape_text(const analyze::Product& product);  // "[256, 768] x [768, 3072]"
-bool shown(const Page& page, std::string_view stage);     // passes the --stage filter
+Flags flags_of(const Page& page);                      // what columns and notes of tables ask for
+bool shown(const Page& page, std::string_view stage);  // passes the --stage filter
 
-std::string stage_table(const Page& page, const Style& style);       // time, steps, tokens, TTFT, TPOT
-std::string efficiency_table(const Page& page, const Style& style);  // FLOPs, bytes, MFU, MBU, bound, floor
-std::string part_tables(const Page& page, const Style& style);       // operators of each stage, then modules
-std::string gemm_table(const Page& page, const Style& style);
+std::string stage_table(const Page& page, const Style& style,
+                        const TableText& tables);  // time, steps, tokens, latencies
+std::string efficiency_table(const Style& style, const TableText& tables, const Page& page);
+std::string part_tables(const Page& page, const Style& style, const TableText& tables);  // operators by stage, modules
+std::string gemm_table(const Page& page, const Style& style, const TableText& tables);
 
 }  // namespace llmprof::report

@@ -6,8 +6,6 @@
 #include <cmath>
 
 #include "base/human.h"
-#include "base/json.h"
-#include "base/text_table.h"
 #include "report/imported.h"
 #include "report/sparkline.h"
 #include "report/tables.h"
@@ -18,24 +16,8 @@ namespace {
 using analyze::DeviceTelemetry;
 using analyze::StageTelemetry;
 using analyze::Telemetry;
-using base::Align;
-using base::Json;
-using base::maybe;
-using base::text_or_null;
 
 constexpr double kWorthSaying = 0.01;  // share of the readings that a limit must have
-
-std::string cell(std::optional<double> value) { return value ? base::three_digits(*value) : "-"; }
-std::string whole_cell(std::optional<double> value) { return value ? fmt::format("{:.0f}", *value) : "-"; }
-
-// "12.3 ± 0.4": the error decides how many digits there are.
-std::string with_error(std::optional<double> value, std::optional<double> error) {
-  if (!value) return "-";
-  if (!error || *error <= 0) return base::three_digits(*value);
-  int decimals = 0;
-  for (double step = 1; *error < step && decimals < 6; step /= 10) ++decimals;
-  return fmt::format("{:.{}f} ± {:.{}f}", *value, decimals, *error, decimals);
-}
 
 std::vector<const StageTelemetry*> shown_stages(const Page& page) {
   std::vector<const StageTelemetry*> stages;
@@ -68,31 +50,11 @@ std::string device_lines(const Telemetry& telemetry, bool unicode) {
     }
     out += wrapped(line + ".") + power_line(device, unicode);
   }
-  if (telemetry.sampler_share) {
+  if (telemetry.sampler_core_share) {
     out += wrapped(fmt::format("Reading took {} of one core, in a process of its own.",
-                               base::human_percent(*telemetry.sampler_share)));
+                               base::human_percent(*telemetry.sampler_core_share)));
   }
   return out;
-}
-
-std::string stage_rows(const std::vector<const StageTelemetry*>& stages) {
-  base::TextTable table({{"stage", Align::kLeft},
-                         {"energy J"},
-                         {"J/token"},
-                         {"power W"},
-                         {"SM MHz"},
-                         {"lowest"},
-                         {"°C"},
-                         {"SM %"},
-                         {"tensor %"},
-                         {"DRAM %"}});
-  for (const StageTelemetry* s : stages) {
-    table.add({s->stage, with_error(s->energy_j, s->energy_error_j),
-               with_error(s->joules_per_token, s->joules_per_token_error), cell(s->power_w),
-               whole_cell(s->sm_clock_mhz), whole_cell(s->lowest_sm_clock_mhz), whole_cell(s->temperature_c),
-               percent_cell(s->sm_active), percent_cell(s->tensor_active), percent_cell(s->dram_active)});
-  }
-  return table.render(kWidth);
 }
 
 std::string unknowns(const std::vector<const StageTelemetry*>& stages) {
@@ -117,17 +79,17 @@ std::optional<double> reference_clock(const Telemetry& telemetry) {
 // What makes the times of a stage those of a slower device.
 std::string confounders(const Telemetry& telemetry, const StageTelemetry& stage) {
   std::string limits;
-  for (const analyze::ClockLimitShare& limit : stage.limits) {
+  for (const analyze::ClockLimitShare& limit : stage.clock_limits) {
     if (limit.share < kWorthSaying) continue;
     limits += fmt::format("{}{} in {}", limits.empty() ? "" : ", ", limit.why, base::human_percent(limit.share));
   }
-  const bool slow = stage.slow_share.value_or(0) >= kWorthSaying;
+  const bool slow = stage.slow_clock_share.value_or(0) >= kWorthSaying;
   if (!slow && limits.empty()) return "";
   std::string line = fmt::format("{}: ", stage.stage);
   if (slow) {
     line += fmt::format("the clock was below {:.0f} % of {:.0f} MHz in {} of ", 100 * analyze::kSlowClock,
-                        reference_clock(telemetry).value_or(0), base::human_percent(*stage.slow_share));
-    line += counted(stage.readings, "reading");
+                        reference_clock(telemetry).value_or(0), base::human_percent(*stage.slow_clock_share));
+    line += counted(stage.clock_readings, "reading");
   }
   if (!limits.empty()) line += (slow ? "; held back by: " : "the clock was held back: ") + limits;
   return line + ". Its times are those of a slower device.";
@@ -152,58 +114,6 @@ std::string notes(const std::vector<const StageTelemetry*>& stages) {
   return out;
 }
 
-Json limits_json(const StageTelemetry& stage) {
-  Json out = Json::array();
-  for (const analyze::ClockLimitShare& limit : stage.limits)
-    out.push_back({{"why", limit.why}, {"share", limit.share}});
-  return out;
-}
-
-Json stage_json(const StageTelemetry& s) {
-  return {{"stage", s.stage},
-          {"time_ns", s.time_ns},
-          {"energy_j", maybe(s.energy_j)},
-          {"energy_error_j", maybe(s.energy_error_j)},
-          {"joules_per_token", maybe(s.joules_per_token)},
-          {"joules_per_token_error", maybe(s.joules_per_token_error)},
-          {"power_w", maybe(s.power_w)},
-          {"energy_source", text_or_null(s.energy_source)},
-          {"energy_why", text_or_null(s.energy_why)},
-          {"clock_readings", s.readings},
-          {"sm_clock_mhz", maybe(s.sm_clock_mhz)},
-          {"lowest_sm_clock_mhz", maybe(s.lowest_sm_clock_mhz)},
-          {"memory_clock_mhz", maybe(s.memory_clock_mhz)},
-          {"temperature_c", maybe(s.temperature_c)},
-          {"highest_temperature_c", maybe(s.highest_temperature_c)},
-          {"slow_clock_share", maybe(s.slow_share)},
-          {"clock_limits", limits_json(s)},
-          {"clock_why", text_or_null(s.clock_why)},
-          {"activity_readings", s.activity_readings},
-          {"sm_active", maybe(s.sm_active)},
-          {"sm_occupancy", maybe(s.sm_occupancy)},
-          {"tensor_active", maybe(s.tensor_active)},
-          {"dram_active", maybe(s.dram_active)},
-          {"activity_why", text_or_null(s.activity_why)}};
-}
-
-Json device_json(const DeviceTelemetry& d) {
-  return {{"name", text_or_null(d.name)},
-          {"used", d.used},
-          {"readings", d.readings},
-          {"begin_ns", d.begin_ns},
-          {"end_ns", d.end_ns},
-          {"energy_j", maybe(d.energy_j)},
-          {"power_w", maybe(d.power_w)},
-          {"highest_power_w", maybe(d.highest_power_w)},
-          {"power_limit_w", maybe(d.power_limit_w)},
-          {"reference_clock_mhz", maybe(d.reference_clock_mhz)},
-          {"readings_per_s", maybe(d.readings_per_s)}};
-}
-
-}  // namespace
-
-namespace {
-
 // A trace of another tool may bring a few readings, such as of memory, and none of what this section is about.
 bool says_nothing(const Telemetry& telemetry) {
   for (const DeviceTelemetry& device : telemetry.devices) {
@@ -217,32 +127,18 @@ bool says_nothing(const Telemetry& telemetry) {
 
 }  // namespace
 
-std::string telemetry_section(const Page& page, const Style& style) {
+std::string telemetry_section(const Page& page, const Style& style, const TableText& tables) {
   const Telemetry& telemetry = page.summary.telemetry;
   if (telemetry.devices.empty() || (is_imported(page) && says_nothing(telemetry))) return "";
   std::string out = style.heading("Power, energy, clocks") + device_lines(telemetry, page.unicode);
   const std::vector<const StageTelemetry*> stages = shown_stages(page);
   if (stages.empty()) return out;
-  out += stage_rows(stages);
+  out += tables.rows("telemetry.stages[]", tables.report()["telemetry"]["stages"], SIZE_MAX);
   for (const StageTelemetry* stage : stages) {
     const std::string line = confounders(telemetry, *stage);
     if (!line.empty()) out += style.warning(wrapped(line));
   }
   return out + unknowns(stages) + notes(stages);
-}
-
-Json telemetry_json(const Page& page) {
-  const Telemetry& telemetry = page.summary.telemetry;
-  if (telemetry.devices.empty()) return nullptr;
-  Json out;
-  out["devices"] = Json::array();
-  for (const DeviceTelemetry& device : telemetry.devices) out["devices"].push_back(device_json(device));
-  out["slow_clock_below"] = analyze::kSlowClock;
-  out["stages"] = Json::array();
-  for (const StageTelemetry* stage : shown_stages(page)) out["stages"].push_back(stage_json(*stage));
-  out["sampler_cpu_s"] = maybe(telemetry.sampler_cpu_s);
-  out["sampler_core_share"] = maybe(telemetry.sampler_share);
-  return out;
 }
 
 }  // namespace llmprof::report

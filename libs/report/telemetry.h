@@ -3,13 +3,12 @@
 
 #include <string>
 
-#include "base/json_fwd.h"
 #include "report/layout.h"
 #include "report/page.h"
+#include "report/table.h"
 
 namespace llmprof::report {
 
-std::string telemetry_section(const Page& page, const Style& style);  // "" without readings
-base::Json telemetry_json(const Page& page);                          // null without readings
+std::string telemetry_section(const Page& page, const Style& style, const TableText& tables);  // "" without readings
 
 }  // namespace llmprof::report

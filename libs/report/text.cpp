@@ -221,34 +221,62 @@ std::string without_stages(const Page& page, const Style& style) {
 
 }  // namespace
 
+Flags flags_of(const Page& page) {
+  const analyze::Summary& s = page.summary;
+  const auto any_shown = [&](const auto& rows, const auto& what) {
+    return std::ranges::any_of(rows, [&](const auto& row) { return shown(page, row.stage) && what(row); });
+  };
+  Flags flags;
+  const auto set = [&](bool is, const char* flag) { is ? void(flags.insert(flag)) : void(); };
+  const bool inference = std::ranges::any_of(s.stages, &analyze::Stage::makes_tokens);
+  const bool steps = std::ranges::any_of(
+      s.stages, [&](const analyze::Stage& stage) { return shown(page, stage.name) && stage.times_steps(); });
+  set(s.on_gpu, "gpu");
+  set(inference, "inference");
+  set(inference && steps, "tokens_and_steps");
+  set(inference && !steps, "only_tokens");
+  set(s.gpu.by == "function", "functions");
+  set(s.imported.framework_device_ns > 0, "framework_gpu");
+  set(std::ranges::any_of(s.device_memory.devices,
+                          [](const auto& device) {
+                            return std::ranges::any_of(device.at_peak,
+                                                       [](const auto& group) { return !group.function.empty(); });
+                          }),
+      "allocation_stacks");
+  set(any_shown(s.gemms, [](const auto& gemm) { return gemm.shared_ns > 0; }), "shared");
+  return flags;
+}
+
 std::string to_text(const Page& page, bool colour) {
   const Style style{colour};
   std::string out = title(page, style) + coverage(page, style);
   if (page.diagnosis) return out + full_diagnosis(page, style);
-  if (page.counters) return out + hardware_alone(page, style);
+  const base::Json report = report_json(page);
+  const TableText tables(report, flags_of(page), page.top);
+  if (page.counters) return out + hardware_alone(page, style, tables);
   const auto lines = static_cast<std::size_t>(std::count(out.begin(), out.end(), '\n'));
-  out +=
-      diagnosis_section(page, style, lines) + recorded(page, style) + life_section(page, style) + machine(page, style);
+  out += diagnosis_section(page, style, lines) + recorded(page, style) + life_section(page, style, tables) +
+         machine(page, style);
   if (page.summary.stages.empty()) {
     out += model(page, style) + without_stages(page, style) + hardware_section(page, style);
   } else {
-    out += model(page, style) + stage_table(page, style);
+    out += model(page, style) + stage_table(page, style, tables);
     if (page.summary.host.sampled_stages.empty())
-      out += efficiency_table(page, style) + denominators(page) + recomputation(page) + reasons(page);
+      out += efficiency_table(style, tables, page) + denominators(page) + recomputation(page) + reasons(page);
     out += hardware_section(page, style) + waterfall_section(page, style) + idle_section(page, style);
   }
-  out += sampled_section(page, style) + training_table(page, style) + block_table(page, style) +
+  out += sampled_section(page, style, tables) + training_table(page, style, tables) + block_table(page, style) +
          range_section(page, style);
-  out += part_tables(page, style);
-  out += kernel_table(page, style);
-  out += source_table(page, style);
-  out += gemm_table(page, style);
-  out += attention_table(page, style) + framework_table(page, style) + counter_table(page, style) +
-         totals_table(page, style);
-  out += telemetry_section(page, style) + device_memory_section(page, style) + allocator_section(page, style) +
-         metrics_section(page, style);
-  if (!is_imported(page) || !page.summary.host.memory.empty()) out += host_section(page, style);
-  out += function_table(page, style);
+  out += part_tables(page, style, tables);
+  out += kernel_table(page, style, tables);
+  out += source_table(page, style, tables);
+  out += gemm_table(page, style, tables);
+  out += tables.section("attention[]", style) + framework_table(page, style, tables) +
+         counter_table(page, style, tables) + totals_table(page, style, tables);
+  out += telemetry_section(page, style, tables) + device_memory_section(page, style, tables) +
+         allocator_section(page, style, tables) + metrics_section(page, style, tables);
+  if (!is_imported(page) || !page.summary.host.memory.empty()) out += host_section(page, style, tables);
+  out += tables.section("functions[]", style);
   if (!is_imported(page) && page.summary.coverage.kernels == 0 && page.summary.coverage.gemms == 0) {
     out +=
         "\n" + wrapped(

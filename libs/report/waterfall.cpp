@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/human.h"
-#include "base/json.h"
 #include "base/text_table.h"
+#include "report/table.h"
 #include "report/tables.h"
 
 namespace llmprof::report {
@@ -19,7 +19,6 @@ using analyze::Waterfall;
 using analyze::WaterfallTerm;
 using base::Align;
 using base::Json;
-using base::maybe;
 
 std::string label_of(const Waterfall& waterfall, const WaterfallTerm& term) {
   if (term.name == "above_floor") return term.op_class + " above its floor";
@@ -144,18 +143,11 @@ std::string class_table(const Waterfall& waterfall) {
 }
 
 Json term_json(const Waterfall& waterfall, const WaterfallTerm& term) {
-  Json out = {{"name", term.name},
-              {"class", term.op_class.empty() ? Json(nullptr) : Json(term.op_class)},
-              {"label", label_of(waterfall, term)},
-              {"ns", maybe(term.ns)},
-              {"mean_ns", term.ns ? Json(waterfall.mean_ns(*term.ns)) : Json(nullptr)},
-              {"share", term.ns ? Json(waterfall.share(*term.ns)) : Json(nullptr)},
-              {"why", term.why.empty() ? Json(nullptr) : Json(term.why)}};
-  if (!term.measured_ns) return out;
-  out["measured_ns"] = maybe(term.measured_ns);
-  out["kernel_ns"] = maybe(term.kernel_ns);
-  out["floor_ns"] = maybe(term.floor_ns);
-  return out;
+  Json all = base::fields_json(term);
+  all["class"] = all["op_class"], all["label"] = label_of(waterfall, term);
+  all["mean_ns"] = term.ns ? Json(waterfall.mean_ns(*term.ns)) : Json(nullptr);
+  all["share"] = term.ns ? Json(waterfall.share(*term.ns)) : Json(nullptr);
+  return all;
 }
 
 }  // namespace
@@ -201,18 +193,13 @@ std::string waterfall_section(const Page& page, const Style& style) {
 Json waterfall_json(const Page& page) {
   Json out = Json::array();
   for (const Waterfall* waterfall : shown_waterfalls(page)) {
-    Json terms = Json::array();
-    for (const WaterfallTerm& term : waterfall->terms) terms.push_back(term_json(*waterfall, term));
-    out.push_back({{"stage", waterfall->stage},
-                   {"quantity", waterfall->quantity},
-                   {"samples", waterfall->samples},
-                   {"measured_ns", waterfall->measured_ns},
-                   {"mean_ns", waterfall->mean_ns(waterfall->measured_ns)},
-                   {"terms", std::move(terms)},
-                   {"floor_ns", maybe(waterfall->floor_ns)},
-                   {"why", waterfall->why.empty() ? Json(nullptr) : Json(waterfall->why)}});
+    Json all = base::fields_json(*waterfall);
+    all["mean_ns"] = waterfall->mean_ns(waterfall->measured_ns);
+    all["terms"] = Json::array();
+    for (const WaterfallTerm& term : waterfall->terms) all["terms"].push_back(term_json(*waterfall, term));
+    out.push_back(std::move(all));
   }
-  return out;
+  return described("waterfalls[]", out);
 }
 
 }  // namespace llmprof::report

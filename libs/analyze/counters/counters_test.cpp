@@ -269,8 +269,8 @@ TEST(CounterStalls, ReasonsAndPlaces) {
   const KernelStalls& kernel = summary.counters.stalls.front();
   EXPECT_EQ(kernel.samples, 9000);
   EXPECT_DOUBLE_EQ(kernel.share, 0.9);
-  EXPECT_EQ(kernel.reasons.front().first, "long_scoreboard");
-  EXPECT_DOUBLE_EQ(kernel.reasons.front().second, 6.0 / 9);
+  EXPECT_EQ(kernel.reasons.front().reason, "long_scoreboard");
+  EXPECT_DOUBLE_EQ(kernel.reasons.front().share, 6.0 / 9);
   ASSERT_EQ(kernel.places.size(), 2U);
   EXPECT_EQ(kernel.places.front().file, "gemv.cu");
   EXPECT_EQ(kernel.places.front().line, 12);

@@ -47,7 +47,7 @@ Result<void> fill_stalls(const trace::Run& run, Counters& counters) {
     }
     KernelStalls& kernel = kernels[row.text("kernel")];
     kernel.samples += samples;
-    kernel.reasons.emplace_back(row.text("reason"), static_cast<double>(samples));
+    kernel.reasons.push_back({row.text("reason"), static_cast<double>(samples)});
   }
   LLMPROF_LET(const trace::ResultTable places, run.query(kPlacesSql));
   for (std::size_t i = 0; i < places.rows.size(); ++i) {

@@ -126,7 +126,7 @@ StageDigest stage_digest(const Summary& summary, const Stage& stage, const StepS
   digest.flops = per_step(stage.efficiency.flops, stage.steps);
   digest.bytes = per_step(stage.efficiency.bytes, stage.steps);
   // That of a stage is of all ranks at once, that of a step of one.
-  if (const auto floor = stage.efficiency.floor_ns) digest.floor_ns = per_step(*floor * stage.at_once, stage.steps);
+  if (const auto floor = stage.efficiency.floor_ns) digest.floor_ns = per_step(*floor * stage.ranks_at_once, stage.steps);
   for (const StageTelemetry& telemetry : summary.telemetry.stages) {
     if (telemetry.stage == stage.name && telemetry.sm_clock_mhz) digest.sm_clock_hz = *telemetry.sm_clock_mhz * 1e6;
   }

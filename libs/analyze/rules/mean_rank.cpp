@@ -53,7 +53,7 @@ struct Scales {
   // 1 for what no stage has, or has alone.
   double operator()(std::string_view stage) const {
     const auto found = std::ranges::find(summary.stages, stage, &Stage::name);
-    return found == summary.stages.end() ? 1 : 1 / found->at_once;
+    return found == summary.stages.end() ? 1 : 1 / found->ranks_at_once;
   }
 };
 
@@ -92,7 +92,7 @@ void scale_facts(const Scales& of, double devices, Facts& facts) {
 }  // namespace
 
 bool takes_several_ranks(const Summary& summary) {
-  return std::ranges::any_of(summary.stages, [](const Stage& stage) { return stage.at_once != 1; });
+  return std::ranges::any_of(summary.stages, [](const Stage& stage) { return stage.ranks_at_once != 1; });
 }
 
 void take_mean_rank(Summary& summary, Facts& facts) {
@@ -106,12 +106,12 @@ void take_mean_rank(Summary& summary, Facts& facts) {
   for (GemmShape& gemm : summary.gemms) scale(of(gemm.stage), gemm.calls, gemm.time_ns, gemm.estimated_ns);
   for (StageIdle& idle : summary.idle) scale_idle(of(idle.stage), idle);
   for (Stage& stage : summary.stages) {
-    const double by = 1 / stage.at_once;
+    const double by = 1 / stage.ranks_at_once;
     scale(by, stage.steps, stage.kernels, stage.measured_steps, stage.warm_up_steps, stage.warm_up_ns, stage.steps_ns,
           stage.kernel_ns, stage.estimated_ns, stage.graph_launches, stage.graph_launches_by_node);
     scale(devices, stage.device_busy_ns, stage.idle_ns);
     scale_efficiency(by, stage.efficiency);
-    stage.at_once = 1;
+    stage.ranks_at_once = 1;
   }
   summary.busy_devices = own;
   scale_known(devices, summary.peak_flops, summary.peak_bandwidth);

@@ -137,7 +137,7 @@ TEST(ThrottledClocks, HowMuchFasterAtFullClock) {
   device.reference_clock_mhz = 2000;
   summary.telemetry.devices = {device};
   StageTelemetry state{.stage = "prefill"};
-  state.readings = 10, state.slow_share = 1, state.sm_clock_mhz = 1500;
+  state.clock_readings = 10, state.slow_clock_share = 1, state.sm_clock_mhz = 1500;
   summary.telemetry.stages = {state};
   const Facts facts;
   const Checked said = find_rule("throttled_clocks")->check({summary, facts});

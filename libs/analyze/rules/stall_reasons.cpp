@@ -87,20 +87,20 @@ Finding finding_of(const CountedKernel& kernel, const CountedKernel::Stall& stal
 std::optional<Finding> from_samples(const Case& run, const KernelStalls& kernel) {
   if (kernel.share < kLeastTime || kernel.samples < kLeastSamples) return std::nullopt;
   double waiting = 0;
-  const std::pair<std::string, double>* top = nullptr;
+  const StallReason* top = nullptr;
   for (const auto& reason : kernel.reasons) {
-    if (reason.first == "selected" || reason.first == "not_selected") continue;
-    waiting += reason.second;
-    if (top == nullptr && words_of(reason.first) != nullptr) top = &reason;
+    if (reason.reason == "selected" || reason.reason == "not_selected") continue;
+    waiting += reason.share;
+    if (top == nullptr && words_of(reason.reason) != nullptr) top = &reason;
   }
-  if (top == nullptr || top->second < kLeastStall * waiting) return std::nullopt;
+  if (top == nullptr || top->share < kLeastStall * waiting) return std::nullopt;
   const auto counted = std::ranges::find(run.summary.imported.counted, kernel.kernel, &CountedKernel::name);
   const bool known = counted != run.summary.imported.counted.end() && counted->of_roof;
   if (known && *counted->of_roof >= kNearRoof) return std::nullopt;
-  const Words& words = *words_of(top->first);
+  const Words& words = *words_of(top->reason);
   Finding out{.rule = "stall_reasons", .part = short_kernel(kernel.kernel)};
   out.title = fmt::format("{} waits for {}", short_kernel(kernel.kernel), words.waits_for);
-  out.text = fmt::format("{} of its samples of waiting warps say so.", base::human_percent(top->second / waiting));
+  out.text = fmt::format("{} of its samples of waiting warps say so.", base::human_percent(top->share / waiting));
   if (!kernel.places.empty() && !kernel.places.front().file.empty())
     out.text += fmt::format(" Most of its samples are at {}:{}.", kernel.places.front().file,
                             kernel.places.front().line.value_or(0));
@@ -110,7 +110,7 @@ std::optional<Finding> from_samples(const Case& run, const KernelStalls& kernel)
       "BY samples DESC",
       sql_literal(kernel.kernel));
   out.evidence.push_back(fraction(
-      "kernel.sampled_" + top->first, fmt::format("warps that wait for {}", words.waits_for), top->second / waiting,
+      "kernel.sampled_" + top->reason, fmt::format("warps that wait for {}", words.waits_for), top->share / waiting,
       fmt::format("{:.0f} samples of its waiting warps", waiting * static_cast<double>(kernel.samples)), "measured",
       rows));
   out.evidence.push_back(fraction("kernel.samples", "samples of warps in this kernel", kernel.share,

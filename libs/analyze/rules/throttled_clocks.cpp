@@ -24,7 +24,7 @@ std::optional<double> reference_mhz(const Summary& summary) {
 
 std::string reasons(const StageTelemetry& state) {
   std::string out;
-  for (const ClockLimitShare& limit : state.limits)
+  for (const ClockLimitShare& limit : state.clock_limits)
     out +=
         fmt::format("{}{} in {} of the readings", out.empty() ? "" : ", ", limit.why, base::human_percent(limit.share));
   return out.empty() ? "the driver named no reason" : out;
@@ -34,7 +34,7 @@ Finding finding_of(const Summary& summary, const StageTelemetry& state, const St
   Finding out{.rule = "throttled_clocks", .stage = stage.name, .severity = Severity::kNote};
   const std::optional<double> reference = reference_mhz(summary);
   out.title = fmt::format("In {} the clock was more than {:.0f} % below its highest in {} of the readings", stage.name,
-                          100 * (1 - kSlowClock), base::human_percent(state.slow_share));
+                          100 * (1 - kSlowClock), base::human_percent(state.slow_clock_share));
   out.text = fmt::format(
       "The times are those of a slower device: {}. Compare no run with this one before the clocks are alike.",
       reasons(state));
@@ -42,7 +42,7 @@ Finding finding_of(const Summary& summary, const StageTelemetry& state, const St
       "SELECT ts_ns, device_id, metric, value, unit FROM telemetry WHERE metric LIKE '%clock%' OR metric LIKE "
       "'%limit%' ORDER BY ts_ns";
   out.evidence.push_back(fraction(stage.name + ".slow_share", "readings with the clock below 90 % of its highest",
-                                  state.slow_share, fmt::format("{} readings", state.readings), "measured", rows));
+                                  state.slow_clock_share, fmt::format("{} readings", state.clock_readings), "measured", rows));
   if (state.sm_clock_mhz)
     out.evidence.push_back(number(stage.name + ".sm_clock", "mean clock of the multiprocessors",
                                   *state.sm_clock_mhz * 1e6, "Hz", "measured", rows));
@@ -76,14 +76,14 @@ Checked check(const Case& run) {
   std::int64_t readings = 0;
   for (const StageTelemetry& state : run.summary.telemetry.stages) {
     const Stage* stage = stage_named(run.summary, state.stage);
-    if (stage == nullptr || is_preparation(state.stage) || !state.slow_share) continue;
-    readings += state.readings;
-    if (*state.slow_share >= kLeastSlow) {
+    if (stage == nullptr || is_preparation(state.stage) || !state.slow_clock_share) continue;
+    readings += state.clock_readings;
+    if (*state.slow_clock_share >= kLeastSlow) {
       out.findings.push_back(finding_of(run.summary, state, *stage));
       continue;
     }
     out.why += fmt::format("{}{}: {} of {} readings of the clock were low", out.why.empty() ? "" : "; ", state.stage,
-                           base::human_percent(state.slow_share), state.readings);
+                           base::human_percent(state.slow_clock_share), state.clock_readings);
   }
   if (readings == 0)
     return not_applicable(

@@ -23,8 +23,8 @@ shown AS (
   SELECT stack_id, depth, place, row_number() OVER (PARTITION BY stack_id ORDER BY depth) AS number
   FROM frames AS f
   WHERE python OR NOT EXISTS (SELECT 1 FROM frames AS p WHERE p.stack_id = f.stack_id AND p.python)),
-paths AS (SELECT stack_id, string_agg(place, ' < ' ORDER BY depth) AS path FROM shown WHERE number <= 4 GROUP BY stack_id)
-SELECT p.path, sum(s.allocations)::BIGINT AS allocations, sum(s.bytes)::BIGINT AS bytes, max(s.largest_bytes) AS largest_bytes
+paths AS (SELECT stack_id, string_agg(place, ' < ' ORDER BY depth) AS stack FROM shown WHERE number <= 4 GROUP BY stack_id)
+SELECT p.stack, sum(s.allocations)::BIGINT AS allocations, sum(s.bytes)::BIGINT AS bytes, max(s.largest_bytes) AS largest_bytes
 FROM stacks AS s LEFT JOIN paths AS p ON p.stack_id = s.stack_id
-GROUP BY p.path
-ORDER BY bytes DESC, p.path;
+GROUP BY p.stack
+ORDER BY bytes DESC, p.stack;

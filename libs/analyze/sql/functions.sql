@@ -11,7 +11,7 @@ on_stack AS (
   SELECT k.stack_id, f.kind, f.function, f.file, min(k.depth) AS depth
   FROM stack AS k JOIN frame AS f ON f.id = k.frame_id
   GROUP BY ALL)
-SELECT w.stage, o.kind, o.function, o.file, sum(w.samples)::BIGINT AS samples,
+SELECT w.stage, o.kind, o.function AS name, o.file, sum(w.samples)::BIGINT AS samples,
   coalesce(sum(w.ns) FILTER (o.depth = 0), 0)::BIGINT AS self_ns, sum(w.ns)::BIGINT AS total_ns,
   any_value(t.ns)::BIGINT AS sampled_ns
 FROM weighted AS w

@@ -19,7 +19,7 @@ ordered AS (
   WINDOW same AS (PARTITION BY p.pid ORDER BY i.first_ns)),
 chained AS (  -- smaller numbers than before: the pid was given to a new process
   SELECT o.*, CASE WHEN o.user_from >= o.earlier_user_ns THEN o.earlier_id END AS before_id FROM ordered AS o)
-SELECT c.pid, c.executable, c.arguments, c.begin_ns, c.end_ns - c.begin_ns AS wall_ns, c.readings,
+SELECT c.pid, c.executable AS name, c.arguments, c.begin_ns, c.end_ns - c.begin_ns AS wall_ns, c.readings,
   c.user_ns - coalesce(b.user_ns, 0) AS user_ns, c.system_ns - coalesce(b.system_ns, 0) AS system_ns,
   greatest(coalesce(c.peak_rss_bytes, 0), c.rss_bytes) AS peak_rss_bytes,
   c.minor_faults - coalesce(b.minor_faults, 0) AS minor_faults,

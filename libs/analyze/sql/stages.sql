@@ -10,7 +10,7 @@ WITH lasted AS (
 timed AS (
   SELECT *, CASE WHEN steady THEN lasted_ns END AS plain_ns
   FROM lasted)
-SELECT stage, count(*) AS steps, sum(kernels)::BIGINT AS kernels,
+SELECT stage AS name, count(*) AS steps, sum(kernels)::BIGINT AS kernels,
   CASE WHEN count(*) = count(*) FILTER (source = 'declared') THEN 'declared' ELSE 'inferred' END AS source,
   min(confidence) AS confidence,
   quantile_disc(plain_ns, 0.5) AS step_p50_ns,

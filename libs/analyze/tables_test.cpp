@@ -1,0 +1,73 @@
+#include "analyze/tables.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/asset.h"
+
+namespace llmprof::analyze {
+
+std::span<const base::Asset> assets();
+
+namespace {
+
+TEST(Tables, EveryFileCanBeReadAndNothingIsDescribedTwice) {
+  std::set<std::string> paths;
+  std::size_t files = 0;
+  for (const base::Asset& asset : assets()) {
+    if (!asset.path.starts_with("tables/")) continue;
+    ++files;
+    const auto tables = parse_descriptions(asset.bytes, asset.path);
+    ASSERT_TRUE(tables) << tables.error().message;
+    for (const TableDescription& table : *tables) {
+      EXPECT_TRUE(paths.insert(table.path).second) << table.path;
+      EXPECT_FALSE(table.columns.empty()) << table.path;
+    }
+  }
+  EXPECT_GE(files, 8U);
+}
+
+TEST(Tables, NestedRowsAndObjectsAreDescribed) {
+  for (const TableDescription& table : table_descriptions()) {
+    for (const ColumnDescription& column : table.columns) {
+      if (table.path.find('#') != std::string::npos) continue;
+      const std::string inside = table.path + "." + column.key;
+      if (column.format == "rows") EXPECT_NE(find_description(inside + "[]"), nullptr) << inside;
+      if (column.format == "object") EXPECT_NE(find_description(inside), nullptr) << inside;
+    }
+  }
+}
+
+TEST(Tables, AFormatIsReadWithItsUnitAndWords) {
+  const auto tables = parse_descriptions(
+      "# file\n## a[]: Title\nWhat it is.\n| key | title | format | meaning |\n|---|---|---|---|\n"
+      "| x_ns | x | ns ~y of coverage.wall_ns if gpu | X. |\n| y | | giga FLOP/s wide nonzero | Y. |\n"
+      "- rows: things\n- note: (if gpu) Note.\n```sql\nSELECT 1\n```\n"
+      "## a[]#view: Other\n| x_ns | again | unless cpu |\n",
+      "file");
+  ASSERT_TRUE(tables) << tables.error().message;
+  const TableDescription& a = tables->front();
+  EXPECT_EQ(a.title, "Title");
+  EXPECT_EQ(a.meaning, "What it is.");
+  EXPECT_EQ(a.rows, "things");
+  EXPECT_EQ(a.sql, "SELECT 1\n");
+  EXPECT_EQ(a.columns[0].estimate, "y");
+  EXPECT_EQ(a.columns[0].of, "coverage.wall_ns");
+  EXPECT_EQ(a.columns[0].only_if, "gpu");
+  EXPECT_EQ(a.columns[1].unit, "FLOP/s");
+  EXPECT_TRUE(a.columns[1].wide && a.columns[1].nonzero);
+  const ColumnDescription& shown = tables->back().columns.front();
+  EXPECT_EQ(shown.title, "again");
+  EXPECT_EQ(shown.format, "ns");
+  EXPECT_EQ(shown.unless, "cpu");
+}
+
+TEST(Tables, WhatIsMissingIsAnError) {
+  EXPECT_FALSE(parse_descriptions("## a[]\n| x | x | | no format |\n", "f"));
+  EXPECT_FALSE(parse_descriptions("## a[]#view\n| x | x |\n", "f"));
+  EXPECT_FALSE(parse_descriptions("## a[]\n- columns of: b\n", "f"));
+}
+
+}  // namespace
+}  // namespace llmprof::analyze
