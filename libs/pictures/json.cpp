@@ -1,8 +1,11 @@
 // The pictures as JSON: columns instead of objects, because they are long. docs/format/page.md.
 #include "base/json.h"
 
+#include <array>
 #include <cmath>
+#include <map>
 
+#include "base/kernel_name.h"
 #include "pictures/page_data.h"
 
 namespace llmprof::pictures {
@@ -61,15 +64,65 @@ Json curve_json(const Curve& curve, std::int64_t origin_ns) {
           {"ts", std::move(ts)},  {"low", std::move(low)}, {"high", std::move(high)}};
 }
 
+// For small boxes; null where it is the name itself.
+Json short_or_null(const std::string& name) {
+  const std::string shortened = base::short_kernel_name(name);
+  return shortened == name ? Json(nullptr) : Json(shortened);
+}
+
+// The columns that both kinds of trees have.
+class Columns {
+ public:
+  void add(std::int32_t parent, const std::string& name, const std::string& kind) {
+    parents_.push_back(parent);
+    const std::size_t number_of_name = number(name);
+    names_of_nodes_.push_back(number_of_name);
+    kinds_.push_back(number(kind));
+    // Native functions have their library behind them.
+    if (kind == "native") short_names_[number_of_name] = short_or_null(name.substr(0, name.find(" (")));
+    if (kind == "kernel") short_names_[number_of_name] = short_or_null(name);
+  }
+  void put(Json& out) {
+    out["names"] = std::move(names_);
+    out["short_names"] = std::move(short_names_);
+    out["parent"] = std::move(parents_);
+    out["name"] = std::move(names_of_nodes_);
+    out["kind"] = std::move(kinds_);
+  }
+
+ private:
+  std::size_t number(const std::string& text) {
+    const auto [found, is_new] = numbers_.try_emplace(text, names_.size());
+    if (is_new) names_.push_back(text), short_names_.push_back(nullptr);
+    return found->second;
+  }
+  Json names_ = Json::array(), short_names_ = Json::array(), parents_ = Json::array(), names_of_nodes_ = Json::array(),
+       kinds_ = Json::array();
+  std::map<std::string, std::size_t> numbers_;
+};
+
+// Nanoseconds and bytes are whole.
+Json whole(double value) { return static_cast<std::int64_t>(std::llround(value)); }
+Json whole(const std::array<double, 3>& values) { return {whole(values[0]), whole(values[1]), whole(values[2])}; }
+
+struct WeightColumns {
+  Json columns = {Json::array(), Json::array(), Json::array()};
+  void add(const std::array<double, 3>& values) {
+    for (std::size_t i = 0; i < values.size(); ++i) columns[i].push_back(whole(values[i]));
+  }
+};
+
 }  // namespace
 
 Json to_json(const Timeline& timeline) {
-  Json lanes = Json::array(), curves = Json::array();
+  Json lanes = Json::array(), curves = Json::array(), short_names = Json::array();
+  for (const std::string& name : timeline.names) short_names.push_back(short_or_null(name));
   for (const Lane& lane : timeline.lanes) lanes.push_back(lane_json(lane, timeline.window.begin_ns));
   for (const Curve& curve : timeline.curves) curves.push_back(curve_json(curve, timeline.window.begin_ns));
   return {{"run", {timeline.run.begin_ns, timeline.run.end_ns}},
           {"window", {timeline.window.begin_ns, timeline.window.end_ns}},
           {"names", timeline.names},
+          {"short_names", std::move(short_names)},
           {"lanes", std::move(lanes)},
           {"curves", std::move(curves)},
           {"slices_in_window", timeline.slices_in_window},
@@ -86,6 +139,7 @@ Json to_json(const Roofline& roofline) {
   for (const RooflinePoint& point : roofline.points)
     points.push_back({{"kind", point.kind},
                       {"name", point.name},
+                      {"short_name", short_or_null(point.kind == "kernel" ? point.name : "")},
                       {"stage", point.stage},
                       {"intensity", reading(point.intensity)},
                       {"flops_per_s", reading(point.flops_per_s)},
@@ -107,6 +161,37 @@ Json to_json(const std::vector<StepCurve>& curves) {
                    {"duration_ns", curve.duration_ns},
                    {"batch", curve.batch},
                    {"context", curve.context}});
+  return out;
+}
+
+Json to_json(const Flame& flame) {
+  Columns columns;
+  WeightColumns self;
+  for (const FlameNode& node : flame.nodes) {
+    columns.add(node.parent, node.name, node.kind);
+    self.add(node.self);
+  }
+  Json out = Json::object();
+  columns.put(out);
+  out["self"] = std::move(self.columns);
+  out["total"] = whole(flame.total);
+  out["put_together"] = whole(flame.put_together);
+  out["why"] = base::text_or_null(flame.why);
+  return out;
+}
+
+Json to_json(const std::vector<FlameDiffNode>& nodes) {
+  Columns columns;
+  WeightColumns before, after;
+  for (const FlameDiffNode& node : nodes) {
+    columns.add(node.parent, node.name, node.kind);
+    before.add(node.before);
+    after.add(node.after);
+  }
+  Json out = Json::object();
+  columns.put(out);
+  out["before"] = std::move(before.columns);
+  out["after"] = std::move(after.columns);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/json_fwd.h"
+#include "base/kernel_name.h"
 #include "report/layout.h"
 #include "report/page.h"
 
@@ -18,8 +19,7 @@ std::string estimate_line(const Page& page, std::string_view stage);  // what "~
 
 // "~1.53 ms" where a part of it is estimated.
 std::string device_time_cell(std::int64_t time_ns, std::int64_t estimated_ns);
-// "at::native::foo<4, at::native::AddFunctor<float>, …>" -> "foo<AddFunctor>".
-std::string short_kernel_name(std::string_view name);
+using base::short_kernel_name;
 
 base::Json kernels_json(const Page& page);
 base::Json sources_json(const Page& page);

@@ -1,5 +1,3 @@
-#include "report/png.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <cstdint>
 
 #include "base/dynlib.h"
+#include "report/plot.h"
 
 namespace llmprof::report {
 namespace {
@@ -115,6 +114,12 @@ Result<std::string> svg_to_png(const std::string& svg, double scale) {
   Result<std::string> bytes = drawn(api, picture, scale);
   api.release(picture);
   return bytes;
+}
+
+Result<std::string> plot_bytes(const Plot& plot, std::string_view file, const SvgSize& size) {
+  std::string svg = plot_svg(plot, size);
+  if (file.ends_with(".png")) return svg_to_png(svg);
+  return svg;
 }
 
 }  // namespace llmprof::report
