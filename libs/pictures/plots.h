@@ -10,7 +10,7 @@
 #include "base/json_fwd.h"
 #include "base/result.h"
 #include "pictures/flame.h"
-#include "pictures/points.h"
+#include "pictures/roofline.h"
 #include "pictures/timeline.h"
 #include "report/page.h"
 #include "report/plot.h"

@@ -110,8 +110,6 @@ export const list = (value: unknown): Row[] => (Array.isArray(value) ? (value as
 
 export const onGpu = (report: Report): boolean => list(report["devices"])[0]?.["kind"] === "gpu";
 
-export const stageNames = (report: Report): string[] => list(report["stages"]).map((stage) => String(stage["name"]));
-
 // The stage that most people come for.
 export function mainStage(names: string[]): string | undefined {
   return ["decode", "forward", "prefill"].find((name) => names.includes(name)) ?? names[0];

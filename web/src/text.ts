@@ -108,7 +108,6 @@ export const flopsText = (value: Maybe): string => rateText(value, "FLOP/s");
 export const bandwidthText = (value: Maybe): string => rateText(value, "B/s");
 export const joulesText = maybe((value) => (value !== 0 && Math.abs(value) < 0.1 ? `${digits(value * 1000)} mJ` : `${digits(value)} J`));
 export const wattsText = maybe((value) => `${digits(value)} W`);
-export const digitsText = maybe(digits);
 
 // A value in the unit that diagnosis and measures name: "1" is a fraction.
 export function measureText(value: Maybe, unit: string): string {

@@ -4,7 +4,7 @@ import type { Curve, Report, StepCurve } from "../data";
 import { column, DataTable } from "../table";
 import { bytes, count, inUnit, percent, time, timeLabels, visible } from "../text";
 import { Tip, useWidth } from "./canvas";
-import { categoryVariable, clamp, linearScale, type Range, roundValues, type Scale } from "./drawing";
+import { categoryVariable, clamp, linearScale, type Range, roundValues, type Scale, firstAbove } from "./drawing";
 
 export interface LineChartProps {
   title: string; series: Series[]; unit: string; height?: number;
@@ -159,14 +159,9 @@ export function extentOf(values: number[]): Range {
 
 // Index of the value nearest to `at`; the values rise. -1: there are none.
 export function nearestIndex(values: number[], at: number): number {
-  let [low, high] = [0, values.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (values[middle]! < at) low = middle + 1;
-    else high = middle;
-  }
-  if (low === values.length) return values.length - 1;
-  return low > 0 && at - values[low - 1]! <= values[low]! - at ? low - 1 : low;
+  const above = firstAbove(values, at);
+  if (above === 0 || above === values.length) return above === 0 && values.length > 0 ? 0 : values.length - 1;
+  return at - values[above - 1]! <= values[above]! - at ? above - 1 : above;
 }
 
 export function linePath({ x, y, stepped }: Series, xs: Scale, ys: Scale): string {

@@ -2,7 +2,6 @@
 
 
 export interface Scale { toPixel(value: number): number; toValue(pixel: number): number }
-export interface Tick { value: number; label: string }
 export type Range = [number, number];
 
 export function linearScale([from, to]: Range, [first, last]: Range): Scale {
@@ -44,6 +43,23 @@ export function powersOfTen([from, to]: Range): number[] {
   for (let power = Math.ceil(Math.log10(from) - 1e-9); power <= Math.log10(to) + 1e-9; ++power) values.push(10 ** power);
   return values;
 }
+
+// First index whose value is above `limit`; the values rise.
+export function firstAbove(values: ArrayLike<number>, limit: number): number {
+  let [low, high] = [0, values.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (values[middle]! > limit) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+export const toggled = <T,>(set: ReadonlySet<T>, key: T): Set<T> => {
+  const next = new Set(set);
+  if (!next.delete(key)) next.add(key);
+  return next;
+};
 
 export function clamp(value: number, least: number, most: number): number {
   return Math.max(least, Math.min(most, value));

@@ -1,4 +1,5 @@
 // Stages, operators, modules and kernels under the roofs of the device.
+import { toggled } from "./drawing";
 import { useMemo, useState } from "preact/hooks";
 import type { Roofline } from "../data";
 import { column, DataTable, type Description } from "../table";
@@ -60,7 +61,7 @@ export function RooflineChart({ roofline, type }: { roofline: Roofline; type?: s
     setPointed(null);
     setWalked(points[(points.indexOf(walked!) + step + points.length) % points.length]!);
   };
-  const toggle = (key: string) => setOff((now) => new Set(now.has(key) ? [...now].filter((each) => each !== key) : [...now, key]));
+  const toggle = (key: string) => setOff((now) => toggled(now, key));
   return (
     <div class="picture p-roofline" ref={setElement} role="region" aria-label={`roofline of ${visible(roofline.device)}`}>
       {flopRoofs(roofline).length > 1 && (

@@ -2,7 +2,7 @@
 // the width of the picture and a look at each slice in view.
 import type { Curve } from "../../data";
 import { patternOf, shorten, type Theme } from "../canvas";
-import type { Range } from "../drawing";
+import { type Range, firstAbove } from "../drawing";
 import { type Patch, type PatchLane, type Segment, type SliceRef, visibleRange } from "./patches";
 
 export interface LaneStyle {
@@ -140,15 +140,7 @@ export function extent({ low, high }: Curve): Range {
 }
 
 // Index of the last reading at or before a time (relative to the run), -1 before the first.
-export function readingAt(curve: Curve, from: number, time: number): number {
-  let [low, high] = [0, curve.ts.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (curve.ts[middle]! + from > time) high = middle;
-    else low = middle + 1;
-  }
-  return low - 1;
-}
+export const readingAt = (curve: Curve, from: number, time: number): number => firstAbove(curve.ts, time - from) - 1;
 
 export interface CurveStyle { window: Range; width: number; height: number; theme: Theme; extent: Range }
 

@@ -2,7 +2,7 @@ import type { JSX } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { inUnit, moment, percent, time, timeLabels, visible } from "../../text";
 import { prepare, type Theme } from "../canvas";
-import { clamp, linearScale, type Range, roundValues } from "../drawing";
+import { clamp, linearScale, type Range, roundValues, toggled } from "../drawing";
 import { type CurveStyle, drawCurve, drawLane, extent, type LaneStyle } from "./draw";
 import { pan } from "./input";
 import {
@@ -18,7 +18,7 @@ interface LanesProps extends RowsProps {
 export function Lanes({ groups, mark, onKeyDown, handlers, ...rows }: LanesProps) {
   const { labelWidth, style } = rows;
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
-  const toggle = (name: string) => setClosed((now) => new Set(now.has(name) ? [...now].filter((each) => each !== name) : [...now, name]));
+  const toggle = (name: string) => setClosed((now) => toggled(now, name));
   return (
     <div class="p-lanes" onKeyDown={onKeyDown} {...handlers}>
       <div class="p-row p-axis-row" style={{ height: `${axisHeight}px` }}>

@@ -2,7 +2,7 @@
 // median step inside the page, an answer of the server). At every time the narrowest patch that covers it is shown.
 import type { Curve, Lane, LaneKind, Timeline } from "../../data";
 import { visible } from "../../text";
-import { nameCategory, type Range, stageCategory } from "../drawing";
+import { nameCategory, type Range, stageCategory, firstAbove } from "../drawing";
 import { curveKey } from "./draw";
 
 export interface Patch {
@@ -64,17 +64,6 @@ function finest(patches: Patch[], from: number, to: number): Patch | null {
     if (covers && (!best || patch.to - patch.from < best.to - best.from)) best = patch;
   }
   return best;
-}
-
-// First index whose value is above `limit`; the values rise.
-export function firstAbove(values: Float64Array, limit: number): number {
-  let [low, high] = [0, values.length];
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (values[middle]! > limit) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }
 
 // Slices that overlap (from, to): [first, behind the last). They do not overlap each other, so ends rise as begins do.

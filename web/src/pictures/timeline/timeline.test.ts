@@ -1,10 +1,11 @@
 // Slices as [begin, end, name, count, busy]; begin and end relative to the window.
+import { firstAbove } from "../drawing";
 import { describe, expect, it } from "vitest";
 import type { Lane, Timeline } from "../../data";
 import { around, askFor, fit, leastSpanNs, pan, pinch, serves, zoom } from "./input";
 import { axisTicks, shortLabel } from "./lanes";
 import {
-  coarseFirst, factsOf, findSlices, firstAbove, laneKey, laneTotal, makePatch, matches, nameTotals, neighbour, resolution, segments,
+  coarseFirst, factsOf, findSlices, laneKey, laneTotal, makePatch, matches, nameTotals, neighbour, resolution, segments,
   sliceAt, stagePlaces, visibleRange,
 } from "./patches";
 

@@ -1,4 +1,4 @@
-#include "pictures/merge.h"
+#include "pictures/timeline_lanes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,21 +1,19 @@
-// What devices did, and the calls that launched it. Kernels of graph launches that were recorded as one interval are
-// expanded only where a launch is wide enough to show them.
+// What threads did (steps, ranges, framework operators, calls of a device's API) and what devices did. Kernels of graph
+// launches that were recorded as one interval are expanded only where a launch is wide enough to show them.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "pictures/timeline_lanes.h"
+#include "trace/chunk_row.h"
 
 namespace llmprof::pictures {
 namespace {
 
 constexpr std::int64_t kNull = trace::Columns::kNull;
 
-struct Row {
-  const trace::ColumnChunk& chunk;
-  std::size_t at;
-  std::int64_t operator[](std::size_t column) const { return chunk.values[column][at]; }
-};
+using Row = trace::ChunkRow;
+using trace::each_row;
 
 // The columns that kernels, copies and graph launches have in common, in this order.
 constexpr const char* kCommon =
@@ -31,13 +29,6 @@ void add_launch(Lanes& lanes, const Row& row, std::int32_t name, std::int32_t st
 
 Slice slice_of(const Row& row, std::int32_t name, std::int32_t stage) {
   return {.begin_ns = row[kBegin], .end_ns = row[kEnd], .name = name, .stage = stage, .id = row[kId]};
-}
-
-Result<void> each_row(const trace::Run& run, const std::string& sql, const std::function<void(const Row&)>& take) {
-  return run.column_chunks(sql, [&](const trace::ColumnChunk& chunk) {
-    for (std::size_t i = 0; i < chunk.count; ++i) take({chunk, i});
-    return true;
-  });
 }
 
 // Rows of a table that touch the window on the device, then those whose launch does; of the whole run both at once.
@@ -58,15 +49,15 @@ Result<void> add_kernels(const trace::Run& run, Lanes& lanes) {
   const std::int32_t launching = facts.names.number("launch kernel");
   for (const Part& part : parts_of(lanes)) {
     TextColumn names(facts.names);
-    LLMPROF_TRY(each_row(
-        run, fmt::format("SELECT {}, name, graph_launch_id FROM kernel WHERE {}", kCommon, part.where),
-        [&](const Row& row) {
-          const std::int32_t stage = facts.stage_of_kernel(row[kId]);
-          if (part.device)
-            lanes.add(Source::kKernels, row[kDevice], Lanes::stream_or_thread(row[kStream], row[kThread]),
-                      Piece::of(slice_of(row, names.number(row.chunk, kMore, row.at), stage), row[kLaunchBegin]));
-          if (part.launch && row[kMore + 1] == kNull) add_launch(lanes, row, launching, stage);
-        }));
+    LLMPROF_TRY(each_row(run, fmt::format("SELECT {}, name, graph_launch_id FROM kernel WHERE {}", kCommon, part.where),
+                         [&](const Row& row) {
+                           const std::int32_t stage = facts.stage_of_kernel(row[kId]);
+                           if (part.device)
+                             lanes.add(Source::kKernels, row[kDevice],
+                                       Lanes::stream_or_thread(row[kStream], row[kThread]),
+                                       Piece::of(slice_of(row, names.number(row, kMore), stage), row[kLaunchBegin]));
+                           if (part.launch && row[kMore + 1] == kNull) add_launch(lanes, row, launching, stage);
+                         }));
   }
   return {};
 }
@@ -86,7 +77,7 @@ Result<void> add_copies(const trace::Run& run, Lanes& lanes) {
       const std::int32_t stage = facts.stage_at(row[kThread], asked);
       if (part.device)
         lanes.add(Source::kCopies, row[kDevice], Lanes::stream_or_thread(row[kStream], row[kThread]),
-                  Piece::of(slice_of(row, names.number(row.chunk, kMore, row.at), stage), row[kLaunchBegin]));
+                  Piece::of(slice_of(row, names.number(row, kMore), stage), row[kLaunchBegin]));
       if (part.launch && row[kMore + 1] == kNull) add_launch(lanes, row, launching, stage);
     }));
   }
@@ -131,7 +122,7 @@ Result<void> add_graphs(const trace::Run& run, Lanes& lanes) {
         "(SELECT graph_launch_id, stage FROM launch_place) AS p ON p.graph_launch_id = l.id",
         kCommon, part.where);
     LLMPROF_TRY(each_row(run, sql, [&](const Row& row) {
-      const std::int32_t stage = row[kMore + 2] == 0 ? -1 : stages.number(row.chunk, kMore + 2, row.at);
+      const std::int32_t stage = row[kMore + 2] == 0 ? -1 : stages.number(row, kMore + 2);
       if (part.launch) add_launch(lanes, row, launching, stage);
       if (!part.device) return;
       const std::int64_t stream = Lanes::stream_or_thread(row[kStream], row[kThread]);
@@ -148,12 +139,76 @@ Result<void> add_graphs(const trace::Run& run, Lanes& lanes) {
   return {};
 }
 
+constexpr std::int64_t kDepths = 7;  // what lies deeper is not drawn
+
+void add_steps(Lanes& lanes) {
+  for (const Step& step : lanes.facts().drawn_steps())
+    lanes.add(Source::kSteps, step.thread_id, 0,
+              Piece::of({.begin_ns = step.begin_ns,
+                         .end_ns = step.end_ns,
+                         .name = step.stage,
+                         .stage = step.stage,
+                         .id = step.id}));
+}
+
+// thread_id, begin_ns, end_ns, name, id, depth.
+Result<void> add_spans(const trace::Run& run, Lanes& lanes, Source source, const std::string& sql) {
+  TextColumn names(lanes.facts().names);
+  return each_row(run, sql, [&](const Row& row) {
+    lanes.add(source, row[0], row[5],
+              Piece::of({.begin_ns = row[1],
+                         .end_ns = std::max(row[1], row[2]),
+                         .name = names.number(row, 3),
+                         .stage = lanes.facts().stage_at(row[0], row[1]),
+                         .id = row[4]}));
+  });
+}
+
+// Operators say no depth: those that contain one another, by begin, tell it.
+Result<void> add_operators(const trace::Run& run, Lanes& lanes) {
+  TextColumn names(lanes.facts().names);
+  std::vector<std::int64_t> open;  // ends of those around
+  std::int64_t thread = INT64_MIN;
+  const std::string sql = fmt::format(
+      "SELECT thread_id, begin_ns, greatest(begin_ns, end_ns) AS until_ns, name, id FROM op WHERE {} ORDER BY "
+      "thread_id, begin_ns, "
+      "until_ns DESC",
+      touching(lanes));
+  return each_row(run, sql, [&](const Row& row) {
+    if (row[0] != thread) open.clear();
+    thread = row[0];
+    while (!open.empty() && open.back() <= row[1]) open.pop_back();
+    const auto depth = static_cast<std::int64_t>(open.size());
+    open.push_back(row[2]);
+    if (depth >= kDepths) return;
+    lanes.add(Source::kOps, thread, depth,
+              Piece::of({.begin_ns = row[1],
+                         .end_ns = row[2],
+                         .name = names.number(row, 3),
+                         .stage = lanes.facts().stage_at(thread, row[1]),
+                         .id = row[4]}));
+  });
+}
+
 }  // namespace
 
 Result<void> add_device_work(const trace::Run& run, Lanes& lanes) {
   LLMPROF_TRY(add_kernels(run, lanes));
   LLMPROF_TRY(add_copies(run, lanes));
   return add_graphs(run, lanes);
+}
+
+Result<void> add_host_work(const trace::Run& run, Lanes& lanes) {
+  add_steps(lanes);
+  const std::string where = touching(lanes);
+  LLMPROF_TRY(
+      add_spans(run, lanes, Source::kRanges,
+                fmt::format("SELECT thread_id, begin_ns, end_ns, name, id, coalesce(depth, 0) FROM \"range\" WHERE {} "
+                            "AND kind IS DISTINCT FROM 'mark' AND coalesce(depth, 0) < {}",
+                            where, kDepths)));
+  LLMPROF_TRY(add_operators(run, lanes));
+  return add_spans(run, lanes, Source::kApi,
+                   fmt::format("SELECT thread_id, begin_ns, end_ns, name, id, 0 FROM api WHERE {}", where));
 }
 
 }  // namespace llmprof::pictures

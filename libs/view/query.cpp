@@ -1,27 +1,45 @@
-#include "view/query_process.h"
+#include "view/query.h"
 
 #include <fmt/format.h>
+
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "analyze/basis.h"
 #include "analyze/derive.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/result.h"
 #include "hw/in_child.h"
 #include "trace/run.h"
-#include "view/query_sandbox.h"
 
 namespace llmprof::view {
+
+// What a process that runs SQL gives up.
+
+// For this process and all its threads to come; cannot be undone: files can be opened for reading only, none can be
+// made, removed or renamed, no socket, no other program, no look into other processes, no more than so much memory and
+// CPU time. Under a sanitizer, which needs more, memory stays as it is.
+Result<void> give_up_all_but_reading(std::uint64_t memory_bytes, std::uint64_t cpu_seconds);
+
 namespace {
 
 constexpr std::uint64_t kMostFrameBytes = 4 << 20;
@@ -186,6 +204,148 @@ Result<std::string> QueryProcess::ask(const std::string& run, const std::string&
   LLMPROF_LET(const base::Json answer, base::parse_json(text, "answer"));
   if (!answer.contains("error")) return text;
   return Error{ErrorCode::kUsage, answer["error"].get<std::string>(), answer.value("hint", "")};
+}
+
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
+#else
+#error "which AUDIT_ARCH is this?"
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+#else
+constexpr bool kSanitized = false;
+#endif
+
+constexpr int kRefusedCalls[] = {
+    SYS_socket,         SYS_connect,  SYS_bind,      SYS_listen,    SYS_sendto,
+    SYS_sendmsg,        SYS_execve,   SYS_execveat,  SYS_ptrace,    SYS_process_vm_readv,
+    SYS_unlinkat,       SYS_mkdirat,  SYS_symlinkat, SYS_linkat,    SYS_renameat2,
+    SYS_fchmodat,       SYS_fchownat, SYS_truncate,  SYS_ftruncate, SYS_process_vm_writev,
+    SYS_mount,          SYS_unshare,  SYS_setns,     SYS_bpf,       SYS_perf_event_open,
+    SYS_kill,           SYS_openat2,  SYS_mknodat,   SYS_utimensat, SYS_userfaultfd,
+#ifdef SYS_open
+    SYS_open,           SYS_creat,    SYS_unlink,    SYS_rename,    SYS_mkdir,
+    SYS_rmdir,          SYS_symlink,  SYS_link,      SYS_chmod,     SYS_fork,
+    SYS_vfork,          SYS_renameat,
+#endif
+#ifdef SYS_io_uring_setup
+    SYS_io_uring_setup,
+#endif
+};
+
+std::vector<sock_filter> filter() {
+  constexpr std::uint32_t kWriting = O_WRONLY | O_RDWR | O_CREAT | O_TRUNC | O_APPEND;
+  std::vector<sock_filter> code;
+  const auto add = [&](int what, std::uint32_t value, int if_true = 0, int if_false = 0) {
+    code.push_back({static_cast<std::uint16_t>(what), static_cast<std::uint8_t>(if_true),
+                    static_cast<std::uint8_t>(if_false), value});
+  };
+  const auto load = [&](std::size_t offset) { add(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(offset)); };
+  load(offsetof(seccomp_data, arch));
+  add(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0);
+  add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+  load(offsetof(seccomp_data, nr));
+#if defined(__x86_64__)
+  add(BPF_JMP | BPF_JGE | BPF_K, 0x4000'0000, 0, 1);  // the x32 interface
+  add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+#endif
+  for (const int call : kRefusedCalls) {
+    add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, 1);
+    add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+  }
+  add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(SYS_openat), 0, 3);
+  load(offsetof(seccomp_data, args) + 16);  // flags, the low half
+  add(BPF_JMP | BPF_JSET | BPF_K, kWriting, 0, 1);
+  add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+  add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  return code;
+}
+
+std::uint64_t address_space_bytes() {
+  unsigned long pages = 0;
+  if (std::FILE* file = std::fopen("/proc/self/statm", "re")) {
+    if (std::fscanf(file, "%lu", &pages) != 1) pages = 0;
+    std::fclose(file);
+  }
+  return static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void limit(int resource, std::uint64_t value) {
+  rlimit now{};
+  ::getrlimit(static_cast<__rlimit_resource>(resource), &now);
+  const rlimit wanted{std::min<rlim_t>(value, now.rlim_max), std::min<rlim_t>(value, now.rlim_max)};
+  ::setrlimit(static_cast<__rlimit_resource>(resource), &wanted);
+}
+
+}  // namespace
+
+Result<void> give_up_all_but_reading(std::uint64_t memory_bytes, std::uint64_t cpu_seconds) {
+  limit(RLIMIT_CORE, 0);
+  limit(RLIMIT_FSIZE, 0);
+  limit(RLIMIT_CPU, cpu_seconds);
+  if (!kSanitized) limit(RLIMIT_AS, address_space_bytes() + memory_bytes);
+  std::vector<sock_filter> code = filter();
+  const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return base::errno_error(ErrorCode::kIo, "no_new_privs", errno);
+  // With SECCOMP_FILTER_FLAG_TSYNC: the engine has threads already.
+  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
+    return base::errno_error(ErrorCode::kIo, "seccomp", errno);
+  return {};
+}
+
+QueryQueue::QueryQueue(QueryProcess process, Answer answer)
+    : process_(std::move(process)), answer_(std::move(answer)), thread_([this] { work(); }) {}
+
+QueryQueue::~QueryQueue() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  process_.end();  // whoever waits for it hears so
+  thread_.join();
+}
+
+bool QueryQueue::add(std::uint64_t ticket, const std::string& run, const std::string& sql) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (jobs_.size() >= kMost) return false;
+    jobs_.push_back({ticket, run, sql});
+  }
+  changed_.notify_all();
+  return true;
+}
+
+void QueryQueue::work() {
+  while (true) {
+    Job job;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return stop_ || !jobs_.empty(); });
+      if (stop_) return;
+      job = std::move(jobs_.front());
+      jobs_.pop_front();
+    }
+    auto rows = process_.ask(job.run, job.sql);
+    if (rows) {
+      answer_(job.ticket, Response{.body = std::move(*rows)});
+    } else {
+      const Error& error = rows.error();
+      answer_(job.ticket, refusal(400, error.hint.empty() ? error.message : error.message + "; " + error.hint));
+    }
+  }
 }
 
 }  // namespace llmprof::view

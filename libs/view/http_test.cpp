@@ -1,6 +1,6 @@
 // The parser: what it takes, and each thing that it must refuse. Every case names the guard it protects.
 
-#include "view/http_request.h"
+#include "view/http.h"
 
 #include <gtest/gtest.h>
 

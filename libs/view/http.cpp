@@ -1,10 +1,15 @@
-#include "view/http_request.h"
+#include "view/http.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
 
+#include "base/json.h"
+
 namespace llmprof::view {
+
 namespace {
 
 using State = ParsedRequest::State;
@@ -133,6 +138,58 @@ ParsedRequest parse_request(std::string_view bytes, const RequestLimits& limits)
   parsed.request.body = rest.substr(0, *length);
   parsed.request.keep_alive = wants_to_stay(parsed.request);
   return parsed;
+}
+
+namespace {
+
+constexpr std::string_view kSecurity =
+    "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'\r\n"
+    "X-Content-Type-Options: nosniff\r\n"
+    "Referrer-Policy: no-referrer\r\n"
+    "Cross-Origin-Resource-Policy: same-origin\r\n"
+    "Cache-Control: no-store\r\n";
+
+constexpr std::pair<int, std::string_view> kWords[] = {{200, "OK"},
+                                                       {202, "Accepted"},
+                                                       {400, "Bad Request"},
+                                                       {401, "Unauthorized"},
+                                                       {403, "Forbidden"},
+                                                       {404, "Not Found"},
+                                                       {405, "Method Not Allowed"},
+                                                       {408, "Request Timeout"},
+                                                       {411, "Length Required"},
+                                                       {413, "Content Too Large"},
+                                                       {414, "URI Too Long"},
+                                                       {415, "Unsupported Media Type"},
+                                                       {421, "Misdirected Request"},
+                                                       {431, "Request Header Fields Too Large"},
+                                                       {500, "Internal Server Error"},
+                                                       {501, "Not Implemented"},
+                                                       {503, "Service Unavailable"},
+                                                       {505, "HTTP Version Not Supported"}};
+
+std::string_view words(int status) {
+  const auto found = std::ranges::find(kWords, status, &std::pair<int, std::string_view>::first);
+  return found == std::end(kWords) ? "Error" : found->second;
+}
+
+}  // namespace
+
+Response refusal(int status, std::string_view message) {
+  return {.status = status, .body = base::to_line(base::Json{{"error", message}})};
+}
+
+std::string to_bytes(const Response& response, bool keep_alive, bool with_body) {
+  std::string bytes = fmt::format("HTTP/1.1 {} {}\r\n{}Content-Type: {}\r\nContent-Length: {}\r\nConnection: {}\r\n",
+                                  response.status, words(response.status), kSecurity, response.type,
+                                  response.body.size(), keep_alive ? "keep-alive" : "close");
+  if (response.status == 405) bytes += "Allow: GET, HEAD, POST\r\n";
+  if (response.retry) bytes += "Retry-After: 1\r\n";
+  if (!response.cookie.empty()) bytes += "Set-Cookie: " + response.cookie + "\r\n";
+  bytes += "\r\n";
+  if (with_body) bytes += response.body;
+  return bytes;
 }
 
 }  // namespace llmprof::view

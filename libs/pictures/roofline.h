@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "analyze/step_curve.h"
 #include "analyze/summary.h"
 #include "base/result.h"
 #include "trace/run.h"
@@ -34,8 +33,5 @@ struct Roofline {
   std::string why;                    // why there are none
 };
 Result<Roofline> roofline(const trace::Run& run, const analyze::Summary& summary);
-
-// Durations of a stage's steps in order of time (Summary::step_curves).
-using StepCurve = analyze::StepCurve;
 
 }  // namespace llmprof::pictures
