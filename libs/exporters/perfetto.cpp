@@ -38,7 +38,7 @@ class Writer {
   std::int64_t written() const { return slices_.written() + counts_; }
 
  private:
-  // What is read of a result: names of chunks as numbers of the file, and where a slice is put together.
+  // What is read of a result: names of chunks as numbers of the file, and where a slice is assembled.
   std::int64_t name(const Row& row, std::size_t column) {
     const auto code = static_cast<std::size_t>(row[column]);
     if (code >= names_.size()) names_.resize(row.chunk.names.size());

@@ -125,7 +125,7 @@ Flame FlameTree::cut(std::size_t most) const {
       const auto [other, is_new] = other_of.try_emplace(parent, static_cast<std::int32_t>(flame.nodes.size()));
       if (is_new) flame.nodes.push_back({parent, "other", "other", {}});
       pictures::add(flame.nodes[static_cast<std::size_t>(other->second)].self, totals[i]);
-      pictures::add(flame.put_together, totals[i]);
+      pictures::add(flame.aggregated, totals[i]);
     }
   }
   return flame;

@@ -170,7 +170,7 @@ Json to_json(const Flame& flame) {
   columns.put(out);
   out["self"] = std::move(self.columns);
   out["total"] = whole(flame.total);
-  out["put_together"] = whole(flame.put_together);
+  out["put_together"] = whole(flame.aggregated);
   out["why"] = base::text_or_null(flame.why);
   return out;
 }

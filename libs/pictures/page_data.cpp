@@ -80,7 +80,7 @@ Flame with_fewer_nodes(const Flame& flame, std::size_t most) {
   }
   Flame smaller = tree.cut(most);
   smaller.why = flame.why;
-  for (std::size_t i = 0; i < smaller.put_together.size(); ++i) smaller.put_together[i] += flame.put_together[i];
+  for (std::size_t i = 0; i < smaller.aggregated.size(); ++i) smaller.aggregated[i] += flame.aggregated[i];
   return smaller;
 }
 

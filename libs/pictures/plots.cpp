@@ -101,10 +101,8 @@ Result<report::Plot> points_picture(std::string_view picture, const trace::Run& 
 
 // From the begin of the stage's first step to the end of its last.
 Result<std::optional<Window>> window_of(const trace::Run& run, const std::string& stage) {
-  std::string quoted;
-  for (const char c : stage) quoted += c == '\'' ? "''" : std::string(1, c);
   LLMPROF_LET(const trace::ResultTable ends,
-              run.query(fmt::format("SELECT min(begin_ns), max(end_ns) FROM step WHERE stage = '{}'", quoted)));
+              run.query("SELECT min(begin_ns), max(end_ns) FROM step WHERE stage = " + trace::sql_literal(stage)));
   if (ends.rows.empty() || ends.rows[0][0].is_null()) return std::optional<Window>();
   return std::optional(Window{ends.rows[0][0].as_int(), ends.rows[0][1].as_int()});
 }

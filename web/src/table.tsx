@@ -77,9 +77,9 @@ export function Table({ description, rows }: { description: Description; rows: R
     <div class="table">
       {rows.length >= filteredFrom && rows.length > first / 2 &&
         <Filter text={text} setText={setText} found={found.length} of={rows.length} />}
-      <div class="scroll" tabIndex={0} role="region" aria-label={title}>
+      <div class="scroll" tabIndex={0} role="region" aria-label={title || description.name}>
         <table>
-          <caption class="spoken">{title}</caption>
+          {title && <caption class="spoken">{title}</caption>}
           <thead>
             <tr>{columns.map((column) => <Head key={column.key} column={column} order={order} setOrder={setOrder} />)}</tr>
           </thead>
@@ -112,7 +112,7 @@ export function DataTable({ description, rows }: { description: Description; row
   return (
     <details onToggle={(event) => setOpen((event.currentTarget as HTMLDetailsElement).open)}>
       <summary>{description.title}</summary>
-      {open && <Table description={description} rows={rows()} />}
+      {open && <Table description={{ rows_shown: 1000, ...description, title: "" }} rows={rows()} />}
     </details>
   );
 }

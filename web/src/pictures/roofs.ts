@@ -9,7 +9,7 @@ export type Point = Roofline["points"][number];
 export const flopRoofs = ({ roofs }: Roofline): Roof[] => roofs.filter((roof) => roof.flops_per_s !== null && roof.flops_per_s > 0);
 export const byteRoofs = ({ roofs }: Roofline): Roof[] => roofs.filter((roof) => roof.bytes_per_s !== null && roof.bytes_per_s > 0);
 
-// Types that reach as much share a line: their names are put together.
+// Types that reach as much share a line: their names are joined.
 export function ceilings(roofline: Roofline): { roofs: Roof[]; flops: number }[] {
   const lines: { roofs: Roof[]; flops: number }[] = [];
   for (const roof of flopRoofs(roofline)) {

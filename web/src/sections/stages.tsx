@@ -128,7 +128,7 @@ function OneWaterfall({ waterfall }: { waterfall: Row }) {
   const description: Description = { name: "waterfall", title, rows_shown: 100, columns: [
     column("text", "Part", "label", "", { show: ({ label, kind }) => (kind === "floor" || kind === "" ? <b>{label}</b> : shown(label)) }),
     column("time", "Mean time", "mean_ns", "", { why: "why" }), column("share", "Share", "share"),
-    column("text", "", "from", "", { show: (row) => <Fall bar={row} /> }),
+    column("text", "100 % down to the floor", "from", "", { show: (row) => <Fall bar={row} /> }),
   ] };
   return (
     <>

@@ -159,7 +159,7 @@ export interface FlameModel {
   tree: Tree; differential: boolean; usable: number[];  // weights that are not all zero
   weights(weight: number, side: Side): Weights;
   change(weight: number): Change | null;
-  putTogether(weight: number): number;
+  aggregated(weight: number): number;
   why: string | null;
 }
 
@@ -174,7 +174,7 @@ export function modelOf(flame: Flame): FlameModel {
   const weights = weighAll(rooted, flame.self);
   return {
     tree: rooted.tree, differential: false, usable: usableOf([weights]), weights: (weight) => weights[weight]!, change: () => null,
-    putTogether: (weight) => flame.put_together[weight] ?? 0, why: flame.why,
+    aggregated: (weight) => flame.put_together[weight] ?? 0, why: flame.why,
   };
 }
 
@@ -187,7 +187,7 @@ export function diffModelOf(diff: FlameDiff): FlameModel {
       const [before, after] = [sides.before[weight]!.total, sides.after[weight]!.total];
       return { before, after, full: fullChange(tree, before, after) };
     },
-    putTogether: () => 0, why: null,
+    aggregated: () => 0, why: null,
   };
 }
 
@@ -203,7 +203,7 @@ const looks: Record<string, Look> = {
   module: { category: 2, pattern: "plain", name: "module" },
   kernel: { category: 1, pattern: "underlined", name: "kernel" },
   copy: { category: 6, pattern: "underlined", name: "copy" },
-  other: { category: 7, pattern: "crossed", name: "put together" },
+  other: { category: 7, pattern: "crossed", name: "aggregated" },
 };
 
 export function lookOf(kind: string, name: string): Look {

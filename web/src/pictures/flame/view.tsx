@@ -91,8 +91,8 @@ export function FlameView({ model }: { model: FlameModel }) {
       <p class="p-detail" aria-live="polite">{describe(focused >= 0 ? focused : zoomed)}</p>
       {theme && <KindLegend kinds={tree.kinds} theme={theme} neutral={change !== null} />}
       {change && <ChangeLegend full={change.full} />}
-      {model.putTogether(weight) > 0 && (
-        <p class="p-muted">{inUnit(model.putTogether(weight), weightUnits[weight]!)} of small paths are put together.</p>
+      {model.aggregated(weight) > 0 && (
+        <p class="p-muted">{inUnit(model.aggregated(weight), weightUnits[weight]!)} of small paths are aggregated.</p>
       )}
       {model.why && <p class="p-muted">{visible(model.why)}</p>}
       <FlameTables model={model} weight={weight} side={side} zoomed={zoomed} />
