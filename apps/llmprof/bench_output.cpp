@@ -11,7 +11,6 @@
 #include "record/open_run.h"
 #include "record_verb.h"
 #include "report/page.h"
-#include "report/png.h"
 #include "report/roofline.h"
 
 namespace llmprof::app {
@@ -50,10 +49,7 @@ std::vector<BenchPlot> plots_of(const BenchPage& page) {
 }
 
 Result<void> write_plot(const report::Plot& plot, const std::filesystem::path& path) {
-  std::string picture = report::plot_svg(plot);
-  if (path.extension() == ".png") {
-    LLMPROF_LET(picture, report::svg_to_png(picture));
-  }
+  LLMPROF_LET(const std::string picture, report::plot_bytes(plot, path.string()));
   LLMPROF_TRY(base::write_file(path.string(), picture, base::Readers::kAsTheUmaskSays));
   fmt::print(stderr, "llmprof: plot in {}\n", path.string());
   return {};

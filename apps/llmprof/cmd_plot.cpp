@@ -14,7 +14,6 @@
 #include "pictures/plots.h"
 #include "record/open_run.h"
 #include "record/window_options.h"
-#include "report/png.h"
 #include "verb.h"
 
 namespace llmprof::app {
@@ -84,8 +83,6 @@ Result<pictures::PictureOptions> options_in(const Arguments& arguments) {
   LLMPROF_LET(options.width, width_in(arguments));
   LLMPROF_LET(options.window, window_in(arguments));
   LLMPROF_LET(options.weight, weight_in(arguments));
-  options.theme = arguments.on("--dark") ? report::Theme::kDark : report::Theme::kLight;
-  options.canvas = {.unicode = unicode_wanted(), .colour = colour_wanted()};
   return options;
 }
 
@@ -104,14 +101,6 @@ Result<void> check_file(const std::string& file) {
   if (file.empty() || file.ends_with(".svg") || file.ends_with(".png")) return {};
   return Error{ErrorCode::kUsage, fmt::format("-o {}: the name says which picture", base::printable(file)),
                "end it in .svg or .png"};
-}
-
-Result<void> write_picture(const pictures::Drawing& drawing, const std::string& file) {
-  std::string bytes = drawing.svg;
-  if (file.ends_with(".png")) {
-    LLMPROF_LET(bytes, report::svg_to_png(bytes));
-  }
-  return base::write_file(file, bytes, base::Readers::kAsTheUmaskSays);
 }
 
 Result<void> plot(const Arguments& arguments) {
@@ -136,10 +125,17 @@ Result<void> plot(const Arguments& arguments) {
     print(base::to_text(json));
     if (file.empty()) return {};
   }
-  LLMPROF_LET(const pictures::Drawing drawing, pictures::draw(picture, run, page, options));
-  if (!file.empty()) return write_picture(drawing, file);
-  if (!drawing.text.empty()) {
-    print(drawing.text);
+  LLMPROF_LET(const report::Plot drawn, pictures::picture_plot(picture, run, page, options));
+  if (!file.empty()) {
+    const report::SvgSize size{.width = options.width,
+                               .height = std::max(320, options.width * 9 / 16),
+                               .theme = arguments.on("--dark") ? report::Theme::kDark : report::Theme::kLight};
+    LLMPROF_LET(const std::string bytes, report::plot_bytes(drawn, file, size));
+    return base::write_file(file, bytes, base::Readers::kAsTheUmaskSays);
+  }
+  // A terminal has no room for the names in the boxes, and without them these two say nothing.
+  if (picture != "timeline" && picture != "flame") {
+    print(report::plot_text(drawn, {.unicode = unicode_wanted(), .colour = colour_wanted()}));
     return {};
   }
   return Error{ErrorCode::kUsage, fmt::format("a {} cannot be drawn in a terminal", picture),

@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "bench/roofline/roofline.h"
 #include "hw/resolve.h"
-#include "report/png.h"
 #include "report/roofline.h"
 #include "verb.h"
 
@@ -46,12 +45,13 @@ Result<std::vector<bench::Type>> types_in(const std::string& list) {
   return types;
 }
 
-enum class Picture { kNone, kSvg, kPng };
-Result<Picture> picture_of(const Arguments& arguments) {
-  if (!arguments.given("--plot")) return Picture::kNone;
+Result<void> check_plot(const Arguments& arguments) {
   const std::string file = arguments.get("--plot");
-  if (file.ends_with(".svg")) return Picture::kSvg;
-  if (file.ends_with(".png")) return Picture::kPng;
+  if (!arguments.given("--plot") || file.ends_with(".svg")) return {};
+  if (file.ends_with(".png")) {  // before minutes are spent on measuring
+    LLMPROF_TRY(report::plot_bytes({}, file));
+    return {};
+  }
   return Error{ErrorCode::kUsage, fmt::format("--plot {}: the name says which picture", file),
                "end it in .svg or .png"};
 }
@@ -64,12 +64,9 @@ std::vector<hw::Peak> peaks_of(const report::RooflinePage& page) {
   return peaks;
 }
 
-Result<void> write_picture(const report::Plot& plot, Picture kind, const std::string& file) {
-  if (kind == Picture::kNone) return {};
-  std::string bytes = report::plot_svg(plot);
-  if (kind == Picture::kPng) {
-    LLMPROF_LET(bytes, report::svg_to_png(bytes));
-  }
+Result<void> write_picture(const report::Plot& plot, const std::string& file) {
+  if (file.empty()) return {};
+  LLMPROF_LET(const std::string bytes, report::plot_bytes(plot, file));
   return base::write_file(file, bytes, base::Readers::kAsTheUmaskSays);
 }
 
@@ -129,17 +126,15 @@ Result<std::vector<std::string>> devices_of(const Arguments& arguments) {
 
 // "roof.svg" for one device, "roof-1.svg" for the second of several.
 std::string picture_name(const std::string& file, std::size_t index) {
-  if (index == 0) return file;
+  if (index == 0 || file.empty()) return file;
   return fmt::format("{}-{}{}", file.substr(0, file.size() - 4), index, file.substr(file.size() - 4));
 }
 
 Result<void> show(const Arguments& arguments) {
-  LLMPROF_LET(const Picture picture, picture_of(arguments));
+  LLMPROF_TRY(check_plot(arguments));
   bench::RooflineOptions options{.quick = arguments.on("--quick")};
   LLMPROF_LET(options.types, types_in(arguments.get("--dtype")));
   LLMPROF_LET(const std::vector<std::string> devices, devices_of(arguments));
-  // Before minutes are spent on it.
-  if (picture == Picture::kPng) LLMPROF_TRY(report::svg_to_png(report::plot_svg({}), 1));
   base::Json json = json_head("llmprof.roofline");
   json["devices"] = base::Json::array();
   std::string text;
@@ -148,7 +143,7 @@ Result<void> show(const Arguments& arguments) {
                                                      ? stored_page(devices[i])
                                                      : measured_page(devices[i], options, !arguments.on("--no-store")));
     const report::Plot plot = report::roofline_plot(page.device.name, peaks_of(page));
-    LLMPROF_TRY(write_picture(plot, picture, picture_name(arguments.get("--plot"), i)));
+    LLMPROF_TRY(write_picture(plot, picture_name(arguments.get("--plot"), i)));
     base::Json one;
     report::to_json(page, one);
     json["devices"].push_back(std::move(one));

@@ -135,15 +135,7 @@ Result<void> count_launches(const trace::Run& run, Hints& hints) {
 }  // namespace
 
 std::string function_of(std::string_view kernel) {
-  std::string name(base::without_signature(kernel));
-  for (const std::string_view unnamed : {"(anonymous namespace)::", "<unnamed>::"}) {
-    for (std::size_t at = name.find(unnamed); at != std::string::npos; at = name.find(unnamed))
-      name.erase(at, unnamed.size());
-  }
-  name.resize(std::min(name.find('<'), name.size()));
-  name.resize(std::min(name.find('('), name.size()));
-  if (const std::size_t scope = name.rfind("::"); scope != std::string::npos) name.erase(0, scope + 2);
-  if (const std::size_t space = name.rfind(' '); space != std::string::npos) name.erase(0, space + 1);
+  const std::string name = base::kernel_function(kernel);
   return identifier(name) ? name : "";
 }
 

@@ -13,15 +13,15 @@
 #include "exporters/json_text.h"
 #include "exporters/selection.h"
 #include "exporters/stacks.h"
-#include "exporters/timeline.h"
 #include "exporters/tracks.h"
-#include "exporters/windows.h"
+#include "trace/chunk_row.h"
 
 namespace llmprof::exporters {
 namespace chrome_json {
 namespace {
 
 constexpr std::int64_t kNull = trace::Columns::kNull;
+using Row = trace::ChunkRow;
 constexpr std::int64_t kWindowRows = 1 << 20;  // launches joined with calls at once
 constexpr std::int64_t kBeyondSystemPids = 1 << 22;
 
@@ -40,8 +40,8 @@ class Writer {
   std::int64_t written() const { return events_.written(); }
 
  private:
-  using Row = std::function<void(const trace::ColumnChunk&, std::size_t)>;
-  Result<void> each(std::string_view what, const std::string& sql, const Row& row);
+  using TakeRow = std::function<void(const Row&)>;
+  Result<void> each(std::string_view what, const std::string& sql, const TakeRow& take);
   void number_processes();
   Result<void> write_head();
   void write_names();
@@ -55,21 +55,30 @@ class Writer {
   Result<void> write_graphs();
   Result<void> write_counters();
 
-  // "name" of the current result, with its quotes.
-  const std::string& quoted(const trace::ColumnChunk& chunk, std::int64_t code) {
-    const auto at = static_cast<std::size_t>(code);
-    if (at >= quoted_.size()) quoted_.resize(chunk.names.size());
-    if (quoted_[at].empty()) quoted_[at] = json_quoted(at == 0 ? "(no name)" : chunk.names[at]);
+  // A text of the current result, with its quotes.
+  const std::string& quoted(const Row& row, std::size_t column) {
+    const auto at = static_cast<std::size_t>(row[column]);
+    if (at >= quoted_.size()) quoted_.resize(row.chunk.names.size());
+    if (quoted_[at].empty()) quoted_[at] = json_quoted(at == 0 ? "(no name)" : row.text(column));
     return quoted_[at];
   }
-  void text(std::string_view name, const trace::ColumnChunk& chunk, std::int64_t code) {
-    if (code != 0) events_.json(name, quoted(chunk, code));
-  }
-  // What a framework wrote as JSON stays JSON, anything else is text.
-  void raw(std::string_view name, const trace::ColumnChunk& chunk, std::int64_t code) {
-    if (code == 0) return;
-    const std::string& value = chunk.names[static_cast<std::size_t>(code)];
-    events_.json(name, is_json(value) ? value : quoted(chunk, code));
+  // Columns from `first` on as arguments; what is not known is left out.
+  enum class As : std::uint8_t { kNumber, kText, kJson };
+  struct Argument {
+    std::string_view name;
+    As as = As::kNumber;
+  };
+  void arguments(const Row& row, std::size_t first, std::initializer_list<Argument> all) {
+    for (const Argument& argument : all) {
+      const std::size_t column = first++;
+      if (argument.as == As::kNumber) {
+        events_.integer(argument.name, row[column]);
+      } else if (row[column] != 0) {
+        // What a framework wrote as JSON stays JSON, anything else is text.
+        const bool json = argument.as == As::kJson && is_json(row.text(column));
+        events_.json(argument.name, json ? row.text(column) : quoted(row, column));
+      }
+    }
   }
   void stack(std::int64_t stack_id) {
     const std::string folded = stack_id == kNull ? "" : stacks_.folded(stack_id);
@@ -131,11 +140,11 @@ void Writer::number_processes() {
     process_pids_.push_back(used.contains(process.pid) ? process.pid + kBeyondSystemPids : process.pid);
 }
 
-Result<void> Writer::each(std::string_view what, const std::string& sql, const Row& row) {
+Result<void> Writer::each(std::string_view what, const std::string& sql, const TakeRow& take) {
   quoted_.clear();
   bool go_on = true;
   LLMPROF_TRY(run_.column_chunks(sql, [&](const trace::ColumnChunk& chunk) {
-    for (std::size_t i = 0; i < chunk.count; ++i) row(chunk, i);
+    for (std::size_t i = 0; i < chunk.count; ++i) take({chunk, i});
     go_on = request_.progress({what, static_cast<double>(events_.written()), 0, "events"});
     return go_on && !out_.failed();
   }));
@@ -201,15 +210,11 @@ Result<void> Writer::write_ranges() {
               fmt::format("SELECT thread_id, begin_ns, end_ns, name, kind, domain, category, payload FROM ({})",
                           request_.selection.stage.empty() ? selected_rows("range", request_.selection)
                                                            : selected_ranges(request_.selection)),
-              [&](const trace::ColumnChunk& chunk, std::size_t row) {
-                const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
-                const Place at = place(value(0));
-                events_.begin("X", "user_annotation", quoted(chunk, value(3)), at.pid, at.tid, value(1));
-                events_.duration(value(1), value(2));
-                text("kind", chunk, value(4));
-                text("domain", chunk, value(5));
-                text("category", chunk, value(6));
-                events_.integer("payload", value(7));
+              [&](const Row& row) {
+                const Place at = place(row[0]);
+                events_.begin("X", "user_annotation", quoted(row, 3), at.pid, at.tid, row[1]);
+                events_.duration(row[1], row[2]);
+                arguments(row, 4, {{"kind", As::kText}, {"domain", As::kText}, {"category", As::kText}, {"payload"}});
                 events_.end();
               });
 }
@@ -219,17 +224,13 @@ Result<void> Writer::write_ops() {
       "operators",
       fmt::format("SELECT thread_id, begin_ns, end_ns, name, correlation, sequence, shapes, types, stack_id FROM "
                   "({})",
-                  selected_ops(request_.selection)),
-      [&](const trace::ColumnChunk& chunk, std::size_t row) {
-        const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
-        const Place at = place(value(0));
-        events_.begin("X", "cpu_op", quoted(chunk, value(3)), at.pid, at.tid, value(1));
-        events_.duration(value(1), value(2));
-        events_.integer("External id", value(4));
-        events_.integer("Sequence number", value(5));
-        raw("Input Dims", chunk, value(6));
-        raw("Input type", chunk, value(7));
-        stack(value(8));
+                  selected_rows("op", request_.selection)),
+      [&](const Row& row) {
+        const Place at = place(row[0]);
+        events_.begin("X", "cpu_op", quoted(row, 3), at.pid, at.tid, row[1]);
+        events_.duration(row[1], row[2]);
+        arguments(row, 4, {{"External id"}, {"Sequence number"}, {"Input Dims", As::kJson}, {"Input type", As::kJson}});
+        stack(row[8]);
         events_.end();
       });
 }
@@ -253,21 +254,19 @@ Result<void> Writer::write_calls(const Window& window) {
       "({}) WHERE {}) AS a ON a.thread_id = l.thread_id AND a.begin_ns = l.begin_ns AND a.end_ns = l.end_ns WHERE "
       "l.flow IS NULL OR l.flow % 4 <> 3",
       launches(selected_rows("kernel", request_.selection), "'cudaLaunchKernel'", kFlowOfKernel, true),
-      launches(selected_copies(request_.selection),
+      launches(selected_rows("copy", request_.selection),
                "CASE WHEN direction = 'fill' THEN 'cudaMemsetAsync' ELSE 'cudaMemcpyAsync' END", kFlowOfCopy, true),
       launches(selected_graph_launches(request_.selection), "'cudaGraphLaunch'", kFlowOfGraph, false),
-      selected_apis(request_.selection), in_window("begin_ns"));
-  return each("calls", sql, [&](const trace::ColumnChunk& chunk, std::size_t row) {
-    const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
-    const Place at = place(value(0));
-    const bool driver = value(3) != 0 && chunk.names[static_cast<std::size_t>(value(3))].starts_with("cu") &&
-                        !chunk.names[static_cast<std::size_t>(value(3))].starts_with("cuda");
-    events_.begin("X", driver ? "cuda_driver" : "cuda_runtime", quoted(chunk, value(3)), at.pid, at.tid, value(1));
-    events_.duration(value(1), value(2));
+      selected_rows("api", request_.selection), in_window("begin_ns"));
+  return each("calls", sql, [&](const Row& row) {
+    const Place at = place(row[0]);
+    const bool driver = row.text(3).starts_with("cu") && !row.text(3).starts_with("cuda");
+    events_.begin("X", driver ? "cuda_driver" : "cuda_runtime", quoted(row, 3), at.pid, at.tid, row[1]);
+    events_.duration(row[1], row[2]);
     // Calls that launched nothing keep off the numbers of launches: those have a remainder of 1 to 3.
-    events_.integer("correlation", value(4) != kNull ? value(4) : value(5) != kNull ? value(5) * 4 : kNull);
+    events_.integer("correlation", row.known(4) ? row[4] : row.known(5) ? row[5] * 4 : kNull);
     events_.end();
-    if (value(4) != kNull) events_.flow("s", value(4), at.pid, at.tid, value(1));
+    if (row.known(4)) events_.flow("s", row[4], at.pid, at.tid, row[1]);
   });
 }
 
@@ -280,9 +279,8 @@ Result<void> Writer::load_graph_calls() {
                           "l.thread_id AND a.begin_ns = l.launch_begin_ns AND a.end_ns = l.launch_end_ns WHERE "
                           "l.launch_begin_ns IS NOT NULL",
                           selected_graph_launches(request_.selection)),
-              [&](const trace::ColumnChunk& chunk, std::size_t row) {
-                const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
-                graph_calls_.insert_or_assign(value(0), Call{value(1), value(2), value(3), quoted(chunk, value(4))});
+              [&](const Row& row) {
+                graph_calls_.insert_or_assign(row[0], Call{row[1], row[2], row[3], quoted(row, 4)});
               });
 }
 
@@ -304,46 +302,38 @@ Result<void> Writer::write_kernels(const std::string& kernels, std::string_view 
 SELECT k.device_id, k.stream, k.thread_id, k.begin_ns, k.end_ns, k.name,
   CASE WHEN k.launch_begin_ns IS NULL THEN NULL WHEN k.graph_launch_id IS NOT NULL THEN k.graph_launch_id * 4 + 3
        ELSE k.id * 4 + 1 END,
-  k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z, k.registers, k.shared_bytes, k.graph_node_id,
-  o.correlation, g.m, g.n, g.k, k.stage, k.module, k.op, k.stack_id, k.source = 'estimated',
-  CAST(round(k.confidence * 100) AS BIGINT), k.graph_launch_id
+  k.registers, k.shared_bytes, k.grid_x, k.grid_y, k.grid_z, k.block_x, k.block_y, k.block_z, k.graph_node_id,
+  g.m, g.n, g.k, k.stage, k.module, k.op, k.stack_id, k.source = 'estimated',
+  CAST(round(k.confidence * 100) AS BIGINT), k.graph_launch_id, o.correlation
 FROM ({}) AS k
 LEFT JOIN (SELECT id AS product, m, n, k FROM gemm) AS g ON g.product = k.gemm_id
 LEFT JOIN (SELECT id AS operator, correlation FROM op) AS o ON o.operator = k.op_id {})",
                                       kernels, order);
-  return each("kernels", sql, [&](const trace::ColumnChunk& chunk, std::size_t row) {
-    const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
+  return each("kernels", sql, [&](const Row& row) {
     const auto triple = [&](std::string_view name, std::size_t column) {
-      if (value(column) == kNull) return;
-      events_.json(name, fmt::format("[{}, {}, {}]", value(column), std::max<std::int64_t>(value(column + 1), 1),
-                                     std::max<std::int64_t>(value(column + 2), 1)));
+      if (!row.known(column)) return;
+      events_.json(name, fmt::format("[{}, {}, {}]", row[column], std::max<std::int64_t>(row[column + 1], 1),
+                                     std::max<std::int64_t>(row[column + 2], 1)));
     };
-    if (value(26) != kNull) write_graph_call(value(26));
-    const Place at = stream_place(value(0), value(1), value(2));
-    events_.begin("X", "kernel", quoted(chunk, value(5)), at.pid, at.tid, value(3));
-    events_.duration(value(3), value(4));
-    events_.integer("External id", value(16));
+    if (row.known(25)) write_graph_call(row[25]);
+    const Place at = stream_place(row[0], row[1], row[2]);
+    events_.begin("X", "kernel", quoted(row, 5), at.pid, at.tid, row[3]);
+    events_.duration(row[3], row[4]);
+    events_.integer("External id", row[26]);
     events_.integer("device", at.pid);
-    events_.integer("stream", value(1));
-    events_.integer("correlation", value(6));
-    events_.integer("registers per thread", value(13));
-    events_.integer("shared memory", value(14));
-    triple("grid", 7);
-    triple("block", 10);
-    events_.integer("graph node id", value(15));
-    events_.integer("m", value(17));
-    events_.integer("n", value(18));
-    events_.integer("k", value(19));
-    text("stage", chunk, value(20));
-    text("module", chunk, value(21));
-    text("op", chunk, value(22));
-    stack(value(23));
-    if (value(24) == 1) {
+    events_.integer("stream", row[1]);
+    arguments(row, 6, {{"correlation"}, {"registers per thread"}, {"shared memory"}});
+    triple("grid", 9);
+    triple("block", 12);
+    arguments(row, 15,
+              {{"graph node id"}, {"m"}, {"n"}, {"k"}, {"stage", As::kText}, {"module", As::kText}, {"op", As::kText}});
+    stack(row[22]);
+    if (row[23] == 1) {
       events_.json("estimated", "true");
-      events_.integer("confidence %", value(25));
+      events_.integer("confidence %", row[24]);
     }
     events_.end();
-    if (value(6) != kNull) events_.flow("f", value(6), at.pid, at.tid, value(3));
+    if (row.known(6)) events_.flow("f", row[6], at.pid, at.tid, row[3]);
   });
 }
 
@@ -365,21 +355,19 @@ FROM (
     ELSE 'Memcpy' END AS name
   FROM ({})) AS c
 LEFT JOIN (SELECT id AS operator, correlation FROM op) AS o ON o.operator = c.op_id)",
-                                      selected_copies(request_.selection));
-  return each("copies", sql, [&](const trace::ColumnChunk& chunk, std::size_t row) {
-    const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
-    const Place at = stream_place(value(0), value(1), value(2));
-    events_.begin("X", value(10) == 1 ? "gpu_memset" : "gpu_memcpy", quoted(chunk, value(5)), at.pid, at.tid, value(3));
-    events_.duration(value(3), value(4));
-    events_.integer("External id", value(9));
+                                      selected_rows("copy", request_.selection));
+  return each("copies", sql, [&](const Row& row) {
+    const Place at = stream_place(row[0], row[1], row[2]);
+    events_.begin("X", row[10] == 1 ? "gpu_memset" : "gpu_memcpy", quoted(row, 5), at.pid, at.tid, row[3]);
+    events_.duration(row[3], row[4]);
+    events_.integer("External id", row[9]);
     events_.integer("device", at.pid);
-    events_.integer("stream", value(1));
-    events_.integer("correlation", value(6));
-    events_.integer("bytes", value(7));
-    if (std::isfinite(chunk.reals[11][row])) events_.real("memory bandwidth (GB/s)", chunk.reals[11][row]);
-    events_.integer("graph node id", value(8));
+    events_.integer("stream", row[1]);
+    arguments(row, 6, {{"correlation"}, {"bytes"}});
+    if (std::isfinite(row.real(11))) events_.real("memory bandwidth (GB/s)", row.real(11));
+    events_.integer("graph node id", row[8]);
     events_.end();
-    if (value(6) != kNull) events_.flow("f", value(6), at.pid, at.tid, value(3));
+    if (row.known(6)) events_.flow("f", row[6], at.pid, at.tid, row[3]);
   });
 }
 
@@ -391,17 +379,16 @@ Result<void> Writer::write_graphs() {
                   "FROM ({}) AS l WHERE NOT coalesce(nodes_recorded, false) AND graph NOT IN (SELECT n.graph FROM "
                   "graph_node AS n JOIN node_share AS s ON s.graph_node_id = n.id)",
                   selected_graph_launches(request_.selection)),
-      [&](const trace::ColumnChunk& chunk, std::size_t row) {
-        const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
-        const Place at = stream_place(value(0), value(1), value(2));
-        events_.begin("X", "graph_launch", "\"nodes of an unknown graph\"", at.pid, at.tid, value(3));
-        events_.duration(value(3), value(4));
+      [&](const Row& row) {
+        const Place at = stream_place(row[0], row[1], row[2]);
+        events_.begin("X", "graph_launch", "\"nodes of an unknown graph\"", at.pid, at.tid, row[3]);
+        events_.duration(row[3], row[4]);
         events_.integer("device", at.pid);
-        events_.integer("stream", value(1));
-        if (value(7) == 1) events_.integer("correlation", value(5) * 4 + 3);
-        events_.integer("graph id", value(6));
+        events_.integer("stream", row[1]);
+        if (row[7] == 1) events_.integer("correlation", row[5] * 4 + 3);
+        events_.integer("graph id", row[6]);
         events_.end();
-        if (value(7) == 1) events_.flow("f", value(5) * 4 + 3, at.pid, at.tid, value(3));
+        if (row[7] == 1) events_.flow("f", row[5] * 4 + 3, at.pid, at.tid, row[3]);
       });
 }
 
@@ -409,16 +396,15 @@ Result<void> Writer::write_counters() {
   return each("counters",
               fmt::format("SELECT device_id, ts_ns, metric || coalesce(' (' || nullif(unit, '') || ')', ''), value, "
                           "process_id FROM ({}) ORDER BY ts_ns",
-                          selected_telemetry(request_.selection)),
-              [&](const trace::ColumnChunk& chunk, std::size_t row) {
-                if (!std::isfinite(chunk.reals[3][row])) return;
-                const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
-                const auto process = tracks_.process_of_id.find(value(4));
+                          selected_rows("telemetry", request_.selection)),
+              [&](const Row& row) {
+                if (!std::isfinite(row.real(3))) return;
+                const auto process = tracks_.process_of_id.find(row[4]);
                 const std::int64_t pid =
-                    process != tracks_.process_of_id.end() ? process_pids_[process->second] : device_number(value(0));
+                    process != tracks_.process_of_id.end() ? process_pids_[process->second] : device_number(row[0]);
                 std::string reading;
-                append_real(reading, chunk.reals[3][row]);
-                events_.point("C", "telemetry", quoted(chunk, value(2)), pid, 0, value(1), "value", reading);
+                append_real(reading, row.real(3));
+                events_.point("C", "telemetry", quoted(row, 2), pid, 0, row[1], "value", reading);
               });
 }
 

@@ -7,12 +7,14 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
+
 namespace llmprof::exporters {
 
 // "text" with everything escaped that JSON wants escaped; a byte that is not UTF-8 becomes U+FFFD.
-std::string json_quoted(std::string_view text);
+inline std::string json_quoted(std::string_view text) { return base::to_line(base::Json(text)); }
 // Whether it is one JSON value that can be put in as it is.
-bool is_json(std::string_view text);
+inline bool is_json(std::string_view text) { return base::Json::accept(text); }
 
 inline void append_number(std::string& out, std::int64_t value) {
   const fmt::format_int text(value);

@@ -1,15 +1,36 @@
-#include "exporters/op_totals.h"
-
+// Operators with their totals, as PyTorch's profiler adds them up: time on the host and on devices, with and without
+// what an operator called, kernels as rows of their own. As CSV, and as the table that PyTorch prints.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <unordered_map>
 
+#include "base/csv.h"
+#include "exporters/output_file.h"
 #include "exporters/selection.h"
 
 namespace llmprof::exporters {
 namespace {
+
+// Times are over all calls; nullopt: not known, as in other tools' totals.
+struct OpTotal {
+  std::string name;
+  std::string shapes;  // of its inputs; "" unknown, or not asked for
+  std::string kind;    // "operator", "kernel" (copies too), or what another tool's totals are of
+  std::int64_t calls = 0;
+  std::optional<double> self_cpu_ns, cpu_ns;        // without, and with, the operators it called
+  std::optional<double> self_device_ns, device_ns;  // of kernels and copies it launched itself; and of what it called
+  std::optional<double> flops;                      // 2MNK of the products it did itself
+};
+
+struct OpTotals {
+  std::vector<OpTotal> rows;  // most device time first, then most host time
+  // "operators": of the framework; "ranges": annotations of the program, as it has none; "summary": another tool's
+  // totals
+  std::string source;
+  double self_cpu_ns = 0, self_device_ns = 0;  // of all, also of what a tool did not print
+};
 
 using trace::Columns;
 
@@ -26,7 +47,7 @@ std::string executions_sql(const Request& request, bool ranges) {
   if (!ranges) {
     return fmt::format(
         "SELECT id, thread_id, begin_ns, end_ns, name, shapes FROM ({}) ORDER BY thread_id, begin_ns, end_ns DESC",
-        selected_ops(request.selection));
+        selected_rows("op", request.selection));
   }
   return fmt::format(
       "SELECT id, thread_id, begin_ns, end_ns, name, CAST(NULL AS VARCHAR) AS shapes FROM ({}) WHERE kind = 'push_pop' "
@@ -78,7 +99,7 @@ Result<void> add_own_work(const Request& request, bool ranges, std::vector<Execu
   LLMPROF_LET(const Columns copies,
               request.run.columns(fmt::format(
                   "SELECT op_id, CAST(sum(end_ns - begin_ns) AS BIGINT) FROM ({}) WHERE op_id IS NOT NULL GROUP BY 1",
-                  selected_copies(request.selection))));
+                  selected_rows("copy", request.selection))));
   for (std::size_t row = 0; row < copies.rows(); ++row) {
     const auto found = place.find(copies.values[0][row]);
     if (found != place.end()) all[found->second].self_device_ns += static_cast<double>(copies.values[1][row]);
@@ -142,7 +163,7 @@ Result<void> add_device_rows(const Request& request, std::map<Key, OpTotal>& tot
                   "SELECT name, count(*), CAST(sum(end_ns - begin_ns) AS BIGINT) FROM ({}) GROUP BY 1 UNION ALL "
                   "SELECT 'copy ' || coalesce(direction, 'unknown'), count(*), CAST(sum(end_ns - begin_ns) AS BIGINT) "
                   "FROM ({}) GROUP BY 1",
-                  selected_kernels(request.selection), selected_copies(request.selection))));
+                  selected_kernels(request.selection), selected_rows("copy", request.selection))));
   for (const auto& row : rows.rows) {
     const double ns = row[2].as_double();
     add(totals, {.name = row[0].text,
@@ -197,8 +218,7 @@ Result<void> add_summary(const Request& request, bool by_shape, std::map<Key, Op
   return {};
 }
 
-}  // namespace
-
+// What a reader should know of them; "" nothing.
 std::string note_on(const OpTotals& totals) {
   if (totals.source == "ranges") return "the run has no framework operators: the rows are its annotated ranges";
   if (totals.source == "analysis")
@@ -207,15 +227,12 @@ std::string note_on(const OpTotals& totals) {
   return "";
 }
 
-namespace {
-
 Result<std::int64_t> count(const Request& request, const char* what) {
   LLMPROF_LET(const trace::ResultTable found, request.run.query(fmt::format("SELECT count(*) FROM {}", what)));
   return found.rows[0][0].as_int();
 }
 
-}  // namespace
-
+// By name, and by shapes too if asked.
 Result<OpTotals> op_totals(const Request& request, bool by_shape) {
   OpTotals totals;
   std::map<Key, OpTotal> sums;
@@ -247,5 +264,116 @@ Result<OpTotals> op_totals(const Request& request, bool by_shape) {
   std::ranges::stable_sort(totals.rows, {}, order);
   return totals;
 }
+
+}  // namespace
+
+// Operators with their times, a line per name and shapes. The first columns are those that scripts around PyTorch's
+// key_averages() write; times are microseconds.
+namespace ops_csv {
+namespace {
+
+constexpr const char* kHeader =
+    "key,cuda_time_total_us,cpu_time_total_us,self_cuda_time_total_us,calls,input_shapes,self_cpu_time_total_us,flops,"
+    "kind\n";
+
+std::string us(const std::optional<double>& ns) { return ns ? fmt::format("{:.3f}", *ns / 1000) : ""; }
+
+std::string line_of(const OpTotal& row) {
+  return fmt::format("{},{},{},{},{},{},{},{},{}\n", base::csv_text(row.name), us(row.device_ns), us(row.cpu_ns),
+                     us(row.self_device_ns), row.calls, base::csv_text(row.shapes), us(row.self_cpu_ns),
+                     row.flops ? fmt::format("{:.0f}", *row.flops) : "", base::csv_text(row.kind));
+}
+
+Result<Written> write(const Request& request) {
+  LLMPROF_LET(const OpTotals totals, op_totals(request, true));
+  LLMPROF_LET(OutputFile file, OutputFile::create(request.output));
+  file.write(kHeader);
+  for (const OpTotal& row : totals.rows) file.write(line_of(row));
+  LLMPROF_TRY(file.finish());
+  Written written{{request.output}, static_cast<std::int64_t>(totals.rows.size()), {}};
+  if (std::string note = note_on(totals); !note.empty()) written.notes.push_back(std::move(note));
+  return written;
+}
+
+}  // namespace
+}  // namespace ops_csv
+
+extern const Exporter kOpsCsv;
+const Exporter kOpsCsv{"ops-csv", "operators with their times, CSV", ".csv", ops_csv::write};
+
+// The table that PyTorch's profiler prints, key_averages().table(): the same columns, units and totals.
+namespace key_averages {
+namespace {
+
+constexpr std::size_t kNameWidth = 55, kWidth = 12;
+constexpr std::size_t kMostRows = 10'000;
+constexpr const char* kTitles[] = {"Self CPU %", "Self CPU",    "CPU total %", "CPU total",     "CPU time avg",
+                                   "Self CUDA",  "Self CUDA %", "CUDA total",  "CUDA time avg", "# of Calls"};
+
+std::string time_text(double ns) {
+  if (ns >= 1e9) return fmt::format("{:.3f}s", ns / 1e9);
+  if (ns >= 1e6) return fmt::format("{:.3f}ms", ns / 1e6);
+  return fmt::format("{:.3f}us", ns / 1e3);
+}
+
+std::string percent(double part, double whole) { return fmt::format("{:.2f}%", whole > 0 ? 100 * part / whole : 0); }
+
+std::string fitted(std::string name) {
+  for (char& c : name) {
+    if (c == '\n' || c == '\r' || c == '\t') c = ' ';
+  }
+  return name.size() <= kNameWidth ? name : name.substr(0, kNameWidth - 3) + "...";
+}
+
+std::string rule() {
+  std::string line(kNameWidth, '-');
+  for (std::size_t i = 0; i < std::size(kTitles); ++i)
+    line += "  " + std::string(std::max(kWidth, std::string_view(kTitles[i]).size()), '-');
+  return line + "  \n";
+}
+
+std::string line_of(const std::string& name, const std::vector<std::string>& cells) {
+  std::string line = fmt::format("{:>{}}", name, kNameWidth);
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    line += fmt::format("  {:>{}}", cells[i], std::max(kWidth, std::string_view(kTitles[i]).size()));
+  return line + "  \n";
+}
+
+// The table has no word for what is not known: it stands as 0, as PyTorch writes it.
+std::string row_text(const OpTotal& row, const OpTotals& all) {
+  const double self_cpu_ns = row.self_cpu_ns.value_or(0), cpu_ns = row.cpu_ns.value_or(0);
+  const double self_device_ns = row.self_device_ns.value_or(0), device_ns = row.device_ns.value_or(0);
+  const auto calls = static_cast<double>(std::max<std::int64_t>(row.calls, 1));
+  return line_of(fitted(row.name), {percent(self_cpu_ns, all.self_cpu_ns), time_text(self_cpu_ns),
+                                    percent(cpu_ns, all.self_cpu_ns), time_text(cpu_ns), time_text(cpu_ns / calls),
+                                    time_text(self_device_ns), percent(self_device_ns, all.self_device_ns),
+                                    time_text(device_ns), time_text(device_ns / calls), fmt::format("{}", row.calls)});
+}
+
+Result<Written> write(const Request& request) {
+  LLMPROF_LET(const OpTotals totals, op_totals(request, false));
+  LLMPROF_LET(OutputFile file, OutputFile::create(request.output));
+  file.write(rule() + line_of("Name", {std::begin(kTitles), std::end(kTitles)}) + rule());
+  Written written{{request.output}, 0, {}};
+  for (const OpTotal& row : totals.rows) {
+    if (static_cast<std::size_t>(written.records) == kMostRows) break;
+    file.write(row_text(row, totals));
+    ++written.records;
+  }
+  file.write(rule());
+  file.write(fmt::format("Self CPU time total: {}\nSelf CUDA time total: {}\n", time_text(totals.self_cpu_ns),
+                         time_text(totals.self_device_ns)));
+  LLMPROF_TRY(file.finish());
+  if (totals.rows.size() > kMostRows)
+    written.notes.push_back(fmt::format("the first {} of {} rows", kMostRows, totals.rows.size()));
+  if (std::string note = note_on(totals); !note.empty()) written.notes.push_back(std::move(note));
+  return written;
+}
+
+}  // namespace
+}  // namespace key_averages
+
+extern const Exporter kKeyAverages;
+const Exporter kKeyAverages{"key-averages", "the table that PyTorch's profiler prints", ".txt", key_averages::write};
 
 }  // namespace llmprof::exporters

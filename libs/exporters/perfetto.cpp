@@ -7,11 +7,10 @@
 
 #include "base/version.h"
 #include "exporters/exporter.h"
-#include "exporters/perfetto_slices.h"
+#include "exporters/perfetto_file.h"
 #include "exporters/selection.h"
-#include "exporters/timeline.h"
 #include "exporters/tracks.h"
-#include "exporters/windows.h"
+#include "trace/chunk_row.h"
 
 namespace llmprof::exporters {
 namespace perfetto {
@@ -20,6 +19,7 @@ namespace {
 constexpr std::int64_t kWindowRows = 1 << 20;          // sorted at once
 constexpr std::int64_t kAnnotatedKernels = 1'000'000;  // above that the details of kernels would be most of the file
 constexpr std::int64_t kNull = trace::Columns::kNull;
+using Row = trace::ChunkRow;
 
 class Writer {
  public:
@@ -38,17 +38,18 @@ class Writer {
   std::int64_t written() const { return slices_.written() + counts_; }
 
  private:
-  // What is read of a result: names of chunks as numbers of the file, and where a slice is put together.
-  std::int64_t name(const trace::ColumnChunk& chunk, std::size_t column, std::size_t row) {
-    const auto code = static_cast<std::size_t>(chunk.values[column][row]);
-    if (code >= names_.size()) names_.resize(chunk.names.size());
-    if (names_[code] == 0) names_[code] = file_.name(code == 0 ? "(no name)" : chunk.names[code]);
+  // What is read of a result: names of chunks as numbers of the file, and where a slice is assembled.
+  std::int64_t name(const Row& row, std::size_t column) {
+    const auto code = static_cast<std::size_t>(row[column]);
+    if (code >= names_.size()) names_.resize(row.chunk.names.size());
+    if (names_[code] == 0) names_[code] = file_.name(code == 0 ? "(no name)" : row.text(column));
     return names_[code];
   }
-  Result<void> each(const std::string& sql, const std::function<void(const trace::ColumnChunk&, std::size_t)>& row) {
+  template <class Take>
+  Result<void> each(const std::string& sql, Take&& take) {
     names_.clear();
-    return run_.column_chunks(sql, [&](const trace::ColumnChunk& chunk) {
-      for (std::size_t i = 0; i < chunk.count; ++i) row(chunk, i);
+    return trace::each_row(run_, sql, [&](const Row& row) {
+      take(row);
       return !file_.failed();
     });
   }
@@ -111,7 +112,7 @@ class Writer {
   Result<void> write_host(const Window& window);
   Result<void> write_device(const Window& window, Detail detail);
   Result<void> write_counters();
-  void notes_of(const trace::ColumnChunk& chunk, std::size_t row);
+  void notes_of(const Row& row);
 
   // A host slice that may still take flows from rows of the same time.
   struct Pending {
@@ -163,7 +164,7 @@ Result<void> Writer::write_steps() {
       else
         stages.push_back({begin, end, stage});
       notes_.clear();
-      constexpr Note kOf[] = {Note::kNumber, Note::kBatch, Note::kTokens, Note::kContext};
+      constexpr std::size_t kOf[] = {note("number"), note("batch"), note("tokens"), note("context")};
       for (std::size_t k = 0; k < std::size(kOf); ++k)
         if (!row[4 + k].is_null()) notes_.push_back({kOf[k], false, row[4 + k].as_int()});
       slices_.slice(step_track, begin, end, true, {.name = stage, .category = "step", .flows = {}, .notes = notes_});
@@ -195,41 +196,39 @@ Result<void> Writer::write_host(const Window& window) {
                                "FROM ({}) WHERE begin_ns >= {} "
                                "AND begin_ns < {} ORDER BY thread_id, begin_ns, until_ns DESC, kind",
                                host_slices(request_.selection), window.begin_ns, window.end_ns),
-                   [&](const trace::ColumnChunk& chunk, std::size_t row) {
-                     const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
-                     const auto kind = static_cast<HostKind>(value(4));
+                   [&](const Row& row) {
+                     const auto kind = static_cast<HostKind>(row[4]);
                      // The call that launched is there twice when calls were recorded too: one slice then, with the
                      // flow.
                      const bool joins = pending.is_set && kind == HostKind::kLaunch && pending.kind >= HostKind::kApi &&
-                                        pending.thread_id == value(0) && pending.begin_ns == value(1) &&
-                                        pending.end_ns == value(2);
+                                        pending.thread_id == row[0] && pending.begin_ns == row[1] &&
+                                        pending.end_ns == row[2];
                      if (!joins) {
                        flush(pending);
-                       pending.thread_id = value(0);
-                       pending.begin_ns = value(1);
-                       pending.end_ns = value(2);
-                       pending.name = name(chunk, 3, row);
+                       pending.thread_id = row[0];
+                       pending.begin_ns = row[1];
+                       pending.end_ns = row[2];
+                       pending.name = name(row, 3);
                        pending.kind = kind;
                        pending.flows.clear();
                        pending.is_set = true;
                      }
-                     if (value(5) != kNull) pending.flows.push_back(static_cast<std::uint64_t>(value(5)));
+                     if (row[5] != kNull) pending.flows.push_back(static_cast<std::uint64_t>(row[5]));
                    }));
   flush(pending);
   return {};
 }
 
 // Columns 9 and on of the detailed device slices.
-void Writer::notes_of(const trace::ColumnChunk& chunk, std::size_t row) {
-  constexpr Note kOf[] = {Note::kStage,     Note::kModule,      Note::kOp,    Note::kGrid, Note::kBlock,
-                          Note::kRegisters, Note::kSharedBytes, Note::kM,     Note::kN,    Note::kK,
-                          Note::kBatch,     Note::kConfidence,  Note::kBytes, Note::kGraph};
+void Writer::notes_of(const Row& row) {
+  constexpr std::size_t kOf[] = {note("stage"),     note("module"),       note("op"),    note("grid"), note("block"),
+                                 note("registers"), note("shared_bytes"), note("m"),     note("n"),    note("k"),
+                                 note("batch"),     note("confidence"),   note("bytes"), note("graph")};
   constexpr std::size_t kTexts = 5;  // the first ones
-  for (std::size_t i = 0; i < std::size(kOf) && 9 + i < chunk.values.size(); ++i) {
-    const std::int64_t value = chunk.values[9 + i][row];
-    if (i < kTexts && value != 0 && !chunk.names[static_cast<std::size_t>(value)].empty())
-      notes_.push_back({kOf[i], true, name(chunk, 9 + i, row)});
-    if (i >= kTexts && value != kNull && !(kOf[i] == Note::kConfidence && value == 100))
+  for (std::size_t i = 0; i < std::size(kOf) && 9 + i < row.chunk.values.size(); ++i) {
+    const std::int64_t value = row[9 + i];
+    if (i < kTexts && !row.text(9 + i).empty()) notes_.push_back({kOf[i], true, name(row, 9 + i)});
+    if (i >= kTexts && value != kNull && !(kOf[i] == note("confidence") && value == 100))
       notes_.push_back({kOf[i], false, value});
   }
 }
@@ -244,20 +243,19 @@ Result<void> Writer::write_device(const Window& window, Detail detail) {
                                 "confidence_percent, bytes, graph"
                               : "",
       device_slices(request_.selection, detail), window.begin_ns, window.end_ns);
-  const Annotation estimated{Note::kSource, true, file_.name("estimated")};
-  return each(sql, [&](const trace::ColumnChunk& chunk, std::size_t row) {
-    const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
+  const Annotation estimated{note("source"), true, file_.name("estimated")};
+  return each(sql, [&](const Row& row) {
     constexpr std::string_view kCategories[] = {"graph", "kernel", "copy"};
-    const auto kind = static_cast<DeviceKind>(value(6));
+    const auto kind = static_cast<DeviceKind>(row[6]);
     notes_.clear();
-    if (value(8) == 1) notes_.push_back(estimated);
-    notes_of(chunk, row);
-    PerfettoFile::Event event{.name = name(chunk, 5, row),
+    if (row[8] == 1) notes_.push_back(estimated);
+    notes_of(row);
+    PerfettoFile::Event event{.name = name(row, 5),
                               .category = kCategories[static_cast<std::size_t>(kind)],
                               .flows = {},
-                              .ends_flow = value(7) != kNull ? static_cast<std::uint64_t>(value(7)) : 0,
+                              .ends_flow = row[7] != kNull ? static_cast<std::uint64_t>(row[7]) : 0,
                               .notes = notes_};
-    slices_.slice(stream_track(value(0), value(1), value(2)), value(3), value(4), kind == DeviceKind::kGraph, event);
+    slices_.slice(stream_track(row[0], row[1], row[2]), row[3], row[4], kind == DeviceKind::kGraph, event);
   });
 }
 
@@ -275,25 +273,20 @@ Result<void> Writer::write_counters() {
     ++counts_;
   };
   LLMPROF_TRY(each(fmt::format("SELECT device_id, process_id, metric, unit, ts_ns, value FROM ({}) ORDER BY ts_ns",
-                               selected_telemetry(request_.selection)),
-                   [&](const trace::ColumnChunk& chunk, std::size_t row) {
-                     const auto value = [&](std::size_t column) { return chunk.values[column][row]; };
-                     const auto text = [&](std::size_t column) {
-                       return std::string_view(chunk.names[static_cast<std::size_t>(value(column))]);
-                     };
-                     const auto process = tracks_.process_of_id.find(value(1));
+                               selected_rows("telemetry", request_.selection)),
+                   [&](const Row& row) {
+                     const auto process = tracks_.process_of_id.find(row[1]);
                      const std::uint64_t parent = process != tracks_.process_of_id.end()
                                                       ? process_uuids_[process->second]
-                                                      : device_uuid(tracks_.device(value(0)));
-                     count(parent, name(chunk, 2, row), text(3), value(4), chunk.reals[5][row], text(2));
+                                                      : device_uuid(tracks_.device(row[0]));
+                     count(parent, name(row, 2), row.text(3), row[4], row.real(5), row.text(2));
                    }));
   return each(fmt::format("SELECT process_id, ts_ns, CAST(rss_bytes AS DOUBLE) FROM ({}) ORDER BY process_id, ts_ns",
                           selected_rows("process_usage", request_.selection)),
-              [&](const trace::ColumnChunk& chunk, std::size_t row) {
-                const auto process = tracks_.process_of_id.find(chunk.values[0][row]);
+              [&](const Row& row) {
+                const auto process = tracks_.process_of_id.find(row[0]);
                 if (process == tracks_.process_of_id.end()) return;
-                count(process_uuids_[process->second], file_.name("rss_bytes"), "B", chunk.values[1][row],
-                      chunk.reals[2][row], "rss_bytes");
+                count(process_uuids_[process->second], file_.name("rss_bytes"), "B", row[1], row.real(2), "rss_bytes");
               });
 }
 

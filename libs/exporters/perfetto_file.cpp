@@ -1,11 +1,14 @@
 #include "exporters/perfetto_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
 
 namespace llmprof::exporters {
+
 namespace {
 
 // Field numbers of protos/perfetto/trace/*.proto.
@@ -40,9 +43,6 @@ namespace descriptor {
 constexpr std::uint32_t kUuid = 1, kName = 2, kProcess = 3, kThread = 4, kParent = 5, kCounter = 8;
 }
 
-constexpr std::array<std::string_view, static_cast<std::size_t>(Note::kCount)> kNotes{
-    "stage", "module", "op",     "grid",       "block", "registers", "shared_bytes", "m",      "n",
-    "k",     "batch",  "source", "confidence", "bytes", "graph",     "number",       "tokens", "context"};
 constexpr std::array<std::string_view, 9> kCategories{"range",  "op",   "api",  "launch", "graph",
                                                       "kernel", "copy", "step", "stage"};
 
@@ -214,8 +214,8 @@ void PerfettoFile::intern(Sequence& sequence, const Event& event) {
     if (first_use(sequence.categories, number)) entry(interned::kCategories, number, event.category);
   }
   for (const Annotation& annotation : event.notes) {
-    const auto note = static_cast<std::size_t>(annotation.note);
-    if (first_use(sequence.notes, note)) entry(interned::kAnnotationNames, note + 1, kNotes[note]);
+    if (first_use(sequence.notes, annotation.note))
+      entry(interned::kAnnotationNames, annotation.note + 1, kNotes[annotation.note]);
     const auto text = static_cast<std::size_t>(annotation.value);
     if (annotation.is_name && first_use(sequence.texts, text)) entry(interned::kTexts, text, names_[text]);
   }
@@ -224,11 +224,8 @@ void PerfettoFile::intern(Sequence& sequence, const Event& event) {
 
 void PerfettoFile::annotate(const Annotation& annotation) {
   const std::size_t body = proto_.begin(event_fields::kAnnotation);
-  proto_.integer(annotation_fields::kName, static_cast<std::uint64_t>(annotation.note) + 1);
-  if (annotation.is_name)
-    proto_.integer(annotation_fields::kText, annotation.value);
-  else
-    proto_.integer(annotation_fields::kInteger, annotation.value);
+  proto_.integer(annotation_fields::kName, annotation.note + 1);
+  proto_.integer(annotation.is_name ? annotation_fields::kText : annotation_fields::kInteger, annotation.value);
   proto_.end(body);
 }
 
@@ -263,6 +260,45 @@ void PerfettoFile::count(Sequence& sequence, std::int64_t at_ns, double value) {
   proto_.real(event_fields::kRealCounter, std::isfinite(value) ? value : 0);
   proto_.end(body);
   finish_packet(packet);
+}
+
+std::size_t PerfettoSlices::add_track(std::uint64_t uuid, std::string title) {
+  tracks_.push_back({uuid, std::move(title)});
+  return tracks_.size() - 1;
+}
+
+PerfettoFile::Sequence& PerfettoSlices::sequence(Track& track, std::size_t lane, std::int64_t begin_ns) {
+  if (lane == track.sequences.size()) {
+    const std::uint64_t uuid =
+        lane == 0 ? track.uuid : file_.track(track.uuid, fmt::format("{} ({})", track.title, lane + 1));
+    track.sequences.push_back(file_.sequence(uuid, begin_ns));
+  }
+  return track.sequences[lane];
+}
+
+void PerfettoSlices::slice(std::size_t number, std::int64_t begin_ns, std::int64_t end_ns, bool may_hold,
+                           const PerfettoFile::Event& event) {
+  Track& track = tracks_[number];
+  const std::size_t lane = track.lanes.place(begin_ns, end_ns, may_hold, [&](std::size_t closing, std::int64_t at_ns) {
+    file_.close(track.sequences[closing], at_ns);
+  });
+  file_.open(sequence(track, lane, begin_ns), begin_ns, event);
+  ++written_;
+}
+
+void PerfettoSlices::instant(std::size_t number, std::int64_t at_ns, const PerfettoFile::Event& event) {
+  Track& track = tracks_[number];
+  track.lanes.advance(0, at_ns, [&](std::size_t closing, std::int64_t closing_ns) {
+    file_.close(track.sequences[closing], closing_ns);
+  });
+  file_.instant(sequence(track, 0, at_ns), at_ns, event);
+  ++written_;
+}
+
+void PerfettoSlices::finish() {
+  for (Track& track : tracks_) {
+    track.lanes.close_all([&](std::size_t lane, std::int64_t at_ns) { file_.close(track.sequences[lane], at_ns); });
+  }
 }
 
 }  // namespace llmprof::exporters

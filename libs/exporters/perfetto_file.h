@@ -3,13 +3,17 @@
 // own, whose defaults name the track and an incremental clock, so that an event costs few bytes.
 // docs/format/export-perfetto.md lists every field.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "exporters/lanes.h"
 #include "exporters/output_file.h"
 #include "exporters/proto_writer.h"
 #include "exporters/tracks.h"
@@ -17,31 +21,16 @@
 namespace llmprof::exporters {
 
 // What can be said about a slice beside its name.
-enum class Note : std::uint8_t {
-  kStage,
-  kModule,
-  kOp,
-  kGrid,
-  kBlock,
-  kRegisters,
-  kSharedBytes,
-  kM,
-  kN,
-  kK,
-  kBatch,
-  kSource,
-  kConfidence,
-  kBytes,
-  kGraph,
-  kNumber,
-  kTokens,
-  kContext,
-  kCount
-};
+inline constexpr std::array<std::string_view, 18> kNotes{
+    "stage", "module", "op",     "grid",       "block", "registers", "shared_bytes", "m",      "n",
+    "k",     "batch",  "source", "confidence", "bytes", "graph",     "number",       "tokens", "context"};
+consteval std::size_t note(std::string_view name) {  // its place among them
+  return static_cast<std::size_t>(std::ranges::find(kNotes, name) - kNotes.begin());
+}
 struct Annotation {
-  Note note;
+  std::size_t note = 0;    // into kNotes
   bool is_name = false;    // value is a number of PerfettoFile::name()
-  std::int64_t value = 0;  // of kConfidence: percent
+  std::int64_t value = 0;  // of "confidence": percent
 };
 
 class PerfettoFile {
@@ -101,6 +90,35 @@ class PerfettoFile {
   std::uint64_t tracks_ = 0;
   std::vector<std::string> names_ = {""};
   std::unordered_map<std::string, std::int64_t> numbers_;
+};
+
+// Slices of many tracks into a Perfetto file: each track has as many lanes as its slices need to nest.
+
+class PerfettoSlices {
+ public:
+  explicit PerfettoSlices(PerfettoFile& file) : file_(file) {}
+
+  // `uuid` is the track of the first lane; the further ones are made below it and named after `title`.
+  std::size_t add_track(std::uint64_t uuid, std::string title);
+  // Slices of one track come in order of their begin.
+  void slice(std::size_t track, std::int64_t begin_ns, std::int64_t end_ns, bool may_hold,
+             const PerfettoFile::Event& event);
+  void instant(std::size_t track, std::int64_t at_ns, const PerfettoFile::Event& event);
+  void finish();
+  std::int64_t written() const { return written_; }
+
+ private:
+  struct Track {
+    std::uint64_t uuid;
+    std::string title;
+    Lanes lanes = {};
+    std::deque<PerfettoFile::Sequence> sequences = {};  // of the lanes
+  };
+  PerfettoFile::Sequence& sequence(Track& track, std::size_t lane, std::int64_t begin_ns);
+
+  PerfettoFile& file_;
+  std::deque<Track> tracks_;
+  std::int64_t written_ = 0;
 };
 
 }  // namespace llmprof::exporters

@@ -1,16 +1,208 @@
 // Everything with hardware counters under the roofs of its device: FLOPs, bytes at each level of memory, rates,
 // arithmetic intensity, which roof bounds it and how near it comes. A line per execution of a kernel that was counted,
 // per stage, and per class of kernels told apart in samples.
+
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analyze/counters_summary.h"
+#include "analyze/kernel_roofline.h"
+#include "base/csv.h"
 #include "exporters/output_file.h"
-#include "exporters/roofline_rows.h"
 #include "exporters/selection.h"
 #include "hw/catalog.h"
+#include "hw/peaks.h"
 
 namespace llmprof::exporters {
+
 namespace roofline_csv {
 namespace {
+
+// A line of the file (docs/format/import-ncu.md, Roofline): a kernel, a stage, or a class of kernels told apart in
+// samples, under the roofs of its device.
+struct RooflineRow {
+  std::optional<std::int64_t> kernel_id;
+  std::string name, device;  // name: of the kernel; "" of a stage
+  double time_ns = 0;
+  analyze::KernelRoofline point;
+  std::string stage, scope, method;  // scope: "kernel", "stage", "unmixed"
+  std::optional<double> l2_bytes, l1_bytes;
+  std::optional<std::int64_t> measured;  // steps that the values of a stage are the mean of
+  std::optional<double> error;           // of values that were told apart, relative
+};
+
+using analyze::CounterValue;
+using analyze::KernelRoofline;
+
+constexpr const char* kL2 = "lts__t_bytes";
+constexpr const char* kL2Sectors = "lts__t_sectors";  // what ncu's sets have instead
+constexpr double kSectorBytes = 32;
+constexpr const char* kL1 = "l1tex__t_bytes";
+// Copies of the tensor memory accelerator pass by the counter above.
+constexpr const char* kTma = "l1tex__m_xbar2l1tex_read_bytes_mem_global_op_tma_ld";
+
+std::string number(const std::optional<double>& value) { return value ? fmt::format("{:.10g}", *value) : ""; }
+// Nothing, not an empty text, where there is none.
+std::string text(const std::string& value) { return value.empty() ? "" : base::csv_text(value); }
+std::string whole(const std::optional<std::int64_t>& value) { return value ? std::to_string(*value) : ""; }
+
+std::optional<double> per(const std::optional<double>& flops, const std::optional<double>& bytes) {
+  return flops && bytes.value_or(0) > 0 ? std::optional(*flops / *bytes) : std::nullopt;
+}
+
+// FLOP/s that the device allows at the intensity of the memory.
+std::optional<double> roof(const KernelRoofline& point) {
+  if (!point.peak_flops_per_s || !point.peak_bytes_per_s || !point.flops_per_byte) return std::nullopt;
+  return std::min(*point.peak_flops_per_s, *point.flops_per_byte * *point.peak_bytes_per_s);
+}
+
+std::optional<double> total_of(const analyze::KernelCounters& counters, const std::string& counter) {
+  if (const auto sum = counters.values.find(counter + ".sum"); sum != counters.values.end()) return sum->second;
+  const auto rate = counters.values.find(counter + ".sum.per_second");
+  return rate != counters.values.end() ? std::optional(rate->second * counters.time_ns / 1e9) : std::nullopt;
+}
+
+void take_memory_peak(KernelRoofline& point, const std::vector<hw::Peak>& peaks) {
+  const hw::Peak* memory = hw::find_peak(peaks, "bandwidth", hw::kMemoryStream);
+  if (memory == nullptr) return point.missing.emplace_back("peak of the device's memory"), void();
+  point.peak_bytes_per_s = memory->value;
+  point.peak_bytes_source = memory->source;
+}
+
+// "float32 (plain cores)" -> the peak of plain cores, as kernel_roofline names the type.
+void take_flops_peak(KernelRoofline& point, const std::vector<hw::Peak>& peaks) {
+  const std::size_t plain = point.type.find(" (");
+  const std::string type = point.type.substr(0, plain);
+  const hw::Peak* peak = plain == std::string::npos ? nullptr : hw::find_peak(peaks, "flops", type + "_vector");
+  if (peak == nullptr && !type.empty()) peak = hw::find_peak(peaks, "flops", type);
+  if (peak == nullptr) return;
+  point.peak_flops_per_s = peak->value;
+  point.peak_flops_source = peak->source;
+}
+
+const CounterValue* find(const analyze::UnmixedClass& kernels, std::string_view counter) {
+  const auto found = std::find_if(kernels.values.begin(), kernels.values.end(),
+                                  [&](const CounterValue& value) { return value.counter == counter; });
+  const bool known = found != kernels.values.end() && found->error && *found->error < 1 && std::isfinite(found->value);
+  return known ? &*found : nullptr;
+}
+
+// The columns of the file, in their order.
+struct Column {
+  const char* name;
+  std::string (*cell)(const RooflineRow&);
+};
+using Row = const RooflineRow&;
+constexpr Column kColumns[] = {
+    {"kernel_id", [](Row r) -> std::string { return whole(r.kernel_id); }},
+    {"name", [](Row r) -> std::string { return text(r.name); }},
+    {"device", [](Row r) -> std::string { return text(r.device); }},
+    {"time_ns", [](Row r) -> std::string { return r.time_ns > 0 ? fmt::format("{:.0f}", r.time_ns) : ""; }},
+    {"flops", [](Row r) -> std::string { return number(r.point.flops); }},
+    {"tensor_flops", [](Row r) -> std::string { return number(r.point.tensor_flops); }},
+    {"dram_bytes", [](Row r) -> std::string { return number(r.point.dram_bytes); }},
+    {"flops_per_s", [](Row r) -> std::string { return number(r.point.flops_per_s); }},
+    {"bytes_per_s", [](Row r) -> std::string { return number(r.point.bytes_per_s); }},
+    {"flops_per_byte", [](Row r) -> std::string { return number(r.point.flops_per_byte); }},
+    {"type", [](Row r) -> std::string { return r.point.type; }},
+    {"peak_flops_per_s", [](Row r) -> std::string { return number(r.point.peak_flops_per_s); }},
+    {"peak_flops_source", [](Row r) -> std::string { return r.point.peak_flops_source; }},
+    {"peak_bytes_per_s", [](Row r) -> std::string { return number(r.point.peak_bytes_per_s); }},
+    {"peak_bytes_source", [](Row r) -> std::string { return r.point.peak_bytes_source; }},
+    {"ridge_flops_per_byte",
+     [](Row r) -> std::string { return number(per(r.point.peak_flops_per_s, r.point.peak_bytes_per_s)); }},
+    {"bound", [](Row r) -> std::string { return r.point.bound; }},
+    {"share_of_roof", [](Row r) -> std::string { return number(r.point.share_of_roof); }},
+    {"missing",
+     [](Row r) -> std::string { return base::csv_text(fmt::format("{}", fmt::join(r.point.missing, "; "))); }},
+    {"stage", [](Row r) -> std::string { return text(r.stage); }},
+    {"scope", [](Row r) -> std::string { return r.scope; }},
+    {"method", [](Row r) -> std::string { return text(r.method); }},
+    {"l2_bytes", [](Row r) -> std::string { return number(r.l2_bytes); }},
+    {"l1_bytes", [](Row r) -> std::string { return number(r.l1_bytes); }},
+    {"flops_per_l2_byte", [](Row r) -> std::string { return number(per(r.point.flops, r.l2_bytes)); }},
+    {"flops_per_l1_byte", [](Row r) -> std::string { return number(per(r.point.flops, r.l1_bytes)); }},
+    {"roof_flops_per_s", [](Row r) -> std::string { return number(roof(r.point)); }},
+    {"measured", [](Row r) -> std::string { return whole(r.measured); }},
+    {"error", [](Row r) -> std::string { return number(r.error); }},
+};
+
+std::string roofline_header() {
+  std::string line;
+  for (const Column& column : kColumns) line += (line.empty() ? "" : ",") + std::string(column.name);
+  return line + "\n";
+}
+
+std::string roofline_line(const RooflineRow& row) {
+  std::string line;
+  for (const Column& column : kColumns) line += (&column == kColumns ? "" : ",") + column.cell(row);
+  return line + "\n";
+}
+
+// Counters that a row of a kernel needs, as SQL LIKE patterns over metric names.
+std::vector<std::string> roofline_row_metrics() {
+  std::vector<std::string> metrics = analyze::roofline_metrics();
+  for (const char* counter : {kL2, kL2Sectors, kL1, kTma}) metrics.push_back(std::string(counter) + ".sum%");
+  return metrics;
+}
+
+void fill_kernel(RooflineRow& row, const analyze::KernelCounters& counters, const std::vector<hw::Peak>& peaks) {
+  row.scope = "kernel";
+  row.time_ns = counters.time_ns;
+  row.point = analyze::kernel_roofline(counters, peaks);
+  row.l2_bytes = total_of(counters, kL2);
+  if (const auto sectors = total_of(counters, kL2Sectors); !row.l2_bytes && sectors)
+    row.l2_bytes = *sectors * kSectorBytes;
+  row.l1_bytes = total_of(counters, kL1);
+  if (row.l1_bytes) *row.l1_bytes += total_of(counters, kTma).value_or(0);
+}
+
+RooflineRow stage_row(const analyze::CountedStage& stage, const std::vector<hw::Peak>& peaks) {
+  const analyze::CountedWork& work = stage.work;
+  RooflineRow row{.time_ns = work.time_ns.value_or(0), .stage = stage.stage, .scope = "stage", .method = stage.method};
+  KernelRoofline& point = row.point;
+  point.flops = work.flops;
+  point.tensor_flops = work.tensor_flops;
+  point.dram_bytes = work.dram_bytes;
+  point.flops_per_s = work.flops_per_s;
+  point.bytes_per_s = work.dram_bytes_per_s;
+  point.flops_per_byte = work.dram_intensity;
+  point.type = work.type;
+  point.bound = work.bound;
+  point.share_of_roof = work.of_roof;
+  if (!point.flops) point.missing.emplace_back("operations");
+  if (!point.dram_bytes) point.missing.emplace_back("bytes of the device's memory");
+  if (!work.time_ns) point.missing.emplace_back("time");
+  take_memory_peak(point, peaks);
+  take_flops_peak(point, peaks);
+  row.l2_bytes = work.l2_bytes;
+  row.l1_bytes = work.l1_bytes;
+  row.measured = stage.measured;
+  return row;
+}
+
+// Bytes of memory, and their rate: samples know no operations. nullopt where its error is not known, or not below 1.
+std::optional<RooflineRow> unmixed_row(const analyze::UnmixedClass& kernels, const std::vector<hw::Peak>& peaks) {
+  const CounterValue* read = find(kernels, "dram_read_bytes");
+  const CounterValue* written = find(kernels, "dram_write_bytes");
+  if (read == nullptr || written == nullptr) return std::nullopt;
+  const double rate = read->value + written->value;
+  if (!(rate > 0)) return std::nullopt;
+  RooflineRow row{
+      .name = kernels.name, .time_ns = static_cast<double>(kernels.time_ns), .scope = "unmixed", .method = "sampled"};
+  row.point.bytes_per_s = rate;
+  row.point.dram_bytes = rate * row.time_ns / 1e9;
+  row.point.missing = {"operations"};
+  take_memory_peak(row.point, peaks);
+  // The errors may have the same cause: they are added.
+  row.error = (read->value * *read->error + written->value * *written->error) / rate;
+  return row;
+}
 
 std::string counters_sql(const Selection& selection) {
   std::string wanted;

@@ -9,15 +9,15 @@
 #include "exporters/json_text.h"
 #include "exporters/lanes.h"
 #include "exporters/output_file.h"
+#include "exporters/selection.h"
 #include "exporters/stacks.h"
-#include "exporters/timeline.h"
 #include "exporters/tracks.h"
+#include "trace/chunk_row.h"
 
 namespace llmprof::exporters {
 namespace speedscope {
 namespace {
 
-constexpr std::int64_t kNull = trace::Columns::kNull;
 constexpr std::int64_t kMostSlices = 1'000'000;  // speedscope holds a whole file in a browser's memory
 
 // One lane of a track: a list of opening and closing events as JSON.
@@ -183,43 +183,34 @@ Result<void> Writer::write_time_lines() {
   }
   const std::int64_t origin_ns = size.rows[0][1].as_int();
   TimeLines lines(frames_, origin_ns);
-  const auto name = [](const trace::ColumnChunk& chunk, std::int64_t code) -> std::string_view {
-    return code == 0 ? "(no name)" : std::string_view(chunk.names[static_cast<std::size_t>(code)]);
+  const auto name = [](const trace::ChunkRow& row, std::size_t column) -> std::string_view {
+    return row[column] == 0 ? "(no name)" : std::string_view(row.text(column));
   };
   const auto thread_title = [&](std::int64_t thread_id) {
     const HostThread& thread = tracks_.threads[tracks_.thread(thread_id)];
     return fmt::format("{} {}", thread.name.empty() ? "thread" : thread.name, thread.tid);
   };
-  LLMPROF_TRY(run.column_chunks(
+  LLMPROF_TRY(trace::each_row(
+      run,
       fmt::format(
           "SELECT thread_id, begin_ns, greatest(begin_ns, end_ns) AS until_ns, name FROM ({}) ORDER BY thread_id, "
           "begin_ns, until_ns DESC, kind",
           host),
-      [&](const trace::ColumnChunk& chunk) {
-        for (std::size_t i = 0; i < chunk.count; ++i) {
-          const std::int64_t id = chunk.values[0][i];
-          lines.slice(lines.track(0, id, thread_title(id)), chunk.values[1][i], chunk.values[2][i], true,
-                      name(chunk, chunk.values[3][i]));
-        }
-        return true;
+      [&](const trace::ChunkRow& row) {
+        lines.slice(lines.track(0, row[0], thread_title(row[0])), row[1], row[2], true, name(row, 3));
       }));
-  LLMPROF_TRY(run.column_chunks(
+  LLMPROF_TRY(trace::each_row(
+      run,
       fmt::format(
           "SELECT device_id, stream, thread_id, begin_ns, greatest(begin_ns, end_ns) AS until_ns, name, kind FROM "
           "({}) ORDER BY begin_ns, until_ns DESC, kind",
           device),
-      [&](const trace::ColumnChunk& chunk) {
-        for (std::size_t i = 0; i < chunk.count; ++i) {
-          const auto value = [&](std::size_t column) { return chunk.values[column][i]; };
-          const bool has_stream = value(1) != kNull;
-          const Device& on = tracks_.devices[tracks_.device(value(0))];
-          Track& track = lines.track(1 + value(0), has_stream ? value(1) : -1 - value(2),
-                                     has_stream ? fmt::format("{}, stream {}", on.title, value(1))
-                                                : fmt::format("{}, {}", on.title, thread_title(value(2))));
-          lines.slice(track, value(3), value(4), static_cast<DeviceKind>(value(6)) == DeviceKind::kGraph,
-                      name(chunk, value(5)));
-        }
-        return true;
+      [&](const trace::ChunkRow& row) {
+        const Device& on = tracks_.devices[tracks_.device(row[0])];
+        Track& track = lines.track(1 + row[0], row.known(1) ? row[1] : -1 - row[2],
+                                   row.known(1) ? fmt::format("{}, stream {}", on.title, row[1])
+                                                : fmt::format("{}, {}", on.title, thread_title(row[2])));
+        lines.slice(track, row[3], row[4], static_cast<DeviceKind>(row[6]) == DeviceKind::kGraph, name(row, 5));
       }));
   lines.finish();
   for (const auto& [key, track] : lines.tracks())

@@ -134,25 +134,19 @@ struct FirstError {
   }
 };
 
-Result<void> write_table(const Request& request, const ExportTable& table, Database& database,
-                         TableProgress& progress) {
+Result<void> write_table(const ExportTable& table, Database& database, TableWriter& writer) {
   std::optional<Insert> insert;
   FirstError first;
-  bool going = true;
-  LLMPROF_TRY(request.run.user_query_each(
-      table.sql,
+  LLMPROF_TRY(writer.each_row(
+      table,
       [&](const std::vector<std::string>& names) {
         if (!first.ok(database.run(create_statement(table, names)))) return;
         auto prepared = Insert::prepare(database, table.name, names.size());
         if (prepared) insert.emplace(std::move(*prepared));
         if (!prepared) first.error = prepared.error();
       },
-      [&](const std::vector<Value>& row) {
-        going = progress.row();
-        return insert.has_value() && going && first.ok(insert->add(row));
-      }));
+      [&](const std::vector<Value>& row) { return insert.has_value() && first.ok(insert->add(row)); }));
   if (first.error) return *first.error;
-  if (!going) return Error{ErrorCode::kInterrupted, "interrupted while writing tables", ""};
   return {};
 }
 
@@ -164,11 +158,13 @@ Result<void> write_meanings(const std::vector<ExportTable>& tables, const Reques
                    "CREATE TABLE llmprof_column (table_name TEXT, column_name TEXT, unit TEXT, meaning TEXT)"));
   const trace::RunInfo& info = request.run.info();
   LLMPROF_LET(const Insert run, Insert::prepare(database, "llmprof_run", 2));
-  LLMPROF_TRY(run.add({text_value("llmprof_version"), text_value(base::version())}));
-  LLMPROF_TRY(run.add({text_value("run_format_version"), text_value(fmt::format("{}", info.format_version))}));
-  LLMPROF_TRY(run.add({text_value("created"), text_value(info.created)}));
-  LLMPROF_TRY(run.add({text_value("source"), text_value(info.source)}));
-  LLMPROF_TRY(run.add({text_value("clock"), text_value(info.clock)}));
+  const std::pair<std::string_view, std::string> facts[] = {
+      {"llmprof_version", std::string(base::version())},
+      {"run_format_version", fmt::format("{}", info.format_version)},
+      {"created", info.created},
+      {"source", info.source},
+      {"clock", info.clock}};
+  for (const auto& [name, value] : facts) LLMPROF_TRY(run.add({text_value(name), text_value(value)}));
   LLMPROF_LET(const Insert meaning, Insert::prepare(database, "llmprof_column", 4));
   for (const ExportTable& table : tables) {
     if (table.table == nullptr) continue;
@@ -183,14 +179,11 @@ Result<void> write_meanings(const std::vector<ExportTable>& tables, const Reques
 Result<Written> write(const Request& request) {
   LLMPROF_LET(const std::vector<ExportTable> tables, tables_to_write(request));
   LLMPROF_LET(Database database, Database::create(request.output));
-  TableProgress progress(request, tables.size());
-  for (const ExportTable& table : tables) {
-    if (!progress.begin_table()) return Error{ErrorCode::kInterrupted, "interrupted while writing tables", ""};
-    LLMPROF_TRY(write_table(request, table, database, progress));
-  }
+  TableWriter writer(request, tables);
+  LLMPROF_TRY(writer.each_table([&](const ExportTable& table) { return write_table(table, database, writer); }));
   LLMPROF_TRY(write_meanings(tables, request, database));
   LLMPROF_TRY(database.finish());
-  return Written{{request.output}, progress.rows(), {}};
+  return Written{{request.output}, writer.rows(), {}};
 }
 
 }  // namespace

@@ -4,23 +4,14 @@
 
 #include "exporters/selection.h"
 #include "exporters/tracks.h"
+#include "trace/chunk_row.h"
 
 namespace llmprof::exporters {
 namespace {
 
 constexpr std::int64_t kNull = trace::Columns::kNull;
 
-// The rows of one question: text and numbers by column.
-class Row {
- public:
-  Row(const trace::ColumnChunk& chunk, std::size_t row) : chunk_(chunk), row_(row) {}
-  std::int64_t number(std::size_t column) const { return chunk_.values[column][row_]; }
-  std::string_view text(std::size_t column) const { return chunk_.names[static_cast<std::size_t>(number(column))]; }
-
- private:
-  const trace::ColumnChunk& chunk_;
-  std::size_t row_;
-};
+using Row = trace::ChunkRow;
 
 class Sums {
  public:
@@ -34,12 +25,6 @@ class Sums {
   Result<void> allocations();
 
  private:
-  Result<void> each(const std::string& sql, const std::function<void(const Row&)>& row) {
-    return request_.run.column_chunks(sql, [&](const trace::ColumnChunk& chunk) {
-      for (std::size_t i = 0; i < chunk.count; ++i) row(Row(chunk, i));
-      return true;
-    });
-  }
   std::vector<std::uint32_t> stack(std::int64_t stack_id) {
     std::vector<std::uint32_t> numbers;
     for (const Frame* frame : stacks_.frames(stack_id))
@@ -61,12 +46,12 @@ Result<void> Sums::kernels() {
       "o.operator "
       "= t.op_id GROUP BY ALL ORDER BY ALL",
       selected_kernels(request_.selection));
-  return each(sql, [&](const Row& row) {
-    const Device& device = tracks_.devices[tracks_.device(row.number(5))];
-    StackWeight sum{stack(row.number(0)), device.is_gpu ? Weight::kGpuTime : Weight::kCpuKernelTime,
-                    row.number(6),        row.number(7),
-                    row.text(1),          row.text(2),
-                    device.title,         {}};
+  return trace::each_row(request_.run, sql, [&](const Row& row) {
+    const Device& device = tracks_.devices[tracks_.device(row[5])];
+    StackWeight sum{stack(row[0]), device.is_gpu ? Weight::kGpuTime : Weight::kCpuKernelTime,
+                    row[6],        row[7],
+                    row.text(1),   row.text(2),
+                    device.title,  {}};
     if (sum.frames.empty()) {
       for (const std::size_t column : {1, 2})
         if (!row.text(column).empty()) sum.frames.push_back(frames_.number(row.text(column)));
@@ -81,10 +66,10 @@ Result<void> Sums::samples() {
   const std::string sql = fmt::format(
       "SELECT stack_id, stage, thread_id, CAST(sum(weight_ns) AS BIGINT) FROM ({}) GROUP BY ALL ORDER BY ALL",
       selected_samples(request_.selection));
-  return each(sql, [&](const Row& row) {
-    const HostThread& thread = tracks_.threads[tracks_.thread(row.number(2))];
+  return trace::each_row(request_.run, sql, [&](const Row& row) {
+    const HostThread& thread = tracks_.threads[tracks_.thread(row[2])];
     const std::string name = thread.name.empty() ? fmt::format("thread {}", thread.tid) : thread.name;
-    StackWeight sum{stack(row.number(0)), Weight::kCpuTime, row.number(3), 0, row.text(1), {}, {}, name};
+    StackWeight sum{stack(row[0]), Weight::kCpuTime, row[3], 0, row.text(1), {}, {}, name};
     if (sum.frames.empty()) sum.frames.push_back(frames_.number("(stack could not be read)"));
     take_(sum);
   });
@@ -95,10 +80,10 @@ Result<void> Sums::copies() {
       "SELECT t.stack_id, o.name, t.direction, t.device_id, CAST(sum(t.bytes) AS BIGINT) FROM ({}) AS t LEFT JOIN "
       "(SELECT "
       "id AS operator, name FROM op) AS o ON o.operator = t.op_id GROUP BY ALL ORDER BY ALL",
-      selected_copies(request_.selection));
-  return each(sql, [&](const Row& row) {
-    const Device& device = tracks_.devices[tracks_.device(row.number(3))];
-    StackWeight sum{stack(row.number(0)), Weight::kCopied, row.number(4), 0, {}, {}, device.title, {}};
+      selected_rows("copy", request_.selection));
+  return trace::each_row(request_.run, sql, [&](const Row& row) {
+    const Device& device = tracks_.devices[tracks_.device(row[3])];
+    StackWeight sum{stack(row[0]), Weight::kCopied, row[4], 0, {}, {}, device.title, {}};
     if (!row.text(1).empty()) sum.frames.push_back(frames_.number(row.text(1)));
     sum.frames.push_back(
         frames_.number(row.text(2) == "fill" ? std::string("[GPU] fill") : fmt::format("[GPU] copy {}", row.text(2))));
@@ -110,9 +95,9 @@ Result<void> Sums::allocations() {
   const std::string sql =
       fmt::format("SELECT stack_id, kind, device_id, CAST(sum(bytes) AS BIGINT) FROM ({}) GROUP BY ALL ORDER BY ALL",
                   selected_rows("allocation", request_.selection));
-  return each(sql, [&](const Row& row) {
-    StackWeight sum{stack(row.number(0)), Weight::kAllocated, row.number(3), 0, {}, {}, {}, {}};
-    if (row.number(2) != kNull) sum.device = tracks_.devices[tracks_.device(row.number(2))].title;
+  return trace::each_row(request_.run, sql, [&](const Row& row) {
+    StackWeight sum{stack(row[0]), Weight::kAllocated, row[3], 0, {}, {}, {}, {}};
+    if (row.known(2)) sum.device = tracks_.devices[tracks_.device(row[2])].title;
     sum.frames.push_back(frames_.number(fmt::format("[allocation] {}", row.text(1))));
     take_(sum);
   });

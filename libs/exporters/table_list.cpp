@@ -53,6 +53,30 @@ Result<std::vector<ExportTable>> tables_to_write(const Request& request) {
   return chosen;
 }
 
+Result<void> TableWriter::report() {
+  const double done = static_cast<double>(begun_), all = static_cast<double>(tables_.size());
+  if (request_.progress({"writing tables", done, all, "tables"})) return {};
+  return Error{ErrorCode::kInterrupted, "interrupted while writing tables", ""};
+}
+
+Result<void> TableWriter::each_table(const std::function<Result<void>(const ExportTable&)>& write) {
+  for (const ExportTable& table : tables_) {
+    LLMPROF_TRY(report());
+    ++begun_;
+    LLMPROF_TRY(write(table));
+  }
+  return {};
+}
+
+Result<void> TableWriter::each_row(const ExportTable& table, const trace::ColumnSink& head, const trace::RowSink& row) {
+  Result<void> going;
+  LLMPROF_TRY(request_.run.user_query_each(table.sql, head, [&](const std::vector<trace::Value>& values) {
+    if ((++rows_ & 0xFFFF) == 0) going = report();
+    return row(values) && going.has_value();
+  }));
+  return going;
+}
+
 std::string plain_text(const trace::Value& value) {
   using Type = trace::Value::Type;
   switch (value.type) {

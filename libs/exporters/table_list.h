@@ -1,6 +1,7 @@
 #pragma once
 // The tables that a table exporter writes, and their rows.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,23 +19,21 @@ struct ExportTable {
 // Those asked for, or all that have rows. An unknown name is an error that lists the known ones.
 Result<std::vector<ExportTable>> tables_to_write(const Request& request);
 
-// Called before every table and every 64 Ki rows; false after Ctrl-C.
-class TableProgress {
+// Writes tables one after the other, and tells the progress. Ctrl-C ends it with kInterrupted.
+class TableWriter {
  public:
-  TableProgress(const Request& request, std::size_t tables) : request_(request), tables_(tables) {}
-  bool begin_table() { return report(static_cast<double>(begun_++)); }
-  bool row() { return (++rows_ & 0xFFFF) != 0 || report(static_cast<double>(begun_)); }
+  TableWriter(const Request& request, const std::vector<ExportTable>& tables) : request_(request), tables_(tables) {}
+  Result<void> each_table(const std::function<Result<void>(const ExportTable&)>& write);
+  // The rows of one of them, after the names of its columns. `row` returns false when no more are wanted.
+  Result<void> each_row(const ExportTable& table, const trace::ColumnSink& head, const trace::RowSink& row);
   std::int64_t rows() const { return rows_; }
 
  private:
-  bool report(double done) {
-    going_ = going_ && request_.progress({"writing tables", done, static_cast<double>(tables_), "tables"});
-    return going_;
-  }
+  Result<void> report();
   const Request& request_;
-  std::size_t tables_, begun_ = 0;
+  const std::vector<ExportTable>& tables_;
+  std::size_t begun_ = 0;
   std::int64_t rows_ = 0;
-  bool going_ = true;
 };
 
 // A cell as text that reads back to the same value; "" for NULL.

@@ -6,19 +6,12 @@
 
 #include "exporters/stacks.h"
 #include "pictures/flame_tree.h"
+#include "trace/chunk_row.h"
 
 namespace llmprof::pictures {
 namespace {
 
 enum WeightIndex : std::size_t { kGpu, kCpu, kBytes };
-
-struct Row {
-  const trace::ColumnChunk& chunk;
-  std::size_t at;
-  std::int64_t number(std::size_t column) const { return chunk.values[column][at]; }
-  double real(std::size_t column) const { return static_cast<double>(number(column)); }
-  const std::string& text(std::size_t column) const { return chunk.names[static_cast<std::size_t>(number(column))]; }
-};
 
 std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
 
@@ -48,11 +41,9 @@ class Paths {
   bool saw_launch_stacks() const { return saw_launch_stacks_; }
 
  private:
-  Result<void> each(const std::string& sql, const std::function<void(const Row&)>& take) {
-    return run_.column_chunks(sql, [&](const trace::ColumnChunk& chunk) {
-      for (std::size_t i = 0; i < chunk.count; ++i) take({chunk, i});
-      return true;
-    });
+  template <class Take>
+  Result<void> each(const std::string& sql, Take&& take) {
+    return trace::each_row(run_, sql, take);
   }
   std::int32_t stage(const std::string& name) {
     return tree_.child(FlameTree::kRoot, name.empty() ? "outside stages" : name, "stage");
@@ -125,9 +116,9 @@ Result<void> Paths::read_ranges() {
   return each(
       "SELECT id, coalesce(parent_id, 0), name, (kind IS NOT DISTINCT FROM 'module')::BIGINT FROM "
       "range_tree ORDER BY id",
-      [&](const Row& row) {
-        if (row.number(0) == static_cast<std::int64_t>(places_.size()) + 1)
-          places_.push_back({row.number(1), row.text(2), row.number(3) != 0});
+      [&](const trace::ChunkRow& row) {
+        if (row[0] == static_cast<std::int64_t>(places_.size()) + 1)
+          places_.push_back({row[1], row.text(2), row[3] != 0});
       });
 }
 
@@ -144,12 +135,12 @@ FROM (
   SELECT stack_id, stage, module, NULL, name, device_id, time_ns FROM work WHERE (source = 'estimated' AND graph_node_id IS NOT NULL) OR NOT known
 ) AS t JOIN (SELECT id FROM device WHERE kind IS DISTINCT FROM 'cpu') AS d ON d.id = t.device_id
 GROUP BY ALL ORDER BY ALL)",
-              [&](const Row& row) {
-                const std::int32_t called = stack(stage(row.text(1)), row.number(0));
-                saw_launch_stacks_ |= row.number(0) != trace::Columns::kNull;
-                const std::int32_t node = inside(called, row.text(1), row.text(2), row.number(3));
+              [&](const trace::ChunkRow& row) {
+                const std::int32_t called = stack(stage(row.text(1)), row[0]);
+                saw_launch_stacks_ |= row[0] != trace::Columns::kNull;
+                const std::int32_t node = inside(called, row.text(1), row.text(2), row[3]);
                 tree_.add(tree_.child(node, row.text(4).empty() ? "(no name)" : row.text(4), "kernel"), kGpu,
-                          row.real(5));
+                          static_cast<double>(row[5]));
               });
 }
 
@@ -157,10 +148,10 @@ Result<void> Paths::add_samples() {
   return each(
       "SELECT t.stack_id, p.stage, CAST(sum(t.weight_ns) AS BIGINT) FROM sample AS t LEFT JOIN sample_place AS p ON "
       "p.sample_id = t.id GROUP BY ALL ORDER BY ALL",
-      [&](const Row& row) {
-        std::int32_t node = stack(stage(row.text(1)), row.number(0));
-        if (stacks_.frames(row.number(0)).empty()) node = tree_.child(node, "(stack could not be read)", "native");
-        tree_.add(node, kCpu, row.real(2));
+      [&](const trace::ChunkRow& row) {
+        std::int32_t node = stack(stage(row.text(1)), row[0]);
+        if (stacks_.frames(row[0]).empty()) node = tree_.child(node, "(stack could not be read)", "native");
+        tree_.add(node, kCpu, static_cast<double>(row[2]));
       });
 }
 
@@ -183,20 +174,20 @@ FROM (
   SELECT c.stage, c.module, r.range_tree_id, c.name, c.ns
   FROM called AS c LEFT JOIN range_time AS r ON r.range_id = c.range_id)
 GROUP BY ALL ORDER BY ALL)",
-                   [&](const Row& row) {
-                     std::int32_t node = inside(stage(row.text(0)), row.text(0), row.text(1), row.number(2));
-                     if (row.number(3) != 0) node = tree_.child(node, row.text(3), "kernel");
-                     tree_.add(node, kCpu, row.real(4));
+                   [&](const trace::ChunkRow& row) {
+                     std::int32_t node = inside(stage(row.text(0)), row.text(0), row.text(1), row[2]);
+                     if (row[3] != 0) node = tree_.child(node, row.text(3), "kernel");
+                     tree_.add(node, kCpu, static_cast<double>(row[4]));
                    }));
   return {};
 }
 
 Result<void> Paths::add_bytes() {
   const auto take = [&](const char* what) {
-    return [this, what](const Row& row) {
-      const std::int32_t node = stack(stage(row.text(1)), row.number(0));
+    return [this, what](const trace::ChunkRow& row) {
+      const std::int32_t node = stack(stage(row.text(1)), row[0]);
       const std::string name = row.text(2).empty() ? "unknown" : row.text(2);
-      tree_.add(tree_.child(node, fmt::format("{} {}", what, name), "copy"), kBytes, row.real(3));
+      tree_.add(tree_.child(node, fmt::format("{} {}", what, name), "copy"), kBytes, static_cast<double>(row[3]));
     };
   };
   LLMPROF_TRY(each(

@@ -1,6 +1,6 @@
 #pragma once
 // Where GPU time, CPU time and bytes go by call path: Python functions, native functions, ranges, kernels, outermost
-// first. Paths of little weight are put together, so that the tree fits a page.
+// first. Paths of little weight are aggregated, so that the tree fits a page.
 
 #include <array>
 #include <cstdint>
@@ -25,8 +25,8 @@ struct FlameNode {
 struct Flame {
   std::vector<FlameNode> nodes;  // parents first
   std::array<double, 3> total{};
-  std::array<double, 3> put_together{};  // weight that stands in nodes of kind "other"
-  std::string why;                       // why stacks are missing: "recorded without --stacks"
+  std::array<double, 3> aggregated{};  // weight that stands in nodes of kind "other"
+  std::string why;                     // why stacks are missing: "recorded without --stacks"
 };
 
 // At most `most` nodes, the heaviest. The derived tables must be in use.

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "pictures/page_data.h"
-#include "report/svg.h"
+#include "report/plot.h"
 
 namespace llmprof::web {
 std::span<const base::Asset> assets();  // what web/ was built to, packed in by cmake/LlmprofWeb.cmake

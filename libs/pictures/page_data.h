@@ -1,6 +1,6 @@
 #pragma once
 // Everything the page shows about one run as one JSON object (docs/format/page.md, web/src/data.ts), and the page
-// itself: one file that needs no network (RELIABILITY H1 to H5).
+// itself: one file that needs no network.
 
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "base/json_fwd.h"
 #include "base/result.h"
 #include "pictures/flame.h"
-#include "pictures/points.h"
+#include "pictures/roofline.h"
 #include "pictures/timeline.h"
 #include "report/page.h"
 #include "trace/run.h"
@@ -19,7 +19,7 @@ base::Json to_json(const Timeline& timeline);
 base::Json to_json(const Flame& flame);
 base::Json to_json(const std::vector<FlameDiffNode>& nodes);
 base::Json to_json(const Roofline& roofline);
-base::Json to_json(const std::vector<StepCurve>& curves);
+base::Json to_json(const std::vector<analyze::StepCurve>& curves);
 
 // One step of a stage in full resolution, so that zooming shows single kernels in a page without a server.
 struct StepDetail {
@@ -38,7 +38,7 @@ inline constexpr std::size_t kPageBytes = 4'500'000;  // of data, so that a page
 Result<base::Json> run_data(const trace::Run& run, const report::Page& page, std::size_t most_bytes = kPageBytes);
 Result<base::Json> run_data(const trace::Run& run, const report::Page& page, base::Json report, std::size_t most_bytes);
 
-// Takes out what a page should not tell strangers (RELIABILITY H5): secrets in command lines and variables; home
+// Takes out what a page should not tell strangers: secrets in command lines and variables; home
 // folders become "~"; the names of hosts "(host)", unless they are wanted.
 struct Privacy {
   std::vector<std::string> hosts;

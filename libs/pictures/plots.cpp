@@ -8,7 +8,6 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "pictures/page_data.h"
-#include "pictures/plots_drawn.h"
 #include "report/layout.h"
 #include "report/waterfall.h"
 
@@ -50,21 +49,21 @@ Result<const Waterfall*> waterfall_of(const report::Page& page, const std::strin
 }
 
 // Nothing is said of terms of nothing, and what is unknown is explained in the note: there is more room.
-void tidy(report::Bars& bars) {
+void tidy(report::Plot& plot) {
   constexpr std::string_view kUnknown = "unknown (";
-  std::erase_if(bars.bars, [&](const report::Bar& bar) {
-    return !bar.value.starts_with(kUnknown) && bar.stretches.front().begin == bar.stretches.front().end;
+  std::erase_if(plot.rows, [&](const report::PlotRow& row) {
+    return !row.value.starts_with(kUnknown) && row.boxes.front().begin == row.boxes.front().end;
   });
-  for (report::Bar& bar : bars.bars) {
-    if (!bar.value.starts_with(kUnknown)) continue;
-    bars.note += fmt::format("; {}: {}", bar.label, bar.value);
-    bar.value = "unknown";
+  for (report::PlotRow& row : plot.rows) {
+    if (!row.value.starts_with(kUnknown)) continue;
+    plot.note += fmt::format("; {}: {}", row.label, row.value);
+    row.value = "unknown";
   }
 }
 
-Result<report::Bars> waterfall_bars(const report::Page& page, const PictureOptions& options) {
+Result<report::Plot> waterfall_picture(const report::Page& page, const PictureOptions& options) {
   LLMPROF_LET(const Waterfall* waterfall, waterfall_of(page, options.stage));
-  report::Bars bars = report::bars_of(*waterfall);
+  report::Plot plot = report::plot_of(*waterfall);
   std::string peaks;
   if (page.summary.peak_bandwidth) {
     const analyze::DeviceCard& device = page.summary.devices.front();
@@ -73,14 +72,13 @@ Result<report::Bars> waterfall_bars(const report::Page& page, const PictureOptio
                     page.summary.peak_flops ? base::human_rate(*page.summary.peak_flops, "FLOP/s") : "unknown FLOP/s",
                     device.type, base::human_rate(*page.summary.peak_bandwidth, "B/s"), device.peak_bandwidth_source);
   }
-  bars.note = "measured, " + bars.note + peaks;
-  tidy(bars);
-  if (!options.title.empty()) bars.title = options.title;
-  return bars;
+  plot.note = "measured, " + plot.note + peaks;
+  tidy(plot);
+  return plot;
 }
 
-Result<report::Plot> plot_of(std::string_view picture, const trace::Run& run, const report::Page& page,
-                             const PictureOptions& options) {
+Result<report::Plot> points_picture(std::string_view picture, const trace::Run& run, const report::Page& page,
+                                    const PictureOptions& options) {
   report::Plot plot;
   std::string why;
   if (picture == "roofline") {
@@ -98,16 +96,13 @@ Result<report::Plot> plot_of(std::string_view picture, const trace::Run& run, co
     why = "memory was not read, and no allocation was recorded";
   }
   if (plot.series.empty()) return nothing(picture, why, page);
-  if (!options.title.empty()) plot.title = options.title;
   return plot;
 }
 
 // From the begin of the stage's first step to the end of its last.
 Result<std::optional<Window>> window_of(const trace::Run& run, const std::string& stage) {
-  std::string quoted;
-  for (const char c : stage) quoted += c == '\'' ? "''" : std::string(1, c);
   LLMPROF_LET(const trace::ResultTable ends,
-              run.query(fmt::format("SELECT min(begin_ns), max(end_ns) FROM step WHERE stage = '{}'", quoted)));
+              run.query("SELECT min(begin_ns), max(end_ns) FROM step WHERE stage = " + trace::sql_literal(stage)));
   if (ends.rows.empty() || ends.rows[0][0].is_null()) return std::optional<Window>();
   return std::optional(Window{ends.rows[0][0].as_int(), ends.rows[0][1].as_int()});
 }
@@ -157,37 +152,6 @@ std::string flame_note(const Flame& data, const PictureOptions& options) {
                      data.why.empty() ? "" : "; ", data.why);
 }
 
-PictureFrame frame_of(const PictureOptions& options, std::string title, std::string note) {
-  return {options.title.empty() ? std::move(title) : options.title, std::move(note), options.width, options.theme};
-}
-
-}  // namespace
-
-Result<Drawing> draw(std::string_view picture, const trace::Run& run, const report::Page& page,
-                     const PictureOptions& options) {
-  const report::SvgSize size{
-      .width = options.width, .height = std::max(320, options.width * 9 / 16), .theme = options.theme};
-  const std::string of = options.stage.empty() ? "" : " of " + options.stage;
-  if (picture == "timeline") {
-    LLMPROF_LET(const Timeline data, timeline_of(run, page, options));
-    return Drawing{timeline_svg(data, frame_of(options, "Timeline" + of, timeline_note(data))), ""};
-  }
-  if (picture == "flame") {
-    LLMPROF_LET(const Flame data, flame_of(run, page, options));
-    return Drawing{flame_svg(data, options.weight, options.stage,
-                             frame_of(options, "Where the time went, by call path" + of, flame_note(data, options))),
-                   ""};
-  }
-  if (picture == "waterfall") {
-    LLMPROF_LET(const report::Bars bars, waterfall_bars(page, options));
-    return Drawing{report::bars_svg(bars, size), report::bars_text(bars, options.canvas)};
-  }
-  LLMPROF_LET(const report::Plot plot, plot_of(picture, run, page, options));
-  return Drawing{report::plot_svg(plot, size), report::plot_text(plot, options.canvas)};
-}
-
-namespace {
-
 base::Json plot_json(const report::Plot& plot) {
   base::Json out;
   out["title"] = plot.title;
@@ -204,6 +168,28 @@ base::Json plot_json(const report::Plot& plot) {
 }
 
 }  // namespace
+
+Result<report::Plot> picture_plot(std::string_view picture, const trace::Run& run, const report::Page& page,
+                                  const PictureOptions& options) {
+  const std::string of = options.stage.empty() ? "" : " of " + options.stage;
+  report::Plot plot;
+  if (picture == "timeline") {
+    LLMPROF_LET(const Timeline data, timeline_of(run, page, options));
+    plot = timeline_plot(data);
+    plot.title = "Timeline" + of;
+    plot.note = timeline_note(data);
+  } else if (picture == "flame") {
+    LLMPROF_LET(const Flame data, flame_of(run, page, options));
+    plot = flame_plot(data, options.weight, options.stage, options.width);
+    plot.title = "Where the time went, by call path" + of;
+    plot.note = flame_note(data, options);
+  } else {
+    LLMPROF_LET(
+        plot, picture == "waterfall" ? waterfall_picture(page, options) : points_picture(picture, run, page, options));
+  }
+  if (!options.title.empty()) plot.title = options.title;
+  return plot;
+}
 
 Result<base::Json> picture_data(std::string_view picture, const trace::Run& run, const report::Page& page,
                                 const PictureOptions& options) {
@@ -223,7 +209,7 @@ Result<base::Json> picture_data(std::string_view picture, const trace::Run& run,
     LLMPROF_TRY(waterfall_of(page, options.stage));
     return report::waterfall_json(page);
   }
-  LLMPROF_LET(const report::Plot plot, plot_of(picture, run, page, options));
+  LLMPROF_LET(const report::Plot plot, points_picture(picture, run, page, options));
   return plot_json(plot);
 }
 

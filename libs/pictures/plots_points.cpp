@@ -6,8 +6,9 @@
 #include <cmath>
 
 #include "base/human.h"
-#include "pictures/plots_drawn.h"
+#include "pictures/plots.h"
 #include "report/layout.h"
+#include "report/roofline.h"
 
 namespace llmprof::pictures {
 namespace {
@@ -20,7 +21,6 @@ using report::Series;
 constexpr std::string_view kCacheRoof = "L2 bandwidth";
 constexpr std::size_t kMostRoofs = 4, kMostLabels = 18;
 constexpr double kWideSpread = 20;  // of the median: what is longer needs a logarithmic axis
-constexpr double kAlike = 1.03;     // roofs that differ by less are one line on the paper
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -29,30 +29,13 @@ bool is_shown(const RooflinePoint& point, const std::string& stage) {
          std::isfinite(point.intensity) && point.intensity > 0 && point.flops_per_s > 0;
 }
 
-struct FlatRoof {
-  std::string names;
-  double flops_per_s = 0;
-  std::string source;
-};
-
-// Highest first; types that reach the same share a line.
-std::vector<FlatRoof> flat_roofs(const Roofline& roofline) {
-  std::vector<const Roof*> sorted;
+std::vector<report::FlatRoof> flat_roofs(const Roofline& roofline) {
+  std::vector<report::FlatRoof> flat;
   for (const Roof& roof : roofline.roofs) {
-    const bool vector =
-        roof.name.find("_vector") != std::string::npos;  // of plain cores: the type itself has a higher one
-    if (roof.flops_per_s && *roof.flops_per_s > 0 && !vector) sorted.push_back(&roof);
+    const bool vector = roof.name.find("_vector") != std::string::npos;  // of plain cores: the type has a higher one
+    if (roof.flops_per_s.value_or(0) > 0 && !vector) flat.push_back({roof.name, *roof.flops_per_s, roof.source});
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Roof* a, const Roof* b) { return *a->flops_per_s > *b->flops_per_s; });
-  std::vector<FlatRoof> flat;
-  for (const Roof* roof : sorted) {
-    if (!flat.empty() && flat.back().flops_per_s < *roof->flops_per_s * kAlike) {
-      flat.back().names += ", " + roof->name;
-    } else {
-      flat.push_back({roof->name, *roof->flops_per_s, roof->source});
-    }
-  }
+  flat = report::merged_roofs(std::move(flat));
   if (flat.size() > kMostRoofs) flat.resize(kMostRoofs);
   return flat;
 }
@@ -77,21 +60,6 @@ void add_cache_roof(const Roofline& roofline, double least, double highest, Plot
        .backdrop = true});
 }
 
-// From below the first point and ridge to above the last.
-std::pair<double, double> intensities(const Roofline& roofline, const std::vector<FlatRoof>& flat, double bandwidth,
-                                      const std::string& stage) {
-  double least = 1, most = 4;
-  for (const FlatRoof& roof : flat) {
-    if (bandwidth > 0) most = std::max(most, roof.flops_per_s / bandwidth * 4);
-  }
-  for (const RooflinePoint& point : roofline.points) {
-    if (!is_shown(point, stage)) continue;
-    least = std::min(least, point.intensity / 2);
-    most = std::max(most, point.intensity * 2);
-  }
-  return {std::exp2(std::floor(std::log2(least))), std::exp2(std::ceil(std::log2(most)))};
-}
-
 std::string level_name(std::string_view level) { return level == "l2" ? "L2" : level == "l1" ? "L1" : "DRAM"; }
 
 // Points of one series share a mark; counted ones have their own.
@@ -102,13 +70,7 @@ std::string series_of(const RooflinePoint& point) {
 }
 
 void add_point(const RooflinePoint& point, Plot& plot) {
-  const std::string name = series_of(point);
-  auto found = std::find_if(plot.series.begin(), plot.series.end(), [&](const Series& s) { return s.name == name; });
-  if (found == plot.series.end()) {
-    plot.series.push_back({.name = name, .points = {}, .mark = Mark::kPoints});
-    found = plot.series.end() - 1;
-  }
-  found->points.push_back({point.intensity, point.flops_per_s});
+  report::series_named(plot, series_of(point)).points.push_back({point.intensity, point.flops_per_s});
   if (plot.labels.size() >= kMostLabels) return;
   const bool stage_of_level = point.kind == "stage" && point.source == "counters";
   plot.labels.push_back({point.intensity, point.flops_per_s,
@@ -128,34 +90,35 @@ bool is_drawn(const Roofline& roofline, const RooflinePoint& point) {
 Plot roofline_plot(const Roofline& roofline, const std::string& stage) {
   const Roof* memory = bandwidth_roof(roofline, false);
   const double bandwidth = memory != nullptr ? *memory->bytes_per_s : 0;
-  const std::vector<FlatRoof> flat = flat_roofs(roofline);
-  const auto [least, most] = intensities(roofline, flat, bandwidth, stage);
+  const std::vector<report::FlatRoof> flat = flat_roofs(roofline);
+  std::vector<double> seen{1, 4};
+  for (const report::FlatRoof& roof : flat) {
+    if (bandwidth > 0) seen.push_back(std::max(4.0, roof.flops_per_s / bandwidth * 4));
+  }
+  for (const RooflinePoint& point : roofline.points) {
+    if (is_shown(point, stage)) seen.insert(seen.end(), {point.intensity / 2, point.intensity * 2});
+  }
+  const auto [least, most] = report::powers_of_two_around(seen);
   Plot plot{.title = fmt::format("Roofline of {}", roofline.device)};
   const bool counts = std::any_of(roofline.points.begin(), roofline.points.end(),
                                   [](const RooflinePoint& point) { return point.source == "counters"; });
   plot.x = {counts ? "FLOP per byte that must move, or was counted" : "FLOP per byte that must move", "", Scale::kLog2,
             false};
   plot.y = {"FLOP/s", "FLOP/s", Scale::kLog10};
-  for (const FlatRoof& roof : flat)
-    plot.labels.push_back(
-        {most, roof.flops_per_s,
-         fmt::format("{} {}, {}", roof.names, base::human_rate(roof.flops_per_s, "FLOP/s"), roof.source), true});
+  const auto name_of = [](const report::FlatRoof& roof) {
+    return fmt::format("{} {}, {}", roof.names, base::human_rate(roof.flops_per_s, "FLOP/s"), roof.source);
+  };
+  for (const report::FlatRoof& roof : flat) plot.labels.push_back({most, roof.flops_per_s, name_of(roof), true});
   for (const char* kind : {"stage", "operator", "module", "kernel"}) {
     for (const RooflinePoint& point : roofline.points) {
       if (point.kind == kind && is_shown(point, stage) && is_drawn(roofline, point)) add_point(point, plot);
     }
   }
-  for (const FlatRoof& roof : flat) {
-    const double ridge = bandwidth > 0 ? roof.flops_per_s / bandwidth : least;
-    Series line{.name = fmt::format("{} {}, {}", roof.names, base::human_rate(roof.flops_per_s, "FLOP/s"), roof.source),
-                .points = {},
-                .mark = Mark::kLine,
-                .backdrop = true};
-    if (bandwidth > 0 && ridge > least) line.points.push_back({least, least * bandwidth});
-    line.points.push_back({std::max(ridge, least), roof.flops_per_s});
-    line.points.push_back({most, roof.flops_per_s});
-    plot.series.push_back(std::move(line));
-  }
+  for (const report::FlatRoof& roof : flat)
+    plot.series.push_back({.name = name_of(roof),
+                           .points = report::roof_points(roof.flops_per_s, bandwidth, least, most),
+                           .mark = Mark::kLine,
+                           .backdrop = true});
   if (!flat.empty()) add_cache_roof(roofline, least, flat.front().flops_per_s, plot);
   plot.note = "points: FLOPs of the model or of counters / time";
   if (memory != nullptr) {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "pictures/plots_drawn.h"
+#include "pictures/plots.h"
 
 namespace llmprof::pictures {
 namespace {
@@ -26,6 +26,22 @@ double attribute(const std::string& svg, const std::string& title, const std::st
   return std::stod(svg.substr(value));
 }
 
+struct Head {
+  std::string title = {}, note = {};
+  int width = 860;
+};
+
+std::string svg_of(report::Plot plot, const Head& head) {
+  plot.title = head.title, plot.note = head.note;
+  return plot_svg(plot, {.width = head.width});
+}
+
+std::string flame_svg(const Flame& flame, const std::string& stage, const Head& head) {
+  return svg_of(flame_plot(flame, 0, stage, head.width), head);
+}
+
+std::string timeline_svg(const Timeline& timeline, const Head& head) { return svg_of(timeline_plot(timeline), head); }
+
 // root: prefill 1 of 10, decode 9 of 10 with a Python function of 6, in which a kernel of 6.
 Flame small_flame() {
   Flame flame;
@@ -41,7 +57,7 @@ Flame small_flame() {
 TEST(FlamePicture, WidthsAreSharesAndTheHeavierStandsFirst) {
   // Width 832 inside the margins of 16: decode 900 of 1000 is 748.8 less half a pixel, from 16; prefill begins behind
   // it.
-  const std::string svg = flame_svg(small_flame(), 0, "", {.title = "t", .note = "n", .width = 864});
+  const std::string svg = flame_svg(small_flame(), "", {.title = "t", .note = "n", .width = 864});
   EXPECT_NEAR(attribute(svg, "decode: 900 ns, 90.0 % of 1.00 us", "width"), 748.3, 0.01);
   EXPECT_NEAR(attribute(svg, "decode", "x"), 16, 0.01);
   EXPECT_NEAR(attribute(svg, "prefill: 100 ns, 10.0 %", "x"), 16 + 748.8, 0.01);
@@ -50,24 +66,24 @@ TEST(FlamePicture, WidthsAreSharesAndTheHeavierStandsFirst) {
 }
 
 TEST(FlamePicture, OfOneStageItIsTheWhole) {
-  const std::string svg = flame_svg(small_flame(), 0, "decode", {.title = "t", .note = "n", .width = 864});
+  const std::string svg = flame_svg(small_flame(), "decode", {.title = "t", .note = "n", .width = 864});
   EXPECT_NEAR(attribute(svg, "decode: 900 ns, 100.0 % of 900 ns", "width"), 831.5, 0.01);
   EXPECT_THAT(svg, Not(HasSubstr("prefill")));
 }
 
 TEST(FlamePicture, NamesAreEscaped) {
-  const std::string svg = flame_svg(small_flame(), 0, "", {.title = kHostile, .note = kHostile});
+  const std::string svg = flame_svg(small_flame(), "", {.title = kHostile, .note = kHostile});
   EXPECT_THAT(svg, Not(HasSubstr("<script")));
   EXPECT_THAT(svg, Not(HasSubstr("\x1b")));
   EXPECT_THAT(svg, HasSubstr("&lt;script&gt;"));
 }
 
-TEST(FlamePicture, WithoutNodesItSaysSo) { EXPECT_THAT(flame_svg({}, 0, "", {}), HasSubstr("Nothing to draw.")); }
+TEST(FlamePicture, WithoutNodesItSaysSo) { EXPECT_THAT(flame_svg({}, "", {}), HasSubstr("Nothing to draw")); }
 
 TEST(FlamePicture, ThinBoxesAreLeftOut) {
   Flame flame = small_flame();
   for (int i = 0; i < 1000; ++i) flame.nodes.push_back({0, "thin", "other", {0.01, 0, 0}});
-  EXPECT_EQ(count(flame_svg(flame, 0, "", {}), "<title>thin"), 0U);
+  EXPECT_EQ(count(flame_svg(flame, "", {}), "<title>thin"), 0U);
 }
 
 Timeline small_timeline() {

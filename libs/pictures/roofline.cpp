@@ -4,7 +4,7 @@
 
 #include "hw/peaks.h"
 #include "hw/resolve.h"
-#include "pictures/points.h"
+#include "pictures/roofline.h"
 
 namespace llmprof::pictures {
 namespace {
@@ -12,13 +12,13 @@ namespace {
 constexpr std::size_t kMostPoints = 300;
 constexpr std::size_t kMostOfKind = 100;
 
+using Rate = std::optional<double>;
+
 // What has FLOPs and bytes stands somewhere; what has only one of them does not.
-void add(std::vector<RooflinePoint>& points, RooflinePoint point, const analyze::Efficiency& efficiency) {
-  if (!efficiency.intensity || !efficiency.flops_per_s || *efficiency.intensity <= 0 || *efficiency.flops_per_s <= 0)
-    return;
-  point.intensity = *efficiency.intensity;
-  point.flops_per_s = *efficiency.flops_per_s;
-  point.source = "analytic";
+void add(std::vector<RooflinePoint>& points, RooflinePoint point, const Rate& intensity, const Rate& flops_per_s) {
+  if (intensity.value_or(0) <= 0 || flops_per_s.value_or(0) <= 0) return;
+  point.intensity = *intensity;
+  point.flops_per_s = *flops_per_s;
   points.push_back(std::move(point));
 }
 
@@ -29,57 +29,52 @@ void add_parts(std::vector<RooflinePoint>& points, const char* kind, const std::
          .name = part.name,
          .stage = part.stage,
          .time_ns = static_cast<double>(part.time_ns),
-         .source = ""},
-        part.efficiency);
+         .source = "analytic"},
+        part.efficiency.intensity, part.efficiency.flops_per_s);
 }
 
 void add_products(std::vector<RooflinePoint>& points, const std::vector<analyze::GemmShape>& gemms) {
   for (const analyze::GemmShape& gemm : gemms) {
-    if (!gemm.flops_per_s || !gemm.bytes_per_s || *gemm.flops_per_s <= 0 || *gemm.bytes_per_s <= 0) continue;
-    points.push_back({.kind = "kernel",
-                      .name = fmt::format("[{}, {}] x [{}, {}]{} {}{}{}", gemm.m, gemm.k, gemm.k, gemm.n,
-                                          gemm.batch > 1 ? fmt::format(" x {}", gemm.batch) : "", gemm.type,
-                                          gemm.ops.empty() ? "" : ": ", gemm.ops),
-                      .stage = gemm.stage,
-                      .intensity = *gemm.flops_per_s / *gemm.bytes_per_s,
-                      .flops_per_s = *gemm.flops_per_s,
-                      .time_ns = static_cast<double>(gemm.time_ns),
-                      .source = "shapes"});
+    const std::string batch = gemm.batch > 1 ? fmt::format(" x {}", gemm.batch) : "";
+    const bool known = gemm.flops_per_s && gemm.bytes_per_s.value_or(0) > 0;
+    add(points,
+        {.kind = "kernel",
+         .name = fmt::format("[{}, {}] x [{}, {}]{} {}{}{}", gemm.m, gemm.k, gemm.k, gemm.n, batch, gemm.type,
+                             gemm.ops.empty() ? "" : ": ", gemm.ops),
+         .stage = gemm.stage,
+         .time_ns = static_cast<double>(gemm.time_ns),
+         .source = "shapes"},
+        known ? Rate(*gemm.flops_per_s / *gemm.bytes_per_s) : std::nullopt, gemm.flops_per_s);
   }
 }
 
 void add_counted(std::vector<RooflinePoint>& points, const std::vector<analyze::CountedKernel>& kernels) {
-  for (const analyze::CountedKernel& kernel : kernels) {
-    if (!kernel.intensity || !kernel.flops_per_s || *kernel.intensity <= 0 || *kernel.flops_per_s <= 0) continue;
-    points.push_back({.kind = "kernel",
-                      .name = kernel.name,
-                      .stage = "",
-                      .intensity = *kernel.intensity,
-                      .flops_per_s = *kernel.flops_per_s,
-                      .time_ns = static_cast<double>(kernel.time_ns),
-                      .source = "counters",
-                      .level = "dram"});
-  }
+  for (const analyze::CountedKernel& kernel : kernels)
+    add(points,
+        {.kind = "kernel",
+         .name = kernel.name,
+         .stage = "",
+         .time_ns = static_cast<double>(kernel.time_ns),
+         .source = "counters",
+         .level = "dram"},
+        kernel.intensity, kernel.flops_per_s);
 }
 
 // A point for each level of memory whose bytes were counted: all at the same height.
 void add_counted_stages(std::vector<RooflinePoint>& points, const std::vector<analyze::CountedStage>& stages) {
   for (const analyze::CountedStage& stage : stages) {
     const analyze::CountedWork& work = stage.work;
-    if (!work.flops_per_s || *work.flops_per_s <= 0) continue;
-    const std::pair<const char*, std::optional<double>> levels[] = {
+    const std::pair<const char*, Rate> levels[] = {
         {"dram", work.dram_intensity}, {"l2", work.l2_intensity}, {"l1", work.l1_intensity}};
-    for (const auto& [level, intensity] : levels) {
-      if (!intensity || *intensity <= 0) continue;
-      points.push_back({.kind = "stage",
-                        .name = stage.stage,
-                        .stage = stage.stage,
-                        .intensity = *intensity,
-                        .flops_per_s = *work.flops_per_s,
-                        .time_ns = work.time_ns.value_or(0) * static_cast<double>(stage.steps),
-                        .source = "counters",
-                        .level = level});
-    }
+    for (const auto& [level, intensity] : levels)
+      add(points,
+          {.kind = "stage",
+           .name = stage.stage,
+           .stage = stage.stage,
+           .time_ns = work.time_ns.value_or(0) * static_cast<double>(stage.steps),
+           .source = "counters",
+           .level = level},
+          intensity, work.flops_per_s);
   }
 }
 
@@ -142,15 +137,14 @@ Result<Roofline> roofline(const trace::Run& run, const analyze::Summary& summary
   // Kernels execute on one device, stages on all of the job: what each of these reaches.
   const auto devices = static_cast<double>(std::max<std::int64_t>(1, summary.busy_devices));
   for (const analyze::Stage& stage : summary.stages) {
-    analyze::Efficiency of_device = stage.efficiency;
-    if (of_device.flops_per_s) *of_device.flops_per_s /= devices;
+    const Rate& flops = stage.efficiency.flops_per_s;
     add(out.points,
         {.kind = "stage",
          .name = stage.name,
          .stage = stage.name,
          .time_ns = static_cast<double>(stage.time_ns),
-         .source = ""},
-        of_device);
+         .source = "analytic"},
+        stage.efficiency.intensity, flops ? Rate(*flops / devices) : std::nullopt);
   }
   add_parts(out.points, "operator", summary.ops);
   add_parts(out.points, "module", summary.modules);

@@ -11,8 +11,6 @@
 namespace llmprof::pictures {
 namespace {
 
-constexpr std::int64_t kNull = trace::Columns::kNull;
-
 // Counters that only grow, and what never changes, make no curve.
 constexpr std::array<std::string_view, 8> kNoCurves = {"energy_j",      "memory_total_bytes", "performance_state",
                                                        "clock_limits",  "pcie_generation",    "pcie_width",
@@ -79,32 +77,24 @@ class Curves {
 Result<std::vector<Curve>> read_curves(const trace::Run& run, TimelineFacts& facts, Window window, int width) {
   Curves curves(facts, window, width);
   const std::string when = fmt::format("ts_ns >= {} AND ts_ns <= {}", window.begin_ns, window.end_ns);
-  LLMPROF_TRY(run.column_chunks(
+  LLMPROF_TRY(trace::each_row(
+      run,
       fmt::format(
           "SELECT device_id, process_id, metric, unit, ts_ns, CAST(value AS DOUBLE) FROM telemetry WHERE {} ORDER BY "
           "ts_ns",
           when),
-      [&](const trace::ColumnChunk& chunk) {
-        for (std::size_t i = 0; i < chunk.count; ++i) {
-          const auto text = [&](std::size_t column) -> const std::string& {
-            return chunk.names[static_cast<std::size_t>(chunk.values[column][i])];
-          };
-          if (std::find(kNoCurves.begin(), kNoCurves.end(), text(2)) != kNoCurves.end()) continue;
-          const std::int64_t process = chunk.values[1][i];
-          const std::string group =
-              process == kNull ? curves.device_title(chunk.values[0][i]) : curves.process_title(process);
-          curves.add(group, text(2), text(3), chunk.values[4][i], chunk.reals[5][i]);
-        }
-        return true;
+      [&](const trace::ChunkRow& row) {
+        if (std::find(kNoCurves.begin(), kNoCurves.end(), row.text(2)) != kNoCurves.end()) return;
+        const std::string group = row.known(1) ? curves.process_title(row[1]) : curves.device_title(row[0]);
+        curves.add(group, row.text(2), row.text(3), row[4], row.real(5));
       }));
-  LLMPROF_TRY(run.column_chunks(
+  LLMPROF_TRY(trace::each_row(
+      run,
       fmt::format(
           "SELECT process_id, ts_ns, CAST(rss_bytes AS DOUBLE) FROM process_usage WHERE {} ORDER BY process_id, ts_ns",
           when),
-      [&](const trace::ColumnChunk& chunk) {
-        for (std::size_t i = 0; i < chunk.count; ++i)
-          curves.add(curves.process_title(chunk.values[0][i]), "rss_bytes", "B", chunk.values[1][i], chunk.reals[2][i]);
-        return true;
+      [&](const trace::ChunkRow& row) {
+        curves.add(curves.process_title(row[0]), "rss_bytes", "B", row[1], row.real(2));
       }));
   return curves.take();
 }

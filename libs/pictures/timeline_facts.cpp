@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "trace/chunk_row.h"
+
 namespace llmprof::pictures {
 namespace {
 
@@ -74,34 +76,27 @@ Result<void> TimelineFacts::load_stages(const trace::Run& run) {
   if (kernels == 0 || last > static_cast<std::size_t>(std::min(kMostIds, 1'000'000 + 64 * kernels))) return {};
   stages_.resize(last + 1);
   std::vector<std::uint8_t> of_code;  // of the result -> into stage_names_; 0 none
-  return run.column_chunks("SELECT kernel_id, stage FROM attribution WHERE stage IS NOT NULL",
-                           [&](const trace::ColumnChunk& chunk) {
-                             of_code.resize(std::max(of_code.size(), chunk.names.size()));
-                             for (std::size_t i = 0; i < chunk.count; ++i) {
-                               const std::size_t at = place(chunk.values[0][i]);
-                               const auto code = static_cast<std::size_t>(chunk.values[1][i]);
-                               if (code != 0 && of_code[code] == 0 && stage_names_.size() < 255) {
-                                 of_code[code] = static_cast<std::uint8_t>(stage_names_.size());
-                                 stage_names_.push_back(names.number(chunk.names[code]));
-                               }
-                               if (at < stages_.size()) stages_[at] = of_code[code];
-                             }
-                             return true;
-                           });
+  return trace::each_row(run, "SELECT kernel_id, stage FROM attribution WHERE stage IS NOT NULL",
+                         [&](const trace::ChunkRow& row) {
+                           const auto code = static_cast<std::size_t>(row[1]);
+                           if (code >= of_code.size()) of_code.resize(row.chunk.names.size());
+                           if (code != 0 && of_code[code] == 0 && stage_names_.size() < 255) {
+                             of_code[code] = static_cast<std::uint8_t>(stage_names_.size());
+                             stage_names_.push_back(names.number(row.text(1)));
+                           }
+                           if (const std::size_t at = place(row[0]); at < stages_.size()) stages_[at] = of_code[code];
+                         });
 }
 
 Result<void> TimelineFacts::load_graphs(const trace::Run& run) {
-  LLMPROF_TRY(run.column_chunks(
+  LLMPROF_TRY(trace::each_row(
+      run,
       "SELECT n.graph, n.name, CAST(s.begin_share AS DOUBLE), CAST(s.end_share AS DOUBLE) FROM graph_node AS n JOIN "
       "node_share AS s ON s.graph_node_id = n.id WHERE n.kind IS NULL OR n.kind = 'kernel' ORDER BY n.graph, "
       "s.begin_share, s.end_share",
-      [&](const trace::ColumnChunk& chunk) {
-        for (std::size_t i = 0; i < chunk.count; ++i) {
-          const std::string& name = chunk.names[static_cast<std::size_t>(chunk.values[1][i])];
-          graphs[chunk.values[0][i]].nodes.push_back(
-              {chunk.reals[2][i], chunk.reals[3][i], names.number(name.empty() ? "(no name)" : name)});
-        }
-        return true;
+      [&](const trace::ChunkRow& row) {
+        const std::string& name = row.text(1);
+        graphs[row[0]].nodes.push_back({row.real(2), row.real(3), names.number(name.empty() ? "(no name)" : name)});
       }));
   for (auto& graph : graphs) complete(graph.second);
   return {};

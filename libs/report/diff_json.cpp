@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "report/diff.h"
-#include "report/svg.h"
+#include "report/plot.h"
 #include "report/with_unit.h"
 
 namespace llmprof::report {

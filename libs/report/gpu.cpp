@@ -18,42 +18,7 @@ std::string percent(std::int64_t part, std::int64_t all) {
 
 std::string time_of(std::int64_t ns) { return base::human_ns(static_cast<double>(ns)); }
 
-bool is_word(char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; }
-
-// What a generic kernel is made for stands in its template arguments.
-std::string functor_in(std::string_view arguments) {
-  for (std::size_t begin = 0; begin < arguments.size();) {
-    std::size_t end = begin;
-    while (end < arguments.size() && is_word(arguments[end])) ++end;
-    const std::string_view word = arguments.substr(begin, end - begin);
-    const bool tells = word.find("unctor") != std::string_view::npos ||
-                       word.find("_kernel_") != std::string_view::npos || word.ends_with("_kernel") ||
-                       word.ends_with("Op") || word.ends_with("Ops");
-    if (tells && word.size() > 4) return std::string(word);
-    begin = end + 1;
-  }
-  return "";
-}
-
 }  // namespace
-
-std::string short_kernel_name(std::string_view symbol) {
-  // Nsight Compute's way to write a namespace without a name looks like a template argument.
-  std::string plain(symbol);
-  constexpr std::string_view kUnnamed = "<unnamed>::";
-  for (std::size_t at = plain.find(kUnnamed); at != std::string::npos; at = plain.find(kUnnamed))
-    plain.erase(at, kUnnamed.size());
-  std::string_view name = plain;
-  if (name.starts_with("void ")) name.remove_prefix(5);
-  if (name.find('<') == std::string_view::npos && name.ends_with(')')) name = name.substr(0, name.rfind('('));
-  const std::size_t bracket = name.find('<');
-  const std::string_view head = name.substr(0, bracket);
-  const std::size_t colons = head.rfind("::");
-  std::string out(colons == std::string_view::npos ? head : head.substr(colons + 2));
-  if (bracket == std::string_view::npos || out.empty()) return out.empty() ? std::string(name) : out;
-  const std::string functor = functor_in(name.substr(bracket));
-  return functor.empty() || functor == out ? out : fmt::format("{}<{}>", out, functor);
-}
 
 std::string estimate_line(const Page& page, std::string_view stage) {
   const Coverage& c = page.summary.coverage;

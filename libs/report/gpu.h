@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/kernel_name.h"
 #include "report/layout.h"
 #include "report/page.h"
 #include "report/table.h"
@@ -16,7 +17,6 @@ std::string kernel_table(const Page& page, const Style& style, const TableText& 
 std::string source_table(const Page& page, const Style& style, const TableText& tables);  // "" unless asked for
 std::string estimate_line(const Page& page, std::string_view stage);  // what "~" rests on; "" if nothing is estimated
 
-// "at::native::foo<4, at::native::AddFunctor<float>, …>" -> "foo<AddFunctor>".
-std::string short_kernel_name(std::string_view name);
+using base::short_kernel_name;
 
 }  // namespace llmprof::report

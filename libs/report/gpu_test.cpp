@@ -7,17 +7,6 @@
 namespace llmprof::report {
 namespace {
 
-TEST(ShortKernelName, KeepsWhatTellsKernelsApart) {
-  EXPECT_EQ(short_kernel_name("softmax"), "softmax");
-  EXPECT_EQ(short_kernel_name("at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, 3>"),
-            "vectorized_elementwise_kernel<CUDAFunctor_add>");
-  EXPECT_EQ(short_kernel_name("cutlass::Kernel2<cutlass_80_wmma_tensorop_bf16_s161616gemm_bf16>"), "Kernel2");
-  EXPECT_EQ(short_kernel_name("<lambda>"), "<lambda>");
-  EXPECT_EQ(short_kernel_name(""), "");
-  EXPECT_EQ(short_kernel_name("void at::native::add(float*)"), "add");
-  EXPECT_EQ(short_kernel_name("(anonymous namespace)::scale"), "scale");
-}
-
 TEST(GpuTables, WithoutAGpuThereIsNothing) {
   const Page page;
   EXPECT_EQ(gpu_coverage(page), "");

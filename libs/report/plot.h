@@ -1,23 +1,29 @@
 #pragma once
-// Plots of numbers that are already computed: lines and points over two axes, and horizontal bars, each as SVG text and
-// as terminal text. Pure functions; any text and any number may come in: names are escaped, values that cannot be drawn
-// (not finite, or not positive on a logarithmic axis) are left out and counted below the plot.
+// A plot is a value: axes, and what is drawn between them. Either series of points, or rows of boxes below each other
+// (bars, the lanes of a timeline, the levels of a flame graph). It becomes SVG, PNG or terminal text. Pure functions;
+// any text and any number may come in: names are escaped, values that cannot be drawn (not finite, or not positive on a
+// logarithmic axis) are left out and counted below the plot.
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "base/result.h"
 
 namespace llmprof::report {
 
 enum class Scale : std::uint8_t { kLinear, kLog2, kLog10 };
 
 struct Axis {
-  std::string title;  // "batch", "time per output token"
+  std::string title;  // "batch", "time per output token"; rows without a title have no visible axis
   std::string unit;   // of the values as they are given: "s", "B", "FLOP/s", "sequences"; "" none
   Scale scale = Scale::kLinear;
   bool prefixes = true;  // labels as "5 ms", "2 GB"; false: plain numbers, the unit stands in the title
-  bool whole = false;    // numbers of things: no ticks between them
+  bool whole = false;    // counts: no ticks between whole numbers
+  bool exact = false;    // from the lowest to the highest value, else up to the next round numbers; linear only
+  std::vector<double> spans = {};  // values that are inside the plot whatever is drawn
 };
 
 struct PlotPoint {
@@ -49,56 +55,65 @@ struct PlotLabel {
   bool on_line = false;  // names a line that ends there: stands above or below it, not on it
 };
 
+// A rectangle in a row, from `begin` to `end` on the x axis.
+struct Box {
+  std::size_t colour = 0;
+  double begin = 0, end = 0;
+  std::string text = {};  // inside, as much of it as fits; the box is then lighter
+  std::string tip = {};   // shown by browsers on hovering; "": what the row, its colour and its length say
+  double opacity = 1;
+};
+
+// The lowest and highest reading at one moment.
+struct RangePoint {
+  double x = 0, low = 0, high = 0;
+};
+
+struct PlotRow {
+  std::string label;  // left of it
+  std::vector<Box> boxes = {};
+  std::string value = {};              // right of it: "1.53 ms   42.3 %"
+  std::string detail = {};             // below the label
+  std::vector<RangePoint> range = {};  // a curve as high as the row, on a scale of its own, in the colour `colour`
+  std::size_t colour = 0;
+  bool heading = false;          // only a label, which begins at the left edge: the rows below belong to it
+  double height = 26, gap = 10;  // pixels in SVG; boxes are `height - gap` high
+  bool ruled = false;            // a faint line below the boxes
+};
+
 struct Plot {
   std::string title;
   std::string note;  // below the title: what was held fixed, what the denominator is
-  Axis x, y;
-  std::vector<Series> series;
-  std::vector<Guide> guides;
-  std::vector<PlotLabel> labels;  // only of SVG
+  Axis x, y;         // rows have no y axis
+  std::vector<Series> series = {};
+  std::vector<Guide> guides = {};
+  std::vector<PlotLabel> labels = {};     // only in SVG
+  std::vector<PlotRow> rows = {};         // from top to bottom; without rows the plot is made of series
+  std::vector<std::string> colours = {};  // what the boxes' colours stand for, the legend of rows; "": not in it
+  bool joined = false;                    // each row begins where the one above it ended: a waterfall
 };
 
-// One stretch of a bar. A stacked bar has several that touch; a step of a waterfall has one that begins where the step
-// before it ended.
-struct Stretch {
-  std::size_t kind = 0;  // index into Bars::kinds: its colour and name
-  double begin = 0, end = 0;
-};
-
-struct Bar {
-  std::string label;
-  std::vector<Stretch> stretches;
-  std::string value;  // text beside the bar: "1.53 ms   42.3 %"
-};
-
-struct Bars {
-  std::string title;
-  std::string note;
-  Axis axis;                       // linear
-  std::vector<std::string> kinds;  // the legend; one or none: no legend is drawn
-  std::vector<Bar> bars;           // from top to bottom
-};
-
-// The whole as the first bar and its parts below, from its end down: each is as long as its value and begins where the
+// The whole as the first row and its parts below, from its end down: each is as long as its value and begins where the
 // one before it ended. A negative value turns back, so that everything adds up.
 struct Drop {
   std::string label;
   double value = 0;
-  std::string text;      // beside the bar
-  std::size_t kind = 0;  // index into Bars::kinds, which the caller may fill
+  std::string text;  // beside the bar
+  std::size_t colour = 0;
 };
-Bars waterfall_bars(const Drop& whole, const std::vector<Drop>& drops);
+Plot waterfall_plot(const Drop& whole, const std::vector<Drop>& drops);
 
 enum class Theme : std::uint8_t { kAsViewer, kLight, kDark };
+inline constexpr std::size_t kColours = 8;  // further series use them again, with another mark; the last one is grey
 
 struct SvgSize {
-  int width = 860, height = 480;  // pixels; bars choose their own height
+  int width = 860, height = 480;  // pixels; rows make their own height
   Theme theme = Theme::kAsViewer;
 };
 
 struct TextCanvas {
-  std::size_t width = 100;  // columns no line exceeds, 40 at least
-  std::size_t height = 18;  // rows of the drawing itself
+  std::size_t width = 100;  // columns no line exceeds, 40 to 100
+  std::size_t height = 18;  // rows of the drawing itself, 4 to 60; rows make their own
   bool unicode = true;      // false: ASCII only
   bool colour = false;      // escape sequences; without them marks and fillings tell series apart
 };
@@ -106,10 +121,14 @@ struct TextCanvas {
 // A whole SVG document of fixed size: no script, no font or style from elsewhere; light or dark as the viewer prefers,
 // or as asked for.
 std::string plot_svg(const Plot& plot, const SvgSize& size = {});
-std::string bars_svg(const Bars& bars, const SvgSize& size = {});
-
 // Lines with '\n'.
 std::string plot_text(const Plot& plot, const TextCanvas& canvas = {});
-std::string bars_text(const Bars& bars, const TextCanvas& canvas = {});
+// The bytes of a PNG file, `scale` times as large as the SVG says, on white. It is drawn by librsvg and cairo, which
+// are loaded when a PNG is asked for: kUnsupported without them, with the names of their packages.
+Result<std::string> svg_to_png(const std::string& svg, double scale = 2);
+// As `file` ends: .png, else SVG.
+Result<std::string> plot_bytes(const Plot& plot, std::string_view file, const SvgSize& size = {});
+
+std::string svg_escaped(std::string_view text);  // for content and attributes; control characters made visible
 
 }  // namespace llmprof::report

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <tuple>
 
 namespace llmprof::report {
 namespace {
@@ -56,31 +55,47 @@ std::string power_of_two_label(const Axis& axis, int exponent) {
   return number + (thousands > 0 ? "" : " ") + axis.unit;
 }
 
+// Of points that cannot be drawn too: an axis ignores those itself.
+std::vector<double> values(const Plot& plot, double PlotPoint::*member, Guide::At at) {
+  std::vector<double> out = (at == Guide::At::kX ? plot.x : plot.y).spans;
+  for (const Series& series : plot.series) {
+    for (const PlotPoint& point : series.points) out.push_back(point.*member);
+  }
+  for (const Guide& guide : plot.guides) {
+    if (guide.at == at) out.push_back(guide.value);
+  }
+  if (at == Guide::At::kY) return out;
+  for (const PlotRow& row : plot.rows) {
+    for (const Box& box : row.boxes) out.insert(out.end(), {box.begin, box.end});
+    for (const RangePoint& point : row.range) out.push_back(point.x);
+  }
+  return out;
+}
+
+// The first, lowest, highest and last of a run of points, in their order, each once.
+void add_extremes(const PlotPoint* begin, const PlotPoint* end, std::vector<PlotPoint>& out) {
+  const auto lower = [](const PlotPoint& a, const PlotPoint& b) { return a.y < b.y; };
+  std::vector<const PlotPoint*> kept = {begin, std::min_element(begin, end, lower), std::max_element(begin, end, lower),
+                                        end - 1};
+  std::sort(kept.begin(), kept.end());
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
+  for (const PlotPoint* point : kept) out.push_back(*point);
+}
+
 }  // namespace
 
 AxisMap::AxisMap(const Axis& axis, std::span<const double> values, std::size_t ticks) : axis_(axis) {
   const bool logarithmic = axis.scale != Scale::kLinear;
-  const auto [low, high] = ends_of(values, logarithmic ? 1 : 0, logarithmic ? 10 : 1);
+  double low = HUGE_VAL, high = -HUGE_VAL;
+  for (const double value : values) {
+    if (drawable(value)) low = std::min(low, value), high = std::max(high, value);
+  }
+  if (low > high) low = logarithmic ? 1 : 0, high = logarithmic ? 10 : 1;
   ticks = std::max<std::size_t>(ticks, 2);
   logarithmic ? span_logarithmic(low, high, ticks) : span_linear(low, high, ticks);
-}
-
-AxisMap AxisMap::exactly(std::span<const double> values) {
-  AxisMap map;
-  std::tie(map.low_, map.high_) = map.ends_of(values, 0, 1);
-  if (map.low_ == map.high_) map.high_ = map.low_ + 1;
-  return map;
-}
-
-std::pair<double, double> AxisMap::ends_of(std::span<const double> values, double low, double high) const {
-  bool any = false;
-  for (const double value : values) {
-    if (!drawable(value)) continue;
-    low = any ? std::min(low, value) : value;
-    high = any ? std::max(high, value) : value;
-    any = true;
-  }
-  return {low, high};
+  if (!axis.exact || logarithmic) return;
+  low_ = low, high_ = high > low ? high : low + 1;
+  drop_ticks_outside();
 }
 
 bool AxisMap::drawable(double value) const {
@@ -140,6 +155,10 @@ void AxisMap::tighten(double low, double high) {
     if (std::ceil(high_) - factor >= scaled(high) - 1e-9 && std::ceil(high_) - factor > low_ + 0.2)
       high_ = std::ceil(high_) - factor;
   }
+  drop_ticks_outside();
+}
+
+void AxisMap::drop_ticks_outside() {
   std::erase_if(ticks_,
                 [&](const Tick& tick) { return position(tick.value) < -1e-9 || position(tick.value) > 1 + 1e-9; });
 }
@@ -153,6 +172,50 @@ std::string axis_value(const Axis& axis, double value) {
   const std::string number = fmt::format("{:.4g}", value / std::pow(1000.0, prefix));
   if (axis.prefixes) return with_unit(axis, number, prefix);
   return axis.unit.empty() ? number : number + " " + axis.unit;
+}
+
+PlotAxes::PlotAxes(const Plot& plot, std::size_t x_ticks, std::size_t y_ticks)
+    : x(plot.x, values(plot, &PlotPoint::x, Guide::At::kX), x_ticks),
+      y(plot.y, values(plot, &PlotPoint::y, Guide::At::kY), y_ticks) {}
+
+std::vector<PlotPoint> thinned(const std::vector<PlotPoint>& points, const AxisMap& x_axis, std::size_t columns) {
+  if (points.size() <= 4 * columns) return points;
+  const auto column = [&](const PlotPoint& point) {
+    const bool known = x_axis.drawable(point.x) && std::isfinite(point.y);
+    return known ? static_cast<std::int64_t>(x_axis.position(point.x) * static_cast<double>(columns)) : -1;
+  };
+  std::vector<PlotPoint> out;
+  const PlotPoint* const end = points.data() + points.size();
+  for (const PlotPoint* begin = points.data(); begin != end;) {
+    const PlotPoint* next = begin + 1;
+    while (next != end && column(*next) == column(*begin)) ++next;
+    add_extremes(begin, next, out);
+    begin = next;
+  }
+  return out;
+}
+
+std::string not_drawn(const Plot& plot, const PlotAxes& axes) {
+  if (!plot.rows.empty()) return "";
+  std::size_t all = 0, missing = 0;
+  for (const Series& series : plot.series) {
+    all += series.points.size();
+    for (const PlotPoint& point : series.points) missing += axes.shows(point) ? 0 : 1;
+  }
+  if (all == 0) return "Nothing to draw: there are no points.";
+  if (missing == 0) return "";
+  return fmt::format("{} of {} points not shown: unknown, or not positive on a logarithmic axis.", missing, all);
+}
+
+Plot waterfall_plot(const Drop& whole, const std::vector<Drop>& drops) {
+  Plot plot{.joined = true};
+  plot.rows.push_back({.label = whole.label, .boxes = {{whole.colour, 0, whole.value}}, .value = whole.text});
+  double level = whole.value;
+  for (const Drop& drop : drops) {
+    plot.rows.push_back({.label = drop.label, .boxes = {{drop.colour, level, level - drop.value}}, .value = drop.text});
+    level -= drop.value;
+  }
+  return plot;
 }
 
 }  // namespace llmprof::report

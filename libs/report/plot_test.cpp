@@ -8,7 +8,6 @@
 
 #include "base/text_table.h"
 #include "report/plot_axis.h"
-#include "report/plot_values.h"
 
 namespace llmprof::report {
 namespace {
@@ -197,17 +196,17 @@ TEST(PlotText, NothingToDrawSaysSo) {
 }
 
 TEST(Bars, AWaterfallEndsWhereItsPartsEnd) {
-  const Bars bars = waterfall_bars({"measured", 10, ""}, {{"idle", 4, ""}, {"faster", -1, ""}, {"floor", 7, ""}});
-  ASSERT_EQ(bars.bars.size(), 4U);
-  EXPECT_EQ(bars.bars[1].stretches[0].begin, 10);
-  EXPECT_EQ(bars.bars[1].stretches[0].end, 6);
-  EXPECT_EQ(bars.bars[2].stretches[0].end, 7);  // a negative part turns back
-  EXPECT_EQ(bars.bars[3].stretches[0].end, 0);
+  const Plot bars = waterfall_plot({"measured", 10, ""}, {{"idle", 4, ""}, {"faster", -1, ""}, {"floor", 7, ""}});
+  ASSERT_EQ(bars.rows.size(), 4U);
+  EXPECT_EQ(bars.rows[1].boxes[0].begin, 10);
+  EXPECT_EQ(bars.rows[1].boxes[0].end, 6);
+  EXPECT_EQ(bars.rows[2].boxes[0].end, 7);  // a negative part turns back
+  EXPECT_EQ(bars.rows[3].boxes[0].end, 0);
 }
 
 TEST(BarsText, CellsAreProportional) {
-  Bars bars = waterfall_bars({"whole", 10, "10 s"}, {{"half", 5, "5 s"}, {"none", 0, "0 s"}, {"rest", 5, "5 s", 1}});
-  const std::vector<std::string> text = lines(bars_text(bars, {.width = 40, .unicode = false}));
+  Plot bars = waterfall_plot({"whole", 10, "10 s"}, {{"half", 5, "5 s"}, {"none", 0, "0 s"}, {"rest", 5, "5 s", 1}});
+  const std::vector<std::string> text = lines(plot_text(bars, {.width = 40, .unicode = false}));
   // 40 columns - labels of 5 - values of 4 - gaps of 6 = 25 cells for 10 s; half of them round to 13 and 12.
   ASSERT_EQ(text.size(), 4U);
   EXPECT_EQ(text[0], "  whole  #########################  10 s");
@@ -217,14 +216,14 @@ TEST(BarsText, CellsAreProportional) {
 }
 
 TEST(BarsText, AShortStretchIsStillSeen) {
-  const Bars bars = waterfall_bars({"whole", 1000, ""}, {{"tiny", 1, ""}, {"rest", 999, ""}});
-  EXPECT_NE(lines(bars_text(bars))[1].find("▏"), std::string::npos);
+  const Plot bars = waterfall_plot({"whole", 1000, ""}, {{"tiny", 1, ""}, {"rest", 999, ""}});
+  EXPECT_NE(lines(plot_text(bars))[1].find("▏"), std::string::npos);
 }
 
 TEST(BarsSvg, StacksAndNamesKinds) {
-  Bars bars{.title = "<parts>", .axis = {"weights", "B"}, .kinds = {"embedding", "mlp"}};
-  bars.bars.push_back({"a&b", {{0, 0, 1e9}, {1, 1e9, 2e9}, {1, kNaN, 1}}, "2 GB"});
-  const std::string svg = bars_svg(bars);
+  Plot bars{.title = "<parts>", .x = {"weights", "B"}, .colours = {"embedding", "mlp"}};
+  bars.rows.push_back({"a&b", {{0, 0, 1e9}, {1, 1e9, 2e9}, {1, kNaN, 1}}, "2 GB"});
+  const std::string svg = plot_svg(bars);
   EXPECT_NE(svg.find("&lt;parts&gt;"), std::string::npos);
   EXPECT_NE(svg.find("a&amp;b: mlp: 1 GB"), std::string::npos);
   EXPECT_EQ(count(svg, "<rect class=\"f1\""), 1 + 1U);  // its key and one stretch: what is unknown is not drawn

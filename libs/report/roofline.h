@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json_fwd.h"
@@ -37,5 +38,20 @@ struct RooflinePoint {
 // points. Without a bandwidth of reading there are only flat roofs. Types whose peaks are almost the same share a roof.
 Plot roofline_plot(const std::string& device, const std::vector<hw::Peak>& peaks,
                    const std::vector<RooflinePoint>& points = {});
+
+// What rooflines of devices and of runs share.
+struct FlatRoof {
+  std::string names;  // "float16, bfloat16"
+  double flops_per_s = 0;
+  std::string source;  // "measured", "spec"
+  std::string unit = "FLOP/s";
+};
+// Highest first; roofs that differ by less than 3 % are one line on the paper and become one.
+std::vector<FlatRoof> merged_roofs(std::vector<FlatRoof> roofs);
+std::pair<double, double> powers_of_two_around(const std::vector<double>& values);  // of positive ones, not empty
+// Up the slope of the bandwidth (0: unknown) to the ridge, then flat.
+std::vector<PlotPoint> roof_points(double flops_per_s, double bandwidth, double least, double most);
+// The series of points of this name, made if it is not there.
+Series& series_named(Plot& plot, const std::string& name);
 
 }  // namespace llmprof::report

@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "base/text_table.h"
-#include "report/png.h"
 
 namespace llmprof::report {
 namespace {

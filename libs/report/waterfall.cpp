@@ -152,7 +152,7 @@ Json term_json(const Waterfall& waterfall, const WaterfallTerm& term) {
 
 }  // namespace
 
-Bars bars_of(const Waterfall& waterfall) {
+Plot plot_of(const Waterfall& waterfall) {
   const auto seconds = [&](std::int64_t ns) { return waterfall.mean_ns(ns) * 1e-9; };
   const auto text = [&](std::int64_t ns) {
     return fmt::format("{:>8}  {:>5} %", mean_cell(waterfall, ns), share_cell(waterfall, ns));
@@ -166,12 +166,12 @@ Bars bars_of(const Waterfall& waterfall) {
     }
   }
   if (waterfall.floor_ns) drops.push_back({"floor", seconds(*waterfall.floor_ns), text(*waterfall.floor_ns), 2});
-  Bars bars = waterfall_bars({"measured", seconds(waterfall.measured_ns), text(waterfall.measured_ns), 2}, drops);
-  bars.title = fmt::format("{}: {} down to its floor", waterfall.stage, waterfall.quantity);
-  bars.note = fmt::format("mean of {}; % of {}", counted(waterfall.samples, "sample"),
+  Plot plot = waterfall_plot({"measured", seconds(waterfall.measured_ns), text(waterfall.measured_ns), 2}, drops);
+  plot.title = fmt::format("{}: {} down to its floor", waterfall.stage, waterfall.quantity);
+  plot.note = fmt::format("mean of {}; % of {}", counted(waterfall.samples, "sample"),
                           mean_cell(waterfall, waterfall.measured_ns));
-  bars.axis = {"time", "s"};
-  return bars;
+  plot.x = {"time", "s"};
+  return plot;
 }
 
 std::string waterfall_section(const Page& page, const Style& style) {
@@ -184,7 +184,7 @@ std::string waterfall_section(const Page& page, const Style& style) {
   }
   for (const Waterfall* waterfall : waterfalls) {
     if (!page.waterfall) continue;
-    out += bars_text(bars_of(*waterfall), {.width = kWidth, .unicode = page.unicode, .colour = style.colour}) +
+    out += plot_text(plot_of(*waterfall), {.width = kWidth, .unicode = page.unicode, .colour = style.colour}) +
            class_table(*waterfall) + "\n";
   }
   return out + notes(waterfalls);

@@ -15,6 +15,6 @@ std::string waterfall_section(const Page& page, const Style& style);
 base::Json waterfall_json(const Page& page);
 
 // One stage as a picture: means of its samples, in seconds.
-Bars bars_of(const analyze::Waterfall& waterfall);
+Plot plot_of(const analyze::Waterfall& waterfall);
 
 }  // namespace llmprof::report

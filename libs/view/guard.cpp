@@ -2,14 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <sys/random.h>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 
-#include "view/secret.h"
+#include "base/file.h"
 
 namespace llmprof::view {
+
 namespace {
 
-// W2. A page of another site that resolves to this machine (DNS rebinding) has that site's name as Host.
+// A page of another site that resolves to this machine (DNS rebinding) has that site's name as Host.
 bool is_ours(std::string_view host, const Site& site) {
   for (const std::string_view name : {std::string_view("127.0.0.1"), std::string_view("localhost"),
                                       std::string_view("[::1]"), std::string_view(site.address)}) {
@@ -32,7 +38,7 @@ bool has_cookie(const Request& request, const Site& site) {
   return false;
 }
 
-// W4. What another site's page makes the browser send.
+// What another site's page makes the browser send.
 bool is_foreign(const Request& request) {
   const std::string* origin = request.header("origin");
   if (request.count("origin") != 0 && (origin == nullptr || *origin != "http://" + *request.header("host")))
@@ -69,6 +75,27 @@ std::optional<Response> refuse(const Request& request, const Site& site) {
   if ((post || request.target.starts_with("/api/")) && !has_cookie(request, site))
     return refusal(401, "open the URL that llmprof view printed");
   return std::nullopt;
+}
+
+Result<std::string> make_secret() {
+  std::array<std::uint8_t, 16> bytes{};
+  ssize_t got = 0;
+  do {
+    got = ::getrandom(bytes.data(), bytes.size(), 0);
+  } while (got < 0 && errno == EINTR);
+  if (got != static_cast<ssize_t>(bytes.size())) return base::errno_error(ErrorCode::kIo, "getrandom", errno);
+  std::string text;
+  for (const std::uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+bool same_secret(std::string_view given, std::string_view expected) {
+  if (given.size() != expected.size() || expected.empty()) return false;
+  unsigned char difference = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    difference = static_cast<unsigned char>(difference | (given[i] ^ expected[i]));
+  volatile unsigned char seen = difference;  // keeps the loop whole
+  return seen == 0;
 }
 
 }  // namespace llmprof::view

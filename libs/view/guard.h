@@ -1,12 +1,13 @@
 #pragma once
-// Who gets an answer (RELIABILITY W2 to W4). Asked before anything else looks at a request.
+// Who gets an answer. Asked before anything else looks at a request.
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
-#include "view/http_request.h"
-#include "view/http_response.h"
+#include "base/result.h"
+#include "view/http.h"
 
 namespace llmprof::view {
 
@@ -22,5 +23,13 @@ struct Site {
 
 // An answer that says why there is none, or nothing: the request may be routed.
 std::optional<Response> refuse(const Request& request, const Site& site);
+
+// What only the user's own browser knows.
+
+// 128 bits of the system's randomness in hexadecimal.
+Result<std::string> make_secret();
+
+// Compares in a time that does not depend on where they differ. Of unequal length: false.
+bool same_secret(std::string_view given, std::string_view expected);
 
 }  // namespace llmprof::view

@@ -1,11 +1,9 @@
-// W2, W3, W4 and W6 of RELIABILITY 4d, one test per rule: each fails without its guard.
+// W2, W3, W4 and W6 of docs/format/view-api.md, one test per rule: each fails without its guard.
 
 #include "view/guard.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "view/secret.h"
 
 namespace llmprof::view {
 namespace {
@@ -144,7 +142,7 @@ TEST(Guard, ABodyComesWithPostOnly) {
   EXPECT_EQ(status_of(request), 400);
 }
 
-// The policy as RELIABILITY W6 spells it.
+// The policy as rule W6 of docs/format/view-api.md spells it.
 TEST(Response, W6HeadersStandInEveryAnswer) {
   for (const int status : {200, 401, 404, 421, 431}) {
     const std::string bytes = to_bytes(refusal(status, "x"), false, true);

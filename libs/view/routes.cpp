@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "view/secret.h"
+#include "view/guard.h"
 
 namespace llmprof::view {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 // What each path means (docs/format/view-api.md). Paths are compared with the ones that exist, never looked up
-// anywhere; runs, findings and evidence are numbers (RELIABILITY W5).
+// anywhere; runs, findings and evidence are numbers.
 
 #include <functional>
 #include <optional>
@@ -11,8 +11,7 @@
 #include "base/asset.h"
 #include "pictures/timeline.h"
 #include "view/guard.h"
-#include "view/http_request.h"
-#include "view/http_response.h"
+#include "view/http.h"
 
 namespace llmprof::view {
 

@@ -1,6 +1,6 @@
 #pragma once
-// A poll loop that answers HTTP requests: one thread, a bounded number of connections, every wait bounded (RELIABILITY
-// W8). What a request means is the handler's business; who may ask is the guard's.
+// A poll loop that answers HTTP requests: one thread, a bounded number of connections, every wait bounded. What a
+// request means is the handler's business; who may ask is the guard's.
 
 #include <atomic>
 #include <chrono>
@@ -16,11 +16,34 @@
 
 #include "base/result.h"
 #include "view/guard.h"
-#include "view/http_request.h"
-#include "view/http_response.h"
-#include "view/listen.h"
+#include "view/http.h"
 
 namespace llmprof::view {
+
+// The sockets of the server: loopback, and nothing else unless the user understood what that means.
+
+// Descriptors that close themselves.
+class Descriptor {
+ public:
+  explicit Descriptor(int number = -1) : number_(number) {}
+  Descriptor(Descriptor&& other) noexcept : number_(other.number_) { other.number_ = -1; }
+  Descriptor& operator=(Descriptor&& other) noexcept;
+  ~Descriptor() { reset(); }
+  int get() const { return number_; }
+  void reset();
+
+ private:
+  int number_;
+};
+
+struct Listeners {
+  std::vector<Descriptor> sockets;  // of 127.0.0.1 and, where this machine has it, ::1; or of the one given
+  std::uint16_t port = 0;
+  std::string address;  // "" loopback; else as it stands in a URL: "192.168.1.5", "[fd00::1]"
+};
+
+// `address` is loopback ("127.0.0.1", "::1", "localhost"), or one address of this machine with `understood`.
+Result<Listeners> listen_on(const std::string& address, std::uint16_t port, bool understood);
 
 struct ServerLimits {
   std::size_t connections = 64;

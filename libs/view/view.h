@@ -1,6 +1,6 @@
 #pragma once
-// The page served on loopback with the full data of runs behind it. RELIABILITY 4d, W1 to W8: nothing but this
-// machine's own browser, with the token, gets an answer; no path of a request reaches the file system.
+// The page served on loopback with the full data of runs behind it. Nothing but this machine's own browser, with the
+// token, gets an answer; no path of a request reaches the file system (docs/format/view-api.md, W1 to W8).
 
 #include <atomic>
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Settings {
   bool understood = false;           // --i-understand
   std::uint16_t port = 0;            // 0: any free one
   std::int64_t idle_seconds = 3600;  // without a request: end; 0 never
-  bool allow_sql = false;            // a user's SELECT (W7)
+  bool allow_sql = false;            // a user's SELECT
 };
 
 struct Ready {

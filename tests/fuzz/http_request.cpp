@@ -1,11 +1,10 @@
 // view::parse_request and the guard behind it: whatever bytes come, they are read within their limits, and a request
 // that the guard lets through has one of our names as its only Host and, under /api/, the cookie.
 
-#include "view/http_request.h"
+#include "view/http.h"
 
 #include "fuzz.h"
 #include "view/guard.h"
-#include "view/http_response.h"
 
 namespace llmprof::fuzz {
 namespace {

@@ -2,6 +2,7 @@
 // nanoseconds, ratios fractions of 1, unknown is null. `report` is the output of `llmprof report --json`
 // (docs/format/json.md); only what the page reads is declared here.
 
+
 export interface Evidence {
   name: string; what: string; value: number | null; unit: string; source: string;
   of: string | null; rows: string | null; why: string | null;
@@ -25,6 +26,7 @@ export interface Timeline {
   run: [number, number];     // first and last event
   window: [number, number];  // what the lanes show
   names: string[];
+  short_names?: (string | null)[];  // of kernels, for small boxes; null: the name itself
   lanes: Lane[];
   curves: Curve[];
   slices_in_window: number;  // before merging
@@ -42,19 +44,19 @@ export interface Curve { group: string; name: string; unit: string; ts: number[]
 export const flameWeights = ["gpu_ns", "cpu_ns", "bytes"] as const;
 export interface Flame {
   // Columns; parent[i] < i, -1 the root. kind and name are indices into `names`.
-  names: string[]; parent: number[]; name: number[]; kind: number[];
+  names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
   self: [number[], number[], number[]];  // by flameWeights
   total: [number, number, number]; put_together: [number, number, number]; why: string | null;
 }
 export interface FlameDiff {
-  names: string[]; parent: number[]; name: number[]; kind: number[];
+  names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
   before: [number[], number[], number[]]; after: [number[], number[], number[]];  // self weights
 }
 
 export interface Roofline {
   device: string; why: string | null;
   roofs: { name: string; flops_per_s: number | null; bytes_per_s: number | null; source: string }[];
-  points: { kind: "stage" | "operator" | "module" | "kernel"; name: string; stage: string; intensity: number;
+  points: { kind: "stage" | "operator" | "module" | "kernel"; name: string; short_name?: string | null; stage: string; intensity: number;
             flops_per_s: number; time_ns: number; source: string;
             level?: "dram" | "l2" | "l1" | null }[];  // whose bytes counters counted
 }
@@ -95,4 +97,20 @@ export interface Source {
   timeline(index: number, window: [number, number] | null, width: number, stage: string | null): Promise<Timeline>;
   rows(index: number, sql: string): Promise<{ columns: string[]; rows: unknown[][] }>;  // only live
   diffs(): Promise<Diff[]>;
+}
+
+// The run that is shown, as every section gets it.
+export interface View { source: Source; index: number; data: RunData }
+
+// A row of the report's JSON: read with care, any key may be missing.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+export type Row = Record<string, any>;
+
+export const list = (value: unknown): Row[] => (Array.isArray(value) ? (value as Row[]).filter((row) => row !== null) : []);
+
+export const onGpu = (report: Report): boolean => list(report["devices"])[0]?.["kind"] === "gpu";
+
+// The stage that most people come for.
+export function mainStage(names: string[]): string | undefined {
+  return ["decode", "forward", "prefill"].find((name) => names.includes(name)) ?? names[0];
 }

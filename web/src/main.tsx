@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { App, Failure } from "./app";
-import { embeddedSource } from "./embedded";
-import { servedSource } from "./served";
+import { embeddedSource, servedSource } from "./sources";
+import "./pictures/pictures.css";
 import "./style.css";
 
 async function start(root: HTMLElement) {

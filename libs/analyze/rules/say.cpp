@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/human.h"
+#include "base/kernel_name.h"
 
 namespace llmprof::analyze {
 
@@ -71,11 +72,9 @@ std::string count_of(double count, std::string_view plural) {
 }
 
 std::string short_kernel(std::string_view name) {
-  const std::string_view head = name.substr(0, name.find('<'));
-  const std::size_t colon = head.rfind("::");
-  const std::string_view last = colon == head.npos ? head : head.substr(colon + 2);
+  const std::string last = base::kernel_function(name);
   // PyTorch's reductions differ by an argument only.
-  return name.find("ArgMaxOps") != name.npos ? fmt::format("{} (argmax)", last) : std::string(last);
+  return name.find("ArgMaxOps") != name.npos ? last + " (argmax)" : last;
 }
 
 std::string step_word(std::string_view stage, std::string_view word) {

@@ -1,7 +1,5 @@
 import { describe, expect, it } from "vitest";
-import {
-  contrast, cssColour, type Diverging, divergingColour, hash, mix, nameCategory, parseColour, stageCategory, textOn,
-} from "./colours";
+import { contrast, cssColour, type Diverging, divergingColour, hash, mix, nameCategory, parseColour, stageCategory, textOn } from "./drawing";
 
 const scale: Diverging = { less: [0, 0, 200], none: [200, 200, 200], more: [200, 100, 0] };
 

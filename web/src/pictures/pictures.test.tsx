@@ -2,12 +2,9 @@
 import { render } from "preact-render-to-string";
 import { describe, expect, it } from "vitest";
 import type { Flame, Report, Roofline } from "../data";
-import { FlameGraph } from "./flame_graph";
-import { MemoryChart } from "./memory_chart";
-import { RooflineChart } from "./roofline_chart";
-import { Sparkline } from "./sparkline";
-import { StepCurves } from "./step_curves";
-import { TelemetryCurves } from "./telemetry_curves";
+import { MemoryChart, Sparkline, StepCurves, TelemetryCurves } from "./charts";
+import { FlameGraph } from "./flame/view";
+import { RooflineChart } from "./roofline";
 
 const hostile = "<img src=x onerror=alert(1)>\u202e";
 const flame: Flame = {

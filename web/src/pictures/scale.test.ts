@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { linearScale, logScale, powersOfTen, roundStep, roundValues } from "./scale";
+import { linearScale, logScale, powersOfTen, roundStep, roundValues } from "./drawing";
 
 describe("scales", () => {
   it("maps values to pixels and back", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bytes, change, count, inUnit, moment, percent, rate, time, timeLabels } from "./units";
+import { bytes, change, count, inUnit, moment, percent, rate, time, timeLabels } from "../text";
 
 describe("units", () => {
   it("times", () => {

@@ -1,25 +1,22 @@
 // Runs compared: what changed, whether that is more than noise, and why.
-import type { Diff, DiffRow } from "../data";
-import { measureText, shareText } from "../format";
-import { Name, shown } from "../parts/name";
-import { Empty, Section } from "../parts/section";
-import { type Column, Table } from "../parts/table";
-import { FlameGraph } from "../pictures/flame_graph";
+import type { Diff, DiffRow, Row } from "../data";
+import { Empty, Section, shown } from "../parts";
+import { FlameGraph } from "../pictures/flame/view";
+import { column, type Description, Table } from "../table";
+import { shareText } from "../text";
 
 const signed = (share: number | null): string => (share !== null && share > 0 ? "+" : "") + shareText(share);
 const marks = { better: "✓ better", worse: "▲ worse", neither: "" };
-const columns: Column<DiffRow>[] = [
-  { title: "What", value: (row) => row.name, show: (row) => <Name text={row.name} /> },
-  { title: "Kind", value: (row) => row.kind },
-  { title: "Stage", value: (row) => row.stage ?? "" },
-  { title: "Before", value: (row) => row.before, show: (row) => measureText(row.before, row.unit), number: true },
-  { title: "After", value: (row) => row.after, show: (row) => measureText(row.after, row.unit), number: true },
-  { title: "Change", value: (row) => row.change, show: (row) => signed(row.change), number: true, hint: "of the value before" },
-  { title: "95 % interval", value: (row) => row.low, number: true,
-    show: (row) => (row.low === null ? "" : `${signed(row.low)} … ${signed(row.high)}`) },
-  { title: "Verdict", value: (row) => (row.significant ? marks[row.better] || "changed" : "no significant change") },
-  { title: "Why", value: (row) => row.why.join("; "), show: (row) => <span class="long">{shown(row.why.join("; "))}</span> },
-];
+const changes: Description = { name: "changes", title: "Changes", columns: [
+  column("name", "What", "name"), column("word", "Kind", "kind"), column("word", "Stage", "stage"), column("measure", "Before", "before"),
+  column("measure", "After", "after"),
+  column("share", "Change", "change", "of the value before", { show: (row) => signed(row["change"]) }),
+  column("share", "95 % interval", "low", "", { show: (row) => (row["low"] === null ? "" : `${signed(row["low"])} … ${signed(row["high"])}`) }),
+  column("text", "Verdict", "verdict"), column("sentence", "Why", "reasons"),
+] };
+const described = (row: DiffRow): Row => ({
+  ...row, stage: row.stage ?? "", reasons: row.why.join("; "), verdict: row.significant ? marks[row.better] || "changed" : "no significant change",
+});
 
 // What changed for certain stands first, the stages and modules among it before single numbers.
 const kinds = ["stage", "module", "operator", "shape", "measure", "kernel"];
@@ -42,7 +39,7 @@ function OneComparison({ diff }: { diff: Diff }) {
     <>
       <h3>{shown(diff.before)} → {shown(diff.after)}</h3>
       {diff.headline && <p class="headline">{shown(diff.headline)}</p>}
-      {diff.rows.length > 0 && <Table caption="Changes" columns={columns} rows={bySignificance(diff.rows)} filter="Filter" />}
+      <Table description={changes} rows={bySignificance(diff.rows).map(described)} />
       {flame && <h4>Where the time changed</h4>}
       {flame && <FlameGraph diff={flame} />}
       {diff.rows.length === 0 && <Empty>Intervals and reasons: <code>llmprof diff</code>.</Empty>}

@@ -1,6 +1,5 @@
 // The modules of one stage as a tree: "layers.3.mlp" stands in "layers.3", which stands in "layers".
-import { list, onGpu, type Row } from "../view";
-import type { Report } from "../data";
+import { list, onGpu, type Report, type Row } from "../data";
 
 export interface ModuleNode {
   path: string; label: string; level: number; parent: ModuleNode | null; children: ModuleNode[];

@@ -1,14 +1,10 @@
 // The model as a tree: what each module costs. Arrow keys walk it, as in any tree.
 import { useMemo, useState } from "preact/hooks";
-import { mainStage, list, onGpu, type View } from "../view";
-import { timeText } from "../format";
-import { Filter } from "../parts/table";
-import { Empty, Section } from "../parts/section";
-import { shown } from "../parts/name";
-import { usePrinting } from "../parts/printing";
-import { ModuleRow, ModuleHead } from "./module_row";
-import { allPaths, type ModuleColumn, moduleTree, openAtFirst, seen, size, sortedTree, stageTime } from "./module_tree";
-import { useTreeKeys } from "./tree_keys";
+import { list, mainStage, onGpu, type Row, type View } from "../data";
+import { Empty, Section, shown, usePrinting } from "../parts";
+import { Cell, type Column, column, Filter, Head } from "../table";
+import { timeText } from "../text";
+import { allPaths, type ModuleColumn, type ModuleNode, moduleTree, openAtFirst, seen, size, sortedTree, stageTime } from "./module_tree";
 
 export function Modules({ view }: { view: View }) {
   const report = view.data.report;
@@ -43,8 +39,8 @@ function lead(view: View, stage: string): string {
 function Tree({ view, stage }: { view: View; stage: string }) {
   const printing = usePrinting();
   const built = useMemo(() => moduleTree(view.data.report, stage), [view, stage]);
-  const [order, setOrder] = useState<{ column: ModuleColumn; down: boolean }>({ column: "timeNs", down: true });
-  const roots = useMemo(() => sortedTree(built, order.column, order.down), [built, order]);
+  const [order, setOrder] = useState({ key: "timeNs", down: true });
+  const roots = useMemo(() => sortedTree(built, order.key as ModuleColumn, order.down), [built, order]);
   const [open, setOpen] = useState<ReadonlySet<string>>(() => openAtFirst(built));
   const [filter, setFilter] = useState("");
   const every = useMemo(() => allPaths(built), [built]);
@@ -55,20 +51,20 @@ function Tree({ view, stage }: { view: View; stage: string }) {
     setOpen(next);
   };
   const keys = useTreeKeys(rows, open, toggle);
-  const held = built.some((node) => (node.heldBytes ?? 0) > 0);
+  const shownColumns = columns.filter(({ key }) => key !== "heldBytes" || built.some((node) => (node.heldBytes ?? 0) > 0));
   return (
     <>
       <div class="tools">
-        <Filter label="Filter" text={filter} setText={setFilter} found={rows.length} of={size(built)} />
+        <Filter text={filter} setText={setFilter} found={rows.length} of={size(built)} />
         <button type="button" onClick={() => setOpen(new Set(every))}>Open all</button>
         <button type="button" onClick={() => setOpen(new Set())}>Close all</button>
       </div>
       <div class="scroll tall">
         <table role="treegrid" class="tree" aria-label={`Modules of ${shown(stage)}`} onKeyDown={keys.onKeyDown}>
-          <ModuleHead order={order} setOrder={setOrder} held={held} />
+          <thead><tr>{shownColumns.map((each) => <Head key={each.key} column={each} order={order} setOrder={setOrder} />)}</tr></thead>
           <tbody>
             {rows.map((node) => (
-              <ModuleRow key={node.path} node={node} open={filter || printing ? true : open.has(node.path)} toggle={toggle} held={held}
+              <ModuleRow key={node.path} node={node} open={filter || printing ? true : open.has(node.path)} toggle={toggle} columns={shownColumns}
                          focused={keys.focused === node.path} onFocus={() => keys.setFocused(node.path)} />
             ))}
           </tbody>
@@ -76,4 +72,74 @@ function Tree({ view, stage }: { view: View; stage: string }) {
       </div>
     </>
   );
+}
+
+const columns: Column[] = [
+  column("name", "Module", "label", "path in the model"), column("time", "Time", "timeNs", "with the modules inside it"),
+  column("bar", "Share", "share", "of the stage, see above"),
+  column("share", "MFU", "mfu", "model FLOPs by its time, of the peak FLOP/s of the device"),
+  column("share", "MBU", "mbu", "bytes that must move by its time, of the peak bandwidth of the device"),
+  column("bytes", "Bytes moved", "bytes", "that must move: weights, KV cache, activations; all calls"),
+  column("bytes", "Held at peak", "heldBytes", "device memory allocated in it that was there at the peak"),
+  column("count", "Calls", "calls", "times it was called"),
+];
+
+interface RowProps {
+  node: ModuleNode; columns: Column[]; open: boolean; focused: boolean;
+  toggle: (path: string, open: boolean) => void; onFocus: () => void;
+}
+
+function ModuleRow({ node, columns, open, focused, toggle, onFocus }: RowProps) {
+  const inner = node.children.length > 0;
+  const row: Row = { ...node, heldBytes: node.heldBytes || undefined, calls: node.row ? node.calls : undefined };
+  return (
+    <tr role="row" aria-level={node.level} {...(inner ? { "aria-expanded": open } : {})} tabIndex={focused ? 0 : -1} data-path={node.path}
+        onFocus={onFocus} title={node.why ? shown(node.why) : undefined}>
+      <th scope="row" role="rowheader">
+        <span class="twig" style={{ paddingLeft: `${(node.level - 1) * 1.1}em` }} onClick={() => inner && toggle(node.path, !open)}>
+          <span class="sign" aria-hidden="true">{inner ? (open ? "▾" : "▸") : ""}</span><code>{shown(node.label)}</code>
+          {inner && !node.row && <small>{node.children.length}</small>}
+        </span>
+      </th>
+      {columns.slice(1).map((each) => <Cell key={each.key} column={each} row={row} />)}
+    </tr>
+  );
+}
+
+// Keys of a tree: up and down walk the rows, right opens or goes in, left closes or goes out, Home and End.
+export function useTreeKeys(rows: ModuleNode[], open: ReadonlySet<string>, toggle: (path: string, open: boolean) => void) {
+  const [wanted, setFocused] = useState<string | null>(null);
+  const focused = rows.some((row) => row.path === wanted) ? wanted : rows[0]?.path ?? null;
+  const go = (table: HTMLElement, row: ModuleNode | undefined) => {
+    if (!row) return;
+    setFocused(row.path);
+    [...table.querySelectorAll<HTMLElement>("tr[data-path]")].find((each) => each.dataset["path"] === row.path)?.focus();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (!(event.target as HTMLElement).matches("tr[data-path]")) return;
+    const at = rows.findIndex((row) => row.path === focused), row = rows[at];
+    if (!row) return;
+    const step = move(event.key, rows, at, row, open);
+    if (!step) return;
+    event.preventDefault();
+    if (step.toggle !== undefined) toggle(row.path, step.toggle);
+    else go(event.currentTarget as HTMLElement, step.to);
+  };
+  return { focused, setFocused, onKeyDown };
+}
+
+export interface Step { to?: ModuleNode | undefined; toggle?: boolean }
+
+export function move(key: string, rows: ModuleNode[], at: number, row: ModuleNode, open: ReadonlySet<string>): Step | null {
+  const isOpen = open.has(row.path) && row.children.length > 0;
+  switch (key) {
+    case "ArrowDown": return { to: rows[at + 1] };
+    case "ArrowUp": return { to: rows[at - 1] };
+    case "Home": return { to: rows[0] };
+    case "End": return { to: rows[rows.length - 1] };
+    case "ArrowRight": return row.children.length === 0 ? {} : isOpen ? { to: rows[at + 1] } : { toggle: true };
+    case "ArrowLeft": return isOpen ? { toggle: false } : { to: rows.find((each) => each.path === row.parent?.path) };
+    case "Enter": case " ": return row.children.length ? { toggle: !isOpen } : {};
+    default: return null;
+  }
 }

@@ -1,12 +1,10 @@
 // A card per stage: its rates, and its steps over time.
-import type { StepCurve } from "../data";
-import { bandwidthText, countText, flopsText, joulesText, type Maybe, plural, shareText, timeText, unknown } from "../format";
-import { shown } from "../parts/name";
-import { Empty, Section } from "../parts/section";
-import { Value } from "../parts/unknown";
-import { Sparkline } from "../pictures/sparkline";
-import { StepCurves } from "../pictures/step_curves";
-import { list, type Row, type View } from "../view";
+import { list, type Row, type StepCurve, type View } from "../data";
+import { Empty, Section, shown, Value } from "../parts";
+import { Sparkline, StepCurves } from "../pictures/charts";
+import { clamp } from "../pictures/drawing";
+import { column, type Description, Table } from "../table";
+import { bandwidthText, countText, flopsText, joulesText, type Maybe, plural, shareText, timeText, unknown } from "../text";
 
 export function Stages({ view }: { view: View }) {
   const report = view.data.report, stages = list(report["stages"]), curves = view.data.steps ?? [];
@@ -92,4 +90,58 @@ function StageCard({ report, stage, curves }: { report: Row; stage: Row; curves:
         <Sparkline values={curve.duration_ns} label={`${shown(name)}, time of ${curve.steps} steps`} />}
     </article>
   );
+}
+
+// From the measured time down to the floor: what is taken off, one after the other. The rows add up to 100 %.
+export function Waterfall({ view }: { view: View }) {
+  const all = list(view.data.report["waterfalls"]);
+  return (
+    <Section id="waterfall" title="Waterfall to the floor"
+             lead="What the measured time consists of, down to the least time that the device's peaks allow. Each table adds up to 100 %.">
+      {all.length === 0 && <Empty>No stage of this run has steps to take apart.</Empty>}
+      {all.map((each) => <OneWaterfall key={each["stage"]} waterfall={each} />)}
+    </Section>
+  );
+}
+
+// Bars hang from 1 (all of it) down to the floor at 0: `from` and `to` are of the picture's width.
+export function bars(waterfall: Row): Row[] {
+  const measured = Number(waterfall["measured_ns"]), samples = Math.max(1, Number(waterfall["samples"]));
+  const out: Row[] = [];
+  let at = 1;
+  for (const term of list(waterfall["terms"])) {
+    if (term["share"] === 0) continue;
+    const share: number | null = term["share"] ?? null, next = at - (share ?? 0);
+    out.push({ ...term, label: term["label"] ?? term["name"], share, from: Math.min(at, next), to: Math.max(at, next),
+               kind: (share ?? 0) < 0 ? "less" : term["name"] });
+    at = next;
+  }
+  const floor = waterfall["floor_ns"], known = typeof floor === "number" && measured > 0;
+  out.push({ label: "floor: at the device's peaks", mean_ns: known ? floor / samples : null, share: known ? floor / measured : null,
+             from: 0, to: known ? Math.max(0, at) : 0, kind: "floor", why: waterfall["why"] ?? null });
+  return out;
+}
+
+function OneWaterfall({ waterfall }: { waterfall: Row }) {
+  const rows = bars(waterfall), title = `${shown(waterfall["stage"])}: ${shown(waterfall["quantity"])}`;
+  const sum = rows.reduce((total, row) => total + (row["share"] ?? 0), 0);
+  const description: Description = { name: "waterfall", title, rows_shown: 100, columns: [
+    column("text", "Part", "label", "", { show: ({ label, kind }) => (kind === "floor" || kind === "" ? <b>{label}</b> : shown(label)) }),
+    column("time", "Mean time", "mean_ns", "", { why: "why" }), column("share", "Share", "share"),
+    column("text", "100 % down to the floor", "from", "", { show: (row) => <Fall bar={row} /> }),
+  ] };
+  return (
+    <>
+      <h3>{title} <small>mean {timeText(waterfall["mean_ns"])} of {countText(waterfall["samples"])}</small></h3>
+      <Table description={description}
+             rows={[...rows, { label: "measured", mean_ns: waterfall["mean_ns"], share: sum, from: 0, to: 1, kind: "" }]} />
+    </>
+  );
+}
+
+function Fall({ bar }: { bar: Row }) {
+  if (bar["kind"] === "") return null;
+  const from = clamp(bar["from"], 0, 1), to = clamp(bar["to"], 0, 1);
+  const style = { left: `${from * 100}%`, width: `${Math.max(0.2, (to - from) * 100)}%` };
+  return <span class={`fallbar ${bar["kind"]}`} aria-hidden="true"><span style={style} /></span>;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bytesText, countText, dateText, grouped, joulesText, measureText, parametersText, plural, shareText, timeText } from "../../src/format";
+import { bytesText, countText, dateText, grouped, joulesText, measureText, parametersText, plural, shareText, timeText } from "../../src/text";
 
 describe("numbers as text", () => {
   it("carry a unit and three digits", () => {

@@ -1,13 +1,10 @@
 // Tables of hardware counters: what they say of a run with counters, of one without, and of names that are hostile.
 import { render } from "preact-render-to-string";
 import { describe, expect, it, vi } from "vitest";
-import { sourceOf } from "../../src/embedded";
 import type { PageData, Report, Roofline, RunData } from "../../src/data";
-import { RooflineLegend } from "../../src/pictures/roofline/legend";
-import { RooflineChart } from "../../src/pictures/roofline_chart";
-import { Counters } from "../../src/sections/counters";
-import { measuredText } from "../../src/sections/hardware";
-import { placeRows, placeText, ratioText, reasonsText, stageRows, withError } from "../../src/sections/hardware_rows";
+import { RooflineChart, RooflineLegend } from "../../src/pictures/roofline";
+import { Counters, measuredText, placeRows, placeText, ratioText, reasonsText, stageRows, withError } from "../../src/sections/counters";
+import { sourceOf } from "../../src/sources";
 
 vi.stubGlobal("matchMedia", () => ({ matches: false }));  // tables ask whether the page is printed
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Report } from "../../src/data";
 import { allPaths, type ModuleNode, moduleTree, openAtFirst, seen, size, sortedTree } from "../../src/sections/module_tree";
-import { move } from "../../src/sections/tree_keys";
+import { move } from "../../src/sections/modules";
 
 const row = (name: string, time_ns: number, more = {}) => ({ name, stage: "decode", time_ns, calls: 2, mfu: 0.5, mbu: null, bytes: 10, ...more });
 const report: Report = {

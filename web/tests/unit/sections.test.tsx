@@ -1,17 +1,16 @@
 // Sections as text: what they say with data, without, and with data of a stranger.
 import { render } from "preact-render-to-string";
-import { describe, expect, it } from "vitest";
-import { sourceOf } from "../../src/embedded";
+import { describe, expect, it, vi } from "vitest";
+import { Masthead } from "../../src/app";
 import type { DiffRow, Finding, PageData, Report, RunData } from "../../src/data";
-import { quoted } from "../../src/parts/rows";
-import { Masthead } from "../../src/masthead";
-import { matching, sorted } from "../../src/parts/table";
-import { flat } from "../../src/sections/environment";
 import { bySignificance } from "../../src/sections/comparison";
-import { FindingCard } from "../../src/sections/finding";
-import { cost } from "../../src/sections/losses";
-import { busy, stageNumbers } from "../../src/sections/stages";
-import { bars } from "../../src/sections/waterfall";
+import { cost, flat } from "../../src/sections/run";
+import { bars, busy, stageNumbers } from "../../src/sections/stages";
+import { FindingCard } from "../../src/sections/summary";
+import { sourceOf } from "../../src/sources";
+import { column, matching, quoted, sorted } from "../../src/table";
+
+vi.stubGlobal("matchMedia", () => ({ matches: false }));
 
 const finding: Finding = {
   rule: "wide_weights", stage: "decode", part: null, verdict: "found", severity: "high", title: "<img src=x onerror=1> \u202Eevil",
@@ -53,14 +52,14 @@ describe("the head of the page", () => {
 
 describe("the waterfall", () => {
   const waterfall = { measured_ns: 100, mean_ns: 50, samples: 2, floor_ns: 40, why: null,
-    terms: [{ label: "idle", name: "gaps", ns: 50, mean_ns: 25 }, { label: "copies", name: "copies", ns: 0, mean_ns: 0 },
-            { label: "faster", name: "faster_than_floor", ns: -10, mean_ns: -5 }, { label: "above", name: "above_floor", ns: 20, mean_ns: 10 }] };
+    terms: [{ label: "idle", name: "gaps", share: 0.5, mean_ns: 25 }, { label: "copies", name: "copies", share: 0, mean_ns: 0 },
+            { label: "faster", name: "faster_than_floor", share: -0.1, mean_ns: -5 }, { label: "above", name: "above_floor", share: 0.2, mean_ns: 10 }] };
   it("hangs bars from all of it down to the floor, and adds up", () => {
     const all = bars(waterfall);
-    expect(all.map((bar) => bar.label)).toEqual(["idle", "faster", "above", "floor: at the device's peaks"]);
-    expect(all.reduce((sum, bar) => sum + (bar.share ?? 0), 0)).toBeCloseTo(1, 12);
-    expect([all[0]!.from, all[0]!.to, all[1]!.to]).toEqual([0.5, 1, 0.6]);
-    expect(all[3]!.to).toBeCloseTo(0.4, 12);
+    expect(all.map((bar) => bar["label"])).toEqual(["idle", "faster", "above", "floor: at the device's peaks"]);
+    expect(all.reduce((sum, bar) => sum + (bar["share"] ?? 0), 0)).toBeCloseTo(1, 12);
+    expect([all[0]!["from"], all[0]!["to"], all[1]!["to"]]).toEqual([0.5, 1, 0.6]);
+    expect(all[3]!["to"]).toBeCloseTo(0.4, 12);
   });
   it("does not invent a floor", () => expect(bars({ ...waterfall, floor_ns: null, why: "no model" }).at(-1)).toMatchObject({ share: null, why: "no model" }));
 });
@@ -78,20 +77,21 @@ describe("a stage card", () => {
 });
 
 describe("tables", () => {
-  const columns = [{ title: "n", value: (row: { n: number | null; name: string }) => row.n, number: true }, { title: "name", value: (row: { name: string }) => row.name }];
+  const columns = [column("number", "n", "n"), column("name", "name", "name")];
   const rows = [{ n: null, name: "b10" }, { n: 2, name: "b9" }, { n: 1, name: "A" }];
   it("sort numbers and names, unknown last both ways", () => {
-    expect(sorted(rows, columns, { column: 0, down: true }).map((row) => row.n)).toEqual([2, 1, null]);
-    expect(sorted(rows, columns, { column: 0, down: false }).map((row) => row.n)).toEqual([1, 2, null]);
-    expect(sorted(rows, columns, { column: 1, down: false }).map((row) => row.name)).toEqual(["A", "b9", "b10"]);
+    expect(sorted(rows, { key: "n", down: true }).map((row) => row["n"])).toEqual([2, 1, null]);
+    expect(sorted(rows, { key: "n", down: false }).map((row) => row["n"])).toEqual([1, 2, null]);
+    expect(sorted(rows, { key: "name", down: false }).map((row) => row["name"])).toEqual(["A", "b9", "b10"]);
   });
-  it("filter by text of any case", () => expect(matching(rows, columns, " B1 ").map((row) => row.name)).toEqual(["b10"]));
+  it("filter by text of any case", () => expect(matching(rows, columns, " B1 ").map((row) => row["name"])).toEqual(["b10"]));
 });
 
 describe("the environment", () => {
   it("lays nested values flat, sizes with their unit", () => {
     expect(flat({ cpu: { name: "X", quota: null }, memory: { bytes: 2e9 }, list: [1, 2], caches: [{ level: 1 }] }))
-      .toEqual([["cpu.name", "X"], ["memory.bytes", "2 GB"], ["list", "1, 2"], ["caches.0.level", "1"]]);
+      .toEqual([{ name: "cpu.name", value: "X" }, { name: "memory.bytes", value: "2 GB" }, { name: "list", value: "1, 2" },
+                { name: "caches.0.level", value: "1" }]);
   });
 });
 

@@ -1,11 +1,9 @@
-import { describe, expect, it } from "vitest";
-import { changeText, fullChange, relativeChange } from "./change";
-import { kindNames, lookOf } from "./look";
-import { ancestors, boxAt, byName, layout, search, treeOf, walk, weigh } from "./tree";
-
 //  all(1) ── decode(0) ─┬─ mlp(2) ── gemm(30)
 //                       └─ attention(3) ─┬─ gemm(40)
 //                                        └─ mlp(4) ── mlp(20)      a name inside itself
+import { describe, expect, it } from "vitest";
+import { ancestors, boxAt, byName, changeText, fullChange, kindNames, layout, lookOf, relativeChange, search, treeOf, walk, weigh } from "./model";
+
 const names = ["all", "decode", "mlp", "gemm", "attention", "stage", "module", "kernel"];
 const columns = {
   names, parent: [-1, 0, 1, 2, 1, 4, 4, 6], name: [0, 1, 2, 3, 4, 3, 2, 2], kind: [0, 5, 6, 7, 6, 7, 6, 6],

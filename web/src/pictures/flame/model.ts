@@ -1,16 +1,165 @@
-// A flame graph of one run, or of two laid over each other, behind one face.
+// A tree of call paths: totals, places, and the way from node to node.
 import { type Flame, type FlameDiff, flameWeights } from "../../data";
-import { visible } from "../../visible";
-import { fullChange } from "./change";
-import type { Change } from "./draw";
-import { type Rooted, type Tree, treeOf, type Weights, weigh } from "./tree";
+import { change, inUnit, visible } from "../../text";
+import type { Pattern, Theme } from "../canvas";
+import { stageCategory } from "../drawing";
+import type { Change } from "./view";
 
+export interface Columns { names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[] }
+export interface Tree { parent: Int32Array; children: number[][]; names: string[]; shortNames: string[]; kinds: string[]; depth: Int32Array }
+
+// Node 0 is the root. Where the data have several, they get one above them; `shift` is then 1.
+export interface Rooted { tree: Tree; shift: 0 | 1 }
+
+export function treeOf(columns: Columns, shown: (text: string) => string): Rooted {
+  const roots = columns.parent.filter((parent) => parent < 0).length;
+  const shift = roots === 1 && columns.parent[0]! < 0 ? 0 : 1;
+  const count = columns.parent.length + shift;
+  const label = columns.names.map(shown);
+  const tree: Tree = {
+    parent: new Int32Array(count).fill(-1), children: Array.from({ length: count }, () => []), depth: new Int32Array(count),
+    names: new Array<string>(count).fill("all"), shortNames: new Array<string>(count).fill(""), kinds: new Array<string>(count).fill("root"),
+  };
+  for (let from = 0; from < columns.parent.length; ++from) {
+    const node = from + shift, parent = columns.parent[from]! + shift;
+    tree.names[node] = label[columns.name[from]!] ?? "";
+    tree.shortNames[node] = shown(columns.short_names?.[columns.name[from]!] ?? "");
+    tree.kinds[node] = label[columns.kind[from]!] ?? "";
+    if (parent < 0 || parent >= node) continue;  // parents come first
+    tree.parent[node] = parent;
+    tree.children[parent]!.push(node);
+    tree.depth[node] = tree.depth[parent]! + 1;
+  }
+  return { tree, shift };
+}
+
+// Weights by node: own, and with everything inside.
+export interface Weights { self: Float64Array; total: Float64Array }
+
+export function weigh({ tree, shift }: Rooted, own: number[]): Weights {
+  const self = new Float64Array(tree.parent.length);
+  own.forEach((value, index) => { self[index + shift] = value; });
+  const total = Float64Array.from(self);
+  for (let node = total.length - 1; node > 0; --node) {
+    const parent = tree.parent[node]!;
+    if (parent >= 0) total[parent]! += total[node]!;
+  }
+  return { self, total };
+}
+
+export interface Box { node: number; x: number; width: number; depth: number }
+
+// The zoomed node over the full width under its ancestors, its inside below it, heaviest first. What is narrower than
+// `least` pixels is left out with all inside it.
+export function layout(tree: Tree, total: Float64Array, zoomed: number, width: number, least: number): Box[] {
+  const boxes: Box[] = ancestors(tree, zoomed).map((node) => ({ node, x: 0, width, depth: tree.depth[node]! }));
+  const perWeight = total[zoomed]! > 0 ? width / total[zoomed]! : 0;
+  const open: Box[] = [{ node: zoomed, x: 0, width, depth: tree.depth[zoomed]! }];
+  for (let box = open.pop(); box; box = open.pop()) {
+    boxes.push(box);
+    let x = box.x;
+    for (const child of heaviestFirst(tree, total, box.node)) {
+      const wide = total[child]! * perWeight;
+      if (wide < least) break;
+      open.push({ node: child, x, width: wide, depth: box.depth + 1 });
+      x += wide;
+    }
+  }
+  return boxes;
+}
+
+export function heaviestFirst(tree: Tree, total: Float64Array, node: number): number[] {
+  return [...tree.children[node]!].sort((a, b) => total[b]! - total[a]! || a - b);
+}
+
+// Outermost first, without the node itself.
+export function ancestors(tree: Tree, node: number): number[] {
+  const path: number[] = [];
+  for (let at = tree.parent[node]!; at >= 0; at = tree.parent[at]!) path.unshift(at);
+  return path;
+}
+
+export const boxAt = (boxes: Box[], x: number, depth: number): Box | null =>
+  boxes.find((box) => box.depth === depth && x >= box.x && x < box.x + box.width) ?? null;
+
+export type Step = "parent" | "child" | "next" | "previous";
+
+// Among nodes that have weight, in the order in which they are drawn.
+export function walk(tree: Tree, total: Float64Array, node: number, step: Step): number {
+  if (step === "parent") return Math.max(0, tree.parent[node]!);
+  const family = heaviestFirst(tree, total, step === "child" ? node : Math.max(0, tree.parent[node]!)).filter((each) => total[each]! > 0);
+  if (step === "child") return family[0] ?? node;
+  return family[family.indexOf(node) + (step === "next" ? 1 : -1)] ?? node;
+}
+
+export interface Match { nodes: Set<number>; weight: number }
+
+// Nodes whose name contains the text, in any case. A match inside a match is not counted twice.
+export function search(tree: Tree, total: Float64Array, query: string): Match {
+  const wanted = query.trim().toLowerCase();
+  const match: Match = { nodes: new Set(), weight: 0 };
+  if (wanted === "") return match;
+  const inside = new Uint8Array(tree.parent.length);
+  for (let node = 0; node < tree.parent.length; ++node) {
+    const parent = tree.parent[node]!;
+    const found = tree.names[node]!.toLowerCase().includes(wanted);
+    if (found) match.nodes.add(node);
+    if (found && !(parent >= 0 && inside[parent] === 1)) match.weight += total[node]!;
+    inside[node] = found || (parent >= 0 && inside[parent] === 1) ? 1 : 0;
+  }
+  return match;
+}
+
+export interface ByName { name: string; kind: string; self: number; total: number; nodes: number }
+
+// Added up over all places where a name stands; in recursion the total counts once.
+export function byName(tree: Tree, { self, total }: Weights, within: number): ByName[] {
+  const rows = new Map<string, ByName>();
+  const visit = (node: number, open: Set<string>) => {
+    const key = `${tree.kinds[node]} ${tree.names[node]}`;
+    const row = rows.get(key) ?? { name: tree.names[node]!, kind: tree.kinds[node]!, self: 0, total: 0, nodes: 0 };
+    rows.set(key, row);
+    row.self += self[node]!;
+    row.nodes += 1;
+    const first = !open.has(key);
+    if (first) { row.total += total[node]!; open.add(key); }
+    for (const child of tree.children[node]!) visit(child, open);
+    if (first) open.delete(key);
+  };
+  visit(within, new Set());
+  return [...rows.values()];
+}
+
+// What two trees laid over each other say about a node.
+export function relativeChange(before: number, after: number): number {
+  if (before === after) return 0;
+  return before === 0 ? Infinity : after / before - 1;
+}
+
+// "12 ms → 14 ms: +2 ms (+17 %)"
+export function changeText(before: number, after: number, unit: string): string {
+  const by = after - before;
+  return `${inUnit(before, unit)} → ${inUnit(after, unit)}: ${by > 0 ? "+" : ""}${inUnit(by, unit)} (${change(before, after)})`;
+}
+
+// Changes at which the colour is strongest: the largest of a node that matters, between 5 % and 50 %.
+export function fullChange(tree: Tree, before: Float64Array, after: Float64Array): number {
+  const matters = 0.01 * Math.max(before[0] ?? 0, after[0] ?? 0);
+  let most = 0.05;
+  for (let node = 0; node < tree.parent.length; ++node) {
+    if (Math.max(before[node]!, after[node]!) < matters) continue;
+    most = Math.max(most, Math.min(0.5, Math.abs(relativeChange(before[node]!, after[node]!))));
+  }
+  return most;
+}
+
+// A flame graph of one run, or of two laid over each other, behind one face.
 export type Side = "after" | "before";
 export interface FlameModel {
   tree: Tree; differential: boolean; usable: number[];  // weights that are not all zero
   weights(weight: number, side: Side): Weights;
   change(weight: number): Change | null;
-  putTogether(weight: number): number;
+  aggregated(weight: number): number;
   why: string | null;
 }
 
@@ -25,7 +174,7 @@ export function modelOf(flame: Flame): FlameModel {
   const weights = weighAll(rooted, flame.self);
   return {
     tree: rooted.tree, differential: false, usable: usableOf([weights]), weights: (weight) => weights[weight]!, change: () => null,
-    putTogether: (weight) => flame.put_together[weight] ?? 0, why: flame.why,
+    aggregated: (weight) => flame.put_together[weight] ?? 0, why: flame.why,
   };
 }
 
@@ -38,6 +187,35 @@ export function diffModelOf(diff: FlameDiff): FlameModel {
       const [before, after] = [sides.before[weight]!.total, sides.after[weight]!.total];
       return { before, after, full: fullChange(tree, before, after) };
     },
-    putTogether: () => 0, why: null,
+    aggregated: () => 0, why: null,
   };
 }
+
+// How the kinds of frames look: colour and pattern, so that neither is needed alone.
+export interface Look { category: number; pattern: Pattern; name: string }  // category -1: the colour of nothing special
+
+const looks: Record<string, Look> = {
+  root: { category: -1, pattern: "plain", name: "all" },
+  stage: { category: 0, pattern: "plain", name: "stage" },
+  python: { category: 3, pattern: "plain", name: "Python function" },
+  native: { category: 5, pattern: "hatched", name: "native function" },
+  range: { category: 2, pattern: "dotted", name: "range" },
+  module: { category: 2, pattern: "plain", name: "module" },
+  kernel: { category: 1, pattern: "underlined", name: "kernel" },
+  copy: { category: 6, pattern: "underlined", name: "copy" },
+  other: { category: 7, pattern: "crossed", name: "aggregated" },
+};
+
+export function lookOf(kind: string, name: string): Look {
+  const look = looks[kind] ?? { category: 7, pattern: "plain" as const, name: kind };
+  return kind === "stage" ? { ...look, category: stageCategory(name) } : look;
+}
+
+// For the legend: stages stand under their names, in colours of their own.
+export const kindNames = (kinds: Iterable<string>): string[] => {
+  const order = Object.keys(looks);
+  return [...new Set(kinds)].filter((kind) => kind !== "root" && kind !== "stage").sort((a, b) => order.indexOf(a) - order.indexOf(b));
+};
+
+export const fillOf = (look: Look, theme: Theme): string => (look.category < 0 ? theme.idle : theme.categories[look.category]!);
+export const textOf = (look: Look, theme: Theme): string => (look.category < 0 ? theme.text : theme.onCategories[look.category]!);

@@ -1,13 +1,14 @@
+// Slices as [begin, end, name, count, busy]; begin and end relative to the window.
+import { firstAbove } from "../drawing";
 import { describe, expect, it } from "vitest";
 import type { Lane, Timeline } from "../../data";
-import { axisTicks } from "./axis";
-import { shortLabel } from "./lane_row";
-import { coarseFirst, firstAbove, laneKey, makePatch, neighbour, segments, sliceAt, visibleRange } from "./patches";
-import { factsOf, findSlices, laneTotal, matches, nameTotals, resolution, stagePlaces } from "./slices";
-import { askFor, serves } from "./use_patches";
-import { around, fit, leastSpanNs, pan, pinch, zoom } from "./view";
+import { around, askFor, fit, leastSpanNs, pan, pinch, serves, zoom } from "./input";
+import { axisTicks, shortLabel } from "./lanes";
+import {
+  coarseFirst, factsOf, findSlices, laneKey, laneTotal, makePatch, matches, nameTotals, neighbour, resolution, segments,
+  sliceAt, stagePlaces, visibleRange,
+} from "./patches";
 
-// Slices as [begin, end, name, count, busy]; begin and end relative to the window.
 function lane(slices: [number, number, number, number?, number?][], kind: Lane["kind"] = "stream"): Lane {
   return {
     kind, group: "GPU 0", name: "stream 7", table: "kernel",

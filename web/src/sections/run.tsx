@@ -1,0 +1,151 @@
+// The program and the machine: host functions, environment, what was lost, how numbers were obtained.
+import { list, type Row, type View } from "../data";
+import { Empty, Section, shown } from "../parts";
+import { column, type Description, Table, TitledTable } from "../table";
+import { bytesText, countText, plural, shareText, timeText } from "../text";
+
+const functions: Description = { name: "functions", title: "Host functions", columns: [
+  column("name", "Function", "name"), column("word", "Stage", "stage"), column("word", "Kind", "kind"),
+  column("time", "Self", "self_ns", "CPU time in it"), column("bar", "Share", "self_share", "of the CPU time sampled in the stage"),
+  column("time", "Total", "total_ns", "with what it called"), column("count", "Samples", "samples"), column("name", "File", "file"),
+] };
+
+const processes: Description = { name: "processes", title: "Processes", rows_shown: 8, columns: [
+  column("name", "Process", "program"), column("time", "Wall", "wall_ns"), column("time", "User", "user_ns"),
+  column("time", "System", "system_ns"), column("share", "Cores", "core_share", "CPU time of one core over its wall time"),
+  column("bytes", "Peak RSS", "peak_rss_bytes"), column("count", "Threads", "most_threads"),
+] };
+
+export function Functions({ view }: { view: View }) {
+  const report = view.data.report, rows = list(report["functions"]), stacks: Row = report["stacks"] ?? {};
+  const running = list(report["host"]?.["processes"]).map((row): Row => ({ ...row, program: row["arguments"] ?? row["name"] }));
+  const lead = `${plural(stacks["samples"] ?? 0, "CPU sample")} that stand for ${timeText(stacks["sampled_ns"])}; most self time first.`;
+  return (
+    <Section id="functions" title="Host functions" lead={rows.length ? lead : undefined}>
+      {rows.length ? <Table description={functions} rows={rows} /> : <Empty>No CPU stacks: {shown(stacks["why"] ?? "they were not sampled")}.</Empty>}
+      <TitledTable description={processes} rows={running} />
+      {!running.length && <Empty>No process was read: {shown(report["host"]?.["why"] ?? "not recorded")}.</Empty>}
+    </Section>
+  );
+}
+
+const devices: Description = { name: "devices", title: "Devices and their peaks", columns: [
+  column("text", "Device", "name"), column("word", "Chip", "chip"), column("word", "Driver", "driver"), column("bytes", "Memory", "memory_bytes"),
+  column("word", "Type", "type"), column("number", "Peak FLOP/s", "peak_flops", "", { unit: "FLOP/s" }), column("text", "FLOP/s from", "flops_from"),
+  column("number", "Peak bandwidth", "peak_bandwidth", "", { unit: "B/s" }), column("text", "Bandwidth from", "bandwidth_from"),
+] };
+
+const facts = (name: string, title: string): Description => ({ name, title, rows_shown: 12, columns: [
+  column("name", "Name", "name"), column("text", "Value", "value", "", { show: (row) => <span class="value">{shown(row["value"])}</span> }),
+] });
+
+// {"cpu": {"name": "X"}} as {name: "cpu.name", value: "X"}; what is null is left out.
+export function flat(value: unknown, name = ""): Row[] {
+  if (value === null || value === undefined) return [];
+  if (typeof value === "number" && /(^|[._])bytes$/.test(name)) return [{ name, value: bytesText(value) }];
+  if (typeof value !== "object") return [{ name, value: String(value) }];
+  if (Array.isArray(value) && value.every((each) => typeof each !== "object")) return value.length ? [{ name, value: value.join(", ") }] : [];
+  return Object.entries(value as Row).flatMap(([key, inner]) => flat(inner, name ? `${name}.${key}` : key));
+}
+
+export function Environment({ view }: { view: View }) {
+  const report = view.data.report, card = flat(report["environment"]), model = flat(report["model"]?.["config"]);
+  const from = (row: Row, key: string): string => [row[`${key}_source`], row[`${key}_method`]].filter(Boolean).join(": ");
+  const all = list(report["devices"]).map((row): Row =>
+    ({ ...row, flops_from: from(row, "peak_flops"), bandwidth_from: from(row, "peak_bandwidth") }));
+  return (
+    <Section id="environment" title="Environment">
+      {all.length ? <Table description={devices} rows={all} /> : <Empty>No device is known.</Empty>}
+      <h3>Machine</h3>
+      {card.length
+        ? <Table description={facts("environment", "Machine")} rows={card} />
+        : <Empty>The machine is not known: the run was imported from a file that does not tell.</Empty>}
+      <h3>Model</h3>
+      {model.length
+        ? <Table description={facts("model", "Model")} rows={model} />
+        : <Empty>The model is not known: {shown(report["model"]?.["why"] ?? "nobody declared it")}.</Empty>}
+    </Section>
+  );
+}
+
+const severities: Record<string, string> = { data_loss: "▲ data lost", degraded: "◆ degraded", info: "i info" };
+const losses: Description = { name: "losses", title: "Losses", columns: [
+  column("word", "Loss", "name"),
+  column("word", "Severity", "severity", "", { show: (row) => <span class="word">{severities[row["severity"]] ?? shown(row["severity"])}</span> }),
+  column("count", "Count", "count", "", { show: (row) => `${countText(row["count"])} ${shown(row["unit"])}` }),
+  column("sentence", "Meaning", "meaning"), column("sentence", "Detail", "detail"), column("sentence", "Remedy", "remedy"),
+] };
+const gaps: Description = { name: "gaps", title: "Time that was not recorded", columns: [
+  column("sentence", "Not recorded because", "why"), column("word", "Stage", "stage"), column("count", "Gaps", "gaps"),
+  column("time", "Time", "time_ns"),
+] };
+
+export function Losses({ view }: { view: View }) {
+  const report = view.data.report, rows = list(report["losses"]), notes = list(report["notes"]);
+  return (
+    <Section id="losses" title="Losses" lead="What was lost or not seen, worst first, and what recording itself cost.">
+      {rows.length ? <Table description={losses} rows={rows} /> : <Empty>Nothing was lost.</Empty>}
+      <TitledTable description={gaps} rows={list(report["gaps"])} />
+      {notes.length > 0 && <h3>Notes</h3>}
+      {notes.length > 0 && <ul>{notes.map((note, at) => <li key={at}><b>{shown(note["subject"])}:</b> {shown(note["text"])}</li>)}</ul>}
+      <h3>Coverage</h3>
+      <p>{coverage(report["coverage"] ?? {})}</p>
+      <h3>Cost of recording</h3>
+      <p>{cost(report["recording_cost"] ?? {})}</p>
+    </Section>
+  );
+}
+
+function coverage(row: Row): string {
+  const placed = shareText(row["gpu_placed_ns"] / row["gpu_ns"]);
+  const gpu = row["gpu_ns"] > 0 ? ` ${placed} of ${timeText(row["gpu_ns"])} GPU time has a stage and a kernel.` : "";
+  const things = [plural(row["processes"] ?? 0, "process", "processes"), plural(row["threads"] ?? 0, "thread"),
+                  plural(row["kernels"] ?? 0, "kernel"), plural(row["ranges"] ?? 0, "range"), plural(row["gemms"] ?? 0, "matrix product")];
+  return `${things.join(", ")} in ${timeText(row["wall_ns"])}; ${timeText(row["in_stages_ns"])} of that in stages.${gpu}`;
+}
+
+export function cost(row: Row): string {
+  if (typeof row["delay_ns"] !== "number") return `Not known${row["why"] ? `: ${shown(row["why"])}` : ", the run was not recorded by llmprof"}.`;
+  const timing = typeof row["timing_ns"] === "number"
+    ? ` Timing ${plural(row["timed_kernels"], "kernel")} delayed it by about ${timeText(row["timing_ns"])} more, ` +
+      "if each takes what it does on an H200." : "";
+  return `Events delayed threads by an estimated ${timeText(row["delay_ns"])}, ${shareText(row["delay_share"])} of the run's wall time; ` +
+    `${bytesText(row["log_bytes"])} of logs, ${timeText(row["writer_cpu_ns"])} CPU time of writer threads, ` +
+    `${timeText(row["recorder_cpu_ns"])} of the recorder, which a program that keeps all cores busy waits for.` +
+    `${timing}${measuredCost(row["stages"] ?? [])}`;
+}
+
+/** What the run itself tells: a stage's steps with recording against those without. */
+function measuredCost(stages: Row[]): string {
+  return stages.filter((stage) => stage["measured"]).map((stage) => {
+    const { ratio, low, high } = stage["measured"] as { ratio: number; low: number; high: number };
+    const times = `${ratio.toFixed(3)} [${low.toFixed(3)}, ${high.toFixed(3)}] times as long`;
+    return low > 1 ? ` Measured: recorded, a step of ${shown(stage["name"])} is ${times} (95 % interval).`
+                   : ` Measured: what recording costs a step of ${shown(stage["name"])} cannot be told from nothing (${times}, 95 % interval).`;
+  }).join("");
+}
+
+const marks: Record<string, string> = { found: "▲", inconclusive: "?", "not found": "✓", "not applicable": "–" };
+const measures: Description = { name: "measures", title: "Numbers and how they were obtained", rows_shown: 12, columns: [
+  column("name", "Number", "full_name"), column("measure", "Value", "value", "", { why: "why" }), column("word", "Source", "source"),
+  column("sentence", "Meaning", "meaning"), column("sentence", "Formula", "formula"), column("sentence", "Of", "of"),
+] };
+const rules: Description = { name: "rules", title: "What was looked for", rows_shown: 40, columns: [
+  column("text", "Rule", "title"), column("word", "Outcome", "outcome"), column("sentence", "Because", "why"), column("name", "Name", "rule"),
+] };
+
+export function Numbers({ view }: { view: View }) {
+  const { measures: all = [], diagnosis } = view.data.report;
+  const full = all.map((row): Row =>
+    ({ ...row, full_name: row.scope && !row.name.startsWith(`${row.scope}.`) ? `${row.scope}.${row.name}` : row.name }));
+  const looked = list(diagnosis?.rules).map((row): Row =>
+    ({ ...row, title: row["title"] ?? row["rule"], outcome: `${marks[row["outcome"]] ?? ""} ${row["outcome"]}` }));
+  return (
+    <Section id="numbers" title="How each number was obtained"
+             lead="measured: by a clock; counted: events; analytic: from the model's formulas; inferred: concluded from what was seen.">
+      {full.length ? <Table description={measures} rows={full} /> : <Empty>This page was made without named measures.</Empty>}
+      <h3>What was looked for</h3>
+      {looked.length ? <Table description={rules} rows={looked} /> : <Empty>No rule of the diagnosis was applied.</Empty>}
+    </Section>
+  );
+}
