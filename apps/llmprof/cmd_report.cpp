@@ -11,6 +11,7 @@
 #include "report/explain.h"
 #include "report/measured.h"
 #include "report/page.h"
+#include "report/table.h"
 #include "report_verb.h"
 
 namespace llmprof::app {
@@ -161,6 +162,7 @@ Result<base::Json> report_json(const Arguments& arguments, const trace::Run& run
     json["measured"] = std::move(found);
   }
   if (!bench.points.empty()) json["bench"] = report::bench_points_json(bench.points);
+  json["tables"] = report::descriptions_json();
   return json;
 }
 
