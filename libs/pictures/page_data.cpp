@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "pictures/flame_tree.h"
+#include "report/table.h"
 
 namespace llmprof::pictures {
 namespace {
