@@ -4,27 +4,18 @@
 #include <wchar.h>
 
 #include "collect/futex.h"
+#include "wire/utf8.h"
 
 namespace llmprof::collect {
 namespace {
 
-// Writes one code point; invalid ones become U+FFFD. Returns the number of bytes (at most 4).
-std::size_t put_utf8(char* at, std::uint32_t point) {
-  if (point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) point = 0xfffd;
-  if (point < 0x80) {
-    at[0] = static_cast<char>(point);
-    return 1;
-  }
-  const std::size_t bytes = point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
-  for (std::size_t i = bytes - 1; i > 0; --i, point >>= 6) at[i] = static_cast<char>(0x80 | (point & 0x3f));
-  at[0] = static_cast<char>((0xf00u >> bytes & 0xff) | point);
-  return bytes;
-}
-
 std::size_t to_utf8(const wchar_t* text, char* out, std::size_t capacity) {
   std::size_t length = 0;
-  for (; *text != L'\0' && length + 4 <= capacity; ++text)
-    length += put_utf8(out + length, static_cast<std::uint32_t>(*text));
+  for (; *text != L'\0' && length + 4 <= capacity; ++text) {
+    const auto point = static_cast<std::uint32_t>(*text);
+    const bool valid = point <= 0x10ffff && (point < 0xd800 || point >= 0xe000);
+    length += wire::put_utf8(out + length, valid ? point : 0xfffd);
+  }
   return length;
 }
 

@@ -48,13 +48,6 @@ WindowPlan plan_of(const Settings& settings) {
   return plan;
 }
 
-Record blank(RecordKind kind) {
-  Record record;
-  memset(static_cast<void*>(&record), 0, sizeof(record));
-  record.kind = kind;
-  return record;
-}
-
 }  // namespace
 
 void count_dropped(std::uint64_t events) {

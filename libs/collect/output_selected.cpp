@@ -17,13 +17,6 @@ using wire::LossKind;
 using wire::Record;
 using wire::RecordKind;
 
-Record blank(RecordKind kind) {
-  Record record;
-  memset(static_cast<void*>(&record), 0, sizeof(record));
-  record.kind = kind;
-  return record;
-}
-
 constexpr std::uint64_t kNsPerMs = 1000000;
 constexpr char kSwitchedOff[] = "recording was switched off";
 constexpr std::uint64_t kSegmentsPerLimit = 8;  // a log is at most this part of --max-size

@@ -123,11 +123,4 @@ Result<void> HostLog::flush() {
   return {};
 }
 
-wire::Record HostLog::make(wire::RecordKind kind) {
-  wire::Record record;
-  std::memset(static_cast<void*>(&record), 0, sizeof record);
-  record.kind = kind;
-  return record;
-}
-
 }  // namespace llmprof::host

@@ -19,7 +19,7 @@
 
 #include "base/file.h"
 #include "host/pace.h"
-#include "host/process_tree.h"
+#include "host/proc.h"
 #include "host/usage.h"
 
 namespace llmprof::host {

@@ -74,9 +74,7 @@ wire::Transpose cublas_transpose(std::int64_t operation) {
 
 void record_gemm(const llmprof_collector_table* table, const GpuCall& call, const GpuShape& shape,
                  const GpuSize& size) {
-  wire::Record record;
-  memset(static_cast<void*>(&record), 0, sizeof(record));  // all bytes count when it is interned
-  record.kind = wire::RecordKind::kGemmShape;
+  wire::Record record = wire::blank(wire::RecordKind::kGemmShape);
   wire::GemmShapeRecord& text = record.gemm_shape;
   text.function = call.site->function_id.load(std::memory_order_relaxed);
   text.library = call.site->library_id.load(std::memory_order_relaxed);

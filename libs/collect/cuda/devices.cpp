@@ -54,9 +54,7 @@ std::uint32_t attribute(const Driver& driver, int which, int device) {
 void state_device(const Driver& driver, int ordinal) {
   int device = 0;
   if (driver.device(&device, ordinal) != 0) return;
-  wire::Record record;
-  memset(static_cast<void*>(&record), 0, sizeof(record));
-  record.kind = wire::RecordKind::kDevice;
+  wire::Record record = wire::blank(wire::RecordKind::kDevice);
   wire::DeviceRecord& out = record.device;
   out.device = static_cast<std::uint32_t>(ordinal);
   char name[256] = {};

@@ -22,17 +22,13 @@ void state_fact(const wire::Record& record) {
 }
 
 void state_gap(std::uint64_t begin_ns, std::uint64_t end_ns, const char* why) {
-  wire::Record record;
-  memset(static_cast<void*>(&record), 0, sizeof(record));
-  record.kind = wire::RecordKind::kGap;
+  wire::Record record = wire::blank(wire::RecordKind::kGap);
   record.gap = {begin_ns, end_ns, intern(why)};
   state_fact(record);
 }
 
 void note(const char* subject, const char* text) {
-  wire::Record record;
-  memset(static_cast<void*>(&record), 0, sizeof(record));
-  record.kind = wire::RecordKind::kNote;
+  wire::Record record = wire::blank(wire::RecordKind::kNote);
   record.note = {now_ns(), intern(subject), intern(text)};
   state_fact(record);
 }

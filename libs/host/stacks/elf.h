@@ -1,16 +1,31 @@
 #pragma once
-// What stacks need of an ELF file: where its segments lie, its unwind table, its symbols, its build id. Files are
-// foreign input: everything read from them is checked.
+// Where the bytes of an executable come from: its file, or the memory of the process that runs it. Files are read, not
+// mapped: a file that shrinks while we look at it would otherwise kill us.
 
+#include <sys/types.h>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "host/stacks/byte_source.h"
-
 namespace llmprof::host {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  // All of them or false.
+  virtual bool read(std::uint64_t offset, void* out, std::size_t bytes) const = 0;
+  virtual std::uint64_t size() const = 0;
+};
+
+// A regular file; `inode` 0 accepts any. nullptr if it is not there or is another file.
+std::unique_ptr<ByteSource> open_file(const std::string& path, std::uint64_t inode);
+std::unique_ptr<ByteSource> from_memory(std::vector<std::uint8_t> bytes);
+
+// What stacks need of an ELF file: where its segments lie, its unwind table, its symbols, its build id. Files are
+// foreign input: everything read from them is checked.
 
 struct ElfSymbol {
   std::uint64_t begin = 0, bytes = 0;  // virtual address
@@ -58,6 +73,31 @@ class ElfFile {
   std::uint64_t unwind_table_address_ = 0, unwind_table_bytes_ = 0;
   std::uint64_t notes_offset_ = 0, notes_bytes_ = 0;
   SymbolSection full_symbols_, dynamic_symbols_;
+};
+
+// The functions of one ELF file by address. Read at the first question; names only when asked for.
+
+class Symbols {
+ public:
+  struct Place {
+    std::uint64_t begin = 0;
+    std::string name;  // as in the file, without its version
+  };
+
+  // From the file, or from its separate debug file below /usr/lib/debug where it has been stripped.
+  explicit Symbols(const ElfFile& file);
+
+  std::optional<Place> containing(std::uint64_t address) const;
+  // Address of a symbol.
+  std::optional<std::uint64_t> address_of(std::string_view name) const;
+
+ private:
+  std::string name_of(const ElfSymbol& symbol) const;
+  bool better(const ElfSymbol& a, const ElfSymbol& b) const;
+  const ElfFile& file_;
+  std::optional<ElfFile> debug_file_;
+  std::vector<ElfSymbol> functions_;  // by address
+  std::vector<ElfSymbol> objects_;
 };
 
 }  // namespace llmprof::host

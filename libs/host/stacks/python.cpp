@@ -1,18 +1,129 @@
-#include "host/stacks/python_process.h"
+#include "host/stacks/python.h"
 
 #include <fmt/format.h>
-#include <sys/uio.h>
 
+#include <sys/uio.h>
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
+#include "wire/byte_reader.h"
+
 namespace llmprof::host {
+
+namespace {
+
+constexpr std::size_t kMaxCodes = 32768;
+constexpr std::size_t kMaxTextBytes = 1024, kMaxLineBytes = 1 << 20;
+constexpr std::uint64_t kMaxUnits = 1 << 24;
+
+std::uint32_t six_bits(wire::ByteReader& reader) {
+  std::uint32_t value = 0;
+  for (unsigned shift = 0;; shift += 6) {
+    const auto byte = reader.fixed<std::uint8_t>();
+    if (shift < 32) value |= static_cast<std::uint32_t>(byte & 0x3f) << shift;
+    if ((byte & 0x40) == 0) return value;
+  }
+}
+
+std::int32_t signed_six_bits(wire::ByteReader& reader) {
+  const std::uint32_t value = six_bits(reader);
+  const auto half = static_cast<std::int32_t>(value >> 1);
+  return (value & 1) != 0 ? -half : half;
+}
+
+}  // namespace
+
+// Each entry: a byte with its form and how many code units it covers, then what the form needs.
+std::int32_t line_in_table(const std::vector<std::uint8_t>& table, std::int32_t first_line, std::uint64_t unit) {
+  wire::ByteReader reader(table);
+  std::int64_t line = first_line;
+  std::uint64_t end = 0;
+  while (reader.ok() && reader.left() > 0) {
+    const auto head = reader.fixed<std::uint8_t>();
+    if ((head & 0x80) == 0) break;  // not the begin of an entry
+    const unsigned form = head >> 3 & 15;
+    end += (head & 7u) + 1;
+    bool has_line = true;
+    if (form == 15) {
+      has_line = false;
+    } else if (form == 14) {
+      line += signed_six_bits(reader);
+      for (int i = 0; i < 3; ++i) six_bits(reader);
+    } else if (form == 13) {
+      line += signed_six_bits(reader);
+    } else if (form >= 10) {
+      line += form - 10;
+      reader.block(2);
+    } else {
+      reader.block(1);
+    }
+    if (!reader.ok()) break;
+    if (unit < end) return has_line && line > 0 && line <= INT32_MAX ? static_cast<std::int32_t>(line) : first_line;
+  }
+  return first_line;
+}
+
+std::uint32_t PythonCode::line_of(std::uint64_t instruction) const {
+  const std::uint64_t unit = (instruction - first_instruction) / 2;
+  const std::int32_t line = contains(instruction) ? line_in_table(lines, parts.first_line, unit) : parts.first_line;
+  return static_cast<std::uint32_t>(std::max(0, line));
+}
+
+std::string PythonCodes::text(std::uint64_t object) {
+  std::array<char, kMaxTextBytes> text;
+  const int bytes = wire::read_python_text(memory_, layout_, object, text.data(), text.size());
+  return {text.data(), static_cast<std::size_t>(std::max(0, bytes))};
+}
+
+bool PythonCodes::is_code(std::uint64_t type) {
+  if (type == 0) return false;
+  if (code_type_ != 0) return type == code_type_;
+  const auto name = memory_.value<std::uint64_t>(type + wire::kPythonTypeName);
+  if (!name || memory_.text(*name, 16) != "code") return false;
+  code_type_ = type;
+  return true;
+}
+
+// A code object's strings and lines never change: only what tells it from another is read again.
+const PythonCode* PythonCodes::at(std::uint64_t address) {
+  const auto type = memory_.value<std::uint64_t>(address + wire::kPythonType);
+  PythonCode code;
+  if (!type || !is_code(*type) || !wire::read_code_parts(memory_, layout_, address, &code.parts)) return nullptr;
+  const auto known = codes_.find(address);
+  if (known != codes_.end() && known->second.parts == code.parts) return &known->second;
+  if (known != codes_.end()) codes_.erase(known);
+  if (codes_.size() >= kMaxCodes) codes_.clear();
+  if (!read(address, code)) return nullptr;
+  return &codes_.emplace(address, std::move(code)).first->second;
+}
+
+const PythonCode* PythonCodes::containing(std::uint64_t instruction) const {
+  auto after = codes_.upper_bound(instruction);
+  if (after == codes_.begin()) return nullptr;
+  const PythonCode& code = std::prev(after)->second;
+  return code.contains(instruction) ? &code : nullptr;
+}
+
+bool PythonCodes::read(std::uint64_t address, PythonCode& code) {
+  const auto units = memory_.value<std::uint64_t>(address + wire::kPythonSize);
+  const auto bytes = memory_.value<std::uint64_t>(code.parts.lines + wire::kPythonSize);
+  if (!units || *units > kMaxUnits || !bytes || *bytes > kMaxLineBytes) return false;
+  code.address = address;
+  code.first_instruction = address + layout_.code_instructions;
+  code.end_instruction = code.first_instruction + 2 * *units;
+  code.lines.resize(*bytes);
+  code.name = text(code.parts.name);
+  code.file = text(code.parts.file);
+  return !code.name.empty() && memory_.read(code.parts.lines + wire::kPythonBytes, code.lines.data(), *bytes);
+}
+
 namespace {
 
 constexpr int kMaxDepth = 512, kMaxThreads = 4096, kMaxInterpreters = 16;
-constexpr std::uint8_t kOwnedByCStack = 3;
+constexpr std::size_t kFrameBytes = 72;             // of an interpreter frame, up to the last member that is read
 constexpr std::size_t kVerifiedFrames = 16;         // innermost: those further out change seldom
 constexpr std::uint64_t kMaxLoopFrameBytes = 4096;  // of the C stack, for one call of the interpreter loop
 
@@ -70,7 +181,7 @@ PythonProcess::PythonProcess(pid_t pid, const AddressSpace::Place& place) : memo
     why_ = "its Python is older than 3.11, or does not say where its state is";
     return;
   }
-  layout_ = python_layout(number);
+  layout_ = wire::python_layout(number);
   if (layout_ == nullptr) {
     why_ = fmt::format("Python {}.{}: llmprof reads the frames of 3.11 and 3.12", number >> 24, number >> 16 & 0xff);
     return;
@@ -82,43 +193,28 @@ PythonProcess::PythonProcess(pid_t pid, const AddressSpace::Place& place) : memo
     why_ = "reading its memory is not permitted (process_vm_readv)";
 }
 
-std::optional<PythonProcess::FrameWords> PythonProcess::read_frame(std::uint64_t address, const StackMemory* stack) {
+bool PythonProcess::read_frame(std::uint64_t address, const StackMemory* stack, wire::PythonFrame* frame) {
   std::array<std::uint8_t, kFrameBytes> bytes{};
-  if (address == 0 || (address & 7) != 0) return std::nullopt;
-  const bool copied = stack != nullptr && stack->copy(address, bytes.data(), bytes.size());
-  if (!copied && !memory_.read(address, bytes.data(), bytes.size())) return std::nullopt;
-  const auto word = [&](std::uint32_t offset) {
-    std::uint64_t value = 0;
-    std::memcpy(&value, bytes.data() + offset, sizeof value);
-    return value;
-  };
-  FrameWords words{word(layout_->frame_code), word(layout_->frame_previous), word(layout_->frame_instruction), false,
-                   false};
-  if (!copied && walked_.size() < kVerifiedFrames) walked_.push_back({address, bytes});
-  const std::uint8_t owner = bytes[layout_->frame_owner];
-  if (owner > kOwnedByCStack) return std::nullopt;
-  words.entry = layout_->entry_is_flag && bytes[layout_->frame_is_entry] != 0;
-  words.shim = !layout_->entry_is_flag && owner == kOwnedByCStack;
-  return words;
+  const bool copied = stack != nullptr && stack->read(address, bytes.data(), bytes.size());
+  if (!copied && !memory_.read(address, bytes.data(), bytes.size())) return false;
+  const StackMemory words(address, bytes);
+  if (!wire::read_python_frame(words, *layout_, address, frame)) return false;
+  if (!copied && walked_.size() < kVerifiedFrames) walked_.push_back({address, frame->code, frame->previous});
+  return true;
 }
 
 bool PythonProcess::walk(std::uint64_t address, const StackMemory* stack, std::vector<PythonFrame>& out) {
-  const bool whole_stack = stack == nullptr;
-  for (int depth = 0; depth < kMaxDepth; ++depth) {
-    if (address == 0) return whole_stack;
-    const auto words = read_frame(address, stack);
-    if (!words) return false;
-    if (words->shim) {
-      if (!whole_stack) return true;
-    } else {
-      const PythonCode* code = codes_->at(words->code);
-      if (code == nullptr) return false;
-      out.push_back({code->name, code->file, code->line_of(words->instruction)});
-      if (words->entry && !whole_stack) return true;
-    }
-    address = words->previous;
-  }
-  return false;
+  using wire::PythonWalk;
+  const PythonWalk end_of_loop = stack == nullptr ? PythonWalk::kGoOn : PythonWalk::kEnd;
+  const auto read = [&](std::uint64_t at, wire::PythonFrame* frame) { return read_frame(at, stack, frame); };
+  const auto visit = [&](const wire::PythonFrame& frame) {
+    if (frame.is_shim) return end_of_loop;
+    const PythonCode* code = codes_->at(frame.code);
+    if (code == nullptr) return PythonWalk::kUnreadable;
+    out.push_back({code->name, code->file, code->line_of(frame.instruction)});
+    return frame.is_entry ? end_of_loop : PythonWalk::kGoOn;
+  };
+  return wire::walk_python_frames(address, kMaxDepth, read, visit) == end_of_loop;
 }
 
 std::vector<std::uint64_t> PythonProcess::threads() {
@@ -174,25 +270,26 @@ bool PythonProcess::unchanged(const NativeFrame& frame, const StackMemory& stack
   const std::uint64_t end = proven_ ? cframe + sizeof(std::uint64_t) : frame.cfa;
   if (end <= begin || end - begin > kMaxLoopFrameBytes) return false;
   const std::size_t bytes = end - begin;
-  std::vector<std::uint8_t> then(bytes), now(2 * bytes + walked_.size() * kFrameBytes);
-  if (!stack.copy(begin, then.data(), bytes)) return false;
+  constexpr std::size_t kWord = sizeof(std::uint64_t);
+  std::vector<std::uint8_t> then(bytes), now(2 * bytes + 2 * walked_.size() * kWord);
+  if (!stack.read(begin, then.data(), bytes)) return false;
   std::vector<iovec> remote;
   const auto add = [&](std::uint64_t address, std::size_t size) {
     remote.push_back({reinterpret_cast<void*>(address), size});  // NOLINT: an address of the other process
   };
   add(begin, bytes);
-  for (const WalkedFrame& walked : walked_) add(walked.address, kFrameBytes);
+  for (const WalkedFrame& walked : walked_) {
+    add(walked.address + layout_->frame_code, kWord);
+    add(walked.address + layout_->frame_previous, kWord);
+  }
   add(begin, bytes);
   if (!memory_.read_scattered(remote, now)) return false;
   const auto at = [&](std::size_t offset) { return now.begin() + static_cast<std::ptrdiff_t>(offset); };
   if (!std::equal(then.begin(), then.end(), at(0)) || !std::equal(then.begin(), then.end(), at(now.size() - bytes)))
     return false;
-  for (std::size_t i = 0; i < walked_.size(); ++i) {
-    // Its place in the code may go on, unless it waits too.
-    const std::uint8_t* frame_now = now.data() + bytes + i * kFrameBytes;
-    for (const std::uint32_t offset : {layout_->frame_code, layout_->frame_previous}) {
-      if (std::memcmp(frame_now + offset, walked_[i].bytes.data() + offset, sizeof(std::uint64_t)) != 0) return false;
-    }
+  for (std::size_t i = 0; i < walked_.size(); ++i) {  // its place in the code may go on, unless it waits too
+    const std::uint64_t before[2] = {walked_[i].code, walked_[i].previous};
+    if (std::memcmp(now.data() + bytes + i * sizeof before, before, sizeof before) != 0) return false;
   }
   return true;
 }
@@ -204,9 +301,10 @@ PythonProcess::Answer PythonProcess::frames_of(const std::vector<NativeFrame>& f
   if (distance_ == 0 && (std::exchange(asked_, true) || !learn_distance(frames, stack))) return Answer::kMovedOn;
   walked_.clear();
   const auto current = current_frame(frame, stack);
-  const auto words = current ? read_frame(*current, &stack) : std::nullopt;
-  if (words && words->shim) return Answer::kNone;
-  const PythonCode* code = words ? codes_->at(words->code) : nullptr;
+  wire::PythonFrame innermost{};
+  const bool read = current && read_frame(*current, &stack, &innermost);
+  if (read && innermost.is_shim) return Answer::kNone;
+  const PythonCode* code = read ? codes_->at(innermost.code) : nullptr;
   if (code == nullptr || !was_executing(*code, frame, index == 0, stack)) return innermost_of(frame, index == 0, out);
   const std::size_t before = out.size();
   if (walk(*current, &stack, out) && (index == 0 || unchanged(frame, stack))) return Answer::kFrames;
@@ -237,9 +335,8 @@ std::vector<PythonFrame> PythonProcess::stack_of_thread(pid_t tid) {
   memory_.refresh();
   for (const std::uint64_t thread : threads()) {
     if (memory_.value<std::uint64_t>(thread + layout_->thread_native_id) != static_cast<std::uint64_t>(tid)) continue;
-    const auto cframe = memory_.value<std::uint64_t>(thread + layout_->thread_cframe);
-    const auto current = cframe ? memory_.value<std::uint64_t>(*cframe + layout_->cframe_current) : std::nullopt;
-    if (!current || !walk(*current, nullptr, out)) out.clear();
+    std::uint64_t current = 0;
+    if (!wire::read_current_frame(memory_, *layout_, thread, &current) || !walk(current, nullptr, out)) out.clear();
     return out;
   }
   return out;

@@ -1,14 +1,83 @@
-#include "host/stacks/elf_file.h"
+#include "host/stacks/elf.h"
 
-#include <elf.h>
 #include <fmt/format.h>
 
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <utility>
 
-#include "host/stacks/byte_reader.h"
+#include "wire/byte_reader.h"
 
 namespace llmprof::host {
+
+namespace {
+
+class FileBytes final : public ByteSource {
+ public:
+  FileBytes(int descriptor, std::uint64_t size) : descriptor_(descriptor), size_(size) {}
+  FileBytes(const FileBytes&) = delete;
+  FileBytes& operator=(const FileBytes&) = delete;
+  ~FileBytes() override { ::close(descriptor_); }
+
+  bool read(std::uint64_t offset, void* out, std::size_t bytes) const override {
+    if (offset > size_ || bytes > size_ - offset) return false;
+    char* at = static_cast<char*>(out);
+    while (bytes > 0) {
+      const ssize_t got = ::pread(descriptor_, at, bytes, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      at += got;
+      offset += static_cast<std::uint64_t>(got);
+      bytes -= static_cast<std::size_t>(got);
+    }
+    return true;
+  }
+  std::uint64_t size() const override { return size_; }
+
+ private:
+  int descriptor_;
+  std::uint64_t size_;
+};
+
+class MemoryBytes final : public ByteSource {
+ public:
+  explicit MemoryBytes(std::vector<std::uint8_t> bytes) : bytes_(std::move(bytes)) {}
+  bool read(std::uint64_t offset, void* out, std::size_t bytes) const override {
+    if (offset > bytes_.size() || bytes > bytes_.size() - offset) return false;
+    if (bytes > 0) std::memcpy(out, bytes_.data() + offset, bytes);
+    return true;
+  }
+  std::uint64_t size() const override { return bytes_.size(); }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteSource> open_file(const std::string& path, std::uint64_t inode) {
+  // Not blocking: the path comes from outside and could be a pipe.
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (descriptor < 0) return nullptr;
+  struct stat status {};
+  const bool good = ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0 &&
+                    (inode == 0 || status.st_ino == inode);
+  if (!good) {
+    ::close(descriptor);
+    return nullptr;
+  }
+  return std::make_unique<FileBytes>(descriptor, static_cast<std::uint64_t>(status.st_size));
+}
+
+std::unique_ptr<ByteSource> from_memory(std::vector<std::uint8_t> bytes) {
+  return std::make_unique<MemoryBytes>(std::move(bytes));
+}
+
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
@@ -118,7 +187,7 @@ std::string ElfFile::text_at(std::uint64_t offset, std::size_t most) const {
 std::string ElfFile::build_id() const {
   std::vector<std::uint8_t> bytes(notes_bytes_);
   if (bytes.empty() || !source_->read(notes_offset_, bytes.data(), bytes.size())) return "";
-  ByteReader reader(bytes);
+  wire::ByteReader reader(bytes);
   while (reader.ok() && reader.left() >= sizeof(Elf64_Nhdr)) {
     const auto note = reader.fixed<Elf64_Nhdr>();
     const auto name = reader.block((std::uint64_t{note.n_namesz} + 3) & ~std::uint64_t{3});
@@ -130,6 +199,64 @@ std::string ElfFile::build_id() const {
     return text;
   }
   return "";
+}
+
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 4096;
+
+std::optional<ElfFile> open_debug_file(const ElfFile& file) {
+  const std::string id = file.build_id();
+  if (id.size() < 4) return std::nullopt;
+  return ElfFile::parse(open_file("/usr/lib/debug/.build-id/" + id.substr(0, 2) + "/" + id.substr(2) + ".debug", 0));
+}
+
+}  // namespace
+
+Symbols::Symbols(const ElfFile& file) : file_(file) {
+  if (!file.has_full_symbols()) debug_file_ = open_debug_file(file);
+  if (debug_file_ && !debug_file_->has_full_symbols()) debug_file_.reset();
+  for (const ElfSymbol& symbol : (debug_file_ ? *debug_file_ : file).symbols())
+    (symbol.function ? functions_ : objects_).push_back(symbol);
+  std::sort(functions_.begin(), functions_.end(),
+            [](const ElfSymbol& a, const ElfSymbol& b) { return a.begin < b.begin; });
+}
+
+std::string Symbols::name_of(const ElfSymbol& symbol) const {
+  return (debug_file_ ? *debug_file_ : file_).text_at(symbol.name_offset, kMaxNameBytes);
+}
+
+// Of several names of one place: the one that others use, then the one with the fewest underscores before it.
+bool Symbols::better(const ElfSymbol& a, const ElfSymbol& b) const {
+  if (a.local != b.local) return b.local;
+  return name_of(a).find_first_not_of('_') < name_of(b).find_first_not_of('_');
+}
+
+std::optional<Symbols::Place> Symbols::containing(std::uint64_t address) const {
+  constexpr int kLookBack = 16;  // over aliases and functions that end before
+  auto at = std::upper_bound(functions_.begin(), functions_.end(), address,
+                             [](std::uint64_t wanted, const ElfSymbol& symbol) { return wanted < symbol.begin; });
+  const std::uint64_t next = at == functions_.end() ? ~std::uint64_t{0} : at->begin;
+  const ElfSymbol* found = nullptr;
+  for (int i = 0; i < kLookBack && at != functions_.begin(); ++i) {
+    --at;
+    if (found != nullptr && at->begin != found->begin) break;
+    const bool covers = at->bytes > 0 ? address - at->begin < at->bytes : address < next;
+    if (covers && (found == nullptr || better(*at, *found))) found = &*at;
+  }
+  if (found == nullptr) return std::nullopt;
+  std::string name = name_of(*found);
+  name.resize(std::min(name.size(), name.find('@')));  // symbol versions
+  return Place{found->begin, std::move(name)};
+}
+
+std::optional<std::uint64_t> Symbols::address_of(std::string_view name) const {
+  for (const auto* list : {&objects_, &functions_}) {
+    for (const ElfSymbol& symbol : *list) {
+      if (name_of(symbol) == name) return symbol.begin;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace llmprof::host
