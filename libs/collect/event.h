@@ -42,6 +42,32 @@ inline wire::Record* reserve(Thread* thread) {
   return &thread->records[thread->used];
 }
 
+// The same, cleared: for records that do not set all their members, and are not the most frequent ones.
+inline wire::Record* reserve(Thread* thread, wire::RecordKind kind) {
+  wire::Record* record = reserve(thread);
+  if (record != nullptr) clear(record, kind);
+  return record;
+}
+
 inline void commit(Thread* thread) { thread->chunk->committed.store(++thread->used, std::memory_order_release); }
+
+// One event as a whole: fill(record, thread) makes all of the record.
+template <class Fill>
+void record_event(Fill fill) {
+  Thread* thread = enter();
+  if (thread == nullptr) return;
+  if (wire::Record* record = reserve(thread)) {
+    fill(record, thread);
+    commit(thread);
+  }
+  leave();
+}
+template <class Fill>
+void record_event(wire::RecordKind kind, Fill fill) {
+  record_event([&](wire::Record* record, Thread* thread) {
+    clear(record, kind);
+    fill(record, thread);
+  });
+}
 
 }  // namespace llmprof::collect

@@ -21,14 +21,10 @@ void gemm_begin(wire::GemmRecord* record) {
 void gemm_end(wire::GemmRecord* record) {
   record->end_ns = now_ns();
   tl.gemm = nullptr;
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  if (wire::Record* slot = reserve(thread)) {
+  record_event([&](wire::Record* slot, Thread*) {
     slot->kind = wire::RecordKind::kGemm;
     slot->gemm = *record;
-    commit(thread);
-  }
-  leave();
+  });
 }
 
 // A call that was left by an exception or longjmp leaves its pointer behind: it then lies below the stack pointer.
@@ -44,14 +40,8 @@ void count_loss_by_number(std::uint16_t kind, std::uint64_t count) {
 
 wire::DefinitionId define_from_table(const wire::Record* record) { return define(*record); }
 
-void record_event(const wire::Record* record) {
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  if (wire::Record* slot = reserve(thread)) {
-    *slot = *record;
-    commit(thread);
-  }
-  leave();
+void record_from_table(const wire::Record* record) {
+  record_event([&](wire::Record* slot, Thread*) { *slot = *record; });
 }
 
 constexpr llmprof_collector_table kTable = {sizeof(llmprof_collector_table),
@@ -66,7 +56,7 @@ constexpr llmprof_collector_table kTable = {sizeof(llmprof_collector_table),
                                             start_now,
                                             end_recording,
                                             define_from_table,
-                                            record_event,
+                                            record_from_table,
                                             python_begin,
                                             python_push,
                                             python_pop,

@@ -104,15 +104,10 @@ void put(wire::Record* record, RangeOp op, std::uint32_t domain, const Descripti
 
 template <class What>
 void mark(std::uint32_t domain, What what) {
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  const Description description = describe(thread, what);
-  if (wire::Record* record = reserve(thread)) {
-    put(record, RangeOp::kMark, domain, description, wire::kNoLevel);
+  record_event([&](wire::Record* record, Thread* thread) {
+    put(record, RangeOp::kMark, domain, describe(thread, what), wire::kNoLevel);
     record->range.ts_ns = now_ns();
-    commit(thread);
-  }
-  leave();
+  });
 }
 
 // The time is read last when a range opens and first when it closes: our own cost stays outside.
@@ -168,9 +163,8 @@ nvtx::RangeId start(std::uint32_t domain, What what) {
   Thread* thread = enter();
   if (thread == nullptr) return 0;
   const nvtx::RangeId id = static_cast<nvtx::RangeId>(thread->number) << 32 | ++thread->ranges_started;
-  const Description description = describe(thread, what);
   if (wire::Record* record = reserve(thread)) {
-    put(record, RangeOp::kStart, domain, description, wire::kNoLevel);
+    put(record, RangeOp::kStart, domain, describe(thread, what), wire::kNoLevel);
     record->range.correlation = id;
     record->range.ts_ns = now_ns();
     commit(thread);
@@ -182,26 +176,18 @@ nvtx::RangeId start(std::uint32_t domain, What what) {
 void end(std::uint32_t domain, nvtx::RangeId id) {
   const std::uint64_t ts_ns = now_ns();
   if (id == 0) return;  // its start was not recorded
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  if (wire::Record* record = reserve(thread)) {
+  record_event([&](wire::Record* record, Thread*) {
     put(record, RangeOp::kEnd, domain, {}, wire::kNoLevel);
     record->range.correlation = id;
     record->range.ts_ns = ts_ns;
-    commit(thread);
-  }
-  leave();
+  });
 }
 
 void name_thread(std::uint32_t tid, wire::StringId name) {
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  if (wire::Record* record = reserve(thread)) {
+  record_event([&](wire::Record* record, Thread*) {
     record->kind = wire::RecordKind::kThread;
     record->thread = {now_ns(), tid, name, 0};
-    commit(thread);
-  }
-  leave();
+  });
 }
 
 // The functions that clients call, in NVTX's shapes.

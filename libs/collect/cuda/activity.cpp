@@ -11,11 +11,6 @@ namespace {
 using wire::Record;
 using wire::RecordKind;
 
-void begin(Record* record, RecordKind kind) {
-  memset(static_cast<void*>(record), 0, sizeof(*record));
-  record->kind = kind;
-}
-
 template <class T>
 T narrow(std::uint32_t value) {
   constexpr T kMost = static_cast<T>(~T{0});
@@ -25,7 +20,7 @@ T narrow(std::uint32_t value) {
 std::uint32_t natural(std::int32_t value) { return value > 0 ? static_cast<std::uint32_t>(value) : 0; }
 
 void fill_shape(const KernelActivity& kernel, Record* record) {
-  begin(record, RecordKind::kKernelShape);
+  clear(record, RecordKind::kKernelShape);
   wire::KernelShapeRecord& shape = record->kernel_shape;
   shape.grid_x = natural(kernel.grid_x);
   shape.grid_y = natural(kernel.grid_y);
@@ -98,7 +93,7 @@ wire::HostMemory host_memory(std::uint8_t kind) {
 }
 
 void convert_kernel(const KernelActivity& kernel, ShapeCache* shapes, Record* record) {
-  begin(record, RecordKind::kKernel);
+  clear(record, RecordKind::kKernel);
   wire::KernelRecord& out = record->kernel;
   out.begin_ns = kernel.start;
   out.end_ns = kernel.end;
@@ -114,7 +109,7 @@ void convert_kernel(const KernelActivity& kernel, ShapeCache* shapes, Record* re
 // Copies between devices and memsets have the same members elsewhere.
 template <class CopyLike>
 void convert_common(const CopyLike& copy, Record* record) {
-  begin(record, RecordKind::kCopy);
+  clear(record, RecordKind::kCopy);
   wire::CopyRecord& out = record->copy;
   out.begin_ns = copy.start;
   out.end_ns = copy.end;
@@ -134,7 +129,7 @@ void convert_copy(const CopyActivity& copy, Record* record) {
 }
 
 void convert_graph(const GraphActivity& graph, Record* record) {
-  begin(record, RecordKind::kGraphLaunch);
+  clear(record, RecordKind::kGraphLaunch);
   wire::GraphLaunchRecord& out = record->graph_launch;
   out.begin_ns = graph.start;
   out.end_ns = graph.end;
@@ -171,7 +166,7 @@ const char* overhead_name(std::uint32_t kind) {
 }
 
 void convert_overhead(const OverheadActivity& overhead, Record* record) {
-  begin(record, RecordKind::kApi);
+  clear(record, RecordKind::kApi);
   record->api.begin_ns = overhead.start;
   record->api.end_ns = overhead.end;
   record->api.name = intern(overhead_name(overhead.overhead));

@@ -105,9 +105,9 @@ class Search {
   bool take(void* handle, const char* path) {
     if (handle == nullptr) return false;
     const char* missing = nullptr;
-#define LLMPROF_CUPTI_LOAD(member, name, needed, ...)                                   \
-  library_->member = reinterpret_cast<decltype(library_->member)>(dlsym(handle, name)); \
-  if ((needed) && library_->member == nullptr) missing = (name);
+#define LLMPROF_CUPTI_LOAD(member, call, needed, ...)                                                        \
+  library_->member = reinterpret_cast<decltype(library_->member)>(dlsym(handle, wire::name_of(Call::call))); \
+  if ((needed) && library_->member == nullptr) missing = wire::name_of(Call::call);
     LLMPROF_CUPTI_FUNCTIONS(LLMPROF_CUPTI_LOAD)
 #undef LLMPROF_CUPTI_LOAD
     if (missing != nullptr) {
@@ -131,50 +131,6 @@ class Search {
 };
 
 }  // namespace
-
-const char* name_of(Call call) {
-  switch (call) {
-    case Call::kNone:
-      break;
-    case Call::kGetVersion:
-      return "cuptiGetVersion";
-    case Call::kSubscribe:
-      return "cuptiSubscribe";
-    case Call::kEnableCallback:
-      return "cuptiEnableCallback";
-    case Call::kActivityEnable:
-      return "cuptiActivityEnable";
-    case Call::kActivityDisable:
-      return "cuptiActivityDisable";
-    case Call::kRegisterCallbacks:
-      return "cuptiActivityRegisterCallbacks";
-    case Call::kGetNextRecord:
-      return "cuptiActivityGetNextRecord";
-    case Call::kFlushAll:
-      return "cuptiActivityFlushAll";
-    case Call::kRegisterTimestamp:
-      return "cuptiActivityRegisterTimestampCallback";
-    case Call::kSetAttribute:
-      return "cuptiActivitySetAttribute";
-    case Call::kGetDropped:
-      return "cuptiActivityGetNumDroppedRecords";
-    case Call::kGetGraphNodeId:
-      return "cuptiGetGraphNodeId";
-    case Call::kGetGraphExecId:
-      return "cuptiGetGraphExecId";
-    case Call::kGetGraphId:
-      return "cuptiGetGraphId";
-    case Call::kGetDeviceId:
-      return "cuptiGetDeviceId";
-    case Call::kEnableDomain:
-      return "cuptiEnableDomain";
-    case Call::kFatal:
-      return "CUPTI itself";
-    case Call::kBufferPool:
-      return "mmap of the buffers";
-  }
-  return "nothing";
-}
 
 std::uint32_t count_copies(const Library& library, char (&other)[512]) {
   struct Found {

@@ -85,16 +85,10 @@ std::uint32_t id_of_graph(void* graph) {
 }
 
 void record_node(const MadeNode& made, std::uint64_t original, const char* symbol, wire::DefinitionId stack) {
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  if (wire::Record* record = reserve(thread)) {
-    memset(static_cast<void*>(record), 0, sizeof(*record));
-    record->kind = wire::RecordKind::kGraphNode;
+  record_event(wire::RecordKind::kGraphNode, [&](wire::Record* record, Thread* thread) {
     const wire::StringId name = intern_cached(thread, symbol);
     record->graph_node = {made.ts_ns, made.id, original, name, made.graph, stack, made.kind};
-    commit(thread);
-  }
-  leave();
+  });
 }
 
 // A node that was made outside of a launch may turn out to be a clone: CUPTI says so in its next callback.
@@ -277,16 +271,10 @@ void record_update(const wire::GraphNodeRecord& update, const char* symbol) {
     records.store(kMost, std::memory_order_relaxed);
     return count_loss(LossKind::kGraphUnknown);
   }
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  if (wire::Record* record = reserve(thread)) {
-    memset(static_cast<void*>(record), 0, sizeof(*record));
-    record->kind = wire::RecordKind::kGraphNode;
+  record_event(wire::RecordKind::kGraphNode, [&](wire::Record* record, Thread* thread) {
     record->graph_node = update;
     record->graph_node.name = intern_cached(thread, symbol);
-    commit(thread);
-  }
-  leave();
+  });
 }
 
 // The kernel that each node of an executable was last set to, so that the same again costs nothing. What finds no room

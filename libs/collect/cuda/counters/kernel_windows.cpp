@@ -73,16 +73,8 @@ void end_for_good() {
 
 // ---- into the log -------------------------------------------------------------------------------------------------
 
-wire::Record* blank(Thread* thread, wire::RecordKind kind) {
-  wire::Record* record = reserve(thread);
-  if (record == nullptr) return nullptr;
-  memset(static_cast<void*>(record), 0, sizeof(*record));
-  record->kind = kind;
-  return record;
-}
-
 void put_window(Thread* thread, const CallbackData& data, std::uint64_t end_ns) {
-  wire::Record* record = blank(thread, wire::RecordKind::kCounterWindow);
+  wire::Record* record = reserve(thread, wire::RecordKind::kCounterWindow);
   if (record == nullptr) return;
   const std::uint32_t passes = w.plan.replay ? 1 : w.session.passes();
   wire::CounterWindowRecord& window = record->counter_window;
@@ -103,7 +95,7 @@ void put_values(Thread* thread, std::uint64_t now) {
   for (std::size_t i = 0; i < w.session.metrics(); ++i) {
     if (__builtin_isnan(w.merged[i])) continue;
     const wire::StringId metric = intern(w.session.metric(i));
-    wire::Record* record = blank(thread, wire::RecordKind::kCounter);
+    wire::Record* record = reserve(thread, wire::RecordKind::kCounter);
     if (record == nullptr) return;
     record->counter = {now, w.merged[i], w.measurement, metric};
     commit(thread);

@@ -13,11 +13,9 @@
 namespace llmprof::collect::counters {
 namespace {
 
-constexpr std::uint32_t kOutOfMemory = 8;  // of the device's buffer: what there is comes all the same
+using wire::ProfilerCall;
 
-bool succeeded(PcCall call, std::uint32_t result) {
-  return cupti::profiler_succeeded(static_cast<std::uint32_t>(call), name_of(call), result);
-}
+constexpr std::uint32_t kOutOfMemory = 8;  // of the device's buffer: what there is comes all the same
 
 void* map(std::size_t bytes) {
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -50,41 +48,16 @@ pc::Attribute attribute(pc::AttributeType type, std::uint32_t number) {
 
 }  // namespace
 
-const char* name_of(PcCall call) {
-  switch (call) {
-    case PcCall::kLoad:
-      return "a function of CUPTI's PC sampling";
-    case PcCall::kEnable:
-      return "cuptiPCSamplingEnable";
-    case PcCall::kDisable:
-      return "cuptiPCSamplingDisable";
-    case PcCall::kCountReasons:
-      return "cuptiPCSamplingGetNumStallReasons";
-    case PcCall::kGetReasons:
-      return "cuptiPCSamplingGetStallReasons";
-    case PcCall::kConfigure:
-      return "cuptiPCSamplingSetConfigurationAttribute";
-    case PcCall::kStart:
-      return "cuptiPCSamplingStart";
-    case PcCall::kStop:
-      return "cuptiPCSamplingStop";
-    case PcCall::kGetData:
-      return "cuptiPCSamplingGetData";
-    case PcCall::kMemory:
-      return "mmap";
-  }
-  return "?";
-}
-
 bool PcSampler::load() {
   const char* missing = nullptr;
-#define LLMPROF_PC_LOAD(member, name, needed, params)                                             \
-  library_.member = reinterpret_cast<decltype(library_.member)>(dlsym(gpu.library.handle, name)); \
-  if ((needed) && library_.member == nullptr) missing = (name);
+#define LLMPROF_PC_LOAD(member, call, needed, params)                                                            \
+  library_.member =                                                                                              \
+      reinterpret_cast<decltype(library_.member)>(dlsym(gpu.library.handle, wire::name_of(ProfilerCall::call))); \
+  if ((needed) && library_.member == nullptr) missing = wire::name_of(ProfilerCall::call);
   LLMPROF_PC_FUNCTIONS(LLMPROF_PC_LOAD)
 #undef LLMPROF_PC_LOAD
   if (missing == nullptr) return true;
-  count_loss_about(wire::LossKind::kCountersFailed, 1, static_cast<std::uint64_t>(PcCall::kLoad) << 32);
+  count_loss_about(wire::LossKind::kCountersFailed, 1, static_cast<std::uint64_t>(ProfilerCall::kSamplingLoad) << 32);
   char text[128];
   snprintf(text, sizeof(text), "reasons of stalls cannot be read: CUPTI lacks %s.", missing);
   note("counters", text);
@@ -94,13 +67,13 @@ bool PcSampler::load() {
 bool PcSampler::read_reasons() {
   std::size_t count = 0;
   pc::CountReasonsParams counted = {sizeof(counted), nullptr, context_, &count};
-  if (!succeeded(PcCall::kCountReasons, library_.count_reasons(&counted))) return false;
+  if (!cupti::succeeded(ProfilerCall::kCountReasons, library_.count_reasons(&counted))) return false;
   if (count > StallReasons::kMost) count = StallReasons::kMost;
   static char names[StallReasons::kMost][pc::kReasonNameBytes];  // by one thread, once
   static char* pointers[StallReasons::kMost];
   for (std::size_t i = 0; i < count; ++i) pointers[i] = names[i];
   pc::GetReasonsParams params = {sizeof(params), nullptr, context_, count, indexes_, pointers};
-  if (!succeeded(PcCall::kGetReasons, library_.get_reasons(&params))) return false;
+  if (!cupti::succeeded(ProfilerCall::kGetReasons, library_.get_reasons(&params))) return false;
   for (std::size_t i = 0; i < count; ++i) {
     names[i][pc::kReasonNameBytes - 1] = '\0';
     reasons_.add(indexes_[i], names[i]);
@@ -113,7 +86,7 @@ bool PcSampler::map_buffers() {
   kept_ = map_data(kMostPlaces, index_count_);
   read_ = map_data(kMostPlaces, index_count_);
   if (kept_ != nullptr && read_ != nullptr) return true;
-  return succeeded(PcCall::kMemory, errno != 0 ? static_cast<std::uint32_t>(errno) : ENOMEM);
+  return cupti::succeeded(ProfilerCall::kSamplingMemory, errno != 0 ? static_cast<std::uint32_t>(errno) : ENOMEM);
 }
 
 std::uint32_t PcSampler::configure_with(std::uint32_t exponent) {
@@ -137,18 +110,18 @@ bool PcSampler::configure() {
   period_exponent_ = kPeriodExponent;
   if (configure_with(kPeriodExponent) == cupti::kSuccess) return true;
   period_exponent_ = 0;
-  return succeeded(PcCall::kConfigure, configure_with(0));
+  return cupti::succeeded(ProfilerCall::kSamplingConfigure, configure_with(0));
 }
 
 bool PcSampler::start(void* context) {
   context_ = context;
   if (!load()) return false;
   pc::ContextParams params = context_params();
-  if (!succeeded(PcCall::kEnable, library_.enable(&params))) return false;
+  if (!cupti::succeeded(ProfilerCall::kSamplingEnable, library_.enable(&params))) return false;
   // In this order: the reasons are known once it is enabled.
   if (read_reasons() && map_buffers() && configure()) {
     params = context_params();
-    if (succeeded(PcCall::kStart, library_.start(&params))) return true;
+    if (cupti::succeeded(ProfilerCall::kSamplingStart, library_.start(&params))) return true;
   }
   params = context_params();
   library_.disable(&params);
@@ -162,7 +135,7 @@ bool PcSampler::fetch(Fetched* fetched) {
   read_->buffer_full = 0;
   pc::GetDataParams params = {sizeof(params), nullptr, context_, read_};
   const std::uint32_t result = library_.get_data(&params);
-  if (result != kOutOfMemory && !succeeded(PcCall::kGetData, result)) return false;
+  if (result != kOutOfMemory && !cupti::succeeded(ProfilerCall::kSamplingGetData, result)) return false;
   filled_ = read_->count < kMostPlaces ? read_->count : kMostPlaces;
   *fetched = {read_->places,
               filled_,
@@ -180,7 +153,7 @@ bool PcSampler::fetch(Fetched* fetched) {
 
 bool PcSampler::stop() {
   pc::ContextParams params = context_params();
-  return succeeded(PcCall::kStop, library_.stop(&params));
+  return cupti::succeeded(ProfilerCall::kSamplingStop, library_.stop(&params));
 }
 
 }  // namespace llmprof::collect::counters

@@ -7,22 +7,6 @@
 
 namespace llmprof::collect::counters {
 
-// Which function a failure is of: the upper half of a kCountersFailed detail. Stored in files: never renumber. Numbers
-// below 64 are of the range profiler.
-enum class PcCall : std::uint32_t {
-  kLoad = 64,  // no call: a function is missing; the number is 0
-  kEnable = 65,
-  kDisable = 66,
-  kCountReasons = 67,
-  kGetReasons = 68,
-  kConfigure = 69,
-  kStart = 70,
-  kStop = 71,
-  kGetData = 72,
-  kMemory = 73,  // no call: there was no memory; the number is an errno
-};
-const char* name_of(PcCall call);
-
 // Of one fetch.
 struct Fetched {
   const pc::Place* places;

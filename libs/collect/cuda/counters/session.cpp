@@ -74,7 +74,7 @@ bool prepare() {
   if (profilers.initialized) return true;
   if (!may_call()) return false;
   auto start = params<cupti::ProfilerInitialize>();
-  profilers.initialized = cupti::succeeded(ProfilerCall::kProfilerInitialize, profilers.calls.initialize(&start));
+  profilers.initialized = cupti::succeeded(ProfilerCall::kInitialize, profilers.calls.initialize(&start));
   return profilers.initialized;
 }
 
@@ -121,7 +121,7 @@ namespace {
 bool chip_of(std::uint32_t device, char (&chip)[32]) {
   auto name = params<cupti::DeviceChipName>();
   name.device = device;
-  if (!cupti::succeeded(ProfilerCall::kDeviceGetChipName, profilers.calls.chip_name(&name))) return false;
+  if (!cupti::succeeded(ProfilerCall::kChipName, profilers.calls.chip_name(&name))) return false;
   snprintf(chip, sizeof(chip), "%s", name.chip != nullptr ? name.chip : "");
   return true;
 }
@@ -137,7 +137,7 @@ bool is_known(const char* chip, const char* metric, bool* failed) {
   const std::uint32_t result = host != nullptr ? add_metrics(host, &metric, 1) : cupti::kSuccess;
   end_host(host);
   const bool refused = is_refused(result);
-  *failed = host == nullptr || (!refused && !cupti::succeeded(ProfilerCall::kHostConfigAddMetrics, result));
+  *failed = host == nullptr || (!refused && !cupti::succeeded(ProfilerCall::kHostAddMetrics, result));
   if (!refused || *failed) return !*failed;
   count_loss_about(LossKind::kCounterUnknown, 1, intern(metric));
   char text[256];
@@ -160,7 +160,7 @@ bool Session::State::add_known(List* metrics, const char* chip) {
   end_host(host);
   host = make_host(chip);
   return host != nullptr &&
-         cupti::succeeded(ProfilerCall::kHostConfigAddMetrics, add_metrics(host, metrics->words, metrics->count));
+         cupti::succeeded(ProfilerCall::kHostAddMetrics, add_metrics(host, metrics->words, metrics->count));
 }
 
 bool Session::State::configure(List* metrics, const char* chip, std::uint32_t* passes) {
@@ -168,24 +168,24 @@ bool Session::State::configure(List* metrics, const char* chip, std::uint32_t* p
   if (host == nullptr) return false;
   const std::uint32_t result = add_metrics(host, metrics->words, metrics->count);
   const bool added =
-      is_refused(result) ? add_known(metrics, chip) : cupti::succeeded(ProfilerCall::kHostConfigAddMetrics, result);
+      is_refused(result) ? add_known(metrics, chip) : cupti::succeeded(ProfilerCall::kHostAddMetrics, result);
   return added && make_config(passes);
 }
 
 bool Session::State::make_config(std::uint32_t* passes) {
   auto size = params<cupti::HostImageSize>();
   size.host = host;
-  if (!cupti::succeeded(ProfilerCall::kHostGetConfigImageSize, profilers.calls.host_image_size(&size))) return false;
+  if (!cupti::succeeded(ProfilerCall::kHostImageSize, profilers.calls.host_image_size(&size))) return false;
   if (!map_image(size.image_bytes, &config)) return false;
   auto image = params<cupti::HostImage>();
   image.host = host;
   image.image_bytes = config.size;
   image.image = config.bytes;
-  if (!cupti::succeeded(ProfilerCall::kHostGetConfigImage, profilers.calls.host_image(&image))) return false;
+  if (!cupti::succeeded(ProfilerCall::kHostImage, profilers.calls.host_image(&image))) return false;
   auto count = params<cupti::HostPasses>();
   count.image_bytes = config.size;
   count.image = config.bytes;
-  if (!cupti::succeeded(ProfilerCall::kHostGetNumOfPasses, profilers.calls.host_passes(&count))) return false;
+  if (!cupti::succeeded(ProfilerCall::kHostPasses, profilers.calls.host_passes(&count))) return false;
   *passes = static_cast<std::uint32_t>(count.passes);
   return true;
 }

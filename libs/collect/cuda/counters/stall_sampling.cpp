@@ -133,10 +133,8 @@ bool fetch_all() {
 // ---- into the log -------------------------------------------------------------------------------------------------
 
 bool put(Thread* thread, const StallTable::Entry& entry, std::uint64_t now) {
-  wire::Record* record = reserve(thread);
+  wire::Record* record = reserve(thread, wire::RecordKind::kStall);
   if (record == nullptr) return false;
-  memset(static_cast<void*>(record), 0, sizeof(*record));
-  record->kind = wire::RecordKind::kStall;
   wire::StallRecord& stall = record->stall;
   stall.ts_ns = now;
   stall.samples = entry.samples;
@@ -199,7 +197,8 @@ bool map_table() {
   void* memory = mmap(nullptr, StallTable::kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     count_loss_about(LossKind::kCountersFailed, 1,
-                     static_cast<std::uint64_t>(errno) | static_cast<std::uint64_t>(PcCall::kMemory) << 32);
+                     static_cast<std::uint64_t>(errno) | static_cast<std::uint64_t>(wire::ProfilerCall::kSamplingMemory)
+                                                             << 32);
     return false;
   }
   s.table.use(memory);
