@@ -70,4 +70,12 @@ void record_event(wire::RecordKind kind, Fill fill) {
   });
 }
 
+// Slots of threads and the buffers they fill.
+
+// Destructor of the thread-specific key: hands the last buffer over.
+void on_thread_exit(void* thread);
+
+// Gives back what the writer has finished with.
+void free_thread(std::uint32_t index);
+
 }  // namespace llmprof::collect

@@ -1,16 +1,30 @@
 // The exports of libllmprof_inject.so: the two entry points of NVIDIA's injection interfaces, and the table for
 // libllmprof_blas.so.
 
-#include "collect/clock.h"
-#include "collect/cuda/session.h"
-#include "collect/definitions.h"
+#include <string.h>
+
+#include "collect/cuda/counters/hooks.h"
+#include "collect/cuda/gpu.h"
 #include "collect/event.h"
 #include "collect/lifecycle.h"
 #include "collect/names.h"
-#include "collect/nvtx.h"
+#include "collect/nvtx_abi.h"
+#include "collect/os.h"
 #include "wire/collector_v1.h"
 
 namespace llmprof::collect {
+
+// The NVTX v3 listener: annotations of the program become range records.
+
+// Puts our functions into the client's tables. Called once per copy of NVTX in the process.
+// 0: recording is off or the client is not understood; it then makes its calls no-ops.
+int attach_nvtx(nvtx::GetExportTable get_export_table);
+
+// Of llmprof_collector_table.
+void python_begin(void* (*pointer_of)(void*), void (*keep)(void*), void* none);
+void* python_push(void* number, void* unused);
+void* python_pop(void* number, void* unused);
+
 namespace {
 
 void gemm_begin(wire::GemmRecord* record) {
@@ -87,3 +101,328 @@ LLMPROF_EXPORT int InitializeInjection() {
 LLMPROF_EXPORT const llmprof_collector_table* llmprof_collector_v1() {
   return llmprof::collect::enabled() ? &llmprof::collect::kTable : nullptr;
 }
+
+namespace llmprof::collect {
+
+namespace {
+
+using nvtx::EventAttributes;
+using wire::LossKind;
+using wire::RangeOp;
+
+// Domain and string handles are our numbers in the shape of pointers, so they stay good in a forked child.
+std::uint32_t number_of(nvtx::Domain domain) {
+  const auto number = reinterpret_cast<std::uintptr_t>(domain);
+  return number < kMaxDomains ? static_cast<std::uint32_t>(number) : 0;
+}
+nvtx::Domain handle_of(std::uint32_t domain) {
+  return reinterpret_cast<nvtx::Domain>(static_cast<std::uintptr_t>(domain));
+}
+
+wire::StringId registered(nvtx::String handle) {
+  const auto number = reinterpret_cast<std::uintptr_t>(handle);
+  const Shared* shared = g.shared.load(std::memory_order_acquire);
+  const bool known = shared != nullptr && number < StringTable::kMaxNames &&
+                     shared->strings.valid(static_cast<wire::StringId>(number));
+  return known ? static_cast<wire::StringId>(number) : 0;
+}
+
+// The part of an event that its attributes give.
+struct Description {
+  wire::StringId name = 0;
+  std::uint32_t category = 0;
+  wire::PayloadType payload_type = wire::PayloadType::kNone;
+  std::uint64_t payload = 0;
+};
+
+void read_payload(const EventAttributes& event, Description* out) {
+  const auto signed_bits = [&](std::int64_t value) {
+    out->payload_type = wire::PayloadType::kSigned;
+    out->payload = static_cast<std::uint64_t>(value);
+  };
+  const auto double_bits = [&](double value) {
+    out->payload_type = wire::PayloadType::kDouble;
+    memcpy(&out->payload, &value, sizeof(value));
+  };
+  const auto unsigned_bits = [&](std::uint64_t value) {
+    out->payload_type = wire::PayloadType::kUnsigned;
+    out->payload = value;
+  };
+  switch (event.payload_type) {
+    case nvtx::kUint64:
+      return unsigned_bits(event.payload.u64);
+    case nvtx::kInt64:
+      return signed_bits(event.payload.i64);
+    case nvtx::kDouble:
+      return double_bits(event.payload.f64);
+    case nvtx::kUint32:
+      return unsigned_bits(event.payload.u32);
+    case nvtx::kInt32:
+      return signed_bits(event.payload.i32);
+    case nvtx::kFloat:
+      return double_bits(static_cast<double>(event.payload.f32));
+    default:
+      return;
+  }
+}
+
+wire::StringId read_message(Thread* thread, const EventAttributes& event) {
+  switch (event.message_type) {
+    case nvtx::kAscii:
+      return intern_cached(thread, event.message.ascii);
+    case nvtx::kUnicode:
+      return intern_wide(event.message.unicode);
+    case nvtx::kRegistered:
+      return registered(event.message.registered);
+    default:
+      return 0;
+  }
+}
+
+// `size` says how much of the structure the client's version has; nothing beyond it is read.
+Description describe(Thread* thread, const EventAttributes* event) {
+  Description result;
+  if (event == nullptr) return result;
+  const std::size_t size = event->size;
+  if (size >= offsetof(EventAttributes, color_type)) result.category = event->category;
+  if (size >= offsetof(EventAttributes, message_type)) read_payload(*event, &result);
+  if (size >= sizeof(EventAttributes)) result.name = read_message(thread, *event);
+  return result;
+}
+Description describe(Thread* thread, const char* name) { return {.name = intern_cached(thread, name)}; }
+Description describe(Thread*, const wchar_t* name) { return {.name = intern_wide(name)}; }
+
+void put(wire::Record* record, RangeOp op, std::uint32_t domain, const Description& what, std::uint16_t level) {
+  record->kind = wire::RecordKind::kRange;
+  record->range = {0, what.payload, 0, what.name, what.category, domain, op, what.payload_type, level};
+}
+
+template <class What>
+void mark(std::uint32_t domain, What what) {
+  record_event([&](wire::Record* record, Thread* thread) {
+    put(record, RangeOp::kMark, domain, describe(thread, what), wire::kNoLevel);
+    record->range.ts_ns = now_ns();
+  });
+}
+
+// The time is read last when a range opens and first when it closes: our own cost stays outside.
+template <class What>
+int push(std::uint32_t domain, What what) {
+  Thread* thread = enter();
+  if (thread == nullptr) return nvtx::kNoPushPopTracking;
+  const bool tracked = domain < kTrackedDomains;
+  const int level = tracked ? thread->level[domain]++ : nvtx::kNoPushPopTracking;
+  const Description description = describe(thread, what);
+  if (counters::is_armed(counters::kRanges)) [[unlikely]] {
+    leave();
+    counters::range_opens(description.name, domain, level);
+    if ((thread = enter()) == nullptr) return level;
+  }
+  if (wire::Record* record = reserve(thread)) {
+    put(record, RangeOp::kPush, domain, description,
+        tracked && level < wire::kNoLevel ? static_cast<std::uint16_t>(level) : wire::kNoLevel);
+    record->range.correlation = thread->dropped;
+    record->range.ts_ns = now_ns();
+    commit(thread);
+  }
+  leave();
+  return level;
+}
+
+int pop(std::uint32_t domain) {
+  const std::uint64_t ts_ns = now_ns();
+  Thread* thread = enter();
+  if (thread == nullptr) return nvtx::kNoPushPopTracking;
+  const bool tracked = domain < kTrackedDomains;
+  if (tracked && thread->level[domain] == 0) {
+    count_loss(LossKind::kUnbalancedPop);
+    leave();
+    return -1;
+  }
+  const int level = tracked ? --thread->level[domain] : nvtx::kNoPushPopTracking;
+  if (wire::Record* record = reserve(thread)) {
+    put(record, RangeOp::kPop, domain, {},
+        tracked && level < wire::kNoLevel ? static_cast<std::uint16_t>(level) : wire::kNoLevel);
+    record->range.correlation = thread->dropped;
+    record->range.ts_ns = ts_ns;
+    commit(thread);
+  }
+  leave();
+  counters::range_closes(domain, level);
+  return level;
+}
+
+// Ids are unique in the process: the thread's number and a count of its own.
+template <class What>
+nvtx::RangeId start(std::uint32_t domain, What what) {
+  Thread* thread = enter();
+  if (thread == nullptr) return 0;
+  const nvtx::RangeId id = static_cast<nvtx::RangeId>(thread->number) << 32 | ++thread->ranges_started;
+  if (wire::Record* record = reserve(thread)) {
+    put(record, RangeOp::kStart, domain, describe(thread, what), wire::kNoLevel);
+    record->range.correlation = id;
+    record->range.ts_ns = now_ns();
+    commit(thread);
+  }
+  leave();
+  return id;
+}
+
+void end(std::uint32_t domain, nvtx::RangeId id) {
+  const std::uint64_t ts_ns = now_ns();
+  if (id == 0) return;  // its start was not recorded
+  record_event([&](wire::Record* record, Thread*) {
+    put(record, RangeOp::kEnd, domain, {}, wire::kNoLevel);
+    record->range.correlation = id;
+    record->range.ts_ns = ts_ns;
+  });
+}
+
+void name_thread(std::uint32_t tid, wire::StringId name) {
+  record_event([&](wire::Record* record, Thread*) {
+    record->kind = wire::RecordKind::kThread;
+    record->thread = {now_ns(), tid, name, 0};
+  });
+}
+
+// The functions that clients call, in NVTX's shapes.
+void mark_ex(const EventAttributes* event) { mark(0, event); }
+void mark_a(const char* name) { mark(0, name); }
+void mark_w(const wchar_t* name) { mark(0, name); }
+nvtx::RangeId start_ex(const EventAttributes* event) { return start(0, event); }
+nvtx::RangeId start_a(const char* name) { return start(0, name); }
+nvtx::RangeId start_w(const wchar_t* name) { return start(0, name); }
+void end_default(nvtx::RangeId id) { end(0, id); }
+int push_ex(const EventAttributes* event) { return push(0, event); }
+int push_a(const char* name) { return push(0, name); }
+int push_w(const wchar_t* name) { return push(0, name); }
+int pop_default() { return pop(0); }
+void category_a(std::uint32_t category, const char* name) { define_category(0, category, intern(name)); }
+void category_w(std::uint32_t category, const wchar_t* name) { define_category(0, category, intern_wide(name)); }
+void thread_a(std::uint32_t tid, const char* name) { name_thread(tid, intern(name)); }
+void thread_w(std::uint32_t tid, const wchar_t* name) { name_thread(tid, intern_wide(name)); }
+
+void domain_mark(nvtx::Domain domain, const EventAttributes* event) { mark(number_of(domain), event); }
+nvtx::RangeId domain_start(nvtx::Domain domain, const EventAttributes* event) {
+  return start(number_of(domain), event);
+}
+void domain_end(nvtx::Domain domain, nvtx::RangeId id) { end(number_of(domain), id); }
+int domain_push(nvtx::Domain domain, const EventAttributes* event) { return push(number_of(domain), event); }
+int domain_pop(nvtx::Domain domain) { return pop(number_of(domain)); }
+void* resource_create(nvtx::Domain, void*) { return nullptr; }
+void resource_destroy(void*) {}
+void domain_category_a(nvtx::Domain domain, std::uint32_t category, const char* name) {
+  define_category(number_of(domain), category, intern(name));
+}
+void domain_category_w(nvtx::Domain domain, std::uint32_t category, const wchar_t* name) {
+  define_category(number_of(domain), category, intern_wide(name));
+}
+nvtx::String string_handle(wire::StringId id) {
+  return reinterpret_cast<nvtx::String>(static_cast<std::uintptr_t>(id));
+}
+nvtx::String register_a(nvtx::Domain, const char* text) { return string_handle(intern(text)); }
+nvtx::String register_w(nvtx::Domain, const wchar_t* text) { return string_handle(intern_wide(text)); }
+nvtx::Domain domain_create_a(const char* name) { return handle_of(define_domain(intern(name))); }
+nvtx::Domain domain_create_w(const wchar_t* name) { return handle_of(define_domain(intern_wide(name))); }
+void domain_destroy(nvtx::Domain) {}
+void initialize(const void*) {}
+
+// What Python's functions need of the interpreter: PyLong_AsVoidPtr, Py_IncRef and None.
+struct Python {
+  void* (*pointer_of)(void*);
+  void (*keep)(void*);
+  void* none;
+};
+Python python;
+
+struct PythonRange {
+  nvtx::Domain domain;
+  EventAttributes event;
+};
+
+void* none_again() {
+  python.keep(python.none);
+  return python.none;
+}
+
+struct Row {
+  std::uint32_t callback;
+  nvtx::Function function;
+};
+template <class F>
+nvtx::Function erase(F* function) {
+  return reinterpret_cast<nvtx::Function>(function);
+}
+
+int fill(const nvtx::CallbackTable* callbacks, nvtx::Module module, const Row* rows, std::uint32_t size) {
+  nvtx::FunctionTable table = nullptr;
+  unsigned int offered = 0;
+  if (callbacks->get_module_function_table(module, &table, &offered) == 0 || table == nullptr) return 0;
+  if (offered < size) count_loss(LossKind::kNvtxTableTooSmall);
+  for (std::uint32_t i = 0; i + 1 < size; ++i) {
+    if (rows[i].callback < offered && table[rows[i].callback] != nullptr) *table[rows[i].callback] = rows[i].function;
+  }
+  return 1;
+}
+
+}  // namespace
+
+int attach_nvtx(nvtx::GetExportTable get_export_table) {
+  if (get_export_table == nullptr || !enabled()) return 0;
+  const auto* callbacks = static_cast<const nvtx::CallbackTable*>(get_export_table(nvtx::kCallbacks));
+  if (callbacks == nullptr || callbacks->struct_size < sizeof(*callbacks)) return 0;
+  const Row core[] = {
+      {nvtx::kMarkEx, erase(mark_ex)},
+      {nvtx::kMarkA, erase(mark_a)},
+      {nvtx::kMarkW, erase(mark_w)},
+      {nvtx::kRangeStartEx, erase(start_ex)},
+      {nvtx::kRangeStartA, erase(start_a)},
+      {nvtx::kRangeStartW, erase(start_w)},
+      {nvtx::kRangeEnd, erase(end_default)},
+      {nvtx::kRangePushEx, erase(push_ex)},
+      {nvtx::kRangePushA, erase(push_a)},
+      {nvtx::kRangePushW, erase(push_w)},
+      {nvtx::kRangePop, erase(pop_default)},
+      {nvtx::kNameCategoryA, erase(category_a)},
+      {nvtx::kNameCategoryW, erase(category_w)},
+      {nvtx::kNameOsThreadA, erase(thread_a)},
+      {nvtx::kNameOsThreadW, erase(thread_w)},
+  };
+  const Row core2[] = {
+      {nvtx::kDomainMarkEx, erase(domain_mark)},
+      {nvtx::kDomainRangeStartEx, erase(domain_start)},
+      {nvtx::kDomainRangeEnd, erase(domain_end)},
+      {nvtx::kDomainRangePushEx, erase(domain_push)},
+      {nvtx::kDomainRangePop, erase(domain_pop)},
+      {nvtx::kDomainResourceCreate, erase(resource_create)},
+      {nvtx::kDomainResourceDestroy, erase(resource_destroy)},
+      {nvtx::kDomainNameCategoryA, erase(domain_category_a)},
+      {nvtx::kDomainNameCategoryW, erase(domain_category_w)},
+      {nvtx::kDomainRegisterStringA, erase(register_a)},
+      {nvtx::kDomainRegisterStringW, erase(register_w)},
+      {nvtx::kDomainCreateA, erase(domain_create_a)},
+      {nvtx::kDomainCreateW, erase(domain_create_w)},
+      {nvtx::kDomainDestroy, erase(domain_destroy)},
+      {nvtx::kInitialize, erase(initialize)},
+  };
+  static_assert(sizeof(core) / sizeof(Row) + 1 == nvtx::kCoreSize &&
+                sizeof(core2) / sizeof(Row) + 1 == nvtx::kCore2Size);
+  const int attached = fill(callbacks, nvtx::kCore, core, nvtx::kCoreSize);
+  return fill(callbacks, nvtx::kCore2, core2, nvtx::kCore2Size) | attached;
+}
+
+// Before any of the functions is handed to the interpreter, under its lock.
+void python_begin(void* (*pointer_of)(void*), void (*keep)(void*), void* none) { python = {pointer_of, keep, none}; }
+
+void* python_push(void* number, void*) {
+  const auto* range = static_cast<const PythonRange*>(python.pointer_of(number));
+  push(number_of(range->domain), &range->event);
+  return none_again();
+}
+
+void* python_pop(void* number, void*) {
+  pop(number_of(static_cast<nvtx::Domain>(python.pointer_of(number))));
+  return none_again();
+}
+
+}  // namespace llmprof::collect

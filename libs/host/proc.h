@@ -90,7 +90,6 @@ std::string variable(pid_t pid, std::string_view name);  // of the environment i
 std::string maps(pid_t pid, std::size_t limit);          // the text of /proc/PID/maps, so much of it
 
 // Finds the processes that descend from one. Looking is cheap while nobody makes processes or threads: one read.
-
 class ProcessTree {
  public:
   // `setting`, "NAME=value", stands in the environment of the root: it tells a process whose parents ended before it

@@ -1,4 +1,4 @@
-#include "collect/blas/cublas_names.h"
+#include "collect/blas/cublas_call.h"
 
 #include <string.h>
 

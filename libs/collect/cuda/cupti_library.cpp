@@ -27,8 +27,7 @@ void put(char (&out)[512], const char* text, std::size_t length) {
   out[length] = '\0';
 }
 
-void look_at(void* context, ImageList list) {
-  auto* mapped = static_cast<Mapped*>(context);
+void look_at(ImageList list, Mapped* mapped) {
   for (std::size_t i = 0; i < list.count; ++i) {
     const char* path = list.images[i].path;
     if (is_cupti(path)) put(mapped->cupti, path, strlen(path));
@@ -44,7 +43,7 @@ class Search {
 
   bool run() {
     Mapped mapped{};
-    with_images(look_at, &mapped);
+    with_images([&](ImageList list) { look_at(list, &mapped); });
     for (const char* soname : kSonames) {
       if (take(dlopen(soname, RTLD_LAZY | RTLD_NOLOAD), soname)) return true;
     }
@@ -133,26 +132,18 @@ class Search {
 }  // namespace
 
 std::uint32_t count_copies(const Library& library, char (&other)[512]) {
-  struct Found {
-    std::uintptr_t address;
-    std::uint32_t count;
-    char* other;
-  };
-  Found found = {library.address, 0, other};
+  std::uint32_t count = 0;
   other[0] = '\0';
-  with_images(
-      [](void* context, ImageList list) {
-        auto* to = static_cast<Found*>(context);
-        for (std::size_t i = 0; i < list.count; ++i) {
-          const Image& image = list.images[i];
-          if (!is_cupti(image.path)) continue;
-          ++to->count;
-          const bool ours = to->address >= image.low && to->address < image.high;
-          if (!ours) snprintf(to->other, 512, "%s", image.path);
-        }
-      },
-      &found);
-  return found.count;
+  with_images([&](ImageList list) {
+    for (std::size_t i = 0; i < list.count; ++i) {
+      const Image& image = list.images[i];
+      if (!is_cupti(image.path)) continue;
+      ++count;
+      const bool ours = library.address >= image.low && library.address < image.high;
+      if (!ours) snprintf(other, sizeof(other), "%s", image.path);
+    }
+  });
+  return count;
 }
 
 bool is_cupti(const char* path) { return strncmp(base_name(path), "libcupti.so", 11) == 0; }

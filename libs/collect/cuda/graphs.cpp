@@ -3,16 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collect/clock.h"
 #include "collect/cuda/driver.h"
-#include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
-#include "collect/cuda/gpu_thread.h"
 #include "collect/cuda/graph_sampling.h"
-#include "collect/cuda/recording.h"
 #include "collect/event.h"
-#include "collect/futex.h"
 #include "collect/names.h"
+#include "collect/os.h"
 #include "collect/stacks/launch_stack.h"
 
 namespace llmprof::collect {
@@ -375,9 +371,7 @@ void finish_graphs() {
          "while another did not end.");
   const char* why_not = sampling.why_not();
   if (why_not == nullptr) return;
-  char text[192];
-  snprintf(text, sizeof(text), "no launch was recorded node by node: %s.", why_not);
-  note("graphs", text);
+  note("graphs", "no launch was recorded node by node: %s.", why_not);
 }
 
 bool hold_graphs() { return !is_sampled() || sampling.hold(); }

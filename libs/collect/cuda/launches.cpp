@@ -1,16 +1,13 @@
-#include "collect/cuda/launches.h"
+#include "collect/cuda/gpu.h"
 
 #include <string.h>
 
-#include "collect/clock.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/driver_calls.h"
-#include "collect/cuda/gpu.h"
 #include "collect/cuda/graphs.h"
-#include "collect/cuda/recording.h"
-#include "collect/cuda/session.h"
 #include "collect/event.h"
 #include "collect/names.h"
+#include "collect/os.h"
 #include "collect/stacks/launch_stack.h"
 
 namespace llmprof::collect {

@@ -2,10 +2,10 @@
 
 #include <sys/mman.h>
 
-#include "collect/cuda/facts.h"
-#include "collect/definition_table.h"
 #include "collect/names.h"
+#include "collect/os.h"
 #include "collect/stacks/frames.h"
+#include "collect/tables.h"
 
 namespace llmprof::collect {
 namespace {
@@ -17,11 +17,9 @@ constinit std::atomic<StackMemory*> parts{nullptr};
 
 StackMemory* map_parts() {
   constexpr std::size_t kBytes = kParts * sizeof(StackMemory);
-  void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return nullptr;
+  auto* memory = static_cast<StackMemory*>(map_memory(kBytes));
   StackMemory* expected = nullptr;
-  if (parts.compare_exchange_strong(expected, static_cast<StackMemory*>(memory)))
-    return static_cast<StackMemory*>(memory);
+  if (memory == nullptr || parts.compare_exchange_strong(expected, memory)) return memory;
   munmap(memory, kBytes);
   return expected;
 }
@@ -45,7 +43,7 @@ void count_missing(const char* why) {
   count_loss(wire::LossKind::kStacksOff);
   wire::StringId none = 0;
   if (off_reason.load(std::memory_order_relaxed) != 0) return;
-  if (off_reason.compare_exchange_strong(none, intern(why), std::memory_order_relaxed)) note("stacks", why);
+  if (off_reason.compare_exchange_strong(none, intern(why), std::memory_order_relaxed)) note("stacks", "%s", why);
 }
 
 // True: there are Python frames.

@@ -55,8 +55,7 @@ std::uintptr_t address_of(const Image& image, const char* name) {
   return symbol != nullptr ? image.base + symbol->st_value : 0;
 }
 
-void find_interpreter(void* context, ImageList list) {
-  auto* runtime = static_cast<PythonRuntime*>(context);
+void find_interpreter(ImageList list, PythonRuntime* runtime) {
   for (std::size_t i = 0; i < list.count && runtime->this_thread == nullptr; ++i) {
     const Image& image = list.images[i];
     set_function(image, "PyGILState_GetThisThreadState", &runtime->this_thread);
@@ -82,7 +81,7 @@ bool read_offsets(PythonRuntime* runtime) {
 // kUnreadable: `why` is set to what a report can say.
 PythonFound find_python(PythonRuntime* runtime, const char** why) {
   *runtime = {};
-  with_images(find_interpreter, runtime);
+  with_images([&](ImageList list) { find_interpreter(list, runtime); });
   if (runtime->this_thread == nullptr) return PythonFound::kNo;
   if (runtime->line_of == nullptr || runtime->state == 0 || runtime->code_type == 0 || runtime->text_type == 0) {
     *why = "this Python does not say where its state is";

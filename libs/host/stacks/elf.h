@@ -26,7 +26,6 @@ std::unique_ptr<ByteSource> from_memory(std::vector<std::uint8_t> bytes);
 
 // What stacks need of an ELF file: where its segments lie, its unwind table, its symbols, its build id. Files are
 // foreign input: everything read from them is checked.
-
 struct ElfSymbol {
   std::uint64_t begin = 0, bytes = 0;  // virtual address
   std::uint64_t name_offset = 0;       // of the name, in the file
@@ -76,7 +75,6 @@ class ElfFile {
 };
 
 // The functions of one ELF file by address. Read at the first question; names only when asked for.
-
 class Symbols {
  public:
   struct Place {

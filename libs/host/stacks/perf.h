@@ -51,7 +51,6 @@ std::uint64_t time_of_record(std::span<const std::uint8_t> record);
 inline constexpr std::uint64_t kSampledRegisters = 0xff01ff;
 
 // The kernel's sampling of a process tree: one event and one ring per CPU, inherited by every thread and child.
-
 struct PerfOptions {
   std::uint32_t hz = 99;
   std::uint32_t stack_bytes = 56 << 10;

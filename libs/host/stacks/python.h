@@ -55,7 +55,6 @@ class PythonCodes {
 
 // The Python side of one process: CPython 3.11 or 3.12, read from outside. Nothing is stopped, so every pointer is
 // checked, and a frame counts only if the native stack of the same sample bears it out.
-
 struct PythonFrame {
   std::string function, file;
   std::uint32_t line = 0;

@@ -36,7 +36,6 @@ struct Registers {
 
 // The kernel's copy of a stack ends at the first page that is not in memory: large arrays that the program has not
 // touched make such holes. What lies behind is read from the process when unwinding gets there.
-
 class StackTail {
  public:
   // `before` is the end of the copy: if the process has something else there by now, the thread has moved on and the
@@ -59,7 +58,6 @@ class StackTail {
 
 // The part of a thread's stack that the kernel copied when it took the sample, and what lies behind it, if there is a
 // tail. Nothing else is read to unwind.
-
 class StackMemory {
  public:
   StackMemory(std::uint64_t begin, std::span<const std::uint8_t> bytes, StackTail* tail = nullptr)

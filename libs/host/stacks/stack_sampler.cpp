@@ -22,7 +22,6 @@
 namespace llmprof::host {
 
 // Frames and stacks that were seen, numbered and written to the log at their first use. Stacks share their outer parts.
-
 class StackTable {
  public:
   explicit StackTable(HostLog& log) : log_(log) {}

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collect/clock.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/gpu.h"
 #include "collect/event.h"
 #include "collect/names.h"
+#include "collect/os.h"
 
 namespace llmprof::collect::counters {
 namespace {

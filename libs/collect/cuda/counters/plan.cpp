@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "collect/os.h"
+
 namespace llmprof::collect::counters {
 namespace {
 
@@ -65,11 +67,8 @@ char* map_file(const char* path, std::size_t* bytes) {
   char* text = nullptr;
   if (fstat(file, &status) == 0 && status.st_size > 0 && status.st_size < kMostBytes) {
     *bytes = static_cast<std::size_t>(status.st_size);
-    void* memory = mmap(nullptr, *bytes + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory != MAP_FAILED) {
-      text = static_cast<char*>(memory);
-      if (pread(file, text, *bytes, 0) != status.st_size) text[0] = '\0';
-    }
+    text = static_cast<char*>(map_memory(*bytes + 1));
+    if (text != nullptr && pread(file, text, *bytes, 0) != status.st_size) text[0] = '\0';
   } else {
     errno = status.st_size == 0 ? ENODATA : EFBIG;
   }
