@@ -1,6 +1,6 @@
 // A CSV file per table (RFC 4180, a header line, UTF-8). Text that a spreadsheet would take for a formula is marked
 // with a quote in front (base/csv.h); NULL is an empty cell.
-#include "base/csv.h"
+#include "base/strings.h"
 
 #include "exporters/output_file.h"
 #include "exporters/table_list.h"

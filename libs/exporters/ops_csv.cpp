@@ -2,7 +2,7 @@
 // key_averages() write; times are microseconds.
 #include <fmt/format.h>
 
-#include "base/csv.h"
+#include "base/strings.h"
 #include "exporters/op_totals.h"
 #include "exporters/output_file.h"
 

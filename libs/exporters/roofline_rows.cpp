@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/csv.h"
+#include "base/strings.h"
 
 namespace llmprof::exporters {
 namespace {
