@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <atomic>
-#include <cstdint>
 
 #include "collect/os.h"
 

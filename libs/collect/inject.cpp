@@ -115,10 +115,6 @@ std::uint32_t number_of(nvtx::Domain domain) {
   const auto number = reinterpret_cast<std::uintptr_t>(domain);
   return number < kMaxDomains ? static_cast<std::uint32_t>(number) : 0;
 }
-nvtx::Domain handle_of(std::uint32_t domain) {
-  return reinterpret_cast<nvtx::Domain>(static_cast<std::uintptr_t>(domain));
-}
-
 wire::StringId registered(nvtx::String handle) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
   const Shared* shared = g.shared.load(std::memory_order_acquire);
@@ -136,31 +132,24 @@ struct Description {
 };
 
 void read_payload(const EventAttributes& event, Description* out) {
-  const auto signed_bits = [&](std::int64_t value) {
-    out->payload_type = wire::PayloadType::kSigned;
-    out->payload = static_cast<std::uint64_t>(value);
-  };
-  const auto double_bits = [&](double value) {
-    out->payload_type = wire::PayloadType::kDouble;
+  const auto set = [&](wire::PayloadType type, auto value) {
+    static_assert(sizeof(value) == sizeof(out->payload));
+    out->payload_type = type;
     memcpy(&out->payload, &value, sizeof(value));
-  };
-  const auto unsigned_bits = [&](std::uint64_t value) {
-    out->payload_type = wire::PayloadType::kUnsigned;
-    out->payload = value;
   };
   switch (event.payload_type) {
     case nvtx::kUint64:
-      return unsigned_bits(event.payload.u64);
+      return set(wire::PayloadType::kUnsigned, event.payload.u64);
     case nvtx::kInt64:
-      return signed_bits(event.payload.i64);
+      return set(wire::PayloadType::kSigned, event.payload.i64);
     case nvtx::kDouble:
-      return double_bits(event.payload.f64);
+      return set(wire::PayloadType::kDouble, event.payload.f64);
     case nvtx::kUint32:
-      return unsigned_bits(event.payload.u32);
+      return set(wire::PayloadType::kUnsigned, std::uint64_t{event.payload.u32});
     case nvtx::kInt32:
-      return signed_bits(event.payload.i32);
+      return set(wire::PayloadType::kSigned, std::int64_t{event.payload.i32});
     case nvtx::kFloat:
-      return double_bits(static_cast<double>(event.payload.f32));
+      return set(wire::PayloadType::kDouble, static_cast<double>(event.payload.f32));
     default:
       return;
   }
@@ -285,22 +274,33 @@ void name_thread(std::uint32_t tid, wire::StringId name) {
   });
 }
 
-// The functions that clients call, in NVTX's shapes.
-void mark_ex(const EventAttributes* event) { mark(0, event); }
-void mark_a(const char* name) { mark(0, name); }
-void mark_w(const wchar_t* name) { mark(0, name); }
-nvtx::RangeId start_ex(const EventAttributes* event) { return start(0, event); }
-nvtx::RangeId start_a(const char* name) { return start(0, name); }
-nvtx::RangeId start_w(const wchar_t* name) { return start(0, name); }
+// The functions that clients call, in NVTX's shapes. `What`: attributes, or a name in one of the two character types.
+template <class What>
+void mark_default(What what) {
+  mark(0, what);
+}
+template <class What>
+nvtx::RangeId start_default(What what) {
+  return start(0, what);
+}
+template <class What>
+int push_default(What what) {
+  return push(0, what);
+}
 void end_default(nvtx::RangeId id) { end(0, id); }
-int push_ex(const EventAttributes* event) { return push(0, event); }
-int push_a(const char* name) { return push(0, name); }
-int push_w(const wchar_t* name) { return push(0, name); }
 int pop_default() { return pop(0); }
-void category_a(std::uint32_t category, const char* name) { define_category(0, category, intern(name)); }
-void category_w(std::uint32_t category, const wchar_t* name) { define_category(0, category, intern_wide(name)); }
-void thread_a(std::uint32_t tid, const char* name) { name_thread(tid, intern(name)); }
-void thread_w(std::uint32_t tid, const wchar_t* name) { name_thread(tid, intern_wide(name)); }
+
+wire::StringId intern_any(const char* text) { return intern(text); }
+wire::StringId intern_any(const wchar_t* text) { return intern_wide(text); }
+
+template <class Char>
+void name_category(std::uint32_t category, const Char* name) {
+  define_category(0, category, intern_any(name));
+}
+template <class Char>
+void name_os_thread(std::uint32_t tid, const Char* name) {
+  name_thread(tid, intern_any(name));
+}
 
 void domain_mark(nvtx::Domain domain, const EventAttributes* event) { mark(number_of(domain), event); }
 nvtx::RangeId domain_start(nvtx::Domain domain, const EventAttributes* event) {
@@ -311,19 +311,18 @@ int domain_push(nvtx::Domain domain, const EventAttributes* event) { return push
 int domain_pop(nvtx::Domain domain) { return pop(number_of(domain)); }
 void* resource_create(nvtx::Domain, void*) { return nullptr; }
 void resource_destroy(void*) {}
-void domain_category_a(nvtx::Domain domain, std::uint32_t category, const char* name) {
-  define_category(number_of(domain), category, intern(name));
+template <class Char>
+void domain_category(nvtx::Domain domain, std::uint32_t category, const Char* name) {
+  define_category(number_of(domain), category, intern_any(name));
 }
-void domain_category_w(nvtx::Domain domain, std::uint32_t category, const wchar_t* name) {
-  define_category(number_of(domain), category, intern_wide(name));
+template <class Char>
+nvtx::String register_string(nvtx::Domain, const Char* text) {
+  return reinterpret_cast<nvtx::String>(static_cast<std::uintptr_t>(intern_any(text)));
 }
-nvtx::String string_handle(wire::StringId id) {
-  return reinterpret_cast<nvtx::String>(static_cast<std::uintptr_t>(id));
+template <class Char>
+nvtx::Domain domain_create(const Char* name) {
+  return reinterpret_cast<nvtx::Domain>(static_cast<std::uintptr_t>(define_domain(intern_any(name))));
 }
-nvtx::String register_a(nvtx::Domain, const char* text) { return string_handle(intern(text)); }
-nvtx::String register_w(nvtx::Domain, const wchar_t* text) { return string_handle(intern_wide(text)); }
-nvtx::Domain domain_create_a(const char* name) { return handle_of(define_domain(intern(name))); }
-nvtx::Domain domain_create_w(const wchar_t* name) { return handle_of(define_domain(intern_wide(name))); }
 void domain_destroy(nvtx::Domain) {}
 void initialize(const void*) {}
 
@@ -372,21 +371,21 @@ int attach_nvtx(nvtx::GetExportTable get_export_table) {
   const auto* callbacks = static_cast<const nvtx::CallbackTable*>(get_export_table(nvtx::kCallbacks));
   if (callbacks == nullptr || callbacks->struct_size < sizeof(*callbacks)) return 0;
   const Row core[] = {
-      {nvtx::kMarkEx, erase(mark_ex)},
-      {nvtx::kMarkA, erase(mark_a)},
-      {nvtx::kMarkW, erase(mark_w)},
-      {nvtx::kRangeStartEx, erase(start_ex)},
-      {nvtx::kRangeStartA, erase(start_a)},
-      {nvtx::kRangeStartW, erase(start_w)},
+      {nvtx::kMarkEx, erase(mark_default<const EventAttributes*>)},
+      {nvtx::kMarkA, erase(mark_default<const char*>)},
+      {nvtx::kMarkW, erase(mark_default<const wchar_t*>)},
+      {nvtx::kRangeStartEx, erase(start_default<const EventAttributes*>)},
+      {nvtx::kRangeStartA, erase(start_default<const char*>)},
+      {nvtx::kRangeStartW, erase(start_default<const wchar_t*>)},
       {nvtx::kRangeEnd, erase(end_default)},
-      {nvtx::kRangePushEx, erase(push_ex)},
-      {nvtx::kRangePushA, erase(push_a)},
-      {nvtx::kRangePushW, erase(push_w)},
+      {nvtx::kRangePushEx, erase(push_default<const EventAttributes*>)},
+      {nvtx::kRangePushA, erase(push_default<const char*>)},
+      {nvtx::kRangePushW, erase(push_default<const wchar_t*>)},
       {nvtx::kRangePop, erase(pop_default)},
-      {nvtx::kNameCategoryA, erase(category_a)},
-      {nvtx::kNameCategoryW, erase(category_w)},
-      {nvtx::kNameOsThreadA, erase(thread_a)},
-      {nvtx::kNameOsThreadW, erase(thread_w)},
+      {nvtx::kNameCategoryA, erase(name_category<char>)},
+      {nvtx::kNameCategoryW, erase(name_category<wchar_t>)},
+      {nvtx::kNameOsThreadA, erase(name_os_thread<char>)},
+      {nvtx::kNameOsThreadW, erase(name_os_thread<wchar_t>)},
   };
   const Row core2[] = {
       {nvtx::kDomainMarkEx, erase(domain_mark)},
@@ -396,12 +395,12 @@ int attach_nvtx(nvtx::GetExportTable get_export_table) {
       {nvtx::kDomainRangePop, erase(domain_pop)},
       {nvtx::kDomainResourceCreate, erase(resource_create)},
       {nvtx::kDomainResourceDestroy, erase(resource_destroy)},
-      {nvtx::kDomainNameCategoryA, erase(domain_category_a)},
-      {nvtx::kDomainNameCategoryW, erase(domain_category_w)},
-      {nvtx::kDomainRegisterStringA, erase(register_a)},
-      {nvtx::kDomainRegisterStringW, erase(register_w)},
-      {nvtx::kDomainCreateA, erase(domain_create_a)},
-      {nvtx::kDomainCreateW, erase(domain_create_w)},
+      {nvtx::kDomainNameCategoryA, erase(domain_category<char>)},
+      {nvtx::kDomainNameCategoryW, erase(domain_category<wchar_t>)},
+      {nvtx::kDomainRegisterStringA, erase(register_string<char>)},
+      {nvtx::kDomainRegisterStringW, erase(register_string<wchar_t>)},
+      {nvtx::kDomainCreateA, erase(domain_create<char>)},
+      {nvtx::kDomainCreateW, erase(domain_create<wchar_t>)},
       {nvtx::kDomainDestroy, erase(domain_destroy)},
       {nvtx::kInitialize, erase(initialize)},
   };

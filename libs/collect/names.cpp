@@ -2,13 +2,11 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <wchar.h>
 
-#include "collect/lifecycle.h"
 #include "collect/os.h"
-#include "wire/utf8.h"
+#include "wire/primitives.h"
 
 namespace llmprof::collect {
 

@@ -1,12 +1,8 @@
 #include "collect/os.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 namespace llmprof::collect {
 

@@ -20,9 +20,8 @@
 
 #include <cstring>
 
-#include "wire/crc32c.h"
 #include "wire/fields.h"
-#include "wire/varint.h"
+#include "wire/primitives.h"
 
 namespace llmprof::wire {
 

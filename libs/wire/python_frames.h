@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "wire/utf8.h"
+#include "wire/primitives.h"
 
 namespace llmprof::wire {
 

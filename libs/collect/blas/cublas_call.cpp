@@ -6,6 +6,45 @@ namespace llmprof::collect::blas {
 
 namespace {
 
+struct GpuShape {
+  std::int32_t type_a = -1, type_b = -1, type_c = -1, compute = -1;
+  wire::StringId algorithm = 0, epilogue = 0, scaling = 0;
+  wire::Layout layout = wire::Layout::kColumnMajor;
+  wire::Transpose trans_a = wire::Transpose::kNo, trans_b = wire::Transpose::kNo;
+};
+struct GpuSize {
+  std::int64_t m, n, k, batch;
+};
+
+// Of a cublasOperation_t.
+wire::Transpose cublas_transpose(std::int64_t operation) {
+  if (operation == 1) return wire::Transpose::kYes;
+  return operation == 2 ? wire::Transpose::kConjugate : wire::Transpose::kNo;
+}
+
+void record_gemm(const llmprof_collector_table* table, const GpuCall& call, const GpuShape& shape, GpuSize size) {
+  wire::Record record = wire::blank(wire::RecordKind::kGemmShape);
+  wire::GemmShapeRecord& text = record.gemm_shape;
+  text.function = call.site->function_id.load(std::memory_order_relaxed);
+  text.library = call.site->library_id.load(std::memory_order_relaxed);
+  text.algorithm = shape.algorithm;
+  text.epilogue = shape.epilogue;
+  text.scaling = shape.scaling;
+  text.type_a = type_id(table, shape.type_a);
+  text.type_b = type_id(table, shape.type_b);
+  text.type_c = type_id(table, shape.type_c);
+  text.compute_type = compute_id(table, shape.compute);
+  text.layout = shape.layout;
+  text.trans_a = shape.trans_a;
+  text.trans_b = shape.trans_b;
+  const wire::DefinitionId id = table->define(&record);
+  record.kind = wire::RecordKind::kGpuGemm;
+  const std::int64_t batch = size.batch < 0 ? 0 : size.batch;
+  record.gpu_gemm = {
+      call.begin_ns, call.end_ns, size.m, size.n, size.k, batch > ~0u ? ~0u : static_cast<std::uint32_t>(batch), id};
+  table->record(&record);
+}
+
 std::int64_t as_number(Word word, int bits) { return bits == 32 ? static_cast<std::int32_t>(word) : word; }
 
 std::int64_t element(Word array, std::int64_t index, int bits) {
@@ -65,35 +104,6 @@ void record_one(const llmprof_collector_table* table, const GpuCall& call, GpuSh
 }
 
 }  // namespace
-
-wire::Transpose cublas_transpose(std::int64_t operation) {
-  if (operation == 1) return wire::Transpose::kYes;
-  return operation == 2 ? wire::Transpose::kConjugate : wire::Transpose::kNo;
-}
-
-void record_gemm(const llmprof_collector_table* table, const GpuCall& call, const GpuShape& shape,
-                 const GpuSize& size) {
-  wire::Record record = wire::blank(wire::RecordKind::kGemmShape);
-  wire::GemmShapeRecord& text = record.gemm_shape;
-  text.function = call.site->function_id.load(std::memory_order_relaxed);
-  text.library = call.site->library_id.load(std::memory_order_relaxed);
-  text.algorithm = shape.algorithm;
-  text.epilogue = shape.epilogue;
-  text.scaling = shape.scaling;
-  text.type_a = type_id(table, shape.type_a);
-  text.type_b = type_id(table, shape.type_b);
-  text.type_c = type_id(table, shape.type_c);
-  text.compute_type = compute_id(table, shape.compute);
-  text.layout = shape.layout;
-  text.trans_a = shape.trans_a;
-  text.trans_b = shape.trans_b;
-  const wire::DefinitionId id = table->define(&record);
-  record.kind = wire::RecordKind::kGpuGemm;
-  const std::int64_t batch = size.batch < 0 ? 0 : size.batch;
-  record.gpu_gemm = {
-      call.begin_ns, call.end_ns, size.m, size.n, size.k, batch > ~0u ? ~0u : static_cast<std::uint32_t>(batch), id};
-  table->record(&record);
-}
 
 void record_cublas(const llmprof_collector_table* table, const GpuCall& call) {
   const GpuShape shape = shape_of(call);

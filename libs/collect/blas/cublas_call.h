@@ -20,20 +20,6 @@ struct GpuCall {
 void record_cublas(const llmprof_collector_table* table, const GpuCall& call);
 void record_cublas_lt(const llmprof_collector_table* table, const GpuCall& call);
 
-// What both are made of.
-struct GpuShape {
-  std::int32_t type_a = -1, type_b = -1, type_c = -1, compute = -1;
-  wire::StringId algorithm = 0, epilogue = 0, scaling = 0;
-  wire::Layout layout = wire::Layout::kColumnMajor;
-  wire::Transpose trans_a = wire::Transpose::kNo, trans_b = wire::Transpose::kNo;
-};
-struct GpuSize {
-  std::int64_t m, n, k, batch;
-};
-void record_gemm(const llmprof_collector_table* table, const GpuCall& call, const GpuShape& shape, const GpuSize& size);
-
-wire::Transpose cublas_transpose(std::int64_t operation);  // cublasOperation_t
-
 // Names in the log for the numbers of cuBLAS: types as everywhere in llmprof, the rest as the headers have them.
 // Each is interned once; 0 for a number that is not known.
 

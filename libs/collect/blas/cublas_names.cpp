@@ -4,8 +4,6 @@
 
 #include <atomic>
 
-#include "collect/blas/cublas_abi.h"
-
 namespace llmprof::collect::blas {
 namespace {
 

@@ -56,45 +56,49 @@ std::uint32_t slot_of(const KernelActivity& kernel) {
   return static_cast<std::uint32_t>(hash >> 40);
 }
 
-wire::CopyKind copy_kind(std::uint8_t kind) {
-  switch (kind) {
-    case kCopyHostToDevice:
-    case kCopyHostToArray:
-      return wire::CopyKind::kHostToDevice;
-    case kCopyDeviceToHost:
-    case kCopyArrayToHost:
-      return wire::CopyKind::kDeviceToHost;
-    case kCopyDeviceToDevice:
-    case kCopyArrayToArray:
-    case kCopyArrayToDevice:
-    case kCopyDeviceToArray:
-      return wire::CopyKind::kDeviceToDevice;
-    case kCopyHostToHost:
-      return wire::CopyKind::kHostToHost;
-    case kCopyPeerToPeer:
-      return wire::CopyKind::kPeer;
-    default:
-      return wire::CopyKind::kUnknown;
+// What a number of CUPTI's is to us; the first entry where it is not listed.
+template <class To>
+struct Pair {
+  std::uint32_t from;
+  To to;
+};
+template <class To, std::size_t N>
+To translate(const Pair<To> (&pairs)[N], std::uint32_t number) {
+  for (const Pair<To>& pair : pairs) {
+    if (pair.from == number) return pair.to;
   }
+  return pairs[0].to;
 }
 
-wire::HostMemory host_memory(std::uint8_t kind) {
-  switch (kind) {
-    case kMemoryPageable:
-      return wire::HostMemory::kPageable;
-    case kMemoryPinned:
-      return wire::HostMemory::kPinned;
-    case kMemoryDevice:
-    case kMemoryArray:
-    case kMemoryDeviceStatic:
-      return wire::HostMemory::kDevice;
-    case kMemoryManaged:
-    case kMemoryManagedStatic:
-      return wire::HostMemory::kManaged;
-    default:
-      return wire::HostMemory::kUnknown;
-  }
-}
+constexpr Pair<wire::CopyKind> kCopyKinds[] = {{0, wire::CopyKind::kUnknown},
+                                               {kCopyHostToDevice, wire::CopyKind::kHostToDevice},
+                                               {kCopyHostToArray, wire::CopyKind::kHostToDevice},
+                                               {kCopyDeviceToHost, wire::CopyKind::kDeviceToHost},
+                                               {kCopyArrayToHost, wire::CopyKind::kDeviceToHost},
+                                               {kCopyDeviceToDevice, wire::CopyKind::kDeviceToDevice},
+                                               {kCopyArrayToArray, wire::CopyKind::kDeviceToDevice},
+                                               {kCopyArrayToDevice, wire::CopyKind::kDeviceToDevice},
+                                               {kCopyDeviceToArray, wire::CopyKind::kDeviceToDevice},
+                                               {kCopyHostToHost, wire::CopyKind::kHostToHost},
+                                               {kCopyPeerToPeer, wire::CopyKind::kPeer}};
+constexpr Pair<wire::HostMemory> kHostMemories[] = {{0, wire::HostMemory::kUnknown},
+                                                    {kMemoryPageable, wire::HostMemory::kPageable},
+                                                    {kMemoryPinned, wire::HostMemory::kPinned},
+                                                    {kMemoryDevice, wire::HostMemory::kDevice},
+                                                    {kMemoryArray, wire::HostMemory::kDevice},
+                                                    {kMemoryDeviceStatic, wire::HostMemory::kDevice},
+                                                    {kMemoryManaged, wire::HostMemory::kManaged},
+                                                    {kMemoryManagedStatic, wire::HostMemory::kManaged}};
+constexpr Pair<const char*> kOverheads[] = {{0, "overhead: other"},
+                                            {1, "overhead: driver compiler"},
+                                            {1u << 16, "overhead: CUPTI buffer flush"},
+                                            {2u << 16, "overhead: CUPTI instrumentation"},
+                                            {3u << 16, "overhead: CUPTI resource"},
+                                            {4u << 16, "overhead: module loading"},
+                                            {5u << 16, "overhead: lazy function loading"},
+                                            {6u << 16, "overhead: command buffer full"},
+                                            {7u << 16, "overhead: activity buffer request"},
+                                            {8u << 16, "overhead: UVM activity start"}};
 
 void convert_kernel(const KernelActivity& kernel, ShapeCache* shapes, Record* record) {
   clear(record, RecordKind::kKernel);
@@ -127,9 +131,9 @@ void convert_common(const CopyLike& copy, Record* record) {
 
 void convert_copy(const CopyActivity& copy, Record* record) {
   convert_common(copy, record);
-  record->copy.kind = copy_kind(copy.copy_kind);
+  record->copy.kind = translate(kCopyKinds, copy.copy_kind);
   const bool to_host = copy.copy_kind == kCopyDeviceToHost || copy.copy_kind == kCopyArrayToHost;
-  record->copy.host_memory = host_memory(to_host ? copy.target_kind : copy.source_kind);
+  record->copy.host_memory = translate(kHostMemories, to_host ? copy.target_kind : copy.source_kind);
 }
 
 void convert_graph(const GraphActivity& graph, Record* record) {
@@ -144,36 +148,11 @@ void convert_graph(const GraphActivity& graph, Record* record) {
   out.device = narrow<std::uint16_t>(graph.device);
 }
 
-const char* overhead_name(std::uint32_t kind) {
-  switch (kind) {
-    case 1:
-      return "overhead: driver compiler";
-    case 1u << 16:
-      return "overhead: CUPTI buffer flush";
-    case 2u << 16:
-      return "overhead: CUPTI instrumentation";
-    case 3u << 16:
-      return "overhead: CUPTI resource";
-    case 4u << 16:
-      return "overhead: module loading";
-    case 5u << 16:
-      return "overhead: lazy function loading";
-    case 6u << 16:
-      return "overhead: command buffer full";
-    case 7u << 16:
-      return "overhead: activity buffer request";
-    case 8u << 16:
-      return "overhead: UVM activity start";
-    default:
-      return "overhead: other";
-  }
-}
-
 void convert_overhead(const OverheadActivity& overhead, Record* record) {
   clear(record, RecordKind::kApi);
   record->api.begin_ns = overhead.start;
   record->api.end_ns = overhead.end;
-  record->api.name = intern(overhead_name(overhead.overhead));
+  record->api.name = intern(translate(kOverheads, overhead.overhead));
 }
 
 }  // namespace
@@ -214,7 +193,7 @@ Converted convert(const Activity* activity, ShapeCache* shapes, Record* record) 
       const auto& memset_activity = *reinterpret_cast<const MemsetActivity*>(activity);
       convert_common(memset_activity, record);
       record->copy.kind = wire::CopyKind::kMemset;
-      record->copy.host_memory = host_memory(static_cast<std::uint8_t>(memset_activity.memory_kind));
+      record->copy.host_memory = translate(kHostMemories, memset_activity.memory_kind);
       break;
     }
     case kGraphTrace:

@@ -2,14 +2,13 @@
 
 #include <stdio.h>
 
-#include "collect/cuda/buffers.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/driver.h"
 #include "collect/cuda/graphs.h"
 #include "collect/event.h"
 #include "collect/names.h"
 #include "collect/os.h"
-#include "wire/rests.h"
+#include "wire/clock.h"
 
 namespace llmprof::collect {
 namespace {

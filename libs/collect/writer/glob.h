@@ -1,12 +1,12 @@
 #pragma once
-// Names with '*' in them.
+// Names with wildcards in them.
 
 #include <cstddef>
 
 namespace llmprof::collect {
 
-// Whether the first `length` bytes of `pattern` match all of `text`; '*' stands for any text.
-inline bool matches(const char* pattern, std::size_t length, const char* text) {
+// Whether the first `length` bytes of `pattern` match all of `text`; '*' stands for any text, `any` for any byte.
+inline bool matches(const char* pattern, std::size_t length, const char* text, char any = '\0') {
   const char* const end = pattern + length;
   const char* star = nullptr;  // the last one seen, and where the text behind it was tried from
   const char* tried = nullptr;
@@ -14,7 +14,7 @@ inline bool matches(const char* pattern, std::size_t length, const char* text) {
     if (pattern != end && *pattern == '*') {
       star = pattern++;
       tried = text;
-    } else if (pattern != end && *pattern == *text) {
+    } else if (pattern != end && (*pattern == *text || *pattern == any)) {
       ++pattern;
       ++text;
     } else if (star != nullptr) {

@@ -1,7 +1,6 @@
 #include "collect/writer/switches.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "collect/os.h"

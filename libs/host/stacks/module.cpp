@@ -7,8 +7,6 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
-#include <optional>
 #include <string_view>
 
 namespace llmprof::host {

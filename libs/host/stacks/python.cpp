@@ -4,7 +4,6 @@
 
 #include <sys/uio.h>
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <iterator>
 #include <utility>

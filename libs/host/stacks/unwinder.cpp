@@ -1,7 +1,5 @@
 #include "host/stacks/unwinder.h"
 
-#include <span>
-
 namespace llmprof::host {
 namespace {
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "collect/os.h"
+#include "collect/writer/glob.h"
 
 namespace llmprof::collect::counters {
 namespace {
@@ -115,26 +116,7 @@ void metrics_for(const Plan& plan, const char* chip, List* metrics) {
   }
 }
 
-// `*` stands for any text, `?` for any byte.
-bool matches(const char* pattern, const char* text) {
-  const char *star = nullptr, *tried = nullptr;
-  while (*text != '\0') {
-    if (*pattern == '*') {
-      star = pattern++;
-      tried = text;
-    } else if (*pattern == '?' || *pattern == *text) {
-      ++pattern;
-      ++text;
-    } else if (star != nullptr) {
-      pattern = star + 1;
-      text = ++tried;
-    } else {
-      return false;
-    }
-  }
-  while (*pattern == '*') ++pattern;
-  return *pattern == '\0';
-}
+bool matches(const char* pattern, const char* text) { return collect::matches(pattern, strlen(pattern), text, '?'); }
 
 bool matches(const List& patterns, const char* name) {
   for (std::size_t i = 0; i < patterns.count; ++i) {
