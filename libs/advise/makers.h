@@ -1,5 +1,5 @@
 #pragma once
-// A command line as the user gave it: perhaps already one of nsys or ncu, then split into its options and the program.
+// What the makers of advice share: the given command, hints of an earlier run, words of a shell, one maker per tool.
 
 #include <cstdint>
 #include <optional>
@@ -14,6 +14,7 @@
 
 namespace llmprof::advise {
 
+// A command line as the user gave it: perhaps already one of nsys or ncu, then split into its options and the program.
 struct GivenCommand {
   std::string tool;                                          // "nsys" or "ncu" if the command begins with it
   std::vector<std::pair<std::string, std::string>> options;  // of that tool: name with its dashes, value

@@ -1,13 +1,15 @@
 #pragma once
+// The events of a thread: its slot, its buffers, and recording one event.
+
+#include "collect/state.h"
+
+namespace llmprof::collect {
+
 // Recording one event, on the thread that raises it. No lock, no allocation, no system call but the first time:
 //   if (Thread* thread = enter()) {
 //     if (Record* record = reserve(thread)) { … fill …; commit(thread); }
 //     leave();
 //   }
-
-#include "collect/state.h"
-
-namespace llmprof::collect {
 
 // The slow paths.
 Thread* attach();                 // first event of a thread, or after recording changed; null: drop, counted

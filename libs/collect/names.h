@@ -1,6 +1,5 @@
 #pragma once
-// Names as the hooks meet them: C strings of any origin. Longer than 64 KiB: cut, with a hash of the whole at
-// the end, and counted; table full: "<other>" and counted. Bytes are kept as they are; wide strings become UTF-8.
+// What hooks name and define: strings, definitions, domains, categories, libraries, and facts about the collection.
 
 #include <string.h>
 
@@ -9,6 +8,9 @@
 #include "wire/format.h"
 
 namespace llmprof::collect {
+
+// Names as the hooks meet them: C strings of any origin. Longer than 64 KiB: cut, with a hash of the whole at
+// the end, and counted; table full: "<other>" and counted. Bytes are kept as they are; wide strings become UTF-8.
 
 wire::StringId intern(const char* text);          // null: 0
 wire::StringId intern_wide(const wchar_t* text);  // null: 0

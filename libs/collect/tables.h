@@ -1,7 +1,5 @@
 #pragma once
-// Every name of a process, once. Lock-free: a name is complete before its slot is published, so a fork or a signal at
-// any instruction leaves the table good, and a forked child goes on using the ids its parent handed out.
-// Ids are never freed. When full, names become "<other>" (kOtherName), which is counted by the caller.
+// The two tables of a process that hand out ids: names (StringTable) and records by content (DefinitionTable).
 
 #include <atomic>
 #include <cstddef>
@@ -10,6 +8,10 @@
 #include "wire/format.h"
 
 namespace llmprof::collect {
+
+// Every name of a process, once. Lock-free: a name is complete before its slot is published, so a fork or a signal at
+// any instruction leaves the table good, and a forked child goes on using the ids its parent handed out.
+// Ids are never freed. When full, names become "<other>" (kOtherName), which is counted by the caller.
 
 inline constexpr wire::StringId kOtherName = 1;
 

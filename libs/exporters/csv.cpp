@@ -1,5 +1,5 @@
 // A CSV file per table (RFC 4180, a header line, UTF-8). Text that a spreadsheet would take for a formula is marked
-// with a quote in front (base/csv.h); NULL is an empty cell.
+// with a quote in front (base/strings.h); NULL is an empty cell.
 #include "base/strings.h"
 
 #include "exporters/output_file.h"

@@ -1,5 +1,5 @@
 #pragma once
-// What /proc says of one process. Reading it stops nobody and needs no rights beyond those of the same user.
+// What /proc says: of one process, of the machine, and which processes descend from one.
 
 #include <sys/types.h>
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include <vector>
 
 namespace llmprof::host {
+
+// What /proc says of one process. Reading it stops nobody and needs no rights beyond those of the same user.
 
 // /proc/PID/stat: numbers of the whole process, all threads, also of those that ended.
 struct ProcStat {

@@ -1,11 +1,13 @@
 #pragma once
-// Variable-length integers: 7 bits a byte, low bits first, the top bit says "more follows" (LEB128). A 64-bit value
-// takes 1 to 10 bytes. Zigzag folds the sign into bit 0, so that small differences of either sign stay short.
+// Variable-length integers, checksums and UTF-8: what encoder, decoder and readers are made of.
 
 #include <cstddef>
 #include <cstdint>
 
 namespace llmprof::wire {
+
+// Variable-length integers: 7 bits a byte, low bits first, the top bit says "more follows" (LEB128). A 64-bit value
+// takes 1 to 10 bytes. Zigzag folds the sign into bit 0, so that small differences of either sign stay short.
 
 inline constexpr std::size_t kMaxVarintBytes = 10;
 

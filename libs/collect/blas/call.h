@@ -1,5 +1,5 @@
 #pragma once
-// What the hooks of CPU and GPU libraries have in common: who called, whether it counts, and what is told before.
+// What the hooks share: the way to the collector, the function a call would have reached without us, the call itself.
 
 #include <atomic>
 #include <cstdint>
@@ -8,6 +8,8 @@
 #include "wire/format.h"
 
 namespace llmprof::collect::blas {
+
+// What the hooks of CPU and GPU libraries have in common: who called, whether it counts, and what is told before.
 
 // The way from libllmprof_blas.so to the collector.
 enum class Link : std::uint32_t { kUndecided, kConnecting, kOn, kOff };

@@ -1,11 +1,13 @@
 #pragma once
-// CUPTI's activity records as records of the log. Pure conversion, on the writer's thread: no clock, no lock, no CUPTI.
+// CUPTI's activity: its records converted to ours, its buffers drained into the log.
 
 #include "collect/cuda/cupti_abi.h"
 #include "collect/state.h"
 #include "collect/writer/output.h"
 
 namespace llmprof::collect::cupti {
+
+// CUPTI's activity records as records of the log. Pure conversion, on the writer's thread: no clock, no lock, no CUPTI.
 
 // Kernels repeat: the definition of a name and launch configuration, found again without hashing the name. CUPTI hands
 // out the same address for the same name; the text is compared, since addresses come back after a module is unloaded.

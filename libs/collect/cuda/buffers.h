@@ -1,12 +1,14 @@
 #pragma once
-// The buffers that CUPTI writes its records into: a fixed number of zeroed ones, lent and taken back without a lock,
-// since CUPTI asks for them on the program's threads. A buffer that CUPTI has not returned is never reused.
+// CUPTI's buffers: the pool they are lent from, and the watch over whether they still come to us.
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 namespace llmprof::collect::cupti {
+
+// The buffers that CUPTI writes its records into: a fixed number of zeroed ones, lent and taken back without a lock,
+// since CUPTI asks for them on the program's threads. A buffer that CUPTI has not returned is never reused.
 
 inline constexpr std::size_t kBufferBytes = 1u << 20;      // 4,800 kernels; threads that launch hold one each
 inline constexpr std::size_t kSmallestBuffer = 64u << 10;  // of a small pool

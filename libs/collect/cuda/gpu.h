@@ -1,5 +1,5 @@
 #pragma once
-// The state of GPU capture: one constant-initialised struct. It is never torn down: CUPTI calls late.
+// GPU capture: its state, and what its parts offer each other (session, recording, launches, our thread).
 
 #include <atomic>
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 namespace llmprof::collect {
 
+// The state of GPU capture: one constant-initialised struct. It is never torn down: CUPTI calls late.
 struct Gpu {
   cupti::Library library{};
   void* subscriber = nullptr;

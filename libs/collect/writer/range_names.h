@@ -1,6 +1,5 @@
 #pragma once
-// What the names of ranges mean to the collector: whether one is a step, opens the window, or declares what holds for
-// the whole run. Each name is compared once. Used by the writer alone.
+// What names of ranges mean to the writer, and which logs of a flight recorder it deletes.
 
 #include <cstdint>
 
@@ -9,6 +8,8 @@
 
 namespace llmprof::collect {
 
+// What the names of ranges mean to the collector: whether one is a step, opens the window, or declares what holds for
+// the whole run. Each name is compared once. Used by the writer alone.
 class RangeNames {
  public:
   explicit RangeNames(Shared* shared) : shared_(shared) {}

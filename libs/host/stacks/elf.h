@@ -1,6 +1,5 @@
 #pragma once
-// Where the bytes of an executable come from: its file, or the memory of the process that runs it. Files are read, not
-// mapped: a file that shrinks while we look at it would otherwise kill us.
+// ELF files as stacks need them: their bytes, their segments and sections, their symbols by address.
 
 #include <sys/types.h>
 #include <cstdint>
@@ -12,6 +11,8 @@
 
 namespace llmprof::host {
 
+// Where the bytes of an executable come from: its file, or the memory of the process that runs it. Files are read, not
+// mapped: a file that shrinks while we look at it would otherwise kill us.
 class ByteSource {
  public:
   virtual ~ByteSource() = default;

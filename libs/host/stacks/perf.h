@@ -1,5 +1,5 @@
 #pragma once
-// Records of the kernel's sampling rings, decoded. The layout is what perf_events.cpp asks for.
+// The kernel's samples of a process tree (perf_event_open): the rings, and their records decoded.
 
 #include <sys/types.h>
 #include <cstdint>
@@ -15,6 +15,7 @@
 
 namespace llmprof::host {
 
+// Records of the kernel's sampling rings, decoded. The layout is what PerfEvents asks for.
 struct PerfSample {
   std::uint64_t period_ns = 0;
   bool in_kernel = false;               // interrupted inside a system call or fault

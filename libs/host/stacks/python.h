@@ -1,5 +1,5 @@
 #pragma once
-// Code objects of a Python process: the name and file of a function and the line of an instruction. Read once each.
+// Python frames of another process: its code objects, and the frames of a sample.
 
 #include <array>
 #include <cstdint>
@@ -17,6 +17,7 @@
 
 namespace llmprof::host {
 
+// Code objects of a Python process: the name and file of a function and the line of an instruction. Read once each.
 struct PythonCode {
   std::string name, file;     // qualified name
   std::uint64_t address = 0;  // of the object

@@ -1,5 +1,5 @@
 #pragma once
-// The registers of x86-64 by their DWARF numbers; 16 is the return address, of the innermost frame the instruction.
+// What the kernel took with a sample: registers, and the stack of the thread.
 
 #include <sys/types.h>
 #include <array>
@@ -12,6 +12,8 @@
 #include "wire/eh_frame.h"
 
 namespace llmprof::host {
+
+// The registers of x86-64 by their DWARF numbers; 16 is the return address, of the innermost frame the instruction.
 
 using wire::kRbp;
 using wire::kRegisters;

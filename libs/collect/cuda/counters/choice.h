@@ -1,6 +1,5 @@
 #pragma once
-// How much of the program's time measuring may take. A measured window pays for itself: the next one waits until the
-// time since the set-up has grown enough. Plain arithmetic, no clock.
+// What is measured, and how often: the budget, the choice of ranges, the choice of kernels. No CUPTI, no clock.
 
 #include <atomic>
 #include <cstddef>
@@ -10,6 +9,8 @@
 
 namespace llmprof::collect::counters {
 
+// How much of the program's time measuring may take. A measured window pays for itself: the next one waits until the
+// time since the set-up has grown enough. Plain arithmetic, no clock.
 class Budget {
  public:
   // `credit_ns` may be spent at once: rare work (a prefill) is seen even in short programs.

@@ -1,7 +1,5 @@
 #pragma once
-// The part of CUPTI's profilers that we use, declared here as cupti_abi.h declares the rest. Every structure begins
-// with its own size, which is that of the header's macros: up to the end of its last member, without the padding behind
-// it. profiler_abi_test.cpp holds all of it against the real headers where they are installed.
+// CUPTI's profilers: their interface, and the functions found at run time.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +8,9 @@
 
 namespace llmprof::collect::cupti {
 
+// The part of CUPTI's profilers that we use, declared here as cupti_abi.h declares the rest. Every structure begins
+// with its own size, which is that of the header's macros: up to the end of its last member, without the padding behind
+// it. profiler_abi_test.cpp holds all of it against the real headers where they are installed.
 enum ProfilerResult : std::uint32_t {
   kInvalidParameter = 1,
   kInvalidMetricName = 17,

@@ -1,8 +1,5 @@
 #pragma once
-// What CUPTI's numbers of stall reasons mean. Each reason comes twice: "…stalled_wait" counts all samples of warps that
-// waited for it, "…stalled_wait_not_issued" those of them in which their scheduler issued nothing at all. (CUPTI's
-// pages say so of its older interface: samples include latency samples.) We keep the two parts apart: with and without
-// an issue. Plain memory, no CUPTI.
+// Reasons of stalls: their names, the sums by place and reason, source lines, and CUPTI's PC sampling itself.
 
 #include <atomic>
 #include <cstddef>
@@ -12,6 +9,11 @@
 #include "wire/format.h"
 
 namespace llmprof::collect::counters {
+
+// What CUPTI's numbers of stall reasons mean. Each reason comes twice: "…stalled_wait" counts all samples of warps that
+// waited for it, "…stalled_wait_not_issued" those of them in which their scheduler issued nothing at all. (CUPTI's
+// pages say so of its older interface: samples include latency samples.) We keep the two parts apart: with and without
+// an issue. Plain memory, no CUPTI.
 
 // "smsp__pcsamp_warps_issue_stalled_wait_not_issued" is "wait", not issued. Names of another form stay as they are.
 struct ReasonName {

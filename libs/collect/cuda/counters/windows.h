@@ -1,8 +1,5 @@
 #pragma once
-// Counters of the program's ranges and of graph launches: one user range of CUPTI's each, nothing executed twice.
-//
-// Which: the innermost ranges whose names match the plan; one at a time in a process, as there is one profiler. In a
-// program without such ranges, launches of graphs. How often: as the budget allows (window_choice.h).
+// The three ways of counting that hooks.cpp passes events to: ranges, single kernels, stalls.
 
 #include "collect/cuda/counters/pc_abi.h"
 #include "collect/cuda/counters/plan.h"
@@ -10,6 +7,11 @@
 #include "wire/format.h"
 
 namespace llmprof::collect::counters {
+
+// Counters of the program's ranges and of graph launches: one user range of CUPTI's each, nothing executed twice.
+//
+// Which: the innermost ranges whose names match the plan; one at a time in a process, as there is one profiler. In a
+// program without such ranges, launches of graphs. How often: as the budget allows (choice.h).
 
 void start_range_windows(const Plan& plan);
 void range_window_opens(wire::StringId name, std::uint32_t domain, int level);
