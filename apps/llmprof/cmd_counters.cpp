@@ -5,8 +5,8 @@
 
 #include <array>
 
-#include "base/edits.h"
 #include "base/json.h"
+#include "base/strings.h"
 #include "counters_verb.h"
 #include "hw/device.h"
 

@@ -10,9 +10,9 @@
 
 #include "analyze/basis.h"
 #include "analyze/derive.h"
-#include "base/csv.h"
 #include "base/file.h"
 #include "base/human.h"
+#include "base/strings.h"
 #include "base/text_table.h"
 #include "record/open_run.h"
 #include "run_head.h"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/edits.h"
+#include "base/strings.h"
 #include "verb.h"
 
 namespace llmprof::app {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/json.h"
+#include "base/strings.h"
 #include "counters_verb.h"
 #include "hw/counters/passes.h"
 
@@ -59,11 +60,6 @@ Json set_json(const Set& set, const Chip& chip, WantedMethod wanted) {
                                                      {"missing", metrics.missing}};
   }
   return json;
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 bool matches(std::string_view pattern, std::string_view text) {
@@ -149,7 +145,7 @@ Json asked_json(const Asked& asked) {
 
 Result<std::vector<RawMetric>> raw_metrics(const HostLibrary& library, const std::string& chip,
                                            const std::string& pattern, WantedMethod method) {
-  std::string wanted = lower(pattern);
+  std::string wanted = base::lowercase(pattern);
   if (wanted.find_first_of("*?") == std::string::npos) wanted = "*" + wanted + "*";
   const bool ranges = wants(method, Method::kRange) || wants(method, Method::kKernel);
   const std::set<std::string> in_ranges = ranges ? names_by(library, chip, Method::kRange) : std::set<std::string>{};
@@ -159,7 +155,7 @@ Result<std::vector<RawMetric>> raw_metrics(const HostLibrary& library, const std
   all.insert(sampled.begin(), sampled.end());
   std::vector<RawMetric> found;
   for (const std::string& name : all) {
-    if (!matches(wanted, lower(name))) continue;
+    if (!matches(wanted, base::lowercase(name))) continue;
     RawMetric metric{
         .name = name, .unit = "", .text = "", .ranges = in_ranges.contains(name), .sampled = sampled.contains(name)};
     const Method by = metric.ranges ? Method::kRange : Method::kSampled;

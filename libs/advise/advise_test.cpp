@@ -2,10 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "advise/given_command.h"
-#include "advise/hints.h"
-#include "advise/mistakes.h"
-#include "advise/shell.h"
+#include "advise/makers.h"
 
 namespace llmprof::advise {
 namespace {

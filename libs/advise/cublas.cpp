@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include "advise/makers.h"
-#include "advise/nsys.h"
 
 namespace llmprof::advise {
 namespace {

@@ -1,4 +1,4 @@
-#include "advise/hints.h"
+#include "advise/makers.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <map>
 
 #include "base/kernel_name.h"
-#include "trace/run.h"
 
 namespace llmprof::advise {
 namespace {

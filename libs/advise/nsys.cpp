@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "advise/makers.h"
-#include "advise/nsys.h"
 
 namespace llmprof::advise {
 namespace {

@@ -2,7 +2,7 @@
 // What recording cost the program: counted by the collector, estimated per stage from the measured cost of one event.
 
 #include "analyze/summary.h"
-#include "wire/rests.h"
+#include "wire/clock.h"
 
 namespace llmprof::analyze {
 

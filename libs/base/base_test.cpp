@@ -4,12 +4,12 @@
 
 #include <filesystem>
 
-#include "base/csv.h"
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
 #include "base/kernel_name.h"
 #include "base/result.h"
+#include "base/strings.h"
 #include "base/text_table.h"
 
 namespace llmprof::base {

@@ -1,10 +1,10 @@
 #include "base/file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
+
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -12,6 +12,7 @@
 #include <filesystem>
 
 namespace llmprof::base {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -111,6 +112,13 @@ std::uint64_t file_bytes(const std::string& path) {
 std::string env_or(const char* name, std::string_view fallback) {
   const char* value = std::getenv(name);
   return value != nullptr && *value != '\0' ? std::string(value) : std::string(fallback);
+}
+
+std::string cache_folder() {
+  if (const std::string folder = env_or("LLMPROF_CACHE_DIR", ""); !folder.empty()) return folder;
+  if (const std::string folder = env_or("XDG_CACHE_HOME", ""); folder.starts_with('/')) return folder + "/llmprof";
+  if (const std::string home = env_or("HOME", ""); !home.empty()) return home + "/.cache/llmprof";
+  return "";
 }
 
 }  // namespace llmprof::base

@@ -35,4 +35,9 @@ ErrorCode code_of_errno(int error_number);
 // "what: reason" with the text of errno.
 Error errno_error(ErrorCode code, std::string_view what, int error_number);
 
+// Where this user's programs keep what can be made again: $LLMPROF_CACHE_DIR, $XDG_CACHE_HOME/llmprof or
+// ~/.cache/llmprof. "" if there is no such place. It need not exist yet.
+
+std::string cache_folder();
+
 }  // namespace llmprof::base

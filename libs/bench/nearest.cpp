@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/edits.h"
+#include "base/strings.h"
 
 namespace llmprof::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "collect/blas/resolve.h"
+#include "collect/blas/call.h"
 #include "collect/testing/test_log.h"
 
 namespace llmprof::collect::testing {

@@ -1,11 +1,15 @@
 #include "collect/images.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
+#include <atomic>
 
-#include "collect/walk_objects.h"
+#include "collect/os.h"
 
 namespace llmprof::collect {
+
 namespace {
 
 constexpr std::size_t kMaxImages = 2048;
@@ -148,13 +152,11 @@ std::size_t find_needed(ImageList list, const char* needed) {
 }  // namespace
 
 bool with_images(void (*visit)(void* context, ImageList list), void* context) {
-  void* memory =
-      mmap(nullptr, kScratchBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  auto* images = static_cast<Image*>(memory);
+  auto* images = static_cast<Image*>(map_memory(kScratchBytes));
+  if (images == nullptr) return false;
   Visit call{visit, context, {images, 0, reinterpret_cast<std::uint16_t*>(images + kMaxImages)}};
   walk_objects(visit_locked, &call);
-  munmap(memory, kScratchBytes);
+  munmap(images, kScratchBytes);
   return true;
 }
 
@@ -168,10 +170,14 @@ const ElfW(Sym) * find_variable(const Image& image, const char* name) {
 
 namespace {
 
-constexpr unsigned kWeak = STB_WEAK;
-
 Import import_of(const Image& image, const ElfW(Sym) & symbol) {
-  return {image.strings + symbol.st_name, static_cast<unsigned>(symbol.st_info) >> 4 == kWeak, nullptr, 0, false};
+  const auto version = image.versions != nullptr ? image.versions[&symbol - image.symbols] & 0x7fffu : 0u;
+  return {image.strings + symbol.st_name,
+          static_cast<unsigned>(symbol.st_info) >> 4 == STB_WEAK,
+          static_cast<std::uint16_t>(version),
+          nullptr,
+          0,
+          false};
 }
 
 struct SlotKinds {
@@ -261,6 +267,60 @@ std::size_t image_at(ImageList list, std::uintptr_t address) {
 const char* base_name(const char* path) {
   const char* slash = strrchr(path, '/');
   return slash != nullptr ? slash + 1 : path;
+}
+
+namespace {
+
+std::atomic<std::uint32_t> walks{0}, forks{0};  // under way
+std::atomic<bool> handlers{false};
+
+// A fork inside a walk (a signal handler may do that) must not wait for itself for ever.
+template <class Done>
+void wait_briefly(Done done) {
+  constexpr int kTimes = 1000;
+  constexpr timespec kPause = {0, 50'000};
+  for (int i = 0; i < kTimes && !done(); ++i) nanosleep(&kPause, nullptr);
+}
+
+void before_fork() {
+  const KeepErrno keep;
+  forks.fetch_add(1);
+  wait_briefly([] { return walks.load() == 0; });
+}
+
+void in_parent() { forks.fetch_sub(1); }
+
+// Only the forking thread lives on, and it does not walk.
+void in_child() {
+  walks.store(0);
+  forks.store(0);
+}
+
+void begin_walk() {
+  walks.fetch_add(1);
+  if (forks.load() == 0) return;
+  walks.fetch_sub(1);  // the fork came first
+  wait_briefly([] { return forks.load() == 0; });
+  walks.fetch_add(1);
+}
+
+}  // namespace
+
+void walk_objects(int (*visit)(dl_phdr_info* info, std::size_t size, void* context), void* context) {
+  if (!handlers.exchange(true)) pthread_atfork(before_fork, in_parent, in_child);
+  begin_walk();
+  dl_iterate_phdr(visit, context);
+  walks.fetch_sub(1);
+}
+
+ObjectCounts count_objects() {
+  ObjectCounts counts{};
+  const auto read = [](dl_phdr_info* info, std::size_t, void* context) {
+    *static_cast<ObjectCounts*>(context) = {info->dlpi_adds, info->dlpi_subs};
+    return 1;
+  };
+  walk_objects(read, &counts);
+  return counts;
 }
 
 }  // namespace llmprof::collect

@@ -4,7 +4,6 @@
 // call from a thread that such a constructor waits for would never return. dl_iterate_phdr takes another, short one.
 
 #include <link.h>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -22,7 +21,7 @@ struct Image {
   const ElfW(Half) * versions;
   std::uintptr_t relro_low, relro_high;  // what the loader made read-only once it was done
   bool reached;                          // scratch of closure()
-  bool hooked;                           // scratch of find_unhooked_blas()
+  bool hooked, unhooked;                 // scratch and answer of find_unhooked_blas()
 };
 
 struct ImageList {
@@ -33,6 +32,10 @@ struct ImageList {
 
 // Calls visit(context, list) once, while the list cannot change. False: no memory.
 bool with_images(void (*visit)(void* context, ImageList list), void* context);
+template <class Visit>
+bool with_images(Visit visit) {
+  return with_images([](void* context, ImageList list) { (*static_cast<Visit*>(context))(list); }, &visit);
+}
 
 // A function that the object defines and exports, or null.
 const ElfW(Sym) * find_function(const Image& image, const char* name);
@@ -41,7 +44,8 @@ const ElfW(Sym) * find_variable(const Image& image, const char* name);
 // A symbol that an object wants from others.
 struct Import {
   const char* name;
-  bool weak;  // it can do without
+  bool weak;              // it can do without
+  std::uint16_t version;  // number of the version that is imported; 0: none
   // Of any_slot():
   void* slot;  // where the loader puts its address
   std::int64_t addend;
@@ -52,6 +56,16 @@ struct Import {
 // the address of one, until it returns true.
 bool any_import(const Image& image, bool (*visit)(void* context, const Import& import), void* context);
 bool any_slot(const Image& image, bool (*visit)(void* context, const Import& import), void* context);
+template <class Visit>
+bool any_import(const Image& image, Visit visit) {
+  return any_import(
+      image, [](void* of, const Import& import) { return (*static_cast<Visit*>(of))(import); }, &visit);
+}
+template <class Visit>
+bool any_slot(const Image& image, Visit visit) {
+  return any_slot(
+      image, [](void* of, const Import& import) { return (*static_cast<Visit*>(of))(import); }, &visit);
+}
 
 // Fills list.order with `root` and everything it needs, breadth first as the loader searches; returns how many.
 std::size_t closure(ImageList list, std::size_t root);
@@ -61,5 +75,19 @@ std::size_t image_at(ImageList list, std::uintptr_t address);
 
 // Last component of a path.
 const char* base_name(const char* path);
+
+// The loader's list of objects, walked so that a fork at the same time does no harm. A forked child inherits the
+// loader's lock as it is: were another thread of the parent walking just then, nobody would ever release it in the
+// child, which would hang at its first walk, its own or ours. So a fork waits until our walks are over, and they wait
+// for it; neither waits long, whatever happens.
+
+// dl_iterate_phdr. Walks inside `visit` call that itself: they are part of this one.
+void walk_objects(int (*visit)(dl_phdr_info* info, std::size_t size, void* context), void* context);
+
+// How many objects were loaded and unloaded so far.
+struct ObjectCounts {
+  std::uint64_t loaded, unloaded;
+};
+ObjectCounts count_objects();
 
 }  // namespace llmprof::collect

@@ -6,14 +6,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "collect/clock.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/event.h"
-#include "collect/futex.h"
-#include "collect/log_file.h"
-#include "collect/threads.h"
-#include "collect/undisturbed.h"
-#include "collect/writer.h"
+#include "collect/os.h"
+#include "collect/writer/log_file.h"
 
 namespace llmprof::collect {
 
@@ -48,9 +44,8 @@ bool not_mapped(int error, const char* what) {
 }
 
 bool map_shared() {
-  void* memory =
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) return not_mapped(errno, "memory");
+  void* memory = map_memory(sizeof(Shared));
+  if (memory == nullptr) return not_mapped(errno, "memory");
   prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, memory, sizeof(Shared), "llmprof");  // shown in /proc/self/maps; may fail
   // A child drops the buffers anyway: a fork need not copy them, nor slow down the threads that fill them.
   madvise(memory, offsetof(Shared, strings), MADV_WIPEONFORK);

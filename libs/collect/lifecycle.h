@@ -27,4 +27,9 @@ void flush_recording();
 // that its end is missing.
 void leave_recording();
 
+// The one thread of the collector: takes what the program's threads have recorded, encodes it, appends it to the log.
+
+// Starts it, with all signals blocked. False: the system would not.
+bool start_writer();
+
 }  // namespace llmprof::collect

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "collect/list.h"
-#include "collect/proc.h"
+#include "collect/os.h"
 #include "collect/settings.h"
-#include "collect/string_table.h"
+#include "collect/tables.h"
 
 namespace llmprof::collect {
 namespace {

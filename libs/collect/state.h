@@ -6,10 +6,9 @@
 #include <cstdint>
 
 #include "collect/cuda/kernel_sampling.h"
-#include "collect/definition_table.h"
-#include "collect/selection.h"
 #include "collect/settings.h"
-#include "collect/string_table.h"
+#include "collect/tables.h"
+#include "collect/writer/selection.h"
 #include "wire/format.h"
 
 namespace llmprof::collect {

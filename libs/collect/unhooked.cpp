@@ -27,8 +27,6 @@ bool is_hooked_name(const char* name) {
   return strstr(name, "gem") != nullptr && contains(kCpuNames, name);
 }
 
-bool is_hooked_import(void*, const Import& import) { return is_hooked_name(import.name); }
-
 bool defines_blas(const Image& image) {
   if (is_cublas(image)) return true;
   for (const char* name : kCpuNames) {
@@ -52,19 +50,19 @@ bool is_cublas(const Image& image) {
   return strncmp(image.soname, "libcublas.so.", 13) == 0 || strncmp(image.soname, "libcublasLt.so.", 15) == 0;
 }
 
-void find_unhooked_blas(ImageList list, const UnhookedSearch& search) {
+void find_unhooked_blas(ImageList list, bool (*is_provider)(const char* path)) {
   bool preloaded = false;
   for (std::size_t i = 0; i < list.count; ++i) preloaded = preloaded || is_our_preload(list.images[i]);
   for (std::size_t i = 0; preloaded && i < list.count; ++i) {
     if (is_our_preload(list.images[i])) continue;
-    const bool provider = search.is_provider(search.context, list.images[i].path);
-    const bool imports =
-        !is_cublas(list.images[i]) && any_import(list.images[i], is_hooked_import, nullptr);  // it calls itself
+    const bool provider = is_provider(list.images[i].path);
+    const auto is_hooked_import = [](const Import& import) { return is_hooked_name(import.name); };
+    const bool imports = !is_cublas(list.images[i]) && any_import(list.images[i], is_hooked_import);  // it calls itself
     if (provider || imports) mark_hooked(list, i, provider);
   }
   for (std::size_t i = 0; i < list.count; ++i) {
-    const Image& image = list.images[i];
-    if (!image.hooked && !is_our_preload(image) && defines_blas(image)) search.found(search.context, image.path);
+    Image& image = list.images[i];
+    image.unhooked = !image.hooked && !is_our_preload(image) && defines_blas(image);
   }
 }
 

@@ -1,4 +1,4 @@
-#include "collect/walk_objects.h"
+#include "collect/images.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

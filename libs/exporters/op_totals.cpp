@@ -6,7 +6,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "base/csv.h"
+#include "base/strings.h"
 #include "exporters/output_file.h"
 #include "exporters/selection.h"
 

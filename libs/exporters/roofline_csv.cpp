@@ -12,7 +12,7 @@
 
 #include "analyze/counters_summary.h"
 #include "analyze/kernel_roofline.h"
-#include "base/csv.h"
+#include "base/strings.h"
 #include "exporters/output_file.h"
 #include "exporters/selection.h"
 #include "hw/catalog.h"

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/csv.h"
+#include "base/strings.h"
 #include "base/json.h"
 #include "base/version.h"
 #include "exporters/output_file.h"

@@ -4,6 +4,8 @@
 
 #include <unordered_set>
 
+#include "base/strings.h"
+
 namespace llmprof::exporters {
 namespace {
 
@@ -23,15 +25,13 @@ class UniqueNumbers {
   std::int64_t next_ = kFirstFreeNumber;
 };
 
-std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
-
 Result<void> load_processes(const trace::Run& run, Tracks& tracks) {
   LLMPROF_LET(const trace::ResultTable rows,
               run.query("SELECT id, pid, executable, arguments, rank FROM process ORDER BY begin_ns, id"));
   UniqueNumbers pids;
   for (const auto& row : rows.rows) {
-    HostProcess process{row[0].as_int(), pids.take(row[1].as_int()), base_name(row[2].text), row[3].text,
-                        row[4].maybe_int()};
+    HostProcess process{row[0].as_int(), pids.take(row[1].as_int()), std::string(base::base_name(row[2].text)),
+                        row[3].text, row[4].maybe_int()};
     if (process.name.empty()) process.name = "process";
     if (process.rank) process.name += fmt::format(" (rank {})", *process.rank);
     tracks.process_of_id.emplace(process.id, tracks.processes.size());

@@ -1,7 +1,6 @@
 #include "host/host_log.h"
 
 #include <fcntl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,17 +8,12 @@
 #include <utility>
 
 #include "base/file.h"
+#include "wire/clock.h"
 
 namespace llmprof::host {
 namespace {
 
 constexpr std::size_t kSectionRecords = 512;
-
-std::uint64_t read_clock_ns(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 bool write_all(int descriptor, const void* bytes, std::size_t size) {
   const char* at = static_cast<const char*>(bytes);
@@ -62,8 +56,8 @@ Result<HostLog> HostLog::create(const std::string& path) {
   HostLog log(descriptor);
   wire::FileHeader header{};
   header.pid = static_cast<std::uint64_t>(::getpid());
-  header.raw_ns = read_clock_ns(CLOCK_MONOTONIC_RAW);
-  header.wall_ns = read_clock_ns(CLOCK_REALTIME);
+  header.raw_ns = wire::now_ns();
+  header.wall_ns = wire::read_clock_ns(CLOCK_REALTIME);
   wire::seal_file_header(&header);
   if (!write_all(descriptor, &header, sizeof header)) return base::errno_error(ErrorCode::kIo, path, errno);
   log.bytes_ = sizeof header;
@@ -89,7 +83,7 @@ void HostLog::add(const wire::Record& record) {
 
 void HostLog::loss(wire::LossKind kind, std::uint64_t count) {
   wire::Record record = make(wire::RecordKind::kLoss);
-  record.loss = {read_clock_ns(CLOCK_MONOTONIC_RAW), count, 0, kind};
+  record.loss = {wire::now_ns(), count, 0, kind};
   add(record);
 }
 
@@ -121,13 +115,6 @@ Result<void> HostLog::flush() {
   make_room(wire::kMaxPayloadBytes + 1);
   if (failed_) return Error{ErrorCode::kIo, "the recorder's log could not be written", "free disk space"};
   return {};
-}
-
-wire::Record HostLog::make(wire::RecordKind kind) {
-  wire::Record record;
-  std::memset(static_cast<void*>(&record), 0, sizeof record);
-  record.kind = kind;
-  return record;
 }
 
 }  // namespace llmprof::host

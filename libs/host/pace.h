@@ -1,11 +1,11 @@
 #pragma once
 // How often something is done: at a wanted period, or as seldom as its CPU time demands.
 
-#include <time.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+
+#include "wire/clock.h"
 
 namespace llmprof::host {
 
@@ -28,9 +28,9 @@ class Pace {
   // Does it now and plans the next time by what it took.
   template <class Work>
   void measure(std::uint64_t now_ns, Work&& work) {
-    const std::uint64_t begin = thread_cpu_ns();
+    const std::uint64_t begin = wire::read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     std::forward<Work>(work)();
-    took(now_ns, thread_cpu_ns() - begin);
+    took(now_ns, wire::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin);
   }
   void took(std::uint64_t now_ns, std::uint64_t cpu_ns) {
     cost_ns_ = cost_ns_ == 0 ? cpu_ns : (7 * cost_ns_ + cpu_ns) / 8;  // one slow time must not slow down the next
@@ -38,12 +38,6 @@ class Pace {
   }
 
  private:
-  static std::uint64_t thread_cpu_ns() {
-    timespec time{};
-    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
-  }
-
   std::uint64_t wanted_ns_;
   double share_;
   std::uint64_t longest_ns_;

@@ -19,8 +19,7 @@
 
 #include "base/file.h"
 #include "host/pace.h"
-#include "host/process_tree.h"
-#include "host/usage.h"
+#include "host/proc.h"
 
 namespace llmprof::host {
 namespace {

@@ -16,7 +16,7 @@
 #include "host/model_files.h"
 #include "host/stacks/stack_sampler.h"
 #include "host/usage.h"
-#include "wire/rests.h"
+#include "wire/clock.h"
 
 namespace llmprof::host {
 

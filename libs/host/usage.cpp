@@ -1,6 +1,5 @@
 #include "host/usage.h"
 
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,16 +10,11 @@
 namespace llmprof::host {
 namespace {
 
-std::uint64_t clock_ns(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
-}
-
 // When a process was made, by its age: the kernel keeps that in ticks of a hundredth of a second since the boot.
 std::uint64_t made_ns(const ProcStat& stat, std::uint64_t seen_ns) {
   const auto ticks_per_s = static_cast<std::uint64_t>(std::max(::sysconf(_SC_CLK_TCK), 1L));
-  const std::uint64_t made = stat.start_ticks * (1'000'000'000u / ticks_per_s), now = clock_ns(CLOCK_BOOTTIME);
+  const std::uint64_t made = stat.start_ticks * (1'000'000'000u / ticks_per_s),
+                      now = wire::read_clock_ns(CLOCK_BOOTTIME);
   const std::uint64_t age = made < now ? now - made : 0;
   constexpr std::uint64_t kOldest = 1'000'000'000;  // looks come far more often: else it is some other clock's time
   return age < kOldest && age < seen_ns ? seen_ns - age : seen_ns;
@@ -33,8 +27,6 @@ std::string host_name() {
 }
 
 }  // namespace
-
-std::uint64_t now_ns() { return clock_ns(CLOCK_MONOTONIC_RAW); }
 
 void Usage::follow(pid_t pid) {
   Process process;
@@ -161,9 +153,7 @@ Contention Usage::contention() const {
   const double tick_ns = 1e9 / static_cast<double>(::sysconf(_SC_CLK_TCK));
   double own_ns = static_cast<double>(ended_cpu_ns_);
   for (const Process& process : followed_) own_ns += static_cast<double>(process.last.user_ns + process.last.system_ns);
-  timespec ours{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ours);
-  own_ns += static_cast<double>(ours.tv_sec) * 1e9 + static_cast<double>(ours.tv_nsec);
+  own_ns += static_cast<double>(wire::read_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
   out.others = std::max(0.0, busy - own_ns / tick_ns) / all;
   out.stolen = static_cast<double>(machine_->stolen - machine_before_->stolen) / all;
   return out;

@@ -13,10 +13,11 @@
 #include "host/host_log.h"
 #include "host/model_files.h"
 #include "host/proc.h"
+#include "wire/clock.h"
 
 namespace llmprof::host {
 
-std::uint64_t now_ns();  // CLOCK_MONOTONIC_RAW
+using wire::now_ns;
 
 // Whether the machine had cores for the program.
 struct Contention {

@@ -50,7 +50,7 @@ std::vector<Peak> merged_peaks(const std::vector<Peak>& stored, const std::vecto
 // Names this machine for the cache: CPU model, cores, memory size, kernel-independent. Safe as a file name.
 std::string fingerprint(const Device& device);
 
-// From the cache (base/cache_folder.h). Empty if there is none.
+// From the cache (base/file.h). Empty if there is none.
 std::vector<Peak> cached_peaks(const Device& device);
 Result<void> store_peaks(const Device& device, const std::vector<Peak>& peaks);
 

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "base/cache_folder.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "hw/peaks.h"

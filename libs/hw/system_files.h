@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/strings.h"
+
 namespace llmprof::hw {
 
 class SystemFiles {
@@ -27,7 +29,7 @@ class SystemFiles {
 };
 
 std::string_view trim(std::string_view text);
-std::vector<std::string_view> split(std::string_view text, char separator);  // empty parts are kept
+using base::split;
 std::optional<std::int64_t> to_number(std::string_view text);  // leading digits only count if all is digits
 std::vector<int> parse_cpu_list(std::string_view text);        // "0-3,8" -> 0 1 2 3 8
 

@@ -8,17 +8,6 @@ namespace {
 
 constexpr std::uint64_t kLeastApartNs = 100'000'000;
 constexpr unsigned kVersion = 1;
-constexpr double kMib = 1024.0 * 1024.0;
-
-constexpr struct {
-  unsigned id;  // NVML_GPM_METRIC_…
-  MetricId metric;
-  double factor;  // to our unit
-} kGpmMetrics[] = {
-    {2, MetricId::kSmActive, 1},           {3, MetricId::kSmOccupancy, 1},   {5, MetricId::kTensorActive, 1},
-    {10, MetricId::kDramActive, 1},        {11, MetricId::kFp64Active, 1},   {12, MetricId::kFp32Active, 1},
-    {13, MetricId::kFp16Active, 1},        {20, MetricId::kPcieSent, kMib},  {21, MetricId::kPcieReceived, kMib},
-    {60, MetricId::kNvlinkReceived, kMib}, {61, MetricId::kNvlinkSent, kMib}};
 
 bool supported(const NvmlTelemetryApi& nvml, NvmlDevice* device) {
   if (nvml.gpm_support == nullptr || nvml.gpm_allocate == nullptr || nvml.gpm_sample == nullptr ||
@@ -54,12 +43,17 @@ void GpmReader::read(NvmlCalls& calls, NvmlGpu& gpu, std::vector<Reading>& into)
   metrics.version = kVersion;
   metrics.first = samples_[before];
   metrics.second = samples_[next];
-  for (const auto& wanted : kGpmMetrics) metrics.metrics[metrics.count++].id = wanted.id;
+  std::vector<MetricId> asked;
+  for (std::size_t i = 0; i < hw::metrics().size(); ++i) {
+    if (hw::metrics()[i].gpm == 0) continue;
+    metrics.metrics[metrics.count++].id = hw::metrics()[i].gpm;
+    asked.push_back(static_cast<MetricId>(i));
+  }
   if (!calls.ask(gpu, NvmlCall::kGpmMetrics, nvml_.gpm_metrics, &metrics)) return;
-  for (std::size_t i = 0; i < std::size(kGpmMetrics); ++i) {
+  for (std::size_t i = 0; i < asked.size(); ++i) {
     const NvmlGpmMetric& metric = metrics.metrics[i];
     if (metric.status != kNvmlSuccess || !std::isfinite(metric.value)) continue;
-    into.push_back({kGpmMetrics[i].metric, gpu.device, 0, newest_ns_, metric.value * kGpmMetrics[i].factor});
+    into.push_back({asked[i], gpu.device, 0, newest_ns_, metric.value * info_of(asked[i]).factor});
   }
 }
 

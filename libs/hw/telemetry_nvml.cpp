@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bitset>
 #include <utility>
 
 #include "base/dynlib.h"
@@ -175,7 +176,7 @@ class NvmlSource final : public TelemetrySource {
     number(gpu, NvmlCall::kClock, nvml_.clock, MetricId::kSmClock, into, 1, kNvmlClockSm);
     number(gpu, NvmlCall::kClock, nvml_.clock, MetricId::kMemoryClock, into, 1, kNvmlClockMemory);
     number(gpu, NvmlCall::kTemperature, nvml_.temperature, MetricId::kTemperature, into, 1, kNvmlTemperatureGpu);
-    read_memory_temperature(gpu, into);
+    read_fields(gpu, into);
     NvmlUtilization used{};
     if (calls_.ask(gpu, NvmlCall::kUtilization, nvml_.utilization, gpu.handle, &used)) {
       put(gpu, MetricId::kGpuUtilization, used.gpu, into);
@@ -199,13 +200,16 @@ class NvmlSource final : public TelemetrySource {
     number(gpu, NvmlCall::kLink, nvml_.link_width, MetricId::kPcieWidth, into, 1);
   }
 
-  void read_memory_temperature(Gpu& gpu, std::vector<Reading>& into) {
-    if (!memory_temperature_) return;
-    NvmlFieldValue field{};
-    field.field = kFieldMemoryTemperature;
-    if (!calls_.ask(gpu, NvmlCall::kFields, nvml_.fields, gpu.handle, 1, &field)) return;
-    memory_temperature_ = field.status == kNvmlSuccess && value_of(field) > 0;  // 0: no sensor
-    if (memory_temperature_) put(gpu, MetricId::kMemoryTemperature, value_of(field), into);
+  // The metrics that are one field value each. A field without an answer, or a sensor, is not asked for again.
+  void read_fields(Gpu& gpu, std::vector<Reading>& into) {
+    for (std::size_t i = 0; i < metrics().size(); ++i) {
+      if (metrics()[i].field == 0 || no_field_[i]) continue;
+      NvmlFieldValue field{};
+      field.field = metrics()[i].field;
+      if (!calls_.ask(gpu, NvmlCall::kFields, nvml_.fields, gpu.handle, 1, &field)) continue;
+      no_field_[i] = field.status != kNvmlSuccess || value_of(field) <= 0;
+      if (!no_field_[i]) put(gpu, static_cast<MetricId>(i), value_of(field) * metrics()[i].factor, into);
+    }
   }
 
   void read_activity(Gpu& gpu, std::vector<Reading>& into) {
@@ -235,7 +239,7 @@ class NvmlSource final : public TelemetrySource {
   std::vector<Gpu> gpus_;
   std::vector<TelemetryDevice> devices_;
   std::vector<NvmlProcess> processes_{16};
-  bool memory_temperature_ = true;
+  std::bitset<static_cast<std::size_t>(MetricId::kCount)> no_field_;  // by metric
 };
 
 }  // namespace

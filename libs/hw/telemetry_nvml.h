@@ -28,7 +28,7 @@ struct NvmlFieldValue {
   };
 };
 static_assert(sizeof(NvmlFieldValue) == 40);
-inline constexpr unsigned kFieldMemoryTemperature = 82, kFieldEnergy = 83, kFieldPower = 186;
+inline constexpr unsigned kFieldEnergy = 83, kFieldPower = 186;
 
 struct NvmlGpmSupport {
   unsigned version, supported;

@@ -59,7 +59,7 @@ struct FakeDriver {
         field.status = kNvmlSuccess;
         if (field.field == kFieldPower) field.type = 1, field.number = 412'500, field.status = power_status;  // mW
         if (field.field == kFieldEnergy) field.type = 3, field.large = 9'000'000'123;                         // mJ
-        if (field.field == kFieldMemoryTemperature) field.type = 1, field.number = 61;
+        if (field.field == info_of(MetricId::kMemoryTemperature).field) field.type = 1, field.number = 61;
       }
       return kNvmlSuccess;
     };

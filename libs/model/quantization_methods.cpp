@@ -2,6 +2,7 @@
 // points of its group; scales of whole rows or tensors are left out, as they are less than a thousandth.
 
 #include "model/quantization_methods.h"
+#include "base/strings.h"
 
 #include <fmt/format.h>
 
@@ -15,8 +16,6 @@ namespace llmprof::model {
 namespace {
 
 std::string shown(std::string_view text) { return base::shorten(base::printable(text), 40); }
-
-bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // ---- parts ---------------------------------------------------------------------------------------------------------
 
@@ -194,23 +193,24 @@ void read_compressed_tensors(Fields& q, Quantization& out) {
 void read_modelopt(Fields& q, Quantization& out) {
   const std::string algorithm = lower_case(q.text_or("quant_algo", ""));
   const std::int64_t group = group_of(q, "group_size", 128);
-  if (contains(algorithm, "nvfp4")) {
+  if (base::contains(algorithm, "nvfp4")) {
     out.weight = *number_of("nvfp4");
     out.arithmetic = "float4_e2m1";
-  } else if (contains(algorithm, "mxfp4")) {
+  } else if (base::contains(algorithm, "mxfp4")) {
     out.weight = *number_of("mxfp4");
-  } else if (contains(algorithm, "w4a8")) {
+  } else if (base::contains(algorithm, "w4a8")) {
     out.weight = integers(4, {.group = group});
     out.arithmetic = "float8_e4m3";
-  } else if (contains(algorithm, "w4") || contains(algorithm, "int4")) {
+  } else if (base::contains(algorithm, "w4") || base::contains(algorithm, "int4")) {
     out.weight = integers(4, {.group = group});
-  } else if (contains(algorithm, "int8") || contains(algorithm, "w8a8") || contains(algorithm, "w8a16")) {
+  } else if (base::contains(algorithm, "int8") || base::contains(algorithm, "w8a8") ||
+             base::contains(algorithm, "w8a16")) {
     out.weight = {"int8", 1};
-    if (!contains(algorithm, "a16")) out.arithmetic = "int8";
-  } else if (contains(algorithm, "fp8")) {
-    const bool blocks = contains(algorithm, "pb") || contains(algorithm, "block");
+    if (!base::contains(algorithm, "a16")) out.arithmetic = "int8";
+  } else if (base::contains(algorithm, "fp8")) {
+    const bool blocks = base::contains(algorithm, "pb") || base::contains(algorithm, "block");
     out.weight = float8(blocks ? 128 * 128 : 0);
-    if (!contains(algorithm, "wo")) out.arithmetic = out.weight.type;
+    if (!base::contains(algorithm, "wo")) out.arithmetic = out.weight.type;
   } else if (q.has("config_groups")) {
     read_groups(q, out);
   } else {
@@ -268,11 +268,11 @@ void read_torchao(Fields& q, Quantization& out) {
   }
   name = lower_case(name);
   std::erase(name, '_');
-  const bool four = contains(name, "int4weight"), dynamic = contains(name, "dynamicactivation");
-  if (contains(name, "float8")) {
+  const bool four = base::contains(name, "int4weight"), dynamic = base::contains(name, "dynamicactivation");
+  if (base::contains(name, "float8")) {
     out.weight = float8();
-    if (dynamic || contains(name, "static")) out.arithmetic = out.weight.type;
-  } else if (four || contains(name, "int8weight")) {
+    if (dynamic || base::contains(name, "static")) out.arithmetic = out.weight.type;
+  } else if (four || base::contains(name, "int8weight")) {
     out.weight = integers(
         four ? 4 : 8, {.group = four && group == 0 ? 128 : group, .scale_bytes = 2, .zero_bytes = four ? 2.0 : 0.0});
     if (dynamic) out.arithmetic = "int8";

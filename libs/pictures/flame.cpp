@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "exporters/stacks.h"
 #include "pictures/flame_tree.h"
 #include "trace/chunk_row.h"
@@ -13,13 +14,11 @@ namespace {
 
 enum WeightIndex : std::size_t { kGpu, kCpu, kBytes };
 
-std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
-
 // "forward (model.py:12)"; of a library only its name: its functions tell the rest.
 std::string title(const exporters::Frame& frame) {
   if (frame.file.empty()) return frame.name;
-  return frame.line > 0 ? fmt::format("{} ({}:{})", frame.name, base_name(frame.file), frame.line)
-                        : fmt::format("{} ({})", frame.name, base_name(frame.file));
+  return frame.line > 0 ? fmt::format("{} ({}:{})", frame.name, base::base_name(frame.file), frame.line)
+                        : fmt::format("{} ({})", frame.name, base::base_name(frame.file));
 }
 
 // A launch belongs to the step that its thread had begun last, if that was not over.

@@ -299,7 +299,7 @@ TEST(CudaLosses, OfCountersSayWhatAndWhy) {
                           "counters_forbidden|1|processes|RmProfilingAdminOnly is 1"));
 }
 
-// The numbers are those of libs/collect/cuda/counters/profiler_library.h and pc_library.h.
+// The numbers are those of libs/wire/cupti_calls.h.
 TEST(CudaLosses, CallsOfProfilersHaveNames) {
   EXPECT_EQ(profiler_error_text(999 | 16ull << 32), "cuptiRangeProfilerPushRange failed with error 999 (unknown)");
   EXPECT_EQ(profiler_error_text(8 | 22ull << 32),

@@ -3,73 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <span>
 #include <string_view>
+
+#include "wire/cupti_calls.h"
 
 namespace llmprof::record {
 namespace {
-
-// By the numbers that the collector gives its calls (libs/collect/cuda/cupti_library.h).
-constexpr std::string_view kCalls[] = {
-    "",
-    "cuptiGetVersion",
-    "cuptiSubscribe",
-    "cuptiEnableCallback",
-    "cuptiActivityEnable",
-    "cuptiActivityDisable",
-    "cuptiActivityRegisterCallbacks",
-    "cuptiActivityGetNextRecord",
-    "cuptiActivityFlushAll",
-    "cuptiActivityRegisterTimestampCallback",
-    "cuptiActivitySetAttribute",
-    "cuptiActivityGetNumDroppedRecords",
-    "cuptiGetGraphNodeId",
-    "cuptiGetGraphExecId",
-    "cuptiGetGraphId",
-    "cuptiGetDeviceId",
-    "cuptiEnableDomain",
-};
-constexpr std::uint32_t kFatal = 17, kBufferPool = 18;
-
-// By the numbers that its counters give theirs (libs/collect/cuda/counters/profiler_library.h and, from 64 on,
-// pc_library.h).
-constexpr std::string_view kProfilerCalls[] = {
-    "",
-    "cuptiProfilerInitialize",
-    "cuptiProfilerDeInitialize",
-    "cuptiDeviceGetChipName",
-    "cuptiProfilerHostInitialize",
-    "cuptiProfilerHostDeinitialize",
-    "cuptiProfilerHostConfigAddMetrics",
-    "cuptiProfilerHostGetConfigImageSize",
-    "cuptiProfilerHostGetConfigImage",
-    "cuptiProfilerHostGetNumOfPasses",
-    "cuptiProfilerHostEvaluateToGpuValues",
-    "cuptiRangeProfilerEnable",
-    "cuptiRangeProfilerDisable",
-    "cuptiRangeProfilerSetConfig",
-    "cuptiRangeProfilerStart",
-    "cuptiRangeProfilerStop",
-    "cuptiRangeProfilerPushRange",
-    "cuptiRangeProfilerPopRange",
-    "cuptiRangeProfilerDecodeData",
-    "cuptiRangeProfilerGetCounterDataSize",
-    "cuptiRangeProfilerCounterDataImageInitialize",
-    "cuptiRangeProfilerGetCounterDataInfo",
-    "cuptiRangeProfilerCounterDataGetRangeInfo",
-};
-constexpr std::string_view kSamplingCalls[] = {
-    "",
-    "cuptiPCSamplingEnable",
-    "cuptiPCSamplingDisable",
-    "cuptiPCSamplingGetNumStallReasons",
-    "cuptiPCSamplingGetStallReasons",
-    "cuptiPCSamplingSetConfigurationAttribute",
-    "cuptiPCSamplingStart",
-    "cuptiPCSamplingStop",
-    "cuptiPCSamplingGetData",
-};
-constexpr std::uint32_t kProfilerMemory = 23, kSamplingLoad = 64, kSamplingMemory = 73;
 
 // CUPTI's results that its callers meet, in our words.
 std::string_view words(std::uint32_t error) {
@@ -138,33 +77,31 @@ std::string error_number(std::uint32_t error) {
   return meaning.empty() ? fmt::format("error {}", error) : fmt::format("error {} ({})", error, meaning);
 }
 
-std::string failed(std::span<const std::string_view> calls, std::string_view other, std::uint64_t detail) {
-  const auto call = detail >> 32;
-  return fmt::format("{} failed with {}", call > 0 && call < calls.size() ? calls[call] : other,
-                     error_number(static_cast<std::uint32_t>(detail)));
+std::string failed(const char* call, std::string_view otherwise, std::uint32_t error) {
+  return fmt::format("{} failed with {}", call != nullptr ? call : otherwise, error_number(error));
+}
+
+std::string no_memory(std::string_view purpose, std::uint32_t error) {
+  return fmt::format("no memory for {}: {}", purpose, std::strerror(static_cast<int>(error & 0xfff)));
 }
 
 }  // namespace
 
 std::string cupti_error_text(std::uint64_t detail) {
   const auto error = static_cast<std::uint32_t>(detail);
-  const auto call = static_cast<std::uint32_t>(detail >> 32);
-  if (call == kBufferPool)
-    return fmt::format("no memory for buffers: {}", std::strerror(static_cast<int>(error & 0xfff)));
-  if (call == kFatal) return "CUPTI reported a fatal " + error_number(error);
-  return failed(kCalls, "a call of CUPTI", detail);
+  const auto call = static_cast<wire::CuptiCall>(detail >> 32);
+  if (call == wire::CuptiCall::kBufferPool) return no_memory("buffers", error);
+  if (call == wire::CuptiCall::kFatal) return "CUPTI reported a fatal " + error_number(error);
+  return failed(wire::name_of(call), "a call of CUPTI", error);
 }
 
 std::string profiler_error_text(std::uint64_t detail) {
+  using wire::ProfilerCall;
   const auto error = static_cast<std::uint32_t>(detail);
-  const auto call = static_cast<std::uint32_t>(detail >> 32);
-  if (call == kSamplingLoad) return "CUPTI has no PC sampling: a function is missing";
-  if (call == kProfilerMemory || call == kSamplingMemory) {
-    return fmt::format("no memory for counters: {}", std::strerror(static_cast<int>(error & 0xfff)));
-  }
-  constexpr std::string_view kOther = "a call of CUPTI's profilers";
-  if (call < kSamplingLoad) return failed(kProfilerCalls, kOther, detail);
-  return failed(kSamplingCalls, kOther, error | std::uint64_t{call - kSamplingLoad} << 32);
+  const auto call = static_cast<ProfilerCall>(detail >> 32);
+  if (call == ProfilerCall::kSamplingLoad) return "CUPTI has no PC sampling: a function is missing";
+  if (call == ProfilerCall::kMemory || call == ProfilerCall::kSamplingMemory) return no_memory("counters", error);
+  return failed(wire::name_of(call), "a call of CUPTI's profilers", error);
 }
 
 }  // namespace llmprof::record

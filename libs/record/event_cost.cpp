@@ -16,7 +16,6 @@
 #include <ctime>
 #include <filesystem>
 
-#include "base/cache_folder.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/version.h"

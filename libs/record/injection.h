@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "wire/rests.h"
+#include "wire/clock.h"
 
 namespace llmprof::record {
 

@@ -5,9 +5,8 @@
 #include <memory>
 #include <optional>
 
-#include "host/stacks/elf_file.h"
-#include "host/stacks/function_name.h"
-#include "host/stacks/symbols.h"
+#include "host/stacks/elf.h"
+#include "host/stacks/module.h"
 
 namespace llmprof::record {
 namespace {

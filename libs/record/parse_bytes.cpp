@@ -1,6 +1,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/strings.h"
 #include "record/record.h"
 
 namespace llmprof::record {
@@ -15,12 +16,6 @@ constexpr Unit kUnits[] = {
     {"tb", 1e12},  {"kib", 1024.0},  {"mib", 1048576.0},  {"gib", 1073741824.0}, {"tib", 1099511627776.0},
     {"k", 1024.0}, {"m", 1048576.0}, {"g", 1073741824.0}, {"t", 1099511627776.0}};
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-  return result;
-}
-
 }  // namespace
 
 Result<std::uint64_t> parse_bytes(std::string_view text) {
@@ -28,7 +23,7 @@ Result<std::uint64_t> parse_bytes(std::string_view text) {
   double value = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc{} || !(value > 0)) return error;
-  const std::string unit = lower(text.substr(static_cast<std::size_t>(end - text.data())));
+  const std::string unit = base::lowercase(text.substr(static_cast<std::size_t>(end - text.data())));
   for (const Unit& known : kUnits) {
     if (unit == known.name && value * known.bytes < 9e18) return static_cast<std::uint64_t>(value * known.bytes);
   }

@@ -11,7 +11,7 @@
 #include "base/result.h"
 #include "hw/telemetry.h"
 #include "record/watch_child.h"
-#include "wire/rests.h"
+#include "wire/clock.h"
 
 namespace llmprof::record {
 

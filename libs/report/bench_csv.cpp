@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/csv.h"
+#include "base/strings.h"
 #include "report/bench.h"
 
 namespace llmprof::report {

@@ -6,8 +6,8 @@
 
 #include "analyze/measures.h"
 #include "analyze/rules/rule.h"
-#include "base/edits.h"
 #include "base/json.h"
+#include "base/strings.h"
 #include "base/text_table.h"
 #include "report/diagnosis_text.h"
 #include "report/explain_rows.h"

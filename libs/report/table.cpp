@@ -6,7 +6,7 @@
 #include <cassert>
 #include <cmath>
 
-#include "base/csv.h"
+#include "base/strings.h"
 #include "base/human.h"
 #include "base/text_table.h"
 #include "report/gpu.h"

@@ -7,12 +7,11 @@
 #include <memory>
 #include <span>
 
-#include "base/cache_folder.h"
 #include "base/file.h"
 #include "base/sha256.h"
 #include "base/version.h"
 #include "trace/views.h"
-#include "wire/varint.h"
+#include "wire/primitives.h"
 
 namespace llmprof::trace {
 namespace {

@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "base/file.h"
-#include "wire/crc32c.h"
+#include "wire/primitives.h"
 
 namespace llmprof::trace {
 

@@ -10,7 +10,7 @@
 
 #include "base/json_fwd.h"
 #include "base/result.h"
-#include "wire/rests.h"
+#include "wire/clock.h"
 
 namespace llmprof::trace {
 

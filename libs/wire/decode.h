@@ -20,9 +20,8 @@
 
 #include <cstring>
 
-#include "wire/crc32c.h"
 #include "wire/fields.h"
-#include "wire/varint.h"
+#include "wire/primitives.h"
 
 namespace llmprof::wire {
 
@@ -268,10 +267,7 @@ inline bool decode_records(const Section& section, Record* records) {
   const FieldList list = fields_of(section.kind);
   const std::uint8_t* at = section.body.data;
   const std::uint8_t* const end = at + section.body.size;
-  for (std::size_t i = 0; i < section.count; ++i) {
-    std::memset(static_cast<void*>(&records[i]), 0, sizeof(Record));
-    records[i].kind = static_cast<RecordKind>(section.kind);
-  }
+  for (std::size_t i = 0; i < section.count; ++i) clear(&records[i], static_cast<RecordKind>(section.kind));
   for (std::size_t f = 0; f < list.count && at != end; ++f) {  // columns that an older writer did not have stay 0
     const Field* before = f > 0 ? &list.fields[f - 1] : nullptr;
     at = get_column(at, end, list.fields[f], before, records, section.count);

@@ -2,9 +2,8 @@
 // Records to bytes. A BlockBuilder fills one block in memory that the caller owns; nothing is allocated, nothing
 // fails but for want of room. One thread at a time. The mirror is wire/decode.h.
 
-#include "wire/crc32c.h"
 #include "wire/fields.h"
-#include "wire/varint.h"
+#include "wire/primitives.h"
 
 namespace llmprof::wire {
 

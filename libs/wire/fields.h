@@ -4,6 +4,7 @@
 // and read as 0, old readers skip it); removing or reordering raises kWireVersion.
 
 #include <cstddef>
+#include <type_traits>
 
 #include "wire/format.h"
 
@@ -36,242 +37,124 @@ struct FieldList {
   std::size_t count;  // 0: the kind is unknown
 };
 
-#define LLMPROF_FIELD(member, mode) \
-  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::mode, FieldRole::kValue }
-#define LLMPROF_NAME(member) \
-  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::kPlain, FieldRole::kName }
-#define LLMPROF_DEFINITION(member) \
-  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::kPlain, FieldRole::kDefinition }
+// A column in one word: how it is stored, or what it refers to.
+#define LLMPROF_FIELD(member, mode, role) \
+  Field { offsetof(Record, member), sizeof(Record::member), ColumnMode::mode, FieldRole::role }
+#define PLAIN(member) LLMPROF_FIELD(member, kPlain, kValue)
+#define DELTA(member) LLMPROF_FIELD(member, kDelta, kValue)
+#define BESIDE(member) LLMPROF_FIELD(member, kBeside, kValue)
+#define NAME(member) LLMPROF_FIELD(member, kPlain, kName)
+#define DEFINITION(member) LLMPROF_FIELD(member, kPlain, kDefinition)
 
-inline constexpr Field kRangeFields[] = {
-    LLMPROF_FIELD(range.ts_ns, kDelta),
-    LLMPROF_FIELD(range.op, kPlain),
-    LLMPROF_NAME(range.name),
-    LLMPROF_FIELD(range.domain, kPlain),
-    LLMPROF_FIELD(range.category, kPlain),
-    LLMPROF_FIELD(range.correlation, kDelta),
-    LLMPROF_FIELD(range.payload_type, kPlain),
-    LLMPROF_FIELD(range.payload, kDelta),
-    LLMPROF_FIELD(range.level, kPlain),
-};
-inline constexpr Field kGemmFields[] = {
-    LLMPROF_FIELD(gemm.begin_ns, kDelta), LLMPROF_FIELD(gemm.end_ns, kDelta),  LLMPROF_FIELD(gemm.m, kPlain),
-    LLMPROF_FIELD(gemm.n, kPlain),        LLMPROF_FIELD(gemm.k, kPlain),       LLMPROF_FIELD(gemm.batch, kPlain),
-    LLMPROF_NAME(gemm.function),          LLMPROF_NAME(gemm.library),          LLMPROF_FIELD(gemm.type, kPlain),
-    LLMPROF_FIELD(gemm.layout, kPlain),   LLMPROF_FIELD(gemm.trans_a, kPlain), LLMPROF_FIELD(gemm.trans_b, kPlain),
-};
-inline constexpr Field kClockSyncFields[] = {
-    LLMPROF_FIELD(clock_sync.raw_ns, kDelta),
-    LLMPROF_FIELD(clock_sync.wall_ns, kDelta),
-    LLMPROF_FIELD(clock_sync.error_ns, kPlain),
-};
-inline constexpr Field kLossFields[] = {
-    LLMPROF_FIELD(loss.ts_ns, kDelta),
-    LLMPROF_FIELD(loss.kind, kPlain),
-    LLMPROF_FIELD(loss.count, kPlain),
-    LLMPROF_FIELD(loss.detail, kPlain),
-};
-inline constexpr Field kThreadFields[] = {
-    LLMPROF_FIELD(thread.ts_ns, kDelta),
-    LLMPROF_FIELD(thread.tid, kDelta),
-    LLMPROF_NAME(thread.name),
-    LLMPROF_FIELD(thread.ended, kPlain),
-};
+inline constexpr Field kRangeFields[] = {DELTA(range.ts_ns),        PLAIN(range.op),       NAME(range.name),
+                                         PLAIN(range.domain),       PLAIN(range.category), DELTA(range.correlation),
+                                         PLAIN(range.payload_type), DELTA(range.payload),  PLAIN(range.level)};
+inline constexpr Field kGemmFields[] = {DELTA(gemm.begin_ns), DELTA(gemm.end_ns),  PLAIN(gemm.m),
+                                        PLAIN(gemm.n),        PLAIN(gemm.k),       PLAIN(gemm.batch),
+                                        NAME(gemm.function),  NAME(gemm.library),  PLAIN(gemm.type),
+                                        PLAIN(gemm.layout),   PLAIN(gemm.trans_a), PLAIN(gemm.trans_b)};
+inline constexpr Field kClockSyncFields[] = {DELTA(clock_sync.raw_ns), DELTA(clock_sync.wall_ns),
+                                             PLAIN(clock_sync.error_ns)};
+inline constexpr Field kLossFields[] = {DELTA(loss.ts_ns), PLAIN(loss.kind), PLAIN(loss.count), PLAIN(loss.detail)};
+inline constexpr Field kThreadFields[] = {DELTA(thread.ts_ns), DELTA(thread.tid), NAME(thread.name),
+                                          PLAIN(thread.ended)};
 inline constexpr Field kProcessFields[] = {
-    LLMPROF_FIELD(process.ts_ns, kDelta),
-    LLMPROF_FIELD(process.pid, kPlain),
-    LLMPROF_FIELD(process.parent_pid, kPlain),
-    LLMPROF_FIELD(process.start_ticks, kPlain),
-    LLMPROF_NAME(process.executable),
-    LLMPROF_NAME(process.arguments),
-    LLMPROF_NAME(process.host),
-    LLMPROF_NAME(process.rank),
-    LLMPROF_FIELD(process.ended, kPlain),
-    LLMPROF_NAME(process.variables),
-};
-inline constexpr Field kDomainFields[] = {
-    LLMPROF_FIELD(domain.domain, kPlain),
-    LLMPROF_NAME(domain.name),
-};
-inline constexpr Field kCategoryFields[] = {
-    LLMPROF_FIELD(category.domain, kPlain),
-    LLMPROF_FIELD(category.category, kPlain),
-    LLMPROF_NAME(category.name),
-};
-inline constexpr Field kLibraryFields[] = {
-    LLMPROF_FIELD(library.ts_ns, kDelta),
-    LLMPROF_NAME(library.path),
-    LLMPROF_FIELD(library.hooked, kPlain),
-};
-inline constexpr Field kUsageFields[] = {
-    LLMPROF_FIELD(usage.ts_ns, kDelta),        LLMPROF_FIELD(usage.pid, kPlain),
-    LLMPROF_FIELD(usage.threads, kPlain),      LLMPROF_FIELD(usage.rss_bytes, kDelta),
-    LLMPROF_FIELD(usage.user_ns, kDelta),      LLMPROF_FIELD(usage.system_ns, kDelta),
-    LLMPROF_FIELD(usage.minor_faults, kDelta), LLMPROF_FIELD(usage.major_faults, kDelta),
-};
-inline constexpr Field kIoFields[] = {
-    LLMPROF_FIELD(io.ts_ns, kDelta),
-    LLMPROF_FIELD(io.pid, kPlain),
-    LLMPROF_FIELD(io.read_bytes, kDelta),
-    LLMPROF_FIELD(io.written_bytes, kDelta),
-    LLMPROF_FIELD(io.voluntary_switches, kDelta),
-    LLMPROF_FIELD(io.involuntary_switches, kDelta),
-    LLMPROF_FIELD(io.peak_rss_bytes, kDelta),
-};
-inline constexpr Field kFrameFields[] = {
-    LLMPROF_FIELD(frame.id, kDelta), LLMPROF_FIELD(frame.kind, kPlain), LLMPROF_NAME(frame.function),
-    LLMPROF_NAME(frame.file),        LLMPROF_FIELD(frame.line, kPlain), LLMPROF_FIELD(frame.offset, kPlain),
-};
-inline constexpr Field kStackFields[] = {
-    LLMPROF_FIELD(stack.id, kDelta),
-    Field{offsetof(Record, stack.parent), 4, ColumnMode::kDelta, FieldRole::kDefinition},
-    Field{offsetof(Record, stack.frame), 4, ColumnMode::kDelta, FieldRole::kDefinition},
-};
-inline constexpr Field kSampleFields[] = {
-    LLMPROF_FIELD(sample.ts_ns, kDelta),     LLMPROF_FIELD(sample.pid, kPlain),
-    LLMPROF_FIELD(sample.tid, kPlain),       LLMPROF_FIELD(sample.stack, kPlain),
-    LLMPROF_FIELD(sample.weight_ns, kPlain), LLMPROF_FIELD(sample.truncated, kPlain),
-};
-inline constexpr Field kCostFields[] = {
-    LLMPROF_FIELD(cost.ts_ns, kDelta),         LLMPROF_FIELD(cost.range_events, kDelta),
-    LLMPROF_FIELD(cost.gemm_events, kDelta),   LLMPROF_FIELD(cost.log_bytes, kDelta),
-    LLMPROF_FIELD(cost.writer_cpu_ns, kDelta), LLMPROF_FIELD(cost.gpu_events, kDelta),
-};
-inline constexpr Field kSegmentFields[] = {
-    LLMPROF_FIELD(segment.ts_ns, kDelta),
-    LLMPROF_FIELD(segment.number, kPlain),
-};
+    DELTA(process.ts_ns),     PLAIN(process.pid),      PLAIN(process.parent_pid), PLAIN(process.start_ticks),
+    NAME(process.executable), NAME(process.arguments), NAME(process.host),        NAME(process.rank),
+    PLAIN(process.ended),     NAME(process.variables)};
+inline constexpr Field kDomainFields[] = {PLAIN(domain.domain), NAME(domain.name)};
+inline constexpr Field kCategoryFields[] = {PLAIN(category.domain), PLAIN(category.category), NAME(category.name)};
+inline constexpr Field kLibraryFields[] = {DELTA(library.ts_ns), NAME(library.path), PLAIN(library.hooked)};
+inline constexpr Field kUsageFields[] = {DELTA(usage.ts_ns),        PLAIN(usage.pid),         PLAIN(usage.threads),
+                                         DELTA(usage.rss_bytes),    DELTA(usage.user_ns),     DELTA(usage.system_ns),
+                                         DELTA(usage.minor_faults), DELTA(usage.major_faults)};
+inline constexpr Field kIoFields[] = {DELTA(io.ts_ns),
+                                      PLAIN(io.pid),
+                                      DELTA(io.read_bytes),
+                                      DELTA(io.written_bytes),
+                                      DELTA(io.voluntary_switches),
+                                      DELTA(io.involuntary_switches),
+                                      DELTA(io.peak_rss_bytes)};
+inline constexpr Field kFrameFields[] = {DELTA(frame.id),  PLAIN(frame.kind), NAME(frame.function),
+                                         NAME(frame.file), PLAIN(frame.line), PLAIN(frame.offset)};
+inline constexpr Field kStackFields[] = {DELTA(stack.id), LLMPROF_FIELD(stack.parent, kDelta, kDefinition),
+                                         LLMPROF_FIELD(stack.frame, kDelta, kDefinition)};
+inline constexpr Field kSampleFields[] = {DELTA(sample.ts_ns), PLAIN(sample.pid),       PLAIN(sample.tid),
+                                          PLAIN(sample.stack), PLAIN(sample.weight_ns), PLAIN(sample.truncated)};
+inline constexpr Field kCostFields[] = {DELTA(cost.ts_ns),     DELTA(cost.range_events),  DELTA(cost.gemm_events),
+                                        DELTA(cost.log_bytes), DELTA(cost.writer_cpu_ns), DELTA(cost.gpu_events)};
+inline constexpr Field kSegmentFields[] = {DELTA(segment.ts_ns), PLAIN(segment.number)};
 inline constexpr Field kDeviceFields[] = {
-    LLMPROF_FIELD(device.device, kPlain),
-    LLMPROF_NAME(device.name),
-    LLMPROF_FIELD(device.uuid_high, kPlain),
-    LLMPROF_FIELD(device.uuid_low, kPlain),
-    LLMPROF_FIELD(device.memory_bytes, kPlain),
-    LLMPROF_FIELD(device.units, kPlain),
-    LLMPROF_FIELD(device.compute_capability, kPlain),
-};
-inline constexpr Field kLaunchFields[] = {
-    LLMPROF_FIELD(launch.begin_ns, kDelta),    LLMPROF_FIELD(launch.end_ns, kBeside),
-    LLMPROF_FIELD(launch.correlation, kDelta), LLMPROF_DEFINITION(launch.stack),
-    LLMPROF_FIELD(launch.graph, kPlain),       LLMPROF_FIELD(launch.op, kPlain),
-    LLMPROF_FIELD(launch.captured, kPlain),    LLMPROF_FIELD(launch.number, kPlain),
-};
-inline constexpr Field kKernelShapeFields[] = {
-    LLMPROF_FIELD(kernel_shape.id, kDelta),
-    LLMPROF_NAME(kernel_shape.name),
-    LLMPROF_FIELD(kernel_shape.grid_x, kPlain),
-    LLMPROF_FIELD(kernel_shape.grid_y, kPlain),
-    LLMPROF_FIELD(kernel_shape.grid_z, kPlain),
-    LLMPROF_FIELD(kernel_shape.block_x, kPlain),
-    LLMPROF_FIELD(kernel_shape.block_y, kPlain),
-    LLMPROF_FIELD(kernel_shape.block_z, kPlain),
-    LLMPROF_FIELD(kernel_shape.registers, kPlain),
-    LLMPROF_FIELD(kernel_shape.static_shared_bytes, kPlain),
-    LLMPROF_FIELD(kernel_shape.dynamic_shared_bytes, kPlain),
-    LLMPROF_FIELD(kernel_shape.local_bytes, kPlain),
-    LLMPROF_FIELD(kernel_shape.cluster_x, kPlain),
-    LLMPROF_FIELD(kernel_shape.cluster_y, kPlain),
-    LLMPROF_FIELD(kernel_shape.cluster_z, kPlain),
-};
-inline constexpr Field kKernelFields[] = {
-    LLMPROF_FIELD(kernel.begin_ns, kDelta),    LLMPROF_FIELD(kernel.end_ns, kBeside),
-    LLMPROF_FIELD(kernel.correlation, kDelta), LLMPROF_DEFINITION(kernel.shape),
-    LLMPROF_FIELD(kernel.stream, kPlain),      LLMPROF_FIELD(kernel.device, kPlain),
-    LLMPROF_FIELD(kernel.context, kPlain),     LLMPROF_FIELD(kernel.graph, kPlain),
-    LLMPROF_FIELD(kernel.graph_node, kDelta),
-};
-inline constexpr Field kCopyFields[] = {
-    LLMPROF_FIELD(copy.begin_ns, kDelta), LLMPROF_FIELD(copy.end_ns, kBeside),
-    LLMPROF_FIELD(copy.bytes, kPlain),    LLMPROF_FIELD(copy.correlation, kDelta),
-    LLMPROF_FIELD(copy.stream, kPlain),   LLMPROF_FIELD(copy.device, kPlain),
-    LLMPROF_FIELD(copy.kind, kPlain),     LLMPROF_FIELD(copy.host_memory, kPlain),
-    LLMPROF_FIELD(copy.graph, kPlain),    LLMPROF_FIELD(copy.graph_node, kDelta),
-};
-inline constexpr Field kGraphLaunchFields[] = {
-    LLMPROF_FIELD(graph_launch.begin_ns, kDelta),    LLMPROF_FIELD(graph_launch.end_ns, kBeside),
-    LLMPROF_FIELD(graph_launch.correlation, kDelta), LLMPROF_FIELD(graph_launch.graph, kPlain),
-    LLMPROF_FIELD(graph_launch.stream, kPlain),      LLMPROF_FIELD(graph_launch.device, kPlain),
-    LLMPROF_FIELD(graph_launch.context, kPlain),
-};
+    PLAIN(device.device),       NAME(device.name),   PLAIN(device.uuid_high),         PLAIN(device.uuid_low),
+    PLAIN(device.memory_bytes), PLAIN(device.units), PLAIN(device.compute_capability)};
+inline constexpr Field kLaunchFields[] = {DELTA(launch.begin_ns),   BESIDE(launch.end_ns), DELTA(launch.correlation),
+                                          DEFINITION(launch.stack), PLAIN(launch.graph),   PLAIN(launch.op),
+                                          PLAIN(launch.captured),   PLAIN(launch.number)};
+inline constexpr Field kKernelShapeFields[] = {DELTA(kernel_shape.id),
+                                               NAME(kernel_shape.name),
+                                               PLAIN(kernel_shape.grid_x),
+                                               PLAIN(kernel_shape.grid_y),
+                                               PLAIN(kernel_shape.grid_z),
+                                               PLAIN(kernel_shape.block_x),
+                                               PLAIN(kernel_shape.block_y),
+                                               PLAIN(kernel_shape.block_z),
+                                               PLAIN(kernel_shape.registers),
+                                               PLAIN(kernel_shape.static_shared_bytes),
+                                               PLAIN(kernel_shape.dynamic_shared_bytes),
+                                               PLAIN(kernel_shape.local_bytes),
+                                               PLAIN(kernel_shape.cluster_x),
+                                               PLAIN(kernel_shape.cluster_y),
+                                               PLAIN(kernel_shape.cluster_z)};
+inline constexpr Field kKernelFields[] = {DELTA(kernel.begin_ns),   BESIDE(kernel.end_ns), DELTA(kernel.correlation),
+                                          DEFINITION(kernel.shape), PLAIN(kernel.stream),  PLAIN(kernel.device),
+                                          PLAIN(kernel.context),    PLAIN(kernel.graph),   DELTA(kernel.graph_node)};
+inline constexpr Field kCopyFields[] = {DELTA(copy.begin_ns),    BESIDE(copy.end_ns),     PLAIN(copy.bytes),
+                                        DELTA(copy.correlation), PLAIN(copy.stream),      PLAIN(copy.device),
+                                        PLAIN(copy.kind),        PLAIN(copy.host_memory), PLAIN(copy.graph),
+                                        DELTA(copy.graph_node)};
+inline constexpr Field kGraphLaunchFields[] = {DELTA(graph_launch.begin_ns),    BESIDE(graph_launch.end_ns),
+                                               DELTA(graph_launch.correlation), PLAIN(graph_launch.graph),
+                                               PLAIN(graph_launch.stream),      PLAIN(graph_launch.device),
+                                               PLAIN(graph_launch.context)};
 inline constexpr Field kGraphNodeFields[] = {
-    LLMPROF_FIELD(graph_node.ts_ns, kDelta),       LLMPROF_FIELD(graph_node.node, kDelta),
-    LLMPROF_FIELD(graph_node.cloned_from, kDelta), LLMPROF_NAME(graph_node.name),
-    LLMPROF_FIELD(graph_node.graph, kPlain),       LLMPROF_DEFINITION(graph_node.stack),
-    LLMPROF_FIELD(graph_node.kind, kPlain),
-};
+    DELTA(graph_node.ts_ns), DELTA(graph_node.node),       DELTA(graph_node.cloned_from), NAME(graph_node.name),
+    PLAIN(graph_node.graph), DEFINITION(graph_node.stack), PLAIN(graph_node.kind)};
 inline constexpr Field kGemmShapeFields[] = {
-    LLMPROF_FIELD(gemm_shape.id, kDelta),      LLMPROF_NAME(gemm_shape.function),
-    LLMPROF_NAME(gemm_shape.library),          LLMPROF_NAME(gemm_shape.algorithm),
-    LLMPROF_NAME(gemm_shape.epilogue),         LLMPROF_NAME(gemm_shape.scaling),
-    LLMPROF_NAME(gemm_shape.type_a),           LLMPROF_NAME(gemm_shape.type_b),
-    LLMPROF_NAME(gemm_shape.type_c),           LLMPROF_NAME(gemm_shape.compute_type),
-    LLMPROF_FIELD(gemm_shape.layout, kPlain),  LLMPROF_FIELD(gemm_shape.trans_a, kPlain),
-    LLMPROF_FIELD(gemm_shape.trans_b, kPlain),
-};
-inline constexpr Field kGpuGemmFields[] = {
-    LLMPROF_FIELD(gpu_gemm.begin_ns, kDelta), LLMPROF_FIELD(gpu_gemm.end_ns, kBeside),
-    LLMPROF_FIELD(gpu_gemm.m, kPlain),        LLMPROF_FIELD(gpu_gemm.n, kPlain),
-    LLMPROF_FIELD(gpu_gemm.k, kPlain),        LLMPROF_FIELD(gpu_gemm.batch, kPlain),
-    LLMPROF_DEFINITION(gpu_gemm.shape),
-};
-inline constexpr Field kDeviceMemoryFields[] = {
-    LLMPROF_FIELD(device_memory.ts_ns, kDelta), LLMPROF_FIELD(device_memory.op, kPlain),
-    LLMPROF_FIELD(device_memory.kind, kPlain),  LLMPROF_FIELD(device_memory.address, kDelta),
-    LLMPROF_FIELD(device_memory.bytes, kPlain), LLMPROF_FIELD(device_memory.device, kPlain),
-    LLMPROF_DEFINITION(device_memory.stack),
-};
-inline constexpr Field kApiFields[] = {
-    LLMPROF_FIELD(api.begin_ns, kDelta),    LLMPROF_FIELD(api.end_ns, kBeside), LLMPROF_NAME(api.name),
-    LLMPROF_FIELD(api.correlation, kDelta), LLMPROF_FIELD(api.stream, kPlain),  LLMPROF_FIELD(api.waits, kPlain),
-};
-inline constexpr Field kGapFields[] = {
-    LLMPROF_FIELD(gap.begin_ns, kDelta),
-    LLMPROF_FIELD(gap.end_ns, kBeside),
-    LLMPROF_NAME(gap.why),
-};
-inline constexpr Field kTelemetryFields[] = {
-    LLMPROF_FIELD(telemetry.ts_ns, kDelta), LLMPROF_FIELD(telemetry.device, kPlain), LLMPROF_NAME(telemetry.metric),
-    LLMPROF_FIELD(telemetry.value, kPlain), LLMPROF_FIELD(telemetry.pid, kPlain),
-};
-inline constexpr Field kTelemetryDeviceFields[] = {
-    LLMPROF_FIELD(telemetry_device.device, kPlain),
-    LLMPROF_NAME(telemetry_device.name),
-    LLMPROF_FIELD(telemetry_device.uuid_high, kPlain),
-    LLMPROF_FIELD(telemetry_device.uuid_low, kPlain),
-};
-inline constexpr Field kNoteFields[] = {
-    LLMPROF_FIELD(note.ts_ns, kDelta),
-    LLMPROF_NAME(note.subject),
-    LLMPROF_NAME(note.text),
-};
-inline constexpr Field kCounterWindowFields[] = {
-    LLMPROF_FIELD(counter_window.begin_ns, kDelta),    LLMPROF_FIELD(counter_window.end_ns, kBeside),
-    LLMPROF_FIELD(counter_window.cost_ns, kPlain),     LLMPROF_FIELD(counter_window.measurement, kDelta),
-    LLMPROF_FIELD(counter_window.correlation, kDelta), LLMPROF_NAME(counter_window.name),
-    LLMPROF_FIELD(counter_window.device, kPlain),      LLMPROF_FIELD(counter_window.scope, kPlain),
-    LLMPROF_FIELD(counter_window.pass, kPlain),        LLMPROF_FIELD(counter_window.passes, kPlain),
-};
-inline constexpr Field kCounterFields[] = {
-    LLMPROF_FIELD(counter.ts_ns, kDelta),
-    LLMPROF_FIELD(counter.measurement, kDelta),
-    LLMPROF_NAME(counter.metric),
-    LLMPROF_FIELD(counter.value, kPlain),
-};
+    DELTA(gemm_shape.id),      NAME(gemm_shape.function),     NAME(gemm_shape.library), NAME(gemm_shape.algorithm),
+    NAME(gemm_shape.epilogue), NAME(gemm_shape.scaling),      NAME(gemm_shape.type_a),  NAME(gemm_shape.type_b),
+    NAME(gemm_shape.type_c),   NAME(gemm_shape.compute_type), PLAIN(gemm_shape.layout), PLAIN(gemm_shape.trans_a),
+    PLAIN(gemm_shape.trans_b)};
+inline constexpr Field kGpuGemmFields[] = {DELTA(gpu_gemm.begin_ns),  BESIDE(gpu_gemm.end_ns), PLAIN(gpu_gemm.m),
+                                           PLAIN(gpu_gemm.n),         PLAIN(gpu_gemm.k),       PLAIN(gpu_gemm.batch),
+                                           DEFINITION(gpu_gemm.shape)};
+inline constexpr Field kDeviceMemoryFields[] = {DELTA(device_memory.ts_ns),     PLAIN(device_memory.op),
+                                                PLAIN(device_memory.kind),      DELTA(device_memory.address),
+                                                PLAIN(device_memory.bytes),     PLAIN(device_memory.device),
+                                                DEFINITION(device_memory.stack)};
+inline constexpr Field kApiFields[] = {DELTA(api.begin_ns),    BESIDE(api.end_ns), NAME(api.name),
+                                       DELTA(api.correlation), PLAIN(api.stream),  PLAIN(api.waits)};
+inline constexpr Field kGapFields[] = {DELTA(gap.begin_ns), BESIDE(gap.end_ns), NAME(gap.why)};
+inline constexpr Field kTelemetryFields[] = {DELTA(telemetry.ts_ns), PLAIN(telemetry.device), NAME(telemetry.metric),
+                                             PLAIN(telemetry.value), PLAIN(telemetry.pid)};
+inline constexpr Field kTelemetryDeviceFields[] = {PLAIN(telemetry_device.device), NAME(telemetry_device.name),
+                                                   PLAIN(telemetry_device.uuid_high), PLAIN(telemetry_device.uuid_low)};
+inline constexpr Field kNoteFields[] = {DELTA(note.ts_ns), NAME(note.subject), NAME(note.text)};
+inline constexpr Field kCounterWindowFields[] = {DELTA(counter_window.begin_ns),    BESIDE(counter_window.end_ns),
+                                                 PLAIN(counter_window.cost_ns),     DELTA(counter_window.measurement),
+                                                 DELTA(counter_window.correlation), NAME(counter_window.name),
+                                                 PLAIN(counter_window.device),      PLAIN(counter_window.scope),
+                                                 PLAIN(counter_window.pass),        PLAIN(counter_window.passes)};
+inline constexpr Field kCounterFields[] = {DELTA(counter.ts_ns), DELTA(counter.measurement), NAME(counter.metric),
+                                           PLAIN(counter.value)};
 inline constexpr Field kStallFields[] = {
-    LLMPROF_FIELD(stall.ts_ns, kDelta),
-    LLMPROF_FIELD(stall.samples, kPlain),
-    LLMPROF_FIELD(stall.cubin, kPlain),
-    LLMPROF_FIELD(stall.pc_offset, kDelta),
-    LLMPROF_NAME(stall.function),
-    LLMPROF_NAME(stall.reason),
-    LLMPROF_NAME(stall.file),
-    LLMPROF_FIELD(stall.line, kPlain),
-    LLMPROF_FIELD(stall.device, kPlain),
-    LLMPROF_FIELD(stall.issued, kPlain),
-};
+    DELTA(stall.ts_ns), PLAIN(stall.samples), PLAIN(stall.cubin), DELTA(stall.pc_offset), NAME(stall.function),
+    NAME(stall.reason), NAME(stall.file),     PLAIN(stall.line),  PLAIN(stall.device),    PLAIN(stall.issued)};
+#undef PLAIN
+#undef DELTA
+#undef BESIDE
+#undef NAME
+#undef DEFINITION
 #undef LLMPROF_FIELD
-#undef LLMPROF_NAME
-#undef LLMPROF_DEFINITION
 
 template <std::size_t N>
 constexpr FieldList list_of(const Field (&fields)[N]) {
@@ -322,43 +205,29 @@ constexpr FieldList fields_of(std::uint64_t kind) {
   return kind < kRecordKinds ? kFieldLists[kind] : FieldList{nullptr, 0};
 }
 
-// Copies of constant size compile to one move each.
+// Little-endian: the low bytes are the value. Copies of constant size compile to one move each.
+template <class Copy>
+void copy_field(std::uint8_t width, Copy copy) {
+  switch (width) {
+    case 1:
+      return copy(std::integral_constant<int, 1>());
+    case 2:
+      return copy(std::integral_constant<int, 2>());
+    case 4:
+      return copy(std::integral_constant<int, 4>());
+    default:
+      return copy(std::integral_constant<int, 8>());
+  }
+}
 inline std::uint64_t load_field(const Record& record, const Field& field) {
   const unsigned char* at = reinterpret_cast<const unsigned char*>(&record) + field.offset;
-  std::uint64_t value = 0;  // little-endian: the low bytes are the value
-  switch (field.width) {
-    case 1:
-      __builtin_memcpy(&value, at, 1);
-      break;
-    case 2:
-      __builtin_memcpy(&value, at, 2);
-      break;
-    case 4:
-      __builtin_memcpy(&value, at, 4);
-      break;
-    default:
-      __builtin_memcpy(&value, at, 8);
-      break;
-  }
+  std::uint64_t value = 0;
+  copy_field(field.width, [&](auto bytes) { __builtin_memcpy(&value, at, bytes); });
   return value;
 }
-
 inline void store_field(Record& record, const Field& field, std::uint64_t value) {
   unsigned char* at = reinterpret_cast<unsigned char*>(&record) + field.offset;
-  switch (field.width) {
-    case 1:
-      __builtin_memcpy(at, &value, 1);
-      break;
-    case 2:
-      __builtin_memcpy(at, &value, 2);
-      break;
-    case 4:
-      __builtin_memcpy(at, &value, 4);
-      break;
-    default:
-      __builtin_memcpy(at, &value, 8);
-      break;
-  }
+  copy_field(field.width, [&](auto bytes) { __builtin_memcpy(at, &value, bytes); });
 }
 
 constexpr bool fits(std::uint64_t value, std::uint8_t width) { return width == 8 || (value >> (8 * width)) == 0; }

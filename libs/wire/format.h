@@ -240,8 +240,8 @@ struct LaunchRecord {
   std::uint32_t graph;  // kGraph: id of the executable graph
   LaunchOp op;
   std::uint8_t captured;  // 1: nothing ran, a capture took it down (its kGraphNode records follow)
-  // Where kernels are sampled: launches of the same number on any thread are the same again, so one whose kernel was not
-  // recorded ran as those did whose was. 0: not numbered.
+  // Where kernels are sampled: launches of the same number on any thread are the same again, so one whose kernel was
+  // not recorded ran as those did whose was. 0: not numbered.
   std::uint16_t number;
 };
 
@@ -484,5 +484,16 @@ struct alignas(64) Record {
   };
 };
 static_assert(sizeof(RangeRecord) == 40 && sizeof(Record) == 64);
+
+// A record of zeros of this kind: all bytes count where records are compared or interned.
+inline void clear(Record* record, RecordKind kind) {
+  __builtin_memset(static_cast<void*>(record), 0, sizeof(*record));
+  record->kind = kind;
+}
+inline Record blank(RecordKind kind) {
+  Record record;
+  clear(&record, kind);
+  return record;
+}
 
 }  // namespace llmprof::wire

@@ -3,8 +3,7 @@
 #include <random>
 #include <vector>
 
-#include "wire/crc32c.h"
-#include "wire/varint.h"
+#include "wire/primitives.h"
 
 namespace llmprof::wire {
 namespace {

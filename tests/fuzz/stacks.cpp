@@ -4,11 +4,10 @@
 #include <cstring>
 
 #include "fuzz.h"
-#include "host/stacks/dwarf_expression.h"
-#include "host/stacks/function_name.h"
 #include "host/stacks/module.h"
-#include "host/stacks/perf_record.h"
-#include "host/stacks/python_code.h"
+#include "host/stacks/perf.h"
+#include "host/stacks/python.h"
+#include "host/stacks/unwinder.h"
 
 namespace llmprof::fuzz {
 namespace {
@@ -35,7 +34,8 @@ void run(std::string_view input) {
   } else if (what == 'U') {
     const std::size_t half = bytes.size() / 2;
     const std::span<const std::uint8_t> all(bytes);
-    host::unwind_row({0x3000, all.first(half)}, {0x2000, all.subspan(half)}, 0x1010);
+    wire::UnwindRow row;
+    wire::unwind_row({0x3000, all.first(half)}, {0x2000, all.subspan(half)}, 0x1010, &row);
   } else if (what == 'X') {
     Registers registers;
     registers.set(host::kRsp, 0x1000);

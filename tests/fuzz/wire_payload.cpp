@@ -5,8 +5,8 @@
 
 #include "fuzz.h"
 #include "log_through_ingest.h"
-#include "wire/crc32c.h"
 #include "wire/format.h"
+#include "wire/primitives.h"
 
 namespace llmprof::fuzz {
 namespace {

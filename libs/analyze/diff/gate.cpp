@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "analyze/measures.h"
-#include "base/edits.h"
+#include "base/strings.h"
 
 namespace llmprof::analyze {
 namespace {

@@ -1,11 +1,100 @@
 #pragma once
-// What the hooks of CPU and GPU libraries have in common: who called, whether it counts, and what is told before.
+// What the hooks share: the way to the collector, the function a call would have reached without us, the call itself.
 
-#include "collect/blas/connect.h"
-#include "collect/blas/opened.h"
-#include "collect/blas/resolve.h"
+#include <atomic>
+#include <cstdint>
+
+#include "wire/collector_v1.h"
+#include "wire/format.h"
 
 namespace llmprof::collect::blas {
+
+// What the hooks of CPU and GPU libraries have in common: who called, whether it counts, and what is told before.
+
+// The way from libllmprof_blas.so to the collector.
+enum class Link : std::uint32_t { kUndecided, kConnecting, kOn, kOff };
+
+struct Connection {
+  std::atomic<Link> link{Link::kUndecided};
+  std::atomic<std::int32_t> pid{0};  // of the process that is connecting
+  const llmprof_collector_table* table = nullptr;
+};
+extern constinit Connection connection;
+
+// Loads the collector beside this library, if this process is to be recorded. Decides once.
+Link connect();
+
+// The collector's table; null: not recording.
+inline const llmprof_collector_table* collector() {
+  const Link link = connection.link.load(std::memory_order_acquire);
+  if (link == Link::kOff) return nullptr;
+  if (link != Link::kOn && connect() != Link::kOn) return nullptr;
+  return connection.table;
+}
+
+// Files of a model that the program opened, so that a report can say which model ran. A few paths in static memory,
+// handed to the collector with the first BLAS call; a process that makes none leaves nothing.
+
+extern constinit std::atomic<std::uint32_t> opened_waiting;  // noted, not handed over yet
+
+void hand_over_opened(const llmprof_collector_table* table);
+
+// From a call to a hooked symbol to the function that would have been called without us.
+enum Function : std::uint32_t {
+#define LLMPROF_BLAS_FUNCTION(name, abi, real, bits) k_##name,
+#define LLMPROF_BLAS_GUARDED(name, abi, real, bits) k_##name,
+#define LLMPROF_BLAS_CUDA(name, signature, types, bits) k_##name,
+#include "collect/blas/functions.def"
+  kFunctions,
+};
+
+const char* name_of(Function function);
+
+// A hooked function by its name, `first` or one after it; kFunctions: not one of them.
+inline constexpr Function kFirstGpu = k_cublasSgemm_v2;  // from here on they are of cuBLAS
+Function function_of(const char* name, Function first = Function{});
+
+// Whether some library of this process but our own has a function of this name, or may have one.
+bool is_defined_elsewhere(const char* name);
+
+// One place in the program that calls one hooked symbol. Never changes once published, but for what is atomic.
+struct Site {
+  std::uintptr_t address;  // that the call returns to
+  Function function;
+  void* target;         // null: no library of this process defines the function
+  const char* library;  // path, in memory of ours
+  bool told;            // false: several libraries define it and the caller depends on none of them
+  bool is_mkl;
+  bool from_library;  // what calls there has hooked functions of its own, or is not known
+  void* helpers[3];   // functions of cuBLAS in the same library: what a call means is asked of them. Null: it has none
+  std::atomic<wire::StringId> library_id;  // 0: not asked for yet
+  std::atomic<wire::StringId> function_id;
+  std::atomic<std::uint32_t> generation;  // in which it was found right
+};
+
+// Lock-free after the first call from a place, until a library is unloaded: then each place is looked at again.
+const Site* find_site(Function function, std::uintptr_t return_address);
+
+// A library was unloaded: another one may be mapped where it was.
+void library_unloaded();
+
+// A call to a function that no library of this process has ends as it does where the loader finds none.
+[[noreturn]] void end_unresolved(Function function);
+
+// Whether the object that called there refers weakly to the function: without us it would not have called.
+bool refers_weakly(Function function, std::uintptr_t return_address);
+
+// Whether the address is in an object that is loaded.
+bool is_loaded(const void* address);
+
+// A place for a function of cuBLAS that a program looked up by name: it is known where its calls go. Null: no room, or
+// the address belongs to no library of cuBLAS.
+Site* make_handle_site(Function function, void* target);
+
+// Path of this library, or null.
+const char* own_path();
+
+// ---- a call ---------------------------------------------------------------------------------------------------------
 
 // Integers are passed on as whole registers and stack slots: whatever the width they were meant in, they arrive as sent
 // (MKL's ILP64 interface has the same names as its LP64 one).
@@ -43,5 +132,17 @@ inline void before_recording(const llmprof_collector_table* table, Site* site) {
   if (!site->told) [[unlikely]]
     table->count_loss(static_cast<std::uint16_t>(wire::LossKind::kBlasUnresolved), 1);
 }
+
+// Programs that look a cuBLAS function up by dlsym() on a library's handle (JAX, cuDNN, our own tools) are given a hook
+// in place of the function, so that their calls are seen too.
+
+// What a call to the hook of this function ends in. Only asked from such a hook, which was handed out after it was set.
+Site* handle_site(Function function);
+
+// The hook for callers that asked by name; null if the function has none.
+void* handle_hook(Function function);
+
+// What dlsym() should answer instead of `found`, for a name that begins as those of cuBLAS do.
+void* hook_for(const char* name, void* found);
 
 }  // namespace llmprof::collect::blas

@@ -3,6 +3,7 @@
 
 #include "collect/blas/call.h"
 #include "collect/blas/cublas_abi.h"
+#include "wire/collector_v1.h"
 
 namespace llmprof::collect::blas {
 
@@ -19,18 +20,19 @@ struct GpuCall {
 void record_cublas(const llmprof_collector_table* table, const GpuCall& call);
 void record_cublas_lt(const llmprof_collector_table* table, const GpuCall& call);
 
-// What both are made of.
-struct GpuShape {
-  std::int32_t type_a = -1, type_b = -1, type_c = -1, compute = -1;
-  wire::StringId algorithm = 0, epilogue = 0, scaling = 0;
-  wire::Layout layout = wire::Layout::kColumnMajor;
-  wire::Transpose trans_a = wire::Transpose::kNo, trans_b = wire::Transpose::kNo;
-};
-struct GpuSize {
-  std::int64_t m, n, k, batch;
-};
-void record_gemm(const llmprof_collector_table* table, const GpuCall& call, const GpuShape& shape, const GpuSize& size);
+// Names in the log for the numbers of cuBLAS: types as everywhere in llmprof, the rest as the headers have them.
+// Each is interned once; 0 for a number that is not known.
 
-wire::Transpose cublas_transpose(std::int64_t operation);  // cublasOperation_t
+wire::StringId type_id(const llmprof_collector_table* table, std::int32_t type);        // cudaDataType
+wire::StringId compute_id(const llmprof_collector_table* table, std::int32_t compute);  // cublasComputeType_t
+wire::StringId epilogue_id(const llmprof_collector_table* table, std::int32_t epilogue);
+
+// How A and B are scaled (cublasLtMatmulMatrixScale_t); -1: not at all.
+wire::StringId scaling_id(const llmprof_collector_table* table, std::int32_t a, std::int32_t b);
+
+struct Algorithm {
+  std::int32_t number, tile, stages, split_k, cluster;  // -1: cannot be asked
+};
+wire::StringId algorithm_id(const llmprof_collector_table* table, const Algorithm& algorithm);
 
 }  // namespace llmprof::collect::blas

@@ -1,12 +1,15 @@
 // The hooked functions of cuBLAS and cuBLASLt. Each call is passed on unchanged, its status returned as it is, and each
 // call that succeeded becomes one kGpuGemm record with its times on the host. Every function stands here twice: under
 // its own name for callers that were linked with it, and hidden for those that asked for its address
-// (blas/by_handle.h).
+// (hook_for).
 
-#include "collect/blas/by_handle.h"
+#include <string.h>
+
+#include "collect/blas/call.h"
 #include "collect/blas/cublas_call.h"
 
 namespace llmprof::collect::blas {
+
 namespace {
 
 constexpr Word kNotInitialized = 1;  // a status of cuBLAS
@@ -76,6 +79,33 @@ void* handle_hook(Function function) {
     default:
       return nullptr;
   }
+}
+
+namespace {
+
+constinit std::atomic<Site*> handle_sites[kFunctions]{};
+
+}  // namespace
+
+Site* handle_site(Function function) { return handle_sites[function].load(std::memory_order_acquire); }
+
+// One library for each function: the first that was asked. The same name in another library keeps its own address, so
+// that no call ever ends in a library it was not meant for; the search for libraries that are not hooked tells of it.
+void* hook_for(const char* name, void* found) {
+  const Function function = function_of(name, kFirstGpu);
+  void* const hook = function != kFunctions ? handle_hook(function) : nullptr;
+  const llmprof_collector_table* table = hook != nullptr ? collector() : nullptr;
+  if (table == nullptr) return found;
+  Site* site = handle_sites[function].load(std::memory_order_acquire);
+  // A library that was closed gives its place to what is asked now.
+  if (site == nullptr || (site->target != found && !is_loaded(site->target))) {
+    Site* const mine = make_handle_site(function, found);
+    if (mine == nullptr) return found;
+    if (handle_sites[function].compare_exchange_strong(site, mine, std::memory_order_acq_rel)) site = mine;
+  }
+  if (site->target != found) return found;
+  table->note_library(site->library, 1);
+  return hook;
 }
 
 }  // namespace llmprof::collect::blas

@@ -1,10 +1,8 @@
-#include "collect/blas/cublas_names.h"
+#include "collect/blas/cublas_call.h"
 
 #include <string.h>
 
 #include <atomic>
-
-#include "collect/blas/cublas_abi.h"
 
 namespace llmprof::collect::blas {
 namespace {

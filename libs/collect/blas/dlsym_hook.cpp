@@ -6,10 +6,10 @@
 #include <dlfcn.h>
 #include <link.h>
 
-#include "collect/blas/by_handle.h"
+#include "collect/blas/call.h"
 #include "collect/blas/weak_references.h"
-#include "collect/undisturbed.h"
-#include "collect/walk_objects.h"
+#include "collect/images.h"
+#include "collect/os.h"
 
 namespace {
 
@@ -33,16 +33,6 @@ void* find_next(void** known, const char* name, void* otherwise) {
   return next;
 }
 void* find_next() { return find_next(&next_dlsym, "dlsym", reinterpret_cast<void*>(&nothing)); }
-
-int read_unloads(dl_phdr_info* info, std::size_t, void* context) {
-  *static_cast<unsigned long long*>(context) = info->dlpi_subs;
-  return 1;
-}
-unsigned long long unloads() {
-  unsigned long long count = 0;
-  llmprof::collect::walk_objects(read_unloads, &count);
-  return count;
-}
 
 // By hand: others ask before their own string functions work (a sanitizer's run-time does).
 bool begins_with(const char* name, const char* wanted) {
@@ -112,11 +102,11 @@ extern "C" [[gnu::naked, gnu::visibility("default")]] void* dlsym(void*, const c
 // Who calls it does not matter to the C library, so this may be a call.
 extern "C" [[gnu::visibility("default")]] int dlclose(void* handle) noexcept;
 extern "C" [[gnu::visibility("default")]] int dlclose(void* handle) noexcept {
-  const unsigned long long before = unloads();
+  const auto before = llmprof::collect::count_objects().unloaded;
   void* const next = find_next(&next_dlclose, "dlclose", reinterpret_cast<void*>(&nothing_to_close));
   const int result = reinterpret_cast<Dlclose>(next)(handle);
   const llmprof::collect::KeepErrno keep;
-  if (unloads() == before) return result;
+  if (llmprof::collect::count_objects().unloaded == before) return result;
   llmprof::collect::blas::library_unloaded();
   llmprof::collect::blas::forget_objects();
   return result;

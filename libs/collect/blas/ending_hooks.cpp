@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "collect/blas/connect.h"
-#include "collect/futex.h"
+#include "collect/blas/call.h"
+#include "collect/os.h"
 
 namespace llmprof::collect::blas {
 void find_next_endings();

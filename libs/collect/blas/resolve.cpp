@@ -1,17 +1,16 @@
-#include "collect/blas/resolve.h"
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "collect/blas/wanted_file.h"
+#include "collect/blas/call.h"
 #include "collect/images.h"
-#include "collect/undisturbed.h"
+#include "collect/os.h"
 #include "collect/unhooked.h"
 
 namespace llmprof::collect::blas {
+
 namespace {
 
 constexpr const char* kNames[] = {
@@ -29,7 +28,6 @@ constinit Site sites[kMaxSites]{};
 constinit std::atomic<std::uint32_t> used_sites{0};
 constinit std::atomic<Site*> slots[kSlots]{};
 
-constexpr Function kFirstGpu = k_cublasSgemm_v2;
 constexpr Function kLtFunctions = k_cublasLtMatmul;
 
 constinit std::atomic<std::uint32_t> generation{1};
@@ -53,6 +51,43 @@ struct Paths {
   }
 };
 constinit Paths paths{};
+
+const unsigned char* first_need(const Image& image) {
+  for (const ElfW(Dyn)* entry = image.dynamic; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
+    const ElfW(Addr) value = entry->d_un.d_ptr;
+    if (entry->d_tag == DT_VERNEED)
+      return reinterpret_cast<const unsigned char*>(value < image.base ? value + image.base : value);
+  }
+  return nullptr;
+}
+
+bool lists(const unsigned char* need, std::uint32_t version) {
+  const auto* file = reinterpret_cast<const ElfW(Verneed)*>(need);
+  const unsigned char* at = need + file->vn_aux;
+  for (std::uint32_t i = 0; i < file->vn_cnt; ++i) {
+    const auto* entry = reinterpret_cast<const ElfW(Vernaux)*>(at);
+    if ((entry->vna_other & 0x7fffu) == version) return true;
+    at += entry->vna_next;
+  }
+  return false;
+}
+
+// The file an object names for a function that it imports; null: none. Libraries such as cuBLAS give their symbols the
+// version "libcublas.so.13": an object linked with it must never end in a libcublas.so.12, whoever is loaded first.
+const char* wanted_file(const Image& image, const char* function) {
+  std::uint32_t version = 0;
+  any_import(image, [&](const Import& import) {
+    if (strcmp(import.name, function) == 0) version = import.version;
+    return version != 0;
+  });
+  const unsigned char* need = version > 1 ? first_need(image) : nullptr;
+  while (need != nullptr) {
+    const auto* file = reinterpret_cast<const ElfW(Verneed)*>(need);
+    if (lists(need, version)) return image.strings + file->vn_file;
+    need = file->vn_next != 0 ? need + file->vn_next : nullptr;
+  }
+  return nullptr;
+}
 
 struct Question {
   Function function;
@@ -121,23 +156,6 @@ bool search_dependencies(ImageList list, std::size_t self, Question* question) {
 
 // Where several libraries have the function, the loader has chosen one of them for the caller: what else the caller
 // imports from it is bound there. A handle that one copy of cuBLAS made must not enter another.
-struct Witness {
-  ImageList list;
-  std::size_t self, caller;
-  Question* question;
-};
-
-bool is_witness(void* context, const Import& import) {
-  const auto* witness = static_cast<const Witness*>(context);
-  if (strncmp(import.name, "cublas", 6) != 0) return false;
-  std::uintptr_t address;
-  memcpy(&address, import.slot, sizeof(address));
-  const std::size_t at = image_at(witness->list, address);
-  // Our own hooks say nothing, and neither does what is not bound yet, which leads into the caller itself.
-  const bool bound = at < witness->list.count && at != witness->self && at != witness->caller;
-  return bound && answer(witness->list, at, witness->question);
-}
-
 bool search_witness(ImageList list, std::size_t self, Question* question) {
   const std::size_t caller = image_at(list, question->caller);
   if (caller == list.count || !is_gpu(question->function)) return false;
@@ -146,8 +164,15 @@ bool search_witness(ImageList list, std::size_t self, Question* question) {
     Question other = *question;
     candidates += i != self && answer(list, i, &other) ? 1 : 0;
   }
-  Witness witness{list, self, caller, question};
-  return candidates > 1 && any_slot(list.images[caller], is_witness, &witness);
+  const auto is_witness = [&](const Import& import) {
+    if (strncmp(import.name, "cublas", 6) != 0) return false;
+    std::uintptr_t address;
+    memcpy(&address, import.slot, sizeof(address));
+    const std::size_t at = image_at(list, address);
+    // Our own hooks say nothing, and neither does what is not bound yet, which leads into the caller itself.
+    return at < list.count && at != self && at != caller && answer(list, at, question);
+  };
+  return candidates > 1 && any_slot(list.images[caller], is_witness);
 }
 
 // Anything that is loaded after us, in the loader's order, as RTLD_NEXT would (and what it does not see).
@@ -168,9 +193,10 @@ bool has_hooked_functions(const Image& image) {
   return false;
 }
 
-void resolve(void* context, ImageList list) {
-  auto* question = static_cast<Question*>(context);
-  const std::size_t self = image_at(list, reinterpret_cast<std::uintptr_t>(&resolve));
+std::size_t own_image(ImageList list) { return image_at(list, reinterpret_cast<std::uintptr_t>(&own_image)); }
+
+void resolve(ImageList list, Question* question) {
+  const std::size_t self = own_image(list);
   question->told = true;
   if (self == list.count) return;
   const std::size_t caller = image_at(list, question->caller);
@@ -186,7 +212,7 @@ void fill(Site* site, Function function, std::uintptr_t address) {
   const Undisturbed undisturbed;  // a handler that jumped out would leave the loader's lock behind
   Question question{function, address, nullptr, 0, "", false, false, false, {}};
   const std::uint32_t now = generation.load(std::memory_order_acquire);
-  with_images(resolve, &question);
+  with_images([&](ImageList list) { resolve(list, &question); });
   void* target = reinterpret_cast<void*>(question.target);
   // There was no memory to look, or there are too many objects: the loader is asked, whatever it waits for.
   if (target == nullptr) target = dlsym(RTLD_NEXT, kNames[function]);
@@ -237,8 +263,8 @@ const Site* look_again(std::atomic<Site*>& slot, Site* site) {
 
 const char* name_of(Function function) { return kNames[function]; }
 
-Function function_of(const char* name) {
-  for (std::uint32_t i = 0; i < kFunctions; ++i) {
+Function function_of(const char* name, Function first) {
+  for (std::uint32_t i = first; i < kFunctions; ++i) {
     if (strcmp(kNames[i], name) == 0) return static_cast<Function>(i);
   }
   return kFunctions;
@@ -254,33 +280,15 @@ void end_unresolved(Function function) {
   _exit(said ? 127 : 126);
 }
 
-Function gpu_function(const char* name) {
-  for (std::uint32_t i = kFirstGpu; i < kFunctions; ++i) {
-    if (strcmp(kNames[i], name) == 0) return static_cast<Function>(i);
-  }
-  return kFunctions;
-}
-
-namespace {
-
-struct Elsewhere {
-  const char* name;
-  bool found;
-};
-
-void find_elsewhere(void* context, ImageList list) {
-  auto* wanted = static_cast<Elsewhere*>(context);
-  const std::size_t self = image_at(list, reinterpret_cast<std::uintptr_t>(&find_elsewhere));
-  for (std::size_t i = 0; i < list.count && !wanted->found; ++i)
-    wanted->found = i != self && find_function(list.images[i], wanted->name) != nullptr;
-}
-
-}  // namespace
-
 bool is_defined_elsewhere(const char* name) {
   const Undisturbed undisturbed;
-  Elsewhere elsewhere{name, false};
-  return !with_images(find_elsewhere, &elsewhere) || elsewhere.found;
+  bool found = false;
+  const auto look = [&](ImageList list) {
+    const std::size_t self = own_image(list);
+    for (std::size_t i = 0; i < list.count && !found; ++i)
+      found = i != self && find_function(list.images[i], name) != nullptr;
+  };
+  return !with_images(look) || found;
 }
 
 const Site* find_site(Function function, std::uintptr_t address) {
@@ -304,23 +312,16 @@ const Site* find_site(Function function, std::uintptr_t address) {
   return mine != nullptr ? mine : add_site(function, address);
 }
 
-namespace {
-
-void describe_target(void* context, ImageList list) {
-  auto* question = static_cast<Question*>(context);
-  const std::size_t at = image_at(list, question->target);
-  if (at == list.count || !is_cublas(list.images[at])) return;
-  question->library = paths.keep(list.images[at].path);
-  question->told = true;
-  find_helpers(list.images[at], question);
-}
-
-}  // namespace
-
 Site* make_handle_site(Function function, void* target) {
   const Undisturbed undisturbed;
   Question question{function, 0, nullptr, reinterpret_cast<std::uintptr_t>(target), "", false, false, true, {}};
-  with_images(describe_target, &question);
+  with_images([&](ImageList list) {
+    const std::size_t at = image_at(list, question.target);
+    if (at == list.count || !is_cublas(list.images[at])) return;
+    question.library = paths.keep(list.images[at].path);
+    question.told = true;
+    find_helpers(list.images[at], &question);
+  });
   const std::uint32_t index = question.told ? used_sites.fetch_add(1, std::memory_order_relaxed) : kMaxSites;
   if (index >= kMaxSites) return nullptr;
   Site* const site = &sites[index];
@@ -333,66 +334,33 @@ Site* make_handle_site(Function function, void* target) {
   return site;
 }
 
-namespace {
-
-struct Loaded {
-  std::uintptr_t address;
-  bool is;
-};
-
-void find_loaded(void* context, ImageList list) {
-  auto* loaded = static_cast<Loaded*>(context);
-  loaded->is = image_at(list, loaded->address) < list.count;
-}
-
-}  // namespace
-
-namespace {
-
-struct Reference {
-  std::uintptr_t caller;
-  const char* name;
-  bool weak;
-};
-
-bool is_weak_reference(void* context, const Import& import) {
-  auto* reference = static_cast<Reference*>(context);
-  reference->weak = import.weak && strcmp(import.name, reference->name) == 0;
-  return reference->weak;
-}
-
-void find_reference(void* context, ImageList list) {
-  const std::size_t caller = image_at(list, static_cast<Reference*>(context)->caller);
-  if (caller < list.count) any_import(list.images[caller], is_weak_reference, context);
-}
-
-}  // namespace
-
 bool refers_weakly(Function function, std::uintptr_t return_address) {
   const Undisturbed undisturbed;
-  Reference reference{return_address, kNames[function], false};
-  with_images(find_reference, &reference);
-  return reference.weak;
+  bool weak = false;
+  with_images([&](ImageList list) {
+    const std::size_t caller = image_at(list, return_address);
+    if (caller == list.count) return;
+    weak = any_import(list.images[caller],
+                      [&](const Import& import) { return import.weak && strcmp(import.name, kNames[function]) == 0; });
+  });
+  return weak;
 }
 
 bool is_loaded(const void* address) {
   const Undisturbed undisturbed;
-  Loaded loaded{reinterpret_cast<std::uintptr_t>(address), false};
-  return !with_images(find_loaded, &loaded) || loaded.is;
+  bool loaded = false;
+  const auto look = [&](ImageList list) {
+    loaded = image_at(list, reinterpret_cast<std::uintptr_t>(address)) < list.count;
+  };
+  return !with_images(look) || loaded;
 }
-
-namespace {
-
-void find_own_path(void* context, ImageList list) {
-  const std::size_t self = image_at(list, reinterpret_cast<std::uintptr_t>(&find_own_path));
-  if (self < list.count) *static_cast<const char**>(context) = list.images[self].path;
-}
-
-}  // namespace
 
 const char* own_path() {
   const char* path = nullptr;
-  with_images(find_own_path, &path);
+  with_images([&](ImageList list) {
+    const std::size_t self = own_image(list);
+    if (self < list.count) path = list.images[self].path;
+  });
   return path;
 }
 

@@ -6,10 +6,9 @@
 
 #include <atomic>
 
-#include "collect/blas/resolve.h"
+#include "collect/blas/call.h"
 #include "collect/images.h"
-#include "collect/undisturbed.h"
-#include "collect/walk_objects.h"
+#include "collect/os.h"
 
 namespace llmprof::collect::blas {
 namespace {
@@ -35,11 +34,6 @@ constinit Looked looked{};
 constinit std::atomic<bool> forgets{false};
 constinit std::atomic<std::uint64_t> seen_adds{0};
 
-int read_adds(dl_phdr_info* info, std::size_t, void* context) {
-  *static_cast<std::uint64_t*>(context) = info->dlpi_adds;
-  return 1;
-}
-
 // The page of a slot that the loader has made read-only. Nothing is changed where that cannot be undone for a moment.
 class Writable {
  public:
@@ -62,68 +56,55 @@ class Writable {
   bool good_ = true;
 };
 
-struct Clearing {
-  ImageList list;
-  std::size_t self;
-  const Image* image;
-  bool absent[kFunctions];  // hooked functions that this object refers to weakly and nobody has
-};
-
-bool is_elsewhere(const Clearing& clearing, const char* name) {
-  for (std::size_t i = 0; i < clearing.list.count; ++i) {
-    if (i != clearing.self && find_function(clearing.list.images[i], name) != nullptr) return true;
+bool is_elsewhere(ImageList list, std::size_t self, const char* name) {
+  for (std::size_t i = 0; i < list.count; ++i) {
+    if (i != self && find_function(list.images[i], name) != nullptr) return true;
   }
-  return false;
-}
-
-bool note_weak(void* context, const Import& import) {
-  auto* clearing = static_cast<Clearing*>(context);
-  const Function function = import.weak ? function_of(import.name) : kFunctions;
-  if (function != kFunctions && !is_elsewhere(*clearing, import.name)) clearing->absent[function] = true;
   return false;
 }
 
 // Only what leads to us: the rest is not ours to change. A slot that is bound at the first call is never called where
 // the address is nothing.
-bool clear_slot(void* context, const Import& import) {
-  auto* clearing = static_cast<Clearing*>(context);
-  if (!import.weak || import.is_call) return false;
-  const Function function = function_of(import.name);
-  if (function == kFunctions || !clearing->absent[function]) return false;
-  const Image& own = clearing->list.images[clearing->self];
+void clear_slot(const Image& own, const Image& image, const Import& import) {
   std::uintptr_t value;
   memcpy(&value, import.slot, sizeof(value));
   value -= static_cast<std::uintptr_t>(import.addend);
-  if (value < own.low || value >= own.high) return false;
-  const Writable writable(*clearing->image, import.slot);
+  if (value < own.low || value >= own.high) return;
+  const Writable writable(image, import.slot);
   if (writable)
     __atomic_store_n(static_cast<std::uintptr_t*>(import.slot), static_cast<std::uintptr_t>(import.addend),
                      __ATOMIC_RELAXED);
-  return false;
 }
 
-void clear_all(void*, ImageList list) {
+void clear_all(ImageList list) {
   if (forgets.exchange(false)) looked = {};
   const std::size_t self = image_at(list, reinterpret_cast<std::uintptr_t>(&clear_all));
   for (std::size_t i = 0; i < list.count && self < list.count; ++i) {
     const Image& image = list.images[i];
     if (i == self || image.dynamic == nullptr || !looked.add(image.dynamic)) continue;
-    Clearing clearing{list, self, &image, {}};
-    any_import(image, note_weak, &clearing);
-    bool any = false;
-    for (const bool absent : clearing.absent) any = any || absent;
-    if (any) any_slot(image, clear_slot, &clearing);
+    bool any = false, absent[kFunctions] = {};  // hooked functions that it refers to weakly and nobody has
+    any_import(image, [&](const Import& import) {
+      const Function function = import.weak ? function_of(import.name) : kFunctions;
+      if (function != kFunctions && !is_elsewhere(list, self, import.name)) any = absent[function] = true;
+      return false;
+    });
+    if (!any) continue;
+    any_slot(image, [&](const Import& import) {
+      const Function function = import.weak && !import.is_call ? function_of(import.name) : kFunctions;
+      if (function != kFunctions && absent[function]) clear_slot(list.images[self], image, import);
+      return false;
+    });
   }
 }
 
 }  // namespace
 
 void clear_weak_references() {
-  std::uint64_t adds = 0;
-  walk_objects(read_adds, &adds);  // whoever jumps out of a handler here would jump out of dlsym() as well
+  const std::uint64_t adds =
+      count_objects().loaded;  // whoever jumps out of a handler here would jump out of dlsym() as well
   if (adds == seen_adds.load(std::memory_order_relaxed)) return;
   const Undisturbed undisturbed;
-  if (with_images(clear_all, nullptr)) seen_adds.store(adds, std::memory_order_relaxed);
+  if (with_images(clear_all)) seen_adds.store(adds, std::memory_order_relaxed);
 }
 
 void forget_objects() { forgets.store(true); }

@@ -2,19 +2,18 @@
 
 #include <string.h>
 
-#include "collect/definition_table.h"
+#include "collect/cuda/counters/hooks.h"
+#include "collect/cuda/gpu.h"
 #include "collect/names.h"
+#include "collect/os.h"
+#include "collect/tables.h"
 
 namespace llmprof::collect::cupti {
+
 namespace {
 
 using wire::Record;
 using wire::RecordKind;
-
-void begin(Record* record, RecordKind kind) {
-  memset(static_cast<void*>(record), 0, sizeof(*record));
-  record->kind = kind;
-}
 
 template <class T>
 T narrow(std::uint32_t value) {
@@ -25,7 +24,7 @@ T narrow(std::uint32_t value) {
 std::uint32_t natural(std::int32_t value) { return value > 0 ? static_cast<std::uint32_t>(value) : 0; }
 
 void fill_shape(const KernelActivity& kernel, Record* record) {
-  begin(record, RecordKind::kKernelShape);
+  clear(record, RecordKind::kKernelShape);
   wire::KernelShapeRecord& shape = record->kernel_shape;
   shape.grid_x = natural(kernel.grid_x);
   shape.grid_y = natural(kernel.grid_y);
@@ -57,48 +56,52 @@ std::uint32_t slot_of(const KernelActivity& kernel) {
   return static_cast<std::uint32_t>(hash >> 40);
 }
 
-wire::CopyKind copy_kind(std::uint8_t kind) {
-  switch (kind) {
-    case kCopyHostToDevice:
-    case kCopyHostToArray:
-      return wire::CopyKind::kHostToDevice;
-    case kCopyDeviceToHost:
-    case kCopyArrayToHost:
-      return wire::CopyKind::kDeviceToHost;
-    case kCopyDeviceToDevice:
-    case kCopyArrayToArray:
-    case kCopyArrayToDevice:
-    case kCopyDeviceToArray:
-      return wire::CopyKind::kDeviceToDevice;
-    case kCopyHostToHost:
-      return wire::CopyKind::kHostToHost;
-    case kCopyPeerToPeer:
-      return wire::CopyKind::kPeer;
-    default:
-      return wire::CopyKind::kUnknown;
+// What a number of CUPTI's is to us; the first entry where it is not listed.
+template <class To>
+struct Pair {
+  std::uint32_t from;
+  To to;
+};
+template <class To, std::size_t N>
+To translate(const Pair<To> (&pairs)[N], std::uint32_t number) {
+  for (const Pair<To>& pair : pairs) {
+    if (pair.from == number) return pair.to;
   }
+  return pairs[0].to;
 }
 
-wire::HostMemory host_memory(std::uint8_t kind) {
-  switch (kind) {
-    case kMemoryPageable:
-      return wire::HostMemory::kPageable;
-    case kMemoryPinned:
-      return wire::HostMemory::kPinned;
-    case kMemoryDevice:
-    case kMemoryArray:
-    case kMemoryDeviceStatic:
-      return wire::HostMemory::kDevice;
-    case kMemoryManaged:
-    case kMemoryManagedStatic:
-      return wire::HostMemory::kManaged;
-    default:
-      return wire::HostMemory::kUnknown;
-  }
-}
+constexpr Pair<wire::CopyKind> kCopyKinds[] = {{0, wire::CopyKind::kUnknown},
+                                               {kCopyHostToDevice, wire::CopyKind::kHostToDevice},
+                                               {kCopyHostToArray, wire::CopyKind::kHostToDevice},
+                                               {kCopyDeviceToHost, wire::CopyKind::kDeviceToHost},
+                                               {kCopyArrayToHost, wire::CopyKind::kDeviceToHost},
+                                               {kCopyDeviceToDevice, wire::CopyKind::kDeviceToDevice},
+                                               {kCopyArrayToArray, wire::CopyKind::kDeviceToDevice},
+                                               {kCopyArrayToDevice, wire::CopyKind::kDeviceToDevice},
+                                               {kCopyDeviceToArray, wire::CopyKind::kDeviceToDevice},
+                                               {kCopyHostToHost, wire::CopyKind::kHostToHost},
+                                               {kCopyPeerToPeer, wire::CopyKind::kPeer}};
+constexpr Pair<wire::HostMemory> kHostMemories[] = {{0, wire::HostMemory::kUnknown},
+                                                    {kMemoryPageable, wire::HostMemory::kPageable},
+                                                    {kMemoryPinned, wire::HostMemory::kPinned},
+                                                    {kMemoryDevice, wire::HostMemory::kDevice},
+                                                    {kMemoryArray, wire::HostMemory::kDevice},
+                                                    {kMemoryDeviceStatic, wire::HostMemory::kDevice},
+                                                    {kMemoryManaged, wire::HostMemory::kManaged},
+                                                    {kMemoryManagedStatic, wire::HostMemory::kManaged}};
+constexpr Pair<const char*> kOverheads[] = {{0, "overhead: other"},
+                                            {1, "overhead: driver compiler"},
+                                            {1u << 16, "overhead: CUPTI buffer flush"},
+                                            {2u << 16, "overhead: CUPTI instrumentation"},
+                                            {3u << 16, "overhead: CUPTI resource"},
+                                            {4u << 16, "overhead: module loading"},
+                                            {5u << 16, "overhead: lazy function loading"},
+                                            {6u << 16, "overhead: command buffer full"},
+                                            {7u << 16, "overhead: activity buffer request"},
+                                            {8u << 16, "overhead: UVM activity start"}};
 
 void convert_kernel(const KernelActivity& kernel, ShapeCache* shapes, Record* record) {
-  begin(record, RecordKind::kKernel);
+  clear(record, RecordKind::kKernel);
   wire::KernelRecord& out = record->kernel;
   out.begin_ns = kernel.start;
   out.end_ns = kernel.end;
@@ -114,7 +117,7 @@ void convert_kernel(const KernelActivity& kernel, ShapeCache* shapes, Record* re
 // Copies between devices and memsets have the same members elsewhere.
 template <class CopyLike>
 void convert_common(const CopyLike& copy, Record* record) {
-  begin(record, RecordKind::kCopy);
+  clear(record, RecordKind::kCopy);
   wire::CopyRecord& out = record->copy;
   out.begin_ns = copy.start;
   out.end_ns = copy.end;
@@ -128,13 +131,13 @@ void convert_common(const CopyLike& copy, Record* record) {
 
 void convert_copy(const CopyActivity& copy, Record* record) {
   convert_common(copy, record);
-  record->copy.kind = copy_kind(copy.copy_kind);
+  record->copy.kind = translate(kCopyKinds, copy.copy_kind);
   const bool to_host = copy.copy_kind == kCopyDeviceToHost || copy.copy_kind == kCopyArrayToHost;
-  record->copy.host_memory = host_memory(to_host ? copy.target_kind : copy.source_kind);
+  record->copy.host_memory = translate(kHostMemories, to_host ? copy.target_kind : copy.source_kind);
 }
 
 void convert_graph(const GraphActivity& graph, Record* record) {
-  begin(record, RecordKind::kGraphLaunch);
+  clear(record, RecordKind::kGraphLaunch);
   wire::GraphLaunchRecord& out = record->graph_launch;
   out.begin_ns = graph.start;
   out.end_ns = graph.end;
@@ -145,36 +148,11 @@ void convert_graph(const GraphActivity& graph, Record* record) {
   out.device = narrow<std::uint16_t>(graph.device);
 }
 
-const char* overhead_name(std::uint32_t kind) {
-  switch (kind) {
-    case 1:
-      return "overhead: driver compiler";
-    case 1u << 16:
-      return "overhead: CUPTI buffer flush";
-    case 2u << 16:
-      return "overhead: CUPTI instrumentation";
-    case 3u << 16:
-      return "overhead: CUPTI resource";
-    case 4u << 16:
-      return "overhead: module loading";
-    case 5u << 16:
-      return "overhead: lazy function loading";
-    case 6u << 16:
-      return "overhead: command buffer full";
-    case 7u << 16:
-      return "overhead: activity buffer request";
-    case 8u << 16:
-      return "overhead: UVM activity start";
-    default:
-      return "overhead: other";
-  }
-}
-
 void convert_overhead(const OverheadActivity& overhead, Record* record) {
-  begin(record, RecordKind::kApi);
+  clear(record, RecordKind::kApi);
   record->api.begin_ns = overhead.start;
   record->api.end_ns = overhead.end;
-  record->api.name = intern(overhead_name(overhead.overhead));
+  record->api.name = intern(translate(kOverheads, overhead.overhead));
 }
 
 }  // namespace
@@ -215,7 +193,7 @@ Converted convert(const Activity* activity, ShapeCache* shapes, Record* record) 
       const auto& memset_activity = *reinterpret_cast<const MemsetActivity*>(activity);
       convert_common(memset_activity, record);
       record->copy.kind = wire::CopyKind::kMemset;
-      record->copy.host_memory = host_memory(static_cast<std::uint8_t>(memset_activity.memory_kind));
+      record->copy.host_memory = translate(kHostMemories, memset_activity.memory_kind);
       break;
     }
     case kGraphTrace:
@@ -232,3 +210,97 @@ Converted convert(const Activity* activity, ShapeCache* shapes, Record* record) 
 }
 
 }  // namespace llmprof::collect::cupti
+
+namespace llmprof::collect {
+
+namespace {
+
+using wire::LossKind;
+using wire::Record;
+using wire::RecordKind;
+
+// Long sections make small columns. One batch a kind: a section holds records of one kind.
+constexpr RecordKind kKinds[] = {RecordKind::kKernel, RecordKind::kCopy, RecordKind::kGraphLaunch, RecordKind::kApi};
+struct Batch {
+  std::uint32_t count;
+  Record records[kDeviceBatch];
+};
+constinit Batch batches[4]{};
+constinit cupti::ShapeCache shapes{};
+
+Batch& batch_of(RecordKind kind) {
+  std::uint32_t i = 0;
+  while (i < 3 && kKinds[i] != kind) ++i;
+  return batches[i];
+}
+
+void shift(Record* record, std::uint64_t offset_ns) {
+  // All kinds of device records begin with these two.
+  static_assert(offsetof(Record, kernel.begin_ns) == offsetof(Record, copy.begin_ns) &&
+                offsetof(Record, kernel.begin_ns) == offsetof(Record, graph_launch.begin_ns) &&
+                offsetof(Record, kernel.begin_ns) == offsetof(Record, api.begin_ns) &&
+                offsetof(Record, kernel.end_ns) == offsetof(Record, api.end_ns));
+  record->kernel.begin_ns -= offset_ns;
+  record->kernel.end_ns -= offset_ns;
+}
+
+void count_zero_times(const cupti::Activity& activity) {
+  const bool kernel = activity.kind == cupti::kConcurrentKernel || activity.kind == cupti::kKernel;
+  if (!kernel || !counters::replays_kernels()) return count_loss(LossKind::kZeroTimes);
+  count_loss_about(LossKind::kZeroTimes, 1,
+                   intern("kernels beside --replay: CUPTI gives no times of what it executes again"));
+}
+
+}  // namespace
+
+void GpuDrain::run() {
+  if (gpu.pid.load(std::memory_order_acquire) == 0 || gpu.pool.waiting() == 0 || !gpu_is_ours()) return;
+  if (gpu.wall_clock) clock_offset_ns_ = read_clock_ns(CLOCK_REALTIME) - now_ns();
+  std::size_t valid = 0;
+  while (std::uint8_t* buffer = gpu.pool.next(&valid)) {
+    read(buffer, valid);
+    // After a forced flush CUPTI may still write into what it returned.
+    if (gpu.finish.load(std::memory_order_acquire) == 0) gpu.pool.free(buffer);
+  }
+  flush();
+}
+
+void GpuDrain::read(std::uint8_t* buffer, std::size_t valid) {
+  cupti::Activity* activity = nullptr;
+  Record record;
+  for (;;) {
+    const std::uint32_t result = gpu.library.get_next_record(buffer, valid, &activity);
+    if (result == cupti::kMaxLimitReached) return;
+    if (!succeeded(cupti::Call::kGetNextRecord, result) || activity == nullptr) return;
+    switch (convert(activity, &shapes, &record)) {
+      case cupti::Converted::kRecord:
+        add(record);
+        break;
+      case cupti::Converted::kZeroTimes:
+        count_zero_times(*activity);
+        break;
+      case cupti::Converted::kUnknown:
+        count_loss(LossKind::kUnknownActivity);
+        break;
+    }
+  }
+}
+
+void GpuDrain::add(const Record& record) {
+  Batch& batch = batch_of(record.kind);
+  Record& slot = batch.records[batch.count];
+  slot = record;
+  if (clock_offset_ns_ != 0) shift(&slot, clock_offset_ns_);
+  if (++batch.count == kDeviceBatch) flush();
+}
+
+void GpuDrain::flush() {
+  for (Batch& batch : batches) {
+    if (batch.count != 0) output_->device_records(batch.records, batch.count);
+    batch.count = 0;
+  }
+}
+
+}  // namespace llmprof::collect
+
+namespace llmprof::collect::cupti {}  // namespace llmprof::collect::cupti

@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "collect/definition_table.h"
 #include "collect/lifecycle.h"
+#include "collect/tables.h"
 
 namespace llmprof::collect::cupti {
 namespace {

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 
 #include "collect/list.h"
+#include "collect/os.h"
 
 namespace llmprof::collect::cupti {
 namespace {
@@ -22,8 +23,8 @@ bool BufferPool::reserve(std::size_t bytes) {
   if (count > kMaxBuffers) count = kMaxBuffers;
   for (; count >= kFewest; count /= 2) {
     const std::size_t size = count * buffer_bytes_ + kScrapBytes;
-    void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED) continue;
+    void* memory = map_memory(size);
+    if (memory == nullptr) continue;
     prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, memory, size, "llmprof-gpu");  // shown in /proc/self/maps; may fail
     madvise(memory, size, MADV_WIPEONFORK);                                // a child has no use for them
     memory_ = static_cast<std::uint8_t*>(memory);

@@ -27,8 +27,7 @@ void put(char (&out)[512], const char* text, std::size_t length) {
   out[length] = '\0';
 }
 
-void look_at(void* context, ImageList list) {
-  auto* mapped = static_cast<Mapped*>(context);
+void look_at(ImageList list, Mapped* mapped) {
   for (std::size_t i = 0; i < list.count; ++i) {
     const char* path = list.images[i].path;
     if (is_cupti(path)) put(mapped->cupti, path, strlen(path));
@@ -44,7 +43,7 @@ class Search {
 
   bool run() {
     Mapped mapped{};
-    with_images(look_at, &mapped);
+    with_images([&](ImageList list) { look_at(list, &mapped); });
     for (const char* soname : kSonames) {
       if (take(dlopen(soname, RTLD_LAZY | RTLD_NOLOAD), soname)) return true;
     }
@@ -105,9 +104,9 @@ class Search {
   bool take(void* handle, const char* path) {
     if (handle == nullptr) return false;
     const char* missing = nullptr;
-#define LLMPROF_CUPTI_LOAD(member, name, needed, ...)                                   \
-  library_->member = reinterpret_cast<decltype(library_->member)>(dlsym(handle, name)); \
-  if ((needed) && library_->member == nullptr) missing = (name);
+#define LLMPROF_CUPTI_LOAD(member, call, needed, ...)                                                        \
+  library_->member = reinterpret_cast<decltype(library_->member)>(dlsym(handle, wire::name_of(Call::call))); \
+  if ((needed) && library_->member == nullptr) missing = wire::name_of(Call::call);
     LLMPROF_CUPTI_FUNCTIONS(LLMPROF_CUPTI_LOAD)
 #undef LLMPROF_CUPTI_LOAD
     if (missing != nullptr) {
@@ -132,71 +131,19 @@ class Search {
 
 }  // namespace
 
-const char* name_of(Call call) {
-  switch (call) {
-    case Call::kNone:
-      break;
-    case Call::kGetVersion:
-      return "cuptiGetVersion";
-    case Call::kSubscribe:
-      return "cuptiSubscribe";
-    case Call::kEnableCallback:
-      return "cuptiEnableCallback";
-    case Call::kActivityEnable:
-      return "cuptiActivityEnable";
-    case Call::kActivityDisable:
-      return "cuptiActivityDisable";
-    case Call::kRegisterCallbacks:
-      return "cuptiActivityRegisterCallbacks";
-    case Call::kGetNextRecord:
-      return "cuptiActivityGetNextRecord";
-    case Call::kFlushAll:
-      return "cuptiActivityFlushAll";
-    case Call::kRegisterTimestamp:
-      return "cuptiActivityRegisterTimestampCallback";
-    case Call::kSetAttribute:
-      return "cuptiActivitySetAttribute";
-    case Call::kGetDropped:
-      return "cuptiActivityGetNumDroppedRecords";
-    case Call::kGetGraphNodeId:
-      return "cuptiGetGraphNodeId";
-    case Call::kGetGraphExecId:
-      return "cuptiGetGraphExecId";
-    case Call::kGetGraphId:
-      return "cuptiGetGraphId";
-    case Call::kGetDeviceId:
-      return "cuptiGetDeviceId";
-    case Call::kEnableDomain:
-      return "cuptiEnableDomain";
-    case Call::kFatal:
-      return "CUPTI itself";
-    case Call::kBufferPool:
-      return "mmap of the buffers";
-  }
-  return "nothing";
-}
-
 std::uint32_t count_copies(const Library& library, char (&other)[512]) {
-  struct Found {
-    std::uintptr_t address;
-    std::uint32_t count;
-    char* other;
-  };
-  Found found = {library.address, 0, other};
+  std::uint32_t count = 0;
   other[0] = '\0';
-  with_images(
-      [](void* context, ImageList list) {
-        auto* to = static_cast<Found*>(context);
-        for (std::size_t i = 0; i < list.count; ++i) {
-          const Image& image = list.images[i];
-          if (!is_cupti(image.path)) continue;
-          ++to->count;
-          const bool ours = to->address >= image.low && to->address < image.high;
-          if (!ours) snprintf(to->other, 512, "%s", image.path);
-        }
-      },
-      &found);
-  return found.count;
+  with_images([&](ImageList list) {
+    for (std::size_t i = 0; i < list.count; ++i) {
+      const Image& image = list.images[i];
+      if (!is_cupti(image.path)) continue;
+      ++count;
+      const bool ours = library.address >= image.low && library.address < image.high;
+      if (!ours) snprintf(other, sizeof(other), "%s", image.path);
+    }
+  });
+  return count;
 }
 
 bool is_cupti(const char* path) { return strncmp(base_name(path), "libcupti.so", 11) == 0; }

@@ -1,53 +1,78 @@
 #include "collect/cuda/driver.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
-#include "collect/state.h"
+#include <atomic>
+#include <type_traits>
+
+#include "collect/names.h"
 
 namespace llmprof::collect {
 namespace {
+
+constexpr int kMissing = -1;  // where the driver has no such function
+constexpr int kNotReady = 600;
+
+// Member, its name in the driver (older ones lack the "_v2"), what it is given.
+#define LLMPROF_DRIVER_FUNCTIONS(X)                           \
+  X(get_current, "cuCtxGetCurrent", void**)                   \
+  X(synchronize, "cuCtxSynchronize")                          \
+  X(function_name, "cuFuncGetName", const char**, void*)      \
+  X(kernel_name, "cuKernelGetName", const char**, void*)      \
+  X(is_capturing, "cuStreamIsCapturing", void*, int*)         \
+  X(exchange_mode, "cuThreadExchangeStreamCaptureMode", int*) \
+  X(context_of, "cuStreamGetCtx", void*, void**)              \
+  X(query, "cuStreamQuery", void*)                            \
+  X(make_event, "cuEventCreate", void**, unsigned)            \
+  X(record_event, "cuEventRecord", void*, void*)              \
+  X(query_event, "cuEventQuery", void*)                       \
+  X(device_count, "cuDeviceGetCount", int*)                   \
+  X(device, "cuDeviceGet", int*, int)                         \
+  X(device_name, "cuDeviceGetName", char*, int, int)          \
+  X(device_uuid, "cuDeviceGetUuid_v2", unsigned char*, int)   \
+  X(device_memory, "cuDeviceTotalMem_v2", std::size_t*, int)  \
+  X(device_attribute, "cuDeviceGetAttribute", int*, int, int)
 
 template <class... Arguments>
 using Function = std::atomic<int (*)(Arguments...)>;
 
 struct Driver {
-  Function<void**> get_current{nullptr};
-  Function<> synchronize{nullptr};
-  Function<const char**, void*> function_name{nullptr};
-  Function<const char**, void*> kernel_name{nullptr};
-  Function<void*, int*> is_capturing{nullptr};
-  Function<int*> exchange_mode{nullptr};
-  Function<void*, void**> context_of{nullptr};
-  Function<void*> query{nullptr};
-  Function<void**, unsigned> make_event{nullptr};
-  Function<void*, void*> record_event{nullptr};
-  Function<void*> query_event{nullptr};
+#define LLMPROF_DRIVER_MEMBER(member, name, ...) Function<__VA_ARGS__> member{nullptr};
+  LLMPROF_DRIVER_FUNCTIONS(LLMPROF_DRIVER_MEMBER)
+#undef LLMPROF_DRIVER_MEMBER
   std::atomic<bool> searched{false};
 };
 constinit Driver driver;
 
 template <class... Arguments>
 void find(void* library, Function<Arguments...>& function, const char* name) {
-  function.store(reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name)), std::memory_order_relaxed);
+  void* found = dlsym(library, name);
+  char older[64];
+  const std::size_t length = strlen(name);
+  if (found == nullptr && length > 3 && strcmp(name + length - 3, "_v2") == 0) {
+    memcpy(older, name, length - 3);
+    older[length - 3] = '\0';
+    found = dlsym(library, older);
+  }
+  function.store(reinterpret_cast<int (*)(Arguments...)>(found), std::memory_order_relaxed);
 }
 
 // The program has it loaded: we are called from it, or after it was. Twice at once does no harm.
 void search() {
   if (driver.searched.load(std::memory_order_acquire)) return;
   if (void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)) {
-    find(library, driver.get_current, "cuCtxGetCurrent");
-    find(library, driver.synchronize, "cuCtxSynchronize");
-    find(library, driver.function_name, "cuFuncGetName");
-    find(library, driver.kernel_name, "cuKernelGetName");
-    find(library, driver.is_capturing, "cuStreamIsCapturing");
-    find(library, driver.exchange_mode, "cuThreadExchangeStreamCaptureMode");
-    find(library, driver.context_of, "cuStreamGetCtx");
-    find(library, driver.query, "cuStreamQuery");
-    find(library, driver.make_event, "cuEventCreate");
-    find(library, driver.record_event, "cuEventRecord");
-    find(library, driver.query_event, "cuEventQuery");
+#define LLMPROF_DRIVER_FIND(member, name, ...) find(library, driver.member, name);
+    LLMPROF_DRIVER_FUNCTIONS(LLMPROF_DRIVER_FIND)
+#undef LLMPROF_DRIVER_FIND
   }
   driver.searched.store(true, std::memory_order_release);
+}
+
+template <class... Arguments>
+int call(const Function<Arguments...>& function, std::type_identity_t<Arguments>... arguments) {
+  const auto pointer = function.load(std::memory_order_relaxed);
+  return pointer != nullptr ? pointer(arguments...) : kMissing;
 }
 
 // While it lives, callbacks of what this thread asks the driver are not the program's.
@@ -60,27 +85,71 @@ class OwnCall {
   bool before_;
 };
 
-const char* ask_name(const Function<const char**, void*>& of, void* handle) {
-  const auto ask = of.load(std::memory_order_relaxed);
+const char* ask_name(const Function<const char**, void*>& ask, void* handle) {
   const char* name = nullptr;
-  return ask != nullptr && handle != nullptr && ask(&name, handle) == 0 ? name : nullptr;
+  return handle != nullptr && call(ask, &name, handle) == 0 ? name : nullptr;
+}
+
+// A driver that cannot tell counts as yes: to ask a stream that is being captured would end the capture.
+bool may_be_captured(void* stream) {
+  int capture = 0;
+  return call(driver.is_capturing, stream, &capture) != 0 || capture != 0;
+}
+
+// Asks in the mode that does not disturb captures of other threads.
+StreamState ask_relaxed(const Function<void*>& ask, void* handle) {
+  constexpr int kRelaxed = 2;
+  int mode = kRelaxed;
+  if (call(driver.exchange_mode, &mode) != 0) return StreamState::kUnknown;
+  const int result = call(ask, handle);
+  call(driver.exchange_mode, &mode);  // as it was
+  return result == 0 ? StreamState::kIdle : result == kNotReady ? StreamState::kBusy : StreamState::kUnknown;
+}
+
+std::uint64_t big_endian(const unsigned char* bytes) {
+  std::uint64_t value = 0;
+  for (int i = 0; i < 8; ++i) value = value << 8 | bytes[i];
+  return value;
+}
+
+std::uint32_t attribute(int which, int device) {
+  int value = 0;
+  return call(driver.device_attribute, &value, which, device) == 0 && value > 0 ? static_cast<std::uint32_t>(value) : 0;
+}
+
+void state_device(int ordinal) {
+  constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76;
+  int device = 0;
+  if (call(driver.device, &device, ordinal) != 0) return;
+  wire::Record record = wire::blank(wire::RecordKind::kDevice);
+  wire::DeviceRecord& out = record.device;
+  out.device = static_cast<std::uint32_t>(ordinal);
+  char name[256] = {};
+  if (call(driver.device_name, name, sizeof(name) - 1, device) == 0) out.name = intern(name);
+  unsigned char uuid[16] = {};
+  if (call(driver.device_uuid, uuid, device) == 0) {
+    out.uuid_high = big_endian(uuid);
+    out.uuid_low = big_endian(uuid + 8);
+  }
+  std::size_t bytes = 0;
+  if (call(driver.device_memory, &bytes, device) == 0) out.memory_bytes = bytes;
+  out.units = attribute(kMultiprocessors, device);
+  out.compute_capability = attribute(kMajor, device) * 10 + attribute(kMinor, device);
+  state_fact(record);
 }
 
 }  // namespace
 
 void* current_context() {
   search();
-  const auto get = driver.get_current.load(std::memory_order_relaxed);
   void* context = nullptr;
-  return get != nullptr && get(&context) == 0 ? context : nullptr;
+  return call(driver.get_current, &context) == 0 ? context : nullptr;
 }
 
 void wait_for_device() {
   search();
-  const auto wait = driver.synchronize.load(std::memory_order_relaxed);
-  if (wait == nullptr) return;
   const OwnCall own;
-  wait();  // what it says of the program's work it will say to the program as well
+  call(driver.synchronize);  // what it says of the program's work it will say to the program as well
 }
 
 const char* name_of_kernel(void* function, void* kernel) {
@@ -91,33 +160,17 @@ const char* name_of_kernel(void* function, void* kernel) {
   return name != nullptr ? name : ask_name(driver.kernel_name, function);
 }
 
-constexpr int kNotReady = 600, kRelaxed = 2;
-
 StreamState state_of_stream(void* stream) {
   search();
-  const auto is_capturing = driver.is_capturing.load(std::memory_order_relaxed);
-  const auto exchange_mode = driver.exchange_mode.load(std::memory_order_relaxed);
-  const auto query = driver.query.load(std::memory_order_relaxed);
-  if (is_capturing == nullptr || exchange_mode == nullptr || query == nullptr) return StreamState::kUnknown;
   const OwnCall own;
-  int capture = 0, mode = kRelaxed;
-  if (is_capturing(stream, &capture) != 0 || capture != 0) return StreamState::kUnknown;
-  if (exchange_mode(&mode) != 0) return StreamState::kUnknown;
-  const int result = query(stream);
-  exchange_mode(&mode);  // as it was
-  return result == 0 ? StreamState::kIdle : result == kNotReady ? StreamState::kBusy : StreamState::kUnknown;
+  return may_be_captured(stream) ? StreamState::kUnknown : ask_relaxed(driver.query, stream);
 }
 
 void* context_of_stream(void* stream) {
   search();
-  const auto is_capturing = driver.is_capturing.load(std::memory_order_relaxed);
-  const auto context_of = driver.context_of.load(std::memory_order_relaxed);
-  if (is_capturing == nullptr || context_of == nullptr) return nullptr;
   const OwnCall own;
-  int capture = 0;
   void* context = nullptr;
-  if (is_capturing(stream, &capture) != 0 || capture != 0) return nullptr;
-  return context_of(stream, &context) == 0 ? context : nullptr;
+  return !may_be_captured(stream) && call(driver.context_of, stream, &context) == 0 ? context : nullptr;
 }
 
 void* mark_stream(void* stream, void* event) {
@@ -125,28 +178,25 @@ void* mark_stream(void* stream, void* event) {
   constexpr std::uint32_t kMostEvents = 256;  // they are never given back: their contexts may be gone
   constexpr unsigned kWithoutTime = 2;
   search();
-  const auto is_capturing = driver.is_capturing.load(std::memory_order_relaxed);
-  const auto make = driver.make_event.load(std::memory_order_relaxed);
-  const auto record = driver.record_event.load(std::memory_order_relaxed);
-  if (is_capturing == nullptr || make == nullptr || record == nullptr) return nullptr;
   const OwnCall own;
-  int capture = 0;
-  if (is_capturing(stream, &capture) != 0 || capture != 0) return nullptr;
-  if (event != nullptr && record(event, stream) == 0) return event;
+  if (may_be_captured(stream)) return nullptr;
+  if (event != nullptr && call(driver.record_event, event, stream) == 0) return event;
   if (made.fetch_add(1, std::memory_order_relaxed) >= kMostEvents) return nullptr;
-  return make(&event, kWithoutTime) == 0 && record(event, stream) == 0 ? event : nullptr;
+  return call(driver.make_event, &event, kWithoutTime) == 0 && call(driver.record_event, event, stream) == 0 ? event
+                                                                                                             : nullptr;
 }
 
 StreamState state_of_event(void* event) {
-  const auto query = driver.query_event.load(std::memory_order_relaxed);
-  const auto exchange_mode = driver.exchange_mode.load(std::memory_order_relaxed);
-  if (query == nullptr || exchange_mode == nullptr) return StreamState::kUnknown;
   const OwnCall own;
-  int mode = kRelaxed;
-  if (exchange_mode(&mode) != 0) return StreamState::kUnknown;
-  const int result = query(event);
-  exchange_mode(&mode);  // as it was
-  return result == 0 ? StreamState::kIdle : result == kNotReady ? StreamState::kBusy : StreamState::kUnknown;
+  return ask_relaxed(driver.query_event, event);
+}
+
+void state_devices() {
+  constexpr int kMaxDevices = 64;
+  search();
+  int count = 0;
+  if (call(driver.device_count, &count) != 0) return;
+  for (int i = 0; i < count && i < kMaxDevices; ++i) state_device(i);
 }
 
 }  // namespace llmprof::collect

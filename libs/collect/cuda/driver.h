@@ -25,4 +25,8 @@ void* context_of_stream(void* stream);
 void* mark_stream(void* stream, void* event);
 StreamState state_of_event(void* event);
 
+// The devices that this process sees, as facts. Asks the driver, so never inside cuInit or one of its callbacks.
+
+void state_devices();
+
 }  // namespace llmprof::collect

@@ -49,8 +49,6 @@ inline constexpr std::uint16_t kLaunchKernel = 307;
 
 // cuLaunch, cuLaunchGrid, …Async; cuLaunchKernel, cuLaunchKernelEx, cuLaunchCooperativeKernel, _ptsz; …MultiDevice
 inline constexpr std::uint16_t kKernelLaunches[] = {115, 116, 117, kLaunchKernel, 442, 652, 653, 477, 478, 480};
-inline constexpr std::uint16_t kGraphLaunches[] = {514, 515};  // cuGraphLaunch, _ptsz
-inline constexpr std::uint16_t kGraphUploads[] = {580, 581};   // cuGraphUpload, _ptsz
 inline constexpr std::uint16_t kGraphLaunchOwnDefault = 515, kGraphUploadOwnDefault = 581;
 // cuMemcpyHtoD … cuMemcpy3D and the same asynchronous, for 64 bits; cuMemcpy2D for 64 bits; all of them _v2; cuMemcpy,
 // cuMemcpyPeer; all again _ptds and _ptsz; cuMemcpyBatchAsync, cuMemcpy3DBatchAsync, _v2, _ptsz
@@ -64,75 +62,71 @@ inline constexpr std::uint16_t kMemsets[] = {71,  72,  73,  74,  75,  76,  77,  
                                              218, 219, 220, 221, 222, 223, 224, 225, 226, 227, 249, 250, 251, 252,
                                              253, 254, 411, 412, 413, 414, 415, 416, 428, 429, 430, 431, 432, 433};
 
-struct MemoryCall {
-  std::uint16_t id;
-  CallClass what;
-  wire::MemoryKind kind;
-};
-inline constexpr MemoryCall kMemoryCalls[] = {
-    {243, CallClass::kAllocate, wire::MemoryKind::kDevice},       // cuMemAlloc_v2
-    {244, CallClass::kAllocatePitch, wire::MemoryKind::kDevice},  // cuMemAllocPitch_v2
-    {245, CallClass::kFree, wire::MemoryKind::kDevice},           // cuMemFree_v2
-    {371, CallClass::kAllocate, wire::MemoryKind::kManaged},      // cuMemAllocManaged
-    {598, CallClass::kAllocate, wire::MemoryKind::kPool},         // cuMemAllocAsync
-    {599, CallClass::kAllocate, wire::MemoryKind::kPool},         // …_ptsz
-    {611, CallClass::kAllocate, wire::MemoryKind::kPool},         // cuMemAllocFromPoolAsync
-    {612, CallClass::kAllocate, wire::MemoryKind::kPool},         // …_ptsz
-    {600, CallClass::kFree, wire::MemoryKind::kPool},             // cuMemFreeAsync
-    {601, CallClass::kFree, wire::MemoryKind::kPool},             // …_ptsz
-    {39, CallClass::kAllocate, wire::MemoryKind::kPinned},        // cuMemHostAlloc
-    {271, CallClass::kAllocate, wire::MemoryKind::kPinned},       // …_v2
-    {294, CallClass::kAllocate, wire::MemoryKind::kPinned},       // cuMemAllocHost_v2
-    {38, CallClass::kFree, wire::MemoryKind::kPinned},            // cuMemFreeHost
-    {301, CallClass::kAdopt, wire::MemoryKind::kPinned},          // cuMemHostRegister
-    {379, CallClass::kAdopt, wire::MemoryKind::kPinned},          // …_v2
-    {302, CallClass::kFree, wire::MemoryKind::kPinned},           // cuMemHostUnregister
-    {551, CallClass::kAdopt, wire::MemoryKind::kMapped},          // cuMemMap
-    {552, CallClass::kRelease, wire::MemoryKind::kMapped},        // cuMemUnmap
-};
+constexpr DriverCall memory_call(std::uint16_t id, CallClass what, wire::MemoryKind kind) {
+  return {.id = id, .what = what, .memory = kind};
+}
+constexpr DriverCall node_call(std::uint16_t id, CallClass what, NodeParameters node, std::uint8_t parameters) {
+  return {.id = id, .what = what, .node = node, .parameters = parameters};
+}
 
-struct OtherCall {
-  std::uint16_t id;
-  CallClass what;
+// All others, one by one.
+inline constexpr DriverCall kOtherCalls[] = {
+    memory_call(243, CallClass::kAllocate, wire::MemoryKind::kDevice),           // cuMemAlloc_v2
+    memory_call(244, CallClass::kAllocatePitch, wire::MemoryKind::kDevice),      // cuMemAllocPitch_v2
+    memory_call(245, CallClass::kFree, wire::MemoryKind::kDevice),               // cuMemFree_v2
+    memory_call(371, CallClass::kAllocate, wire::MemoryKind::kManaged),          // cuMemAllocManaged
+    memory_call(598, CallClass::kAllocate, wire::MemoryKind::kPool),             // cuMemAllocAsync
+    memory_call(599, CallClass::kAllocate, wire::MemoryKind::kPool),             // …_ptsz
+    memory_call(611, CallClass::kAllocate, wire::MemoryKind::kPool),             // cuMemAllocFromPoolAsync
+    memory_call(612, CallClass::kAllocate, wire::MemoryKind::kPool),             // …_ptsz
+    memory_call(600, CallClass::kFree, wire::MemoryKind::kPool),                 // cuMemFreeAsync
+    memory_call(601, CallClass::kFree, wire::MemoryKind::kPool),                 // …_ptsz
+    memory_call(39, CallClass::kAllocate, wire::MemoryKind::kPinned),            // cuMemHostAlloc
+    memory_call(271, CallClass::kAllocate, wire::MemoryKind::kPinned),           // …_v2
+    memory_call(294, CallClass::kAllocate, wire::MemoryKind::kPinned),           // cuMemAllocHost_v2
+    memory_call(38, CallClass::kFree, wire::MemoryKind::kPinned),                // cuMemFreeHost
+    memory_call(301, CallClass::kAdopt, wire::MemoryKind::kPinned),              // cuMemHostRegister
+    memory_call(379, CallClass::kAdopt, wire::MemoryKind::kPinned),              // …_v2
+    memory_call(302, CallClass::kFree, wire::MemoryKind::kPinned),               // cuMemHostUnregister
+    memory_call(551, CallClass::kAdopt, wire::MemoryKind::kMapped),              // cuMemMap
+    memory_call(552, CallClass::kRelease, wire::MemoryKind::kMapped),            // cuMemUnmap
+    {17, CallClass::kWaitForAll},                                                // cuCtxSynchronize
+    {800, CallClass::kWaitForAll},                                               // …_v2
+    {126, CallClass::kWaitForStream},                                            // cuStreamSynchronize
+    {440, CallClass::kWaitForStream},                                            // …_ptsz
+    {121, CallClass::kWaitForEvent},                                             // cuEventSynchronize
+    node_call(502, CallClass::kAddNode, NodeParameters::kFirstKernelNode, 4),    // cuGraphAddKernelNode
+    node_call(689, CallClass::kAddNode, NodeParameters::kKernelNode, 4),         // …_v2
+    node_call(712, CallClass::kAddNode, NodeParameters::kAnyNode, 4),            // cuGraphAddNode
+    node_call(723, CallClass::kAddNode, NodeParameters::kAnyNode, 5),            // …_v2
+    node_call(521, CallClass::kSetKernel, NodeParameters::kFirstKernelNode, 1),  // cuGraphKernelNodeSetParams
+    node_call(691, CallClass::kSetKernel, NodeParameters::kKernelNode, 1),       // …_v2
+    node_call(713, CallClass::kSetKernel, NodeParameters::kAnyNode, 1),          // cuGraphNodeSetParams
+    node_call(538, CallClass::kSetKernel, NodeParameters::kFirstKernelNode, 2),  // cuGraphExecKernelNodeSetParams
+    node_call(692, CallClass::kSetKernel, NodeParameters::kKernelNode, 2),       // …_v2
+    node_call(714, CallClass::kSetKernel, NodeParameters::kAnyNode, 2),          // cuGraphExecNodeSetParams
+    {514, CallClass::kGraphLaunch, wire::LaunchOp::kGraph},                      // cuGraphLaunch
+    {kGraphLaunchOwnDefault, CallClass::kGraphLaunch, wire::LaunchOp::kGraph},   // …_ptsz
+    {580, CallClass::kUpload},                                                   // cuGraphUpload
+    {kGraphUploadOwnDefault, CallClass::kUpload},                                // …_ptsz
+    {513, CallClass::kInstantiate},                                              // cuGraphInstantiate
+    {578, CallClass::kInstantiate},                                              // …_v2
+    {643, CallClass::kInstantiate},                                              // …WithFlags
+    {656, CallClass::kInstantiate},                                              // …WithParams
+    {657, CallClass::kInstantiate},                                              // …WithParams_ptsz
+    {561, CallClass::kUpdate},                                                   // cuGraphExecUpdate
+    {696, CallClass::kUpdate},                                                   // …_v2
+    {308, CallClass::kProfilerStart},                                            // cuProfilerStart
+    {309, CallClass::kProfilerStop},                                             // cuProfilerStop
+    {495, CallClass::kCaptureBegin},                                             // cuStreamBeginCapture
+    {496, CallClass::kCaptureBegin},                                             // …_ptsz
+    {539, CallClass::kCaptureBegin},                                             // …_v2
+    {540, CallClass::kCaptureBegin},                                             // …_v2_ptsz
+    {720, CallClass::kCaptureBegin},                                             // cuStreamBeginCaptureToGraph
+    {721, CallClass::kCaptureBegin},                                             // …_ptsz
+    {497, CallClass::kCaptureEnd},                                               // cuStreamEndCapture
+    {498, CallClass::kCaptureEnd},                                               // …_ptsz
 };
-inline constexpr OtherCall kWaitCalls[] = {
-    {17, CallClass::kWaitForAll},      // cuCtxSynchronize
-    {800, CallClass::kWaitForAll},     // …_v2
-    {126, CallClass::kWaitForStream},  // cuStreamSynchronize
-    {440, CallClass::kWaitForStream},  // …_ptsz
-    {121, CallClass::kWaitForEvent},   // cuEventSynchronize
-};
-inline constexpr OtherCall kProfilerCalls[] = {{308, CallClass::kProfilerStart}, {309, CallClass::kProfilerStop}};
-// cuStreamBeginCapture, _v2, cuStreamBeginCaptureToGraph, cuStreamEndCapture, each with its _ptsz
-inline constexpr OtherCall kCaptureCalls[] = {{495, CallClass::kCaptureBegin}, {496, CallClass::kCaptureBegin},
-                                              {539, CallClass::kCaptureBegin}, {540, CallClass::kCaptureBegin},
-                                              {720, CallClass::kCaptureBegin}, {721, CallClass::kCaptureBegin},
-                                              {497, CallClass::kCaptureEnd},   {498, CallClass::kCaptureEnd}};
-
-// cuGraphInstantiate, _v2, WithFlags, WithParams, _ptsz
-inline constexpr std::uint16_t kInstantiations[] = {513, 578, 643, 656, 657};
-
-struct NodeCall {
-  std::uint16_t id;
-  NodeParameters node;
-  std::uint8_t parameters;
-};
-inline constexpr NodeCall kNodeCalls[] = {
-    {502, NodeParameters::kFirstKernelNode, 4},  // cuGraphAddKernelNode
-    {689, NodeParameters::kKernelNode, 4},       // …_v2
-    {712, NodeParameters::kAnyNode, 4},          // cuGraphAddNode
-    {723, NodeParameters::kAnyNode, 5},          // …_v2
-};
-
-inline constexpr NodeCall kSetKernelCalls[] = {
-    {521, NodeParameters::kFirstKernelNode, 1},  // cuGraphKernelNodeSetParams
-    {691, NodeParameters::kKernelNode, 1},       // …_v2
-    {713, NodeParameters::kAnyNode, 1},          // cuGraphNodeSetParams
-    {538, NodeParameters::kFirstKernelNode, 2},  // cuGraphExecKernelNodeSetParams
-    {692, NodeParameters::kKernelNode, 2},       // …_v2
-    {714, NodeParameters::kAnyNode, 2},          // cuGraphExecNodeSetParams
-};
-inline constexpr std::uint16_t kUpdates[] = {561, 696};  // cuGraphExecUpdate, _v2
 
 inline constexpr std::uint32_t kDriverCallIds = 1024;
 
@@ -140,31 +134,19 @@ inline constexpr std::uint32_t kDriverCallIds = 1024;
 class DriverCallTable {
  public:
   constexpr DriverCallTable() {
-    add(kKernelLaunches, CallClass::kLaunch, wire::LaunchOp::kKernel);
-    add(kGraphLaunches, CallClass::kGraphLaunch, wire::LaunchOp::kGraph);
-    add(kGraphUploads, CallClass::kUpload, wire::LaunchOp::kOther);
-    add(kInstantiations, CallClass::kInstantiate, wire::LaunchOp::kOther);
-    add(kCopies, CallClass::kLaunch, wire::LaunchOp::kCopy);
-    add(kMemsets, CallClass::kLaunch, wire::LaunchOp::kMemset);
-    for (const MemoryCall& call : kMemoryCalls)
-      calls_[call.id] = {call.id, call.what, wire::LaunchOp::kOther, call.kind};
-    for (const OtherCall& call : kWaitCalls) calls_[call.id] = {.id = call.id, .what = call.what};
-    for (const OtherCall& call : kProfilerCalls) calls_[call.id] = {.id = call.id, .what = call.what};
-    for (const OtherCall& call : kCaptureCalls) calls_[call.id] = {.id = call.id, .what = call.what};
-    add(kNodeCalls, CallClass::kAddNode);
-    add(kSetKernelCalls, CallClass::kSetKernel);
-    add(kUpdates, CallClass::kUpdate, wire::LaunchOp::kOther);
+    add(kKernelLaunches, wire::LaunchOp::kKernel);
+    add(kCopies, wire::LaunchOp::kCopy);
+    add(kMemsets, wire::LaunchOp::kMemset);
+    for (const DriverCall& call : kOtherCalls) calls_[call.id] = call;
   }
+
   constexpr const DriverCall& operator[](std::uint32_t id) const { return calls_[id < kDriverCallIds ? id : 0]; }
 
  private:
-  constexpr void add(std::span<const std::uint16_t> ids, CallClass what, wire::LaunchOp op) {
-    for (const std::uint16_t id : ids) calls_[id] = {.id = id, .what = what, .op = op};
+  constexpr void add(std::span<const std::uint16_t> ids, wire::LaunchOp op) {
+    for (const std::uint16_t id : ids) calls_[id] = {id, CallClass::kLaunch, op};
   }
-  constexpr void add(std::span<const NodeCall> calls, CallClass what) {
-    for (const NodeCall& call : calls)
-      calls_[call.id] = {.id = call.id, .what = what, .node = call.node, .parameters = call.parameters};
-  }
+
   DriverCall calls_[kDriverCallIds]{};
 };
 inline constexpr DriverCallTable kDriverCalls;

@@ -1,19 +1,14 @@
-#include "collect/cuda/gpu_thread.h"
+#include "collect/cuda/gpu.h"
 
 #include <stdio.h>
 
-#include "collect/clock.h"
 #include "collect/cuda/counters/hooks.h"
-#include "collect/cuda/devices.h"
-#include "collect/cuda/facts.h"
-#include "collect/cuda/gpu.h"
+#include "collect/cuda/driver.h"
 #include "collect/cuda/graphs.h"
-#include "collect/cuda/recording.h"
-#include "collect/cuda/theft.h"
 #include "collect/event.h"
-#include "collect/futex.h"
-#include "collect/own_thread.h"
-#include "wire/rests.h"
+#include "collect/names.h"
+#include "collect/os.h"
+#include "wire/clock.h"
 
 namespace llmprof::collect {
 namespace {
@@ -56,7 +51,7 @@ class GpuThread {
     flush(cupti::kFlushForced);
     await_buffers();
     // Everything that is ours has come.
-    if (look_for_theft(false) == TheftWatch::Verdict::kTaken || theft_.suspects()) state_theft();
+    if (look_at_buffers(false) == BufferWatch::Verdict::kTaken || buffer_watch_.suspects()) state_lost_buffers();
     counters::finish_last();
     gpu.finished.store(1, std::memory_order_release);
     futex_wake(gpu.finished);
@@ -107,9 +102,8 @@ class GpuThread {
 
   // Everything should be here now. What is not is missing for good.
   static void await_buffers() {
-    const std::uint64_t begin_ns = now_ns();
-    while (gpu.pool.lent() != 0 && now_ns() < begin_ns + kLateLimitMs * 1000000) futex_wait(gpu.never, 0, 2);
-    if (gpu.pool.lent() != 0)
+    if (!wait_until(
+            kLateLimitMs, [] { return gpu.pool.lent() == 0; }, 2))
       state_gap(gpu.completed_ns.load(std::memory_order_relaxed), now_ns(), "CUPTI kept buffers");
   }
 
@@ -132,9 +126,7 @@ class GpuThread {
     char other[512];
     if (cupti::count_copies(gpu.library, other) < 2) return;
     second_copy_ = true;
-    char text[640];
-    snprintf(text, sizeof(text), "the program loaded a second copy of CUPTI: %s.", other);
-    note("cupti", text);
+    note("cupti", "the program loaded a second copy of CUPTI: %s.", other);
   }
 
   // Dropped records are asked for when no callback of CUPTI is under way: it would wait for itself.
@@ -149,34 +141,34 @@ class GpuThread {
     if (gpu.pool.waiting() != 0) wake_writer();
   }
 
-  TheftWatch::Verdict look_for_theft(bool launched) {
-    return theft_.look({launched && records_kernels() && !notes_kernels(),
-                        gpu.requested.load(std::memory_order_relaxed), gpu.completed.load(std::memory_order_relaxed),
-                        now_ns()});
+  BufferWatch::Verdict look_at_buffers(bool launched) {
+    return buffer_watch_.look({launched && records_kernels() && !notes_kernels(),
+                               gpu.requested.load(std::memory_order_relaxed),
+                               gpu.completed.load(std::memory_order_relaxed), now_ns()});
   }
 
   void watch_buffers(bool launched) {
-    switch (look_for_theft(launched)) {
-      case TheftWatch::Verdict::kNone:
+    switch (look_at_buffers(launched)) {
+      case BufferWatch::Verdict::kNone:
         return;
-      case TheftWatch::Verdict::kSuspected:
+      case BufferWatch::Verdict::kSuspected:
         gpu.launches_without.store(0, std::memory_order_relaxed);
         gpu.suspected.store(1, std::memory_order_relaxed);
         return;
-      case TheftWatch::Verdict::kCleared:
+      case BufferWatch::Verdict::kCleared:
         gpu.suspected.store(0, std::memory_order_relaxed);
         return;
-      case TheftWatch::Verdict::kTaken:
-        state_theft();
+      case BufferWatch::Verdict::kTaken:
+        state_lost_buffers();
         resume_recording();
         return;
     }
   }
 
-  void state_theft() {
+  void state_lost_buffers() {
     gpu.suspected.store(0, std::memory_order_relaxed);
     count_loss(LossKind::kBuffersTaken, gpu.launches_without.load(std::memory_order_relaxed) + 1);
-    state_gap(theft_.since_ns(), now_ns(), "another client had CUPTI's buffers");
+    state_gap(buffer_watch_.since_ns(), now_ns(), "another client had CUPTI's buffers");
     note("cupti", "another client took CUPTI's buffers for a time: GPU activity of that time is missing.");
   }
 
@@ -185,7 +177,7 @@ class GpuThread {
   std::uint32_t periods_ = 0;
   bool devices_stated_ = false;
   bool second_copy_ = false;
-  TheftWatch theft_;
+  BufferWatch buffer_watch_;
   bool wants_rest_ = false;
   std::uint64_t rest_begin_ns_ = 0;         // 0: it does not rest
   std::uint64_t unfulfilled_since_ns_ = 0;  // 0: what is recorded is what is wanted

@@ -1,6 +1,6 @@
 #include "collect/cuda/graph_sampling.h"
 
-#include "collect/futex.h"
+#include "collect/os.h"
 
 namespace llmprof::collect {
 
@@ -192,10 +192,9 @@ bool GraphSampling::close_if_idle(const Hands& hands) {
 }
 
 void GraphSampling::drain(const Hands& hands) {
-  std::atomic<std::uint32_t> never{0};
   draining_.fetch_add(1);
   for (std::uint32_t ms = 0; ms < kDrainMs && is_open() && !close_if_idle(hands); ++ms) {
-    futex_wait(never, 0, 1);
+    pause_ms(1);
   }
   draining_.fetch_sub(1);
   futex_wake(draining_);

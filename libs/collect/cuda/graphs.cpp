@@ -3,16 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collect/clock.h"
 #include "collect/cuda/driver.h"
-#include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
-#include "collect/cuda/gpu_thread.h"
 #include "collect/cuda/graph_sampling.h"
-#include "collect/cuda/recording.h"
 #include "collect/event.h"
-#include "collect/futex.h"
 #include "collect/names.h"
+#include "collect/os.h"
 #include "collect/stacks/launch_stack.h"
 
 namespace llmprof::collect {
@@ -23,32 +19,17 @@ using wire::LossKind;
 
 // CUPTI 13.0 says 0, which is a kernel, of child graphs and of nodes that it adds itself, too: 0 says nothing. The call
 // that was captured does, and a clone is what its original is.
+constexpr GraphNodeKind kKinds[] = {GraphNodeKind::kUnknown, GraphNodeKind::kCopy,    // kNodeKernel, kNodeMemcpy
+                                    GraphNodeKind::kMemset,  GraphNodeKind::kHost,    // kNodeMemset, kNodeHost
+                                    GraphNodeKind::kGraph,   GraphNodeKind::kEmpty,   // kNodeGraph, kNodeEmpty
+                                    GraphNodeKind::kEvent,   GraphNodeKind::kEvent,   // waits for, records an event
+                                    GraphNodeKind::kEvent,   GraphNodeKind::kEvent,   // kNodeSignal, kNodeWait
+                                    GraphNodeKind::kMemory,  GraphNodeKind::kMemory,  // kNodeAllocate, kNodeFree
+                                    GraphNodeKind::kMemory,  GraphNodeKind::kConditional};
+static_assert(sizeof(kKinds) / sizeof(kKinds[0]) == cupti::kNodeConditional + 1);
+
 GraphNodeKind kind_of(std::uint32_t type) {
-  switch (type) {
-    case cupti::kNodeMemcpy:
-      return GraphNodeKind::kCopy;
-    case cupti::kNodeMemset:
-      return GraphNodeKind::kMemset;
-    case cupti::kNodeHost:
-      return GraphNodeKind::kHost;
-    case cupti::kNodeGraph:
-      return GraphNodeKind::kGraph;
-    case cupti::kNodeEmpty:
-      return GraphNodeKind::kEmpty;
-    case cupti::kNodeWaitEvent:
-    case cupti::kNodeRecordEvent:
-    case cupti::kNodeSignal:
-    case cupti::kNodeWait:
-      return GraphNodeKind::kEvent;
-    case cupti::kNodeAllocate:
-    case cupti::kNodeFree:
-    case cupti::kNodeBatchMemory:
-      return GraphNodeKind::kMemory;
-    case cupti::kNodeConditional:
-      return GraphNodeKind::kConditional;
-    default:
-      return GraphNodeKind::kUnknown;
-  }
+  return type <= cupti::kNodeConditional ? kKinds[type] : GraphNodeKind::kUnknown;
 }
 
 GraphNodeKind kind_of(wire::LaunchOp op) {
@@ -66,35 +47,27 @@ GraphNodeKind kind_of(wire::LaunchOp op) {
   }
 }
 
+template <class Id>
+Id ask_id(cupti::Call call, cupti::Result (*ask)(void*, Id*), void* handle) {
+  Id id = 0;
+  return handle != nullptr && ask != nullptr && succeeded(call, ask(handle, &id)) ? id : 0;
+}
+
 std::uint64_t id_of_node(void* node) {
-  std::uint64_t id = 0;
-  if (node == nullptr || gpu.library.get_graph_node_id == nullptr) return 0;
-  return succeeded(cupti::Call::kGetGraphNodeId, gpu.library.get_graph_node_id(node, &id)) ? id : 0;
+  return ask_id(cupti::Call::kGetGraphNodeId, gpu.library.get_graph_node_id, node);
 }
 
 std::uint32_t id_of_executable(void* executable) {
-  std::uint32_t id = 0;
-  if (executable == nullptr || gpu.library.get_graph_exec_id == nullptr) return 0;
-  return succeeded(cupti::Call::kGetGraphExecId, gpu.library.get_graph_exec_id(executable, &id)) ? id : 0;
+  return ask_id(cupti::Call::kGetGraphExecId, gpu.library.get_graph_exec_id, executable);
 }
 
-std::uint32_t id_of_graph(void* graph) {
-  std::uint32_t id = 0;
-  if (graph == nullptr || gpu.library.get_graph_id == nullptr) return 0;
-  return succeeded(cupti::Call::kGetGraphId, gpu.library.get_graph_id(graph, &id)) ? id : 0;
-}
+std::uint32_t id_of_graph(void* graph) { return ask_id(cupti::Call::kGetGraphId, gpu.library.get_graph_id, graph); }
 
 void record_node(const MadeNode& made, std::uint64_t original, const char* symbol, wire::DefinitionId stack) {
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  if (wire::Record* record = reserve(thread)) {
-    memset(static_cast<void*>(record), 0, sizeof(*record));
-    record->kind = wire::RecordKind::kGraphNode;
+  record_event(wire::RecordKind::kGraphNode, [&](wire::Record* record, Thread* thread) {
     const wire::StringId name = intern_cached(thread, symbol);
     record->graph_node = {made.ts_ns, made.id, original, name, made.graph, stack, made.kind};
-    commit(thread);
-  }
-  leave();
+  });
 }
 
 // A node that was made outside of a launch may turn out to be a clone: CUPTI says so in its next callback.
@@ -277,16 +250,10 @@ void record_update(const wire::GraphNodeRecord& update, const char* symbol) {
     records.store(kMost, std::memory_order_relaxed);
     return count_loss(LossKind::kGraphUnknown);
   }
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  if (wire::Record* record = reserve(thread)) {
-    memset(static_cast<void*>(record), 0, sizeof(*record));
-    record->kind = wire::RecordKind::kGraphNode;
+  record_event(wire::RecordKind::kGraphNode, [&](wire::Record* record, Thread* thread) {
     record->graph_node = update;
     record->graph_node.name = intern_cached(thread, symbol);
-    commit(thread);
-  }
-  leave();
+  });
 }
 
 // The kernel that each node of an executable was last set to, so that the same again costs nothing. What finds no room
@@ -387,9 +354,7 @@ void finish_graphs() {
          "while another did not end.");
   const char* why_not = sampling.why_not();
   if (why_not == nullptr) return;
-  char text[192];
-  snprintf(text, sizeof(text), "no launch was recorded node by node: %s.", why_not);
-  note("graphs", text);
+  note("graphs", "no launch was recorded node by node: %s.", why_not);
 }
 
 bool hold_graphs() { return !is_sampled() || sampling.hold(); }

@@ -1,6 +1,6 @@
 #include "collect/cuda/kernel_sampling.h"
 
-#include "collect/futex.h"
+#include "collect/os.h"
 
 namespace llmprof::collect {
 

@@ -1,16 +1,13 @@
-#include "collect/cuda/launches.h"
+#include "collect/cuda/gpu.h"
 
 #include <string.h>
 
-#include "collect/clock.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/driver_calls.h"
-#include "collect/cuda/gpu.h"
 #include "collect/cuda/graphs.h"
-#include "collect/cuda/recording.h"
-#include "collect/cuda/session.h"
 #include "collect/event.h"
 #include "collect/names.h"
+#include "collect/os.h"
 #include "collect/stacks/launch_stack.h"
 
 namespace llmprof::collect {
@@ -24,14 +21,6 @@ using wire::RecordKind;
 
 // Kinds are switched only while no graph can be in flight.
 constexpr char kGraphs[] = "the program makes CUDA graphs";
-
-Record* blank(Thread* thread, RecordKind kind) {
-  Record* record = reserve(thread);
-  if (record == nullptr) return nullptr;
-  memset(static_cast<void*>(record), 0, sizeof(*record));
-  record->kind = kind;
-  return record;
-}
 
 wire::DefinitionId stack_if_wanted() {
   if (g.settings.stacks == 0 || enter() == nullptr) return 0;
@@ -90,9 +79,7 @@ void begin_launch(const DriverCall& call, const CallbackData& data, std::uint32_
 
 void record_launch(const DriverCall& call, const CallbackData& data, const CurrentLaunch& launch,
                    std::uint64_t end_ns) {
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  if (Record* record = reserve(thread)) {
+  record_event([&](Record* record, Thread*) {
     record->kind = RecordKind::kLaunch;
     record->launch = {*data.shared,
                       end_ns,
@@ -102,9 +89,7 @@ void record_launch(const DriverCall& call, const CallbackData& data, const Curre
                       call.op,
                       static_cast<std::uint8_t>(launch.nodes != 0 ? 1 : 0),
                       launch.number};
-    commit(thread);
-  }
-  leave();
+  });
 }
 
 void end_launch(const DriverCall& call, const CallbackData& data) {
@@ -185,13 +170,7 @@ void on_memory_call(const DriverCall& call, const CallbackData& data) {
   }
   memory.device = static_cast<std::uint16_t>(device_of(data.context));
   memory.stack = stack_if_wanted();
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  if (Record* record = blank(thread, RecordKind::kDeviceMemory)) {
-    record->device_memory = memory;
-    commit(thread);
-  }
-  leave();
+  record_event(RecordKind::kDeviceMemory, [&](Record* record, Thread*) { record->device_memory = memory; });
 }
 
 void record_api(const CallbackData& data, bool waits) {
@@ -201,17 +180,13 @@ void record_api(const CallbackData& data, bool waits) {
   }
   if (*data.shared == 0) return;
   const std::uint64_t end_ns = now_ns();
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  if (Record* record = blank(thread, RecordKind::kApi)) {
+  record_event(RecordKind::kApi, [&](Record* record, Thread* thread) {
     record->api.begin_ns = *data.shared;
     record->api.end_ns = end_ns;
     record->api.name = intern_cached(thread, data.function);
     record->api.correlation = data.correlation;
     record->api.waits = waits ? 1 : 0;
-    commit(thread);
-  }
-  leave();
+  });
 }
 
 void on_wait(const CallbackData& data) {

@@ -1,24 +1,21 @@
-#include "collect/cuda/recording.h"
-
-#include <stdio.h>
-
-#include "collect/clock.h"
-#include "collect/cuda/counters/hooks.h"
-#include "collect/cuda/counters/kernel_choice.h"
-#include "collect/cuda/driver_calls.h"
-#include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
-#include "collect/cuda/gpu_thread.h"
+
+#include <initializer_list>
+
+#include "collect/cuda/counters/choice.h"
+#include "collect/cuda/counters/hooks.h"
+#include "collect/cuda/driver_calls.h"
 #include "collect/cuda/graphs.h"
 #include "collect/cuda/kernel_sampling.h"
-#include "collect/cuda/session.h"
-#include "collect/futex.h"
-#include "collect/switches.h"
+#include "collect/names.h"
+#include "collect/os.h"
+#include "collect/writer/switches.h"
 
 namespace llmprof::collect {
 namespace {
 
 using cupti::Call;
+using cupti::CallClass;
 
 struct Recording {
   std::atomic<std::uint32_t> wanted{0};
@@ -55,19 +52,27 @@ void enable_call(std::uint32_t id) {
   if (id == cupti::kLaunchKernel) succeeded(Call::kEnableCallback, result);
 }
 
+void enable_calls_of(std::initializer_list<CallClass> classes) {
+  for (std::uint32_t id = 0; id < cupti::kDriverCallIds; ++id) {
+    for (const CallClass what : classes) {
+      if (cupti::kDriverCalls[id].what == what) enable_call(id);
+    }
+  }
+}
+
+void enable_resources(std::initializer_list<cupti::ResourceId> ids) {
+  for (const std::uint32_t id : ids)
+    succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
+}
+
 // Once, and never off again. Switched off while a thread is inside such a call, CUPTI (13.0) now and then takes all
 // later calls of that thread for calls inside of it: their begins are not told, and they have its correlation. A
 // callback that returns at once cannot be told from none.
 void enable_calls() {
   if (recording.calls_enabled) return;
   recording.calls_enabled = true;
-  for (const std::uint32_t id : cupti::kKernelLaunches) enable_call(id);
-  for (const std::uint32_t id : cupti::kGraphLaunches) enable_call(id);
-  for (const std::uint32_t id : cupti::kCopies) enable_call(id);
-  for (const std::uint32_t id : cupti::kMemsets) enable_call(id);
-  if (wants(kGpuWaits)) {
-    for (const cupti::OtherCall& call : cupti::kWaitCalls) enable_call(call.id);
-  }
+  enable_calls_of({CallClass::kLaunch, CallClass::kGraphLaunch});
+  if (wants(kGpuWaits)) enable_calls_of({CallClass::kWaitForAll, CallClass::kWaitForStream, CallClass::kWaitForEvent});
   if (wants(kGpuApi) && gpu.library.enable_domain != nullptr) {
     succeeded(Call::kEnableDomain, gpu.library.enable_domain(1, gpu.subscriber, cupti::kRuntimeApi));
   }
@@ -82,44 +87,25 @@ void switch_all(bool on) {
   if (on) enable_calls();
 }
 
-void enable_for_counters() {
-  for (const std::uint32_t id : {cupti::kContextDestroyStarting, cupti::kModuleLoaded}) {
-    if (id == cupti::kModuleLoaded && !counters::is_armed(counters::kStalls)) continue;
-    succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
-  }
-}
-
 void enable_always() {
-  constexpr std::uint32_t kResources[] = {cupti::kContextCreated,          cupti::kGraphNodeCreateStarting,
-                                          cupti::kGraphNodeCreated,        cupti::kGraphNodeCloned,
-                                          cupti::kGraphExecCreateStarting, cupti::kGraphExecCreated};
-  for (const std::uint32_t id : kResources) {
-    succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
+  const bool samples_graphs = g.settings.graphs == kGraphsSampled, counts = counters::is_armed(counters::kAnything);
+  enable_resources({cupti::kContextCreated, cupti::kGraphNodeCreateStarting, cupti::kGraphNodeCreated,
+                    cupti::kGraphNodeCloned, cupti::kGraphExecCreateStarting, cupti::kGraphExecCreated});
+  enable_calls_of({CallClass::kAddNode, CallClass::kSetKernel, CallClass::kUpdate});
+  if (samples_graphs) {
+    enable_calls_of({CallClass::kGraphLaunch, CallClass::kUpload});
+    enable_resources({cupti::kStreamDestroyStarting});
   }
-  for (const cupti::NodeCall& call : cupti::kNodeCalls) enable_call(call.id);
-  for (const cupti::NodeCall& call : cupti::kSetKernelCalls) enable_call(call.id);
-  for (const std::uint32_t id : cupti::kUpdates) enable_call(id);
-  if (g.settings.graphs == kGraphsSampled) {
-    for (const std::uint32_t id : cupti::kGraphLaunches) enable_call(id);
-    for (const std::uint32_t id : cupti::kGraphUploads) enable_call(id);
-    for (const std::uint32_t id : cupti::kInstantiations) enable_call(id);
-    for (const std::uint32_t id : {cupti::kStreamDestroyStarting, cupti::kContextDestroyStarting}) {
-      succeeded(Call::kEnableCallback, gpu.library.enable_callback(1, gpu.subscriber, cupti::kResource, id));
-    }
-  }
-  if (counters::is_armed(counters::kAnything)) enable_for_counters();
-  if (may_sample_kernels()) {  // it ends with the first graph
-    for (const std::uint32_t id : cupti::kInstantiations) enable_call(id);
-  }
-  if (counters::is_armed(counters::kAnything) || g.settings.graphs == kGraphsSampled || may_sample_kernels()) {
-    for (const cupti::OtherCall& call : cupti::kCaptureCalls) enable_call(call.id);
-  }
+  if (samples_graphs || counts) enable_resources({cupti::kContextDestroyStarting});
+  if (counters::is_armed(counters::kStalls)) enable_resources({cupti::kModuleLoaded});
+  if (samples_graphs || may_sample_kernels()) enable_calls_of({CallClass::kInstantiate});  // sampling ends with a graph
+  if (samples_graphs || may_sample_kernels() || counts)
+    enable_calls_of({CallClass::kCaptureBegin, CallClass::kCaptureEnd});
   gpu.library.enable_callback(1, gpu.subscriber, cupti::kState, cupti::kFatalError);  // not in older versions
-  if (g.settings.profiler_api != 0) {
-    for (const cupti::OtherCall& call : cupti::kProfilerCalls) enable_call(call.id);
-  }
-  if (!wants(kGpuMemory)) return;
-  for (const cupti::MemoryCall& call : cupti::kMemoryCalls) enable_call(call.id);  // always: sums need all of them
+  if (g.settings.profiler_api != 0) enable_calls_of({CallClass::kProfilerStart, CallClass::kProfilerStop});
+  if (wants(kGpuMemory))  // always: sums need all of them
+    enable_calls_of(
+        {CallClass::kAllocate, CallClass::kAllocatePitch, CallClass::kAdopt, CallClass::kFree, CallClass::kRelease});
 }
 
 void fulfil() {
@@ -209,9 +195,7 @@ void record_all_kernels(const char* why) {
 
 void finish_kernels() {
   if (sampled_kernels.why_not() == nullptr || !may_sample_kernels()) return;
-  char text[160];
-  snprintf(text, sizeof(text), "kernels outside of graphs were all recorded: %s.", sampled_kernels.why_not());
-  note("kernels", text);
+  note("kernels", "kernels outside of graphs were all recorded: %s.", sampled_kernels.why_not());
 }
 
 // -------------------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-#include "collect/cuda/session.h"
+#include "collect/cuda/gpu.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -6,18 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "collect/clock.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/driver_calls.h"
-#include "collect/cuda/facts.h"
-#include "collect/cuda/gpu.h"
-#include "collect/cuda/gpu_thread.h"
 #include "collect/cuda/graphs.h"
-#include "collect/cuda/launches.h"
-#include "collect/cuda/recording.h"
 #include "collect/event.h"
-#include "collect/futex.h"
 #include "collect/names.h"
+#include "collect/os.h"
 
 namespace llmprof::collect {
 
@@ -103,10 +97,8 @@ std::uint64_t our_clock() { return now_ns(); }
 // ---- start --------------------------------------------------------------------------------------------------------
 
 void state_holder(const char* holder) {
-  char text[160];
-  snprintf(text, sizeof(text), "another profiler holds CUPTI: %s. GPU activity is not recorded.",
-           *holder != '\0' ? holder : "it does not say its name");
-  note("cupti", text);
+  note("cupti", "another profiler holds CUPTI: %s. GPU activity is not recorded.",
+       *holder != '\0' ? holder : "it does not say its name");
   const wire::StringId who = intern(*holder != '\0' ? holder : "unknown");
   count_loss_about(LossKind::kCuptiHeld, 1, who);
   if (g.settings.counters != 0) count_loss_about(LossKind::kCountersHeld, 1, who);
@@ -145,7 +137,7 @@ bool find_and_subscribe() {
   char tried[cupti::kTriedBytes];
   if (!cupti::find_library(&gpu.library, tried)) {
     count_loss_about(LossKind::kCuptiMissing, 1, intern(tried));
-    if (g.settings.counters != 0) count_loss_about(LossKind::kCountersSkipped, 1, intern(tried));
+    if (g.settings.counters != 0) counters::skip(tried);
     return false;
   }
   if (!gpu.pool.reserve(g.settings.gpu_pool_bytes)) {
@@ -185,9 +177,7 @@ bool succeeded(Call call, std::uint32_t result) {
   count_loss_about(LossKind::kCuptiError, 1, std::uint64_t{result} | static_cast<std::uint64_t>(call) << 32);
   static constinit std::atomic<std::uint32_t> said[32];  // the last result of each call: a new one is worth a note
   if (said[static_cast<std::uint32_t>(call) % 32].exchange(result, std::memory_order_relaxed) == result) return false;
-  char text[96];
-  snprintf(text, sizeof(text), "%s answered %u.", name_of(call), result);
-  note("cupti", text);
+  note("cupti", "%s answered %u.", name_of(call), result);
   return false;
 }
 

@@ -1,5 +1,3 @@
-#include "collect/stacks/native_frames.h"
-
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
@@ -8,7 +6,7 @@
 
 #include "collect/images.h"
 #include "collect/names.h"
-#include "collect/stacks/unwind_rule.h"
+#include "collect/stacks/frames.h"
 
 namespace llmprof::collect {
 namespace {
@@ -18,6 +16,57 @@ constexpr std::uintptr_t kMaxStackBytes = 1u << 30;
 struct Registers {
   std::uintptr_t ip, sp, fp;
 };
+
+// The tables of a mapped object, where they lie.
+struct MappedTables {
+  static bool read(std::uint64_t address, void* out, std::size_t bytes) {
+    memcpy(out, reinterpret_cast<const void*>(address), bytes);
+    return true;
+  }
+  static const std::uint8_t* view(std::uint64_t address, std::size_t) {
+    return reinterpret_cast<const std::uint8_t*>(address);
+  }
+};
+
+// Whether the rule is the expression "rbp + offset", and nothing else, perhaps dereferenced: the only ones that
+// compilers make for ordinary functions (those that align their stack).
+bool is_frame_pointer_plus(const wire::UnwindRow& row, const wire::Rule& rule, bool dereferenced,
+                           std::int32_t* offset) {
+  constexpr std::uint8_t kRbpPlus = 0x76, kDereference = 0x06;
+  wire::ByteReader reader(row.expression(rule));
+  if (reader.fixed<std::uint8_t>() != kRbpPlus) return false;
+  const std::int64_t distance = reader.sleb();
+  *offset = static_cast<std::int32_t>(distance);
+  if (dereferenced && reader.fixed<std::uint8_t>() != kDereference) return false;
+  return reader.ok() && reader.left() == 0 && distance == *offset;
+}
+
+UnwindStep step_of(const wire::UnwindRow& row) {
+  using wire::RuleKind;
+  constexpr std::int32_t kReturnAddress = -8;
+  UnwindStep step{UnwindStep::Cfa::kUnknown, UnwindStep::Frame::kLost, row.cfa.offset, 0};
+  const wire::Rule& back = row.rules[wire::kRip];
+  const wire::Rule& frame = row.rules[wire::kRbp];
+  if (row.signal_frame || back.kind != RuleKind::kAtCfa || back.offset != kReturnAddress) return step;
+  if (row.cfa.kind == RuleKind::kRegister && row.cfa.number == wire::kRsp) step.cfa = UnwindStep::Cfa::kStackPointer;
+  if (row.cfa.kind == RuleKind::kRegister && row.cfa.number == wire::kRbp) step.cfa = UnwindStep::Cfa::kFramePointer;
+  if (row.cfa.kind == RuleKind::kExpression && is_frame_pointer_plus(row, row.cfa, true, &step.cfa_offset))
+    step.cfa = UnwindStep::Cfa::kAtFramePointer;
+  if (frame.kind == RuleKind::kSame) step.frame = UnwindStep::Frame::kKept;
+  if (frame.kind == RuleKind::kAtCfa) step.frame = UnwindStep::Frame::kAtCfa, step.frame_offset = frame.offset;
+  std::int32_t offset = 0;
+  if (frame.kind == RuleKind::kAtExpression && is_frame_pointer_plus(row, frame, false, &offset) && offset == 0)
+    step.frame = UnwindStep::Frame::kAtFramePointer;
+  return step;
+}
+
+UnwindStep step_at(const void* index_header, std::uintptr_t address) {
+  MappedTables tables;
+  const auto index = wire::read_unwind_index(tables, reinterpret_cast<std::uintptr_t>(index_header), UINT64_MAX);
+  wire::UnwindRow row;
+  const bool found = wire::find_unwind_row(tables, index, address, &row);
+  return found ? step_of(row) : UnwindStep{};
+}
 
 // The part of the stack that can be read. Where a stack ends nobody says for certain: fibers have their own, and a
 // child that was forked by a thread has that thread's. So the kernel is asked, for sixteen pages at a time.
@@ -63,7 +112,7 @@ class Walker {
     readable_ = ReadableStack(at.sp);
     bool skipping = true;
     while (at.ip != 0 && (at.ip - until_.begin) >= until_.end - until_.begin) {
-      const KnownRule& known = rule_at(at.ip);
+      const KnownStep& known = step_from(at.ip);
       if (!known.mapped) return;
       skipping = skipping && known.skipped;
       if (!skipping) {
@@ -71,23 +120,22 @@ class Walker {
         if (more_) return;
         memory_->native[count_++] = at.ip;
       }
-      if (!step(known.rule, &at)) return;
+      if (!step(known.step, &at)) return;
     }
   }
   std::uint32_t count() const { return count_; }
   bool more() const { return more_; }
 
  private:
-  const KnownRule& rule_at(std::uintptr_t ip) {
+  const KnownStep& step_from(std::uintptr_t ip) {
     static_assert(StackMemory::kKnown == 1u << 12);
-    KnownRule& known = memory_->known_rules[ip * 0x9E3779B97F4A7C15u >> 52];
+    KnownStep& known = memory_->known_steps[ip * 0x9E3779B97F4A7C15u >> 52];
     if (known.address == ip) return known;
     dl_find_object object;
     known = {ip, {}, _dl_find_object(reinterpret_cast<void*>(ip), &object) == 0, false};
     if (!known.mapped) return known;
     known.skipped = is_ours_or_drivers(object);
-    if (object.dlfo_eh_frame != nullptr)
-      known.rule = unwind_rule(static_cast<const std::uint8_t*>(object.dlfo_eh_frame), ip);
+    if (object.dlfo_eh_frame != nullptr) known.step = step_at(object.dlfo_eh_frame, ip);
     return known;
   }
   bool load(std::uintptr_t address, std::uintptr_t* value) {
@@ -96,20 +144,21 @@ class Walker {
     return true;
   }
   // To the caller; its address is one behind the call: back into it.
-  bool step(const UnwindRule& rule, Registers* at) {
+  bool step(const UnwindStep& rule, Registers* at) {
+    using Cfa = UnwindStep::Cfa;
+    using Frame = UnwindStep::Frame;
+    const auto plus = [](std::uintptr_t base, std::int32_t offset) {
+      return base + static_cast<std::uintptr_t>(std::intptr_t{offset});
+    };
     std::uintptr_t cfa = 0;
     floor_ = at->sp;
-    const auto offset = static_cast<std::uintptr_t>(std::intptr_t{rule.cfa_offset});
-    if (rule.cfa == CfaKind::kStackPointer) cfa = at->sp + offset;
-    if (rule.cfa == CfaKind::kFramePointer) cfa = at->fp + offset;
-    if (rule.cfa == CfaKind::kAtFrame && !load(at->fp + offset, &cfa)) return false;
-    Registers caller{0, cfa, at->fp};
+    if (rule.cfa == Cfa::kStackPointer) cfa = plus(at->sp, rule.cfa_offset);
+    if (rule.cfa == Cfa::kFramePointer) cfa = plus(at->fp, rule.cfa_offset);
+    if (rule.cfa == Cfa::kAtFramePointer && !load(plus(at->fp, rule.cfa_offset), &cfa)) return false;
+    Registers caller{0, cfa, rule.frame == Frame::kLost ? 0 : at->fp};
     if (cfa <= at->sp || !load(cfa - 8, &caller.ip)) return false;
-    if (rule.frame == FrameKind::kAtFrame && !load(at->fp, &caller.fp)) return false;
-    if (rule.frame == FrameKind::kLost) caller.fp = 0;
-    if (rule.frame == FrameKind::kAtCfa &&
-        !load(cfa + static_cast<std::uintptr_t>(std::intptr_t{rule.frame_offset}), &caller.fp))
-      return false;
+    if (rule.frame == Frame::kAtFramePointer && !load(at->fp, &caller.fp)) return false;
+    if (rule.frame == Frame::kAtCfa && !load(plus(cfa, rule.frame_offset), &caller.fp)) return false;
     if (caller.ip != 0) --caller.ip;
     *at = caller;
     return true;

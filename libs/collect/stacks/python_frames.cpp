@@ -1,11 +1,102 @@
-#include "collect/stacks/python_frames.h"
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
+#include "collect/images.h"
 #include "collect/names.h"
-#include "collect/stacks/own_memory.h"
-#include "collect/stacks/python_text.h"
+#include "collect/stacks/frames.h"
 
 namespace llmprof::collect {
 namespace {
+
+// How the interpreter's memory is read: with care until the offsets have proven right, where a plain load could end the
+// program, then with plain loads.
+struct CarefulMemory {
+  static constexpr bool kCareful = true;
+  static bool read(std::uint64_t address, void* out, std::size_t bytes) {
+    const iovec to{out, bytes}, from{reinterpret_cast<void*>(address), bytes};
+    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == static_cast<ssize_t>(bytes);
+  }
+};
+struct TrustedMemory {
+  static constexpr bool kCareful = false;
+  static bool read(std::uint64_t address, void* out, std::size_t bytes) {
+    __builtin_memcpy(out, reinterpret_cast<const void*>(address), bytes);
+    return true;
+  }
+};
+constinit CarefulMemory careful_memory;
+constinit TrustedMemory trusted_memory;
+
+// ---- the interpreter ------------------------------------------------------------------------------------------------
+
+// The Python interpreter of this process: its functions that need no GIL, and where its structures have what a stack
+// shows. Looked up in the mapped objects' own tables, once.
+struct PythonRuntime {
+  void* (*this_thread)();                // PyGILState_GetThisThreadState: reads a thread-specific key
+  int (*line_of)(void* code, int byte);  // PyCode_Addr2Line: reads the code object, which never changes
+  AddressRange code;                     // of the object that has the interpreter
+  std::uintptr_t state;                  // _PyRuntime
+  std::uintptr_t code_type, text_type;   // PyCode_Type, PyUnicode_Type
+  std::uint64_t version;                 // PY_VERSION_HEX
+  wire::PythonLayout layout;
+};
+
+enum class PythonFound : std::uint8_t { kNo, kReadable, kUnreadable };
+
+template <class F>
+void set_function(const Image& image, const char* name, F* function) {
+  const ElfW(Sym)* symbol = find_function(image, name);
+  if (symbol != nullptr) *function = reinterpret_cast<F>(image.base + symbol->st_value);
+}
+
+std::uintptr_t address_of(const Image& image, const char* name) {
+  const ElfW(Sym)* symbol = find_variable(image, name);
+  return symbol != nullptr ? image.base + symbol->st_value : 0;
+}
+
+void find_interpreter(ImageList list, PythonRuntime* runtime) {
+  for (std::size_t i = 0; i < list.count && runtime->this_thread == nullptr; ++i) {
+    const Image& image = list.images[i];
+    set_function(image, "PyGILState_GetThisThreadState", &runtime->this_thread);
+    if (runtime->this_thread == nullptr) continue;
+    runtime->code = {image.low, image.high};
+    set_function(image, "PyCode_Addr2Line", &runtime->line_of);
+    runtime->state = address_of(image, "_PyRuntime");
+    runtime->code_type = address_of(image, "PyCode_Type");
+    runtime->text_type = address_of(image, "PyUnicode_Type");
+    const std::uintptr_t version = address_of(image, "Py_Version");  // since 3.11
+    std::uint32_t number = 0;
+    if (version != 0 && CarefulMemory::read(version, &number, sizeof(number))) runtime->version = number;
+  }
+}
+
+bool read_offsets(PythonRuntime* runtime) {
+  std::uint64_t words[wire::kPythonOffsetWords];
+  return CarefulMemory::read(runtime->state, words, sizeof(words)) &&
+         memcmp(words, wire::kPythonOffsetCookie, 8) == 0 && words[1] >> 16 == runtime->version >> 16 &&
+         wire::layout_from_offsets(words, &runtime->layout);
+}
+
+// kUnreadable: `why` is set to what a report can say.
+PythonFound find_python(PythonRuntime* runtime, const char** why) {
+  *runtime = {};
+  with_images([&](ImageList list) { find_interpreter(list, runtime); });
+  if (runtime->this_thread == nullptr) return PythonFound::kNo;
+  if (runtime->line_of == nullptr || runtime->state == 0 || runtime->code_type == 0 || runtime->text_type == 0) {
+    *why = "this Python does not say where its state is";
+  } else if (const wire::PythonLayout* known = wire::python_layout(runtime->version)) {
+    runtime->layout = *known;
+    return PythonFound::kReadable;
+  } else if (runtime->version == 0) {
+    *why = "this Python is older than 3.11";
+  } else if (read_offsets(runtime)) {
+    return PythonFound::kReadable;
+  } else {
+    *why = "frames of this version or build of Python are not known (3.11 to 3.14 with a GIL are)";
+  }
+  return PythonFound::kUnreadable;
+}
 
 enum class State : std::uint32_t { kFresh, kLooking, kReading, kOff };
 
@@ -50,102 +141,84 @@ struct Walk {
   bool several;         // interpreters
 };
 
-template <class Memory>
-bool is_code(std::uintptr_t object) {
-  std::uintptr_t type = 0;
-  return (object & 7) == 0 && Memory::load(object + 8, &type) && type == python.runtime.code_type;
+bool has_type(std::uint64_t object, std::uintptr_t type) {
+  std::uintptr_t found = 0;
+  return (object & 7) == 0 && wire::load(careful_memory, object + wire::kPythonType, &found) && found == type;
 }
 
 // The thread's innermost frame; 0: none. `thread` belongs to the only interpreter, or the answer is `several`.
 template <class Memory>
-std::uintptr_t current_frame(std::uintptr_t thread, Walk* walk) {
+std::uint64_t current_frame(Memory& memory, std::uint64_t thread, Walk* walk) {
   const wire::PythonLayout& layout = python.runtime.layout;
-  std::uintptr_t owner = 0, newest = 0, next = 0, frame = 0;
-  walk->good = Memory::load(thread + layout.thread_interpreter, &owner) &&
-               Memory::load(python.runtime.state + layout.runtime_interpreters, &newest) &&
-               Memory::load(newest + layout.interpreter_next, &next) &&
-               Memory::load(thread + layout.thread_cframe, &frame);
+  std::uint64_t owner = 0, newest = 0, next = 0, frame = 0;
+  walk->good = wire::load(memory, thread + layout.thread_interpreter, &owner) &&
+               wire::load(memory, python.runtime.state + layout.runtime_interpreters, &newest) &&
+               wire::load(memory, newest + layout.interpreter_next, &next) &&
+               read_current_frame(memory, layout, thread, &frame);
   walk->several = walk->good && (next != 0 || owner != newest);
-  if (walk->good && layout.has_cframe) walk->good = Memory::load(frame + layout.cframe_current, &frame);
   return walk->good && !walk->several ? frame : 0;
 }
 
 template <class Memory>
-Walk walk_frames(std::uintptr_t thread, PythonPlace (&places)[kMaxPythonFrames]) {
-  const wire::PythonLayout& layout = python.runtime.layout;
+Walk walk_frames(Memory& memory, std::uint64_t thread, PythonPlace (&places)[kMaxPythonFrames]) {
+  using wire::PythonWalk;
   Walk walk{};
-  std::uintptr_t frame = current_frame<Memory>(thread, &walk);
-  for (std::uint32_t steps = 0; walk.good && frame != 0; ++steps) {
-    std::uint8_t owner = 0;
-    PythonPlace place{};
-    std::uintptr_t previous = 0;
-    walk.good = (frame & 7) == 0 && Memory::load(frame + layout.frame_owner, &owner) &&
-                Memory::load(frame + layout.frame_code, &place.code) &&
-                Memory::load(frame + layout.frame_instruction, &place.instruction) &&
-                Memory::load(frame + layout.frame_previous, &previous);
-    if (owner < wire::kPythonFrameOfLoop) {
-      place.code &= ~std::uintptr_t{7};  // since 3.14 the low bits are a tag
-      if (Memory::kCareful && !is_code<Memory>(place.code)) walk.good = false;
-      walk.more = walk.count == kMaxPythonFrames;
-      if (walk.more) break;
-      places[walk.count++] = place;
-    }
-    if (steps == 4 * kMaxPythonFrames) walk.good = false;
-    frame = previous;
-  }
+  const std::uint64_t first = current_frame(memory, thread, &walk);
+  const auto read = [&](std::uint64_t address, wire::PythonFrame* frame) {
+    return read_python_frame(memory, python.runtime.layout, address, frame);
+  };
+  const auto visit = [&](const wire::PythonFrame& frame) {
+    if (frame.is_shim) return PythonWalk::kGoOn;
+    if (Memory::kCareful && !has_type(frame.code, python.runtime.code_type)) return PythonWalk::kUnreadable;
+    walk.more = walk.count == kMaxPythonFrames;
+    if (walk.more) return PythonWalk::kEnd;
+    places[walk.count++] = {frame.code, frame.instruction};
+    return PythonWalk::kGoOn;
+  };
+  if (wire::walk_python_frames(first, 4 * kMaxPythonFrames, read, visit) == PythonWalk::kUnreadable) walk.good = false;
   return walk;
 }
 
-// What a code object consists of, besides its code.
-struct Code {
-  std::uintptr_t name, file, lines;
-  std::uint32_t first_line;
-};
-
-template <class Memory>
-bool read_code(std::uintptr_t object, Code* code) {
-  const wire::PythonLayout& layout = python.runtime.layout;
-  return Memory::load(object + layout.code_name, &code->name) && Memory::load(object + layout.code_file, &code->file) &&
-         Memory::load(object + layout.code_lines, &code->lines) &&
-         Memory::load(object + layout.code_first_line, &code->first_line);
-}
-
 // The line as the interpreter itself works it out; -1: the instruction does not lie in this code.
-int line_of(const PythonPlace& place, const Code& code) {
-  constexpr std::uintptr_t kCodeUnits = 16;  // PyVarObject::ob_size
+int line_of(const PythonPlace& place, std::int32_t first_line) {
   std::int64_t units = 0;
-  if (!read_own_memory(place.code + kCodeUnits, &units, sizeof(units))) return -1;
-  const std::uintptr_t begin = place.code + python.runtime.layout.code_instructions;
+  if (!wire::load(careful_memory, place.code + wire::kPythonSize, &units)) return -1;
+  const std::uint64_t begin = place.code + python.runtime.layout.code_instructions;
   const auto byte = static_cast<std::int64_t>(place.instruction - begin);
   if (byte < -2 || byte >= 2 * units || byte > (1 << 30)) return -1;  // -2: nothing of it was executed yet
   const int line = python.runtime.line_of(reinterpret_cast<void*>(place.code), static_cast<int>(byte));
-  return line > 0 ? line : static_cast<int>(code.first_line);
+  return line > 0 ? line : first_line;
+}
+
+int read_text(std::uint64_t object, char (&text)[kMaxText]) {
+  if (!has_type(object, python.runtime.text_type)) return -1;
+  return read_python_text(careful_memory, python.runtime.layout, object, text, kMaxText);
 }
 
 // A place seen for the first time: read with care. False: this is no code object.
 bool define_place(const PythonPlace& place, wire::DefinitionId parent, char (&text)[kMaxText], KnownPython* known) {
-  Code code{};
-  if (!is_code<CarefulMemory>(place.code) || !read_code<CarefulMemory>(place.code, &code)) return false;
-  const int line = line_of(place, code);
-  const int name_bytes = read_python_text(python.runtime, code.name, text);
+  wire::PythonCodeParts parts{};
+  if (!has_type(place.code, python.runtime.code_type) ||
+      !read_code_parts(careful_memory, python.runtime.layout, place.code, &parts))
+    return false;
+  const int line = line_of(place, parts.first_line);
+  const int name_bytes = read_text(parts.name, text);
   if (line < 0 || name_bytes < 0) return false;
   wire::FrameRecord frame{};
   frame.kind = wire::FrameKind::kPython;
   frame.line = static_cast<std::uint32_t>(line);
   frame.function = intern_bytes(text, static_cast<std::size_t>(name_bytes));
-  const int file_bytes = read_python_text(python.runtime, code.file, text);
+  const int file_bytes = read_text(parts.file, text);
   if (file_bytes > 0) frame.file = intern_bytes(text, static_cast<std::size_t>(file_bytes));
-  *known = {place, code.name, code.file, code.lines, code.first_line, parent, define_stack(parent, frame)};
+  *known = {place, parts, parent, define_stack(parent, frame)};
   return true;
 }
 
 bool is_known(const KnownPython& known, const PythonPlace& place, wire::DefinitionId parent) {
-  if (known.place.code != place.code || known.place.instruction != place.instruction || known.parent != parent)
-    return false;
-  Code code{};
-  read_code<TrustedMemory>(place.code, &code);
-  return known.stack != 0 && known.name == code.name && known.file == code.file && known.lines == code.lines &&
-         known.first_line == code.first_line;
+  if (known.place != place || known.parent != parent || known.stack == 0) return false;
+  wire::PythonCodeParts parts{};
+  read_code_parts(trusted_memory, python.runtime.layout, place.code, &parts);
+  return known.parts == parts;
 }
 
 std::uint32_t slot_of(const PythonPlace& place, wire::DefinitionId parent) {
@@ -173,7 +246,7 @@ bool stack_of(StackMemory* memory, const PythonPlace& place, wire::DefinitionId*
 
 PythonAnswer give_up_reading() {
   char probe = 0, copy = 1;
-  const bool permitted = read_own_memory(reinterpret_cast<std::uintptr_t>(&probe), &copy, 1);
+  const bool permitted = CarefulMemory::read(reinterpret_cast<std::uintptr_t>(&probe), &copy, 1);
   give_up(permitted ? "this Python's frames are not where those of its version are"
                     : "the offsets of this Python's frames cannot be verified (process_vm_readv is not permitted)");
   return PythonAnswer::kUnknownPython;
@@ -197,8 +270,8 @@ PythonAnswer add_python_frames(StackMemory* memory, wire::DefinitionId* stack) {
   const auto thread = reinterpret_cast<std::uintptr_t>(python.runtime.this_thread());
   if (thread == 0) return PythonAnswer::kNothing;
   const bool careful = python.proven.load(std::memory_order_relaxed) < kCarefulStacks;
-  const Walk walk =
-      careful ? walk_frames<CarefulMemory>(thread, memory->python) : walk_frames<TrustedMemory>(thread, memory->python);
+  const Walk walk = careful ? walk_frames(careful_memory, thread, memory->python)
+                            : walk_frames(trusted_memory, thread, memory->python);
   if (!walk.good) return give_up_reading();
   if (walk.several) return PythonAnswer::kSeveral;
   wire::DefinitionId at = walk.more && *stack == 0 ? left_out() : *stack;

@@ -1,8 +1,8 @@
-#include "host/stacks/dwarf_expression.h"
+#include "host/stacks/unwinder.h"
 
 #include <array>
 
-#include "host/stacks/byte_reader.h"
+#include "wire/byte_reader.h"
 
 namespace llmprof::host {
 namespace {
@@ -185,7 +185,7 @@ class Machine {
     }
   }
 
-  ByteReader reader_;
+  wire::ByteReader reader_;
   const Registers& registers_;
   const StackMemory& stack_;
   std::array<std::uint64_t, kMaxDepth> values_{};

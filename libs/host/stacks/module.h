@@ -7,12 +7,20 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
-#include "host/stacks/elf_file.h"
-#include "host/stacks/symbols.h"
-#include "host/stacks/unwind_table.h"
+#include "host/stacks/elf.h"
+#include "wire/eh_frame.h"
 
 namespace llmprof::host {
+
+// A row with the bytes of its CIE and FDE, which it points into.
+struct UnwindRow : wire::UnwindRow {
+  UnwindRow() = default;
+  UnwindRow(UnwindRow&&) = default;
+  UnwindRow& operator=(UnwindRow&&) = default;
+  std::vector<std::uint8_t> fde, cie;
+};
 
 struct NativeFunction {
   std::uint64_t begin = 0;
@@ -28,7 +36,7 @@ class Module {
 
   const std::string& path() const { return path_; }
   const ElfFile& file() const { return file_; }
-  bool has_unwind_table() const { return !table_.empty(); }
+  bool has_unwind_table() const { return index_.entries > 0; }
 
   // Addresses are those of the file. nullptr: no row, or none that we understand. Valid until the next call.
   const UnwindRow* row(std::uint64_t address);
@@ -45,12 +53,21 @@ class Module {
 
   std::string path_, short_name_;
   ElfFile file_;
-  UnwindTable table_;
+  wire::UnwindIndex index_;
   std::unique_ptr<Symbols> symbols_;
   std::unordered_map<std::uint64_t, std::optional<UnwindRow>> rows_;
   std::unordered_map<std::uint64_t, bool> calls_;
   std::unordered_map<std::uint64_t, const NativeFunction*> function_at_;
   std::unordered_map<std::uint64_t, NativeFunction> functions_;  // by begin
 };
+
+// Names of functions as people read them.
+
+// Demangles C++ names and leaves out what makes them long: template arguments, parameters, the return type.
+// "at::native::(anonymous namespace)::copy_kernel". Others stay as they are.
+std::string readable_function(const std::string& symbol);
+
+// The shortening alone, of a demangled name.
+std::string shorten_function(const std::string& demangled);
 
 }  // namespace llmprof::host

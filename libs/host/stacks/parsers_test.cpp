@@ -10,15 +10,15 @@
 #include <random>
 
 #include "host/stacks/address_space.h"
-#include "host/stacks/dwarf_expression.h"
-#include "host/stacks/function_name.h"
-#include "host/stacks/perf_record.h"
-#include "host/stacks/unwind_table.h"
+#include "host/stacks/module.h"
+#include "host/stacks/perf.h"
+#include "host/stacks/unwinder.h"
 
 namespace llmprof::host {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
+using wire::RuleKind;
 
 // CIE: version 1, "zR", code factor 1, data factor -8, return address in 16, pointers as 4-byte offsets; then CFA =
 // rsp + 8 and the return address at CFA - 8.
@@ -34,8 +34,10 @@ Bytes fde() {
   return bytes;
 }
 
-std::optional<UnwindRow> row_at(const Bytes& cie, const Bytes& entry, std::uint64_t pc) {
-  return unwind_row({0x3000, cie}, {0x2000, entry}, pc);
+std::optional<wire::UnwindRow> row_at(const Bytes& cie, const Bytes& entry, std::uint64_t pc) {
+  wire::UnwindRow row;
+  if (!wire::unwind_row({0x3000, cie}, {0x2000, entry}, pc, &row)) return std::nullopt;
+  return row;
 }
 
 TEST(UnwindRow, FollowsThePrologue) {
@@ -154,10 +156,10 @@ TEST(ElfFile, FindsRowsAndNamesOfItsOwnProgram) {
 TEST(ElfFile, SurvivesDamage) {
   Bytes whole = own_executable();
   ASSERT_GT(whole.size(), 4096u);
-  const auto file = ElfFile::parse(from_memory(whole));
+  auto file = ElfFile::parse(from_memory(whole));
   ASSERT_TRUE(file);
   EXPECT_FALSE(file->symbols().empty());
-  EXPECT_FALSE(UnwindTable(*file).empty());
+  EXPECT_TRUE(Module("/x", std::move(*file)).has_unwind_table());
   for (const std::size_t bytes : {0, 1, 63, 64, 100, 4096}) {
     const auto cut = ElfFile::parse(from_memory(Bytes(whole.begin(), whole.begin() + bytes)));
     EXPECT_TRUE(bytes > 64 || !cut);
@@ -168,12 +170,11 @@ TEST(ElfFile, SurvivesDamage) {
   for (int i = 0; i < 2000; ++i) {
     Bytes changed = head;
     for (int j = 0; j < 4; ++j) changed[random() % 1024] = static_cast<std::uint8_t>(random());
-    const auto damaged = ElfFile::parse(from_memory(std::move(changed)));
+    auto damaged = ElfFile::parse(from_memory(std::move(changed)));
     if (!damaged) continue;
-    const UnwindTable table(*damaged);
-    table.row(*damaged, random());
     damaged->build_id();
     damaged->address_of_offset(random());
+    Module("/x", std::move(*damaged)).row(random());
   }
 }
 

@@ -10,7 +10,7 @@
 #include <map>
 #include <sstream>
 
-#include "host/stacks/python_process.h"
+#include "host/stacks/python.h"
 #include "host/stacks/testing/pythons.h"
 #include "host/stacks/testing/sampled.h"
 
@@ -195,10 +195,10 @@ TEST(PythonCode, FindsTheLineOfAnInstruction) {
 }
 
 TEST(PythonLayout, KnowsTwoVersions) {
-  EXPECT_NE(python_layout(0x030b02f0), nullptr);
-  EXPECT_NE(python_layout(0x030c01f0), nullptr);
-  EXPECT_EQ(python_layout(0x030a0df0), nullptr);
-  EXPECT_EQ(python_layout(0x030d00f0), nullptr);
+  EXPECT_NE(wire::python_layout(0x030b02f0), nullptr);
+  EXPECT_NE(wire::python_layout(0x030c01f0), nullptr);
+  EXPECT_EQ(wire::python_layout(0x030a0df0), nullptr);
+  EXPECT_EQ(wire::python_layout(0x030d00f0), nullptr);
 }
 
 // The table that 3.13 and later have at the begin of their runtime, with its own index in each word: the members
@@ -209,7 +209,7 @@ TEST(PythonLayout, IsReadFromTheInterpretersOwnTable) {
   words[1] = 0x030d00f0;
   words[2] = 0;
   words[45] = 8;  // pyobject.ob_type
-  PythonLayout layout{};
+  wire::PythonLayout layout{};
   ASSERT_TRUE(wire::layout_from_offsets(words, &layout));
   EXPECT_FALSE(layout.has_cframe);
   EXPECT_EQ(layout.runtime_interpreters, 5);

@@ -1,21 +1,87 @@
 #include "host/stacks/stack_sampler.h"
 
-#include <time.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <span>
+#include <unordered_map>
 
 #include "host/stacks/address_space.h"
-#include "host/stacks/perf_events.h"
-#include "host/stacks/python_process.h"
-#include "host/stacks/stack_table.h"
+#include "host/stacks/module.h"
+#include "host/stacks/perf.h"
+#include "host/stacks/python.h"
 #include "host/stacks/thinning.h"
 #include "host/stacks/unwinder.h"
+#include "wire/clock.h"
 
 namespace llmprof::host {
 namespace {
+
+// Bounds for hour-long recordings of programs that never repeat themselves: about 100 MB.
+constexpr std::size_t kMaxDistinctFrames = 262144, kMaxStacks = 1 << 20;
+
+// Frames and stacks that were seen, numbered and written to the log at their first use. Stacks share their outer parts.
+class StackTable {
+ public:
+  explicit StackTable(HostLog& log) : log_(log) {}
+
+  std::uint32_t native(const Module& module, const NativeFunction& function) {
+    const auto known = native_.find(&function);
+    if (known != native_.end()) return known->second;
+    return native_[&function] = define(wire::FrameKind::kNative, function.name, module.path(), 0);
+  }
+
+  std::uint32_t python(const PythonFrame& frame) {
+    key_.assign(frame.function).append(1, '\0').append(frame.file).append(1, '\0').append(std::to_string(frame.line));
+    const auto known = by_text_.find(key_);
+    if (known != by_text_.end()) return known->second;
+    return by_text_[key_] = define(wire::FrameKind::kPython, frame.function, frame.file, frame.line);
+  }
+
+  std::uint32_t other(wire::FrameKind kind, std::string_view name) {
+    const auto known = by_text_.find(name);
+    if (known != by_text_.end()) return known->second;
+    return by_text_[std::string(name)] = define(kind, name, "", 0);
+  }
+
+  // Frames innermost first. 0 for an empty stack, or when there are too many different ones.
+  std::uint32_t stack(std::span<const std::uint32_t> frames) {
+    std::uint32_t parent = 0;
+    for (std::size_t i = frames.size(); i-- > 0;) {
+      if (frames[i] == 0) return 0;
+      const std::uint64_t key = std::uint64_t{parent} << 32 | frames[i];
+      const auto known = stacks_.find(key);
+      if (known != stacks_.end()) {
+        parent = known->second;
+        continue;
+      }
+      if (stacks_.size() >= kMaxStacks) return 0;
+      const auto id = static_cast<std::uint32_t>(stacks_.size() + 1);
+      wire::Record record = HostLog::make(wire::RecordKind::kStack);
+      record.stack = {id, parent, frames[i]};
+      log_.add(record);
+      parent = stacks_[key] = id;
+    }
+    return parent;
+  }
+
+ private:
+  std::uint32_t define(wire::FrameKind kind, std::string_view function, std::string_view file, std::uint32_t line) {
+    if (frames_ >= kMaxDistinctFrames) return 0;
+    wire::Record record = HostLog::make(wire::RecordKind::kFrame);
+    record.frame = {++frames_, log_.name(function), log_.name(file), line, kind, 0};
+    log_.add(record);
+    return frames_;
+  }
+
+  HostLog& log_;
+  std::unordered_map<const NativeFunction*, std::uint32_t> native_;
+  std::map<std::string, std::uint32_t, std::less<>> by_text_;
+  std::string key_;
+  std::unordered_map<std::uint64_t, std::uint32_t> stacks_;  // parent and frame
+  std::uint32_t frames_ = 0;
+};
 
 constexpr std::size_t kTailEvidence = 512;   // bytes of the copy that must still be there when its tail is read
 constexpr std::size_t kMaxProcesses = 4096;  // known at once; ended ones leave
@@ -26,12 +92,6 @@ struct Process {
   std::unique_ptr<PythonProcess> python;  // once its interpreter loop was seen on a stack
   bool python_read = false;               // its frames could be read at least once
 };
-
-std::uint64_t read_clock_ns(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 // The cores are the program's; on a machine with many, a little more than of one hurts nobody.
 double share_of(const StackOptions& options) {
@@ -50,18 +110,137 @@ class PerfStackSampler final : public StackSampler {
       : events_(std::move(events)), options_(options), log_(log), table_(log), thinning_(share_of(options)) {}
 
   std::vector<int> descriptors() const override { return events_.descriptors(); }
-  StackStats stats() const override;
-  void drain() override;
+  StackStats stats() const override {
+    StackStats stats = stats_;
+    stats.left_out = thinning_.left_out();
+    for (const auto& [pid, process] : processes_) note_failure(process, stats);
+    return stats;
+  }
+
+  void drain() override {
+    constexpr std::uint64_t kReviewNs = 500'000'000;
+    const std::uint64_t begin_cpu_ns = wire::read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    events_.read([this](const PerfRecord& record) { take(record); });
+    cpu_ns_ += wire::read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_cpu_ns;
+    const std::uint64_t now_ns = wire::now_ns();
+    if (since_ns_ != 0 && now_ns - since_ns_ < kReviewNs) return;
+    // Not by the first half second: tables of libraries are read then.
+    if (reviews_++ >= 2) thinning_.spent(cpu_ns_, now_ns - since_ns_);
+    constexpr double kManyPerSecond = 600;
+    // A stack is copied with its sample; only Python's frames have to be read before they change.
+    const bool python = std::any_of(processes_.begin(), processes_.end(),
+                                    [](const auto& process) { return process.second.python != nullptr; });
+    const bool many = static_cast<double>(seen_) * 1e9 > kManyPerSecond * static_cast<double>(now_ns - since_ns_);
+    may_gather_ = std::chrono::milliseconds(many ? 4 : python ? 0 : 20);
+    since_ns_ = now_ns;
+    cpu_ns_ = 0;
+    seen_ = 0;
+  }
+
   void rest(bool rests) override { events_.rest(rests); }
   std::chrono::milliseconds may_gather() const override { return may_gather_; }
 
  private:
-  Process& process(std::uint32_t pid);
-  void take(const PerfRecord& record);
-  void add_sample(const PerfRecord& record, const PerfSample& sample);
-  void name_frames(Process& process, const StackMemory& stack, bool in_kernel);
-  PythonProcess::Answer add_python(Process& process, std::size_t index, const StackMemory& stack);
-  void end(std::uint32_t pid);
+  Process& process(std::uint32_t pid) {
+    const auto known = processes_.find(pid);
+    if (known != processes_.end()) return known->second;
+    if (processes_.size() >= kMaxProcesses) end(processes_.begin()->first);
+    return processes_.try_emplace(pid, static_cast<pid_t>(pid), modules_).first->second;
+  }
+
+  void take(const PerfRecord& record) {
+    if (const auto* sample = std::get_if<PerfSample>(&record.content)) {
+      add_sample(record, *sample);
+    } else if (const auto* mapping = std::get_if<PerfMapping>(&record.content)) {
+      process(record.pid).space.add(mapping->mapping);
+    } else if (const auto* fork = std::get_if<PerfFork>(&record.content)) {
+      if (fork->parent_pid == record.pid) return;  // a thread
+      const auto parent = processes_.find(fork->parent_pid);
+      if (parent != processes_.end()) {
+        const AddressSpace& space = parent->second.space;  // process() may let go of it
+        AddressSpace copy = space;
+        process(record.pid).space.inherit(copy);
+      }
+    } else if (std::holds_alternative<PerfExec>(record.content)) {
+      end(record.pid);
+    } else if (const auto* exit = std::get_if<PerfExit>(&record.content)) {
+      if (exit->process) end(record.pid);
+    } else if (const auto* lost = std::get_if<PerfLost>(&record.content)) {
+      stats_.lost += lost->records;
+    }
+  }
+
+  void add_sample(const PerfRecord& record, const PerfSample& sample) {
+    ++seen_;
+    const std::uint32_t stands_for = thinning_.take(record.pid == record.tid);
+    if (stands_for == 0) return;
+    Process& of = process(record.pid);
+    if (of.python != nullptr) of.python->begin_sample();
+    ++stats_.samples;
+    wire::Record out = HostLog::make(wire::RecordKind::kSample);
+    out.sample = {.ts_ns = record.ts_ns,
+                  .weight_ns = sample.period_ns * stands_for,
+                  .pid = record.pid,
+                  .tid = record.tid,
+                  .stack = 0,
+                  .truncated = 1};
+    if (sample.registers.has(kRip)) {
+      const std::uint64_t begin = sample.registers.value[kRsp];
+      const std::size_t copied = sample.stack.size(), wanted = std::max<std::size_t>(copied, options_.stack_bytes);
+      StackTail tail(of.space.pid(), begin + copied, wanted - copied,
+                     sample.stack.last(std::min(copied, kTailEvidence)));
+      const StackMemory stack(begin, sample.stack, &tail);
+      unwind(sample.registers, stack, of.space, record.ts_ns, native_);
+      name_frames(of, stack, sample.in_kernel);
+      out.sample.stack = table_.stack(frames_);
+      out.sample.truncated = native_.truncated ? 1 : 0;
+    }
+    stats_.truncated += out.sample.truncated;
+    log_.add(out);
+  }
+
+  void name_frames(Process& process, const StackMemory& stack, bool in_kernel) {
+    frames_.clear();
+    if (in_kernel) frames_.push_back(table_.other(wire::FrameKind::kKernel, "[kernel]"));
+    std::size_t loops = 0, read = 0;
+    for (std::size_t i = 0; i < native_.frames.size(); ++i) {
+      const AddressSpace::Place& place = native_.frames[i].place;
+      if (place.module == nullptr) {
+        frames_.push_back(table_.other(wire::FrameKind::kUnknown, "[unknown]"));
+        continue;
+      }
+      const NativeFunction& function = place.module->function(place.address);
+      if (options_.python && function.python_loop) {
+        ++loops;
+        const PythonProcess::Answer answer = add_python(process, i, stack);
+        using Answer = PythonProcess::Answer;
+        if (answer == Answer::kFrames || answer == Answer::kNone) ++read;
+        if (answer == Answer::kFrames) continue;  // else the loop stands for the frames that are not known
+      }
+      frames_.push_back(table_.native(*place.module, function));
+    }
+    if (read > 0) process.python_read = true;
+    if (loops > 0) ++(read == loops ? stats_.python_samples : stats_.python_failed);
+  }
+
+  // Adds the Python frames of one call of the interpreter loop, if they are known for certain.
+  PythonProcess::Answer add_python(Process& process, std::size_t index, const StackMemory& stack) {
+    if (process.python == nullptr) {
+      process.python = std::make_unique<PythonProcess>(process.space.pid(), native_.frames[index].place);
+    }
+    python_.clear();
+    if (!process.python->why().empty()) return PythonProcess::Answer::kMovedOn;
+    const PythonProcess::Answer answer = process.python->frames_of(native_.frames, index, stack, python_);
+    for (const PythonFrame& frame : python_) frames_.push_back(table_.python(frame));
+    return answer;
+  }
+
+  void end(std::uint32_t pid) {
+    const auto known = processes_.find(pid);
+    if (known == processes_.end()) return;
+    note_failure(known->second, stats_);
+    processes_.erase(known);
+  }
 
   PerfEvents events_;
   StackOptions options_;
@@ -80,133 +259,6 @@ class PerfStackSampler final : public StackSampler {
   std::uint64_t seen_ = 0;  // samples since then, also those left out
   std::chrono::milliseconds may_gather_{0};
 };
-
-void PerfStackSampler::drain() {
-  constexpr std::uint64_t kReviewNs = 500'000'000;
-  const std::uint64_t begin_cpu_ns = read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-  events_.read([this](const PerfRecord& record) { take(record); });
-  cpu_ns_ += read_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_cpu_ns;
-  const std::uint64_t now_ns = read_clock_ns(CLOCK_MONOTONIC_RAW);
-  if (since_ns_ != 0 && now_ns - since_ns_ < kReviewNs) return;
-  // Not by the first half second: tables of libraries are read then.
-  if (reviews_++ >= 2) thinning_.spent(cpu_ns_, now_ns - since_ns_);
-  constexpr double kManyPerSecond = 600;
-  // A stack is copied with its sample; only Python's frames have to be read before they change.
-  const bool python = std::any_of(processes_.begin(), processes_.end(),
-                                  [](const auto& process) { return process.second.python != nullptr; });
-  const bool many = static_cast<double>(seen_) * 1e9 > kManyPerSecond * static_cast<double>(now_ns - since_ns_);
-  may_gather_ = std::chrono::milliseconds(many ? 4 : python ? 0 : 20);
-  since_ns_ = now_ns;
-  cpu_ns_ = 0;
-  seen_ = 0;
-}
-
-Process& PerfStackSampler::process(std::uint32_t pid) {
-  const auto known = processes_.find(pid);
-  if (known != processes_.end()) return known->second;
-  if (processes_.size() >= kMaxProcesses) end(processes_.begin()->first);
-  return processes_.try_emplace(pid, static_cast<pid_t>(pid), modules_).first->second;
-}
-
-void PerfStackSampler::end(std::uint32_t pid) {
-  const auto known = processes_.find(pid);
-  if (known == processes_.end()) return;
-  note_failure(known->second, stats_);
-  processes_.erase(known);
-}
-
-StackStats PerfStackSampler::stats() const {
-  StackStats stats = stats_;
-  stats.left_out = thinning_.left_out();
-  for (const auto& [pid, process] : processes_) note_failure(process, stats);
-  return stats;
-}
-
-void PerfStackSampler::take(const PerfRecord& record) {
-  if (const auto* sample = std::get_if<PerfSample>(&record.content)) {
-    add_sample(record, *sample);
-  } else if (const auto* mapping = std::get_if<PerfMapping>(&record.content)) {
-    process(record.pid).space.add(mapping->mapping);
-  } else if (const auto* fork = std::get_if<PerfFork>(&record.content)) {
-    if (fork->parent_pid == record.pid) return;  // a thread
-    const auto parent = processes_.find(fork->parent_pid);
-    if (parent != processes_.end()) {
-      const AddressSpace& space = parent->second.space;  // process() may let go of it
-      AddressSpace copy = space;
-      process(record.pid).space.inherit(copy);
-    }
-  } else if (std::holds_alternative<PerfExec>(record.content)) {
-    end(record.pid);
-  } else if (const auto* exit = std::get_if<PerfExit>(&record.content)) {
-    if (exit->process) end(record.pid);
-  } else if (const auto* lost = std::get_if<PerfLost>(&record.content)) {
-    stats_.lost += lost->records;
-  }
-}
-
-// Adds the Python frames of one call of the interpreter loop, if they are known for certain.
-PythonProcess::Answer PerfStackSampler::add_python(Process& process, std::size_t index, const StackMemory& stack) {
-  if (process.python == nullptr) {
-    process.python = std::make_unique<PythonProcess>(process.space.pid(), native_.frames[index].place);
-  }
-  python_.clear();
-  if (!process.python->why().empty()) return PythonProcess::Answer::kMovedOn;
-  const PythonProcess::Answer answer = process.python->frames_of(native_.frames, index, stack, python_);
-  for (const PythonFrame& frame : python_) frames_.push_back(table_.python(frame));
-  return answer;
-}
-
-void PerfStackSampler::name_frames(Process& process, const StackMemory& stack, bool in_kernel) {
-  frames_.clear();
-  if (in_kernel) frames_.push_back(table_.other(wire::FrameKind::kKernel, "[kernel]"));
-  std::size_t loops = 0, read = 0;
-  for (std::size_t i = 0; i < native_.frames.size(); ++i) {
-    const AddressSpace::Place& place = native_.frames[i].place;
-    if (place.module == nullptr) {
-      frames_.push_back(table_.other(wire::FrameKind::kUnknown, "[unknown]"));
-      continue;
-    }
-    const NativeFunction& function = place.module->function(place.address);
-    if (options_.python && function.python_loop) {
-      ++loops;
-      const PythonProcess::Answer answer = add_python(process, i, stack);
-      using Answer = PythonProcess::Answer;
-      if (answer == Answer::kFrames || answer == Answer::kNone) ++read;
-      if (answer == Answer::kFrames) continue;  // else the loop stands for the frames that are not known
-    }
-    frames_.push_back(table_.native(*place.module, function));
-  }
-  if (read > 0) process.python_read = true;
-  if (loops > 0) ++(read == loops ? stats_.python_samples : stats_.python_failed);
-}
-
-void PerfStackSampler::add_sample(const PerfRecord& record, const PerfSample& sample) {
-  ++seen_;
-  const std::uint32_t stands_for = thinning_.take(record.pid == record.tid);
-  if (stands_for == 0) return;
-  Process& of = process(record.pid);
-  if (of.python != nullptr) of.python->begin_sample();
-  ++stats_.samples;
-  wire::Record out = HostLog::make(wire::RecordKind::kSample);
-  out.sample = {.ts_ns = record.ts_ns,
-                .weight_ns = sample.period_ns * stands_for,
-                .pid = record.pid,
-                .tid = record.tid,
-                .stack = 0,
-                .truncated = 1};
-  if (sample.registers.has(kRip)) {
-    const std::uint64_t begin = sample.registers.value[kRsp];
-    const std::size_t copied = sample.stack.size(), wanted = std::max<std::size_t>(copied, options_.stack_bytes);
-    StackTail tail(of.space.pid(), begin + copied, wanted - copied, sample.stack.last(std::min(copied, kTailEvidence)));
-    const StackMemory stack(begin, sample.stack, &tail);
-    unwind(sample.registers, stack, of.space, record.ts_ns, native_);
-    name_frames(of, stack, sample.in_kernel);
-    out.sample.stack = table_.stack(frames_);
-    out.sample.truncated = native_.truncated ? 1 : 0;
-  }
-  stats_.truncated += out.sample.truncated;
-  log_.add(out);
-}
 
 }  // namespace
 

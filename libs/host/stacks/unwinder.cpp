@@ -1,11 +1,9 @@
 #include "host/stacks/unwinder.h"
 
-#include <span>
-
-#include "host/stacks/dwarf_expression.h"
-
 namespace llmprof::host {
 namespace {
+
+using wire::RuleKind;
 
 constexpr int kMaxScans = 3;                    // guesses per stack
 constexpr std::uint64_t kScanBytes = 24 << 10;  // the buffers that BLAS kernels keep on the stack are smaller
@@ -53,10 +51,7 @@ class Walk {
 
   std::optional<std::uint64_t> value_of(const UnwindRow& row, std::size_t number, std::uint64_t cfa,
                                         const Registers& registers) const {
-    const Rule& rule = row.rules[number];
-    const auto program = [&] {
-      return std::span(row.programs).subspan(static_cast<std::size_t>(rule.offset), rule.bytes);
-    };
+    const wire::Rule& rule = row.rules[number];
     switch (rule.kind) {
       case RuleKind::kSame:
         return registers.get(number);
@@ -69,11 +64,11 @@ class Walk {
       case RuleKind::kRegister:
         return registers.get(rule.number);
       case RuleKind::kAtExpression: {
-        const auto address = evaluate(program(), cfa, registers, stack_);
+        const auto address = evaluate(row.expression(rule), cfa, registers, stack_);
         return address ? stack_.word(*address) : std::nullopt;
       }
       case RuleKind::kExpression:
-        return evaluate(program(), cfa, registers, stack_);
+        return evaluate(row.expression(rule), cfa, registers, stack_);
     }
     return std::nullopt;
   }
@@ -85,8 +80,7 @@ class Walk {
       cfa = registers.get(row.cfa.number);
       if (cfa) *cfa += static_cast<std::uint64_t>(std::int64_t{row.cfa.offset});
     } else {
-      const auto program = std::span(row.programs).subspan(static_cast<std::size_t>(row.cfa.offset), row.cfa.bytes);
-      cfa = evaluate(program, std::nullopt, registers, stack_);
+      cfa = evaluate(row.expression(row.cfa), std::nullopt, registers, stack_);
     }
     if (!cfa) return false;
     Registers caller = registers;

@@ -2,11 +2,12 @@
 // From the registers and the copied stack of a sample to its chain of native frames.
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "host/stacks/address_space.h"
-#include "host/stacks/registers.h"
-#include "host/stacks/stack_memory.h"
+#include "host/stacks/sampled_stack.h"
 
 namespace llmprof::host {
 
@@ -28,5 +29,12 @@ struct NativeStack {
 // nearest return address on the stack that can be one is taken, or the frame pointer. `out` is overwritten.
 void unwind(const Registers& start, const StackMemory& stack, AddressSpace& space, std::uint64_t now_ns,
             NativeStack& out);
+
+// The little stack machine of DWARF, as far as unwind rules use it (PLT entries, signal frames).
+
+// `first` is on the stack at the beginning, if given. Nothing if the program is malformed, reads unknown registers or
+// memory that was not copied, or runs too long.
+std::optional<std::uint64_t> evaluate(std::span<const std::uint8_t> program, std::optional<std::uint64_t> first,
+                                      const Registers& registers, const StackMemory& stack);
 
 }  // namespace llmprof::host

@@ -157,8 +157,9 @@ TEST(Unwinder, UnwindsProgramsWhoseFileIsGone) {
   std::filesystem::remove(copy);
   SKIP_WITHOUT_PERMISSION(sampled);
   // A sample of its first instructions, before it removes its file, tells all names for good.
-  const std::size_t named = sampled.count(
-      [](const SampledStack& stack) { return stack.has_chain({"spin", "chain_c", "chain_b", "chain_a", "main"}); });
+  const std::size_t named = sampled.count([](const SampledStack& stack) {
+    return stack.has_chain({"spin", "chain_c", "chain_b", "chain_a", "main"});
+  });
   if (named < kEnough / 2) expect_five_unnamed(sampled, copy.filename().string());
 }
 

@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "base/asset.h"
-#include "base/edits.h"
+#include "base/strings.h"
 #include "hw/counters/catalog_file.h"
 
 namespace llmprof::hw_counters {
@@ -60,17 +60,12 @@ bool is_for(const Formula& formula, std::string_view chip) {
   return fits;
 }
 
-std::string trimmed(std::string_view word) {
-  while (!word.empty() && std::isspace(static_cast<unsigned char>(word.front())) != 0) word.remove_prefix(1);
-  while (!word.empty() && std::isspace(static_cast<unsigned char>(word.back())) != 0) word.remove_suffix(1);
-  return std::string(word);
-}
-
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    if (std::string word = trimmed(text.substr(begin, end - begin)); !word.empty()) words.push_back(std::move(word));
+    if (std::string word(base::trimmed(text.substr(begin, end - begin))); !word.empty())
+      words.push_back(std::move(word));
     begin = end + 1;
   }
   return words;

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/strings.h"
 
 namespace llmprof::model {
 namespace {
@@ -16,11 +17,6 @@ bool is_word(std::string_view text) {
   const auto allowed = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
   return !text.empty() && text.size() <= 96 && text.front() != '.' && text.front() != '-' &&
          std::ranges::all_of(text, allowed);
-}
-
-std::string trimmed(std::string text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
-  return text;
 }
 
 timespec changed(const std::string& path) {
@@ -44,7 +40,7 @@ std::string hub_cache_folder() {
 std::optional<std::string> snapshot_of(const std::string& repository_folder) {
   const std::string snapshots = repository_folder + "/snapshots";
   if (const auto main = base::read_file(repository_folder + "/refs/main", 256)) {
-    const std::string commit = trimmed(*main);
+    const std::string commit(base::trimmed(*main));
     const std::string path = snapshots + "/" + commit;
     if (is_word(commit) && base::is_directory(path)) return path;
   }

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/asset.h"
-#include "base/edits.h"
 #include "base/json.h"
+#include "base/strings.h"
 
 namespace llmprof::model {
 

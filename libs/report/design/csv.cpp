@@ -1,4 +1,4 @@
-#include "base/csv.h"
+#include "base/strings.h"
 
 #include <fmt/format.h>
 

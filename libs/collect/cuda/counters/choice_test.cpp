@@ -1,4 +1,4 @@
-// What is measured and how often, without CUPTI: the plan, the budget, the choice of windows, whose turn it is.
+// What is measured and how often, without CUPTI: the plan, the budget, the choice of windows, the lock.
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
+#include "collect/cuda/counters/choice.h"
 #include "collect/cuda/counters/plan.h"
-#include "collect/cuda/counters/turn.h"
-#include "collect/cuda/counters/window_choice.h"
+#include "collect/cuda/counters/profiler_lock.h"
 
 namespace llmprof::collect::counters {
 namespace {
@@ -203,34 +203,34 @@ TEST(WindowChoice, ManyNamesDoNotOverflow) {
   choice.is_outer(WindowChoice::kMostNames + 1);
 }
 
-TEST(Turn, OneAtATime) {
-  Turn turn;
+TEST(ProfilerLock, OneAtATime) {
+  ProfilerLock lock;
   std::uint32_t number = 0;
-  EXPECT_FALSE(turn.take_any_window(&number));
-  ASSERT_TRUE(turn.take());
-  EXPECT_FALSE(turn.take());
-  EXPECT_TRUE(turn.is_taken());
-  const std::uint32_t first = turn.keep_open();
-  EXPECT_TRUE(turn.has_window());
-  EXPECT_FALSE(turn.take());
-  EXPECT_FALSE(turn.take_window(first + 1));
-  ASSERT_TRUE(turn.take_window(first));
-  turn.give_back();
-  EXPECT_FALSE(turn.take_window(first)) << "it was ended";
-  ASSERT_TRUE(turn.take());
-  const std::uint32_t second = turn.keep_open();
+  EXPECT_FALSE(lock.try_acquire_any_window(&number));
+  ASSERT_TRUE(lock.try_acquire());
+  EXPECT_FALSE(lock.try_acquire());
+  EXPECT_TRUE(lock.is_taken());
+  const std::uint32_t first = lock.open_window();
+  EXPECT_TRUE(lock.has_window());
+  EXPECT_FALSE(lock.try_acquire());
+  EXPECT_FALSE(lock.try_acquire_window(first + 1));
+  ASSERT_TRUE(lock.try_acquire_window(first));
+  lock.release();
+  EXPECT_FALSE(lock.try_acquire_window(first)) << "it was ended";
+  ASSERT_TRUE(lock.try_acquire());
+  const std::uint32_t second = lock.open_window();
   EXPECT_NE(first, second);
-  EXPECT_FALSE(turn.take_window(first));
-  ASSERT_TRUE(turn.take_anything(&number));
+  EXPECT_FALSE(lock.try_acquire_window(first));
+  ASSERT_TRUE(lock.try_acquire_anything(&number));
   EXPECT_EQ(number, second);
-  turn.end();
-  EXPECT_FALSE(turn.take());
-  EXPECT_FALSE(turn.take_anything(&number));
+  lock.retire();
+  EXPECT_FALSE(lock.try_acquire());
+  EXPECT_FALSE(lock.try_acquire_anything(&number));
 }
 
 // Windows of many threads, and one that ends them early: a plain counter shows whether two ever held it at once.
-TEST(Turn, HoldsAmongThreads) {
-  Turn turn;
+TEST(ProfilerLock, HoldsAmongThreads) {
+  ProfilerLock lock;
   std::uint64_t inside = 0, mistakes = 0;
   std::atomic<std::uint64_t> rounds{0};
   const auto work = [&] {
@@ -243,18 +243,18 @@ TEST(Turn, HoldsAmongThreads) {
       for (int i = 0; i < 20'000; ++i) {
         std::uint32_t number = 0;
         if (t == 0) {
-          if (!turn.take_anything(&number)) continue;
+          if (!lock.try_acquire_anything(&number)) continue;
           work();
-          turn.give_back();
+          lock.release();
           continue;
         }
-        if (!turn.take()) continue;
+        if (!lock.try_acquire()) continue;
         work();
-        number = turn.keep_open();
-        if (!turn.take_window(number)) continue;
+        number = lock.open_window();
+        if (!lock.try_acquire_window(number)) continue;
         work();
         rounds.fetch_add(1, std::memory_order_relaxed);
-        turn.give_back();
+        lock.release();
       }
     });
   }
@@ -264,16 +264,16 @@ TEST(Turn, HoldsAmongThreads) {
 }
 
 // A window that is opened and taken up, again and again, is never seen as nobody's: a capture that begins then waits.
-TEST(Turn, IsBusyWithoutAGap) {
-  Turn turn;
-  ASSERT_TRUE(turn.take());
+TEST(ProfilerLock, IsBusyWithoutAGap) {
+  ProfilerLock lock;
+  ASSERT_TRUE(lock.try_acquire());
   std::atomic<std::uint64_t> rounds{0};
   std::atomic<bool> ends{false};
   std::thread other([&] {
-    for (; !ends; ++rounds) turn.take_window(turn.keep_open());
+    for (; !ends; ++rounds) lock.try_acquire_window(lock.open_window());
   });
   std::uint64_t gaps = 0;
-  for (std::uint64_t looks = 0; looks < 15'000'000 || rounds < 5'000'000; ++looks) gaps += turn.is_busy() ? 0 : 1;
+  for (std::uint64_t looks = 0; looks < 15'000'000 || rounds < 5'000'000; ++looks) gaps += lock.is_busy() ? 0 : 1;
   ends = true;
   other.join();
   EXPECT_EQ(gaps, 0u);

@@ -1,10 +1,7 @@
 #include "collect/cuda/counters/hooks.h"
 
-#include "collect/cuda/counters/kernel_windows.h"
-#include "collect/cuda/counters/range_windows.h"
-#include "collect/cuda/counters/stall_sampling.h"
+#include "collect/cuda/counters/windows.h"
 #include "collect/cuda/driver.h"
-#include "collect/cuda/facts.h"
 #include "collect/names.h"
 
 namespace llmprof::collect::counters {
@@ -25,14 +22,18 @@ void decrease(std::atomic<std::int32_t>& count) {
 
 }  // namespace
 
+void skip(const char* why, std::uint64_t count) {
+  count_loss_about(wire::LossKind::kCountersSkipped, count, intern(why));
+}
+
 void disarm(std::uint32_t what) { armed.fetch_and(~what, std::memory_order_relaxed); }
 
 bool start() {
   if (g.settings.counters == 0) return true;
   char why[160];
   if (!read_plan(g.settings.folder, &plan, why)) {
-    count_loss_about(wire::LossKind::kCountersSkipped, 1, intern(why));
-    note("counters", why);
+    skip(why);
+    note("counters", "%s", why);
     return true;
   }
   std::uint32_t what = 0;

@@ -50,6 +50,9 @@ inline void launch_ended(const cupti::CallbackData& data, wire::LaunchOp op) {
     tell_launch_ended(data, op);
 }
 
+// Counts work that was to be measured and was not.
+void skip(const char* why, std::uint64_t count = 1);
+
 // Captures of streams: no profiler may be called while one is under way, anywhere in the process. Begins: before the
 // driver does.
 void capture_begins();

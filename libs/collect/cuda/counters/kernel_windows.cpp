@@ -1,20 +1,16 @@
-#include "collect/cuda/counters/kernel_windows.h"
+#include "collect/cuda/counters/windows.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "collect/clock.h"
-#include "collect/cuda/counters/budget.h"
+#include "collect/cuda/counters/choice.h"
 #include "collect/cuda/counters/hooks.h"
-#include "collect/cuda/counters/kernel_choice.h"
-#include "collect/cuda/counters/kernel_verdicts.h"
-#include "collect/cuda/counters/measuring.h"
+#include "collect/cuda/counters/profiler_lock.h"
 #include "collect/cuda/counters/session.h"
-#include "collect/cuda/counters/turn.h"
-#include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
 #include "collect/event.h"
 #include "collect/names.h"
+#include "collect/os.h"
 
 namespace llmprof::collect::counters {
 namespace {
@@ -39,8 +35,8 @@ struct OpenWindow {
 struct Windows {
   Plan plan{};
   KernelVerdicts verdicts{};
-  Turn turn{};
-  // Of who has the turn.
+  ProfilerLock lock{};
+  // Of the holder of the lock.
   Session session{};
   std::atomic<void*> context{nullptr};  // of the session; read by who destroys one
   std::uint16_t device = 0;
@@ -64,25 +60,15 @@ struct Windows {
 };
 constinit Windows w;
 
-void skip(const char* why) { count_loss_about(LossKind::kCountersSkipped, 1, intern(why)); }
-
 void end_for_good() {
   disarm(kKernels);
-  w.turn.end();
+  w.lock.retire();
 }
 
 // ---- into the log -------------------------------------------------------------------------------------------------
 
-wire::Record* blank(Thread* thread, wire::RecordKind kind) {
-  wire::Record* record = reserve(thread);
-  if (record == nullptr) return nullptr;
-  memset(static_cast<void*>(record), 0, sizeof(*record));
-  record->kind = kind;
-  return record;
-}
-
 void put_window(Thread* thread, const CallbackData& data, std::uint64_t end_ns) {
-  wire::Record* record = blank(thread, wire::RecordKind::kCounterWindow);
+  wire::Record* record = reserve(thread, wire::RecordKind::kCounterWindow);
   if (record == nullptr) return;
   const std::uint32_t passes = w.plan.replay ? 1 : w.session.passes();
   wire::CounterWindowRecord& window = record->counter_window;
@@ -103,7 +89,7 @@ void put_values(Thread* thread, std::uint64_t now) {
   for (std::size_t i = 0; i < w.session.metrics(); ++i) {
     if (__builtin_isnan(w.merged[i])) continue;
     const wire::StringId metric = intern(w.session.metric(i));
-    wire::Record* record = blank(thread, wire::RecordKind::kCounter);
+    wire::Record* record = reserve(thread, wire::RecordKind::kCounter);
     if (record == nullptr) return;
     record->counter = {now, w.merged[i], w.measurement, metric};
     commit(thread);
@@ -143,12 +129,10 @@ bool open_session(void* context) {
 void set_up_ended() {
   w.is_set_up = true;
   w.budget.begin(now_ns(), w.plan.budget_ppm, kCreditNs);
-  char text[160];
-  snprintf(text, sizeof(text),
-           "setting up the counters of kernels took %llu ms, with the first measurement; that is no part of "
-           "--counters-budget.",
-           static_cast<unsigned long long>(w.set_up_ns / 1000000));
-  note("counters", text);
+  note("counters",
+       "setting up the counters of kernels took %llu ms, with the first measurement; that is no part of "
+       "--counters-budget.",
+       static_cast<unsigned long long>(w.set_up_ns / 1000000));
 }
 
 void spend(std::uint64_t cost_ns) {
@@ -224,11 +208,9 @@ bool decide(const CallbackData& data) {
 }
 
 void state_sum() {
-  char text[160];
-  snprintf(text, sizeof(text),
-           "%u windows over kernels were measured; that took %.1f ms of the program, and setting up %.0f ms before.",
-           w.windows, static_cast<double>(w.budget.spent_ns()) / 1e6, static_cast<double>(w.set_up_ns) / 1e6);
-  note("counters", text);
+  note("counters",
+       "%u windows over kernels were measured; that took %.1f ms of the program, and setting up %.0f ms before.",
+       w.windows, static_cast<double>(w.budget.spent_ns()) / 1e6, static_cast<double>(w.set_up_ns) / 1e6);
 }
 
 // True: the window is open. A profiler that is set up or started while the device works may hang it; so what was
@@ -285,16 +267,16 @@ bool drop_window() {
 // CUPTI's that our caller holds: its window is ended here.
 void end_windows() {
   const std::uint64_t begin_ns = now_ns();
-  while (w.turn.is_busy()) {
+  while (w.lock.is_busy()) {
     const std::uint64_t waited_ms = (now_ns() - begin_ns) / 1000000;
     std::uint32_t number = 0;
-    if (waited_ms >= kPatienceMs && w.turn.take_any_window(&number)) {
-      if (drop_window()) return w.turn.give_back();
+    if (waited_ms >= kPatienceMs && w.lock.try_acquire_any_window(&number)) {
+      if (drop_window()) return w.lock.release();
       w.session.close();
       return end_for_good();
     }
     if (waited_ms >= kWindowLimitMs) return;
-    futex_wait(gpu.never, 0, 1);
+    pause_ms(1);
   }
 }
 
@@ -304,21 +286,21 @@ void start_kernel_windows(const Plan& plan) { w.plan = plan; }
 
 void kernel_window_begins(const CallbackData& data) {
   if (data.symbol == nullptr || !w.verdicts.is_asked_for(w.plan.kernels, data.symbol)) return;
-  if (!w.turn.take()) return;
-  if (capture_is_open() || !decide(data)) return w.turn.give_back();
+  if (!w.lock.try_acquire()) return;
+  if (capture_is_open() || !decide(data)) return w.lock.release();
   if (!begin(data)) {
     w.session.close();
     return end_for_good();
   }
-  tl.counted = {w.turn.keep_open(), data.correlation, 0};
+  tl.counted = {w.lock.open_window(), data.correlation, 0};
 }
 
 void kernel_window_ended(const CallbackData& data) {
   const std::uint32_t number = tl.counted.number;
   if (number == 0 || tl.counted.domain != data.correlation) return;
   tl.counted = {};
-  if (!w.turn.take_window(number)) return;  // somebody had to end it
-  if (end(data)) return w.turn.give_back();
+  if (!w.lock.try_acquire_window(number)) return;  // somebody had to end it
+  if (end(data)) return w.lock.release();
   w.session.close();
   end_for_good();
 }
@@ -328,14 +310,14 @@ void kernel_capture_begins() { end_windows(); }
 void kernel_context_ends(void* context) {
   if (context == nullptr || w.context.load() != context) return;
   end_windows();
-  if (!w.turn.take()) return;
+  if (!w.lock.try_acquire()) return;
   w.session.abandon();
   end_for_good();
 }
 
 // Who has a window open now has it for good: CUPTI is not called any more.
 void finish_kernel_windows() {
-  if (!w.turn.take()) return;
+  if (!w.lock.try_acquire()) return;
   w.session.abandon();
   if (w.choice.is_under_way())
     skip(w.is_refused ? "kernels whose passes were not all made: --counters-budget was spent (0: no limit)"

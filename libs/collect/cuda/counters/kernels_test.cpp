@@ -7,8 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "collect/cuda/counters/kernel_choice.h"
-#include "collect/cuda/counters/kernel_verdicts.h"
+#include "collect/cuda/counters/choice.h"
 
 namespace llmprof::collect::counters {
 namespace {

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "collect/clock.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/gpu.h"
 #include "collect/event.h"
 #include "collect/names.h"
+#include "collect/os.h"
 
 namespace llmprof::collect::counters {
 namespace {
@@ -135,11 +135,7 @@ std::uint64_t Measurements::take_other_cost_ns() {
 }
 
 void Measurements::put_window(std::uint64_t end_ns) const {
-  Thread* thread = enter();
-  if (thread == nullptr) return;
-  if (wire::Record* record = reserve(thread)) {
-    memset(static_cast<void*>(record), 0, sizeof(*record));
-    record->kind = wire::RecordKind::kCounterWindow;
+  record_event(wire::RecordKind::kCounterWindow, [&](wire::Record* record, Thread*) {
     record->counter_window = {.begin_ns = begin_ns_,
                               .end_ns = end_ns,
                               .cost_ns = window_cost_ns_,
@@ -150,9 +146,7 @@ void Measurements::put_window(std::uint64_t end_ns) const {
                               .scope = window_.scope,
                               .pass = static_cast<std::uint8_t>(pass_),
                               .passes = static_cast<std::uint8_t>(session_.passes())};
-    commit(thread);
-  }
-  leave();
+  });
 }
 
 // By their names: whether ranges stay in the order of their windows is nowhere promised.
@@ -176,10 +170,8 @@ void Measurements::put_values(const Slot& slot) {
   for (std::size_t i = 0; i < session_.metrics(); ++i) {
     if (__builtin_isnan(values_[i])) continue;
     if (slot.graphs && values_[i] == 0 && is_instrumented(session_.metric(i))) continue;
-    wire::Record* record = reserve(thread);
+    wire::Record* record = reserve(thread, wire::RecordKind::kCounter);
     if (record == nullptr) continue;
-    memset(static_cast<void*>(record), 0, sizeof(*record));
-    record->kind = wire::RecordKind::kCounter;
     record->counter = {read_ns, values_[i], slot.measurement, names_[i]};
     commit(thread);
   }

@@ -1,6 +1,6 @@
 #pragma once
 // User ranges of a session, and what becomes of them: windows in the thread's records, values once all passes were
-// made. One holder at a time (turn.h).
+// made. One holder at a time (profiler_lock.h).
 //
 // A set of one pass: windows of any names follow each other until there is no room for more. A set of several: four
 // windows of one name make a pass (one, the first time: values come sooner), and the next passes are made over the next

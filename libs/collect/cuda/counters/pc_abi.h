@@ -137,21 +137,21 @@ struct Module {
   const char* cubin;  // in the callback only
 };
 
-// One row a function: member, its name in the library, whether we can do without it, what it is given.
-#define LLMPROF_PC_FUNCTIONS(X)                                                   \
-  X(configure, "cuptiPCSamplingSetConfigurationAttribute", true, ConfigureParams) \
-  X(enable, "cuptiPCSamplingEnable", true, ContextParams)                         \
-  X(disable, "cuptiPCSamplingDisable", true, ContextParams)                       \
-  X(start, "cuptiPCSamplingStart", true, ContextParams)                           \
-  X(stop, "cuptiPCSamplingStop", true, ContextParams)                             \
-  X(get_data, "cuptiPCSamplingGetData", true, GetDataParams)                      \
-  X(count_reasons, "cuptiPCSamplingGetNumStallReasons", true, CountReasonsParams) \
-  X(get_reasons, "cuptiPCSamplingGetStallReasons", true, GetReasonsParams)        \
-  X(source_of, "cuptiGetSassToSourceCorrelation", false, SourceParams)            \
-  X(checksum, "cuptiGetCubinCrc", false, ChecksumParams)
+// One row a function: member, its row in wire/cupti_calls.h, whether we need it, what it is given.
+#define LLMPROF_PC_FUNCTIONS(X)                             \
+  X(configure, kSamplingConfigure, true, ConfigureParams)   \
+  X(enable, kSamplingEnable, true, ContextParams)           \
+  X(disable, kSamplingDisable, true, ContextParams)         \
+  X(start, kSamplingStart, true, ContextParams)             \
+  X(stop, kSamplingStop, true, ContextParams)               \
+  X(get_data, kSamplingGetData, true, GetDataParams)        \
+  X(count_reasons, kCountReasons, true, CountReasonsParams) \
+  X(get_reasons, kGetReasons, true, GetReasonsParams)       \
+  X(source_of, kSassToSource, false, SourceParams)          \
+  X(checksum, kCubinCrc, false, ChecksumParams)
 
 struct Library {
-#define LLMPROF_PC_MEMBER(member, name, needed, params) std::uint32_t (*member)(params*);
+#define LLMPROF_PC_MEMBER(member, call, needed, params) std::uint32_t (*member)(params*);
   LLMPROF_PC_FUNCTIONS(LLMPROF_PC_MEMBER)
 #undef LLMPROF_PC_MEMBER
 };

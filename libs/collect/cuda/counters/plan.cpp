@@ -8,6 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "collect/os.h"
+#include "collect/writer/glob.h"
+
 namespace llmprof::collect::counters {
 namespace {
 
@@ -65,11 +68,8 @@ char* map_file(const char* path, std::size_t* bytes) {
   char* text = nullptr;
   if (fstat(file, &status) == 0 && status.st_size > 0 && status.st_size < kMostBytes) {
     *bytes = static_cast<std::size_t>(status.st_size);
-    void* memory = mmap(nullptr, *bytes + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory != MAP_FAILED) {
-      text = static_cast<char*>(memory);
-      if (pread(file, text, *bytes, 0) != status.st_size) text[0] = '\0';
-    }
+    text = static_cast<char*>(map_memory(*bytes + 1));
+    if (text != nullptr && pread(file, text, *bytes, 0) != status.st_size) text[0] = '\0';
   } else {
     errno = status.st_size == 0 ? ENODATA : EFBIG;
   }
@@ -116,26 +116,7 @@ void metrics_for(const Plan& plan, const char* chip, List* metrics) {
   }
 }
 
-// `*` stands for any text, `?` for any byte.
-bool matches(const char* pattern, const char* text) {
-  const char *star = nullptr, *tried = nullptr;
-  while (*text != '\0') {
-    if (*pattern == '*') {
-      star = pattern++;
-      tried = text;
-    } else if (*pattern == '?' || *pattern == *text) {
-      ++pattern;
-      ++text;
-    } else if (star != nullptr) {
-      pattern = star + 1;
-      text = ++tried;
-    } else {
-      return false;
-    }
-  }
-  while (*pattern == '*') ++pattern;
-  return *pattern == '\0';
-}
+bool matches(const char* pattern, const char* text) { return collect::matches(pattern, strlen(pattern), text, '?'); }
 
 bool matches(const List& patterns, const char* name) {
   for (std::size_t i = 0; i < patterns.count; ++i) {

@@ -1,6 +1,6 @@
 // Our declarations of CUPTI's profilers against the real headers.
 
-#include "collect/cuda/counters/profiler_abi.h"
+#include "collect/cuda/counters/profiler_library.h"
 
 #include <cuda.h>
 #include <cupti.h>

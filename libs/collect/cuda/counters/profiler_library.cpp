@@ -5,7 +5,6 @@
 
 #include <atomic>
 
-#include "collect/cuda/facts.h"
 #include "collect/names.h"
 
 namespace llmprof::collect::cupti {
@@ -26,9 +25,7 @@ void state_forbidden(const char* name, std::uint32_t result) {
                             : "NVreg_RestrictProfilingToAdminUsers of the NVIDIA driver (RmProfilingAdminOnly)";
   count_loss_about(LossKind::kCountersForbidden, 1, intern(setting));
   if (!first_time(LossKind::kCountersForbidden)) return;
-  char text[256];
-  snprintf(text, sizeof(text), "hardware counters may not be read: %s. %s answered %u.", setting, name, result);
-  note("counters", text);
+  note("counters", "hardware counters may not be read: %s. %s answered %u.", setting, name, result);
 }
 
 void state_held(const char* name, std::uint32_t result) {
@@ -36,61 +33,30 @@ void state_held(const char* name, std::uint32_t result) {
                                                 : "another profiler, which CUPTI does not name";
   count_loss_about(LossKind::kCountersHeld, 1, intern(who));
   if (!first_time(LossKind::kCountersHeld)) return;
-  char text[192];
-  snprintf(text, sizeof(text), "hardware counters are held by %s. %s answered %u.", who, name, result);
-  note("counters", text);
+  note("counters", "hardware counters are held by %s. %s answered %u.", who, name, result);
 }
 
-void state_failed(std::uint32_t call, const char* name, std::uint32_t result) {
-  count_loss_about(LossKind::kCountersFailed, 1, std::uint64_t{result} | std::uint64_t{call} << 32);
+void state_failed(ProfilerCall call, const char* name, std::uint32_t result) {
+  count_loss_about(LossKind::kCountersFailed, 1, std::uint64_t{result} | static_cast<std::uint64_t>(call) << 32);
   if (!first_time(LossKind::kCountersFailed)) return;
-  char text[160];
-  snprintf(text, sizeof(text), "%s answered %u: what it was to measure is missing.", name, result);
-  note("counters", text);
+  note("counters", "%s answered %u: what it was to measure is missing.", name, result);
 }
 
 }  // namespace
 
 const char* find_profilers(const Library& library, ProfilerLibrary* profilers) {
   const char* missing = nullptr;
-#define LLMPROF_PROFILER_LOAD(member, name, ...)                                                  \
-  profilers->member = reinterpret_cast<decltype(profilers->member)>(dlsym(library.handle, name)); \
-  if (profilers->member == nullptr) missing = (name);
+#define LLMPROF_PROFILER_LOAD(member, call, ...)                                                               \
+  profilers->member =                                                                                          \
+      reinterpret_cast<decltype(profilers->member)>(dlsym(library.handle, wire::name_of(ProfilerCall::call))); \
+  if (profilers->member == nullptr) missing = wire::name_of(ProfilerCall::call);
   LLMPROF_PROFILER_FUNCTIONS(LLMPROF_PROFILER_LOAD)
 #undef LLMPROF_PROFILER_LOAD
   return missing;
 }
 
-const char* name_of(ProfilerCall call) {
-  constexpr const char* kNames[] = {"nothing",
-                                    "cuptiProfilerInitialize",
-                                    "cuptiProfilerDeInitialize",
-                                    "cuptiDeviceGetChipName",
-                                    "cuptiProfilerHostInitialize",
-                                    "cuptiProfilerHostDeinitialize",
-                                    "cuptiProfilerHostConfigAddMetrics",
-                                    "cuptiProfilerHostGetConfigImageSize",
-                                    "cuptiProfilerHostGetConfigImage",
-                                    "cuptiProfilerHostGetNumOfPasses",
-                                    "cuptiProfilerHostEvaluateToGpuValues",
-                                    "cuptiRangeProfilerEnable",
-                                    "cuptiRangeProfilerDisable",
-                                    "cuptiRangeProfilerSetConfig",
-                                    "cuptiRangeProfilerStart",
-                                    "cuptiRangeProfilerStop",
-                                    "cuptiRangeProfilerPushRange",
-                                    "cuptiRangeProfilerPopRange",
-                                    "cuptiRangeProfilerDecodeData",
-                                    "cuptiRangeProfilerGetCounterDataSize",
-                                    "cuptiRangeProfilerCounterDataImageInitialize",
-                                    "cuptiRangeProfilerGetCounterDataInfo",
-                                    "cuptiRangeProfilerCounterDataGetRangeInfo",
-                                    "mmap of a counter image"};
-  const auto number = static_cast<std::uint32_t>(call);
-  return number < sizeof(kNames) / sizeof(kNames[0]) ? kNames[number] : "a call of CUPTI's profilers";
-}
-
-bool profiler_succeeded(std::uint32_t call, const char* name, std::uint32_t result) {
+bool succeeded(ProfilerCall call, std::uint32_t result) {
+  const char* const name = wire::name_of(call);
   switch (result) {
     case kSuccess:
       return true;

@@ -1,19 +1,15 @@
-#include "collect/cuda/counters/range_windows.h"
+#include "collect/cuda/counters/windows.h"
 
 #include <stdio.h>
 
-#include "collect/clock.h"
+#include "collect/cuda/counters/choice.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/measurements.h"
-#include "collect/cuda/counters/measuring.h"
-#include "collect/cuda/counters/turn.h"
-#include "collect/cuda/counters/window_choice.h"
+#include "collect/cuda/counters/profiler_lock.h"
 #include "collect/cuda/driver.h"
-#include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
-#include "collect/cuda/recording.h"
-#include "collect/futex.h"
 #include "collect/names.h"
+#include "collect/os.h"
 
 namespace llmprof::collect::counters {
 namespace {
@@ -33,7 +29,7 @@ enum Verdict : std::uint8_t { kUnknown = 0, kOther = 1, kWanted = 2, kMeasured =
 
 struct State {
   const Plan* plan = nullptr;
-  Turn turn;
+  ProfilerLock lock;
   std::atomic<std::uint8_t> verdicts[StringTable::kMaxNames]{};
   std::atomic<bool> ranges_seen{false};
   std::atomic<bool> setting_up{false};
@@ -44,14 +40,12 @@ struct State {
   std::atomic<std::uint32_t> launches{0};
   std::atomic<bool> graphs{false}, foreign{false};
   std::atomic<std::uint64_t> last_ns{0};  // when it was opened or closed
-  // Of the holder of the turn.
+  // Of the holder of the lock.
   Measurements measurements;
   WindowChoice choice;
   std::uint64_t set_up_ns = 0;
 };
 constinit State state;
-
-void skipped(const char* why) { count_loss_about(LossKind::kCountersSkipped, 1, intern(why)); }
 
 bool is_wanted(wire::StringId name) {
   const Shared* shared = g.shared.load(std::memory_order_acquire);
@@ -64,12 +58,12 @@ bool is_wanted(wire::StringId name) {
   return verdict >= kWanted;
 }
 
-// ---- with the turn ------------------------------------------------------------------------------------------------
+// ---- with the lock ------------------------------------------------------------------------------------------------
 
-// Something failed, and was said. Nobody gets a turn any more. Disarmed last: until then a capture waits for us.
+// Something failed, and was said. Nobody gets the lock any more. Disarmed last: until then a capture waits for us.
 void die() {
   state.measurements.close(!capture_is_open());
-  state.turn.end();
+  state.lock.retire();
   disarm(kRanges);
 }
 
@@ -85,18 +79,16 @@ bool set_up(void* context) {
   const std::uint64_t end_ns = now_ns();
   state.set_up_ns = end_ns - begin_ns;
   state.choice.begin(end_ns, state.plan->budget_ppm, state.measurements.passes());
-  char text[128];
-  snprintf(text, sizeof(text), "counters of ranges: %zu metric%s in %u pass%s, set up in %.0f ms.",
-           state.measurements.metrics(), state.measurements.metrics() == 1 ? "" : "s", state.measurements.passes(),
-           state.measurements.passes() == 1 ? "" : "es", static_cast<double>(state.set_up_ns) / 1e6);
-  note("counters", text);
+  note("counters", "counters of ranges: %zu metric%s in %u pass%s, set up in %.0f ms.", state.measurements.metrics(),
+       state.measurements.metrics() == 1 ? "" : "s", state.measurements.passes(),
+       state.measurements.passes() == 1 ? "" : "es", static_cast<double>(state.set_up_ns) / 1e6);
   return true;
 }
 
 // Whether this context's work is counted; the first one's is. Said once.
 bool is_ours(void* context) {
   if (context == state.measurements.context()) return true;
-  skipped("it is in another CUDA context than the one that is measured");
+  skip("it is in another CUDA context than the one that is measured");
   static constinit std::atomic<bool> said;
   if (!said.exchange(true, std::memory_order_relaxed))
     note("counters", "the program uses several CUDA contexts: only the first that was met is measured.");
@@ -107,11 +99,11 @@ bool is_ours(void* context) {
 // thread holds: where another thread has to feed another device for that to end, the program would hang.
 bool may_measure(void* context) {
   if (state.several.load(std::memory_order_relaxed)) {
-    skipped("several threads give work to several devices");
+    skip("several threads give work to several devices");
     return false;
   }
   if (capture_is_open()) {
-    skipped("a stream was being captured");
+    skip("a stream was being captured");
     return false;
   }
   return !state.measurements.is_open() || is_ours(context);
@@ -149,7 +141,7 @@ bool close_window(bool good) {
   const std::uint32_t launches = state.launches.load(std::memory_order_relaxed);
   const Window window = state.measurements.window();
   if (state.foreign.load(std::memory_order_relaxed)) {
-    skipped("work of another CUDA context was in it");
+    skip("work of another CUDA context was in it");
     good = false;
   }
   if (!state.measurements.end(good && launches != 0, state.graphs.load(std::memory_order_relaxed))) return false;
@@ -162,59 +154,59 @@ bool close_window(bool good) {
 
 bool close_and_drop() {
   if (!close_window(false)) return false;
-  skipped("a capture began, or its context or process ended, inside of it");
+  skip("a capture began, or its context or process ended, inside of it");
   return true;
 }
 
 // ---- windows ------------------------------------------------------------------------------------------------------
 
 void open_window(const Window& window, void* context, std::uint32_t domain, int level) {
-  if (!state.turn.take()) {
+  if (!state.lock.try_acquire()) {
     const bool due = window.scope == CounterScope::kRange && state.verdicts[window.name] != kMeasured;
-    if (due && state.turn.has_window()) skipped("another thread was being measured");
+    if (due && state.lock.has_window()) skip("another thread was being measured");
     return;
   }
-  if (!is_recording() || !is_due(window)) return drop_if_stuck() ? state.turn.give_back() : die();
-  if (!gpu_is_ours() || !may_measure(context)) return state.turn.give_back();
+  if (!is_recording() || !is_due(window)) return drop_if_stuck() ? state.lock.release() : die();
+  if (!gpu_is_ours() || !may_measure(context)) return state.lock.release();
   const Measuring measuring;
   const Begun begun = begin(window, context);
   if (begun == Begun::kFailed) return die();
-  if (begun == Begun::kNo) return state.turn.give_back();
+  if (begun == Begun::kNo) return state.lock.release();
   if (window.scope == CounterScope::kRange) state.verdicts[window.name].store(kMeasured, std::memory_order_relaxed);
   state.last_ns.store(now_ns(), std::memory_order_relaxed);
-  tl.counted = {state.turn.keep_open(), domain, level};
+  tl.counted = {state.lock.open_window(), domain, level};
 }
 
 void end_own_window() {
   const std::uint32_t number = tl.counted.number;
   tl.counted = {};
-  if (!state.turn.take_window(number)) return;  // somebody had to end it
+  if (!state.lock.try_acquire_window(number)) return;  // somebody had to end it
   const Measuring measuring;
   if (!close_window(true)) return die();
-  state.turn.give_back();
+  state.lock.release();
 }
 
 // Another range that matches is opened inside the one that is being measured.
 void end_outer_window() {
   const std::uint32_t number = tl.counted.number;
   tl.counted = {};
-  if (!state.turn.take_window(number)) return;
+  if (!state.lock.try_acquire_window(number)) return;
   const Measuring measuring;
   state.choice.is_outer(state.measurements.window().key);
   if (!close_window(false)) return die();
-  state.turn.give_back();
+  state.lock.release();
 }
 
-// Takes the turn from whoever has a window open; who is in a profiler is waited for, not for ever: it may wait for a
+// Takes the lock from whoever has a window open; who is in a profiler is waited for, not for ever: it may wait for a
 // lock of CUPTI's that our caller holds.
 bool take_over(std::uint32_t* window, std::uint64_t patience_ms, std::uint64_t set_up_patience_ms) {
   const std::uint64_t begin_ns = now_ns();
   for (;;) {
-    if (state.turn.take_anything(window)) return true;
+    if (state.lock.try_acquire_anything(window)) return true;
     const bool longer = state.setting_up.load(std::memory_order_relaxed);
     const std::uint64_t limit_ms = longer ? set_up_patience_ms : patience_ms;
-    if (state.turn.is_ended() || now_ns() >= begin_ns + limit_ms * 1000000) return false;
-    futex_wait(gpu.never, 0, 1);
+    if (state.lock.is_retired() || now_ns() >= begin_ns + limit_ms * 1000000) return false;
+    pause_ms(1);
   }
 }
 
@@ -230,18 +222,16 @@ void watch_threads(const void* context) {
 }
 
 void state_sum() {
-  char text[192];
-  snprintf(text, sizeof(text), "%u windows were measured; that took %.1f ms of the program, the set-up %.0f ms before.",
-           state.measurements.made(), static_cast<double>(state.choice.spent_ns()) / 1e6,
-           static_cast<double>(state.set_up_ns) / 1e6);
-  note("counters", text);
+  note("counters", "%u windows were measured; that took %.1f ms of the program, the set-up %.0f ms before.",
+       state.measurements.made(), static_cast<double>(state.choice.spent_ns()) / 1e6,
+       static_cast<double>(state.set_up_ns) / 1e6);
 }
 
 void end_everything(bool read) {
   bool good = true;
   if (read && !capture_is_open() && state.measurements.is_open()) {
     if (state.measurements.passes() > 1 && !state.measurements.is_between())
-      skipped("the process or its context ended before all passes were made");
+      skip("the process or its context ended before all passes were made");
     good = state.measurements.read_now();
     settle_cost();
   }
@@ -249,8 +239,7 @@ void end_everything(bool read) {
   const bool worked = state.first_context.load(std::memory_order_relaxed) != nullptr;
   if (!worked || state.measurements.made() != 0 || state.measurements.context() != nullptr) return;
   const bool matched = state.ranges_seen.load(std::memory_order_relaxed);
-  skipped(matched ? "no range of the plan was open where a device was in use"
-                  : "no range of the plan's names was opened");
+  skip(matched ? "no range of the plan was open where a device was in use" : "no range of the plan's names was opened");
 }
 
 }  // namespace
@@ -282,7 +271,7 @@ void graph_window_ended() { range_window_closes(kGraphDomain, 0); }
 
 void launch_in_window(const cupti::CallbackData& data, wire::LaunchOp op) {
   watch_threads(data.context);
-  if (!state.turn.has_window()) return;
+  if (!state.lock.has_window()) return;
   state.launches.fetch_add(1, std::memory_order_relaxed);
   if (op == wire::LaunchOp::kGraph) state.graphs.store(true, std::memory_order_relaxed);
   if (tl.counted.number != 0 && data.context != state.measurements.context())
@@ -294,7 +283,7 @@ void range_capture_begins() {
   if (!take_over(&window, kPatienceMs, kPatienceMs)) return;
   const Measuring measuring;
   if (window != 0 && !close_and_drop()) return die();
-  state.turn.give_back();
+  state.lock.release();
 }
 
 void range_context_ends(void* context) {
@@ -302,7 +291,7 @@ void range_context_ends(void* context) {
   if (!take_over(&window, kPatienceMs, kPatienceMs)) return;
   const Measuring measuring;
   if (window != 0 && !close_and_drop()) return die();
-  if (context != state.measurements.context()) return state.turn.give_back();
+  if (context != state.measurements.context()) return state.lock.release();
   end_everything(true);
   note("counters", "the CUDA context that was measured was destroyed: nothing is measured from here on.");
   die();
@@ -312,14 +301,14 @@ void range_context_ends(void* context) {
 void look_at_range_windows(bool idle) {
   const std::uint64_t before_ns = now_ns() - state.last_ns.load(std::memory_order_relaxed);
   std::uint32_t window = 0;
-  const bool too_long = before_ns > kLongestNs && state.turn.take_any_window(&window);
-  if (!too_long && (!idle || before_ns < kQuietNs || !state.turn.take())) return;
+  const bool too_long = before_ns > kLongestNs && state.lock.try_acquire_any_window(&window);
+  if (!too_long && (!idle || before_ns < kQuietNs || !state.lock.try_acquire())) return;
   const Measuring measuring;
-  if (capture_is_open()) return too_long ? die() : state.turn.give_back();
+  if (capture_is_open()) return too_long ? die() : state.lock.release();
   if (too_long && !close_and_drop()) return die();
   if (!too_long && !state.measurements.read_now()) return die();
   if (too_long) state.last_ns.store(now_ns(), std::memory_order_relaxed);
-  state.turn.give_back();
+  state.lock.release();
 }
 
 void finish_range_windows() {
@@ -329,7 +318,7 @@ void finish_range_windows() {
   if (window != 0 && !capture_is_open() && !close_and_drop()) return die();
   end_everything(window == 0 || !capture_is_open());
   state.measurements.close(false);
-  state.turn.end();
+  state.lock.retire();
 }
 
 }  // namespace llmprof::collect::counters

@@ -10,14 +10,15 @@
 
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/profiler_library.h"
-#include "collect/cuda/facts.h"
 #include "collect/cuda/gpu.h"
 #include "collect/names.h"
+#include "collect/os.h"
 
 namespace llmprof::collect::counters {
 namespace {
 
 using cupti::params;
+using cupti::succeeded;
 using cupti::ProfilerCall;
 using wire::LossKind;
 
@@ -34,13 +35,8 @@ struct Profilers {
 constinit Profilers profilers;
 
 bool map_image(std::size_t size, Image* image) {
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    cupti::succeeded(ProfilerCall::kMemory, static_cast<std::uint32_t>(errno));
-    return false;
-  }
-  *image = {static_cast<std::uint8_t*>(memory), size};
-  return true;
+  *image = {static_cast<std::uint8_t*>(map_memory(size)), size};
+  return image->bytes != nullptr || succeeded(ProfilerCall::kMemory, static_cast<std::uint32_t>(errno));
 }
 
 void unmap(Image* image) {
@@ -49,10 +45,8 @@ void unmap(Image* image) {
 }
 
 bool not_counted(const char* why) {
-  count_loss_about(LossKind::kCountersSkipped, 1, intern(why));
-  char text[224];
-  snprintf(text, sizeof(text), "nothing is counted: %s.", why);
-  note("counters", text);
+  skip(why);
+  note("counters", "nothing is counted: %s.", why);
   return false;
 }
 
@@ -74,7 +68,7 @@ bool prepare() {
   if (profilers.initialized) return true;
   if (!may_call()) return false;
   auto start = params<cupti::ProfilerInitialize>();
-  profilers.initialized = cupti::succeeded(ProfilerCall::kProfilerInitialize, profilers.calls.initialize(&start));
+  profilers.initialized = succeeded(ProfilerCall::kInitialize, profilers.calls.initialize(&start));
   return profilers.initialized;
 }
 
@@ -82,7 +76,7 @@ void* make_host(const char* chip) {
   auto make = params<cupti::HostInitialize>();
   make.kind = cupti::kRangeProfiler;
   make.chip = chip;
-  if (!cupti::succeeded(ProfilerCall::kHostInitialize, profilers.calls.host_initialize(&make))) return nullptr;
+  if (!succeeded(ProfilerCall::kHostInitialize, profilers.calls.host_initialize(&make))) return nullptr;
   return make.host;
 }
 
@@ -121,7 +115,7 @@ namespace {
 bool chip_of(std::uint32_t device, char (&chip)[32]) {
   auto name = params<cupti::DeviceChipName>();
   name.device = device;
-  if (!cupti::succeeded(ProfilerCall::kDeviceGetChipName, profilers.calls.chip_name(&name))) return false;
+  if (!succeeded(ProfilerCall::kChipName, profilers.calls.chip_name(&name))) return false;
   snprintf(chip, sizeof(chip), "%s", name.chip != nullptr ? name.chip : "");
   return true;
 }
@@ -137,12 +131,10 @@ bool is_known(const char* chip, const char* metric, bool* failed) {
   const std::uint32_t result = host != nullptr ? add_metrics(host, &metric, 1) : cupti::kSuccess;
   end_host(host);
   const bool refused = is_refused(result);
-  *failed = host == nullptr || (!refused && !cupti::succeeded(ProfilerCall::kHostConfigAddMetrics, result));
+  *failed = host == nullptr || (!refused && !succeeded(ProfilerCall::kHostAddMetrics, result));
   if (!refused || *failed) return !*failed;
   count_loss_about(LossKind::kCounterUnknown, 1, intern(metric));
-  char text[256];
-  snprintf(text, sizeof(text), "%s has no metric %s: it is not counted.", chip, metric);
-  note("counters", text);
+  note("counters", "%s has no metric %s: it is not counted.", chip, metric);
   return false;
 }
 
@@ -160,7 +152,7 @@ bool Session::State::add_known(List* metrics, const char* chip) {
   end_host(host);
   host = make_host(chip);
   return host != nullptr &&
-         cupti::succeeded(ProfilerCall::kHostConfigAddMetrics, add_metrics(host, metrics->words, metrics->count));
+         succeeded(ProfilerCall::kHostAddMetrics, add_metrics(host, metrics->words, metrics->count));
 }
 
 bool Session::State::configure(List* metrics, const char* chip, std::uint32_t* passes) {
@@ -168,24 +160,24 @@ bool Session::State::configure(List* metrics, const char* chip, std::uint32_t* p
   if (host == nullptr) return false;
   const std::uint32_t result = add_metrics(host, metrics->words, metrics->count);
   const bool added =
-      is_refused(result) ? add_known(metrics, chip) : cupti::succeeded(ProfilerCall::kHostConfigAddMetrics, result);
+      is_refused(result) ? add_known(metrics, chip) : succeeded(ProfilerCall::kHostAddMetrics, result);
   return added && make_config(passes);
 }
 
 bool Session::State::make_config(std::uint32_t* passes) {
   auto size = params<cupti::HostImageSize>();
   size.host = host;
-  if (!cupti::succeeded(ProfilerCall::kHostGetConfigImageSize, profilers.calls.host_image_size(&size))) return false;
+  if (!succeeded(ProfilerCall::kHostImageSize, profilers.calls.host_image_size(&size))) return false;
   if (!map_image(size.image_bytes, &config)) return false;
   auto image = params<cupti::HostImage>();
   image.host = host;
   image.image_bytes = config.size;
   image.image = config.bytes;
-  if (!cupti::succeeded(ProfilerCall::kHostGetConfigImage, profilers.calls.host_image(&image))) return false;
+  if (!succeeded(ProfilerCall::kHostImage, profilers.calls.host_image(&image))) return false;
   auto count = params<cupti::HostPasses>();
   count.image_bytes = config.size;
   count.image = config.bytes;
-  if (!cupti::succeeded(ProfilerCall::kHostGetNumOfPasses, profilers.calls.host_passes(&count))) return false;
+  if (!succeeded(ProfilerCall::kHostPasses, profilers.calls.host_passes(&count))) return false;
   *passes = static_cast<std::uint32_t>(count.passes);
   return true;
 }
@@ -194,7 +186,7 @@ bool Session::State::enable(List* metrics) {
   if (!may_call()) return false;
   auto on = params<cupti::RangeEnable>();
   on.context = options.context;
-  if (!cupti::succeeded(ProfilerCall::kRangeEnable, profilers.calls.enable(&on))) return false;
+  if (!succeeded(ProfilerCall::kRangeEnable, profilers.calls.enable(&on))) return false;
   profiler = on.profiler;
   auto size = params<cupti::RangeDataSize>();
   size.profiler = profiler;
@@ -202,7 +194,7 @@ bool Session::State::enable(List* metrics) {
   size.count = metrics->count;
   size.most_ranges = options.most_ranges;
   size.most_nodes = options.most_ranges;
-  if (!cupti::succeeded(ProfilerCall::kRangeDataSize, profilers.calls.data_size(&size))) return false;
+  if (!succeeded(ProfilerCall::kRangeDataSize, profilers.calls.data_size(&size))) return false;
   return map_image(size.data_bytes, &data) && set_config();
 }
 
@@ -212,7 +204,7 @@ bool Session::State::set_config() {
   clear.profiler = profiler;
   clear.data_bytes = data.size;
   clear.data = data.bytes;
-  if (!cupti::succeeded(ProfilerCall::kRangeDataInitialize, profilers.calls.data_initialize(&clear))) return false;
+  if (!succeeded(ProfilerCall::kRangeDataInitialize, profilers.calls.data_initialize(&clear))) return false;
   const bool automatic = options.ranges == Ranges::kAutomatic;
   auto set = params<cupti::RangeConfig>();
   set.profiler = profiler;
@@ -226,7 +218,7 @@ bool Session::State::set_config() {
   set.nesting_levels = 1;
   set.first_level = 1;
   set.target_level = automatic ? 0 : 1;
-  return cupti::succeeded(ProfilerCall::kRangeSetConfig, profilers.calls.set_config(&set));
+  return succeeded(ProfilerCall::kRangeSetConfig, profilers.calls.set_config(&set));
 }
 
 bool Session::open(const Plan& plan, const SessionOptions& options) {
@@ -273,7 +265,7 @@ bool Session::start() {
   if (!open_ || !may_call()) return false;
   auto call = params<cupti::RangeCall>();
   call.profiler = state_->profiler;
-  return cupti::succeeded(ProfilerCall::kRangeStart, profilers.calls.start(&call));
+  return succeeded(ProfilerCall::kRangeStart, profilers.calls.start(&call));
 }
 
 bool Session::push(const char* name) {
@@ -281,14 +273,14 @@ bool Session::push(const char* name) {
   auto call = params<cupti::RangePush>();
   call.profiler = state_->profiler;
   call.name = name;
-  return cupti::succeeded(ProfilerCall::kRangePush, profilers.calls.push(&call));
+  return succeeded(ProfilerCall::kRangePush, profilers.calls.push(&call));
 }
 
 bool Session::pop() {
   if (!open_ || !may_call()) return false;
   auto call = params<cupti::RangeCall>();
   call.profiler = state_->profiler;
-  return cupti::succeeded(ProfilerCall::kRangePop, profilers.calls.pop(&call));
+  return succeeded(ProfilerCall::kRangePop, profilers.calls.pop(&call));
 }
 
 bool Session::stop(bool* all) {
@@ -296,7 +288,7 @@ bool Session::stop(bool* all) {
   if (!open_ || !may_call()) return false;
   auto call = params<cupti::RangeStop>();
   call.profiler = state_->profiler;
-  if (!cupti::succeeded(ProfilerCall::kRangeStop, profilers.calls.stop(&call))) return false;
+  if (!succeeded(ProfilerCall::kRangeStop, profilers.calls.stop(&call))) return false;
   *all = call.all_passes != 0;
   return true;
 }
@@ -306,12 +298,12 @@ bool Session::read(std::uint32_t* found) {
   if (!open_ || !may_call()) return false;
   auto decode = params<cupti::RangeDecode>();
   decode.profiler = state_->profiler;
-  if (!cupti::succeeded(ProfilerCall::kRangeDecode, profilers.calls.decode(&decode))) return false;
-  if (decode.dropped != 0) count_loss_about(LossKind::kCountersSkipped, decode.dropped, intern("CUPTI dropped ranges"));
+  if (!succeeded(ProfilerCall::kRangeDecode, profilers.calls.decode(&decode))) return false;
+  if (decode.dropped != 0) skip("CUPTI dropped ranges", decode.dropped);
   auto info = params<cupti::RangeDataInfo>();
   info.data = state_->data.bytes;
   info.data_bytes = state_->data.size;
-  if (!cupti::succeeded(ProfilerCall::kRangeDataInfo, profilers.calls.data_info(&info))) return false;
+  if (!succeeded(ProfilerCall::kRangeDataInfo, profilers.calls.data_info(&info))) return false;
   *found = static_cast<std::uint32_t>(info.ranges);
   return true;
 }
@@ -327,7 +319,7 @@ bool Session::values(std::uint32_t index, double* values) {
   call.metrics = metrics_.words;
   call.count = metrics_.count;
   call.values = values;
-  return cupti::succeeded(ProfilerCall::kHostEvaluate, profilers.calls.host_evaluate(&call));
+  return succeeded(ProfilerCall::kHostEvaluate, profilers.calls.host_evaluate(&call));
 }
 
 bool Session::number_of(std::uint32_t index, std::uint32_t* number) {
@@ -337,7 +329,7 @@ bool Session::number_of(std::uint32_t index, std::uint32_t* number) {
   call.data_bytes = state_->data.size;
   call.range = index;
   call.delimiter = "/";
-  if (!cupti::succeeded(ProfilerCall::kRangeInfo, profilers.calls.range_info(&call))) return false;
+  if (!succeeded(ProfilerCall::kRangeInfo, profilers.calls.range_info(&call))) return false;
   char* end = nullptr;
   const unsigned long value = call.name != nullptr ? strtoul(call.name, &end, 10) : 0;
   const bool is_number = end != nullptr && end != call.name && *end == '\0' && value < kNoNumber;

@@ -1,4 +1,4 @@
-#include "collect/cuda/counters/stall_sampling.h"
+#include "collect/cuda/counters/windows.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,17 +7,14 @@
 
 #include <atomic>
 
-#include "collect/clock.h"
 #include "collect/cuda/counters/hooks.h"
-#include "collect/cuda/counters/measuring.h"
-#include "collect/cuda/counters/pc_library.h"
-#include "collect/cuda/counters/stall_sources.h"
-#include "collect/cuda/counters/stall_table.h"
-#include "collect/cuda/facts.h"
+#include "collect/cuda/counters/profiler_library.h"
+#include "collect/cuda/counters/profiler_lock.h"
+#include "collect/cuda/counters/stalls.h"
 #include "collect/cuda/gpu.h"
 #include "collect/event.h"
-#include "collect/futex.h"
 #include "collect/names.h"
+#include "collect/os.h"
 
 namespace llmprof::collect::counters {
 namespace {
@@ -70,8 +67,7 @@ bool begin_call() {
 void end_call() { s.calling.fetch_sub(1); }
 
 void await_end_of_call() {
-  const std::uint64_t limit_ns = now_ns() + kCallLimitMs * 1000000;
-  while (s.calling.load() != 0 && now_ns() < limit_ns) futex_wait(gpu.never, 0, 1);
+  wait_until(kCallLimitMs, [] { return s.calling.load() == 0; });
 }
 
 // ---- what was fetched ---------------------------------------------------------------------------------------------
@@ -109,9 +105,7 @@ void add_fetched(const Fetched& fetched) {
   s.totals.all += fetched.all_samples;
   s.totals.unknown += fetched.unknown_samples;
   s.totals.dropped += fetched.dropped_samples;
-  if (fetched.dropped_samples != 0)
-    count_loss_about(LossKind::kCountersSkipped, fetched.dropped_samples,
-                     intern("samples of stalls that the device dropped"));
+  if (fetched.dropped_samples != 0) skip("samples of stalls that the device dropped", fetched.dropped_samples);
 }
 
 // False: CUPTI is not to be called any more.
@@ -124,7 +118,7 @@ bool fetch_all() {
   }
   s.times_full = fetched.buffer_full ? s.times_full + 1 : 0;
   if (!fetched.buffer_full) return true;
-  count_loss_about(LossKind::kCountersSkipped, 1, intern("samples of stalls: the device's buffer was full"));
+  skip("samples of stalls: the device's buffer was full");
   if (s.times_full < kMostTimesFull) return true;
   note("counters", "reasons of stalls are not read from here on: the device's buffer of samples stays full.");
   return false;
@@ -133,10 +127,8 @@ bool fetch_all() {
 // ---- into the log -------------------------------------------------------------------------------------------------
 
 bool put(Thread* thread, const StallTable::Entry& entry, std::uint64_t now) {
-  wire::Record* record = reserve(thread);
+  wire::Record* record = reserve(thread, wire::RecordKind::kStall);
   if (record == nullptr) return false;
-  memset(static_cast<void*>(record), 0, sizeof(*record));
-  record->kind = wire::RecordKind::kStall;
   wire::StallRecord& stall = record->stall;
   stall.ts_ns = now;
   stall.samples = entry.samples;
@@ -170,10 +162,9 @@ void state_all_sums(bool may_call) {
   const std::uint64_t limit_ns = now_ns() + kWriterLimitMs * 1000000;
   while (!state_sums(StallTable::kEntries, may_call) && now_ns() < limit_ns) {  // the writer makes room
     wake_writer();
-    futex_wait(gpu.never, 0, 2);
+    pause_ms(2);
   }
-  if (s.table.pending() != 0)
-    count_loss_about(LossKind::kCountersSkipped, s.table.pending(), intern("sums of stalls that found no room"));
+  if (s.table.pending() != 0) skip("sums of stalls that found no room", s.table.pending());
 }
 
 void say_totals() {
@@ -181,27 +172,21 @@ void say_totals() {
   char period[32] = "CUPTI's own period";
   if (s.sampler.period_exponent() != 0)
     snprintf(period, sizeof(period), "every 2^%u cycles", s.sampler.period_exponent());
-  char text[320];
-  snprintf(text, sizeof(text),
-           "reasons of stalls: %llu samples of warps (%s), %llu in known code, %llu in unknown code, %llu dropped by "
-           "the device%s.",
-           static_cast<unsigned long long>(totals.all), period, static_cast<unsigned long long>(totals.known),
-           static_cast<unsigned long long>(totals.unknown), static_cast<unsigned long long>(totals.dropped),
-           totals.inconsistent ? "; some have more samples without an issue than in all" : "");
-  note("counters", text);
-  if (totals.no_room != 0)
-    count_loss_about(LossKind::kCountersSkipped, totals.no_room, intern("samples of stalls: too many places"));
+  note("counters",
+       "reasons of stalls: %llu samples of warps (%s), %llu in known code, %llu in unknown code, %llu dropped by "
+       "the device%s.",
+       static_cast<unsigned long long>(totals.all), period, static_cast<unsigned long long>(totals.known),
+       static_cast<unsigned long long>(totals.unknown), static_cast<unsigned long long>(totals.dropped),
+       totals.inconsistent ? "; some have more samples without an issue than in all" : "");
+  if (totals.no_room != 0) skip("samples of stalls: too many places", totals.no_room);
 }
 
 // ---- begin and end ------------------------------------------------------------------------------------------------
 
 bool map_table() {
-  void* memory = mmap(nullptr, StallTable::kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) {
-    count_loss_about(LossKind::kCountersFailed, 1,
-                     static_cast<std::uint64_t>(errno) | static_cast<std::uint64_t>(PcCall::kMemory) << 32);
-    return false;
-  }
+  void* memory = map_memory(StallTable::kBytes);
+  if (memory == nullptr)
+    return cupti::succeeded(wire::ProfilerCall::kSamplingMemory, static_cast<std::uint32_t>(errno));
   s.table.use(memory);
   return true;
 }
@@ -279,8 +264,7 @@ void stall_launch_begins(void* context) {
   }
   if (phase == Phase::kRunning && context != s.context.load(std::memory_order_relaxed)) say_other_context();
   if (phase != Phase::kBeginning) return;
-  const std::uint64_t limit_ns = now_ns() + kCallLimitMs * 1000000;
-  while (s.phase.load() == Phase::kBeginning && now_ns() < limit_ns) futex_wait(gpu.never, 0, 1);
+  wait_until(kCallLimitMs, [] { return s.phase.load() != Phase::kBeginning; });
 }
 
 void look_at_stalls() {

@@ -8,9 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "collect/cuda/counters/stall_reasons.h"
-#include "collect/cuda/counters/stall_sources.h"
-#include "collect/cuda/counters/stall_table.h"
+#include "collect/cuda/counters/stalls.h"
 
 namespace llmprof::collect::counters {
 namespace {

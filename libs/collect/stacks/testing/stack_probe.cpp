@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include "collect/clock.h"
 #include "collect/event.h"
 #include "collect/lifecycle.h"
+#include "collect/os.h"
 #include "collect/stacks/launch_stack.h"
 
 #define LLMPROF_EXPORT extern "C" [[gnu::visibility("default")]]
