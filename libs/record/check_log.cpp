@@ -122,7 +122,7 @@ class Counter final : public LogSink {
     check_.last_ns = std::max(check_.last_ns, static_cast<std::int64_t>(end));
   }
   void add_loss(const wire::LossRecord& record) {
-    if (static_cast<std::size_t>(record.kind) > static_cast<std::size_t>(trace::Loss::kLastOfCollector)) return;
+    if (!trace::is_of_collector(static_cast<std::size_t>(record.kind))) return;
     const auto loss = static_cast<trace::Loss>(record.kind);
     for (LossTotal& total : check_.losses) {
       if (total.loss == loss) {

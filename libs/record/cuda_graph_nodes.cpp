@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "record/range_pairing.h"
+#include "trace/join.h"
 #include "trace/run_writer.h"
 
 namespace llmprof::record {
@@ -15,7 +16,7 @@ namespace {
 constexpr const char* kKinds[] = {"unknown", "kernel", "memcpy", "memset", "host",
                                   "graph",   "empty",  "event",  "memory", "conditional"};
 
-trace::OptionalId unless_0(trace::Id id) { return id == 0 ? trace::OptionalId() : id; }
+using trace::unless_0;
 
 }  // namespace
 

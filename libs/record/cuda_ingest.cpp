@@ -24,7 +24,6 @@ CudaIngest::CudaIngest(RunRows& rows, LogNames& names, trace::Id process_id, con
       ranges_(ranges),
       stacks_(rows, names),
       gemms_(rows.writer),
-      graph_launches_(rows.writer),
       memory_(rows.writer, process_id, rows.next_id),
       counters_(rows.writer, rows.next_id) {
   trace::Strings& strings = rows.writer.strings();
@@ -105,7 +104,7 @@ void CudaIngest::finish() {
   while (!waiting_.empty()) leave();
   write_estimates(INT64_MAX);
   gemms_.write_all();
-  graph_launches_.write_all();
+  graph_launches_.write_all(rows_.writer);
   counts_.graph_launches = graph_launches_.written();
   counters_.write_all();
   counts_.unknown += counters_.unknown();
@@ -158,7 +157,7 @@ void CudaIngest::take_launch(const wire::LaunchRecord& record, trace::Id thread_
   }
   CudaLaunch launch;
   launch.begin_ns = static_cast<std::int64_t>(record.begin_ns);
-  launch.end_ns = static_cast<std::int64_t>(record.end_ns);
+  if (record.end_ns != 0) launch.end_ns = static_cast<std::int64_t>(record.end_ns);
   launch.thread_id = thread_id;
   launch.stack_id = stacks_.id(record.stack).value_or(0);
   launch.correlation = record.correlation;

@@ -17,7 +17,6 @@
 #include "record/cuda_counters.h"
 #include "record/cuda_estimates.h"
 #include "record/cuda_gemms.h"
-#include "record/cuda_graph_launches.h"
 #include "record/cuda_graph_nodes.h"
 #include "record/cuda_launches.h"
 #include "record/cuda_memory.h"
@@ -70,10 +69,7 @@ class CudaIngest {
     trace::Name name;                    // of the kernel that an update sets
     std::uint64_t arrived = 0;
     Waiting() : kind(wire::RecordKind::kNone), kernel{} {}
-  };
-  struct Graphs {
-    trace::OptionalId launch_id, node_id;
-    const CudaGraphNodes::Node* captured = nullptr;
+    const CudaLaunch* found_launch() const { return launch.thread_id != 0 ? &launch : nullptr; }
   };
 
   void take_one(wire::RecordKind kind, trace::Id thread_id, const wire::Record& record);
@@ -98,8 +94,11 @@ class CudaIngest {
   void join_launch(Waiting& waiting);
   bool after_launch(const Waiting& waiting);
   std::uint32_t version_of(std::uint32_t graph, const CudaLaunch* launch, std::int64_t begin_ns) const;
-  Graphs join_graph(CudaGraphLaunches::Execution execution, std::uint64_t number, std::uint32_t graph,
-                    const CudaLaunch* launch, trace::Name name, wire::GraphNodeKind kind);
+  template <class Work>
+  trace::GraphLaunch& graph_launch(std::uint32_t correlation, std::uint32_t graph, std::uint32_t version,
+                                   const Work& work, const CudaLaunch* launch);
+  template <class Row, class Record>
+  void join_graph(Row& row, const Record& record, const Waiting& waiting, trace::Name name, wire::GraphNodeKind kind);
   bool is_profilers_own(const KernelShape* shape) const;
   void write_kernel(Waiting& waiting);
   trace::KernelRow row_of(const wire::KernelRecord& record, const KernelShape* shape);
@@ -123,7 +122,7 @@ class CudaIngest {
   CudaGemms gemms_;
   CudaGraphs graphs_;
   CudaGraphNodes nodes_;
-  CudaGraphLaunches graph_launches_;
+  trace::GraphLaunches graph_launches_{1u << 12};
   CudaMemory memory_;
   CudaCounters counters_;
   CudaStalls stalls_;

@@ -15,16 +15,7 @@ constexpr std::int64_t kClockErrorNs = 1'000'000;
 
 std::int64_t time(std::uint64_t ns) { return static_cast<std::int64_t>(ns); }
 
-trace::OptionalId unless_0(trace::Id id) { return id == 0 ? trace::OptionalId() : id; }
-
-template <class Row>
-void set_launch(Row& row, const CudaLaunch& launch) {
-  if (launch.thread_id == 0) return;
-  row.thread_id = launch.thread_id;
-  row.launch_begin_ns = launch.begin_ns;
-  if (launch.end_ns != 0) row.launch_end_ns = launch.end_ns;
-  row.stack_id = unless_0(launch.stack_id);
-}
+using trace::unless_0;
 
 }  // namespace
 
@@ -78,15 +69,30 @@ bool CudaIngest::after_launch(const Waiting& waiting) {
   return false;
 }
 
+// The launch of a graph that an execution is of, new if it is the first one seen of it.
+template <class Work>
+trace::GraphLaunch& CudaIngest::graph_launch(std::uint32_t correlation, std::uint32_t graph, std::uint32_t version,
+                                             const Work& work, const CudaLaunch* launch) {
+  const trace::Id graph_id = graphs_.launched(graph, version, rows_.next_id);
+  trace::GraphLaunch* found = graph_launches_.find(correlation);
+  if (found == nullptr) {
+    if (graph_launches_.full()) graph_launches_.write_oldest(rows_.writer);
+    found = &graph_launches_.add(correlation, {rows_.next_id++, graph_id, work, launch});
+  }
+  counters_.graph_ran(correlation, found->row.id);
+  return *found;
+}
+
 void CudaIngest::write_graph_launch(Waiting& waiting) {
   const wire::GraphLaunchRecord& record = waiting.graph_launch;
-  const CudaLaunch* launch = waiting.launch.thread_id != 0 ? &waiting.launch : nullptr;
-  const std::uint32_t version = version_of(record.graph, launch, time(record.begin_ns));
-  const trace::Id id = graph_launches_.whole(
-      {record.correlation, time(record.begin_ns), time(record.end_ns),
-       graphs_.launched(record.graph, version, rows_.next_id), device_id(record.device), record.stream},
-      launch, rows_.next_id);
-  counters_.graph_ran(record.correlation, id);
+  trace::GraphLaunchRow work;
+  work.begin_ns = time(record.begin_ns);
+  work.end_ns = time(record.end_ns);
+  work.device_id = device_id(record.device);
+  work.stream = record.stream;
+  const std::uint32_t version = version_of(record.graph, waiting.found_launch(), work.begin_ns);
+  graph_launch(record.correlation, record.graph, version, work, waiting.found_launch())
+      .set_whole(work.begin_ns, work.end_ns);
 }
 
 // What an executable graph runs is what it was when the launch was called.
@@ -94,31 +100,32 @@ std::uint32_t CudaIngest::version_of(std::uint32_t graph, const CudaLaunch* laun
   return graphs_.version_at(graph, launch != nullptr ? launch->begin_ns : begin_ns);
 }
 
-CudaIngest::Graphs CudaIngest::join_graph(CudaGraphLaunches::Execution execution, std::uint64_t number,
-                                          std::uint32_t graph, const CudaLaunch* launch, trace::Name name,
-                                          wire::GraphNodeKind kind) {
-  Graphs joined;
-  const std::uint32_t version = version_of(graph, launch, execution.begin_ns);
-  execution.graph = graphs_.launched(graph, version, rows_.next_id);
-  joined.launch_id = graph_launches_.node(execution, launch, rows_.next_id);
-  counters_.graph_ran(execution.correlation, *joined.launch_id);
-  CudaGraphNodes::Node* node = nodes_.take(number, version, rows_.next_id);
-  if (node == nullptr) {
-    ++counts_.graph_unknown;
-    return joined;
+// A kernel or copy that is a node of a graph: its launch, its node, and what was known when that was captured.
+template <class Row, class Record>
+void CudaIngest::join_graph(Row& row, const Record& record, const Waiting& waiting, trace::Name name,
+                            wire::GraphNodeKind kind) {
+  if (record.graph == 0 && record.graph_node == 0) return;
+  const std::uint32_t version = version_of(record.graph, waiting.found_launch(), row.begin_ns);
+  trace::GraphLaunch& launch =
+      graph_launch(record.correlation, record.graph, version, row, waiting.found_launch());
+  launch.add_node(row.begin_ns, row.end_ns);
+  row.graph_launch_id = launch.row.id;
+  row.stack_id.reset();
+  CudaGraphNodes::Node* node = nodes_.take(record.graph_node, version, rows_.next_id);
+  const CudaGraphNodes::Node* captured = node != nullptr ? nodes_.original(*node) : nullptr;
+  if (captured == nullptr) ++counts_.graph_unknown;
+  if (node == nullptr) return;
+  row.graph_node_id = node->id;
+  if (captured == nullptr) ++node->unknown_runs;
+  if (captured != nullptr) row.stack_id = unless_0(captured->stack_id);
+  if constexpr (std::is_same_v<Row, trace::KernelRow>) {
+    if (captured != nullptr) row.gemm_id = unless_0(captured->gemm_id);
   }
-  joined.node_id = node->id;
-  joined.captured = nodes_.original(*node);
-  if (joined.captured == nullptr) {
-    ++counts_.graph_unknown;
-    ++node->unknown_runs;
-  }
-  if (node->ran) return joined;
+  if (node->ran) return;
   node->ran = true;
-  nodes_.place(*node, graph);  // of the executable: the record of the node may have been made for another graph
+  nodes_.place(*node, record.graph);  // of the executable: the record of the node may have been made for another graph
   if (node->kind == wire::GraphNodeKind::kUnknown) node->kind = kind;
   if (name.id != 0) node->name = name;
-  return joined;
 }
 
 // Profilers of CUPTI run a kernel of their own, of one thread and 80 us, before what they measure (seen with
@@ -147,17 +154,8 @@ trace::KernelRow CudaIngest::row_of(const wire::KernelRecord& record, const Kern
 void CudaIngest::write_kernel(Waiting& waiting) {
   const wire::KernelRecord& record = waiting.kernel;
   trace::KernelRow row = row_of(record, waiting.shape);
-  set_launch(row, waiting.launch);
-  if (record.graph != 0 || record.graph_node != 0) {
-    const Graphs graphs =
-        join_graph({record.correlation, row.begin_ns, row.end_ns, 0, row.device_id, record.stream}, record.graph_node,
-                   record.graph, waiting.launch.thread_id != 0 ? &waiting.launch : nullptr, row.name,
-                   wire::GraphNodeKind::kKernel);
-    row.graph_launch_id = graphs.launch_id;
-    row.graph_node_id = graphs.node_id;
-    row.stack_id = graphs.captured != nullptr ? unless_0(graphs.captured->stack_id) : trace::OptionalId();
-    row.gemm_id = graphs.captured != nullptr ? unless_0(graphs.captured->gemm_id) : trace::OptionalId();
-  }
+  trace::set_launch(row, waiting.found_launch());
+  join_graph(row, record, waiting, row.name, wire::GraphNodeKind::kKernel);
   add_kernel(row, waiting.launch);
   if (!row.graph_launch_id) counters_.kernel_ran(record.correlation, row.id);
 }
@@ -169,7 +167,7 @@ void CudaIngest::write_estimates(std::int64_t before_ns) {
       ++counts_.not_estimated;
       continue;
     }
-    set_launch(*found->row, found->launch);
+    trace::set_launch(*found->row, &found->launch);
     if (in_time(static_cast<std::uint64_t>(found->row->begin_ns), static_cast<std::uint64_t>(found->row->end_ns)))
       add_kernel(*found->row, found->launch);
   }
@@ -195,17 +193,9 @@ void CudaIngest::write_copy(Waiting& waiting) {
   row.host_memory = host_memories_[static_cast<std::size_t>(record.host_memory) % 5];
   row.device_id = device_id(record.device);
   row.stream = record.stream;
-  set_launch(row, waiting.launch);
-  if (record.graph != 0 || record.graph_node != 0) {
-    const auto kind =
-        record.kind == wire::CopyKind::kMemset ? wire::GraphNodeKind::kMemset : wire::GraphNodeKind::kCopy;
-    const Graphs graphs =
-        join_graph({record.correlation, row.begin_ns, row.end_ns, 0, row.device_id, record.stream}, record.graph_node,
-                   record.graph, waiting.launch.thread_id != 0 ? &waiting.launch : nullptr, {}, kind);
-    row.graph_launch_id = graphs.launch_id;
-    row.graph_node_id = graphs.node_id;
-    row.stack_id = graphs.captured != nullptr ? unless_0(graphs.captured->stack_id) : trace::OptionalId();
-  }
+  trace::set_launch(row, waiting.found_launch());
+  const bool fills = record.kind == wire::CopyKind::kMemset;
+  join_graph(row, record, waiting, {}, fills ? wire::GraphNodeKind::kMemset : wire::GraphNodeKind::kCopy);
   row.id = rows_.next_id++;
   rows_.writer.add(row);
 }

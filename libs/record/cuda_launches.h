@@ -6,16 +6,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "trace/rows.h"
+#include "trace/join.h"
 #include "wire/format.h"
 
 namespace llmprof::record {
 
-struct CudaLaunch {
-  std::int64_t begin_ns = 0;
-  std::int64_t end_ns = 0;  // 0: not seen
-  trace::Id thread_id = 0;  // 0: there is no launch
-  trace::Id stack_id = 0;   // 0: none
+struct CudaLaunch : trace::Launch {  // thread_id 0: there is no launch
   std::uint32_t correlation = 0;
   std::uint16_t number = 0;  // LaunchRecord::number
   bool used = false;

@@ -241,7 +241,7 @@ void LogIngest::take_cost(const wire::CostRecord& record) {
 
 void LogIngest::take_loss(const wire::LossRecord& record) {
   const auto kind = static_cast<std::size_t>(record.kind);
-  if (kind == 0 || kind > static_cast<std::size_t>(trace::Loss::kLastOfCollector)) {
+  if (!trace::is_of_collector(kind)) {
     ++unknown_;
     return;
   }
@@ -254,24 +254,15 @@ void LogIngest::take_loss(const wire::LossRecord& record) {
 }
 
 std::string LogIngest::loss_detail(const wire::LossRecord& record) const {
-  switch (record.kind) {
-    case wire::LossKind::kWriteFailed:
+  switch (wire::detail_of(record.kind)) {
+    case wire::LossDetail::kErrno:
       return std::strerror(static_cast<int>(record.detail & 0xffff));
-    case wire::LossKind::kCuptiError:
-      return cupti_error_text(record.detail);
-    case wire::LossKind::kCountersFailed:
-      return profiler_error_text(record.detail);
-    case wire::LossKind::kBlasNotHooked:
-    case wire::LossKind::kCuptiMissing:
-    case wire::LossKind::kCuptiHeld:
-    case wire::LossKind::kZeroTimes:
-    case wire::LossKind::kStacksOff:
-    case wire::LossKind::kCountersForbidden:
-    case wire::LossKind::kCountersHeld:
-    case wire::LossKind::kCounterUnknown:
-    case wire::LossKind::kCountersSkipped:
-    case wire::LossKind::kCountersShort:
+    case wire::LossDetail::kText:
       return std::string(names_.text(static_cast<wire::StringId>(record.detail)));
+    case wire::LossDetail::kCupti:
+      return cupti_error_text(record.detail);
+    case wire::LossDetail::kProfiler:
+      return profiler_error_text(record.detail);
     default:
       return "";
   }

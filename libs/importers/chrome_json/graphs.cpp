@@ -100,7 +100,7 @@ std::vector<Graphs::Node> Graphs::nodes_of(trace::Id graph, const std::vector<Wo
     node.row.kind = names_(copy == nullptr ? "kernel" : names_.text(copy->direction) == "fill" ? "memset" : "memcpy");
     if (capture != nullptr) {
       const Call& call = (*capture)[i];
-      if (call.launch.stack_id != 0) node.row.stack_id = call.launch.stack_id;
+      node.row.stack_id = trace::unless_0(call.launch.stack_id);
       if (call.kind == NodeKind::kKernel) node.row.gemm_id = ops_.captured(call.external_id);
       node.row.captured_ns = call.launch.begin_ns;
       node.row.thread_id = call.launch.thread_id;
@@ -126,38 +126,12 @@ Graphs::Graph& Graphs::graph_of(const std::vector<Work>& works) {
   return found->second;
 }
 
-trace::GraphLaunchRow Graphs::launch_row(const Open& open, trace::Id graph) {
-  trace::GraphLaunchRow row;
-  row.id = sink_.new_id();
-  row.graph = graph;
-  row.begin_ns = INT64_MAX, row.end_ns = INT64_MIN;
-  for (const Work& work : open.works) {
-    std::visit(
-        [&](const auto& done) {
-          row.begin_ns = std::min(row.begin_ns, done.begin_ns);
-          row.end_ns = std::max(row.end_ns, done.end_ns);
-          row.device_id = done.device_id;
-          if (!row.stream) row.stream = done.stream;
-        },
-        work.row);
-  }
-  row.thread_id = open.launch.thread_id;
-  row.launch_begin_ns = open.launch.begin_ns;
-  row.launch_end_ns = open.launch.end_ns;
-  row.nodes_recorded = true;
-  if (open.launch.stack_id != 0) row.stack_id = open.launch.stack_id;
-  return row;
-}
-
 void Graphs::place(Work& work, trace::Id launch_id, const Node* node, const Launch& launch) {
   const auto external_op = ops_.op_of(work.external_id);
   std::visit(
       [&](auto& row) {
-        row.thread_id = launch.thread_id;
-        row.launch_begin_ns = launch.begin_ns;
-        row.launch_end_ns = launch.end_ns;
+        trace::set_launch(row, &launch);
         row.graph_launch_id = launch_id;
-        if (launch.stack_id != 0) row.stack_id = launch.stack_id;
         row.op_id = external_op;
         if (node == nullptr) return;
         row.graph_node_id = node->row.id;
@@ -187,10 +161,14 @@ void Graphs::close(Open& open) {
   std::stable_sort(open.works.begin(), open.works.end(),
                    [](const Work& a, const Work& b) { return begin_of(a) < begin_of(b); });
   Graph& graph = graph_of(open.works);
-  const trace::GraphLaunchRow row = launch_row(open, graph.number);
-  sink_.add(row);
+  trace::GraphLaunch launch = std::visit(
+      [&](const auto& first) { return trace::GraphLaunch(sink_.new_id(), graph.number, first, &open.launch); },
+      open.works.front().row);
+  for (const Work& work : open.works)
+    std::visit([&](const auto& row) { launch.add_node(row.begin_ns, row.end_ns); }, work.row);
+  sink_.add(launch.row);
   for (std::size_t i = 0; i < open.works.size(); ++i) {
-    place(open.works[i], row.id, node_of(graph, open.works[i], i), open.launch);
+    place(open.works[i], launch.row.id, node_of(graph, open.works[i], i), open.launch);
   }
 }
 

@@ -15,14 +15,11 @@
 #include "importers/chrome_json/names.h"
 #include "importers/chrome_json/ops.h"
 #include "importers/sink.h"
+#include "trace/join.h"
 
 namespace llmprof::importers::chrome_json {
 
-// A call of the host that makes a device work.
-struct Launch {
-  trace::Id thread_id = 0;
-  std::int64_t begin_ns = 0, end_ns = 0;
-  trace::Id stack_id = 0;  // 0: unknown
+struct Launch : trace::Launch {
   bool graph = false;
 };
 
@@ -81,7 +78,6 @@ class Graphs {
   Graph& graph_of(const std::vector<Work>& works);
   std::vector<Node> nodes_of(trace::Id graph, const std::vector<Work>& works);
   const std::vector<Call>* capture_of(const std::vector<Work>& works) const;
-  trace::GraphLaunchRow launch_row(const Open& open, trace::Id graph);
   void place(Work& work, trace::Id launch_id, const Node* node, const Launch& launch);
 
   Sink& sink_;

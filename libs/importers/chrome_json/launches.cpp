@@ -18,14 +18,7 @@ void Launches::emit(Work& work) {
 
 void Launches::join(Work& work, const Launch& launch, std::int64_t correlation) {
   if (launch.graph && graphs_.add(work, correlation)) return;
-  std::visit(
-      [&](auto& row) {
-        row.thread_id = launch.thread_id;
-        row.launch_begin_ns = launch.begin_ns;
-        row.launch_end_ns = launch.end_ns;
-        if (launch.stack_id != 0) row.stack_id = launch.stack_id;
-      },
-      work.row);
+  std::visit([&](auto& row) { trace::set_launch(row, &launch); }, work.row);
   emit(work);
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/nesting.h"
+
 namespace llmprof::importers::chrome_json {
 namespace {
 
@@ -125,12 +127,13 @@ void Ranges::emit(const std::vector<Range>& ranges, const std::vector<std::int32
 
 void Ranges::nest() {
   std::stable_sort(held_.begin(), held_.end(), earlier);
-  std::vector<std::int32_t> parents(held_.size(), -1), open;
+  std::vector<std::int32_t> parents(held_.size(), -1);
+  base::Nesting<std::int32_t> nesting;
   for (std::size_t i = 0; i < held_.size(); ++i) {
     const Range& range = held_[i];
-    if (i > 0 && held_[i - 1].thread.id != range.thread.id) open.clear();
-    while (!open.empty() && held_[static_cast<std::size_t>(open.back())].end_ns <= range.begin_ns) open.pop_back();
-    if (range.kind != RangeKind::kStartEnd && !open.empty()) parents[i] = open.back();
+    if (i > 0 && held_[i - 1].thread.id != range.thread.id) nesting.clear();
+    const auto* around = nesting.at(range.begin_ns);
+    if (range.kind != RangeKind::kStartEnd && around != nullptr) parents[i] = around->item;
     if (range.module != Modules::kNone) {
       std::uint32_t outer = Modules::kNone;
       for (std::int32_t at = parents[i]; at >= 0 && outer == Modules::kNone;
@@ -139,7 +142,8 @@ void Ranges::nest() {
       }
       modules_.called_in(range.module, outer);
     }
-    if (range.kind == RangeKind::kPushPop && open.size() < kMaxDepth) open.push_back(static_cast<std::int32_t>(i));
+    if (range.kind == RangeKind::kPushPop && nesting.depth() < kMaxDepth)
+      nesting.open(range.end_ns, static_cast<std::int32_t>(i));
   }
   modules_.name_all();
   emit(held_, parents);

@@ -200,9 +200,8 @@ void Rows::take_call(const Event& event, std::int64_t end_ns) {
   if (kind.does == Does::kEndsCapture) graphs_.end_capture(thread.id);
   const bool launches = kind.does == Does::kLaunches || kind.does == Does::kLaunchesGraph;
   if (!launches && !launches_.waits_for(event.args.correlation)) return;
-  Launch launch{.thread_id = thread.id, .begin_ns = event.ts_ns, .end_ns = end_ns};
-  launch.graph = kind.does == Does::kLaunchesGraph;
-  launch.stack_id = stacks_.at(thread.id, event.ts_ns).value_or(0);
+  const Launch launch{{thread.id, event.ts_ns, end_ns, stacks_.at(thread.id, event.ts_ns).value_or(0)},
+                      kind.does == CallKind::Does::kLaunchesGraph};
   if (graphs_.capturing() && kind.does == Does::kLaunches && !launches_.waits_for(event.args.correlation)) {
     graphs_.call_while_capturing(launch, kind.work, event.args.external_id);
   }
@@ -261,7 +260,7 @@ void Rows::take_other(const Event& event, std::int64_t end_ns) {
   ranges_.add(range);
   const std::int64_t correlation = integer_in(event.args.raw, "correlation_id\"");
   if (correlation == kUnknown) return;
-  launches_.called({.thread_id = range.thread.id, .begin_ns = event.ts_ns, .end_ns = end_ns}, correlation);
+  launches_.called({{range.thread.id, event.ts_ns, end_ns, 0}, false}, correlation);
 }
 
 void Rows::take_complete(const Event& event) {

@@ -83,19 +83,17 @@ void Stacks::sort(Thread& thread) {
     return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
   });
   thread.placed = 0;
-  thread.open.clear();
+  thread.nesting.clear();
   thread.disorder = false;
 }
 
 void Stacks::place(Thread& thread) {
   for (std::size_t i = thread.placed; i < thread.calls.size(); ++i) {
     Call& call = thread.calls[i];
-    while (!thread.open.empty() && thread.calls[static_cast<std::size_t>(thread.open.back())].end_ns <= call.begin_ns) {
-      thread.open.pop_back();
-    }
-    call.parent = thread.open.empty() ? -1 : thread.open.back();
+    const auto* around = thread.nesting.at(call.begin_ns);
+    call.parent = around == nullptr ? -1 : around->item;
     call.node = node_of(call.parent < 0 ? 0 : thread.calls[static_cast<std::size_t>(call.parent)].node, call.node);
-    if (thread.open.size() < kMaxDepth) thread.open.push_back(static_cast<std::int32_t>(i));
+    if (thread.nesting.depth() < kMaxDepth) thread.nesting.open(call.end_ns, static_cast<std::int32_t>(i));
   }
   thread.placed = thread.calls.size();
 }

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/nesting.h"
 #include "importers/chrome_json/id_map.h"
 #include "importers/chrome_json/names.h"
 #include "importers/sink.h"
@@ -40,7 +41,7 @@ class Stacks {
   struct Thread {
     std::vector<Call> calls;
     std::size_t placed = 0;  // so many are in order and have their node
-    std::vector<std::int32_t> open;
+    base::Nesting<std::int32_t> nesting;
     bool disorder = false;  // among those behind `placed`
   };
   struct Node {

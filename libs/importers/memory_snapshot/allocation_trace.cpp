@@ -123,7 +123,6 @@ void AllocationTrace::write(std::string_view kind, std::int64_t address, const O
                                  .bytes = open.bytes,
                                  .address = address,
                                  .device_id = device_id_,
-                                 .range_id = {},
                                  .stack_id = open.stack_id,
                                  .kind = sink_.name(kind),
                                  .process_id = 0,  // the snapshot does not say

@@ -6,7 +6,7 @@
 namespace llmprof::importers::nsys {
 namespace {
 
-constexpr std::size_t kMostNodes = 1'000'000, kMostLaunches = 1'000'000;
+constexpr std::size_t kMostNodes = 1'000'000;
 constexpr std::array<const char*, 4> kKinds{"unknown", "kernel", "memcpy", "memset"};
 
 }  // namespace
@@ -59,32 +59,19 @@ Graphs::Ids Graphs::take(const Work& work) {
     if (executed->name.id == 0) executed->name = work.name;
     ids.node = executed->id;
   }
-  const NodeKey key{work.process, work.correlation};
-  auto found = launches_.find(key);
-  if (found == launches_.end()) {
-    if (launches_.size() >= kMostLaunches) {
+  const std::uint64_t number = std::uint64_t{work.process} << 32 | work.correlation;
+  trace::GraphLaunch* launch = launches_.find(number);
+  if (launch == nullptr) {
+    if (launches_.full()) {
       database_.sink().lose(trace::Loss::kInputLimit, 1, "work of graph launches beyond a million");
       return ids;
     }
-    trace::GraphLaunchRow row;
-    row.id = database_.sink().new_id();
-    row.begin_ns = work.begin_ns;
-    row.end_ns = work.end_ns;
-    row.graph = graph_id(work.process, work.node >> 32);
-    row.device_id = work.device_id;
-    row.stream = work.stream;
-    row.nodes_recorded = true;
-    if (work.call) {
-      row.thread_id = actors_.thread_id(work.call->thread);
-      row.launch_begin_ns = work.call->begin_ns;
-      row.launch_end_ns = work.call->end_ns;
-    }
-    found = launches_.emplace(key, row).first;
+    const trace::Id id = database_.sink().new_id();
+    launch = &launches_.add(number, {id, graph_id(work.process, work.node >> 32), work,
+                                     work.launch ? &*work.launch : nullptr});
   }
-  trace::GraphLaunchRow& launch = found->second;
-  launch.begin_ns = std::min(launch.begin_ns, work.begin_ns);
-  launch.end_ns = std::max(launch.end_ns, work.end_ns);
-  ids.launch = launch.id;
+  launch->add_node(work.begin_ns, work.end_ns);
+  ids.launch = launch->row.id;
   return ids;
 }
 
@@ -105,7 +92,7 @@ void Graphs::write_node(const NodeKey& key, const Node& node) {
 }
 
 void Graphs::write() {
-  for (const auto& [key, row] : launches_) database_.sink().add(row);
+  launches_.write_all(database_.sink());
   for (const auto& [key, node] : nodes_) write_node(key, node);
 }
 

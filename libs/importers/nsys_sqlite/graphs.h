@@ -9,6 +9,7 @@
 
 #include "importers/nsys_sqlite/actors.h"
 #include "importers/nsys_sqlite/launches.h"
+#include "trace/join.h"
 
 namespace llmprof::importers::nsys {
 
@@ -29,7 +30,7 @@ class Graphs {
     std::int64_t begin_ns = 0, end_ns = 0;
     trace::Id device_id = 0;
     std::int64_t stream = 0;
-    std::optional<Launches::Call> call;
+    std::optional<trace::Launch> launch;
   };
   struct Ids {
     trace::OptionalId launch, node;
@@ -61,7 +62,7 @@ class Graphs {
   Database& database_;
   Actors& actors_;
   std::unordered_map<NodeKey, Node, Hash> nodes_;
-  std::unordered_map<NodeKey, trace::GraphLaunchRow, Hash> launches_;  // by process and correlation id
+  trace::GraphLaunches launches_{1'000'000};  // by process and correlation id
   std::map<NodeKey, std::int64_t> graphs_;
 };
 

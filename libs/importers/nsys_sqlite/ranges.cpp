@@ -166,17 +166,15 @@ void Ranges::write(Event& event) {
   settled_ns_ = std::max(settled_ns_, row.begin_ns);
   row.category = category_name(event);
   row.id = sink_.new_id();
-  std::vector<Open>& open = open_[event.thread];
-  while (!open.empty() && open.back().end_ns <= row.begin_ns) open.pop_back();
+  base::Nesting<Parent>& nesting = nesting_[event.thread];
   // Ranges of different domains may overlap without one being inside the other.
-  const auto parent = std::find_if(open.rbegin(), open.rend(), [&](const Open& o) { return o.end_ns >= row.end_ns; });
-  if (parent != open.rend()) {
-    row.parent_id = parent->id;
-    row.depth = parent->depth + 1;
+  if (const auto* parent = nesting.around(row.begin_ns, row.end_ns)) {
+    row.parent_id = parent->item.id;
+    row.depth = parent->item.depth + 1;
   }
   sink_.add(row);
-  if (event.is_range && row.end_ns > row.begin_ns && open.size() < kDeepest)
-    open.push_back({row.id, row.end_ns, row.depth});
+  if (event.is_range && row.end_ns > row.begin_ns && nesting.depth() < kDeepest)
+    nesting.open(row.end_ns, {row.id, row.depth});
 }
 
 }  // namespace llmprof::importers::nsys

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/nesting.h"
 #include "importers/nsys_sqlite/actors.h"
 
 namespace llmprof::importers::nsys {
@@ -23,9 +24,8 @@ class Ranges {
     Actors::Index thread = 0;
     bool is_range = false;
   };
-  struct Open {
+  struct Parent {
     trace::Id id;
-    std::int64_t end_ns;
     std::int32_t depth;
   };
   using DomainKey = std::pair<Actors::Index, std::int64_t>;  // of a process
@@ -49,7 +49,7 @@ class Ranges {
   std::int64_t settled_ns_ = INT64_MIN;
   std::map<DomainKey, trace::Name> domains_;
   std::map<std::pair<DomainKey, std::int64_t>, trace::Name> categories_;
-  std::unordered_map<Actors::Index, std::vector<Open>> open_;  // of a thread, innermost last
+  std::unordered_map<Actors::Index, base::Nesting<Parent>> nesting_;  // by thread
 };
 
 }  // namespace llmprof::importers::nsys

@@ -64,9 +64,10 @@ void Work::find_call(Common& work, std::optional<std::int64_t> correlation, bool
   const bool usable = correlation && *correlation >= 0 && *correlation <= UINT32_MAX;
   if (usable) {
     work.correlation = static_cast<std::uint32_t>(*correlation);
-    work.call = launches_.find(work.process, work.correlation);
+    if (const auto call = launches_.find(work.process, work.correlation))
+      work.launch = trace::Launch{actors_.thread_id(call->thread), call->begin_ns, call->end_ns, stack_ids_[call->stack]};
   }
-  if (!work.call && launched) sink_.lose(trace::Loss::kLaunchLost, 1);
+  if (!work.launch && launched) sink_.lose(trace::Loss::kLaunchLost, 1);
 }
 
 std::optional<Work::Common> Work::common(Rows& rows, bool launched) {
@@ -105,17 +106,13 @@ void Work::fill(Row& row, const Common& work) {
   row.end_ns = work.end_ns;
   row.device_id = work.device_id;
   row.stream = work.stream;
-  if (!work.call) return;
-  row.thread_id = actors_.thread_id(work.call->thread);
-  row.launch_begin_ns = work.call->begin_ns;
-  row.launch_end_ns = work.call->end_ns;
-  if (work.call->stack != 0) row.stack_id = stack_ids_[work.call->stack];
+  trace::set_launch(row, work.launch ? &*work.launch : nullptr);
 }
 
 Graphs::Ids Work::graph_ids(const Common& work, Graphs::Kind kind, trace::Name name) {
   if (!work.node) return {};
   return graphs_.take({work.process, *work.node, work.correlation, kind, name, work.begin_ns, work.end_ns,
-                       work.device_id, work.stream, work.call});
+                       work.device_id, work.stream, work.launch});
 }
 
 void Work::take_kernel(Rows& rows) {

@@ -35,7 +35,7 @@ class Work {
     std::int64_t stream = 0;
     std::uint32_t correlation = 0;
     std::optional<std::int64_t> node;
-    std::optional<Launches::Call> call;
+    std::optional<trace::Launch> launch;
   };
   // nullopt: the row cannot be used, and was counted.
   std::optional<Common> common(Rows& rows, bool launched = true);

@@ -38,7 +38,9 @@ int sniff(std::string_view head) {
   return banner ? 60 : begins_with_time(line) && line.find(',') != std::string_view::npos ? 60 : 0;
 }
 
-Error refuse(std::string what) { return {ErrorCode::kUnsupported, "line 1: " + std::move(what), std::string(kHint)}; }
+Error refuse(std::string_view what, std::string_view hint = kHint) {
+  return {ErrorCode::kUnsupported, fmt::format("line 1: {}", what), std::string(hint)};
+}
 
 void note_zone(Sink& sink, std::int64_t first_ns) {
   const std::time_t seconds = first_ns / 1'000'000'000;
@@ -69,14 +71,12 @@ Result<Form> form_of(std::string_view line) {
     for (const Column& column : form.columns) {
       if (column.role == ColumnRole::kDate) return form;
     }
-    Error error = refuse("a table of nvidia-smi dmon without times");
-    error.hint = "nvidia-smi dmon -o DT writes date and time in front of each line";
-    return error;
+    return refuse("a table of nvidia-smi dmon without times",
+                  "nvidia-smi dmon -o DT writes date and time in front of each line");
   }
   if (begins_with_time(line)) {
-    Error error = refuse("nvidia-smi with noheader: what its columns are cannot be told");
-    error.hint = "record without noheader, or put the line of the names behind --query-gpu= in front of the file";
-    return error;
+    return refuse("nvidia-smi with noheader: what its columns are cannot be told",
+                  "record without noheader, or put the line of the names behind --query-gpu= in front of the file");
   }
   if (line.find("<?xml") != std::string_view::npos) return refuse("nvidia-smi -q -x: one moment, as XML");
   Form form{match_columns(split(line, ','), query_columns()), ','};
