@@ -1,7 +1,8 @@
 #include "importers/chrome_json/stacks.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/numbers.h"
 
 namespace llmprof::importers::chrome_json {
 namespace {
@@ -16,9 +17,8 @@ Place place_in(std::string_view text) {
   const std::size_t colon = text.find("): ");
   const std::size_t open = colon == std::string_view::npos ? colon : text.rfind('(', colon);
   if (open == std::string_view::npos) return {{}, text, {}};
-  std::int32_t line = 0;
-  const auto [end, error] = std::from_chars(text.data() + open + 1, text.data() + colon, line);
-  if (error != std::errc{} || end != text.data() + colon) return {{}, text, {}};
+  const auto line = base::parse_number<std::int32_t>(text.substr(open + 1, colon - open - 1));
+  if (!line) return {{}, text, {}};
   return {text.substr(0, open), text.substr(colon + 3), line};
 }
 

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "base/nesting.h"
-#include "importers/chrome_json/id_map.h"
-#include "importers/chrome_json/names.h"
+#include "importers/chrome_json/lookup.h"
 #include "importers/sink.h"
 
 namespace llmprof::importers::chrome_json {
