@@ -1,6 +1,5 @@
 #pragma once
-// Calls of a log that carries no times (cuBLAS, cuBLASLt), joined by their order to the kernels of a trace of the same
-// run. Pure: no rows are read or written here; the assembler fills the inputs and applies the answer.
+// Calls of logs without times (cuBLAS, cuBLASLt), joined to the kernels of a trace of the same run.
 
 #include <cstdint>
 #include <span>
@@ -14,6 +13,9 @@
 
 namespace llmprof::importers {
 
+// Calls of a log that carries no times (cuBLAS, cuBLASLt), joined by their order to the kernels of a trace of the same
+// run. Pure: no rows are read or written here; the assembler fills the inputs and applies the answer.
+//
 // One matrix product of the log. Calls stand in the order of the log, one process after the other.
 struct LoggedCall {
   std::int64_t pid = 0;  // 0: the log does not say

@@ -1,5 +1,5 @@
 #pragma once
-// Text of strangers: what is UTF-8, and how to make it so.
+// Untrusted text: its encoding and its lines.
 
 #include <cstdint>
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace llmprof::importers {
 
+// Untrusted text: whether it is UTF-8, and how to make it so.
 bool is_utf8(std::string_view text);  // NUL is not: Parquet readers stumble over it
 // Every byte that is no part of valid UTF-8 becomes U+FFFD.
 std::string to_utf8(std::string_view text);
 // Appends a code point; what is none, surrogates included, becomes U+FFFD.
 void append_utf8(std::string& out, std::uint32_t code);
 
-// A text of strangers line by line, in bounded memory. Lines that are too long are skipped and counted. Not
+// Untrusted text line by line, in bounded memory. Lines that are too long are skipped and counted. Not
 // thread-safe.
 class Input;
 class Sink;

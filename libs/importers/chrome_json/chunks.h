@@ -1,6 +1,5 @@
 #pragma once
-// What stands around the events: finds where they begin and keeps the small members of the top-level object. Reads byte
-// by byte, in whatever portions the content comes.
+// A trace cut into chunks of whole events, and what stands around the events.
 
 #include <array>
 #include <cstdint>
@@ -25,6 +24,8 @@ inline constexpr std::size_t kMaxHeaderBytes = 1 << 20;  // of all members toget
 Error too_deep(std::uint64_t offset);
 Error too_long(std::uint64_t offset);
 
+// What stands around the events: finds where they begin and keeps the small members of the top-level object. Reads byte
+// by byte, in whatever portions the content comes.
 class Outline {
  public:
   enum class State : std::uint8_t {

@@ -1,5 +1,5 @@
 #pragma once
-// Texts of events to names. The same few come again and again: the latest are found without the sink's dictionary.
+// Tables that millions of events are looked up in: names by their text, values by the numbers of a file.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +12,7 @@
 
 namespace llmprof::importers::chrome_json {
 
+// Texts of events to names. The same few come again and again: the latest are found without the sink's dictionary.
 class Names {
  public:
   explicit Names(Sink& sink) : sink_(sink), slots_(kSlots) {}

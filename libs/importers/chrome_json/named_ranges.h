@@ -1,9 +1,5 @@
 #pragma once
-// Modules of a model by the calls of nn.Module that Kineto records with stacks: "nn.Module: LlamaMLP_3" is the fourth
-// LlamaMLP that was called. Attribute names (up_proj) are not in the file. A module is named by its class and, where
-// its parent calls several of that class, by its place among them:
-//   LlamaDecoderLayer.3 (a block that repeats), LlamaDecoderLayer.3.LlamaMLP.Linear_2 (a leaf).
-// What only holds the blocks (LlamaForCausalLM, LlamaModel) is the model itself and stands in no path.
+// Ranges and marks of a trace, and the modules of a model among them.
 
 #include <cstdint>
 #include <optional>
@@ -18,6 +14,11 @@
 
 namespace llmprof::importers::chrome_json {
 
+// Modules of a model by the calls of nn.Module that Kineto records with stacks: "nn.Module: LlamaMLP_3" is the fourth
+// LlamaMLP that was called. Attribute names (up_proj) are not in the file. A module is named by its class and, where
+// its parent calls several of that class, by its place among them:
+//   LlamaDecoderLayer.3 (a block that repeats), LlamaDecoderLayer.3.LlamaMLP.Linear_2 (a leaf).
+// What only holds the blocks (LlamaForCausalLM, LlamaModel) is the model itself and stands in no path.
 class Modules {
  public:
   static constexpr std::string_view kFront = "nn.Module: ";

@@ -1,6 +1,5 @@
 #pragma once
-// What an operator of PyTorch multiplies, told from the shapes, types, strides and values of its inputs as Kineto
-// writes them: "[[256, 1024], [1024, 32000]]", "["c10::BFloat16", "c10::BFloat16"]".
+// What the framework did: operators with their matrix products and attention, and the memory of its allocator.
 
 #include <array>
 #include <cstdint>
@@ -19,6 +18,9 @@
 
 namespace llmprof::importers::chrome_json {
 
+// What an operator of PyTorch multiplies, told from the shapes, types, strides and values of its inputs as Kineto
+// writes them: "[[256, 1024], [1024, 32000]]", "["c10::BFloat16", "c10::BFloat16"]".
+//
 // C (m x n) = A (m x k) B (k x n), `batch` times, rows first: 2 m n k batch FLOPs.
 struct Product {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;

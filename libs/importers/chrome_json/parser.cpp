@@ -257,7 +257,7 @@ class Parser {
     return read_text(lane.text);
   }
 
-  // A number, or a text; texts that are no numbers are told apart by their hash.
+  // A number, or a text; texts that are no numbers are distinguished by their hash.
   bool read_id(std::int64_t& id) {
     std::string_view text;
     if (*at_ != '"' && *at_ != '{') return read_integer(id);

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of JSON as integers, exactly: a double has no room for 3850981959615.767 microseconds in nanoseconds.
+// Numbers and texts of JSON.
 
 #include <cstdint>
 #include <optional>
@@ -8,6 +8,8 @@
 
 namespace llmprof::importers::chrome_json {
 
+// Numbers of JSON as integers, exactly: a double has no room for 3850981959615.767 microseconds in nanoseconds.
+//
 // The number times 10^scale, rounded half away from zero. Takes a sign, a fraction and an exponent; nullopt: no number,
 // not finite, or beyond int64.
 std::optional<std::int64_t> scaled(std::string_view text, int scale);

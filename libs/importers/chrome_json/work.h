@@ -1,8 +1,5 @@
 #pragma once
-// Launches of CUDA graphs. Kineto gives all kernels of one the correlation of its launch, and mostly does not say which
-// graph and node they are: launches that execute the same kernels in the same order are of one graph. Where the capture
-// is in the file too, its calls are the nodes, if they are as many and of the same kinds: so products and stacks of a
-// graph are known.
+// What devices did: kernels and copies, the calls that launched them, and the CUDA graphs they were part of.
 
 #include <cstdint>
 #include <deque>
@@ -32,6 +29,10 @@ struct Work {
   std::int64_t external_id = kUnknown, graph_node = kUnknown, graph = kUnknown;
 };
 
+// Launches of CUDA graphs. Kineto gives all kernels of one the correlation of its launch, and mostly does not say which
+// graph and node they are: launches that execute the same kernels in the same order are of one graph. Where the capture
+// is in the file too, its calls are the nodes, if they are as many and of the same kinds: so products and stacks of a
+// graph are known.
 class Graphs {
  public:
   static constexpr std::size_t kMaxOpen = 64;           // launches whose kernels may still come

@@ -1,6 +1,5 @@
 #pragma once
-// The bytes of an input one after another, buffered, with their place. Lengths that the input claims are held against
-// what is left of it before anything is reserved for them.
+// Pickles, read without executing anything.
 
 #include <array>
 #include <cstdint>
@@ -17,6 +16,8 @@
 
 namespace llmprof::importers {
 
+// The bytes of an input one after another, buffered, with their place. Lengths that the input claims are held against
+// what is left of it before anything is reserved for them.
 class ByteReader {
  public:
   static constexpr std::size_t kMaxPiece = 64u << 20;  // one text or number

@@ -1,5 +1,5 @@
 #pragma once
-// The keys that the dictionaries of a snapshot have, and one dictionary by them.
+// A PyTorch memory snapshot: its dictionaries, its events paired to allocations, its rows.
 
 #include <array>
 #include <cstdint>
@@ -15,6 +15,7 @@
 
 namespace llmprof::importers {
 
+// The keys that the dictionaries of a snapshot have, and one dictionary by them.
 enum class Key : std::uint8_t {
   kAction,
   kAddr,

@@ -1,7 +1,5 @@
 #pragma once
-// Records of a CSV text between lines that are none (what a tool or a program printed), in bounded memory. A record is
-// taken for one when its line begins with a quote; quoted fields may hold commas, newlines and doubled quotes.
-// Not thread-safe.
+// Nsight Compute's CSV: its records, its columns, and the numbers and units it prints.
 
 #include <cstdint>
 #include <string>
@@ -12,6 +10,9 @@
 
 namespace llmprof::importers {
 
+// Records of a CSV text between lines that are none (what a tool or a program printed), in bounded memory. A record is
+// taken for one when its line begins with a quote; quoted fields may hold commas, newlines and doubled quotes.
+// Not thread-safe.
 class Input;
 class Sink;
 }  // namespace llmprof::importers

@@ -11,7 +11,7 @@
 
 namespace llmprof::importers::nsys {
 
-// What a stranger's database is held to before and while it is read.
+// The limits that an untrusted database is read under.
 inline constexpr std::int64_t kHeapBytes = 64 << 20;  // of SQLite, in all
 inline constexpr int kMaxValueBytes = 16 << 20;       // of a row; larger ones are passed over
 inline constexpr std::size_t kMaxTables = 4096;

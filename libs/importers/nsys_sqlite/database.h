@@ -1,6 +1,5 @@
 #pragma once
-// SQLite's view of an Input: one read-only file in a world without other files. No journal or WAL is looked for, no
-// lock is taken, nothing is opened; so it works in the sandbox, and for content that was compressed.
+// SQLite for untrusted databases: an Input as its only file, and the tables of the database row by row.
 
 #include <sqlite3.h>
 
@@ -20,6 +19,8 @@
 
 namespace llmprof::importers::nsys {
 
+// SQLite's view of an Input: one read-only file in a world without other files. No journal or WAL is looked for, no
+// lock is taken, nothing is opened; so it works in the sandbox, and for content that was compressed.
 class InputVfs {
  public:
   static constexpr const char* kName = "llmprof-input";

@@ -1,6 +1,5 @@
 #pragma once
-// The calls that may have launched device work, to be found by process and correlation id. 24 bytes each, so that ten
-// million of them fit into the memory an import may take.
+// What the host called, with which call stacks, and what devices did for it.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +11,8 @@
 
 namespace llmprof::importers::nsys {
 
+// The calls that may have launched device work, to be found by process and correlation id. 24 bytes each, so that ten
+// million of them fit into the memory an import may take.
 class Launches {
  public:
   static constexpr std::size_t kMost = 12'000'000;

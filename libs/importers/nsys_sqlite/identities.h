@@ -1,5 +1,5 @@
 #pragma once
-// Texts of the table StringIds, by their number, and what is made of them. Only those that are asked for are read.
+// What the rows of an export refer to: texts, processes, threads and devices.
 
 #include <functional>
 #include <map>
@@ -36,6 +36,7 @@ class NameCache {
   std::unordered_map<std::int64_t, trace::Name> sparse_;
 };
 
+// Texts of the table StringIds, by their number, and what is made of them. Only those that are asked for are read.
 class Strings {
  public:
   explicit Strings(Database& database) : database_(database), table_(database.find_table("StringIds")) {}

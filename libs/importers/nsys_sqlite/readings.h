@@ -1,5 +1,5 @@
 #pragma once
-// What was read at intervals: GPU metrics, and samples of the threads' call stacks.
+// Tables that are read by one function each: GPU metrics, samples of call stacks, ranges.
 
 #include "importers/nsys_sqlite/about.h"
 #include "importers/nsys_sqlite/host_calls.h"
@@ -7,6 +7,7 @@
 
 namespace llmprof::importers::nsys {
 
+// What was read at intervals: GPU metrics, and samples of the threads' call stacks.
 Result<void> read_gpu_metrics(Export& from);
 Result<void> read_samples(Export& from, const About& about);
 // NVTX_EVENTS: ranges and marks, nested by time on their threads. Nsight records library calls (cuBLAS, cuDNN) as

@@ -1,5 +1,5 @@
 #pragma once
-// One line of Prometheus' text format 0.0.4 or of OpenMetrics.
+// Metrics as text, line by line and scrape by scrape.
 
 #include <cstdint>
 #include <optional>
@@ -12,6 +12,7 @@
 
 namespace llmprof::importers {
 
+// One line of Prometheus' text format 0.0.4 or of OpenMetrics.
 struct SampleLine {
   std::string_view name;
   std::string_view labels;            // as written, without the braces; "" none

@@ -1,5 +1,5 @@
 #pragma once
-// What the columns of telemetry files mean, by the names that llmprof, nvidia-smi --query-gpu and nvidia-smi dmon use.
+// Tables of readings of devices: their columns, their cells, and their rows.
 
 #include <cstdint>
 #include <optional>
@@ -13,6 +13,7 @@
 
 namespace llmprof::importers {
 
+// What the columns of telemetry files mean, by the names that llmprof, nvidia-smi --query-gpu and nvidia-smi dmon use.
 enum class ColumnRole : std::uint8_t {
   kIgnored,
   kMetric,

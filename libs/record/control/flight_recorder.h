@@ -1,6 +1,5 @@
 #pragma once
-// Keeps a recording of which only the end is wanted small. Processes delete their own old logs; this takes care of
-// processes that are over, and of the sum of all.
+// Recordings of which only the end is wanted, and runs made of a recording while it goes on.
 
 #include <cstdint>
 #include <map>
@@ -14,6 +13,8 @@
 
 namespace llmprof::record {
 
+// Keeps a recording of which only the end is wanted small. Processes delete their own old logs; this takes care of
+// processes that are over, and of the sum of all.
 class Ring {
  public:
   Ring(std::string capture_folder, std::int64_t keep_ns, std::uint64_t max_bytes);

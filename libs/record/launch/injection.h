@@ -1,6 +1,5 @@
 #pragma once
-// The environment of the recorded program: its own, plus the variables that load our libraries into it and its
-// children. What the user set is kept and reported.
+// How our libraries get into the recorded program, and what recording an event there costs.
 
 #include <cstdint>
 #include <optional>
@@ -15,6 +14,9 @@
 
 namespace llmprof::record {
 
+// The environment of the recorded program: its own, plus the variables that load our libraries into it and its
+// children. What the user set is kept and reported.
+//
 // Names the capture folder to the injected libraries; also stands in the environment of all the program's children.
 inline constexpr const char* kCaptureVariable = "LLMPROF_CAPTURE_DIR";
 

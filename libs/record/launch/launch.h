@@ -1,6 +1,5 @@
 #pragma once
-// The program to record: found as a shell finds it, and looked at before it is launched. A program that cannot be
-// injected still runs; the reason becomes the loss `not_injected`.
+// The program to record: found, checked, launched and supervised.
 
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -17,6 +16,8 @@
 
 namespace llmprof::record {
 
+// The program to record: found as a shell finds it, and looked at before it is launched. A program that cannot be
+// injected still runs; the reason becomes the loss `not_injected`.
 struct Target {
   std::string path;                           // what execve gets
   std::optional<std::string> not_injectable;  // why the dynamic linker will not load our libraries into it

@@ -1,9 +1,5 @@
 #pragma once
-// Windows that hardware counters were read over, and their values, to rows. A measurement is its windows (one a pass)
-// and the values that come after the last of them; the kernel or graph launch that a window is of is found by its
-// correlation id, and may come before or long after it, or never: then the values are the window's. So measurements
-// wait, the newest of them, until they are written: numbers that nothing explains, values without windows and windows
-// without values are counted.
+// Hardware counters and sampled stalls of a process to rows.
 
 #include <cstdint>
 #include <deque>
@@ -16,7 +12,6 @@
 #include "wire/format.h"
 
 namespace llmprof::trace {
-
 class RunWriter;
 }
 
@@ -29,6 +24,11 @@ struct CounterPlace {
   trace::Id device_id = 0;
 };
 
+// Windows that hardware counters were read over, and their values, to rows. A measurement is its windows (one a pass)
+// and the values that come after the last of them; the kernel or graph launch that a window is of is found by its
+// correlation id, and may come before or long after it, or never: then the values are the window's. So measurements
+// wait, the newest of them, until they are written: numbers that nothing explains, values without windows and windows
+// without values are counted.
 class CudaCounters {
  public:
   CudaCounters(trace::RunWriter& writer, trace::Id& next_id) : writer_(writer), next_id_(next_id) {}

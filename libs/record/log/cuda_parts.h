@@ -1,7 +1,6 @@
 #pragma once
-// Launches of a process by CUPTI's correlation id, until what they launched is seen. The ids count up, so the table is
-// a ring over the newest of them: it grows while launches that nothing has used yet would be overwritten, up to a
-// limit; then the oldest give way.
+// What CudaIngest keeps of a process until it can be joined: launches, estimated kernels, shapes, matrix products and
+// allocations.
 
 #include <cstdint>
 #include <deque>
@@ -26,6 +25,9 @@ struct CudaLaunch : trace::Launch {  // thread_id 0: there is no launch
   bool estimated = false;  // what it ran was not recorded in time
 };
 
+// Launches of a process by CUPTI's correlation id, until what they launched is seen. The ids count up, so the table is
+// a ring over the newest of them: it grows while launches that nothing has used yet would be overwritten, up to a
+// limit; then the oldest give way.
 class CudaLaunches {
  public:
   void add(const CudaLaunch& launch) {

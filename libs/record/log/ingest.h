@@ -1,6 +1,5 @@
 #pragma once
-// The GPUs of a run: one row for each physical device, whatever number a process or the driver gives it. The recorder's
-// list comes first; what processes say is joined to it by UUID, or by name where the list has no UUIDs.
+// One capture log to rows, and what all logs of a run share: its GPUs, its ids, its counts.
 
 #include <cstdint>
 #include <memory>
@@ -21,11 +20,6 @@
 #include "trace/rows.h"
 #include "trace/run_writer.h"
 
-namespace llmprof::trace {
-
-class RunWriter;
-}
-
 namespace llmprof::record {
 
 struct Uuid {
@@ -35,6 +29,8 @@ struct Uuid {
 };
 std::string to_text(const Uuid& uuid);  // "GPU-…", as the driver writes it; "" if unknown
 
+// The GPUs of a run: one row for each physical device, whatever number a process or the driver gives it. The recorder's
+// list comes first; what processes say is joined to it by UUID, or by name where the list has no UUIDs.
 class CudaDevices {
  public:
   // Of the recorder's list.

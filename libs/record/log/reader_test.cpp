@@ -14,6 +14,11 @@
 namespace llmprof::record {
 namespace {
 
+// Losses stand in logs by these numbers: a new kind goes behind the last of the collector's.
+static_assert(static_cast<int>(wire::LossKind::kBufferFull) == 1 &&
+              static_cast<int>(wire::LossKind::kCountersShort) == 33);
+static_assert(static_cast<int>(trace::Loss::kCountersShort) == 33 && static_cast<int>(trace::Loss::kNotInjected) == 34);
+
 class TemporaryFile {
  public:
   TemporaryFile() : path_(testing::TempDir() + "llmprof_log_" + std::to_string(::getpid())) {}

@@ -29,7 +29,7 @@ struct IngestTally : RunCounts {
 struct IngestOptions {
   bool keep_capture = false;
   // Read the files that the logs name: of models, and of code, for the functions of native frames. Only for logs of
-  // our own that were just made: a stranger's log must not decide what we open.
+  // our own that were just made: an untrusted log must not decide what we open.
   bool read_models = false;
 };
 

@@ -1,6 +1,5 @@
 #pragma once
-// The logs of a capture folder, each opened once to see whose it is, and joined to chains: the logs of one process
-// image that continue each other (wire::FileHeader::segment). Can be asked again while logs are being added.
+// The rows of a run, made from the logs of its capture folder while the program runs or afterwards.
 
 #include <cstdint>
 #include <functional>
@@ -35,6 +34,8 @@ struct Chain {
   const wire::FileHeader& header() const { return logs.front().header; }
 };
 
+// The logs of a capture folder, each opened once to see whose it is, and joined to chains: the logs of one process
+// image that continue each other (wire::FileHeader::segment). Can be asked again while logs are being added.
 class CaptureLogs {
  public:
   explicit CaptureLogs(std::string folder) : folder_(std::move(folder)) {}

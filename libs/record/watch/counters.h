@@ -1,4 +1,5 @@
 #pragma once
+// Hardware counters sampled beside a launch: a child process reads the devices, the recorder writes what it tells.
 
 #include <algorithm>
 #include <chrono>

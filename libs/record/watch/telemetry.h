@@ -1,5 +1,5 @@
 #pragma once
-// A process of its own that reads devices and tells this one through a pipe (watch_child.h).
+// Power, clocks and activity, read beside a launch by a child process and written into the recorder's log.
 
 #include <chrono>
 #include <cstdint>
@@ -41,6 +41,7 @@ struct TelemetryEvent {
   std::string text;
 };
 
+// A process of its own that reads devices and tells this one through a pipe (watch_child.h).
 class TelemetryChild {
  public:
   using Open = std::function<Result<std::unique_ptr<hw::TelemetrySource>>()>;
