@@ -14,10 +14,9 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "record/capture_folder.h"
-#include "record/capture_info.h"
-#include "record/cuda_log_builder.h"
-#include "record/ingest.h"
+#include "record/run/capture.h"
+#include "record/testing/cuda_log_builder.h"
+#include "record/run/ingest.h"
 
 namespace {
 

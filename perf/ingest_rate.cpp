@@ -13,10 +13,9 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "record/capture_folder.h"
-#include "record/capture_info.h"
-#include "record/ingest.h"
-#include "record/log_builder.h"
+#include "record/run/capture.h"
+#include "record/run/ingest.h"
+#include "record/testing/log_builder.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include "base/human.h"
 #include "base/text_table.h"
-#include "record/check_log.h"
+#include "record/log/reader.h"
 #include "record/open_run.h"
 #include "run_head.h"
 #include "trace/loss.h"

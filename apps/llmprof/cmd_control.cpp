@@ -4,7 +4,7 @@
 
 #include "base/human.h"
 #include "base/json.h"
-#include "record/control.h"
+#include "record/control/control.h"
 #include "verb.h"
 
 namespace llmprof::app {

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "base/text_table.h"
 #include "hw/doctor.h"
-#include "record/injection.h"
+#include "record/launch/injection.h"
 #include "verb.h"
 
 namespace llmprof::app {

@@ -15,7 +15,7 @@
 #include "base/text_table.h"
 #include "exporters/exporter.h"
 #include "record/open_run.h"
-#include "record/window_options.h"
+#include "record/control/window_options.h"
 #include "run_head.h"
 #include "verb.h"
 

@@ -18,8 +18,8 @@
 #include "base/text_table.h"
 #include "importers/import.h"
 #include "importers/importer.h"
-#include "record/capture_folder.h"
-#include "record/model_notes.h"
+#include "record/run/capture.h"
+#include "record/run/model_notes.h"
 #include "record/record.h"
 #include "verb.h"
 

@@ -13,7 +13,7 @@
 #include "pictures/flame.h"
 #include "pictures/plots.h"
 #include "record/open_run.h"
-#include "record/window_options.h"
+#include "record/control/window_options.h"
 #include "verb.h"
 
 namespace llmprof::app {

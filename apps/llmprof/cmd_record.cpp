@@ -11,8 +11,8 @@
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
-#include "record/counter_plan.h"
-#include "record/dump.h"
+#include "record/watch/counter_plan.h"
+#include "record/control/flight_recorder.h"
 #include "record_verb.h"
 #include "verb.h"
 

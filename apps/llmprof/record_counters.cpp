@@ -6,8 +6,7 @@
 #include <charconv>
 
 #include "analyze/ranges.h"
-#include "record/counter_plan.h"
-#include "record/kernel_pattern.h"
+#include "record/watch/counter_plan.h"
 #include "record/open_run.h"
 #include "record_verb.h"
 #include "trace/run.h"

@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "base/nesting.h"
 #include "base/strings.h"
 #include "exporters/output_file.h"
 #include "exporters/selection.h"
@@ -57,16 +58,14 @@ std::string executions_sql(const Request& request, bool ranges) {
 
 // What lies inside what, by time: operators of one thread nest.
 void find_parents(std::vector<Execution>& all, const std::vector<std::int64_t>& thread) {
-  std::vector<std::size_t> open;
+  base::Nesting<std::size_t> nesting;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i > 0 && thread[i] != thread[i - 1]) open.clear();
-    while (!open.empty() && all[open.back()].end < all[i].end) open.pop_back();
-    while (!open.empty() && all[open.back()].end <= all[i].begin) open.pop_back();
-    if (!open.empty()) {
-      all[i].parent = open.back();
-      all[open.back()].child_cpu_ns += static_cast<double>(all[i].end - all[i].begin);
+    if (i > 0 && thread[i] != thread[i - 1]) nesting.clear();
+    if (const auto* parent = nesting.around(all[i].begin, all[i].end)) {
+      all[i].parent = parent->item;
+      all[parent->item].child_cpu_ns += static_cast<double>(all[i].end - all[i].begin);
     }
-    open.push_back(i);
+    nesting.open(all[i].end, i);
   }
 }
 

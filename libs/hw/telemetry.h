@@ -1,6 +1,6 @@
 #pragma once
 // Readings of devices while they work: a source per kind of device, which says what it has and reads it in groups. A
-// group is what is worth reading equally often; who reads decides how often that is (record/telemetry_child.h).
+// group is what is worth reading equally often; who reads decides how often that is (record/watch/telemetry.h).
 
 #include <array>
 #include <cstddef>

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "importers/held_calls.h"
 #include "importers/identities.h"
 #include "importers/import.h"
 #include "importers/importer.h"
+#include "importers/join_calls.h"
 #include "importers/protocol.h"
 #include "importers/table_plan.h"
 #include "trace/run_writer.h"

@@ -46,7 +46,7 @@ void Identities::set_origin(std::string_view rank, std::string_view host) {
   if (!host.empty()) origin_.host = host;
 }
 
-// Of one file, devices are told apart by itself.
+// Within one file, devices are distinguished by the file itself.
 bool Identities::of_same_rank(const Origin& other) const {
   const bool other_host = !origin_.host.empty() && !other.host.empty() && origin_.host != other.host;
   return origin_.file != other.file && !origin_.rank.empty() && origin_.rank == other.rank && !other_host;

@@ -1,6 +1,6 @@
 #pragma once
 // A format that llmprof can read. One folder per format defines one Importer; registry.cpp lists them.
-// Importers read strangers' bytes: they run in a child process with limits (sandbox.h), check every length against what
+// Importers read untrusted bytes: they run in a child process with limits (sandbox.h), check every length against what
 // is left, never recurse into the input, and count what they leave out in the loss ledger instead of failing.
 
 #include <cstdint>

@@ -1,17 +1,30 @@
-// Every format, the surest signatures first. Adding one: a folder with an Importer, a line here, a test, a fuzz target.
+// Every format: a folder with an Importer, found by the build, and a line here.
 #include <array>
 
 #include "importers/importer.h"
 
 namespace llmprof::importers {
 
-extern const Importer kNsysReport, kNsysSqlite, kMemorySnapshot, kCublasLog, kNcuCsv, kTelemetryCsv, kNvidiaSmi,
-    kProton, kKineto, kNcclLog, kKeyAverages, kPrometheus;
+#define LLMPROF_IMPORTERS(X) \
+  X(kKineto)                 \
+  X(kNsysSqlite)             \
+  X(kNsysReport)             \
+  X(kNcuCsv)                 \
+  X(kCublasLog)              \
+  X(kNcclLog)                \
+  X(kProton)                 \
+  X(kKeyAverages)            \
+  X(kMemorySnapshot)         \
+  X(kPrometheus)             \
+  X(kTelemetryCsv)           \
+  X(kNvidiaSmi)
+
+#define LLMPROF_DECLARE(importer) extern const Importer importer;
+#define LLMPROF_LIST(importer) &importer,
+LLMPROF_IMPORTERS(LLMPROF_DECLARE)
 
 std::span<const Importer* const> importers() {
-  static constexpr std::array kAll{&kKineto,         &kNsysSqlite, &kNsysReport,   &kNcuCsv,
-                                   &kCublasLog,      &kNcclLog,    &kProton,       &kKeyAverages,
-                                   &kMemorySnapshot, &kPrometheus, &kTelemetryCsv, &kNvidiaSmi};
+  static constexpr std::array kAll{LLMPROF_IMPORTERS(LLMPROF_LIST)};
   return kAll;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// A child process that reads a stranger's bytes. It gets an open input and one pipe to write to, and nothing else: all
+// A child process that reads untrusted bytes. It gets an open input and one pipe to write to, and nothing else: all
 // other descriptors are closed, memory, CPU time and files are limited, and system calls outside a short list are
 // refused (seccomp_filter.h). It dies alone: how it ended is an error with words, never a signal of llmprof.
 //

@@ -48,6 +48,7 @@ class Sink {
   trace::Id new_id() { return ++last_id_; }
   // Bytes that are not UTF-8 become U+FFFD and are counted. "" is a name, not NULL.
   trace::Name name(std::string_view text);
+  trace::Name name_or_null(std::string_view text) { return text.empty() ? trace::Name{} : name(text); }
   const trace::Strings& names() const { return names_; }
 
   // Rows of process, thread and device come before the first rows that name them: that is how the assembler can merge
@@ -55,6 +56,10 @@ class Sink {
   template <class Row>
   void add(const Row& row) {
     add_bytes(trace::table_of<Row>(), &row);
+  }
+  // Something that a report should say of the file.
+  void note(std::string_view subject, std::string_view text, std::int64_t ts_ns = 0) {
+    add(trace::NoteRow{ts_ns, std::nullopt, name(subject), name(text)});
   }
   // Something was left out, cut or repaired. `where`: "byte 17", "line 3"; the first three are kept per kind and
   // `what`.

@@ -11,9 +11,6 @@
 namespace llmprof::importers {
 namespace {
 
-using trace::Column;
-using trace::ColumnType;
-
 constexpr std::int64_t kMostId = std::int64_t{1} << 48;
 // Columns that are moments of the file's clock. Other columns in ns are durations.
 constexpr std::array<std::string_view, 8> kMoments{"begin_ns",      "end_ns",      "ts_ns",      "launch_begin_ns",
@@ -33,8 +30,8 @@ void store(std::byte* at, T value) {
   std::memcpy(at, &value, sizeof value);
 }
 
-bool is_id(const Column& column) {
-  return column.type == ColumnType::kInt64 &&
+bool is_id(const trace::Column& column) {
+  return column.type == trace::ColumnType::kInt64 &&
          (column.name == "id" || column.name == "graph" || column.name.ends_with("_id"));
 }
 
@@ -43,9 +40,9 @@ bool is_id(const Column& column) {
 TablePlan::TablePlan(const trace::Table& table) : table_(&table) {
   const bool makes_process = table.name == "process", makes_thread = table.name == "thread",
              makes_device = table.name == "device";
-  for (const Column& column : table.columns) {
+  for (const trace::Column& column : table.columns) {
     Cell cell{static_cast<std::uint32_t>(column.offset), -1, Refers::kAny, false};
-    if (column.type == ColumnType::kName) {
+    if (column.type == trace::ColumnType::kName) {
       names_.push_back(cell.offset);
       continue;
     }
@@ -53,8 +50,8 @@ TablePlan::TablePlan(const trace::Table& table) : table_(&table) {
       cell.present = static_cast<std::int32_t>(column.present_offset);
       bools_.push_back(static_cast<std::uint32_t>(column.present_offset));
     }
-    if (column.type == ColumnType::kBool) bools_.push_back(cell.offset);
-    if (column.type == ColumnType::kBool && column.nullable) absent_bools_.push_back(cell);
+    if (column.type == trace::ColumnType::kBool) bools_.push_back(cell.offset);
+    if (column.type == trace::ColumnType::kBool && column.nullable) absent_bools_.push_back(cell);
     if (is_id(column)) {
       const bool own = column.name == "id";
       if (column.name == "process_id" || (own && makes_process)) cell.refers = Refers::kProcess;
@@ -67,7 +64,7 @@ TablePlan::TablePlan(const trace::Table& table) : table_(&table) {
     }
   }
   const auto time_of = [&](std::string_view name) -> const Cell* {
-    const Column* column = table.find(name);
+    const trace::Column* column = table.find(name);
     if (column == nullptr) return nullptr;
     const auto found = std::ranges::find(times_, static_cast<std::uint32_t>(column->offset), &Cell::offset);
     return found == times_.end() ? nullptr : &*found;

@@ -36,7 +36,7 @@ class TablePlan {
   bool shifts(std::string_view column) const;  // whether it is a moment of the file's clock
   // A row's first time, told before anything was changed; false if rows of this table have none.
   bool first_time(const std::byte* row, std::int64_t& ns) const;
-  // Changes the rows in place and closes ranks over those whose times cannot be: returns how many are left. An error is
+  // Changes the rows in place and drops those with invalid times: returns how many are left. An error is
   // a child that lies.
   Result<std::size_t> apply(std::byte* rows, std::size_t count, FileMap& map) const;
 

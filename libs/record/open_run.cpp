@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "record/capture_folder.h"
-#include "record/capture_info.h"
-#include "record/ingest.h"
+#include "record/run/capture.h"
+#include "record/run/ingest.h"
 
 namespace llmprof::record {
 namespace {

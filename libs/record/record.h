@@ -11,11 +11,11 @@
 
 #include "base/progress.h"
 #include "base/result.h"
-#include "record/counter_options.h"
-#include "record/host_watch.h"
-#include "record/ingest.h"
-#include "record/injection.h"
-#include "record/window_options.h"
+#include "record/control/window_options.h"
+#include "record/launch/injection.h"
+#include "record/run/ingest.h"
+#include "record/watch/counter_plan.h"
+#include "record/watch/host_watch.h"
 
 namespace llmprof::record {
 

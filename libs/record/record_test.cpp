@@ -8,11 +8,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "record/capture_folder.h"
-#include "record/capture_info.h"
-#include "record/host_watch.h"
 #include "record/open_run.h"
+#include "record/run/capture.h"
 #include "record/testing/folder.h"
+#include "record/watch/host_watch.h"
 
 namespace llmprof::record {
 namespace {

@@ -146,8 +146,6 @@ const Table& table_of<GraphNodeRow>() {
                  "Number of the node that was captured, of which this one is a clone; NULL if it is no clone or that "
                  "is unknown."),
           column(&R::name, "name", "", "Name of the kernel; NULL if it is none, or was never seen."),
-          column(&R::range_path, "range_path", "",
-                 "Names of the ranges open at capture, outermost first, joined by '/'; NULL if it was not worked out."),
           column(&R::stack_id, "stack_id", "", "Call stack at capture; NULL if not recorded."),
           column(&R::gemm_id, "gemm_id", "", "The BLAS call it was captured in; NULL if none."),
           column(&R::kind, "kind", "",
@@ -234,8 +232,6 @@ const Table& table_of<AllocationRow>() {
           column(&R::bytes, "bytes", "bytes", "Size of the allocation."),
           column(&R::address, "address", "", "Its address."),
           column(&R::device_id, "device_id", "", "The device whose memory it is; NULL for host memory."),
-          column(&R::range_id, "range_id", "",
-                 "The innermost range open when it was allocated; NULL if none or not worked out."),
           column(&R::stack_id, "stack_id", "", "Call stack of the allocation; NULL if not recorded."),
           column(&R::kind, "kind", "",
                  "device, pinned, managed, pool or mapped; of a memory snapshot: tensor, or segment (held by the "

@@ -102,7 +102,6 @@ struct GraphNodeRow {
   std::int64_t node = 0;
   OptionalInt captured_node;
   Name name;
-  Name range_path;
   OptionalId stack_id;
   OptionalId gemm_id;
   Name kind;
@@ -195,7 +194,6 @@ struct AllocationRow {
   std::int64_t bytes = 0;
   OptionalInt address;
   OptionalId device_id;
-  OptionalId range_id;
   OptionalId stack_id;
   Name kind;
   Id process_id = 0;

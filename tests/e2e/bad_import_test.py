@@ -14,6 +14,13 @@ import tempfile
 BAD = pathlib.Path(__file__).resolve().parents[1] / "bad"
 BIN = pathlib.Path(os.environ.get("LLMPROF_BIN", pathlib.Path(__file__).resolve().parents[2] / "build/bin"))
 LLMPROF = str(BIN / "llmprof")
+FORMATS = ""  # set by main()
+
+
+def all_formats():
+    """The names of all formats, as errors list them: a case must not change when a format is added."""
+    done = subprocess.run([LLMPROF, "import", "--formats", "--json"], capture_output=True, text=True, check=True)
+    return ", ".join(form["name"] for form in json.loads(done.stdout)["formats"])
 
 
 def all_cases():
@@ -54,6 +61,7 @@ def seen(form, name, content):
                               capture_output=True, timeout=200)
         text = done.stderr.decode("utf-8", "replace")
         text = re.sub(r" in [0-9.]+ (ns|us|µs|ms|s|min)\n", " in TIME\n", text).replace(str(folder) + "/", "")
+        text = text.replace(f"llmprof reads {FORMATS} (", "llmprof reads FORMATS (")
         wrong = ""
         if done.returncode not in (0, 1, 2, 3):
             wrong = f"exit status {done.returncode}"
@@ -72,6 +80,8 @@ def seen(form, name, content):
 
 
 def main():
+    global FORMATS
+    FORMATS = all_formats()
     update = "--update" in sys.argv
     only = [word for word in sys.argv[1:] if not word.startswith("-")]
     cases = [case for case in all_cases() if not only or any(word in f"{case[0]}/{case[1]}" for word in only)]

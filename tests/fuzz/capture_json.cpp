@@ -1,8 +1,7 @@
 // capture/record.json: read again after a recorder was killed, perhaps from a stranger's folder.
 
 #include "fuzz.h"
-#include "record/capture_folder.h"
-#include "record/capture_info.h"
+#include "record/run/capture.h"
 
 namespace llmprof::fuzz {
 namespace {

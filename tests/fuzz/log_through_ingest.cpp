@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "fuzz.h"
-#include "record/log_builder.h"
-#include "record/log_ingest.h"
+#include "record/testing/log_builder.h"
+#include "record/log/ingest.h"
 #include "trace/run_writer.h"
 
 // The real writer makes Parquet files with threads and DuckDB; this one looks at each row and forgets it.

@@ -1,7 +1,7 @@
 // Prometheus text and OpenMetrics. The first seed is cut from a real exporter.
 
 #include "import_fuzz.h"
-#include "importers/prometheus/sample_line.h"
+#include "importers/prometheus/scrape.h"
 
 namespace llmprof::fuzz {
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/nesting.h"
 #include "trace/run.h"
 
 namespace llmprof::analyze {
@@ -34,16 +35,12 @@ void sweep(const Ranges& ranges, Visit visit);
 
 template <class Visit>
 void sweep(const Ranges& ranges, Visit visit) {
-  std::vector<std::int32_t> open;
+  base::Nesting<std::int32_t> nesting;
   for (std::size_t i = 0; i < ranges.size(); ++i) {
-    if (i > 0 && ranges.thread_id[i] != ranges.thread_id[i - 1]) open.clear();
-    while (!open.empty() && ranges.end_ns[open.back()] <= ranges.begin_ns[i]) open.pop_back();
-    std::int32_t parent = kNone;
-    for (std::size_t level = open.size(); level-- > 0 && parent == kNone;) {
-      if (ranges.end_ns[open[level]] >= ranges.end_ns[i]) parent = open[level];
-    }
-    visit(static_cast<std::int32_t>(i), parent);
-    open.push_back(static_cast<std::int32_t>(i));
+    if (i > 0 && ranges.thread_id[i] != ranges.thread_id[i - 1]) nesting.clear();
+    const auto* parent = nesting.around(ranges.begin_ns[i], ranges.end_ns[i]);
+    visit(static_cast<std::int32_t>(i), parent == nullptr ? kNone : parent->item);
+    nesting.open(ranges.end_ns[i], static_cast<std::int32_t>(i));
   }
 }
 

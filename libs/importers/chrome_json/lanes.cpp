@@ -1,10 +1,12 @@
 #include "importers/chrome_json/lanes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "base/json.h"
+#include "base/numbers.h"
 
 namespace llmprof::importers::chrome_json {
 namespace {
@@ -13,11 +15,7 @@ constexpr std::size_t kMaxProcesses = 10'000, kMaxThreads = 200'000, kMaxDevices
 constexpr std::string_view kDeviceName = "/device:GPU:", kStreamName = "Stream #";
 
 std::optional<std::int64_t> number_behind(std::string_view text, std::string_view front) {
-  if (!text.starts_with(front)) return std::nullopt;
-  std::int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data() + front.size(), text.data() + text.size(), number);
-  if (error != std::errc{}) return std::nullopt;
-  return number;
+  return text.starts_with(front) ? base::leading_number<std::int64_t>(text.substr(front.size())) : std::nullopt;
 }
 
 std::optional<std::int64_t> integer(const base::Json& object, const char* key) {
@@ -224,6 +222,40 @@ void Lanes::finish() {
   for (const auto& [ordinal, device] : devices_) {
     if (!device.added) add_device(ordinal);
   }
+}
+
+namespace {
+
+// Times of day in microseconds: 2001 … 2096. Clocks that begin with the machine do not get there.
+constexpr std::int64_t kEarliestNs = 1'000'000'000'000'000'000, kLatestNs = 4'000'000'000'000'000'000;
+
+std::string kineto_tool(const base::Json& other) {
+  std::string tool = "PyTorch profiler (Kineto)";
+  if (const auto version = integer(other, "cuda_runtime_version"); version && *version > 0) {
+    tool += fmt::format(", CUDA {}.{}", *version / 1000, *version % 1000 / 10);
+  }
+  if (const auto version = integer(other, "cupti_version")) tool += fmt::format(", CUPTI {}", *version);
+  return tool;
+}
+
+}  // namespace
+
+void take(const Header& header, Origin& origin) {
+  if (header.base_time_ns) origin.base_time_ns = header.base_time_ns;
+  const auto other = base::parse_json(header.other, "header");
+  if (!other || !other->is_object()) return;
+  origin.kineto = origin.kineto || header.base_time_ns || !header.device_properties.empty() ||
+                  !header.distributed_info.empty() || integer(*other, "schemaVersion").has_value();
+  if (!origin.kineto) return;
+  origin.with_stack = origin.with_stack || integer(*other, "with_stack").value_or(0) != 0;
+  if (const auto shapes = integer(*other, "record_shapes")) origin.record_shapes = *shapes != 0;
+  origin.tool = kineto_tool(*other);
+}
+
+FileClock clock_of(const Origin& origin, std::int64_t first_ns) {
+  if (origin.base_time_ns) return {origin.base_time_ns, "Kineto: microseconds since baseTimeNanoseconds"};
+  if (first_ns > kEarliestNs && first_ns < kLatestNs) return {0, "microseconds since 1970"};
+  return {std::nullopt, "microseconds of the writer's clock"};
 }
 
 }  // namespace llmprof::importers::chrome_json

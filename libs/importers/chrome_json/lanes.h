@@ -2,6 +2,7 @@
 // Who did it: processes and threads by the pids and tids of events, devices by their number. What metadata events and
 // the header say about them may come before or after their events, so rows are made at the end.
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "importers/chrome_json/event.h"
-#include "importers/chrome_json/names.h"
+#include "importers/chrome_json/lookup.h"
 #include "importers/sink.h"
 
 namespace llmprof::importers::chrome_json {
@@ -92,5 +93,19 @@ class Lanes {
   Pair last_pair_;
   Known* last_ = nullptr;
 };
+
+// What a trace says about itself beside its events.
+struct Origin {
+  bool kineto = false;
+  bool with_stack = false;
+  std::optional<bool> record_shapes;  // unknown in files that do not say
+  std::optional<std::int64_t> base_time_ns;
+  std::string tool = "Chrome trace";
+};
+
+// Adds what `header` says to what is known.
+void take(const Header& header, Origin& origin);
+// The clock of a file whose first event is at `first_ns`.
+FileClock clock_of(const Origin& origin, std::int64_t first_ns);
 
 }  // namespace llmprof::importers::chrome_json

@@ -5,10 +5,18 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
 
-#include "importers/chrome_json/workers.h"
+#include "importers/chrome_json/chunks.h"
+#include "importers/chrome_json/parser.h"
 
 namespace llmprof::importers::chrome_json {
+
 namespace {
 
 constexpr int kMaxThreads = 4;                       // beyond, the caller's thread is what it waits for
@@ -20,6 +28,86 @@ int cores() {
   cpu_set_t set;
   return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
 }
+
+struct Job {
+  Chunk chunk;
+  Parsed parsed;
+  bool done = false;  // guarded by the mutex of Workers
+};
+
+// A few threads that parse chunks while the caller reads on and uses what is parsed. With none, the caller parses.
+class Workers {
+ public:
+  // fewer if the system does not give them
+  explicit Workers(int threads) {
+    try {
+      for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      // a limit on threads: those that are there, or the caller alone, do it
+    }
+  }
+
+  ~Workers() {
+    {
+      const std::lock_guard lock(mutex_);
+      stop_ = true;
+      waiting_.clear();
+    }
+    submitted_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
+
+  int threads() const { return static_cast<int>(threads_.size()); }
+
+  void submit(Job& job) {
+    {
+      const std::lock_guard lock(mutex_);
+      job.done = false;
+      waiting_.push_back(&job);
+    }
+    submitted_.notify_one();
+  }
+
+  // helps while it waits
+  void wait(Job& job) {
+    std::unique_lock lock(mutex_);
+    while (!job.done) {
+      if (waiting_.empty()) {
+        finished_.wait(lock, [&job] { return job.done; });
+      } else {
+        parse_one(lock);
+      }
+    }
+  }
+
+ private:
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      submitted_.wait(lock, [this] { return stop_ || !waiting_.empty(); });
+      if (stop_) return;
+      parse_one(lock);
+    }
+  }
+
+  void parse_one(std::unique_lock<std::mutex>& lock) {
+    Job& job = *waiting_.front();
+    waiting_.pop_front();
+    lock.unlock();
+    parse_events(job.chunk.text, job.chunk.offset, job.chunk.unclean, job.parsed);
+    lock.lock();
+    job.done = true;
+    finished_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable submitted_, finished_;
+  std::deque<Job*> waiting_;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
 
 class Reader {
  public:

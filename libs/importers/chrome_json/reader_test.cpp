@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "importers/chrome_json/decimal.h"
+#include "importers/chrome_json/scalars.h"
 #include "importers/memory_sink.h"
 
 namespace llmprof::importers::chrome_json {

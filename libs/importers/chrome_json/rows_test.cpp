@@ -6,10 +6,10 @@
 #include <random>
 #include <string>
 
-#include "importers/chrome_json/device_events.h"
-#include "importers/chrome_json/id_map.h"
-#include "importers/chrome_json/modules.h"
-#include "importers/chrome_json/shapes.h"
+#include "importers/chrome_json/lookup.h"
+#include "importers/chrome_json/named_ranges.h"
+#include "importers/chrome_json/operators.h"
+#include "importers/chrome_json/work.h"
 #include "importers/importer.h"
 #include "importers/input.h"
 #include "importers/memory_sink.h"

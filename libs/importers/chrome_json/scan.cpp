@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "importers/chrome_json/splitter.h"
+#include "importers/chrome_json/chunks.h"
 
 namespace llmprof::importers::chrome_json {
 namespace {

@@ -1,8 +1,8 @@
-#include "importers/chrome_json/shapes.h"
-
 #include <algorithm>
 #include <charconv>
 #include <utility>
+
+#include "importers/chrome_json/operators.h"
 
 namespace llmprof::importers::chrome_json {
 namespace {

@@ -1,7 +1,8 @@
 #include "importers/chrome_json/stacks.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/numbers.h"
 
 namespace llmprof::importers::chrome_json {
 namespace {
@@ -16,9 +17,8 @@ Place place_in(std::string_view text) {
   const std::size_t colon = text.find("): ");
   const std::size_t open = colon == std::string_view::npos ? colon : text.rfind('(', colon);
   if (open == std::string_view::npos) return {{}, text, {}};
-  std::int32_t line = 0;
-  const auto [end, error] = std::from_chars(text.data() + open + 1, text.data() + colon, line);
-  if (error != std::errc{} || end != text.data() + colon) return {{}, text, {}};
+  const auto line = base::parse_number<std::int32_t>(text.substr(open + 1, colon - open - 1));
+  if (!line) return {{}, text, {}};
   return {text.substr(0, open), text.substr(colon + 3), line};
 }
 
@@ -83,19 +83,17 @@ void Stacks::sort(Thread& thread) {
     return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
   });
   thread.placed = 0;
-  thread.open.clear();
+  thread.nesting.clear();
   thread.disorder = false;
 }
 
 void Stacks::place(Thread& thread) {
   for (std::size_t i = thread.placed; i < thread.calls.size(); ++i) {
     Call& call = thread.calls[i];
-    while (!thread.open.empty() && thread.calls[static_cast<std::size_t>(thread.open.back())].end_ns <= call.begin_ns) {
-      thread.open.pop_back();
-    }
-    call.parent = thread.open.empty() ? -1 : thread.open.back();
+    const auto* around = thread.nesting.at(call.begin_ns);
+    call.parent = around == nullptr ? -1 : around->item;
     call.node = node_of(call.parent < 0 ? 0 : thread.calls[static_cast<std::size_t>(call.parent)].node, call.node);
-    if (thread.open.size() < kMaxDepth) thread.open.push_back(static_cast<std::int32_t>(i));
+    if (thread.nesting.depth() < kMaxDepth) thread.nesting.open(call.end_ns, static_cast<std::int32_t>(i));
   }
   thread.placed = thread.calls.size();
 }

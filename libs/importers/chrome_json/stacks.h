@@ -10,8 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "importers/chrome_json/id_map.h"
-#include "importers/chrome_json/names.h"
+#include "base/nesting.h"
+#include "importers/chrome_json/lookup.h"
 #include "importers/sink.h"
 
 namespace llmprof::importers::chrome_json {
@@ -40,7 +40,7 @@ class Stacks {
   struct Thread {
     std::vector<Call> calls;
     std::size_t placed = 0;  // so many are in order and have their node
-    std::vector<std::int32_t> open;
+    base::Nesting<std::int32_t> nesting;
     bool disorder = false;  // among those behind `placed`
   };
   struct Node {

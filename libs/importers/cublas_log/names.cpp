@@ -1,6 +1,6 @@
-#include <array>
-#include <charconv>
+#include <span>
 
+#include "base/numbers.h"
 #include "importers/cublas_log/call.h"
 
 namespace llmprof::importers::cublas {
@@ -10,8 +10,7 @@ struct Pair {
   std::string_view log, ours;
 };
 
-template <std::size_t N>
-std::string look_up(const std::array<Pair, N>& names, std::string_view text) {
+std::string look_up(std::span<const Pair> names, std::string_view text) {
   for (const Pair& name : names) {
     if (name.log == text) return std::string(name.ours);
   }
@@ -47,12 +46,7 @@ std::int64_t days_of(std::int64_t year, std::int64_t month, std::int64_t day) {
 
 }  // namespace
 
-std::optional<std::int64_t> integer(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+std::optional<std::int64_t> integer(std::string_view text) { return base::parse_number<std::int64_t>(text); }
 
 std::optional<std::int64_t> second_of(std::string_view text) {
   if (text.size() < 19 || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':') return std::nullopt;
@@ -66,40 +60,40 @@ std::optional<std::int64_t> second_of(std::string_view text) {
 }
 
 std::string type_name(std::string_view text) {
-  static constexpr std::array<Pair, 19> kTypes{{{"R_32F", "float32"},
-                                                {"R_64F", "float64"},
-                                                {"R_16F", "float16"},
-                                                {"R_16BF", "bfloat16"},
-                                                {"R_8F_E4M3", "float8_e4m3"},
-                                                {"R_8F_E5M2", "float8_e5m2"},
-                                                {"R_8F_UE8M0", "float8_e8m0"},
-                                                {"R_6F_E2M3", "float6_e2m3"},
-                                                {"R_6F_E3M2", "float6_e3m2"},
-                                                {"R_4F_E2M1", "float4_e2m1"},
-                                                {"R_8I", "int8"},
-                                                {"R_8U", "uint8"},
-                                                {"R_32I", "int32"},
-                                                {"R_32U", "uint32"},
-                                                {"R_4I", "int4"},
-                                                {"R_4U", "uint4"},
-                                                {"C_32F", "complex64"},
-                                                {"C_64F", "complex128"},
-                                                {"R_64I", "int64"}}};
+  static constexpr Pair kTypes[] = {{"R_32F", "float32"},
+                                    {"R_64F", "float64"},
+                                    {"R_16F", "float16"},
+                                    {"R_16BF", "bfloat16"},
+                                    {"R_8F_E4M3", "float8_e4m3"},
+                                    {"R_8F_E5M2", "float8_e5m2"},
+                                    {"R_8F_UE8M0", "float8_e8m0"},
+                                    {"R_6F_E2M3", "float6_e2m3"},
+                                    {"R_6F_E3M2", "float6_e3m2"},
+                                    {"R_4F_E2M1", "float4_e2m1"},
+                                    {"R_8I", "int8"},
+                                    {"R_8U", "uint8"},
+                                    {"R_32I", "int32"},
+                                    {"R_32U", "uint32"},
+                                    {"R_4I", "int4"},
+                                    {"R_4U", "uint4"},
+                                    {"C_32F", "complex64"},
+                                    {"C_64F", "complex128"},
+                                    {"R_64I", "int64"}};
   return look_up(kTypes, bare(text, ""));
 }
 
 std::string compute_name(std::string_view text) {
-  static constexpr std::array<Pair, 11> kTypes{{{"16F", "float16"},
-                                                {"16F_PEDANTIC", "float16"},
-                                                {"32F", "float32"},
-                                                {"32F_PEDANTIC", "float32"},
-                                                {"64F", "float64"},
-                                                {"64F_PEDANTIC", "float64"},
-                                                {"32I", "int32"},
-                                                {"32I_PEDANTIC", "int32"},
-                                                {"32F_FAST_16F", "float32_fast_float16"},
-                                                {"32F_FAST_16BF", "float32_fast_bfloat16"},
-                                                {"32F_FAST_TF32", "tf32"}}};
+  static constexpr Pair kTypes[] = {{"16F", "float16"},
+                                    {"16F_PEDANTIC", "float16"},
+                                    {"32F", "float32"},
+                                    {"32F_PEDANTIC", "float32"},
+                                    {"64F", "float64"},
+                                    {"64F_PEDANTIC", "float64"},
+                                    {"32I", "int32"},
+                                    {"32I_PEDANTIC", "int32"},
+                                    {"32F_FAST_16F", "float32_fast_float16"},
+                                    {"32F_FAST_16BF", "float32_fast_bfloat16"},
+                                    {"32F_FAST_TF32", "tf32"}};
   const std::string_view name = bare(text, "");
   if (name.starts_with("R_") || name.starts_with("C_")) return type_name(name);  // cuBLAS before 11
   return look_up(kTypes, bare(text, "COMPUTE_"));
@@ -121,22 +115,12 @@ char transpose_name(std::string_view text) {
 }
 
 std::string type_of_letter(char letter) {
-  switch (letter) {
-    case 'S':
-      return "float32";
-    case 'D':
-      return "float64";
-    case 'H':
-      return "float16";
-    case 'C':
-      return "complex64";
-    case 'Z':
-      return "complex128";
-    case 'T':
-      return "bfloat16";
-    default:
-      return {};
+  static constexpr Pair kTypes[] = {{"S", "float32"},   {"D", "float64"},    {"H", "float16"},
+                                    {"C", "complex64"}, {"Z", "complex128"}, {"T", "bfloat16"}};
+  for (const Pair& type : kTypes) {
+    if (type.log.front() == letter) return std::string(type.ours);
   }
+  return {};
 }
 
 }  // namespace llmprof::importers::cublas

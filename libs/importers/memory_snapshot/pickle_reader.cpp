@@ -1,11 +1,11 @@
-#include "importers/memory_snapshot/pickle_reader.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/human.h"
-#include "importers/memory_snapshot/pickle_code.h"
+#include "base/numbers.h"
+#include "importers/memory_snapshot/pickle.h"
 
 namespace llmprof::importers {
 namespace {
@@ -237,7 +237,7 @@ Result<void> PickleReader::memo(unsigned char code) {
   }
   std::string_view digits;
   if (!bytes_.line(digits)) return bytes_.error();
-  const auto index = whole_number(digits);
+  const auto index = base::parse_number<std::int64_t>(digits);
   if (!index || *index < 0) return corrupt("a memo number that is no number");
   return code == 'p' ? store(static_cast<std::uint64_t>(*index)) : load(static_cast<std::uint64_t>(*index));
 }
@@ -273,6 +273,192 @@ Result<void> PickleReader::refuse(unsigned char code) {
                fmt::format("byte {}: {} ({} at byte {}); not executed", at_,
                            outside ? "refers to objects outside the file" : "contains code", what, at_),
                "a memory snapshot holds plain values only; torch.cuda.memory._dump_snapshot writes one"};
+}
+
+// The opcodes of a pickle that push one plain value.
+
+namespace {
+
+double big_endian_double(const char* bytes) {
+  std::uint64_t bits = 0;
+  for (int i = 0; i < 8; ++i) bits = bits << 8 | static_cast<unsigned char>(bytes[i]);
+  double value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+Result<void> PickleReader::scalar(unsigned char code) {
+  const auto integer = [&](std::size_t bytes) -> Result<void> {
+    LLMPROF_LET(const std::uint64_t value, length(bytes));
+    const auto signed_value =
+        bytes == 4 ? static_cast<std::int64_t>(static_cast<std::int32_t>(value)) : static_cast<std::int64_t>(value);
+    stack_.push_back(Value::integer(signed_value));
+    return {};
+  };
+  switch (code) {
+    case 'N':
+      stack_.emplace_back();
+      return {};
+    case 0x88:
+    case 0x89:
+      stack_.push_back(Value::boolean(code == 0x88));
+      return {};
+    case 'J':
+      return integer(4);
+    case 'K':
+      return integer(1);
+    case 'M':
+      return integer(2);
+    case 'G': {
+      const char* bytes = bytes_.take(8);
+      if (bytes == nullptr) return bytes_.error();
+      stack_.push_back(Value::real(big_endian_double(bytes)));
+      return {};
+    }
+    default:
+      break;  // LONG1, LONG4
+  }
+  LLMPROF_LET(const std::uint64_t bytes, length(code == 0x8a ? 1 : 4));
+  return push_long(bytes);
+}
+
+// Two's complement, little endian.
+Result<void> PickleReader::push_long(std::uint64_t bytes) {
+  const char* text = bytes_.take(bytes);
+  if (text == nullptr) return bytes_.error();
+  if (bytes > 8) {
+    stack_.push_back(Value::other());
+    return {};
+  }
+  std::uint64_t value = little_endian({text, static_cast<std::size_t>(bytes)});
+  if (bytes > 0 && bytes < 8 && (static_cast<unsigned char>(text[bytes - 1]) & 0x80) != 0) {
+    value |= ~std::uint64_t{0} << (8 * bytes);
+  }
+  stack_.push_back(Value::integer(static_cast<std::int64_t>(value)));
+  return {};
+}
+
+Result<void> PickleReader::text_number(unsigned char code) {
+  std::string_view digits;
+  if (!bytes_.line(digits)) return bytes_.error();
+  if (code == 'I' && (digits == "00" || digits == "01")) {
+    stack_.push_back(Value::boolean(digits == "01"));
+    return {};
+  }
+  if (code == 'F') {
+    const auto value = base::parse_number<double>(digits);
+    if (!value) return corrupt("a float that is no number");
+    stack_.push_back(Value::real(*value));
+    return {};
+  }
+  if (code == 'L' && digits.ends_with('L')) digits.remove_suffix(1);
+  if (digits.find_first_not_of("-0123456789") != std::string_view::npos || digits.empty()) {
+    return corrupt("an int that is no number");
+  }
+  const auto value = base::parse_number<std::int64_t>(digits);
+  stack_.push_back(value ? Value::integer(*value) : Value::other());
+  return {};
+}
+
+Result<void> PickleReader::text(unsigned char code) {
+  struct Sized {
+    unsigned char code;
+    std::uint8_t length_bytes;
+    bool is_text;
+  };
+  constexpr Sized kSized[] = {{0x8c, 1, true}, {'U', 1, true},  {'X', 4, true},   {'T', 4, true},  {0x8d, 8, true},
+                              {'C', 1, false}, {'B', 4, false}, {0x8e, 8, false}, {0x96, 8, false}};
+  for (const Sized& sized : kSized) {
+    if (sized.code != code) continue;
+    LLMPROF_LET(const std::uint64_t bytes, length(sized.length_bytes));
+    return push_bytes(bytes, sized.is_text);
+  }
+  std::string_view line;
+  if (!bytes_.line(line)) return bytes_.error();
+  if (code == 'S') {
+    while (line.ends_with(' ') || line.ends_with('\r')) line.remove_suffix(1);
+    if (line.size() < 2 || line.front() != line.back() || (line.front() != '\'' && line.front() != '"')) {
+      return corrupt("a text without quotes");
+    }
+    line = line.substr(1, line.size() - 2);
+  }
+  stack_.push_back(heap_.add_text(unescaped(line.substr(0, Sink::kMaxNameBytes), code == 'S')));
+  return {};
+}
+
+Result<void> PickleReader::push_bytes(std::uint64_t bytes, bool text) {
+  const char* begin = bytes_.take(bytes);
+  if (begin == nullptr) return bytes_.error();
+  // Longer texts are cut where they become names; nothing of a snapshot is as long.
+  const std::size_t kept = std::min<std::size_t>(static_cast<std::size_t>(bytes), Sink::kMaxNameBytes);
+  stack_.push_back(text ? heap_.add_text({begin, kept}) : Value::other());
+  return {};
+}
+
+namespace {
+
+constexpr std::size_t kBufferBytes = 256 << 10;
+
+}  // namespace
+
+ByteReader::ByteReader(Input& input) : input_(input), buffer_(kBufferBytes) {}
+
+bool ByteReader::possible(std::uint64_t count) const {
+  return input_.compressed() || (offset() <= input_.file_bytes() && count <= input_.file_bytes() - offset());
+}
+
+// Moves what is not used yet to the front and reads behind it.
+bool ByteReader::fill(std::size_t wanted) {
+  std::memmove(buffer_.data(), buffer_.data() + at_, filled_ - at_);
+  begin_ += at_;
+  filled_ -= at_;
+  at_ = 0;
+  if (buffer_.size() < wanted) buffer_.resize(wanted);
+  while (filled_ < wanted) {
+    auto got = input_.read(buffer_.data() + filled_, buffer_.size() - filled_);
+    if (!got) {
+      failed_ = std::move(got.error());
+      return false;
+    }
+    if (*got == 0) return false;
+    filled_ += *got;
+  }
+  return true;
+}
+
+const char* ByteReader::take_slowly(std::uint64_t count) {
+  wanted_ = count;
+  if (count > kMaxPiece || !possible(count) || !fill(static_cast<std::size_t>(count))) return nullptr;
+  at_ = static_cast<std::size_t>(count);
+  return buffer_.data();
+}
+
+bool ByteReader::line(std::string_view& text) {
+  for (std::size_t looked = 0;;) {
+    const char* begin = buffer_.data() + at_;
+    if (const void* end = std::memchr(begin + looked, '\n', filled_ - at_ - looked)) {
+      text = {begin, static_cast<std::size_t>(static_cast<const char*>(end) - begin)};
+      at_ += text.size() + 1;
+      return true;
+    }
+    looked = filled_ - at_;
+    wanted_ = looked + 1;
+    if (wanted_ > kMaxPiece || !fill(looked + 1)) return false;
+    looked = std::min(looked, filled_);
+  }
+}
+
+Error ByteReader::error() const {
+  if (!failed_) return failed_.error();
+  if (wanted_ > kMaxPiece && possible(wanted_)) {
+    return {ErrorCode::kUnsupported,
+            fmt::format("byte {}: a value of {} bytes; {} are read at most", offset(), wanted_, kMaxPiece), ""};
+  }
+  const std::string claim = wanted_ > 1 ? fmt::format("{} more bytes are announced, but ", wanted_) : std::string();
+  return {ErrorCode::kCorruptInput, fmt::format("byte {}: {}the file ends before the pickle does", offset(), claim),
+          "the file was cut, or is no pickle; write the snapshot again"};
 }
 
 }  // namespace llmprof::importers

@@ -4,7 +4,7 @@
 #include "importers/importer.h"
 #include "importers/input.h"
 #include "importers/memory_sink.h"
-#include "importers/memory_snapshot/pickle_reader.h"
+#include "importers/memory_snapshot/pickle.h"
 
 namespace llmprof::importers {
 namespace {

@@ -2,7 +2,162 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/human.h"
+
 namespace llmprof::importers {
+namespace {
+
+constexpr std::array<std::string_view, static_cast<std::size_t>(Key::kCount)> kTexts{
+    "action",         "addr",          "address",  "active_size", "allocated_size", "blocks", "device",
+    "device_free",    "is_expandable", "filename", "frames",      "line",           "name",   "segment_pool_id",
+    "requested_size", "segment_type",  "size",     "stage",       "state",          "stream", "time_us",
+    "total_size"};
+
+}  // namespace
+
+// Texts are numbered by the heap; what a number means is found once.
+Key SnapshotFields::key_of(const PickleHeap& heap, PickleValue text) {
+  constexpr std::size_t kMostKnown = 1 << 16;  // keys come early
+  const std::size_t number = text.number();
+  if (number < known_.size() && known_[number] != Key::kCount) return known_[number];
+  Key key = Key::kOther;
+  for (std::size_t i = 0; i < kTexts.size(); ++i) {
+    if (heap.text(text) == kTexts[i]) key = static_cast<Key>(i);
+  }
+  if (number < kMostKnown) {
+    if (known_.size() <= number) known_.resize(number + 1, Key::kCount);
+    known_[number] = key;
+  }
+  return key;
+}
+
+void SnapshotFields::read(const PickleHeap& heap, PickleHeap::Id dict) {
+  values_.fill(std::nullopt);
+  const std::vector<PickleValue>& pairs = heap.members(dict);
+  for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
+    if (pairs[i].kind() != PickleValue::Kind::kText) continue;
+    const Key key = key_of(heap, pairs[i]);
+    if (key != Key::kOther) values_[at(key)] = pairs[i + 1];
+  }
+}
+
+using trace::Loss;
+
+// Something begins at an address; what was open there has ended without being told.
+template <class Map>
+void AllocationTrace::begin(Map& open, std::string_view kind, const AllocatorEvent& event) {
+  if (open.size() >= kMaxOpen)
+    return sink_.lose(Loss::kInputLimit, 1,
+                      kind == "tensor" ? "allocations at the same time" : "segments at the same time");
+  const Open begun{event.ts_ns, event.bytes, event.stack_id};
+  const auto [place, added] = open.try_emplace(event.address, begun);
+  if (added) return;
+  sink_.lose(Loss::kInputDamaged, 1,
+             kind == "tensor" ? "allocations whose end is missing" : "segments whose end is missing");
+  write(kind, event.address, place->second, event.ts_ns);
+  place->second = begun;
+}
+
+void AllocationTrace::take(const AllocatorEvent& event) {
+  ++events_;
+  if (!first_ns_) first_ns_ = event.ts_ns;
+  const std::string_view action = event.action;
+  if (action == "alloc") return begin(open_, "tensor", event);
+  if (action == "free_completed" || action == "free") return freed(event);
+  if (action == "free_requested") return;  // its memory waits for a stream
+  if (action == "segment_alloc" || action == "segment_map") return begin(segments_, "segment", event);
+  if (action == "segment_free" || action == "segment_unmap") return unmapped(event);
+  if (action == "oom") return out_of_memory(event);
+  if (action == "snapshot") {
+    snapshot_ns_ = event.ts_ns;
+  } else {
+    sink_.lose(Loss::kInputIgnored, 1, "events of an unknown kind");
+  }
+}
+
+void AllocationTrace::freed(const AllocatorEvent& event) {
+  const auto found = open_.find(event.address);
+  if (found == open_.end()) {
+    ++older_;
+    return write("tensor", event.address, {*first_ns_, event.bytes, {}}, event.ts_ns);
+  }
+  write("tensor", event.address, found->second, event.ts_ns);
+  open_.erase(found);
+}
+
+// What is given back may be a part of what was taken, or several parts of it.
+void AllocationTrace::unmapped(const AllocatorEvent& event) {
+  const std::int64_t begin = event.address, end = event.address + event.bytes;
+  std::int64_t known = 0;
+  auto at = segments_.upper_bound(begin);
+  if (at != segments_.begin()) --at;
+  while (at != segments_.end() && at->first < end) {
+    const std::int64_t from = at->first, to = at->first + at->second.bytes;
+    const Open whole = at->second;
+    if (to <= begin) {
+      ++at;
+      continue;
+    }
+    at = segments_.erase(at);
+    const std::int64_t cut_from = std::max(from, begin), cut_to = std::min(to, end);
+    if (from < cut_from) segments_[from] = {whole.begin_ns, cut_from - from, whole.stack_id};
+    if (to > cut_to) at = segments_.insert_or_assign(cut_to, Open{whole.begin_ns, to - cut_to, whole.stack_id}).first;
+    write("segment", cut_from, {whole.begin_ns, cut_to - cut_from, whole.stack_id}, event.ts_ns);
+    known += cut_to - cut_from;
+    if (to > cut_to) break;
+  }
+  if (known < event.bytes) write("segment", begin, {*first_ns_, event.bytes - known, {}}, event.ts_ns);
+}
+
+void AllocationTrace::out_of_memory(const AllocatorEvent& event) {
+  std::string text =
+      fmt::format("PyTorch could not get {} of device memory", base::human_bytes(static_cast<double>(event.bytes)));
+  if (event.device_free_bytes) {
+    text +=
+        fmt::format("; {} were free on the device", base::human_bytes(static_cast<double>(*event.device_free_bytes)));
+  }
+  sink_.note("out of memory", text, event.ts_ns);
+}
+
+void AllocationTrace::there_at_end(std::int64_t address, std::int64_t bytes, trace::OptionalId stack_id) {
+  if (!first_ns_ || open_.contains(address)) return;
+  ++older_;
+  write("tensor", address, {*first_ns_, bytes, stack_id}, {});
+}
+
+void AllocationTrace::segment_at_end(std::int64_t address, std::int64_t bytes, trace::OptionalId stack_id) {
+  if (!first_ns_) return;
+  std::int64_t known = 0;
+  auto at = segments_.upper_bound(address);
+  if (at != segments_.begin()) --at;
+  for (; at != segments_.end() && at->first < address + bytes; ++at) {
+    known += std::max<std::int64_t>(
+        0, std::min(address + bytes, at->first + at->second.bytes) - std::max(address, at->first));
+  }
+  if (known < bytes) write("segment", address, {*first_ns_, bytes - known, stack_id}, {});
+}
+
+void AllocationTrace::finish() {
+  for (const auto& [address, open] : open_) write("tensor", address, open, {});
+  for (const auto& [address, open] : segments_) write("segment", address, open, {});
+}
+
+void AllocationTrace::write(std::string_view kind, std::int64_t address, const Open& open, trace::OptionalInt end_ns) {
+  if (end_ns && *end_ns < open.begin_ns) return sink_.lose(Loss::kBadTime, 1, "allocations that end before they begin");
+  sink_.add(trace::AllocationRow{.id = sink_.new_id(),
+                                 .begin_ns = open.begin_ns,
+                                 .end_ns = end_ns,
+                                 .bytes = open.bytes,
+                                 .address = address,
+                                 .device_id = device_id_,
+                                 .stack_id = open.stack_id,
+                                 .kind = sink_.name(kind),
+                                 .process_id = 0,  // the snapshot does not say
+                                 .thread_id = {}});
+}
+
 namespace {
 
 using trace::Loss;

@@ -1,18 +1,17 @@
 // Debug logs of NCCL (NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,COLL): who took part and what was asked. They carry no
 // times, so collectives become totals by kind, type and size.
-#include "importers/importer.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <optional>
 
+#include "base/numbers.h"
+#include "importers/importer.h"
 #include "importers/input.h"
-#include "importers/lines.h"
 #include "importers/sink.h"
+#include "importers/text.h"
 
 namespace llmprof::importers {
 namespace nccl_log {
@@ -37,10 +36,7 @@ constexpr std::array kTypes{Type{"int8", 1},    Type{"uint8", 1},    Type{"int32
 std::int64_t number_behind(std::string_view text, std::string_view name) {
   const std::size_t at = text.find(name);
   if (at == std::string_view::npos) return -1;
-  text.remove_prefix(at + name.size());
-  std::int64_t value = -1;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return failure == std::errc{} && value >= 0 ? value : -1;
+  return std::max<std::int64_t>(base::leading_number<std::int64_t>(text.substr(at + name.size())).value_or(-1), -1);
 }
 
 // The word behind " name "; "" if there is none.
@@ -56,12 +52,7 @@ class Reader {
   Reader(Input& input, Sink& sink) : sink_(sink), lines_(input, sink) {}
 
   Result<void> read() {
-    std::string_view line;
-    for (;;) {
-      LLMPROF_LET(const bool more, lines_.next(line));
-      if (!more) break;
-      take(line);
-    }
+    LLMPROF_TRY(lines_.each([&](std::string_view line) { take(line); }));
     return finish();
   }
 
@@ -80,7 +71,7 @@ class Reader {
   // "host:pid:tid [device] NCCL INFO text"
   void take(std::string_view line) {
     if (line.find(" NCCL WARN ") != std::string_view::npos && ++warnings_ <= 16)
-      sink_.add(trace::NoteRow{.ts_ns = 0, .subject = sink_.name("nccl"), .text = sink_.name(line.substr(0, 1000))});
+      sink_.note("nccl", line.substr(0, 1000));
     const std::size_t mark = line.find(kMark);
     if (mark == std::string_view::npos) return;
     ++known_lines_;
@@ -127,11 +118,8 @@ class Reader {
     }
     for (const auto& [key, calls] : calls_) add(key, calls);
     sink_.set_facts({.tool = version_.empty() ? "NCCL" : "NCCL " + version_});
-    sink_.add(
-        trace::NoteRow{.ts_ns = 0,
-                       .subject = sink_.name("nccl"),
-                       .text = sink_.name("The log of NCCL says what was asked, not how long it took: collectives are "
-                                          "totals without times.")});
+    sink_.note("nccl",
+               "The log of NCCL says what was asked, not how long it took: collectives are totals without times.");
     return {};
   }
 

@@ -1,7 +1,5 @@
 #pragma once
-// Records of a CSV text between lines that are none (what a tool or a program printed), in bounded memory. A record is
-// taken for one when its line begins with a quote; quoted fields may hold commas, newlines and doubled quotes.
-// Not thread-safe.
+// Nsight Compute's CSV: its records, its columns, and the numbers and units it prints.
 
 #include <cstdint>
 #include <string>
@@ -11,6 +9,10 @@
 #include "base/result.h"
 
 namespace llmprof::importers {
+
+// Records of a CSV text between lines that are none (what a tool or a program printed), in bounded memory. A record is
+// taken for one when its line begins with a quote; quoted fields may hold commas, newlines and doubled quotes.
+// Not thread-safe.
 class Input;
 class Sink;
 }  // namespace llmprof::importers
@@ -54,4 +56,63 @@ class CsvReader {
   std::uint64_t line_number_ = 0, next_line_ = 1;
 };
 
+// Numbers and units as Nsight Compute prints them.
+
 }  // namespace llmprof::importers::ncu
+
+namespace llmprof::importers::ncu {
+
+enum class ValueKind : std::uint8_t {
+  kNumber,
+  kAbsent,        // empty, n/a, nan, inf
+  kText,          // "NVIDIA H200"
+  kDecimalComma,  // "1.234,5": a locale that swaps points and commas
+};
+// "1,234.5" -> 1234.5; of "7 (3; 4)" (values of instances) the first.
+ValueKind parse_value(std::string_view text, double& value);
+
+struct Unit {
+  double factor = 1;  // a value in the printed unit times this is in `name`
+  std::string name;   // byte, byte/s, ns, hz, %, …; as printed where the unit is not known
+};
+// "Gbyte/s" -> {1e9, "byte/s"}, "us" -> {1e3, "ns"}, "Ghz" -> {1e9, "hz"}. Prefixes are powers of 1000.
+Unit base_unit(std::string_view printed);
+
+// "(128, 1, 1)"; false if it is not three numbers.
+bool parse_triple(std::string_view text, std::int32_t (&values)[3]);
+
+}  // namespace llmprof::importers::ncu
+
+namespace llmprof::importers {
+
+// What the columns and metrics of a CSV of Nsight Compute are, by their titles.
+
+}  // namespace llmprof::importers
+
+namespace llmprof::importers::ncu {
+
+enum class Column : std::uint8_t {
+  kIgnored,
+  kMetric,
+  kId,
+  kPid,
+  kProcess,
+  kKernel,
+  kStream,
+  kBlock,
+  kGrid,
+  kDevice,
+  kCapability,
+  kMetricName,
+  kMetricUnit,
+  kMetricValue,
+};
+Column column_of(std::string_view title);
+
+// What a metric gives beside its counter.
+enum class Use : std::uint8_t { kNone, kDuration, kPasses, kRegisters, kStaticShared, kDynamicShared };
+Use use_of(std::string_view metric);
+
+}  // namespace llmprof::importers::ncu
+
+namespace llmprof::importers {}  // namespace llmprof::importers

@@ -1,28 +1,145 @@
 // CSV of Nsight Compute: --page raw (a row per kernel, a column per metric, units in the row below the header) and the
 // form with a row per metric. Columns are found by their titles; what the tool or the program printed may stand
 // between.
-#include "importers/importer.h"
-
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
+#include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "base/text_table.h"
+#include "importers/importer.h"
 #include "importers/input.h"
-#include "importers/ncu_csv/columns.h"
 #include "importers/ncu_csv/csv_reader.h"
-#include "importers/ncu_csv/kernels.h"
-#include "importers/ncu_csv/values.h"
+#include "importers/sink.h"
 
 namespace llmprof::importers {
-namespace ncu_csv {
+namespace ncu {
+
+// Profiled launches as rows: processes, devices, kernels one behind the other, and their counters.
+//
+// What stands in a device's attributes, where the file has them. 0 and "": it does not.
+struct DeviceFacts {
+  std::string name;
+  double units = 0, memory_bytes = 0, cache_bytes = 0, clock_khz = 0;
+};
+
+// One launch, while its values are read.
+struct Launch {
+  trace::Id id = 0;
+  std::int64_t pid = 0, device = 0;
+  std::string process, compute_capability;
+  trace::KernelRow row;
+  double duration_ns = -1;  // -1: not among the metrics
+  double static_shared = -1, dynamic_shared = -1;
+  std::int32_t passes = 0;
+  DeviceFacts facts;
+};
+
 namespace {
 
-using ncu::Column;
-using ncu::Use;
-using ncu::ValueKind;
+std::int64_t whole(double value) { return value > 0 && value < 9e18 ? std::llround(value) : 0; }
+
+}  // namespace
+
+class Kernels {
+ public:
+  explicit Kernels(Sink& sink) : sink_(sink) {}
+
+  void begin(Launch& launch) { launch.id = sink_.new_id(); }
+
+  void add_counter(const Launch& launch, trace::Name metric, trace::Name unit, double value) {
+    if (scope_.id == 0) scope_ = sink_.name("kernel"), method_ = sink_.name("ncu");
+    sink_.add(trace::CounterRow{.id = sink_.new_id(),
+                                .scope = scope_,
+                                .scope_id = launch.id,
+                                .metric = metric,
+                                .value = value,
+                                .unit = unit,
+                                .method = method_,
+                                .passes = launch.passes});
+  }
+
+  // the kernel's row, behind the last
+  void finish(Launch& launch) {
+    const Process& process = process_of(launch);
+    trace::KernelRow& row = launch.row;
+    row.id = launch.id;
+    row.device_id = device_of(launch);
+    row.thread_id = process.thread;
+    // A day is longer than any kernel, and keeps the sum of all far from the end of the clock.
+    const bool timed = launch.duration_ns >= 0 && launch.duration_ns < 8.64e13;
+    if (!timed) ++untimed_;
+    row.begin_ns = now_ns_;
+    row.end_ns = now_ns_ += timed ? whole(launch.duration_ns) : 0;
+    row.launch_begin_ns = row.launch_end_ns = row.begin_ns;
+    if (launch.static_shared >= 0 && launch.static_shared + launch.dynamic_shared < 2e9)
+      row.shared_bytes = static_cast<std::int32_t>(launch.static_shared + std::max(0.0, launch.dynamic_shared));
+    sink_.add(row);
+    ++count_;
+  }
+
+  // at the end: what times and values mean
+  void notes() {
+    sink_.note(
+        "ncu",
+        "Nsight Compute profiles kernel by kernel, each replayed alone: the kernels stand one behind the other in the "
+        "order of profiling. Times between them and overlap are not known; caches and clocks are as its options set "
+        "them.");
+    if (untimed_ > 0)
+      sink_.note("ncu",
+                 fmt::format("{} kernels have no time: gpu__time_duration.sum was not among the metrics.", untimed_));
+  }
+  std::int64_t count() const { return count_; }
+
+ private:
+  struct Process {
+    trace::Id id = 0, thread = 0;
+  };
+
+  Process& process_of(const Launch& launch) {
+    Process& process = processes_[launch.pid];
+    if (process.id != 0) return process;
+    process = {sink_.new_id(), sink_.new_id()};
+    sink_.add(trace::ProcessRow{
+        .id = process.id, .pid = launch.pid, .executable = sink_.name(launch.process), .begin_ns = now_ns_});
+    sink_.add(trace::ThreadRow{.id = process.thread,
+                               .process_id = process.id,
+                               .tid = launch.pid,
+                               .name = sink_.name("unknown: Nsight Compute does not say"),
+                               .begin_ns = now_ns_});
+    return process;
+  }
+
+  trace::Id device_of(const Launch& launch) {
+    trace::Id& id = devices_[launch.device];
+    if (id != 0) return id;
+    id = sink_.new_id();
+    trace::DeviceRow row{.id = id, .kind = sink_.name("gpu"), .ordinal = launch.device};
+    const DeviceFacts& facts = launch.facts;
+    row.name = sink_.name(facts.name.empty() ? fmt::format("GPU {}", launch.device) : facts.name);
+    if (!launch.compute_capability.empty())
+      row.chip = sink_.name(fmt::format("compute capability {}", launch.compute_capability));
+    row.units = whole(facts.units);
+    row.memory_bytes = whole(facts.memory_bytes);
+    row.cache_bytes = whole(facts.cache_bytes);
+    if (facts.clock_khz > 0) row.clock_mhz = facts.clock_khz / 1e3;
+    sink_.add(row);
+    return id;
+  }
+
+  Sink& sink_;
+  std::map<std::int64_t, Process> processes_;
+  std::map<std::int64_t, trace::Id> devices_;
+  std::int64_t now_ns_ = 0, count_ = 0, untimed_ = 0;
+  trace::Name scope_, method_;
+};
+
+namespace {
 
 constexpr std::string_view kHint =
     "write it with: ncu --csv --page raw …, or from a report: ncu --import FILE --csv --page raw";
@@ -49,9 +166,9 @@ class Reader {
   Result<void> read() {
     sink_.set_clock({std::nullopt, "order of profiling; not a timeline"});
     for (;;) {
-      LLMPROF_LET(const ncu::CsvReader::Kind kind, csv_.next());
-      if (kind == ncu::CsvReader::Kind::kEnd) break;
-      if (kind == ncu::CsvReader::Kind::kLine) {
+      LLMPROF_LET(const CsvReader::Kind kind, csv_.next());
+      if (kind == CsvReader::Kind::kEnd) break;
+      if (kind == CsvReader::Kind::kLine) {
         take_line(csv_.line());
       } else {
         LLMPROF_TRY(take_record());
@@ -78,9 +195,7 @@ class Reader {
     if (line.starts_with("==WARNING==")) {
       line.remove_prefix(std::string_view("==WARNING==").size());
       if (line.starts_with(' ')) line.remove_prefix(1);
-      if (++warnings_ <= 16)
-        sink_.add(trace::NoteRow{
-            .ts_ns = 0, .subject = sink_.name("ncu"), .text = sink_.name(base::printable(line.substr(0, 1000)))});
+      if (++warnings_ <= 16) sink_.note("ncu", base::printable(line.substr(0, 1000)));
       return;
     }
     sink_.lose(trace::Loss::kInputIgnored, 1, "lines between the rows", place());
@@ -117,7 +232,7 @@ class Reader {
     columns_.clear(), metrics_.clear(), titles_.assign(fields.begin(), fields.end());
     std::optional<std::size_t> id, name, value;
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      columns_.push_back(ncu::column_of(fields[i]));
+      columns_.push_back(column_of(fields[i]));
       if (columns_[i] == Column::kId) id = i;
       if (columns_[i] == Column::kMetricName) name = i;
       if (columns_[i] == Column::kMetricUnit) unit_ = i;
@@ -141,9 +256,9 @@ class Reader {
   }
 
   Metric metric(std::string_view name, std::string_view printed_unit) {
-    const ncu::Unit unit = ncu::base_unit(printed_unit);
+    const Unit unit = base_unit(printed_unit);
     Metric result{sink_.name(name), unit.name.empty() ? trace::Name{} : sink_.name(unit.name), unit.factor,
-                  ncu::use_of(name), false};
+                  use_of(name), false};
     if (result.use == Use::kDuration && unit.name != "ns") result.use = Use::kNone;
     return result;
   }
@@ -163,7 +278,7 @@ class Reader {
       if (titles_[i].starts_with("device__attribute_")) attributes_.emplace(titles_[i].substr(18), i);
     }
   }
-  void read_attributes(ncu::DeviceFacts& facts) const {
+  void read_attributes(DeviceFacts& facts) const {
     const auto& fields = csv_.fields();
     const auto number = [&](const char* name, double& into) {
       if (const auto found = attributes_.find(name); found != attributes_.end()) {
@@ -180,8 +295,8 @@ class Reader {
   }
 
   // A launch with what its leading columns say.
-  ncu::Launch new_launch() {
-    ncu::Launch launch;
+  Launch new_launch() {
+    Launch launch;
     kernels_.begin(launch);
     const auto& fields = csv_.fields();
     for (std::size_t i = 0; i < columns_.size() && i < fields.size(); ++i) {
@@ -191,7 +306,7 @@ class Reader {
     return launch;
   }
 
-  void take_leading(ncu::Launch& launch, Column column, std::string_view text) {
+  void take_leading(Launch& launch, Column column, std::string_view text) {
     const auto integer = [&](std::int64_t& into) { std::from_chars(text.data(), text.data() + text.size(), into); };
     std::int32_t triple[3] = {};
     switch (column) {
@@ -225,7 +340,7 @@ class Reader {
   }
 
   Result<void> take_kernel_row() {
-    ncu::Launch launch = new_launch();
+    Launch launch = new_launch();
     const auto& fields = csv_.fields();
     if (!attributes_.empty()) read_attributes(launch.facts);
     for (std::size_t i = 0; i < columns_.size(); ++i) {
@@ -261,7 +376,7 @@ class Reader {
     return take_value(launch_, known->second, fields[name_], fields[value_], true);
   }
 
-  Result<void> take_value(ncu::Launch& launch, Metric& metric, std::string_view title, std::string_view text,
+  Result<void> take_value(Launch& launch, Metric& metric, std::string_view title, std::string_view text,
                           bool as_counter) {
     double value = 0;
     switch (ncu::parse_value(text, value)) {
@@ -287,7 +402,7 @@ class Reader {
     return {};
   }
 
-  static void apply(ncu::Launch& launch, Use use, double value) {
+  static void apply(Launch& launch, Use use, double value) {
     const bool small = value >= 0 && value < 2e9;
     switch (use) {
       case Use::kDuration:
@@ -329,8 +444,8 @@ class Reader {
   }
 
   Sink& sink_;
-  ncu::CsvReader csv_;
-  ncu::Kernels kernels_;
+  CsvReader csv_;
+  Kernels kernels_;
   std::vector<Column> columns_;
   std::vector<std::string> titles_;
   std::vector<Metric> metrics_;                              // of columns
@@ -341,15 +456,15 @@ class Reader {
   std::size_t id_ = 0, name_ = 0, unit_ = 0, value_ = 0;
   std::int64_t warnings_ = 0;
   bool per_metric_ = false, awaits_units_ = false, open_ = false;
-  ncu::Launch launch_;
+  Launch launch_;
 };
 
 Result<void> parse(Input& input, Sink& sink) { return Reader(input, sink).read(); }
 
 }  // namespace
-}  // namespace ncu_csv
+}  // namespace ncu
 
 extern const Importer kNcuCsv;
-const Importer kNcuCsv{"ncu", "Nsight Compute, CSV", Role::kTrace, ncu_csv::sniff, ncu_csv::parse};
+const Importer kNcuCsv{"ncu", "Nsight Compute, CSV", Role::kTrace, ncu::sniff, ncu::parse};
 
 }  // namespace llmprof::importers

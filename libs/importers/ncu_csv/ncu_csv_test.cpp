@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "importers/ncu_csv/csv_reader.h"
-#include "importers/ncu_csv/values.h"
 #include "importers/testing_files.h"
 
 namespace llmprof::importers {

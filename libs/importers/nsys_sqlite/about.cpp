@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <charconv>
 #include <map>
 
+#include "base/numbers.h"
 #include "hw/redact.h"
 
 namespace llmprof::importers::nsys {
@@ -14,12 +14,7 @@ namespace {
 constexpr std::int64_t kMajor = 3, kKnownMinor = 20;
 constexpr std::size_t kMostArguments = 1000, kMostWords = 4096;
 
-std::optional<std::int64_t> to_number(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+std::optional<std::int64_t> to_number(std::string_view text) { return base::parse_number<std::int64_t>(text); }
 
 using Pairs = std::map<std::string, std::string, std::less<>>;
 
@@ -137,14 +132,11 @@ void write_about(Sink& sink, const About& about) {
   facts.host = about.host;
   sink.set_facts(facts);
   sink.set_clock(about.clock);
-  const auto note = [&](std::string_view subject, std::string_view text) {
-    sink.add(trace::NoteRow{0, std::nullopt, sink.name(subject), sink.name(text)});
-  };
-  if (!about.machine.empty()) note("machine", about.machine);
+  if (!about.machine.empty()) sink.note("machine", about.machine);
   const std::string_view schema = about.schema;
   const auto minor = schema.size() > 2 ? to_number(schema.substr(2, schema.find('.', 2) - 2)) : std::nullopt;
   if (schema.empty())
-    note("import", "the export does not say the version of its schema; tables were read by their columns");
+    sink.note("import", "the export does not say the version of its schema; tables were read by their columns");
   else if (!minor || *minor > kKnownMinor)
     sink.lose(
         trace::Loss::kInputIgnored, 1,

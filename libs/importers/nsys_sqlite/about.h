@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "importers/nsys_sqlite/actors.h"
+#include "importers/nsys_sqlite/identities.h"
 
 namespace llmprof::importers::nsys {
 

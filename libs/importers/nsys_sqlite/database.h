@@ -1,6 +1,5 @@
 #pragma once
-// A stranger's SQLite database, read without trusting it: tables only, in the order of their rowids, by the names of
-// columns. No view, virtual table, generated column, trigger, function or temporary file is ever used.
+// SQLite for untrusted databases: an Input as its only file, and the tables of the database row by row.
 
 #include <sqlite3.h>
 
@@ -15,13 +14,53 @@
 #include <vector>
 
 #include "base/result.h"
-#include "importers/nsys_sqlite/input_vfs.h"
+#include "importers/input.h"
 #include "importers/sink.h"
 
 namespace llmprof::importers::nsys {
 
+// SQLite's view of an Input: one read-only file in a world without other files. No journal or WAL is looked for, no
+// lock is taken, nothing is opened; so it works in the sandbox, and for content that was compressed.
+class InputVfs {
+ public:
+  static constexpr const char* kName = "llmprof-input";
+
+  InputVfs(Input& input, std::uint64_t plain_bytes);  // registers itself under kName; one at a time
+  ~InputVfs();
+  InputVfs(const InputVfs&) = delete;
+  InputVfs& operator=(const InputVfs&) = delete;
+
+  std::uint64_t bytes_read() const { return bytes_read_; }
+  const std::string& error() const { return error_; }  // what the input said when a read failed
+
+  // SQLite refuses a file that is shorter than its header says; with this the header says what there is.
+  void cut_to_pages(std::uint64_t pages) { pages_ = pages; }
+
+  int read(char* out, std::size_t size, std::uint64_t offset);
+  std::uint64_t size() const { return size_; }
+
+ private:
+  void patch_page_count(char* out, std::size_t size, std::uint64_t offset) const;
+  bool fill(std::uint64_t offset, std::size_t wanted);
+
+  Input& input_;
+  std::uint64_t size_;
+  std::uint64_t bytes_read_ = 0, pages_ = 0;
+  std::string error_;
+  // Tables lie in one piece each: what follows the last read is read ahead.
+  std::string ahead_;
+  std::uint64_t ahead_offset_ = 0, next_offset_ = 0;
+  sqlite3_vfs vfs_{};
+};
+
+inline constexpr std::int64_t kTimeLimitNs = std::int64_t{1} << 61;  // about 73 years either way
+inline bool is_time(std::int64_t ns) { return ns > -kTimeLimitNs && ns < kTimeLimitNs; }
+
 class Rows;
 
+// An untrusted SQLite database, read without trusting it without trusting it: tables only, in the order of their
+// rowids, by the names of columns. No view, virtual table, generated column, trigger, function or temporary file is
+// ever used.
 class Database {
  public:
   static Result<std::unique_ptr<Database>> open(Input& input, Sink& sink);
@@ -91,6 +130,8 @@ class Rows {
   std::optional<std::string_view> text(int column);    // valid until next()
   bool odd() const { return odd_; }                    // a value that was asked for is of the wrong type
   void lose(trace::Loss loss, std::string_view what);  // counts this row
+  // Whether what was read so far is of the right types and both are times, in order; else the row is counted.
+  bool is_interval(std::optional<std::int64_t> start, std::optional<std::int64_t> end);
 
   Result<void> finish();  // after next() was false: was it the end?
 

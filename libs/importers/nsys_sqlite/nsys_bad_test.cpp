@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <sqlite3.h>
 
-#include "importers/nsys_sqlite/launches.h"
+#include "importers/nsys_sqlite/host_calls.h"
 #include "importers/testing_files.h"
 
 namespace llmprof::importers {

@@ -1,7 +1,12 @@
 #include "importers/nsys_sqlite/readings.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <map>
+#include <string>
+#include <unordered_map>
 
 namespace llmprof::importers::nsys {
 namespace {
@@ -83,12 +88,12 @@ class DramSum {
 
 }  // namespace
 
-Result<void> read_gpu_metrics(Database& database, Devices& devices) {
-  if (!database.has("GPU_METRICS")) return {};
-  Sink& sink = database.sink();
-  LLMPROF_LET(const Metrics metrics, read_metric_names(database));
+Result<void> read_gpu_metrics(Export& from) {
+  if (!from.database.has("GPU_METRICS")) return {};
+  Sink& sink = from.sink;
+  LLMPROF_LET(const Metrics metrics, read_metric_names(from.database));
   DramSum dram(sink);
-  LLMPROF_LET(Rows rows, database.rows("GPU_METRICS", {"timestamp", "typeId", "metricId", "value"}, 4));
+  LLMPROF_LET(Rows rows, from.database.rows("GPU_METRICS", {"timestamp", "typeId", "metricId", "value"}, 4));
   while (rows.next()) {
     const auto ns = rows.integer(0), type = rows.integer(1), number = rows.integer(2);
     const auto value = rows.number(3);
@@ -103,7 +108,7 @@ Result<void> read_gpu_metrics(Database& database, Devices& devices) {
     }
     trace::TelemetryRow row;
     row.ts_ns = *ns;
-    row.device_id = devices.of_gpu(*type & 0xff);  // the lowest byte of a type is the number of its GPU
+    row.device_id = from.devices.of_gpu(*type & 0xff);  // the lowest byte of a type is the number of its GPU
     row.metric = metric->second->name;
     row.unit = metric->second->unit;
     row.value = metric->second->hertz && *value >= 1e5 ? *value / 1e6 : *value;
@@ -113,17 +118,17 @@ Result<void> read_gpu_metrics(Database& database, Devices& devices) {
   return rows.finish();
 }
 
-Result<void> read_samples(Database& database, Strings& strings, Actors& actors, const About& about) {
-  if (!database.has("COMPOSITE_EVENTS")) return {};
-  Sink& sink = database.sink();
+Result<void> read_samples(Export& from, const About& about) {
+  if (!from.database.has("COMPOSITE_EVENTS")) return {};
+  Sink& sink = from.sink;
   if (!about.sample_period_ns) {
-    sink.lose(trace::Loss::kInputIgnored, database.size_of("COMPOSITE_EVENTS"),
+    sink.lose(trace::Loss::kInputIgnored, from.database.size_of("COMPOSITE_EVENTS"),
               "samples of call stacks that do not say what CPU time they stand for (table COMPOSITE_EVENTS)");
     return {};
   }
-  Stacks stacks(database, strings);
+  Stacks stacks(from);
   LLMPROF_LET(const Stacks::ById by_id, stacks.read("SAMPLING_CALLCHAINS"));
-  LLMPROF_LET(Rows rows, database.rows("COMPOSITE_EVENTS", {"id", "start", "globalTid"}, 3));
+  LLMPROF_LET(Rows rows, from.database.rows("COMPOSITE_EVENTS", {"id", "start", "globalTid"}, 3));
   while (rows.next()) {
     const auto id = rows.integer(0), ns = rows.integer(1), global = rows.integer(2);
     if (!id || !ns || !global || !is_time(*ns)) {
@@ -133,13 +138,76 @@ Result<void> read_samples(Database& database, Strings& strings, Actors& actors, 
     trace::SampleRow row;
     row.id = sink.new_id();
     row.ts_ns = *ns;
-    row.thread_id = actors.thread_id(actors.thread(*global, *ns, *ns));
+    row.thread_id = from.actors.thread_id(from.actors.thread(*global, *ns, *ns));
     const auto stack = by_id.find(*id);
     row.truncated = stack == by_id.end() || stack->second.truncated;
     if (stack != by_id.end()) row.stack_id = stack->second.stack_id;
     row.weight_ns = *about.sample_period_ns;
     sink.add(row);
   }
+  return rows.finish();
+}
+
+// What Nsight says about its own recording: see about.h.
+
+namespace {
+
+constexpr std::int64_t kWarning = 2, kError = 3;  // of ENUM_DIAGNOSTIC_SEVERITY_LEVEL
+constexpr std::size_t kMostMessages = 100, kMostLosses = 16, kMostText = 300, kMostThreads = 65536;
+
+bool tells_of_loss(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  constexpr std::array<std::string_view, 9> kWords{"lost",    "dropped",       "drop ",      "discard",     "overflow",
+                                                   "missing", "not collected", "incomplete", "insufficient"};
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return text.find(word) != std::string::npos; });
+}
+
+}  // namespace
+
+Result<void> read_diagnostics(Database& database) {
+  Sink& sink = database.sink();
+  LLMPROF_LET(Rows rows, database.rows("DIAGNOSTIC_EVENT", {"timestamp", "severity", "text"}, 3));
+  std::size_t messages = 0, losses = 0;
+  while (rows.next()) {
+    const auto ns = rows.integer(0), severity = rows.integer(1);
+    const auto text = rows.text(2);
+    if (!severity || !text || (*severity != kWarning && *severity != kError)) continue;
+    std::string message(text->substr(0, kMostText));
+    if (tells_of_loss(message)) {
+      sink.lose(trace::Loss::kToolLost, 1, ++losses <= kMostLosses ? message : "further messages of Nsight Systems");
+      continue;
+    }
+    if (++messages > kMostMessages) continue;
+    const std::int64_t when_ns = ns && is_time(*ns) ? *ns : 0;
+    const std::string_view level = *severity == kError ? "error" : "warning";
+    sink.note("nsys", fmt::format("{}: {}", level, message), when_ns);
+  }
+  return rows.finish();
+}
+
+// Intervals lie inside each other; every thread's time is counted once.
+Result<void> read_overhead(Database& database) {
+  Sink& sink = database.sink();
+  LLMPROF_LET(Rows rows, database.rows("PROFILER_OVERHEAD", {"start", "end", "globalTid"}, 2));
+  std::unordered_map<std::int64_t, std::int64_t> until_ns;  // by thread; some of them are Nsight's own
+  std::int64_t intervals = 0, total_ns = 0;
+  while (rows.next()) {
+    const auto start = rows.integer(0), end = rows.integer(1);
+    if (!start || !end || *end < *start || !is_time(*start) || !is_time(*end)) {
+      rows.lose(trace::Loss::kBadTime, "times");
+      continue;
+    }
+    if (until_ns.size() > kMostThreads) until_ns.clear();
+    std::int64_t& until = until_ns.try_emplace(rows.integer_or(2, 0), INT64_MIN).first->second;
+    total_ns += std::max<std::int64_t>(0, *end - std::max(*start, until));
+    until = std::max(until, *end);
+    ++intervals;
+  }
+  if (intervals > 0)
+    sink.note("nsys", fmt::format("Nsight Systems says that it took {:.3f} ms of the program's threads "
+                                  "itself, in {} intervals",
+                                  static_cast<double>(total_ns) / 1e6, intervals));
   return rows.finish();
 }
 

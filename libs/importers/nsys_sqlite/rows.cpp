@@ -95,6 +95,14 @@ void Rows::lose(trace::Loss loss, std::string_view what) {
   database_->sink_.lose(loss, 1, fmt::format("{} in table {}", what, table_), fmt::format("row {}", rowid_));
 }
 
+bool Rows::is_interval(std::optional<std::int64_t> start, std::optional<std::int64_t> end) {
+  const bool typed = !odd_ && start && end;
+  const bool good = typed && *end >= *start && is_time(*start) && is_time(*end);
+  if (!typed) lose(trace::Loss::kInputDamaged, "values of a wrong type");
+  if (typed && !good) lose(trace::Loss::kBadTime, "times");
+  return good;
+}
+
 Result<void> Rows::finish() {
   if (database_ == nullptr) return {};
   if (database_->interrupted_ || !database_->go_on()) return database_->damage("table " + table_);

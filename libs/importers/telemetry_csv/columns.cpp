@@ -1,5 +1,6 @@
 #include "importers/telemetry_csv/columns.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -189,6 +190,116 @@ std::optional<std::int64_t> local_time_ns(std::string_view date, std::string_vie
   const std::time_t seconds = std::mktime(&parts);
   if (seconds == -1) return std::nullopt;
   return static_cast<std::int64_t>(seconds) * 1'000'000'000 + fraction_ns;
+}
+
+std::optional<trace::Id> DeviceReadings::device(const Known& known) {
+  const auto same = std::ranges::find_if(devices_, [&](const Device& device) {
+    if (!known.uuid.empty() || !device.uuid.empty()) return device.uuid == known.uuid;
+    if (known.ordinal || device.ordinal) return device.ordinal == known.ordinal;
+    return device.name == known.name;
+  });
+  if (same != devices_.end()) return same->id;
+  if (devices_.size() >= kMaxDevices) {
+    sink_.lose(trace::Loss::kInputLimit, 1, "readings of further devices");
+    return std::nullopt;
+  }
+  trace::DeviceRow row{.id = sink_.new_id(), .kind = sink_.name(known.cpu ? "cpu" : "gpu")};
+  if (!known.uuid.empty()) row.uuid = sink_.name(known.uuid);
+  if (!known.name.empty()) row.name = sink_.name(known.name);
+  if (!known.driver.empty()) row.driver = sink_.name(known.driver);
+  row.memory_bytes = known.memory_bytes;
+  row.ordinal = known.ordinal;
+  sink_.add(row);
+  devices_.push_back({row.id, std::string(known.uuid), std::string(known.name), known.ordinal});
+  return row.id;
+}
+
+void DeviceReadings::add(trace::Id device, std::int64_t ts_ns, hw::MetricId metric, double value) {
+  if (!std::isfinite(value)) return sink_.lose(trace::Loss::kInputRepaired, 1, "readings that are no finite number");
+  const hw::Metric& info = hw::info_of(metric);
+  trace::TelemetryRow row{.ts_ns = ts_ns, .device_id = device, .metric = sink_.name(info.name), .value = value};
+  if (!info.unit.empty()) row.unit = sink_.name(info.unit);
+  sink_.add(row);
+  ++readings_;
+  if (!first_ns_ || ts_ns < *first_ns_) first_ns_ = ts_ns;
+}
+
+using trace::Loss;
+
+TableReader::TableReader(Sink& sink, std::vector<Column> columns, char separator)
+    : sink_(sink), columns_(std::move(columns)), separator_(separator), readings_(sink) {}
+
+bool TableReader::has(ColumnRole role) const {
+  return std::ranges::any_of(columns_, [&](const Column& column) { return column.role == role; });
+}
+
+std::optional<std::int64_t> TableReader::time_of(const std::vector<std::string_view>& cells) const {
+  std::string_view date, time_of_day;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    switch (columns_[i].role) {
+      case ColumnRole::kTime: {
+        const auto seconds = cell_number(cells[i]);
+        if (!seconds || *seconds < 0 || *seconds > 7e9) return std::nullopt;
+        return std::llround(*seconds * 1e6) * 1000;  // written in milliseconds; a double holds microseconds
+      }
+      case ColumnRole::kLocalTime: {
+        const std::size_t blank = cells[i].find(' ');
+        if (blank == std::string_view::npos) return std::nullopt;
+        return local_time_ns(cells[i].substr(0, blank), trimmed(cells[i].substr(blank)));
+      }
+      case ColumnRole::kDate:
+        date = cells[i];
+        break;
+      case ColumnRole::kTimeOfDay:
+        time_of_day = cells[i];
+        break;
+      default:
+        break;
+    }
+  }
+  return local_time_ns(date, time_of_day);
+}
+
+std::optional<trace::Id> TableReader::device_of(const std::vector<std::string_view>& cells) {
+  DeviceReadings::Known known;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (is_missing(cells[i])) continue;
+    if (columns_[i].role == ColumnRole::kUuid) known.uuid = cells[i];
+    if (columns_[i].role == ColumnRole::kName) known.name = cells[i];
+    if (columns_[i].role == ColumnRole::kDriver) known.driver = cells[i];
+    if (columns_[i].cpu) known.cpu = true;
+    if (columns_[i].role == ColumnRole::kMetric && columns_[i].metric == hw::MetricId::kMemoryTotal) {
+      const double bytes = cell_number(cells[i]).value_or(0) * columns_[i].factor;
+      if (bytes > 0 && bytes < 1e18) known.memory_bytes = static_cast<std::int64_t>(bytes);
+    }
+    if (columns_[i].role != ColumnRole::kIndex) continue;
+    if (const auto index = cell_number(cells[i]); index && *index >= 0 && *index < 1e6) {
+      known.ordinal = static_cast<std::int64_t>(*index);
+    }
+  }
+  // Only one device was read, and nothing tells which: the first.
+  if (!known.cpu && known.uuid.empty() && known.name.empty() && !known.ordinal) known.ordinal = 0;
+  return readings_.device(known);
+}
+
+void TableReader::line(std::string_view text, const std::string& where) {
+  const std::vector<std::string_view> cells = split(text, separator_);
+  if (cells.size() != columns_.size()) {
+    return sink_.lose(Loss::kInputDamaged, 1, "lines with another number of cells than the header", where);
+  }
+  const auto ts_ns = time_of(cells);
+  if (!ts_ns) return sink_.lose(Loss::kInputDamaged, 1, "lines without a time that can be read", where);
+  const auto device = device_of(cells);
+  if (!device) return;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (columns_[i].role != ColumnRole::kMetric || is_missing(cells[i])) continue;
+    const auto value = cell_number(cells[i]);
+    if (value) {
+      readings_.add(*device, *ts_ns, columns_[i].metric, *value * columns_[i].factor);
+    } else {
+      sink_.lose(Loss::kInputDamaged, 1, "cells that are no number", where);
+    }
+  }
 }
 
 }  // namespace llmprof::importers

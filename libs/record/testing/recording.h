@@ -5,12 +5,11 @@
 #include <string>
 
 #include "base/file.h"
-#include "record/capture_folder.h"
-#include "record/capture_info.h"
-#include "record/ingest.h"
-#include "record/log_builder.h"
 #include "record/open_run.h"
+#include "record/run/capture.h"
+#include "record/run/ingest.h"
 #include "record/testing/folder.h"
+#include "record/testing/log_builder.h"
 #include "trace/run.h"
 
 namespace llmprof::record {
