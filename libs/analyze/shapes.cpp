@@ -2,6 +2,7 @@
 
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
+#include "hw/roof.h"
 #include "model/model.h"
 
 namespace llmprof::analyze {
@@ -45,7 +46,7 @@ Shape shape_of(const RowView& row, const Basis& basis) {
     gemm.bytes_per_s = calls * model::gemm_bytes(gemm.m, gemm.n, gemm.k, gemm.batch, *bytes) / seconds;
   }
   if (const PeakRate* peak = basis.peak("flops", gemm.peak_type)) {
-    gemm.of_peak = model::efficiency(shape.flops, static_cast<double>(gemm.time_ns), peak->value);
+    gemm.of_peak = hw::efficiency(shape.flops, static_cast<double>(gemm.time_ns), peak->value);
   }
   return shape;
 }

@@ -1,7 +1,7 @@
 // How each method of quantization_config stores a matrix. Bytes of a weight count its share of the scales and zero
 // points of its group; scales of whole rows or tensors are left out, as they are less than a thousandth.
 
-#include "model/quantization_methods.h"
+#include "model/quantization.h"
 
 #include <fmt/format.h>
 
