@@ -7,7 +7,6 @@
 #include <deque>
 
 #include "base/text_table.h"
-#include "bench/from_run.h"
 #include "bench/presets.h"
 #include "bench_verb.h"
 #include "model/checkpoint/open_model.h"

@@ -5,7 +5,6 @@
 #include "base/json.h"
 #include "hw/device_card.h"
 #include "hw/resolve.h"
-#include "hw/spec_card.h"
 #include "verb.h"
 
 namespace llmprof::app {

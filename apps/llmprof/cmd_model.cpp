@@ -77,7 +77,7 @@ Result<std::string> sweep_page(const Arguments& arguments, const design::Subject
 
 Result<std::string> diff_page(const Arguments& arguments, const design::Subject& subject,
                               const design::Options& options, const design::Roof& roof) {
-  design::WantedTypes types = types_of(arguments);
+  model::Types types = types_of(arguments);
   if (arguments.given("--diff-dtype")) types.weights = arguments.get("--diff-dtype");
   const std::string name = arguments.given("--diff") ? arguments.get("--diff") : arguments.positionals.at(0);
   LLMPROF_LET(const design::Subject other, open_subject(name, types));

@@ -24,9 +24,9 @@ Json head_of(const Chip& chip) {
   return json;
 }
 
-std::string_view word_of(Together together) {
-  if (together == Together::kSum) return "sum";
-  return together == Together::kMean ? "mean" : "mean by time";
+std::string_view word_of(Aggregation together) {
+  if (together == Aggregation::kSum) return "sum";
+  return together == Aggregation::kMean ? "mean" : "mean by time";
 }
 
 // By method, where the chip offers it.

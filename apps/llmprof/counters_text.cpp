@@ -94,9 +94,9 @@ std::string title_of(const Chip& chip) {
   return fmt::format("{} ({}, compute capability {}{})\n", chip.name, chip.generation, chip.capability, devices);
 }
 
-std::string_view words_of(Together together) {
-  if (together == Together::kSum) return "sum";
-  return together == Together::kMean ? "mean" : "mean, weighted by time";
+std::string_view words_of(Aggregation together) {
+  if (together == Aggregation::kSum) return "sum";
+  return together == Aggregation::kMean ? "mean" : "mean, weighted by time";
 }
 
 std::string card(const Counter& counter, const Asked& asked) {

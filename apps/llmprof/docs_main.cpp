@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "hw/counters/page.h"
+#include "hw/counters/passes.h"
 #include "report/diagnosis_json.h"
 #include "report/measures_json.h"
 #include "report/table.h"

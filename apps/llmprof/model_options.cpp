@@ -110,20 +110,20 @@ Result<design::Roof> roof_of(const std::string& device) {
                       .why = ""};
 }
 
-design::WantedTypes types_of(const Arguments& arguments) {
+model::Types types_of(const Arguments& arguments) {
   return {.weights = arguments.get("--dtype"),
           .kv = arguments.get("--kv-dtype"),
           .activations = arguments.get("--activation-dtype"),
           .arithmetic = arguments.get("--arithmetic")};
 }
 
-Result<design::Subject> open_subject(const std::string& name_or_path, const design::WantedTypes& types) {
+Result<design::Subject> open_subject(const std::string& name_or_path, const model::Types& types) {
   LLMPROF_LET(model::OpenedModel opened, model::open_model(name_or_path));
   design::Subject subject{.config = std::move(opened.config),
                           .origin = std::move(opened.origin),
                           .notes = std::move(opened.notes),
                           .checkpoint = std::move(opened.checkpoint)};
-  LLMPROF_TRY(design::apply_types(subject.config, types));
+  LLMPROF_TRY(model::set_types(subject.config, types));
   return subject;
 }
 

@@ -3,15 +3,14 @@
 
 #include "analyze/design/design.h"
 #include "analyze/design/measured.h"
-#include "analyze/design/types.h"
+#include "model/config.h"
 #include "verb.h"
 
 namespace llmprof::app {
 
 // A built-in name, a folder or a file, with the types that the options ask for.
-Result<analyze::design::Subject> open_subject(const std::string& name_or_path,
-                                              const analyze::design::WantedTypes& types);
-analyze::design::WantedTypes types_of(const Arguments& arguments);
+Result<analyze::design::Subject> open_subject(const std::string& name_or_path, const model::Types& types);
+model::Types types_of(const Arguments& arguments);
 
 Result<analyze::design::Options> design_options(const Arguments& arguments);
 Result<analyze::design::Measurement> measurement(const Arguments& arguments);

@@ -8,6 +8,7 @@
 #include "analyze/questions.h"
 #include "analyze/ranges.h"
 #include "hw/resolve.h"
+#include "hw/roof.h"
 #include "model/shard.h"
 
 namespace llmprof::analyze {
@@ -15,7 +16,7 @@ namespace llmprof::analyze {
 namespace {
 
 // Raise it when a pass changes what it computes.
-constexpr int kAnalysisVersion = 27;
+constexpr int kAnalysisVersion = 28;
 
 std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325;

@@ -10,6 +10,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "analyze/efficiency.h"
 #include "analyze/graph_facts.h"
 #include "analyze/infer_steps.h"
 #include "analyze/match_run.h"
@@ -322,8 +323,8 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   ModelPasses passes;
   if (basis.model) {
     const auto graph_of = [&](std::int64_t process_id) { return basis.graph_of(process_id); };
-    passes =
-        model_passes(classified.steps, graph_of, basis.cache_bytes(), match.fused, writer.strings(), match.recomputed);
+    passes = model_passes(classified.steps, graph_of, basis.cache_bytes(), match.fused, writer.strings(),
+                          match.recomputed, roofline_of(basis));
   }
   Attribution attribution(ranges, classified, gemms, match.calls, process_of_thread, writer.strings());
   const std::vector<trace::NodePlaceRow> nodes = attribution.place_nodes(graphs.nodes);

@@ -1,7 +1,12 @@
 #include "analyze/efficiency.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
+#include "analyze/counters/work.h"
+#include "base/human.h"
 #include "model/model.h"
 
 namespace llmprof::analyze {
@@ -34,7 +39,15 @@ Denominators denominators(const Basis& basis, const std::string& type, Over over
     by.measured = by.measured && (over == Over::kDevice ? one->source : all->source) == "measured";
     return over == Over::kDevice ? one->value : over == Over::kRank ? share * all->value : all->value;
   };
-  by.peak_flops = value_of("flops", type);
+  const std::optional<hw::UsedPeak> used =
+      basis.devices.empty()
+          ? std::nullopt
+          : hw::flops_peak(counters::peaks_of(basis, basis.device_ids.front()), type, basis.devices.front().name);
+  const std::string peak_type = used ? used->peak_type : type;
+  by.peak_flops = value_of("flops", peak_type);
+  if (used) by.note = used->note;
+  if (const PeakRate* one = basis.peak("flops", peak_type); one != nullptr && by.peak_flops && one->value > 0)
+    by.devices = *by.peak_flops / one->value;
   by.peak_bandwidth = value_of("bandwidth", hw::kMemoryStream);
   if (basis.model) {
     const auto cache_bytes = static_cast<double>(basis.cache_bytes());
@@ -55,14 +68,26 @@ Denominators for_stage(Denominators by, std::string_view stage) {
   return by;
 }
 
-std::optional<double> floor_ns(double flops, double bytes, const Denominators& by) {
-  return model::floor_ns(flops, by.weights_fit_cache ? 0 : bytes, by.peak_flops.value_or(0),
-                         by.peak_bandwidth.value_or(0));
+std::optional<double> Denominators::ridge() const { return hw::ridge(peak_flops, peak_bandwidth); }
+
+hw::Roofline roofline_of(const Basis& basis) {
+  if (!basis.whole || basis.devices.empty()) return {};
+  return {counters::peaks_of(basis, basis.device_ids.front()), basis.devices.front().name,
+          model::arithmetic_types(*basis.whole)};
 }
 
-std::optional<double> Denominators::ridge() const {
-  if (!peak_flops || !peak_bandwidth || *peak_bandwidth <= 0) return std::nullopt;
-  return *peak_flops / *peak_bandwidth;
+namespace {
+
+std::optional<double> compute_time(std::optional<double> flops, std::optional<double> of_one, const Denominators& by) {
+  return of_one ? std::optional(*of_one / by.devices) : hw::time_ns(flops, by.peak_flops);
+}
+
+}  // namespace
+
+std::optional<double> floor_ns(double flops, double bytes, const Denominators& by, std::optional<double> compute_ns) {
+  const hw::Floor floor = hw::floor_of(compute_time(flops, compute_ns, by),
+                                       hw::time_ns(by.weights_fit_cache ? 0 : bytes, by.peak_bandwidth));
+  return floor.bound() == "unknown" ? std::nullopt : floor.ns;
 }
 
 namespace {
@@ -70,9 +95,24 @@ namespace {
 void compare_with_roof(Efficiency& e, double time_ns, const Denominators& by) {
   if (e.flops && e.bytes && *e.bytes > 0) e.intensity = *e.flops / *e.bytes;
   // Bytes that stay in the cache do not move: then there is no intensity to compare.
-  if (e.intensity && by.ridge() && !by.weights_fit_cache) e.above_ridge = *e.intensity > *by.ridge();
-  if (!e.floor_ns && e.flops && e.bytes) e.floor_ns = floor_ns(*e.flops, *e.bytes, by);
+  const std::optional<double> compute = compute_time(e.flops, e.compute_ns, by);
+  const bool comparable = e.intensity && compute && *compute > 0 && !by.weights_fit_cache;
+  if (const auto ridge = comparable ? hw::ridge(*e.flops / (*compute * 1e-9), by.peak_bandwidth) : by.ridge();
+      e.intensity && ridge && !by.weights_fit_cache)
+    e.above_ridge = *e.intensity > *ridge;
+  if (!e.floor_ns && e.flops && e.bytes) e.floor_ns = floor_ns(*e.flops, *e.bytes, by, e.compute_ns);
   if (e.floor_ns && time_ns > 0) e.of_floor = *e.floor_ns / time_ns;
+}
+
+// A model with products of several types has no single peak: its FLOPs over the time they take, each at its own.
+void explain_mixed_peak(Efficiency& e, const Denominators& by, std::optional<double> compute) {
+  if (!by.note.empty()) add_why(e.why, by.note);
+  if (!e.flops || !compute || *compute <= 0 || !by.peak_flops) return;
+  const double peak = *e.flops / (*compute * 1e-9);
+  constexpr double kSame = 0.001;  // a difference that no table shows
+  if (std::abs(peak - *by.peak_flops) <= kSame * *by.peak_flops) return;
+  add_why(e.why, fmt::format("products of several types, each at its own peak: {} for this mix",
+                             base::human_rate(peak, "FLOP/s")));
 }
 
 }  // namespace
@@ -87,12 +127,17 @@ void complete(Efficiency& e, double time_ns, const Denominators& by) {
     add_why(e.why, by.cost_why);
     return;
   }
-  e.mfu = model::efficiency(e.flops.value_or(0), time_ns, by.peak_flops.value_or(0));
-  if (e.recomputed_flops)
-    e.hfu = model::efficiency(e.flops.value_or(0) + *e.recomputed_flops, time_ns, by.peak_flops.value_or(0));
-  e.mbu = model::efficiency(e.bytes.value_or(0), time_ns, by.peak_bandwidth.value_or(0));
-  e.bound = model::bound_by(e.flops.value_or(0), e.bytes.value_or(0), by.peak_flops.value_or(0),
-                            by.peak_bandwidth.value_or(0));
+  const double flops = e.flops.value_or(0);
+  const std::optional<double> compute = compute_time(flops, e.compute_ns, by);
+  const std::optional<double> memory = hw::time_ns(e.bytes.value_or(0), by.peak_bandwidth);
+  e.mfu = hw::share(compute, time_ns);
+  // What is computed again is of the same types.
+  if (e.recomputed_flops && compute)
+    e.hfu = flops > 0 ? hw::share(*compute * (flops + *e.recomputed_flops) / flops, time_ns)
+                      : hw::efficiency(*e.recomputed_flops, time_ns, by.peak_flops.value_or(0));
+  e.mbu = hw::share(memory, time_ns);
+  e.bound = hw::floor_of(compute, memory).bound();
+  explain_mixed_peak(e, by, compute);
   compare_with_roof(e, time_ns, by);
   if (!by.peak_flops) add_why(e.why, "no peak FLOP/s is known for this device and type");
   if (!by.peak_bandwidth) add_why(e.why, "no peak bandwidth is known for this device");

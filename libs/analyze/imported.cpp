@@ -8,6 +8,7 @@
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
 #include "analyze/shapes.h"
+#include "hw/roof.h"
 #include "model/kernel_work.h"
 #include "model/model.h"
 
@@ -87,7 +88,7 @@ Result<void> fill_attentions(const trace::Run& run, const Basis& basis, Imported
       const auto ns = static_cast<double>(shape.time_ns);
       shape.flops_per_s = shape.flops / (ns * 1e-9);
       const PeakRate* peak = basis.peak("flops", shape.type);
-      if (peak != nullptr) shape.of_peak = model::efficiency(shape.flops, ns, peak->value);
+      if (peak != nullptr) shape.of_peak = hw::efficiency(shape.flops, ns, peak->value);
     }
     if (!shape.of_peak) shape.why = "no time, or no peak FLOP/s is known for this device and type";
   }

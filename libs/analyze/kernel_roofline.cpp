@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "hw/roof.h"
+
 namespace llmprof::analyze {
 namespace {
 
@@ -47,12 +49,15 @@ class KernelMetrics {
   const KernelCounters& counters_;
 };
 
+constexpr std::string_view kPlainCores = " (plain cores)";
+
 struct Arithmetic {
   std::string type;
   bool tensor = false;
   double flops = 0;
   std::optional<double> peak;
   std::string source;
+  std::string name() const { return tensor ? type : type + std::string(kPlainCores); }
 };
 
 // "sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum" -> "bf16"
@@ -154,42 +159,38 @@ std::optional<double> dram_bytes(const KernelMetrics& counters) {
 void take_peak(Arithmetic& arithmetic, const std::vector<hw::Peak>& peaks) {
   if (arithmetic.peak) return;
   arithmetic.source.clear();
-  const hw::Peak* peak = arithmetic.tensor ? nullptr : hw::find_peak(peaks, "flops", arithmetic.type + "_vector");
-  if (peak == nullptr && (arithmetic.tensor || arithmetic.type == "float32"))
-    peak = hw::find_peak(peaks, "flops", arithmetic.type);
+  const hw::Peak* peak = peak_of_arithmetic(arithmetic.name(), peaks);
   if (peak != nullptr) arithmetic.peak = peak->value, arithmetic.source = peak->source;
 }
 
 // What the kernel would take at the roof of its slowest arithmetic; kinds of arithmetic run beside each other.
-std::optional<double> compute_seconds(const std::vector<Arithmetic>& kinds, KernelRoofline& out) {
+std::optional<double> compute_ns(const std::vector<Arithmetic>& kinds, KernelRoofline& out) {
   double longest = 0;
   bool known = true;
   for (const Arithmetic& kind : kinds) {
     if (kind.flops <= 0) continue;
-    if (!kind.peak || *kind.peak <= 0) {
+    const std::optional<double> ns = hw::time_ns(kind.flops, kind.peak);
+    if (!ns) {
       known = false;
-      out.missing.push_back("peak of " + kind.type + (kind.tensor ? "" : " (plain cores)"));
+      out.missing.push_back("peak of " + kind.name());
       continue;
     }
-    const double seconds = kind.flops / *kind.peak;
-    if (seconds <= longest) continue;
-    longest = seconds;
-    out.type = kind.type + (kind.tensor ? "" : " (plain cores)");
+    if (*ns <= longest) continue;
+    longest = *ns;
+    out.type = kind.name();
     out.peak_flops_per_s = kind.peak;
     out.peak_flops_source = kind.source;
   }
   return known ? std::optional(longest) : std::nullopt;
 }
 
-void judge(double seconds, const std::optional<double>& compute, KernelRoofline& out) {
-  if (!compute || !out.flops || !out.dram_bytes || !out.peak_bytes_per_s || seconds <= 0) return;
-  const double memory = *out.dram_bytes / *out.peak_bytes_per_s;
-  if (*compute <= 0 && memory <= 0) return;
-  out.bound = *compute > memory ? "compute" : "memory";
-  out.share_of_roof = std::max(*compute, memory) / seconds;
-}
-
 }  // namespace
+
+const hw::Peak* peak_of_arithmetic(const std::string& type, const std::vector<hw::Peak>& peaks) {
+  if (type.empty()) return nullptr;
+  if (!type.ends_with(kPlainCores)) return hw::find_peak(peaks, "flops", type);
+  return hw::plain_cores_peak(peaks, type.substr(0, type.size() - kPlainCores.size()));
+}
 
 std::vector<std::string> roofline_metrics() {
   return {"sm__ops_path_tensor_%",
@@ -218,9 +219,8 @@ KernelRoofline kernel_roofline(const KernelCounters& given, const std::vector<hw
   if (!out.dram_bytes) out.missing.emplace_back("bytes of the device's memory");
   out.peak_bytes_per_s = counters.peak("dram__bytes");
   out.peak_bytes_source = out.peak_bytes_per_s ? "ncu" : "";
-  if (const hw::Peak* memory = hw::find_peak(peaks, "bandwidth", hw::kMemoryStream);
-      !out.peak_bytes_per_s && memory != nullptr)
-    out.peak_bytes_per_s = memory->value, out.peak_bytes_source = memory->source;
+  if (const auto memory = hw::bandwidth_peak(peaks); !out.peak_bytes_per_s && memory)
+    out.peak_bytes_per_s = memory->per_second, out.peak_bytes_source = memory->source;
   if (!out.peak_bytes_per_s) out.missing.emplace_back("peak of the device's memory");
   if (counters.seconds() > 0) {
     if (out.flops) out.flops_per_s = *out.flops / counters.seconds();
@@ -229,8 +229,12 @@ KernelRoofline kernel_roofline(const KernelCounters& given, const std::vector<hw
     out.missing.emplace_back("time");
   }
   if (out.flops && out.dram_bytes.value_or(0) > 0) out.flops_per_byte = *out.flops / *out.dram_bytes;
-  const std::optional<double> compute = compute_seconds(kinds, out);
-  judge(counters.seconds(), compute, out);
+  const std::optional<double> compute = compute_ns(kinds, out);
+  const hw::Floor floor = hw::floor_of(compute, hw::time_ns(out.dram_bytes, out.peak_bytes_per_s));
+  if (out.flops && counters.seconds() > 0 && floor.bound() != "unknown") {
+    out.bound = floor.bound();
+    out.share_of_roof = hw::share(floor.ns, given.time_ns);
+  }
   return out;
 }
 

@@ -29,6 +29,9 @@ struct KernelRoofline {
   std::vector<std::string> missing;                  // in words
 };
 
+// The peak of an arithmetic as KernelRoofline::type names it, "float32 (plain cores)"; nullptr if it is unknown.
+const hw::Peak* peak_of_arithmetic(const std::string& type, const std::vector<hw::Peak>& peaks);
+
 // Counters this needs, as SQL LIKE patterns over metric names.
 std::vector<std::string> roofline_metrics();
 

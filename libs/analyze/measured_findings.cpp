@@ -98,13 +98,13 @@ void find_traffic(const model::Graph& graph, const design::Roof& roof, MeasuredF
     out.linear_bytes += op.weight_bytes;
     out.linear_flops += op.flops;
   }
-  out.bandwidth = design::bandwidth_peak(roof);
-  out.arithmetic = design::flops_peak(roof, graph.config().arithmetic);
+  out.bandwidth = hw::bandwidth_peak(roof.peaks);
+  out.arithmetic = hw::flops_peak(roof.peaks, graph.config().arithmetic, roof.device);
   if (out.bandwidth && out.arithmetic) {
-    out.linear_floor_ns =
-        model::floor_ns(out.linear_flops, out.linear_bytes, out.arithmetic->per_second, out.bandwidth->per_second);
-    out.linear_bound =
-        model::bound_by(out.linear_flops, out.linear_bytes, out.arithmetic->per_second, out.bandwidth->per_second);
+    const hw::Floor floor = hw::floor_of(hw::time_ns(out.linear_flops, out.arithmetic->per_second),
+                                         hw::time_ns(out.linear_bytes, out.bandwidth->per_second));
+    if (floor.bound() != "unknown") out.linear_floor_ns = floor.ns;
+    out.linear_bound = floor.bound();
   } else {
     out.floor_why = roof.known() ? roof.device + " has no peak for this" : roof.why;
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/design/roof.h"
+#include "analyze/design/stage.h"
 #include "importers/key_averages/table.h"
 #include "model/config.h"
 

@@ -170,7 +170,7 @@ std::optional<PassBounds> bounds_of(const StepSize& size, std::string_view stage
 
 ModelPasses model_passes(const std::vector<Step>& steps, const GraphOfProcess& graph_of, std::int64_t on_chip_bytes,
                          const std::map<std::string, std::string>& fused, trace::Strings& strings,
-                         const std::map<std::string, double>& recomputed) {
+                         const std::map<std::string, double>& recomputed, const hw::Roofline& roofline) {
   ModelPasses out;
   using Key = std::tuple<const model::Graph*, model::PassKind, std::array<std::int64_t, 8>>;
   std::map<Key, std::int64_t> known;
@@ -211,7 +211,8 @@ ModelPasses model_passes(const std::vector<Step>& steps, const GraphOfProcess& g
                             .flops = least.flops,
                             .weight_bytes = least.weight_bytes,
                             .kv_bytes = least.kv_bytes,
-                            .activation_bytes = least.activation_bytes};
+                            .activation_bytes = least.activation_bytes,
+                            .compute_ns = roofline.compute_ns(least.arithmetic, least.flops)};
       if (i < forward.size()) {
         const auto again = recomputed.find(least.op);
         if (again != recomputed.end()) row.recomputed_flops = again->second * forward[i].flops;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analyze/passes/classify.h"
+#include "hw/roof.h"
 #include "model/model.h"
 #include "trace/rows.h"
 
@@ -36,9 +37,9 @@ struct ModelPasses {
 using GraphOfProcess = std::function<const model::Graph*(std::int64_t process_id)>;
 
 // `fused`: operators whose work another one does, q_proj -> qkv_proj; their costs are added up under its name.
-// `recomputed`: operators that backward passes compute again, and the share of their layers.
+// `recomputed`: operators that backward passes compute again, and the share of their layers. `roofline`: of the device.
 ModelPasses model_passes(const std::vector<Step>& steps, const GraphOfProcess& graph_of, std::int64_t on_chip_bytes,
                          const std::map<std::string, std::string>& fused, trace::Strings& strings,
-                         const std::map<std::string, double>& recomputed = {});
+                         const std::map<std::string, double>& recomputed = {}, const hw::Roofline& roofline = {});
 
 }  // namespace llmprof::analyze

@@ -16,6 +16,7 @@ using StageAndName = std::pair<std::string, std::string>;
 
 struct Cost {
   double flops = 0, bytes = 0;
+  std::optional<double> compute_ns;
 };
 
 Result<std::map<StageAndName, Cost>> module_costs(const trace::Run& run) {
@@ -23,7 +24,8 @@ Result<std::map<StageAndName, Cost>> module_costs(const trace::Run& run) {
   std::map<StageAndName, Cost> costs;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
-    costs[{row.text("stage"), row.text("module")}] = {row.real("flops"), row.real("bytes")};
+    costs[{row.text("stage"), row.text("module")}] = {row.real("flops"), row.real("bytes"),
+                                                      row.maybe_real("compute_ns")};
   }
   return costs;
 }
@@ -66,6 +68,7 @@ void add_module(const Part& module, const std::string& name, bool first, Part& o
   };
   add(op.efficiency.flops, module.efficiency.flops);
   add(op.efficiency.bytes, module.efficiency.bytes);
+  add(op.efficiency.compute_ns, module.efficiency.compute_ns);
   if (module.efficiency.flops_shapes)
     op.efficiency.flops_shapes = op.efficiency.flops_shapes.value_or(0) + *module.efficiency.flops_shapes;
   op.source = module.source;
@@ -148,6 +151,7 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
     if (const auto cost = costs.find({module.stage, module.name}); cost != costs.end()) {
       module.efficiency.flops = cost->second.flops;
       module.efficiency.bytes = cost->second.bytes;
+      module.efficiency.compute_ns = cost->second.compute_ns;
     }
     op_names.push_back(row.text("op"));
     summary.modules.push_back(std::move(module));

@@ -2,6 +2,7 @@
 
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
+#include "hw/roof.h"
 #include "model/model.h"
 
 namespace llmprof::analyze {
@@ -30,7 +31,7 @@ Shape shape_of(GemmShape gemm_row, const Basis& basis) {
     gemm.bytes_per_s = calls * model::gemm_bytes(gemm.m, gemm.n, gemm.k, gemm.batch, *bytes) / seconds;
   }
   if (const PeakRate* peak = basis.peak("flops", gemm.peak_type)) {
-    gemm.of_peak = model::efficiency(shape.flops, static_cast<double>(gemm.time_ns), peak->value);
+    gemm.of_peak = hw::efficiency(shape.flops, static_cast<double>(gemm.time_ns), peak->value);
     if (gemm.of_peak) gemm.why.clear();
   }
   return shape;

@@ -11,6 +11,7 @@
 #include "analyze/blocks.h"
 #include "analyze/cost.h"
 #include "analyze/counters/counters.h"
+#include "analyze/counters/work.h"
 #include "analyze/derive.h"
 #include "analyze/device_memory.h"
 #include "analyze/efficiency.h"
@@ -30,7 +31,7 @@
 #include "analyze/telemetry.h"
 #include "analyze/waterfall.h"
 #include "base/human.h"
-#include "hw/peaks.h"
+#include "hw/roof.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -43,13 +44,11 @@ void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
   for (std::size_t i = 0; i < summary.devices.size(); ++i) {
     DeviceCard& card = summary.devices[i];
     card.type = type;
-    for (const PeakRate& peak : basis.peaks) {
-      if (peak.device_id != basis.device_ids[i]) continue;
-      if (peak.quantity == "flops" && peak.type == hw::peak_type(type) && !card.peak_flops) {
-        card.peak_flops = peak.value;
-        card.peak_flops_method = peak.method;
-        card.peak_flops_source = peak.source;
-      }
+    if (const auto peak = hw::flops_peak(counters::peaks_of(basis, basis.device_ids[i]), type, card.name)) {
+      if (!peak->note.empty()) card.type = peak->peak_type;
+      card.peak_flops = peak->per_second;
+      card.peak_flops_method = peak->method;
+      card.peak_flops_source = peak->source;
     }
     if (const PeakRate* memory = basis.memory_peak(basis.device_ids[i])) {
       card.peak_bandwidth = memory->value;
@@ -209,13 +208,16 @@ struct Most {
   double flops = 0, bytes = 0, floor_ns = 0;
   bool known = true;
 
-  void add(const RowView& row, double steps, const Denominators& by) {
+  // `compute_ns`: of the least FLOPs; what comes on top is taken to be of the same types.
+  void add(const RowView& row, double steps, const Denominators& by, std::optional<double> compute_ns) {
     const std::optional<double> step_flops = row.maybe_real("flops_most"), step_bytes = row.maybe_real("bytes_most");
     known = known && step_flops && step_bytes;
     if (!known) return;
     flops += steps * *step_flops;
     bytes += steps * *step_bytes;
-    floor_ns += steps * analyze::floor_ns(*step_flops, *step_bytes, by).value_or(0);
+    const double least = row.real("flops");
+    if (compute_ns) compute_ns = least > 0 ? std::optional(*compute_ns * *step_flops / least) : std::nullopt;
+    floor_ns += steps * analyze::floor_ns(*step_flops, *step_bytes, by, compute_ns).value_or(0);
   }
 
   void tell(Stage& stage, const Denominators& by) const {
@@ -252,6 +254,7 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
   for (Stage& stage : summary.stages) {
     const Denominators by = for_stage(all, stage.name);
     double flops = 0, bytes = 0, floor = 0, recomputed = 0;
+    std::optional<double> compute = 0.0;
     std::int64_t unknown = 0;
     bool floor_known = true;
     Most most;
@@ -266,14 +269,17 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
       flops += steps * row.real("flops");
       bytes += steps * row.real("bytes");
       recomputed += steps * row.maybe_real("recomputed_flops").value_or(0);
-      const std::optional<double> least = floor_ns(row.real("flops"), row.real("bytes"), by);
+      const std::optional<double> compute_ns = row.maybe_real("compute_ns");
+      compute = compute && compute_ns ? std::optional(*compute + steps * *compute_ns) : std::nullopt;
+      const std::optional<double> least = floor_ns(row.real("flops"), row.real("bytes"), by, compute_ns);
       floor_known = floor_known && least;
       floor += steps * least.value_or(0);
-      most.add(row, steps, by);
+      most.add(row, steps, by, compute_ns);
     }
     if (unknown == 0 && basis.model) {
       stage.efficiency.flops = flops;
       stage.efficiency.bytes = bytes;
+      stage.efficiency.compute_ns = compute;
       if (recomputed > 0) stage.efficiency.recomputed_flops = recomputed;
       if (floor_known) stage.efficiency.floor_ns = floor;
       most.tell(stage, by);

@@ -67,6 +67,7 @@ struct DeviceCard {
 // Efficiency of something that ran: a stage, a module, an operator.
 struct Efficiency {
   std::optional<double> flops, flops_shapes, bytes;  // model FLOPs, FLOPs from BLAS shapes, bytes that must move
+  std::optional<double> compute_ns;  // of the FLOPs on one device, each type of arithmetic at its own peak
   std::optional<double> flops_per_s, flops_shapes_per_s, bytes_per_s, mfu, mbu;
   std::optional<double> recomputed_flops, hfu;  // of the forward pass, on the way back; flops and these, of the peak
   std::optional<double> intensity;              // flops / bytes

@@ -13,6 +13,7 @@ namespace {
 struct OpCosts {
   OpFloor op;  // its floor is of one pass
   double flops = 0, bytes = 0, layers = 0;
+  std::optional<double> compute_ns;
 };
 
 struct PassOfStage {
@@ -41,7 +42,8 @@ Result<std::map<std::int64_t, std::vector<OpCosts>>> costs_by_pass(const trace::
     OpCosts costs{.op = {.op = row.text("op"), .in_layer = row.integer("in_layer") != 0},
                   .flops = row.real("flops"),
                   .bytes = row.real("bytes"),
-                  .layers = row.real("layers")};
+                  .layers = row.real("layers"),
+                  .compute_ns = row.maybe_real("compute_ns")};
     // What the graph does not name are several projections that one product did.
     const auto found = classes.find(costs.op.op);
     costs.op.op_class = found != classes.end() ? found->second : model::OpClass::kProjection;
@@ -74,13 +76,15 @@ void add_floors(const std::vector<PassOfStage>& passes, const std::map<std::int6
     }
     const auto steps = static_cast<double>(pass.steps);
     double flops = 0, bytes = 0;
+    std::optional<double> compute = 0.0;
     for (const OpCosts& op : found->second) {
       flops += op.layers * op.flops;
       bytes += op.layers * op.bytes;
-      const std::optional<double> least = floor_ns(op.flops, op.bytes, by);
+      compute = compute && op.compute_ns ? std::optional(*compute + op.layers * *op.compute_ns) : std::nullopt;
+      const std::optional<double> least = floor_ns(op.flops, op.bytes, by, op.compute_ns);
       add_floor(op.op, steps * op.layers * least.value_or(0), facts.operators);
     }
-    floor += steps * floor_ns(flops, bytes, by).value_or(0);
+    floor += steps * floor_ns(flops, bytes, by, compute).value_or(0);
   }
   if (!by.cost_why.empty()) {
     facts.floor_why = by.cost_why;

@@ -3,6 +3,7 @@
 //   struct NvmlApi { decltype(&::nvmlInit_v2) init = nullptr; };
 //   constexpr Binding<NvmlApi> kSymbols[] = {bind<&NvmlApi::init>("nvmlInit_v2")};
 //   Result<NvmlApi> api = load_api<NvmlApi>({"libnvidia-ml.so.1"}, kSymbols);
+// Or both at once, from a list of calls (LLMPROF_API below).
 // The library stays loaded for the life of the process.
 
 #include <dlfcn.h>
@@ -71,3 +72,19 @@ Result<Api> load_api(std::span<const std::string> names, std::span<const Binding
 }
 
 }  // namespace llmprof::base
+
+// A struct with a pointer for every call, and symbols(), the table that load_api wants. `calls` is a macro with the
+// list:
+//   #define NVML_CALLS(X) X(init, nvmlInit_v2) X(energy, nvmlDeviceGetTotalEnergyConsumption, base::Need::kOptional)
+//   LLMPROF_API(NvmlApi, NVML_CALLS)
+#define LLMPROF_API_FIELD(name, function, ...) decltype(&::function) name = nullptr;
+#define LLMPROF_API_BINDING(name, function, ...) \
+  ::llmprof::base::bind<&Self::name>(#function __VA_OPT__(, ) __VA_ARGS__),
+#define LLMPROF_API(Api, calls)                                                                \
+  struct Api {                                                                                 \
+    calls(LLMPROF_API_FIELD) static std::span<const ::llmprof::base::Binding<Api>> symbols() { \
+      using Self = Api;                                                                        \
+      static constexpr ::llmprof::base::Binding<Api> kTable[] = {calls(LLMPROF_API_BINDING)};  \
+      return kTable;                                                                           \
+    }                                                                                          \
+  };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,7 +37,7 @@ struct BenchOptions {
 enum class Status : std::uint8_t {
   kMeasured,
   kSkipped,  // cannot be measured here: the type, the memory, an implementation that is missing
-  kFailed,   // measured or tried, and not to be believed: wrong result, faster than light, a device error
+  kFailed,   // measured or tried, and not to be believed: wrong result, faster than possible, a device error
 };
 std::string_view status_name(Status status);  // "measured", "skipped", "failed"
 
@@ -77,6 +78,31 @@ class Bench {
   virtual PointResult run(const Problem& problem, const std::function<bool()>& go_on) = 0;
 };
 
+// What the benches of a CPU and of a GPU share.
+class DeviceBench : public Bench {
+ public:
+  const hw::Device& device() const override { return device_; }
+  const std::vector<hw::Peak>& peaks() const override { return peaks_; }
+  const std::vector<std::string>& notes() const override { return notes_; }
+  PointResult run(const Problem& problem, const std::function<bool()>& go_on) override;
+
+ protected:
+  explicit DeviceBench(const BenchOptions& options) : options_(options) {}
+  // Fills in the result of an operator that knows the problem; an error says why there is none.
+  virtual Result<void> check_and_measure(const Operator& op, PointResult& result,
+                                         const std::function<bool()>& go_on) = 0;
+  // Notes the error of a check in the result; an error if it is too large.
+  static Result<void> judge_error(const Operator& op, const Problem& checked, double error, PointResult& result);
+  std::string why_too_fast(const PointResult& result) const;  // "" if it is not
+
+  BenchOptions options_;
+  hw::Device device_;
+  std::vector<hw::Peak> peaks_;
+  std::vector<std::string> notes_;
+  double start_seconds_ = 0;              // of an empty kernel, or of waking a CPU's threads; 0: unknown
+  std::map<std::string, double> errors_;  // of problems that were checked
+};
+
 // `device`: "cpu", "cuda", "cuda:1", or "" for the first GPU, else the CPU.
 Result<std::unique_ptr<Bench>> open_bench(const std::string& device, const BenchOptions& options);
 
@@ -91,7 +117,18 @@ Roof with_latency(Roof roof, double seconds, double start_seconds);
 // Why this time is impossible; "" if it is not, or nothing is known to judge by. The limit is the vendor's peak (FLOP/s
 // at the highest clock the device reports), else 1.05 of the measured one. Compute counts always. Memory: cold, all
 // that is read and what is written beyond the last-level cache; hot, what exceeds that cache.
-std::string faster_than_light(const Problem& problem, const model::KernelWork& work, double seconds, Cache cache,
+std::string why_impossible(const Problem& problem, const model::KernelWork& work, double seconds, Cache cache,
                               const hw::Device& device, const std::vector<hw::Peak>& peaks);
+
+// Measures operators on this machine's CPU.
+
+// Peaks that are not in the cache are measured now (3 s) and stored there.
+Result<std::unique_ptr<Bench>> open_cpu_bench(const BenchOptions& options);
+// With peaks from elsewhere: tests do not measure any.
+std::unique_ptr<Bench> make_cpu_bench(const BenchOptions& options, std::vector<hw::Peak> peaks);
+
+// Measures operators on an NVIDIA GPU.
+
+Result<std::unique_ptr<Bench>> open_cuda_bench(int index, const BenchOptions& options);
 
 }  // namespace llmprof::bench

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/human.h"
-#include "bench/operators.h"
+#include "bench/operator.h"
 
 namespace llmprof::bench {
 namespace {

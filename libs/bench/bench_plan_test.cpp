@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "bench/operators.h"
+#include "bench/operator.h"
 
 namespace llmprof::bench {
 namespace {

@@ -4,8 +4,11 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/progress.h"
 #include "base/result.h"
@@ -27,5 +30,21 @@ Result<SweepOutcome> run_sweep(Sweep sweep, const std::string& run_folder, bool 
                                const base::Progress& progress);
 // Goes on where run_sweep() was stopped. Refuses a journal of another device or another llmprof.
 Result<SweepOutcome> resume_sweep(const std::string& run_folder, const OpenBench& open, const base::Progress& progress);
+
+// How long the rest of a sweep will take: as long as the points of the same operator took, else as long as all did.
+
+class TimeLeft {
+ public:
+  void expect(std::string_view op);                // a point that is still to be measured
+  void done(std::string_view op, double seconds);  // one of them is
+  std::optional<double> seconds() const;           // unknown until one is
+
+ private:
+  struct Pace {
+    double spent_seconds = 0;
+    int done = 0, left = 0;
+  };
+  std::map<std::string, Pace, std::less<>> paces_;
+};
 
 }  // namespace llmprof::bench

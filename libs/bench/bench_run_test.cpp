@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "bench/testing_bench.h"
-#include "bench/time_left.h"
 #include "trace/run.h"
 #include "trace/test_run.h"
 

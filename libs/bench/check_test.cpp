@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "bench/operators.h"
+#include "bench/operator.h"
 
 namespace llmprof::bench {
 namespace {

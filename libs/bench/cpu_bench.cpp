@@ -1,4 +1,4 @@
-#include "bench/cpu_bench.h"
+#include "bench/bench.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,7 @@
 
 #include "bench/bench_plan.h"
 #include "bench/check.h"
-#include "bench/cpu_bench_buffers.h"
-#include "bench/cpu_bench_sampler.h"
+#include "bench/cpu_calls.h"
 
 namespace llmprof::bench {
 namespace {
@@ -53,43 +52,17 @@ class CpuFlush {
   Mapping mapping_;
 };
 
-class CpuBench final : public Bench {
+class CpuBench final : public DeviceBench {
  public:
   CpuBench(const BenchOptions& options, hw::Device device, std::vector<hw::Peak> peaks, bool may_measure_peaks)
-      : options_(options),
-        device_(std::move(device)),
-        peaks_(std::move(peaks)),
+      : DeviceBench(options),
         may_measure_peaks_(may_measure_peaks),
-        team_(std::clamp<std::int64_t>(options.threads > 0 ? options.threads : device_.units, 1, kMostThreads)),
-        start_seconds_(start_seconds_of(team_)) {
+        team_(std::clamp<std::int64_t>(options.threads > 0 ? options.threads : device.units, 1, kMostThreads)) {
+    device_ = std::move(device);
+    peaks_ = std::move(peaks);
+    start_seconds_ = start_seconds_of(team_);
     if (hw::measured_while_busy(peaks_))
       notes_.push_back("the peaks were measured while other programs had the CPU: too low");
-  }
-
-  const hw::Device& device() const override { return device_; }
-  const std::vector<hw::Peak>& peaks() const override { return peaks_; }
-  const std::vector<std::string>& notes() const override { return notes_; }
-
-  PointResult run(const Problem& problem, const std::function<bool()>& go_on) override {
-    PointResult result{.problem = problem};
-    const Admission admission = admit(problem);
-    result.reason = admission.why_not;
-    if (!result.reason.empty()) return result;
-    const Operator& op = *admission.op;
-    result.problem = admission.problem;
-    result.work = op.work(result.problem);
-    result.reason = why_not_here(op, result.problem);
-    if (!result.reason.empty()) return result;
-    result.implementation = "cpu";
-    result.method = op.cpu_method_of != nullptr ? op.cpu_method_of(result.problem) : std::string(op.cpu_method);
-    result.roof = roof_of(result.problem, result.work, peaks_);
-    const Result<void> done = check_and_measure(op, result, go_on);
-    if (!done) {
-      const bool cannot = done.error().code == ErrorCode::kUnsupported || done.error().code == ErrorCode::kInterrupted;
-      result.status = cannot ? Status::kSkipped : Status::kFailed;
-      result.reason = done.error().message;
-    }
-    return result;
   }
 
  private:
@@ -102,8 +75,12 @@ class CpuBench final : public Bench {
                             "CPU");
   }
 
-  // Fills in the result; an error says why there is none.
-  Result<void> check_and_measure(const Operator& op, PointResult& result, const std::function<bool()>& go_on) {
+  Result<void> check_and_measure(const Operator& op, PointResult& result, const std::function<bool()>& go_on) override {
+    if (std::string why = why_not_here(op, result.problem); !why.empty())
+      return Error{ErrorCode::kUnsupported, std::move(why), ""};
+    result.implementation = "cpu";
+    result.method = op.cpu_method_of != nullptr ? op.cpu_method_of(result.problem) : std::string(op.cpu_method);
+    result.roof = roof_of(result.problem, result.work, peaks_);
     const std::vector<TensorSpec> specs = op.tensors(result.problem);
     const double one_set = cpu_set_bytes(specs), free = available_memory_bytes(hw::SystemFiles());
     const BufferPlan plan =
@@ -128,9 +105,7 @@ class CpuBench final : public Bench {
     for (const Problem& problem : problems) {
       const auto [found, fresh] = errors_.try_emplace(problem.key());
       if (fresh) found->second = check_on_cpu(op, problem, team_, options_.seed);
-      if (std::isfinite(found->second)) result.error = std::max(result.error.value_or(0), found->second);
-      if (std::string why = why_wrong(op, problem, found->second); !why.empty())
-        return Error{ErrorCode::kInternal, std::move(why), ""};
+      LLMPROF_TRY(judge_error(op, problem, found->second, result));
     }
     return {};
   }
@@ -151,7 +126,7 @@ class CpuBench final : public Bench {
     result.status = Status::kMeasured;
     result.roof = with_latency(result.roof, result.measured.time.median, start_seconds_);
     note_what_matters(sampler, result);
-    judge_by_light(result);
+    judge_by_limits(result);
     return {};
   }
 
@@ -168,18 +143,14 @@ class CpuBench final : public Bench {
 
   // The best of many calls is what must be possible. Peaks of a CPU that were measured on a worse day are measured
   // again, once.
-  void judge_by_light(PointResult& result) {
-    const auto why = [&] {
-      return faster_than_light(result.problem, result.work, result.measured.time.median, options_.cache, device_,
-                               peaks_);
-    };
-    std::string impossible = why();
+  void judge_by_limits(PointResult& result) {
+    std::string impossible = why_too_fast(result);
     if (!impossible.empty() && may_measure_peaks_) {
       may_measure_peaks_ = false;
       measure_peaks_again();
       result.roof =
           with_latency(roof_of(result.problem, result.work, peaks_), result.measured.time.median, start_seconds_);
-      impossible = why();
+      impossible = why_too_fast(result);
     }
     if (impossible.empty()) return;
     result.status = Status::kFailed;
@@ -197,14 +168,8 @@ class CpuBench final : public Bench {
         "a result was faster than the stored peaks of this CPU: they were measured again, the higher ones count");
   }
 
-  BenchOptions options_;
-  hw::Device device_;
-  std::vector<hw::Peak> peaks_;
-  std::vector<std::string> notes_;
   bool may_measure_peaks_;
   Team team_;
-  double start_seconds_;
-  std::map<std::string, double> errors_;  // of problems that were checked
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "bench/cpu_bench.h"
+#include "bench/bench.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,8 @@
 #include <set>
 
 #include "bench/check.h"
-#include "bench/cpu_bench_buffers.h"
-#include "bench/cpu_bench_sampler.h"
-#include "bench/operators.h"
+#include "bench/cpu_calls.h"
+#include "bench/operator.h"
 
 namespace llmprof::bench {
 namespace {

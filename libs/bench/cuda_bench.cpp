@@ -1,21 +1,43 @@
-#include "bench/cuda_bench.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "base/result.h"
+#include "bench/bench.h"
 #include "bench/bench_plan.h"
 #include "bench/check.h"
+#include "bench/cuda/context.h"
 #include "bench/cuda/sampler.h"
-#include "bench/cuda_bench_buffers.h"
+#include "bench/operator.h"
 #include "bench/roofline/cuda.h"
 #include "hw/gpu_usage.h"
 #include "hw/resolve.h"
 
 namespace llmprof::bench {
+
+// Memory of a problem's tensors on a GPU: some sets of them in one allocation, filled with random data.
+
+inline constexpr std::int64_t kCudaAlignment = 512;  // as frameworks align tensors
+
+class CudaBuffers {
+ public:
+  // Inputs of each set are drawn anew; outputs are zero.
+  static Result<CudaBuffers> create(cuda::Context& context, std::span<const TensorSpec> specs, std::int64_t sets,
+                                    std::uint64_t seed);
+  std::span<const cuda::Pointer> set(std::size_t index) const { return sets_[index]; }
+  std::size_t sets() const { return sets_.size(); }
+
+ private:
+  cuda::Buffer memory_;
+  std::vector<std::vector<cuda::Pointer>> sets_;
+};
+
 namespace {
 
 // For what the driver and the libraries still want: a share of the memory, some at least.
@@ -31,10 +53,10 @@ struct Prepared {
   CudaCall call;
 };
 
-class CudaBench final : public Bench {
+class CudaBench final : public DeviceBench {
  public:
   CudaBench(int index, const BenchOptions& options, std::unique_ptr<cuda::Context> context)
-      : index_(index), options_(options), context_(std::move(context)) {
+      : DeviceBench(options), index_(index), context_(std::move(context)) {
     const cuda::Properties& properties = context_->properties();
     device_ = device_of(properties);
     peaks_ = hw::known_peaks(device_);
@@ -47,30 +69,8 @@ class CudaBench final : public Bench {
     if (const auto cost = cuda::launch_cost(*context_)) start_seconds_ = cost->device_seconds;
   }
 
-  const hw::Device& device() const override { return device_; }
-  const std::vector<hw::Peak>& peaks() const override { return peaks_; }
-  const std::vector<std::string>& notes() const override { return notes_; }
-
-  PointResult run(const Problem& problem, const std::function<bool()>& go_on) override {
-    PointResult result{.problem = problem};
-    const Admission admission = admit(problem);
-    result.reason = admission.why_not;
-    if (!result.reason.empty()) return result;
-    result.problem = admission.problem;
-    result.work = admission.op->work(result.problem);
-    const Result<void> done = check_and_measure(*admission.op, result, go_on);
-    if (!done) {
-      const ErrorCode code = done.error().code;
-      const bool cannot = code == ErrorCode::kUnsupported || code == ErrorCode::kInterrupted;
-      result.status = cannot ? Status::kSkipped : Status::kFailed;
-      result.reason = done.error().message;
-    }
-    return result;
-  }
-
  private:
-  // Fills in the result; an error says why there is none.
-  Result<void> check_and_measure(const Operator& op, PointResult& result, const std::function<bool()>& go_on) {
+  Result<void> check_and_measure(const Operator& op, PointResult& result, const std::function<bool()>& go_on) override {
     LLMPROF_TRY(reopen_if_broken());
     LLMPROF_TRY(has_type(op, result.problem.type));
     const std::vector<TensorSpec> specs = op.tensors(result.problem);
@@ -175,13 +175,6 @@ class CudaBench final : public Bench {
     return judge_error(op, result.problem, error, result);
   }
 
-  static Result<void> judge_error(const Operator& op, const Problem& checked, double error, PointResult& result) {
-    if (std::isfinite(error)) result.error = std::max(result.error.value_or(0), error);
-    std::string why = why_wrong(op, checked, error);
-    if (why.empty()) return {};
-    return Error{ErrorCode::kInternal, std::move(why), ""};
-  }
-
   Result<void> measure_with(const CudaCall& call, const CudaBuffers& buffers, PointResult& result,
                             const std::function<bool()>& go_on) {
     const cuda::Calls calls{
@@ -197,7 +190,7 @@ class CudaBench final : public Bench {
     add_remark(result.reason, remarks(result.measured, options_.measure.full_clock_mhz));
     compare_timers(*sampler, result);
     measure_graph(calls, result);
-    return judge_by_light(result);
+    return judge_by_limits(result);
   }
 
   void compare_timers(const cuda::GpuSampler& sampler, PointResult& result) const {
@@ -221,21 +214,14 @@ class CudaBench final : public Bench {
     }
   }
 
-  Result<void> judge_by_light(PointResult& result) const {
-    std::string why =
-        faster_than_light(result.problem, result.work, result.measured.time.median, options_.cache, device_, peaks_);
+  Result<void> judge_by_limits(PointResult& result) const {
+    std::string why = why_too_fast(result);
     if (why.empty()) return {};
     return Error{ErrorCode::kInternal, std::move(why), ""};
   }
 
   int index_;
-  BenchOptions options_;
   std::unique_ptr<cuda::Context> context_;
-  hw::Device device_;
-  std::vector<hw::Peak> peaks_;
-  std::vector<std::string> notes_;
-  double start_seconds_ = 0;              // of an empty kernel; 0: unknown
-  std::map<std::string, double> errors_;  // of problems that were checked, by implementation
 };
 
 }  // namespace
@@ -243,6 +229,25 @@ class CudaBench final : public Bench {
 Result<std::unique_ptr<Bench>> open_cuda_bench(int index, const BenchOptions& options) {
   LLMPROF_LET(std::unique_ptr<cuda::Context> context, cuda::Context::open(index));
   return std::unique_ptr<Bench>(std::make_unique<CudaBench>(index, options, std::move(context)));
+}
+
+Result<CudaBuffers> CudaBuffers::create(cuda::Context& context, std::span<const TensorSpec> specs, std::int64_t sets,
+                                        std::uint64_t seed) {
+  const auto stride = static_cast<std::int64_t>(set_bytes(specs, kCudaAlignment));
+  CudaBuffers buffers;
+  LLMPROF_LET(buffers.memory_, context.allocate(stride * sets));
+  cuda::Pointer at = buffers.memory_.pointer();
+  for (std::int64_t set = 0; set < sets; ++set) {
+    auto& tensors = buffers.sets_.emplace_back();
+    for (const TensorSpec& spec : specs) {
+      tensors.push_back(at);
+      if (spec.bytes() > 0 && spec.role == Role::kOut) LLMPROF_TRY(context.set_bytes(at, 0, spec.bytes()));
+      if (spec.bytes() > 0 && spec.role != Role::kOut) LLMPROF_TRY(cuda::fill_random(context, at, spec, ++seed));
+      at += static_cast<cuda::Pointer>(set_bytes({&spec, 1}, kCudaAlignment));
+    }
+  }
+  LLMPROF_TRY(context.synchronize());
+  return buffers;
 }
 
 }  // namespace llmprof::bench

@@ -1,10 +1,10 @@
-#include "bench/cuda_bench.h"
+#include "bench/bench.h"
 
 #include <gtest/gtest.h>
 
 #include "bench/bench_plan.h"
 #include "bench/cuda/context.h"
-#include "bench/operators.h"
+#include "bench/operator.h"
 
 namespace llmprof::bench {
 namespace {

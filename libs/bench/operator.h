@@ -10,16 +10,31 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/axis.h"
 #include "base/result.h"
 #include "bench/cuda/context.h"
-#include "bench/problem.h"
 #include "bench/team.h"
 #include "bench/type.h"
 #include "model/kernel_work.h"
 
 namespace llmprof::bench {
+
+// One point of a sweep: an operator, a type, and a value for each of the operator's axes.
+
+struct Problem {
+  std::string op;  // "gemm"
+  Type type = Type::kFloat32;
+  std::vector<std::pair<std::string, std::int64_t>> axes;  // all of the operator's, in its order
+
+  std::int64_t at(std::string_view axis) const;  // an axis of the operator; anything else is a bug
+  Problem with(std::string_view axis, std::int64_t value) const;
+  std::string sizes() const;  // "m=1 n=4096 k=4096"
+  std::string key() const;    // "gemm bfloat16 m=1 n=4096 k=4096": names the point in a run
+  bool operator==(const Problem&) const = default;
+};
 
 struct AxisSpec {
   std::string_view name;      // "seq": the flag --seq of `llmprof bench`
@@ -61,6 +76,20 @@ struct CudaCall {
   std::int64_t workspace_bytes = 0;  // device memory beside the tensors
 };
 
+// A call of one kernel with the first `kTensors` tensors, then these arguments, by value.
+template <std::size_t kTensors, class... Arguments>
+CudaCall kernel_call(cuda::Context& context, const std::string& kernel, const cuda::Launch& launch,
+                     Arguments... arguments) {
+  return {.enqueue =
+              [&context, kernel, launch, arguments...](std::span<const cuda::Pointer> t, cuda::Stream) {
+                return [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+                  return context.launch(kernel, launch, {t[kIndex]..., arguments...});
+                }
+                (std::make_index_sequence<kTensors>());
+              },
+          .method = "kernel " + kernel};
+}
+
 // One way to compute an operator on a GPU. An implementation that cannot do a problem answers kUnsupported and says
 // why; the next one of the operator's list is asked then.
 struct CudaImplementation {
@@ -83,7 +112,7 @@ struct Operator {
   void (*reference)(const Problem& problem, std::span<std::vector<double>> tensors) = nullptr;
   // What is timed on a CPU: float32 unless cpu_types says more. Tensors are raw, of their types.
   void (*cpu)(const Problem& problem, std::span<std::byte* const> tensors, const Team& team) = nullptr;
-  std::string_view cpu_method;      // "OpenBLAS sgemm", "loop"
+  std::string_view cpu_method;  // "OpenBLAS sgemm", "loop"
   // Instead of cpu_method, where it depends on what is installed; nullptr: cpu_method.
   std::string (*cpu_method_of)(const Problem& problem) = nullptr;
   std::span<const Type> cpu_types;  // empty: float32 only
@@ -95,5 +124,17 @@ struct Operator {
   // For outputs whose error is not to be judged by tolerance(problem.type): 0 wants equality. nullopt: by type.
   std::optional<double> tolerance = std::nullopt;
 };
+
+// Each is defined by its file in ops/.
+extern const Operator kGemm, kGroupedGemm, kLinear, kMoe, kResidualAdd, kConv2d, kLstm, kLayernorm, kLayernormGelu,
+    kRmsnorm, kResidualRmsnorm, kGelu, kGeluTanh, kSiluMul, kSoftmax, kRope, kKvWrite, kAttentionPrefill,
+    kAttentionDecode, kMlaDecode, kCopy, kDequantize, kQuantize, kSampling, kEmbedding;
+// All of them, in the order of `llmprof bench --list`.
+std::span<const Operator* const> operators();
+const Operator* find_operator(std::string_view name);  // nullptr if there is none
+
+// The problem with these axes; those not given take the first value of their fallback. An axis the operator does not
+// have, a value under its least, and axes that do not fit each other are errors that name them.
+Result<Problem> make_problem(const Operator& op, Type type, std::span<const std::pair<std::string, std::int64_t>> axes);
 
 }  // namespace llmprof::bench

@@ -1,67 +1,40 @@
-#include "bench/operators.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 
-namespace llmprof::bench {
+#include "base/assert.h"
+#include "bench/operator.h"
 
-extern const Operator kGemm;
-extern const Operator kGroupedGemm;
-extern const Operator kLinear;
-extern const Operator kMoe;
-extern const Operator kResidualAdd;
-extern const Operator kConv2d;
-extern const Operator kLstm;
-extern const Operator kLayernorm;
-extern const Operator kLayernormGelu;
-extern const Operator kRmsnorm;
-extern const Operator kResidualRmsnorm;
-extern const Operator kGelu;
-extern const Operator kGeluTanh;
-extern const Operator kSiluMul;
-extern const Operator kSoftmax;
-extern const Operator kRope;
-extern const Operator kKvWrite;
-extern const Operator kAttentionPrefill;
-extern const Operator kAttentionDecode;
-extern const Operator kMlaDecode;
-extern const Operator kCopy;
-extern const Operator kDequantize;
-extern const Operator kQuantize;
-extern const Operator kSampling;
-extern const Operator kEmbedding;
+namespace llmprof::bench {
 
 namespace {
 
-constexpr std::array kOperators{
-    &kGemm,
-    &kGroupedGemm,
-    &kLinear,
-    &kMoe,
-    &kResidualAdd,
-    &kConv2d,
-    &kLstm,
-    &kLayernorm,
-    &kLayernormGelu,
-    &kRmsnorm,
-    &kResidualRmsnorm,
-    &kGelu,
-    &kGeluTanh,
-    &kSiluMul,
-    &kSoftmax,
-    &kRope,
-    &kKvWrite,
-    &kAttentionPrefill,
-    &kAttentionDecode,
-    &kMlaDecode,
-    &kCopy,
-    &kDequantize,
-    &kQuantize,
-    &kSampling,
-    &kEmbedding,
-};
+constexpr std::array kOperators{&kGemm,
+                                &kGroupedGemm,
+                                &kLinear,
+                                &kMoe,
+                                &kResidualAdd,
+                                &kConv2d,
+                                &kLstm,
+                                &kLayernorm,
+                                &kLayernormGelu,
+                                &kRmsnorm,
+                                &kResidualRmsnorm,
+                                &kGelu,
+                                &kGeluTanh,
+                                &kSiluMul,
+                                &kSoftmax,
+                                &kRope,
+                                &kKvWrite,
+                                &kAttentionPrefill,
+                                &kAttentionDecode,
+                                &kMlaDecode,
+                                &kCopy,
+                                &kDequantize,
+                                &kQuantize,
+                                &kSampling,
+                                &kEmbedding};
 
 // The first value of an axis' own values; they are written by us, so they parse.
 std::int64_t first_value(const AxisSpec& axis) {
@@ -105,5 +78,29 @@ Result<Problem> make_problem(const Operator& op, Type type,
   if (op.check != nullptr) LLMPROF_TRY(op.check(problem));
   return problem;
 }
+
+std::int64_t Problem::at(std::string_view axis) const {
+  for (const auto& [name, value] : axes) {
+    if (name == axis) return value;
+  }
+  LLMPROF_ASSERT(false);
+  return 0;
+}
+
+Problem Problem::with(std::string_view axis, std::int64_t value) const {
+  Problem changed = *this;
+  for (auto& [name, old] : changed.axes) {
+    if (name == axis) old = value;
+  }
+  return changed;
+}
+
+std::string Problem::sizes() const {
+  std::string text;
+  for (const auto& [name, value] : axes) text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+  return text;
+}
+
+std::string Problem::key() const { return fmt::format("{} {} {}", op, type_name(type), sizes()); }
 
 }  // namespace llmprof::bench

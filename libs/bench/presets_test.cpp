@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench/from_run.h"
 #include "model/checkpoint/open_model.h"
 #include "trace/test_run.h"
 

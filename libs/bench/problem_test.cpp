@@ -1,8 +1,6 @@
-#include "bench/problem.h"
+#include "bench/operator.h"
 
 #include <gtest/gtest.h>
-
-#include "bench/operators.h"
 
 namespace llmprof::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "bench/stopping.h"
+#include "bench/measure.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "bench/nearest.h"
+#include "base/strings.h"
 
 namespace llmprof::bench {
+
 namespace {
 
 using AxisValues = std::vector<std::pair<std::string, std::int64_t>>;
@@ -251,6 +252,26 @@ Result<std::vector<Point>> plan_sweep(const SweepRequest& request) {
     if (operators.size() == 1) LLMPROF_TRY(check_possible(points, begin));
   }
   return with_variants(points, request.variants, request.device);
+}
+
+namespace {
+
+constexpr std::size_t kLongest = 64;
+
+}  // namespace
+
+std::string nearest(std::string_view typed, std::span<const std::string_view> known) {
+  if (typed.empty() || typed.size() > kLongest) return "";
+  std::string_view best;
+  std::size_t least = std::max<std::size_t>(typed.size() / 3, 1) + 1;
+  for (const std::string_view name : known) {
+    const std::size_t apart = name.starts_with(typed) ? 0 : base::edits(typed, name);
+    if (apart < least) {
+      least = apart;
+      best = name;
+    }
+  }
+  return best.empty() ? "" : fmt::format("did you mean {}? ", best);
 }
 
 }  // namespace llmprof::bench

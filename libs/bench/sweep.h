@@ -4,13 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/axis.h"
 #include "base/result.h"
 #include "bench/bench.h"
-#include "bench/operators.h"
+#include "bench/operator.h"
 
 namespace llmprof::bench {
 
@@ -59,5 +61,10 @@ bool knows_type(const Operator& op, Type type);
 Point make_point(const Operator& op, Type type, const std::vector<std::pair<std::string, std::int64_t>>& axes);
 // Every point in each variant; equal ones once, their names joined.
 Result<std::vector<Point>> with_variants(const std::vector<Point>& points, const Variants& variants, DeviceKind device);
+
+// What somebody may have meant who typed a name that does not exist.
+
+// "did you mean gemm? " or, when nothing is near, "".
+std::string nearest(std::string_view typed, std::span<const std::string_view> known);
 
 }  // namespace llmprof::bench

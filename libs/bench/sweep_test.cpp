@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench/nearest.h"
-
 namespace llmprof::bench {
 namespace {
 

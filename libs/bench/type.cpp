@@ -10,20 +10,28 @@
 namespace llmprof::bench {
 namespace {
 
+struct TypeInfo {
+  std::string_view name;
+  std::int64_t bytes;
+  double tolerance;
+};
+// In the order of Type. float8's tolerance is that of its bfloat16 results: the inputs are rounded before.
+constexpr TypeInfo kTypes[] = {{"float64", 8, 1e-12}, {"float32", 4, 1e-5},     {"tf32", 4, 2e-3}, {"float16", 2, 2e-3},
+                               {"bfloat16", 2, 1e-2}, {"float8_e4m3", 1, 1e-2}, {"int8", 1, 0},    {"int32", 4, 0}};
+
+const TypeInfo& info_of(Type type) { return kTypes[static_cast<std::size_t>(type)]; }
+
 struct Spelling {
   std::string_view text;
   Type type;
 };
-// The first of each type is its name.
+// Beside the names.
 constexpr Spelling kSpellings[] = {
-    {"float64", Type::kFloat64},     {"float32", Type::kFloat32},   {"tf32", Type::kTf32},
-    {"float16", Type::kFloat16},     {"bfloat16", Type::kBfloat16}, {"float8_e4m3", Type::kFloat8E4m3},
-    {"int8", Type::kInt8},           {"int32", Type::kInt32},       {"fp64", Type::kFloat64},
-    {"f64", Type::kFloat64},         {"double", Type::kFloat64},    {"fp32", Type::kFloat32},
-    {"f32", Type::kFloat32},         {"float", Type::kFloat32},     {"tfloat32", Type::kTf32},
-    {"fp16", Type::kFloat16},        {"f16", Type::kFloat16},       {"half", Type::kFloat16},
-    {"bf16", Type::kBfloat16},       {"fp8", Type::kFloat8E4m3},    {"float8", Type::kFloat8E4m3},
-    {"fp8_e4m3", Type::kFloat8E4m3}, {"i8", Type::kInt8},
+    {"fp64", Type::kFloat64},      {"f64", Type::kFloat64},         {"double", Type::kFloat64},
+    {"fp32", Type::kFloat32},      {"f32", Type::kFloat32},         {"float", Type::kFloat32},
+    {"tfloat32", Type::kTf32},     {"fp16", Type::kFloat16},        {"f16", Type::kFloat16},
+    {"half", Type::kFloat16},      {"bf16", Type::kBfloat16},       {"fp8", Type::kFloat8E4m3},
+    {"float8", Type::kFloat8E4m3}, {"fp8_e4m3", Type::kFloat8E4m3}, {"i8", Type::kInt8},
 };
 
 // A binary floating-point format without subtleties of its own: rounds to `mantissa` bits, with subnormals.
@@ -124,34 +132,18 @@ double decode_one(const std::byte* in, Type type, std::size_t i) {
 
 }  // namespace
 
-std::string_view type_name(Type type) {
-  return std::find_if(std::begin(kSpellings), std::end(kSpellings), [&](const Spelling& s) { return s.type == type; })
-      ->text;
-}
+std::string_view type_name(Type type) { return info_of(type).name; }
+std::int64_t type_bytes(Type type) { return info_of(type).bytes; }
+double tolerance(Type type) { return info_of(type).tolerance; }
 
 std::optional<Type> parse_type(std::string_view text) {
+  for (const Type type : kAllTypes) {
+    if (type_name(type) == text) return type;
+  }
   for (const Spelling& spelling : kSpellings) {
-    if (spelling.text == text && spelling.type != Type::kInt32) return spelling.type;
+    if (spelling.text == text) return spelling.type;
   }
   return std::nullopt;
-}
-
-std::int64_t type_bytes(Type type) {
-  switch (type) {
-    case Type::kFloat64:
-      return 8;
-    case Type::kFloat32:
-    case Type::kTf32:
-    case Type::kInt32:
-      return 4;
-    case Type::kFloat16:
-    case Type::kBfloat16:
-      return 2;
-    case Type::kFloat8E4m3:
-    case Type::kInt8:
-      return 1;
-  }
-  return 0;
 }
 
 Type product_type(Type type) {
@@ -187,27 +179,6 @@ void encode(std::span<const double> values, Type type, std::byte* out) {
 
 void decode(const std::byte* in, Type type, std::span<double> values) {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = decode_one(in, type, i);
-}
-
-double tolerance(Type type) {
-  switch (type) {
-    case Type::kFloat64:
-      return 1e-12;
-    case Type::kFloat32:
-      return 1e-5;
-    case Type::kTf32:
-      return 2e-3;
-    case Type::kFloat16:
-      return 2e-3;
-    case Type::kBfloat16:
-      return 1e-2;
-    case Type::kFloat8E4m3:
-      return 1e-2;  // of its bfloat16 results: the inputs are rounded before
-    case Type::kInt8:
-    case Type::kInt32:
-      return 0;
-  }
-  return 0;
 }
 
 }  // namespace llmprof::bench

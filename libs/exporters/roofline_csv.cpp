@@ -74,12 +74,8 @@ void take_memory_peak(KernelRoofline& point, const std::vector<hw::Peak>& peaks)
   point.peak_bytes_source = memory->source;
 }
 
-// "float32 (plain cores)" -> the peak of plain cores, as kernel_roofline names the type.
 void take_flops_peak(KernelRoofline& point, const std::vector<hw::Peak>& peaks) {
-  const std::size_t plain = point.type.find(" (");
-  const std::string type = point.type.substr(0, plain);
-  const hw::Peak* peak = plain == std::string::npos ? nullptr : hw::find_peak(peaks, "flops", type + "_vector");
-  if (peak == nullptr && !type.empty()) peak = hw::find_peak(peaks, "flops", type);
+  const hw::Peak* peak = analyze::peak_of_arithmetic(point.type, peaks);
   if (peak == nullptr) return;
   point.peak_flops_per_s = peak->value;
   point.peak_flops_source = peak->source;

@@ -1,6 +1,6 @@
 #include "hw/cupti_paths.h"
 
-#include "hw/doctor_checks.h"
+#include "hw/doctor.h"
 
 namespace llmprof::hw {
 namespace {

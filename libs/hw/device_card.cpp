@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
 
 namespace llmprof::hw {
+
 namespace {
 
 std::string no_peaks_text(const Device& device) {
@@ -76,6 +80,153 @@ base::Json device_json(const Device& device, const std::vector<Peak>& peaks) {
     json["peaks"].push_back(std::move(row));
   }
   if (peaks.empty()) json["why"] = no_peaks_text(device);
+  return json;
+}
+
+namespace {
+
+constexpr std::size_t kWidth = 100, kLabel = 15;
+
+// Memory comes in powers of two: "141 GiB", "50 MiB".
+std::string size_text(double bytes) {
+  const double gib = bytes / (1 << 30);
+  return gib >= 1 ? fmt::format("{:g} GiB", std::round(gib * 10) / 10) : fmt::format("{:g} MiB", bytes / (1 << 20));
+}
+
+std::string value_text(const Figure& figure) {
+  if (figure.unit == "B") return size_text(figure.value);
+  if (figure.unit == "MHz" || figure.unit == "W") return fmt::format("{:g} {}", figure.value, figure.unit);
+  if (figure.unit.empty()) return fmt::format("{:g}", figure.value);
+  return base::human_rate(figure.value, figure.unit.c_str());
+}
+
+std::string source_text(const Figure& figure) {
+  const std::string tag = figure.verified() ? figure.tag : "unverified";
+  const std::string quoted = figure.read_in.empty() ? "" : ", as quoted by " + figure.read_in;
+  return fmt::format("{}: {}{}", tag, figure.source, quoted);
+}
+
+// Words in lines of at most kWidth columns, behind a label or under one.
+std::string paragraph(std::string_view label, std::string_view text) {
+  std::string out = fmt::format("  {:<{}}", label, kLabel);
+  std::size_t column = out.size();
+  bool first = true;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    if (!first && column + 1 + base::display_width(word) > kWidth) {
+      out += "\n" + std::string(kLabel + 2, ' ');
+      column = kLabel + 2;
+    } else if (!first) {
+      out += ' ';
+      ++column;
+    }
+    out += word;
+    column += base::display_width(word);
+    first = false;
+    begin = end + 1;
+  }
+  return out + "\n";
+}
+
+// Numbers refer to a list of sources at the end: most of a device's share one.
+class Sources {
+ public:
+  std::string reference(const Figure& figure) {
+    const std::string text = source_text(figure);
+    auto at = std::find(texts_.begin(), texts_.end(), text);
+    if (at == texts_.end()) at = texts_.insert(at, text);
+    return fmt::format("{} [{}]", figure.verified() ? "" : " unverified", at - texts_.begin() + 1);
+  }
+  std::string list() const {
+    std::string out;
+    for (std::size_t i = 0; i < texts_.size(); ++i) out += paragraph(fmt::format("[{}]", i + 1), texts_[i]);
+    return out;
+  }
+
+ private:
+  std::vector<std::string> texts_;
+};
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string out;
+  for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + text;
+  return out;
+}
+
+std::string cell(const Figure* figure, double per) {
+  if (figure == nullptr) return "-";
+  return base::three_digits(figure->value / per) + (figure->verified() ? "" : "?");
+}
+
+base::Json figure_json(const Figure& figure) {
+  base::Json json{{"value", figure.value},   {"unit", figure.unit}, {"tag", figure.tag},
+                  {"source", figure.source}, {"read_in", nullptr},  {"note", nullptr}};
+  if (!figure.read_in.empty()) json["read_in"] = figure.read_in;
+  if (!figure.note.empty()) json["note"] = figure.note;
+  return json;
+}
+
+}  // namespace
+
+std::string catalog_table(std::span<const DeviceSpec> specs) {
+  base::TextTable table({{"name", base::Align::kLeft},
+                         {"memory"},
+                         {"GB/s"},
+                         {"float32"},
+                         {"float16"},
+                         {"bfloat16"},
+                         {"float8"},
+                         {"int8"},
+                         {"float4"},
+                         {"ridge"}});
+  for (const DeviceSpec& spec : specs) {
+    const Figure* memory = spec.figure("memory");
+    std::optional<double> point = ridge(spec_peaks(spec), "float16");
+    if (!point) point = ridge(spec_peaks(spec), "float32");
+    const std::string size = memory == nullptr ? "-" : size_text(memory->value) + (memory->verified() ? "" : "?");
+    const auto peak = [&](const char* type) { return cell(spec.peak(type), 1e12); };
+    table.add({spec.short_names.front(), size, cell(spec.figure("bandwidth"), 1e9), peak("float32"), peak("float16"),
+               peak("bfloat16"), peak("float8"), peak("int8"), peak("float4"),
+               point ? base::three_digits(*point) : "-"});
+  }
+  return table.render(kWidth, 0);
+}
+
+std::string spec_card(const DeviceSpec& spec) {
+  std::string text = fmt::format("{}\n", spec.name);
+  text += paragraph("names", joined(spec.short_names));
+  if (!spec.reported_names.empty()) text += paragraph("reported as", joined(spec.reported_names));
+  text += paragraph("kind", fmt::format("{}, {}", spec.kind, spec.architecture));
+  Sources sources;
+  const auto add = [&](const Figure& figure, const std::string& more) {
+    const std::string note = figure.note.empty() ? "" : ", " + figure.note;
+    text += paragraph(figure.key, value_text(figure) + note + more + sources.reference(figure));
+  };
+  for (const Figure& figure : spec.figures) add(figure, "");
+  const std::vector<Peak> peaks = spec_peaks(spec);
+  for (const Figure& figure : spec.peaks) {
+    const std::optional<double> point = ridge(peaks, figure.key);
+    add(figure, point ? fmt::format(", ridge at {} FLOP per byte", base::three_digits(*point)) : "");
+  }
+  for (const std::string& conflict : spec.conflicts) text += paragraph("conflict", conflict);
+  return text + sources.list();
+}
+
+base::Json spec_json(const DeviceSpec& spec) {
+  base::Json json{{"name", spec.name}, {"vendor", spec.vendor},           {"architecture", spec.architecture},
+                  {"kind", spec.kind}, {"short_names", spec.short_names}, {"reported_names", spec.reported_names}};
+  json["figures"] = base::Json::object();
+  for (const Figure& figure : spec.figures) json["figures"][figure.key] = figure_json(figure);
+  json["peaks"] = base::Json::object();
+  const std::vector<Peak> peaks = spec_peaks(spec);
+  for (const Figure& figure : spec.peaks) {
+    base::Json row = figure_json(figure);
+    const std::optional<double> point = ridge(peaks, figure.key);
+    row["ridge_flops_per_byte"] = point ? base::Json(*point) : base::Json();
+    json["peaks"][figure.key] = std::move(row);
+  }
+  json["conflicts"] = spec.conflicts;
   return json;
 }
 

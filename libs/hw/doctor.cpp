@@ -1,20 +1,35 @@
 #include "hw/doctor.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-#include <sys/auxv.h>
 
+#include <dlfcn.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
 
 #include "base/file.h"
 #include "base/human.h"
+#include "hw/cupti_paths.h"
 #include "hw/device.h"
-#include "hw/doctor_checks.h"
-#include "hw/library_probe.h"
+#include "hw/in_child.h"
+#include "hw/nvml.h"
 #include "hw/peaks.h"
 #include "hw/redact.h"
+#include "hw/system_files.h"
 
 namespace llmprof::hw {
+
 namespace {
 
 constexpr const char* kReinstall = "reinstall llmprof, or set LLMPROF_LIBDIR to the folder of its libraries";
@@ -108,6 +123,207 @@ std::vector<Finding> examine(const DoctorInput& input) {
 bool can_record(const std::vector<Finding>& findings) {
   return std::none_of(findings.begin(), findings.end(),
                       [](const Finding& finding) { return finding.status == Status::kFail; });
+}
+
+namespace {
+
+constexpr const char* kNoGpuNeeded = "nothing to do for a CPU; for an NVIDIA GPU install its driver";
+
+std::string cupti_version(void* handle) {
+  const auto get = reinterpret_cast<int (*)(std::uint32_t*)>(::dlsym(handle, "cuptiGetVersion"));
+  std::uint32_t version = 0;
+  return get != nullptr && get(&version) == 0 ? fmt::format("API version {}", version) : "version unknown";
+}
+
+}  // namespace
+
+Finding check_driver(const SystemFiles& files) {
+  const std::string version = files.value("proc/driver/nvidia/version", "NVRM version");
+  if (version.empty()) return {"gpu driver", Status::kAbsent, "no NVIDIA driver", kNoGpuNeeded};
+  if (!files.exists("dev/nvidiactl")) {
+    return {"gpu driver", Status::kWarn, version + ", but no /dev/nvidiactl",
+            "start the container with its GPUs (docker run --gpus all)"};
+  }
+  return {"gpu driver", Status::kOk, version, ""};
+}
+
+Finding check_nvml() {
+  const Result<NvmlApi> nvml = load_nvml();
+  if (!nvml) return {"nvml", Status::kAbsent, "libnvidia-ml.so.1 not found", kNoGpuNeeded};
+  if (const int code = nvml->init(); code != kNvmlSuccess) {
+    return {"nvml", Status::kWarn, nvml->error_text(code, "error"),
+            "check that the driver is loaded and matches its libraries (nvidia-smi says more)"};
+  }
+  (void)succeeds(nvml->shutdown);
+  const std::vector<Device> gpus = probe_gpus();
+  std::string found = fmt::format("{} GPU{}", gpus.size(), gpus.size() == 1 ? "" : "s");
+  for (const Device& gpu : gpus) found += (&gpu == &gpus.front() ? ": " : ", ") + gpu.name;
+  return {"nvml", Status::kOk, found, ""};
+}
+
+Finding check_cupti(const SystemFiles& files) {
+  for (const std::string& path : cupti_paths(files)) {
+    const bool by_name = path.find('/') == std::string::npos;
+    if (!by_name && !SystemFiles("/").exists(path)) continue;
+    const LibraryProbe probe = probe_library(path, cupti_version);
+    if (probe.loaded) return {"cupti", Status::kOk, fmt::format("{}, {}", path, probe.detail), ""};
+  }
+  return {"cupti", Status::kAbsent, "libcupti.so.13 and libcupti.so.12 not found",
+          "nothing to do for a CPU; for GPU kernels install the CUDA toolkit, or pip install nvidia-cuda-cupti"};
+}
+
+Finding check_counters(const SystemFiles& files) {
+  const std::string admin_only = files.value("proc/driver/nvidia/params", "RmProfilingAdminOnly");
+  if (admin_only.empty()) return {"gpu counters", Status::kAbsent, "no NVIDIA driver", kNoGpuNeeded};
+  if (admin_only == "0") return {"gpu counters", Status::kOk, "open to all users", ""};
+  if (is_privileged(files))
+    return {"gpu counters", Status::kOk, "for administrators only, and this process is one", ""};
+  return {
+      "gpu counters", Status::kWarn, "for administrators only (RmProfilingAdminOnly = 1)",
+      "load the driver with NVreg_RestrictProfilingToAdminUsers=0, or run as root (container: --cap-add SYS_ADMIN)"};
+}
+
+// What sampling CPU stacks from outside needs: tried, not guessed, because sandboxes forbid it in many ways.
+
+namespace {
+
+// 0, or the errno of perf_event_open with what the recorder asks for.
+int try_perf_events(bool with_kernel) {
+  perf_event_attr attr{};
+  attr.size = sizeof attr;
+  attr.type = PERF_TYPE_SOFTWARE;
+  attr.config = PERF_COUNT_SW_TASK_CLOCK;
+  attr.sample_period = 10'000'000;
+  attr.sample_type = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  attr.sample_regs_user = 0xff01ff;
+  attr.sample_stack_user = 8192;
+  attr.disabled = attr.inherit = attr.exclude_hv = attr.use_clockid = 1;
+  attr.exclude_kernel = with_kernel ? 0 : 1;
+  attr.clockid = CLOCK_MONOTONIC_RAW;
+  const long descriptor = ::syscall(SYS_perf_event_open, &attr, ::getpid(), 0, -1, PERF_FLAG_FD_CLOEXEC);
+  if (descriptor < 0) return errno;
+  ::close(static_cast<int>(descriptor));
+  return 0;
+}
+
+// 0, or the errno of reading a word of a child.
+int try_child_memory() {
+  static const std::uint64_t wanted = 0x6c6c6d70726f66;
+  const pid_t child = ::fork();
+  if (child < 0) return errno;
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  std::uint64_t read = 0;
+  iovec here{&read, sizeof read}, there{const_cast<std::uint64_t*>(&wanted), sizeof wanted};
+  const bool good = ::process_vm_readv(child, &here, 1, &there, 1, 0) == sizeof read && read == wanted;
+  const int error = good ? 0 : errno;
+  ::kill(child, SIGKILL);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return error;
+}
+
+}  // namespace
+
+Finding check_cpu_stacks() {
+#if !defined(__x86_64__)
+  return {"cpu stacks", Status::kAbsent, "sampled on x86-64 only", "nothing to do: recording does not need them"};
+#endif
+  if (try_perf_events(true) == 0) return {"cpu stacks", Status::kOk, "perf_event_open works", ""};
+  const int error = try_perf_events(false);
+  if (error == 0) return {"cpu stacks", Status::kOk, "perf_event_open works; time in system calls is not sampled", ""};
+  return {"cpu stacks", Status::kWarn, fmt::format("perf_event_open: {}", std::strerror(error)),
+          error == ENOSYS ? "none in this kernel or sandbox; there will be no function table"
+                          : "sudo sysctl kernel.perf_event_paranoid=2; in a container --cap-add PERFMON, or a seccomp "
+                            "profile that permits perf_event_open. Without it there is no function table"};
+}
+
+Finding check_python_frames() {
+  const int error = try_child_memory();
+  if (error == 0) return {"python frames", Status::kOk, "memory of children can be read (process_vm_readv)", ""};
+  return {"python frames", Status::kWarn, fmt::format("process_vm_readv: {}", std::strerror(error)),
+          "in a container: --cap-add SYS_PTRACE, or a seccomp profile that permits process_vm_readv; else sudo sysctl "
+          "kernel.yama.ptrace_scope=1. Without it Python functions are not shown"};
+}
+
+namespace {
+
+double clock_read_ns() {
+  constexpr int kReads = 2000, kRounds = 20;
+  const auto now = [] {
+    timespec time{};
+    ::clock_gettime(CLOCK_MONOTONIC_RAW, &time);
+    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+  };
+  double best = 1e9;
+  for (int round = 0; round < kRounds; ++round) {
+    const double begin = now();
+    for (int read = 0; read < kReads; ++read) now();
+    best = std::min(best, (now() - begin) / kReads);
+  }
+  return best;
+}
+
+}  // namespace
+
+std::string variable(const SystemFiles& files, std::string_view name) {
+  const std::string text = files.text("proc/self/environ");
+  for (const std::string_view entry : split(text, '\0')) {
+    if (entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=')
+      return std::string(entry.substr(name.size() + 1));
+  }
+  return "";
+}
+
+bool is_privileged(const SystemFiles& files) {
+  constexpr int kCapSysAdmin = 21, kCapPerfmon = 38;
+  const std::string text = files.value("proc/self/status", "CapEff");
+  std::uint64_t mask = 0;
+  std::from_chars(text.data(), text.data() + text.size(), mask, 16);
+  return (mask >> kCapSysAdmin & 1) != 0 || (mask >> kCapPerfmon & 1) != 0;
+}
+
+Finding check_perf_events(const SystemFiles& files) {
+  const auto level = files.number("proc/sys/kernel/perf_event_paranoid");
+  if (!level)
+    return {"perf events", Status::kAbsent, "this kernel has none", "nothing to do: recording does not need them"};
+  if (is_privileged(files))
+    return {"perf events", Status::kOk, fmt::format("perf_event_paranoid = {}, privileged", *level), ""};
+  if (*level <= 2) return {"perf events", Status::kOk, fmt::format("perf_event_paranoid = {}", *level), ""};
+  return {"perf events", Status::kWarn, fmt::format("perf_event_paranoid = {}: not for this user", *level),
+          "sudo sysctl kernel.perf_event_paranoid=2 (recording works without; CPU stacks need it)"};
+}
+
+Finding check_clock(const SystemFiles& files) {
+  const std::string source = files.line("sys/devices/system/clocksource/clocksource0/current_clocksource");
+  const double cost_ns = clock_read_ns();
+  const std::string found =
+      fmt::format("CLOCK_MONOTONIC_RAW read in {:.0f} ns, source {}", cost_ns, source.empty() ? "unknown" : source);
+  constexpr double kSystemCallNs = 150;  // above it the read is a system call: two of them per event
+  if (cost_ns <= kSystemCallNs) return {"clock", Status::kOk, found, ""};
+  return {"clock", Status::kWarn, found,
+          "use the tsc clock source (kernel parameter clocksource=tsc); events cost more until then"};
+}
+
+Finding check_folder(const std::string& folder) {
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {"folder", Status::kOk, "writable", ""};
+  return {"folder", Status::kFail, fmt::format("{}: {}", folder, std::strerror(errno)),
+          "change to a writable folder, or name one with record -o"};
+}
+
+Finding check_disk(const std::string& folder) {
+  constexpr double kTooLittle = 64e6, kLittle = 1e9;
+  struct statvfs disk {};
+  if (::statvfs(folder.c_str(), &disk) != 0) {
+    return {"disk", Status::kWarn, fmt::format("{}: {}", folder, std::strerror(errno)), "check the file system"};
+  }
+  const double free_bytes = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+  const std::string found = base::human_bytes(free_bytes) + " free";
+  if (free_bytes >= kLittle) return {"disk", Status::kOk, found, ""};
+  return {"disk", free_bytes < kTooLittle ? Status::kFail : Status::kWarn, found,
+          "free space, or record to another folder with -o"};
 }
 
 }  // namespace llmprof::hw

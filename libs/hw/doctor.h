@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "hw/system_files.h"
+
 namespace llmprof::hw {
 
 enum class Status : std::uint8_t {
@@ -33,5 +35,20 @@ struct DoctorInput {
 // Starts short-lived child processes; call while this process has one thread.
 std::vector<Finding> examine(const DoctorInput& input);
 bool can_record(const std::vector<Finding>& findings);
+
+// The single checks: of GPUs, of the stacks of programs, of the machine.
+Finding check_driver(const SystemFiles& files);
+Finding check_nvml();
+Finding check_cupti(const SystemFiles& files);
+Finding check_counters(const SystemFiles& files);
+Finding check_cpu_stacks();
+Finding check_python_frames();
+Finding check_perf_events(const SystemFiles& files);
+Finding check_clock(const SystemFiles& files);
+Finding check_folder(const std::string& folder);
+Finding check_disk(const std::string& folder);
+
+bool is_privileged(const SystemFiles& files);                           // CAP_SYS_ADMIN or CAP_PERFMON in effect
+std::string variable(const SystemFiles& files, std::string_view name);  // of this process, "" if unset
 
 }  // namespace llmprof::hw

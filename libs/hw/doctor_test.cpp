@@ -4,9 +4,8 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "hw/doctor_checks.h"
 #include "hw/fake_machine.h"
-#include "hw/library_probe.h"
+#include "hw/in_child.h"
 
 namespace llmprof::hw {
 namespace {

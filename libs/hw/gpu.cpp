@@ -14,22 +14,12 @@
 namespace llmprof::hw {
 namespace {
 
-using base::bind;
-using base::Need;
-
 constexpr base::Binding<NvmlApi> kSymbols[] = {
-    bind<&NvmlApi::init>("nvmlInit_v2"),
-    bind<&NvmlApi::shutdown>("nvmlShutdown"),
-    bind<&NvmlApi::driver_version>("nvmlSystemGetDriverVersion"),
-    bind<&NvmlApi::count>("nvmlDeviceGetCount_v2"),
-    bind<&NvmlApi::handle>("nvmlDeviceGetHandleByIndex_v2"),
-    bind<&NvmlApi::name>("nvmlDeviceGetName"),
-    bind<&NvmlApi::memory>("nvmlDeviceGetMemoryInfo"),
-    bind<&NvmlApi::max_clock>("nvmlDeviceGetMaxClockInfo"),
-    bind<&NvmlApi::capability>("nvmlDeviceGetCudaComputeCapability"),
-    bind<&NvmlApi::cores>("nvmlDeviceGetNumGpuCores", Need::kOptional),
-    bind<&NvmlApi::uuid>("nvmlDeviceGetUUID", Need::kOptional),
-    bind<&NvmlApi::error_string>("nvmlErrorString", Need::kOptional),
+    base::bind<&NvmlApi::init>("nvmlInit_v2"),
+    base::bind<&NvmlApi::error_string>("nvmlErrorString", base::Need::kOptional),
+#define LLMPROF_NVML_BINDING(name, function, arguments) base::bind<&NvmlApi::name>(#function, base::Need::kOptional),
+    LLMPROF_NVML_CALLS(LLMPROF_NVML_BINDING)
+#undef LLMPROF_NVML_BINDING
 };
 
 // NVML counts FP32 lanes ("cores"); a multiprocessor has 64 or 128 of them, by compute capability.
@@ -41,20 +31,18 @@ unsigned lanes_per_multiprocessor(int major, int minor) {
 Device read_gpu(const NvmlApi& nvml, NvmlDevice* handle, const std::string& driver) {
   Device device{.kind = "gpu", .driver = driver};
   std::array<char, 128> name{};
-  if (nvml.name(handle, name.data(), name.size()) == kNvmlSuccess) device.name = name.data();
+  if (succeeds(nvml.name, handle, name.data(), unsigned{name.size()})) device.name = name.data();
   std::array<char, 96> uuid{};
-  if (nvml.uuid != nullptr && nvml.uuid(handle, uuid.data(), uuid.size()) == kNvmlSuccess) device.uuid = uuid.data();
+  if (succeeds(nvml.uuid, handle, uuid.data(), unsigned{uuid.size()})) device.uuid = uuid.data();
   NvmlMemory memory{};
-  if (nvml.memory(handle, &memory) == kNvmlSuccess) device.memory_bytes = static_cast<std::int64_t>(memory.total);
+  if (succeeds(nvml.memory, handle, &memory)) device.memory_bytes = static_cast<std::int64_t>(memory.total);
   unsigned mhz = 0;
-  if (nvml.max_clock(handle, kNvmlClockSm, &mhz) == kNvmlSuccess && mhz > 0) device.clock_mhz = mhz;
+  if (succeeds(nvml.max_clock, handle, kNvmlClockSm, &mhz) && mhz > 0) device.clock_mhz = mhz;
   int major = 0, minor = 0;
-  if (nvml.capability(handle, &major, &minor) == kNvmlSuccess) {
+  if (succeeds(nvml.capability, handle, &major, &minor)) {
     device.chip = fmt::format("sm_{}{}", major, minor);
     unsigned cores = 0;
-    if (nvml.cores != nullptr && nvml.cores(handle, &cores) == kNvmlSuccess) {
-      device.units = cores / lanes_per_multiprocessor(major, minor);
-    }
+    if (succeeds(nvml.cores, handle, &cores)) device.units = cores / lanes_per_multiprocessor(major, minor);
   }
   // NVML does not tell the cache, but the catalogue may.
   if (const DeviceSpec* spec = find_device(device.name)) device.cache_bytes = device_of(*spec).cache_bytes;
@@ -66,14 +54,14 @@ std::vector<Device> ask_driver() {
   if (!nvml || nvml->init() != kNvmlSuccess) return {};
   std::array<char, 96> driver{};
   unsigned count = 0;
-  nvml->driver_version(driver.data(), driver.size());
-  if (nvml->count(&count) != kNvmlSuccess) count = 0;
+  (void)succeeds(nvml->driver_version, driver.data(), unsigned{driver.size()});
+  if (!succeeds(nvml->count, &count)) count = 0;
   std::vector<Device> devices;
   for (unsigned index = 0; index < count; ++index) {
     NvmlDevice* handle = nullptr;
-    if (nvml->handle(index, &handle) == kNvmlSuccess) devices.push_back(read_gpu(*nvml, handle, driver.data()));
+    if (succeeds(nvml->handle, index, &handle)) devices.push_back(read_gpu(*nvml, handle, driver.data()));
   }
-  nvml->shutdown();
+  (void)succeeds(nvml->shutdown);
   return devices;
 }
 
@@ -113,6 +101,11 @@ std::vector<Device> ask_in_child() {
 }
 
 }  // namespace
+
+std::string NvmlApi::error_text(int status, std::string_view unknown) const {
+  const char* text = error_string != nullptr ? error_string(status) : nullptr;
+  return text != nullptr ? text : fmt::format("{} {}", unknown, status);
+}
 
 Result<NvmlApi> load_nvml() {
   const std::string names[] = {"libnvidia-ml.so.1"};

@@ -1,36 +1,17 @@
 #include "hw/gpu_usage.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include <unistd.h>
 #include <algorithm>
 #include <fstream>
 
-#include "base/dynlib.h"
-#include "hw/gpu_usage_nvml.h"
+#include "hw/nvml.h"
 #include "hw/telemetry_metrics.h"
 
 namespace llmprof::hw {
+
 namespace {
-
-using base::bind;
-using base::Need;
-
-constexpr base::Binding<NvmlUsageApi> kSymbols[] = {
-    bind<&NvmlUsageApi::init>("nvmlInit_v2"),
-    bind<&NvmlUsageApi::shutdown>("nvmlShutdown"),
-    bind<&NvmlUsageApi::handle_by_bus_id>("nvmlDeviceGetHandleByPciBusId_v2"),
-    bind<&NvmlUsageApi::error_string>("nvmlErrorString", Need::kOptional),
-    bind<&NvmlUsageApi::processes>("nvmlDeviceGetComputeRunningProcesses_v3", Need::kOptional),
-    bind<&NvmlUsageApi::utilization>("nvmlDeviceGetUtilizationRates", Need::kOptional),
-    bind<&NvmlUsageApi::memory>("nvmlDeviceGetMemoryInfo", Need::kOptional),
-    bind<&NvmlUsageApi::clock>("nvmlDeviceGetClockInfo", Need::kOptional),
-    bind<&NvmlUsageApi::clock_reasons>("nvmlDeviceGetCurrentClocksEventReasons", Need::kOptional),
-    bind<&NvmlUsageApi::clock_reasons_before_12_2>("nvmlDeviceGetCurrentClocksThrottleReasons", Need::kOptional),
-    bind<&NvmlUsageApi::power>("nvmlDeviceGetPowerUsage", Need::kOptional),
-    bind<&NvmlUsageApi::power_limit>("nvmlDeviceGetEnforcedPowerLimit", Need::kOptional),
-    bind<&NvmlUsageApi::temperature>("nvmlDeviceGetTemperature", Need::kOptional),
-};
 
 std::string process_name(std::int64_t pid) {
   std::ifstream file(fmt::format("/proc/{}/comm", pid));
@@ -39,7 +20,7 @@ std::string process_name(std::int64_t pid) {
   return name;
 }
 
-std::optional<std::vector<GpuProcess>> read_processes(const NvmlUsageApi& nvml, NvmlDevice* device) {
+std::optional<std::vector<GpuProcess>> read_processes(const NvmlApi& nvml, NvmlDevice* device) {
   if (nvml.processes == nullptr) return std::nullopt;
   std::vector<NvmlProcess> found(16);
   auto count = static_cast<unsigned>(found.size());
@@ -59,10 +40,10 @@ std::optional<std::vector<GpuProcess>> read_processes(const NvmlUsageApi& nvml, 
   return processes;
 }
 
-std::vector<std::string> read_clock_limits(const NvmlUsageApi& nvml, NvmlDevice* device) {
+std::vector<std::string> read_clock_limits(const NvmlApi& nvml, NvmlDevice* device) {
   const auto ask = nvml.clock_reasons != nullptr ? nvml.clock_reasons : nvml.clock_reasons_before_12_2;
   unsigned long long bits = 0;
-  if (ask == nullptr || ask(device, &bits) != kNvmlSuccess) return {};
+  if (!succeeds(ask, device, &bits)) return {};
   std::vector<std::string> limits;
   for (const ClockLimit& reason : clock_limits()) {
     if ((bits & reason.bit) != 0) limits.emplace_back(reason.words);
@@ -70,62 +51,51 @@ std::vector<std::string> read_clock_limits(const NvmlUsageApi& nvml, NvmlDevice*
   return limits;
 }
 
-// A number that NVML tells as unsigned, in the unit wanted.
-std::optional<double> number(int (*ask)(NvmlDevice*, unsigned*), NvmlDevice* device, double factor) {
+// A number that NVML tells as unsigned, in the unit wanted; `which` of several.
+template <class Function, class... Which>
+std::optional<double> number(Function* ask, NvmlDevice* device, double factor, Which... which) {
   unsigned value = 0;
-  if (ask == nullptr || ask(device, &value) != kNvmlSuccess) return std::nullopt;
-  return value * factor;
+  return succeeds(ask, device, which..., &value) ? std::optional(value * factor) : std::nullopt;
 }
 
-std::optional<double> number(int (*ask)(NvmlDevice*, unsigned, unsigned*), NvmlDevice* device, unsigned which) {
-  unsigned value = 0;
-  if (ask == nullptr || ask(device, which, &value) != kNvmlSuccess) return std::nullopt;
-  return value;
-}
-
-GpuUsage read_device(const NvmlUsageApi& nvml, NvmlDevice* device) {
+GpuUsage read_device(const NvmlApi& nvml, NvmlDevice* device) {
   GpuUsage usage;
   usage.processes = read_processes(nvml, device);
   NvmlUtilization utilization{};
-  if (nvml.utilization != nullptr && nvml.utilization(device, &utilization) == kNvmlSuccess) {
-    usage.busy_share = utilization.gpu / 100.0;
-  }
+  if (succeeds(nvml.utilization, device, &utilization)) usage.busy_share = utilization.gpu / 100.0;
   NvmlMemory memory{};
-  if (nvml.memory != nullptr && nvml.memory(device, &memory) == kNvmlSuccess) {
+  if (succeeds(nvml.memory, device, &memory)) {
     usage.memory_used_bytes = static_cast<std::int64_t>(memory.used);
     usage.memory_total_bytes = static_cast<std::int64_t>(memory.total);
   }
-  usage.sm_clock_mhz = number(nvml.clock, device, kNvmlClockSm);
-  usage.memory_clock_mhz = number(nvml.clock, device, kNvmlClockMemory);
+  usage.sm_clock_mhz = number(nvml.clock, device, 1, kNvmlClockSm);
+  usage.memory_clock_mhz = number(nvml.clock, device, 1, kNvmlClockMemory);
   usage.clock_limits = read_clock_limits(nvml, device);
   usage.power_watts = number(nvml.power, device, 1e-3);
   usage.power_limit_watts = number(nvml.power_limit, device, 1e-3);
-  usage.temperature_celsius = number(nvml.temperature, device, kNvmlTemperatureGpu);
+  usage.temperature_celsius = number(nvml.temperature, device, 1, kNvmlTemperatureGpu);
   return usage;
-}
-
-Error nvml_error(const NvmlUsageApi& nvml, const std::string& what, int status) {
-  const char* text = nvml.error_string != nullptr ? nvml.error_string(status) : nullptr;
-  return {ErrorCode::kUnsupported,
-          fmt::format("{}: {}", what, text != nullptr ? text : fmt::format("status {}", status)), ""};
 }
 
 }  // namespace
 
-Result<GpuUsage> read_gpu_usage(const NvmlUsageApi& nvml, const std::string& pci_bus_id) {
-  if (const int status = nvml.init(); status != kNvmlSuccess) return nvml_error(nvml, "NVML does not start", status);
+Result<GpuUsage> read_gpu_usage(const NvmlApi& nvml, const std::string& pci_bus_id) {
+  const auto failed = [&](const std::string& what, int status) {
+    return Error{ErrorCode::kUnsupported, fmt::format("{}: {}", what, nvml.error_text(status, "status")), ""};
+  };
+  if (const int status = nvml.init(); status != kNvmlSuccess) return failed("NVML does not start", status);
   NvmlDevice* device = nullptr;
-  const int status = nvml.handle_by_bus_id(pci_bus_id.c_str(), &device);
+  const int status =
+      nvml.handle_by_bus_id != nullptr ? nvml.handle_by_bus_id(pci_bus_id.c_str(), &device) : kNvmlFunctionNotFound;
   Result<GpuUsage> usage = status == kNvmlSuccess
                                ? Result<GpuUsage>(read_device(nvml, device))
-                               : Result<GpuUsage>(nvml_error(nvml, "NVML has no GPU at " + pci_bus_id, status));
-  nvml.shutdown();
+                               : Result<GpuUsage>(failed("NVML has no GPU at " + pci_bus_id, status));
+  (void)succeeds(nvml.shutdown);
   return usage;
 }
 
 Result<GpuUsage> gpu_usage(const std::string& pci_bus_id) {
-  const std::string names[] = {"libnvidia-ml.so.1"};
-  LLMPROF_LET(const NvmlUsageApi nvml, base::load_api<NvmlUsageApi>(names, kSymbols));
+  LLMPROF_LET(const NvmlApi nvml, load_nvml());
   return read_gpu_usage(nvml, pci_bus_id);
 }
 
@@ -133,6 +103,79 @@ std::vector<std::string> gpu_notes(const std::string& pci_bus_id, bool we_hold_c
   const Result<GpuUsage> usage = gpu_usage(pci_bus_id);
   if (!usage) return {"whether other programs use this GPU is not known: " + usage.error().message};
   return busy_notes(*usage, ::getpid(), we_hold_context);
+}
+
+// From what NVML says of a GPU to the sentences a reader of measurements needs.
+
+namespace {
+
+// What a driver and the context of one program take on the largest GPUs: less says nothing about others.
+constexpr std::int64_t kOwnBytes = std::int64_t{2} << 30;
+// Opening a context shows as a few percent.
+constexpr double kIdleShare = 0.10;
+constexpr std::size_t kNamed = 3;  // processes that a note names
+
+double gib(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); }
+
+std::string in_words(const GpuProcess& process) {
+  std::string text = fmt::format("pid {}", process.pid);
+  if (!process.name.empty()) text += " " + process.name;
+  if (process.memory_bytes) text += fmt::format(", {:.1f} GiB", gib(*process.memory_bytes));
+  return text;
+}
+
+// Without this process. Where its pid is not among them (a container), one of them is it if it holds a context.
+std::vector<GpuProcess> others_of(std::vector<GpuProcess> processes, std::int64_t own_pid, bool we_hold_context) {
+  const std::size_t all = processes.size();
+  std::erase_if(processes, [own_pid](const GpuProcess& process) { return process.pid == own_pid; });
+  if (processes.size() < all || !we_hold_context || processes.empty()) return processes;
+  // Ours is one that /proc does not know, if any.
+  const auto unnamed =
+      std::find_if(processes.begin(), processes.end(), [](const GpuProcess& p) { return p.name.empty(); });
+  if (unnamed != processes.end()) processes.erase(unnamed);
+  return processes;
+}
+
+std::string others_note(const std::vector<GpuProcess>& others, const GpuUsage& usage) {
+  std::string names;
+  for (std::size_t i = 0; i < std::min(others.size(), kNamed); ++i) {
+    names += (i == 0 ? "" : "; ") + in_words(others[i]);
+  }
+  if (others.size() > kNamed) names += fmt::format("; {} more", others.size() - kNamed);
+  std::string note = others.size() == 1 ? "another program has this GPU open (" : "other programs have this GPU open (";
+  note += names + ")";
+  if (usage.busy_share) note += fmt::format("; a kernel ran {:.0f} % of the last moments", *usage.busy_share * 100);
+  return note;
+}
+
+}  // namespace
+
+std::vector<std::string> busy_notes(const GpuUsage& usage, std::int64_t own_pid, bool we_hold_context) {
+  std::vector<std::string> notes;
+  std::vector<GpuProcess> others;
+  if (usage.processes) others = others_of(*usage.processes, own_pid, we_hold_context);
+  // Where NVML lists this process by its pid and nobody else, load and memory are its own.
+  const bool all_seen = usage.processes && std::any_of(usage.processes->begin(), usage.processes->end(),
+                                                       [own_pid](const GpuProcess& p) { return p.pid == own_pid; });
+  if (!others.empty()) {
+    notes.push_back(others_note(others, usage));
+  } else if (!all_seen) {
+    if (usage.busy_share.value_or(0) > kIdleShare) {
+      notes.push_back(fmt::format("this GPU was busy {:.0f} % of the last moments, with work not visible from here",
+                                  *usage.busy_share * 100));
+    }
+    if (usage.memory_used_bytes.value_or(0) > kOwnBytes) {
+      notes.push_back(
+          fmt::format("{:.1f} of {:.1f} GiB of this GPU's memory were taken already, by programs not visible "
+                      "from here",
+                      gib(*usage.memory_used_bytes), gib(usage.memory_total_bytes.value_or(0))));
+    }
+  }
+  for (const std::string& limit : usage.clock_limits) {
+    notes.push_back("this GPU's clock is limited: " + limit +
+                    (usage.sm_clock_mhz ? fmt::format(" ({:.0f} MHz now)", *usage.sm_clock_mhz) : ""));
+  }
+  return notes;
 }
 
 }  // namespace llmprof::hw

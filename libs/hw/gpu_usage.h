@@ -28,6 +28,8 @@ struct GpuUsage {
 
 // `pci_bus_id` as CUDA writes it ("0000:3b:00.0"): CUDA and NVML count devices differently.
 Result<GpuUsage> gpu_usage(const std::string& pci_bus_id);
+struct NvmlApi;  // hw/nvml.h
+Result<GpuUsage> read_gpu_usage(const NvmlApi& nvml, const std::string& pci_bus_id);
 
 // What a reader of measurements must know, in words, one sentence each; empty when the GPU is ours alone and at ease.
 // `own_pid` is left out of the others; `we_hold_context`: this process has the GPU open, so that one process more, some

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "hw/gpu_usage_nvml.h"
+#include "hw/nvml.h"
 
 namespace llmprof::hw {
 namespace {
@@ -24,9 +24,9 @@ struct FakeNvml {
   static inline unsigned long long reasons = 0;
   static inline int started = 0;
 
-  static NvmlUsageApi api() {
+  static NvmlApi api() {
     running = 0, reasons = 0, started = 0;
-    NvmlUsageApi api;
+    NvmlApi api;
     api.init = [] { return ++started, kNvmlSuccess; };
     api.shutdown = [] { return --started, kNvmlSuccess; };
     api.handle_by_bus_id = [](const char* id, NvmlDevice** device) {
@@ -35,8 +35,8 @@ struct FakeNvml {
     };
     return api;
   }
-  static NvmlUsageApi talkative() {
-    NvmlUsageApi nvml = api();
+  static NvmlApi talkative() {
+    NvmlApi nvml = api();
     nvml.error_string = [](int status) { return status == 6 ? "Not Found" : "?"; };
     nvml.processes = [](NvmlDevice*, unsigned* room, NvmlProcess* out) {
       const unsigned fits = *room;
@@ -57,7 +57,7 @@ struct FakeNvml {
 };
 
 TEST(GpuUsage, EverythingThatNvmlTells) {
-  const NvmlUsageApi nvml = FakeNvml::talkative();
+  const NvmlApi nvml = FakeNvml::talkative();
   FakeNvml::running = 2;
   FakeNvml::reasons = 0x1 | 0x4 | 0x40;  // idle, power limit, hot
   const Result<GpuUsage> usage = read_gpu_usage(nvml, "0000:3b:00.0");
@@ -88,13 +88,13 @@ TEST(GpuUsage, WhatADriverDoesNotTellStaysUnknown) {
 }
 
 TEST(GpuUsage, OlderDriversNameTheReasonsDifferently) {
-  NvmlUsageApi nvml = FakeNvml::api();
+  NvmlApi nvml = FakeNvml::api();
   nvml.clock_reasons_before_12_2 = [](NvmlDevice*, unsigned long long* bits) { return *bits = 0x80, kNvmlSuccess; };
   EXPECT_THAT(read_gpu_usage(nvml, "0000:3b:00.0")->clock_limits, ElementsAre("external power brake"));
 }
 
 TEST(GpuUsage, MoreProcessesThanExpected) {
-  const NvmlUsageApi nvml = FakeNvml::talkative();
+  const NvmlApi nvml = FakeNvml::talkative();
   FakeNvml::running = 40;
   const Result<GpuUsage> usage = read_gpu_usage(nvml, "0000:3b:00.0");
   ASSERT_TRUE(usage && usage->processes);
@@ -102,7 +102,7 @@ TEST(GpuUsage, MoreProcessesThanExpected) {
 }
 
 TEST(GpuUsage, AnotherBusIdAndABrokenDriverSayWhy) {
-  NvmlUsageApi nvml = FakeNvml::talkative();
+  NvmlApi nvml = FakeNvml::talkative();
   const Result<GpuUsage> missing = read_gpu_usage(nvml, "0000:ff:00.0");
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().message, "NVML has no GPU at 0000:ff:00.0: Not Found");

@@ -1,19 +1,21 @@
 #include "hw/in_child.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <optional>
 
 #include "base/file.h"
 
 namespace llmprof::hw {
+
 namespace {
 
 constexpr std::size_t kMostBytes = 1 << 20;
@@ -76,6 +78,20 @@ Result<std::string> in_child(const std::function<std::string()>& work, std::chro
   if (!whole) return Error{ErrorCode::kUnsupported, "it died", ""};
   text->pop_back();
   return *text;
+}
+
+LibraryProbe probe_library(const std::string& path, std::string (*ask)(void*)) {
+  // The answer is one byte ('1' loaded, '0' not) and the text.
+  const Result<std::string> text = in_child(
+      [&]() -> std::string {
+        void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (handle != nullptr) return "1" + (ask != nullptr ? ask(handle) : std::string());
+        const char* reason = ::dlerror();
+        return std::string("0") + (reason != nullptr ? reason : "");
+      },
+      std::chrono::seconds(10));
+  if (!text || text->empty()) return {false, "the loader crashed or did not answer within 10 s"};
+  return {text->front() == '1', text->substr(1)};
 }
 
 }  // namespace llmprof::hw

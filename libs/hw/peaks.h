@@ -23,8 +23,6 @@ struct Peak {
   std::string method;  // "FMA loop, AVX-512, 2 threads, best of 5"
 };
 
-// The arithmetic whose peak limits products of `type`: "float8" for "float8_e4m3" and "mxfp8", else the type itself.
-std::string_view peak_type(std::string_view type);
 // Streams through memory: "read", "write", "copy", "triad", also "read, one core"; not "read, L2".
 bool is_memory_stream(std::string_view type);
 // Asked for as the type of a bandwidth: the fastest stream through memory, a measured one before a data sheet's. It is

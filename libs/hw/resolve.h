@@ -33,4 +33,14 @@ std::vector<Device> devices_here();
 Result<DeviceAndPeaks> resolve_device(const std::string& name);
 Result<DeviceAndPeaks> resolve_device(const std::string& name, const std::vector<Device>& here);
 
+// Whether a measured peak can be true: a device does not exceed what its vendor computed from its units and its clock.
+
+// What the catalogue says of this quantity and type, at the clock it is quoted at; nullptr if nothing. The plain cores'
+// float32 of NVIDIA's data sheets is their "float32".
+const Figure* spec_of(const Peak& peak, const DeviceSpec* spec);
+
+// Why this peak is impossible; "" if it is not, or if nothing is known to judge by. FLOP/s are judged at the highest
+// clock the device reports, as sheets quote them at a lower one; bandwidths as they stand.
+std::string above_spec(const Peak& peak, const DeviceSpec* spec, const Device& device);
+
 }  // namespace llmprof::hw

@@ -1,4 +1,4 @@
-#include "hw/spec_card.h"
+#include "hw/device_card.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

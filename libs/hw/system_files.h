@@ -33,4 +33,13 @@ using base::split;
 std::optional<std::int64_t> to_number(std::string_view text);  // leading digits only count if all is digits
 std::vector<int> parse_cpu_list(std::string_view text);        // "0-3,8" -> 0 1 2 3 8
 
+// What the control group of this process leaves of the machine (version 1 and 2; every ancestor counts).
+
+struct CgroupLimits {
+  std::optional<double> cpus;  // quota / period
+  std::optional<std::int64_t> memory_bytes;
+};
+
+CgroupLimits cgroup_limits(const SystemFiles& files);
+
 }  // namespace llmprof::hw

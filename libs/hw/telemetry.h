@@ -60,6 +60,8 @@ class TelemetrySource {
 
 // The GPUs that NVML shows here. kNotFound: no driver, or no GPU.
 Result<std::unique_ptr<TelemetrySource>> open_nvml_source();
+struct NvmlApi;  // hw/nvml.h
+Result<std::unique_ptr<TelemetrySource>> nvml_source(const NvmlApi& nvml);
 // The CPUs and the memory of this machine, of files under `root`.
 std::unique_ptr<TelemetrySource> open_cpu_source(std::string root = "/");
 

@@ -1,48 +1,233 @@
-#include "hw/telemetry_nvml.h"
+// GPUs as a source of telemetry: NVML, asked by a process of our own.
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <bitset>
+#include <cmath>
 #include <utility>
 
-#include "base/dynlib.h"
-#include "hw/telemetry_gpm.h"
+#include "hw/nvml.h"
+#include "hw/telemetry.h"
 
 namespace llmprof::hw {
 namespace {
 
-using base::bind;
-using base::Need;
+// ---- calls of NVML on one GPU: timed, and not repeated once the driver said that it cannot --------------------------
 
-constexpr base::Binding<NvmlTelemetryApi> kSymbols[] = {
-    bind<&NvmlTelemetryApi::init>("nvmlInit_v2"),
-    bind<&NvmlTelemetryApi::count>("nvmlDeviceGetCount_v2"),
-    bind<&NvmlTelemetryApi::handle>("nvmlDeviceGetHandleByIndex_v2"),
-    bind<&NvmlTelemetryApi::error_string>("nvmlErrorString", Need::kOptional),
-    bind<&NvmlTelemetryApi::name>("nvmlDeviceGetName", Need::kOptional),
-    bind<&NvmlTelemetryApi::uuid>("nvmlDeviceGetUUID", Need::kOptional),
-    bind<&NvmlTelemetryApi::mig_mode>("nvmlDeviceGetMigMode", Need::kOptional),
-    bind<&NvmlTelemetryApi::fields>("nvmlDeviceGetFieldValues", Need::kOptional),
-    bind<&NvmlTelemetryApi::power>("nvmlDeviceGetPowerUsage", Need::kOptional),
-    bind<&NvmlTelemetryApi::energy>("nvmlDeviceGetTotalEnergyConsumption", Need::kOptional),
-    bind<&NvmlTelemetryApi::power_limit>("nvmlDeviceGetEnforcedPowerLimit", Need::kOptional),
-    bind<&NvmlTelemetryApi::clock>("nvmlDeviceGetClockInfo", Need::kOptional),
-    bind<&NvmlTelemetryApi::temperature>("nvmlDeviceGetTemperature", Need::kOptional),
-    bind<&NvmlTelemetryApi::utilization>("nvmlDeviceGetUtilizationRates", Need::kOptional),
-    bind<&NvmlTelemetryApi::memory>("nvmlDeviceGetMemoryInfo", Need::kOptional),
-    bind<&NvmlTelemetryApi::performance_state>("nvmlDeviceGetPerformanceState", Need::kOptional),
-    bind<&NvmlTelemetryApi::clock_reasons>("nvmlDeviceGetCurrentClocksEventReasons", Need::kOptional),
-    bind<&NvmlTelemetryApi::clock_reasons_before_12_2>("nvmlDeviceGetCurrentClocksThrottleReasons", Need::kOptional),
-    bind<&NvmlTelemetryApi::link_generation>("nvmlDeviceGetCurrPcieLinkGeneration", Need::kOptional),
-    bind<&NvmlTelemetryApi::link_width>("nvmlDeviceGetCurrPcieLinkWidth", Need::kOptional),
-    bind<&NvmlTelemetryApi::link_traffic>("nvmlDeviceGetPcieThroughput", Need::kOptional),
-    bind<&NvmlTelemetryApi::processes>("nvmlDeviceGetComputeRunningProcesses_v3", Need::kOptional),
-    bind<&NvmlTelemetryApi::gpm_support>("nvmlGpmQueryDeviceSupport", Need::kOptional),
-    bind<&NvmlTelemetryApi::gpm_allocate>("nvmlGpmSampleAlloc", Need::kOptional),
-    bind<&NvmlTelemetryApi::gpm_sample>("nvmlGpmSampleGet", Need::kOptional),
-    bind<&NvmlTelemetryApi::gpm_metrics>("nvmlGpmMetricsGet", Need::kOptional),
+// The calls whose cost is counted, and how NVML names them behind "nvmlDevice".
+enum class NvmlCall : std::uint8_t {
+  kFields,
+  kPower,
+  kEnergy,
+  kPowerLimit,
+  kClock,
+  kTemperature,
+  kUtilization,
+  kMemory,
+  kPerformanceState,
+  kClockReasons,
+  kLink,
+  kLinkTraffic,
+  kProcesses,
+  kGpmSample,
+  kGpmMetrics,
+  kCount
 };
+inline constexpr std::size_t kNvmlCalls = static_cast<std::size_t>(NvmlCall::kCount);
+
+struct NvmlGpu {
+  NvmlDevice* handle = nullptr;
+  std::uint32_t device = 0;
+  bool lost = false;
+  std::array<std::uint8_t, kNvmlCalls> failures{};  // one after another; kOff: not to be asked again
+};
+
+class NvmlCalls {
+ public:
+  explicit NvmlCalls(const NvmlApi& nvml) : nvml_(nvml) {}
+
+  // Whether it succeeded. `function` may be nullptr.
+  template <class Function, class... Arguments>
+  bool ask(NvmlGpu& gpu, NvmlCall call, Function* function, Arguments... arguments) {
+    if (!may_ask(gpu, call) || function == nullptr) return false;
+    return took(gpu, call, timed(call, function, arguments...));
+  }
+  // The call itself and its status.
+  template <class Function, class... Arguments>
+  int timed(NvmlCall call, Function* function, Arguments... arguments) {
+    begin();
+    const int status = function(arguments...);
+    end(call);
+    return status;
+  }
+  bool may_ask(const NvmlGpu& gpu, NvmlCall call) const;
+  // A part of an answer that failed on its own; as ask().
+  bool took(NvmlGpu& gpu, NvmlCall call, int status);
+  std::uint64_t middle_ns() const { return begin_ns_ + (end_ns_ - begin_ns_) / 2; }  // of the last call
+  std::uint64_t last_cpu_ns() const { return last_cpu_ns_; }
+
+  std::vector<std::string> notes;
+  std::vector<CallCost> costs() const;
+
+ private:
+  void begin();
+  void end(NvmlCall call);
+
+  const NvmlApi& nvml_;
+  std::uint64_t begin_ns_ = 0, end_ns_ = 0, begin_cpu_ns_ = 0, last_cpu_ns_ = 0;
+  struct Cost {
+    std::uint64_t calls = 0, cpu_ns = 0, wall_ns = 0;
+  };
+  std::array<Cost, kNvmlCalls> costs_{};
+};
+
+constexpr std::uint8_t kOff = 255;
+constexpr std::uint8_t kMostFailures = 5;  // in a row: what is broken now will stay so
+
+constexpr std::array<std::string_view, kNvmlCalls> kNames{"GetFieldValues",
+                                                          "GetPowerUsage",
+                                                          "GetTotalEnergyConsumption",
+                                                          "GetEnforcedPowerLimit",
+                                                          "GetClockInfo",
+                                                          "GetTemperature",
+                                                          "GetUtilizationRates",
+                                                          "GetMemoryInfo",
+                                                          "GetPerformanceState",
+                                                          "GetCurrentClocksEventReasons",
+                                                          "GetCurrPcieLink",
+                                                          "GetPcieThroughput",
+                                                          "GetComputeRunningProcesses",
+                                                          "GpmSampleGet",
+                                                          "GpmMetricsGet"};
+
+std::size_t at(NvmlCall call) { return static_cast<std::size_t>(call); }
+
+std::uint64_t thread_cpu_ns() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// This driver, GPU or user will never get an answer.
+bool is_final(int status) {
+  return status == kNvmlInvalidArgument || status == kNvmlNotSupported || status == kNvmlNoPermission ||
+         status == kNvmlFunctionNotFound || status == kNvmlVersionMismatch;
+}
+
+bool NvmlCalls::may_ask(const NvmlGpu& gpu, NvmlCall call) const { return !gpu.lost && gpu.failures[at(call)] != kOff; }
+
+bool NvmlCalls::took(NvmlGpu& gpu, NvmlCall call, int status) {
+  std::uint8_t& failures = gpu.failures[at(call)];
+  if (status == kNvmlSuccess) {
+    failures = 0;
+    return true;
+  }
+  if (status == kNvmlGpuIsLost || status == kNvmlResetRequired) {
+    if (!gpu.lost) notes.push_back(fmt::format("GPU {} is read no more: {}", gpu.device, nvml_.error_text(status)));
+    gpu.lost = true;
+  } else if (is_final(status)) {
+    failures = kOff;
+  } else if (++failures == kMostFailures) {
+    failures = kOff;
+    notes.push_back(fmt::format("nvmlDevice{} of GPU {} is asked no more, it failed {} times in a row: {}",
+                                kNames[at(call)], gpu.device, kMostFailures, nvml_.error_text(status)));
+  }
+  return false;
+}
+
+void NvmlCalls::begin() {
+  begin_cpu_ns_ = thread_cpu_ns();
+  begin_ns_ = raw_now_ns();
+}
+
+void NvmlCalls::end(NvmlCall call) {
+  end_ns_ = raw_now_ns();
+  Cost& cost = costs_[at(call)];
+  ++cost.calls;
+  last_cpu_ns_ = thread_cpu_ns() - begin_cpu_ns_;
+  cost.cpu_ns += last_cpu_ns_;
+  cost.wall_ns += end_ns_ - begin_ns_;
+}
+
+std::vector<CallCost> NvmlCalls::costs() const {
+  std::vector<CallCost> costs;
+  for (std::size_t i = 0; i < kNvmlCalls; ++i) {
+    if (costs_[i].calls > 0) costs.push_back({kNames[i], costs_[i].calls, costs_[i].cpu_ns, costs_[i].wall_ns});
+  }
+  return costs;
+}
+
+// ---- what the units of one GPU did between two samples (GPU performance monitoring, Hopper and later) ---------------
+
+class GpmReader {
+ public:
+  // Off where the GPU or the driver cannot.
+  GpmReader(const NvmlApi& nvml, NvmlGpu& gpu);
+  bool on() const { return samples_[1] != nullptr; }
+
+  // From the second time on, the activity since the sample before; a time less than 100 ms after it does nothing:
+  // NVML's answers are undefined then.
+  void read(NvmlCalls& calls, NvmlGpu& gpu, std::vector<Reading>& into);
+
+ private:
+  const NvmlApi& nvml_;
+  void* samples_[2] = {nullptr, nullptr};  // NVML's, kept for the life of the process
+  int newest_ = 1;
+  std::uint64_t newest_ns_ = 0;  // 0: there is none
+};
+
+constexpr std::uint64_t kLeastApartNs = 100'000'000;
+constexpr unsigned kVersion = 1;
+bool supported(const NvmlApi& nvml, NvmlDevice* device) {
+  if (nvml.gpm_support == nullptr || nvml.gpm_allocate == nullptr || nvml.gpm_sample == nullptr ||
+      nvml.gpm_metrics == nullptr) {
+    return false;
+  }
+  NvmlGpmSupport support{kVersion, 0};
+  return nvml.gpm_support(device, &support) == kNvmlSuccess && support.supported != 0;
+}
+
+GpmReader::GpmReader(const NvmlApi& nvml, NvmlGpu& gpu) : nvml_(nvml) {
+  if (!supported(nvml, gpu.handle)) return;
+  for (void*& sample : samples_) {
+    if (nvml.gpm_allocate(&sample) != kNvmlSuccess) sample = nullptr;
+  }
+  if (samples_[0] == nullptr) samples_[1] = nullptr;
+}
+
+void GpmReader::read(NvmlCalls& calls, NvmlGpu& gpu, std::vector<Reading>& into) {
+  if (!on()) return;
+  if (newest_ns_ != 0 && raw_now_ns() - newest_ns_ < kLeastApartNs) return;
+  const int next = 1 - newest_;
+  if (!calls.ask(gpu, NvmlCall::kGpmSample, nvml_.gpm_sample, gpu.handle, samples_[next])) {
+    newest_ns_ = 0;  // the buffer may be half written
+    return;
+  }
+  const std::uint64_t before_ns = std::exchange(newest_ns_, calls.middle_ns());
+  const int before = std::exchange(newest_, next);
+  if (before_ns == 0) return;
+  NvmlGpmMetrics metrics{};
+  metrics.version = kVersion;
+  metrics.first = samples_[before];
+  metrics.second = samples_[next];
+  std::vector<MetricId> asked;
+  for (std::size_t i = 0; i < hw::metrics().size(); ++i) {
+    if (hw::metrics()[i].gpm == 0) continue;
+    metrics.metrics[metrics.count++].id = hw::metrics()[i].gpm;
+    asked.push_back(static_cast<MetricId>(i));
+  }
+  if (!calls.ask(gpu, NvmlCall::kGpmMetrics, nvml_.gpm_metrics, &metrics)) return;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const NvmlGpmMetric& metric = metrics.metrics[i];
+    if (metric.status != kNvmlSuccess || !std::isfinite(metric.value)) continue;
+    into.push_back({asked[i], gpu.device, 0, newest_ns_, metric.value * info_of(asked[i]).factor});
+  }
+}
+
+// ---- the source -----------------------------------------------------------------------------------------------------
 
 constexpr unsigned kMostGpus = 64;
 constexpr unsigned kMostProcesses = 4096;
@@ -78,7 +263,7 @@ struct Gpu : NvmlGpu {
 
 class NvmlSource final : public TelemetrySource {
  public:
-  explicit NvmlSource(const NvmlTelemetryApi& nvml) : nvml_(nvml), calls_(nvml.error_string) {}
+  explicit NvmlSource(const NvmlApi& nvml) : nvml_(nvml), calls_(nvml_) {}
 
   void add_gpus(unsigned count) {
     for (unsigned index = 0; index < std::min(count, kMostGpus); ++index) {
@@ -87,7 +272,7 @@ class NvmlSource final : public TelemetrySource {
       if (status == kNvmlSuccess) {
         add(index, handle);
       } else {
-        calls_.notes.push_back(fmt::format("GPU {} is not read: {}", index, calls_.error_text(status)));
+        calls_.notes.push_back(fmt::format("GPU {} is not read: {}", index, nvml_.error_text(status)));
       }
     }
   }
@@ -110,7 +295,7 @@ class NvmlSource final : public TelemetrySource {
  private:
   void add(unsigned index, NvmlDevice* handle) {
     unsigned mig = 0, pending = 0;
-    if (nvml_.mig_mode != nullptr && nvml_.mig_mode(handle, &mig, &pending) == kNvmlSuccess && mig == 1) {
+    if (succeeds(nvml_.mig_mode, handle, &mig, &pending) && mig == 1) {
       calls_.notes.push_back(
           fmt::format("GPU {} is divided into MIG instances, which is not supported: not read", index));
       return;
@@ -119,10 +304,9 @@ class NvmlSource final : public TelemetrySource {
     device.device = index;
     device.kind = "gpu";
     char text[128] = {};
-    if (nvml_.name != nullptr && nvml_.name(handle, text, sizeof text - 1) == kNvmlSuccess) device.name = text;
-    if (nvml_.uuid != nullptr && nvml_.uuid(handle, text, sizeof text - 1) == kNvmlSuccess) {
+    if (succeeds(nvml_.name, handle, &text[0], unsigned{sizeof text - 1})) device.name = text;
+    if (succeeds(nvml_.uuid, handle, &text[0], unsigned{sizeof text - 1}))
       parse_uuid(text, device.uuid_high, device.uuid_low);
-    }
     NvmlGpu gpu;
     gpu.handle = handle;
     gpu.device = index;
@@ -234,7 +418,7 @@ class NvmlSource final : public TelemetrySource {
     }
   }
 
-  NvmlTelemetryApi nvml_;
+  NvmlApi nvml_;
   NvmlCalls calls_;
   std::vector<Gpu> gpus_;
   std::vector<TelemetryDevice> devices_;
@@ -244,15 +428,16 @@ class NvmlSource final : public TelemetrySource {
 
 }  // namespace
 
-Result<std::unique_ptr<TelemetrySource>> nvml_source(const NvmlTelemetryApi& nvml) {
-  const NvmlCalls words(nvml.error_string);
+Result<std::unique_ptr<TelemetrySource>> nvml_source(const NvmlApi& nvml) {
   if (const int status = nvml.init(); status != kNvmlSuccess) {
     return Error{status == kNvmlDriverNotLoaded ? ErrorCode::kNotFound : ErrorCode::kUnsupported,
-                 "NVML does not start: " + words.error_text(status), ""};
+                 "NVML does not start: " + nvml.error_text(status), ""};
   }
+  if (nvml.count == nullptr || nvml.handle == nullptr)
+    return Error{ErrorCode::kUnsupported, "NVML cannot count the GPUs", ""};
   unsigned count = 0;
   if (const int status = nvml.count(&count); status != kNvmlSuccess) {
-    return Error{ErrorCode::kUnsupported, "NVML cannot count the GPUs: " + words.error_text(status), ""};
+    return Error{ErrorCode::kUnsupported, "NVML cannot count the GPUs: " + nvml.error_text(status), ""};
   }
   if (count == 0) return Error{ErrorCode::kNotFound, "NVML shows no GPU", ""};
   auto source = std::make_unique<NvmlSource>(nvml);
@@ -261,8 +446,7 @@ Result<std::unique_ptr<TelemetrySource>> nvml_source(const NvmlTelemetryApi& nvm
 }
 
 Result<std::unique_ptr<TelemetrySource>> open_nvml_source() {
-  const std::string names[] = {"libnvidia-ml.so.1"};
-  LLMPROF_LET(const NvmlTelemetryApi nvml, base::load_api<NvmlTelemetryApi>(names, kSymbols));
+  LLMPROF_LET(const NvmlApi nvml, load_nvml());
   return nvml_source(nvml);
 }
 

@@ -10,7 +10,7 @@
 
 #include "hw/fake_machine.h"
 #include "hw/in_child.h"
-#include "hw/telemetry_nvml.h"
+#include "hw/nvml.h"
 
 namespace llmprof::hw {
 namespace {
@@ -35,9 +35,9 @@ struct FakeDriver {
     power_status = kNvmlSuccess;
   }
 
-  static NvmlTelemetryApi least() {
+  static NvmlApi least() {
     reset();
-    NvmlTelemetryApi nvml;
+    NvmlApi nvml;
     nvml.init = [] { return kNvmlSuccess; };
     nvml.count = [](unsigned* count) { return *count = gpus, kNvmlSuccess; };
     nvml.handle = [](unsigned index, NvmlDevice** handle) { return *handle = device(index), kNvmlSuccess; };
@@ -45,8 +45,8 @@ struct FakeDriver {
     return nvml;
   }
 
-  static NvmlTelemetryApi full() {
-    NvmlTelemetryApi nvml = least();
+  static NvmlApi full() {
+    NvmlApi nvml = least();
     nvml.name = [](NvmlDevice*, char* text, unsigned) { return std::strcpy(text, "Toy H200"), kNvmlSuccess; };
     nvml.uuid = [](NvmlDevice*, char* text, unsigned) {
       return std::strcpy(text, "GPU-00112233-4455-6677-8899-aabbccddeeff"), kNvmlSuccess;
@@ -161,7 +161,7 @@ TEST(NvmlSource, EveryCallIsTimed) {
 
 // 3 ms of CPU time for power and energy together: power is asked for every fifth time only.
 TEST(NvmlSource, WherePowerIsDearItIsAskedForLessOften) {
-  NvmlTelemetryApi nvml = FakeDriver::full();
+  NvmlApi nvml = FakeDriver::full();
   nvml.fields = [](NvmlDevice*, int count, NvmlFieldValue* fields) {
     const auto cpu_ns = [] {
       timespec time{};
@@ -185,7 +185,7 @@ TEST(NvmlSource, OldDriversTellLess) {
   for (std::size_t group = 0; group < kReadGroups; ++group) {
     EXPECT_THAT(read_all(**bare, static_cast<ReadGroup>(group)), IsEmpty());
   }
-  NvmlTelemetryApi nvml = FakeDriver::full();
+  NvmlApi nvml = FakeDriver::full();
   FakeDriver::power_status = kNvmlNotSupported;  // the field, not the call
   const auto source = nvml_source(nvml);
   for (int i = 0; i < 2; ++i) {
@@ -200,7 +200,7 @@ TEST(NvmlSource, OldDriversTellLess) {
 }
 
 TEST(NvmlSource, WhatIsNotSupportedIsAskedOnce) {
-  NvmlTelemetryApi nvml = FakeDriver::least();
+  NvmlApi nvml = FakeDriver::least();
   static int asked;
   asked = 0;
   nvml.temperature = [](NvmlDevice*, unsigned, unsigned*) { return ++asked, kNvmlNotSupported; };
@@ -211,7 +211,7 @@ TEST(NvmlSource, WhatIsNotSupportedIsAskedOnce) {
 }
 
 TEST(NvmlSource, WhatKeepsFailingIsGivenUpAndSaid) {
-  NvmlTelemetryApi nvml = FakeDriver::least();
+  NvmlApi nvml = FakeDriver::least();
   static int asked;
   asked = 0;
   nvml.temperature = [](NvmlDevice*, unsigned, unsigned*) { return ++asked, 999; };
@@ -235,7 +235,7 @@ TEST(NvmlSource, ALostGpuIsSaidOnceAndLeftAlone) {
 }
 
 TEST(NvmlSource, DividedGpusAreNotReadAndThatIsSaid) {
-  const NvmlTelemetryApi nvml = FakeDriver::full();
+  const NvmlApi nvml = FakeDriver::full();
   FakeDriver::mig = 1;
   const auto source = nvml_source(nvml);
   EXPECT_THAT((*source)->devices(), IsEmpty());
@@ -243,7 +243,7 @@ TEST(NvmlSource, DividedGpusAreNotReadAndThatIsSaid) {
 }
 
 TEST(NvmlSource, NoDriverNoGpuSaysWhy) {
-  NvmlTelemetryApi nvml = FakeDriver::least();
+  NvmlApi nvml = FakeDriver::least();
   FakeDriver::gpus = 0;
   EXPECT_EQ(nvml_source(nvml).error().message, "NVML shows no GPU");
   nvml.init = [] { return 9; };
@@ -251,8 +251,8 @@ TEST(NvmlSource, NoDriverNoGpuSaysWhy) {
   EXPECT_EQ(nvml_source(nvml).error().message, "NVML does not start: NVML status 9");
 }
 
-NvmlTelemetryApi with_gpm() {
-  NvmlTelemetryApi nvml = FakeDriver::least();
+NvmlApi with_gpm() {
+  NvmlApi nvml = FakeDriver::least();
   nvml.gpm_support = [](NvmlDevice*, NvmlGpmSupport* support) {
     return support->supported = support->version == 1 ? 1 : 0, kNvmlSuccess;
   };

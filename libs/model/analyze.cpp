@@ -112,6 +112,26 @@ double training_state_bytes(const Graph& graph) {
   return total;
 }
 
+std::vector<std::string> arithmetic_types(const Graph& graph) {
+  std::vector<std::string> types;
+  for_each_group(graph, [&](const Graph::Group& group, double) {
+    for (const Op& op : group.ops) {
+      if (std::ranges::find(types, op.arithmetic) == types.end()) types.push_back(op.arithmetic);
+    }
+  });
+  return types;
+}
+
+double gemm_flops(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
+  return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(batch);
+}
+
+double gemm_bytes(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, std::int64_t element_bytes) {
+  const auto rows = static_cast<double>(m), columns = static_cast<double>(n), inner = static_cast<double>(k);
+  return (rows * inner + inner * columns + rows * columns) * static_cast<double>(batch) *
+         static_cast<double>(element_bytes);
+}
+
 std::vector<OpCost> analyze(const Graph& graph, const Pass& pass, const Conditions& conditions) {
   const Amounts amounts(pass);
   const auto rows_of_group = [&](const Graph::Group& group) {

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include <map>
 
 #include "model/model.h"
@@ -198,6 +200,12 @@ TEST(Analyze, NonsenseFromAnnotationsNeverGoesNegative) {
   }
   // A pass of nothing costs nothing.
   EXPECT_EQ(sum_of(analyze(tiny_gpt2(), one(0, 0, 0, 0), 0)).weight_bytes, 0);
+}
+
+TEST(Gemm, FlopsAndBytes) {
+  EXPECT_EQ(gemm_flops(3, 4, 5, 2), 2 * 3 * 4 * 5 * 2);
+  EXPECT_EQ(gemm_bytes(3, 4, 5, 2, 4), (3 * 5 + 5 * 4 + 3 * 4) * 2 * 4);
+  EXPECT_EQ(gemm_flops(1 << 30, 1 << 30, 1 << 30, 1), 2 * std::ldexp(1.0, 90));  // no overflow
 }
 
 }  // namespace

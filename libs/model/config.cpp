@@ -12,6 +12,7 @@
 #include "model/quantization.h"
 
 namespace llmprof::model {
+
 namespace {
 
 constexpr std::size_t kMaxTextBytes = 16u << 20;  // the longest lists of ignored modules have some 100 kB
@@ -251,6 +252,51 @@ void add_layer(Config& config, const LayerKind& kind) {
 void set_layers(Config& config, std::int64_t layers, const LayerKind& kind) {
   config.kinds = {kind};
   config.kind_of_layer.assign(static_cast<std::size_t>(layers), 0);
+}
+
+// ---- the types that a user asks for instead of the config's own ----------------------------------------------------
+
+namespace {
+
+Result<Number> known(const std::string& type, std::string_view option) {
+  if (const std::optional<Number> number = number_of(type)) return *number;
+  return Error{ErrorCode::kUsage, fmt::format("{}: '{}' is not a type of numbers", option, type),
+               "for example float32, bfloat16, float8, int8, int4, mxfp4, q4_k"};
+}
+
+// Weights narrower than 16 bits are those of the layers' matrices; embeddings, norms and logits keep their type, and
+// activations stay wide. Products of float8 weights run in float8; other narrow weights are widened first.
+void set_weights(Config& config, const Number& number) {
+  config.stored.clear();
+  config.quantization.reset();
+  if (number.bytes >= 2) return config.set_type(number);
+  const bool float8 = number.type.starts_with("float8");
+  config.quantization =
+      Quantization{.method = "--dtype", .weight = number, .arithmetic = float8 ? number.type : "", .ignore = {}};
+}
+
+}  // namespace
+
+Result<void> set_types(Config& config, const Types& types) {
+  if (!types.weights.empty()) {
+    LLMPROF_LET(const Number number, known(types.weights, "--dtype"));
+    set_weights(config, number);
+  }
+  if (!types.kv.empty()) {
+    LLMPROF_LET(config.kv, known(types.kv, "--kv-dtype"));
+  }
+  if (!types.activations.empty()) {
+    LLMPROF_LET(config.activation, known(types.activations, "--activation-dtype"));
+  }
+  if (!types.arithmetic.empty()) {
+    Number number{"tf32", 4};
+    if (types.arithmetic != number.type) {
+      LLMPROF_LET(number, known(types.arithmetic, "--arithmetic"));
+    }
+    config.arithmetic = number.type;
+    if (config.quantization) config.quantization->arithmetic = number.type;
+  }
+  return {};
 }
 
 }  // namespace llmprof::model

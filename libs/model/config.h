@@ -119,9 +119,12 @@ void add_layer(Config& config, const LayerKind& kind);
 // The text of a config.json as Hugging Face writes it. Missing or absurd values are errors that name the key.
 Result<Config> parse_config(std::string_view json_text, std::string_view where);
 
-// How a model runs, apart from what it is. "" leaves the config's own.
+// How a model is run: the types of its numbers, where they are not those of its config. "" leaves what the config says.
 struct Types {
-  std::string weight, kv, activation;
+  std::string weights;      // two bytes and more: of everything; less: of the layers' matrices, as quantisation does
+  std::string kv;           // of the cache
+  std::string activations;  // between operators
+  std::string arithmetic;   // of the products
 };
 Result<void> set_types(Config& config, const Types& types);
 

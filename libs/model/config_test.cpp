@@ -332,7 +332,7 @@ TEST(ParseConfig, TheCacheMayHaveATypeOfItsOwn) {
 
 TEST(SetTypes, AFullTypeIsThatOfEverything) {
   Config config = config_of(kLlama);
-  ASSERT_TRUE(set_types(config, {.weight = "fp16", .kv = "", .activation = ""}));
+  ASSERT_TRUE(set_types(config, {.weights = "fp16"}));
   EXPECT_EQ(config.weight.type, "float16");
   EXPECT_EQ(config.kv.type, "float16");
   EXPECT_EQ(config.activation.type, "float16");
@@ -341,7 +341,7 @@ TEST(SetTypes, AFullTypeIsThatOfEverything) {
 
 TEST(SetTypes, ASmallTypeIsThatOfMatrices) {
   Config config = config_of(kLlama);
-  ASSERT_TRUE(set_types(config, {.weight = "int4", .kv = "fp8", .activation = ""}));
+  ASSERT_TRUE(set_types(config, {.weights = "int4", .kv = "fp8"}));
   EXPECT_EQ(config.weight.type, "bfloat16");
   EXPECT_EQ(config.kv.type, "float8_e4m3");
   EXPECT_EQ(config.activation.type, "bfloat16");
@@ -351,17 +351,18 @@ TEST(SetTypes, ASmallTypeIsThatOfMatrices) {
   // A model that says it is in float8 and one that is asked to be int8 keep their tables in 16 bits.
   Config eight = config_of(with(kLlama, "torch_dtype", "float8_e4m3fn"));
   EXPECT_EQ(eight.activation.type, "bfloat16");
-  ASSERT_TRUE(set_types(eight, {.weight = "fp8", .kv = "", .activation = "float16"}));
+  ASSERT_TRUE(set_types(eight, {.weights = "fp8", .activations = "float16"}));
   EXPECT_EQ(eight.quantization->arithmetic, "float8_e4m3");
-  EXPECT_EQ(eight.kv.type, "float16");
+  EXPECT_EQ(eight.activation.type, "float16");
+  EXPECT_EQ(eight.kv.type, "bfloat16");  // has an option of its own
 }
 
 TEST(SetTypes, UnknownOnesAreRefused) {
   Config config = config_of(kLlama);
-  const Result<void> result = set_types(config, {.weight = "int3.5", .kv = "", .activation = ""});
+  const Result<void> result = set_types(config, {.weights = "int3.5"});
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().code, ErrorCode::kUsage);
-  EXPECT_EQ(result.error().message, "type \"int3.5\" is not known");
+  EXPECT_EQ(result.error().message, "--dtype: 'int3.5' is not a type of numbers");
 }
 
 TEST(NumberOf, UsualSpellings) {

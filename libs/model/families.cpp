@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <array>
 
-namespace llmprof::model {
+#include "model/families/standard.h"
 
-extern const Family kCohere, kDeepseekV2, kDeepseekV3, kFalcon, kFalconTwoNorms, kGemma, kGemma2, kGemma3, kGeneric,
-    kGlm, kGlm4, kGlm4Moe, kGpt2, kGptNeox, kGptOss, kGptj, kInferred, kLlama, kLlama4, kMixtral, kOlmo2, kOpt, kPhi,
-    kPhi3, kQwen2, kQwen2Moe, kQwen3, kQwen3Moe, kStarcoder2;
+namespace llmprof::model {
 
 std::span<const Family* const> families() {
   static constexpr std::array kFamilies{&kGpt2,           &kLlama,      &kQwen2,      &kQwen2Moe, &kQwen3,  &kQwen3Moe,

@@ -1,5 +1,5 @@
 #pragma once
-// What a transformer must cost. The only place with FLOP and byte formulas (ARCHITECTURE 6); analysis, benchmarks and
+// What a transformer must cost. The only place with FLOP and byte formulas ; analysis, benchmarks and
 // prediction call these, so "MFU" means one thing. Conventions: matrix products only, 2MNK; attention causal; logits
 // for sampled positions; element-wise work counts bytes, not FLOPs. docs/format/model.md derives each formula.
 
@@ -101,16 +101,10 @@ double weights_read_bytes(const Graph& graph);
 // Parameters, their gradients and AdamW's two moments: what a training step sweeps over.
 double training_state_bytes(const Graph& graph);
 
-// ---- efficiency (ARCHITECTURE 6) ---------------------------------------------------------------------------
+// The types of the products of any pass, each once.
+std::vector<std::string> arithmetic_types(const Graph& graph);
 
 double gemm_flops(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch);  // 2·m·n·k·batch
 double gemm_bytes(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, std::int64_t element_bytes);
-
-// amount / time / peak, unknown unless all three are known and positive.
-std::optional<double> efficiency(double amount, double time_ns, double peak_per_second);
-// max(flops / peak, bytes / bandwidth), in ns.
-std::optional<double> floor_ns(double flops, double bytes, double peak_flops, double peak_bandwidth);
-// "compute" or "memory": which of the two is larger; "unknown" if a peak is.
-std::string_view bound_by(double flops, double bytes, double peak_flops, double peak_bandwidth);
 
 }  // namespace llmprof::model

@@ -1,6 +1,6 @@
 #pragma once
 // Regular expressions as quantization_config uses them for module names, matched in time proportional to pattern times
-// text: files come from strangers, and backtracking would let one hang us.
+// text: files are untrusted, and backtracking would let one hang us.
 
 #include <bitset>
 #include <cstdint>

@@ -26,4 +26,13 @@ class Coverage {
   std::unique_ptr<const Lists> lists_;
 };
 
+// The methods of quantization_config, one row each. `q` reads that object.
+
+// By out.method: sets the type of weights and products, and which modules the method is about.
+void read_method(Fields& q, Quantization& out);
+// num_bits, type, group_size…, as compressed-tensors describes weights and caches.
+Number scheme_number(Fields& args);
+
+std::string lower_case(std::string text);
+
 }  // namespace llmprof::model

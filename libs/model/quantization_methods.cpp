@@ -1,8 +1,7 @@
 // How each method of quantization_config stores a matrix. Bytes of a weight count its share of the scales and zero
 // points of its group; scales of whole rows or tensors are left out, as they are less than a thousandth.
 
-#include "model/quantization_methods.h"
-#include "base/strings.h"
+#include "model/quantization.h"
 
 #include <fmt/format.h>
 
@@ -10,6 +9,7 @@
 #include <array>
 
 #include "base/json.h"
+#include "base/strings.h"
 #include "base/text_table.h"
 
 namespace llmprof::model {

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/text_table.h"
 #include "hw/device_card.h"
-#include "hw/spec_limit.h"
+#include "hw/resolve.h"
 #include "report/layout.h"
 #include "report/page.h"
 

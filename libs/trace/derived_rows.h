@@ -205,6 +205,7 @@ struct ModelOpRow {
   double activation_bytes = 0;
   OptionalDouble flops_most, bytes_most;
   double recomputed_flops = 0;
+  OptionalDouble compute_ns;
 };
 
 template <>

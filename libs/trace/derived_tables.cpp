@@ -351,6 +351,8 @@ const Table& table_of<ModelOpRow>() {
           column(&R::bytes_most, "most_bytes", "bytes", "Bytes of weights, KV cache and activations together at most."),
           column(&R::recomputed_flops, "recomputed_flops", "FLOP",
                  "FLOPs of the forward pass that a backward pass computes again; no part of flops."),
+          column(&R::compute_ns, "compute_ns", "ns",
+                 "Least time of flops on the busiest device, at its peak for their type. NULL if no peak is known."),
       }};
   return table;
 }

@@ -1,7 +1,6 @@
 #include "workload/attention.h"
 
 #include <cblas.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "workload/kernels.h"
 
 namespace llmprof::workload {
+
 namespace {
 
 std::int64_t kv_head(const Attention& a, std::int64_t head) { return head / (a.config.heads / a.config.kv_heads); }
@@ -90,5 +90,13 @@ void attend(const Attention& a) {
     multiply_values(a, sequence);
   }
 }
+
+KvCache::KvCache(const ModelConfig& config, std::int64_t batch, std::int64_t capacity)
+    : batch_(batch),
+      capacity_(capacity),
+      kv_heads_(config.kv_heads),
+      head_dim_(config.head_dim),
+      values_offset_(config.layers * batch * config.kv_heads * capacity * config.head_dim),
+      buffer_(2 * values_offset_) {}
 
 }  // namespace llmprof::workload

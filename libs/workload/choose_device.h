@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/result.h"
+#include "workload/config.h"
 #include "workload/cuda/device.h"
-#include "workload/element_type.h"
 
 namespace llmprof::workload {
 

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "llmprof/annotate.h"
 #include "workload/command.h"
-#include "workload/cuda/device_runner.h"
+#include "workload/cuda/device_model.h"
 #include "workload/generate.h"
 #include "workload/presets.h"
 #include "workload/ranks.h"
@@ -65,7 +65,6 @@ void describe(CLI::App& infer, Options& o) {
   infer.add_flag("--list-presets", o.list_presets, "list the presets and exit");
 }
 
-// A size given by hand replaces the preset's. What follows from it is derived again.
 Result<ModelConfig> choose_model(const Options& o, const Preset& preset) {
   if (!o.config_path.empty()) {
     LLMPROF_LET(const std::string text, base::read_file(o.config_path, 16 << 20));
@@ -77,14 +76,7 @@ Result<ModelConfig> choose_model(const Options& o, const Preset& preset) {
     if (family != config.family) config.tied_embeddings = false;
     config.family = family;
   }
-  if (o.sizes.hidden != 0 || o.sizes.heads != 0) config.head_dim = 0;
-  if (o.sizes.hidden != 0) config.intermediate = 0;
-  if (o.sizes.heads != 0) config.kv_heads = 0;
-  for (const auto field : {&ModelConfig::layers, &ModelConfig::hidden, &ModelConfig::heads, &ModelConfig::kv_heads,
-                           &ModelConfig::intermediate, &ModelConfig::vocab}) {
-    if (o.sizes.*field != 0) config.*field = o.sizes.*field;
-  }
-  return complete(config);
+  return with_sizes(config, o.sizes);
 }
 
 Result<GenerateOptions> choose_run(const Options& o, const Preset& preset) {
@@ -191,10 +183,7 @@ Result<int> launch(const Options& o) {
 }
 
 int run(const Options& o) {
-  if (o.list_presets) {
-    for (const Preset& preset : presets()) fmt::print("{:<16} {}\n", preset.name, preset.summary);
-    return 0;
-  }
+  if (o.list_presets) return list_presets(presets(), 16);
   const auto joined = Ranks::join();
   if (!joined) return fail(joined.error());
   if (o.ranks != 1 && !*joined) {
@@ -204,8 +193,7 @@ int run(const Options& o) {
   const Result<RunSummary> summary = infer(o);
   if (!summary) return fail(summary.error());
   if (*joined && (*joined)->rank() != 0) return 0;  // the first speaks for all
-  const std::string text = o.json ? json_summary(*summary) : text_summary(*summary);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print(o.json ? json_summary(*summary) : text_summary(*summary));
   return 0;
 }
 

@@ -26,8 +26,24 @@ Result<ChosenDevice> choose_device_and_tell(const std::string& name) {
   return device;
 }
 
+Result<ModelConfig> with_sizes(ModelConfig config, const ModelConfig& sizes) {
+  if (sizes.hidden != 0 || sizes.heads != 0) config.head_dim = 0;
+  if (sizes.hidden != 0) config.intermediate = 0;
+  if (sizes.heads != 0) config.kv_heads = 0;
+  for (const auto field : {&ModelConfig::layers, &ModelConfig::hidden, &ModelConfig::heads, &ModelConfig::kv_heads,
+                           &ModelConfig::intermediate, &ModelConfig::vocab, &ModelConfig::positions}) {
+    if (sizes.*field != 0) config.*field = sizes.*field;
+  }
+  return complete(config);
+}
+
+void print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
 int fail(const Error& error) {
-  // Names in it may come from a stranger's file.
+  // Names in it may come from an untrusted file.
   fmt::print(stderr, "llmprof-workload: {}\n", base::printable(error.message));
   if (!error.hint.empty()) fmt::print(stderr, "hint: {}\n", error.hint);
   return error.code == ErrorCode::kUsage ? 1 : 2;

@@ -1,6 +1,7 @@
 #include "workload/model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/assert.h"
@@ -8,10 +9,29 @@
 
 namespace llmprof::workload {
 
+// Computed in double: angles grow with the position.
+void RotaryAngles::extend(const ModelConfig& config, std::int64_t positions) {
+  const std::int64_t half = config.head_dim / 2;
+  for (auto position = static_cast<std::int64_t>(cosine.size()) / half; position < positions; ++position) {
+    for (std::int64_t i = 0; i < half; ++i) {
+      const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim);
+      const double angle = static_cast<double>(position) * std::pow(config.rope_theta, exponent);
+      cosine.push_back(static_cast<float>(std::cos(angle)));
+      sine.push_back(static_cast<float>(std::sin(angle)));
+    }
+  }
+}
+
 Model::Model(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks)
-    : config_(config), weights_(std::move(weights)), pool_(pool), ranks_(ranks), head_name_(names_.add("lm_head")) {
-  const char* const embedding = config.family == Family::kGpt2 ? "wte" : "embed_tokens";
-  head_ = weights_.linear(config.tied_embeddings ? embedding : "lm_head");
+    : weights_(std::move(weights)), config_(config), pool_(pool), ranks_(ranks) {
+  const OuterNames outer = outer_names(config.family);
+  token_table_ = weights_.linear(outer.embedding).weight;
+  position_table_ = outer.positions != nullptr ? weights_.linear(outer.positions).weight : nullptr;
+  last_norm_ = weights_.norm(outer.norm);
+  head_ = weights_.linear(config.tied_embeddings ? outer.embedding : "lm_head");
+  embed_name_ = names_.add(outer.embedding);
+  last_norm_name_ = names_.add(outer.norm);
+  head_name_ = names_.add("lm_head");
   if (ranks == nullptr) return;
   head_.out /= ranks->count();
   head_.weight += ranks->rank() * head_.out * head_.in;
@@ -26,10 +46,20 @@ std::span<const float> Model::forward(std::span<const Token> tokens, KvCache& ca
       {.batch = cache.batch(), .tokens = count / cache.batch(), .position = cache.length()}, tokens, cache, x};
   normed_.reserve(count * config_.hidden);
   mixed_.reserve(count * config_.heads * config_.head_dim);
-  embed(pass);
+  within(embed_name_, [&] { embed(pass); });
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) run_layer(pass, layer);
   cache.advance(pass.tokens);
   return logits(pass);
+}
+
+void Model::embed(const Pass& pass) {
+  if (position_table_ == nullptr) angles_.extend(config_, pass.context());
+  const std::int64_t c = config_.hidden;
+  for (std::int64_t row = 0; row < pass.rows(); ++row) {
+    const std::int64_t position = pass.position + row % pass.tokens;
+    std::copy_n(token_table_ + pass.ids[static_cast<std::size_t>(row)] * c, c, pass.x + row * c);
+    if (position_table_ != nullptr) kernels().add(pass.x + row * c, position_table_ + position * c, c);
+  }
 }
 
 // Only the last position of each sequence is sampled, so only it is normalised and multiplied by the head.
@@ -39,18 +69,18 @@ std::span<const float> Model::logits(const Pass& pass) {
     const std::int64_t row = (sequence + 1) * pass.tokens - 1;
     std::copy_n(pass.x + row * config_.hidden, config_.hidden, last + sequence * config_.hidden);
   }
-  final_norm(last, pass.batch, last);
+  within(last_norm_name_, [&] { normalise(last_norm_, last, pass.batch, last); });
   const llmprof::Module range(head_name_);
   float* const logits = logits_.reserve(pass.batch * config_.vocab);
   if (ranks_ == nullptr) {
-    project(head_, last, pass.batch, Store::kReplace, logits);
+    apply(head_, last, pass.batch, Store::kReplace, logits, pool_);
   } else {
     float* const part = part_.reserve(pass.batch * head_.out);
-    project(head_, last, pass.batch, Store::kReplace, part);
+    apply(head_, last, pass.batch, Store::kReplace, part, pool_);
     std::fill_n(logits, pass.batch * config_.vocab, 0.0F);
     for (std::int64_t row = 0; row < pass.batch; ++row)
       std::copy_n(part + row * head_.out, head_.out, logits + row * config_.vocab + ranks_->rank() * head_.out);
-    add_up(logits, pass.batch * config_.vocab);
+    sum_over_ranks(logits, pass.batch * config_.vocab);
   }
   return {logits, static_cast<std::size_t>(pass.batch * config_.vocab)};
 }
@@ -70,9 +100,61 @@ void Model::normalise(const Norm& norm, const float* x, std::int64_t rows, float
   });
 }
 
-std::unique_ptr<Model> make_model(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks) {
-  return config.family == Family::kGpt2 ? make_gpt2(config, std::move(weights), pool)
-                                        : make_llama(config, std::move(weights), pool, ranks);
+void Model::cache(const Pass& pass, std::int64_t layer, const float* qkv) {
+  const std::int64_t c = config_.hidden, dim = config_.head_dim;
+  pool_.parallel_for(pass.rows(), std::max<std::int64_t>(1, (1 << 15) / c), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::int64_t sequence = row / pass.tokens, position = pass.position + row % pass.tokens;
+      const float* const key = qkv + row * 3 * c + c;  // (H, D)
+      for (std::int64_t head = 0; head < config_.heads; ++head) {
+        std::copy_n(key + head * dim, dim, pass.cache.keys(layer, sequence, head) + position * dim);
+        std::copy_n(key + c + head * dim, dim, pass.cache.values(layer, sequence, head) + position * dim);
+      }
+    }
+  });
+}
+
+void Model::rotate_and_cache(const Pass& pass, std::int64_t layer, float* q, const float* k, const float* v) {
+  const std::int64_t dim = config_.head_dim, half = dim / 2;
+  const std::int64_t min_rows = std::max<std::int64_t>(1, (1 << 14) / (config_.heads * dim));
+  pool_.parallel_for(pass.rows(), min_rows, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::int64_t sequence = row / pass.tokens, position = pass.position + row % pass.tokens;
+      const float* const cosine = angles_.cosine.data() + position * half;
+      const float* const sine = angles_.sine.data() + position * half;
+      for (std::int64_t head = 0; head < config_.heads; ++head) {
+        float* const query = q + (row * config_.heads + head) * dim;
+        kernels().rotate(query, cosine, sine, half, query);
+      }
+      for (std::int64_t head = 0; head < config_.kv_heads; ++head) {
+        const std::int64_t from = (row * config_.kv_heads + head) * dim;
+        kernels().rotate(k + from, cosine, sine, half, pass.cache.keys(layer, sequence, head) + position * dim);
+        std::copy_n(v + from, dim, pass.cache.values(layer, sequence, head) + position * dim);
+      }
+    }
+  });
+}
+
+void Model::attend(const Pass& pass, std::int64_t layer, const float* q, std::int64_t row_stride) {
+  workload::attend({.config = config_,
+                    .pass = pass,
+                    .queries = {.data = q, .row_stride = row_stride},
+                    .cache = pass.cache,
+                    .layer = layer,
+                    .scores = scores_,
+                    .out = mixed(),
+                    .pool = pool_});
+}
+
+void Model::gelu(float* x, std::int64_t count) {
+  pool_.parallel_for(count, 1 << 14,
+                     [&](std::int64_t begin, std::int64_t end) { kernels().gelu(x + begin, end - begin); });
+}
+
+void Model::silu_multiply(float* gate, const float* up, std::int64_t count) {
+  pool_.parallel_for(count, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    kernels().silu_multiply(gate + begin, up + begin, end - begin);
+  });
 }
 
 }  // namespace llmprof::workload

@@ -1,23 +1,25 @@
 #pragma once
-// A transformer ready to run: weights, scratch memory, and the names it announces its parts under.
-// One pass at a time; the pool works for it.
+// A transformer ready to run on the CPU: weights, scratch memory, and the operators that the layers of both families
+// (layers.h) are made of. One pass at a time; the pool works for it.
 
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "workload/attention.h"
-#include "workload/buffer.h"
-#include "workload/config.h"
-#include "workload/kv_cache.h"
-#include "workload/module_names.h"
+#include "workload/layers.h"
 #include "workload/ranks.h"
-#include "workload/thread_pool.h"
-#include "workload/weights.h"
 
 namespace llmprof::workload {
 
 using Token = std::int32_t;
+
+// Rotary positions: cos and sin of position · theta^(-2i/D), for the positions so far.
+struct RotaryAngles {
+  std::vector<float> cosine, sine;  // (positions so far, D/2)
+  void extend(const ModelConfig& config, std::int64_t positions);
+};
 
 class Model {
  public:
@@ -29,8 +31,11 @@ class Model {
   std::span<const float> forward(std::span<const Token> tokens, KvCache& cache);
 
  protected:
+  using WeightsType = Weights;
+  using Scratch = FloatBuffer;
+
   // `ranks`: the config and weights are this one's part of a model.
-  Model(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks = nullptr);
+  Model(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks);
 
   struct Pass : NewTokens {
     std::span<const Token> ids;  // (B, T)
@@ -38,46 +43,67 @@ class Model {
     float* x;  // (B, T, C): the residual stream
   };
 
-  // The two parts in which families differ.
-  virtual void embed(const Pass& pass) = 0;                          // writes x
-  virtual void run_layer(const Pass& pass, std::int64_t layer) = 0;  // x = layer(x)
-  virtual void final_norm(const float* x, std::int64_t rows, float* out) = 0;
+  // The part in which families differ: x = layer(x).
+  virtual void run_layer(const Pass& pass, std::int64_t layer) = 0;
 
-  // Normalises rows of C: RMSNorm, or LayerNorm when there is a bias. x may be out.
+  // Of so many values in a row: grows with the passes.
+  static FloatBuffer scratch(std::int64_t /*columns*/) { return {}; }
+  static float* values(FloatBuffer& of, const Pass& pass, std::int64_t columns) {
+    return of.reserve(pass.rows() * columns);
+  }
+  float* normed() { return normed_.data(); }  // (B, T, C)
+  float* mixed() { return mixed_.data(); }    // (B, T, H·D): output of attention
+
+  void normalise(const Norm& norm, const Pass& pass) { normalise(norm, pass.x, pass.rows(), normed()); }
+  void project(const Linear& linear, const float* x, const Pass& pass, float* y) {
+    apply(linear, x, pass.rows(), Store::kReplace, y, pool_);
+  }
+  // The residual stream += x · Wᵀ. Where the inputs of W are split among ranks, the first rank brings the stream, all
+  // of them their part of the product, and sum_over_ranks adds them up.
+  void add_projected(const Linear& linear, const float* x, const Pass& pass) {
+    const bool first = ranks_ == nullptr || ranks_->rank() == 0;
+    apply(linear, x, pass.rows(), first ? Store::kAccumulate : Store::kReplace, pass.x, pool_);
+  }
+  void sum_over_ranks(const Pass& pass) { sum_over_ranks(pass.x, pass.rows() * config_.hidden); }
+  // Keys and values of qkv (B, T, 3, H, D) into the cache.
+  void cache(const Pass& pass, std::int64_t layer, const float* qkv);
+  // Turns the queries in place; turns the keys on their way into the cache; the values go there as they are.
+  void rotate_and_cache(const Pass& pass, std::int64_t layer, float* q, const float* k, const float* v);
+  void attend(const Pass& pass, std::int64_t layer, const float* q, std::int64_t row_stride);
+  void gelu(float* x, std::int64_t count);
+  void silu_multiply(float* gate, const float* up, std::int64_t count);
+
+  Weights weights_;
+  ModuleNames names_;
+
+ private:
+  void embed(const Pass& pass);
+  std::span<const float> logits(const Pass& pass);
+  // Rows of C: RMSNorm, or LayerNorm when there is a bias. x may be out.
   void normalise(const Norm& norm, const float* x, std::int64_t rows, float* out);
-  void project(const Linear& linear, const float* x, std::int64_t rows, Store store, float* y) {
-    apply(linear, x, rows, store, y, pool_);
-  }
-  // y += x · Wᵀ, of a matrix whose inputs are split: the first rank brings y, all of them their part of the product.
-  void add_projected(const Linear& linear, const float* x, std::int64_t rows, float* y) {
-    project(linear, x, rows, ranks_ == nullptr || ranks_->rank() == 0 ? Store::kAccumulate : Store::kReplace, y);
-  }
-  void add_up(float* values, std::int64_t count) {
+  void sum_over_ranks(float* values, std::int64_t count) {
     if (ranks_ != nullptr) ranks_->all_reduce(values, count);
   }
 
   ModelConfig config_;
-  Weights weights_;
   ThreadPool& pool_;
   Ranks* ranks_;
-  ModuleNames names_;
-  FloatBuffer normed_;  // (B, T, C)
-  FloatBuffer mixed_;   // (B, T, H·D): output of attention
-  FloatBuffer scores_;
-
- private:
-  std::span<const float> logits(const Pass& pass);
-
+  const float* token_table_;     // (V, C)
+  const float* position_table_;  // (positions, C), or none
+  Norm last_norm_;
   Linear head_;
-  llmprof_name head_name_;
+  llmprof_name embed_name_, last_norm_name_, head_name_;
+  RotaryAngles angles_;
   FloatBuffer residual_;  // (B, T, C)
-  FloatBuffer last_;      // (B, C)
-  FloatBuffer logits_;    // (B, V)
-  FloatBuffer part_;      // (B, V / ranks)
+  FloatBuffer normed_, mixed_, scores_;
+  FloatBuffer last_;    // (B, C)
+  FloatBuffer logits_;  // (B, V)
+  FloatBuffer part_;    // (B, V / ranks)
 };
 
-std::unique_ptr<Model> make_gpt2(const ModelConfig& config, Weights weights, ThreadPool& pool);
-std::unique_ptr<Model> make_llama(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks = nullptr);
-std::unique_ptr<Model> make_model(const ModelConfig& config, Weights weights, ThreadPool& pool, Ranks* ranks = nullptr);
+inline std::unique_ptr<Model> make_model(const ModelConfig& config, Weights weights, ThreadPool& pool,
+                                         Ranks* ranks = nullptr) {
+  return make_family<Model>(config, std::move(weights), pool, ranks);
+}
 
 }  // namespace llmprof::workload

@@ -37,4 +37,19 @@ struct Preset {
 std::span<const Preset> presets();
 Result<Preset> find_preset(std::string_view name);
 
+// Named training runs.
+
+struct TrainPreset {
+  std::string_view name;
+  std::string_view summary;
+  ModelConfig config;
+  std::int64_t batch;
+  std::int64_t tokens;
+  std::int64_t steps;
+  double learning_rate;
+};
+
+std::span<const TrainPreset> train_presets();
+Result<TrainPreset> find_train_preset(std::string_view name);
+
 }  // namespace llmprof::workload

@@ -1,4 +1,4 @@
-#include "workload/safetensors.h"
+#include "workload/weights_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,6 @@
 
 #include "workload/generate.h"
 #include "workload/presets.h"
-#include "workload/weights_file.h"
 
 namespace llmprof::workload {
 namespace {

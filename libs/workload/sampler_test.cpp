@@ -1,4 +1,4 @@
-#include "workload/sampler.h"
+#include "workload/generate.h"
 
 #include <gtest/gtest.h>
 

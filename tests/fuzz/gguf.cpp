@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 #include "model/checkpoint/checkpoint.h"
-#include "model/checkpoint/gguf_config.h"
+#include "model/checkpoint/gguf.h"
 #include "model/memory.h"
 #include "model/model.h"
 #include "model/testing/gguf_builder.h"

@@ -31,7 +31,7 @@ void run(std::string_view input) {
     require(flops > 0);
   }
   require(std::isfinite(model::weights_bytes(graph)) && std::isfinite(model::kv_cache_bytes(graph, 2, 100)));
-  require(model::set_types(*config, {.weight = "int4", .kv = "fp8", .activation = "float16"}).has_value());
+  require(model::set_types(*config, {.weights = "int4", .kv = "fp8", .activations = "float16"}).has_value());
   require(model::weights_bytes(model::Graph(*config)) > 0);
 }
 

@@ -1,6 +1,6 @@
 // model.safetensors.index.json: names of tensors and files. Whatever it says, it names files of its own folder only.
 
-#include "model/checkpoint/safetensors_index.h"
+#include "model/checkpoint/tensor_list.h"
 
 #include "fuzz.h"
 #include "model/checkpoint/tensor_names.h"

@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "bench/check.h"
-#include "bench/operators.h"
+#include "bench/operator.h"
 
 namespace llmprof::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "bench/bench.h"
-#include "bench/operators.h"
+#include "bench/operator.h"
 
 namespace llmprof::bench {
 namespace {

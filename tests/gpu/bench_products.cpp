@@ -7,7 +7,7 @@
 #include "bench/check.h"
 #include "bench/cuda/blas.h"
 #include "bench/cuda/sampler.h"
-#include "bench/operators.h"
+#include "bench/operator.h"
 
 namespace llmprof::bench {
 namespace {

@@ -10,8 +10,7 @@
 #include "bench/cuda/clock.h"
 #include "bench/cuda/cupti.h"
 #include "bench/cuda/events.h"
-#include "bench/cuda/flush.h"
-#include "bench/cuda/launch_gate.h"
+#include "bench/cuda/sampler.h"
 #include "hw/gpu_usage.h"
 
 namespace llmprof::bench::cuda {

@@ -8,7 +8,7 @@ namespace llmprof::analyze::counters {
 namespace {
 
 using hw::counters::Counter;
-using hw::counters::Together;
+using hw::counters::Aggregation;
 
 hw::counters::Lookup lookup_in(const Metrics& metrics) {
   return [&metrics](std::string_view metric) -> std::optional<double> {
@@ -57,8 +57,8 @@ void Fold::add(const Metrics& metrics, double occurrences, double time_ns) {
   for (const Counter& counter : hw::counters::catalog()) {
     const std::optional<double> value = hw::counters::evaluate(counter, lookup_in(metrics));
     if (!value) continue;
-    const bool sum = counter.together == Together::kSum;
-    const double by = counter.together == Together::kMeanByTime ? std::max(time_ns, 1.0) : 1;
+    const bool sum = counter.together == Aggregation::kSum;
+    const double by = counter.together == Aggregation::kMeanByTime ? std::max(time_ns, 1.0) : 1;
     counters_[&counter].add(sum ? *value / occurrences : *value, by);
   }
   for (const auto& [metric, value] : metrics) {

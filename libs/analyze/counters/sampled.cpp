@@ -33,7 +33,7 @@ std::vector<double> series_of(const hw::counters::Counter& counter, const Sample
   for (std::size_t i = 0; i < out.size(); ++i) {
     const std::optional<double> value = value_at(counter, samples, i);
     if (!value) continue;
-    out[i] = counter.together == hw::counters::Together::kSum ? *value : *value * seconds_of(samples, i);
+    out[i] = counter.together == hw::counters::Aggregation::kSum ? *value : *value * seconds_of(samples, i);
   }
   return out;
 }
@@ -69,7 +69,7 @@ double cache_error_per_s(const hw::counters::Counter& counter, const UnmixedRate
 
 CounterValue unmixed_value(const hw::counters::Counter& counter, const UnmixedRate& rate, double cache_error,
                            std::int64_t samples) {
-  const bool sum = counter.together == hw::counters::Together::kSum;
+  const bool sum = counter.together == hw::counters::Aggregation::kSum;
   CounterValue out{.counter = counter.name,
                    .unit = sum ? counter.unit + "/s" : counter.unit,
                    .denominator = counter.denominator,

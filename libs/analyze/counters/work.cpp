@@ -6,8 +6,6 @@
 namespace llmprof::analyze::counters {
 namespace {
 
-constexpr std::string_view kPlain = " (plain cores)";  // as kernel_roofline.cpp says
-
 std::optional<double> ratio(const std::optional<double>& a, const std::optional<double>& b) {
   return a && b && *b > 0 ? std::optional(*a / *b) : std::nullopt;
 }
@@ -44,11 +42,8 @@ CountedWork work_of(const Metrics& metrics, double time_ns, const std::vector<hw
 }
 
 std::optional<double> flops_of_peak(const CountedWork& work, const std::vector<hw::Peak>& peaks) {
-  if (!work.flops_per_s || work.type.empty()) return std::nullopt;
-  const bool plain = work.type.ends_with(kPlain);
-  const std::string type = plain ? work.type.substr(0, work.type.size() - kPlain.size()) : work.type;
-  const hw::Peak* peak = plain ? hw::find_peak(peaks, "flops", type + "_vector") : nullptr;
-  if (peak == nullptr) peak = hw::find_peak(peaks, "flops", type);
+  if (!work.flops_per_s) return std::nullopt;
+  const hw::Peak* peak = peak_of_arithmetic(work.type, peaks);
   return peak != nullptr && peak->value > 0 ? std::optional(*work.flops_per_s / peak->value) : std::nullopt;
 }
 

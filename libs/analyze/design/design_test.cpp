@@ -7,7 +7,6 @@
 #include "analyze/design/measured.h"
 #include "analyze/design/sweep.h"
 #include "analyze/design/testing/small_model.h"
-#include "analyze/design/types.h"
 
 namespace llmprof::analyze::design {
 namespace {
@@ -156,17 +155,18 @@ TEST(Design, TrainingHasItsOwnStagesAndMemory) {
 
 TEST(Types, NarrowWeightsAreThoseOfTheLayersMatrices) {
   Subject subject = small_llama();
-  ASSERT_TRUE(apply_types(subject.config, {.weights = "int4", .kv = "float8", .activations = "", .arithmetic = ""}));
+  ASSERT_TRUE(
+      model::set_types(subject.config, {.weights = "int4", .kv = "float8", .activations = "", .arithmetic = ""}));
   const Design design = must(make_design(subject, {.prompt = 8, .context = 10}, small_roof()));
   // Two layers' matrices at half a byte; embedding, logits and norms at two.
   EXPECT_DOUBLE_EQ(design.memory.weights, 2 * 36'864 * 0.5 + (2 * 16'384 + 5 * 64) * 2.0);
   EXPECT_DOUBLE_EQ(design.memory.kv_per_token, 128);
-  EXPECT_THAT(apply_types(subject.config, {.weights = "float33"}).error().message, HasSubstr("float33"));
+  EXPECT_THAT(model::set_types(subject.config, {.weights = "float33"}).error().message, HasSubstr("float33"));
 }
 
 TEST(Types, ProductsOfTwoTypesTakeTheirOwnPeaks) {
   Subject subject = small_llama();
-  ASSERT_TRUE(apply_types(subject.config, {.weights = "float8"}));
+  ASSERT_TRUE(model::set_types(subject.config, {.weights = "float8"}));
   Roof roof = small_roof();
   roof.peaks.push_back({"flops", "float8", 2e12, "FLOP/s", "spec", ""});
   const Design design = must(make_design(subject, {.prompt = 8, .context = 10}, roof));
@@ -180,19 +180,19 @@ TEST(Types, ProductsOfTwoTypesTakeTheirOwnPeaks) {
 TEST(Roof, StandsInForATypeThatTheDeviceHasNot) {
   Roof roof{.device = "T4", .source = "catalogue", .memory_bytes = 0, .on_chip_bytes = 0, .peaks = {}, .why = ""};
   roof.peaks = {{"flops", "float16", 65e12, "FLOP/s", "spec", ""}, {"flops", "float32", 8e12, "FLOP/s", "spec", ""}};
-  const std::optional<UsedPeak> peak = flops_peak(roof, "bfloat16");
+  const std::optional<UsedPeak> peak = hw::flops_peak(roof.peaks, "bfloat16", roof.device);
   ASSERT_TRUE(peak);
   EXPECT_EQ(peak->peak_type, "float32");
   EXPECT_EQ(peak->note, "T4 has no peak for bfloat16; it would run as float32");
-  EXPECT_EQ(flops_peak(roof, "float8_e4m3")->peak_type, "float16");
-  EXPECT_FALSE(flops_peak(roof, "float64"));
-  EXPECT_FALSE(bandwidth_peak(roof));
+  EXPECT_EQ(hw::flops_peak(roof.peaks, "float8_e4m3", roof.device)->peak_type, "float16");
+  EXPECT_FALSE(hw::flops_peak(roof.peaks, "float64", roof.device));
+  EXPECT_FALSE(hw::bandwidth_peak(roof.peaks));
 }
 
 TEST(Roof, MeasuredPeaksComeFirst) {
   Roof roof;
   roof.peaks = {{"bandwidth", "read", 3e12, "B/s", "spec", ""}, {"bandwidth", "read", 2e12, "B/s", "measured", ""}};
-  EXPECT_EQ(bandwidth_peak(roof)->per_second, 2e12);
+  EXPECT_EQ(hw::bandwidth_peak(roof.peaks)->per_second, 2e12);
 }
 
 TEST(Stage, NumbersOfLayers) {
@@ -257,7 +257,7 @@ TEST(Sweep, RefusesWhatItCannotDo) {
 
 TEST(Diff, PutsQuantitiesSideBySide) {
   Subject wide = small_llama();
-  ASSERT_TRUE(apply_types(wide.config, {.weights = "float32"}));
+  ASSERT_TRUE(model::set_types(wide.config, {.weights = "float32"}));
   const Options options{.prompt = 8, .context = 10};
   const std::vector<DiffRow> rows =
       diff(must(make_design(small_llama(), options, small_roof())), must(make_design(wide, options, small_roof())));

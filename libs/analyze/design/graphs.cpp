@@ -17,19 +17,6 @@ Result<Graphs> make_graphs(const model::Config& config, const model::Parallel& p
   return graphs;
 }
 
-std::vector<std::string> arithmetic_types(const Graphs& graphs) {
-  std::vector<std::string> types;
-  const auto add = [&](const model::Graph::Group& group) {
-    for (const model::Op& op : group.ops) {
-      if (std::ranges::find(types, op.arithmetic) == types.end()) types.push_back(op.arithmetic);
-    }
-  };
-  add(graphs.whole.first());
-  for (const model::Graph::Group& group : graphs.whole.groups()) add(group);
-  add(graphs.whole.last());
-  return types;
-}
-
 model::PassCosts device_costs(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions) {
   model::PassCosts sum;
   for (const model::Graph& graph : graphs.stages) {

@@ -22,9 +22,6 @@ struct Graphs {
 
 Result<Graphs> make_graphs(const model::Config& config, const model::Parallel& parallel);
 
-// The types of the products of any pass, each once.
-std::vector<std::string> arithmetic_types(const Graphs& graphs);
-
 // The sum over the stages of the pipeline.
 model::PassCosts device_costs(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions);
 

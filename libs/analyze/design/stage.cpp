@@ -116,12 +116,13 @@ void add_shares(std::vector<Row>& rows) {
 }
 
 std::vector<Row> layer_rows(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions,
-                            const Ruler& ruler) {
+                            const hw::Roofline& roofline) {
   std::vector<Row> rows;
   for (const model::Graph& graph : graphs.stages) {
     for (Bucket& bucket : layer_costs(graph, pass, conditions)) {
       if (bucket.parameters == 0 && bucket.costs.flops + bucket.costs.bytes() <= 0) continue;
-      Row row = row_of(std::move(bucket.name), bucket.costs, ruler.floor(bucket.costs));
+      Row row = row_of(std::move(bucket.name), bucket.costs,
+                       roofline.floor(bucket.costs.flops_by_type, bucket.costs.bytes()));
       row.layers = bucket.layers;
       row.parameters = bucket.parameters;
       rows.push_back(std::move(row));
@@ -132,10 +133,11 @@ std::vector<Row> layer_rows(const Graphs& graphs, const model::Pass& pass, const
 }
 
 std::vector<Row> operator_rows(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions,
-                               const Ruler& ruler) {
+                               const hw::Roofline& roofline) {
   std::vector<Row> rows;
   for (const model::OpCost& cost : operator_costs(graphs, pass, conditions)) {
-    Row row = row_of(cost.op, cost, ruler.floor(cost));
+    Row row = row_of(cost.op, cost,
+                     hw::floor_of(roofline.compute_ns(cost.arithmetic, cost.flops), roofline.memory_ns(cost.bytes())));
     row.arithmetic = cost.arithmetic;
     row.layers = in_layers(graphs, cost.op) ? cost.layers : 0;
     rows.push_back(std::move(row));
@@ -190,24 +192,25 @@ std::optional<double> slowest_ns(const std::vector<Stage>& passes) {
 }
 
 Stage cost_stage(const Graphs& graphs, const NamedPass& named, const model::Conditions& conditions,
-                 const Ruler& ruler) {
+                 const hw::Roofline& roofline) {
   Stage stage{.name = named.name,
               .what = named.what,
               .tokens = new_tokens(named.pass),
               .costs = device_costs(graphs, named.pass, conditions),
               .communication_bytes = model::communication_bytes(graphs.whole.config(), graphs.parallel, named.pass)};
   const model::PassCosts whole = model::total(graphs.whole, named.pass, conditions);
-  stage.model_compute_ns = ruler.compute_ns(whole.flops_by_type);
+  stage.model_compute_ns = roofline.compute_ns(whole.flops_by_type);
   if (stage.model_compute_ns) *stage.model_compute_ns /= static_cast<double>(graphs.parallel.ranks());
   stage.intensity = flops_per_byte(stage.costs);
-  stage.ridge = ruler.ridge(stage.costs);
+  stage.ridge = roofline.ridge(stage.costs.flops_by_type);
   stage.floor = {.compute_ns = 0, .memory_ns = 0, .ns = 0};
   for (const model::Graph& graph : graphs.stages) {
-    stage.pipeline.push_back(ruler.floor(model::total(graph, named.pass, conditions)));
+    const model::PassCosts part = model::total(graph, named.pass, conditions);
+    stage.pipeline.push_back(roofline.floor(part.flops_by_type, part.bytes()));
     stage.floor += stage.pipeline.back();
   }
-  stage.operators = operator_rows(graphs, named.pass, conditions, ruler);
-  stage.layers = layer_rows(graphs, named.pass, conditions, ruler);
+  stage.operators = operator_rows(graphs, named.pass, conditions, roofline);
+  stage.layers = layer_rows(graphs, named.pass, conditions, roofline);
   return stage;
 }
 

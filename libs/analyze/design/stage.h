@@ -6,9 +6,25 @@
 #include <vector>
 
 #include "analyze/design/graphs.h"
-#include "analyze/design/roof.h"
+#include "hw/roof.h"
 
 namespace llmprof::analyze::design {
+
+using hw::Floor;
+using hw::UsedPeak;
+
+// What one device can do at most. Without a name there is none: costs are known then, times are not, and `why` says how
+// to get them.
+struct Roof {
+  std::string device;
+  std::string source;              // "this machine", "catalogue"
+  double memory_bytes = 0;         // 0: unknown
+  std::int64_t on_chip_bytes = 0;  // last-level cache; 0: unknown, every activation counts as moved
+  std::vector<hw::Peak> peaks;
+  std::string why;
+
+  bool known() const { return !device.empty(); }
+};
 
 // An operator of all layers, or everything in a range of equal layers.
 struct Row : model::Costs {
@@ -48,7 +64,8 @@ struct NamedPass {
   model::Pass pass;
 };
 
-Stage cost_stage(const Graphs& graphs, const NamedPass& pass, const model::Conditions& conditions, const Ruler& ruler);
+Stage cost_stage(const Graphs& graphs, const NamedPass& pass, const model::Conditions& conditions,
+                 const hw::Roofline& roofline);
 
 // The time that the slowest device of a pipeline needs for these passes together: with a batch in every stage of it, a
 // batch leaves it each time that has passed.

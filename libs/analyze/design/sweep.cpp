@@ -35,7 +35,7 @@ Result<std::size_t> check(const std::vector<base::Axis>& axes, bool train) {
 // Everything that stays the same from point to point.
 struct Setting {
   const Graphs& graphs;
-  const Ruler& ruler;
+  const hw::Roofline& roofline;
   model::Conditions conditions;
   const Roof& roof;
   model::Recompute recompute;
@@ -49,7 +49,7 @@ struct Setting {
         const model::PassCosts costs = model::total(graph, pass, conditions);
         out.flops += costs.flops;
         out.bytes += costs.bytes();
-        device += ruler.floor(costs);
+        device += roofline.floor(costs.flops_by_type, costs.bytes());
       }
       out.floor += device;
       if (device.ns) out.slowest_ns = std::max(out.slowest_ns.value_or(0), *device.ns);
@@ -97,8 +97,8 @@ Result<Sweep> sweep(const Subject& subject, const Options& wanted, const Roof& r
   LLMPROF_LET(const Options options, complete(wanted, subject.config));
   LLMPROF_LET(const std::size_t points, check(axes, options.train));
   LLMPROF_LET(const Graphs graphs, make_graphs(subject.config, options.parallel));
-  const Ruler ruler(roof, arithmetic_types(graphs));
-  const Setting setting{graphs, ruler, conditions_of(options, roof), roof, options.recompute};
+  const hw::Roofline roofline(roof.peaks, roof.device, model::arithmetic_types(graphs.whole));
+  const Setting setting{graphs, roofline, conditions_of(options, roof), roof, options.recompute};
   Sweep sweep{.axes = std::move(axes), .train = options.train, .points = std::vector<SweepPoint>(points)};
   for (std::size_t i = 0; i < points; ++i) {
     SweepPoint& point = sweep.points[i];

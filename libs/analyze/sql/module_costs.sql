@@ -28,7 +28,8 @@ part AS (
   FROM (SELECT DISTINCT module FROM called) AS c
   JOIN (SELECT DISTINCT module FROM model_op) AS o ON o.module = c.module OR starts_with(o.module, c.module || '.'))
 SELECT c.stage, c.module, sum(c.steps * m.flops) AS flops,
-  sum(c.steps * (m.weight_bytes + m.kv_bytes + m.activation_bytes)) AS bytes
+  sum(c.steps * (m.weight_bytes + m.kv_bytes + m.activation_bytes)) AS bytes,
+  CASE WHEN count(m.compute_ns) = count(*) THEN sum(c.steps * m.compute_ns) END AS compute_ns
 FROM called AS c
 JOIN part AS p ON p.module = c.module
 LEFT JOIN model_op AS m ON m.pass_id = c.pass_id AND m.module = p.operator

@@ -1,4 +1,4 @@
-#include "bench/cuda/attention_cudnn.h"
+// Attention by cuDNN: its fused kernel, planned through the backend interface for one size.
 
 #include <cudnn.h>
 #include <fmt/format.h>
@@ -11,35 +11,18 @@
 #include <optional>
 
 #include "bench/cuda/dnn.h"
+#include "bench/cuda/dnn_graph.h"
 
 namespace llmprof::bench::cuda {
 
 namespace {
 
-using Descriptor = cudnnBackendDescriptor_t;
-
-struct BackendApi {
-  decltype(&::cudnnBackendCreateDescriptor) create = nullptr;
-  decltype(&::cudnnBackendDestroyDescriptor) destroy = nullptr;
-  decltype(&::cudnnBackendSetAttribute) set = nullptr;
-  decltype(&::cudnnBackendGetAttribute) get = nullptr;
-  decltype(&::cudnnBackendFinalize) finalize = nullptr;
-  decltype(&::cudnnBackendExecute) execute = nullptr;
-};
-
-constexpr base::Binding<BackendApi> kSymbols[] = {
-    base::bind<&BackendApi::create>("cudnnBackendCreateDescriptor"),
-    base::bind<&BackendApi::destroy>("cudnnBackendDestroyDescriptor"),
-    base::bind<&BackendApi::set>("cudnnBackendSetAttribute"),
-    base::bind<&BackendApi::get>("cudnnBackendGetAttribute"),
-    base::bind<&BackendApi::finalize>("cudnnBackendFinalize"),
-    base::bind<&BackendApi::execute>("cudnnBackendExecute"),
-};
+using RawDescriptor = cudnnBackendDescriptor_t;
 
 // Makes descriptors, owns them, and keeps the first error: a graph is written down without a check at every step.
 class Backend {
  public:
-  Backend(const Dnn& dnn, const BackendApi& api) : dnn_(dnn), api_(api) {}
+  Backend(const Dnn& dnn, const GraphApi& api) : dnn_(dnn), api_(api) {}
   ~Backend() {
     for (auto it = owned_.rbegin(); it != owned_.rend(); ++it) api_.destroy(*it);
   }
@@ -49,34 +32,34 @@ class Backend {
   const Result<void>& status() const { return status_; }
   void forget_error() { status_ = {}; }
   cudnnHandle_t handle() const { return static_cast<cudnnHandle_t>(dnn_.handle()); }
-  const BackendApi& api() const { return api_; }
+  const GraphApi& api() const { return api_; }
 
-  Descriptor make(cudnnBackendDescriptorType_t type) {
-    Descriptor made = nullptr;
+  RawDescriptor make(cudnnBackendDescriptorType_t type) {
+    RawDescriptor made = nullptr;
     note(api_.create(type, &made), "cudnnBackendCreateDescriptor");
     if (made != nullptr) owned_.push_back(made);
     return made;
   }
   template <class T>
-  void set(Descriptor to, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
+  void set(RawDescriptor to, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& value) {
     note(api_.set(to, name, type, 1, &value), "cudnnBackendSetAttribute");
   }
   template <class T>
-  void set_all(Descriptor to, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& values) {
+  void set_all(RawDescriptor to, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T& values) {
     note(api_.set(to, name, type, static_cast<std::int64_t>(values.size()), values.data()), "cudnnBackendSetAttribute");
   }
-  void link(Descriptor to, cudnnBackendAttributeName_t name, Descriptor value) {
+  void link(RawDescriptor to, cudnnBackendAttributeName_t name, RawDescriptor value) {
     set(to, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, value);
   }
-  void finalize(Descriptor descriptor) { note(api_.finalize(descriptor), "cudnnBackendFinalize"); }
+  void finalize(RawDescriptor descriptor) { note(api_.finalize(descriptor), "cudnnBackendFinalize"); }
   void note(cudnnStatus_t status, const char* what) {
     if (status_ && status != CUDNN_STATUS_SUCCESS) status_ = dnn_.check(status, what);
   }
 
  private:
   const Dnn& dnn_;
-  BackendApi api_;
-  std::vector<Descriptor> owned_;
+  GraphApi api_;
+  std::vector<RawDescriptor> owned_;
   Result<void> status_;
 };
 
@@ -94,8 +77,8 @@ class AttentionGraph {
  public:
   explicit AttentionGraph(Backend& backend) : backend_(backend) {}
 
-  Descriptor tensor(std::int64_t uid, const Shape& shape, const Shape& strides, cudnnDataType_t type, Place place) {
-    const Descriptor made = backend_.make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  RawDescriptor tensor(std::int64_t uid, const Shape& shape, const Shape& strides, cudnnDataType_t type, Place place) {
+    const RawDescriptor made = backend_.make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     backend_.set(made, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, uid);
     backend_.set(made, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type);
     backend_.set_all(made, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, shape);
@@ -106,18 +89,18 @@ class AttentionGraph {
     backend_.finalize(made);
     return made;
   }
-  Descriptor scalar(std::int64_t uid) {
+  RawDescriptor scalar(std::int64_t uid) {
     return tensor(uid, {1, 1, 1, 1}, {1, 1, 1, 1}, CUDNN_DATA_FLOAT, Place::kByValue);
   }
-  Descriptor between(const Shape& shape, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
+  RawDescriptor between(const Shape& shape, cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     return tensor(next_uid_++, shape, packed_strides(shape), type, Place::kVirtual);
   }
 
-  Descriptor product(Descriptor a, Descriptor b, Descriptor c) {
-    const Descriptor how = backend_.make(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
+  RawDescriptor product(RawDescriptor a, RawDescriptor b, RawDescriptor c) {
+    const RawDescriptor how = backend_.make(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
     backend_.set(how, CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
     backend_.finalize(how);
-    const Descriptor op = backend_.make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
+    const RawDescriptor op = backend_.make(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
     backend_.link(op, CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
     backend_.link(op, CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
     backend_.link(op, CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
@@ -127,17 +110,17 @@ class AttentionGraph {
 
   struct Pointwise {
     cudnnPointwiseMode_t mode = CUDNN_POINTWISE_ADD;
-    Descriptor x = nullptr, b = nullptr, chosen_by = nullptr;
+    RawDescriptor x = nullptr, b = nullptr, chosen_by = nullptr;
     cudnnDataType_t precision = CUDNN_DATA_FLOAT;
     std::optional<std::int64_t> axis = std::nullopt;
   };
-  Descriptor pointwise(const Pointwise& what, Descriptor y) {
-    const Descriptor how = backend_.make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  RawDescriptor pointwise(const Pointwise& what, RawDescriptor y) {
+    const RawDescriptor how = backend_.make(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
     backend_.set(how, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, what.mode);
     backend_.set(how, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, what.precision);
     if (what.axis) backend_.set(how, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, *what.axis);
     backend_.finalize(how);
-    const Descriptor op = backend_.make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+    const RawDescriptor op = backend_.make(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     backend_.link(op, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
     backend_.link(op, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, what.x);
     if (what.b != nullptr) backend_.link(op, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, what.b);
@@ -146,20 +129,20 @@ class AttentionGraph {
     return append(op, y);
   }
 
-  Descriptor reduction(cudnnReduceTensorOp_t mode, Descriptor x, Descriptor y) {
-    const Descriptor how = backend_.make(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
+  RawDescriptor reduction(cudnnReduceTensorOp_t mode, RawDescriptor x, RawDescriptor y) {
+    const RawDescriptor how = backend_.make(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
     backend_.set(how, CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, mode);
     backend_.set(how, CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
     backend_.finalize(how);
-    const Descriptor op = backend_.make(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
+    const RawDescriptor op = backend_.make(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
     backend_.link(op, CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
     backend_.link(op, CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
     backend_.link(op, CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
     return append(op, y);
   }
 
-  Descriptor finish() {
-    const Descriptor graph = backend_.make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  RawDescriptor finish() {
+    const RawDescriptor graph = backend_.make(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     backend_.set_all(graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, operations_);
     backend_.set(graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, backend_.handle());
     backend_.finalize(graph);
@@ -167,54 +150,55 @@ class AttentionGraph {
   }
 
  private:
-  Descriptor append(Descriptor operation, Descriptor result) {
+  RawDescriptor append(RawDescriptor operation, RawDescriptor result) {
     backend_.finalize(operation);
     operations_.push_back(operation);
     return result;
   }
 
   Backend& backend_;
-  std::vector<Descriptor> operations_;
+  std::vector<RawDescriptor> operations_;
   std::int64_t next_uid_ = kFirstVirtual;
 };
 
 // The shape that cuDNN's fused engines recognise: product, scale, mask, softmax written out with its statistics,
 // product.
-Descriptor build_graph(Backend& backend, const CudnnAttention& a) {
+RawDescriptor build_graph(Backend& backend, const CudnnAttention& a) {
   AttentionGraph graph(backend);
   const cudnnDataType_t type = a.type == Type::kFloat16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
   const std::int64_t q_step = a.heads * a.head_dim, kv_step = a.kv_heads * a.head_dim;
   const Shape queries{a.batch, a.heads, a.queries, a.head_dim}, scores{a.batch, a.heads, a.queries, a.keys};
   const Shape rows{a.batch, a.heads, a.queries, 1}, query_strides{a.queries * q_step, a.head_dim, q_step, 1};
-  const Descriptor q = graph.tensor(kQ, queries, query_strides, type, Place::kMemory);
-  const Descriptor k = graph.tensor(kK, {a.batch, a.kv_heads, a.head_dim, a.keys},
-                                    {a.keys * kv_step, a.head_dim, 1, kv_step}, type, Place::kMemory);  // transposed
-  const Descriptor v = graph.tensor(kV, {a.batch, a.kv_heads, a.keys, a.head_dim},
-                                    {a.keys * kv_step, a.head_dim, kv_step, 1}, type, Place::kMemory);
-  const Descriptor out = graph.tensor(kOut, queries, query_strides, type, Place::kMemory);
+  const RawDescriptor q = graph.tensor(kQ, queries, query_strides, type, Place::kMemory);
+  const RawDescriptor k = graph.tensor(kK, {a.batch, a.kv_heads, a.head_dim, a.keys},
+                                       {a.keys * kv_step, a.head_dim, 1, kv_step}, type, Place::kMemory);  // transposed
+  const RawDescriptor v = graph.tensor(kV, {a.batch, a.kv_heads, a.keys, a.head_dim},
+                                       {a.keys * kv_step, a.head_dim, kv_step, 1}, type, Place::kMemory);
+  const RawDescriptor out = graph.tensor(kOut, queries, query_strides, type, Place::kMemory);
 
-  Descriptor score = graph.product(q, k, graph.between(scores));
+  RawDescriptor score = graph.product(q, k, graph.between(scores));
   score = graph.pointwise({.mode = CUDNN_POINTWISE_MUL, .x = score, .b = graph.scalar(kScale)}, graph.between(scores));
   if (a.causal) {
-    const Descriptor query =
+    const RawDescriptor query =
         graph.pointwise({.mode = CUDNN_POINTWISE_GEN_INDEX, .x = score, .precision = CUDNN_DATA_INT32, .axis = 2},
                         graph.between(scores, CUDNN_DATA_INT32));
-    const Descriptor key =
+    const RawDescriptor key =
         graph.pointwise({.mode = CUDNN_POINTWISE_GEN_INDEX, .x = score, .precision = CUDNN_DATA_INT32, .axis = 3},
                         graph.between(scores, CUDNN_DATA_INT32));
-    const Descriptor seen =
+    const RawDescriptor seen =
         graph.pointwise({.mode = CUDNN_POINTWISE_CMP_GE, .x = query, .b = key, .precision = CUDNN_DATA_BOOLEAN},
                         graph.between(scores, CUDNN_DATA_BOOLEAN));
     score = graph.pointwise(
         {.mode = CUDNN_POINTWISE_BINARY_SELECT, .x = score, .b = graph.scalar(kMinusInfinity), .chosen_by = seen},
         graph.between(scores));
   }
-  const Descriptor highest = graph.reduction(CUDNN_REDUCE_TENSOR_MAX, score, graph.between(rows));
-  Descriptor weight = graph.pointwise({.mode = CUDNN_POINTWISE_SUB, .x = score, .b = highest}, graph.between(scores));
+  const RawDescriptor highest = graph.reduction(CUDNN_REDUCE_TENSOR_MAX, score, graph.between(rows));
+  RawDescriptor weight =
+      graph.pointwise({.mode = CUDNN_POINTWISE_SUB, .x = score, .b = highest}, graph.between(scores));
   weight = graph.pointwise({.mode = CUDNN_POINTWISE_EXP, .x = weight}, graph.between(scores));
-  const Descriptor sum = graph.reduction(CUDNN_REDUCE_TENSOR_ADD, weight, graph.between(rows));
+  const RawDescriptor sum = graph.reduction(CUDNN_REDUCE_TENSOR_ADD, weight, graph.between(rows));
   // The statistics of training, which nobody reads here: engines look for them.
-  const Descriptor log_sum = graph.pointwise({.mode = CUDNN_POINTWISE_LOG, .x = sum}, graph.between(rows));
+  const RawDescriptor log_sum = graph.pointwise({.mode = CUDNN_POINTWISE_LOG, .x = sum}, graph.between(rows));
   graph.pointwise({.mode = CUDNN_POINTWISE_ADD, .x = highest, .b = log_sum}, graph.between(rows));
   weight = graph.pointwise({.mode = CUDNN_POINTWISE_DIV, .x = weight, .b = sum}, graph.between(scores, type));
   graph.product(weight, v, out);
@@ -222,13 +206,13 @@ Descriptor build_graph(Backend& backend, const CudnnAttention& a) {
 }
 
 // The first of the heuristic's engines that takes the graph. nullptr: none, and the backend's status says why.
-Descriptor plan_by(Backend& backend, Descriptor graph, cudnnBackendHeurMode_t mode) {
-  const Descriptor heuristic = backend.make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+RawDescriptor plan_by(Backend& backend, RawDescriptor graph, cudnnBackendHeurMode_t mode) {
+  const RawDescriptor heuristic = backend.make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   backend.link(heuristic, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   backend.set(heuristic, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
   backend.finalize(heuristic);
-  std::array<Descriptor, 8> configs{};
-  for (Descriptor& config : configs) config = backend.make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  std::array<RawDescriptor, 8> configs{};
+  for (RawDescriptor& config : configs) config = backend.make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   std::int64_t found = 0;
   if (!backend.status()) return nullptr;
   backend.note(backend.api().get(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
@@ -236,7 +220,7 @@ Descriptor plan_by(Backend& backend, Descriptor graph, cudnnBackendHeurMode_t mo
                "cudnnBackendGetAttribute");
   for (std::int64_t i = 0; i < found && i < static_cast<std::int64_t>(configs.size()); ++i) {
     backend.forget_error();
-    const Descriptor plan = backend.make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    const RawDescriptor plan = backend.make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     backend.set(plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, backend.handle());
     backend.link(plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configs[static_cast<std::size_t>(i)]);
     backend.finalize(plan);
@@ -247,9 +231,9 @@ Descriptor plan_by(Backend& backend, Descriptor graph, cudnnBackendHeurMode_t mo
 
 // What a call needs for as long as it is called.
 struct Planned {
-  Planned(const Dnn& dnn, const BackendApi& api) : backend(dnn, api) {}
+  Planned(const Dnn& dnn, const GraphApi& api) : backend(dnn, api) {}
   Backend backend;
-  Descriptor plan = nullptr;
+  RawDescriptor plan = nullptr;
   Buffer workspace;
   float scale = 1, minus_infinity = std::numeric_limits<float>::lowest();
   bool causal = false;
@@ -265,7 +249,7 @@ Result<void> execute(const Dnn& dnn, const Planned& planned, std::span<const Poi
     uids.push_back(kMinusInfinity);
     pointers.push_back(&planned.minus_infinity);
   }
-  const Descriptor pack = backend.make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  const RawDescriptor pack = backend.make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   backend.set_all(pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, uids);
   backend.set_all(pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, pointers);
   backend.set(pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR,
@@ -293,7 +277,7 @@ Result<void> check_limits(const CudnnAttention& attention) {
 
 Result<void> plan(Context& context, Planned& planned, const CudnnAttention& attention) {
   Backend& backend = planned.backend;
-  const Descriptor graph = build_graph(backend, attention);
+  const RawDescriptor graph = build_graph(backend, attention);
   if (!backend.status()) return refused(backend.status().error().message);
   for (const cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     if (planned.plan == nullptr) {
@@ -318,7 +302,7 @@ Result<void> plan(Context& context, Planned& planned, const CudnnAttention& atte
 Result<CudaCall> cudnn_attention(Context& context, const CudnnAttention& attention) {
   LLMPROF_TRY(check_limits(attention));
   LLMPROF_LET(const Dnn* const dnn, context.dnn());
-  LLMPROF_LET(const BackendApi api, dnn->api<BackendApi>(kSymbols));
+  LLMPROF_LET(const GraphApi api, dnn->api<GraphApi>(GraphApi::symbols()));
   const auto planned = std::make_shared<Planned>(*dnn, api);
   planned->scale = static_cast<float>(1 / std::sqrt(static_cast<double>(attention.head_dim)));
   planned->causal = attention.causal;

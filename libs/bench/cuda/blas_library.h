@@ -8,38 +8,31 @@
 #include <string>
 #include <vector>
 
+#include "base/dynlib.h"
 #include "bench/cuda/blas.h"
 
 namespace llmprof::bench::cuda {
 
-struct LtApi {
-  decltype(&::cublasLtCreate) create = nullptr;
-  decltype(&::cublasLtDestroy) destroy = nullptr;
-  decltype(&::cublasLtGetVersion) version = nullptr;
-  decltype(&::cublasLtGetStatusString) status_text = nullptr;
-  decltype(&::cublasLtMatmulDescCreate) desc_create = nullptr;
-  decltype(&::cublasLtMatmulDescDestroy) desc_destroy = nullptr;
-  decltype(&::cublasLtMatmulDescSetAttribute) desc_set = nullptr;
-  decltype(&::cublasLtMatrixLayoutCreate) layout_create = nullptr;
-  decltype(&::cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
-  decltype(&::cublasLtMatrixLayoutSetAttribute) layout_set = nullptr;
-  decltype(&::cublasLtMatmulPreferenceCreate) preference_create = nullptr;
-  decltype(&::cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
-  decltype(&::cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
-  decltype(&::cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
-  decltype(&::cublasLtMatmulAlgoConfigGetAttribute) algorithm_get = nullptr;
-  decltype(&::cublasLtMatmul) matmul = nullptr;
-};
+// clang-format off
+#define LLMPROF_LT_CALLS(X) \
+  X(create, cublasLtCreate) X(destroy, cublasLtDestroy) X(version, cublasLtGetVersion) \
+  X(status_text, cublasLtGetStatusString) X(desc_create, cublasLtMatmulDescCreate) \
+  X(desc_destroy, cublasLtMatmulDescDestroy) X(desc_set, cublasLtMatmulDescSetAttribute) \
+  X(layout_create, cublasLtMatrixLayoutCreate) X(layout_destroy, cublasLtMatrixLayoutDestroy) \
+  X(layout_set, cublasLtMatrixLayoutSetAttribute) X(preference_create, cublasLtMatmulPreferenceCreate) \
+  X(preference_destroy, cublasLtMatmulPreferenceDestroy) X(preference_set, cublasLtMatmulPreferenceSetAttribute) \
+  X(heuristic, cublasLtMatmulAlgoGetHeuristic) X(algorithm_get, cublasLtMatmulAlgoConfigGetAttribute) \
+  X(matmul, cublasLtMatmul)
+// clang-format on
+LLMPROF_API(LtApi, LLMPROF_LT_CALLS)
 
-struct CublasApi {
-  decltype(&::cublasCreate_v2) create = nullptr;
-  decltype(&::cublasDestroy_v2) destroy = nullptr;
-  decltype(&::cublasSetStream_v2) set_stream = nullptr;
-  decltype(&::cublasSetWorkspace_v2) set_workspace = nullptr;
-  decltype(&::cublasGemmEx_64) gemm = nullptr;
-  decltype(&::cublasGemmStridedBatchedEx_64) gemm_batched = nullptr;
-  decltype(&::cublasGemmGroupedBatchedEx) gemm_grouped = nullptr;  // from 12.5 on
-};
+// clang-format off
+#define LLMPROF_CUBLAS_CALLS(X) \
+  X(create, cublasCreate_v2) X(destroy, cublasDestroy_v2) X(set_stream, cublasSetStream_v2) \
+  X(set_workspace, cublasSetWorkspace_v2) X(gemm, cublasGemmEx_64) X(gemm_batched, cublasGemmStridedBatchedEx_64) \
+  X(gemm_grouped, cublasGemmGroupedBatchedEx, base::Need::kOptional)
+// clang-format on
+LLMPROF_API(CublasApi, LLMPROF_CUBLAS_CALLS)
 
 struct BlasState {
   Context& context;

@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "bench/cuda/blas_library.h"
-#include "bench/cuda/flush.h"
 #include "bench/cuda/sampler.h"
 
 namespace llmprof::bench::cuda {

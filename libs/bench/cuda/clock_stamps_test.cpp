@@ -1,4 +1,4 @@
-#include "bench/cuda/clock_stamps.h"
+#include "bench/cuda/clock.h"
 
 #include <gtest/gtest.h>
 

@@ -6,27 +6,12 @@
 
 #include "base/cuda_libraries.h"
 #include "base/dynlib.h"
+#include "bench/cuda/activity.h"
 #include "bench/cuda/context.h"
 #include "bench/cuda/cupti_api.h"
-#include "bench/cuda/cupti_buffers.h"
 
 namespace llmprof::bench::cuda {
 namespace {
-
-using base::bind;
-
-constexpr base::Binding<CuptiApi> kSymbols[] = {
-    bind<&CuptiApi::version>("cuptiGetVersion"),
-    bind<&CuptiApi::result_string>("cuptiGetResultString"),
-    bind<&CuptiApi::subscribe>("cuptiSubscribe"),
-    bind<&CuptiApi::register_callbacks>("cuptiActivityRegisterCallbacks"),
-    bind<&CuptiApi::enable>("cuptiActivityEnable"),
-    bind<&CuptiApi::disable>("cuptiActivityDisable"),
-    bind<&CuptiApi::flush_all>("cuptiActivityFlushAll"),
-    bind<&CuptiApi::next_record>("cuptiActivityGetNextRecord"),
-    bind<&CuptiApi::dropped>("cuptiActivityGetNumDroppedRecords"),
-    bind<&CuptiApi::set_attribute>("cuptiActivitySetAttribute", base::Need::kOptional),
-};
 
 constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
                                          CUPTI_ACTIVITY_KIND_MEMSET};
@@ -89,7 +74,7 @@ Result<Cupti*> open_library() {
     names.emplace_back(library);
     for (std::string& path : base::cuda_library_candidates(library)) names.push_back(std::move(path));
   }
-  const Result<CuptiApi> api = base::load_api<CuptiApi>(names, kSymbols);
+  const Result<CuptiApi> api = base::load_api<CuptiApi>(names, CuptiApi::symbols());
   if (!api) return Error{ErrorCode::kUnsupported, "no CUPTI: " + api.error().message, ""};
   LLMPROF_LET(std::unique_ptr<Cupti> cupti, Cupti::open(*api));
   return cupti.release();  // for the life of the process: CUPTI has no way back that is safe

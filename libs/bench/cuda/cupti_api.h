@@ -7,18 +7,14 @@
 
 namespace llmprof::bench::cuda {
 
-struct CuptiApi {
-  CUptiResult (*version)(std::uint32_t*) = nullptr;
-  CUptiResult (*result_string)(CUptiResult, const char**) = nullptr;
-  CUptiResult (*subscribe)(CUpti_SubscriberHandle*, CUpti_CallbackFunc, void*) = nullptr;
-  CUptiResult (*register_callbacks)(CUpti_BuffersCallbackRequestFunc, CUpti_BuffersCallbackCompleteFunc) = nullptr;
-  CUptiResult (*enable)(CUpti_ActivityKind) = nullptr;
-  CUptiResult (*disable)(CUpti_ActivityKind) = nullptr;
-  CUptiResult (*flush_all)(std::uint32_t) = nullptr;
-  CUptiResult (*next_record)(std::uint8_t*, std::size_t, CUpti_Activity**) = nullptr;
-  CUptiResult (*dropped)(CUcontext, std::uint32_t, std::size_t*) = nullptr;
-  CUptiResult (*set_attribute)(CUpti_ActivityAttribute, std::size_t*, void*) = nullptr;  // optional
-};
+// clang-format off
+#define LLMPROF_CUPTI_CALLS(X) \
+  X(version, cuptiGetVersion) X(result_string, cuptiGetResultString) X(subscribe, cuptiSubscribe) \
+  X(register_callbacks, cuptiActivityRegisterCallbacks) X(enable, cuptiActivityEnable) \
+  X(disable, cuptiActivityDisable) X(flush_all, cuptiActivityFlushAll) X(next_record, cuptiActivityGetNextRecord) \
+  X(dropped, cuptiActivityGetNumDroppedRecords) X(set_attribute, cuptiActivitySetAttribute, base::Need::kOptional)
+// clang-format on
+LLMPROF_API(CuptiApi, LLMPROF_CUPTI_CALLS)
 
 // What is read of a record: the beginning of its kind's struct, the same in every version since CUDA 11. Newer versions
 // append. So records are read through these, wherever the library comes from.

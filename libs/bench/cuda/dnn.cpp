@@ -1,4 +1,5 @@
 #include "bench/cuda/dnn.h"
+#include "base/dynlib.h"
 
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -14,23 +15,12 @@ namespace {
 
 constexpr std::string_view kLibrary = "libcudnn.so.9";
 
-struct DnnApi {
-  decltype(&::cudnnGetVersion) version = nullptr;
-  decltype(&::cudnnCreate) create = nullptr;
-  decltype(&::cudnnDestroy) destroy = nullptr;
-  decltype(&::cudnnSetStream) set_stream = nullptr;
-  decltype(&::cudnnGetErrorString) error_string = nullptr;
-  decltype(&::cudnnGetLastErrorString) last_error = nullptr;
-};
-
-constexpr base::Binding<DnnApi> kSymbols[] = {
-    base::bind<&DnnApi::version>("cudnnGetVersion"),
-    base::bind<&DnnApi::create>("cudnnCreate"),
-    base::bind<&DnnApi::destroy>("cudnnDestroy"),
-    base::bind<&DnnApi::set_stream>("cudnnSetStream"),
-    base::bind<&DnnApi::error_string>("cudnnGetErrorString"),
-    base::bind<&DnnApi::last_error>("cudnnGetLastErrorString"),
-};
+// clang-format off
+#define LLMPROF_DNN_CALLS(X) \
+  X(version, cudnnGetVersion) X(create, cudnnCreate) X(destroy, cudnnDestroy) X(set_stream, cudnnSetStream) \
+  X(error_string, cudnnGetErrorString) X(last_error, cudnnGetLastErrorString)
+// clang-format on
+LLMPROF_API(DnnApi, LLMPROF_DNN_CALLS)
 
 // libcudnn.so.9 opens its parts by name alone. Where the loader would not find them, they are opened here, from the
 // folder beside it: a name that is already open is found. A missing part is an error of the function that needs it.
@@ -96,7 +86,7 @@ Result<std::unique_ptr<Dnn>> Dnn::open(Stream stream) {
   std::unique_ptr<Dnn> dnn(new Dnn(std::make_unique<State>()));
   State& state = *dnn->state_;
   state.library = library;
-  LLMPROF_LET(state.api, dnn->api<DnnApi>(kSymbols));
+  LLMPROF_LET(state.api, dnn->api<DnnApi>(DnnApi::symbols()));
   state.version = version_text(state.api.version());
   if (state.api.version() / 10000 != CUDNN_MAJOR) {
     return Error{ErrorCode::kUnsupported,

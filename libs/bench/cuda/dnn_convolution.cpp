@@ -1,4 +1,4 @@
-#include "bench/cuda/dnn_convolution.h"
+#include "bench/cuda/dnn.h"
 
 #include <fmt/format.h>
 

@@ -8,15 +8,6 @@ namespace llmprof::bench::cuda {
 
 namespace {
 
-constexpr base::Binding<GraphApi> kSymbols[] = {
-    base::bind<&GraphApi::create>("cudnnBackendCreateDescriptor"),
-    base::bind<&GraphApi::destroy>("cudnnBackendDestroyDescriptor"),
-    base::bind<&GraphApi::finalize>("cudnnBackendFinalize"),
-    base::bind<&GraphApi::set>("cudnnBackendSetAttribute"),
-    base::bind<&GraphApi::get>("cudnnBackendGetAttribute"),
-    base::bind<&GraphApi::execute>("cudnnBackendExecute"),
-};
-
 constexpr std::int64_t kMostProposals = 100;  // cuDNN has fewer engines
 constexpr std::size_t kMostPlans = 12;        // of each kind of heuristics: each is built, and perhaps tried
 
@@ -52,7 +43,7 @@ bool GraphPlan::has(cudnnBackendNumericalNote_t note) const {
 }
 
 Result<Graphs> Graphs::open(Dnn& dnn) {
-  LLMPROF_LET(const GraphApi api, dnn.api<GraphApi>(kSymbols));
+  LLMPROF_LET(const GraphApi api, dnn.api<GraphApi>(GraphApi::symbols()));
   return Graphs(dnn, api);
 }
 

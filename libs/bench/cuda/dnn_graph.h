@@ -11,20 +11,20 @@
 #include <string>
 #include <vector>
 
+#include "base/dynlib.h"
 #include "base/result.h"
 #include "bench/cuda/dnn.h"
 #include "bench/type.h"
 
 namespace llmprof::bench::cuda {
 
-struct GraphApi {
-  decltype(&::cudnnBackendCreateDescriptor) create = nullptr;
-  decltype(&::cudnnBackendDestroyDescriptor) destroy = nullptr;
-  decltype(&::cudnnBackendFinalize) finalize = nullptr;
-  decltype(&::cudnnBackendSetAttribute) set = nullptr;
-  decltype(&::cudnnBackendGetAttribute) get = nullptr;
-  decltype(&::cudnnBackendExecute) execute = nullptr;
-};
+// clang-format off
+#define LLMPROF_GRAPH_CALLS(X) \
+  X(create, cudnnBackendCreateDescriptor) X(destroy, cudnnBackendDestroyDescriptor) \
+  X(finalize, cudnnBackendFinalize) X(set, cudnnBackendSetAttribute) X(get, cudnnBackendGetAttribute) \
+  X(execute, cudnnBackendExecute)
+// clang-format on
+LLMPROF_API(GraphApi, LLMPROF_GRAPH_CALLS)
 
 using Descriptor = std::shared_ptr<void>;  // a cudnnBackendDescriptor_t; destroyed with its last owner
 

@@ -1,4 +1,5 @@
-#include "bench/cuda/dnn_lstm.h"
+#include "base/dynlib.h"
+#include "bench/cuda/dnn.h"
 
 #include <fmt/format.h>
 
@@ -12,43 +13,18 @@ namespace llmprof::bench::cuda {
 
 namespace {
 
-struct RnnApi {
-  decltype(&::cudnnCreateRNNDescriptor) create_rnn = nullptr;
-  decltype(&::cudnnDestroyRNNDescriptor) destroy_rnn = nullptr;
-  decltype(&::cudnnSetRNNDescriptor_v8) set_rnn = nullptr;
-  decltype(&::cudnnCreateDropoutDescriptor) create_dropout = nullptr;
-  decltype(&::cudnnDestroyDropoutDescriptor) destroy_dropout = nullptr;
-  decltype(&::cudnnSetDropoutDescriptor) set_dropout = nullptr;
-  decltype(&::cudnnCreateRNNDataDescriptor) create_data = nullptr;
-  decltype(&::cudnnDestroyRNNDataDescriptor) destroy_data = nullptr;
-  decltype(&::cudnnSetRNNDataDescriptor) set_data = nullptr;
-  decltype(&::cudnnCreateTensorDescriptor) create_tensor = nullptr;
-  decltype(&::cudnnDestroyTensorDescriptor) destroy_tensor = nullptr;
-  decltype(&::cudnnSetTensorNdDescriptor) set_tensor = nullptr;
-  decltype(&::cudnnGetRNNTempSpaceSizes) space_sizes = nullptr;
-  decltype(&::cudnnGetRNNWeightSpaceSize) weight_size = nullptr;
-  decltype(&::cudnnGetRNNWeightParams) weight_params = nullptr;
-  decltype(&::cudnnRNNForward) forward = nullptr;
-};
-
-constexpr base::Binding<RnnApi> kSymbols[] = {
-    base::bind<&RnnApi::create_rnn>("cudnnCreateRNNDescriptor"),
-    base::bind<&RnnApi::destroy_rnn>("cudnnDestroyRNNDescriptor"),
-    base::bind<&RnnApi::set_rnn>("cudnnSetRNNDescriptor_v8"),
-    base::bind<&RnnApi::create_dropout>("cudnnCreateDropoutDescriptor"),
-    base::bind<&RnnApi::destroy_dropout>("cudnnDestroyDropoutDescriptor"),
-    base::bind<&RnnApi::set_dropout>("cudnnSetDropoutDescriptor"),
-    base::bind<&RnnApi::create_data>("cudnnCreateRNNDataDescriptor"),
-    base::bind<&RnnApi::destroy_data>("cudnnDestroyRNNDataDescriptor"),
-    base::bind<&RnnApi::set_data>("cudnnSetRNNDataDescriptor"),
-    base::bind<&RnnApi::create_tensor>("cudnnCreateTensorDescriptor"),
-    base::bind<&RnnApi::destroy_tensor>("cudnnDestroyTensorDescriptor"),
-    base::bind<&RnnApi::set_tensor>("cudnnSetTensorNdDescriptor"),
-    base::bind<&RnnApi::space_sizes>("cudnnGetRNNTempSpaceSizes"),
-    base::bind<&RnnApi::weight_size>("cudnnGetRNNWeightSpaceSize"),
-    base::bind<&RnnApi::weight_params>("cudnnGetRNNWeightParams"),
-    base::bind<&RnnApi::forward>("cudnnRNNForward"),
-};
+// clang-format off
+#define LLMPROF_RNN_CALLS(X) \
+  X(create_rnn, cudnnCreateRNNDescriptor) X(destroy_rnn, cudnnDestroyRNNDescriptor) \
+  X(set_rnn, cudnnSetRNNDescriptor_v8) X(create_dropout, cudnnCreateDropoutDescriptor) \
+  X(destroy_dropout, cudnnDestroyDropoutDescriptor) X(set_dropout, cudnnSetDropoutDescriptor) \
+  X(create_data, cudnnCreateRNNDataDescriptor) X(destroy_data, cudnnDestroyRNNDataDescriptor) \
+  X(set_data, cudnnSetRNNDataDescriptor) X(create_tensor, cudnnCreateTensorDescriptor) \
+  X(destroy_tensor, cudnnDestroyTensorDescriptor) X(set_tensor, cudnnSetTensorNdDescriptor) \
+  X(space_sizes, cudnnGetRNNTempSpaceSizes) X(weight_size, cudnnGetRNNWeightSpaceSize) \
+  X(weight_params, cudnnGetRNNWeightParams) X(forward, cudnnRNNForward)
+// clang-format on
+LLMPROF_API(RnnApi, LLMPROF_RNN_CALLS)
 
 constexpr int kTensors = 7;  // x, h0, c0, weights, y, hn, cn
 
@@ -251,7 +227,7 @@ Result<CudaCall> dnn_lstm(Context& context, const DnnLstm& lstm) {
     return Error{ErrorCode::kUnsupported, "cuDNN counts in 32 bits, and these sizes are larger", ""};
   }
   LLMPROF_LET(Dnn* const dnn, context.dnn());
-  LLMPROF_LET(const RnnApi api, dnn->api<RnnApi>(kSymbols));
+  LLMPROF_LET(const RnnApi api, dnn->api<RnnApi>(RnnApi::symbols()));
   LLMPROF_LET(const std::shared_ptr<Rnn> rnn, fastest(context, *dnn, api, lstm));
   LLMPROF_LET(Buffer buffer, context.allocate(rnn->workspace_bytes()));
   const auto workspace = std::make_shared<Buffer>(std::move(buffer));

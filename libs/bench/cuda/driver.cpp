@@ -7,58 +7,9 @@
 namespace llmprof::bench::cuda {
 namespace {
 
-using base::bind;
-
-constexpr base::Binding<DriverApi> kSymbols[] = {
-    bind<&DriverApi::init>("cuInit"),
-    bind<&DriverApi::driver_version>("cuDriverGetVersion"),
-    bind<&DriverApi::error_name>("cuGetErrorName"),
-    bind<&DriverApi::error_text>("cuGetErrorString"),
-    bind<&DriverApi::device_count>("cuDeviceGetCount"),
-    bind<&DriverApi::device>("cuDeviceGet"),
-    bind<&DriverApi::device_name>("cuDeviceGetName"),
-    bind<&DriverApi::device_memory>("cuDeviceTotalMem_v2"),
-    bind<&DriverApi::device_attribute>("cuDeviceGetAttribute"),
-    bind<&DriverApi::device_bus_id>("cuDeviceGetPCIBusId"),
-    bind<&DriverApi::context_retain>("cuDevicePrimaryCtxRetain"),
-    bind<&DriverApi::context_release>("cuDevicePrimaryCtxRelease_v2"),
-    bind<&DriverApi::context_reset>("cuDevicePrimaryCtxReset_v2"),
-    bind<&DriverApi::context_set_current>("cuCtxSetCurrent"),
-    bind<&DriverApi::memory_info>("cuMemGetInfo_v2"),
-    bind<&DriverApi::allocate>("cuMemAlloc_v2"),
-    bind<&DriverApi::free>("cuMemFree_v2"),
-    bind<&DriverApi::host_allocate>("cuMemHostAlloc"),
-    bind<&DriverApi::host_free>("cuMemFreeHost"),
-    bind<&DriverApi::host_pointer>("cuMemHostGetDevicePointer_v2"),
-    bind<&DriverApi::copy_in>("cuMemcpyHtoDAsync_v2"),
-    bind<&DriverApi::copy_out>("cuMemcpyDtoHAsync_v2"),
-    bind<&DriverApi::copy>("cuMemcpyDtoDAsync_v2"),
-    bind<&DriverApi::set_bytes>("cuMemsetD8Async"),
-    bind<&DriverApi::stream_create>("cuStreamCreate"),
-    bind<&DriverApi::stream_destroy>("cuStreamDestroy_v2"),
-    bind<&DriverApi::stream_synchronize>("cuStreamSynchronize"),
-    bind<&DriverApi::event_create>("cuEventCreate"),
-    bind<&DriverApi::event_destroy>("cuEventDestroy_v2"),
-    bind<&DriverApi::event_record>("cuEventRecord"),
-    bind<&DriverApi::event_synchronize>("cuEventSynchronize"),
-    bind<&DriverApi::event_elapsed_ms>("cuEventElapsedTime"),
-    bind<&DriverApi::module_load>("cuModuleLoadData"),
-    bind<&DriverApi::module_unload>("cuModuleUnload"),
-    bind<&DriverApi::module_function>("cuModuleGetFunction"),
-    bind<&DriverApi::function_attribute>("cuFuncSetAttribute"),
-    bind<&DriverApi::launch>("cuLaunchKernel"),
-    bind<&DriverApi::occupancy>("cuOccupancyMaxActiveBlocksPerMultiprocessor"),
-    bind<&DriverApi::capture_begin>("cuStreamBeginCapture_v2"),
-    bind<&DriverApi::capture_end>("cuStreamEndCapture"),
-    bind<&DriverApi::graph_instantiate>("cuGraphInstantiateWithFlags"),
-    bind<&DriverApi::graph_launch>("cuGraphLaunch"),
-    bind<&DriverApi::graph_exec_destroy>("cuGraphExecDestroy"),
-    bind<&DriverApi::graph_destroy>("cuGraphDestroy"),
-};
-
 Result<DriverApi> load() {
   const std::string names[] = {"libcuda.so.1"};
-  Result<DriverApi> api = base::load_api<DriverApi>(names, kSymbols);
+  Result<DriverApi> api = base::load_api<DriverApi>(names, DriverApi::symbols());
   if (!api) {
     return Error{ErrorCode::kUnsupported, "no CUDA driver: " + api.error().message,
                  "on a machine with an NVIDIA GPU install its driver; without one, use --device cpu"};

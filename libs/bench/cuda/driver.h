@@ -3,57 +3,31 @@
 
 #include <cuda.h>
 
+#include "base/dynlib.h"
 #include "base/result.h"
 
 namespace llmprof::bench::cuda {
 
-struct DriverApi {
-  CUresult (*init)(unsigned) = nullptr;
-  CUresult (*driver_version)(int*) = nullptr;
-  CUresult (*error_name)(CUresult, const char**) = nullptr;
-  CUresult (*error_text)(CUresult, const char**) = nullptr;
-  CUresult (*device_count)(int*) = nullptr;
-  CUresult (*device)(CUdevice*, int) = nullptr;
-  CUresult (*device_name)(char*, int, CUdevice) = nullptr;
-  CUresult (*device_memory)(size_t*, CUdevice) = nullptr;
-  CUresult (*device_attribute)(int*, CUdevice_attribute, CUdevice) = nullptr;
-  CUresult (*device_bus_id)(char*, int, CUdevice) = nullptr;
-  CUresult (*context_retain)(CUcontext*, CUdevice) = nullptr;
-  CUresult (*context_release)(CUdevice) = nullptr;
-  CUresult (*context_reset)(CUdevice) = nullptr;
-  CUresult (*context_set_current)(CUcontext) = nullptr;
-  CUresult (*memory_info)(size_t*, size_t*) = nullptr;
-  CUresult (*allocate)(CUdeviceptr*, size_t) = nullptr;
-  CUresult (*free)(CUdeviceptr) = nullptr;
-  CUresult (*host_allocate)(void**, size_t, unsigned) = nullptr;
-  CUresult (*host_free)(void*) = nullptr;
-  CUresult (*host_pointer)(CUdeviceptr*, void*, unsigned) = nullptr;
-  CUresult (*copy_in)(CUdeviceptr, const void*, size_t, CUstream) = nullptr;
-  CUresult (*copy_out)(void*, CUdeviceptr, size_t, CUstream) = nullptr;
-  CUresult (*copy)(CUdeviceptr, CUdeviceptr, size_t, CUstream) = nullptr;
-  CUresult (*set_bytes)(CUdeviceptr, unsigned char, size_t, CUstream) = nullptr;
-  CUresult (*stream_create)(CUstream*, unsigned) = nullptr;
-  CUresult (*stream_destroy)(CUstream) = nullptr;
-  CUresult (*stream_synchronize)(CUstream) = nullptr;
-  CUresult (*event_create)(CUevent*, unsigned) = nullptr;
-  CUresult (*event_destroy)(CUevent) = nullptr;
-  CUresult (*event_record)(CUevent, CUstream) = nullptr;
-  CUresult (*event_synchronize)(CUevent) = nullptr;
-  CUresult (*event_elapsed_ms)(float*, CUevent, CUevent) = nullptr;
-  CUresult (*module_load)(CUmodule*, const void*) = nullptr;
-  CUresult (*module_unload)(CUmodule) = nullptr;
-  CUresult (*module_function)(CUfunction*, CUmodule, const char*) = nullptr;
-  CUresult (*function_attribute)(CUfunction, CUfunction_attribute, int) = nullptr;
-  CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void**,
-                     void**) = nullptr;
-  CUresult (*occupancy)(int*, CUfunction, int, size_t) = nullptr;
-  CUresult (*capture_begin)(CUstream, CUstreamCaptureMode) = nullptr;
-  CUresult (*capture_end)(CUstream, CUgraph*) = nullptr;
-  CUresult (*graph_instantiate)(CUgraphExec*, CUgraph, unsigned long long) = nullptr;
-  CUresult (*graph_launch)(CUgraphExec, CUstream) = nullptr;
-  CUresult (*graph_exec_destroy)(CUgraphExec) = nullptr;
-  CUresult (*graph_destroy)(CUgraph) = nullptr;
-};
+// clang-format off
+#define LLMPROF_DRIVER_CALLS(X) \
+  X(init, cuInit) X(driver_version, cuDriverGetVersion) X(error_name, cuGetErrorName) \
+  X(error_text, cuGetErrorString) X(device_count, cuDeviceGetCount) X(device, cuDeviceGet) \
+  X(device_name, cuDeviceGetName) X(device_memory, cuDeviceTotalMem_v2) X(device_attribute, cuDeviceGetAttribute) \
+  X(device_bus_id, cuDeviceGetPCIBusId) X(context_retain, cuDevicePrimaryCtxRetain) \
+  X(context_release, cuDevicePrimaryCtxRelease_v2) X(context_reset, cuDevicePrimaryCtxReset_v2) \
+  X(context_set_current, cuCtxSetCurrent) X(memory_info, cuMemGetInfo_v2) X(allocate, cuMemAlloc_v2) \
+  X(free, cuMemFree_v2) X(host_allocate, cuMemHostAlloc) X(host_free, cuMemFreeHost) \
+  X(host_pointer, cuMemHostGetDevicePointer_v2) X(copy_in, cuMemcpyHtoDAsync_v2) X(copy_out, cuMemcpyDtoHAsync_v2) \
+  X(copy, cuMemcpyDtoDAsync_v2) X(set_bytes, cuMemsetD8Async) X(stream_create, cuStreamCreate) \
+  X(stream_destroy, cuStreamDestroy_v2) X(stream_synchronize, cuStreamSynchronize) X(event_create, cuEventCreate) \
+  X(event_destroy, cuEventDestroy_v2) X(event_record, cuEventRecord) X(event_synchronize, cuEventSynchronize) \
+  X(event_elapsed_ms, cuEventElapsedTime) X(module_load, cuModuleLoadData) X(module_unload, cuModuleUnload) \
+  X(module_function, cuModuleGetFunction) X(function_attribute, cuFuncSetAttribute) X(launch, cuLaunchKernel) \
+  X(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor) X(capture_begin, cuStreamBeginCapture_v2) \
+  X(capture_end, cuStreamEndCapture) X(graph_instantiate, cuGraphInstantiateWithFlags) \
+  X(graph_launch, cuGraphLaunch) X(graph_exec_destroy, cuGraphExecDestroy) X(graph_destroy, cuGraphDestroy)
+// clang-format on
+LLMPROF_API(DriverApi, LLMPROF_DRIVER_CALLS)
 
 // Loaded and initialised once; the same answer every time.
 const Result<DriverApi>& driver();

@@ -1,16 +1,17 @@
 #include "bench/cuda/sampler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
+#include <vector>
 
 #include "bench/cuda/clock.h"
 #include "bench/cuda/cupti.h"
 #include "bench/cuda/events.h"
-#include "bench/cuda/flush.h"
-#include "bench/cuda/launch_gate.h"
 #include "bench/statistics.h"
 
 namespace llmprof::bench::cuda {
+
 namespace {
 
 // A stream takes about a thousand launches before the host must wait for the device; behind the gate that would be a
@@ -182,6 +183,135 @@ Result<std::unique_ptr<GpuSampler>> GpuSampler::create(Context& context, Calls c
   auto sampler = std::make_unique<Impl>(context, std::move(calls));
   LLMPROF_TRY(sampler->prepare(flush));
   return std::unique_ptr<GpuSampler>(std::move(sampler));
+}
+
+namespace {
+
+constexpr std::int64_t kUnknownCacheBytes = std::int64_t{64} << 20;
+constexpr std::int64_t kPackBytes = 16;
+
+}  // namespace
+
+Result<CacheFlush> CacheFlush::create(Context& context) {
+  const std::int64_t cache = context.properties().l2_bytes > 0 ? context.properties().l2_bytes : kUnknownCacheBytes;
+  CacheFlush flush;
+  flush.context_ = &context;
+  LLMPROF_LET(flush.buffer_, context.allocate(2 * cache));
+  LLMPROF_TRY(context.set_bytes(flush.buffer_.pointer(), 0, flush.buffer_.bytes()));
+  return flush;
+}
+
+Result<void> CacheFlush::enqueue() {
+  const std::int64_t packs = buffer_.bytes() / kPackBytes;
+  const Launch launch{.grid_x = std::max<std::int64_t>(context_->properties().multiprocessors, 1) * 4, .block_x = 512};
+  return context_->launch("llmprof_timing_flush", launch, {buffer_.pointer(), packs});
+}
+
+namespace {
+
+constexpr int kKernels = 500;  // queued without the host having to wait
+constexpr int kRounds = 11;
+
+Result<void> launch_many(Context& context) {
+  for (int i = 0; i < kKernels; ++i) LLMPROF_TRY(context.launch("llmprof_timing_empty", {}, {}));
+  return {};
+}
+
+// Median over rounds, per kernel.
+Result<double> median(const std::function<Result<double>()>& round) {
+  std::vector<double> seconds;
+  for (int i = 0; i < kRounds; ++i) {
+    LLMPROF_LET(const double time, round());
+    seconds.push_back(time / kKernels);
+  }
+  return statistics(seconds).median;
+}
+
+Result<double> host_round(Context& context) {
+  const auto begin = std::chrono::steady_clock::now();
+  LLMPROF_TRY(launch_many(context));
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+  LLMPROF_TRY(context.synchronize());
+  return spent.count();
+}
+
+Result<double> gated_round(Context& context, LaunchGate& gate, EventPairs& events,
+                           const std::function<Result<void>()>& enqueue) {
+  {
+    const OpensGate opens(gate);
+    LLMPROF_TRY(gate.close());
+    LLMPROF_TRY(events.begin(0));
+    LLMPROF_TRY(enqueue());
+    LLMPROF_TRY(events.end(0));
+  }
+  LLMPROF_TRY(context.synchronize());
+  return events.seconds(0);
+}
+
+}  // namespace
+
+Result<LaunchCost> launch_cost(Context& context) {
+  LLMPROF_LET(LaunchGate gate, LaunchGate::create(context));
+  LLMPROF_LET(EventPairs events, EventPairs::create(context, 1));
+  LLMPROF_LET(Context::Graph graph, context.capture([&] { return launch_many(context); }));
+  LLMPROF_TRY(graph.launch());
+  LLMPROF_TRY(host_round(context));
+  LaunchCost cost;
+  LLMPROF_LET(cost.host_seconds, median([&] { return host_round(context); }));
+  LLMPROF_LET(cost.device_seconds,
+              median([&] { return gated_round(context, gate, events, [&] { return launch_many(context); }); }));
+  LLMPROF_LET(cost.graph_node_seconds,
+              median([&] { return gated_round(context, gate, events, [&] { return graph.launch(); }); }));
+  return cost;
+}
+
+// The time of a call inside a replayed graph.
+
+namespace {
+
+constexpr double kGraphSeconds = 1e-3;  // of work in one graph: launching it is lost in that
+constexpr std::int64_t kMostCalls = 256;
+constexpr std::size_t kReplays = 4;  // between two events
+constexpr std::size_t kMostRounds = 20;
+
+// One round: queued behind the gate, so that the host's time to launch the graphs is not part of it.
+Result<double> round(Context& context, Context::Graph& graph, LaunchGate& gate, EventPairs& events) {
+  {
+    const OpensGate opens(gate);
+    LLMPROF_TRY(gate.close());
+    LLMPROF_TRY(events.begin(0));
+    for (std::size_t i = 0; i < kReplays; ++i) LLMPROF_TRY(graph.launch());
+    LLMPROF_TRY(events.end(0));
+  }
+  LLMPROF_TRY(context.synchronize());
+  return events.seconds(0);
+}
+
+}  // namespace
+
+Result<double> graph_seconds(Context& context, const Calls& calls, double limit_seconds) {
+  const auto begin = std::chrono::steady_clock::now();
+  LLMPROF_LET(LaunchGate gate, LaunchGate::create(context));
+  LLMPROF_LET(EventPairs events, EventPairs::create(context, 1));
+  LLMPROF_TRY(calls.enqueue(0));  // what a first call does once must not be captured
+  LLMPROF_LET(const double estimate, context.time([&] { return calls.enqueue(0); }));
+  const auto count =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(kGraphSeconds / std::max(estimate, 1e-6)), 1, kMostCalls);
+  LLMPROF_LET(Context::Graph graph, context.capture([&]() -> Result<void> {
+    for (std::int64_t i = 0; i < count; ++i) {
+      LLMPROF_TRY(calls.enqueue(static_cast<std::size_t>(i) % std::max<std::size_t>(calls.sets, 1)));
+    }
+    return {};
+  }));
+  LLMPROF_TRY(graph.launch());  // the first uploads it
+  LLMPROF_TRY(context.synchronize());
+  std::vector<double> per_call;
+  do {
+    LLMPROF_LET(const double seconds, round(context, graph, gate, events));
+    per_call.push_back(seconds / static_cast<double>(kReplays) / static_cast<double>(count));
+  } while (per_call.size() < kMostRounds &&
+           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < limit_seconds);
+  return statistics(per_call).median;
 }
 
 }  // namespace llmprof::bench::cuda

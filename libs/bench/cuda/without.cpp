@@ -1,8 +1,12 @@
 // A build without CUDA's headers or compiler: every way in answers so, and nothing else is ever reached.
 
+#include "bench/cuda/blas.h"
 #include "bench/cuda/context.h"
+#include "bench/cuda/cupti.h"
+#include "bench/cuda/events.h"
 
 namespace llmprof::bench::cuda {
+
 namespace {
 
 Error no_cuda() {
@@ -46,5 +50,40 @@ Result<void> Context::Graph::launch() { return no_cuda(); }
 Buffer::Buffer(Buffer&&) noexcept = default;
 Buffer& Buffer::operator=(Buffer&&) noexcept = default;
 Buffer::~Buffer() = default;
+
+struct CuptiApi {};
+Cupti::~Cupti() = default;
+Result<Cupti*> Cupti::get() { return no_cuda(); }
+Result<void> Cupti::start() { return no_cuda(); }
+Result<std::vector<Activity>> Cupti::stop() { return no_cuda(); }
+
+Result<EventPairs> EventPairs::create(Context&, std::size_t) { return no_cuda(); }
+EventPairs::EventPairs(EventPairs&&) noexcept = default;
+EventPairs& EventPairs::operator=(EventPairs&&) noexcept = default;
+EventPairs::~EventPairs() = default;
+Result<void> EventPairs::record(std::size_t) { return no_cuda(); }
+Result<double> EventPairs::seconds(std::size_t) const { return no_cuda(); }
+
+Result<LaunchGate> LaunchGate::create(Context&) { return no_cuda(); }
+LaunchGate::LaunchGate(LaunchGate&&) noexcept = default;
+LaunchGate& LaunchGate::operator=(LaunchGate&&) noexcept = default;
+LaunchGate::~LaunchGate() = default;
+Result<void> LaunchGate::close() { return no_cuda(); }
+void LaunchGate::open() {}
+bool LaunchGate::gave_up() const { return false; }
+
+struct BlasState {
+  std::string text;
+};
+
+Blas::Blas(std::unique_ptr<BlasState> state) : state_(std::move(state)) {}
+Blas::~Blas() = default;
+const std::string& Blas::version() const { return state_->text; }
+Result<PreparedMatmul> Blas::prepare(const Matmul&, const Search&) { return no_cuda(); }
+Result<PreparedMatmul> Blas::prepare_grouped(const GroupedMatmul&) { return no_cuda(); }
+
+Result<PinnedBuffer> PinnedBuffer::allocate(std::int64_t) { return no_cuda(); }
+PinnedBuffer::PinnedBuffer(PinnedBuffer&&) noexcept = default;
+PinnedBuffer::~PinnedBuffer() = default;
 
 }  // namespace llmprof::bench::cuda

@@ -1,8 +1,6 @@
 // For builds without cuDNN's header: everything of dnn*.h, each answering why it is not there.
 
 #include "bench/cuda/dnn.h"
-#include "bench/cuda/dnn_convolution.h"
-#include "bench/cuda/dnn_lstm.h"
 
 namespace llmprof::bench::cuda {
 
@@ -17,6 +15,7 @@ Error missing() {
 Result<std::shared_ptr<Dnn>> open_dnn(Context&) { return missing(); }
 Result<CudaCall> dnn_convolution(Context&, const DnnConvolution&) { return missing(); }
 Result<CudaCall> dnn_lstm(Context&, const DnnLstm&) { return missing(); }
+Result<CudaCall> cudnn_attention(Context&, const CudnnAttention&) { return missing(); }
 
 struct Dnn::State {
   std::string text;

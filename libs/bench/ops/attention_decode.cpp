@@ -4,14 +4,12 @@
 
 #include <memory>
 
-#include "bench/cuda/attention_cudnn.h"
+#include "bench/cuda/dnn.h"
 #include "bench/operator.h"
 #include "bench/ops/attention.h"
 #include "bench/ops/attention_loops.h"
 
 namespace llmprof::bench {
-
-extern const Operator kAttentionDecode;
 
 namespace attention_decode {
 namespace {
@@ -36,13 +34,12 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t queries = batch * problem.at("heads") * problem.at("head_dim");
   const std::int64_t keys = batch * context * problem.at("kv_heads") * problem.at("head_dim");
   // q and out: batch, heads, head_dim. k and v: batch, context, kv_heads, head_dim, or pages, page, kv_heads, head_dim.
-  std::vector<TensorSpec> specs{{.name = "q", .role = Role::kIn, .type = problem.type, .elements = queries},
-                                {.name = "k", .role = Role::kIn, .type = problem.type, .elements = keys},
-                                {.name = "v", .role = Role::kIn, .type = problem.type, .elements = keys},
+  std::vector<TensorSpec> specs{{.name = "q", .type = problem.type, .elements = queries},
+                                {.name = "k", .type = problem.type, .elements = keys},
+                                {.name = "v", .type = problem.type, .elements = keys},
                                 {.name = "out", .role = Role::kOut, .type = problem.type, .elements = queries}};
   if (page > 0) {
     specs.push_back({.name = "page_table",
-                     .role = Role::kIn,
                      .type = Type::kInt32,
                      .elements = batch * (context / page),
                      .fill = {.kind = Fill::Kind::kPermutation}});

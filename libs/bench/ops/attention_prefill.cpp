@@ -2,15 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "bench/cuda/attention_cudnn.h"
+#include "bench/cuda/dnn.h"
 #include "bench/operator.h"
 #include "bench/ops/attention.h"
 #include "bench/ops/attention_loops.h"
 #include "bench/ops/rows.h"
 
 namespace llmprof::bench {
-
-extern const Operator kAttentionPrefill;
 
 namespace attention_prefill {
 namespace {
@@ -31,9 +29,9 @@ Result<void> check(const Problem& problem) {
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t tokens = row_count(problem), queries = tokens * problem.at("heads") * problem.at("head_dim");
   const std::int64_t keys = tokens * problem.at("kv_heads") * problem.at("head_dim");
-  return {{.name = "q", .role = Role::kIn, .type = problem.type, .elements = queries},  // batch, seq, heads, head_dim
-          {.name = "k", .role = Role::kIn, .type = problem.type, .elements = keys},  // batch, seq, kv_heads, head_dim
-          {.name = "v", .role = Role::kIn, .type = problem.type, .elements = keys},
+  return {{.name = "q", .type = problem.type, .elements = queries},  // batch, seq, heads, head_dim
+          {.name = "k", .type = problem.type, .elements = keys},     // batch, seq, kv_heads, head_dim
+          {.name = "v", .type = problem.type, .elements = keys},
           {.name = "out", .role = Role::kOut, .type = problem.type, .elements = queries}};
 }
 
@@ -117,14 +115,8 @@ Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) 
   const cuda::Launch launch{.grid_x = blocks, .block_x = 256, .shared_bytes = 4 * 64 * dim * 2};
   const std::int64_t kv_heads = problem.at("kv_heads");
   const auto scale = static_cast<float>(score_scale(dim));
-  return CudaCall{
-      .enqueue =
-          [&context, kernel, launch, seq, heads, kv_heads, scale](std::span<const cuda::Pointer> t, cuda::Stream) {
-            return context.launch(kernel, launch,
-                                  {t[0], t[1], t[2], t[3], static_cast<int>(seq), static_cast<int>(heads),
-                                   static_cast<int>(kv_heads), scale});
-          },
-      .method = "kernel " + kernel};
+  return kernel_call<4>(context, kernel, launch, static_cast<int>(seq), static_cast<int>(heads),
+                        static_cast<int>(kv_heads), scale);
 }
 
 constexpr CudaImplementation kCuda[] = {{"cudnn", prepare_cudnn}, {"kernel", prepare_kernel}};

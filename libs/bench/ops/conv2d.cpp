@@ -3,14 +3,11 @@
 // with zeros outside the image. In memory: NCHW with weights KCRS for float32 and tf32; for the half types NHWC with
 // weights KRSC, which tensor cores read without a transposition.
 
-#include "bench/cuda/dnn_convolution.h"
+#include "bench/cuda/dnn.h"
 #include "bench/operator.h"
-#include "bench/ops/limits.h"
 #include "bench/ops/rows.h"
 
 namespace llmprof::bench {
-
-extern const Operator kConv2d;
 
 namespace conv2d {
 namespace {
@@ -59,13 +56,9 @@ Result<void> check(const Problem& problem) {
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const model::Convolution c = sizes(problem);
   const std::int64_t outputs = c.batch * c.out_channels * c.out_height() * c.out_width();
-  return {
-      {.name = "x", .role = Role::kIn, .type = problem.type, .elements = c.batch * c.in_channels * c.height * c.width},
-      {.name = "weights",
-       .role = Role::kIn,
-       .type = problem.type,
-       .elements = c.out_channels * c.in_channels * c.kernel * c.kernel},
-      {.name = "y", .role = Role::kOut, .type = problem.type, .elements = outputs}};
+  return {{.name = "x", .type = problem.type, .elements = c.batch * c.in_channels * c.height * c.width},
+          {.name = "weights", .type = problem.type, .elements = c.out_channels * c.in_channels * c.kernel * c.kernel},
+          {.name = "y", .role = Role::kOut, .type = problem.type, .elements = outputs}};
 }
 
 model::KernelWork work(const Problem& problem) { return model::convolution_work(sizes(problem)); }

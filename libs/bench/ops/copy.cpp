@@ -7,8 +7,6 @@
 
 namespace llmprof::bench {
 
-extern const Operator kCopy;
-
 namespace copy {
 namespace {
 
@@ -19,7 +17,7 @@ Result<void> check(const Problem& problem) { return check_values(problem, axis(p
 std::int64_t bytes_of(const Problem& problem) { return problem.at("values") * type_bytes(problem.type); }
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
-  return {{.name = "x", .role = Role::kIn, .type = problem.type, .elements = problem.at("values")},
+  return {{.name = "x", .type = problem.type, .elements = problem.at("values")},
           {.name = "y", .role = Role::kOut, .type = problem.type, .elements = problem.at("values")}};
 }
 
@@ -43,11 +41,7 @@ void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team
 }
 
 Result<CudaCall> prepare_kernel(cuda::Context& context, const Problem& problem) {
-  return CudaCall{.enqueue =
-                      [&context, bytes = bytes_of(problem)](std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch("copy_bytes", streaming_launch(bytes, 256 * 16), {t[0], t[1], bytes});
-                      },
-                  .method = "kernel copy_bytes"};
+  return kernel_call<2>(context, "copy_bytes", streaming_launch(bytes_of(problem), 256 * 16), bytes_of(problem));
 }
 
 Result<CudaCall> prepare_driver(cuda::Context& context, const Problem& problem) {

@@ -8,8 +8,6 @@
 
 namespace llmprof::bench {
 
-extern const Operator kDequantize;
-
 namespace dequantize {
 namespace {
 
@@ -35,11 +33,10 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t values = row_count(problem) * problem.at("hidden");
   const Format format = format_of(problem);
   return {{.name = "q",
-           .role = Role::kIn,
            .type = stored_type(format),
            .elements = format == Format::kInt4 ? values / 2 : values,
            .fill = {.scale = 50}},
-          {.name = "scale", .role = Role::kIn, .type = scale_type(problem), .elements = group_count(problem)},
+          {.name = "scale", .type = scale_type(problem), .elements = group_count(problem)},
           {.name = "y", .role = Role::kOut, .type = problem.type, .elements = values}};
 }
 
@@ -109,11 +106,7 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
   const std::string kernel = fmt::format("dequantize_{}_{}_{}", by_packs ? "packs" : "pairs", type_name(problem.type),
                                          format_name(format_of(problem)));
   const cuda::Launch launch = streaming_launch(values, 4 * 256 * (by_packs ? pack : 2));
-  return CudaCall{.enqueue =
-                      [&context, kernel, launch, size, values](std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch(kernel, launch, {t[0], t[1], t[2], size, values});
-                      },
-                  .method = "kernel " + kernel};
+  return kernel_call<3>(context, kernel, launch, size, values);
 }
 
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "bench/operators.h"
+#include "bench/operator.h"
 #include "bench/ops/testing.h"
 
 namespace llmprof::bench {

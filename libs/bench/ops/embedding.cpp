@@ -4,12 +4,9 @@
 // beat the memory's bandwidth where the vocabulary is small.
 
 #include "bench/operator.h"
-#include "bench/ops/limits.h"
 #include "bench/ops/rows.h"
 
 namespace llmprof::bench {
-
-extern const Operator kEmbedding;
 
 namespace embedding {
 namespace {
@@ -33,13 +30,10 @@ Result<void> check(const Problem& problem) {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t rows = row_count(problem), vocab = problem.at("vocab"), hidden = problem.at("hidden");
-  return {{.name = "ids",
-           .role = Role::kIn,
-           .type = Type::kInt32,
-           .elements = rows,
-           .fill = {.kind = Fill::Kind::kIndices, .limit = vocab}},
-          {.name = "table", .role = Role::kIn, .type = problem.type, .elements = vocab * hidden},
-          {.name = "y", .role = Role::kOut, .type = problem.type, .elements = rows * hidden}};
+  return {
+      {.name = "ids", .type = Type::kInt32, .elements = rows, .fill = {.kind = Fill::Kind::kIndices, .limit = vocab}},
+      {.name = "table", .type = problem.type, .elements = vocab * hidden},
+      {.name = "y", .role = Role::kOut, .type = problem.type, .elements = rows * hidden}};
 }
 
 model::KernelWork work(const Problem& problem) {
@@ -78,12 +72,7 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
   const std::int64_t unit_bytes = row_bytes % 16 == 0 ? 16 : type_bytes(problem.type);
   const std::string kernel = fmt::format("embedding_{}", unit_bytes);
   const std::int64_t row_units = row_bytes / unit_bytes, units = row_count(problem) * row_units;
-  return CudaCall{
-      .enqueue =
-          [&context, kernel, row_units, units](std::span<const cuda::Pointer> t, cuda::Stream) {
-            return context.launch(kernel, streaming_launch(units, 4 * 256), {t[0], t[1], t[2], row_units, units});
-          },
-      .method = "kernel " + kernel};
+  return kernel_call<3>(context, kernel, streaming_launch(units, 4 * 256), row_units, units);
 }
 
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};

@@ -10,15 +10,12 @@
 
 namespace llmprof::bench {
 
-extern const Operator kGelu;
-extern const Operator kGeluTanh;
-
 namespace gelu {
 namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t values = row_count(problem) * problem.at("hidden");
-  return {{.name = "x", .role = Role::kIn, .type = problem.type, .elements = values},
+  return {{.name = "x", .type = problem.type, .elements = values},
           {.name = "y", .role = Role::kOut, .type = problem.type, .elements = values}};
 }
 
@@ -54,11 +51,7 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
   const std::string kernel = kernel_name(problem.op, problem.type);
   const std::int64_t values = row_count(problem) * problem.at("hidden");
   const cuda::Launch launch = stream_launch(values, problem.type);
-  return CudaCall{.enqueue =
-                      [&context, kernel, values, launch](std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch(kernel, launch, {t[0], t[1], values});
-                      },
-                  .method = "kernel " + kernel};
+  return kernel_call<2>(context, kernel, launch, values);
 }
 
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};

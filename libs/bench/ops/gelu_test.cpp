@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "bench/operators.h"
+#include "bench/operator.h"
 #include "bench/ops/cpu_math.h"
 #include "bench/ops/testing.h"
 

@@ -5,8 +5,6 @@
 
 namespace llmprof::bench {
 
-extern const Operator kGemm;
-
 namespace {
 
 constexpr AxisSpec kAxes[] = {{"m", "1,16,128,1024,8192", 1, "rows of x: tokens"},

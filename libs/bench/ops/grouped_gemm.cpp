@@ -8,12 +8,10 @@
 #include "bench/cuda/blas.h"
 #include "bench/operator.h"
 #include "bench/ops/grouped.h"
-#include "bench/ops/limits.h"
 #include "bench/ops/product.h"
+#include "bench/ops/rows.h"
 
 namespace llmprof::bench {
-
-extern const Operator kGroupedGemm;
 
 namespace grouped_gemm {
 namespace {
@@ -52,8 +50,8 @@ std::vector<std::int64_t> group_rows(const Problem& p) {
 
 std::vector<TensorSpec> tensors(const Problem& p) {
   const std::int64_t m = p.at("m"), n = p.at("n"), k = p.at("k");
-  return {{.name = "x", .role = Role::kIn, .type = p.type, .elements = m * k},
-          {.name = "w", .role = Role::kIn, .type = p.type, .elements = p.at("groups") * n * k},
+  return {{.name = "x", .type = p.type, .elements = m * k},
+          {.name = "w", .type = p.type, .elements = p.at("groups") * n * k},
           {.name = "y", .role = Role::kOut, .type = product_type(p.type), .elements = m * n}};
 }
 

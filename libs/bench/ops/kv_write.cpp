@@ -9,8 +9,6 @@
 
 namespace llmprof::bench {
 
-extern const Operator kKvWrite;
-
 namespace kv_write {
 namespace {
 
@@ -46,13 +44,12 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t fresh = row_count(problem) * token_values(problem), page = problem.at("page");
   const std::int64_t places = problem.at("batch") * problem.at("context"), cached = places * token_values(problem);
   std::vector<TensorSpec> specs{
-      {.name = "keys", .role = Role::kIn, .type = problem.type, .elements = fresh},
-      {.name = "values", .role = Role::kIn, .type = problem.type, .elements = fresh},
+      {.name = "keys", .type = problem.type, .elements = fresh},
+      {.name = "values", .type = problem.type, .elements = fresh},
       {.name = "key_cache", .role = Role::kInOut, .type = problem.type, .elements = cached},
       {.name = "value_cache", .role = Role::kInOut, .type = problem.type, .elements = cached}};
   if (page > 0) {
     specs.push_back({.name = "page_table",
-                     .role = Role::kIn,
                      .type = Type::kInt32,
                      .elements = places / page,
                      .fill = {.kind = Fill::Kind::kPermutation}});

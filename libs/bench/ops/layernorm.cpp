@@ -4,8 +4,6 @@
 
 namespace llmprof::bench {
 
-extern const Operator kLayernorm;
-
 namespace {
 
 void layernorm_reference(const Problem& problem, std::span<std::vector<double>> tensors) {

@@ -8,8 +8,6 @@
 
 namespace llmprof::bench {
 
-extern const Operator kLayernormGelu;
-
 namespace {
 
 void layernorm_gelu_reference(const Problem& problem, std::span<std::vector<double>> tensors) {

@@ -1,13 +1,10 @@
 // A projection of a transformer, without bias: every token's `in` values to `out` values.
 
 #include "bench/operator.h"
-#include "bench/ops/limits.h"
 #include "bench/ops/product.h"
 #include "bench/ops/rows.h"
 
 namespace llmprof::bench {
-
-extern const Operator kLinear;
 
 namespace {
 

@@ -9,14 +9,11 @@
 
 #include <cmath>
 
-#include "bench/cuda/dnn_lstm.h"
+#include "bench/cuda/dnn.h"
 #include "bench/operator.h"
-#include "bench/ops/limits.h"
 #include "bench/ops/rows.h"
 
 namespace llmprof::bench {
-
-extern const Operator kLstm;
 
 namespace lstm {
 namespace {
@@ -67,10 +64,10 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t rows = s.batch * s.steps, states = s.layers * s.batch * s.hidden;
   const std::int64_t weights = layer_weights(s, s.layers - 1).state_bias + 4 * s.hidden;
   const Fill spread{.scale = 1 / std::sqrt(static_cast<double>(s.hidden))};  // gates neither open nor shut
-  return {{.name = "x", .role = Role::kIn, .type = problem.type, .elements = rows * s.in},
-          {.name = "h0", .role = Role::kIn, .type = problem.type, .elements = states},
-          {.name = "c0", .role = Role::kIn, .type = problem.type, .elements = states},
-          {.name = "weights", .role = Role::kIn, .type = problem.type, .elements = weights, .fill = spread},
+  return {{.name = "x", .type = problem.type, .elements = rows * s.in},
+          {.name = "h0", .type = problem.type, .elements = states},
+          {.name = "c0", .type = problem.type, .elements = states},
+          {.name = "weights", .type = problem.type, .elements = weights, .fill = spread},
           {.name = "y", .role = Role::kOut, .type = problem.type, .elements = rows * s.hidden},
           {.name = "hn", .role = Role::kOut, .type = problem.type, .elements = states},
           {.name = "cn", .role = Role::kOut, .type = problem.type, .elements = states}};

@@ -12,8 +12,6 @@
 
 namespace llmprof::bench {
 
-extern const Operator kMlaDecode;
-
 namespace mla_decode {
 namespace {
 
@@ -47,12 +45,11 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t heads = batch * problem.at("heads");
   // q: batch, heads, rank + rope. cache: batch, context, rank + rope. out: batch, heads, rank.
   std::vector<TensorSpec> specs{
-      {.name = "q", .role = Role::kIn, .type = problem.type, .elements = heads * row_values(problem)},
-      {.name = "cache", .role = Role::kIn, .type = problem.type, .elements = batch * context * row_values(problem)},
+      {.name = "q", .type = problem.type, .elements = heads * row_values(problem)},
+      {.name = "cache", .type = problem.type, .elements = batch * context * row_values(problem)},
       {.name = "out", .role = Role::kOut, .type = problem.type, .elements = heads * problem.at("rank")}};
   if (page > 0) {
     specs.push_back({.name = "page_table",
-                     .role = Role::kIn,
                      .type = Type::kInt32,
                      .elements = batch * (context / page),
                      .fill = {.kind = Fill::Kind::kPermutation}});

@@ -8,13 +8,10 @@
 #include "bench/cpu_blas.h"
 #include "bench/operator.h"
 #include "bench/ops/grouped.h"
-#include "bench/ops/limits.h"
 #include "bench/ops/product.h"
 #include "bench/ops/rows.h"
 
 namespace llmprof::bench {
-
-extern const Operator kMoe;
 
 namespace moe {
 namespace {
@@ -55,15 +52,13 @@ std::vector<TensorSpec> tensors(const Problem& p) {
   const Shape s = shape(p);
   // Weights that keep the size of what passes through them: float16 does not overflow.
   const auto weights = [](std::int64_t inputs) { return Fill{.scale = 1 / std::sqrt(static_cast<double>(inputs))}; };
-  return {{.name = "x", .role = Role::kIn, .type = p.type, .elements = s.tokens * s.hidden},
-          {.name = "logits", .role = Role::kIn, .type = Type::kFloat32, .elements = s.tokens * s.experts},
+  return {{.name = "x", .type = p.type, .elements = s.tokens * s.hidden},
+          {.name = "logits", .type = Type::kFloat32, .elements = s.tokens * s.experts},
           {.name = "gate_up",
-           .role = Role::kIn,
            .type = p.type,
            .elements = s.experts * 2 * s.intermediate * s.hidden,
            .fill = weights(s.hidden)},
           {.name = "down",
-           .role = Role::kIn,
            .type = p.type,
            .elements = s.experts * s.hidden * s.intermediate,
            .fill = weights(s.intermediate)},

@@ -13,9 +13,9 @@ inline constexpr float kEps = 1e-5f;
 
 inline std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t width = problem.at("hidden"), values = row_count(problem) * width;
-  return {{.name = "x", .role = Role::kIn, .type = problem.type, .elements = values},
-          {.name = "weight", .role = Role::kIn, .type = problem.type, .elements = width},
-          {.name = "bias", .role = Role::kIn, .type = problem.type, .elements = width},
+  return {{.name = "x", .type = problem.type, .elements = values},
+          {.name = "weight", .type = problem.type, .elements = width},
+          {.name = "bias", .type = problem.type, .elements = width},
           {.name = "y", .role = Role::kOut, .type = problem.type, .elements = values}};
 }
 
@@ -62,11 +62,7 @@ inline Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) 
   const std::int64_t rows = row_count(problem);
   const auto width = static_cast<std::int32_t>(problem.at("hidden"));
   const cuda::Launch launch = row_launch(context, rows, width, problem.type);
-  return CudaCall{.enqueue =
-                      [&context, kernel, launch, rows, width](std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch(kernel, launch, {t[0], t[1], t[2], t[3], rows, width, kEps});
-                      },
-                  .method = "kernel " + kernel};
+  return kernel_call<4>(context, kernel, launch, rows, width, kEps);
 }
 
 inline constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};

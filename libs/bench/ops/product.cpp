@@ -6,7 +6,7 @@
 #include "bench/check.h"
 #include "bench/cpu_blas.h"
 #include "bench/cuda/blas.h"
-#include "bench/ops/limits.h"
+#include "bench/ops/rows.h"
 
 namespace llmprof::bench {
 namespace {
@@ -37,8 +37,8 @@ Result<void> check_product(const Problem& problem, const ProductShape& s) {
 
 std::vector<TensorSpec> product_tensors(const ProductShape& s) {
   const Fill fill = operand_fill(s.type);
-  return {{.name = "x", .role = Role::kIn, .type = s.type, .elements = s.batch * s.m * s.k, .fill = fill},
-          {.name = "w", .role = Role::kIn, .type = s.type, .elements = s.batch * s.n * s.k, .fill = fill},
+  return {{.name = "x", .type = s.type, .elements = s.batch * s.m * s.k, .fill = fill},
+          {.name = "w", .type = s.type, .elements = s.batch * s.n * s.k, .fill = fill},
           {.name = "y", .role = Role::kOut, .type = product_type(s.type), .elements = s.batch * s.m * s.n}};
 }
 

@@ -14,8 +14,6 @@
 
 namespace llmprof::bench {
 
-extern const Operator kQuantize;
-
 namespace quantize {
 namespace {
 
@@ -30,7 +28,7 @@ Result<void> check(const Problem& problem) { return check_groups(problem, Format
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t values = row_count(problem) * problem.at("hidden");
-  return {{.name = "x", .role = Role::kIn, .type = problem.type, .elements = values},
+  return {{.name = "x", .type = problem.type, .elements = values},
           {.name = "q", .role = Role::kOut, .type = stored_type(format_of(problem)), .elements = values},
           {.name = "scale", .role = Role::kOut, .type = Type::kFloat32, .elements = group_count(problem)}};
 }
@@ -120,11 +118,7 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
                                          format_name(format_of(problem)));
   const cuda::Launch launch =
       by_lanes ? streaming_launch(groups * lanes, 4 * 256) : cuda::Launch{.grid_x = groups, .block_x = 256};
-  return CudaCall{.enqueue =
-                      [&context, kernel, launch, size, groups](std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch(kernel, launch, {t[0], t[1], t[2], size, groups});
-                      },
-                  .method = "kernel " + kernel};
+  return kernel_call<3>(context, kernel, launch, size, groups);
 }
 
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};

@@ -4,7 +4,6 @@
 
 #include <string_view>
 
-#include "bench/ops/limits.h"
 #include "bench/ops/rows.h"
 
 namespace llmprof::bench {

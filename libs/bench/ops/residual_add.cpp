@@ -5,15 +5,13 @@
 
 namespace llmprof::bench {
 
-extern const Operator kResidualAdd;
-
 namespace residual_add {
 namespace {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t values = row_count(problem) * problem.at("hidden");
-  return {{.name = "x", .role = Role::kIn, .type = problem.type, .elements = values},
-          {.name = "residual", .role = Role::kIn, .type = problem.type, .elements = values},
+  return {{.name = "x", .type = problem.type, .elements = values},
+          {.name = "residual", .type = problem.type, .elements = values},
           {.name = "y", .role = Role::kOut, .type = problem.type, .elements = values}};
 }
 
@@ -39,11 +37,7 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
   const std::string kernel = kernel_name("residual_add", problem.type);
   const std::int64_t values = row_count(problem) * problem.at("hidden");
   const cuda::Launch launch = stream_launch(values, problem.type);
-  return CudaCall{.enqueue =
-                      [&context, kernel, values, launch](std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch(kernel, launch, {t[0], t[1], t[2], values});
-                      },
-                  .method = "kernel " + kernel};
+  return kernel_call<3>(context, kernel, launch, values);
 }
 
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};

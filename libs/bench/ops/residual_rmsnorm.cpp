@@ -8,8 +8,6 @@
 
 namespace llmprof::bench {
 
-extern const Operator kResidualRmsnorm;
-
 namespace residual_rmsnorm {
 namespace {
 
@@ -17,9 +15,9 @@ constexpr float kEps = 1e-6f;
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t width = problem.at("hidden"), values = row_count(problem) * width;
-  return {{.name = "x", .role = Role::kIn, .type = problem.type, .elements = values},
-          {.name = "residual", .role = Role::kIn, .type = problem.type, .elements = values},
-          {.name = "weight", .role = Role::kIn, .type = problem.type, .elements = width},
+  return {{.name = "x", .type = problem.type, .elements = values},
+          {.name = "residual", .type = problem.type, .elements = values},
+          {.name = "weight", .type = problem.type, .elements = width},
           {.name = "sum", .role = Role::kOut, .type = problem.type, .elements = values},
           {.name = "y", .role = Role::kOut, .type = problem.type, .elements = values}};
 }
@@ -66,11 +64,7 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
   const std::int64_t rows = row_count(problem);
   const auto width = static_cast<std::int32_t>(problem.at("hidden"));
   const cuda::Launch launch = row_launch(context, rows, width, problem.type);
-  return CudaCall{.enqueue =
-                      [&context, kernel, launch, rows, width](std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch(kernel, launch, {t[0], t[1], t[2], t[3], t[4], rows, width, kEps});
-                      },
-                  .method = "kernel " + kernel};
+  return kernel_call<5>(context, kernel, launch, rows, width, kEps);
 }
 
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};

@@ -9,8 +9,6 @@
 
 namespace llmprof::bench {
 
-extern const Operator kRope;
-
 namespace rope {
 namespace {
 
@@ -48,7 +46,6 @@ std::vector<TensorSpec> tensors(const Problem& problem) {
       {.name = "q", .role = Role::kInOut, .type = problem.type, .elements = tokens * problem.at("heads") * head_dim},
       {.name = "k", .role = Role::kInOut, .type = problem.type, .elements = tokens * problem.at("kv_heads") * head_dim},
       {.name = "positions",
-       .role = Role::kIn,
        .type = Type::kInt32,
        .elements = tokens,
        .fill = {.kind = Fill::Kind::kIndices, .limit = kPositions}}};
@@ -68,12 +65,12 @@ Problem small(const Problem& problem) {
       .with("kv_heads", std::min<std::int64_t>(problem.at("kv_heads"), 16));
 }
 
-struct Turn {
+struct Rotation {
   double cosine, sine;
 };
 
-std::vector<Turn> turns(std::int64_t half, double position) {
-  std::vector<Turn> result(static_cast<std::size_t>(half));
+std::vector<Rotation> turns(std::int64_t half, double position) {
+  std::vector<Rotation> result(static_cast<std::size_t>(half));
   for (std::int64_t i = 0; i < half; ++i) {
     const double angle = position * std::pow(kBase, -static_cast<double>(i) / static_cast<double>(half));
     result[static_cast<std::size_t>(i)] = {std::cos(angle), std::sin(angle)};
@@ -83,7 +80,7 @@ std::vector<Turn> turns(std::int64_t half, double position) {
 
 // All heads of one token that lie one after the other.
 template <class T>
-void rotate(T* values, std::int64_t heads, std::int64_t half, const std::vector<Turn>& turns) {
+void rotate(T* values, std::int64_t heads, std::int64_t half, const std::vector<Rotation>& turns) {
   for (std::int64_t head = 0; head < heads; ++head) {
     T *low = values + head * 2 * half, *high = low + half;
     for (std::int64_t i = 0; i < half; ++i) {
@@ -99,7 +96,7 @@ void rotate(T* values, std::int64_t heads, std::int64_t half, const std::vector<
 void reference(const Problem& problem, std::span<std::vector<double>> tensors) {
   const std::int64_t half = problem.at("head_dim") / 2, heads = problem.at("heads"), kv_heads = problem.at("kv_heads");
   for (std::int64_t token = 0; token < row_count(problem); ++token) {
-    const std::vector<Turn> turn = turns(half, tensors[2][static_cast<std::size_t>(token)]);
+    const std::vector<Rotation> turn = turns(half, tensors[2][static_cast<std::size_t>(token)]);
     rotate(tensors[0].data() + token * heads * 2 * half, heads, half, turn);
     rotate(tensors[1].data() + token * kv_heads * 2 * half, kv_heads, half, turn);
   }
@@ -109,7 +106,7 @@ void cpu(const Problem& problem, std::span<std::byte* const> tensors, const Team
   const std::int64_t half = problem.at("head_dim") / 2, heads = problem.at("heads"), kv_heads = problem.at("kv_heads");
   const auto* positions = reinterpret_cast<const std::int32_t*>(tensors[2]);
   each_row(team, row_count(problem), (heads + kv_heads) * 2 * half, [&](std::int64_t token) {
-    const std::vector<Turn> turn = turns(half, positions[token]);
+    const std::vector<Rotation> turn = turns(half, positions[token]);
     rotate(reinterpret_cast<float*>(tensors[0]) + token * heads * 2 * half, heads, half, turn);
     rotate(reinterpret_cast<float*>(tensors[1]) + token * kv_heads * 2 * half, kv_heads, half, turn);
   });
@@ -131,12 +128,7 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
       std::clamp<std::int64_t>(few ? all : (all + 1) / 2, 1, std::max<std::int64_t>(1, 512 / pieces));
   const cuda::Launch launch{.grid_x = tokens, .block_x = pieces, .block_y = rows, .shared_bytes = half * 8};
   const double step = std::pow(kBase, -1 / static_cast<double>(half));
-  return CudaCall{.enqueue =
-                      [&context, kernel, launch, heads, kv_heads, step, half = static_cast<std::int32_t>(half)](
-                          std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch(kernel, launch, {t[0], t[1], t[2], heads, kv_heads, half, step});
-                      },
-                  .method = "kernel " + kernel};
+  return kernel_call<3>(context, kernel, launch, heads, kv_heads, static_cast<std::int32_t>(half), step);
 }
 
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};

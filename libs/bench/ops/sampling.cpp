@@ -6,12 +6,9 @@
 #include <numeric>
 
 #include "bench/operator.h"
-#include "bench/ops/limits.h"
 #include "bench/ops/rows.h"
 
 namespace llmprof::bench {
-
-extern const Operator kSampling;
 
 namespace sampling {
 namespace {
@@ -40,7 +37,7 @@ Result<void> check(const Problem& problem) {
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t batch = problem.at("batch"), selected = batch * problem.at("k");
-  return {{.name = "logits", .role = Role::kIn, .type = problem.type, .elements = batch * problem.at("vocab")},
+  return {{.name = "logits", .type = problem.type, .elements = batch * problem.at("vocab")},
           {.name = "values", .role = Role::kOut, .type = problem.type, .elements = selected},
           {.name = "indices", .role = Role::kOut, .type = Type::kInt32, .elements = selected}};
 }

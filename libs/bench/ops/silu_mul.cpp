@@ -9,8 +9,6 @@
 
 namespace llmprof::bench {
 
-extern const Operator kSiluMul;
-
 namespace silu_mul {
 namespace {
 
@@ -22,7 +20,7 @@ Result<void> check(const Problem& problem) { return check_sizes(problem, "interm
 
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t values = row_count(problem) * problem.at("intermediate");
-  return {{.name = "gate_up", .role = Role::kIn, .type = problem.type, .elements = 2 * values},
+  return {{.name = "gate_up", .type = problem.type, .elements = 2 * values},
           {.name = "y", .role = Role::kOut, .type = problem.type, .elements = values}};
 }
 
@@ -57,13 +55,8 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
   const std::int64_t accesses = row_count(problem) * width * bytes / 16;
   const std::int32_t unroll = accesses >= 8 * 256 * context.properties().multiprocessors ? 4 : 1;
   const std::int64_t per_block = 256 * 16 / bytes * unroll, parts = (width + per_block - 1) / per_block;
-  return CudaCall{.enqueue =
-                      [&context, kernel, width, parts, unroll, rows = row_count(problem)](
-                          std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch(kernel, {.grid_x = rows * parts, .block_x = 256},
-                                              {t[0], t[1], width, static_cast<std::int32_t>(parts), unroll});
-                      },
-                  .method = "kernel " + kernel};
+  return kernel_call<2>(context, kernel, {.grid_x = row_count(problem) * parts, .block_x = 256}, width,
+                        static_cast<std::int32_t>(parts), unroll);
 }
 
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};

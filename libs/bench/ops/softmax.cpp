@@ -10,8 +10,6 @@
 
 namespace llmprof::bench {
 
-extern const Operator kSoftmax;
-
 namespace softmax {
 namespace {
 
@@ -22,7 +20,6 @@ constexpr AxisSpec kAxes[] = {{"batch", "1", 1, "sequences"},
 std::vector<TensorSpec> tensors(const Problem& problem) {
   const std::int64_t values = row_count(problem) * problem.at("hidden");
   return {{.name = "x",
-           .role = Role::kIn,
            .type = problem.type,
            .elements = values,
            .fill = {.scale = 4}},  // as scores and logits spread; of even ones float16 holds only the last bits
@@ -79,11 +76,7 @@ Result<CudaCall> prepare_shared(cuda::Context& context, const Problem& problem) 
   const auto width = static_cast<std::int32_t>(problem.at("hidden"));
   const std::int64_t rows = row_count(problem);
   const cuda::Launch launch{.grid_x = rows * kCluster, .block_x = few(context, rows) ? 512 : 256};
-  return CudaCall{.enqueue =
-                      [&context, kernel, launch, width](std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch(kernel, launch, {t[0], t[1], width});
-                      },
-                  .method = "kernel " + kernel};
+  return kernel_call<2>(context, kernel, launch, width);
 }
 
 Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
@@ -92,11 +85,7 @@ Result<CudaCall> prepare(cuda::Context& context, const Problem& problem) {
   const auto width = static_cast<std::int32_t>(problem.at("hidden"));
   if (shares_rows(context, rows, width * type_bytes(problem.type))) return prepare_shared(context, problem);
   const cuda::Launch launch = row_launch(context, rows, width, problem.type);
-  return CudaCall{.enqueue =
-                      [&context, kernel, launch, rows, width](std::span<const cuda::Pointer> t, cuda::Stream) {
-                        return context.launch(kernel, launch, {t[0], t[1], rows, width});
-                      },
-                  .method = "kernel " + kernel};
+  return kernel_call<2>(context, kernel, launch, rows, width);
 }
 
 constexpr CudaImplementation kCuda[] = {{"kernel", prepare}};

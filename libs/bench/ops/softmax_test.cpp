@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "bench/operators.h"
+#include "bench/operator.h"
 #include "bench/ops/testing.h"
 
 namespace llmprof::bench {

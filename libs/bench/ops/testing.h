@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/check.h"
-#include "bench/operators.h"
+#include "bench/operator.h"
 
 namespace llmprof::bench {
 

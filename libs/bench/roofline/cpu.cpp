@@ -1,4 +1,4 @@
-#include "bench/roofline/cpu.h"
+#include "bench/roofline/roofline.h"
 
 #include <fmt/format.h>
 

@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "bench/cuda/context.h"
 #include "bench/roofline/roofline.h"
-#include "bench/roofline/steps.h"
+#include "bench/type.h"
 
 namespace llmprof::bench {
 
@@ -43,5 +44,14 @@ Result<Sustained> sustain(cuda::Context& context, const Load& load, const GoOn& 
 
 // "median of 31 batches, at 1560 MHz (power limit)"
 std::string sustained_text(const Sustained& run);
+
+// Shapes in which products come nearest to a GPU's peak.
+
+struct PeakShape {
+  std::int64_t m = 0, n = 0, k = 0;
+};
+
+// Most promising first.
+std::span<const PeakShape> peak_shapes(Type type);
 
 }  // namespace llmprof::bench

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/human.h"
-#include "bench/cuda/pinned.h"
+#include "bench/cuda/events.h"
 #include "bench/cuda/sampler.h"
 #include "bench/roofline/cuda.h"
 #include "bench/statistics.h"

@@ -2,6 +2,7 @@
 // What a device can really do: peak FLOP/s per type, bandwidths, copies, launches, each measured here and now. Nothing
 // is stored by this library: an interrupted measurement leaves no trace.
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "bench/type.h"
+#include "hw/cpu_peaks.h"
 #include "hw/device.h"
 #include "hw/peaks.h"
 
@@ -39,5 +41,32 @@ Result<Roofline> measure_roofline(const std::string& name, const RooflineOptions
 
 // The device that `name` means, without opening it: whose stored peaks are meant.
 Result<hw::Device> roofline_device(const std::string& name);
+
+// A measurement as a list of steps, each with an estimate of its time, so that progress has a total.
+using hw::GoOn;
+
+struct RooflineStep {
+  std::string name;    // "bfloat16 products"
+  double seconds = 0;  // expected
+  hw::Peak wanted;     // quantity, type and unit: the row when the step fails
+  // Rows of one or more peaks. An error becomes a row with its reason; kInterrupted ends everything.
+  std::function<Result<std::vector<hw::PeakRow>>(const GoOn& go_on)> run;
+};
+
+Result<std::vector<hw::PeakRow>> run_steps(const std::vector<RooflineStep>& steps, const base::Progress& progress);
+
+// What a step is for: a peak without a value.
+hw::Peak wanted_peak(std::string quantity, std::string type, std::string unit);
+
+// For steps that give one peak.
+std::function<Result<std::vector<hw::PeakRow>>(const GoOn&)> one_peak(std::function<Result<hw::Peak>(const GoOn&)> run);
+
+// The steps of a CPU's roofline: the multiply-add loop beside OpenBLAS, and streams per level of the memory.
+std::vector<RooflineStep> cpu_steps(const hw::Device& device, const RooflineOptions& options);
+
+// Of two ways to reach a CPU's peak, the better one: "float32" and "float32, one core" become what OpenBLAS reached,
+// where that is more than the loop; and all cores reach what one of them did, even where other programs held the rest:
+// whatever a program does, it was possible.
+void settle_cpu(std::vector<hw::PeakRow>& rows);
 
 }  // namespace llmprof::bench

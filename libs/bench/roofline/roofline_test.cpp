@@ -3,11 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench/roofline/cpu.h"
-#include "bench/roofline/settle.h"
-#include "bench/roofline/shapes.h"
-#include "bench/roofline/steps.h"
-#include "hw/spec_limit.h"
+#include "bench/roofline/cuda.h"
+#include "hw/resolve.h"
 
 namespace llmprof::bench {
 namespace {

@@ -28,14 +28,14 @@ struct Formula {
 };
 
 // How values of several windows become one.
-enum class Together { kSum, kMean, kMeanByTime };
+enum class Aggregation { kSum, kMean, kMeanByTime };
 
 struct Counter {
   std::string name;  // "dram_read_bytes"
   std::string unit;  // "bytes", "%", "FLOP", "warps"…
   std::string meaning;
   std::string denominator;  // of a percentage, in words
-  Together together = Together::kSum;
+  Aggregation together = Aggregation::kSum;
   bool apart = false;  // ranges cannot count it beside counters that are not `apart` (the GPU's time excepted)
   std::vector<Formula> formulas;  // the first that fits
 };
@@ -86,5 +86,14 @@ std::span<const std::string_view> chips();
 const Chip* find_chip(std::string_view name);
 // The first chip of a compute capability, "8.6" or "sm_86"; those of one capability have the same formulas.
 const Chip* chip_of_capability(std::string_view capability);
+
+// Reads the catalogue's file (catalog.json); apart from the embedded one for tests.
+
+struct CatalogFile {
+  std::vector<Chip> chips;
+  std::vector<Counter> counters;
+  std::vector<Set> sets;
+};
+Result<CatalogFile> parse_catalog(std::string_view text, std::string_view where);
 
 }  // namespace llmprof::hw::counters

@@ -6,8 +6,6 @@
 #include <map>
 #include <set>
 
-#include "hw/counters/catalog_file.h"
-
 namespace llmprof::hw::counters {
 namespace {
 

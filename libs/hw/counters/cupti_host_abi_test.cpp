@@ -7,7 +7,7 @@
 #include <cupti_profiler_target.h>
 #include <cupti_target.h>
 
-#include "hw/counters/pm_abi.h"
+#include "hw/counters/pm_device.h"
 
 namespace llmprof::hw::counters::cupti {
 namespace {

@@ -3,6 +3,7 @@
 // so that it is known where there is none. A test holds it against the library.
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "hw/counters/catalog.h"
@@ -15,5 +16,8 @@ std::optional<int> passes_of(std::string_view set_or_counter, std::string_view c
 
 // CUPTI's version that computed the table.
 int passes_version();
+
+// docs/format/counters.md with its generated part (counters, sets, passes) renewed from the catalogue.
+std::string with_current_catalog(std::string page);
 
 }  // namespace llmprof::hw::counters

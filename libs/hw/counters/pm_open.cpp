@@ -5,14 +5,19 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/dynlib.h"
-#include "hw/counters/access.h"
 #include "hw/counters/catalog.h"
 #include "hw/counters/pm_device.h"
+#include "hw/counters/pm_sampling.h"
+#include "hw/doctor.h"
+#include "hw/system_files.h"
 
 namespace llmprof::hw::counters {
+
 namespace {
 
 using base::bind;
@@ -33,9 +38,9 @@ constexpr base::Binding<CudaApi> kCudaSymbols[] = {bind<&CudaApi::init>("cuInit"
                                                    bind<&CudaApi::uuid>("cuDeviceGetUuid_v2", Need::kOptional),
                                                    bind<&CudaApi::old_uuid>("cuDeviceGetUuid", Need::kOptional)};
 
-class Opener {
+class PmOpener {
  public:
-  Opener(const PmLibrary& library, const CudaApi& cuda, const Selection& selection, std::chrono::nanoseconds period)
+  PmOpener(const PmLibrary& library, const CudaApi& cuda, const Selection& selection, std::chrono::nanoseconds period)
       : library_(library), cuda_(cuda), selection_(selection), period_(period) {}
 
   void open(std::size_t index, PmDevices& devices) const {
@@ -118,13 +123,39 @@ PmDevices open_pm_devices(const std::string& selection, std::chrono::nanoseconds
     return nothing(refusal_of(failure), text_of(*library, failure));
   }
   PmDevices devices;
-  const Opener opener(*library, *cuda, *selected, period);
+  const PmOpener opener(*library, *cuda, *selected, period);
   for (int index = 0; index < count; ++index) opener.open(static_cast<std::size_t>(index), devices);
   for (auto* list : {&devices.unknown, &devices.not_sampled, &devices.left_out}) {  // devices of one chip say the same
     std::ranges::sort(*list);
     list->erase(std::unique(list->begin(), list->end()), list->end());
   }
   return devices;
+}
+
+namespace {
+
+// As /proc/PID/comm has them: cut at 15 characters.
+constexpr std::string_view kHolders[] = {"nv-hostengine", "dcgm-exporter", "dcgmi",         "ncu",
+                                         "ncu-ui.bin",    "nsys",          "nsys-launcher", "QuadDDaemon"};
+
+}  // namespace
+
+std::string restriction(const SystemFiles& files) {
+  const std::string setting = files.value("proc/driver/nvidia/params", "RmProfilingAdminOnly");
+  const char* who = is_privileged(files) ? "this process is privileged" : "this process is not privileged";
+  if (setting.empty()) return fmt::format("/proc/driver/nvidia/params cannot be read here; {}", who);
+  return fmt::format("RmProfilingAdminOnly: {} in /proc/driver/nvidia/params; {}", setting, who);
+}
+
+std::string likely_holders(const SystemFiles& files) {
+  std::string found;
+  for (const std::string& entry : files.list("proc")) {
+    if (!to_number(entry)) continue;
+    const std::string name = files.line("proc/" + entry + "/comm");
+    if (std::ranges::find(kHolders, name) == std::end(kHolders)) continue;
+    found += fmt::format("{}{} (pid {})", found.empty() ? "" : ", ", name, entry);
+  }
+  return found;
 }
 
 }  // namespace llmprof::hw::counters

@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <vector>
+#include "hw/system_files.h"
 
 #include "base/result.h"
 
@@ -99,5 +100,12 @@ struct PmDevices {
 // Every device that CUDA shows, for what was asked for (catalog.h, select()). Loads the CUDA driver and CUPTI: to be
 // called in a process of its own.
 PmDevices open_pm_devices(const std::string& selection, std::chrono::nanoseconds period);
+
+// Why the hardware counters of a GPU may not be read here, and who may hold them: in words, from the system's files.
+
+// Which setting forbids it, and whether this process could have been allowed.
+std::string restriction(const SystemFiles& files);
+// Programs that are known to hold counters and run here, with their pids; "" where there is none to be seen.
+std::string likely_holders(const SystemFiles& files);
 
 }  // namespace llmprof::hw::counters

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "hw/counters/access.h"
 #include "hw/counters/pm_device.h"
 
 namespace llmprof::hw::counters {

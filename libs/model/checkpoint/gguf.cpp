@@ -2,16 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <set>
 
+#include "base/file.h"
 #include "base/text_table.h"
-#include "model/checkpoint/byte_reader.h"
+#include "model/checkpoint/tensor_list.h"
 
 namespace llmprof::model {
+
 namespace {
 
 constexpr std::string_view kMagic = "GGUF";
@@ -249,6 +254,243 @@ Result<GgufHeader> read_gguf_header(const base::RegularFile& file) {
   if (!std::string_view(beginning).starts_with(kMagic))
     return base::wrong_content(file.path(), beginning, "a GGUF file");
   return HeaderReader(file).read();
+}
+
+// A GGUF model in one file or in several: NAME-00001-of-00003.gguf. Only the first has the model's metadata.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMostParts = 9999;
+
+struct PartName {
+  std::string stem;  // with its folder
+  std::int64_t number = 0, count = 0;
+};
+
+std::optional<std::int64_t> five_digits(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size() && text.size() == 5 && number > 0;
+  return whole ? std::optional(number) : std::nullopt;
+}
+
+// STEM-00001-of-00003.gguf
+std::optional<PartName> part_name(const std::string& path) {
+  constexpr std::string_view kEnd = ".gguf", kOf = "-of-";
+  constexpr std::size_t kTail = 1 + 5 + kOf.size() + 5;  // "-00001-of-00003"
+  if (!path.ends_with(kEnd) || path.size() <= kTail + kEnd.size()) return std::nullopt;
+  const std::string_view tail = std::string_view(path).substr(path.size() - kEnd.size() - kTail, kTail);
+  if (tail.front() != '-' || tail.substr(6, kOf.size()) != kOf) return std::nullopt;
+  const auto number = five_digits(tail.substr(1, 5)), count = five_digits(tail.substr(6 + kOf.size()));
+  if (!number || !count) return std::nullopt;
+  return PartName{path.substr(0, path.size() - kEnd.size() - kTail), *number, *count};
+}
+
+std::int64_t whole_or(const GgufHeader& header, std::string_view key, std::int64_t fallback) {
+  const auto found = header.metadata.find(key);
+  if (found == header.metadata.end()) return fallback;
+  const auto* const number = std::get_if<std::int64_t>(&found->second);
+  return number != nullptr ? *number : fallback;
+}
+
+Result<GgufHeader> read_header(const std::string& path) {
+  LLMPROF_LET(const base::RegularFile file, base::RegularFile::open(path));
+  return read_gguf_header(file);
+}
+
+Result<void> add(TensorList& list, const GgufHeader& header, const std::string& path) {
+  const std::string name = fs::path(path).filename();
+  list.files.push_back(name);
+  for (const GgufTensor& tensor : header.tensors) {
+    list.tensors.push_back(
+        {tensor.name, std::string(tensor.type->name), static_cast<std::int64_t>(tensor.values), tensor.bytes});
+  }
+  if (list.tensors.size() > kMostGgufTensors) {
+    return Error{ErrorCode::kCorruptInput,
+                 fmt::format("{}: the parts have more than {} tensors", path, kMostGgufTensors), ""};
+  }
+  if (header.beyond_bytes > 0) {
+    list.notes.push_back(fmt::format("{}: {} bytes after the last tensor", name, header.beyond_bytes));
+  }
+  if (header.empty_tensors > 0)
+    list.notes.push_back(fmt::format("{}: {} tensors have no values", name, header.empty_tensors));
+  return {};
+}
+
+Result<void> check_names(const TensorList& list, const std::string& path) {
+  std::set<std::string_view> names;
+  for (const StoredTensor& tensor : list.tensors) {
+    if (names.insert(tensor.name).second) continue;
+    return Error{ErrorCode::kCorruptInput,
+                 fmt::format("{}: tensor {} is in two parts", path, base::printable(tensor.name)), ""};
+  }
+  return {};
+}
+
+Result<void> add_parts(GgufModel& model, const PartName& part) {
+  std::int64_t tensors = static_cast<std::int64_t>(model.first.tensors.size());
+  for (std::int64_t number = 2; number <= part.count; ++number) {
+    const std::string path = fmt::format("{}-{:05}-of-{:05}.gguf", part.stem, number, part.count);
+    LLMPROF_LET(const GgufHeader header, read_header(path));
+    if (whole_or(header, "split.no", -1) != number - 1) {
+      return Error{ErrorCode::kCorruptInput, fmt::format("{}: split.no is not {}", path, number - 1),
+                   "parts of different models?"};
+    }
+    tensors += static_cast<std::int64_t>(header.tensors.size());
+    LLMPROF_TRY(add(model.list, header, path));
+  }
+  const std::int64_t announced = whole_or(model.first, "split.tensors.count", tensors);
+  if (announced != tensors) {
+    return Error{ErrorCode::kCorruptInput,
+                 fmt::format("{}: split.tensors.count is {}, the parts have {}", part.stem, announced, tensors),
+                 "parts of different models?"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<GgufModel> list_gguf(const std::string& path) {
+  const std::optional<PartName> part = part_name(path);
+  const bool other_part = part && part->number > 1;
+  const std::string first = other_part ? fmt::format("{}-00001-of-{:05}.gguf", part->stem, part->count) : path;
+  GgufModel model;
+  model.list.format = "GGUF";
+  LLMPROF_LET(model.first, read_header(first));
+  LLMPROF_TRY(add(model.list, model.first, first));
+  const std::int64_t count = whole_or(model.first, "split.count", 1);
+  if (count == 0 || count == 1) return model;
+  if (count < 0 || count > kMostParts) {
+    return Error{ErrorCode::kCorruptInput,
+                 fmt::format("{}: split.count: {} is not from 1 to {}", first, count, kMostParts), ""};
+  }
+  if (!part || part->count != count || whole_or(model.first, "split.no", 0) != 0) {
+    return Error{ErrorCode::kCorruptInput,
+                 fmt::format("{}: is a part of {}, and not named NAME-00001-of-{:05}.gguf", first, count, count),
+                 "the parts of a split model are found by their names"};
+  }
+  LLMPROF_TRY(add_parts(model, *part));
+  LLMPROF_TRY(check_names(model.list, first));
+  return model;
+}
+
+namespace {
+
+// Numbers and block layouts: ggml.h and ggml-common.h of llama.cpp (April 2026). The sums name the parts of a block:
+// scales and minima first, then the packed values. Missing numbers were removed from the format.
+constexpr std::array kTypes{
+    GgmlType{0, "F32", 1, 4},
+    GgmlType{1, "F16", 1, 2},
+    GgmlType{2, "Q4_0", 32, 2 + 16},
+    GgmlType{3, "Q4_1", 32, 2 + 2 + 16},
+    GgmlType{6, "Q5_0", 32, 2 + 4 + 16},
+    GgmlType{7, "Q5_1", 32, 2 + 2 + 4 + 16},
+    GgmlType{8, "Q8_0", 32, 2 + 32},
+    GgmlType{9, "Q8_1", 32, 2 + 2 + 32},
+    GgmlType{10, "Q2_K", 256, 2 + 2 + 16 + 64},
+    GgmlType{11, "Q3_K", 256, 2 + 12 + 32 + 64},
+    GgmlType{12, "Q4_K", 256, 2 + 2 + 12 + 128},
+    GgmlType{13, "Q5_K", 256, 2 + 2 + 12 + 32 + 128},
+    GgmlType{14, "Q6_K", 256, 2 + 16 + 64 + 128},
+    GgmlType{15, "Q8_K", 256, 4 + 32 + 256},
+    GgmlType{16, "IQ2_XXS", 256, 2 + 64},
+    GgmlType{17, "IQ2_XS", 256, 2 + 8 + 64},
+    GgmlType{18, "IQ3_XXS", 256, 2 + 96},
+    GgmlType{19, "IQ1_S", 256, 2 + 16 + 32},
+    GgmlType{20, "IQ4_NL", 32, 2 + 16},
+    GgmlType{21, "IQ3_S", 256, 2 + 4 + 8 + 32 + 64},
+    GgmlType{22, "IQ2_S", 256, 2 + 8 + 8 + 64},
+    GgmlType{23, "IQ4_XS", 256, 2 + 2 + 4 + 128},
+    GgmlType{24, "I8", 1, 1},
+    GgmlType{25, "I16", 1, 2},
+    GgmlType{26, "I32", 1, 4},
+    GgmlType{27, "I64", 1, 8},
+    GgmlType{28, "F64", 1, 8},
+    GgmlType{29, "IQ1_M", 256, 8 + 16 + 32},
+    GgmlType{30, "BF16", 1, 2},
+    GgmlType{34, "TQ1_0", 256, 2 + 4 + 48},
+    GgmlType{35, "TQ2_0", 256, 2 + 64},
+    GgmlType{39, "MXFP4", 32, 1 + 16},
+    GgmlType{40, "NVFP4", 64, 4 + 32},
+    GgmlType{41, "Q1_0", 128, 2 + 16},
+};
+
+}  // namespace
+
+std::span<const GgmlType> ggml_types() { return kTypes; }
+
+const GgmlType* find_ggml_type(std::uint32_t id) {
+  const auto* const found = std::ranges::find(kTypes, id, &GgmlType::id);
+  return found != kTypes.end() ? found : nullptr;
+}
+
+constexpr std::uint64_t kBufferBytes = 256 << 10;
+
+void ByteReader::reject(std::string_view rule, std::string hint) {
+  if (error_) return;
+  error_ =
+      Error{ErrorCode::kCorruptInput, fmt::format("{}: byte {}: {}", file_.path(), position_, rule), std::move(hint)};
+}
+
+bool ByteReader::fill() {
+  buffer_.resize(std::min(kBufferBytes, remaining()));
+  buffer_begin_ = position_;
+  Result<void> read = file_.read_at(position_, buffer_.data(), buffer_.size());
+  if (!read && !error_) error_ = std::move(read.error());
+  return ok();
+}
+
+bool ByteReader::take(void* out, std::uint64_t bytes) {
+  if (!ok()) return false;
+  if (bytes > remaining()) {
+    reject(fmt::format("the file ends, {} bytes more are needed", bytes - remaining()));
+    return false;
+  }
+  auto* to = static_cast<char*>(out);
+  while (bytes > 0) {
+    if (position_ - buffer_begin_ >= buffer_.size() && !fill()) return false;
+    const std::uint64_t at = position_ - buffer_begin_;
+    const std::uint64_t count = std::min<std::uint64_t>(bytes, buffer_.size() - at);
+    std::memcpy(to, buffer_.data() + at, count);
+    to += count;
+    position_ += count;
+    bytes -= count;
+  }
+  return true;
+}
+
+template <class T>
+T ByteReader::number() {
+  T value = 0;  // little-endian, as this machine
+  return take(&value, sizeof(value)) ? value : 0;
+}
+template std::uint8_t ByteReader::number();
+template std::uint32_t ByteReader::number();
+template std::uint64_t ByteReader::number();
+
+std::uint64_t ByteReader::unsigned_of(unsigned bytes) {
+  std::uint64_t value = 0;
+  return take(&value, bytes) ? value : 0;
+}
+
+std::string ByteReader::text(std::uint64_t bytes) {
+  if (bytes > remaining()) {
+    reject(fmt::format("a text of {} bytes does not fit into the rest of the file", bytes));
+    return "";
+  }
+  std::string text(bytes, '\0');
+  return take(text.data(), bytes) ? text : "";
+}
+
+void ByteReader::skip(std::uint64_t bytes) {
+  if (!ok()) return;
+  if (bytes > remaining()) {
+    reject(fmt::format("{} bytes are announced, the file ends after {}", bytes, remaining()));
+    return;
+  }
+  position_ += bytes;
 }
 
 }  // namespace llmprof::model

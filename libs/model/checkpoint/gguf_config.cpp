@@ -1,4 +1,4 @@
-#include "model/checkpoint/gguf_config.h"
+#include "model/checkpoint/tensor_list.h"
 
 #include <fmt/format.h>
 

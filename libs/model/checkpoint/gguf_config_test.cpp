@@ -1,7 +1,7 @@
 // Small GGUF models of every architecture, with the keys and tensor names that llama.cpp's converter writes: the config
 // made of each must describe exactly the tensors that are there.
 
-#include "model/checkpoint/gguf_config.h"
+#include "model/checkpoint/tensor_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

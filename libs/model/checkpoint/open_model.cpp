@@ -2,17 +2,35 @@
 
 #include <fmt/format.h>
 
+#include <sys/stat.h>
+#include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "base/file.h"
 #include "base/human.h"
 #include "base/text_table.h"
-#include "model/checkpoint/gguf_config.h"
-#include "model/checkpoint/hub_cache.h"
-#include "model/checkpoint/safetensors_index.h"
+#include "model/checkpoint/gguf.h"
+#include "model/checkpoint/tensor_list.h"
 #include "model/zoo/zoo.h"
 
 namespace llmprof::model {
+
+// Models that huggingface_hub has downloaded to this machine. Nothing is fetched.
+
+// "organisation/name", or "name" alone as early models have it.
+bool looks_like_hub_id(std::string_view name);
+
+// $HF_HUB_CACHE, else $HF_HOME/hub, else ~/.cache/huggingface/hub.
+std::string hub_cache_folder();
+
+// The snapshot of a repository folder "models--*": that of its main branch, else the newest. nullopt if it has none.
+std::optional<std::string> snapshot_of(const std::string& repository_folder);
+// The same of a hub id.
+std::optional<std::string> find_in_hub_cache(std::string_view id);
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -182,6 +200,65 @@ Result<OpenedModel> open_model(const std::string& name_or_path) {
   if (exists) return open_file(name_or_path);
   if (const auto snapshot = find_in_hub_cache(name_or_path)) return open_folder(*snapshot);
   return not_found(name_or_path);
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_word(std::string_view text) {
+  const auto allowed = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
+  return !text.empty() && text.size() <= 96 && text.front() != '.' && text.front() != '-' &&
+         std::ranges::all_of(text, allowed);
+}
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
+  return text;
+}
+
+timespec changed(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? status.st_mtim : timespec{};
+}
+
+}  // namespace
+
+bool looks_like_hub_id(std::string_view name) {
+  const std::size_t slash = name.find('/');
+  if (slash == std::string_view::npos) return is_word(name);
+  return is_word(name.substr(0, slash)) && is_word(name.substr(slash + 1));
+}
+
+std::string hub_cache_folder() {
+  const std::string home = base::env_or("HF_HOME", base::env_or("HOME", "") + "/.cache/huggingface");
+  return base::env_or("HF_HUB_CACHE", home + "/hub");
+}
+
+std::optional<std::string> snapshot_of(const std::string& repository_folder) {
+  const std::string snapshots = repository_folder + "/snapshots";
+  if (const auto main = base::read_file(repository_folder + "/refs/main", 256)) {
+    const std::string commit = trimmed(*main);
+    const std::string path = snapshots + "/" + commit;
+    if (is_word(commit) && base::is_directory(path)) return path;
+  }
+  std::optional<std::string> newest;
+  for (const std::string& name : base::list_directory(snapshots)) {
+    const std::string path = snapshots + "/" + name;
+    if (!base::is_directory(path)) continue;
+    const auto later = [](const timespec& a, const timespec& b) {
+      return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+    };
+    if (!newest || later(changed(path), changed(*newest))) newest = path;
+  }
+  return newest;
+}
+
+std::optional<std::string> find_in_hub_cache(std::string_view id) {
+  if (!looks_like_hub_id(id)) return std::nullopt;
+  std::string folder = "models--" + std::string(id);
+  if (const std::size_t slash = folder.find('/'); slash != std::string::npos) folder.replace(slash, 1, "--");
+  return snapshot_of(hub_cache_folder() + "/" + folder);
 }
 
 }  // namespace llmprof::model

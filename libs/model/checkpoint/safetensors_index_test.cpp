@@ -1,4 +1,4 @@
-#include "model/checkpoint/safetensors_index.h"
+#include "model/checkpoint/tensor_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

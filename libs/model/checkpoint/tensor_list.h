@@ -2,8 +2,10 @@
 // The tensors of a checkpoint, whatever its format, as its headers list them.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/regular_file.h"
@@ -40,5 +42,21 @@ struct GgufModel {
   TensorList list;
 };
 Result<GgufModel> list_gguf(const std::string& path);
+// The metadata of a GGUF model as the text of a Hugging Face config.json, so that families read both alike. An
+// architecture without a translation keeps its name as the model_type: what can be said of it is then up to
+// parse_config.
+Result<std::string> config_text_of(const GgufModel& model, std::string_view where);
+
+// model.safetensors.index.json: which tensor is in which file.
+
+struct SafetensorsIndex {
+  std::uint64_t total_bytes = 0;                            // as its writer added them up; 0: not said
+  std::map<std::string, std::string, std::less<>> file_of;  // by tensor: a plain file name
+};
+
+inline constexpr std::uint64_t kMostIndexBytes = 100'000'000;
+
+// File names must be plain names: an index never leads out of its own folder.
+Result<SafetensorsIndex> parse_safetensors_index(std::string_view json_text, std::string_view where);
 
 }  // namespace llmprof::model

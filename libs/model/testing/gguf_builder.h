@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/checkpoint/ggml_types.h"
+#include "model/checkpoint/gguf.h"
 
 namespace llmprof::model::testing {
 

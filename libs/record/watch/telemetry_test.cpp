@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "hw/telemetry_nvml.h"
+#include "hw/nvml.h"
 
 namespace llmprof::record {
 namespace {

@@ -17,41 +17,19 @@ namespace {
 
 constexpr std::int64_t kWorkspaceBytes = std::int64_t{32} << 20;
 
-struct Api {
-  decltype(&::cublasLtCreate) create = nullptr;
-  decltype(&::cublasLtDestroy) destroy = nullptr;
-  decltype(&::cublasLtGetVersion) version = nullptr;
-  decltype(&::cublasLtGetStatusString) status_text = nullptr;
-  decltype(&::cublasLtMatmulDescCreate) description_create = nullptr;
-  decltype(&::cublasLtMatmulDescDestroy) description_destroy = nullptr;
-  decltype(&::cublasLtMatmulDescSetAttribute) description_set = nullptr;
-  decltype(&::cublasLtMatrixLayoutCreate) layout_create = nullptr;
-  decltype(&::cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
-  decltype(&::cublasLtMatrixLayoutSetAttribute) layout_set = nullptr;
-  decltype(&::cublasLtMatmulPreferenceCreate) preference_create = nullptr;
-  decltype(&::cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
-  decltype(&::cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
-  decltype(&::cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
-  decltype(&::cublasLtMatmul) matmul = nullptr;
-};
+// The functions of cuBLASLt that are called.
+// clang-format off
+#define LLMPROF_LT_CALLS(X) \
+  X(create, cublasLtCreate) X(destroy, cublasLtDestroy) X(version, cublasLtGetVersion) \
+  X(status_text, cublasLtGetStatusString) X(description_create, cublasLtMatmulDescCreate) \
+  X(description_destroy, cublasLtMatmulDescDestroy) X(description_set, cublasLtMatmulDescSetAttribute) \
+  X(layout_create, cublasLtMatrixLayoutCreate) X(layout_destroy, cublasLtMatrixLayoutDestroy) \
+  X(layout_set, cublasLtMatrixLayoutSetAttribute) X(preference_create, cublasLtMatmulPreferenceCreate) \
+  X(preference_destroy, cublasLtMatmulPreferenceDestroy) X(preference_set, cublasLtMatmulPreferenceSetAttribute) \
+  X(heuristic, cublasLtMatmulAlgoGetHeuristic) X(matmul, cublasLtMatmul)
+// clang-format on
 
-constexpr base::Binding<Api> kSymbols[] = {
-    base::bind<&Api::create>("cublasLtCreate"),
-    base::bind<&Api::destroy>("cublasLtDestroy"),
-    base::bind<&Api::version>("cublasLtGetVersion"),
-    base::bind<&Api::status_text>("cublasLtGetStatusString"),
-    base::bind<&Api::description_create>("cublasLtMatmulDescCreate"),
-    base::bind<&Api::description_destroy>("cublasLtMatmulDescDestroy"),
-    base::bind<&Api::description_set>("cublasLtMatmulDescSetAttribute"),
-    base::bind<&Api::layout_create>("cublasLtMatrixLayoutCreate"),
-    base::bind<&Api::layout_destroy>("cublasLtMatrixLayoutDestroy"),
-    base::bind<&Api::layout_set>("cublasLtMatrixLayoutSetAttribute"),
-    base::bind<&Api::preference_create>("cublasLtMatmulPreferenceCreate"),
-    base::bind<&Api::preference_destroy>("cublasLtMatmulPreferenceDestroy"),
-    base::bind<&Api::preference_set>("cublasLtMatmulPreferenceSetAttribute"),
-    base::bind<&Api::heuristic>("cublasLtMatmulAlgoGetHeuristic"),
-    base::bind<&Api::matmul>("cublasLtMatmul"),
-};
+LLMPROF_API(Api, LLMPROF_LT_CALLS)
 
 // The version this was built with first; what is called is the same in 12 and 13.
 bool load_library(std::string& reason) {
@@ -71,7 +49,7 @@ Result<Api> load() {
                  "install CUDA's cuBLAS, or add its folder to LD_LIBRARY_PATH"};
   }
   Api api;
-  for (const auto& binding : kSymbols) {
+  for (const auto& binding : Api::symbols()) {
     void* const address = ::dlsym(RTLD_DEFAULT, binding.symbol);
     if (address == nullptr) {
       return Error{ErrorCode::kUnsupported, fmt::format("cuBLASLt has no {}", binding.symbol), ""};

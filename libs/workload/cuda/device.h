@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "base/result.h"
-#include "workload/element_type.h"
+#include "workload/config.h"
 
 namespace llmprof::workload::cuda {
 

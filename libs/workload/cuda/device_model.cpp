@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include "workload/cuda/families.h"
-
 namespace llmprof::workload::cuda {
+
 namespace {
 
 std::int64_t cache_values(const ModelConfig& c, std::int64_t batch, std::int64_t capacity) {  // of one layer's keys
@@ -14,20 +13,34 @@ std::int64_t cache_values(const ModelConfig& c, std::int64_t batch, std::int64_t
 }  // namespace
 
 DeviceModel::DeviceModel(const ModelConfig& config, DeviceWeights weights, Device& device, const Sizes& sizes)
-    : config_(config),
-      weights_(std::move(weights)),
+    : weights_(std::move(weights)),
+      config_(config),
       run_(device, weights_.type()),
       sizes_(sizes),
-      x_(scratch(sizes.rows() * config.hidden)),
-      normed_(scratch(sizes.rows() * config.hidden)),
-      mixed_(scratch(sizes.rows() * config.heads * config.head_dim)),
+      x_(scratch(config.hidden)),
+      normed_(scratch(config.hidden)),
+      mixed_(scratch(config.heads * config.head_dim)),
       partial_(device, Operators::partial_values(config, sizes.batch, sizes.capacity) * 4),
-      head_name_(names_.add("lm_head")),
       inputs_(device, (1 + sizes.rows()) * static_cast<std::int64_t>(sizeof(Token))),
-      cache_(scratch(2 * config.layers * cache_values(config, sizes.batch, sizes.capacity))),
+      cache_(device, run_.bytes(2 * config.layers * cache_values(config, sizes.batch, sizes.capacity))),
       logits_(device, sizes.batch * config.vocab * 4) {
-  const char* const embedding = config.family == Family::kGpt2 ? "wte" : "embed_tokens";
-  head_ = weights_.linear(config.tied_embeddings ? embedding : "lm_head");
+  const OuterNames outer = outer_names(config.family);
+  token_table_ = weights_.linear(outer.embedding).weight;
+  last_norm_ = weights_.norm(outer.norm);
+  head_ = weights_.linear(config.tied_embeddings ? outer.embedding : "lm_head");
+  embed_name_ = names_.add(outer.embedding);
+  last_norm_name_ = names_.add(outer.norm);
+  head_name_ = names_.add("lm_head");
+  if (outer.positions != nullptr) {
+    position_table_ = weights_.linear(outer.positions).weight;
+    return;
+  }
+  RotaryAngles angles;
+  angles.extend(config, sizes.capacity);
+  const auto bytes = static_cast<std::int64_t>(angles.sine.size() * sizeof(float));
+  cosine_ = Buffer(device, bytes), sine_ = Buffer(device, bytes);
+  device.copy_in(cosine_.pointer(), angles.cosine.data(), bytes);
+  device.copy_in(sine_.pointer(), angles.sine.data(), bytes);
 }
 
 LayerCache DeviceModel::cache_of(std::int64_t layer) const {
@@ -47,11 +60,14 @@ void DeviceModel::set_inputs(std::int64_t position, std::span<const Token> token
 // Only the last position of each sequence is sampled, so only it is normalised and multiplied by the head.
 void DeviceModel::forward(std::int64_t tokens) {
   const DevicePass pass = pass_of(tokens);
-  embed(pass);
+  within(embed_name_, [&] { run_.embed(pass, token_table_, position_table_, config_.hidden, x_.pointer()); });
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) run_layer(pass, layer);
-  final_norm(run_.at(x_.pointer(), (tokens - 1) * config_.hidden), tokens * config_.hidden, pass.batch);
-  const llmprof::Module range(head_name_);
-  run_.project(head_, normed_.pointer(), pass.batch, Store::kReplace, logits_.pointer(), ElementType::kFloat32);
+  within(last_norm_name_, [&] {
+    run_.normalise(last_norm_, config_, run_.at(x_.pointer(), (tokens - 1) * config_.hidden), tokens * config_.hidden,
+                   pass.batch, normed());
+  });
+  within(head_name_,
+         [&] { run_.project(head_, normed(), pass.batch, Store::kReplace, logits_.pointer(), ElementType::kFloat32); });
 }
 
 void DeviceModel::read_chosen(std::span<Token> next) const {
@@ -65,10 +81,66 @@ void DeviceModel::read_logits(std::span<float> logits) const {
 std::unique_ptr<DeviceModel> make_device_model(const ModelConfig& config, DeviceWeights weights, Device& device,
                                                const GenerateOptions& o) {
   const DeviceModel::Sizes sizes{o.batch, o.prompt_tokens, o.prompt_tokens + o.new_tokens};
-  if (config.family == Family::kGpt2) {
-    return std::make_unique<DeviceGpt2>(config, std::move(weights), device, sizes);
+  return make_family<DeviceModel>(config, std::move(weights), device, sizes);
+}
+
+DeviceRunner::DeviceRunner(Device& device, std::unique_ptr<DeviceModel> model, const GenerateOptions& options,
+                           Decode decode)
+    : device_(device), model_(std::move(model)), options_(options), decode_(decode) {
+  if (!greedy()) logits_.resize(static_cast<std::size_t>(options.batch * config().vocab));
+}
+
+// A pass and, where the device samples, its sampling.
+void DeviceRunner::enqueue(std::int64_t tokens) {
+  model_->forward(tokens);
+  if (!greedy()) return;
+  const llmprof::Module range("sampling");
+  model_->choose(tokens);
+}
+
+// Both kinds of passes once: libraries load their kernels at the first use. The graph is captured with its modules
+// announced: a profiler sees them at no other time.
+Result<void> DeviceRunner::prepare(std::span<const Token> prompts) {
+  const llmprof::Stage stage("warm-up");
+  model_->set_inputs(0, prompts);
+  enqueue(options_.prompt_tokens);
+  if (options_.new_tokens > 1) {
+    model_->set_inputs(options_.prompt_tokens, prompts.first(static_cast<std::size_t>(options_.batch)));
+    enqueue(1);
+    if (decode_ == Decode::kGraph) {
+      graph_ = device_.capture([&] { enqueue(1); });
+    }
   }
-  return std::make_unique<DeviceLlama>(config, std::move(weights), device, sizes);
+  return device_.finish();
+}
+
+Result<void> DeviceRunner::run(std::int64_t position, std::span<const Token> tokens, std::span<Token> next) {
+  const std::int64_t new_tokens = std::ssize(tokens) / options_.batch;
+  if (!holds_inputs_ || position == 0) model_->set_inputs(position, tokens);
+  const bool by_graph = graph_ != nullptr && position > 0;
+  if (by_graph) {
+    graph_->launch();
+  } else {
+    model_->forward(new_tokens);
+  }
+  const llmprof::Module range("sampling");
+  if (greedy()) {
+    if (!by_graph) model_->choose(new_tokens);
+    model_->read_chosen(next);
+    holds_inputs_ = true;
+  } else {
+    sample_on_host(position + new_tokens, next);
+  }
+  return device_.status();
+}
+
+void DeviceRunner::sample_on_host(std::int64_t position, std::span<Token> next) {
+  model_->read_logits(logits_);
+  const auto vocab = static_cast<std::size_t>(config().vocab);
+  for (std::size_t sequence = 0; sequence < next.size(); ++sequence) {
+    next[sequence] = sample(options_.sampler, std::span<const float>(logits_).subspan(sequence * vocab, vocab),
+                            static_cast<std::int64_t>(sequence), position);
+  }
 }
 
 }  // namespace llmprof::workload::cuda

@@ -9,11 +9,11 @@
 #include <cmath>
 #include <tuple>
 
-#include "workload/cuda/device_runner.h"
+#include "workload/cuda/device_model.h"
 #include "workload/cuda/device_trainer.h"
 #include "workload/cuda/testing/test_device.h"
 #include "workload/presets.h"
-#include "workload/train/corpus.h"
+#include "workload/train/train.h"
 
 namespace llmprof::workload::cuda {
 namespace {
@@ -169,16 +169,16 @@ class DeviceTrainerTest : public testing::Test {
   DeviceTrainerTest() { device_trainer_.weights().upload(Weights::untrained(kTraining.config, 1, pool_)); }
   std::shared_ptr<Device> device_ = test_device();
   ThreadPool pool_{2};
-  Trainer trainer_{kTraining.config, Weights::untrained(kTraining.config, 1, pool_), kTraining.options.batch,
-                   kTraining.options.tokens, pool_};
-  DeviceTrainer device_trainer_{*device_, kTraining.config, kTraining.options};
+  Trainer trainer_{kTraining.config, Weights::untrained(kTraining.config, 1, pool_), kTraining.options, pool_};
+  DeviceTrainer device_trainer_{kTraining.config, DeviceWeights(*device_, kTraining.config, ElementType::kFloat32),
+                                kTraining.options, *device_};
 };
 
 // Every gradient to 1e-4 of its tensor's largest: far above rounding, far below a wrong term.
 TEST_F(DeviceTrainerTest, EveryGradientEqualsTheCpus) {
   const TrainingBatch data = training_batch(corpus(), kTraining.options.batch, kTraining.options.tokens, 1, 0);
-  const double loss = trainer_.forward(data.inputs, data.targets);
-  trainer_.backward();
+  const double loss = trainer_.forward(data.inputs, data.targets).value();
+  ASSERT_TRUE(trainer_.backward());
   const Result<double> device_loss = device_trainer_.forward(data.inputs, data.targets);
   ASSERT_TRUE(device_loss) << device_loss.error().message;
   EXPECT_NEAR(*device_loss, loss, 1e-5);
@@ -199,7 +199,7 @@ TEST_F(DeviceTrainerTest, EveryGradientEqualsTheCpus) {
 
 TEST_F(DeviceTrainerTest, TheLossesOfSomeStepsAreTheCpus) {
   const auto ignore = [](std::int64_t, const TrainedStep&) {};
-  const std::vector<TrainedStep> expected = train(trainer_, kTraining.options, ignore);
+  const std::vector<TrainedStep> expected = train(trainer_, kTraining.options, ignore).value();
   const Result<std::vector<TrainedStep>> actual = train(device_trainer_, kTraining.options, ignore);
   ASSERT_TRUE(actual) << actual.error().message;
   ASSERT_EQ(actual->size(), expected.size());

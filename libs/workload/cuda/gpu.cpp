@@ -2,14 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <cuda.h>
 #include <array>
 #include <map>
 #include <vector>
 
 #include "base/asset.h"
+#include "base/dynlib.h"
+#include "base/result.h"
 #include "workload/cuda/blas.h"
 #include "workload/cuda/device.h"
-#include "workload/cuda/driver.h"
 
 namespace llmprof::workload_kernels {
 std::span<const base::Asset> assets();
@@ -17,6 +19,55 @@ std::span<const base::Asset> assets();
 
 namespace llmprof::workload::cuda {
 namespace {
+
+// The functions of the driver that are called, by the names that both CUDA 12 and 13 drivers export.
+// clang-format off
+#define LLMPROF_DRIVER_CALLS(X) \
+  X(init, cuInit) X(error_name, cuGetErrorName) X(error_text, cuGetErrorString) X(device_count, cuDeviceGetCount) \
+  X(device, cuDeviceGet) X(device_name, cuDeviceGetName) X(device_attribute, cuDeviceGetAttribute) \
+  X(context_retain, cuDevicePrimaryCtxRetain) X(context_release, cuDevicePrimaryCtxRelease_v2) \
+  X(context_set_current, cuCtxSetCurrent) X(allocate, cuMemAlloc_v2) X(free, cuMemFree_v2) \
+  X(copy_in, cuMemcpyHtoDAsync_v2) X(copy_out, cuMemcpyDtoHAsync_v2) X(copy, cuMemcpyDtoDAsync_v2) \
+  X(set_bytes, cuMemsetD8Async) X(stream_create, cuStreamCreate) X(stream_destroy, cuStreamDestroy_v2) \
+  X(stream_synchronize, cuStreamSynchronize) X(module_load, cuModuleLoadData) X(module_unload, cuModuleUnload) \
+  X(module_function, cuModuleGetFunction) X(function_attribute, cuFuncSetAttribute) X(launch, cuLaunchKernel) \
+  X(capture_begin, cuStreamBeginCapture_v2) X(capture_end, cuStreamEndCapture) \
+  X(graph_instantiate, cuGraphInstantiateWithFlags) X(graph_launch, cuGraphLaunch) \
+  X(graph_exec_destroy, cuGraphExecDestroy) X(graph_destroy, cuGraphDestroy)
+// clang-format on
+
+LLMPROF_API(Driver, LLMPROF_DRIVER_CALLS)
+
+// Loaded and initialised.
+Result<Driver> load_driver() {
+  const std::string names[] = {"libcuda.so.1"};
+  Result<Driver> driver = base::load_api<Driver>(names, Driver::symbols());
+  if (!driver) {
+    return Error{ErrorCode::kUnsupported, "no CUDA driver: " + driver.error().message,
+                 "on a machine with an NVIDIA GPU install its driver; without one, use --device cpu"};
+  }
+  if (const CUresult result = driver->init(0); result != CUDA_SUCCESS) {
+    const char* name = "unknown error";
+    driver->error_name(result, &name);
+    return Error{ErrorCode::kUnsupported, fmt::format("the CUDA driver does not start: {}", name),
+                 "`nvidia-smi` tells whether the GPU is visible here; without one, use --device cpu"};
+  }
+  return driver;
+}
+
+// "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY, out of memory"
+Error driver_error(const Driver& driver, CUresult result, std::string_view call) {
+  const char *name = "unknown error", *text = "";
+  driver.error_name(result, &name);
+  driver.error_text(result, &text);
+  const bool unsupported = result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_NOT_SUPPORTED ||
+                           result == CUDA_ERROR_NO_BINARY_FOR_GPU;
+  return {unsupported ? ErrorCode::kUnsupported : ErrorCode::kInternal, fmt::format("{}: {}, {}", call, name, text),
+          result == CUDA_ERROR_OUT_OF_MEMORY ? "a smaller model, batch or prompt needs less memory"
+          : result == CUDA_ERROR_NO_BINARY_FOR_GPU
+              ? "this build has no kernels for this GPU: configure it here, or with -DLLMPROF_CUDA_TARGETS='75;80;90'"
+              : ""};
+}
 
 class Gpu final : public Device {
  public:

@@ -1,14 +1,68 @@
 #pragma once
-// The operators of a forward pass, enqueued on a device: which kernel, how many blocks of it.
+// The parameters of a model on a device, and the operators of a forward pass, enqueued: which kernel, how many blocks.
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "workload/cuda/device.h"
-#include "workload/cuda/device_weights.h"
 #include "workload/linear.h"
+#include "workload/weights.h"
 
 namespace llmprof::workload::cuda {
+
+// The parameters of a model in the memory of a device: one block, tensors by name in the order of Weights, each aligned
+// to 256 bytes.
+
+struct DeviceLinear {
+  Pointer weight = 0;  // (out, in)
+  Pointer bias = 0;    // (out), or none
+  std::int64_t in = 0, out = 0;
+};
+
+struct DeviceNorm {
+  Pointer weight = 0;  // (C)
+  Pointer bias = 0;    // (C), or none
+};
+
+class DeviceWeights {
+ public:
+  using LinearType = DeviceLinear;
+  using NormType = DeviceNorm;
+
+  // All 0.
+  DeviceWeights(Device& device, const ModelConfig& config, ElementType type);
+
+  // The numbers that Weights has for this seed, made on the device.
+  void fill(Start start, std::uint64_t seed);
+  void upload(const Weights& weights);
+  void download(Weights& weights) const;  // float32 only
+
+  ElementType type() const { return type_; }
+  const std::vector<TensorSpec>& specs() const { return specs_; }
+  Pointer data() const { return memory_.pointer(); }  // the whole block
+  Pointer tensor(const std::string& name) const;      // must exist
+  DeviceLinear linear(const std::string& path) const;
+  DeviceNorm norm(const std::string& path) const;
+  std::int64_t parameters() const { return parameters_; }
+  std::int64_t bytes() const { return parameters_ * bytes_of(type_); }  // without what aligns them
+
+ private:
+  struct Place {
+    std::int64_t offset;  // in bytes
+    const TensorSpec* spec;
+  };
+  Pointer optional_tensor(const std::string& name) const;
+
+  Device& device_;
+  ModelConfig config_;
+  ElementType type_;
+  std::vector<TensorSpec> specs_;
+  std::unordered_map<std::string, Place> places_;
+  std::int64_t parameters_ = 0;
+  Buffer memory_;
+};
 
 // Rows of new tokens. `inputs` on the device: int32, the position of the first new token, then the tokens (B, T).
 struct DevicePass {

@@ -1,4 +1,4 @@
-#include "workload/train/adamw.h"
+#include "workload/train/operators.h"
 
 #include <gtest/gtest.h>
 
@@ -7,6 +7,29 @@
 
 namespace llmprof::workload {
 namespace {
+
+// All parameters of a model with their moments, updated slice by slice as the trainer does.
+class AdamW {
+ public:
+  AdamW(const AdamWOptions& options, std::size_t parameters)
+      : options_(options), first_(parameters), second_(parameters) {}
+
+  void begin_step() { ++step_; }
+  struct Slice {
+    std::int64_t offset, count;
+    bool decays;
+  };
+  void update(const Slice& slice, const float* gradients, float* parameters, ThreadPool& pool) {
+    const std::int64_t at = slice.offset;
+    adamw_update(adamw_step(options_, step_, slice.decays), gradients + at, slice.count, parameters + at,
+                 first_.data() + at, second_.data() + at, pool);
+  }
+
+ private:
+  AdamWOptions options_;
+  std::vector<float> first_, second_;
+  std::int64_t step_ = 0;
+};
 
 constexpr AdamWOptions kOptions{.learning_rate = 0.1, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 0, .weight_decay = 0.2};
 

@@ -1,14 +1,12 @@
 // The way back through each operator, against central differences of the operator's definition in double.
 
-#include "workload/train/gradients.h"
+#include "workload/train/operators.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 #include <vector>
-
-#include "workload/train/causal_attention.h"
 
 namespace llmprof::workload {
 namespace {

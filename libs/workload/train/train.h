@@ -4,20 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "workload/model.h"
 #include "workload/train/trainer.h"
 
 namespace llmprof::workload {
-
-struct TrainOptions {
-  std::int64_t batch = 4;    // sequences of a step
-  std::int64_t tokens = 64;  // of each
-  std::int64_t steps = 40;
-  std::uint64_t seed = 0;  // of the weights and of the places in the text
-  AdamWOptions optimizer;
-};
 
 struct TrainedStep {
   double loss = 0;  // before the update
@@ -28,20 +22,24 @@ struct TrainedStep {
 // Whether the model and the text can do this run: family, vocabulary, positions, ranges.
 Result<void> check_training(const ModelConfig& config, const TrainOptions& options);
 
-// A model in training, on a CPU or a GPU: one step at a time, in this order.
-class TrainingModel {
- public:
-  virtual ~TrainingModel() = default;
-  // The mean cross entropy of `targets` (B, T), each the token that follows its place in `inputs` (B, T).
-  virtual Result<double> forward(std::span<const Token> inputs, std::span<const Token> targets) = 0;
-  virtual Result<void> backward() = 0;
-  virtual Result<void> update() = 0;
-};
-
 using StepDone = std::function<void(std::int64_t number, const TrainedStep& step)>;
 
 // The options must pass check_training. `done` hears of each step, numbered from 0.
 Result<std::vector<TrainedStep>> train(TrainingModel& model, const TrainOptions& options, const StepDone& done);
-std::vector<TrainedStep> train(Trainer& trainer, const TrainOptions& options, const StepDone& done);  // on the CPU
+
+// What the model is trained on: a text that is part of the program (corpus.txt, written for it), as bytes. Byte b is
+// token b, so only the first 256 rows of a larger vocabulary ever occur.
+
+inline constexpr std::int64_t kByteTokens = 256;
+
+std::string_view corpus();
+
+struct TrainingBatch {
+  std::vector<Token> inputs, targets;  // (B, T): targets are the inputs one byte later
+};
+
+// Sequences from places of the text that follow from seed and step only. The text must be longer than `tokens`.
+TrainingBatch training_batch(std::string_view text, std::int64_t batch, std::int64_t tokens, std::uint64_t seed,
+                             std::int64_t step);
 
 }  // namespace llmprof::workload

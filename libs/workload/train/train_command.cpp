@@ -11,9 +11,9 @@
 #include "workload/command.h"
 #include "workload/cuda/device_trainer.h"
 #include "workload/generate.h"
+#include "workload/presets.h"
+#include "workload/summary.h"
 #include "workload/train/train.h"
-#include "workload/train/train_presets.h"
-#include "workload/train/train_summary.h"
 
 namespace llmprof::workload {
 namespace {
@@ -52,18 +52,6 @@ void describe(CLI::App& train, Options& o) {
   train.add_flag("--list-presets", o.list_presets, "list the presets and exit");
 }
 
-// A size given by hand replaces the preset's. What follows from it is derived again.
-Result<ModelConfig> choose_model(const Options& o, const TrainPreset& preset) {
-  ModelConfig config = preset.config;
-  if (o.sizes.hidden != 0 || o.sizes.heads != 0) config.head_dim = 0;
-  if (o.sizes.hidden != 0) config.intermediate = 0;
-  for (const auto field : {&ModelConfig::layers, &ModelConfig::hidden, &ModelConfig::heads, &ModelConfig::intermediate,
-                           &ModelConfig::vocab, &ModelConfig::positions}) {
-    if (o.sizes.*field != 0) config.*field = o.sizes.*field;
-  }
-  return complete(config);
-}
-
 TrainOptions choose_run(const Options& o, const TrainPreset& preset) {
   TrainOptions run{.batch = o.batch != 0 ? o.batch : preset.batch,
                    .tokens = o.tokens != 0 ? o.tokens : preset.tokens,
@@ -74,65 +62,54 @@ TrainOptions choose_run(const Options& o, const TrainPreset& preset) {
   return run;
 }
 
-void print(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);  // a step of a large model takes seconds: show it when it is done
-}
-
-StepDone told(const Options& o) {
-  return [&o](std::int64_t number, const TrainedStep& step) {
-    if (!o.json) print(step_text(number, step));
-  };
-}
-
-Result<void> train_on_cpu(const Options& o, ThreadPool& pool, TrainSummary& summary) {
+// `load` makes the trainer.
+template <class Load>
+Result<void> train_model(const Options& o, TrainSummary& summary, const Load& load) {
   const std::int64_t begin_ns = now_ns();
   llmprof_stage_push("load", 0, 0, 0);
-  Trainer trainer(summary.config, Weights::untrained(summary.config, o.seed, pool), summary.options.batch,
-                  summary.options.tokens, pool);
+  auto trainer = load();
   llmprof_pop();
+  if (!trainer) return trainer.error();
   summary.load_ns = now_ns() - begin_ns;
-  summary.parameters = trainer.weights().parameters();
+  summary.parameters = (*trainer)->weights().parameters();
   if (!o.json) print(head_text(summary));
-  summary.steps = train(trainer, summary.options, told(o));
+  LLMPROF_LET(summary.steps, train(**trainer, summary.options, [&](std::int64_t number, const TrainedStep& step) {
+                if (!o.json) print(step_text(number, step));
+              }));
   return {};
 }
 
-Result<void> train_on_gpu(const Options& o, cuda::Device& gpu, TrainSummary& summary) {
-  summary.gpu = gpu.name();
-  const std::int64_t begin_ns = now_ns();
-  llmprof_stage_push("load", 0, 0, 0);
-  cuda::DeviceTrainer trainer(gpu, summary.config, summary.options);
-  trainer.weights().fill(Start::kUntrained, o.seed);
-  const Result<void> loaded = gpu.finish();
-  llmprof_pop();
-  LLMPROF_TRY(loaded);
-  summary.load_ns = now_ns() - begin_ns;
-  summary.parameters = trainer.weights().parameters();
-  if (!o.json) print(head_text(summary));
-  LLMPROF_LET(summary.steps, train(trainer, summary.options, told(o)));
-  return {};
+Result<std::unique_ptr<cuda::DeviceTrainer>> load_on_gpu(cuda::Device& gpu, const TrainSummary& s) {
+  cuda::DeviceWeights weights(gpu, s.config, ElementType::kFloat32);
+  weights.fill(Start::kUntrained, s.options.seed);
+  auto trainer = std::make_unique<cuda::DeviceTrainer>(s.config, std::move(weights), s.options, gpu);
+  LLMPROF_TRY(gpu.finish());
+  return trainer;
 }
 
 Result<TrainSummary> train_as_told(const Options& o) {
   LLMPROF_LET(const ChosenDevice device, choose_device_and_tell(o.device));
   const bool on_gpu = device.gpu != nullptr;
   LLMPROF_LET(const TrainPreset preset, find_train_preset(!o.preset.empty() ? o.preset : on_gpu ? "demo-gpu" : "demo"));
-  LLMPROF_LET(const ModelConfig config, choose_model(o, preset));
+  LLMPROF_LET(const ModelConfig config, with_sizes(preset.config, o.sizes));
   TrainSummary summary{.config = config, .options = choose_run(o, preset)};
   LLMPROF_TRY(check_training(config, summary.options));
   LLMPROF_LET(summary.threads, choose_threads(on_gpu ? 1 : o.threads));
   ThreadPool pool(summary.threads);
   llmprof_model(config_json(config).c_str());
-  LLMPROF_TRY(on_gpu ? train_on_gpu(o, *device.gpu, summary) : train_on_cpu(o, pool, summary));
+  if (on_gpu) {
+    summary.gpu = device.gpu->name();
+    LLMPROF_TRY(train_model(o, summary, [&] { return load_on_gpu(*device.gpu, summary); }));
+  } else {
+    LLMPROF_TRY(train_model(o, summary, [&]() -> Result<std::unique_ptr<Trainer>> {
+      return std::make_unique<Trainer>(config, Weights::untrained(config, o.seed, pool), summary.options, pool);
+    }));
+  }
   return summary;
 }
 
 int run(const Options& o) {
-  if (o.list_presets) {
-    for (const TrainPreset& preset : train_presets()) fmt::print("{:<8} {}\n", preset.name, preset.summary);
-    return 0;
-  }
+  if (o.list_presets) return list_presets(train_presets(), 8);
   const Result<TrainSummary> summary = train_as_told(o);
   if (!summary) return fail(summary.error());
   if (o.json) {

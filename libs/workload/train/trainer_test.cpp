@@ -10,14 +10,13 @@
 #include "workload/linear.h"
 #include "workload/presets.h"
 #include "workload/reference/reference.h"
-#include "workload/train/corpus.h"
 #include "workload/train/train.h"
-#include "workload/train/train_presets.h"
 
 namespace llmprof::workload {
 namespace {
 
 constexpr std::int64_t kBatch = 2, kTokens = 5;
+const TrainOptions kShape{.batch = kBatch, .tokens = kTokens};
 // Small enough for two reference passes per parameter; two layers, so that gradients cross one.
 constexpr ModelConfig kSmall = gpt2_config(2, 8, 2, 13, 7);
 
@@ -49,10 +48,10 @@ TEST_P(TrainerTest, EveryGradientIsTheSlopeOfTheReferenceLoss) {
   const auto seed = static_cast<std::uint64_t>(GetParam());
   const std::vector<Token> inputs = some_tokens(seed), targets = some_tokens(seed + 100);
   ThreadPool pool(2);
-  Trainer trainer(kSmall, Weights::random(kSmall, seed, pool), kBatch, kTokens, pool);
+  Trainer trainer(kSmall, Weights::random(kSmall, seed, pool), kShape, pool);
   Weights& weights = trainer.weights();
-  EXPECT_NEAR(trainer.forward(inputs, targets), reference_loss(weights, inputs, targets), 1e-5);
-  trainer.backward();
+  EXPECT_NEAR(*trainer.forward(inputs, targets), reference_loss(weights, inputs, targets), 1e-5);
+  ASSERT_TRUE(trainer.backward());
   for (const TensorSpec& spec : weights.specs()) {
     float* const parameter = weights.tensor(spec.name);
     const float* const gradient = trainer.gradients().tensor(spec.name);
@@ -79,10 +78,9 @@ TEST_P(TrainerTest, EveryGradientIsTheSlopeOfTheReferenceLoss) {
 // part.
 TEST(Trainer, TheTiedTableGetsBothGradients) {
   ThreadPool pool(1);
-  Trainer trainer(kSmall, Weights::random(kSmall, 5, pool), 1, 2, pool);
+  Trainer trainer(kSmall, Weights::random(kSmall, 5, pool), {.batch = 1, .tokens = 2}, pool);
   const std::vector<Token> inputs{3, 4}, targets{4, 5};
-  trainer.forward(inputs, targets);
-  trainer.backward();
+  EXPECT_TRUE(trainer.forward(inputs, targets) && trainer.backward());
   const float* const table = trainer.gradients().tensor("wte.weight");
   const float* const positions = trainer.gradients().tensor("wpe.weight");
   // The lookups' parts are the gradients of the positions: one sequence, each position once. What remains of the rows
@@ -99,10 +97,9 @@ TEST(Trainer, TheTiedTableGetsBothGradients) {
 TEST(Trainer, BackwardTwiceGivesTheSame) {
   ThreadPool pool(2);
   const std::vector<Token> inputs = some_tokens(1), targets = some_tokens(2);
-  Trainer trainer(kSmall, Weights::random(kSmall, 1, pool), kBatch, kTokens, pool);
+  Trainer trainer(kSmall, Weights::random(kSmall, 1, pool), kShape, pool);
   const auto gradients = [&] {
-    trainer.forward(inputs, targets);
-    trainer.backward();
+    EXPECT_TRUE(trainer.forward(inputs, targets) && trainer.backward());
     const float* const all = trainer.gradients().data();
     return std::vector<float>(all, all + trainer.gradients().parameters());
   };
@@ -114,9 +111,9 @@ std::vector<double> losses(const TrainOptions& options, std::int64_t threads) {
   const ModelConfig config = find_train_preset("tiny")->config;
   set_blas_threads(threads);
   ThreadPool pool(threads);
-  Trainer trainer(config, Weights::untrained(config, options.seed, pool), options.batch, options.tokens, pool);
+  Trainer trainer(config, Weights::untrained(config, options.seed, pool), options, pool);
   std::vector<double> out;
-  train(trainer, options, [&](std::int64_t, const TrainedStep& step) { out.push_back(step.loss); });
+  EXPECT_TRUE(train(trainer, options, [&](std::int64_t, const TrainedStep& step) { out.push_back(step.loss); }));
   return out;
 }
 
