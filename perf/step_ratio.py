@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much longer steps are outside of rests than in them, as libs/analyze/cost.cpp tells it from a run: for a collector that is not ours.
+"""How much longer steps are outside of rests than in them, as libs/analyze/sections/cost.cpp tells it from a run: for a collector that is not ours.
 
     step_ratio.py STEPS REST_MS NAME       STEPS: begin and end of each, ns; every other REST_MS of that clock is a rest
 

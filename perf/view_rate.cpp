@@ -13,7 +13,7 @@
 #include <random>
 #include <vector>
 
-#include "analyze/basis.h"
+#include "analyze/context.h"
 #include "analyze/derive.h"
 #include "base/json.h"
 #include "pictures/page_data.h"
@@ -84,8 +84,8 @@ void zoom(view::RunIndex& index, int windows) {
 
 Result<void> measure(const char* path, int windows) {
   LLMPROF_LET(trace::Run run, record::open_run(path, base::no_progress));
-  LLMPROF_LET(const analyze::Basis basis, analyze::find_basis(run, {}));
-  LLMPROF_TRY(analyze::ensure_derived(run, basis, base::no_progress));
+  LLMPROF_LET(const analyze::AnalysisContext analysis, analyze::find_context(run, {}));
+  LLMPROF_TRY(analyze::ensure_derived(run, analysis, base::no_progress));
   const double wall = wall_ms(), cpu = cpu_ms();
   LLMPROF_LET(view::RunIndex index, view::RunIndex::build(run, base::no_progress));
   rusage used{};

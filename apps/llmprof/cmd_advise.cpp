@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "advise/advise.h"
-#include "analyze/basis.h"
+#include "analyze/context.h"
 #include "analyze/derive.h"
 #include "base/json.h"
 #include "record/open_run.h"
@@ -26,8 +26,8 @@ constexpr Positional kPositionals[] = {{"nsys|ncu|cublas|torch"}};
 Result<trace::Run> analyzed_run(const std::string& name) {
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(name, progress));
-  LLMPROF_LET(const analyze::Basis basis, analyze::find_basis(run, {}));
-  LLMPROF_TRY(analyze::ensure_derived(run, basis, progress));
+  LLMPROF_LET(const analyze::AnalysisContext analysis, analyze::find_context(run, {}));
+  LLMPROF_TRY(analyze::ensure_derived(run, analysis, progress));
   return run;
 }
 

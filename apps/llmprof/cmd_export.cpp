@@ -6,7 +6,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "analyze/basis.h"
+#include "analyze/context.h"
 #include "analyze/derive.h"
 #include "analyze/summary.h"
 #include "base/file.h"
@@ -14,8 +14,8 @@
 #include "base/json.h"
 #include "base/text_table.h"
 #include "exporters/exporter.h"
-#include "record/open_run.h"
 #include "record/control/window_options.h"
+#include "record/open_run.h"
 #include "run_head.h"
 #include "verb.h"
 
@@ -173,8 +173,8 @@ Result<void> export_run(const Arguments& arguments) {
   LLMPROF_LET(const Exporter* const exporter, exporter_of(arguments));
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals[0], progress));
-  LLMPROF_LET(const analyze::Basis basis, analyze::find_basis(run, {}));
-  LLMPROF_TRY(analyze::ensure_derived(run, basis, progress));
+  LLMPROF_LET(const analyze::AnalysisContext analysis, analyze::find_context(run, {}));
+  LLMPROF_TRY(analyze::ensure_derived(run, analysis, progress));
   LLMPROF_LET(const exporters::Selection selection, selection_of(arguments, run));
   const bool to_stdout = arguments.get("--output") == "-";
   if (to_stdout && exporter->extension.empty()) {

@@ -11,16 +11,16 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "analyze/job.h"
+#include "analyze/job/job.h"
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
 #include "importers/import.h"
 #include "importers/importer.h"
+#include "record/record.h"
 #include "record/run/capture.h"
 #include "record/run/model_notes.h"
-#include "record/record.h"
 #include "verb.h"
 
 namespace llmprof::app {

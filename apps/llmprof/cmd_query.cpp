@@ -8,7 +8,7 @@
 #include <charconv>
 #include <regex>
 
-#include "analyze/basis.h"
+#include "analyze/context.h"
 #include "analyze/derive.h"
 #include "base/file.h"
 #include "base/human.h"
@@ -73,8 +73,8 @@ Result<void> derive_if_named(const std::string& sql, trace::Run& run, const base
     if (table->kind == trace::TableKind::kDerived) names += "|" + std::string(table->name);
   }
   if (!std::regex_search(sql, std::regex("\\b(" + names + ")\\b", std::regex::icase))) return {};
-  LLMPROF_LET(const analyze::Basis basis, analyze::find_basis(run, {}));
-  return analyze::ensure_derived(run, basis, progress);
+  LLMPROF_LET(const analyze::AnalysisContext analysis, analyze::find_context(run, {}));
+  return analyze::ensure_derived(run, analysis, progress);
 }
 
 std::string cell_text(const Value& value) {

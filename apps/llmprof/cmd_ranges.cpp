@@ -1,8 +1,8 @@
 // llmprof ranges: how the ranges of a run were understood, and why; a file of rules to start from.
 
-#include "analyze/basis.h"
+#include "analyze/context.h"
 #include "analyze/derive.h"
-#include "analyze/ranges.h"
+#include "analyze/names/ranges.h"
 #include "base/json.h"
 #include "record/open_run.h"
 #include "report/ranges.h"
@@ -27,9 +27,9 @@ Result<std::string> show(const Arguments& arguments) {
   LLMPROF_LET(const std::size_t top, parse_top(arguments.get("--top")));
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
-  LLMPROF_LET(const analyze::Basis basis,
-              analyze::find_basis(run, {.model = "", .by = "", .ranges = arguments.get("--ranges")}));
-  LLMPROF_TRY(analyze::ensure_derived(run, basis, progress));
+  LLMPROF_LET(const analyze::AnalysisContext analysis,
+              analyze::find_context(run, {.model = "", .by = "", .ranges = arguments.get("--ranges")}));
+  LLMPROF_TRY(analyze::ensure_derived(run, analysis, progress));
   LLMPROF_LET(const std::vector<analyze::NameMeaning> meanings, analyze::name_meanings(run));
   LLMPROF_LET(const std::vector<analyze::RangeNode> tree, analyze::range_tree(run));
   if (arguments.on("--rules")) return analyze::rules_text(meanings);

@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <memory>
 
-#include "analyze/job.h"
-#include "analyze/ranges.h"
+#include "analyze/job/job.h"
+#include "analyze/names/ranges.h"
 #include "base/human.h"
 #include "base/json.h"
 #include "base/text_table.h"
-#include "record/watch/counter_plan.h"
 #include "record/control/flight_recorder.h"
+#include "record/watch/counter_plan.h"
 #include "record_verb.h"
 #include "verb.h"
 

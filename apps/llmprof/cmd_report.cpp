@@ -3,8 +3,8 @@
 #include <charconv>
 
 #include "analyze/bench.h"
+#include "analyze/measures/totals_findings.h"
 #include "analyze/summary.h"
-#include "analyze/totals_findings.h"
 #include "base/json.h"
 #include "record/open_run.h"
 #include "report/bench.h"
@@ -68,11 +68,11 @@ analyze::Options options_of(const Arguments& arguments, std::string by) {
 Result<std::optional<report::MeasuredPage>> measured_page(const Arguments& arguments, const trace::Run& run,
                                                           const report::Page& page) {
   if (page.summary.imported.totals.empty()) return std::optional<report::MeasuredPage>();
-  LLMPROF_LET(const analyze::Basis basis, analyze::find_basis(run, options_of(arguments, "")));
-  LLMPROF_LET(std::optional<analyze::MeasuredFindings> findings, analyze::totals_findings(run, basis, page.summary));
+  LLMPROF_LET(const analyze::AnalysisContext analysis, analyze::find_context(run, options_of(arguments, "")));
+  LLMPROF_LET(std::optional<analyze::MeasuredFindings> findings, analyze::totals_findings(run, analysis, page.summary));
   if (!findings) return std::optional<report::MeasuredPage>();
   return std::optional(report::MeasuredPage{
-      basis.model->config().family, basis.devices.empty() ? "" : basis.devices.front().name,
+      analysis.model->config().family, analysis.devices.empty() ? "" : analysis.devices.front().name,
       page.summary.imported.sources.empty() ? page.run : page.summary.imported.sources.front().file,
       std::move(*findings)});
 }

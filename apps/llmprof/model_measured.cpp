@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "analyze/measured_findings.h"
+#include "analyze/measures/measured_findings.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "model_verb.h"

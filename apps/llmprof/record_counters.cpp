@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "analyze/ranges.h"
-#include "record/watch/counter_plan.h"
+#include "analyze/names/ranges.h"
 #include "record/open_run.h"
+#include "record/watch/counter_plan.h"
 #include "record_verb.h"
 #include "trace/run.h"
 #include "verb.h"

@@ -8,7 +8,7 @@ namespace llmprof::app {
 enum class Tally : std::uint8_t { kText, kJson, kNone };
 
 struct Recorded {
-  int exit_status = 0;  // as ARCHITECTURE 7 says for record
+  int exit_status = 0;  // of the program that was recorded
   std::string folder;
   bool complete = false;  // there is a run to report on
 };

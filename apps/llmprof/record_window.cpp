@@ -1,6 +1,6 @@
 // The options of `record` that choose a part of the program's run.
 
-#include "analyze/ranges.h"
+#include "analyze/names/ranges.h"
 #include "record_verb.h"
 #include "verb.h"
 

@@ -73,7 +73,7 @@ std::string completion_script(std::string_view shell);                 // "bash"
 
 // ---- what verbs share ---------------------------------------------------------------------------------------
 
-// Prints "llmprof: message" and "hint: …" to stderr; returns the exit status of the code (ARCHITECTURE 7).
+// Prints "llmprof: message" and "hint: …" to stderr; returns the exit status of the code.
 int fail(const Error& error);
 // A progress line on stderr, shown once work takes over a second and stderr is a terminal; false after Ctrl-C.
 base::Progress progress_line();

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analyze/basis.h"
+#include "analyze/context.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
 
@@ -105,12 +105,12 @@ Result<BenchResults> bench_results(const trace::Run& run) {
   LLMPROF_LET(results.points, read_points(run));
   if (results.points.empty() && run.info().source != "bench") return results;
   LLMPROF_TRY(read_axes(run, results.points));
-  LLMPROF_LET(Basis basis, find_basis(run, {}));
-  for (const PeakRate& rate : basis.peaks) {
-    if (basis.device_ids.empty() || rate.device_id != basis.device_ids.front()) continue;
+  LLMPROF_LET(AnalysisContext analysis, find_context(run, {}));
+  for (const PeakRate& rate : analysis.peaks) {
+    if (analysis.device_ids.empty() || rate.device_id != analysis.device_ids.front()) continue;
     results.peaks.push_back({rate.quantity, rate.type, rate.value, unit_of(rate.quantity), rate.source, rate.method});
   }
-  results.devices = std::move(basis.devices);
+  results.devices = std::move(analysis.devices);
   LLMPROF_LET(results.losses, read_losses(run));
   return results;
 }

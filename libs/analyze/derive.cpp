@@ -10,11 +10,11 @@
 #include <set>
 #include <unordered_map>
 
-#include "analyze/efficiency.h"
 #include "analyze/graph_facts.h"
-#include "analyze/infer_steps.h"
-#include "analyze/match_run.h"
-#include "analyze/model_passes.h"
+#include "analyze/model/efficiency.h"
+#include "analyze/model/match_run.h"
+#include "analyze/model/model_passes.h"
+#include "analyze/model/work_reader.h"
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/classify.h"
 #include "analyze/passes/idle_time.h"
@@ -23,10 +23,10 @@
 #include "analyze/passes/step_time.h"
 #include "analyze/passes/sums.h"
 #include "analyze/questions.h"
-#include "analyze/sampled_loops.h"
-#include "analyze/step_windows.h"
-#include "analyze/waterfall_feed.h"
-#include "analyze/work_reader.h"
+#include "analyze/steps/infer_steps.h"
+#include "analyze/steps/sampled_loops.h"
+#include "analyze/steps/step_windows.h"
+#include "analyze/steps/waterfall_feed.h"
 #include "trace/run_writer.h"
 
 namespace llmprof::analyze {
@@ -67,7 +67,7 @@ struct Pass {  // over what devices executed
   trace::DerivedWriter& writer;
 };
 
-void deal_with(const WorkBlock& block, Pass& pass) {
+void attribute_block(const WorkBlock& block, Pass& pass) {
   std::vector<trace::AttributionRow> rows;
   pass.attribution.attribute(block.kernels, rows);
   for (const trace::AttributionRow& row : rows) pass.writer.add(row);
@@ -88,7 +88,7 @@ Result<void> attribute_work(Pass& pass, const base::Progress& progress) {
                                       "blocks"};
     if (!progress(update)) return Error{ErrorCode::kInterrupted, "interrupted", ""};
     LLMPROF_LET(const WorkBlock block, blocks.take());
-    deal_with(block, pass);
+    attribute_block(block, pass);
     pass.times.advance(blocks.window(b).end_ns);
   }
   if (blocks.size() == 0) {
@@ -260,11 +260,11 @@ std::int64_t known_heads(const model::Config& config) {
 }
 
 // Tensor ranks make the same products, but for a remainder; stages of a pipeline have layers of their own.
-std::vector<ModelPart> parts_to_match(const Basis& basis) {
-  if (basis.job.groups.pipeline <= 1 || basis.part_of.empty()) return {{.graph = &*basis.model}};
+std::vector<ModelPart> parts_to_match(const AnalysisContext& analysis) {
+  if (analysis.job.groups.pipeline <= 1 || analysis.part_of.empty()) return {{.graph = &*analysis.model}};
   std::map<std::size_t, ModelPart> parts;
-  for (const auto& [process, part] : basis.part_of) {
-    parts[part].graph = &basis.parts[part];
+  for (const auto& [process, part] : analysis.part_of) {
+    parts[part].graph = &analysis.parts[part];
     parts[part].processes.insert(process);
   }
   std::vector<ModelPart> out;
@@ -273,7 +273,7 @@ std::vector<ModelPart> parts_to_match(const Basis& basis) {
 }
 
 // Steps and modules that no range declares: from the shapes of a known model, else from the rhythm of the launches.
-Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
+Result<RunMatch> infer(const trace::Run& run, const AnalysisContext& analysis,
                        const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Classified& classified,
                        trace::Strings& strings) {
   RunMatch match;
@@ -289,15 +289,15 @@ Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
     LLMPROF_LET(std::vector<Step> steps, infer_training(run, process_of_thread, strings));
     add_steps(std::move(steps), classified);
   }
-  if (basis.model && names_modules(classified)) forget_foreign_modules(*basis.model, strings, classified);
-  if (basis.model) call_blocks_as_model(*basis.model, strings, classified);
-  if (basis.model && !names_modules(classified)) {
-    LLMPROF_LET(match, match_run(run, parts_to_match(basis), process_of_thread, classified, strings));
+  if (analysis.model && names_modules(classified)) forget_foreign_modules(*analysis.model, strings, classified);
+  if (analysis.model) call_blocks_as_model(*analysis.model, strings, classified);
+  if (analysis.model && !names_modules(classified)) {
+    LLMPROF_LET(match, match_run(run, parts_to_match(analysis), process_of_thread, classified, strings));
   }
   if (has_passes()) {
-    if (basis.model) LLMPROF_TRY(size_declared_steps(run, process_of_thread, strings, classified));
+    if (analysis.model) LLMPROF_TRY(size_declared_steps(run, process_of_thread, strings, classified));
     size_by_logits(match.logits_rows, strings, classified.steps);
-    if (basis.model) LLMPROF_TRY(size_by_attention(run, known_heads(basis.model->config()), strings, classified));
+    if (analysis.model) LLMPROF_TRY(size_by_attention(run, known_heads(analysis.model->config()), strings, classified));
     return match;
   }
   LLMPROF_LET(std::vector<Step> steps, infer_launch_steps(run, process_of_thread, strings));
@@ -305,26 +305,26 @@ Result<RunMatch> infer(const trace::Run& run, const Basis& basis,
   return match;
 }
 
-Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progress& progress) {
-  LLMPROF_LET(trace::DerivedWriter writer, trace::DerivedWriter::create(run.folder(), basis.key()));
+Result<void> derive(const trace::Run& run, const AnalysisContext& analysis, const base::Progress& progress) {
+  LLMPROF_LET(trace::DerivedWriter writer, trace::DerivedWriter::create(run.folder(), analysis.key()));
   LLMPROF_LET(const Ranges ranges, read_ranges(run));
   LLMPROF_LET(const GemmOfKernel gemms, read_gemms(run));
   LLMPROF_LET(const auto process_of_thread, read_threads(run));
   LLMPROF_LET(GraphFacts graphs, read_graphs(run));
-  Classified classified = classify(ranges, basis.patterns, writer.strings());
-  LLMPROF_LET(const RunMatch match, infer(run, basis, process_of_thread, classified, writer.strings()));
+  Classified classified = classify(ranges, analysis.patterns, writer.strings());
+  LLMPROF_LET(const RunMatch match, infer(run, analysis, process_of_thread, classified, writer.strings()));
   SampledLoops loops;
   if (classified.steps.empty()) {
-    LLMPROF_LET(loops, find_sampled_loops(run, basis.patterns, process_of_thread, writer.strings()));
+    LLMPROF_LET(loops, find_sampled_loops(run, analysis.patterns, process_of_thread, writer.strings()));
     add_steps(loops.steps, classified);
     for (const trace::SampledStageRow& row : loops.rows) writer.add(row);
   }
   adopt_ranges(ranges, classified);
   ModelPasses passes;
-  if (basis.model) {
-    const auto graph_of = [&](std::int64_t process_id) { return basis.graph_of(process_id); };
-    passes = model_passes(classified.steps, graph_of, basis.cache_bytes(), match.fused, writer.strings(),
-                          match.recomputed, roofline_of(basis));
+  if (analysis.model) {
+    const auto graph_of = [&](std::int64_t process_id) { return analysis.graph_of(process_id); };
+    passes = model_passes(classified.steps, graph_of, analysis.cache_bytes(), match.fused, writer.strings(),
+                          match.recomputed, roofline_of(analysis));
   }
   Attribution attribution(ranges, classified, gemms, match.calls, process_of_thread, writer.strings());
   const std::vector<trace::NodePlaceRow> nodes = attribution.place_nodes(graphs.nodes);
@@ -332,7 +332,7 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   const std::vector<trace::NodeShareRow> shares = node_share_rows(graphs, writer.strings());
   writer.add_all(nodes);
   writer.add_all(shares);
-  const StepTimes::Devices devices = step_time_devices(basis);
+  const StepTimes::Devices devices = step_time_devices(analysis);
   LLMPROF_LET(const std::vector<Window> windows, work_blocks(run));
   if (devices.others_worked) LLMPROF_TRY(extend_steps(run, windows, devices, attribution, classified.steps));
   const std::vector<bool> warm_up = warm_up_steps(classified.steps, writer.strings());
@@ -344,7 +344,7 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
   StepTimes times(
       ranges, classified, process_of_thread, devices, writer.strings(),
       [&](const trace::StepTimeRow& row) { writer.add(row); }, &idle);
-  StepBusy busy(classified.steps, devices, basis.job);
+  StepBusy busy(classified.steps, devices, analysis.job);
   KernelSums sums(writer.strings(), [&](const trace::KernelSumRow& row) { writer.add(row); });
   Pass pass{run, windows, graphs, attribution, times, busy, sums, writer};
   LLMPROF_TRY(attribute_work(pass, progress));
@@ -368,11 +368,11 @@ Result<void> derive(const trace::Run& run, const Basis& basis, const base::Progr
 
 }  // namespace
 
-Result<void> ensure_derived(trace::Run& run, const Basis& basis, const base::Progress& progress) {
-  LLMPROF_LET(const bool there, run.use_derived(basis.key()));
+Result<void> ensure_derived(trace::Run& run, const AnalysisContext& analysis, const base::Progress& progress) {
+  LLMPROF_LET(const bool there, run.use_derived(analysis.key()));
   if (there) return {};
-  LLMPROF_TRY(derive(run, basis, progress));
-  LLMPROF_LET(const bool written, run.use_derived(basis.key()));
+  LLMPROF_TRY(derive(run, analysis, progress));
+  LLMPROF_LET(const bool written, run.use_derived(analysis.key()));
   if (!written)
     return Error{ErrorCode::kInternal, "the derived tables of " + run.folder() + " cannot be read back", ""};
   return {};

@@ -1,6 +1,8 @@
 #pragma once
 // Rows of a query result: by column name, or as structs whose fields are named as the columns are.
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <optional>
 #include <string>

@@ -6,71 +6,59 @@
 #include <map>
 #include <set>
 
-#include "analyze/allocator.h"
-#include "analyze/basis.h"
-#include "analyze/blocks.h"
-#include "analyze/cost.h"
-#include "analyze/counters/counters.h"
+#include "analyze/context.h"
 #include "analyze/counters/work.h"
 #include "analyze/derive.h"
-#include "analyze/device_memory.h"
-#include "analyze/efficiency.h"
-#include "analyze/functions.h"
-#include "analyze/gpu.h"
-#include "analyze/host.h"
-#include "analyze/imported.h"
-#include "analyze/metrics.h"
-#include "analyze/model_passes.h"
-#include "analyze/parts.h"
+#include "analyze/model/efficiency.h"
+#include "analyze/model/model_passes.h"
+#include "analyze/model/shapes.h"
 #include "analyze/passes/busy.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
 #include "analyze/rules/diagnose.h"
-#include "analyze/shapes.h"
-#include "analyze/step_series.h"
-#include "analyze/telemetry.h"
-#include "analyze/waterfall.h"
+#include "analyze/sections/sections.h"
+#include "analyze/steps/waterfall.h"
 #include "base/human.h"
 #include "hw/roof.h"
 
 namespace llmprof::analyze {
 namespace {
 
-void fill_basis(const Basis& basis, const std::string& type, Summary& summary) {
-  summary.devices = basis.devices;
-  summary.on_gpu = !basis.devices.empty() && basis.devices.front().kind != "cpu";
-  summary.busy_devices = basis.busy_devices;
-  summary.job = basis.job;
+void fill_context(const AnalysisContext& analysis, const std::string& type, Summary& summary) {
+  summary.devices = analysis.devices;
+  summary.on_gpu = !analysis.devices.empty() && analysis.devices.front().kind != "cpu";
+  summary.busy_devices = analysis.busy_devices;
+  summary.job = analysis.job;
   for (std::size_t i = 0; i < summary.devices.size(); ++i) {
     DeviceCard& card = summary.devices[i];
     card.type = type;
-    if (const auto peak = hw::flops_peak(counters::peaks_of(basis, basis.device_ids[i]), type, card.name)) {
+    if (const auto peak = hw::flops_peak(counters::peaks_of(analysis, analysis.device_ids[i]), type, card.name)) {
       if (!peak->note.empty()) card.type = peak->peak_type;
       card.peak_flops = peak->per_second;
       card.peak_flops_method = peak->method;
       card.peak_flops_source = peak->source;
     }
-    if (const PeakRate* memory = basis.memory_peak(basis.device_ids[i])) {
+    if (const PeakRate* memory = analysis.memory_peak(analysis.device_ids[i])) {
       card.peak_bandwidth = memory->value;
       card.peak_bandwidth_method = memory->method;
       card.peak_bandwidth_source = memory->source;
-      card.peak_bandwidth_name = basis.memory_peak_in_words(basis.device_ids[i]);
+      card.peak_bandwidth_name = analysis.memory_peak_in_words(analysis.device_ids[i]);
     }
   }
-  summary.model = basis.model_text;
-  summary.model_why = basis.model_why;
-  summary.model_source = basis.model_source;
-  summary.model_origin = basis.model_origin;
-  summary.model_note = basis.model_note;
-  if (!basis.model) return;
-  summary.model_family = basis.model->config().family;
-  summary.parameters = model::parameters(*basis.whole);
-  summary.weights_read_bytes = model::weights_read_bytes(*basis.whole);
+  summary.model = analysis.model_text;
+  summary.model_why = analysis.model_why;
+  summary.model_source = analysis.model_source;
+  summary.model_origin = analysis.model_origin;
+  summary.model_note = analysis.model_note;
+  if (!analysis.model) return;
+  summary.model_family = analysis.model->config().family;
+  summary.parameters = model::parameters(*analysis.whole);
+  summary.weights_read_bytes = model::weights_read_bytes(*analysis.whole);
 }
 
 // The arithmetic of the run: the model's, else that of most FLOPs, else float32.
-std::string arithmetic_type(const Basis& basis, const std::vector<Shape>& shapes) {
-  if (basis.model) return basis.model->config().arithmetic;
+std::string arithmetic_type(const AnalysisContext& analysis, const std::vector<Shape>& shapes) {
+  if (analysis.model) return analysis.model->config().arithmetic;
   std::map<std::string, double> flops;
   for (const Shape& shape : shapes) flops[shape.gemm.type] += shape.flops;
   const auto most =
@@ -249,7 +237,8 @@ struct Most {
 };
 
 // Model FLOPs, bytes and the floor: known only if they are known for every step.
-Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const Denominators& all, Summary& summary) {
+Result<void> fill_stage_costs(const trace::Run& run, const AnalysisContext& analysis, const Denominators& all,
+                              Summary& summary) {
   LLMPROF_LET(const trace::ResultTable passes, ask(run, "sql/stage_passes"));
   for (Stage& stage : summary.stages) {
     const Denominators by = for_stage(all, stage.name);
@@ -276,16 +265,16 @@ Result<void> fill_stage_costs(const trace::Run& run, const Basis& basis, const D
       floor += steps * least.value_or(0);
       most.add(row, steps, by, compute_ns);
     }
-    if (unknown == 0 && basis.model) {
+    if (unknown == 0 && analysis.model) {
       stage.efficiency.flops = flops;
       stage.efficiency.bytes = bytes;
       stage.efficiency.compute_ns = compute;
       if (recomputed > 0) stage.efficiency.recomputed_flops = recomputed;
       if (floor_known) stage.efficiency.floor_ns = floor;
       most.tell(stage, by);
-    } else if (basis.model) {
+    } else if (analysis.model) {
       add_why(stage.efficiency.why,
-              basis.parts.empty() ? basis.job.why
+              analysis.parts.empty() ? analysis.job.why
               : has_formula(stage.name)
                   ? fmt::format("{} of {} steps do not say their batch, tokens and context", unknown, stage.steps)
                   : "the model analysis has no formula for this stage");
@@ -335,30 +324,30 @@ double Stage::at_pace_ns() const {
 Result<std::vector<Loss>> read_losses(const trace::Run& run) { return ask_rows<Loss>(run, "sql/losses"); }
 
 Result<Summary> summarise(trace::Run& run, const Options& options, const base::Progress& progress) {
-  LLMPROF_LET(const Basis basis, find_basis(run, options));
-  LLMPROF_TRY(ensure_derived(run, basis, progress));
+  LLMPROF_LET(const AnalysisContext analysis, find_context(run, options));
+  LLMPROF_TRY(ensure_derived(run, analysis, progress));
   Summary summary;
   LLMPROF_LET(summary.coverage, ask_row<Coverage>(run, "sql/coverage"));
   LLMPROF_LET(summary.losses, read_losses(run));
-  LLMPROF_LET(const std::vector<Shape> shapes, gemm_shapes(run, basis));
-  const std::string type = arithmetic_type(basis, shapes);
-  fill_basis(basis, type, summary);
+  LLMPROF_LET(const std::vector<Shape> shapes, gemm_shapes(run, analysis));
+  const std::string type = arithmetic_type(analysis, shapes);
+  fill_context(analysis, type, summary);
   for (const Shape& shape : shapes) {
     summary.gemms.push_back(shape.gemm);
     summary.gemms.back().label = label_of(shape.gemm, type);
   }
-  const Denominators by = denominators(basis, type, Over::kJob);
+  const Denominators by = denominators(analysis, type, Over::kJob);
   summary.weights_fit_cache = by.weights_fit_cache;
   summary.ridge = by.ridge();
   summary.peak_flops = by.peak_flops;
   summary.peak_bandwidth = by.peak_bandwidth;
   LLMPROF_TRY(fill_stages(run, summary));
-  LLMPROF_TRY(fill_tokens(run, basis.job, summary));
+  LLMPROF_TRY(fill_tokens(run, analysis.job, summary));
   LLMPROF_TRY(fill_stage_work(run, summary));
-  LLMPROF_TRY(fill_times(run, basis.busy_devices, summary));
+  LLMPROF_TRY(fill_times(run, analysis.busy_devices, summary));
   fill_stage_shapes(shapes, summary);
-  LLMPROF_TRY(fill_stage_costs(run, basis, by, summary));
-  LLMPROF_TRY(fill_parts(run, denominators(basis, type, Over::kDevice), summary));
+  LLMPROF_TRY(fill_stage_costs(run, analysis, by, summary));
+  LLMPROF_TRY(fill_parts(run, denominators(analysis, type, Over::kDevice), summary));
   LLMPROF_TRY(fill_unmatched(run, summary));
   LLMPROF_TRY(fill_gpu(run, options.by, summary));
   LLMPROF_TRY(fill_cost(run, summary));
@@ -372,15 +361,15 @@ Result<Summary> summarise(trace::Run& run, const Options& options, const base::P
   LLMPROF_LET(summary.idle, idle_time(run));
   // Stack samples tell where a loop is, not what executes: there is nothing to take apart.
   if (summary.host.sampled_stages.empty()) {
-    LLMPROF_LET(summary.waterfalls, waterfalls(run, basis, denominators(basis, type, Over::kRank)));
+    LLMPROF_LET(summary.waterfalls, waterfalls(run, analysis, denominators(analysis, type, Over::kRank)));
   }
-  LLMPROF_TRY(fill_telemetry(run, basis, summary));
+  LLMPROF_TRY(fill_telemetry(run, analysis, summary));
   LLMPROF_LET(summary.device_memory, device_memories(run));
   LLMPROF_LET(summary.allocators, allocators(run));
   LLMPROF_LET(summary.metrics, server_metrics(run));
-  LLMPROF_TRY(fill_imported(run, basis, summary.imported));
-  LLMPROF_TRY(fill_counters(run, basis, summary));
-  LLMPROF_LET(summary.diagnosis, diagnose(run, basis, summary));
+  LLMPROF_TRY(fill_imported(run, analysis, summary.imported));
+  LLMPROF_TRY(fill_counters(run, analysis, summary));
+  LLMPROF_LET(summary.diagnosis, diagnose(run, analysis, summary));
   run.keep_answers();
   return summary;
 }

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyze/counters_summary.h"
+#include "analyze/sections/counters_summary.h"
 #include "base/progress.h"
 #include "base/result.h"
 #include "trace/run.h"

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "analyze/counters_summary.h"
-#include "analyze/kernel_roofline.h"
+#include "analyze/model/kernel_roofline.h"
+#include "analyze/sections/counters_summary.h"
 #include "base/strings.h"
 #include "exporters/output_file.h"
 #include "exporters/selection.h"

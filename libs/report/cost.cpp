@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analyze/cost.h"
+#include "analyze/sections/sections.h"
 #include "base/human.h"
 #include "report/tables.h"
 

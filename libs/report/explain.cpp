@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analyze/measures.h"
+#include "analyze/measures/measures.h"
 #include "analyze/rules/rule.h"
 #include "base/json.h"
 #include "base/strings.h"

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "analyze/measures.h"
+#include "analyze/measures/measures.h"
 
 namespace llmprof::report {
 

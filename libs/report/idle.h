@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "analyze/idle.h"
+#include "analyze/steps/idle.h"
 #include "base/json_fwd.h"
 #include "report/layout.h"
 #include "report/page.h"

@@ -1,9 +1,9 @@
 #pragma once
-// What a printed profile says about a model (analyze/measured_findings.h), for terminal and JSON.
+// What a printed profile says about a model (analyze/measures/measured_findings.h), for terminal and JSON.
 
 #include <string>
 
-#include "analyze/measured_findings.h"
+#include "analyze/measures/measured_findings.h"
 #include "base/json_fwd.h"
 
 namespace llmprof::report {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "analyze/measures.h"
+#include "analyze/measures/measures.h"
 #include "base/json_fwd.h"
 
 namespace llmprof::report {

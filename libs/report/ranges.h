@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/ranges.h"
+#include "analyze/names/ranges.h"
 #include "base/json_fwd.h"
 #include "report/layout.h"
 #include "report/page.h"

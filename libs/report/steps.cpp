@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analyze/step_series.h"
+#include "analyze/sections/sections.h"
 #include "base/human.h"
 #include "base/text_table.h"
 #include "report/sparkline.h"

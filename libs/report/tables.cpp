@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analyze/grammar.h"
+#include "analyze/names/grammar.h"
 #include "base/human.h"
 #include "report/gpu.h"
 #include "report/idle.h"

@@ -85,7 +85,7 @@ class Run {
   // Writes the answers given so far beside the derived tables, for whoever asks the same again.
   void keep_answers();
 
-  // A user's SQL: one SELECT, on a connection that can read this run and nothing else (ARCHITECTURE 4, query safety).
+  // A user's SQL: one SELECT, on a connection that can read this run and nothing else.
   Result<ResultTable> user_query(const std::string& sql, const QueryLimits& limits = {}) const;
   void limit_user_memory(const std::string& size);  // "2GB" unless told otherwise; nothing is spilled to disk
   // The same row by row, in bounded memory: `columns` is called once, then `row` for each row.

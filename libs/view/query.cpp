@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "analyze/basis.h"
+#include "analyze/context.h"
 #include "analyze/derive.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -119,8 +119,8 @@ Result<base::Json> rows_of(const trace::Run& run, const std::string& sql, const 
 
 Result<base::Json> answer_to(const base::Json& question, const QueryLimits& limits) {
   LLMPROF_LET(trace::Run run, trace::Run::open(question["run"].get<std::string>()));
-  LLMPROF_LET(const analyze::Basis basis, analyze::find_basis(run, {}));
-  LLMPROF_TRY(analyze::ensure_derived(run, basis, base::no_progress));
+  LLMPROF_LET(const analyze::AnalysisContext analysis, analyze::find_context(run, {}));
+  LLMPROF_TRY(analyze::ensure_derived(run, analysis, base::no_progress));
   run.limit_user_memory(fmt::format("{}MB", limits.memory_bytes >> 20));
   LLMPROF_TRY(run.query("SELECT 1"));  // loads the engine: afterwards it could not be, where all was answered before
   LLMPROF_TRY(give_up_all_but_reading(limits.memory_bytes + kEngineThreadsBytes,

@@ -1,4 +1,4 @@
-"""llmprof report --html: one file, no network, no name that becomes markup. RELIABILITY H1, H2, H5, and the texts of H6."""
+"""llmprof report --html: one file, no network, no name that becomes markup. What strangers should not read is taken out."""
 import base64
 import hashlib
 import html.parser

@@ -6,7 +6,7 @@ from harness import LLMPROF, WORKLOAD, Case
 
 
 def llama_flops(c, batch, tokens, context):
-    """Model FLOPs of one pass (ARCHITECTURE 6): matrix products 2MNK, causal attention, logits for one position.
+    """Model FLOPs of one pass: matrix products 2MNK, causal attention, logits for one position.
 
     Written from the architecture, not from libs/model: per layer q and o are hidden x heads*dim, k and v are
     hidden x kv_heads*dim, the gated MLP has three hidden x intermediate matrices.

@@ -1,8 +1,8 @@
 // Names of ranges are a stranger's text: the grammar of stages, steps and modules, and the patterns of engines.
 // Input: a file of patterns, a NUL, then a name.
 
-#include "analyze/range_words.h"
-#include "analyze/ranges.h"
+#include "analyze/names/range_words.h"
+#include "analyze/names/ranges.h"
 #include "fuzz.h"
 
 namespace llmprof::fuzz {

@@ -1,7 +1,7 @@
 // Files of rules (llmprof.toml, --ranges) are somebody's text, through a library's parser; and rules that a run brings
 // along are a stranger's. Whatever is read can be kept with a run and means the same again.
 
-#include "analyze/ranges.h"
+#include "analyze/names/ranges.h"
 #include "fuzz.h"
 
 namespace llmprof::fuzz {

@@ -1,5 +1,5 @@
 // Names that try to become code, markup, numbers or other text where they are shown: as kernel, range, thread, file,
-// model, metric, loss and path. RELIABILITY H6. A payload that runs sets window.hostile_ran or loads from
+// model, metric, loss and path. A payload that runs sets window.hostile_ran or loads from
 // hostile.invalid, so a browser test sees it.
 #include <array>
 

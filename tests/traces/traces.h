@@ -32,7 +32,7 @@ Result<void> write_telemetry(const std::string& folder);
 Result<void> write_counted(const std::string& folder);
 Result<void> write_hostile(const std::string& folder);
 
-// 40 names that try to become code or markup where they are shown (RELIABILITY H6).
+// 40 names that try to become code or markup where they are shown.
 std::span<const std::string_view> hostile_names();
 
 }  // namespace llmprof::traces

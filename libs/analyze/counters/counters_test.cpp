@@ -1,16 +1,16 @@
 // What a run with hardware counters says, on runs written by hand.
 
-#include "analyze/counters/counters.h"
+#include "analyze/sections/sections.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "analyze/counters/evidence.h"
+#include "analyze/counters/counters.cpp"
 #include "analyze/counters/fold.h"
 #include "analyze/counters/place.h"
 #include "analyze/counters/sampled.h"
-#include "analyze/measures.h"
+#include "analyze/measures/measures.h"
 #include "analyze/rules/rule_run.h"
 
 namespace llmprof::analyze {
@@ -367,7 +367,7 @@ Summary counted_decode(double redundancy) {
 TEST(RedundantTraffic, BytesInVain) {
   const Summary summary = counted_decode(2);
   const Facts facts;
-  const Checked said = find_rule("redundant_traffic")->check({summary, facts});
+  const RuleResult said = find_rule("redundant_traffic")->check({summary, facts});
   ASSERT_EQ(said.findings.size(), 1U) << said.why;
   // 500 kB of a step in vain take 500 ns at 1 TB/s: 2000 ns in four steps.
   EXPECT_DOUBLE_EQ(said.findings.front().gain->ns, 2000);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "analyze/counters/readings.h"
-#include "analyze/counters_summary.h"
+#include "analyze/sections/counters_summary.h"
 #include "hw/counters/catalog.h"
 
 namespace llmprof::analyze::counters {

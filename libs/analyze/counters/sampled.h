@@ -1,7 +1,7 @@
 #pragma once
 // Counters of stages and of kernels out of samples of the whole device.
 
-#include "analyze/basis.h"
+#include "analyze/context.h"
 #include "analyze/counters/readings.h"
 #include "analyze/counters/stages.h"
 #include "analyze/counters/unmix.h"
@@ -24,8 +24,8 @@ void align_samples(const Timeline& timeline, SampleSet& samples, Counters& count
 // Empty where less than half of it was sampled.
 Metrics within(const SampleSet& samples, std::int64_t begin_ns, std::int64_t end_ns);
 
-StepCosts fill_sampled_stages(const SampleSet& samples, const std::vector<PlacedStep>& steps, const Basis& basis,
-                              Summary& summary);
+StepCosts fill_sampled_stages(const SampleSet& samples, const std::vector<PlacedStep>& steps,
+                              const AnalysisContext& analysis, Summary& summary);
 // `cache_bytes`: of the device's last cache; 0 unknown.
 void fill_unmixed(const SampleSet& samples, const Timeline& timeline, std::int64_t cache_bytes, Counters& counters);
 

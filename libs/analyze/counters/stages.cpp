@@ -10,9 +10,10 @@
 #include "analyze/counters/fold.h"
 #include "analyze/counters/place.h"
 #include "analyze/counters/work.h"
-#include "analyze/range_words.h"
+#include "analyze/names/range_words.h"
 
 namespace llmprof::analyze::counters {
+
 namespace {
 
 struct Group {
@@ -57,11 +58,11 @@ class Groups {
       add_range(measurement);
   }
 
-  StepCosts finish(const Basis& basis) {
+  StepCosts finish(const AnalysisContext& analysis) {
     for (auto& [stage, group] : graphs_) ranges_.try_emplace(stage, std::move(group));  // ranges say more
     for (const Stage& stage : summary_.stages) {
       const auto found = ranges_.find(stage.name);
-      if (found != ranges_.end()) add_stage(stage, found->second, basis);
+      if (found != ranges_.end()) add_stage(stage, found->second, analysis);
     }
     for (const auto& [shape, group] : modules_) {
       const std::string& name = group.names.size() == 1 ? *group.names.begin() : shape;
@@ -132,11 +133,11 @@ class Groups {
     group.devices.insert(measurement.device_id);
   }
 
-  void add_stage(const Stage& stage, const Group& group, const Basis& basis) {
+  void add_stage(const Stage& stage, const Group& group, const AnalysisContext& analysis) {
     CountedStage counted{.stage = stage.name, .steps = stage.steps, .measured = group.measured, .method = "range"};
     counted.values = group.fold.values("range");
     costs_[stage.name] = group.cost.mean();
-    complete(counted, group.fold.metrics(), *group.devices.begin(), costs_[stage.name], {basis, summary_});
+    complete(counted, group.fold.metrics(), *group.devices.begin(), costs_[stage.name], {analysis, summary_});
     if (group.devices.size() > 1)
       note(fmt::format("{}: means over {} devices that were measured", stage.name, group.devices.size()));
     summary_.counters.stages.push_back(std::move(counted));
@@ -177,10 +178,10 @@ StepCost CostSum::mean() const {
 }
 
 void complete(CountedStage& counted, const Metrics& metrics, std::int64_t device_id, const StepCost& cost,
-              const std::pair<const Basis&, const Summary&>& from) {
-  const auto& [basis, summary] = from;
+              const std::pair<const AnalysisContext&, const Summary&>& from) {
+  const auto& [analysis, summary] = from;
   const Stage* stage = stage_of(summary, counted.stage);
-  const std::vector<hw::Peak> peaks = peaks_of(basis, device_id);
+  const std::vector<hw::Peak> peaks = peaks_of(analysis, device_id);
   // Measured steps take longer: the time is that of the others (sql/stages.sql).
   const double time_ns = stage == nullptr ? 0 : static_cast<double>(stage->step_p50_ns.value_or(0));
   counted.work = work_of(metrics, time_ns, peaks);
@@ -192,10 +193,39 @@ void complete(CountedStage& counted, const Metrics& metrics, std::int64_t device
 }
 
 StepCosts fill_measured(const std::vector<Measurement>& measurements, const std::vector<PlacedStep>& steps,
-                        const Basis& basis, Summary& summary) {
+                        const AnalysisContext& analysis, Summary& summary) {
   Groups groups(steps, summary);
   for (const Measurement& measurement : measurements) groups.add(measurement);
-  return groups.finish(basis);
+  return groups.finish(analysis);
+}
+
+namespace {
+
+bool covers(const MeasuredWindow& window, const std::string& name, const PlacedStep& step) {
+  if (window.begin_ns <= step.begin_ns && step.host_end_ns <= window.end_ns) return true;
+  if (step.range != name) return false;  // a part of the step
+  const std::int64_t shared = std::min(window.end_ns, step.host_end_ns) - std::max(window.begin_ns, step.begin_ns);
+  return 2 * shared >= step.host_end_ns - step.begin_ns;
+}
+
+}  // namespace
+
+std::optional<CoveredSteps> covered(const MeasuredWindow& window, const std::string& name,
+                                    const std::vector<PlacedStep>& steps) {
+  const auto first_after =
+      std::ranges::lower_bound(steps, std::pair(window.thread_id, window.end_ns), {},
+                               [](const PlacedStep& step) { return std::pair(step.thread_id, step.begin_ns); });
+  CoveredSteps out;
+  // Steps of a thread do not overlap, but for nested ones: the first that ended before the window ends the search.
+  for (auto at = first_after; at != steps.begin();) {
+    --at;
+    if (at->thread_id != window.thread_id || at->host_end_ns <= window.begin_ns) break;
+    if (!covers(window, name, *at)) continue;
+    if (out.steps > 0 && out.stage != at->stage) return std::nullopt;
+    out.stage = at->stage;
+    ++out.steps, out.flops += at->flops, out.bytes += at->bytes;
+  }
+  return out.steps > 0 ? std::optional(out) : std::nullopt;
 }
 
 }  // namespace llmprof::analyze::counters

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "analyze/basis.h"
+#include "analyze/context.h"
 #include "analyze/counters/readings.h"
 #include "analyze/summary.h"
 
@@ -19,11 +19,11 @@ struct StepCost {
 using StepCosts = std::map<std::string, StepCost>;  // by stage
 
 StepCosts fill_measured(const std::vector<Measurement>& measurements, const std::vector<PlacedStep>& steps,
-                        const Basis& basis, Summary& summary);
+                        const AnalysisContext& analysis, Summary& summary);
 
 // The rest of a stage, from its metrics of one step: values are there already.
 void complete(CountedStage& counted, const Metrics& metrics, std::int64_t device_id, const StepCost& cost,
-              const std::pair<const Basis&, const Summary&>& from);
+              const std::pair<const AnalysisContext&, const Summary&>& from);
 
 // A mean over steps that is known only if every step knows it.
 class CostSum {

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "analyze/counters/align.h"
-#include "analyze/counters/nnls.h"
+#include "analyze/counters/unmix.cpp"
 
 namespace llmprof::analyze::counters {
 namespace {

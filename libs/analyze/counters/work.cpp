@@ -1,7 +1,7 @@
 #include "analyze/counters/work.h"
 
 #include "analyze/counters/fold.h"
-#include "analyze/kernel_roofline.h"
+#include "analyze/model/kernel_roofline.h"
 
 namespace llmprof::analyze::counters {
 namespace {
@@ -12,9 +12,9 @@ std::optional<double> ratio(const std::optional<double>& a, const std::optional<
 
 }  // namespace
 
-std::vector<hw::Peak> peaks_of(const Basis& basis, std::int64_t device_id) {
+std::vector<hw::Peak> peaks_of(const AnalysisContext& analysis, std::int64_t device_id) {
   std::vector<hw::Peak> peaks;
-  for (const PeakRate& peak : basis.peaks) {
+  for (const PeakRate& peak : analysis.peaks) {
     if (peak.device_id == device_id)
       peaks.push_back({peak.quantity, peak.type, peak.value, "", peak.source, peak.method});
   }

@@ -3,14 +3,14 @@
 
 #include <vector>
 
-#include "analyze/basis.h"
+#include "analyze/context.h"
 #include "analyze/counters/readings.h"
-#include "analyze/counters_summary.h"
+#include "analyze/sections/counters_summary.h"
 #include "hw/peaks.h"
 
 namespace llmprof::analyze::counters {
 
-std::vector<hw::Peak> peaks_of(const Basis& basis, std::int64_t device_id);
+std::vector<hw::Peak> peaks_of(const AnalysisContext& analysis, std::int64_t device_id);
 
 // Of `metrics` counted over something that takes `time_ns`; 0 unknown.
 CountedWork work_of(const Metrics& metrics, double time_ns, const std::vector<hw::Peak>& peaks);

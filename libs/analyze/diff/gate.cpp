@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "analyze/measures.h"
+#include "analyze/measures/measures.h"
 #include "base/strings.h"
 
 namespace llmprof::analyze {

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "analyze/range_words.h"
+#include "analyze/names/range_words.h"
 
 namespace llmprof::analyze {
 namespace {

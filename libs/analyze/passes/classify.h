@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analyze/grammar.h"
+#include "analyze/names/grammar.h"
 #include "analyze/passes/ranges.h"
 #include "trace/rows.h"
 #include "trace/strings.h"

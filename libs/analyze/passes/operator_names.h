@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "analyze/grammar.h"
+#include "analyze/names/grammar.h"
 #include "trace/strings.h"
 
 namespace llmprof::analyze {

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <random>
 
+#include "analyze/names/ranges.h"
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/busy.h"
 #include "analyze/passes/classify.h"
 #include "analyze/passes/range_time.h"
 #include "analyze/passes/timeline.h"
-#include "analyze/ranges.h"
 
 namespace llmprof::analyze {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "analyze/range_words.h"
+#include "analyze/names/range_words.h"
 
 namespace llmprof::analyze {
 namespace {

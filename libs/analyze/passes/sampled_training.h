@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "analyze/grammar.h"
+#include "analyze/names/grammar.h"
 
 namespace llmprof::analyze {
 

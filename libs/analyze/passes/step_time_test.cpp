@@ -6,7 +6,7 @@
 #include <random>
 #include <tuple>
 
-#include "analyze/grammar.h"
+#include "analyze/names/grammar.h"
 
 namespace llmprof::analyze {
 namespace {

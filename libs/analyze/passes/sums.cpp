@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "analyze/range_words.h"
+#include "analyze/names/range_words.h"
 
 namespace llmprof::analyze {
 namespace {

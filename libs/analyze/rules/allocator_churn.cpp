@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -87,8 +87,8 @@ std::optional<Finding> fragmentation(const DeviceAllocator& device) {
   return out;
 }
 
-Checked check(const Case& run) {
-  Checked out;
+RuleResult check(const RuleInput& run) {
+  RuleResult out;
   const AllocationFacts& facts = run.facts.allocations;
   for (const StageAllocations& seen : facts.stages) {
     const Stage* stage = stage_named(run.summary, seen.stage);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
 #include "analyze/rules/weight_reads.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -34,7 +34,7 @@ double best_rate(const std::vector<WeightRead>& reads) {
   return std::clamp(best, kNear, kAchievable);
 }
 
-Finding near_floor(const Case& run, const StageView& view, double reached) {
+Finding near_floor(const RuleInput& run, const StageView& view, double reached) {
   const std::string& stage = view.stage->name;
   Finding out{.stage = stage};
   out.title = fmt::format("{} moves its bytes at {} of the bandwidth: bytes, not kernels, are the lever", stage,
@@ -53,7 +53,8 @@ Finding near_floor(const Case& run, const StageView& view, double reached) {
   return out;
 }
 
-Finding far_from_floor(const Case& run, const StageView& view, double reached, const std::vector<WeightRead>& reads) {
+Finding far_from_floor(const RuleInput& run, const StageView& view, double reached,
+                       const std::vector<WeightRead>& reads) {
   const std::string& stage = view.stage->name;
   const double busy = view.busy_ns(), floor = view.stage->efficiency.floor_ns.value_or(0);
   const double rate = best_rate(reads);
@@ -142,7 +143,7 @@ Finding from_totals(const TotalsFacts& totals) {
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (run.facts.totals) {
     const MeasuredFindings& f = run.facts.totals->findings;
     if (!f.linear_share_of_bandwidth || !f.bandwidth)
@@ -151,7 +152,7 @@ Checked check(const Case& run) {
     if (f.linear_bound != "memory") return not_found("the linear layers are bound by arithmetic");
     return {.findings = {from_totals(*run.facts.totals)}};
   }
-  Checked out;
+  RuleResult out;
   for (const StageView& view : steady_stages(run.summary)) {
     const Efficiency& by = view.stage->efficiency;
     if (by.bound != "memory" || !by.bytes || !run.summary.peak_bandwidth || view.busy_ns() <= 0) continue;

@@ -3,20 +3,20 @@
 #include <gtest/gtest.h>
 
 #include "analyze/rules/diagnose.h"
-#include "analyze/rules/say.h"
 #include "analyze/rules/tiles.h"
+#include "analyze/rules/wording.h"
 
 namespace llmprof::analyze {
 namespace {
 
-std::optional<Finding> find(const Checked& checked, std::string_view stage = "decode") {
+std::optional<Finding> find(const RuleResult& checked, std::string_view stage = "decode") {
   for (const Finding& finding : checked.findings) {
     if (finding.stage == stage) return finding;
   }
   return std::nullopt;
 }
 
-Checked check(std::string_view rule, const Summary& summary, const Facts& facts) {
+RuleResult check(std::string_view rule, const Summary& summary, const Facts& facts) {
   return find_rule(rule)->check({summary, facts});
 }
 
@@ -127,7 +127,7 @@ TEST(KvCacheTraffic, FoundFromAFifthOn) {
   run.facts.model.kv_heads = 2;
   EXPECT_NE(find(check("kv_cache_traffic", run.summary, run.facts))->advice.at(1).find("MLA"), std::string::npos);
   run.facts.bytes[0].operators[1].kv_bytes = 40e6;
-  const Checked little = check("kv_cache_traffic", run.summary, run.facts);
+  const RuleResult little = check("kv_cache_traffic", run.summary, run.facts);
   EXPECT_TRUE(little.findings.empty());
   EXPECT_NE(little.why.find("20000 tokens"), std::string::npos) << little.why;
 }

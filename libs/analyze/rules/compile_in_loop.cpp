@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
 #include "analyze/rules/stage_view.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -59,8 +59,8 @@ Finding finding_of(const StageView& view, const StageIdle& idle, const IdleWork&
   return out;
 }
 
-Checked check(const Case& run) {
-  Checked out;
+RuleResult check(const RuleInput& run) {
+  RuleResult out;
   bool any = false;
   for (const Stage& stage : run.summary.stages) {
     const StageIdle* idle = find_idle(run.summary.idle, stage.name);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kHighShare = 0.2, kMediumShare = 0.05;  // of the stage
 
-std::string outcome_of(const Checked& checked) {
+std::string outcome_of(const RuleResult& checked) {
   if (!checked.applicable) return "not applicable";
   if (checked.findings.empty()) return "not found";
   const bool found = std::any_of(checked.findings.begin(), checked.findings.end(),
@@ -75,7 +75,7 @@ void rank(std::vector<Finding>& findings) {
 Diagnosis diagnose(const Summary& summary, const Facts& facts, std::span<const Rule* const> all) {
   Diagnosis out;
   for (const Rule* rule : all) {
-    Checked checked = rule->check({summary, facts});
+    RuleResult checked = rule->check({summary, facts});
     std::erase_if(checked.findings, [&](const Finding& finding) { return !is_for(*rule, finding.stage); });
     out.rules.push_back({std::string(rule->name), outcome_of(checked),
                          checked.findings.empty() ? checked.why : checked.findings.front().title});
@@ -93,8 +93,8 @@ Diagnosis diagnose(const Summary& summary, const Facts& facts, std::span<const R
   return out;
 }
 
-Result<Diagnosis> diagnose(const trace::Run& run, const Basis& basis, const Summary& summary) {
-  LLMPROF_LET(Facts facts, gather_facts(run, basis, summary));
+Result<Diagnosis> diagnose(const trace::Run& run, const AnalysisContext& analysis, const Summary& summary) {
+  LLMPROF_LET(Facts facts, gather_facts(run, analysis, summary));
   if (!takes_several_ranks(summary)) return diagnose(summary, facts, rules());
   Summary mean = summary;
   take_mean_rank(mean, facts);

@@ -4,7 +4,7 @@
 // Gains of different findings overlap (narrower weights and a larger batch both save the same bytes), so nobody may add
 // them up.
 
-#include "analyze/basis.h"
+#include "analyze/context.h"
 #include "analyze/rules/finding.h"
 #include "analyze/rules/rule.h"
 #include "analyze/summary.h"
@@ -31,6 +31,6 @@ bool takes_several_ranks(const Summary& summary);
 void take_mean_rank(Summary& summary, Facts& facts);
 
 // `summary` is that of `run`.
-Result<Diagnosis> diagnose(const trace::Run& run, const Basis& basis, const Summary& summary);
+Result<Diagnosis> diagnose(const trace::Run& run, const AnalysisContext& analysis, const Summary& summary);
 
 }  // namespace llmprof::analyze

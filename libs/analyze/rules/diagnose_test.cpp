@@ -16,15 +16,15 @@ Finding saving(std::string stage, std::string title, double ns, double of = 1000
   return out;
 }
 
-Checked several(const Case&) {
+RuleResult several(const RuleInput&) {
   Finding open{.stage = "decode", .verdict = Verdict::kInconclusive, .title = "open"};
   Finding known{.stage = "decode", .title = "known"};
   return {.findings = {open, known, saving("load", "loading", 9000, 10000), saving("decode", "small", 30),
                        saving("decode", "large", 300), saving("prefill", "medium", 50)}};
 }
-Checked nothing(const Case&) { return {.why = "0 of 3"}; }
-Checked unfit(const Case&) { return {.applicable = false, .why = "no GPU"}; }
-Checked open_only(const Case&) {
+RuleResult nothing(const RuleInput&) { return {.why = "0 of 3"}; }
+RuleResult unfit(const RuleInput&) { return {.applicable = false, .why = "no GPU"}; }
+RuleResult open_only(const RuleInput&) {
   return {.findings = {Finding{.verdict = Verdict::kInconclusive, .title = "who knows"}}};
 }
 

@@ -16,17 +16,17 @@ Result<std::optional<bool>> uses_torch(const trace::Run& run) {
 
 }  // namespace
 
-Result<Facts> gather_facts(const trace::Run& run, const Basis& basis, const Summary& summary) {
+Result<Facts> gather_facts(const trace::Run& run, const AnalysisContext& analysis, const Summary& summary) {
   Facts facts;
   LLMPROF_LET(facts.torch, uses_torch(run));
-  facts.model = model_shape(basis);
-  facts.peaks = arithmetic_peaks(basis);
+  facts.model = model_shape(analysis);
+  facts.peaks = arithmetic_peaks(analysis);
   LLMPROF_LET(facts.bytes, stage_bytes(run));
   LLMPROF_LET(facts.waits, host_waits(run));
   LLMPROF_LET(facts.launches, stage_launches(run));
   LLMPROF_LET(facts.copies, host_copies(run));
   LLMPROF_LET(facts.products, product_kernels(run));
-  LLMPROF_LET(facts.totals, totals_facts(run, basis, summary));
+  LLMPROF_LET(facts.totals, totals_facts(run, analysis, summary));
   LLMPROF_LET(const StepKernels step_kernels, read_step_kernels(run));
   facts.chains = chains_of(step_kernels);
   facts.logits = logits_of(step_kernels);

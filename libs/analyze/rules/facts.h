@@ -2,25 +2,8 @@
 // What rules need to know beyond the summary, gathered once per run by SQL and native passes. One struct per subject,
 // each in a file of its own under facts/.
 
-#include "analyze/basis.h"
-#include "analyze/rules/facts/allocations.h"
-#include "analyze/rules/facts/chains.h"
-#include "analyze/rules/facts/copies.h"
-#include "analyze/rules/facts/experts.h"
-#include "analyze/rules/facts/graph_buckets.h"
-#include "analyze/rules/facts/host_waits.h"
-#include "analyze/rules/facts/interference.h"
-#include "analyze/rules/facts/launch_shapes.h"
-#include "analyze/rules/facts/launches.h"
-#include "analyze/rules/facts/load.h"
-#include "analyze/rules/facts/logits.h"
-#include "analyze/rules/facts/model_shape.h"
-#include "analyze/rules/facts/needed_bytes.h"
-#include "analyze/rules/facts/overlap.h"
-#include "analyze/rules/facts/products.h"
-#include "analyze/rules/facts/ranks.h"
-#include "analyze/rules/facts/stage_bytes.h"
-#include "analyze/rules/facts/totals.h"
+#include "analyze/context.h"
+#include "analyze/rules/facts/subjects.h"
 #include "analyze/summary.h"
 #include "trace/run.h"
 
@@ -49,6 +32,6 @@ struct Facts {
   std::vector<StageRanks> ranks;  // empty with fewer than two ranks
 };
 
-Result<Facts> gather_facts(const trace::Run& run, const Basis& basis, const Summary& summary);
+Result<Facts> gather_facts(const trace::Run& run, const AnalysisContext& analysis, const Summary& summary);
 
 }  // namespace llmprof::analyze

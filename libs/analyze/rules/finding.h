@@ -11,7 +11,7 @@ namespace llmprof::analyze {
 
 // A number that a finding rests on.
 struct Evidence {
-  std::string name;             // "decode.mbu": a measure (analyze/measures.h), else a name of the rule's own
+  std::string name;             // "decode.mbu": a measure (analyze/measures/measures.h), else a name of the rule's own
   std::string what;             // in words: "bytes that must move per second, of the peak"
   std::optional<double> value;  // in base units (s, B, FLOP/s, J); fractions for shares
   std::string unit;             // "s", "B", "B/s", "FLOP/s", "1" for fractions, "" for numbers of things

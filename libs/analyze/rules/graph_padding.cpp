@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -94,10 +94,10 @@ Finding finding_of(const Padding& padding, const Stage& stage) {
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (run.facts.graph_buckets.empty())
     return not_applicable("0 launches of graphs whose matrix products are known, in steps that say their size");
-  Checked out;
+  RuleResult out;
   for (const auto& [name, padding] : by_stage(run.facts.graph_buckets)) {
     const Stage* stage = stage_named(run.summary, name);
     if (stage == nullptr) continue;

@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "analyze/grammar.h"
+#include "analyze/names/grammar.h"
 #include "analyze/rules/diagnose.h"
 #include "analyze/rules/stage_view.h"
 #include "base/human.h"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
 #include "analyze/rules/stage_view.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -117,13 +117,13 @@ std::optional<Finding> from_totals(const TotalsFacts& totals) {
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (run.facts.totals) {
     const std::optional<Finding> found = from_totals(*run.facts.totals);
-    return found ? Checked{.findings = {*found}} : not_found("the totals show no waiting in every pass");
+    return found ? RuleResult{.findings = {*found}} : not_found("the totals show no waiting in every pass");
   }
   if (!run.summary.on_gpu) return not_applicable("no GPU executed anything: nobody waits for one");
-  Checked out;
+  RuleResult out;
   bool any = false;
   for (const StageView& view : steady_stages(run.summary)) {
     if (view.waterfall == nullptr) continue;

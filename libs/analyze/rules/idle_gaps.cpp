@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
 #include "analyze/rules/stage_view.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -103,7 +103,7 @@ Finding from_totals(const MeasuredFindings& f) {
   return out;
 }
 
-void check_stage(const Summary& summary, const StageView& view, Checked& out) {
+void check_stage(const Summary& summary, const StageView& view, RuleResult& out) {
   const double of = kLeastShare * view.total_ns;
   const double pause = view.term("between_steps").value_or(0), wait = view.term("waits").value_or(0);
   if (pause >= of) out.findings.push_back(between(summary, view, pause));
@@ -112,7 +112,7 @@ void check_stage(const Summary& summary, const StageView& view, Checked& out) {
                          base::human_percent(pause / view.total_ns), base::human_percent(wait / view.total_ns));
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (run.facts.totals) {
     const MeasuredFindings& f = run.facts.totals->findings;
     if (f.busy && *f.busy < kBusyInTotals) return {.findings = {from_totals(f)}};
@@ -120,7 +120,7 @@ Checked check(const Case& run) {
                   : not_applicable("the totals do not tell how long everything took");
   }
   if (!run.summary.on_gpu) return not_applicable("no GPU executed anything");
-  Checked out;
+  RuleResult out;
   for (const StageView& view : steady_stages(run.summary)) {
     if (view.waterfall != nullptr) check_stage(run.summary, view, out);
   }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
 #include "analyze/rules/stage_view.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -28,7 +28,7 @@ double value_bytes(std::string_view type) {
                                                                        : 2;
 }
 
-double floor_ns(const Case& run, const ProductKernel& product, double peak) {
+double floor_ns(const RuleInput& run, const ProductKernel& product, double peak) {
   const double values =
       static_cast<double>(product.batch) * (static_cast<double>(product.m) * static_cast<double>(product.k) +
                                             static_cast<double>(product.k) * static_cast<double>(product.n) +
@@ -70,7 +70,7 @@ std::string rows_of(const ProductKernel& product) {
       product.m, product.n, product.k);
 }
 
-Finding plain_float(const Case& run, const StageView& view, const Sum& sum, double plain, double tensor) {
+Finding plain_float(const RuleInput& run, const StageView& view, const Sum& sum, double plain, double tensor) {
   const ProductKernel& most = *sum.largest;
   const std::string& stage = view.stage->name;
   const double of_peak = most.flops() / static_cast<double>(most.time_ns) * 1e9 / plain;
@@ -129,7 +129,7 @@ Finding misaligned(const StageView& view, const Sum& sum, double reference) {
 }
 
 // Best share of the peak that large aligned products of the stage reach.
-double reference_share(const Case& run, const StageView& view) {
+double reference_share(const RuleInput& run, const StageView& view) {
   double best = 0;
   for (const ProductKernel& product : run.facts.products) {
     const double peak = peak_of(run.facts, product.type);
@@ -140,7 +140,7 @@ double reference_share(const Case& run, const StageView& view) {
   return std::min(best, 1.0);
 }
 
-void check_stage(const Case& run, const StageView& view, std::vector<Finding>& findings) {
+void check_stage(const RuleInput& run, const StageView& view, std::vector<Finding>& findings) {
   Sum plain, odd;
   const double plain_peak = peak_of(run.facts, "float32"), tf32 = peak_of(run.facts, "tf32");
   const double reference = reference_share(run, view);
@@ -164,10 +164,10 @@ void check_stage(const Case& run, const StageView& view, std::vector<Finding>& f
   if (odd.saved_ns >= kLeastGain * view.total_ns) findings.push_back(misaligned(view, odd, reference));
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (!run.summary.on_gpu) return not_applicable("no GPU executed anything");
   if (run.facts.products.empty()) return not_applicable("no matrix products with their kernels were recorded");
-  Checked out{.why = "products are in types and sizes that tensor cores take, or too thin for them"};
+  RuleResult out{.why = "products are in types and sizes that tensor cores take, or too thin for them"};
   for (const StageView& view : steady_stages(run.summary)) check_stage(run, view, out.findings);
   return out;
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
 #include "analyze/rules/stage_view.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -43,7 +43,7 @@ std::vector<std::string> advice_for(const ModelShape& model) {
   return out;
 }
 
-Finding finding_of(const Case& run, const StageView& view, const OperatorBytes& all, double batch) {
+Finding finding_of(const RuleInput& run, const StageView& view, const OperatorBytes& all, double batch) {
   const ModelShape& model = run.facts.model;
   const std::string& stage = view.stage->name;
   const double share = all.kv_bytes / all.bytes();
@@ -76,9 +76,9 @@ Finding finding_of(const Case& run, const StageView& view, const OperatorBytes& 
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (!run.facts.model.known) return not_applicable("the model is unknown");
-  Checked out;
+  RuleResult out;
   bool any = false;
   for (const StageView& view : steady_stages(run.summary)) {
     const StageBytes* costs = find_stage(run.facts.bytes, view.stage->name);

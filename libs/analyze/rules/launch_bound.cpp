@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
 #include "analyze/rules/stage_view.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -107,9 +107,9 @@ Finding finding_of(const Summary& summary, const StageView& view, const StageLau
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (!run.summary.on_gpu) return not_applicable("no GPU executed anything: nothing was launched");
-  Checked out{.why = ""};
+  RuleResult out{.why = ""};
   bool any = false;
   for (const StageView& view : steady_stages(run.summary)) {
     if (view.waterfall == nullptr) continue;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -157,7 +157,7 @@ Finding unknown_cause(const LoadFacts& load) {
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   const LoadFacts& load = run.facts.load;
   const double time = static_cast<double>(load.time_ns()), wall = static_cast<double>(run.summary.coverage.wall_ns);
   if (load.process_id == 0) return not_applicable("0 steps: nothing tells where loading ends");

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -102,8 +102,8 @@ std::optional<Finding> sampling(const Summary& summary, const StageLogits& logit
   return out;
 }
 
-Checked check(const Case& run) {
-  Checked out;
+RuleResult check(const RuleInput& run) {
+  RuleResult out;
   if (run.facts.logits.empty())
     return not_applicable(
         "0 steps have a matrix product of an operator lm_head: record with --modules, or say the model");

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -47,7 +47,7 @@ Finding finding_of(const CountedKernel& kernel, const NeededBytes& needed, doubl
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   const auto& counted = run.summary.imported.counted;
   double total = 0;
   int with_hits = 0, low = 0, unknown = 0;
@@ -56,7 +56,7 @@ Checked check(const Case& run) {
   if (with_hits == 0)
     return not_applicable(
         fmt::format("{} kernels with hardware counters, 0 of them with hits of the L2 cache", counted.size()));
-  Checked out;
+  RuleResult out;
   for (const CountedKernel& kernel : counted) {
     if (!kernel.l2_hits || *kernel.l2_hits >= kLowHits || !kernel.dram_bytes || kernel.bound != "memory") continue;
     ++low;

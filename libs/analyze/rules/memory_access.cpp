@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -26,7 +26,7 @@ double time_of(const CountedKernel& kernel) { return static_cast<double>(kernel.
 
 bool takes(const CountedKernel& kernel, double ns) { return kernel.time_ns > 0 && time_of(kernel) >= ns; }
 
-double total_time(const Case& run) {
+double total_time(const RuleInput& run) {
   double total = 0;
   for (const CountedKernel& kernel : run.summary.imported.counted) total += time_of(kernel);
   return total;
@@ -43,7 +43,7 @@ Evidence counted(std::string name, std::string what, const std::optional<double>
 
 // How many of the kernels with counters say what a rule asks for.
 template <class Known>
-std::optional<Checked> none_known(const Case& run, std::string_view what, Known known) {
+std::optional<RuleResult> none_known(const RuleInput& run, std::string_view what, Known known) {
   const auto& all = run.summary.imported.counted;
   if (std::any_of(all.begin(), all.end(), known)) return std::nullopt;
   return not_applicable(
@@ -99,13 +99,13 @@ Finding uncoalesced(const CountedKernel& kernel, double wasted, double of) {
   return out;
 }
 
-Checked check_sectors(const Case& run) {
+RuleResult check_sectors(const RuleInput& run) {
   const auto known = [](const CountedKernel& kernel) {
     return kernel.sectors_per_load.has_value() || kernel.bytes_per_load_sector.has_value();
   };
   if (auto none = none_known(run, "sectors of loads", known)) return *none;
   const double total = total_time(run);
-  Checked out;
+  RuleResult out;
   std::int64_t looked_at = 0;
   double most = 0;
   for (const CountedKernel& kernel : run.summary.imported.counted) {
@@ -145,11 +145,11 @@ Finding conflicts(const CountedKernel& kernel, double of) {
   return out;
 }
 
-Checked check_conflicts(const Case& run) {
+RuleResult check_conflicts(const RuleInput& run) {
   const auto known = [](const CountedKernel& kernel) { return kernel.bank_conflicts && kernel.shared_busy; };
   if (auto none = none_known(run, "bank conflicts", known)) return *none;
   const double total = total_time(run);
-  Checked out;
+  RuleResult out;
   std::int64_t looked_at = 0;
   double most = 0;
   for (const CountedKernel& kernel : run.summary.imported.counted) {
@@ -192,11 +192,11 @@ Finding spills(const CountedKernel& kernel, double of) {
   return out;
 }
 
-Checked check_local(const Case& run) {
+RuleResult check_local(const RuleInput& run) {
   const auto known = [](const CountedKernel& kernel) { return kernel.local_share.has_value(); };
   if (auto none = none_known(run, "local memory", known)) return *none;
   const double total = total_time(run);
-  Checked out;
+  RuleResult out;
   std::int64_t looked_at = 0;
   double most = 0;
   for (const CountedKernel& kernel : run.summary.imported.counted) {

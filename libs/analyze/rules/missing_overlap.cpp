@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -84,8 +84,8 @@ Finding finding_of(const Kind& kind, const Stage& stage) {
   return out;
 }
 
-Checked check(const Case& run) {
-  Checked out;
+RuleResult check(const RuleInput& run) {
+  RuleResult out;
   if (run.facts.overlaps.empty())
     return not_applicable("0 copies between host and device and 0 collectives in steps of the model");
   const double devices = static_cast<double>(std::max<std::int64_t>(1, run.summary.busy_devices));

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -56,9 +56,9 @@ Finding finding_of(const StageExperts& experts, const Stage& stage) {
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (run.facts.experts.empty()) return not_applicable("0 matrix products in modules named experts.N");
-  Checked out;
+  RuleResult out;
   for (const StageExperts& experts : run.facts.experts) {
     const Stage* stage = stage_named(run.summary, experts.stage);
     if (stage == nullptr || experts.mean_rows <= 0) continue;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -78,10 +78,10 @@ double time_of_kernel(const Summary& summary, const std::string& name, const Lau
   return sum > 0 ? sum : static_cast<double>(shape.time_ns);
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   const double gpu_ns = static_cast<double>(run.summary.coverage.gpu_ns);
   int looked = 0, unknown = 0, products = 0, small = 0, low = 0;
-  Checked out;
+  RuleResult out;
   for (const LaunchShape& shape : run.facts.launch_shapes) {
     const double time = time_of_kernel(run.summary, shape.kernel, shape);
     if (gpu_ns <= 0 || time < kLeastTime * gpu_ns) continue;

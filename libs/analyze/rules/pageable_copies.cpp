@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
 #include "analyze/rules/stage_view.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -31,7 +31,7 @@ std::string rows_of(const std::string& stage) {
       sql_literal(stage));
 }
 
-Finding finding_of(const Case& run, const StageView& view, const StageCopies& copies) {
+Finding finding_of(const RuleInput& run, const StageView& view, const StageCopies& copies) {
   const std::string& stage = view.stage->name;
   const auto time = static_cast<double>(copies.time_ns), bytes = static_cast<double>(copies.bytes);
   // What of it delays the stage: time with a copy and no kernel executing. The host may wait longer than that.
@@ -102,7 +102,7 @@ Finding from_totals(const TotalsFacts& totals, double share) {
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (run.facts.totals) {
     const double all = run.facts.totals->findings.device_total_ns.value_or(0);
     const double share = all > 0 ? run.facts.totals->pageable_ns / all : 0;
@@ -110,7 +110,7 @@ Checked check(const Case& run) {
     return not_found(fmt::format("copies of pageable memory take {} of the device's time", base::human_percent(share)));
   }
   if (!run.summary.on_gpu) return not_applicable("no GPU executed anything: nothing was copied to one");
-  Checked out;
+  RuleResult out;
   for (const StageView& view : steady_stages(run.summary)) {
     double share = 0;
     for (const StageCopies& copies : run.facts.copies.stages) {

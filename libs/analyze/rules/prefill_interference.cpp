@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -13,7 +13,7 @@ constexpr std::int64_t kLeastInterrupted = 3;
 constexpr double kLeastExtra = 0.03;  // of the time of all intervals
 constexpr double kLeastTimes = 1.5;   // interrupted to other intervals
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   const InterferenceFacts& seen = run.facts.interference;
   if (seen.intervals == 0)
     return not_applicable(

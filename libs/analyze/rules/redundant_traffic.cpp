@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
 #include "analyze/rules/stage_view.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kLeast = 1.25;  // bytes moved, of those that must move
 
-Finding finding_of(const Case& run, const StageView& view, const CountedStage& counted) {
+Finding finding_of(const RuleInput& run, const StageView& view, const CountedStage& counted) {
   const std::string& stage = view.stage->name;
   const double moved = *counted.work.dram_bytes, must = moved / *counted.redundancy, vain = moved - must;
   Finding out{.stage = stage};
@@ -54,9 +54,9 @@ Finding finding_of(const Case& run, const StageView& view, const CountedStage& c
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (run.summary.counters.stages.empty()) return not_applicable("0 stages with hardware counters");
-  Checked out;
+  RuleResult out;
   int known = 0;
   double most = 0;
   for (const StageView& view : steady_stages(run.summary)) {

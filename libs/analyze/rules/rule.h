@@ -13,13 +13,13 @@
 
 namespace llmprof::analyze {
 
-struct Case {
+struct RuleInput {
   const Summary& summary;
   const Facts& facts;
 };
 
 // Findings (several: one per stage or part), or, when there are none, why there are none.
-struct Checked {
+struct RuleResult {
   std::vector<Finding> findings;
   bool applicable = true;  // false: the run has nothing that the rule is about
   std::string why;         // only read without findings
@@ -29,7 +29,7 @@ struct Rule {
   std::string_view name;     // "wide_weights": never changes
   std::string_view title;    // "Weights in a wider type than needed"
   std::string_view meaning;  // what it looks for, the condition and how the gain is computed: `report --explain NAME`
-  Checked (*check)(const Case&) = nullptr;
+  RuleResult (*check)(const RuleInput&) = nullptr;
   std::string_view stages = "";  // that it is about, with a blank between them; "" any. Others get no finding of it
 };
 

@@ -140,7 +140,7 @@ TEST(ThrottledClocks, HowMuchFasterAtFullClock) {
   state.clock_readings = 10, state.slow_clock_share = 1, state.sm_clock_mhz = 1500;
   summary.telemetry.stages = {state};
   const Facts facts;
-  const Checked said = find_rule("throttled_clocks")->check({summary, facts});
+  const RuleResult said = find_rule("throttled_clocks")->check({summary, facts});
   ASSERT_EQ(said.findings.size(), 1u);
   EXPECT_DOUBLE_EQ(evidence(said.findings[0], "prefill.excess_at_low_clock"), 1.5);
 }
@@ -202,7 +202,7 @@ TEST(AllocatorChurn, FragmentsOfASnapshot) {
     device.pools[0].between_bytes = between;
     summary.allocators.devices = {device};
     const Facts facts;
-    const Checked said = find_rule("allocator_churn")->check({summary, facts});
+    const RuleResult said = find_rule("allocator_churn")->check({summary, facts});
     ASSERT_EQ(said.findings.size(), between > 1'000'000'000 ? 1u : 0u) << said.why;
     if (said.findings.empty()) continue;
     EXPECT_DOUBLE_EQ(evidence(said.findings[0], "allocator.between"), 0.375);

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyze/rules/say.h"
 #include "analyze/rules/stage_view.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -19,7 +19,8 @@ struct Throughput {
 
 // The weights are read once per step whatever the batch; cache, activations and FLOPs grow with it. What the device
 // does beyond its floor, and its idle time, stay per step as they are.
-Throughput at_batch(const Case& run, const StageView& view, const OperatorBytes& all, double batch, double wanted) {
+Throughput at_batch(const RuleInput& run, const StageView& view, const OperatorBytes& all, double batch,
+                    double wanted) {
   const double grown = wanted / batch;
   const double per_step = view.total_ns / view.steps;
   const double bandwidth = *run.summary.peak_bandwidth, flops = *run.summary.peak_flops;
@@ -31,7 +32,7 @@ Throughput at_batch(const Case& run, const StageView& view, const OperatorBytes&
   return {wanted, wanted / step_ns * 1e9};
 }
 
-Finding finding_of(const Case& run, const StageView& view, const StageBytes& costs, double ridge_batch) {
+Finding finding_of(const RuleInput& run, const StageView& view, const StageBytes& costs, double ridge_batch) {
   const OperatorBytes all = costs.all();
   const std::string& stage = view.stage->name;
   const double now = costs.batch * view.steps / view.total_ns * 1e9;
@@ -69,10 +70,10 @@ Finding finding_of(const Case& run, const StageView& view, const StageBytes& cos
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (!run.facts.model.known || !run.summary.peak_bandwidth || !run.summary.peak_flops)
     return not_applicable("the model, or a peak of the device, is unknown");
-  Checked out;
+  RuleResult out;
   bool any = false;
   for (const StageView& view : steady_stages(run.summary)) {
     const StageBytes* costs = find_stage(run.facts.bytes, view.stage->name);

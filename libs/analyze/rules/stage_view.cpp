@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "analyze/rules/diagnose.h"
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -84,7 +84,7 @@ Finding finding_of(const CountedKernel& kernel, const CountedKernel::Stall& stal
 }
 
 // Samples of warps tell what a kernel waits for, not whether it could be faster.
-std::optional<Finding> from_samples(const Case& run, const KernelStalls& kernel) {
+std::optional<Finding> from_samples(const RuleInput& run, const KernelStalls& kernel) {
   if (kernel.share < kLeastTime || kernel.samples < kLeastSamples) return std::nullopt;
   double waiting = 0;
   const StallReason* top = nullptr;
@@ -125,8 +125,8 @@ std::optional<Finding> from_samples(const Case& run, const KernelStalls& kernel)
   return out;
 }
 
-Checked check_samples(const Case& run) {
-  Checked out;
+RuleResult check_samples(const RuleInput& run) {
+  RuleResult out;
   for (const KernelStalls& kernel : run.summary.counters.stalls) {
     if (std::optional<Finding> found = from_samples(run, kernel)) out.findings.push_back(std::move(*found));
   }
@@ -136,7 +136,7 @@ Checked check_samples(const Case& run) {
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   const auto& counted = run.summary.imported.counted;
   if (std::ranges::none_of(counted, [](const CountedKernel& kernel) { return !kernel.stalls.empty(); })) {
     if (!run.summary.counters.stalls.empty()) return check_samples(run);
@@ -145,7 +145,7 @@ Checked check(const Case& run) {
   }
   double total = 0;
   for (const CountedKernel& kernel : counted) total += static_cast<double>(kernel.time_ns);
-  Checked out;
+  RuleResult out;
   int small = 0, short_of_time = 0, near = 0, spread = 0;
   for (const CountedKernel& kernel : counted) {
     const LaunchShape* shape = find_shape(run.facts.launch_shapes, kernel.name);

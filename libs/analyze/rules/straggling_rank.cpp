@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -55,10 +55,10 @@ Finding finding_of(const StageRanks& seen, const RankTime& slowest, const Stage&
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (run.facts.ranks.empty())
     return not_applicable("fewer than 2 processes with different ranks of a distributed job");
-  Checked out;
+  RuleResult out;
   for (const StageRanks& seen : run.facts.ranks) {
     const Stage* stage = stage_named(run.summary, seen.stage);
     if (stage == nullptr || seen.ranks.size() < 2) continue;

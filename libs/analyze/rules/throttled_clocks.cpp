@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -42,7 +42,8 @@ Finding finding_of(const Summary& summary, const StageTelemetry& state, const St
       "SELECT ts_ns, device_id, metric, value, unit FROM telemetry WHERE metric LIKE '%clock%' OR metric LIKE "
       "'%limit%' ORDER BY ts_ns";
   out.evidence.push_back(fraction(stage.name + ".slow_share", "readings with the clock below 90 % of its highest",
-                                  state.slow_clock_share, fmt::format("{} readings", state.clock_readings), "measured", rows));
+                                  state.slow_clock_share, fmt::format("{} readings", state.clock_readings), "measured",
+                                  rows));
   if (state.sm_clock_mhz)
     out.evidence.push_back(number(stage.name + ".sm_clock", "mean clock of the multiprocessors",
                                   *state.sm_clock_mhz * 1e6, "Hz", "measured", rows));
@@ -71,8 +72,8 @@ Finding finding_of(const Summary& summary, const StageTelemetry& state, const St
   return out;
 }
 
-Checked check(const Case& run) {
-  Checked out;
+RuleResult check(const RuleInput& run) {
+  RuleResult out;
   std::int64_t readings = 0;
   for (const StageTelemetry& state : run.summary.telemetry.stages) {
     const Stage* stage = stage_named(run.summary, state.stage);

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyze/rules/say.h"
 #include "analyze/rules/stage_view.h"
 #include "analyze/rules/tiles.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -68,12 +68,12 @@ Finding finding_of(const StageView& view, const ProductKernel& product, const Ti
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (!run.summary.on_gpu) return not_applicable("no GPU executed anything");
   if (run.summary.devices.empty() || run.summary.devices.front().units <= 0)
     return not_applicable("how many multiprocessors the device has is unknown");
   const DeviceCard& device = run.summary.devices.front();
-  Checked out;
+  RuleResult out;
   std::size_t looked_at = 0;
   for (const StageView& view : steady_stages(run.summary)) {
     for (const ProductKernel& product : run.facts.products) {

@@ -5,8 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "analyze/rules/facts/launch_shapes.h"
-#include "analyze/rules/facts/products.h"
+#include "analyze/rules/facts/subjects.h"
 
 namespace llmprof::analyze {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -86,8 +86,8 @@ Finding finding_of(const StageChains& chains, const Stage& stage, const ChainGro
   return out;
 }
 
-Checked check(const Case& run) {
-  Checked out;
+RuleResult check(const RuleInput& run) {
+  RuleResult out;
   std::string nothing;
   for (const StageChains& chains : run.facts.chains) {
     const Stage* stage = stage_named(run.summary, chains.stage);

@@ -4,7 +4,7 @@
 
 namespace llmprof::analyze {
 
-std::vector<WeightRead> weight_reads(const Case& run, const StageView& view) {
+std::vector<WeightRead> weight_reads(const RuleInput& run, const StageView& view) {
   std::vector<WeightRead> out;
   const StageBytes* costs = find_stage(run.facts.bytes, view.stage->name);
   if (costs == nullptr || !run.summary.peak_bandwidth) return out;

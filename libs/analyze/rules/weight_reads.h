@@ -16,6 +16,6 @@ struct WeightRead {
 };
 
 // Those with a measured time and a known peak bandwidth, most time first.
-std::vector<WeightRead> weight_reads(const Case& run, const StageView& view);
+std::vector<WeightRead> weight_reads(const RuleInput& run, const StageView& view);
 
 }  // namespace llmprof::analyze

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "analyze/rules/say.h"
 #include "analyze/rules/weight_reads.h"
+#include "analyze/rules/wording.h"
 #include "base/human.h"
 
 namespace llmprof::analyze {
@@ -43,7 +43,7 @@ std::vector<std::string> advice_for(const Narrower& to) {
 }
 
 // Time of one product when its weights get narrower: the same share of the floor is reached.
-double saved_ns(const Case& run, const WeightRead& read, const Narrower& to, double from_bytes) {
+double saved_ns(const RuleInput& run, const WeightRead& read, const Narrower& to, double from_bytes) {
   const double bandwidth = *run.summary.peak_bandwidth;
   const auto peak = [&](std::string_view type) {
     for (const DevicePeak& each : run.facts.peaks) {
@@ -65,7 +65,7 @@ struct Saving {
   double bytes = 0, weight_bytes = 0;
 };
 
-Saving saving_of(const Case& run, const StageView& view, const Narrower& to, double from_bytes) {
+Saving saving_of(const RuleInput& run, const StageView& view, const Narrower& to, double from_bytes) {
   Saving out;
   for (const WeightRead& read : weight_reads(run, view)) {
     out.weight_bytes += read.weight_bytes;
@@ -77,7 +77,7 @@ Saving saving_of(const Case& run, const StageView& view, const Narrower& to, dou
   return out;
 }
 
-std::optional<Finding> finding_of(const Case& run, const StageView& view) {
+std::optional<Finding> finding_of(const RuleInput& run, const StageView& view) {
   const ModelShape& model = run.facts.model;
   const std::optional<Narrower> to = narrower_than(model.weight_bytes_each);
   if (!to) return std::nullopt;
@@ -150,15 +150,15 @@ std::optional<Finding> from_totals(const TotalsFacts& totals) {
   return out;
 }
 
-Checked check(const Case& run) {
+RuleResult check(const RuleInput& run) {
   if (run.facts.totals) {
     const std::optional<Finding> found = from_totals(*run.facts.totals);
-    return found ? Checked{.findings = {*found}}
+    return found ? RuleResult{.findings = {*found}}
                  : not_found("the linear layers are not known to be bound by the bytes of their weights");
   }
   if (!run.facts.model.known) return not_applicable("the model is unknown");
   if (!run.summary.peak_bandwidth) return not_applicable("the device's bandwidth is unknown");
-  Checked out;
+  RuleResult out;
   for (const StageView& view : steady_stages(run.summary)) {
     if (view.stage->name != "decode" && view.stage->name != "mixed" && view.stage->name != "prefill") continue;
     if (std::optional<Finding> found = finding_of(run, view)) out.findings.push_back(std::move(*found));

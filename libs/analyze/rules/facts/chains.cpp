@@ -1,4 +1,4 @@
-#include "analyze/rules/facts/chains.h"
+#include "analyze/rules/facts/subjects.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,10 +1,13 @@
-#include "analyze/rules/facts/overlap.h"
-
 #include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 
+#include "analyze/measures/totals_findings.h"
+#include "analyze/rules/facts/subjects.h"
+
 namespace llmprof::analyze {
+
 namespace {
 
 // A copy belongs to the latest step of its thread that had begun when it was asked for, if that was still open.
@@ -110,6 +113,80 @@ Result<std::vector<StageOverlap>> overlaps(const trace::Run& run, const Summary&
     out.push_back(std::move(stage));
   }
   return out;
+}
+
+ModelShape model_shape(const AnalysisContext& analysis) {
+  ModelShape out;
+  if (!analysis.model) return out;
+  const model::Config& config = analysis.model->config();
+  out.known = true;
+  out.weight_type = config.quantization ? config.quantization->weight.type : config.weight.type;
+  out.weight_bytes_each = config.quantization ? config.quantization->weight.bytes : config.weight.bytes;
+  out.kv_type = config.kv.type;
+  out.kv_bytes_each = config.kv.bytes;
+  out.quantized = config.quantization.has_value();
+  out.layers = config.layers();
+  out.weights_read_bytes = model::weights_read_bytes(*analysis.model);
+  for (const std::uint32_t kind : config.kind_of_layer)
+    out.kv_bytes_per_token += static_cast<double>(config.kinds[kind].attention.kv_values()) * config.kv.bytes;
+  if (config.kinds.empty()) return out;
+  const model::Attention& attention = config.kinds.front().attention;
+  out.heads = attention.heads;
+  out.kv_heads = attention.kv_heads;
+  out.head_size = attention.qk_dim;
+  out.latent = attention.latent();
+  return out;
+}
+
+std::vector<DevicePeak> arithmetic_peaks(const AnalysisContext& analysis) {
+  std::vector<DevicePeak> out;
+  for (const PeakRate& peak : analysis.peaks) {
+    if (analysis.device_ids.empty() || peak.device_id != analysis.device_ids.front() || peak.quantity != "flops")
+      continue;
+    out.push_back({peak.type, peak.value, peak.source});
+  }
+  return out;
+}
+
+namespace {
+
+constexpr std::array<std::string_view, 5> kWaitingCalls = {"aten::item", "aten::_local_scalar_dense",
+                                                           "cudaStreamSynchronize", "cudaDeviceSynchronize",
+                                                           "cudaEventSynchronize"};
+
+}  // namespace
+
+TotalsFacts totals_facts(const MeasuredTable& table) {
+  TotalsFacts out;
+  double copies_ns = 0;
+  for (const MeasuredRow& row : table.rows) {
+    if (row.name.starts_with("Memcpy ")) copies_ns += row.self_device_ns.value_or(0);
+    if (row.name.starts_with("Memcpy ") && row.name.find("Pageable") != row.name.npos) {
+      out.pageable_ns += row.self_device_ns.value_or(0);
+      out.pageable_copies += static_cast<double>(row.calls);
+    }
+    if (std::find(kWaitingCalls.begin(), kWaitingCalls.end(), row.name) != kWaitingCalls.end() &&
+        static_cast<double>(row.calls) > out.sync_calls) {
+      out.sync_calls = static_cast<double>(row.calls);
+      out.sync_name = row.name;
+    }
+  }
+  out.device_work_ns = std::max(0.0, table.device_total_ns.value_or(0) - copies_ns);
+  if (const MeasuredRow* copy = table.find("aten::copy_"))
+    out.copy_wait_ns =
+        std::max(0.0, copy->self_cpu_ns.value_or(0) - std::max(copies_ns, copy->self_device_ns.value_or(0)));
+  return out;
+}
+
+Result<std::optional<TotalsFacts>> totals_facts(const trace::Run& run, const AnalysisContext& analysis,
+                                                const Summary& summary) {
+  if (!analysis.model || summary.imported.totals.empty()) return std::optional<TotalsFacts>();
+  LLMPROF_LET(const MeasuredTable table, totals_table(run));
+  LLMPROF_LET(std::optional<MeasuredFindings> findings, totals_findings(run, analysis, summary));
+  if (!findings) return std::optional<TotalsFacts>();
+  TotalsFacts out = totals_facts(table);
+  out.findings = std::move(*findings);
+  return std::optional(std::move(out));
 }
 
 }  // namespace llmprof::analyze

@@ -1,0 +1,197 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "analyze/questions.h"
+#include "analyze/rows_of.h"
+#include "analyze/sections/sections.h"
+#include "model/model.h"
+
+namespace llmprof::analyze {
+
+namespace {
+
+using StageAndName = std::pair<std::string, std::string>;
+
+struct Cost {
+  double flops = 0, bytes = 0;
+  std::optional<double> compute_ns;
+};
+
+Result<std::map<StageAndName, Cost>> module_costs(const trace::Run& run) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/module_costs"));
+  std::map<StageAndName, Cost> costs;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    costs[{row.text("stage"), row.text("module")}] = {row.real("flops"), row.real("bytes"),
+                                                      row.maybe_real("compute_ns")};
+  }
+  return costs;
+}
+
+// Of a module's own calls, and of those of the modules inside it.
+Result<std::map<StageAndName, double>> module_flops_shapes(const trace::Run& run) {
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/module_products"));
+  std::map<StageAndName, double> flops;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    std::string path = row.text("module");
+    while (true) {
+      flops[{row.text("stage"), path}] += row.real("flops");
+      const std::size_t dot = path.rfind('.');
+      if (dot == std::string::npos) break;
+      path.resize(dot);
+    }
+  }
+  return flops;
+}
+
+// An operator is the sum of its modules; its cost is known only if the cost of each of them is.
+void add_module(const Part& module, const std::string& name, bool first, Part& op) {
+  op.name = name;
+  op.stage = module.stage;
+  op.calls += module.calls;
+  op.total_ns += module.total_ns;
+  op.self_ns += module.self_ns;
+  op.kernel_ns += module.kernel_ns;
+  op.estimated_ns += module.estimated_ns;
+  op.time_ns += module.time_ns;
+  const auto add = [&](std::optional<double>& sum, const std::optional<double>& more) {
+    if (first) {
+      sum = more;
+    } else if (sum && more) {
+      *sum += *more;
+    } else {
+      sum.reset();
+    }
+  };
+  add(op.efficiency.flops, module.efficiency.flops);
+  add(op.efficiency.bytes, module.efficiency.bytes);
+  add(op.efficiency.compute_ns, module.efficiency.compute_ns);
+  if (module.efficiency.flops_shapes)
+    op.efficiency.flops_shapes = op.efficiency.flops_shapes.value_or(0) + *module.efficiency.flops_shapes;
+  op.source = module.source;
+}
+
+void complete_part(const Summary& summary, const Denominators& by, Part& part) {
+  if (part.self_ns > 0 && part.source == "range") part.host_ns = part.self_ns;
+  for (const Stage& stage : summary.stages) {
+    const std::int64_t own_ns = summary.on_gpu ? part.kernel_ns : part.self_ns;
+    const std::int64_t all_ns = summary.on_gpu ? stage.kernel_ns : stage.steps_ns;
+    if (stage.name == part.stage && all_ns > 0) part.share = static_cast<double>(own_ns) / static_cast<double>(all_ns);
+  }
+  if (!part.efficiency.flops && by.cost_why.empty())
+    part.efficiency.why = "not a part of the model analysis, or of unknown size";
+  complete(part.efficiency, static_cast<double>(part.time_ns), for_stage(by, part.stage));
+}
+
+Result<void> fill_products(const trace::Run& run, Summary& summary) {
+  struct Row {
+    std::string stage, op;
+    std::int64_t m = 0, n = 0, k = 0, batch = 1, calls = 0, time_ns = 0;
+  };
+  LLMPROF_LET(const std::vector<Row> rows, ask_rows<Row>(run, "sql/operator_products"));
+  std::map<StageAndName, std::vector<Product>> products;
+  for (const Row& row : rows) {
+    Product product{.m = row.m, .n = row.n, .k = row.k, .batch = row.batch, .calls = row.calls, .time_ns = row.time_ns};
+    product.shape = fmt::format("[{0}, {1}] x [{1}, {2}]{3}", row.m, row.k, row.n,
+                                row.batch > 1 ? fmt::format(" x{}", row.batch) : "");
+    if (row.time_ns > 0) {
+      const double flops = model::gemm_flops(row.m, row.n, row.k, row.batch);
+      product.flops_per_s = flops * static_cast<double>(row.calls) / (static_cast<double>(row.time_ns) * 1e-9);
+    }
+    products[{row.stage, row.op}].push_back(product);
+  }
+  for (Part& op : summary.ops) {
+    if (const auto found = products.find({op.stage, op.name}); found != products.end()) {
+      op.products = std::move(found->second);
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+void set_times(std::vector<Part>& modules, bool on_gpu) {
+  std::map<StageAndName, std::int64_t> kernel_ns;
+  for (const Part& module : modules) {
+    std::string path = module.name;
+    while (true) {
+      kernel_ns[{module.stage, path}] += module.kernel_ns;
+      const std::size_t dot = path.rfind('.');
+      if (dot == std::string::npos) break;
+      path.resize(dot);
+    }
+  }
+  for (Part& module : modules) {
+    const std::int64_t of_kernels = kernel_ns[{module.stage, module.name}];
+    module.time_ns = on_gpu ? of_kernels : std::max(module.total_ns, of_kernels);
+  }
+}
+
+Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& summary) {
+  LLMPROF_LET(const auto costs, module_costs(run));
+  LLMPROF_LET(const auto flops_shapes, module_flops_shapes(run));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/modules"));
+  std::map<StageAndName, Part> ops;
+  std::vector<std::string> op_names;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const RowView row{table, i};
+    Part module{.name = row.text("module"),
+                .stage = row.text("stage"),
+                .calls = row.integer("calls"),
+                .total_ns = row.integer("total_ns"),
+                .self_ns = row.integer("self_ns"),
+                .kernel_ns = row.integer("kernel_ns"),
+                .estimated_ns = row.integer("estimated_ns"),
+                .source = row.text("source")};
+    if (const auto flops = flops_shapes.find({module.stage, module.name}); flops != flops_shapes.end())
+      module.efficiency.flops_shapes = flops->second;
+    if (const auto cost = costs.find({module.stage, module.name}); cost != costs.end()) {
+      module.efficiency.flops = cost->second.flops;
+      module.efficiency.bytes = cost->second.bytes;
+      module.efficiency.compute_ns = cost->second.compute_ns;
+    }
+    op_names.push_back(row.text("op"));
+    summary.modules.push_back(std::move(module));
+  }
+  set_times(summary.modules, summary.on_gpu);
+  for (std::size_t i = 0; i < op_names.size(); ++i) {
+    const auto [op, fresh] = ops.try_emplace({summary.modules[i].stage, op_names[i]});
+    add_module(summary.modules[i], op_names[i], fresh, op->second);
+  }
+  for (auto& [name, op] : ops) summary.ops.push_back(std::move(op));
+  const auto own_ns = [&](const Part& part) { return summary.on_gpu ? part.kernel_ns : part.self_ns; };
+  for (auto* parts : {&summary.modules, &summary.ops}) {
+    std::stable_sort(parts->begin(), parts->end(), [&](const Part& a, const Part& b) { return own_ns(a) > own_ns(b); });
+    for (Part& part : *parts) complete_part(summary, by, part);
+  }
+  return fill_products(run, summary);
+}
+
+Result<void> fill_unmatched(const trace::Run& run, Summary& summary) {
+  if (summary.modules.empty()) return {};
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/unmatched"));
+  for (const Stage& stage : summary.stages) {
+    Unmatched rest{.stage = stage.name, .time_ns = stage.steps_ns};
+    for (const Part& module : summary.modules) {
+      if (module.stage == stage.name) rest.time_ns -= module.self_ns;
+    }
+    rest.time_ns = std::max<std::int64_t>(rest.time_ns, 0);  // modules of several threads may overlap
+    for (std::size_t i = 0; i < table.rows.size(); ++i) {
+      const RowView row{table, i};
+      if (row.text("stage") != stage.name) continue;
+      rest.kernels = row.integer("kernels");
+      rest.kernel_ns = row.integer("kernel_ns");
+      rest.flops_shapes = row.maybe_real("flops");
+    }
+    if (summary.on_gpu) rest.time_ns = rest.kernel_ns;
+    const std::int64_t all_ns = summary.on_gpu ? stage.kernel_ns : stage.steps_ns;
+    if (all_ns > 0) rest.share = static_cast<double>(rest.time_ns) / static_cast<double>(all_ns);
+    summary.unmatched.push_back(std::move(rest));
+  }
+  return {};
+}
+
+}  // namespace llmprof::analyze
