@@ -190,7 +190,7 @@ TEST(Text, ARunWithoutRangesSaysHowToGetThem) {
 TEST(Text, SharedTimesAndNamedBandwidths) {
   Page page = full_page();
   EXPECT_THAT(to_text(page, false), Not(HasSubstr("groups of one call")));
-  page.summary.gemms[0].label = "cublasGemmGroupedBatchedEx shared";
+  page.summary.gemms[0].label = "cublasGemmGroupedBatchedEx x128 shared";
   page.summary.gemms[0].shared_ns = page.summary.gemms[0].time_ns;
   page.summary.devices[0].peak_bandwidth_source = "measured";
   page.summary.devices[0].peak_bandwidth_name = "triad, the fastest of 4 streams";

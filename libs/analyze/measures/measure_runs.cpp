@@ -191,9 +191,7 @@ MeasureValue tensor_busy(From from) { return percentage(from, "tensor_active_pct
 MeasureValue occupancy(From from) { return percentage(from, "achieved_occupancy_pct"); }
 MeasureValue l2_hits(From from) { return percentage(from, "l2_hit_pct"); }
 
-constexpr Better kHigher = Better::kHigher, kLower = Better::kLower, kNeither = Better::kNeither;
-
-const MeasureRow kRows[] = {
+const MeasureRow kCountedRows[] = {
     {{"dram_bytes_per_step", "B", "counted", kLower, "bytes that the device's memory moved in a step",
       "read and written, mean of the measured steps"},
      dram_bytes_per_step},
@@ -217,6 +215,6 @@ const MeasureRow kRows[] = {
 
 }  // namespace
 
-std::span<const MeasureRow> counted_measure_rows() { return kRows; }
+std::span<const MeasureRow> counted_measure_rows() { return kCountedRows; }
 
 }  // namespace llmprof::analyze

@@ -35,21 +35,20 @@ std::optional<double> weights_in_memory(const Summary& summary) {
 }  // namespace
 
 Result<MeasuredTable> totals_table(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable totals, ask(run, "sql/totals"));
+  LLMPROF_LET(const std::vector<Total> totals, ask_rows<Total>(run, "sql/totals"));
   MeasuredTable table;
-  for (std::size_t i = 0; i < totals.rows.size(); ++i) {
-    const RowView row{totals, i};
-    if (row.text("kind") == "total") {
-      table.cpu_total_ns = row.maybe_real("self_cpu_ns");
-      table.device_total_ns = row.maybe_real("self_device_ns");
+  for (const Total& row : totals) {
+    if (row.kind == "total") {
+      table.cpu_total_ns = row.self_host_ns;
+      table.device_total_ns = row.self_device_ns;
       continue;
     }
     MeasuredRow one;
-    one.name = row.text("name");
-    one.calls = row.integer("calls");
-    one.self_cpu_ns = row.maybe_real("self_cpu_ns"), one.cpu_ns = row.maybe_real("cpu_ns");
-    one.self_device_ns = row.maybe_real("self_device_ns"), one.device_ns = row.maybe_real("device_ns");
-    one.flops = row.maybe_real("flops");
+    one.name = row.name;
+    one.calls = row.calls.value_or(0);
+    one.self_cpu_ns = row.self_host_ns, one.cpu_ns = row.host_ns;
+    one.self_device_ns = row.self_device_ns, one.device_ns = row.device_ns;
+    one.flops = row.flops;
     if (one.device_ns) table.device = "CUDA";
     table.rows.push_back(std::move(one));
   }

@@ -50,6 +50,7 @@ struct FramePhase {
   std::string_view phase, what;  // "": none
 };
 FramePhase phase_of(const StackFrame& frame);
+std::string phase_label(const std::string& phase);  // its name in words; stages keep theirs
 
 struct IdlePlace {   // a module's operator or a range that was open
   std::string name;  // "" none

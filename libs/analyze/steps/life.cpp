@@ -531,32 +531,6 @@ Result<Samples> read_samples(const trace::Run& run, const Life& life,
   return out;
 }
 
-// The name of a phase in words. Stages keep their names.
-std::string phase_label(const std::string& phase) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 19> kLabels = {
-      {{"libraries", "loading libraries"},
-       {"gpu_start", "starting the GPU"},
-       {"memory", "allocating memory"},
-       {"weights", "reading weights"},
-       {"build", "building the model"},
-       {"tokenize", "tokenizing"},
-       {"data", "reading data"},
-       {"host_to_device", "host to device"},
-       {"compile", "compilation"},
-       {"warm_up", "warm-up"},
-       {"between_steps", "between steps"},
-       {"gpu_wait", "waiting for the GPU"},
-       {"recording", "CUPTI (recording)"},
-       {"threads", "other threads"},
-       {"processes", "waiting for processes"},
-       {"host_work", "other host work"},
-       {"other", "other steps"},
-       {"unsampled", "host work, unsampled"},
-       {"idle", "idle or waiting"}}};
-  const auto found = std::ranges::find(kLabels, phase, [](const auto& label) { return label.first; });
-  return found == kLabels.end() ? phase : std::string(found->second);
-}
-
 }  // namespace
 
 Result<Life> life_of(const trace::Run& run) {
