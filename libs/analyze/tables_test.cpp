@@ -33,8 +33,9 @@ TEST(Tables, NestedRowsAndObjectsAreDescribed) {
     for (const ColumnDescription& column : table.columns) {
       if (table.path.find('#') != std::string::npos) continue;
       const std::string inside = table.path + "." + column.key;
-      if (column.format == "rows") EXPECT_NE(find_description(inside + "[]"), nullptr) << inside;
-      if (column.format == "object") EXPECT_NE(find_description(inside), nullptr) << inside;
+      const bool rows = column.format == "rows";
+      if (!rows && column.format != "object") continue;
+      EXPECT_NE(find_description(inside + (rows ? "[]" : "")), nullptr) << inside;
     }
   }
 }
