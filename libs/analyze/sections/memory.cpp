@@ -4,9 +4,9 @@
 #include <map>
 #include <optional>
 
-#include "analyze/sections/host_memory.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
+#include "analyze/sections/host_memory.h"
 #include "analyze/sections/sections.h"
 
 namespace llmprof::analyze {
@@ -179,16 +179,16 @@ Result<DeviceMemories> device_memories(const trace::Run& run) {
 
 namespace {
 
-struct Changes {
+struct AllocatorChanges {
   std::vector<MemoryChange> given, held;
 };
 
-Result<std::map<std::int64_t, Changes>> read_changes(const trace::Run& run) {
+Result<std::map<std::int64_t, AllocatorChanges>> read_changes(const trace::Run& run) {
   LLMPROF_LET(const trace::Columns columns, ask_columns(run, "sql/allocator_changes"));
-  std::map<std::int64_t, Changes> devices;
+  std::map<std::int64_t, AllocatorChanges> devices;
   for (std::size_t i = 0; i < columns.rows(); ++i) {
     const auto& v = columns.values;
-    Changes& changes = devices[v[0][i]];
+    AllocatorChanges& changes = devices[v[0][i]];
     std::vector<MemoryChange>& all = v[1][i] != 0 ? changes.held : changes.given;
     all.push_back({v[2][i], v[4][i]});
     if (v[3][i] != trace::Columns::kNull) all.push_back({v[3][i], -v[4][i]});
@@ -215,7 +215,7 @@ Result<std::vector<AllocatingStack>> read_stacks(const trace::Run& run, Asked as
   return stacks;
 }
 
-Result<void> fill_events(const trace::Run& run, const Changes& changes, DeviceAllocator& device) {
+Result<void> fill_events(const trace::Run& run, const AllocatorChanges& changes, DeviceAllocator& device) {
   const std::vector<MemoryPoint> given = allocated_over_time(changes.given);
   if (given.empty()) return {};
   const MemoryPoint highest = *std::ranges::max_element(given, {}, &MemoryPoint::rss_bytes);
