@@ -83,19 +83,19 @@ int detail_of(std::string_view counter) {
 }
 
 std::vector<Arithmetic> tensor_arithmetic(const KernelMetrics& counters) {
-  struct Sums {
+  struct TensorWork {
     std::array<std::optional<double>, 3> flops;
     std::optional<double> dense_peak, other_peak;
     bool has_sparse = false;
   };
-  std::map<std::string, Sums> types;
+  std::map<std::string, TensorWork> types;
   std::string last;
   for (auto at = counters.values().lower_bound(kTensor);
        at != counters.values().end() && at->first.starts_with(kTensor); ++at) {
     const std::string counter = at->first.substr(0, at->first.find('.'));
     if (counter == last || type_name(source_type(counter)).empty()) continue;  // integers are no FLOPs
     last = counter;
-    Sums& sums = types[source_type(counter)];
+    TensorWork& sums = types[source_type(counter)];
     if (const auto total = counters.total(counter)) {
       auto& flops = sums.flops[static_cast<std::size_t>(detail_of(counter))];
       flops = flops.value_or(0) + *total;

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""A number is described once, in libs/analyze/tables/*.md. Finds JSON keys and column titles that libs/report spells by
+hand: `{"time_ns", …}` in JSON, `{"GPU %"}` in a text table. What still does is listed below; numbers may shrink, not grow."""
+import pathlib
+import re
+import sys
+
+root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+ALLOWED = {
+    # file: how many, and why
+    "libs/report/bench_csv.cpp": (15, "of `llmprof bench`, whose documents have no descriptions yet"),
+    "libs/report/bench_group.cpp": (3, "of `llmprof bench`, whose documents have no descriptions yet"),
+    "libs/report/bench_json.cpp": (21, "of `llmprof bench`, whose documents have no descriptions yet"),
+    "libs/report/bench_text.cpp": (4, "of `llmprof bench`, whose documents have no descriptions yet"),
+    "libs/report/design/json.cpp": (54, "of `llmprof model`, likewise"),
+    "libs/report/design/sweep.cpp": (18, "of `llmprof model`, likewise"),
+    "libs/report/design/text.cpp": (20, "of `llmprof model`, likewise"),
+    "libs/report/diagnosis_json.cpp": (13, "findings, likewise"),
+    "libs/report/diff_json.cpp": (17, "of `llmprof diff`, likewise"),
+    "libs/report/explain.cpp": (13, "of `report --explain`"),
+    "libs/report/hardware_kernels.cpp": (20, "rows that are made of counters by name"),
+    "libs/report/hardware_stages.cpp": (34, "rows that are made of counters by name"),
+    "libs/report/json.cpp": (32, "what the JSON says in another shape than the structs"),
+    "libs/report/life.cpp": (3, "a row for what is too short to show"),
+    "libs/report/measured.cpp": (22, "of `llmprof model --measured`, likewise"),
+    "libs/report/measures_json.cpp": (6, "the catalogue of measures describes itself"),
+    "libs/report/roofline.cpp": (17, "of `llmprof roofline`, likewise"),
+    "libs/report/table.cpp": (8, "writes the descriptions themselves"),
+    "libs/report/tables.cpp": (7, "rows below an operator"),
+    "libs/report/telemetry_lines.cpp": (13, "of `llmprof monitor`"),
+    "libs/report/waterfall.cpp": (10, "a table whose columns are stages"),
+}
+KEY = re.compile(r'\{\s*"([a-z][a-z0-9_]*)",\s*(?!nullptr)[^"{}]')
+TITLE = re.compile(r'\{\s*"([^"]+)"(?:,\s*Align::k\w+)?(?:,\s*(?:true|false))?\s*\}')
+
+described = {}
+for file in sorted((root / "libs/analyze/tables").glob("*.md")):
+    path = ""
+    for line in file.read_text().splitlines():
+        if line.startswith("## "):
+            path = line[3:].split(":")[0]
+        cells = [cell.strip() for cell in line.split("|")[1:-1]] if line.startswith("|") else []
+        if len(cells) >= 2 and cells[0] not in ("key", "") and not cells[0].startswith("--"):
+            for word in filter(None, cells[:2]):
+                described.setdefault(word, f"{file.name}, {path}")
+
+problems, found = [], {}
+for file in sorted((root / "libs/report").rglob("*.cpp")):
+    if file.stem.endswith("_test"):
+        continue
+    name = file.relative_to(root).as_posix()
+    text = file.read_text()
+    for match in [*KEY.finditer(text), *TITLE.finditer(text)]:
+        if match.group(1) in described:
+            found.setdefault(name, []).append((text.count("\n", 0, match.start()) + 1, match.group(1)))
+for name, places in found.items():
+    allowed = ALLOWED.get(name, (0, ""))[0]
+    if len(places) > allowed:
+        problems += [f'{name}:{line}: "{word}" is described in {described[word]}: draw or describe() it from there'
+                     for line, word in places]
+if "--count" in sys.argv:
+    for name, places in sorted(found.items()):
+        print(name, len(places))
+for line in problems:
+    print(line)
+print(f"check_tables: {len(described)} words, {len(problems)} problems")
+sys.exit(1 if problems else 0)
