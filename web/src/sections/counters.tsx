@@ -1,5 +1,6 @@
 // What hardware counters say of stages and kernels: the tables of `llmprof report --counters`.
 import { list, type Row, type View } from "../data";
+import { DescribedTable } from "../described";
 import { Empty, Section, shown } from "../parts";
 import { column, type Description, TitledTable } from "../table";
 import { bandwidthText, countText, type Maybe, measureText, plural, shareText, timeText, unknown } from "../text";
@@ -67,46 +68,36 @@ function stalledText(row: Row): string {
   return reasons.sort((one, other) => other[1] - one[1]).slice(0, 3).map(([reason, warps]) => `${reason} ${warps.toPrecision(2)}`).join(", ");
 }
 
+const stalled = [column("text", "most stalls", "stalled_warps", "at each issue, by reason", { show: stalledText })];
+
 const tables: Record<string, Description> = {
-  kernels: { name: "counters", title: "Kernels, most time first; means are weighted by time", columns: [
-    column("name", "Kernel", "name"), column("count", "Launches", "launches"), column("time", "Time", "time_ns"),
-    column("number", "FLOP/s", "flops_per_s", "", { unit: "FLOP/s" }), column("number", "DRAM", "bytes_per_s", "", { unit: "B/s" }),
-    column("number", "Intensity", "intensity", "", { unit: "FLOP/B" }), column("word", "Bound", "bound"),
-    column("share", "Of the roof", "of_roof", "least time at the roofs, of its time"),
-    column("share", "Occupancy", "occupancy", "warps that were resident, of those that could be"),
-    column("share", "L2 hits", "l2_hits", "of requests to the L2 cache"), column("share", "Tensor pipes", "tensor_busy", "busy, of its cycles"),
-    column("number", "Sectors/load", "sectors_per_load"),
-    column("share", "Bank conflicts", "bank_conflicts", "of the wavefronts of shared memory"),
-    column("share", "Local memory", "local_share", "spilled registers, of the sectors asked of L1"),
-    column("text", "Stalled warps", "stalled", "at each issue, by reason"),
-  ] },
   bytes: { name: "stage_bytes", title: "Bytes of stages, counted", columns: [
     column("name", "Stage", "stage"),
     column("count", "Measured", "measured", "steps whose counters were read, of those of the stage",
            { show: (row) => `${countText(row["measured"])} of ${countText(row["steps"])}` }),
-    column("time", "Time of a step", "time_ns"), column("bytes", "DRAM of a step", "dram_bytes", "read and written, counted"),
-    column("number", "DRAM rate", "dram_bytes_per_s", "", { unit: "B/s" }),
+    column("ns", "Time of a step", "time_ns"), column("bytes", "DRAM of a step", "dram_bytes", "read and written, counted"),
+    column("measure", "DRAM rate", "dram_bytes_per_s", "", { unit: "B/s" }),
     column("share", "Of the bandwidth", "of_bandwidth", "bytes counted / time, of the device's peak bandwidth"),
     column("bytes", "Must move", "must_move", "by the model's formulas"),
-    column("number", "Factor", "redundancy", "DRAM bytes counted, of those that must move",
+    column("measure", "Factor", "redundancy", "DRAM bytes counted, of those that must move",
            { show: ({ redundancy }) => (typeof redundancy === "number" ? `${redundancy.toFixed(2)} x` : unknown) }),
     column("share", "L2 hits", "l2_hits", "of sectors asked of the L2 cache"),
     column("share", "Spread", "spread", "standard deviation over the measured steps, of the counter that scattered most"),
   ] },
   work: { name: "stage_work", title: "FLOPs of stages, counted", columns: [
-    column("name", "Stage", "stage"), column("number", "FLOPs of a step", "flops", "counted", { unit: "FLOP" }),
+    column("name", "Stage", "stage"), column("measure", "FLOPs of a step", "flops", "counted", { unit: "FLOP" }),
     column("share", "HFU", "hfu", "FLOPs counted / time of steps that were not measured, of the peak of their type"),
     column("share", "MFU", "mfu", "FLOPs of the model / time, of the peak of its type"),
     column("share", "Tensor cores", "tensor", "cycles in which they worked, of all"),
     column("share", "Occupancy", "occupancy", "warps that were resident, of those that fit"),
-    column("number", "Intensity", "dram_intensity", "FLOPs counted / DRAM bytes counted", { unit: "FLOP/B" }),
+    column("measure", "Intensity", "dram_intensity", "FLOPs counted / DRAM bytes counted", { unit: "FLOP/B" }),
     column("word", "Bound", "bound"), column("share", "Of the roof", "of_roof", "least time at the roofs, of its time"),
   ] },
   evidence: { name: "evidence", title: "The same quantities from three places", columns: [
     column("name", "One step of", "stage"), column("word", "Quantity", "quantity"),
     column("measure", "Analytic", "analytic", "the model's formulas"),
     column("measure", "Shapes", "shapes", "of the matrix products that were seen"), column("measure", "Counted", "counted", "by the hardware"),
-    column("number", "Counted of analytic", "ratio", "", { show: ratioText }), column("sentence", "Where they differ", "explanation"),
+    column("measure", "Counted of analytic", "ratio", "", { show: ratioText }), column("sentence", "Where they differ", "explanation"),
   ] },
   values: { name: "values", title: "Every counter", rows_shown: 8, columns: [
     column("name", "Of", "of"), column("name", "Counter", "counter"), column("measure", "Value", "value", "of one step or range"),
@@ -114,12 +105,8 @@ const tables: Record<string, Description> = {
     column("word", "Method", "method"), column("sentence", "Of what", "denominator"),
   ] },
   unmixed: { name: "unmixed", title: "Kernels told apart in samples", columns: [
-    column("name", "Kernel", "of"), column("time", "In samples", "time_ns"), column("name", "Counter", "counter"),
+    column("name", "Kernel", "of"), column("ns", "In samples", "time_ns"), column("name", "Counter", "counter"),
     column("measure", "While it runs", "value", "±: the error of telling kernels apart", { show: withError }),
-  ] },
-  occupancy: { name: "occupancy", title: "Occupancy, achieved and possible", columns: [
-    column("name", "Kernel", "kernel"), column("share", "Achieved", "achieved", "warps that were resident, of those that fit"),
-    column("share", "Possible", "theoretical", "as the launch allows, of those that fit"), column("word", "Limited by", "limiter"),
   ] },
   stalls: { name: "stalls", title: "What warps waited for", columns: [
     column("name", "Kernel", "kernel"), column("count", "Samples", "samples"), column("share", "Share", "share", "of all samples"),
@@ -164,7 +151,7 @@ function Hardware({ report }: { report: Row }) {
       {part("values", [...valueRows(list(hardware["stages"]), "stage"), ...valueRows(list(hardware["ranges"]), "name")])}
       {part("unmixed", valueRows(list(hardware["unmixed"]), "name"))}
       {hardware["unmixed_why"] && <p class="empty">Kernels are not told apart: {shown(hardware["unmixed_why"])}.</p>}
-      {part("occupancy", list(hardware["occupancy"]))}
+      <DescribedTable report={report} path="hardware_counters.occupancy[]" title="Occupancy, achieved and possible" />
       {part("stalls", stalls.map((row) => ({ ...row, waited: reasonsText(row) })))}
       {part("places", placeRows(stalls).map((row) => ({ ...row, place: placeText(row) })))}
     </>
@@ -178,7 +165,9 @@ export function Counters({ view }: { view: View }) {
     <Section id="counters" title="Counters" lead={rows.length || counted ? lead : undefined}>
       {!rows.length && !counted && <Empty>No hardware counters in this run: llmprof record --counters light takes them.</Empty>}
       {counted && <Hardware report={report} />}
-      <TitledTable description={tables["kernels"]!} rows={rows.map((row) => ({ ...row, stalled: stalledText(row) }))} />
+      <DescribedTable report={report} path="counters[]#roofs" />
+      <DescribedTable report={report} path="counters[]#use" also={["counters[]"]} extra={stalled} title="How they used the device" />
+      <DescribedTable report={report} path="counters[]#access" title="How they accessed memory" />
     </Section>
   );
 }

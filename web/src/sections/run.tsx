@@ -1,38 +1,44 @@
 // The program and the machine: host functions, environment, what was lost, how numbers were obtained.
-import { list, type Row, type View } from "../data";
+import { list, type Report, type Row, type View } from "../data";
+import { DescribedTable, drawable } from "../described";
 import { Empty, Section, shown } from "../parts";
 import { column, type Description, Table, TitledTable } from "../table";
 import { bytesText, countText, plural, shareText, timeText } from "../text";
 
-const functions: Description = { name: "functions", title: "Host functions", columns: [
-  column("name", "Function", "name"), column("word", "Stage", "stage"), column("word", "Kind", "kind"),
-  column("time", "Self", "self_ns", "CPU time in it"), column("bar", "Share", "self_share", "of the CPU time sampled in the stage"),
-  column("time", "Total", "total_ns", "with what it called"), column("count", "Samples", "samples"), column("name", "File", "file"),
-] };
-
-const processes: Description = { name: "processes", title: "Processes", rows_shown: 8, columns: [
-  column("name", "Process", "program"), column("time", "Wall", "wall_ns"), column("time", "User", "user_ns"),
-  column("time", "System", "system_ns"), column("share", "Cores", "core_share", "CPU time of one core over its wall time"),
-  column("bytes", "Peak RSS", "peak_rss_bytes"), column("count", "Threads", "most_threads"),
-] };
+const commandLine = [column("name", "command line", "arguments")];
 
 export function Functions({ view }: { view: View }) {
-  const report = view.data.report, rows = list(report["functions"]), stacks: Row = report["stacks"] ?? {};
-  const running = list(report["host"]?.["processes"]).map((row): Row => ({ ...row, program: row["arguments"] ?? row["name"] }));
-  const lead = `${plural(stacks["samples"] ?? 0, "CPU sample")} that stand for ${timeText(stacks["sampled_ns"])}; most self time first.`;
+  const report = view.data.report, any = list(report["functions"]).length > 0, stacks: Row = report["stacks"] ?? {};
+  const lead = `${plural(stacks["samples"] ?? 0, "CPU sample")} that stand for ${timeText(stacks["sampled_ns"])}.`;
   return (
-    <Section id="functions" title="Host functions" lead={rows.length ? lead : undefined}>
-      {rows.length ? <Table description={functions} rows={rows} /> : <Empty>No CPU stacks: {shown(stacks["why"] ?? "they were not sampled")}.</Empty>}
-      <TitledTable description={processes} rows={running} />
-      {!running.length && <Empty>No process was read: {shown(report["host"]?.["why"] ?? "not recorded")}.</Empty>}
+    <Section id="functions" title="Host functions" lead={any ? lead : undefined}>
+      {!any && <Empty>No CPU stacks: {shown(stacks["why"] ?? "they were not sampled")}.</Empty>}
+      <DescribedTable report={report} path="functions[]" />
+      <DescribedTable report={report} path="host.processes[]" order="-cpu_ns" rows_shown={8} extra={commandLine} />
+      {!list(report["host"]?.["processes"]).length && <Empty>No process was read: {shown(report["host"]?.["why"] ?? "not recorded")}.</Empty>}
+    </Section>
+  );
+}
+
+// Tables that the report describes and no other section draws: a new one needs nothing here.
+const elsewhere = ["stages", "modules", "operators", "gemms", "attention", "kernels", "framework_operators", "totals", "host.gains",
+                   "telemetry.stages", "metrics.gauges", "metrics.counters", "metrics.latencies", "counters", "hardware_counters.occupancy",
+                   "functions", "host.processes", "life.phases"];
+
+export const moreTables = (report: Report): string[] => drawable(report).filter((path) => !elsewhere.includes(path.replace(/\[.*/, "")));
+
+export function MoreTables({ view: { data: { report } } }: { view: View }) {
+  return (
+    <Section id="tables" title="More tables">
+      {moreTables(report).map((path) => <DescribedTable key={path} report={report} path={path} />)}
     </Section>
   );
 }
 
 const devices: Description = { name: "devices", title: "Devices and their peaks", columns: [
   column("text", "Device", "name"), column("word", "Chip", "chip"), column("word", "Driver", "driver"), column("bytes", "Memory", "memory_bytes"),
-  column("word", "Type", "type"), column("number", "Peak FLOP/s", "peak_flops", "", { unit: "FLOP/s" }), column("text", "FLOP/s from", "flops_from"),
-  column("number", "Peak bandwidth", "peak_bandwidth", "", { unit: "B/s" }), column("text", "Bandwidth from", "bandwidth_from"),
+  column("word", "Type", "type"), column("measure", "Peak FLOP/s", "peak_flops", "", { unit: "FLOP/s" }), column("text", "FLOP/s from", "flops_from"),
+  column("measure", "Peak bandwidth", "peak_bandwidth", "", { unit: "B/s" }), column("text", "Bandwidth from", "bandwidth_from"),
 ] };
 
 const facts = (name: string, title: string): Description => ({ name, title, rows_shown: 12, columns: [
@@ -77,7 +83,7 @@ const losses: Description = { name: "losses", title: "Losses", columns: [
 ] };
 const gaps: Description = { name: "gaps", title: "Time that was not recorded", columns: [
   column("sentence", "Not recorded because", "why"), column("word", "Stage", "stage"), column("count", "Gaps", "gaps"),
-  column("time", "Time", "time_ns"),
+  column("ns", "Time", "time_ns"),
 ] };
 
 export function Losses({ view }: { view: View }) {

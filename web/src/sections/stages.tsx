@@ -1,10 +1,11 @@
 // A card per stage: its rates, and its steps over time.
 import { list, type Row, type StepCurve, type View } from "../data";
+import { DescribedTable } from "../described";
 import { Empty, Section, shown, Value } from "../parts";
 import { Sparkline, StepCurves } from "../pictures/charts";
 import { clamp } from "../pictures/drawing";
 import { column, type Description, Table } from "../table";
-import { bandwidthText, countText, flopsText, joulesText, type Maybe, plural, shareText, timeText, unknown } from "../text";
+import { bandwidthText, countText, flopsText, joulesText, plural, shareText, timeText, unknown } from "../text";
 
 export function Stages({ view }: { view: View }) {
   const report = view.data.report, stages = list(report["stages"]), curves = view.data.steps ?? [];
@@ -15,6 +16,9 @@ export function Stages({ view }: { view: View }) {
       <div class="cards">
         {stages.map((stage) => <StageCard key={stage["name"]} report={report} stage={stage} curves={curves} />)}
       </div>
+      <DescribedTable report={report} path="stages[]#times" />
+      <DescribedTable report={report} path="stages[]#efficiency" />
+      <DescribedTable report={report} path="life.phases[]" title="Life of the program" />
       <h3>Steps over time</h3>
       {several.length
         ? <StepCurves curves={several} />
@@ -54,7 +58,7 @@ export function stageNumbers(stage: Row, telemetry: Row | undefined): Number[] {
   add("MFU", shareText(stage["mfu"]), stage["why"] ?? "the FLOPs of this stage or the device's peak are not known");
   add("MBU", shareText(stage["mbu"]), stage["why"] ?? "the bytes of this stage or the device's peak are not known");
   add("J/token", joulesText(telemetry?.["joules_per_token"]), energyWhy(stage, telemetry));
-  add("Busy", shareText(busy(stage)), "no device executed anything");
+  add("Busy", shareText(stage["busy"]), "no device executed anything");
   add("Tokens/s", countText(stage["tokens_per_s"]), "tokens of this stage are not known");
   return numbers;
 }
@@ -62,11 +66,6 @@ export function stageNumbers(stage: Row, telemetry: Row | undefined): Number[] {
 function energyWhy(stage: Row, telemetry: Row | undefined): string {
   if (!telemetry) return "no power or energy of the device was read";
   return telemetry["energy_why"] ?? (stage["tokens"] ? "the energy of this stage is not known" : "this stage makes no tokens");
-}
-
-export function busy(stage: Row): Maybe {
-  const working = stage["device_busy_ns"], idle = stage["idle_ns"];
-  return typeof working === "number" && typeof idle === "number" && working + idle > 0 ? working / (working + idle) : null;
 }
 
 function StageCard({ report, stage, curves }: { report: Row; stage: Row; curves: StepCurve[] }) {
@@ -127,7 +126,7 @@ function OneWaterfall({ waterfall }: { waterfall: Row }) {
   const sum = rows.reduce((total, row) => total + (row["share"] ?? 0), 0);
   const description: Description = { name: "waterfall", title, rows_shown: 100, columns: [
     column("text", "Part", "label", "", { show: ({ label, kind }) => (kind === "floor" || kind === "" ? <b>{label}</b> : shown(label)) }),
-    column("time", "Mean time", "mean_ns", "", { why: "why" }), column("share", "Share", "share"),
+    column("ns", "Mean time", "mean_ns", "", { why: "why" }), column("share", "Share", "share"),
     column("text", "100 % down to the floor", "from", "", { show: (row) => <Fall bar={row} /> }),
   ] };
   return (

@@ -11,7 +11,10 @@ vi.stubGlobal("matchMedia", () => ({ matches: false }));  // tables ask whether 
 const hostile = "<img src=x onerror=alert(1)>\u202e";
 const value = (counter: string, amount: number, unit: string, spread: number | null = null) =>
   ({ counter, value: amount, unit, denominator: null, spread, error: null, occurrences: 24, method: "range" });
+const text = (key: string, title: string, format: string) => ({ key, title, format, meaning: "" });
 const report: Report = {
+  tables: { "hardware_counters.occupancy[]": { title: null, notes: [], columns: [
+    text("kernel", "kernel", "kernel"), text("achieved", "achieved %", "percent"), text("limiter", "limited by", "text")] } },
   stages: [{ name: "decode", mfu: 0.0119 }], devices: [{ peak_bandwidth: 4e12 }],
   hardware_counters: {
     method: "range", set: "light", chip: "GH100", notes: [hostile], windows: 48, samples: 0, period_ns: null, cost_ns: 53e6,

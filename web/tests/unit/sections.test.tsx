@@ -5,7 +5,7 @@ import { Masthead } from "../../src/app";
 import type { DiffRow, Finding, PageData, Report, RunData } from "../../src/data";
 import { bySignificance } from "../../src/sections/comparison";
 import { cost, flat } from "../../src/sections/run";
-import { bars, busy, stageNumbers } from "../../src/sections/stages";
+import { bars, stageNumbers } from "../../src/sections/stages";
 import { FindingCard } from "../../src/sections/summary";
 import { sourceOf } from "../../src/sources";
 import { column, matching, quoted, sorted } from "../../src/table";
@@ -65,9 +65,9 @@ describe("the waterfall", () => {
 });
 
 describe("a stage card", () => {
-  it("knows busy by its definition: of the time of the devices", () => {
-    expect(busy({ device_busy_ns: 30, idle_ns: 70 })).toBe(0.3);
-    expect(busy({ device_busy_ns: 0, idle_ns: 0 })).toBeNull();
+  it("says busy as the report does", () => {
+    const busy = (stage: object) => stageNumbers(stage, undefined).find(({ term }) => term === "Busy")?.text;
+    expect([busy({ busy: 0.3 }), busy({ busy: null })]).toEqual(["30 %", "–"]);
   });
   it("has what belongs to its stage", () => {
     const terms = stageNumbers({ tpot_p50_ns: 2e6, tpot_p90_ns: 3e6, tpot_p99_ns: 4e6 }, undefined).map((each) => `${each.term} ${each.text}`);
@@ -77,7 +77,7 @@ describe("a stage card", () => {
 });
 
 describe("tables", () => {
-  const columns = [column("number", "n", "n"), column("name", "name", "name")];
+  const columns = [column("count", "n", "n"), column("name", "name", "name")];
   const rows = [{ n: null, name: "b10" }, { n: 2, name: "b9" }, { n: 1, name: "A" }];
   it("sort numbers and names, unknown last both ways", () => {
     expect(sorted(rows, { key: "n", down: true }).map((row) => row["n"])).toEqual([2, 1, null]);
