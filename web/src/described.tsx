@@ -1,7 +1,7 @@
 // Tables as the report itself describes them (libs/analyze/tables/): titles, formats, meanings and notes come with the data.
 import { list, onGpu, type Report, type Row } from "./data";
 import { Empty } from "./parts";
-import { cellText, type Column, type Description, Table, TitledTable } from "./table";
+import { cellText, type Column, type Description, TitledTable } from "./table";
 
 interface DescribedColumn {
   key: string; title: string | null; format: string; unit: string | null; of: string | null; estimate: string | null; error: string | null;
@@ -46,41 +46,45 @@ function ifApplies(report: Report, line: string): string {
   return flag && Boolean(flags(report)[flag]) !== (word === "if") ? "" : filled(report, text);
 }
 
-function columnOf(report: Report, described: DescribedColumn, first: boolean): Column {
-  const { key, title, format, unit, of, estimate, error, meaning } = described;
-  return { key, title: title === "-" ? "" : filled(report, title!), format: first && format === "text" ? "name" : format, unit, estimate, error,
-           meaning: plain(meaning) + (of ? ` Of ${of}.` : ""), why: "why", bar: format === "percent" && /^(self_)?share$/.test(key) };
+function columnOf(report: Report, described: DescribedColumn | undefined, first: boolean): Column | undefined {
+  if (!described) return undefined;
+  const { title, format, of, meaning } = described;
+  return { ...described, title: title === "-" ? "" : filled(report, title ?? ""), format: first && format === "text" ? "name" : format,
+           meaning: plain(meaning) + (of ? ` Of ${of}.` : ""), why: "why", bar: format === "percent" && /^(self_)?share$/.test(described.key) };
 }
 
-// The columns with a title of all `paths`, each key once, and their notes; null where the report does not describe the first.
-export function described(report: Report, ...paths: string[]): Description | null {
+// By key, what the page draws in another way, and columns that only the page has; a text is the title of a described one.
+export type Own = Record<string, string | Partial<Column>>;
+
+// The columns with a title of all `paths`, each key once, then those of the page; null where the report describes nothing.
+export function described(report: Report, paths: string[], own: Own = {}): Description | null {
   const tables = paths.map((path) => descriptions(report)[path]).filter((table) => table !== undefined), set = flags(report);
   if (tables.length === 0) return null;
-  const wanted = tables.flatMap((table) => table.columns).filter((column) =>
-    column.title && (!column.if || set[column.if]) && !(column.unless && set[column.unless]));
-  const columns = wanted.filter((column, index) => wanted.findIndex((each) => each.key === column.key) === index);
+  const all = tables.flatMap((table) => table.columns).filter((each) => (!each.if || set[each.if]) && !(each.unless && set[each.unless]));
+  const changes = (key: string): Partial<Column> => (typeof own[key] === "string" ? { title: own[key] } : own[key] ?? {});
+  const keys = new Set([...all.filter(({ title }) => title).map(({ key }) => key), ...Object.keys(own).filter((key) => changes(key).title)]);
   return {
-    name: paths[0]!, title: filled(report, tables[0]!.title ?? ""), columns: columns.map((column, index) => columnOf(report, column, index === 0)),
+    name: paths[0]!, title: filled(report, tables[0]!.title ?? ""),
+    columns: [...keys].map((key, index) =>
+      ({ key, title: "", format: "text", ...columnOf(report, all.find((each) => each.key === key), index === 0), ...changes(key) })),
     note: tables.flatMap((table) => table.notes).map((line) => ifApplies(report, line)).filter(Boolean).join(" "),
   };
 }
 
-interface DescribedTableProps extends Partial<Description> {
+interface DescribedTableProps extends Partial<Omit<Description, "columns">> {
   report: Report; path: string;
-  also?: string[];  // other descriptions of the same rows, whose columns follow
-  rows?: Row[];     // if they are not those of `path`
-  extra?: Column[]; // what only the page shows
-  why?: Record<string, string>;  // by key, the key that says why it is unknown
+  also?: string[];   // other descriptions of the same rows, whose columns follow
+  rows?: Row[];      // if they are not those of `path`
+  own?: Own;
+  none?: string;     // what is said where there are no rows
 }
 
-// A table with its title above it; nothing where there are no rows. What the page gives itself stands for what is described.
-export function DescribedTable({ report, path, also = [], rows = list(at(report, path)), extra = [], why = {}, ...own }: DescribedTableProps) {
-  if (rows.length === 0) return null;
-  const found = described(report, path, ...also);
+// A table with its title above it. What the page gives itself stands for what is described.
+export function DescribedTable({ report, path, also = [], rows = list(at(report, path)), own, none, ...more }: DescribedTableProps) {
+  if (rows.length === 0) return none ? <Empty>{none}</Empty> : null;
+  const found = described(report, [path, ...also], own);
   if (!found) return <Empty>{path}: the data of this page are from a version that did not describe its tables.</Empty>;
-  const columns = [...found.columns.map((column) => ({ ...column, why: why[column.key] ?? "why" })), ...extra];
-  const description = { ...found, columns, ...own };
-  return description.title ? <TitledTable description={description} rows={rows} /> : <Table description={description} rows={rows} />;
+  return <TitledTable description={{ ...found, ...more }} rows={rows} />;
 }
 
 // Paths that have rows in this report, and a description with titles, whether or not a section knows them.

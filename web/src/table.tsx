@@ -143,9 +143,9 @@ export function Table({ description, rows }: { description: Description; rows: R
   );
 }
 
-// With its title above it; nothing where there are no rows.
+// With its title, if any, above it; nothing where there are no rows.
 export function TitledTable({ description, rows }: { description: Description; rows: Row[] }) {
-  return rows.length > 0 ? <><h3>{description.title}</h3><Table description={description} rows={rows} /></> : null;
+  return rows.length > 0 ? <>{description.title && <h3>{description.title}</h3>}<Table description={description} rows={rows} /></> : null;
 }
 
 // The numbers of a picture: the alternative for readers of the screen, and for copying. `rows` is asked only when it is open.

@@ -3,7 +3,6 @@ import { list, onGpu, type Row, type View } from "../data";
 import { DescribedTable } from "../described";
 import { Empty, Section, shown } from "../parts";
 import { MemoryChart, TelemetryCurves } from "../pictures/charts";
-import { column } from "../table";
 import { bytesText, countText, joulesText, plural, shareText, wattsText } from "../text";
 
 export function Kernels({ view }: { view: View }) {
@@ -13,8 +12,7 @@ export function Kernels({ view }: { view: View }) {
     : "No GPU executed anything; what the CPU computed is in GEMM shapes and host functions.";
   return (
     <Section id="kernels" title="Kernels">
-      {list(report["kernels"]).length === 0 && <Empty>{why}</Empty>}
-      <DescribedTable report={report} path="kernels[]" />
+      <DescribedTable report={report} path="kernels[]" none={why} />
       <DescribedTable report={report} path="framework_operators[]" title="Operators of the framework" />
       <DescribedTable report={report} path="totals[]" />
     </Section>
@@ -22,12 +20,12 @@ export function Kernels({ view }: { view: View }) {
 }
 
 export function Gemms({ view }: { view: View }) {
-  const report = view.data.report, device = list(report["devices"])[0], any = list(report["gemms"]).length > 0;
+  const report = view.data.report, device = list(report["devices"])[0];
   const cache = device?.["cache_bytes"] ? ` What fits its cache of ${bytesText(device["cache_bytes"])} may move faster than memory.` : "";
   return (
-    <Section id="gemms" title="GEMM shapes" lead={any && device ? `peak % is of ${shown(device["name"])}.${cache}` : undefined}>
-      {!any && <Empty>No matrix product was seen: no BLAS library that is known here was called, or shapes were not recorded.</Empty>}
-      <DescribedTable report={report} path="gemms[]#time" also={["gemms[]"]} />
+    <Section id="gemms" title="GEMM shapes" lead={device ? `peak % is of ${shown(device["name"])}.${cache}` : undefined}>
+      <DescribedTable report={report} path="gemms[]#time" also={["gemms[]"]}
+                      none="No matrix product was seen: no BLAS library that is known here was called, or shapes were not recorded." />
       <DescribedTable report={report} path="attention[]" />
     </Section>
   );
@@ -82,9 +80,11 @@ function DevicePeak({ report, device }: { report: Row; device: Row }) {
   );
 }
 
-const reasons = {
-  energy_j: "energy_why", joules_per_token: "energy_why", power_w: "energy_why", sm_clock_mhz: "clock_why", lowest_sm_clock_mhz: "clock_why",
-  temperature_c: "clock_why", sm_active: "activity_why", tensor_active: "activity_why", dram_active: "activity_why",
+const energy = { why: "energy_why" }, clock = { why: "clock_why" }, active = { why: "activity_why" };
+const readings = {
+  energy_j: energy, joules_per_token: energy, power_w: energy, sm_clock_mhz: clock, lowest_sm_clock_mhz: clock, temperature_c: clock,
+  slow_clock_share: { title: "slow clock %", ...clock }, sm_active: active, tensor_active: active, dram_active: active,
+  limits: "clock held back by",
 };
 
 export function Telemetry({ view }: { view: View }) {
@@ -93,13 +93,12 @@ export function Telemetry({ view }: { view: View }) {
   const rows = list(telemetry?.["stages"]).map((row): Row =>
     ({ ...row, limits: list(row["clock_limits"]).map((each) => `${each["why"]} ${shareText(each["share"])}`).join(", ") }));
   const curves = (view.data.timeline?.curves ?? []).filter((curve) => curve.unit !== "B" && curve.unit !== "bytes");
-  const extra = [column("percent", "slow clock %", "slow_clock_share", `Readings with the clock below ${below} of the reference clock.`),
-                 column("text", "clock held back by", "limits")];
   return (
     <Section id="telemetry" title="Telemetry">
       {devices.length + rows.length === 0 && <Empty>No device was read while this run was made: power, clocks and activity are not known.</Empty>}
       {devices.length > 0 && <ul class="plain">{devices.map((device, at) => <li key={at}>{sentence(device)}</li>)}</ul>}
-      <DescribedTable report={report} path="telemetry.stages[]" title="By stage" rows={rows} why={reasons} extra={extra} />
+      <DescribedTable report={report} path="telemetry.stages[]" title="By stage" rows={rows} own={readings}
+                      note={`A clock is slow below ${below} of the reference clock.`} />
       {curves.length > 0 && <><h3>Readings over time</h3><TelemetryCurves curves={curves} /></>}
       {["gauges", "counters", "latencies"].map((kind) => (
         <DescribedTable key={kind} report={report} path={`metrics.${kind}[]`} title={`Metrics of the server: ${kind}`} />

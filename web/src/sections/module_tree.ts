@@ -1,5 +1,6 @@
 // The modules of one stage as a tree: "layers.3.mlp" stands in "layers.3", which stands in "layers".
 import { list, onGpu, type Report, type Row } from "../data";
+import { sorted } from "../table";
 
 export interface ModuleNode {
   path: string; label: string; level: number; parent: ModuleNode | null; children: ModuleNode[];
@@ -60,17 +61,11 @@ function heldAtPeak(report: Report): Map<string, number> {
   return held;
 }
 
+// Brothers that are equal come by name.
 export function sortedTree(nodes: ModuleNode[], key: string, down: boolean): ModuleNode[] {
-  const sign = down ? -1 : 1;
-  const compare = (one: ModuleNode, other: ModuleNode) => {
-    const a = number(one.row[key]), b = number(other.row[key]);
-    if (key === "label") return sign * byName(one, other);
-    if (a === null || b === null) return a === b ? 0 : a === null ? 1 : -1;
-    return sign * (a - b) || byName(one, other);
-  };
-  return [...nodes].sort(compare).map((node) => ({ ...node, children: sortedTree(node.children, key, down) }));
+  const rows = sorted(nodes.map((node): Row => ({ ...node.row, label: node.label, node })), { key: "label", down: false });
+  return sorted(rows, { key, down }).map(({ node }) => ({ ...(node as ModuleNode), children: sortedTree(node.children, key, down) }));
 }
-const byName = (one: ModuleNode, other: ModuleNode) => one.label.localeCompare(other.label, "en", { numeric: true });
 
 // The rows that are seen: children of open nodes; with a filter, what matches and what it stands in.
 export function seen(nodes: ModuleNode[], open: ReadonlySet<string>, filter: string): ModuleNode[] {

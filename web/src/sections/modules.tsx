@@ -81,7 +81,7 @@ function Tree({ view, stage }: { view: View; stage: string }) {
 
 // Time and bytes of a module are with those inside it; the other columns are those of the terminal.
 function columnsOf(report: Report, held: boolean): Column[] {
-  const others = described(report, "modules[]#time")?.columns.filter(({ key }) => !["name", "stage", "share", "total_ns"].includes(key)) ?? [];
+  const others = described(report, ["modules[]#time"])?.columns.filter(({ key }) => !["name", "stage", "share", "total_ns"].includes(key)) ?? [];
   const moved = column("bytes", "bytes", "bytes", "that must move: weights, KV cache, activations; all calls");
   const memory = column("bytes", "held at peak", "held_bytes", "device memory allocated in it that was there at the peak");
   return [column("name", "module", "label", "path in the model"), column("ns", "time", "time_ns", "with the modules inside it"),

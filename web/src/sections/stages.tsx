@@ -1,11 +1,11 @@
 // A card per stage: its rates, and its steps over time.
-import { list, type Row, type StepCurve, type View } from "../data";
-import { DescribedTable } from "../described";
+import { list, type Report, type Row, type StepCurve, type View } from "../data";
+import { described, DescribedTable } from "../described";
 import { Empty, Section, shown, Value } from "../parts";
 import { Sparkline, StepCurves } from "../pictures/charts";
 import { clamp } from "../pictures/drawing";
-import { column, type Description, Table } from "../table";
-import { bandwidthText, countText, flopsText, joulesText, plural, shareText, timeText, unknown } from "../text";
+import { cellText, column, type Description, Table } from "../table";
+import { bandwidthText, countText, flopsText, plural, shareText, timeText } from "../text";
 
 export function Stages({ view }: { view: View }) {
   const report = view.data.report, stages = list(report["stages"]), curves = view.data.steps ?? [];
@@ -42,35 +42,19 @@ function Denominators({ report }: { report: Row }) {
   );
 }
 
-interface Number { term: string; text: string; why?: string | null; big?: boolean }
+// What stands on a card, the first that is known in large letters.
+const onCard = ["ttft_ns", "latency_p50_ns", "latency_p90_ns", "latency_p99_ns", "mfu", "mbu", "joules_per_token", "busy", "tokens_per_s"];
 
-export function stageNumbers(stage: Row, telemetry: Row | undefined): Number[] {
-  const numbers: Number[] = [];
-  const add = (term: string, text: string, why?: string | null, big = false) => numbers.push({ term, text, why: why ?? null, big });
-  const has = (key: string) => typeof stage[key] === "number";
-  if (has("ttft_ns")) add("TTFT", timeText(stage["ttft_ns"]), null, true);
-  if (has("tpot_p50_ns")) {
-    add("TPOT p50", timeText(stage["tpot_p50_ns"]), null, true);
-    add("TPOT p90", timeText(stage["tpot_p90_ns"]));
-    add("TPOT p99", timeText(stage["tpot_p99_ns"]));
-  }
-  if (!has("ttft_ns") && !has("tpot_p50_ns")) add("Step p50", timeText(stage["step_p50_ns"]), "it has no steps", true);
-  add("MFU", shareText(stage["mfu"]), stage["why"] ?? "the FLOPs of this stage or the device's peak are not known");
-  add("MBU", shareText(stage["mbu"]), stage["why"] ?? "the bytes of this stage or the device's peak are not known");
-  add("J/token", joulesText(telemetry?.["joules_per_token"]), energyWhy(stage, telemetry));
-  add("Busy", shareText(stage["busy"]), "no device executed anything");
-  add("Tokens/s", countText(stage["tokens_per_s"]), "tokens of this stage are not known");
-  return numbers;
-}
-
-function energyWhy(stage: Row, telemetry: Row | undefined): string {
-  if (!telemetry) return "no power or energy of the device was read";
-  return telemetry["energy_why"] ?? (stage["tokens"] ? "the energy of this stage is not known" : "this stage makes no tokens");
+export function stageNumbers(report: Report, stage: Row): { term: string; text: string; why: string | null }[] {
+  const row: Row = { ...list(report["telemetry"]?.["stages"]).find((each) => each["stage"] === stage["name"]), ...stage };
+  const columns = described(report, ["stages[]#times", "stages[]#efficiency", "telemetry.stages[]"])?.columns ?? [];
+  return onCard.flatMap((key) => columns.filter((each) => each.key === key && (row[key] !== null || !key.endsWith("_ns"))))
+    .map((each) => ({ term: each.title, text: cellText(row, each), why: row[each.key === "joules_per_token" ? "energy_why" : "why"] ?? null }))
+    .filter(({ text }) => text !== "");
 }
 
 function StageCard({ report, stage, curves }: { report: Row; stage: Row; curves: StepCurve[] }) {
   const name = String(stage["name"]);
-  const telemetry = list(report["telemetry"]?.["stages"]).find((each) => each["stage"] === name);
   const curve = curves.find((each) => each.stage === name);
   return (
     <article class="card" aria-label={`Stage ${shown(name)}`}>
@@ -81,8 +65,8 @@ function StageCard({ report, stage, curves }: { report: Row; stage: Row; curves:
         {stage["source"] === "inferred" ? "; inferred" : ""}
       </p>
       <dl>
-        {stageNumbers(stage, telemetry).map(({ term, text, why, big }) => (
-          <div key={term} class={big ? "big" : ""}><dt>{term}</dt><dd><Value text={text || unknown} why={why} /></dd></div>
+        {stageNumbers(report, stage).map(({ term, text, why }, at) => (
+          <div key={term} class={at === 0 ? "big" : ""}><dt>{term}</dt><dd><Value text={text} why={why} /></dd></div>
         ))}
       </dl>
       {curve && curve.duration_ns.length > 1 &&

@@ -27,7 +27,7 @@ const report: Report = {
 
 describe("a described table", () => {
   it("has the columns with a title whose condition holds, each once, with meaning and denominator", () => {
-    const { title, columns, note } = described(report, "kernels[]", "kernels[]#more")!;
+    const { title, columns, note } = described(report, ["kernels[]", "kernels[]#more"])!;
     expect(title).toBe("By line");
     expect(columns.map((each) => each.title)).toEqual(["kernel", "time", "GPU %", "line", "launches"]);
     expect(columns[2]).toMatchObject({ meaning: "Of share. Of coverage.gpu_ns.", bar: true });
@@ -37,6 +37,11 @@ describe("a described table", () => {
     const html = render(<DescribedTable report={report} path="kernels[]" />);
     for (const text of ["<h3>By line</h3>", "~1 ms", ">50.0<", "mlp.up +1", 'title="mlp.up, mlp.gate"', "&lt;img>"]) expect(html).toContain(text);
     expect(html).not.toContain("<img>");
+  });
+  it("may have columns of the page, by the formats of the report", () => {
+    const { columns } = described(report, ["kernels[]#more"], { launches: { why: "x" }, estimated_ns: "estimated", extra: { title: "extra", format: "name" } })!;
+    expect(columns.map(({ title, format }) => `${title} ${format}`)).toEqual(["kernel kernel", "launches count", "estimated text", "extra name"]);
+    expect(described(report, ["kernels[]"], { estimated_ns: "estimated" })!.columns.at(-1)).toMatchObject({ title: "estimated", format: "ns" });
   });
   it("without rows is nothing, without a description says so", () => {
     expect(render(<DescribedTable report={report} path="gemms[]" />)).toBe("");
