@@ -1,19 +1,20 @@
 // The page: header, contents, sections in the order in which a reader asks.
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { type Diff, list, type Row, type RunData, type Source, type View } from "./data";
+import { type Diff, list, type Report, type Row, type RunData, type Source, type View } from "./data";
 import { Name, shown, useOpenInPrint, usePrinting } from "./parts";
 import { Comparison } from "./sections/comparison";
 import { Counters } from "./sections/counters";
 import { Gemms, Kernels, Memory, Telemetry } from "./sections/device";
 import { Modules } from "./sections/modules";
 import { FlameSection, RooflineSection, TimelineSection } from "./sections/pictures";
-import { Environment, Functions, Losses, Numbers } from "./sections/run";
+import { Environment, Functions, Losses, MoreTables, moreTables, Numbers } from "./sections/run";
 import { Stages, Waterfall } from "./sections/stages";
 import { Summary } from "./sections/summary";
 import { dateText, parametersText } from "./text";
 
-export const sections: { id: string; title: string; part: ComponentType<{ view: View }> }[] = [
+interface Part { id: string; title: string; part: ComponentType<{ view: View }>; when?: (report: Report) => boolean }
+export const sections: Part[] = [
   { id: "summary", title: "Summary", part: Summary },
   { id: "stages", title: "Stages", part: Stages },
   { id: "waterfall", title: "Waterfall", part: Waterfall },
@@ -27,6 +28,7 @@ export const sections: { id: string; title: string; part: ComponentType<{ view: 
   { id: "counters", title: "Counters", part: Counters },
   { id: "telemetry", title: "Telemetry", part: Telemetry },
   { id: "functions", title: "Host functions", part: Functions },
+  { id: "tables", title: "More tables", part: MoreTables, when: (report) => moreTables(report).length > 0 },
   { id: "environment", title: "Environment", part: Environment },
   { id: "losses", title: "Losses", part: Losses },
   { id: "numbers", title: "How each number was obtained", part: Numbers },
@@ -47,27 +49,26 @@ export function App({ source }: { source: Source }) {
   useEffect(() => { source.diffs().then(setDiffs, setProblem); }, [source]);
   if (problem) return <Failure error={problem} />;
   if (!data) return <main><p role="status">Reading the run …</p></main>;
-  const view = { source, index, data };
+  const view = { source, index, data }, parts = sections.filter(({ when }) => !when || when(data.report));
   return (
     <>
       <a class="skip" href="#main">Skip to the summary</a>
       <Masthead view={view} onPick={setIndex} />
       <div class="page">
-        <Contents compared={diffs.length > 0} />
+        <Contents parts={diffs.length > 0 ? [{ id: "comparison", title: "Comparison" }, ...parts] : parts} />
         <main id="main" tabIndex={-1} key={index}>
           {diffs.length > 0 && <Comparison diffs={diffs} />}
-          {sections.map(({ id, part: Part }) => <Part key={id} view={view} />)}
+          {parts.map(({ id, part: Part }) => <Part key={id} view={view} />)}
         </main>
       </div>
     </>
   );
 }
 
-function Contents({ compared }: { compared: boolean }) {
-  const all = compared ? [{ id: "comparison", title: "Comparison" }, ...sections] : sections;
+function Contents({ parts }: { parts: { id: string; title: string }[] }) {
   return (
     <nav aria-label="Contents">
-      <ul>{all.map(({ id, title }) => <li key={id}><a href={`#${id}`}>{title}</a></li>)}</ul>
+      <ul>{parts.map(({ id, title }) => <li key={id}><a href={`#${id}`}>{title}</a></li>)}</ul>
     </nav>
   );
 }

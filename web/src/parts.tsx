@@ -35,9 +35,9 @@ class Guard extends Component<{ children?: ComponentChildren }, { problem: strin
 export const shown = (text: unknown): string => visible(text === null || text === undefined ? "" : String(text));
 
 // A name of code: kernel, module, file. Long ones break anywhere; of very long ones the begin is seen, and all on hovering.
-export function Name({ text }: { text: unknown }) {
-  const name = shown(text);
-  return <code class="name" title={name.length > 100 ? name : undefined}>{name}</code>;
+export function Name({ text, full = text }: { text: unknown; full?: unknown }) {
+  const name = shown(text), all = shown(full);
+  return <code class="name" title={all.length > 100 || (all && all !== name) ? all : undefined}>{name}</code>;
 }
 
 // A value, or a dash that tells on demand why it is unknown.

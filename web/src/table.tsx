@@ -3,17 +3,18 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { Row, View } from "./data";
 import { Copyable, Name, ShareBar, shown, usePrinting, Value } from "./parts";
-import { bytesText, countText, measureText, plural, shareText, timeText, unknown } from "./text";
+import { bytesText, count, countText, digits, grouped, measureText, plural, shareText, timeText, unknown } from "./text";
 
-// name: of code. word: a word or two, which stay together. sentence: gets a wide column. bar: a share with a bar beside it.
-// number: in `unit`. measure: in the unit that the row names.
-export type Format = "name" | "word" | "text" | "sentence" | "time" | "bytes" | "count" | "share" | "bar" | "number" | "measure";
-
+// Formats are those of the report's descriptions (libs/report/table.cpp): "ns", "count", "percent", … without a unit
+// where the title says it. For columns of the page itself there are more: name: of code. word: a word or two, which stay
+// together. sentence: gets a wide column. share: a fraction with "%". measure: in `unit`, or in the unit that the row names.
 export interface Column {
-  key: string; title: string; format: Format;
-  unit?: string;
+  key: string; title: string; format: string;
+  unit?: string | null;
   meaning?: string;  // with its denominator
   why?: string;      // the key that says why a value is unknown
+  estimate?: string | null; error?: string | null;  // keys of what is estimated of it, and of its error
+  bar?: boolean;     // a fraction with a bar beside it
   show?: (row: Row) => ComponentChildren;  // what no format can draw
 }
 export interface Description {
@@ -23,44 +24,85 @@ export interface Description {
   rows_shown?: number;  // before "show all"
 }
 // A column in one line, for the tables that the page describes itself.
-export const column = (format: Format, title: string, key: string, meaning = "", more: Partial<Column> = {}): Column =>
+export const column = (format: string, title: string, key: string, meaning = "", more: Partial<Column> = {}): Column =>
   ({ key, title, format, ...(meaning ? { meaning } : {}), ...more });
 
 interface Order { key: string; down: boolean }
 
 const printedRows = 50, filteredFrom = 6;
-const isNumber = ({ format }: Column): boolean => !["name", "word", "text", "sentence"].includes(format);
+const texts: Record<string, "name" | "word" | "text" | "sentence"> = {
+  name: "name", kernel: "name", file: "name", first: "name", first_and_more: "name", stack: "name", ranges: "name", short: "name",
+  word: "word", stage: "word", bound: "word", kind: "word", right: "word", text: "text", sentence: "sentence",
+};
+const isNumber = ({ format }: Column): boolean => texts[format] === undefined;
+
+const threeDigits = (value: number): string => (Math.abs(value) >= 1000 ? grouped(Math.round(value)) : digits(value));
+const numbers: Record<string, (value: number, row: Row, column: Column) => string> = {
+  ns: timeText,
+  s: (value) => timeText(value * 1e9),
+  bytes: bytesText,
+  gain: (value) => (value < 0 ? "" : "+") + bytesText(value),
+  count: countText, whole: (value) => countText(Math.round(value)), unknown: countText,
+  amount: count,
+  percent: (value) => (value > 0 && value < 0.0005 ? "<0.1" : (value * 100).toFixed(1)),
+  share: shareText,
+  number: threeDigits,
+  giga: (value) => (value > 0 && value < 5e6 ? "<0.01" : threeDigits(value / 1e9)),
+  tera: (value) => threeDigits(value / 1e12),
+  ratio: (value) => value.toFixed(1),
+  gauge: (value, { unit }) => (unit === "share" ? shareText(value) : digits(value)),
+  measure: (value, row, { unit }) => measureText(value, unit ?? String(row["unit"] ?? "")),
+};
+const unknowns: Record<string, string> = {
+  stage: "(none)", stack: "(no stack)", ranges: "(no range)", unknown: "unknown", name: "", sentence: "", first: "", first_and_more: "", file: "",
+};
+
+// "12.3 ± 0.4": the error decides how many digits there are.
+function withError(value: number, error: number): string {
+  const decimals = Math.min(6, Math.max(0, Math.ceil(-Math.log10(error))));
+  return `${value.toFixed(decimals)} ± ${error.toFixed(decimals)}`;
+}
+
+function text(format: string, value: string): string {
+  const [first = "", ...more] = value.split(",");
+  if (format === "first" || (format === "first_and_more" && more.length === 0)) return first;
+  if (format === "first_and_more") return `${first} +${more.length}`;
+  if (format === "file") return value.slice(value.lastIndexOf("/") + 1);
+  return format === "bound" && value === "unknown" ? unknown : value;
+}
 
 // What is not there at all is blank; null is unknown.
-function numberText(row: Row, { key, format, unit = "" }: Column): string {
-  const value = row[key];
+export function cellText(row: Row, column: Column): string {
+  const { key, format, estimate, error } = column, value: unknown = row[key];
   if (value === undefined) return "";
-  if (typeof value === "string") return value;
-  switch (format) {
-    case "time": return timeText(value);
-    case "bytes": return bytesText(value);
-    case "count": return countText(value);
-    case "measure": return measureText(value, String(row["unit"] ?? ""));
-    case "number": return measureText(value, unit);
-    default: return shareText(value);
-  }
+  if (value === null) return unknowns[format] ?? unknown;
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "object" && format === "quantile") return quantileText(value as Row);
+  if (typeof value !== "number") return text(format, String(value));
+  if (!Number.isFinite(value)) return unknown;
+  const beside = (other: string | null | undefined): number => Number((other && row[other]) || 0);
+  if (beside(error) > 0) return withError(value, beside(error));
+  return (beside(estimate) > 0 ? "~" : "") + (isNumber(column) ? (numbers[format] ?? threeDigits)(value, row, column) : String(value));
+}
+
+// Interpolated in a bucket, with its bounds.
+function quantileText({ value_s, low_s, high_s }: Row): string {
+  const [value, low, high] = [value_s, low_s, high_s].map((seconds: unknown) => timeText(Number(seconds) * 1e9));
+  return high_s === null ? `over ${low}` : `${value} (${low} to ${high})`;
 }
 
 function cell(row: Row, column: Column): ComponentChildren {
   if (column.show) return column.show(row);
-  const value = row[column.key];
-  switch (column.format) {
-    case "name": return <Name text={value ?? ""} />;
-    case "word": return <span class="word">{shown(value ?? unknown)}</span>;
-    case "text": return shown(value ?? unknown);
-    case "sentence": return <span class="long">{shown(value ?? "")}</span>;
-    case "bar": return <BarAndText share={value} />;
-    default: return <Value text={numberText(row, column)} why={column.why ? row[column.why] : null} />;
+  const drawn = cellText(row, column);
+  switch (texts[column.format]) {
+    case "name": return <Name text={drawn} full={row[column.key]} />;
+    case "word": return <span class="word">{shown(drawn)}</span>;
+    case "text": return shown(drawn);
+    case "sentence": return <span class="long">{shown(drawn)}</span>;
+    default:
+      if (column.bar) return <><ShareBar share={row[column.key]} /><span class="percent">{drawn}</span></>;
+      return <Value text={drawn} why={column.why ? row[column.why] : null} />;
   }
-}
-
-export function BarAndText({ share }: { share: number | null | undefined }) {
-  return <><ShareBar share={share} /><span class="percent">{shareText(share)}</span></>;
 }
 
 export function Table({ description, rows }: { description: Description; rows: Row[] }) {
@@ -101,9 +143,9 @@ export function Table({ description, rows }: { description: Description; rows: R
   );
 }
 
-// With its title above it; nothing where there are no rows.
+// With its title, if any, above it; nothing where there are no rows.
 export function TitledTable({ description, rows }: { description: Description; rows: Row[] }) {
-  return rows.length > 0 ? <><h3>{description.title}</h3><Table description={description} rows={rows} /></> : null;
+  return rows.length > 0 ? <>{description.title && <h3>{description.title}</h3>}<Table description={description} rows={rows} /></> : null;
 }
 
 // The numbers of a picture: the alternative for readers of the screen, and for copying. `rows` is asked only when it is open.

@@ -128,7 +128,7 @@ function ChartTable({ title, series, unit }: { title: string; series: Series[]; 
     index % every(each) === 0 ? [{ series: each.name, at, value: each.y[index]! }] : [])));
   const thinned = series.some((each) => every(each) > 1) ? ", some of the values" : "";
   return <DataTable description={{ name: "chart", title: `${title} as a table${thinned}`, columns: [
-    column("word", "series", "series"), column("time", "at", "at"), column("number", "value", "value", "", { unit })] }} rows={rows} />;
+    column("word", "series", "series"), column("ns", "at", "at"), column("measure", "value", "value", "", { unit })] }} rows={rows} />;
 }
 
 // Lines over time or steps.
@@ -202,7 +202,7 @@ function stepsOf(name: string, samples: Sample[] | null | undefined, origin: num
 
 export function memoryPanels(report: Report, curves: Curve[], origin: number): Panel[] {
   const devices: Panel[] = (report["device_memory"]?.devices ?? []).map((device: Record<string, any>, index: number): Panel => ({
-    title: visible(String(device["name"])), capacity: device["total_bytes"] ?? null,
+    title: visible(String(device["name"] ?? "device")), capacity: device["total_bytes"] || null,
     series: [
       ...stepsOf("in use on the device (driver)", device["driver"]?.over_time, origin),
       ...stepsOf("allocated by the program", device["allocations"]?.over_time, origin),

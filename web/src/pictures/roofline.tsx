@@ -17,8 +17,8 @@ import {
 const mostLabels = 12, reach = 24;
 const table: Description = { name: "roofline", title: "Points as a table", columns: [
   column("name", "name", "name"), column("word", "kind", "kind"), column("word", "stage", "stage"),
-  column("number", "intensity", "intensity", "", { unit: "FLOP/B" }), column("number", "FLOP/s", "flops_per_s", "", { unit: "FLOP/s" }),
-  column("text", "of the roof", "far"), column("time", "time", "time_ns"), column("text", "FLOPs and bytes from", "from"),
+  column("measure", "intensity", "intensity", "", { unit: "FLOP/B" }), column("measure", "FLOP/s", "flops_per_s", "", { unit: "FLOP/s" }),
+  column("text", "of the roof", "far"), column("ns", "time", "time_ns"), column("text", "FLOPs and bytes from", "from"),
 ] };
 const shorten = (text: string): string => (text.length > 34 ? `${text.slice(0, 33)}…` : text);
 

@@ -1,7 +1,8 @@
 // What hardware counters say of stages and kernels: the tables of `llmprof report --counters`.
 import { list, type Row, type View } from "../data";
+import { DescribedTable, type Own } from "../described";
 import { Empty, Section, shown } from "../parts";
-import { column, type Description, TitledTable } from "../table";
+import type { Description } from "../table";
 import { bandwidthText, countText, type Maybe, measureText, plural, shareText, timeText, unknown } from "../text";
 
 const number = (value: unknown): Maybe => (typeof value === "number" && Number.isFinite(value) ? value : null);
@@ -67,69 +68,36 @@ function stalledText(row: Row): string {
   return reasons.sort((one, other) => other[1] - one[1]).slice(0, 3).map(([reason, warps]) => `${reason} ${warps.toPrecision(2)}`).join(", ");
 }
 
-const tables: Record<string, Description> = {
-  kernels: { name: "counters", title: "Kernels, most time first; means are weighted by time", columns: [
-    column("name", "Kernel", "name"), column("count", "Launches", "launches"), column("time", "Time", "time_ns"),
-    column("number", "FLOP/s", "flops_per_s", "", { unit: "FLOP/s" }), column("number", "DRAM", "bytes_per_s", "", { unit: "B/s" }),
-    column("number", "Intensity", "intensity", "", { unit: "FLOP/B" }), column("word", "Bound", "bound"),
-    column("share", "Of the roof", "of_roof", "least time at the roofs, of its time"),
-    column("share", "Occupancy", "occupancy", "warps that were resident, of those that could be"),
-    column("share", "L2 hits", "l2_hits", "of requests to the L2 cache"), column("share", "Tensor pipes", "tensor_busy", "busy, of its cycles"),
-    column("number", "Sectors/load", "sectors_per_load"),
-    column("share", "Bank conflicts", "bank_conflicts", "of the wavefronts of shared memory"),
-    column("share", "Local memory", "local_share", "spilled registers, of the sectors asked of L1"),
-    column("text", "Stalled warps", "stalled", "at each issue, by reason"),
-  ] },
-  bytes: { name: "stage_bytes", title: "Bytes of stages, counted", columns: [
-    column("name", "Stage", "stage"),
-    column("count", "Measured", "measured", "steps whose counters were read, of those of the stage",
-           { show: (row) => `${countText(row["measured"])} of ${countText(row["steps"])}` }),
-    column("time", "Time of a step", "time_ns"), column("bytes", "DRAM of a step", "dram_bytes", "read and written, counted"),
-    column("number", "DRAM rate", "dram_bytes_per_s", "", { unit: "B/s" }),
-    column("share", "Of the bandwidth", "of_bandwidth", "bytes counted / time, of the device's peak bandwidth"),
-    column("bytes", "Must move", "must_move", "by the model's formulas"),
-    column("number", "Factor", "redundancy", "DRAM bytes counted, of those that must move",
-           { show: ({ redundancy }) => (typeof redundancy === "number" ? `${redundancy.toFixed(2)} x` : unknown) }),
-    column("share", "L2 hits", "l2_hits", "of sectors asked of the L2 cache"),
-    column("share", "Spread", "spread", "standard deviation over the measured steps, of the counter that scattered most"),
-  ] },
-  work: { name: "stage_work", title: "FLOPs of stages, counted", columns: [
-    column("name", "Stage", "stage"), column("number", "FLOPs of a step", "flops", "counted", { unit: "FLOP" }),
-    column("share", "HFU", "hfu", "FLOPs counted / time of steps that were not measured, of the peak of their type"),
-    column("share", "MFU", "mfu", "FLOPs of the model / time, of the peak of its type"),
-    column("share", "Tensor cores", "tensor", "cycles in which they worked, of all"),
-    column("share", "Occupancy", "occupancy", "warps that were resident, of those that fit"),
-    column("number", "Intensity", "dram_intensity", "FLOPs counted / DRAM bytes counted", { unit: "FLOP/B" }),
-    column("word", "Bound", "bound"), column("share", "Of the roof", "of_roof", "least time at the roofs, of its time"),
-  ] },
-  evidence: { name: "evidence", title: "The same quantities from three places", columns: [
-    column("name", "One step of", "stage"), column("word", "Quantity", "quantity"),
-    column("measure", "Analytic", "analytic", "the model's formulas"),
-    column("measure", "Shapes", "shapes", "of the matrix products that were seen"), column("measure", "Counted", "counted", "by the hardware"),
-    column("number", "Counted of analytic", "ratio", "", { show: ratioText }), column("sentence", "Where they differ", "explanation"),
-  ] },
-  values: { name: "values", title: "Every counter", rows_shown: 8, columns: [
-    column("name", "Of", "of"), column("name", "Counter", "counter"), column("measure", "Value", "value", "of one step or range"),
-    column("share", "Spread", "spread", "standard deviation over what was measured, of the value"), column("count", "Measured", "occurrences"),
-    column("word", "Method", "method"), column("sentence", "Of what", "denominator"),
-  ] },
-  unmixed: { name: "unmixed", title: "Kernels told apart in samples", columns: [
-    column("name", "Kernel", "of"), column("time", "In samples", "time_ns"), column("name", "Counter", "counter"),
-    column("measure", "While it runs", "value", "±: the error of telling kernels apart", { show: withError }),
-  ] },
-  occupancy: { name: "occupancy", title: "Occupancy, achieved and possible", columns: [
-    column("name", "Kernel", "kernel"), column("share", "Achieved", "achieved", "warps that were resident, of those that fit"),
-    column("share", "Possible", "theoretical", "as the launch allows, of those that fit"), column("word", "Limited by", "limiter"),
-  ] },
-  stalls: { name: "stalls", title: "What warps waited for", columns: [
-    column("name", "Kernel", "kernel"), column("count", "Samples", "samples"), column("share", "Share", "share", "of all samples"),
-    column("text", "Its warps waited for", "waited", "of the kernel's samples"),
-  ] },
-  places: { name: "places", title: "Where they waited", columns: [
-    column("name", "Kernel", "kernel"), column("name", "Place", "place", "+0x…: bytes from its begin"), column("word", "Reason", "reason"),
-    column("count", "Samples", "samples"), column("share", "Share", "share", "of the kernel's samples"),
-  ] },
+const percent = (title: string, meaning: string) => ({ title, format: "percent", meaning });
+const measure = (title: string) => ({ title, format: "measure" });
+const name = (title: string) => ({ title, format: "name" });
+const sentence = (title: string) => ({ title, format: "sentence" });
+const bytesOfStages: Own = {
+  stage: "stage", measured: { title: "measured", show: (row) => `${countText(row["measured"])} of ${countText(row["steps"])}` },
+  time_ns: "time of a step", dram_bytes: "DRAM of a step", dram_bytes_per_s: "GB/s",
+  of_bandwidth: percent("bandwidth %", "Bytes counted / time, of the device's peak bandwidth."),
+  must_move: { title: "must move", format: "bytes", meaning: "By the model's formulas." },
+  redundancy: { title: "factor", show: ({ redundancy }) => (typeof redundancy === "number" ? `${redundancy.toFixed(2)} x` : unknown) },
+  l2_hits: percent("L2 hit %", "Of sectors asked of the L2 cache."),
+  spread: percent("spread %", "Standard deviation over the measured steps, of the counter that scattered most."),
 };
+const workOfStages: Own = {
+  stage: "stage", flops: "FLOPs of a step", hfu: "HFU %", mfu: percent("MFU %", "FLOPs of the model / time, of the peak of its type."),
+  tensor: percent("tensor %", "Cycles in which tensor cores worked, of all."),
+  occupancy: percent("occupancy %", "Warps that were resident, of those that fit."), dram_intensity: "FLOP/B", bound: "bound", of_roof: "roof %",
+};
+const evidence: Own = {
+  stage: "one step of", quantity: "quantity", analytic: measure("analytic"), shapes: measure("shapes"), counted: measure("counted"),
+  ratio: { title: "counted of analytic", format: "measure", show: ratioText }, explanation: sentence("where they differ"),
+};
+const values: Own = { of: name("of"), counter: name("counter"), value: measure("value"), spread: "spread %", occurrences: "measured",
+                      method: "method", denominator: sentence("of what") };
+const unmixed: Own = { of: name("kernel"), time_ns: "in samples", counter: name("counter"), value: { ...measure("while it runs"), show: withError } };
+const stalls: Own = { kernel: "kernel", samples: "samples", share: "share %",
+                      reasons: { title: "its warps waited for", format: "text", show: reasonsText } };
+const places: Own = { kernel: name("kernel"), place: { ...name("place"), meaning: "+0x…: bytes from its begin." }, reason: "reason",
+                      samples: "samples", share: "share %" };
+const use: Own = { stalled_warps: { title: "most stalls", format: "text", show: stalledText } };
 
 // How it was measured, in sentences; what was not, and why.
 export function measuredText(report: Row): string {
@@ -151,22 +119,25 @@ export function measuredText(report: Row): string {
 }
 
 function Hardware({ report }: { report: Row }) {
-  const hardware: Row = report["hardware_counters"], stages = stageRows(report), stalls = list(hardware["stalls"]);
+  const hardware: Row = report["hardware_counters"], stages = stageRows(report);
   const notes: unknown[] = Array.isArray(hardware["notes"]) ? hardware["notes"] : [];
-  const part = (name: string, rows: Row[]) => <TitledTable description={tables[name]!} rows={rows} />;
+  const part = (title: string, path: string, own: Own, rows = list(hardware[path.replace("[]", "")]), more: Partial<Description> = {}) =>
+    <DescribedTable report={report} path={`hardware_counters.${path}`} also={[`hardware_counters.${path}.work`]} title={title} own={own}
+                    rows={rows} {...more} />;
+  const counted = [...valueRows(list(hardware["stages"]), "stage"), ...valueRows(list(hardware["ranges"]), "name")];
   return (
     <>
       <p>{measuredText(report)}.</p>
       {notes.length > 0 && <ul>{notes.map((note, at) => <li key={at}>{shown(note)}</li>)}</ul>}
-      {part("bytes", stages)}
-      {part("work", stages)}
-      {part("evidence", list(hardware["evidence"]))}
-      {part("values", [...valueRows(list(hardware["stages"]), "stage"), ...valueRows(list(hardware["ranges"]), "name")])}
-      {part("unmixed", valueRows(list(hardware["unmixed"]), "name"))}
+      {part("Bytes of stages, counted", "stages[]", bytesOfStages, stages)}
+      {part("FLOPs of stages, counted", "stages[]", workOfStages, stages)}
+      {part("The same quantities from three places", "evidence[]", evidence)}
+      {part("Every counter", "stages[].values[]", values, counted, { rows_shown: 8 })}
+      {part("Kernels told apart in samples", "unmixed[]", unmixed, valueRows(list(hardware["unmixed"]), "name"))}
       {hardware["unmixed_why"] && <p class="empty">Kernels are not told apart: {shown(hardware["unmixed_why"])}.</p>}
-      {part("occupancy", list(hardware["occupancy"]))}
-      {part("stalls", stalls.map((row) => ({ ...row, waited: reasonsText(row) })))}
-      {part("places", placeRows(stalls).map((row) => ({ ...row, place: placeText(row) })))}
+      {part("Occupancy, achieved and possible", "occupancy[]", {})}
+      {part("What warps waited for", "stalls[]", stalls)}
+      {part("Where they waited", "stalls[].places[]", places, placeRows(list(hardware["stalls"])).map((row) => ({ ...row, place: placeText(row) })))}
     </>
   );
 }
@@ -178,7 +149,9 @@ export function Counters({ view }: { view: View }) {
     <Section id="counters" title="Counters" lead={rows.length || counted ? lead : undefined}>
       {!rows.length && !counted && <Empty>No hardware counters in this run: llmprof record --counters light takes them.</Empty>}
       {counted && <Hardware report={report} />}
-      <TitledTable description={tables["kernels"]!} rows={rows.map((row) => ({ ...row, stalled: stalledText(row) }))} />
+      <DescribedTable report={report} path="counters[]#roofs" />
+      <DescribedTable report={report} path="counters[]#use" also={["counters[]"]} own={use} title="How they used the device" />
+      <DescribedTable report={report} path="counters[]#access" title="How they accessed memory" />
     </Section>
   );
 }

@@ -1,17 +1,15 @@
 // The modules of one stage as a tree: "layers.3.mlp" stands in "layers.3", which stands in "layers".
 import { list, onGpu, type Report, type Row } from "../data";
+import { sorted } from "../table";
 
 export interface ModuleNode {
   path: string; label: string; level: number; parent: ModuleNode | null; children: ModuleNode[];
-  row: Row | null;           // null: only a part of other names
-  timeNs: number; share: number | null; calls: number | null;
-  mfu: number | null; mbu: number | null; bytes: number | null; heldBytes: number | null;
-  why: string | null;
+  recorded: boolean;  // false: only a part of other names
+  row: Row;           // of the report; time_ns and share with what stands in it, and held_bytes
 }
 
-export type ModuleColumn = "label" | "timeNs" | "share" | "mfu" | "mbu" | "bytes" | "heldBytes" | "calls";
-
 const number = (value: unknown): number | null => (typeof value === "number" && Number.isFinite(value) ? value : null);
+const sum = (nodes: ModuleNode[], key: string): number => nodes.reduce((all, { row }) => all + (number(row[key]) ?? 0), 0);
 
 export function moduleTree(report: Report, stage: string): ModuleNode[] {
   const nodes = new Map<string, ModuleNode>();
@@ -23,23 +21,19 @@ export function moduleTree(report: Report, stage: string): ModuleNode[] {
     const parent = cut > 0 ? node(path.slice(0, cut)) : null;
     const made: ModuleNode = {
       path, label: path.slice(cut > 0 ? cut + 1 : 0), level: parent ? parent.level + 1 : 1, parent, children: [],
-      row: null, timeNs: 0, share: null, calls: null, mfu: null, mbu: null, bytes: null, heldBytes: null, why: null,
+      recorded: false, row: { why: "only the modules in it were recorded" },
     };
     nodes.set(path, made);
     (parent ? parent.children : roots).push(made);
     return made;
   };
   for (const row of list(report["modules"])) {
-    if (row["stage"] === stage && typeof row["name"] === "string" && row["name"]) fill(node(row["name"]), row);
+    if (row["stage"] !== stage || typeof row["name"] !== "string" || !row["name"]) continue;
+    Object.assign(node(row["name"]), { recorded: true, row: { ...row } });
   }
   const total = stageTime(report, stage), held = heldAtPeak(report);
   for (const root of roots) finish(root, total, held);
-  return sortedTree(roots, "timeNs", true);
-}
-
-function fill(node: ModuleNode, row: Row) {
-  Object.assign(node, { row, timeNs: number(row["time_ns"]) ?? 0, calls: number(row["calls"]), mfu: number(row["mfu"]),
-                        mbu: number(row["mbu"]), bytes: number(row["bytes"]), why: typeof row["why"] === "string" ? row["why"] : null });
+  return sortedTree(roots, "time_ns", true);
 }
 
 // What the times are a share of: on a GPU the kernels of the stage, else the durations of its steps.
@@ -48,18 +42,11 @@ export function stageTime(report: Report, stage: string): number {
   return number(found?.[onGpu(report) ? "kernel_ns" : "steps_ns"]) ?? 0;
 }
 
-function finish(node: ModuleNode, total: number, held: Map<string, number>) {
-  for (const child of node.children) finish(child, total, held);
-  if (!node.row) {  // nobody measured it: what stands in it
-    node.timeNs = node.children.reduce((sum, child) => sum + child.timeNs, 0);
-    const known = node.children.map((child) => child.bytes).filter((bytes) => bytes !== null);
-    node.bytes = known.length ? known.reduce((sum, bytes) => sum + bytes, 0) : null;
-    node.why = "only the modules in it were recorded";
-  }
-  node.share = total > 0 ? node.timeNs / total : null;
-  const own = held.get(node.path) ?? 0;
-  const inside = node.row ? 0 : node.children.reduce((sum, child) => sum + (child.heldBytes ?? 0), 0);
-  node.heldBytes = held.size ? own + inside : null;
+function finish({ path, children, recorded, row }: ModuleNode, total: number, held: Map<string, number>) {
+  for (const child of children) finish(child, total, held);
+  if (!recorded) Object.assign(row, { time_ns: sum(children, "time_ns"), bytes: sum(children, "bytes") || undefined });
+  row["share"] = total > 0 ? row["time_ns"] / total : null;
+  row["held_bytes"] = (held.get(path) ?? 0) + (recorded ? 0 : sum(children, "held_bytes")) || undefined;
 }
 
 // Device memory that was there at its peak, by the modules that were open when it was allocated.
@@ -74,16 +61,11 @@ function heldAtPeak(report: Report): Map<string, number> {
   return held;
 }
 
-export function sortedTree(nodes: ModuleNode[], column: ModuleColumn, down: boolean): ModuleNode[] {
-  const sign = down ? -1 : 1;
-  const compare = (one: ModuleNode, other: ModuleNode) => {
-    const a = one[column], b = other[column];
-    if (a === null || b === null) return a === b ? 0 : a === null ? 1 : -1;
-    return typeof a === "number" && typeof b === "number" ? sign * (a - b) || byName(one, other) : sign * byName(one, other);
-  };
-  return [...nodes].sort(compare).map((node) => ({ ...node, children: sortedTree(node.children, column, down) }));
+// Brothers that are equal come by name.
+export function sortedTree(nodes: ModuleNode[], key: string, down: boolean): ModuleNode[] {
+  const rows = sorted(nodes.map((node): Row => ({ ...node.row, label: node.label, node })), { key: "label", down: false });
+  return sorted(rows, { key, down }).map(({ node }) => ({ ...(node as ModuleNode), children: sortedTree(node.children, key, down) }));
 }
-const byName = (one: ModuleNode, other: ModuleNode) => one.label.localeCompare(other.label, "en", { numeric: true });
 
 // The rows that are seen: children of open nodes; with a filter, what matches and what it stands in.
 export function seen(nodes: ModuleNode[], open: ReadonlySet<string>, filter: string): ModuleNode[] {
@@ -104,7 +86,7 @@ export function seen(nodes: ModuleNode[], open: ReadonlySet<string>, filter: str
 // Groups are open at first, as long as that fits a screen.
 export function openAtFirst(nodes: ModuleNode[]): Set<string> {
   const open = new Set<string>();
-  for (const node of nodes) if (!node.row && node.children.length <= 48) open.add(node.path);
+  for (const node of nodes) if (!node.recorded && node.children.length <= 48) open.add(node.path);
   const deepest = nodes.length === 1 ? nodes[0] : undefined;
   if (deepest && !open.has(deepest.path)) open.add(deepest.path);
   return open;

@@ -1,15 +1,17 @@
 // The model as a tree: what each module costs. Arrow keys walk it, as in any tree.
 import { useMemo, useState } from "preact/hooks";
-import { list, mainStage, onGpu, type Row, type View } from "../data";
+import { list, mainStage, onGpu, type Report, type View } from "../data";
+import { described, DescribedTable } from "../described";
 import { Empty, Section, shown, usePrinting } from "../parts";
 import { Cell, type Column, column, Filter, Head } from "../table";
 import { timeText } from "../text";
-import { allPaths, type ModuleColumn, type ModuleNode, moduleTree, openAtFirst, seen, size, sortedTree, stageTime } from "./module_tree";
+import { allPaths, type ModuleNode, moduleTree, openAtFirst, seen, size, sortedTree, stageTime } from "./module_tree";
 
 export function Modules({ view }: { view: View }) {
   const report = view.data.report;
   const names = [...new Set(list(report["modules"]).map((row) => String(row["stage"])))];
   const [stage, setStage] = useState(() => mainStage(names) ?? "");
+  const of = (part: "modules" | "operators") => list(report[part]).filter((row) => row["stage"] === stage);
   return (
     <Section id="modules" title="Modules of the model" lead={names.length ? lead(view, stage) : undefined}>
       {names.length === 0
@@ -24,6 +26,9 @@ export function Modules({ view }: { view: View }) {
               </label>
             </p>
             <Tree key={stage} view={view} stage={stage} />
+            <DescribedTable report={report} path="modules[]#cost" rows={of("modules")} rows_shown={8} />
+            <DescribedTable report={report} path="operators[]#time" rows={of("operators")} />
+            <DescribedTable report={report} path="operators[]#cost" rows={of("operators")} />
           </>
         )}
     </Section>
@@ -39,8 +44,8 @@ function lead(view: View, stage: string): string {
 function Tree({ view, stage }: { view: View; stage: string }) {
   const printing = usePrinting();
   const built = useMemo(() => moduleTree(view.data.report, stage), [view, stage]);
-  const [order, setOrder] = useState({ key: "timeNs", down: true });
-  const roots = useMemo(() => sortedTree(built, order.key as ModuleColumn, order.down), [built, order]);
+  const [order, setOrder] = useState({ key: "time_ns", down: true });
+  const roots = useMemo(() => sortedTree(built, order.key, order.down), [built, order]);
   const [open, setOpen] = useState<ReadonlySet<string>>(() => openAtFirst(built));
   const [filter, setFilter] = useState("");
   const every = useMemo(() => allPaths(built), [built]);
@@ -51,7 +56,7 @@ function Tree({ view, stage }: { view: View; stage: string }) {
     setOpen(next);
   };
   const keys = useTreeKeys(rows, open, toggle);
-  const shownColumns = columns.filter(({ key }) => key !== "heldBytes" || built.some((node) => (node.heldBytes ?? 0) > 0));
+  const columns = columnsOf(view.data.report, built.some((node) => node.row["held_bytes"]));
   return (
     <>
       <div class="tools">
@@ -61,10 +66,10 @@ function Tree({ view, stage }: { view: View; stage: string }) {
       </div>
       <div class="scroll tall">
         <table role="treegrid" class="tree" aria-label={`Modules of ${shown(stage)}`} onKeyDown={keys.onKeyDown}>
-          <thead><tr>{shownColumns.map((each) => <Head key={each.key} column={each} order={order} setOrder={setOrder} />)}</tr></thead>
+          <thead><tr>{columns.map((each) => <Head key={each.key} column={each} order={order} setOrder={setOrder} />)}</tr></thead>
           <tbody>
             {rows.map((node) => (
-              <ModuleRow key={node.path} node={node} open={filter || printing ? true : open.has(node.path)} toggle={toggle} columns={shownColumns}
+              <ModuleRow key={node.path} node={node} open={filter || printing ? true : open.has(node.path)} toggle={toggle} columns={columns}
                          focused={keys.focused === node.path} onFocus={() => keys.setFocused(node.path)} />
             ))}
           </tbody>
@@ -74,15 +79,14 @@ function Tree({ view, stage }: { view: View; stage: string }) {
   );
 }
 
-const columns: Column[] = [
-  column("name", "Module", "label", "path in the model"), column("time", "Time", "timeNs", "with the modules inside it"),
-  column("bar", "Share", "share", "of the stage, see above"),
-  column("share", "MFU", "mfu", "model FLOPs by its time, of the peak FLOP/s of the device"),
-  column("share", "MBU", "mbu", "bytes that must move by its time, of the peak bandwidth of the device"),
-  column("bytes", "Bytes moved", "bytes", "that must move: weights, KV cache, activations; all calls"),
-  column("bytes", "Held at peak", "heldBytes", "device memory allocated in it that was there at the peak"),
-  column("count", "Calls", "calls", "times it was called"),
-];
+// Time and bytes of a module are with those inside it; the other columns are those of the terminal.
+function columnsOf(report: Report, held: boolean): Column[] {
+  const others = described(report, ["modules[]#time"])?.columns.filter(({ key }) => !["name", "stage", "share", "total_ns"].includes(key)) ?? [];
+  const moved = column("bytes", "bytes", "bytes", "that must move: weights, KV cache, activations; all calls");
+  const memory = column("bytes", "held at peak", "held_bytes", "device memory allocated in it that was there at the peak");
+  return [column("name", "module", "label", "path in the model"), column("ns", "time", "time_ns", "with the modules inside it"),
+          column("percent", "stage %", "share", "of the stage, see above", { bar: true }), ...others, moved, ...(held ? [memory] : [])];
+}
 
 interface RowProps {
   node: ModuleNode; columns: Column[]; open: boolean; focused: boolean;
@@ -91,17 +95,16 @@ interface RowProps {
 
 function ModuleRow({ node, columns, open, focused, toggle, onFocus }: RowProps) {
   const inner = node.children.length > 0;
-  const row: Row = { ...node, heldBytes: node.heldBytes || undefined, calls: node.row ? node.calls : undefined };
   return (
     <tr role="row" aria-level={node.level} {...(inner ? { "aria-expanded": open } : {})} tabIndex={focused ? 0 : -1} data-path={node.path}
-        onFocus={onFocus} title={node.why ? shown(node.why) : undefined}>
+        onFocus={onFocus} title={node.row["why"] ? shown(node.row["why"]) : undefined}>
       <th scope="row" role="rowheader">
         <span class="twig" style={{ paddingLeft: `${(node.level - 1) * 1.1}em` }} onClick={() => inner && toggle(node.path, !open)}>
           <span class="sign" aria-hidden="true">{inner ? (open ? "▾" : "▸") : ""}</span><code>{shown(node.label)}</code>
-          {inner && !node.row && <small>{node.children.length}</small>}
+          {inner && !node.recorded && <small>{node.children.length}</small>}
         </span>
       </th>
-      {columns.slice(1).map((each) => <Cell key={each.key} column={each} row={row} />)}
+      {columns.slice(1).map((each) => <Cell key={each.key} column={each} row={node.row} />)}
     </tr>
   );
 }

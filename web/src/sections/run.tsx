@@ -1,39 +1,46 @@
 // The program and the machine: host functions, environment, what was lost, how numbers were obtained.
-import { list, type Row, type View } from "../data";
+import { list, type Report, type Row, type View } from "../data";
+import { DescribedTable, drawable, type Own } from "../described";
 import { Empty, Section, shown } from "../parts";
-import { column, type Description, Table, TitledTable } from "../table";
+import { column, type Description, Table } from "../table";
 import { bytesText, countText, plural, shareText, timeText } from "../text";
 
-const functions: Description = { name: "functions", title: "Host functions", columns: [
-  column("name", "Function", "name"), column("word", "Stage", "stage"), column("word", "Kind", "kind"),
-  column("time", "Self", "self_ns", "CPU time in it"), column("bar", "Share", "self_share", "of the CPU time sampled in the stage"),
-  column("time", "Total", "total_ns", "with what it called"), column("count", "Samples", "samples"), column("name", "File", "file"),
-] };
-
-const processes: Description = { name: "processes", title: "Processes", rows_shown: 8, columns: [
-  column("name", "Process", "program"), column("time", "Wall", "wall_ns"), column("time", "User", "user_ns"),
-  column("time", "System", "system_ns"), column("share", "Cores", "core_share", "CPU time of one core over its wall time"),
-  column("bytes", "Peak RSS", "peak_rss_bytes"), column("count", "Threads", "most_threads"),
-] };
+const commandLine: Own = { arguments: { title: "command line", format: "name" } };
 
 export function Functions({ view }: { view: View }) {
-  const report = view.data.report, rows = list(report["functions"]), stacks: Row = report["stacks"] ?? {};
-  const running = list(report["host"]?.["processes"]).map((row): Row => ({ ...row, program: row["arguments"] ?? row["name"] }));
-  const lead = `${plural(stacks["samples"] ?? 0, "CPU sample")} that stand for ${timeText(stacks["sampled_ns"])}; most self time first.`;
+  const report = view.data.report, any = list(report["functions"]).length > 0, stacks: Row = report["stacks"] ?? {};
+  const lead = `${plural(stacks["samples"] ?? 0, "CPU sample")} that stand for ${timeText(stacks["sampled_ns"])}.`;
   return (
-    <Section id="functions" title="Host functions" lead={rows.length ? lead : undefined}>
-      {rows.length ? <Table description={functions} rows={rows} /> : <Empty>No CPU stacks: {shown(stacks["why"] ?? "they were not sampled")}.</Empty>}
-      <TitledTable description={processes} rows={running} />
-      {!running.length && <Empty>No process was read: {shown(report["host"]?.["why"] ?? "not recorded")}.</Empty>}
+    <Section id="functions" title="Host functions" lead={any ? lead : undefined}>
+      <DescribedTable report={report} path="functions[]" none={`No CPU stacks: ${shown(stacks["why"] ?? "they were not sampled")}.`} />
+      <DescribedTable report={report} path="host.processes[]" order="-cpu_ns" rows_shown={8} own={commandLine}
+                      none={`No process was read: ${shown(report["host"]?.["why"] ?? "not recorded")}.`} />
     </Section>
   );
 }
 
-const devices: Description = { name: "devices", title: "Devices and their peaks", columns: [
-  column("text", "Device", "name"), column("word", "Chip", "chip"), column("word", "Driver", "driver"), column("bytes", "Memory", "memory_bytes"),
-  column("word", "Type", "type"), column("number", "Peak FLOP/s", "peak_flops", "", { unit: "FLOP/s" }), column("text", "FLOP/s from", "flops_from"),
-  column("number", "Peak bandwidth", "peak_bandwidth", "", { unit: "B/s" }), column("text", "Bandwidth from", "bandwidth_from"),
-] };
+// Tables that the report describes and no other section draws: a new one needs nothing here.
+const elsewhere = ["stages", "modules", "operators", "gemms", "attention", "kernels", "framework_operators", "totals", "host.gains",
+                   "telemetry.stages", "metrics.gauges", "metrics.counters", "metrics.latencies", "counters", "hardware_counters.occupancy",
+                   "functions", "host.processes", "life.phases"];
+
+export const moreTables = (report: Report): string[] => drawable(report).filter((path) => !elsewhere.includes(path.replace(/\[.*/, "")));
+
+export function MoreTables({ view: { data: { report } } }: { view: View }) {
+  return (
+    <Section id="tables" title="More tables">
+      {moreTables(report).map((path) => <DescribedTable key={path} report={report} path={path} />)}
+    </Section>
+  );
+}
+
+const devices: Own = {
+  name: "device", chip: "chip", driver: "driver", memory_bytes: "memory", type: "type", peak_flops: { title: "peak FLOP/s", format: "measure" },
+  peak_flops_source: { title: "FLOP/s from", show: (row) => from(row, "peak_flops") },
+  peak_bandwidth: { title: "peak bandwidth", format: "measure" },
+  peak_bandwidth_source: { title: "bandwidth from", show: (row) => from(row, "peak_bandwidth") },
+};
+const from = (row: Row, key: string): string => [row[`${key}_source`], row[`${key}_method`]].filter(Boolean).map(shown).join(": ");
 
 const facts = (name: string, title: string): Description => ({ name, title, rows_shown: 12, columns: [
   column("name", "Name", "name"), column("text", "Value", "value", "", { show: (row) => <span class="value">{shown(row["value"])}</span> }),
@@ -50,12 +57,9 @@ export function flat(value: unknown, name = ""): Row[] {
 
 export function Environment({ view }: { view: View }) {
   const report = view.data.report, card = flat(report["environment"]), model = flat(report["model"]?.["config"]);
-  const from = (row: Row, key: string): string => [row[`${key}_source`], row[`${key}_method`]].filter(Boolean).join(": ");
-  const all = list(report["devices"]).map((row): Row =>
-    ({ ...row, flops_from: from(row, "peak_flops"), bandwidth_from: from(row, "peak_bandwidth") }));
   return (
     <Section id="environment" title="Environment">
-      {all.length ? <Table description={devices} rows={all} /> : <Empty>No device is known.</Empty>}
+      <DescribedTable report={report} path="devices[]" own={devices} title="Devices and their peaks" none="No device is known." />
       <h3>Machine</h3>
       {card.length
         ? <Table description={facts("environment", "Machine")} rows={card} />
@@ -69,23 +73,20 @@ export function Environment({ view }: { view: View }) {
 }
 
 const severities: Record<string, string> = { data_loss: "▲ data lost", degraded: "◆ degraded", info: "i info" };
-const losses: Description = { name: "losses", title: "Losses", columns: [
-  column("word", "Loss", "name"),
-  column("word", "Severity", "severity", "", { show: (row) => <span class="word">{severities[row["severity"]] ?? shown(row["severity"])}</span> }),
-  column("count", "Count", "count", "", { show: (row) => `${countText(row["count"])} ${shown(row["unit"])}` }),
-  column("sentence", "Meaning", "meaning"), column("sentence", "Detail", "detail"), column("sentence", "Remedy", "remedy"),
-] };
-const gaps: Description = { name: "gaps", title: "Time that was not recorded", columns: [
-  column("sentence", "Not recorded because", "why"), column("word", "Stage", "stage"), column("count", "Gaps", "gaps"),
-  column("time", "Time", "time_ns"),
-] };
+const losses: Own = {
+  name: "loss",
+  severity: { title: "severity", format: "word", show: ({ severity }) => <span class="word">{severities[severity] ?? shown(severity)}</span> },
+  count: { title: "count", show: (row) => `${countText(row["count"])} ${shown(row["unit"])}` },
+  meaning: { title: "meaning", format: "sentence" }, detail: { title: "detail", format: "sentence" }, remedy: { title: "remedy", format: "sentence" },
+};
+const gaps: Own = { why: { title: "not recorded because", format: "sentence" }, stage: "stage", gaps: "gaps", time_ns: "time" };
 
 export function Losses({ view }: { view: View }) {
-  const report = view.data.report, rows = list(report["losses"]), notes = list(report["notes"]);
+  const report = view.data.report, notes = list(report["notes"]);
   return (
     <Section id="losses" title="Losses" lead="What was lost or not seen, worst first, and what recording itself cost.">
-      {rows.length ? <Table description={losses} rows={rows} /> : <Empty>Nothing was lost.</Empty>}
-      <TitledTable description={gaps} rows={list(report["gaps"])} />
+      <DescribedTable report={report} path="losses[]" own={losses} none="Nothing was lost." />
+      <DescribedTable report={report} path="gaps[]" own={gaps} title="Time that was not recorded" />
       {notes.length > 0 && <h3>Notes</h3>}
       {notes.length > 0 && <ul>{notes.map((note, at) => <li key={at}><b>{shown(note["subject"])}:</b> {shown(note["text"])}</li>)}</ul>}
       <h3>Coverage</h3>

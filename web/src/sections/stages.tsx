@@ -1,10 +1,11 @@
 // A card per stage: its rates, and its steps over time.
-import { list, type Row, type StepCurve, type View } from "../data";
+import { list, type Report, type Row, type StepCurve, type View } from "../data";
+import { described, DescribedTable } from "../described";
 import { Empty, Section, shown, Value } from "../parts";
 import { Sparkline, StepCurves } from "../pictures/charts";
 import { clamp } from "../pictures/drawing";
-import { column, type Description, Table } from "../table";
-import { bandwidthText, countText, flopsText, joulesText, type Maybe, plural, shareText, timeText, unknown } from "../text";
+import { cellText, column, type Description, Table } from "../table";
+import { bandwidthText, countText, flopsText, plural, shareText, timeText } from "../text";
 
 export function Stages({ view }: { view: View }) {
   const report = view.data.report, stages = list(report["stages"]), curves = view.data.steps ?? [];
@@ -15,6 +16,9 @@ export function Stages({ view }: { view: View }) {
       <div class="cards">
         {stages.map((stage) => <StageCard key={stage["name"]} report={report} stage={stage} curves={curves} />)}
       </div>
+      <DescribedTable report={report} path="stages[]#times" />
+      <DescribedTable report={report} path="stages[]#efficiency" />
+      <DescribedTable report={report} path="life.phases[]" title="Life of the program" />
       <h3>Steps over time</h3>
       {several.length
         ? <StepCurves curves={several} />
@@ -38,40 +42,19 @@ function Denominators({ report }: { report: Row }) {
   );
 }
 
-interface Number { term: string; text: string; why?: string | null; big?: boolean }
+// What stands on a card, the first that is known in large letters.
+const onCard = ["ttft_ns", "latency_p50_ns", "latency_p90_ns", "latency_p99_ns", "mfu", "mbu", "joules_per_token", "busy", "tokens_per_s"];
 
-export function stageNumbers(stage: Row, telemetry: Row | undefined): Number[] {
-  const numbers: Number[] = [];
-  const add = (term: string, text: string, why?: string | null, big = false) => numbers.push({ term, text, why: why ?? null, big });
-  const has = (key: string) => typeof stage[key] === "number";
-  if (has("ttft_ns")) add("TTFT", timeText(stage["ttft_ns"]), null, true);
-  if (has("tpot_p50_ns")) {
-    add("TPOT p50", timeText(stage["tpot_p50_ns"]), null, true);
-    add("TPOT p90", timeText(stage["tpot_p90_ns"]));
-    add("TPOT p99", timeText(stage["tpot_p99_ns"]));
-  }
-  if (!has("ttft_ns") && !has("tpot_p50_ns")) add("Step p50", timeText(stage["step_p50_ns"]), "it has no steps", true);
-  add("MFU", shareText(stage["mfu"]), stage["why"] ?? "the FLOPs of this stage or the device's peak are not known");
-  add("MBU", shareText(stage["mbu"]), stage["why"] ?? "the bytes of this stage or the device's peak are not known");
-  add("J/token", joulesText(telemetry?.["joules_per_token"]), energyWhy(stage, telemetry));
-  add("Busy", shareText(busy(stage)), "no device executed anything");
-  add("Tokens/s", countText(stage["tokens_per_s"]), "tokens of this stage are not known");
-  return numbers;
-}
-
-function energyWhy(stage: Row, telemetry: Row | undefined): string {
-  if (!telemetry) return "no power or energy of the device was read";
-  return telemetry["energy_why"] ?? (stage["tokens"] ? "the energy of this stage is not known" : "this stage makes no tokens");
-}
-
-export function busy(stage: Row): Maybe {
-  const working = stage["device_busy_ns"], idle = stage["idle_ns"];
-  return typeof working === "number" && typeof idle === "number" && working + idle > 0 ? working / (working + idle) : null;
+export function stageNumbers(report: Report, stage: Row): { term: string; text: string; why: string | null }[] {
+  const row: Row = { ...list(report["telemetry"]?.["stages"]).find((each) => each["stage"] === stage["name"]), ...stage };
+  const columns = described(report, ["stages[]#times", "stages[]#efficiency", "telemetry.stages[]"])?.columns ?? [];
+  return onCard.flatMap((key) => columns.filter((each) => each.key === key && (row[key] !== null || !key.endsWith("_ns"))))
+    .map((each) => ({ term: each.title, text: cellText(row, each), why: row[each.key === "joules_per_token" ? "energy_why" : "why"] ?? null }))
+    .filter(({ text }) => text !== "");
 }
 
 function StageCard({ report, stage, curves }: { report: Row; stage: Row; curves: StepCurve[] }) {
   const name = String(stage["name"]);
-  const telemetry = list(report["telemetry"]?.["stages"]).find((each) => each["stage"] === name);
   const curve = curves.find((each) => each.stage === name);
   return (
     <article class="card" aria-label={`Stage ${shown(name)}`}>
@@ -82,8 +65,8 @@ function StageCard({ report, stage, curves }: { report: Row; stage: Row; curves:
         {stage["source"] === "inferred" ? "; inferred" : ""}
       </p>
       <dl>
-        {stageNumbers(stage, telemetry).map(({ term, text, why, big }) => (
-          <div key={term} class={big ? "big" : ""}><dt>{term}</dt><dd><Value text={text || unknown} why={why} /></dd></div>
+        {stageNumbers(report, stage).map(({ term, text, why }, at) => (
+          <div key={term} class={at === 0 ? "big" : ""}><dt>{term}</dt><dd><Value text={text} why={why} /></dd></div>
         ))}
       </dl>
       {curve && curve.duration_ns.length > 1 &&
@@ -127,7 +110,7 @@ function OneWaterfall({ waterfall }: { waterfall: Row }) {
   const sum = rows.reduce((total, row) => total + (row["share"] ?? 0), 0);
   const description: Description = { name: "waterfall", title, rows_shown: 100, columns: [
     column("text", "Part", "label", "", { show: ({ label, kind }) => (kind === "floor" || kind === "" ? <b>{label}</b> : shown(label)) }),
-    column("time", "Mean time", "mean_ns", "", { why: "why" }), column("share", "Share", "share"),
+    column("ns", "Mean time", "mean_ns", "", { why: "why" }), column("share", "Share", "share"),
     column("text", "100 % down to the floor", "from", "", { show: (row) => <Fall bar={row} /> }),
   ] };
   return (

@@ -11,7 +11,21 @@ vi.stubGlobal("matchMedia", () => ({ matches: false }));  // tables ask whether 
 const hostile = "<img src=x onerror=alert(1)>\u202e";
 const value = (counter: string, amount: number, unit: string, spread: number | null = null) =>
   ({ counter, value: amount, unit, denominator: null, spread, error: null, occurrences: 24, method: "range" });
+// "kernel:kernel achieved:percent": formats as the report describes them; `titles` of the terminal.
+const table = (formats: string, titles: Record<string, string> = {}) => ({ title: null, notes: [], columns: formats.split(" ").map((each) => {
+  const [key = "", format] = each.split(":");
+  return { key, format, title: titles[key] ?? null, meaning: "" };
+}) });
 const report: Report = {
+  tables: Object.fromEntries(Object.entries({
+    "occupancy[]": table("kernel:kernel achieved:percent limiter:text", { kernel: "kernel", achieved: "achieved %", limiter: "limited by" }),
+    "stages[]": table("stage:text steps:count measured:count hfu:percent redundancy:number"),
+    "stages[].work": table("time_ns:ns flops:amount dram_bytes:bytes dram_bytes_per_s:giga bound:text of_roof:percent"),
+    "stages[].values[]": table("counter:text value:number spread:percent method:text"),
+    "evidence[]": table("stage:text quantity:text analytic:number counted:number explanation:text"),
+    "unmixed[]": table("name:kernel time_ns:ns"), "stalls[]": table("kernel:kernel samples:count share:percent reasons:rows"),
+    "stalls[].places[]": table("reason:text samples:count share:percent"),
+  }).map(([path, described]) => [`hardware_counters.${path}`, described])),
   stages: [{ name: "decode", mfu: 0.0119 }], devices: [{ peak_bandwidth: 4e12 }],
   hardware_counters: {
     method: "range", set: "light", chip: "GH100", notes: [hostile], windows: 48, samples: 0, period_ns: null, cost_ns: 53e6,

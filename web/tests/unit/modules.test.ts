@@ -22,18 +22,19 @@ describe("the tree of modules", () => {
   });
   it("adds up what nobody measured, and only that", () => {
     const layers = tree()[0]!;
-    expect(layers.timeNs).toBe(160);        // 60 + 50 + 50, not the 40 inside layers.0 again
-    expect(layers.share).toBe(160 / 200);   // on a GPU of the stage's kernels
-    expect([layers.bytes, layers.mfu, layers.row]).toEqual([30, null, null]);
-    expect(layers.children[0]!.timeNs).toBe(60);
+    expect(layers.row["time_ns"]).toBe(160);        // 60 + 50 + 50, not the 40 inside layers.0 again
+    expect(layers.row["share"]).toBe(160 / 200);   // on a GPU of the stage's kernels
+    expect([layers.row["bytes"], layers.row["mfu"], layers.recorded]).toEqual([30, undefined, false]);
+    expect(layers.children[0]!.row).toMatchObject({ time_ns: 60, share: 60 / 200, mfu: 0.5, calls: 2 });
   });
   it("tells what modules hold at the peak, with those inside", () => {
     const layers = tree()[0]!;
-    expect([layers.heldBytes, layers.children[0]!.heldBytes, layers.children[0]!.children[0]!.heldBytes]).toEqual([7, 7, 5]);
+    const held = [layers, layers.children[0]!, layers.children[0]!.children[0]!].map(({ row }) => row["held_bytes"]);
+    expect(held).toEqual([7, 7, 5]);
   });
   it("sorts brothers by any column, numbers in names as numbers", () => {
     expect(paths(sortedTree(tree(), "label", false)[0]!.children)).toEqual(["layers.0", "layers.2", "layers.10"]);
-    expect(paths(sortedTree(tree(), "timeNs", false))).toEqual(["lm_head", "layers"]);
+    expect(paths(sortedTree(tree(), "time_ns", false))).toEqual(["lm_head", "layers"]);
   });
   it("shows what is open, or what is searched for with what it stands in", () => {
     expect(paths(seen(tree(), openAtFirst(tree()), ""))).toEqual(["layers", "layers.0", "layers.2", "layers.10", "lm_head"]);

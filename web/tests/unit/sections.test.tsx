@@ -5,7 +5,7 @@ import { Masthead } from "../../src/app";
 import type { DiffRow, Finding, PageData, Report, RunData } from "../../src/data";
 import { bySignificance } from "../../src/sections/comparison";
 import { cost, flat } from "../../src/sections/run";
-import { bars, busy, stageNumbers } from "../../src/sections/stages";
+import { bars, stageNumbers } from "../../src/sections/stages";
 import { FindingCard } from "../../src/sections/summary";
 import { sourceOf } from "../../src/sources";
 import { column, matching, quoted, sorted } from "../../src/table";
@@ -65,19 +65,28 @@ describe("the waterfall", () => {
 });
 
 describe("a stage card", () => {
-  it("knows busy by its definition: of the time of the devices", () => {
-    expect(busy({ device_busy_ns: 30, idle_ns: 70 })).toBe(0.3);
-    expect(busy({ device_busy_ns: 0, idle_ns: 0 })).toBeNull();
+  const column = (key: string, title: string, format: string) => ({ key, title, format, meaning: "" });
+  const tables = {
+    "stages[]#times": { notes: [], columns: [column("busy", "busy %", "percent"), column("latency_p50_ns", "TPOT p50", "ns"), column("ttft_ns", "TTFT", "ns")] },
+    "stages[]#efficiency": { notes: [], columns: [column("mfu", "MFU %", "percent")] },
+    "telemetry.stages[]": { notes: [], columns: [column("joules_per_token", "J/token", "number")] },
+  };
+  const telemetry = { stages: [{ stage: "decode", joules_per_token: null, energy_why: "no power was read" }] };
+  const numbers = (stage: object) => stageNumbers({ tables, telemetry }, stage);
+  it("has what belongs to its stage, as the report describes it, the latency first", () => {
+    const terms = numbers({ ttft_ns: null, latency_p50_ns: 2e6, mfu: 0.5, busy: 0.3 }).map((each) => `${each.term} ${each.text}`);
+    expect(terms).toEqual(["TPOT p50 2 ms", "MFU % 50.0", "busy % 30.0"]);
+    expect(numbers({ name: "x", ttft_ns: 1e6 })[0]).toMatchObject({ term: "TTFT", text: "1 ms" });
   });
-  it("has what belongs to its stage", () => {
-    const terms = stageNumbers({ tpot_p50_ns: 2e6, tpot_p90_ns: 3e6, tpot_p99_ns: 4e6 }, undefined).map((each) => `${each.term} ${each.text}`);
-    expect(terms.slice(0, 3)).toEqual(["TPOT p50 2 ms", "TPOT p90 3 ms", "TPOT p99 4 ms"]);
-    expect(stageNumbers({}, undefined).every((each) => each.text !== "–" || each.why)).toBe(true);
+  it("says why something is unknown", () => {
+    expect(numbers({ name: "decode", mfu: null, why: "no model" })).toEqual(
+      [{ term: "MFU %", text: "–", why: "no model" }, { term: "J/token", text: "–", why: "no power was read" }]);
+    expect(stageNumbers({}, {})).toEqual([]);
   });
 });
 
 describe("tables", () => {
-  const columns = [column("number", "n", "n"), column("name", "name", "name")];
+  const columns = [column("count", "n", "n"), column("name", "name", "name")];
   const rows = [{ n: null, name: "b10" }, { n: 2, name: "b9" }, { n: 1, name: "A" }];
   it("sort numbers and names, unknown last both ways", () => {
     expect(sorted(rows, { key: "n", down: true }).map((row) => row["n"])).toEqual([2, 1, null]);

@@ -224,8 +224,8 @@ function Top({ model, weight, side, zoomed }: FlameTablesProps) {
     .sort((a, b) => b[by] - a[by]).slice(0, most)
     .map((row) => ({ ...row, name: clipped(row.name), kind: lookOf(row.kind, row.name).name, self_share: row.self / all,
                      total_share: row.total / all }));
-  const columns: Column[] = [...frameColumns, column("number", "self", "self", "", { unit }), column("share", "self of all", "self_share"),
-    column("number", "total", "total", "", { unit }), column("share", "total of all", "total_share")];
+  const columns: Column[] = [...frameColumns, column("measure", "self", "self", "", { unit }), column("share", "self of all", "self_share"),
+    column("measure", "total", "total", "", { unit }), column("share", "total of all", "total_share")];
   const where = zoomed === 0 ? "" : ` inside ${tree.names[zoomed]}`;
   return (
     <>
@@ -251,7 +251,7 @@ function ChangeTable({ model, weight }: FlameTablesProps) {
     .sort((a, b) => Math.abs(after[b]! - before[b]!) - Math.abs(after[a]! - before[a]!)).slice(0, most)
     .map((node) => ({ name: path(node), kind: lookOf(tree.kinds[node]!, "").name, before: before[node]!, after: after[node]!,
                       change: after[node]! - before[node]!, relative: changed(before[node]!, after[node]!) }));
-  const columns = [...frameColumns, ...["before", "after", "change"].map((key) => column("number", key, key, "", { unit })),
+  const columns = [...frameColumns, ...["before", "after", "change"].map((key) => column("measure", key, key, "", { unit })),
                    column("share", "relative", "relative")];
   return <DataTable rows={rows} description={{ name: "changes", columns, title: `Paths whose own ${weightNames[weight]} changed most` }} />;
 }

@@ -157,9 +157,9 @@ export function SliceText({ facts, share, full }: { facts: SliceFacts; share?: n
 interface TablesProps { parts: Segment[]; lanes: LaneRow[]; window: Range; lane: LaneRow | null }
 
 const mostNames = 30;
-const inWindow = [column("time", "time", "covered"), column("share", "of the window", "share"), column("count", "slices", "slices")];
-const laneColumns = [column("name", "lane", "lane"), column("word", "kind", "kind"), ...inWindow, column("time", "estimated", "estimated")];
-const nameColumns = [column("name", "name", "name"), ...inWindow, column("time", "longest alone", "longest")];
+const inWindow = [column("ns", "time", "covered"), column("share", "of the window", "share"), column("count", "slices", "slices")];
+const laneColumns = [column("name", "lane", "lane"), column("word", "kind", "kind"), ...inWindow, column("ns", "estimated", "estimated")];
+const nameColumns = [column("name", "name", "name"), ...inWindow, column("ns", "longest alone", "longest")];
 
 // What the lanes show in the window, as numbers.
 export function TimelineTables({ parts, lanes, window, lane }: TablesProps) {
