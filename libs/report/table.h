@@ -1,7 +1,7 @@
 #pragma once
 // Described tables (analyze/tables.h) drawn for the terminal and as CSV, and the JSON of a report held to its
 // descriptions: keys in the order of the description, nothing that is not described. The page draws the same
-// descriptions with web/src/table.tsx.
+// descriptions with web/src/described.tsx.
 
 #include <cstddef>
 #include <optional>
