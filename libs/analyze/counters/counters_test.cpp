@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "analyze/counters/counters.cpp"
+#include "analyze/counters/evidence.h"
 #include "analyze/counters/fold.h"
 #include "analyze/counters/place.h"
 #include "analyze/counters/sampled.h"

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "analyze/counters/align.h"
-#include "analyze/counters/unmix.cpp"
+#include "analyze/counters/nnls.h"
 
 namespace llmprof::analyze::counters {
 namespace {

@@ -8,10 +8,10 @@
 #include <tuple>
 
 #include "analyze/model/model_passes.h"
+#include "analyze/model/run_calls.h"
 #include "analyze/passes/match.h"
 #include "analyze/passes/match_stages.h"
 #include "analyze/passes/repeated_products.h"
-#include "analyze/model/run_calls.h"
 
 namespace llmprof::analyze {
 
@@ -129,7 +129,7 @@ struct PartSteps {
   InferredSteps inferred;
 };
 
-// The step of each matched pass: the declared one it lies in, or one of its own, which is added by put_together().
+// The step of each matched pass: the declared one it lies in, or one of its own, which is added by merge_parts().
 Result<PartSteps> steps_of(const trace::Run& run, bool declared, const Matches& captured,
                            const std::vector<MatchedPass>& drafts, Matches matches,
                            const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
@@ -147,20 +147,20 @@ Result<PartSteps> steps_of(const trace::Run& run, bool declared, const Matches& 
 }
 
 // Adds the steps of all parts at once: where a step stands changes with each that is added before it.
-void put_together(std::vector<PartSteps>& parts, Classified& classified) {
-  struct From {
+void merge_parts(std::vector<PartSteps>& parts, Classified& classified) {
+  struct PartStep {
     std::size_t part, step;
   };
-  std::vector<From> order;
+  std::vector<PartStep> order;
   for (std::size_t part = 0; part < parts.size(); ++part) {
     for (std::size_t step = 0; step < parts[part].inferred.steps.size(); ++step) order.push_back({part, step});
   }
-  const auto begin_of = [&](const From& from) { return parts[from.part].inferred.steps[from.step].begin_ns; };
+  const auto begin_of = [&](const PartStep& from) { return parts[from.part].inferred.steps[from.step].begin_ns; };
   std::ranges::stable_sort(order, {}, begin_of);
   std::vector<Step> all;
   std::vector<std::vector<std::int32_t>> at(parts.size());
   for (std::size_t part = 0; part < parts.size(); ++part) at[part].resize(parts[part].inferred.steps.size());
-  for (const From& from : order) {
+  for (const PartStep& from : order) {
     at[from.part][from.step] = static_cast<std::int32_t>(all.size());
     all.push_back(parts[from.part].inferred.steps[from.step]);
   }
@@ -310,7 +310,7 @@ Result<RunMatch> match_run(const trace::Run& run, const std::vector<ModelPart>& 
     steps.push_back(std::move(found));
     out.recomputed.merge(recomputed_share(part.products, part.matches));
   }
-  if (!declared) put_together(steps, classified);
+  if (!declared) merge_parts(steps, classified);
   std::vector<Named> named;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const MatchedPart& part = parts[i];
