@@ -202,34 +202,21 @@ Json hardware_json(const Page& page) {
 
 }  // namespace
 
-void to_json(const Page& page, base::Json& out) {
+// The rows that the terminal draws: all that it needs, and made often.
+Json tables_json(const Page& page) {
   const analyze::Summary& s = page.summary;
-  out["run"] = run_json(page);
+  Json out;
   out["coverage"] = described_fields("coverage", s.coverage);
-  out["losses"] = described_fields("losses[]", s.losses);
-  out["recording_cost"] = cost_json(page);
-  Result<Json> environment = base::parse_json(page.info.environment, "environment");
-  out["environment"] = environment ? *environment : Json(nullptr);
-  out["devices"] = described_fields("devices[]", s.devices);
-  out["model"] = model_json(s);
   out["stages"] = rows_by_name(page, "stages[]", s.stages);
-  out["measures"] = measures_json(s, page.stage);
-  out["diagnosis"] = diagnosis_json(s.diagnosis, page.stage);
-  out["waterfalls"] = waterfall_json(page);
-  out["idle"] = rows_of(page, "idle[]", s.idle);
   out["modules"] = rows_of(page, "modules[]", s.modules);
   out["operators"] = rows_of(page, "operators[]", s.ops);
   out["unmatched"] = rows_of(page, "unmatched[]", s.unmatched);
-  out["ridge"] = maybe(s.ridge);
   out["gemms"] = rows_of(page, "gemms[]", s.gemms);
   out["kernels"] = rows_of(page, "kernels[]", s.gpu.kernels);
   out["gpu_by_source"] = {{"by", text_or_null(s.gpu.by)},
                           {"rows", rows_of(page, "gpu_by_source.rows[]", s.gpu.sources)}};
-  out["gaps"] = described_fields("gaps[]", s.gpu.gaps);
-  out["notes"] = described_fields("notes[]", s.gpu.notes);
   out["peaks_together"] = {
       {"devices", s.busy_devices}, {"flops", maybe(s.peak_flops)}, {"bandwidth", maybe(s.peak_bandwidth)}};
-  out["job"] = job_json(s);
   out["telemetry"] = telemetry_json(page);
   out["device_memory"] = device_memory_json(s.device_memory);
   if (!s.allocators.devices.empty()) out["allocators"] = allocators_json(s.allocators);
@@ -238,16 +225,61 @@ void to_json(const Page& page, base::Json& out) {
   if (s.life.process_id != 0) out["life"] = life_json(s.life);
   out["functions"] = rows_of(page, "functions[]", s.host.functions);
   if (!s.host.sampled_stages.empty()) out["sampled_stages"] = rows_of(page, "sampled_stages[]", s.host.sampled_stages);
+  out["framework_operators"] = described_fields("framework_operators[]", s.imported.framework_ops);
+  out["attention"] = rows_of(page, "attention[]", s.imported.attentions);
+  out["counters"] = counters_json(s.imported.counted);
+  out["totals"] = described_fields("totals[]", s.imported.totals);
+  return out;
+}
+
+void to_json(const Page& page, base::Json& out) {
+  const analyze::Summary& s = page.summary;
+  Json tables = tables_json(page);
+  const auto move = [&](const char* key) {
+    if (const auto found = tables.find(key); found != tables.end()) out[key] = std::move(*found);
+  };
+  out["run"] = run_json(page);
+  move("coverage");
+  out["losses"] = described_fields("losses[]", s.losses);
+  out["recording_cost"] = cost_json(page);
+  Result<Json> environment = base::parse_json(page.info.environment, "environment");
+  out["environment"] = environment ? *environment : Json(nullptr);
+  out["devices"] = described_fields("devices[]", s.devices);
+  out["model"] = model_json(s);
+  move("stages");
+  out["measures"] = measures_json(s, page.stage);
+  out["diagnosis"] = diagnosis_json(s.diagnosis, page.stage);
+  out["waterfalls"] = waterfall_json(page);
+  out["idle"] = rows_of(page, "idle[]", s.idle);
+  move("modules");
+  move("operators");
+  move("unmatched");
+  out["ridge"] = maybe(s.ridge);
+  move("gemms");
+  move("kernels");
+  move("gpu_by_source");
+  out["gaps"] = described_fields("gaps[]", s.gpu.gaps);
+  out["notes"] = described_fields("notes[]", s.gpu.notes);
+  move("peaks_together");
+  out["job"] = job_json(s);
+  move("telemetry");
+  move("device_memory");
+  move("allocators");
+  move("metrics");
+  move("host");
+  move("life");
+  move("functions");
+  move("sampled_stages");
   out["stacks"] = described_fields("stacks", s.host.stacks);
   out["blocks"] = blocks_json(page);
   out["ranges"] = described_fields("ranges[]", s.range_tree);
   out["training"] = training_json(s.training);
   out["sources"] = described_fields("sources[]", s.imported.sources);
-  out["framework_operators"] = described_fields("framework_operators[]", s.imported.framework_ops);
-  out["attention"] = rows_of(page, "attention[]", s.imported.attentions);
-  out["counters"] = counters_json(s.imported.counted);
+  move("framework_operators");
+  move("attention");
+  move("counters");
   out["hardware_counters"] = hardware_json(page);
-  out["totals"] = described_fields("totals[]", s.imported.totals);
+  move("totals");
 }
 
 base::Json report_json(const Page& page) {

@@ -251,7 +251,7 @@ std::string to_text(const Page& page, bool colour) {
   const Style style{colour};
   std::string out = title(page, style) + coverage(page, style);
   if (page.diagnosis) return out + full_diagnosis(page, style);
-  const base::Json report = report_json(page);
+  const base::Json report = tables_json(page);
   const TableText tables(report, flags_of(page), page.top);
   if (page.counters) return out + hardware_alone(page, style, tables);
   const auto lines = static_cast<std::size_t>(std::count(out.begin(), out.end(), '\n'));
