@@ -11,7 +11,7 @@
 namespace llmprof::exporters {
 
 // A CSV file per table (RFC 4180, a header line, UTF-8). Text that a spreadsheet would take for a formula is marked
-// with a quote in front (base/csv.h); NULL is an empty cell.
+// with a quote in front (base/strings.h); NULL is an empty cell.
 namespace csv {
 namespace {
 

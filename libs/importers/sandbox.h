@@ -1,7 +1,7 @@
 #pragma once
 // A child process that reads untrusted bytes. It gets an open input and one pipe to write to, and nothing else: all
 // other descriptors are closed, memory, CPU time and files are limited, and system calls outside a short list are
-// refused (seccomp_filter.h). It dies alone: how it ended is an error with words, never a signal of llmprof.
+// refused. It dies alone: how it ended is an error with words, never a signal of llmprof.
 //
 // Children are forked before this process has threads, because a fork copies only the calling thread: they start at
 // once, and wait where `work` waits for go().

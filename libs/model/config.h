@@ -1,6 +1,6 @@
 #pragma once
 // A decoder-only transformer as numbers: what a config.json, a GGUF header or a built-in name says. A family file
-// (families/) fills it; decoder.cpp and families turn it into operators.
+// (families/) fills it; the families turn it into operators.
 
 #include <cstdint>
 #include <map>

@@ -12,7 +12,7 @@ namespace {
 
 using pictures::Window;
 
-// view/pixels.h in its plainest form: short slices by the pixel in which they begin, long ones alone.
+// The merging of slices in its plainest form: short slices by the pixel in which they begin, long ones alone.
 std::vector<MergedSlice> by_hand(const std::vector<IndexedSlice>& slices, Window window, std::int64_t pixel) {
   std::map<std::pair<std::int64_t, int>, std::vector<IndexedSlice>> groups;
   for (const IndexedSlice& slice : slices) {

@@ -1,12 +1,13 @@
 #pragma once
-// Fills what a report says about GPUs: kernels by time, time by source line, gaps and notes.
+// What fills the sections of a Summary, one function each. Used by summary.cpp and by tests.
+// GPUs: kernels by time, time by source line, gaps and notes.
 
 #include <vector>
 
 #include "analyze/context.h"
+#include "analyze/model/efficiency.h"
 #include "analyze/sections/devices_summary.h"
 #include "analyze/sections/host_summary.h"
-#include "analyze/model/efficiency.h"
 #include "analyze/summary.h"
 #include "base/result.h"
 #include "trace/run.h"
@@ -17,7 +18,7 @@ namespace llmprof::analyze {
 // `by`: "line", "function", "stack" or "". Coverage is filled already.
 Result<void> fill_gpu(const trace::Run& run, const std::string& by, Summary& summary);
 
-// Fills Allocators (allocator_summary.h) from memory snapshots and memory events of a framework.
+// Fills Allocators (host_summary.h) from memory snapshots and memory events of a framework.
 
 // The value of a curve at a moment: that of its last point up to then.
 std::optional<std::int64_t> value_at(const std::vector<MemoryPoint>& points, std::int64_t ts_ns);
@@ -47,11 +48,11 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
 // Fills unmatched; modules must be there.
 Result<void> fill_unmatched(const trace::Run& run, Summary& summary);
 
-// Fills Telemetry (telemetry_summary.h) of a summary whose stages are known, and tells its waterfalls what it found.
+// Fills Telemetry (devices_summary.h) of a summary whose stages are known, and tells its waterfalls what it found.
 
 Result<void> fill_telemetry(const trace::Run& run, const AnalysisContext& analysis, Summary& summary);
 
-// Fills Metrics (metrics_summary.h) from the table metric.
+// Fills Metrics (devices_summary.h) from the table metric.
 
 struct Bucket {
   double bound = 0;  // values up to here; the last is infinite
@@ -100,7 +101,7 @@ Result<std::vector<StepSeries>> training_series(const trace::Run& run);
 // The step whose total is the median: a step that really happened (nearest rank). The series must not be empty.
 const TrainingStep& median_step(const StepSeries& series);
 
-// Fills DeviceMemories (device_memory_summary.h) from allocations and readings of memory.
+// Fills DeviceMemories (host_summary.h) from allocations and readings of memory.
 
 struct MemoryChange {
   std::int64_t ts_ns = 0, bytes = 0;  // negative: freed

@@ -34,7 +34,7 @@ struct Parsed {
 inline constexpr std::size_t kPaddingBytes = 64;
 
 // `text` has kPaddingBytes readable bytes behind it and, in front of or behind events, only white space and commas;
-// its brackets are balanced (splitter.h). `unclean`: it holds bytes that are not ASCII, NUL, or control bytes in
+// its brackets are balanced (chunks.h). `unclean`: it holds bytes that are not ASCII, NUL, or control bytes in
 // strings.
 void parse_events(std::string_view text, std::uint64_t offset, bool unclean, Parsed& out);
 

@@ -56,7 +56,7 @@ class ByteReader {
 
 // What a pickle builds: plain values, and containers in a heap that does not grow with what is only looked at.
 // A container is *sealed* when something else first uses it; nothing may be added from then on, so no container can
-// come to contain itself. A dictionary that was recognised as a record (pickle_reader.h) gives its members back.
+// come to contain itself. A dictionary that was recognised as a record (below) gives its members back.
 //
 // 8 bytes: what it is in the low 4 bits, the rest above them.
 class PickleValue {
