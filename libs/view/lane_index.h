@@ -130,7 +130,8 @@ class LaneIndex {
   IndexedSlice at(std::size_t at) const;
 
   using Emit = std::function<void(const MergedSlice&)>;
-  // What overlaps the window, widened to whole pixels, what is shorter than a pixel merged. Returns how many slices that is.
+  // What overlaps the window, widened to whole pixels, what is shorter than a pixel merged. Returns how many slices
+  // that is.
   std::int64_t merge(const pictures::Window& window, std::int64_t pixel, const Emit& emit) const;
 
  private:
