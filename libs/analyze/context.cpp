@@ -46,7 +46,7 @@ void add_spec_peaks(AnalysisContext& analysis) {
 }
 
 Result<void> find_devices(const trace::Run& run, AnalysisContext& analysis) {
-  LLMPROF_LET(const trace::ResultTable devices, ask(run, "sql/devices"));
+  LLMPROF_LET(const trace::ResultTable devices, ask(run, "devices"));
   for (const auto& row : devices.rows) {
     const auto text = [&](const char* name) { return row[devices.column(name)].text; };
     const auto number = [&](const char* name) { return row[devices.column(name)].as_int(); };
@@ -67,7 +67,7 @@ Result<void> find_devices(const trace::Run& run, AnalysisContext& analysis) {
                   static_cast<double>(device.kernel_ns) < kNegligible * static_cast<double>(busiest.kernel_ns);
     if (!device.idle) ++analysis.busy_devices;
   }
-  LLMPROF_LET(const trace::ResultTable peaks, ask(run, "sql/peaks"));
+  LLMPROF_LET(const trace::ResultTable peaks, ask(run, "peaks"));
   for (const auto& row : peaks.rows) {
     const auto text = [&](const char* name) { return row[peaks.column(name)].text; };
     analysis.peaks.push_back({.device_id = row[peaks.column("device_id")].as_int(),

@@ -33,7 +33,7 @@ namespace llmprof::analyze {
 namespace {
 
 Result<Ranges> read_ranges(const trace::Run& run) {
-  LLMPROF_LET(trace::Columns columns, ask_columns(run, "sql/pass_ranges"));
+  LLMPROF_LET(trace::Columns columns, ask_columns(run, "pass_ranges"));
   Ranges ranges;
   const std::array targets{&ranges.id,    &ranges.begin_ns, &ranges.end_ns, &ranges.thread_id, &ranges.process_id,
                            &ranges.depth, &ranges.name,     &ranges.domain, &ranges.category,  &ranges.payload};
@@ -45,12 +45,12 @@ Result<Ranges> read_ranges(const trace::Run& run) {
 }
 
 Result<GemmOfKernel> read_gemms(const trace::Run& run) {
-  LLMPROF_LET(trace::Columns columns, ask_columns(run, "sql/pass_gemms"));
+  LLMPROF_LET(trace::Columns columns, ask_columns(run, "pass_gemms"));
   return GemmOfKernel{std::move(columns.values[0]), std::move(columns.values[1])};
 }
 
 Result<std::unordered_map<std::int64_t, std::int64_t>> read_threads(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/pass_threads"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "pass_threads"));
   std::unordered_map<std::int64_t, std::int64_t> process_of_thread;
   for (const auto& row : table.rows) process_of_thread[row[0].as_int()] = row[1].as_int();
   return process_of_thread;
@@ -108,10 +108,9 @@ Result<void> for_each_sample(const trace::Run& run,
   LLMPROF_LET(const trace::ResultTable ids, run.query("SELECT min(id), max(id) FROM sample"));
   const std::optional<std::int64_t> first = ids.rows[0][0].maybe_int();
   if (!first) return {};
-  const Question* question = find_question("sql/pass_samples");
   for (std::int64_t id = *first; id <= ids.rows[0][1].as_int(); id += kBlockSamples) {
     LLMPROF_LET(const trace::Columns samples,
-                run.columns(fmt::format("{}WHERE id >= {} AND id < {}", question->sql, id, id + kBlockSamples)));
+                run.columns(fmt::format("{}WHERE id >= {} AND id < {}", sql_of("pass_samples"), id, id + kBlockSamples)));
     for (std::size_t i = 0; i < samples.rows(); ++i)
       use(samples.values[0][i], samples.values[1][i], samples.values[2][i]);
   }

@@ -1,5 +1,6 @@
 #include "analyze/questions.h"
 
+#include <map>
 #include <span>
 
 #include "base/asset.h"
@@ -10,54 +11,52 @@ std::span<const base::Asset> assets();  // made by llmprof_embed_assets
 
 namespace {
 
-std::string_view header_value(std::string_view text, std::string_view key) {
-  const std::size_t begin = text.find(key);
-  if (begin == std::string_view::npos) return {};
-  const std::string_view rest = text.substr(begin + key.size());
-  return rest.substr(0, rest.find('\n'));
-}
+using Questions = std::map<std::string_view, std::string_view, std::less<>>;
 
-std::vector<Question> read_questions() {
-  std::vector<Question> all;
-  for (const base::Asset& asset : assets()) {
-    if (!asset.path.ends_with(".sql")) continue;
-    all.push_back({.name = asset.path.substr(0, asset.path.size() - 4),
-                   .title = header_value(asset.bytes, "-- title: "),
-                   .unit = header_value(asset.bytes, "-- unit: "),
-                   .sql = asset.bytes});
+// Each begins with `mark` and its name, and goes on until `end`.
+void read_questions(std::string_view text, std::string_view mark, std::string_view end, Questions& into) {
+  for (std::size_t at = text.find(mark); at != std::string_view::npos; at = text.find(mark)) {
+    text.remove_prefix(at + mark.size());
+    const std::size_t line = text.find('\n');
+    const std::string_view name = text.substr(0, line);
+    text.remove_prefix(line + 1);
+    into.emplace(name, text.substr(0, text.find(end)));
   }
+}
+
+const Questions& all_questions() {
+  static const Questions all = [] {
+    Questions out;
+    for (const base::Asset& asset : assets()) {
+      if (asset.path.ends_with(".sql")) read_questions(asset.bytes, "-- question: ", "-- question: ", out);
+      if (asset.path.ends_with(".md")) read_questions(asset.bytes, "```sql ", "```", out);
+    }
+    return out;
+  }();
   return all;
 }
 
-const std::vector<Question>& all_questions() {
-  static const std::vector<Question> all = read_questions();
-  return all;
-}
-
-Result<std::string> text_of(std::string_view name) {
-  const Question* question = find_question(name);
-  if (question == nullptr) return Error{ErrorCode::kInternal, "no analysis named " + std::string(name), ""};
-  return std::string(question->sql);
+Result<std::string> known_sql(std::string_view name) {
+  const std::string_view sql = sql_of(name);
+  if (sql.empty()) return Error{ErrorCode::kInternal, "no analysis named " + std::string(name), ""};
+  return std::string(sql);
 }
 
 }  // namespace
 
-std::vector<Question> questions() { return all_questions(); }
-
-const Question* find_question(std::string_view name) {
-  for (const Question& question : all_questions()) {
-    if (question.name == name) return &question;
-  }
-  return nullptr;
+std::string_view sql_of(std::string_view name) {
+  if (name.starts_with("sql/")) name.remove_prefix(4);
+  const auto found = all_questions().find(name);
+  return found == all_questions().end() ? std::string_view() : found->second;
 }
 
 Result<trace::ResultTable> ask(const trace::Run& run, std::string_view name) {
-  LLMPROF_LET(const std::string sql, text_of(name));
+  LLMPROF_LET(const std::string sql, known_sql(name));
   return run.query(sql);
 }
 
 Result<trace::Columns> ask_columns(const trace::Run& run, std::string_view name) {
-  LLMPROF_LET(const std::string sql, text_of(name));
+  LLMPROF_LET(const std::string sql, known_sql(name));
   return run.columns(sql);
 }
 

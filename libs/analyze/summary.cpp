@@ -76,9 +76,9 @@ struct NextTokens {
 };
 
 Result<void> fill_stages(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(summary.stages, ask_rows<Stage>(run, "sql/stages"));
-  LLMPROF_LET(const FirstTokens first, ask_row<FirstTokens>(run, "sql/ttft"));
-  LLMPROF_LET(const NextTokens next, ask_row<NextTokens>(run, "sql/tpot"));
+  LLMPROF_LET(summary.stages, ask_rows<Stage>(run, "stages"));
+  LLMPROF_LET(const FirstTokens first, ask_row<FirstTokens>(run, "ttft"));
+  LLMPROF_LET(const NextTokens next, ask_row<NextTokens>(run, "tpot"));
   const bool tokens = std::ranges::any_of(summary.stages, &Stage::makes_tokens);
   for (Stage& stage : summary.stages) {
     stage.label = stage.name + (stage.declared() ? "" : "*");
@@ -112,7 +112,7 @@ struct Tokens {
 // stands for all that compute for it.
 Result<void> fill_tokens(const trace::Run& run, const Job& job, Summary& summary) {
   if (!job.known) return {};  // how many copies there are is unknown
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/stage_tokens"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "stage_tokens"));
   std::map<std::pair<std::string, const JobRank*>, Tokens> said;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
@@ -132,7 +132,7 @@ Result<void> fill_tokens(const trace::Run& run, const Job& job, Summary& summary
 }
 
 Result<void> fill_stage_work(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/stage_work"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "stage_work"));
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
     for (Stage& stage : summary.stages) {
@@ -161,7 +161,7 @@ std::int64_t length_of(const std::map<std::int64_t, std::vector<Window>>& proces
 
 // Union of the step windows, per stage and over all.
 Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summary& summary) {
-  LLMPROF_LET(const trace::Columns steps, ask_columns(run, "sql/step_windows"));
+  LLMPROF_LET(const trace::Columns steps, ask_columns(run, "step_windows"));
   std::vector<Window> all;
   for (std::size_t i = 0; i < steps.rows(); ++i) all.push_back({steps.values[1][i], steps.values[2][i]});
   summary.coverage.in_stages_ns = length_of(union_of(all));
@@ -239,7 +239,7 @@ struct Most {
 // Model FLOPs, bytes and the floor: known only if they are known for every step.
 Result<void> fill_stage_costs(const trace::Run& run, const AnalysisContext& analysis, const Denominators& all,
                               Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable passes, ask(run, "sql/stage_passes"));
+  LLMPROF_LET(const trace::ResultTable passes, ask(run, "stage_passes"));
   for (Stage& stage : summary.stages) {
     const Denominators by = for_stage(all, stage.name);
     double flops = 0, bytes = 0, floor = 0, recomputed = 0;
@@ -321,13 +321,13 @@ double Stage::at_pace_ns() const {
   return others_ns * static_cast<double>(steps) / static_cast<double>(others);
 }
 
-Result<std::vector<Loss>> read_losses(const trace::Run& run) { return ask_rows<Loss>(run, "sql/losses"); }
+Result<std::vector<Loss>> read_losses(const trace::Run& run) { return ask_rows<Loss>(run, "losses"); }
 
 Result<Summary> summarise(trace::Run& run, const Options& options, const base::Progress& progress) {
   LLMPROF_LET(const AnalysisContext analysis, find_context(run, options));
   LLMPROF_TRY(ensure_derived(run, analysis, progress));
   Summary summary;
-  LLMPROF_LET(summary.coverage, ask_row<Coverage>(run, "sql/coverage"));
+  LLMPROF_LET(summary.coverage, ask_row<Coverage>(run, "coverage"));
   LLMPROF_LET(summary.losses, read_losses(run));
   LLMPROF_LET(const std::vector<Shape> shapes, gemm_shapes(run, analysis));
   const std::string type = arithmetic_type(analysis, shapes);

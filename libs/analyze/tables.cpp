@@ -60,9 +60,7 @@ class Reader {
         continue;  // the title of the file
       } else if (line.starts_with("```")) {
         in_sql = !in_sql;
-      } else if (in_sql) {
-        tables_.back().sql += std::string(line) + "\n";
-      } else {
+      } else if (!in_sql) {
         LLMPROF_TRY(read_line(line));
       }
     }

@@ -1,8 +1,8 @@
 #pragma once
 // The descriptions of everything that reports say in rows and columns. They are files of tables/, in Markdown: what
-// `report --json` calls an object, its title, its columns, what stands below it, and the SQL of its rows where SQL
-// makes them. Terminal, JSON, CSV, the page and docs/format/json.md are made from them, so that a number has its name,
-// unit, title and meaning in one place.
+// `report --json` calls an object, its title, its columns, what stands below it, and the SQL that its rows come from.
+// Terminal, JSON, CSV, the page and docs/format/json.md are made from them, so that a number has its name, unit, title
+// and meaning in one place.
 //
 //   ## kernels[]: Kernels by GPU time
 //   Kernels of GPUs, most time first.                     (the meaning)
@@ -15,16 +15,15 @@
 //   - title: (if gpu) Kernels by time                     (another one)
 //   - above: What a reader needs before the rows.
 //   - note: GPU %: of {coverage.gpu_ns}, the durations of all kernels added up.
-//   ```sql
+//   ```sql kernels                                      (a question: analyze/questions.h)
 //   SELECT …
 //   ```
 //
 // A column without a title is in the JSON, not in the terminal. Where the terminal shows rows in several tables, each
 // is a view: "## stages[]#efficiency: Efficiency" with key and title of the columns that it shows. A format is one of
-// report/table.cpp with its unit, then words: "~KEY" an estimate if KEY is not 0, "±KEY" KEY
-// is its error, "of KEY" the denominator, "wide" the
-// column that gets narrower where space is short, "nonzero" 0 is unknown, "if FLAG" and "unless FLAG" only then. A
-// line may begin with "(if FLAG)" or "(unless FLAG)".
+// report/table.cpp with its unit, then words: "~KEY" an estimate if KEY is not 0, "±KEY" KEY is its error, "of KEY" the
+// denominator, "wide" the column that gets narrower where space is short, "nonzero" 0 is unknown, "if FLAG" and
+// "unless FLAG" only then. A line may begin with "(if FLAG)" or "(unless FLAG)".
 
 #include <string>
 #include <string_view>
@@ -52,7 +51,6 @@ struct TableDescription {
   std::vector<ColumnDescription> columns;
   std::vector<std::string> titles;        // instead of the title, each with its condition
   std::vector<std::string> above, notes;  // lines above and below the rows
-  std::string sql;
 
   const ColumnDescription* column(std::string_view key) const;
 };

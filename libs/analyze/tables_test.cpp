@@ -1,3 +1,4 @@
+#include "analyze/questions.h"
 #include "analyze/tables.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +45,7 @@ TEST(Tables, AFormatIsReadWithItsUnitAndWords) {
   const auto tables = parse_descriptions(
       "# file\n## a[]: Title\nWhat it is.\n| key | title | format | meaning |\n|---|---|---|---|\n"
       "| x_ns | x | ns ~y of coverage.wall_ns if gpu | X. |\n| y | | giga FLOP/s wide nonzero | Y. |\n"
-      "- rows: things\n- note: (if gpu) Note.\n```sql\nSELECT 1\n```\n"
+      "- rows: things\n- note: (if gpu) Note.\n```sql all\n| SELECT 1\n```\n"
       "## a[]#view: Other\n| x_ns | again | unless cpu |\n",
       "file");
   ASSERT_TRUE(tables) << tables.error().message;
@@ -52,7 +53,7 @@ TEST(Tables, AFormatIsReadWithItsUnitAndWords) {
   EXPECT_EQ(a.title, "Title");
   EXPECT_EQ(a.meaning, "What it is.");
   EXPECT_EQ(a.rows, "things");
-  EXPECT_EQ(a.sql, "SELECT 1\n");
+  EXPECT_EQ(a.columns.size(), 2U);  // SQL is no column
   EXPECT_EQ(a.columns[0].estimate, "y");
   EXPECT_EQ(a.columns[0].of, "coverage.wall_ns");
   EXPECT_EQ(a.columns[0].only_if, "gpu");
@@ -62,6 +63,14 @@ TEST(Tables, AFormatIsReadWithItsUnitAndWords) {
   EXPECT_EQ(shown.title, "again");
   EXPECT_EQ(shown.format, "ns");
   EXPECT_EQ(shown.unless, "cpu");
+}
+
+TEST(Questions, AreFoundInTablesAndInFilesOfSql) {
+  EXPECT_NE(sql_of("kernels").find("SELECT name, stage"), std::string_view::npos);  // tables/gpu.md
+  EXPECT_TRUE(sql_of("kernels").ends_with(";\n"));
+  EXPECT_NE(sql_of("pass_calls").find("FROM gemm"), std::string_view::npos);  // sql/passes.sql
+  EXPECT_EQ(sql_of("pass_calls").find("pass_captured_calls"), std::string_view::npos);
+  EXPECT_EQ(sql_of("no such question"), "");
 }
 
 TEST(Tables, WhatIsMissingIsAnError) {

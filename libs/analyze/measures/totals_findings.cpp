@@ -35,7 +35,7 @@ std::optional<double> weights_in_memory(const Summary& summary) {
 }  // namespace
 
 Result<MeasuredTable> totals_table(const trace::Run& run) {
-  LLMPROF_LET(const std::vector<Total> totals, ask_rows<Total>(run, "sql/totals"));
+  LLMPROF_LET(const std::vector<Total> totals, ask_rows<Total>(run, "totals"));
   MeasuredTable table;
   for (const Total& row : totals) {
     if (row.kind == "total") {

@@ -89,7 +89,7 @@ Result<RunCalls> read_calls(const trace::Run& run,
   std::int64_t after_id = INT64_MIN;
   for (std::size_t read = 1; read > 0;) {
     LLMPROF_LET(const trace::Columns block,
-                run.columns(fmt::format("{}WHERE id > {} ORDER BY id LIMIT {}", find_question("sql/pass_calls")->sql,
+                run.columns(fmt::format("{}WHERE id > {} ORDER BY id LIMIT {}", sql_of("sql/pass_calls"),
                                         after_id, kBlockCalls)));
     append(block, shapes, out);
     read = --blocks == 0 ? 0 : block.rows();

@@ -29,7 +29,7 @@ void sort_by_begin(const std::vector<std::int64_t>& begin_ns, const KernelColumn
 }
 
 Result<trace::Columns> read_slice(const trace::Run& run, std::string_view question, Window slice) {
-  return run.columns(fmt::format("{}WHERE begin_ns >= {} AND begin_ns < {}", find_question(question)->sql,
+  return run.columns(fmt::format("{}WHERE begin_ns >= {} AND begin_ns < {}", sql_of(question),
                                  slice.begin_ns, slice.end_ns));
 }
 
@@ -55,7 +55,7 @@ Result<Kernels> read_kernels(const trace::Run& run, Window slice, WorkReader::Wi
 Result<GraphLaunches> read_launches(const trace::Run& run, Window slice) {
   LLMPROF_LET(trace::Columns columns,
               run.columns(fmt::format("{}WHERE begin_ns >= {} AND begin_ns < {} ORDER BY begin_ns, id",
-                                      find_question("sql/pass_launches")->sql, slice.begin_ns, slice.end_ns)));
+                                      sql_of("sql/pass_launches"), slice.begin_ns, slice.end_ns)));
   GraphLaunches launches;
   const std::array targets{&launches.id,        &launches.begin_ns,        &launches.end_ns,
                            &launches.thread_id, &launches.launch_begin_ns, &launches.device_id,

@@ -120,7 +120,7 @@ Result<void> measure_stages(const trace::Run& run, Summary& summary) {
   const std::optional<trace::NotedRests>& rests = run.info().rests;
   if (!rests) return {};
   summary.cost.rests_of_everything = rests->everything;
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/cost_steps"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "cost_steps"));
   std::map<std::string, std::vector<TimedStep>> steps;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
@@ -145,7 +145,7 @@ Result<void> measure_stages(const trace::Run& run, Summary& summary) {
 
 // Events delay the thread that raises them, so a stage's delay is held against its steps added up over all threads.
 Result<void> fill_stages(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/cost_stages"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "cost_stages"));
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
     StageCost cost{.name = row.text("stage"),
@@ -219,7 +219,7 @@ std::optional<MeasuredRatio> ratio_of_timing(const std::vector<TimedStep>& steps
 }
 
 Result<void> fill_cost(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/cost"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "cost"));
   const RowView row{table, 0};
   CollectorCost& cost = summary.cost;
   cost.recorder_cpu_ns = run.info().recorder_cpu_ns;

@@ -13,7 +13,7 @@ double share_of(std::int64_t part, std::int64_t all) {
 }
 
 Result<void> fill_kernels(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(summary.gpu.kernels, ask_rows<KernelTime>(run, "sql/kernels"));
+  LLMPROF_LET(summary.gpu.kernels, ask_rows<KernelTime>(run, "kernels"));
   for (KernelTime& kernel : summary.gpu.kernels) {
     kernel.share = share_of(kernel.time_ns, summary.coverage.gpu_ns);
     if (kernel.executions > 0) kernel.mean_ns = kernel.time_ns / kernel.executions;
@@ -34,7 +34,7 @@ std::string label_of(const SourceTime& source) {
 Result<void> fill_sources(const trace::Run& run, const std::string& by, Summary& summary) {
   if (by.empty()) return {};
   summary.gpu.by = by;
-  LLMPROF_LET(summary.gpu.sources, ask_rows<SourceTime>(run, "sql/gpu_by_" + by));
+  LLMPROF_LET(summary.gpu.sources, ask_rows<SourceTime>(run, "gpu_by_" + by));
   for (SourceTime& source : summary.gpu.sources) {
     source.share = share_of(source.time_ns, summary.coverage.gpu_ns);
     source.label = label_of(source);
@@ -43,11 +43,11 @@ Result<void> fill_sources(const trace::Run& run, const std::string& by, Summary&
 }
 
 Result<void> fill_gaps(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(summary.gpu.gaps, ask_rows<GapTime>(run, "sql/gaps"));
+  LLMPROF_LET(summary.gpu.gaps, ask_rows<GapTime>(run, "gaps"));
   for (const GapTime& gap : summary.gpu.gaps) {
     for (Stage& stage : summary.stages) stage.gap_ns += stage.name == gap.stage ? gap.time_ns : 0;
   }
-  LLMPROF_LET(summary.gpu.notes, ask_rows<Note>(run, "sql/notes"));
+  LLMPROF_LET(summary.gpu.notes, ask_rows<Note>(run, "notes"));
   return {};
 }
 
@@ -62,7 +62,7 @@ std::string why_unknown(const RowView& row) {
 }
 
 Result<void> add_note_of_unknown_graphs(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/unknown_graphs"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "unknown_graphs"));
   const RowView row{table, 0};
   const std::int64_t launches = row.integer("launches"), graphs = row.integer("graphs");
   if (launches == 0) return {};

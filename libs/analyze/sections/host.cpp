@@ -21,7 +21,7 @@ double share_of(std::int64_t part, std::int64_t whole) {
 }
 
 Result<void> fill_processes(const trace::Run& run, Host& host) {
-  LLMPROF_LET(host.processes, ask_rows<ProcessUsage>(run, "sql/host_processes"));
+  LLMPROF_LET(host.processes, ask_rows<ProcessUsage>(run, "host_processes"));
   for (ProcessUsage& process : host.processes) {
     const std::string name = process.name.substr(process.name.rfind('/') + 1);
     process.label = fmt::format("{} {}", name.empty() ? "(unknown)" : name, process.pid);
@@ -35,7 +35,7 @@ Result<void> fill_processes(const trace::Run& run, Host& host) {
 }
 
 Result<std::vector<MemoryReading>> read_readings(const trace::Run& run) {
-  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "sql/host_readings"));
+  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "host_readings"));
   std::vector<MemoryReading> readings(columns.rows());
   for (std::size_t i = 0; i < readings.size(); ++i) {
     readings[i] = {columns.values[0][i], columns.values[1][i], columns.values[2][i], columns.values[3][i]};
@@ -44,7 +44,7 @@ Result<std::vector<MemoryReading>> read_readings(const trace::Run& run) {
 }
 
 Result<Periods> read_periods(const trace::Run& run, Host& host) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/host_periods"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "host_periods"));
   Periods periods;
   std::vector<std::int64_t> sorted;
   for (const auto& row : table.rows) {
@@ -76,7 +76,7 @@ Result<void> fill_memory(const trace::Run& run, const std::vector<MemoryReading>
 Result<void> fill_gains(const trace::Run& run, const std::vector<MemoryReading>& readings, const Periods& periods,
                         Host& host) {
   if (readings.empty()) return {};
-  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "sql/host_ranges"));
+  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "host_ranges"));
   std::vector<MemoryRange> ranges(columns.rows());
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const auto& v = columns.values;
@@ -105,13 +105,12 @@ Result<void> fill_gains(const trace::Run& run, const std::vector<MemoryReading>&
 }  // namespace
 
 Result<std::vector<OpenRanges>> open_at(const trace::Run& run, std::int64_t ts_ns) {
-  const Question* question = find_question("sql/host_open_ranges");
   LLMPROF_LET(
       const trace::ResultTable table,
       run.query(fmt::format("SELECT p.pid, o.thread_id, o.name FROM ({} AND begin_ns <= {} AND end_ns >= {}) AS "
                             "o JOIN process AS p ON p.id = o.process_id ORDER BY p.pid, o.thread_id, "
                             "o.begin_ns, o.end_ns DESC",
-                            question->sql, ts_ns, ts_ns)));
+                            sql_of("host_open_ranges"), ts_ns, ts_ns)));
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::string>> by_thread;
   for (const auto& row : table.rows) by_thread[{row[0].as_int(), row[1].as_int()}].push_back(row[2].text);
   std::vector<OpenRanges> open;
@@ -133,7 +132,7 @@ Result<void> fill_host(const trace::Run& run, Host& host) {
 namespace {
 
 Result<StackCoverage> read_coverage(const trace::Run& run) {
-  LLMPROF_LET(StackCoverage stacks, ask_row<StackCoverage>(run, "sql/function_coverage"));
+  LLMPROF_LET(StackCoverage stacks, ask_row<StackCoverage>(run, "function_coverage"));
   if (stacks.samples > 0)
     stacks.truncated_share = static_cast<double>(stacks.truncated) / static_cast<double>(stacks.samples);
   return stacks;
@@ -142,7 +141,7 @@ Result<StackCoverage> read_coverage(const trace::Run& run) {
 using Calls = std::map<std::pair<std::string, std::string>, std::int64_t>;  // by stage and function
 
 Result<Calls> read_calls(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/function_calls"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "function_calls"));
   Calls calls;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
@@ -157,7 +156,7 @@ Result<void> fill_functions(const trace::Run& run, Host& host) {
   LLMPROF_LET(host.stacks, read_coverage(run));
   if (host.stacks.samples == 0) return {};
   LLMPROF_LET(const Calls calls, read_calls(run));
-  LLMPROF_LET(host.functions, ask_rows<Function>(run, "sql/functions"));
+  LLMPROF_LET(host.functions, ask_rows<Function>(run, "functions"));
   for (Function& function : host.functions) {
     const auto known = calls.find({function.stage, function.name});
     if (known != calls.end()) function.calls = known->second;

@@ -33,7 +33,7 @@ Result<void> fill_framework_ops(const trace::Run& run, Imported& imported) {
   OpNesting nesting;
   std::vector<std::string> names;
   LLMPROF_TRY(
-      run.column_chunks(std::string(find_question("sql/framework_ops")->sql), [&](const trace::ColumnChunk& chunk) {
+      run.column_chunks(std::string(sql_of("framework_ops")), [&](const trace::ColumnChunk& chunk) {
         const auto& v = chunk.values;
         for (std::size_t i = 0; i < chunk.count; ++i)
           nesting.add({v[0][i], v[1][i], v[2][i], v[3][i], v[4][i], v[5][i]});
@@ -93,7 +93,7 @@ std::string shape_of(const AttentionShape& shape) {
 }
 
 Result<void> fill_attentions(const trace::Run& run, const AnalysisContext& analysis, Imported& imported) {
-  LLMPROF_LET(imported.attentions, ask_rows<AttentionShape>(run, "sql/attention_shapes"));
+  LLMPROF_LET(imported.attentions, ask_rows<AttentionShape>(run, "attention_shapes"));
   for (AttentionShape& shape : imported.attentions) {
     shape.label = label_of(shape), shape.shape = shape_of(shape);
     shape.flops = static_cast<double>(shape.calls) * attention_flops(shape);
@@ -144,11 +144,11 @@ void OpNesting::finish() {
 }
 
 Result<void> fill_imported(const trace::Run& run, const AnalysisContext& analysis, Imported& imported) {
-  LLMPROF_LET(imported.sources, ask_rows<SourceFile>(run, "sql/sources"));
+  LLMPROF_LET(imported.sources, ask_rows<SourceFile>(run, "sources"));
   LLMPROF_TRY(fill_framework_ops(run, imported));
   LLMPROF_TRY(fill_attentions(run, analysis, imported));
   LLMPROF_LET(imported.counted, counted_kernels(run, analysis));
-  LLMPROF_LET(imported.totals, ask_rows<Total>(run, "sql/totals"));
+  LLMPROF_LET(imported.totals, ask_rows<Total>(run, "totals"));
   return {};
 }
 

@@ -25,7 +25,7 @@ struct Changes {
 };
 
 Result<std::map<std::int64_t, Changes>> read_changes(const trace::Run& run, DeviceMemories& memories) {
-  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "sql/device_memory_changes"));
+  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "device_memory_changes"));
   std::map<std::int64_t, DeviceMemory*> known;
   for (DeviceMemory& device : memories.devices) known[device.device_id] = &device;
   std::map<std::int64_t, Changes> devices;
@@ -58,7 +58,7 @@ struct Readings {
 };
 
 Result<std::map<std::int64_t, Readings>> read_readings(const trace::Run& run) {
-  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "sql/device_memory_readings"));
+  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "device_memory_readings"));
   std::map<std::int64_t, Readings> devices;
   for (std::size_t i = 0; i < columns.rows(); ++i) {
     const auto& v = columns.values;
@@ -82,7 +82,7 @@ Result<std::map<std::int64_t, ProcessName>> read_processes(const trace::Run& run
 }
 
 Result<void> fill_at_peak(const trace::Run& run, DeviceMemory& device) {
-  std::string sql(find_question("sql/device_memory_at")->sql);
+  std::string sql(sql_of("device_memory_at"));
   constexpr std::string_view kAsked = "SELECT 0 AS device, 0 AS moment";
   sql.replace(sql.find(kAsked), kAsked.size(),
               fmt::format("SELECT {} AS device, {} AS moment", device.device_id, device.peak_ns));
@@ -150,7 +150,7 @@ std::vector<MemoryPoint> allocated_over_time(std::vector<MemoryChange> changes) 
 
 Result<DeviceMemories> device_memories(const trace::Run& run) {
   DeviceMemories memories;
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/device_memory_devices"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "device_memory_devices"));
   if (table.rows.empty()) return memories;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
@@ -184,7 +184,7 @@ struct AllocatorChanges {
 };
 
 Result<std::map<std::int64_t, AllocatorChanges>> read_changes(const trace::Run& run) {
-  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "sql/allocator_changes"));
+  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "allocator_changes"));
   std::map<std::int64_t, AllocatorChanges> devices;
   for (std::size_t i = 0; i < columns.rows(); ++i) {
     const auto& v = columns.values;
@@ -200,7 +200,7 @@ enum class Asked : std::uint8_t { kAtPeak, kNeverFreed };
 
 Result<std::vector<AllocatingStack>> read_stacks(const trace::Run& run, Asked asked, const DeviceAllocator& device,
                                                  std::int64_t& allocations, std::int64_t& bytes) {
-  std::string sql(find_question("sql/allocator_stacks")->sql);
+  std::string sql(sql_of("allocator_stacks"));
   constexpr std::string_view kAsked = "SELECT 0 AS device, 0 AS moment, false AS never_freed";
   const bool never_freed = asked == Asked::kNeverFreed;
   sql.replace(sql.find(kAsked), kAsked.size(),
@@ -238,7 +238,7 @@ Result<void> fill_events(const trace::Run& run, const AllocatorChanges& changes,
 }
 
 Result<void> fill_pools(const trace::Run& run, Allocators& all) {
-  LLMPROF_LET(std::vector<AllocatorPool> pools, ask_rows<AllocatorPool>(run, "sql/allocator_pools"));
+  LLMPROF_LET(std::vector<AllocatorPool> pools, ask_rows<AllocatorPool>(run, "allocator_pools"));
   for (AllocatorPool& pool : pools) {
     const auto device = std::ranges::find(all.devices, pool.device_id, &DeviceAllocator::device_id);
     if (device == all.devices.end()) continue;
@@ -258,7 +258,7 @@ std::optional<std::int64_t> value_at(const std::vector<MemoryPoint>& points, std
 
 Result<Allocators> allocators(const trace::Run& run) {
   Allocators all;
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/allocator_devices"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "allocator_devices"));
   if (table.rows.empty()) return all;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};

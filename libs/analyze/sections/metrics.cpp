@@ -57,7 +57,7 @@ Result<ByName> read_known(const trace::Run& run) {
       names += fmt::format("{}'{}{}'", names.empty() ? "" : ", ", metric.name, suffix);
     }
   }
-  std::string sql(find_question("sql/metrics_known")->sql);
+  std::string sql(sql_of("metrics_known"));
   constexpr std::string_view kAsked = "IN ('')";
   sql.replace(sql.find(kAsked), kAsked.size(), "IN (" + names + ")");
   LLMPROF_LET(const trace::ResultTable table, run.query(sql));

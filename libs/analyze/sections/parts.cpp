@@ -20,7 +20,7 @@ struct Cost {
 };
 
 Result<std::map<StageAndName, Cost>> module_costs(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/module_costs"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "module_costs"));
   std::map<StageAndName, Cost> costs;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
@@ -32,7 +32,7 @@ Result<std::map<StageAndName, Cost>> module_costs(const trace::Run& run) {
 
 // Of a module's own calls, and of those of the modules inside it.
 Result<std::map<StageAndName, double>> module_flops_shapes(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/module_products"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "module_products"));
   std::map<StageAndName, double> flops;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
@@ -91,7 +91,7 @@ Result<void> fill_products(const trace::Run& run, Summary& summary) {
     std::string stage, op;
     std::int64_t m = 0, n = 0, k = 0, batch = 1, calls = 0, time_ns = 0;
   };
-  LLMPROF_LET(const std::vector<Row> rows, ask_rows<Row>(run, "sql/operator_products"));
+  LLMPROF_LET(const std::vector<Row> rows, ask_rows<Row>(run, "operator_products"));
   std::map<StageAndName, std::vector<Product>> products;
   for (const Row& row : rows) {
     Product product{.m = row.m, .n = row.n, .k = row.k, .batch = row.batch, .calls = row.calls, .time_ns = row.time_ns};
@@ -133,7 +133,7 @@ void set_times(std::vector<Part>& modules, bool on_gpu) {
 Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& summary) {
   LLMPROF_LET(const auto costs, module_costs(run));
   LLMPROF_LET(const auto flops_shapes, module_flops_shapes(run));
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/modules"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "modules"));
   std::map<StageAndName, Part> ops;
   std::vector<std::string> op_names;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
@@ -172,7 +172,7 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
 
 Result<void> fill_unmatched(const trace::Run& run, Summary& summary) {
   if (summary.modules.empty()) return {};
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/unmatched"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "unmatched"));
   for (const Stage& stage : summary.stages) {
     Unmatched rest{.stage = stage.name, .time_ns = stage.steps_ns};
     for (const Part& module : summary.modules) {

@@ -24,7 +24,7 @@ using ByMetric = std::map<std::string, Series, std::less<>>;
 using ByDevice = std::map<std::int64_t, ByMetric>;
 
 Result<ByDevice> read_series(const trace::Run& run) {
-  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "sql/telemetry_readings"));
+  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "telemetry_readings"));
   ByDevice devices;
   for (std::size_t i = 0; i < columns.rows(); ++i) {
     const std::string& metric = columns.names[static_cast<std::size_t>(columns.values[1][i])];
@@ -35,7 +35,7 @@ Result<ByDevice> read_series(const trace::Run& run) {
 }
 
 Result<std::vector<DeviceTelemetry>> read_devices(const trace::Run& run, const AnalysisContext& analysis, Telemetry& telemetry) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/telemetry_devices"));
+  LLMPROF_LET(const trace::ResultTable table, ask(run, "telemetry_devices"));
   std::vector<DeviceTelemetry> devices;
   for (std::size_t i = 0; i < table.rows.size(); ++i) {
     const RowView row{table, i};
@@ -302,7 +302,7 @@ Result<void> fill_telemetry(const trace::Run& run, const AnalysisContext& analys
   for (DeviceTelemetry& device : telemetry.devices) {
     if (const auto found = series.find(device.device_id); found != series.end()) complete(device, found->second);
   }
-  LLMPROF_LET(const trace::Columns steps, ask_columns(run, "sql/step_windows"));
+  LLMPROF_LET(const trace::Columns steps, ask_columns(run, "step_windows"));
   std::map<std::string, std::vector<Window>, std::less<>> windows;
   for (std::size_t i = 0; i < steps.rows(); ++i) {
     windows[steps.names[static_cast<std::size_t>(steps.values[0][i])]].push_back(

@@ -10,7 +10,7 @@ namespace {
 
 Result<trace::Columns> read_slice(const trace::Run& run, std::string_view question, Window slice) {
   return run.columns(fmt::format("{} WHERE begin_ns >= {} AND begin_ns < {} ORDER BY begin_ns",
-                                 find_question(question)->sql, slice.begin_ns, slice.end_ns));
+                                 sql_of(question), slice.begin_ns, slice.end_ns));
 }
 
 }  // namespace
