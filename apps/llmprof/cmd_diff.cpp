@@ -120,10 +120,10 @@ Result<analyze::Side> read_side(const std::vector<std::string>& names, const Arg
   analyze::Side side;
   for (const std::string& name : names) {
     LLMPROF_LET(trace::Run run, record::open_run(name, progress));
-    LLMPROF_LET(
-        const analyze::Summary summary,
-        analyze::summarise(run, {.model = arguments.get("--model"), .by = "", .parallel = arguments.get("--parallel")},
-                           progress));
+    const analyze::Options options{.model = arguments.get("--model"),
+                                   .parallel = arguments.get("--parallel"),
+                                   .sections = analyze::kDigestSections};
+    LLMPROF_LET(const analyze::Summary summary, analyze::summarise(run, options, progress));
     LLMPROF_LET(analyze::Digest digest, analyze::digest_of(run, summary));
     digest.name = name;
     std::error_code error;

@@ -186,7 +186,8 @@ Result<void> export_run(const Arguments& arguments) {
                         : output_of(arguments, *exporter, run));
   exporters::Request request{run, selection, output, split(arguments.get("--table")), progress};
   if (exporter->counters) {
-    LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, {}, progress));
+    LLMPROF_LET(analyze::Summary summary,
+                analyze::summarise(run, {.sections = {analyze::Section::kCounters}}, progress));
     request.counters = std::move(summary.counters);
   }
   LLMPROF_LET(const exporters::Written written, exporter->write(request));

@@ -12,8 +12,8 @@
 #include "base/text_table.h"
 #include "pictures/flame.h"
 #include "pictures/plots.h"
-#include "record/open_run.h"
 #include "record/control/window_options.h"
+#include "record/open_run.h"
 #include "verb.h"
 
 namespace llmprof::app {
@@ -110,10 +110,10 @@ Result<void> plot(const Arguments& arguments) {
   LLMPROF_TRY(check_file(file));
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
-  LLMPROF_LET(
-      analyze::Summary summary,
-      analyze::summarise(run, {.model = arguments.get("--model"), .by = "", .parallel = arguments.get("--parallel")},
-                         progress));
+  const analyze::Options analysis{.model = arguments.get("--model"),
+                                  .parallel = arguments.get("--parallel"),
+                                  .sections = pictures::kPlottedSections};
+  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, analysis, progress));
   const report::Page page{
       .run = run.folder(), .info = run.info(), .summary = std::move(summary), .stage = options.stage};
   LLMPROF_TRY(check_stage(page, options.stage));

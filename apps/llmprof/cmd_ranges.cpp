@@ -28,7 +28,7 @@ Result<std::string> show(const Arguments& arguments) {
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
   LLMPROF_LET(const analyze::AnalysisContext analysis,
-              analyze::find_context(run, {.model = "", .by = "", .ranges = arguments.get("--ranges")}));
+              analyze::find_context(run, {.model = "", .ranges = arguments.get("--ranges")}));
   LLMPROF_TRY(analyze::ensure_derived(run, analysis, progress));
   LLMPROF_LET(const std::vector<analyze::NameMeaning> meanings, analyze::name_meanings(run));
   LLMPROF_LET(const std::vector<analyze::RangeNode> tree, analyze::range_tree(run));

@@ -22,8 +22,7 @@ Result<base::Json> data_of(const Arguments& arguments, const std::string& name, 
   LLMPROF_LET(trace::Run run, record::open_run(name, progress));
   LLMPROF_LET(
       analyze::Summary summary,
-      analyze::summarise(run, {.model = arguments.get("--model"), .by = "", .parallel = arguments.get("--parallel")},
-                         progress));
+      analyze::summarise(run, {.model = arguments.get("--model"), .parallel = arguments.get("--parallel")}, progress));
   const report::Page page{.run = run.folder(), .info = run.info(), .summary = std::move(summary)};
   base::Json report = json_head("llmprof.report");
   report::to_json(page, report);

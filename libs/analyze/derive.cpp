@@ -109,8 +109,8 @@ Result<void> for_each_sample(const trace::Run& run,
   const std::optional<std::int64_t> first = ids.rows[0][0].maybe_int();
   if (!first) return {};
   for (std::int64_t id = *first; id <= ids.rows[0][1].as_int(); id += kBlockSamples) {
-    LLMPROF_LET(const trace::Columns samples,
-                run.columns(fmt::format("{}WHERE id >= {} AND id < {}", sql_of("pass_samples"), id, id + kBlockSamples)));
+    LLMPROF_LET(const trace::Columns samples, run.columns(fmt::format("{}WHERE id >= {} AND id < {}",
+                                                                      sql_of("pass_samples"), id, id + kBlockSamples)));
     for (std::size_t i = 0; i < samples.rows(); ++i)
       use(samples.values[0][i], samples.values[1][i], samples.values[2][i]);
   }

@@ -34,6 +34,7 @@ void read(const trace::Value& value, T& out) {
   out = static_cast<T>(value.as_int());
 }
 template <class T>
+  requires(std::integral<T> || std::floating_point<T> || std::same_as<T, std::string>)
 void read(const trace::Value& value, std::optional<T>& out) {
   if (value.is_null()) return out.reset();
   read(value, out.emplace());

@@ -66,42 +66,23 @@ std::string arithmetic_type(const AnalysisContext& analysis, const std::vector<S
   return most == flops.end() || most->first.empty() ? "float32" : most->first;
 }
 
-struct FirstTokens {
-  std::optional<std::int64_t> ttft_ns, ttft_p90_ns, ttft_p99_ns, cold_ttft_ns;
-  std::int64_t prefills = 0;
-};
-struct NextTokens {
-  std::int64_t samples = 0;
-  std::optional<std::int64_t> tpot_p50_ns, tpot_p90_ns, tpot_p99_ns;
-};
-
 Result<void> fill_stages(const trace::Run& run, Summary& summary) {
   LLMPROF_LET(summary.stages, ask_rows<Stage>(run, "stages"));
-  LLMPROF_LET(const FirstTokens first, ask_row<FirstTokens>(run, "ttft"));
-  LLMPROF_LET(const NextTokens next, ask_row<NextTokens>(run, "tpot"));
   const bool tokens = std::ranges::any_of(summary.stages, &Stage::makes_tokens);
   for (Stage& stage : summary.stages) {
     stage.label = stage.name + (stage.declared() ? "" : "*");
-    if (stage.name == "prefill") {
-      stage.ttft_ns = first.ttft_ns, stage.ttft_p90_ns = first.ttft_p90_ns, stage.ttft_p99_ns = first.ttft_p99_ns;
-      stage.cold_ttft_ns = first.cold_ttft_ns, stage.prefills = first.prefills;
-    }
-    if (stage.name == "decode") {
-      stage.tpot_p50_ns = next.tpot_p50_ns, stage.tpot_p90_ns = next.tpot_p90_ns, stage.tpot_p99_ns = next.tpot_p99_ns;
-    }
-    stage.latency_p50_ns = stage.tpot_p50_ns, stage.latency_p90_ns = stage.tpot_p90_ns;
-    stage.latency_p99_ns = stage.tpot_p99_ns;
     // Beside stages that make tokens others may repeat: their steps are timed.
-    if (!tokens || stage.times_steps()) {
-      stage.latency_p50_ns = stage.step_p50_ns, stage.latency_p90_ns = stage.step_p90_ns;
-      stage.latency_p99_ns = stage.step_p99_ns;
-    }
+    const bool steps = !tokens || stage.times_steps();
+    stage.latency_p50_ns = steps ? stage.step_p50_ns : stage.tpot_p50_ns;
+    stage.latency_p90_ns = steps ? stage.step_p90_ns : stage.tpot_p90_ns;
+    stage.latency_p99_ns = steps ? stage.step_p99_ns : stage.tpot_p99_ns;
   }
   return {};
 }
 
 struct Tokens {
-  std::int64_t tokens = 0, checked = 0, least_taken = 0;
+  std::string stage;
+  std::int64_t process_id = 0, tokens = 0, checked = 0, least_taken = 0;
   bool any() const { return tokens > 0 || checked > 0; }
   void operator+=(const Tokens& other) {
     tokens += other.tokens, checked += other.checked, least_taken += other.least_taken;
@@ -112,13 +93,9 @@ struct Tokens {
 // stands for all that compute for it.
 Result<void> fill_tokens(const trace::Run& run, const Job& job, Summary& summary) {
   if (!job.known) return {};  // how many copies there are is unknown
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "stage_tokens"));
+  LLMPROF_LET(const std::vector<Tokens> rows, ask_rows<Tokens>(run, "stage_tokens"));
   std::map<std::pair<std::string, const JobRank*>, Tokens> said;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    said[{row.text("stage"), job.rank_of(row.integer("process_id"))}] +=
-        {row.integer("tokens"), row.integer("checked"), row.integer("least_taken")};
-  }
+  for (const Tokens& row : rows) said[{row.stage, job.rank_of(row.process_id)}] += row;
   for (Stage& stage : summary.stages) {
     Tokens sum = said[{stage.name, nullptr}];
     std::set<std::int64_t> counted;  // copies of the model
@@ -127,21 +104,6 @@ Result<void> fill_tokens(const trace::Run& run, const Job& job, Summary& summary
       if (own.any() && counted.insert(rank.place.data).second) sum += own;
     }
     stage.tokens = sum.tokens, stage.checked = sum.checked, stage.least_taken = sum.least_taken;
-  }
-  return {};
-}
-
-Result<void> fill_stage_work(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "stage_work"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    for (Stage& stage : summary.stages) {
-      if (stage.name != row.text("stage")) continue;
-      stage.kernel_ns = row.integer("kernel_ns");
-      stage.estimated_ns = row.integer("estimated_ns");
-      stage.graph_launches = row.integer("launches");
-      stage.graph_launches_by_node = row.integer("by_node");
-    }
   }
   return {};
 }
@@ -191,21 +153,30 @@ Result<void> fill_times(const trace::Run& run, std::int64_t busy_devices, Summar
   return {};
 }
 
+// Passes over the model of one stage that cost the same, each.
+struct PassCost {
+  std::string stage;
+  std::int64_t pass_id = 0, steps = 0;
+  std::optional<double> flops, bytes;
+  double recomputed_flops = 0;
+  std::optional<double> flops_most, bytes_most, compute_ns;
+};
+
 // The upper bounds of a stage's costs: known only if they are known for every step.
 struct Most {
   double flops = 0, bytes = 0, floor_ns = 0;
   bool known = true;
 
-  // `compute_ns`: of the least FLOPs; what comes on top is taken to be of the same types.
-  void add(const RowView& row, double steps, const Denominators& by, std::optional<double> compute_ns) {
-    const std::optional<double> step_flops = row.maybe_real("flops_most"), step_bytes = row.maybe_real("bytes_most");
-    known = known && step_flops && step_bytes;
+  void add(const PassCost& pass, const Denominators& by) {
+    known = known && pass.flops_most && pass.bytes_most;
     if (!known) return;
-    flops += steps * *step_flops;
-    bytes += steps * *step_bytes;
-    const double least = row.real("flops");
-    if (compute_ns) compute_ns = least > 0 ? std::optional(*compute_ns * *step_flops / least) : std::nullopt;
-    floor_ns += steps * analyze::floor_ns(*step_flops, *step_bytes, by, compute_ns).value_or(0);
+    const auto steps = static_cast<double>(pass.steps);
+    flops += steps * *pass.flops_most;
+    bytes += steps * *pass.bytes_most;
+    // What comes on top of the least FLOPs is taken to be of the same types.
+    std::optional<double> compute_ns;
+    if (pass.compute_ns && *pass.flops > 0) compute_ns = *pass.compute_ns * *pass.flops_most / *pass.flops;
+    floor_ns += steps * analyze::floor_ns(*pass.flops_most, *pass.bytes_most, by, compute_ns).value_or(0);
   }
 
   void tell(Stage& stage, const Denominators& by) const {
@@ -239,31 +210,29 @@ struct Most {
 // Model FLOPs, bytes and the floor: known only if they are known for every step.
 Result<void> fill_stage_costs(const trace::Run& run, const AnalysisContext& analysis, const Denominators& all,
                               Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable passes, ask(run, "stage_passes"));
+  LLMPROF_LET(const std::vector<PassCost> passes, ask_rows<PassCost>(run, "stage_passes"));
   for (Stage& stage : summary.stages) {
     const Denominators by = for_stage(all, stage.name);
     double flops = 0, bytes = 0, floor = 0, recomputed = 0;
-    std::optional<double> compute = 0.0;
     std::int64_t unknown = 0;
+    std::optional<double> compute = 0.0;
     bool floor_known = true;
     Most most;
-    for (std::size_t i = 0; i < passes.rows.size(); ++i) {
-      const RowView row{passes, i};
-      if (row.text("stage") != stage.name) continue;
-      const auto steps = row.real("steps");
-      if (!row.maybe_real("flops")) {
-        unknown += row.integer("steps");
+    for (const PassCost& pass : passes) {
+      if (pass.stage != stage.name) continue;
+      if (!pass.flops) {
+        unknown += pass.steps;
         continue;
       }
-      flops += steps * row.real("flops");
-      bytes += steps * row.real("bytes");
-      recomputed += steps * row.maybe_real("recomputed_flops").value_or(0);
-      const std::optional<double> compute_ns = row.maybe_real("compute_ns");
-      compute = compute && compute_ns ? std::optional(*compute + steps * *compute_ns) : std::nullopt;
-      const std::optional<double> least = floor_ns(row.real("flops"), row.real("bytes"), by, compute_ns);
+      const auto steps = static_cast<double>(pass.steps);
+      flops += steps * *pass.flops;
+      bytes += steps * pass.bytes.value_or(0);
+      recomputed += steps * pass.recomputed_flops;
+      compute = compute && pass.compute_ns ? std::optional(*compute + steps * *pass.compute_ns) : std::nullopt;
+      const std::optional<double> least = floor_ns(*pass.flops, pass.bytes.value_or(0), by, pass.compute_ns);
       floor_known = floor_known && least;
       floor += steps * least.value_or(0);
-      most.add(row, steps, by, compute_ns);
+      most.add(pass, by);
     }
     if (unknown == 0 && analysis.model) {
       stage.efficiency.flops = flops;
@@ -311,6 +280,108 @@ void fill_stage_shapes(const std::vector<Shape>& shapes, Summary& summary) {
   }
 }
 
+// What the sections are filled from.
+struct Filling {
+  trace::Run& run;
+  const AnalysisContext& analysis;
+  const Options& options;
+  std::vector<Shape> shapes;
+  std::string type;  // of the run's arithmetic
+  Summary& summary;
+
+  Denominators by(Over over) const { return denominators(analysis, type, over); }
+};
+
+Result<void> fill_run(Filling& f) {
+  LLMPROF_LET(f.summary.coverage, ask_row<Coverage>(f.run, "coverage"));
+  LLMPROF_LET(f.summary.losses, read_losses(f.run));
+  LLMPROF_LET(f.shapes, gemm_shapes(f.run, f.analysis));
+  f.type = arithmetic_type(f.analysis, f.shapes);
+  fill_context(f.analysis, f.type, f.summary);
+  for (const Shape& shape : f.shapes) {
+    f.summary.gemms.push_back(shape.gemm);
+    f.summary.gemms.back().label = label_of(shape.gemm, f.type);
+  }
+  const Denominators by = f.by(Over::kJob);
+  f.summary.weights_fit_cache = by.weights_fit_cache;
+  f.summary.ridge = by.ridge();
+  f.summary.peak_flops = by.peak_flops;
+  f.summary.peak_bandwidth = by.peak_bandwidth;
+  return {};
+}
+
+template <class T>
+Result<void> keep(T& into, Result<T> made) {
+  LLMPROF_LET(into, std::move(made));
+  return {};
+}
+
+struct SectionRow {
+  Section section;
+  std::vector<Section> needs;  // those before it in the list
+  Result<void> (*fill)(Filling&);
+};
+
+const std::vector<SectionRow>& section_rows() {
+  using enum Section;
+  static const std::vector<SectionRow> rows = {
+      {kStages,
+       {},
+       [](Filling& f) -> Result<void> {
+         LLMPROF_TRY(fill_stages(f.run, f.summary));
+         LLMPROF_TRY(fill_tokens(f.run, f.analysis.job, f.summary));
+         LLMPROF_TRY(fill_times(f.run, f.analysis.busy_devices, f.summary));
+         fill_stage_shapes(f.shapes, f.summary);
+         return fill_stage_costs(f.run, f.analysis, f.by(Over::kJob), f.summary);
+       }},
+      {kParts,
+       {kStages},
+       [](Filling& f) -> Result<void> {
+         LLMPROF_TRY(fill_parts(f.run, f.by(Over::kDevice), f.summary));
+         return fill_unmatched(f.run, f.summary);
+       }},
+      {kGpu, {kStages}, [](Filling& f) { return fill_gpu(f.run, f.options.by, f.summary); }},
+      {kCost, {kStages}, [](Filling& f) { return fill_cost(f.run, f.summary); }},
+      {kHost,
+       {},
+       [](Filling& f) -> Result<void> {
+         LLMPROF_TRY(fill_host(f.run, f.summary.host));
+         return fill_functions(f.run, f.summary.host);
+       }},
+      {kLife, {}, [](Filling& f) { return keep(f.summary.life, life_of(f.run)); }},
+      {kSteps,
+       {},
+       [](Filling& f) -> Result<void> {
+         LLMPROF_LET(f.summary.blocks, blocks_of(f.run, f.summary.on_gpu));
+         LLMPROF_TRY(fill_ranges(f.run, f.summary));
+         LLMPROF_LET(f.summary.training, training_series(f.run));
+         return keep(f.summary.step_curves, step_curves(f.run));
+       }},
+      {kIdle, {}, [](Filling& f) { return keep(f.summary.idle, idle_time(f.run)); }},
+      {kWaterfalls,
+       {kHost},
+       [](Filling& f) -> Result<void> {
+         // Stack samples tell where a loop is, not what executes: there is nothing to take apart.
+         if (!f.summary.host.sampled_stages.empty()) return {};
+         return keep(f.summary.waterfalls, waterfalls(f.run, f.analysis, f.by(Over::kRank)));
+       }},
+      {kTelemetry, {kStages, kWaterfalls}, [](Filling& f) { return fill_telemetry(f.run, f.analysis, f.summary); }},
+      {kMemory,
+       {},
+       [](Filling& f) -> Result<void> {
+         LLMPROF_LET(f.summary.device_memory, device_memories(f.run));
+         return keep(f.summary.allocators, allocators(f.run));
+       }},
+      {kMetrics, {}, [](Filling& f) { return keep(f.summary.metrics, server_metrics(f.run)); }},
+      {kImported, {}, [](Filling& f) { return fill_imported(f.run, f.analysis, f.summary.imported); }},
+      {kCounters, {kStages, kImported}, [](Filling& f) { return fill_counters(f.run, f.analysis, f.summary); }},
+      {kDiagnosis,  // rules may read everything
+       {kParts, kGpu, kCost, kLife, kSteps, kIdle, kTelemetry, kMemory, kMetrics, kCounters},
+       [](Filling& f) { return keep(f.summary.diagnosis, diagnose(f.run, f.analysis, f.summary)); }},
+  };
+  return rows;
+}
+
 }  // namespace
 
 double Stage::at_pace_ns() const {
@@ -326,50 +397,18 @@ Result<std::vector<Loss>> read_losses(const trace::Run& run) { return ask_rows<L
 Result<Summary> summarise(trace::Run& run, const Options& options, const base::Progress& progress) {
   LLMPROF_LET(const AnalysisContext analysis, find_context(run, options));
   LLMPROF_TRY(ensure_derived(run, analysis, progress));
+  const auto& rows = section_rows();
+  std::set<Section> wanted(options.sections.begin(), options.sections.end());
+  if (wanted.empty()) wanted.insert(rows.back().section);
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    if (wanted.contains(row->section)) wanted.insert(row->needs.begin(), row->needs.end());
+  }
   Summary summary;
-  LLMPROF_LET(summary.coverage, ask_row<Coverage>(run, "coverage"));
-  LLMPROF_LET(summary.losses, read_losses(run));
-  LLMPROF_LET(const std::vector<Shape> shapes, gemm_shapes(run, analysis));
-  const std::string type = arithmetic_type(analysis, shapes);
-  fill_context(analysis, type, summary);
-  for (const Shape& shape : shapes) {
-    summary.gemms.push_back(shape.gemm);
-    summary.gemms.back().label = label_of(shape.gemm, type);
+  Filling filling{run, analysis, options, {}, {}, summary};
+  LLMPROF_TRY(fill_run(filling));
+  for (const SectionRow& row : rows) {
+    if (wanted.contains(row.section)) LLMPROF_TRY(row.fill(filling));
   }
-  const Denominators by = denominators(analysis, type, Over::kJob);
-  summary.weights_fit_cache = by.weights_fit_cache;
-  summary.ridge = by.ridge();
-  summary.peak_flops = by.peak_flops;
-  summary.peak_bandwidth = by.peak_bandwidth;
-  LLMPROF_TRY(fill_stages(run, summary));
-  LLMPROF_TRY(fill_tokens(run, analysis.job, summary));
-  LLMPROF_TRY(fill_stage_work(run, summary));
-  LLMPROF_TRY(fill_times(run, analysis.busy_devices, summary));
-  fill_stage_shapes(shapes, summary);
-  LLMPROF_TRY(fill_stage_costs(run, analysis, by, summary));
-  LLMPROF_TRY(fill_parts(run, denominators(analysis, type, Over::kDevice), summary));
-  LLMPROF_TRY(fill_unmatched(run, summary));
-  LLMPROF_TRY(fill_gpu(run, options.by, summary));
-  LLMPROF_TRY(fill_cost(run, summary));
-  LLMPROF_TRY(fill_host(run, summary.host));
-  LLMPROF_LET(summary.life, life_of(run));
-  LLMPROF_TRY(fill_functions(run, summary.host));
-  LLMPROF_LET(summary.blocks, blocks_of(run, summary.on_gpu));
-  LLMPROF_TRY(fill_ranges(run, summary));
-  LLMPROF_LET(summary.training, training_series(run));
-  LLMPROF_LET(summary.step_curves, step_curves(run));
-  LLMPROF_LET(summary.idle, idle_time(run));
-  // Stack samples tell where a loop is, not what executes: there is nothing to take apart.
-  if (summary.host.sampled_stages.empty()) {
-    LLMPROF_LET(summary.waterfalls, waterfalls(run, analysis, denominators(analysis, type, Over::kRank)));
-  }
-  LLMPROF_TRY(fill_telemetry(run, analysis, summary));
-  LLMPROF_LET(summary.device_memory, device_memories(run));
-  LLMPROF_LET(summary.allocators, allocators(run));
-  LLMPROF_LET(summary.metrics, server_metrics(run));
-  LLMPROF_TRY(fill_imported(run, analysis, summary.imported));
-  LLMPROF_TRY(fill_counters(run, analysis, summary));
-  LLMPROF_LET(summary.diagnosis, diagnose(run, analysis, summary));
   run.keep_answers();
   return summary;
 }

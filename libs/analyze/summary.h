@@ -135,6 +135,7 @@ struct Product {  // a matrix product [m, k] x [k, n] that an operator asked of 
 
 struct Part {  // a module or an operator within a stage
   std::string name, stage;
+  std::string op;  // of a module: the operator that it is of
   std::int64_t calls = 0, total_ns = 0, self_ns = 0, kernel_ns = 0;
   std::optional<std::int64_t> host_ns;  // self_ns where its ranges were seen
   std::int64_t estimated_ns = 0;        // of kernel_ns, in graph launches that were not recorded node by node
@@ -223,17 +224,38 @@ struct Summary {
   Diagnosis diagnosis;
 };
 
+// Parts of a summary beside what it always says of the run, its devices and its model. Whoever reads only some of them
+// asks for these; what they need comes with them.
+enum class Section : std::uint8_t {
+  kStages,
+  kParts,  // modules, ops, unmatched
+  kGpu,
+  kCost,
+  kHost,
+  kLife,
+  kSteps,  // blocks, range_tree, training, step_curves
+  kIdle,
+  kWaterfalls,
+  kTelemetry,
+  kMemory,  // device_memory, allocators
+  kMetrics,
+  kImported,
+  kCounters,
+  kDiagnosis,
+};
+
 struct Options {
-  std::string model;          // name or path; overrides the model the run knows
-  std::string by;             // GPU time by "line", "function" or "stack"; "" not wanted
+  std::string model = {};     // name or path; overrides the model the run knows
+  std::string by = {};        // GPU time by "line", "function" or "stack"; "" not wanted
   std::string parallel = {};  // how ranks divide the model, "tp=2"; overrides what the run knows
   std::string ranges = {};    // file of rules for names of ranges; "": llmprof.toml of the current folder, if there
+  std::vector<Section> sections = {};  // empty: all
 };
 
 // What the run lost or did not see, the worst first.
 Result<std::vector<Loss>> read_losses(const trace::Run& run);
 
-// Makes the derived tables if they are not there, then fills the summary from SQL.
+// Makes the derived tables if they are not there, then fills what was asked for.
 Result<Summary> summarise(trace::Run& run, const Options& options, const base::Progress& progress = base::no_progress);
 
 }  // namespace llmprof::analyze

@@ -1,5 +1,5 @@
-#include "analyze/questions.h"
 #include "analyze/tables.h"
+#include "analyze/questions.h"
 
 #include <gtest/gtest.h>
 

@@ -21,6 +21,11 @@ namespace llmprof::pictures {
 inline constexpr std::array<std::string_view, 6> kPictures{"roofline",  "timeline", "flame",
                                                            "waterfall", "memory",   "steps"};
 
+// The sections of a summary that pictures, and what is said where one cannot be drawn, are made from.
+inline const std::vector<analyze::Section> kPlottedSections = {analyze::Section::kParts,  analyze::Section::kHost,
+                                                               analyze::Section::kSteps,  analyze::Section::kTelemetry,
+                                                               analyze::Section::kMemory, analyze::Section::kCounters};
+
 struct PictureOptions {
   std::string stage;             // "" all, or the one that matters most
   std::optional<Window> window;  // of a timeline, since the first event of the run

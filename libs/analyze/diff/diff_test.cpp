@@ -97,6 +97,12 @@ TEST(Diff, PartsAreWithoutWarmUp) {
   EXPECT_EQ(mlp->ns.samples, 18);
   ASSERT_EQ(digest->stages.size(), 1U);
   EXPECT_EQ(digest->stages[0].batch, 1);  // also known where some steps are left out
+
+  const Summary asked = std::move(*summarise(opened, {.sections = kDigestSections}));
+  EXPECT_TRUE(asked.diagnosis.rules.empty() && !summary.diagnosis.rules.empty());
+  const auto same = digest_of(opened, asked);
+  ASSERT_TRUE(same) << same.error().message;
+  EXPECT_EQ(to_json(*same), to_json(*digest)) << "a digest reads a section that it does not ask for";
 }
 
 TEST(Diff, TheSameShowsNothing) {

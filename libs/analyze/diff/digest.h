@@ -61,6 +61,11 @@ struct Digest {
 };
 
 // `summary` is that of the run; its derived tables are in use.
+// The sections of a summary that digest_of reads.
+inline const std::vector<Section> kDigestSections = {Section::kParts,   Section::kGpu,    Section::kCost,
+                                                     Section::kHost,    Section::kMemory, Section::kTelemetry,
+                                                     Section::kCounters};
+
 Result<Digest> digest_of(const trace::Run& run, const Summary& summary);
 
 base::Json to_json(const Digest& digest);

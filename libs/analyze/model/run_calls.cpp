@@ -88,9 +88,8 @@ Result<RunCalls> read_calls(const trace::Run& run,
   ShapeTable shapes(out.calls.shapes);
   std::int64_t after_id = INT64_MIN;
   for (std::size_t read = 1; read > 0;) {
-    LLMPROF_LET(const trace::Columns block,
-                run.columns(fmt::format("{}WHERE id > {} ORDER BY id LIMIT {}", sql_of("sql/pass_calls"),
-                                        after_id, kBlockCalls)));
+    LLMPROF_LET(const trace::Columns block, run.columns(fmt::format("{}WHERE id > {} ORDER BY id LIMIT {}",
+                                                                    sql_of("sql/pass_calls"), after_id, kBlockCalls)));
     append(block, shapes, out);
     read = --blocks == 0 ? 0 : block.rows();
     if (read > 0) after_id = block.values[0].back();

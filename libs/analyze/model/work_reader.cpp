@@ -29,8 +29,8 @@ void sort_by_begin(const std::vector<std::int64_t>& begin_ns, const KernelColumn
 }
 
 Result<trace::Columns> read_slice(const trace::Run& run, std::string_view question, Window slice) {
-  return run.columns(fmt::format("{}WHERE begin_ns >= {} AND begin_ns < {}", sql_of(question),
-                                 slice.begin_ns, slice.end_ns));
+  return run.columns(
+      fmt::format("{}WHERE begin_ns >= {} AND begin_ns < {}", sql_of(question), slice.begin_ns, slice.end_ns));
 }
 
 Result<Kernels> read_kernels(const trace::Run& run, Window slice, WorkReader::With with) {

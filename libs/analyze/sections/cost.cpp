@@ -120,12 +120,9 @@ Result<void> measure_stages(const trace::Run& run, Summary& summary) {
   const std::optional<trace::NotedRests>& rests = run.info().rests;
   if (!rests) return {};
   summary.cost.rests_of_everything = rests->everything;
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "cost_steps"));
+  LLMPROF_LET(const std::vector<TimedStep> rows, ask_rows<TimedStep>(run, "cost_steps"));
   std::map<std::string, std::vector<TimedStep>> steps;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    steps[row.text("stage")].push_back({row.integer("begin_ns"), row.integer("end_ns"), row.real("recorded")});
-  }
+  for (const TimedStep& row : rows) steps[row.stage].push_back(row);
   for (const auto& [name, of_stage] : steps) {
     auto found = std::find_if(summary.cost.stages.begin(), summary.cost.stages.end(),
                               [&, stage = name](const StageCost& cost) { return cost.name == stage; });
@@ -145,12 +142,8 @@ Result<void> measure_stages(const trace::Run& run, Summary& summary) {
 
 // Events delay the thread that raises them, so a stage's delay is held against its steps added up over all threads.
 Result<void> fill_stages(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "cost_stages"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    StageCost cost{.name = row.text("stage"),
-                   .range_events = row.integer("range_events"),
-                   .gemm_events = row.integer("gemm_events")};
+  LLMPROF_LET(std::vector<StageCost> rows, ask_rows<StageCost>(run, "cost_stages"));
+  for (StageCost& cost : rows) {
     const auto stage = std::find_if(summary.stages.begin(), summary.stages.end(),
                                     [&](const Stage& known) { return known.name == cost.name; });
     if (stage == summary.stages.end()) continue;
@@ -219,23 +212,16 @@ std::optional<MeasuredRatio> ratio_of_timing(const std::vector<TimedStep>& steps
 }
 
 Result<void> fill_cost(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "cost"));
-  const RowView row{table, 0};
   CollectorCost& cost = summary.cost;
+  LLMPROF_LET(cost, ask_row<CollectorCost>(run, "cost"));
+  if (cost.gpu_events == 0) cost.timed_kernels = 0;  // nobody called CUPTI
   cost.recorder_cpu_ns = run.info().recorder_cpu_ns;
   // A recording in which no process raised an event has nothing to note.
-  cost.known = row.integer("processes") > 0 || cost.recorder_cpu_ns;
+  cost.known = cost.processes > 0 || cost.recorder_cpu_ns;
   if (!cost.known) {
     cost.why = "the run does not say";
     return {};
   }
-  cost.range_events = row.integer("range_events");
-  cost.gemm_events = row.integer("gemm_events");
-  cost.gpu_events = row.integer("gpu_events");
-  cost.log_bytes = row.integer("log_bytes");
-  cost.writer_cpu_ns = row.integer("writer_cpu_ns");
-  cost.range_event_ns = row.maybe_real("range_event_ns");
-  cost.gemm_event_ns = row.maybe_real("gemm_event_ns");
   cost.writer_share = share_of(static_cast<double>(cost.writer_cpu_ns), summary.coverage.wall_ns);
   cost.delay_ns = delay_ns(cost, cost.range_events, cost.gemm_events);
   cost.delay_share = share_of(cost.delay_ns, summary.coverage.wall_ns);
@@ -245,7 +231,6 @@ Result<void> fill_cost(const trace::Run& run, Summary& summary) {
   const bool measured = std::any_of(cost.stages.begin(), cost.stages.end(), [&](const StageCost& stage) {
     return stage.measured_kernels || (cost.rests_of_everything && stage.measured_watching);
   });
-  if (cost.gpu_events > 0) cost.timed_kernels = row.integer("timed_kernels");  // else nobody called CUPTI
   if (!measured && cost.timed_kernels > 0) cost.timing_ns = static_cast<double>(cost.timed_kernels) * kTimedKernelNs;
   return {};
 }

@@ -14,7 +14,7 @@ template <class Length>
 std::vector<TimedStep> steps(int seconds, Length length) {
   std::vector<TimedStep> out;
   for (std::int64_t at = 0; at < seconds * 1000 * kMs;) {
-    TimedStep step{at, 0, 1};
+    TimedStep step{"", at, 0, 1};
     step.end_ns = at + length(step);
     at = step.end_ns;
     out.push_back(step);

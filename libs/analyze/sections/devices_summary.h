@@ -71,7 +71,8 @@ struct StageCost {
 };
 
 struct CollectorCost {
-  bool known = false;  // what the collectors counted
+  bool known = false;          // what the collectors counted
+  std::int64_t processes = 0;  // that noted it
   std::int64_t range_events = 0, gemm_events = 0;
   std::int64_t gpu_events = 0;      // calls of CUDA and its BLAS that were noted; not in delay_ns
   std::int64_t timed_kernels = 0;   // launched one by one, and timed by CUPTI
@@ -125,6 +126,7 @@ struct DeviceTelemetry {
   std::optional<double> energy_j;  // from the first reading to the last
   std::optional<double> power_w, highest_power_w, power_limit_w;
   std::optional<double> reference_clock_mhz;  // what clocks are compared with: the highest of the device
+  std::optional<double> sampler_cpu_s;        // CPU time of whoever read it; with the first device
   std::optional<double> readings_per_s;       // of energy or power, whichever was read more often
   // Highest in each of equal parts of the time from the first to the last reading of it; a part without one is as the
   // part before. Empty with fewer than three readings.

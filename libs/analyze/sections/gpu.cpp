@@ -52,27 +52,26 @@ Result<void> fill_gaps(const trace::Run& run, Summary& summary) {
 }
 
 // Why the kernels of graph launches are unknown, as far as the run can tell; the collector's own notes say more.
-std::string why_unknown(const RowView& row) {
-  const std::int64_t kernels = row.integer("kernels"), named = row.integer("named");
-  if (row.integer("unseen") == row.integer("graphs"))
-    return "their nodes were not seen when the graphs were made or updated";
-  if (named < kernels) return fmt::format("{} of their {} kernel nodes have a name", named, kernels);
-  if (kernels == 0) return "they have no kernel nodes that are known";
+struct UnknownGraphs {
+  std::int64_t graphs = 0, launches = 0, time_ns = 0, kernels = 0, named = 0, unseen = 0, launches_by_node = 0;
+};
+std::string why_unknown(const UnknownGraphs& of) {
+  if (of.unseen == of.graphs) return "their nodes were not seen when the graphs were made or updated";
+  if (of.named < of.kernels) return fmt::format("{} of their {} kernel nodes have a name", of.named, of.kernels);
+  if (of.kernels == 0) return "they have no kernel nodes that are known";
   return "fewer than 90 % of their kernels were recorded elsewhere";
 }
 
 Result<void> add_note_of_unknown_graphs(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "unknown_graphs"));
-  const RowView row{table, 0};
-  const std::int64_t launches = row.integer("launches"), graphs = row.integer("graphs");
-  if (launches == 0) return {};
+  LLMPROF_LET(const UnknownGraphs of, ask_row<UnknownGraphs>(run, "unknown_graphs"));
+  if (of.launches == 0) return {};
   summary.gpu.notes.push_back(
       {"graphs",
        fmt::format(
            "the kernels of {} {} of {} {} ({:.1f} % of the GPU time) are unknown: {} recorded node by node, and {}.",
-           launches, launches == 1 ? "launch" : "launches", graphs, graphs == 1 ? "graph" : "graphs",
-           100 * share_of(row.integer("time_ns"), summary.coverage.gpu_ns),
-           row.integer("launches_by_node") == 0 ? "no launch was" : "none of these was", why_unknown(row)),
+           of.launches, of.launches == 1 ? "launch" : "launches", of.graphs, of.graphs == 1 ? "graph" : "graphs",
+           100 * share_of(of.time_ns, summary.coverage.gpu_ns),
+           of.launches_by_node == 0 ? "no launch was" : "none of these was", why_unknown(of)),
        1});
   return {};
 }

@@ -4,9 +4,9 @@
 #include <map>
 #include <utility>
 
-#include "analyze/sections/host_memory.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
+#include "analyze/sections/host_memory.h"
 #include "analyze/sections/sections.h"
 #include "analyze/steps/sampled_loops.h"
 
@@ -138,28 +138,13 @@ Result<StackCoverage> read_coverage(const trace::Run& run) {
   return stacks;
 }
 
-using Calls = std::map<std::pair<std::string, std::string>, std::int64_t>;  // by stage and function
-
-Result<Calls> read_calls(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "function_calls"));
-  Calls calls;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    calls[{row.text("stage"), row.text("function")}] = row.integer("calls");
-  }
-  return calls;
-}
-
 }  // namespace
 
 Result<void> fill_functions(const trace::Run& run, Host& host) {
   LLMPROF_LET(host.stacks, read_coverage(run));
   if (host.stacks.samples == 0) return {};
-  LLMPROF_LET(const Calls calls, read_calls(run));
   LLMPROF_LET(host.functions, ask_rows<Function>(run, "functions"));
   for (Function& function : host.functions) {
-    const auto known = calls.find({function.stage, function.name});
-    if (known != calls.end()) function.calls = known->second;
     if (function.sampled_ns > 0)
       function.self_share = static_cast<double>(function.self_ns) / static_cast<double>(function.sampled_ns);
   }

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <gmock/gmock.h>
+#include <algorithm>
 
 #include "analyze/sections/host_memory.h"
 

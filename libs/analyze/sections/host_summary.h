@@ -112,7 +112,8 @@ struct ProcessDeviceMemory {
 struct DeviceMemory {
   std::int64_t device_id = 0;
   std::string name;
-  std::int64_t total_bytes = 0;  // of the device; 0 unknown
+  std::int64_t total_bytes = 0;    // of the device; 0 unknown
+  bool caching_allocator = false;  // as DeviceMemories says
   // By allocations that were recorded.
   std::int64_t allocations = 0, never_freed = 0, never_freed_bytes = 0;
   std::int64_t peak_bytes = 0, peak_ns = 0;

@@ -8,11 +8,11 @@
 #include "analyze/counters/fold.h"
 #include "analyze/counters/readings.h"
 #include "analyze/counters/work.h"
-#include "analyze/sections/imported_summary.h"
 #include "analyze/model/kernel_roofline.h"
 #include "analyze/model/shapes.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
+#include "analyze/sections/imported_summary.h"
 #include "analyze/sections/sections.h"
 #include "hw/counters/catalog.h"
 #include "hw/roof.h"
@@ -32,14 +32,12 @@ namespace {
 Result<void> fill_framework_ops(const trace::Run& run, Imported& imported) {
   OpNesting nesting;
   std::vector<std::string> names;
-  LLMPROF_TRY(
-      run.column_chunks(std::string(sql_of("framework_ops")), [&](const trace::ColumnChunk& chunk) {
-        const auto& v = chunk.values;
-        for (std::size_t i = 0; i < chunk.count; ++i)
-          nesting.add({v[0][i], v[1][i], v[2][i], v[3][i], v[4][i], v[5][i]});
-        names = chunk.names;
-        return true;
-      }));
+  LLMPROF_TRY(run.column_chunks(std::string(sql_of("framework_ops")), [&](const trace::ColumnChunk& chunk) {
+    const auto& v = chunk.values;
+    for (std::size_t i = 0; i < chunk.count; ++i) nesting.add({v[0][i], v[1][i], v[2][i], v[3][i], v[4][i], v[5][i]});
+    names = chunk.names;
+    return true;
+  }));
   nesting.finish();
   for (std::size_t code = 0; code < nesting.by_name().size(); ++code) {
     const OpNesting::Sums& sums = nesting.by_name()[code];

@@ -150,16 +150,9 @@ std::vector<MemoryPoint> allocated_over_time(std::vector<MemoryChange> changes) 
 
 Result<DeviceMemories> device_memories(const trace::Run& run) {
   DeviceMemories memories;
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "device_memory_devices"));
-  if (table.rows.empty()) return memories;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    memories.devices.emplace_back();
-    memories.devices.back().device_id = row.integer("id");
-    memories.devices.back().name = row.text("name");
-    memories.devices.back().total_bytes = row.integer("memory_bytes");
-    memories.caching_allocator = row.integer("caching_allocator") != 0;
-  }
+  LLMPROF_LET(memories.devices, ask_rows<DeviceMemory>(run, "device_memory_devices"));
+  if (memories.devices.empty()) return memories;
+  memories.caching_allocator = memories.devices.front().caching_allocator;
   LLMPROF_LET(const auto changes, read_changes(run, memories));
   LLMPROF_LET(const auto readings, read_readings(run));
   LLMPROF_LET(const auto names, read_processes(run));
@@ -258,16 +251,8 @@ std::optional<std::int64_t> value_at(const std::vector<MemoryPoint>& points, std
 
 Result<Allocators> allocators(const trace::Run& run) {
   Allocators all;
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "allocator_devices"));
-  if (table.rows.empty()) return all;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    all.devices.emplace_back();
-    all.devices.back().device_id = row.integer("id");
-    all.devices.back().name = row.text("name");
-    all.devices.back().ordinal = row.maybe_integer("ordinal");
-    all.devices.back().allocations = row.integer("allocations");
-  }
+  LLMPROF_LET(all.devices, ask_rows<DeviceAllocator>(run, "allocator_devices"));
+  if (all.devices.empty()) return all;
   LLMPROF_LET(const auto changes, read_changes(run));
   for (DeviceAllocator& device : all.devices) {
     const auto own = changes.find(device.device_id);

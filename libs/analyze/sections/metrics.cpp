@@ -60,12 +60,15 @@ Result<ByName> read_known(const trace::Run& run) {
   std::string sql(sql_of("metrics_known"));
   constexpr std::string_view kAsked = "IN ('')";
   sql.replace(sql.find(kAsked), kAsked.size(), "IN (" + names + ")");
+  struct Row {
+    std::string name, labels;
+    std::optional<std::int64_t> ts_ns;
+    double value = 0;
+  };
   LLMPROF_LET(const trace::ResultTable table, run.query(sql));
+  LLMPROF_LET(const std::vector<Row> rows, rows_as<Row>(table));
   ByName metrics;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    metrics[row.text("name")][row.text("labels")].push_back({row.maybe_integer("ts_ns"), row.real("value")});
-  }
+  for (const Row& row : rows) metrics[row.name][row.labels].push_back({row.ts_ns, row.value});
   return metrics;
 }
 

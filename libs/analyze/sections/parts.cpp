@@ -14,42 +14,48 @@ namespace {
 
 using StageAndName = std::pair<std::string, std::string>;
 
-struct Cost {
+// "a.b.c", "a.b", "a"
+template <class Use>
+void for_each_ancestor(std::string path, const Use& use) {
+  while (true) {
+    use(path);
+    const std::size_t dot = path.rfind('.');
+    if (dot == std::string::npos) return;
+    path.resize(dot);
+  }
+}
+
+struct ModuleCost {
+  std::string stage, name;
   double flops = 0, bytes = 0;
   std::optional<double> compute_ns;
 };
 
-Result<std::map<StageAndName, Cost>> module_costs(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "module_costs"));
-  std::map<StageAndName, Cost> costs;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    costs[{row.text("stage"), row.text("module")}] = {row.real("flops"), row.real("bytes"),
-                                                      row.maybe_real("compute_ns")};
-  }
-  return costs;
-}
-
-// Of a module's own calls, and of those of the modules inside it.
-Result<std::map<StageAndName, double>> module_flops_shapes(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "module_products"));
+// What modules must cost; flops_shapes: of a module's own calls, and of those of the modules inside it.
+Result<void> fill_costs(const trace::Run& run, std::vector<Part>& modules) {
+  LLMPROF_LET(const std::vector<ModuleCost> products, ask_rows<ModuleCost>(run, "module_products"));
+  LLMPROF_LET(const std::vector<ModuleCost> known, ask_rows<ModuleCost>(run, "module_costs"));
   std::map<StageAndName, double> flops;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    std::string path = row.text("module");
-    while (true) {
-      flops[{row.text("stage"), path}] += row.real("flops");
-      const std::size_t dot = path.rfind('.');
-      if (dot == std::string::npos) break;
-      path.resize(dot);
+  std::map<StageAndName, const ModuleCost*> costs;
+  for (const ModuleCost& row : products)
+    for_each_ancestor(row.name, [&](const std::string& path) { flops[{row.stage, path}] += row.flops; });
+  for (const ModuleCost& row : known) costs[{row.stage, row.name}] = &row;
+  for (Part& module : modules) {
+    Efficiency& efficiency = module.efficiency;
+    const StageAndName key{module.stage, module.name};
+    if (const auto found = flops.find(key); found != flops.end()) efficiency.flops_shapes = found->second;
+    if (const auto cost = costs.find(key); cost != costs.end()) {
+      efficiency.flops = cost->second->flops;
+      efficiency.bytes = cost->second->bytes;
+      efficiency.compute_ns = cost->second->compute_ns;
     }
   }
-  return flops;
+  return {};
 }
 
 // An operator is the sum of its modules; its cost is known only if the cost of each of them is.
-void add_module(const Part& module, const std::string& name, bool first, Part& op) {
-  op.name = name;
+void add_module(const Part& module, bool first, Part& op) {
+  op.name = module.op;
   op.stage = module.stage;
   op.calls += module.calls;
   op.total_ns += module.total_ns;
@@ -115,15 +121,10 @@ Result<void> fill_products(const trace::Run& run, Summary& summary) {
 
 void set_times(std::vector<Part>& modules, bool on_gpu) {
   std::map<StageAndName, std::int64_t> kernel_ns;
-  for (const Part& module : modules) {
-    std::string path = module.name;
-    while (true) {
+  for (const Part& module : modules)
+    for_each_ancestor(module.name, [&](const std::string& path) {
       kernel_ns[{module.stage, path}] += module.kernel_ns;
-      const std::size_t dot = path.rfind('.');
-      if (dot == std::string::npos) break;
-      path.resize(dot);
-    }
-  }
+    });
   for (Part& module : modules) {
     const std::int64_t of_kernels = kernel_ns[{module.stage, module.name}];
     module.time_ns = on_gpu ? of_kernels : std::max(module.total_ns, of_kernels);
@@ -131,35 +132,13 @@ void set_times(std::vector<Part>& modules, bool on_gpu) {
 }
 
 Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& summary) {
-  LLMPROF_LET(const auto costs, module_costs(run));
-  LLMPROF_LET(const auto flops_shapes, module_flops_shapes(run));
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "modules"));
-  std::map<StageAndName, Part> ops;
-  std::vector<std::string> op_names;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    Part module{.name = row.text("module"),
-                .stage = row.text("stage"),
-                .calls = row.integer("calls"),
-                .total_ns = row.integer("total_ns"),
-                .self_ns = row.integer("self_ns"),
-                .kernel_ns = row.integer("kernel_ns"),
-                .estimated_ns = row.integer("estimated_ns"),
-                .source = row.text("source")};
-    if (const auto flops = flops_shapes.find({module.stage, module.name}); flops != flops_shapes.end())
-      module.efficiency.flops_shapes = flops->second;
-    if (const auto cost = costs.find({module.stage, module.name}); cost != costs.end()) {
-      module.efficiency.flops = cost->second.flops;
-      module.efficiency.bytes = cost->second.bytes;
-      module.efficiency.compute_ns = cost->second.compute_ns;
-    }
-    op_names.push_back(row.text("op"));
-    summary.modules.push_back(std::move(module));
-  }
+  LLMPROF_LET(summary.modules, ask_rows<Part>(run, "modules"));
+  LLMPROF_TRY(fill_costs(run, summary.modules));
   set_times(summary.modules, summary.on_gpu);
-  for (std::size_t i = 0; i < op_names.size(); ++i) {
-    const auto [op, fresh] = ops.try_emplace({summary.modules[i].stage, op_names[i]});
-    add_module(summary.modules[i], op_names[i], fresh, op->second);
+  std::map<StageAndName, Part> ops;
+  for (const Part& module : summary.modules) {
+    const auto [op, fresh] = ops.try_emplace({module.stage, module.op});
+    add_module(module, fresh, op->second);
   }
   for (auto& [name, op] : ops) summary.ops.push_back(std::move(op));
   const auto own_ns = [&](const Part& part) { return summary.on_gpu ? part.kernel_ns : part.self_ns; };
@@ -172,20 +151,15 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
 
 Result<void> fill_unmatched(const trace::Run& run, Summary& summary) {
   if (summary.modules.empty()) return {};
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "unmatched"));
+  LLMPROF_LET(const std::vector<Unmatched> rows, ask_rows<Unmatched>(run, "unmatched"));
   for (const Stage& stage : summary.stages) {
-    Unmatched rest{.stage = stage.name, .time_ns = stage.steps_ns};
+    const auto found = std::ranges::find(rows, stage.name, &Unmatched::stage);
+    Unmatched rest = found == rows.end() ? Unmatched{.stage = stage.name} : *found;
+    rest.time_ns = stage.steps_ns;
     for (const Part& module : summary.modules) {
       if (module.stage == stage.name) rest.time_ns -= module.self_ns;
     }
     rest.time_ns = std::max<std::int64_t>(rest.time_ns, 0);  // modules of several threads may overlap
-    for (std::size_t i = 0; i < table.rows.size(); ++i) {
-      const RowView row{table, i};
-      if (row.text("stage") != stage.name) continue;
-      rest.kernels = row.integer("kernels");
-      rest.kernel_ns = row.integer("kernel_ns");
-      rest.flops_shapes = row.maybe_real("flops");
-    }
     if (summary.on_gpu) rest.time_ns = rest.kernel_ns;
     const std::int64_t all_ns = summary.on_gpu ? stage.kernel_ns : stage.steps_ns;
     if (all_ns > 0) rest.share = static_cast<double>(rest.time_ns) / static_cast<double>(all_ns);

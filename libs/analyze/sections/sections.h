@@ -74,6 +74,7 @@ Result<std::vector<OpenRanges>> open_at(const trace::Run& run, std::int64_t ts_n
 // What recording cost the program: counted by the collector, estimated per stage from the measured cost of one event.
 
 struct TimedStep {
+  std::string stage;
   std::int64_t begin_ns = 0, end_ns = 0;
   double recorded = 1;  // share of its kernels whose times were recorded
 };

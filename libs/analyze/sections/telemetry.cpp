@@ -5,9 +5,9 @@
 #include <functional>
 #include <map>
 
-#include "analyze/sections/energy.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
+#include "analyze/sections/energy.h"
 #include "analyze/sections/sections.h"
 #include "hw/telemetry_metrics.h"
 
@@ -34,26 +34,18 @@ Result<ByDevice> read_series(const trace::Run& run) {
   return devices;
 }
 
-Result<std::vector<DeviceTelemetry>> read_devices(const trace::Run& run, const AnalysisContext& analysis, Telemetry& telemetry) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "telemetry_devices"));
-  std::vector<DeviceTelemetry> devices;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    DeviceTelemetry device{.device_id = row.integer("id"), .name = row.text("name")};
+Result<std::vector<DeviceTelemetry>> read_devices(const trace::Run& run, const AnalysisContext& analysis,
+                                                  Telemetry& telemetry) {
+  LLMPROF_LET(std::vector<DeviceTelemetry> devices, ask_rows<DeviceTelemetry>(run, "telemetry_devices"));
+  for (DeviceTelemetry& device : devices) {
     const auto known = std::ranges::find(analysis.device_ids, device.device_id);
     device.used = known != analysis.device_ids.end() &&
                   !analysis.devices[static_cast<std::size_t>(known - analysis.device_ids.begin())].idle;
-    device.readings = row.integer("readings");
-    device.begin_ns = row.integer("begin_ns");
-    device.end_ns = row.integer("end_ns");
-    device.reference_clock_mhz = row.maybe_real("clock_mhz");
-    device.power_limit_w = row.maybe_real("power_limit_w");
-    const auto cpu_s = row.maybe_real("sampler_cpu_s");
-    if (cpu_s && device.end_ns > device.begin_ns) {
-      telemetry.sampler_cpu_s = cpu_s;
-      telemetry.sampler_core_share = *cpu_s / (static_cast<double>(device.end_ns - device.begin_ns) * 1e-9);
+    if (device.sampler_cpu_s && device.end_ns > device.begin_ns) {
+      telemetry.sampler_cpu_s = device.sampler_cpu_s;
+      telemetry.sampler_core_share =
+          *device.sampler_cpu_s / (static_cast<double>(device.end_ns - device.begin_ns) * 1e-9);
     }
-    devices.push_back(std::move(device));
   }
   const bool any = std::ranges::any_of(devices, &DeviceTelemetry::used);
   for (DeviceTelemetry& device : devices) device.used = device.used || !any;
