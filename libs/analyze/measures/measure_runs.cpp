@@ -11,13 +11,7 @@ namespace llmprof::analyze {
 
 namespace {
 
-constexpr double kSeconds = 1e-9;
 using From = const MeasureFrom&;
-
-MeasureValue count(std::int64_t number) { return {static_cast<double>(number), "", ""}; }
-MeasureValue seconds(std::int64_t ns) { return {static_cast<double>(ns) * kSeconds, "", ""}; }
-
-MeasureValue wall(From from) { return seconds(from.summary.coverage.wall_ns); }
 
 MeasureValue in_stages(From from) {
   const Coverage& all = from.summary.coverage;
@@ -29,7 +23,7 @@ MeasureValue in_stages(From from) {
 MeasureValue gpu_time(From from) {
   const Coverage& all = from.summary.coverage;
   if (all.gpu_ns <= 0) return {std::nullopt, "", "no kernel of a GPU was recorded"};
-  return seconds(all.gpu_ns);
+  return MeasureValue::seconds(all.gpu_ns);
 }
 
 MeasureValue of_gpu_time(From from, std::int64_t ns) {
@@ -38,19 +32,9 @@ MeasureValue of_gpu_time(From from, std::int64_t ns) {
   return {static_cast<double>(ns) / static_cast<double>(all.gpu_ns),
           base::human_ns(static_cast<double>(all.gpu_ns)) + " of GPU time", ""};
 }
-MeasureValue placed(From from) { return of_gpu_time(from, from.summary.coverage.gpu_placed_ns); }
-MeasureValue estimated(From from) { return of_gpu_time(from, from.summary.coverage.estimated_ns); }
 
-MeasureValue kernels(From from) { return count(from.summary.coverage.kernels); }
-MeasureValue losses(From from) { return count(from.summary.coverage.data_losses); }
-
-MeasureValue parameters(From from) {
-  return known(from.summary.parameters, 1,
-               from.summary.model_why.empty() ? "the model is not known" : from.summary.model_why);
-}
-MeasureValue weights_read(From from) {
-  return known(from.summary.weights_read_bytes, 1,
-               from.summary.model_why.empty() ? "the model is not known" : from.summary.model_why);
+std::string no_model(From from) {
+  return from.summary.model_why.empty() ? "the model is not known" : from.summary.model_why;
 }
 
 // Of the device that held most: allocations if they were recorded, else what the driver says.
@@ -60,41 +44,27 @@ MeasureValue device_memory_peak(From from) {
     most = std::max(most, device.allocations > 0 ? device.peak_bytes : device.driver_peak_bytes.value_or(0));
   }
   if (most <= 0) return {std::nullopt, "", "neither allocations nor the driver's memory were recorded"};
-  return count(most);
+  return MeasureValue::count(most);
 }
 
 MeasureValue host_memory_peak(From from) {
   if (!from.summary.host.peak) return {std::nullopt, "", "the memory of the processes was not read"};
-  return count(from.summary.host.peak->highest.rss_bytes);
+  return MeasureValue::count(from.summary.host.peak->highest.rss_bytes);
 }
 
 MeasureValue host_cpu_time(From from) {
   if (from.summary.host.processes.empty()) return {std::nullopt, "", "the processes were not read"};
   std::int64_t ns = 0;
   for (const ProcessUsage& process : from.summary.host.processes) ns += process.user_ns + process.system_ns;
-  return seconds(ns);
+  return MeasureValue::seconds(ns);
 }
 
-template <class Take>
-MeasureValue over_used(From from, const Take& take, std::string_view why) {
+MeasureValue over_used(From from, std::optional<double> DeviceTelemetry::*field, std::string_view why) {
   std::optional<double> total;
   for (const DeviceTelemetry& device : from.summary.telemetry.devices) {
-    if (!device.used || !take(device)) continue;
-    total = total.value_or(0) + *take(device);
+    if (device.used && device.*field) total = total.value_or(0) + *(device.*field);
   }
   return known(total, 1, std::string(why));
-}
-MeasureValue energy(From from) {
-  return over_used(
-      from, [](const DeviceTelemetry& d) { return d.energy_j; }, "the energy of no device was read");
-}
-MeasureValue power(From from) {
-  return over_used(
-      from, [](const DeviceTelemetry& d) { return d.power_w; }, "the power of no device was read");
-}
-MeasureValue highest_power(From from) {
-  return over_used(
-      from, [](const DeviceTelemetry& d) { return d.highest_power_w; }, "the power of no device was read");
 }
 
 MeasureValue recording_delay(From from) {
@@ -109,10 +79,10 @@ constexpr auto kLower = Better::kLower;
 constexpr auto kHigher = Better::kHigher;
 constexpr auto kNeither = Better::kNeither;
 
-constexpr MeasureRow kRows[] = {
+const MeasureRow kRows[] = {
     {{"wall", "s", "measured", kLower, "first to last event; begin and end of processes are events",
       "last end - first begin"},
-     wall},
+     [](From from) { return MeasureValue::seconds(from.summary.coverage.wall_ns); }},
     {{"in_stages", "1", "measured", kNeither, "share of the run inside a stage", "union of all step windows / wall"},
      in_stages},
     {{"gpu_time", "s", "measured", kLower, "durations of the kernels of GPUs, added up",
@@ -120,20 +90,20 @@ constexpr MeasureRow kRows[] = {
      gpu_time},
     {{"placed", "1", "measured", kHigher, "share of the GPU time that belongs to a stage and a known kernel",
       "such GPU time / gpu_time"},
-     placed},
+     [](From from) { return of_gpu_time(from, from.summary.coverage.gpu_placed_ns); }},
     {{"estimated", "1", "inferred", kNeither,
       "share of the kernel time in graph launches that were not recorded node by node",
       "estimated kernel time / gpu_time"},
-     estimated},
+     [](From from) { return of_gpu_time(from, from.summary.coverage.estimated_ns); }},
     {{"kernels", "", "counted", kNeither, "kernels and BLAS calls",
       "rows of table kernel, and estimated nodes of graphs"},
-     kernels},
+     [](From from) { return MeasureValue::count(from.summary.coverage.kernels); }},
     {{"losses", "", "counted", kLower, "kinds of data that were lost", "rows of table loss with severity data_loss"},
-     losses},
+     [](From from) { return MeasureValue::count(from.summary.coverage.data_losses); }},
     {{"parameters", "", "analytic", kNeither, "parameters of the model, tied ones once", "the model's graph"},
-     parameters},
+     [](From from) { return known(from.summary.parameters, 1, no_model(from)); }},
     {{"weights_read", "B", "analytic", kLower, "weights that one pass over the model reads", "the model's graph"},
-     weights_read},
+     [](From from) { return known(from.summary.weights_read_bytes, 1, no_model(from)); }},
     {{"device_memory_peak", "B", "measured", kLower, "most memory in use on one device",
       "allocations at their peak; without them, the driver's highest reading"},
      device_memory_peak},
@@ -142,11 +112,13 @@ constexpr MeasureRow kRows[] = {
      host_memory_peak},
     {{"host_cpu_time", "s", "measured", kLower, "CPU time of all processes", "user and system time, added up"},
      host_cpu_time},
-    {{"energy", "J", "measured", kLower, "energy of the devices used", "energy counter, or power x time"}, energy},
-    {{"power", "W", "measured", kNeither, "mean power of the devices used", "energy / time"}, power},
+    {{"energy", "J", "measured", kLower, "energy of the devices used", "energy counter, or power x time"},
+     [](From from) { return over_used(from, &DeviceTelemetry::energy_j, "the energy of no device was read"); }},
+    {{"power", "W", "measured", kNeither, "mean power of the devices used", "energy / time"},
+     [](From from) { return over_used(from, &DeviceTelemetry::power_w, "the power of no device was read"); }},
     {{"highest_power", "W", "measured", kNeither, "highest power of the devices used",
       "highest reading of each, added up"},
-     highest_power},
+     [](From from) { return over_used(from, &DeviceTelemetry::highest_power_w, "the power of no device was read"); }},
     {{"recording_delay", "1", "inferred", kLower, "share of the wall time that recording took from the program",
       "events x measured cost of one / wall"},
      recording_delay},
@@ -162,13 +134,6 @@ namespace {
 
 using From = const MeasureFrom&;
 
-MeasureValue dram_bytes_per_step(From from) {
-  return known(from.counted->work.dram_bytes, 1, "bytes of the device's memory were not counted");
-}
-MeasureValue flops_counted_per_step(From from) {
-  return known(from.counted->work.flops, 1, "floating-point operations were not counted");
-}
-
 MeasureValue hfu(From from) {
   MeasureValue value = known(from.counted->hfu, 1, "operations were not counted, or the peak is unknown");
   if (value.value && from.counted->work.flops_per_s)
@@ -177,40 +142,37 @@ MeasureValue hfu(From from) {
   return value;
 }
 
-MeasureValue redundancy(From from) {
-  return known(from.counted->redundancy, 1, "bytes were not counted, or which of them must move is unknown");
-}
-
 // A percentage of the catalogue, as a fraction.
 MeasureValue percentage(From from, std::string_view counter) {
   const auto found = std::ranges::find(from.counted->values, counter, &CounterValue::counter);
   if (found == from.counted->values.end()) return {std::nullopt, "", fmt::format("{} was not collected", counter)};
   return {found->value / 100, found->denominator, ""};
 }
-MeasureValue tensor_busy(From from) { return percentage(from, "tensor_active_pct"); }
-MeasureValue occupancy(From from) { return percentage(from, "achieved_occupancy_pct"); }
-MeasureValue l2_hits(From from) { return percentage(from, "l2_hit_pct"); }
 
 const MeasureRow kCountedRows[] = {
     {{"dram_bytes_per_step", "B", "counted", kLower, "bytes that the device's memory moved in a step",
       "read and written, mean of the measured steps"},
-     dram_bytes_per_step},
+     [](From from) {
+       return known(from.counted->work.dram_bytes, 1, "bytes of the device's memory were not counted");
+     }},
     {{"flops_counted_per_step", "FLOP", "counted", kNeither, "floating-point operations that were executed in a step",
       "tensor cores, and plain cores where they were counted; mean of the measured steps"},
-     flops_counted_per_step},
+     [](From from) { return known(from.counted->work.flops, 1, "floating-point operations were not counted"); }},
     {{"hfu", "1", "counted", kHigher, "executed FLOP/s, of the peak",
       "flops_counted_per_step / median time of the steps that were not measured / peak FLOP/s of their type"},
      hfu},
     {{"redundancy", "", "counted", kLower, "bytes moved for each that must move",
       "dram_bytes_per_step / bytes that must move in the measured steps"},
-     redundancy},
+     [](From from) {
+       return known(from.counted->redundancy, 1, "bytes were not counted, or which of them must move is unknown");
+     }},
     {{"tensor_busy", "1", "counted", kHigher, "tensor cores at work", "tensor_active_pct, mean of the measured steps"},
-     tensor_busy},
+     [](From from) { return percentage(from, "tensor_active_pct"); }},
     {{"occupancy", "1", "counted", kNeither, "warps on the multiprocessors",
       "achieved_occupancy_pct, mean of the measured steps"},
-     occupancy},
+     [](From from) { return percentage(from, "achieved_occupancy_pct"); }},
     {{"l2_hits", "1", "counted", kHigher, "sectors found in the L2 cache", "l2_hit_pct, mean of the measured steps"},
-     l2_hits},
+     [](From from) { return percentage(from, "l2_hit_pct"); }},
 };
 
 }  // namespace

@@ -18,24 +18,18 @@ std::string or_else(const std::string& why, std::string_view instead) {
 
 // ---- times -----------------------------------------------------------------------------------------------------
 
-MeasureValue time(From from) { return {static_cast<double>(from.stage->time_ns) * kSeconds, "", ""}; }
-
 MeasureValue share_of_wall(From from) {
   const std::int64_t wall = from.summary.coverage.wall_ns;
   if (wall <= 0) return {std::nullopt, "", "the run has no wall time"};
   return {from.stage->share, base::human_ns(static_cast<double>(wall)) + " from the first to the last event", ""};
 }
 
-MeasureValue steps(From from) { return {static_cast<double>(from.stage->steps), "", ""}; }
-
 std::string no_tokens(From from) { return or_else(from.summary.job.why, "its steps do not say their tokens"); }
 
 MeasureValue tokens(From from) {
   if (from.stage->tokens <= 0) return {std::nullopt, "", no_tokens(from)};
-  return {static_cast<double>(from.stage->tokens), "", ""};
+  return MeasureValue::count(from.stage->tokens);
 }
-
-MeasureValue tokens_per_s(From from) { return known(from.stage->tokens_per_s, 1, no_tokens(from)); }
 
 MeasureValue step_mean(From from) {
   if (from.stage->steps <= 0) return {std::nullopt, "", "it has no steps"};
@@ -44,16 +38,8 @@ MeasureValue step_mean(From from) {
 }
 
 constexpr const char* kNoSteps = "it has no steps";
-MeasureValue step_p50(From from) { return known(from.stage->step_p50_ns, kSeconds, kNoSteps); }
-MeasureValue step_p90(From from) { return known(from.stage->step_p90_ns, kSeconds, kNoSteps); }
-MeasureValue step_p99(From from) { return known(from.stage->step_p99_ns, kSeconds, kNoSteps); }
-
-MeasureValue ttft(From from) { return known(from.stage->ttft_ns, kSeconds, "the run has no prefill step"); }
 
 constexpr const char* kNoTpot = "no two decode steps of as many sequences follow each other on a thread";
-MeasureValue tpot_p50(From from) { return known(from.stage->tpot_p50_ns, kSeconds, kNoTpot); }
-MeasureValue tpot_p90(From from) { return known(from.stage->tpot_p90_ns, kSeconds, kNoTpot); }
-MeasureValue tpot_p99(From from) { return known(from.stage->tpot_p99_ns, kSeconds, kNoTpot); }
 
 // ---- the device ------------------------------------------------------------------------------------------------
 
@@ -65,18 +51,10 @@ MeasureValue of_device_time(From from, std::int64_t ns) {
                       from.summary.busy_devices == 1 ? "device" : "devices"),
           ""};
 }
-MeasureValue busy(From from) { return of_device_time(from, from.stage->device_busy_ns); }
-MeasureValue idle(From from) { return of_device_time(from, from.stage->idle_ns); }
 
 MeasureValue per_step(From from, double amount) {
   if (from.stage->steps <= 0) return {std::nullopt, "", kNoSteps};
   return {amount / static_cast<double>(from.stage->steps), "", ""};
-}
-MeasureValue kernels_per_step(From from) { return per_step(from, static_cast<double>(from.stage->kernels)); }
-MeasureValue graphs_per_step(From from) { return per_step(from, static_cast<double>(from.stage->graph_launches)); }
-MeasureValue kernel_time(From from) { return {static_cast<double>(from.stage->kernel_ns) * kSeconds, "", ""}; }
-MeasureValue kernel_time_per_step(From from) {
-  return per_step(from, static_cast<double>(from.stage->kernel_ns) * kSeconds);
 }
 
 MeasureValue estimated(From from) {
@@ -84,8 +62,6 @@ MeasureValue estimated(From from) {
   return {static_cast<double>(from.stage->estimated_ns) / static_cast<double>(from.stage->kernel_ns),
           base::human_ns(static_cast<double>(from.stage->kernel_ns)) + " of kernels", ""};
 }
-
-MeasureValue unrecorded(From from) { return {static_cast<double>(from.stage->gap_ns) * kSeconds, "", ""}; }
 
 // ---- efficiency ------------------------------------------------------------------------------------------------
 
@@ -108,15 +84,6 @@ std::string efficiency_why(From from) {
 
 MeasureValue analytic(From from, const std::optional<double>& value, double scale = 1) {
   return known(value, scale, efficiency_why(from));
-}
-MeasureValue flops(From from) { return analytic(from, from.stage->efficiency.flops); }
-MeasureValue bytes(From from) { return analytic(from, from.stage->efficiency.bytes); }
-MeasureValue flops_per_s(From from) { return analytic(from, from.stage->efficiency.flops_per_s); }
-MeasureValue bytes_per_s(From from) { return analytic(from, from.stage->efficiency.bytes_per_s); }
-MeasureValue intensity(From from) { return analytic(from, from.stage->efficiency.intensity); }
-MeasureValue floor(From from) { return analytic(from, from.stage->efficiency.floor_ns, kSeconds); }
-MeasureValue flops_shapes(From from) {
-  return known(from.stage->efficiency.flops_shapes, 1, "no matrix product was seen in it");
 }
 
 MeasureValue mfu(From from) {
@@ -146,11 +113,6 @@ MeasureValue term(From from, std::string_view name) {
   }
   return {std::nullopt, "", "its waterfall has no such term"};
 }
-MeasureValue between_steps(From from) { return term(from, "between_steps"); }
-MeasureValue gaps(From from) { return term(from, "gaps"); }
-MeasureValue queued(From from) { return term(from, "queued"); }
-MeasureValue waits(From from) { return term(from, "waits"); }
-MeasureValue copies(From from) { return term(from, "copies"); }
 
 // ---- telemetry -------------------------------------------------------------------------------------------------
 
@@ -162,16 +124,11 @@ MeasureValue reading(From from, std::optional<double> StageTelemetry::*field, st
   return known(from.telemetry->*field, scale, or_else(from.telemetry->*why, "it was not read"));
 }
 using T = StageTelemetry;
-MeasureValue energy(From from) { return reading(from, &T::energy_j, &T::energy_why); }
 MeasureValue joules_per_token(From from) {
   MeasureValue value = reading(from, &T::joules_per_token, &T::energy_why);
   if (!value.value && from.telemetry != nullptr && from.telemetry->energy_j) value.why = no_tokens(from);
   return value;
 }
-MeasureValue power(From from) { return reading(from, &T::power_w, &T::energy_why); }
-MeasureValue sm_clock(From from) { return reading(from, &T::sm_clock_mhz, &T::clock_why, 1e6); }
-MeasureValue memory_clock(From from) { return reading(from, &T::memory_clock_mhz, &T::clock_why, 1e6); }
-MeasureValue temperature(From from) { return reading(from, &T::temperature_c, &T::clock_why); }
 
 MeasureValue slow_clock(From from) {
   MeasureValue value = reading(from, &T::slow_clock_share, &T::clock_why);
@@ -184,67 +141,70 @@ MeasureValue activity(From from, std::optional<double> StageTelemetry::*field) {
   if (value.value) value.of = fmt::format("the device's time in {} readings", from.telemetry->activity_readings);
   return value;
 }
-MeasureValue sm_active(From from) { return activity(from, &T::sm_active); }
 MeasureValue sm_occupancy(From from) {
   MeasureValue value = activity(from, &T::sm_occupancy);
   if (value.value) value.of = fmt::format("the warps that fit, in {} readings", from.telemetry->activity_readings);
   return value;
 }
-MeasureValue tensor_active(From from) { return activity(from, &T::tensor_active); }
-MeasureValue dram_active(From from) { return activity(from, &T::dram_active); }
 
 constexpr auto kLower = Better::kLower;
 constexpr auto kHigher = Better::kHigher;
 constexpr auto kNeither = Better::kNeither;
 
 // name, unit, source, better, meaning, formula; value; only of this stage
-constexpr MeasureRow kRows[] = {
-    {{"time", "s", "measured", kLower, "wall time in the stage", "union of its step windows"}, time},
+const MeasureRow kRows[] = {
+    {{"time", "s", "measured", kLower, "wall time in the stage", "union of its step windows"},
+     [](From from) { return MeasureValue::seconds(from.stage->time_ns); }},
     {{"share_of_wall", "1", "measured", kNeither, "how much of the run the stage takes", "time / run.wall"},
      share_of_wall},
-    {{"steps", "", "counted", kNeither, "passes over the model", "steps of the stage"}, steps},
+    {{"steps", "", "counted", kNeither, "passes over the model", "steps of the stage"},
+     [](From from) { return MeasureValue::count(from.stage->steps); }},
     {{"tokens", "", "counted", kNeither, "new tokens over all sequences",
       "sum of batch x tokens of its steps, of one rank of each copy of the model"},
      tokens},
-    {{"tokens_per_s", "1/s", "measured", kHigher, "throughput of new tokens", "tokens / time"}, tokens_per_s},
+    {{"tokens_per_s", "1/s", "measured", kHigher, "throughput of new tokens", "tokens / time"},
+     [](From from) { return known(from.stage->tokens_per_s, 1, no_tokens(from)); }},
     {{"step_mean", "s", "measured", kLower, "mean time of a step", "time x ranks at once / steps"}, step_mean},
     {{"step_p50", "s", "measured", kLower, "median duration of a step",
       "from its turn until its range and its kernels are done, of prefill from its begin; quantile over steps"},
-     step_p50},
-    {{"step_p90", "s", "measured", kLower, "duration that 90 % of the steps do not exceed", "as step_p50"}, step_p90},
-    {{"step_p99", "s", "measured", kLower, "duration that 99 % of the steps do not exceed", "as step_p50"}, step_p99},
+     [](From from) { return known(from.stage->step_p50_ns, kSeconds, kNoSteps); }},
+    {{"step_p90", "s", "measured", kLower, "duration that 90 % of the steps do not exceed", "as step_p50"},
+     [](From from) { return known(from.stage->step_p90_ns, kSeconds, kNoSteps); }},
+    {{"step_p99", "s", "measured", kLower, "duration that 99 % of the steps do not exceed", "as step_p50"},
+     [](From from) { return known(from.stage->step_p99_ns, kSeconds, kNoSteps); }},
     {{"ttft", "s", "measured", kLower, "time to the first token",
       "begin to end of a prefill step: the median of those in which the program does not warm up"},
-     ttft,
+     [](From from) { return known(from.stage->ttft_ns, kSeconds, "the run has no prefill step"); },
      "prefill"},
     {{"tpot_p50", "s", "measured", kLower, "median time per output token",
       "time from a decode step to the next of its series; quantile over these"},
-     tpot_p50,
+     [](From from) { return known(from.stage->tpot_p50_ns, kSeconds, kNoTpot); },
      "decode"},
     {{"tpot_p90", "s", "measured", kLower, "time that 90 % of the output tokens do not exceed", "as tpot_p50"},
-     tpot_p90,
+     [](From from) { return known(from.stage->tpot_p90_ns, kSeconds, kNoTpot); },
      "decode"},
     {{"tpot_p99", "s", "measured", kLower, "time that 99 % of the output tokens do not exceed", "as tpot_p50"},
-     tpot_p99,
+     [](From from) { return known(from.stage->tpot_p99_ns, kSeconds, kNoTpot); },
      "decode"},
     {{"busy", "1", "measured", kHigher, "share of the time with a kernel executing",
       "union of kernel intervals in its windows / (time x devices of the job)"},
-     busy},
-    {{"idle", "1", "measured", kLower, "share of the time without a kernel executing", "1 - busy"}, idle},
+     [](From from) { return of_device_time(from, from.stage->device_busy_ns); }},
+    {{"idle", "1", "measured", kLower, "share of the time without a kernel executing", "1 - busy"},
+     [](From from) { return of_device_time(from, from.stage->idle_ns); }},
     {{"kernels_per_step", "", "counted", kLower, "kernels or BLAS calls of a step", "kernels / steps"},
-     kernels_per_step},
+     [](From from) { return per_step(from, static_cast<double>(from.stage->kernels)); }},
     {{"graphs_per_step", "", "counted", kNeither, "launches of CUDA graphs by a step", "graph launches / steps"},
-     graphs_per_step},
+     [](From from) { return per_step(from, static_cast<double>(from.stage->graph_launches)); }},
     {{"kernel_time", "s", "measured", kLower, "durations of its kernels, added up", "sum over kernels of its steps"},
-     kernel_time},
+     [](From from) { return MeasureValue::seconds(from.stage->kernel_ns); }},
     {{"kernel_time_per_step", "s", "measured", kLower, "durations of the kernels of a step", "kernel_time / steps"},
-     kernel_time_per_step},
+     [](From from) { return per_step(from, static_cast<double>(from.stage->kernel_ns) * kSeconds); }},
     {{"estimated", "1", "inferred", kNeither,
       "share of the kernel time in graph launches that were not recorded node by node",
       "estimated kernel time / kernel_time"},
      estimated},
     {{"unrecorded", "s", "measured", kNeither, "time of its steps that was not recorded", "gaps inside its windows"},
-     unrecorded},
+     [](From from) { return MeasureValue::seconds(from.stage->gap_ns); }},
     {{"mfu", "1", "analytic", kHigher, "model FLOP/s, of the peak",
       "flops / time / peak FLOP/s of all devices of the job"},
      mfu},
@@ -253,54 +213,60 @@ constexpr MeasureRow kRows[] = {
      mbu},
     {{"flops", "FLOP", "analytic", kNeither, "FLOPs of the model in all steps",
       "the cost of each step: of a rank's part of the model"},
-     flops},
+     [](From from) { return analytic(from, from.stage->efficiency.flops); }},
     {{"flops_shapes", "FLOP", "counted", kNeither, "FLOPs of its matrix products", "2 m n k of each BLAS call"},
-     flops_shapes},
+     [](From from) { return known(from.stage->efficiency.flops_shapes, 1, "no matrix product was seen in it"); }},
     {{"bytes", "B", "analytic", kLower, "bytes that must move in all steps",
       "weights, KV cache, activations that cannot stay on chip, of each step"},
-     bytes},
-    {{"flops_per_s", "FLOP/s", "analytic", kHigher, "model FLOPs per second", "flops / time"}, flops_per_s},
-    {{"bytes_per_s", "B/s", "analytic", kHigher, "bytes that must move per second", "bytes / time"}, bytes_per_s},
-    {{"intensity", "FLOP/B", "analytic", kNeither, "arithmetic intensity", "flops / bytes"}, intensity},
+     [](From from) { return analytic(from, from.stage->efficiency.bytes); }},
+    {{"flops_per_s", "FLOP/s", "analytic", kHigher, "model FLOPs per second", "flops / time"},
+     [](From from) { return analytic(from, from.stage->efficiency.flops_per_s); }},
+    {{"bytes_per_s", "B/s", "analytic", kHigher, "bytes that must move per second", "bytes / time"},
+     [](From from) { return analytic(from, from.stage->efficiency.bytes_per_s); }},
+    {{"intensity", "FLOP/B", "analytic", kNeither, "arithmetic intensity", "flops / bytes"},
+     [](From from) { return analytic(from, from.stage->efficiency.intensity); }},
     {{"floor", "s", "analytic", kLower, "least time at peak rates",
       "the longer of FLOPs / peak and bytes / bandwidth of each step, peaks of all devices of the job, added up"},
-     floor},
+     [](From from) { return analytic(from, from.stage->efficiency.floor_ns, kSeconds); }},
     {{"of_floor", "1", "analytic", kHigher, "share of the possible speed that was reached", "floor / time"}, of_floor},
     {{"between_steps", "s", "measured", kLower, "from the end of a step to the begin of the next, nothing executing",
       "waterfall term, mean of its samples"},
-     between_steps},
+     [](From from) { return term(from, "between_steps"); }},
     {{"gaps", "s", "measured", kLower, "the device idles and nothing is launched: the host is on its way",
       "waterfall term, mean of its samples"},
-     gaps},
+     [](From from) { return term(from, "gaps"); }},
     {{"queued", "s", "measured", kLower, "the device idles though something was launched",
       "waterfall term, mean of its samples"},
-     queued},
+     [](From from) { return term(from, "queued"); }},
     {{"waits", "s", "measured", kLower, "the host waits for the device, which idles",
       "waterfall term, mean of its samples"},
-     waits},
+     [](From from) { return term(from, "waits"); }},
     {{"copies", "s", "measured", kLower, "a copy executes and no kernel", "waterfall term, mean of its samples"},
-     copies},
-    {{"energy", "J", "measured", kLower, "energy of the devices used", "energy counter, or power x time"}, energy},
+     [](From from) { return term(from, "copies"); }},
+    {{"energy", "J", "measured", kLower, "energy of the devices used", "energy counter, or power x time"},
+     [](From from) { return reading(from, &T::energy_j, &T::energy_why); }},
     {{"joules_per_token", "J", "measured", kLower, "energy of a token", "energy / tokens"}, joules_per_token},
-    {{"power", "W", "measured", kNeither, "mean power of the devices used", "energy / time"}, power},
+    {{"power", "W", "measured", kNeither, "mean power of the devices used", "energy / time"},
+     [](From from) { return reading(from, &T::power_w, &T::energy_why); }},
     {{"sm_clock", "Hz", "measured", kHigher, "clock of the multiprocessors", "mean of the readings in its windows"},
-     sm_clock},
+     [](From from) { return reading(from, &T::sm_clock_mhz, &T::clock_why, 1e6); }},
     {{"memory_clock", "Hz", "measured", kHigher, "clock of the memory", "mean of the readings in its windows"},
-     memory_clock},
+     [](From from) { return reading(from, &T::memory_clock_mhz, &T::clock_why, 1e6); }},
     {{"slow_clock", "1", "measured", kLower, "share of the readings with a clock below 90 % of the highest",
       "slow readings / readings in its windows"},
      slow_clock},
     {{"temperature", "degC", "measured", kLower, "temperature of the devices used",
       "mean of the readings in its windows"},
-     temperature},
+     [](From from) { return reading(from, &T::temperature_c, &T::clock_why); }},
     {{"sm_active", "1", "measured", kHigher, "multiprocessors with a warp, over time", "GPM, mean in its windows"},
-     sm_active},
+     [](From from) { return activity(from, &T::sm_active); }},
     {{"sm_occupancy", "1", "measured", kNeither, "warps on the multiprocessors, of those that fit",
       "GPM, mean in its windows"},
      sm_occupancy},
     {{"tensor_active", "1", "measured", kHigher, "tensor cores at work, over time", "GPM, mean in its windows"},
-     tensor_active},
-    {{"dram_active", "1", "measured", kHigher, "memory at work, over time", "GPM, mean in its windows"}, dram_active},
+     [](From from) { return activity(from, &T::tensor_active); }},
+    {{"dram_active", "1", "measured", kHigher, "memory at work, over time", "GPM, mean in its windows"},
+     [](From from) { return activity(from, &T::dram_active); }},
 };
 
 }  // namespace

@@ -15,6 +15,9 @@ struct MeasureValue {
   std::optional<double> value;
   std::string of;   // Measure::of
   std::string why;  // Measure::why
+
+  static MeasureValue count(std::int64_t number) { return {static_cast<double>(number), "", ""}; }
+  static MeasureValue seconds(std::int64_t ns) { return {static_cast<double>(ns) * 1e-9, "", ""}; }
 };
 
 // What a value is taken from. Of the run: `stage` is null.
