@@ -12,37 +12,25 @@ const Column* Table::find(std::string_view column) const {
   return found == columns.end() ? nullptr : &*found;
 }
 
+// clang-format off
+#define TABLE(Row, name, kind, lane, sort_by, row) \
+  template <> const Table& table_of<Row>() { \
+    using R = Row; \
+    static const Table table{name, TableKind::kind, row, lane, sort_by, sizeof(R), {
+#define COLUMN(type, name, unit, meaning, ...) column(&R::name, #name, unit, meaning),
+#define END_TABLE(Row) }}; return table; }
+#include "trace/tables.def"
+
 std::span<const Table* const> tables() {
+#define TABLE(Row, ...) &table_of<Row>(),
+#define COLUMN(...)
+#define END_TABLE(Row)
   static const std::array kTables{
-      &table_of<ProcessRow>(),       &table_of<ThreadRow>(),
-      &table_of<DeviceRow>(),        &table_of<PeakRow>(),
-      &table_of<KernelRow>(),        &table_of<GraphLaunchRow>(),
-      &table_of<GraphNodeRow>(),     &table_of<CopyRow>(),
-      &table_of<ApiRow>(),           &table_of<OpRow>(),
-      &table_of<RangeRow>(),         &table_of<GemmRow>(),
-      &table_of<AllocationRow>(),    &table_of<GapRow>(),
-      &table_of<SampleRow>(),        &table_of<StackRow>(),
-      &table_of<FrameRow>(),         &table_of<ProcessUsageRow>(),
-      &table_of<CollectorCostRow>(), &table_of<TelemetryRow>(),
-      &table_of<CounterRow>(),       &table_of<CounterWindowRow>(),
-      &table_of<StallRow>(),         &table_of<RequestRow>(),
-      &table_of<LossRow>(),          &table_of<NoteRow>(),
-      &table_of<ClockSyncRow>(),     &table_of<AttentionRow>(),
-      &table_of<SummaryRow>(),       &table_of<MetricRow>(),
-      &table_of<MemorySegmentRow>(), &table_of<MemoryBlockRow>(),
-      &table_of<SourceRow>(),        &table_of<CommunicatorRow>(),
-      &table_of<BenchRow>(),         &table_of<BenchAxisRow>(),
-      &table_of<BenchSampleRow>(),   &table_of<StepRow>(),
-      &table_of<AttributionRow>(),   &table_of<RangeTimeRow>(),
-      &table_of<SamplePlaceRow>(),   &table_of<ModelOpRow>(),
-      &table_of<LaunchPlaceRow>(),   &table_of<NodePlaceRow>(),
-      &table_of<NodeShareRow>(),     &table_of<StepTimeRow>(),
-      &table_of<KernelSumRow>(),     &table_of<RangeSumRow>(),
-      &table_of<RangeMeaningRow>(),  &table_of<RangeTreeRow>(),
-      &table_of<IdlePlaceRow>(),     &table_of<SampledStageRow>(),
+#include "trace/tables.def"
   };
   return kTables;
 }
+// clang-format on
 
 const Table* find_table(std::string_view name) {
   const auto found = std::ranges::find_if(tables(), [&](const Table* table) { return table->name == name; });

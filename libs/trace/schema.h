@@ -1,5 +1,5 @@
 #pragma once
-// What a table of a run is: a description made once per row type (trace/rows.h), from which the Parquet writer,
+// What a table of a run is: a description made once per row type (trace/tables.def), from which the Parquet writer,
 // the reader's views, docs/format/run.md and the schema test are made.
 
 #include <cstddef>
