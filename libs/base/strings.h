@@ -34,6 +34,7 @@ inline std::string_view base_name(std::string_view path) { return path.substr(pa
 
 // ASCII only, whatever the locale.
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_space(char c) { return static_cast<unsigned char>(c) <= ' '; }  // and control bytes
 constexpr char lowercase(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 inline std::string lowercase(std::string_view text) {
   std::string result(text);

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "base/strings.h"
+
 namespace llmprof::importers {
 namespace {
 
@@ -137,7 +139,7 @@ std::vector<Match> align(const std::vector<Shape>& a, const std::vector<Shape>& 
 }
 
 bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  const auto same = [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x + 32 : x) == y; };
+  const auto same = [](char x, char y) { return base::lowercase(x) == y; };
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
     return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
   });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/numbers.h"
 #include "base/strings.h"
 #include "importers/input.h"
 #include "importers/sink.h"
@@ -53,6 +54,24 @@ void append_utf8(std::string& out, std::uint32_t code) {
   if (code >= 0x110000 || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
   char bytes[4];
   out.append(bytes, wire::put_utf8(bytes, code));
+}
+
+std::optional<std::chrono::year_month_day> date_of(std::string_view year, std::string_view month,
+                                                   std::string_view day) {
+  const auto y = base::parse_number<unsigned>(year), m = base::parse_number<unsigned>(month),
+             d = base::parse_number<unsigned>(day);
+  if (!y || !m || !d || *y < 1970 || *y > 2200 || *m < 1 || *m > 12 || *d < 1 || *d > 31) return std::nullopt;
+  return std::chrono::year_month_day(std::chrono::year(static_cast<int>(*y)), std::chrono::month(*m),
+                                     std::chrono::day(*d));
+}
+
+std::optional<std::int64_t> second_of_day(std::string_view time) {
+  if (time.size() != 8 || time[2] != ':' || time[5] != ':') return std::nullopt;
+  const auto hour = base::parse_number<unsigned>(time.substr(0, 2)),
+             minute = base::parse_number<unsigned>(time.substr(3, 2)),
+             second = base::parse_number<unsigned>(time.substr(6, 2));
+  if (!hour || !minute || !second || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
+  return (*hour * 60 + *minute) * 60 + *second;
 }
 
 std::string_view without_escapes(std::string_view line, std::string& storage) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/strings.h"
 #include "importers/chrome_json/scalars.h"
 #include "importers/text.h"
 
@@ -13,8 +14,7 @@ namespace llmprof::importers::chrome_json {
 namespace {
 
 constexpr std::size_t kOutlineBytes = 64 << 10;  // read at a time
-
-bool is_space(char c) { return static_cast<unsigned char>(c) <= ' '; }
+constexpr std::size_t kMaxKeyBytes = 256;
 
 std::string_view encoding_of(std::string_view head) {
   if (head.size() < 4) return "";
@@ -96,7 +96,7 @@ Result<void> Splitter::start() {
                  fmt::format("convert it: iconv -f {} -t UTF-8", encoding.substr(0, 6))};
   }
   std::size_t begin = rest_.starts_with("\xEF\xBB\xBF") ? 3 : 0;
-  while (begin < rest_.size() && is_space(rest_[begin])) ++begin;
+  while (begin < rest_.size() && base::is_space(rest_[begin])) ++begin;
   if (begin == rest_.size() && !ended_) return {};  // more white space than a portion
   if (begin == rest_.size() || (rest_[begin] != '{' && rest_[begin] != '[')) {
     return Error{ErrorCode::kCorruptInput, fmt::format("byte {}: a trace in JSON begins with {{ or [", begin),
@@ -140,7 +140,7 @@ Result<void> Splitter::read_outline() {
 
 // Behind the document only white space may follow.
 Result<void> Splitter::read_tail() {
-  const auto found = std::find_if_not(rest_.begin(), rest_.end(), is_space);
+  const auto found = std::find_if_not(rest_.begin(), rest_.end(), base::is_space);
   offset_ += static_cast<std::uint64_t>(found - rest_.begin());
   second_document_ = found != rest_.end();
   rest_.clear();
@@ -202,20 +202,6 @@ void Splitter::end_in_events() {
     truncated_why_ = "the end of the events is missing";
   }  // else: Chrome's format lets writers leave out the last bracket of an array
 }
-
-namespace {
-
-constexpr std::size_t kMaxKeyBytes = 256;
-
-bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
-}  // namespace
 
 Error too_deep(std::uint64_t offset) {
   return {ErrorCode::kCorruptInput, fmt::format("byte {}: brackets in more than {} levels", offset, kMaxDepth),
@@ -311,7 +297,7 @@ void Outline::end_member() {
   if (value_cut_) {
     ++left_out_;
   } else {
-    keep(member_, trimmed(value));
+    keep(member_, base::trimmed(value));
   }
   value_cut_ = false;
 }

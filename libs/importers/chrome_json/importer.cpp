@@ -154,21 +154,14 @@ class Rows : public EventTaker {
   }
 
   void set_facts() {
-    sink_.set_facts({.tool = origin_.tool,
-                     .command = "",
-                     .host = "",
-                     .model_config = "",
-                     .rank = lanes_.rank() ? std::to_string(*lanes_.rank()) : ""});
+    sink_.set_facts({.tool = origin_.tool, .rank = lanes_.rank() ? std::to_string(*lanes_.rank()) : ""});
   }
 
  private:
   // Counter events (phase C): a name, and any number of series with their values in "args".
   void take_counters(const Event& event) {
     const auto args = base::parse_json(event.args.raw, "args");
-    if (!args || !args->is_object()) {
-      sink_.lose(Loss::kInputDamaged, 1, "counters without values");
-      return;
-    }
+    if (!args || !args->is_object()) return sink_.lose(Loss::kInputDamaged, 1, "counters without values");
     constexpr std::size_t kMaxSeries = 64;
     std::size_t series = 0;
     for (const auto& [key, value] : args->items()) {
@@ -191,10 +184,9 @@ class Rows : public EventTaker {
     const Category category = category_of(event.category);
     if (category == Category::kSpan && event.pid.number == kUnknown) return;  // of the profiler itself
     if (!timed(event)) return;
-    if (event.dur_ns == kUnknown || event.dur_ns < 0 || event.dur_ns > kMaxTimeNs - event.ts_ns) {
-      sink_.lose(Loss::kBadTime, 1, "events without a duration that can be one", fmt::format("byte {}", event.offset));
-      return;
-    }
+    if (event.dur_ns == kUnknown || event.dur_ns < 0 || event.dur_ns > kMaxTimeNs - event.ts_ns)
+      return sink_.lose(Loss::kBadTime, 1, "events without a duration that can be one",
+                        fmt::format("byte {}", event.offset));
     const std::int64_t end_ns = event.ts_ns + event.dur_ns;
     last_ns_ = std::max(last_ns_, end_ns);
     switch (category) {

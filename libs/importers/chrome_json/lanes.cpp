@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/numbers.h"
+#include "base/strings.h"
 
 namespace llmprof::importers::chrome_json {
 namespace {
@@ -30,7 +31,7 @@ std::string numbers_in(std::string_view list) {
   std::string numbers;
   for (const char c : list.substr(1, list.size() - 2)) {
     if (c == ' ') continue;
-    if (c != ',' && (c < '0' || c > '9')) return "";
+    if (c != ',' && !base::is_digit(c)) return "";
     numbers += c == ',' ? ' ' : c;
   }
   return numbers;

@@ -76,10 +76,7 @@ void Ops::remember(std::int64_t external_id, trace::Id op_id) {
   if (external_id == kUnknown) return;
   const auto fresh = static_cast<std::uint32_t>(pages_.size());
   const std::uint32_t* const page = page_ids_.insert(page_of(external_id), fresh);
-  if (page == nullptr) {
-    sink_.lose(trace::Loss::kInputLimit, 1, "operators that kernels are not joined to");
-    return;
-  }
+  if (page == nullptr) return sink_.lose(trace::Loss::kInputLimit, 1, "operators that kernels are not joined to");
   if (*page == fresh) pages_.push_back({});
   pages_[*page][place_of(external_id)] = static_cast<std::uint32_t>(op_id);
 }
@@ -123,10 +120,8 @@ void Ops::take_candidate(const Event& event, const trace::OpRow& row, Kind kind)
   made.shape = *shape;
   const auto fresh = static_cast<std::uint32_t>(candidates_.size());
   std::uint32_t* const place = candidate_ids_.insert(event.args.external_id, fresh);
-  if (place == nullptr) {
-    sink_.lose(trace::Loss::kInputLimit, 1, "matrix products and attention beyond the first 600,000");
-    return;
-  }
+  if (place == nullptr)
+    return sink_.lose(trace::Loss::kInputLimit, 1, "matrix products and attention beyond the first 600,000");
   *place = fresh;  // a number that is used again is of the latest
   candidates_.push_back(made);
 }

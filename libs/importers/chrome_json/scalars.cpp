@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/strings.h"
 #include "importers/text.h"
 
 namespace llmprof::importers::chrome_json {
@@ -13,8 +14,6 @@ struct Digits {
   int exponent = 0;  // of ten
   bool negative = false;
 };
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Digits beyond the 18th only count as places: rounding to integers of 63 bits never needs them, as halves have one.
 void append(Digits& digits, char c, bool fraction) {
@@ -30,9 +29,9 @@ std::optional<Digits> read_digits(std::string_view text) {
   Digits digits;
   std::size_t at = 0, count = 0;
   if (at < text.size() && (text[at] == '-' || text[at] == '+')) digits.negative = text[at++] == '-';
-  for (; at < text.size() && is_digit(text[at]); ++at, ++count) append(digits, text[at], false);
+  for (; at < text.size() && base::is_digit(text[at]); ++at, ++count) append(digits, text[at], false);
   if (at < text.size() && text[at] == '.') {
-    for (++at; at < text.size() && is_digit(text[at]); ++at, ++count) append(digits, text[at], true);
+    for (++at; at < text.size() && base::is_digit(text[at]); ++at, ++count) append(digits, text[at], true);
   }
   if (count == 0) return std::nullopt;
   if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {

@@ -4,14 +4,13 @@
 #include <cstring>
 #include <utility>
 
+#include "base/strings.h"
 #include "importers/chrome_json/chunks.h"
 
 namespace llmprof::importers::chrome_json {
 namespace {
 
 constexpr std::size_t kResumeTail = 4 << 10;  // of text in front decides whether an event begins
-
-bool is_space(char c) { return static_cast<unsigned char>(c) <= ' '; }
 
 bool is_event_key(std::string_view key) {
   constexpr std::string_view kKeys[] = {"ph", "name", "cat", "pid", "tid", "ts",   "dur",   "args",
@@ -21,12 +20,12 @@ bool is_event_key(std::string_view key) {
 
 // A key of an event and a colon, behind white space.
 bool key_follows(std::string_view text, std::size_t at) {
-  while (at < text.size() && is_space(text[at])) ++at;
+  while (at < text.size() && base::is_space(text[at])) ++at;
   if (at >= text.size() || text[at] != '"') return false;
   const std::size_t end = text.find('"', at + 1);
   if (end == std::string_view::npos || !is_event_key(text.substr(at + 1, end - at - 1))) return false;
   at = end + 1;
-  while (at < text.size() && is_space(text[at])) ++at;
+  while (at < text.size() && base::is_space(text[at])) ++at;
   return at < text.size() && text[at] == ':';
 }
 
@@ -35,7 +34,7 @@ bool key_follows(std::string_view text, std::size_t at) {
 std::size_t find_event(std::string_view text, std::size_t from) {
   for (std::size_t at = text.find('{', from); at != std::string_view::npos; at = text.find('{', at + 1)) {
     std::size_t before = at;
-    while (before > 0 && is_space(text[before - 1])) --before;
+    while (before > 0 && base::is_space(text[before - 1])) --before;
     if (before > 0 && text[before - 1] == ',' && key_follows(text, at + 1)) return at;
   }
   return std::string_view::npos;
@@ -93,7 +92,7 @@ bool Splitter::take_bracket(const char* data, std::size_t at) {
       event_begin_ = at;
     } else if (kinds_[static_cast<std::size_t>(depth_ - 1)] == '{') {  // only a value may be a bracket
       std::size_t before = at - 1;
-      while (before > event_begin_ && is_space(data[before])) --before;
+      while (before > event_begin_ && base::is_space(data[before])) --before;
       if (data[before] != ':') return false;
     }
     if (depth_ == kMaxDepth) {
@@ -119,7 +118,7 @@ void Splitter::damage(char* data, std::size_t at) {
   // What stands in front of `at` has been looked at; it is blanked up to there, but for a comma the next event needs.
   const std::size_t begin = std::exchange(event_begin_, at);
   std::size_t comma = at;
-  while (comma > begin && is_space(data[comma - 1])) --comma;
+  while (comma > begin && base::is_space(data[comma - 1])) --comma;
   if (comma > begin && data[comma - 1] == ',') event_begin_ = comma - 1;
   std::memset(data + begin, ' ', event_begin_ - begin);
   resuming_ = true;
@@ -134,7 +133,7 @@ bool Splitter::resume(char* data) {
   const std::string_view text(data, size_);
   const std::size_t found = find_event(text, event_begin_);
   if (found == std::string_view::npos && ended_) {
-    const auto last = std::find_if_not(text.rbegin(), text.rend(), is_space);
+    const auto last = std::find_if_not(text.rbegin(), text.rend(), base::is_space);
     if (last == text.rend() || (*last != ']' && *last != '}')) truncated_why_ = "the last event is not complete";
   }
   const std::size_t blank_to = found != std::string_view::npos ? found

@@ -420,6 +420,6 @@ Result<void> parse(Input& input, Sink& sink) { return Reader(input, sink).read()
 }  // namespace cublas
 
 extern const Importer kCublasLog;
-const Importer kCublasLog{"cublas", "cuBLAS or cuBLASLt log", Role::kLog, cublas::sniff, cublas::parse};
+const Importer kCublasLog{"cublas", "cuBLAS or cuBLASLt log", Role::kLog, cublas::sniff, cublas::parse, false};
 
 }  // namespace llmprof::importers

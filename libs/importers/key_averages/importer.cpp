@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/numbers.h"
+#include "base/strings.h"
 #include "base/text_table.h"
 #include "importers/importer.h"
 #include "importers/input.h"
@@ -59,10 +60,8 @@ std::optional<double> bytes_of(std::string_view text) {
   if (!value || std::fabs(*value) > 1e15) return std::nullopt;
   static constexpr std::pair<std::string_view, double> kUnits[] = {
       {" b", 1}, {" kb", 1024.0}, {" mb", 1048576.0}, {" gb", 1073741824.0}, {" tb", 1099511627776.0}};
-  std::string lower(unit);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   for (const auto& [name, factor] : kUnits) {
-    if (lower == name) return *value * factor;
+    if (base::lowercase(unit) == name) return *value * factor;
   }
   return std::nullopt;
 }
@@ -302,7 +301,7 @@ Result<void> parse(Input& input, Sink& sink) {
 }  // namespace key_averages
 
 extern const Importer kKeyAverages;
-const Importer kKeyAverages{"key-averages", "PyTorch profiler, printed table", Role::kSummary, key_averages::sniff,
-                            key_averages::parse};
+const Importer kKeyAverages{
+    "key-averages", "PyTorch profiler, printed table", Role::kSummary, key_averages::sniff, key_averages::parse, false};
 
 }  // namespace llmprof::importers

@@ -148,6 +148,6 @@ Result<void> parse(Input& input, Sink& sink) { return Reader(input, sink).read()
 }  // namespace nccl_log
 
 extern const Importer kNcclLog;
-const Importer kNcclLog{"nccl", "NCCL debug log", Role::kSummary, nccl_log::sniff, nccl_log::parse};
+const Importer kNcclLog{"nccl", "NCCL debug log", Role::kSummary, nccl_log::sniff, nccl_log::parse, false};
 
 }  // namespace llmprof::importers

@@ -465,6 +465,6 @@ Result<void> parse(Input& input, Sink& sink) { return Reader(input, sink).read()
 }  // namespace ncu
 
 extern const Importer kNcuCsv;
-const Importer kNcuCsv{"ncu", "Nsight Compute, CSV", Role::kTrace, ncu::sniff, ncu::parse};
+const Importer kNcuCsv{"ncu", "Nsight Compute, CSV", Role::kTrace, ncu::sniff, ncu::parse, false};
 
 }  // namespace llmprof::importers

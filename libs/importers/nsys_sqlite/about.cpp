@@ -22,18 +22,16 @@ using Pairs = std::map<std::string, std::string, std::less<>>;
 Result<Pairs> read_pairs(Database& database, std::string_view table, const char* name_column) {
   constexpr std::string_view kVariable = ":ENVIRONMENT_VARIABLE";
   Pairs pairs;
-  LLMPROF_LET(Rows rows, database.rows(table, {name_column, "value"}, 2));
-  while (rows.next() && pairs.size() < kMostWords) {
+  LLMPROF_TRY(database.each(table, {name_column, "value"}, 2, [&](Rows& rows) {
     const auto name = rows.text(0), value = rows.text(1);
-    if (!name || !value || value->size() > Sink::kMaxNameBytes) continue;
+    if (!name || !value || value->size() > Sink::kMaxNameBytes || pairs.size() >= kMostWords) return;
     const std::size_t equals = value->find("=\"");
     const bool variable = name->ends_with(kVariable) && equals != std::string_view::npos && value->ends_with('"');
     if (variable)
       pairs["$" + std::string(value->substr(0, equals))] = value->substr(equals + 2, value->size() - equals - 3);
     else
       pairs[std::string(*name)] = *value;
-  }
-  LLMPROF_TRY(rows.finish());
+  }));
   return pairs;
 }
 

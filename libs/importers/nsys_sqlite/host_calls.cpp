@@ -65,17 +65,15 @@ constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 
 Result<Stacks::ById> Stacks::read(std::string_view table) {
   ById found;
-  LLMPROF_LET(Rows rows, database_.rows(table, {"id", "symbol", "module", "kernelMode"}));
   std::optional<std::int64_t> current;
-  while (rows.next()) {
+  LLMPROF_TRY(database_.each(table, {"id", "symbol", "module", "kernelMode"}, 0, [&](Rows& rows) {
     const auto id = rows.integer(0);
-    if (!id) continue;
+    if (!id) return;
     if (current && *current != *id) keep(*current, found);
     current = id;
     add_frame(rows);
-  }
+  }));
   if (current) keep(*current, found);
-  LLMPROF_TRY(rows.finish());
   return found;
 }
 
@@ -191,33 +189,31 @@ Result<void> read_calls(Export& from, Launches& launches, std::vector<trace::Id>
   stack_ids.assign(1, 0);
   Stacks stacks(from);
   LLMPROF_LET(const Stacks::ById by_id, stacks.read("CUDA_CALLCHAINS"));
-  LLMPROF_LET(Rows rows, from.database.rows(
-                             "CUPTI_ACTIVITY_KIND_RUNTIME",
-                             {"start", "end", "globalTid", "nameId", "correlationId", "eventClass", "callchainId"}, 4));
   launches.expect(from.database.size_of("CUPTI_ACTIVITY_KIND_RUNTIME"));
   Calls calls(from, launches, stack_ids);
-  while (rows.next()) calls.take(rows, by_id);
+  LLMPROF_TRY(from.database.each("CUPTI_ACTIVITY_KIND_RUNTIME",
+                                 {"start", "end", "globalTid", "nameId", "correlationId", "eventClass", "callchainId"},
+                                 4, [&](Rows& rows) { calls.take(rows, by_id); }));
   calls.finish();
   launches.sort();
-  return rows.finish();
+  return {};
 }
 
 Result<void> read_waits(Export& from) {
   constexpr std::array<const char*, 5> kNames{"unknown", "event synchronize", "stream wait", "stream synchronize",
                                               "context synchronize"};
-  LLMPROF_LET(Rows rows, from.database.rows("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-                                            {"start", "end", "syncType", "streamId", "correlationId", "globalPid"}, 3));
-  while (rows.next()) {
+  const auto take = [&](Rows& rows) {
     const auto start = rows.integer(0), end = rows.integer(1), type = rows.integer(2), stream = rows.integer(3),
                correlation = rows.integer(4), global = rows.integer(5);
-    if (!rows.is_interval(type ? start : std::nullopt, end)) continue;
+    if (!rows.is_interval(type ? start : std::nullopt, end)) return;
     from.actors.saw(from.actors.process(global), *start, *end);
     const bool named = *type > 0 && *type < static_cast<std::int64_t>(kNames.size());
     from.sink.add(trace::ApiRow{from.sink.new_id(), *start, *end,
                                 from.sink.name(kNames[named ? static_cast<std::size_t>(*type) : 0]), 0, correlation,
                                 stream, *type != 2});
-  }
-  return rows.finish();
+  };
+  return from.database.each("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+                            {"start", "end", "syncType", "streamId", "correlationId", "globalPid"}, 3, take);
 }
 
 namespace {
@@ -300,14 +296,13 @@ class Allocations {
 }  // namespace
 
 Result<void> read_allocations(Export& from, Launches& launches) {
-  LLMPROF_LET(Rows rows, from.database.rows("CUDA_GPU_MEMORY_USAGE_EVENTS",
-                                            {"start", "address", "bytes", "memKind", "memoryOperationType", "globalPid",
-                                             "deviceId", "correlationId", "localMemoryPoolAddress"},
-                                            5));
   Allocations allocations(from, launches);
-  while (rows.next()) allocations.take(rows);
+  LLMPROF_TRY(from.database.each("CUDA_GPU_MEMORY_USAGE_EVENTS",
+                                 {"start", "address", "bytes", "memKind", "memoryOperationType", "globalPid",
+                                  "deviceId", "correlationId", "localMemoryPoolAddress"},
+                                 5, [&](Rows& rows) { allocations.take(rows); }));
   allocations.finish();
-  return rows.finish();
+  return {};
 }
 
 }  // namespace llmprof::importers::nsys

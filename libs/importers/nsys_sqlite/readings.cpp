@@ -8,6 +8,8 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/strings.h"
+
 namespace llmprof::importers::nsys {
 namespace {
 
@@ -53,13 +55,12 @@ using Metrics = std::map<std::pair<std::int64_t, std::int64_t>, std::optional<Me
 
 Result<Metrics> read_metric_names(Database& database) {
   Metrics metrics;
-  LLMPROF_LET(Rows rows, database.rows("TARGET_INFO_GPU_METRICS", {"typeId", "metricId", "metricName"}, 3));
-  while (rows.next() && metrics.size() < kMostMetrics) {
+  LLMPROF_TRY(database.each("TARGET_INFO_GPU_METRICS", {"typeId", "metricId", "metricName"}, 3, [&](Rows& rows) {
     const auto type = rows.integer(0), metric = rows.integer(1);
     const auto name = rows.text(2);
-    if (type && metric && name) metrics[{*type, *metric}] = to_metric(*name, database.sink());
-  }
-  LLMPROF_TRY(rows.finish());
+    if (type && metric && name && metrics.size() < kMostMetrics)
+      metrics[{*type, *metric}] = to_metric(*name, database.sink());
+  }));
   return metrics;
 }
 
@@ -93,19 +94,14 @@ Result<void> read_gpu_metrics(Export& from) {
   Sink& sink = from.sink;
   LLMPROF_LET(const Metrics metrics, read_metric_names(from.database));
   DramSum dram(sink);
-  LLMPROF_LET(Rows rows, from.database.rows("GPU_METRICS", {"timestamp", "typeId", "metricId", "value"}, 4));
-  while (rows.next()) {
+  return from.database.each("GPU_METRICS", {"timestamp", "typeId", "metricId", "value"}, 4, [&](Rows& rows) {
     const auto ns = rows.integer(0), type = rows.integer(1), number = rows.integer(2);
     const auto value = rows.number(3);
-    if (rows.odd() || !ns || !type || !number || !value || !is_time(*ns)) {
-      rows.lose(trace::Loss::kInputDamaged, "values of a wrong type");
-      continue;
-    }
+    if (rows.odd() || !ns || !type || !number || !value || !is_time(*ns))
+      return rows.lose(trace::Loss::kInputDamaged, "values of a wrong type");
     const auto metric = metrics.find({*type, *number});
-    if (metric == metrics.end() || !metric->second) {
-      sink.lose(trace::Loss::kInputIgnored, 1, "GPU metrics of an unknown name or unit");
-      continue;
-    }
+    if (metric == metrics.end() || !metric->second)
+      return sink.lose(trace::Loss::kInputIgnored, 1, "GPU metrics of an unknown name or unit");
     trace::TelemetryRow row;
     row.ts_ns = *ns;
     row.device_id = from.devices.of_gpu(*type & 0xff);  // the lowest byte of a type is the number of its GPU
@@ -114,8 +110,7 @@ Result<void> read_gpu_metrics(Export& from) {
     row.value = metric->second->hertz && *value >= 1e5 ? *value / 1e6 : *value;
     sink.add(row);
     if (metric->second->dram) dram.add(row);
-  }
-  return rows.finish();
+  });
 }
 
 Result<void> read_samples(Export& from, const About& about) {
@@ -128,13 +123,9 @@ Result<void> read_samples(Export& from, const About& about) {
   }
   Stacks stacks(from);
   LLMPROF_LET(const Stacks::ById by_id, stacks.read("SAMPLING_CALLCHAINS"));
-  LLMPROF_LET(Rows rows, from.database.rows("COMPOSITE_EVENTS", {"id", "start", "globalTid"}, 3));
-  while (rows.next()) {
+  return from.database.each("COMPOSITE_EVENTS", {"id", "start", "globalTid"}, 3, [&](Rows& rows) {
     const auto id = rows.integer(0), ns = rows.integer(1), global = rows.integer(2);
-    if (!id || !ns || !global || !is_time(*ns)) {
-      rows.lose(trace::Loss::kInputDamaged, "values of a wrong type");
-      continue;
-    }
+    if (!id || !ns || !global || !is_time(*ns)) return rows.lose(trace::Loss::kInputDamaged, "values of a wrong type");
     trace::SampleRow row;
     row.id = sink.new_id();
     row.ts_ns = *ns;
@@ -144,71 +135,59 @@ Result<void> read_samples(Export& from, const About& about) {
     if (stack != by_id.end()) row.stack_id = stack->second.stack_id;
     row.weight_ns = *about.sample_period_ns;
     sink.add(row);
-  }
-  return rows.finish();
+  });
 }
-
-// What Nsight says about its own recording: see about.h.
 
 namespace {
 
 constexpr std::int64_t kWarning = 2, kError = 3;  // of ENUM_DIAGNOSTIC_SEVERITY_LEVEL
 constexpr std::size_t kMostMessages = 100, kMostLosses = 16, kMostText = 300, kMostThreads = 65536;
 
-bool tells_of_loss(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+bool tells_of_loss(std::string_view message) {
+  const std::string text = base::lowercase(message);
   constexpr std::array<std::string_view, 9> kWords{"lost",    "dropped",       "drop ",      "discard",     "overflow",
                                                    "missing", "not collected", "incomplete", "insufficient"};
-  return std::ranges::any_of(kWords, [&](std::string_view word) { return text.find(word) != std::string::npos; });
+  return std::ranges::any_of(kWords, [&](std::string_view word) { return base::contains(text, word); });
 }
 
 }  // namespace
 
 Result<void> read_diagnostics(Database& database) {
   Sink& sink = database.sink();
-  LLMPROF_LET(Rows rows, database.rows("DIAGNOSTIC_EVENT", {"timestamp", "severity", "text"}, 3));
   std::size_t messages = 0, losses = 0;
-  while (rows.next()) {
+  return database.each("DIAGNOSTIC_EVENT", {"timestamp", "severity", "text"}, 3, [&](Rows& rows) {
     const auto ns = rows.integer(0), severity = rows.integer(1);
     const auto text = rows.text(2);
-    if (!severity || !text || (*severity != kWarning && *severity != kError)) continue;
-    std::string message(text->substr(0, kMostText));
-    if (tells_of_loss(message)) {
-      sink.lose(trace::Loss::kToolLost, 1, ++losses <= kMostLosses ? message : "further messages of Nsight Systems");
-      continue;
-    }
-    if (++messages > kMostMessages) continue;
-    const std::int64_t when_ns = ns && is_time(*ns) ? *ns : 0;
-    const std::string_view level = *severity == kError ? "error" : "warning";
-    sink.note("nsys", fmt::format("{}: {}", level, message), when_ns);
-  }
-  return rows.finish();
+    if (!severity || !text || (*severity != kWarning && *severity != kError)) return;
+    const std::string message(text->substr(0, kMostText));
+    if (tells_of_loss(message))
+      return sink.lose(trace::Loss::kToolLost, 1,
+                       ++losses <= kMostLosses ? message : "further messages of Nsight Systems");
+    if (++messages > kMostMessages) return;
+    sink.note("nsys", fmt::format("{}: {}", *severity == kError ? "error" : "warning", message),
+              ns && is_time(*ns) ? *ns : 0);
+  });
 }
 
 // Intervals lie inside each other; every thread's time is counted once.
 Result<void> read_overhead(Database& database) {
-  Sink& sink = database.sink();
-  LLMPROF_LET(Rows rows, database.rows("PROFILER_OVERHEAD", {"start", "end", "globalTid"}, 2));
   std::unordered_map<std::int64_t, std::int64_t> until_ns;  // by thread; some of them are Nsight's own
   std::int64_t intervals = 0, total_ns = 0;
-  while (rows.next()) {
+  LLMPROF_TRY(database.each("PROFILER_OVERHEAD", {"start", "end", "globalTid"}, 2, [&](Rows& rows) {
     const auto start = rows.integer(0), end = rows.integer(1);
-    if (!start || !end || *end < *start || !is_time(*start) || !is_time(*end)) {
-      rows.lose(trace::Loss::kBadTime, "times");
-      continue;
-    }
+    if (!start || !end || *end < *start || !is_time(*start) || !is_time(*end))
+      return rows.lose(trace::Loss::kBadTime, "times");
     if (until_ns.size() > kMostThreads) until_ns.clear();
     std::int64_t& until = until_ns.try_emplace(rows.integer_or(2, 0), INT64_MIN).first->second;
     total_ns += std::max<std::int64_t>(0, *end - std::max(*start, until));
     until = std::max(until, *end);
     ++intervals;
-  }
+  }));
   if (intervals > 0)
-    sink.note("nsys", fmt::format("Nsight Systems says that it took {:.3f} ms of the program's threads "
-                                  "itself, in {} intervals",
-                                  static_cast<double>(total_ns) / 1e6, intervals));
-  return rows.finish();
+    database.sink().note("nsys", fmt::format("Nsight Systems says that it took {:.3f} ms of the program's threads "
+                                             "itself, in {} intervals",
+                                             static_cast<double>(total_ns) / 1e6, intervals));
+  return {};
 }
 
 }  // namespace llmprof::importers::nsys

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/numbers.h"
+#include "base/strings.h"
 #include "hw/telemetry_metrics.h"
 #include "importers/importer.h"
 #include "importers/input.h"
@@ -77,13 +78,12 @@ namespace {
 constexpr std::string_view kBlanks = " \t";
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::size_t name_length(std::string_view text, bool colons) {
   const auto fits = [&](char c) { return is_letter(c) || (colons && c == ':'); };
   if (text.empty() || !fits(text.front())) return 0;
   std::size_t length = 1;
-  while (length < text.size() && (fits(text[length]) || is_digit(text[length]))) ++length;
+  while (length < text.size() && (fits(text[length]) || base::is_digit(text[length]))) ++length;
   return length;
 }
 
@@ -423,7 +423,7 @@ Result<void> parse(Input& input, Sink& sink) {
                  "line 1: an HTML page, no metrics" + (title.empty() ? "" : " (\"" + title + "\")"),
                  std::string(kHint)};
   }
-  sink.set_facts({.tool = "Prometheus text", .command = "", .host = "", .model_config = "", .rank = ""});
+  sink.set_facts({.tool = "Prometheus text"});
   Lines lines(input, sink);
   Scrapes scrapes(sink);
   LLMPROF_TRY(lines.each([&](std::string_view line) { scrapes.line(line, lines.where()); }));

@@ -172,6 +172,6 @@ Result<void> parse(Input& input, Sink& sink) {
 }  // namespace proton
 
 extern const Importer kProton;
-const Importer kProton{"proton", "Triton Proton, hatchet JSON", Role::kSummary, proton::sniff, proton::parse};
+const Importer kProton{"proton", "Triton Proton, hatchet JSON", Role::kSummary, proton::sniff, proton::parse, false};
 
 }  // namespace llmprof::importers

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <cstring>
 #include <ctime>
+
+#include "base/strings.h"
+#include "importers/text.h"
 
 namespace llmprof::importers {
 namespace {
@@ -82,17 +84,6 @@ const Column* find(std::span<const Column> table, std::string_view name) {
   return nullptr;
 }
 
-// Exactly `digits` of them.
-std::optional<int> digits_of(std::string_view text, std::size_t at, std::size_t digits) {
-  int value = 0;
-  if (at + digits > text.size()) return std::nullopt;
-  for (std::size_t i = at; i < at + digits; ++i) {
-    if (text[i] < '0' || text[i] > '9') return std::nullopt;
-    value = 10 * value + (text[i] - '0');
-  }
-  return value;
-}
-
 }  // namespace
 
 std::span<const Column> own_columns() { return kOwn; }
@@ -102,7 +93,7 @@ std::span<const Column> dmon_columns() { return kDmon; }
 std::vector<Column> match_columns(const std::vector<std::string_view>& header, std::span<const Column> table) {
   std::vector<Column> columns;
   for (std::string_view name : header) {
-    name = trimmed(name.substr(0, name.find('[')));
+    name = base::trimmed(name.substr(0, name.find('[')));
     const Column* known = find(table, name);
     Column column = known != nullptr ? *known : Column{name, ColumnRole::kIgnored};
     for (const Column& before : columns) {
@@ -114,28 +105,11 @@ std::vector<Column> match_columns(const std::vector<std::string_view>& header, s
   return columns;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t from = text.find_first_not_of(" \t\r");
-  if (from == std::string_view::npos) return {};
-  return text.substr(from, text.find_last_not_of(" \t\r") + 1 - from);
-}
-
-std::vector<std::string_view> split(std::string_view line, char separator) {
-  std::vector<std::string_view> cells;
-  if (separator == ' ') {
-    for (std::size_t at = line.find_first_not_of(" \t"); at != std::string_view::npos;) {
-      const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
-      cells.push_back(line.substr(at, end - at));
-      at = line.find_first_not_of(" \t", end);
-    }
-    return cells;
-  }
-  for (std::size_t at = 0;;) {
-    const std::size_t end = line.find(separator, at);
-    cells.push_back(trimmed(line.substr(at, end == std::string_view::npos ? end : end - at)));
-    if (end == std::string_view::npos) return cells;
-    at = end + 1;
-  }
+std::vector<std::string_view> cells_of(std::string_view line, char separator) {
+  std::vector<std::string_view> cells = base::split(line, separator);
+  for (std::string_view& cell : cells) cell = base::trimmed(cell);
+  if (separator == ' ') std::erase(cells, "");
+  return cells;
 }
 
 bool is_missing(std::string_view cell) {
@@ -154,7 +128,7 @@ std::optional<double> cell_number(std::string_view cell) {
   double value = 0;
   const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (error != std::errc{} || !std::isfinite(value)) return std::nullopt;
-  const std::string_view unit = trimmed(cell.substr(static_cast<std::size_t>(end - cell.data())));
+  const std::string_view unit = base::trimmed(cell.substr(static_cast<std::size_t>(end - cell.data())));
   for (const std::string_view known : {"", "%", "W", "MHz", "MiB", "C"}) {
     if (unit == known) return value;
   }
@@ -164,28 +138,25 @@ std::optional<double> cell_number(std::string_view cell) {
 std::optional<std::int64_t> local_time_ns(std::string_view date, std::string_view time_of_day) {
   const bool plain = date.size() == 8;  // 20261115, else 2026/11/15
   if (!plain && (date.size() != 10 || date[4] != '/' || date[7] != '/')) return std::nullopt;
-  const auto year = digits_of(date, 0, 4), month = digits_of(date, plain ? 4 : 5, 2),
-             day = digits_of(date, plain ? 6 : 8, 2);
-  const auto hour = digits_of(time_of_day, 0, 2), minute = digits_of(time_of_day, 3, 2),
-             second = digits_of(time_of_day, 6, 2);
-  if (!year || !month || !day || !hour || !minute || !second) return std::nullopt;
-  if (time_of_day[2] != ':' || time_of_day[5] != ':' || *year < 1971 || *year > 2200 || *month < 1 || *month > 12 ||
-      *day < 1 || *day > 31 || *hour > 23 || *minute > 59 || *second > 60) {
-    return std::nullopt;
-  }
+  const auto day = date_of(date.substr(0, 4), date.substr(plain ? 4 : 5, 2), date.substr(plain ? 6 : 8, 2));
+  const auto second = second_of_day(time_of_day.substr(0, 8));
+  if (!day || !second) return std::nullopt;
   std::int64_t fraction_ns = 0;
   if (time_of_day.size() > 8) {
     if (time_of_day[8] != '.' || time_of_day.size() > 18) return std::nullopt;
     std::int64_t unit = 100'000'000;
-    for (std::size_t i = 9; i < time_of_day.size(); ++i, unit /= 10) {
-      const auto digit = digits_of(time_of_day, i, 1);
-      if (!digit) return std::nullopt;
-      fraction_ns += *digit * unit;
+    for (const char digit : time_of_day.substr(9)) {
+      if (!base::is_digit(digit)) return std::nullopt;
+      fraction_ns += (digit - '0') * unit;
+      unit /= 10;
     }
   }
   std::tm parts{};
-  parts.tm_year = *year - 1900, parts.tm_mon = *month - 1, parts.tm_mday = *day;
-  parts.tm_hour = *hour, parts.tm_min = *minute, parts.tm_sec = *second;
+  parts.tm_year = static_cast<int>(day->year()) - 1900;
+  parts.tm_mon = static_cast<int>(static_cast<unsigned>(day->month())) - 1;
+  parts.tm_mday = static_cast<int>(static_cast<unsigned>(day->day()));
+  parts.tm_hour = static_cast<int>(*second / 3600), parts.tm_min = static_cast<int>(*second / 60 % 60);
+  parts.tm_sec = static_cast<int>(*second % 60);
   parts.tm_isdst = -1;
   const std::time_t seconds = std::mktime(&parts);
   if (seconds == -1) return std::nullopt;
@@ -245,7 +216,7 @@ std::optional<std::int64_t> TableReader::time_of(const std::vector<std::string_v
       case ColumnRole::kLocalTime: {
         const std::size_t blank = cells[i].find(' ');
         if (blank == std::string_view::npos) return std::nullopt;
-        return local_time_ns(cells[i].substr(0, blank), trimmed(cells[i].substr(blank)));
+        return local_time_ns(cells[i].substr(0, blank), base::trimmed(cells[i].substr(blank)));
       }
       case ColumnRole::kDate:
         date = cells[i];
@@ -283,7 +254,7 @@ std::optional<trace::Id> TableReader::device_of(const std::vector<std::string_vi
 }
 
 void TableReader::line(std::string_view text, const std::string& where) {
-  const std::vector<std::string_view> cells = split(text, separator_);
+  const std::vector<std::string_view> cells = cells_of(text, separator_);
   if (cells.size() != columns_.size()) {
     return sink_.lose(Loss::kInputDamaged, 1, "lines with another number of cells than the header", where);
   }

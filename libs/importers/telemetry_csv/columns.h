@@ -43,8 +43,7 @@ std::span<const Column> dmon_columns();
 // brackets are taken off.
 std::vector<Column> match_columns(const std::vector<std::string_view>& header, std::span<const Column> table);
 
-std::vector<std::string_view> split(std::string_view line, char separator);  // trimmed; ' ': any run of blanks
-std::string_view trimmed(std::string_view text);
+std::vector<std::string_view> cells_of(std::string_view line, char separator);  // trimmed; ' ': any run of blanks
 // "118.64 W", "99 %", "P0", "0x4"; nullopt: [N/A], [Not Supported], -, empty, or no number.
 std::optional<double> cell_number(std::string_view cell);
 bool is_missing(std::string_view cell);  // says that there is no value

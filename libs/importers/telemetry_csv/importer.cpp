@@ -5,6 +5,7 @@
 #include <ctime>
 #include <optional>
 
+#include "base/strings.h"
 #include "importers/importer.h"
 #include "importers/telemetry_csv/columns.h"
 #include "importers/text.h"
@@ -27,15 +28,15 @@ Result<void> parse(Input& input, Sink& sink) {
   std::string_view line;
   LLMPROF_LET(const bool any, lines.next(line));
   const std::string names(any ? line : "");  // column names are views of it
-  TableReader table(sink, match_columns(split(names, ','), own_columns()), ',');
+  TableReader table(sink, match_columns(cells_of(names, ','), own_columns()), ',');
   if (!table.has(ColumnRole::kTime) || !table.has(ColumnRole::kMetric)) {
     return Error{ErrorCode::kCorruptInput, "line 1: no header of llmprof monitor --csv (ts,gpu_util_pct,…)",
                  "llmprof monitor --csv -o FILE writes one"};
   }
   sink.set_clock({.wall_of_zero_ns = 0, .name = "llmprof monitor: seconds since 1970"});
-  sink.set_facts({.tool = "llmprof monitor", .command = "", .host = "", .model_config = "", .rank = ""});
+  sink.set_facts({.tool = "llmprof monitor"});
   return lines.each([&](std::string_view text) {
-    if (!trimmed(text).empty()) table.line(text, lines.where());
+    if (!base::trimmed(text).empty()) table.line(text, lines.where());
   });
 }
 
@@ -103,7 +104,7 @@ Result<Form> form_of(std::string_view line) {
     if (line.find(" pid") != std::string_view::npos)
       return refuse("a table of nvidia-smi pmon: it has no sums of a device");
     const char separator = line.find(',') == std::string_view::npos ? ' ' : ',';
-    Form form{match_columns(split(line.substr(1), separator), dmon_columns()), separator};
+    Form form{match_columns(cells_of(line.substr(1), separator), dmon_columns()), separator};
     for (const Column& column : form.columns) {
       if (column.role == ColumnRole::kDate) return form;
     }
@@ -115,7 +116,7 @@ Result<Form> form_of(std::string_view line) {
                   "record without noheader, or put the line of the names behind --query-gpu= in front of the file");
   }
   if (line.find("<?xml") != std::string_view::npos) return refuse("nvidia-smi -q -x: one moment, as XML");
-  Form form{match_columns(split(line, ','), query_columns()), ','};
+  Form form{match_columns(cells_of(line, ','), query_columns()), ','};
   bool time = false, metric = false;
   for (const Column& column : form.columns) {
     time = time || column.role == ColumnRole::kLocalTime;
@@ -132,15 +133,12 @@ Result<void> parse(Input& input, Sink& sink) {
   LLMPROF_LET(const bool any, lines.next(line));
   if (!any) return refuse("the file is empty");
   const std::string header(line);  // column names are views of it
-  LLMPROF_LET(Form form, form_of(trimmed(header)));
+  LLMPROF_LET(Form form, form_of(base::trimmed(header)));
   TableReader table(sink, std::move(form.columns), form.separator);
   sink.set_clock({.wall_of_zero_ns = 0, .name = "nvidia-smi: local time, taken as this machine's zone"});
-  sink.set_facts({.tool = header.starts_with('#') ? "nvidia-smi dmon" : "nvidia-smi --query-gpu",
-                  .command = "",
-                  .host = "",
-                  .model_config = ""});
+  sink.set_facts({.tool = header.starts_with('#') ? "nvidia-smi dmon" : "nvidia-smi --query-gpu"});
   LLMPROF_TRY(lines.each([&](std::string_view row) {
-    const std::string_view text = trimmed(row);
+    const std::string_view text = base::trimmed(row);
     if (text.empty() || text.starts_with('#') || text == header) return;  // dmon repeats its head
     table.line(text, lines.where());
   }));
