@@ -20,6 +20,7 @@
 #include "base/regular_file.h"
 
 namespace llmprof::importers {
+namespace {
 
 // Compression undone piece by piece, in bounded memory: gzip (several members) by ISA-L, zstd (several frames).
 class Unpacker {
@@ -107,11 +108,94 @@ class Unpacker {
   std::string why_;
 };
 
-// By the first bytes of the file; nullptr: it is not compressed.
-std::unique_ptr<Unpacker> make_unpacker(std::string_view beginning, Unpacker::Source source);
-std::string_view compression_of(std::string_view beginning);  // "gzip", "zstd", "" none
+using namespace std::string_view_literals;
 
-namespace {
+constexpr int kWindowLog = 27;  // 128 MiB: the most that zstd itself takes without being told to
+
+class Gzip final : public Unpacker {
+ public:
+  explicit Gzip(Source source) : Unpacker("gzip", std::move(source)) { begin_member(); }
+
+ private:
+  void begin_member() {
+    isal_inflate_reset(&state_);
+    state_.crc_flag = ISAL_GZIP;  // reads header and trailer, compares the checksum
+  }
+
+  std::size_t step(char* out, std::size_t most) override {
+    if (between_ && members_ > 0) begin_member();
+    most = std::min<std::size_t>(most, 1u << 30);
+    state_.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(next_));
+    state_.avail_in = static_cast<std::uint32_t>(available_);
+    state_.next_out = reinterpret_cast<std::uint8_t*>(out);
+    state_.avail_out = static_cast<std::uint32_t>(most);
+    const int status = isal_inflate(&state_);
+    const std::size_t taken = available_ - state_.avail_in;
+    const std::size_t made = most - state_.avail_out;
+    if (status < 0) {
+      fail(status == ISAL_INCORRECT_CHECKSUM ? "its checksum is wrong" : "its content is damaged");
+      consume(taken);
+      return made;
+    }
+    consume(taken);
+    stepped(state_.block_state == ISAL_BLOCK_FINISH, made);
+    return made;
+  }
+
+  bool may_begin(char first) const override { return first == '\x1f'; }
+
+  inflate_state state_ = make_state();
+  static inflate_state make_state() {
+    inflate_state state;
+    isal_inflate_init(&state);
+    return state;
+  }
+};
+
+class Zstd final : public Unpacker {
+ public:
+  explicit Zstd(Source source) : Unpacker("zstd", std::move(source)), stream_(ZSTD_createDStream()) {
+    ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, kWindowLog);
+  }
+  Zstd(const Zstd&) = delete;
+  Zstd& operator=(const Zstd&) = delete;
+  ~Zstd() override { ZSTD_freeDStream(stream_); }
+
+ private:
+  std::size_t step(char* out, std::size_t most) override {
+    ZSTD_inBuffer in{next_, available_, 0};
+    ZSTD_outBuffer to{out, most, 0};
+    const std::size_t status = ZSTD_decompressStream(stream_, &to, &in);
+    if (ZSTD_isError(status) != 0) {
+      fail(ZSTD_getErrorName(status));
+      return to.pos;
+    }
+    consume(in.pos);
+    stepped(status == 0, to.pos);
+    return to.pos;
+  }
+
+  bool may_begin(char first) const override { return first == '\x28' || (first & 0xf0) == 0x50; }
+
+  ZSTD_DStream* stream_;
+};
+
+// "gzip", "zstd"; "" if it is not compressed.
+std::string_view compression_of(std::string_view beginning) {
+  if (beginning.starts_with("\x1f\x8b"sv)) return "gzip";
+  if (beginning.starts_with("\x28\xb5\x2f\xfd"sv)) return "zstd";
+  const bool skippable =
+      beginning.size() >= 4 && (beginning[0] & 0xf0) == 0x50 && beginning.substr(1, 3) == "\x2a\x4d\x18"sv;
+  return skippable ? "zstd" : "";
+}
+
+// By the first bytes of the file; nullptr: it is not compressed.
+std::unique_ptr<Unpacker> make_unpacker(std::string_view beginning, Unpacker::Source source) {
+  const std::string_view format = compression_of(beginning);
+  if (format == "gzip") return std::make_unique<Gzip>(std::move(source));
+  if (format == "zstd") return std::make_unique<Zstd>(std::move(source));
+  return nullptr;
+}
 
 constexpr std::size_t kHeadBytes = 64 << 10;
 constexpr std::size_t kCopyBytes = 1 << 20;
@@ -371,97 +455,6 @@ std::vector<int> Input::descriptors() const {
   if (state_->file) all.push_back(state_->file->descriptor());
   if (state_->temporary >= 0) all.push_back(state_->temporary);
   return all;
-}
-
-namespace {
-
-using namespace std::string_view_literals;
-
-constexpr int kWindowLog = 27;  // 128 MiB: the most that zstd itself takes without being told to
-
-class Gzip final : public Unpacker {
- public:
-  explicit Gzip(Source source) : Unpacker("gzip", std::move(source)) { begin_member(); }
-
- private:
-  void begin_member() {
-    isal_inflate_reset(&state_);
-    state_.crc_flag = ISAL_GZIP;  // reads header and trailer, compares the checksum
-  }
-
-  std::size_t step(char* out, std::size_t most) override {
-    if (between_ && members_ > 0) begin_member();
-    most = std::min<std::size_t>(most, 1u << 30);
-    state_.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(next_));
-    state_.avail_in = static_cast<std::uint32_t>(available_);
-    state_.next_out = reinterpret_cast<std::uint8_t*>(out);
-    state_.avail_out = static_cast<std::uint32_t>(most);
-    const int status = isal_inflate(&state_);
-    const std::size_t taken = available_ - state_.avail_in;
-    const std::size_t made = most - state_.avail_out;
-    if (status < 0) {
-      fail(status == ISAL_INCORRECT_CHECKSUM ? "its checksum is wrong" : "its content is damaged");
-      consume(taken);
-      return made;
-    }
-    consume(taken);
-    stepped(state_.block_state == ISAL_BLOCK_FINISH, made);
-    return made;
-  }
-
-  bool may_begin(char first) const override { return first == '\x1f'; }
-
-  inflate_state state_ = make_state();
-  static inflate_state make_state() {
-    inflate_state state;
-    isal_inflate_init(&state);
-    return state;
-  }
-};
-
-class Zstd final : public Unpacker {
- public:
-  explicit Zstd(Source source) : Unpacker("zstd", std::move(source)), stream_(ZSTD_createDStream()) {
-    ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, kWindowLog);
-  }
-  Zstd(const Zstd&) = delete;
-  Zstd& operator=(const Zstd&) = delete;
-  ~Zstd() override { ZSTD_freeDStream(stream_); }
-
- private:
-  std::size_t step(char* out, std::size_t most) override {
-    ZSTD_inBuffer in{next_, available_, 0};
-    ZSTD_outBuffer to{out, most, 0};
-    const std::size_t status = ZSTD_decompressStream(stream_, &to, &in);
-    if (ZSTD_isError(status) != 0) {
-      fail(ZSTD_getErrorName(status));
-      return to.pos;
-    }
-    consume(in.pos);
-    stepped(status == 0, to.pos);
-    return to.pos;
-  }
-
-  bool may_begin(char first) const override { return first == '\x28' || (first & 0xf0) == 0x50; }
-
-  ZSTD_DStream* stream_;
-};
-
-}  // namespace
-
-std::string_view compression_of(std::string_view beginning) {
-  if (beginning.starts_with("\x1f\x8b"sv)) return "gzip";
-  if (beginning.starts_with("\x28\xb5\x2f\xfd"sv)) return "zstd";
-  const bool skippable =
-      beginning.size() >= 4 && (beginning[0] & 0xf0) == 0x50 && beginning.substr(1, 3) == "\x2a\x4d\x18"sv;
-  return skippable ? "zstd" : "";
-}
-
-std::unique_ptr<Unpacker> make_unpacker(std::string_view beginning, Unpacker::Source source) {
-  const std::string_view format = compression_of(beginning);
-  if (format == "gzip") return std::make_unique<Gzip>(std::move(source));
-  if (format == "zstd") return std::make_unique<Zstd>(std::move(source));
-  return nullptr;
 }
 
 }  // namespace llmprof::importers

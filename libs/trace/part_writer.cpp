@@ -113,24 +113,15 @@ class ColumnFill {
 };
 
 void fill(ColumnFill& out, const Column& column, const RowBatch::Dictionary& dictionary) {
-  switch (column.type) {
-    case ColumnType::kInt64:
-      out.plain<std::int64_t>(column.offset);
-      break;
-    case ColumnType::kInt32:
-      out.plain<std::int32_t>(column.offset);
-      break;
-    case ColumnType::kDouble:
-      out.plain<double>(column.offset);
-      break;
-    case ColumnType::kBool:
-      out.flags(column.offset);
-      break;
-    case ColumnType::kName:  // an ENUM's codes are as wide as its members need
-      if (dictionary.texts.size() <= UINT8_MAX) return out.names<std::uint8_t>(column.offset, dictionary.codes);
-      if (dictionary.texts.size() <= UINT16_MAX) return out.names<std::uint16_t>(column.offset, dictionary.codes);
-      return out.names<std::uint32_t>(column.offset, dictionary.codes);
+  if (column.type == ColumnType::kName) {  // an ENUM's codes are as wide as its members need
+    if (dictionary.texts.size() <= UINT8_MAX) return out.names<std::uint8_t>(column.offset, dictionary.codes);
+    if (dictionary.texts.size() <= UINT16_MAX) return out.names<std::uint16_t>(column.offset, dictionary.codes);
+    return out.names<std::uint32_t>(column.offset, dictionary.codes);
   }
+  if (column.type == ColumnType::kInt64) out.plain<std::int64_t>(column.offset);
+  if (column.type == ColumnType::kInt32) out.plain<std::int32_t>(column.offset);
+  if (column.type == ColumnType::kDouble) out.plain<double>(column.offset);
+  if (column.type == ColumnType::kBool) out.flags(column.offset);
   if (column.nullable) out.nulls(column.present_offset);
 }
 

@@ -38,6 +38,9 @@ std::string collective_of(const Arguments& args) {
 std::int64_t page_of(std::int64_t external_id) { return external_id >> 6; }
 std::size_t place_of(std::int64_t external_id) { return static_cast<std::size_t>(external_id & 63); }
 
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
+constexpr std::size_t kMaxDevices = 4096;
+
 }  // namespace
 
 Ops::Kind Ops::kind_of(trace::Name name) {
@@ -198,13 +201,6 @@ void Ops::finish() {
   }
   candidates_.clear();
 }
-
-namespace {
-
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
-constexpr std::size_t kMaxDevices = 4096;
-
-}  // namespace
 
 trace::AllocationRow Memory::row_of(const Key& key, std::int64_t bytes, std::int64_t begin_ns,
                                     const Lanes::Thread& thread) {

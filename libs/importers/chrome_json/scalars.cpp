@@ -57,40 +57,6 @@ std::optional<std::uint64_t> unsigned_digits(std::string_view text, int base) {
   return value;
 }
 
-}  // namespace
-
-std::optional<std::int64_t> scaled(std::string_view text, int scale) {
-  const std::optional<Digits> digits = read_digits(text);
-  if (!digits) return std::nullopt;
-  std::uint64_t value = digits->value;
-  int exponent = digits->exponent + scale;
-  if (value == 0) return 0;
-  for (; exponent > 0; --exponent) {
-    if (value > INT64_MAX / 10) return std::nullopt;
-    value *= 10;
-  }
-  if (exponent < -19) return 0;
-  std::uint64_t divisor = 1;
-  for (; exponent < 0; ++exponent) {
-    if (divisor == 10'000'000'000'000'000'000u) return 0;
-    divisor *= 10;
-  }
-  const std::uint64_t rest = value % divisor;
-  value = value / divisor + (divisor > 1 && rest >= divisor / 2 ? 1 : 0);
-  if (value > INT64_MAX) return std::nullopt;
-  return digits->negative ? -static_cast<std::int64_t>(value) : static_cast<std::int64_t>(value);
-}
-
-std::optional<std::int64_t> integer(std::string_view text) {
-  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
-  if (hexadecimal) text.remove_prefix(2);
-  if (const auto value = unsigned_digits(text, hexadecimal ? 16 : 10)) return static_cast<std::int64_t>(*value);
-  if (hexadecimal) return std::nullopt;
-  return scaled(text, 0);
-}
-
-namespace {
-
 constexpr std::uint32_t kReplacement = 0xFFFD;
 
 // The four digits behind \u at the beginning.
@@ -127,6 +93,36 @@ char meaning(char letter) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> scaled(std::string_view text, int scale) {
+  const std::optional<Digits> digits = read_digits(text);
+  if (!digits) return std::nullopt;
+  std::uint64_t value = digits->value;
+  int exponent = digits->exponent + scale;
+  if (value == 0) return 0;
+  for (; exponent > 0; --exponent) {
+    if (value > INT64_MAX / 10) return std::nullopt;
+    value *= 10;
+  }
+  if (exponent < -19) return 0;
+  std::uint64_t divisor = 1;
+  for (; exponent < 0; ++exponent) {
+    if (divisor == 10'000'000'000'000'000'000u) return 0;
+    divisor *= 10;
+  }
+  const std::uint64_t rest = value % divisor;
+  value = value / divisor + (divisor > 1 && rest >= divisor / 2 ? 1 : 0);
+  if (value > INT64_MAX) return std::nullopt;
+  return digits->negative ? -static_cast<std::int64_t>(value) : static_cast<std::int64_t>(value);
+}
+
+std::optional<std::int64_t> integer(std::string_view text) {
+  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+  if (hexadecimal) text.remove_prefix(2);
+  if (const auto value = unsigned_digits(text, hexadecimal ? 16 : 10)) return static_cast<std::int64_t>(*value);
+  if (hexadecimal) return std::nullopt;
+  return scaled(text, 0);
+}
 
 std::string unescape(std::string_view written, bool& repaired) {
   std::string out;

@@ -172,7 +172,7 @@ std::string_view at(const std::vector<std::string_view>& texts, std::size_t i) {
 std::string_view type_c_of(std::string_view op, std::string_view type_a, const Arguments& args) {
   if (op == "aten::_int_mm") return "int32";
   if (op == "aten::_scaled_mm") return scalar_type(at(parse_texts(args.concrete), 6));
-  return op.find("scaled") == std::string_view::npos ? type_a : std::string_view{};
+  return !base::contains(op, "scaled") ? type_a : std::string_view{};
 }
 
 }  // namespace
@@ -261,7 +261,6 @@ std::optional<Attention> attention_of(std::string_view op, const Arguments& args
                             .keys = dims[1][tokens],
                             .head_size = dims[0][3],
                             .value_size = dims[2][3],
-                            .causal = std::nullopt,
                             .type = type_name(at(parse_texts(args.types), 0))};
   for (const std::int64_t side : {attention.batch, attention.heads, attention.kv_heads, attention.queries,
                                   attention.keys, attention.head_size, attention.value_size}) {

@@ -1,8 +1,9 @@
+#include "importers/cublas_log/names.h"
+
 #include <span>
 
 #include "base/numbers.h"
 #include "base/strings.h"
-#include "importers/cublas_log/call.h"
 #include "importers/text.h"
 
 namespace llmprof::importers::cublas {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "base/strings.h"
 #include "importers/importer.h"
 #include "importers/memory_snapshot/pickle.h"
 #include "importers/memory_snapshot/snapshot.h"
@@ -37,18 +38,10 @@ std::optional<PickleValue> list_at(const PickleHeap& heap, PickleValue root, std
 
 std::string setting_text(const PickleHeap& heap, PickleValue value) {
   using Kind = PickleValue::Kind;
-  switch (value.kind()) {
-    case Kind::kBool:
-      return value.as_bool() ? "True" : "False";
-    case Kind::kInt:
-      return std::to_string(*value.as_int());
-    case Kind::kFloat:
-      return fmt::format("{:.6g}", value.as_real());
-    case Kind::kText:
-      return shown(heap.text(value));
-    default:
-      return "";
-  }
+  if (value.kind() == Kind::kBool) return value.as_bool() ? "True" : "False";
+  if (value.kind() == Kind::kInt) return std::to_string(*value.as_int());
+  if (value.kind() == Kind::kFloat) return fmt::format("{:.6g}", value.as_real());
+  return value.kind() == Kind::kText ? shown(heap.text(value)) : "";
 }
 
 // device_traces is a list of lists, one per device: the place of this one among them is the number of the device.
@@ -165,8 +158,7 @@ class Snapshot : public PickleShapes {
       trace::FrameRow row{.id = place->second,
                           .kind = sink_.name(is_python(path) ? "python" : "native"),
                           .function = sink_.name(heap.text(name)),
-                          .file = known ? sink_.name(path) : trace::Name(),
-                          .line = {}};
+                          .file = known ? sink_.name(path) : trace::Name()};
       if (key.line > 0 && key.line < INT32_MAX) row.line = static_cast<std::int32_t>(key.line);
       sink_.add(row);
     }
@@ -217,9 +209,7 @@ class Snapshot : public PickleShapes {
                     .active_bytes = fields_.count(Key::kActiveSize).value_or(0),
                     .requested_bytes = fields_.count(Key::kRequestedSize),
                     .stream = fields_.integer(Key::kStream),
-                    .expandable = {},
-                    .kind = sink_.name(kind_of_segment(heap)),
-                    .blocks = {}};
+                    .kind = sink_.name(kind_of_segment(heap))};
     if (const auto expandable = fields_.value(Key::kExpandable)) segment.expandable = expandable->as_bool();
     const PickleValue blocks = *fields_.value(Key::kBlocks);
     segment.stack = stack_of(heap);
@@ -337,7 +327,6 @@ class Snapshot : public PickleShapes {
       const auto found = traces_by_device_.find(segment.device);
       AllocationTrace* trace = found == traces_by_device_.end() ? nullptr : found->second;
       trace::MemorySegmentRow row{.id = sink_.new_id(),
-                                  .ts_ns = {},
                                   .device_id = device_id(segment.device),
                                   .address = segment.address,
                                   .bytes = segment.bytes,
@@ -346,8 +335,7 @@ class Snapshot : public PickleShapes {
                                   .requested_bytes = segment.requested_bytes,
                                   .stream = segment.stream,
                                   .kind = segment.kind,
-                                  .expandable = segment.expandable,
-                                  .stack_id = {}};
+                                  .expandable = segment.expandable};
       if (segment.stack != 0) row.stack_id = segment.stack;
       if (trace != nullptr) {
         row.ts_ns = trace->snapshot_ns();
@@ -366,9 +354,7 @@ class Snapshot : public PickleShapes {
       trace::MemoryBlockRow row{.memory_segment_id = segment_id,
                                 .address = block.address != 0 ? block.address : next,
                                 .bytes = block.bytes,
-                                .requested_bytes = {},
-                                .state = {block.state},
-                                .stack_id = {}};
+                                .state = {block.state}};
       if (block.requested_bytes >= 0) row.requested_bytes = block.requested_bytes;
       if (block.stack != 0) row.stack_id = block.stack;
       sink_.add(row);
@@ -385,8 +371,6 @@ class Snapshot : public PickleShapes {
     std::ranges::stable_sort(annotations_, {}, &Annotation::ts_ns);
     const trace::Id thread_id = sink_.new_id();
     sink_.add(trace::ThreadRow{.id = thread_id,
-                               .process_id = 0,
-                               .tid = 0,
                                .name = sink_.name("annotations of the memory snapshot"),
                                .begin_ns = annotations_.front().ts_ns,
                                .end_ns = annotations_.back().ts_ns});
@@ -397,7 +381,6 @@ class Snapshot : public PickleShapes {
                                 .end_ns = end_ns,
                                 .name = range.name,
                                 .kind = sink_.name("start_end"),
-                                .process_id = 0,
                                 .thread_id = thread_id,
                                 .closed = closed,
                                 .source = sink_.name("memory-snapshot")});
@@ -449,9 +432,7 @@ class Snapshot : public PickleShapes {
 
 constexpr std::string_view kZip = "PK\x03\x04";
 
-bool is_torch_save(std::string_view head) {
-  return head.starts_with(kZip) && head.find("data.pkl") != std::string_view::npos;
-}
+bool is_torch_save(std::string_view head) { return head.starts_with(kZip) && base::contains(head, "data.pkl"); }
 
 // "cos\nsystem\n": a pickle of protocol 0 whose first object is code.
 bool begins_with_global(std::string_view head) {
@@ -470,8 +451,7 @@ int sniff(std::string_view head) {
   const bool text = head.starts_with("(dp") || head.starts_with("(lp") || head.starts_with("}q") ||
                     head.starts_with("]q") || head.starts_with("(S'") || begins_with_global(head);
   if (!binary && !text) return 0;
-  const bool keys =
-      head.find("segments") != std::string_view::npos || head.find("total_size") != std::string_view::npos;
+  const bool keys = base::contains(head, "segments") || base::contains(head, "total_size");
   return keys ? 95 : 40;
 }
 

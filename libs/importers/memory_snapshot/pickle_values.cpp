@@ -16,6 +16,15 @@ constexpr std::size_t kTextOverheadBytes = 96;  // of the dictionary, per text
 constexpr std::size_t kMemberBytes = 12;        // with what a vector reserves
 constexpr std::size_t kKeysShown = 6;
 
+// Hexadecimal digits after \x, \u, \U: how many there have to be.
+std::size_t digits_after(char letter) { return letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0; }
+
+char plain_escape(char letter) {
+  constexpr std::string_view kLetters = "nrt\\'\"", kMeanings = "\n\r\t\\'\"";
+  const std::size_t at = kLetters.find(letter);
+  return at == std::string_view::npos ? '\0' : kMeanings[at];
+}
+
 }  // namespace
 
 PickleValue PickleValue::integer(std::int64_t value) {
@@ -121,19 +130,6 @@ std::string PickleHeap::describe(PickleValue value) const {
   if (all.size() > 2 * kKeysShown) keys += ", …";
   return all.empty() ? "an empty dict" : fmt::format("a dict with the keys {}", keys);
 }
-
-namespace {
-
-// Hexadecimal digits after \x, \u, \U: how many there have to be.
-std::size_t digits_after(char letter) { return letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0; }
-
-char plain_escape(char letter) {
-  constexpr std::string_view kLetters = "nrt\\'\"", kMeanings = "\n\r\t\\'\"";
-  const std::size_t at = kLetters.find(letter);
-  return at == std::string_view::npos ? '\0' : kMeanings[at];
-}
-
-}  // namespace
 
 std::string unescaped(std::string_view text, bool quoted) {
   std::string out;

@@ -11,8 +11,6 @@
 
 #include "base/numbers.h"
 #include "base/strings.h"
-#include "importers/input.h"
-#include "importers/sink.h"
 
 namespace llmprof::importers::ncu {
 

@@ -12,11 +12,12 @@
 #include "trace/run.h"
 
 namespace llmprof::importers::nsys {
+namespace {
 
 // The limits that an untrusted database is read under.
-inline constexpr std::int64_t kHeapBytes = 64 << 20;  // of SQLite, in all
-inline constexpr int kMaxValueBytes = 16 << 20;       // of a row; larger ones are passed over
-inline constexpr std::size_t kMaxTables = 4096;
+constexpr std::int64_t kHeapBytes = 64 << 20;  // of SQLite, in all
+constexpr int kMaxValueBytes = 16 << 20;       // of a row; larger ones are passed over
+constexpr std::size_t kMaxTables = 4096;
 
 struct HeaderFacts {
   std::uint64_t page_bytes = 0;
@@ -24,12 +25,6 @@ struct HeaderFacts {
   bool truncated = false;
   bool wal = false;
 };
-Result<HeaderFacts> check_header(Input& input, std::uint64_t plain_bytes);
-
-// Nothing but reading tables is allowed from now on.
-void harden(sqlite3* connection);
-
-namespace {
 
 constexpr std::size_t kHeaderBytes = 100;
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
@@ -57,7 +52,63 @@ void set_limits(sqlite3* connection) {
   for (const auto& [limit, value] : kLimits) sqlite3_limit(connection, limit, value);
 }
 
-}  // namespace
+constexpr std::size_t kReadAhead = 256 << 10;
+
+struct File {
+  sqlite3_file base;
+  InputVfs* vfs;
+};
+
+int read_file(sqlite3_file* file, void* out, int size, sqlite3_int64 offset) {
+  if (size < 0 || offset < 0) return SQLITE_IOERR_READ;
+  return reinterpret_cast<File*>(file)->vfs->read(static_cast<char*>(out), static_cast<std::size_t>(size),
+                                                  static_cast<std::uint64_t>(offset));
+}
+
+int size_of_file(sqlite3_file* file, sqlite3_int64* size) {
+  *size = static_cast<sqlite3_int64>(reinterpret_cast<File*>(file)->vfs->size());
+  return SQLITE_OK;
+}
+
+// A file that can be read, in a world without other files.
+const sqlite3_io_methods kMethods{
+    .iVersion = 1,  // no shared memory, no mapping
+    .xClose = [](sqlite3_file*) { return SQLITE_OK; },
+    .xRead = read_file,
+    .xWrite = [](sqlite3_file*, const void*, int, sqlite3_int64) { return SQLITE_READONLY; },
+    .xTruncate = [](sqlite3_file*, sqlite3_int64) { return SQLITE_READONLY; },
+    .xSync = [](sqlite3_file*, int) { return SQLITE_OK; },
+    .xFileSize = size_of_file,
+    .xLock = [](sqlite3_file*, int) { return SQLITE_OK; },
+    .xUnlock = [](sqlite3_file*, int) { return SQLITE_OK; },
+    .xCheckReservedLock = [](sqlite3_file*, int* reserved) { return *reserved = 0, SQLITE_OK; },
+    .xFileControl = [](sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; },
+    .xSectorSize = [](sqlite3_file*) { return 4096; },
+    .xDeviceCharacteristics = [](sqlite3_file*) { return SQLITE_IOCAP_IMMUTABLE; },
+};
+
+int open_file(sqlite3_vfs* vfs, const char*, sqlite3_file* file, int flags, int* out_flags) {
+  file->pMethods = nullptr;
+  if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return SQLITE_CANTOPEN;  // journals, temporary files
+  auto* opened = reinterpret_cast<File*>(file);
+  opened->vfs = static_cast<InputVfs*>(vfs->pAppData);
+  opened->base.pMethods = &kMethods;
+  if (out_flags != nullptr) *out_flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB;
+  return SQLITE_OK;
+}
+
+constexpr double kMaxCpuSecondsPerRow = 60;
+constexpr int kInstructionsPerCheck = 200'000;
+
+bool same(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
+}
+
+std::string text_at(sqlite3_stmt* statement, int column) {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
+  if (text == nullptr) return "";
+  return std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
+}
 
 Result<HeaderFacts> check_header(Input& input, std::uint64_t plain_bytes) {
   std::array<char, kHeaderBytes> header{};
@@ -79,6 +130,7 @@ Result<HeaderFacts> check_header(Input& input, std::uint64_t plain_bytes) {
   return facts;
 }
 
+// Nothing but reading tables is allowed from now on.
 void harden(sqlite3* connection) {
   constexpr int kSwitches[][2] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},
                                   {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
@@ -93,57 +145,6 @@ void harden(sqlite3* connection) {
                              "PRAGMA temp_store = MEMORY", "PRAGMA cache_size = -4096"})
     sqlite3_exec(connection, pragma, nullptr, nullptr, nullptr);
   sqlite3_set_authorizer(connection, allow, nullptr);
-}
-
-namespace {
-
-constexpr std::size_t kReadAhead = 256 << 10;
-
-struct File {
-  sqlite3_file base;
-  InputVfs* vfs;
-};
-
-// A file that can be read, in a world without other files.
-const sqlite3_io_methods kMethods{
-    .iVersion = 1,  // no shared memory, no mapping
-    .xClose = [](sqlite3_file*) { return SQLITE_OK; },
-    .xRead =
-        [](sqlite3_file* file, void* out, int size, sqlite3_int64 offset) {
-          if (size < 0 || offset < 0) return SQLITE_IOERR_READ;
-          return reinterpret_cast<File*>(file)->vfs->read(static_cast<char*>(out), static_cast<std::size_t>(size),
-                                                          static_cast<std::uint64_t>(offset));
-        },
-    .xWrite = [](sqlite3_file*, const void*, int, sqlite3_int64) { return SQLITE_READONLY; },
-    .xTruncate = [](sqlite3_file*, sqlite3_int64) { return SQLITE_READONLY; },
-    .xSync = [](sqlite3_file*, int) { return SQLITE_OK; },
-    .xFileSize =
-        [](sqlite3_file* file, sqlite3_int64* size) {
-          *size = static_cast<sqlite3_int64>(reinterpret_cast<File*>(file)->vfs->size());
-          return SQLITE_OK;
-        },
-    .xLock = [](sqlite3_file*, int) { return SQLITE_OK; },
-    .xUnlock = [](sqlite3_file*, int) { return SQLITE_OK; },
-    .xCheckReservedLock = [](sqlite3_file*, int* reserved) { return *reserved = 0, SQLITE_OK; },
-    .xFileControl = [](sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; },
-    .xSectorSize = [](sqlite3_file*) { return 4096; },
-    .xDeviceCharacteristics = [](sqlite3_file*) { return SQLITE_IOCAP_IMMUTABLE; },
-    .xShmMap = nullptr,
-    .xShmLock = nullptr,
-    .xShmBarrier = nullptr,
-    .xShmUnmap = nullptr,
-    .xFetch = nullptr,
-    .xUnfetch = nullptr,
-};
-
-int open_file(sqlite3_vfs* vfs, const char*, sqlite3_file* file, int flags, int* out_flags) {
-  file->pMethods = nullptr;
-  if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return SQLITE_CANTOPEN;  // journals, temporary files
-  auto* opened = reinterpret_cast<File*>(file);
-  opened->vfs = static_cast<InputVfs*>(vfs->pAppData);
-  opened->base.pMethods = &kMethods;
-  if (out_flags != nullptr) *out_flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB;
-  return SQLITE_OK;
 }
 
 }  // namespace
@@ -215,23 +216,6 @@ int InputVfs::read(char* out, std::size_t size, std::uint64_t offset) {
   std::memset(out + have, 0, size - have);  // as SQLite asks for
   return SQLITE_IOERR_SHORT_READ;
 }
-
-namespace {
-
-constexpr double kMaxCpuSecondsPerRow = 60;
-constexpr int kInstructionsPerCheck = 200'000;
-
-bool same(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
-}
-
-std::string text_at(sqlite3_stmt* statement, int column) {
-  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
-  if (text == nullptr) return "";
-  return std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
-}
-
-}  // namespace
 
 Database::Database(Input& input, Sink& sink, std::uint64_t plain_bytes)
     : input_(input), sink_(sink), plain_bytes_(plain_bytes), vfs_(input, plain_bytes) {}

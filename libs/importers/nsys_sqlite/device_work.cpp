@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/strings.h"
 #include "importers/nsys_sqlite/host_calls.h"
 #include "importers/nsys_sqlite/identities.h"
 #include "trace/join.h"
@@ -307,7 +308,7 @@ class Work {
     const auto work = common(rows, !migration);
     if (!work) return;
     const std::int64_t host_side = (direction == "device_to_host" ? target : source).value_or(-1);
-    const bool with_host = direction.find("host") != std::string_view::npos;
+    const bool with_host = base::contains(direction, "host");
     add_copy(*work, direction, *bytes, migration ? "managed" : with_host ? host_memory_of(host_side) : "");
   }
 

@@ -16,6 +16,31 @@ std::string_view without_version(std::string_view function) {
   return versioned ? function.substr(0, digits - 1) : function;
 }
 
+constexpr int kPidShift = 24;
+constexpr std::int64_t kIdMask = (1 << kPidShift) - 1;
+constexpr std::size_t kMost = UINT16_MAX;
+constexpr std::size_t kMostNames = 1 << 20;
+
+constexpr std::size_t kMostDevices = 4096;
+
+trace::DeviceRow to_row(Rows& rows, Sink& sink, const std::string& driver) {
+  const auto name_of = [&](int column) { return sink.name_or_null(rows.text(column).value_or("")); };
+  trace::DeviceRow row;
+  row.id = sink.new_id();
+  row.kind = sink.name("gpu");
+  row.name = name_of(1);
+  row.chip = name_of(2);
+  row.units = rows.integer_or(3, 0);
+  row.memory_bytes = rows.integer_or(4, 0);
+  row.cache_bytes = rows.integer_or(5, 0);
+  if (const auto hertz = rows.integer(6); hertz && *hertz > 0) row.clock_mhz = static_cast<double>(*hertz) / 1e6;
+  row.driver = sink.name_or_null(driver);
+  if (const auto uuid = rows.text(7); uuid && !uuid->empty())
+    row.uuid = sink.name(uuid->starts_with("GPU-") ? std::string(*uuid) : "GPU-" + std::string(*uuid));
+  row.ordinal = rows.integer(0);
+  return row;
+}
+
 }  // namespace
 
 std::string Strings::text(std::int64_t number) {
@@ -48,15 +73,6 @@ trace::Name Strings::kernel(std::optional<std::int64_t> mangled, std::optional<s
     return database_.sink().name(bare.empty() ? std::string_view(whole) : bare);
   });
 }
-
-namespace {
-
-constexpr int kPidShift = 24;
-constexpr std::int64_t kIdMask = (1 << kPidShift) - 1;
-constexpr std::size_t kMost = UINT16_MAX;
-constexpr std::size_t kMostNames = 1 << 20;
-
-}  // namespace
 
 Actors::Index Actors::process(std::optional<std::int64_t> global) {
   if (!global) {
@@ -160,30 +176,6 @@ Result<void> Actors::write(const Host& host) {
   }
   return {};
 }
-
-namespace {
-
-constexpr std::size_t kMostDevices = 4096;
-
-trace::DeviceRow to_row(Rows& rows, Sink& sink, const std::string& driver) {
-  const auto name_of = [&](int column) { return sink.name_or_null(rows.text(column).value_or("")); };
-  trace::DeviceRow row;
-  row.id = sink.new_id();
-  row.kind = sink.name("gpu");
-  row.name = name_of(1);
-  row.chip = name_of(2);
-  row.units = rows.integer_or(3, 0);
-  row.memory_bytes = rows.integer_or(4, 0);
-  row.cache_bytes = rows.integer_or(5, 0);
-  if (const auto hertz = rows.integer(6); hertz && *hertz > 0) row.clock_mhz = static_cast<double>(*hertz) / 1e6;
-  row.driver = sink.name_or_null(driver);
-  if (const auto uuid = rows.text(7); uuid && !uuid->empty())
-    row.uuid = sink.name(uuid->starts_with("GPU-") ? std::string(*uuid) : "GPU-" + std::string(*uuid));
-  row.ordinal = rows.integer(0);
-  return row;
-}
-
-}  // namespace
 
 Result<void> Devices::read(const std::string& driver) {
   LLMPROF_TRY(database_.each(

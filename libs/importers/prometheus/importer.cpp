@@ -1,6 +1,7 @@
 // Prometheus' text format 0.0.4 and OpenMetrics, of any exporter; several scrapes may follow each other.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
@@ -14,6 +15,7 @@
 #include "importers/text.h"
 
 namespace llmprof::importers {
+namespace {
 
 // Metrics of exporters that are readings of a GPU, as we name them: NVIDIA's DCGM exporter and Triton. From their
 // documentation; not tried with a real server.
@@ -22,10 +24,6 @@ struct GpuMetric {
   hw::MetricId metric;
   double factor = 1;  // to the unit of the metric
 };
-
-const GpuMetric* find_gpu_metric(std::string_view name);  // nullptr: none
-
-namespace {
 
 using hw::MetricId;
 
@@ -64,16 +62,10 @@ constexpr GpuMetric kMetrics[] = {
     {"nv_energy_consumption", MetricId::kEnergy},  // J
 };
 
-}  // namespace
-
-const GpuMetric* find_gpu_metric(std::string_view name) {
-  for (const GpuMetric& metric : kMetrics) {
-    if (metric.name == name) return &metric;
-  }
-  return nullptr;
+const GpuMetric* find_gpu_metric(std::string_view name) {  // nullptr: none
+  const auto* found = std::ranges::find(kMetrics, name, &GpuMetric::name);
+  return found == std::end(kMetrics) ? nullptr : found;
 }
-
-namespace {
 
 constexpr std::string_view kBlanks = " \t";
 
@@ -154,6 +146,39 @@ std::optional<std::int64_t> time_ns(double number) {
   return std::llround(seconds * 1e6) * 1000;
 }
 
+using trace::Loss;
+
+constexpr std::string_view kUnits[] = {"seconds", "milliseconds", "microseconds", "bytes", "ratio", "percent", "tokens",
+                                       "joules",  "watts",        "celsius",      "hertz", "volts", "amperes", "flops"};
+
+bool strip(std::string_view& name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return false;
+  name.remove_suffix(suffix.size());
+  return true;
+}
+
+// From the end of the name; values of buckets and counts are plain numbers.
+std::string_view unit_of(std::string_view name) {
+  if (name.ends_with("_bucket") || name.ends_with("_count")) return {};
+  if (!strip(name, "_total")) strip(name, "_sum");
+  for (const std::string_view unit : kUnits) {
+    if (name.ends_with(unit) && name.size() > unit.size() && name[name.size() - unit.size() - 1] == '_') return unit;
+  }
+  return {};
+}
+
+std::string_view kind_word(std::string_view kind) {
+  for (const std::string_view known : {"counter", "gauge", "histogram", "summary"}) {
+    if (kind == known) return known;
+  }
+  return kind == "gaugehistogram" ? "histogram" : "untyped";
+}
+
+std::uint64_t hash_of(const SampleLine& sample) {
+  const std::uint64_t name = std::hash<std::string_view>()(sample.name);
+  return (name ^ std::hash<std::string_view>()(sample.labels) << 1) * 0x9e3779b97f4a7c15u;
+}
+
 }  // namespace
 
 const char* parse_sample(std::string_view line, SampleLine& sample) {
@@ -213,43 +238,6 @@ CommentLine parse_comment(std::string_view line) {
   comment.rest = after_blanks(rest.substr(comment.name.size()));
   return comment;
 }
-
-namespace {
-
-using trace::Loss;
-
-constexpr std::string_view kUnits[] = {"seconds", "milliseconds", "microseconds", "bytes", "ratio", "percent", "tokens",
-                                       "joules",  "watts",        "celsius",      "hertz", "volts", "amperes", "flops"};
-
-bool strip(std::string_view& name, std::string_view suffix) {
-  if (!name.ends_with(suffix)) return false;
-  name.remove_suffix(suffix.size());
-  return true;
-}
-
-// From the end of the name; values of buckets and counts are plain numbers.
-std::string_view unit_of(std::string_view name) {
-  if (name.ends_with("_bucket") || name.ends_with("_count")) return {};
-  if (!strip(name, "_total")) strip(name, "_sum");
-  for (const std::string_view unit : kUnits) {
-    if (name.ends_with(unit) && name.size() > unit.size() && name[name.size() - unit.size() - 1] == '_') return unit;
-  }
-  return {};
-}
-
-std::string_view kind_word(std::string_view kind) {
-  for (const std::string_view known : {"counter", "gauge", "histogram", "summary"}) {
-    if (kind == known) return known;
-  }
-  return kind == "gaugehistogram" ? "histogram" : "untyped";
-}
-
-std::uint64_t hash_of(const SampleLine& sample) {
-  const std::uint64_t name = std::hash<std::string_view>()(sample.name);
-  return (name ^ std::hash<std::string_view>()(sample.labels) << 1) * 0x9e3779b97f4a7c15u;
-}
-
-}  // namespace
 
 void Scrapes::line(std::string_view text, const std::string& where) {
   const std::size_t begin = text.find_first_not_of(" \t");
