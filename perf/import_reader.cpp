@@ -8,7 +8,7 @@
 #include <cstdlib>
 
 #include "importers/chrome_json/reader.h"
-#include "importers/memory_sink.h"
+#include "importers/testing_sink.h"
 
 namespace {
 

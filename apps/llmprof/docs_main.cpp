@@ -11,7 +11,7 @@
 #include "report/diagnosis_json.h"
 #include "report/measures_json.h"
 #include "report/table.h"
-#include "trace/schema_page.h"
+#include "trace/schema.h"
 #include "verb.h"
 
 namespace {

@@ -7,6 +7,8 @@
 #include <limits>
 #include <optional>
 
+#include "base/strings.h"
+
 namespace llmprof::base {
 namespace {
 
@@ -69,9 +71,7 @@ Result<std::int64_t> parse_count(std::string_view text) {
 
 Result<std::vector<std::int64_t>> parse_axis_values(std::string_view text) {
   std::vector<std::int64_t> values;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view item = text.substr(begin, end - begin);
+  for (const std::string_view item : split(text, ',')) {
     if (const std::size_t dots = item.find(".."); dots != std::string_view::npos) {
       LLMPROF_TRY(add_range(item, dots, values));
     } else {
@@ -79,7 +79,6 @@ Result<std::vector<std::int64_t>> parse_axis_values(std::string_view text) {
       if (values.size() == kMaxAxisValues) return usage(fmt::format("more than {} values", kMaxAxisValues));
       values.push_back(value);
     }
-    begin = end + 1;
   }
   return values;
 }
@@ -96,16 +95,12 @@ Result<Axis> parse_axis(std::string_view text) {
 
 Result<std::vector<Axis>> parse_axes(std::string_view text) {
   std::vector<Axis> axes;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find(' ', begin), text.size());
-    if (end > begin) {
-      LLMPROF_LET(Axis axis, parse_axis(text.substr(begin, end - begin)));
-      if (std::ranges::any_of(axes, [&](const Axis& other) { return other.name == axis.name; })) {
-        return usage(fmt::format("{} is given twice", axis.name));
-      }
-      axes.push_back(std::move(axis));
-    }
-    begin = end + 1;
+  for (const std::string_view item : split(text, ' ')) {
+    if (item.empty()) continue;
+    LLMPROF_LET(Axis axis, parse_axis(item));
+    if (std::ranges::find(axes, axis.name, &Axis::name) != axes.end())
+      return usage(fmt::format("{} is given twice", axis.name));
+    axes.push_back(std::move(axis));
   }
   if (axes.empty()) return Error{ErrorCode::kUsage, "a sweep needs NAME=VALUES", "for example batch=1..256:x2"};
   return axes;

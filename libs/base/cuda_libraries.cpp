@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/strings.h"
 
 namespace llmprof::base {
 namespace {
@@ -54,12 +55,9 @@ void add_python(std::vector<std::string>& found, const fs::path& prefix, std::st
 // The environment that `python3` on PATH belongs to.
 fs::path python_prefix() {
   const std::string path = env_or("PATH", "");
-  for (std::size_t begin = 0; begin <= path.size();) {
-    const std::size_t end = std::min(path.find(':', begin), path.size());
-    const fs::path folder = path.substr(begin, end - begin);
+  for (const fs::path folder : split(path, ':')) {
     std::error_code error;
     if (!folder.empty() && fs::exists(folder / "python3", error)) return folder.parent_path();
-    begin = end + 1;
   }
   return {};
 }

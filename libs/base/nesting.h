@@ -25,7 +25,15 @@ class Nesting {
   // The innermost interval that is still open when one begins at `begin_ns`, whether or not it holds all of it; nullptr:
   // none is.
   const Open* at(std::int64_t begin_ns) {
-    while (!open_.empty() && open_.back().end_ns <= begin_ns) open_.pop_back();
+    return at(begin_ns, [](const Open&) {});
+  }
+  // The same; `close` is called for those that ended until then, the innermost first.
+  template <class Close>
+  const Open* at(std::int64_t begin_ns, const Close& close) {
+    while (!open_.empty() && open_.back().end_ns <= begin_ns) {
+      close(open_.back());
+      open_.pop_back();
+    }
     return open_.empty() ? nullptr : &open_.back();
   }
   // The innermost one that holds the interval wholly: intervals that merely overlap are not each other's parents.

@@ -33,10 +33,31 @@ inline bool contains(std::string_view text, std::string_view part) { return text
 inline std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 // ASCII only, whatever the locale.
+constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+constexpr bool is_space(char c) { return static_cast<unsigned char>(c) <= ' '; }  // and control bytes
+constexpr char lowercase(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 inline std::string lowercase(std::string_view text) {
   std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
+  for (char& c : result) c = lowercase(c);
   return result;
+}
+
+// Bytes of the UTF-8 character that a text begins with; 0: it begins with none, or with NUL, which no store of texts
+// takes. Overlong forms, surrogates and values above U+10FFFF are told by the range that the second byte may have.
+inline std::size_t utf8_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+  const unsigned first = byte(0);
+  if (first == 0) return 0;
+  if (first < 0x80) return 1;
+  if (first < 0xC2 || first > 0xF4) return 0;
+  const std::size_t bytes = first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  const unsigned low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
+  const unsigned high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
+  if (byte(1) < low || byte(1) > high) return 0;
+  for (std::size_t i = 2; i < bytes; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  return bytes;
 }
 
 // Cells of comma-separated values (RFC 4180).

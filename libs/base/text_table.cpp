@@ -5,22 +5,10 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/strings.h"
 
 namespace llmprof::base {
 namespace {
-
-// Length of the valid UTF-8 sequence at the front of text, 0 if there is none.
-std::size_t sequence_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 && lead < 0xF5 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC2 ? 2 : 0;
-  if (length == 0 || lead >= 0xF5 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  return length;
-}
 
 bool is_bidi_control(std::string_view sequence) {
   // U+200B..U+200F, U+202A..U+202E, U+2066..U+2069
@@ -48,7 +36,7 @@ std::string shorten(std::string_view text, std::size_t width) {
   std::size_t column = 0;
   bool gap = false;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = std::max<std::size_t>(1, sequence_length(text.substr(i)));
+    const std::size_t length = std::max<std::size_t>(1, utf8_bytes(text.substr(i)));
     if (column < head || column >= total - tail) {
       out.append(text.substr(i, length));
     } else if (!gap) {
@@ -64,7 +52,7 @@ std::string shorten(std::string_view text, std::size_t width) {
 std::string printable(std::string_view text) {
   std::string out;
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = sequence_length(text.substr(i));
+    const std::size_t length = utf8_bytes(text.substr(i));
     const std::string_view sequence = text.substr(i, std::max<std::size_t>(1, length));
     const auto lead = static_cast<unsigned char>(sequence[0]);
     if (length == 0 || lead < 0x20 || lead == 0x7F || is_bidi_control(sequence)) {

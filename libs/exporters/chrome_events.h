@@ -34,8 +34,10 @@ class ChromeEvents {
     line_ += ", \"ts\": ";
     append_microseconds(line_, at_ns);
   }
-  // After it, arguments.
-  void duration(std::int64_t begin_ns, std::int64_t end_ns) {
+  // One that lasts; after it, arguments.
+  void slice(std::string_view category, std::string_view name, std::int64_t pid, std::int64_t tid,
+             std::int64_t begin_ns, std::int64_t end_ns) {
+    begin("X", category, name, pid, tid, begin_ns);
     line_ += ", \"dur\": ";
     append_microseconds(line_, end_ns > begin_ns ? end_ns - begin_ns : 0);
     line_ += ", \"args\": {";

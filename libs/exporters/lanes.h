@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/nesting.h"
+
 namespace llmprof::exporters {
 
 class Lanes {
@@ -15,23 +17,17 @@ class Lanes {
   template <class Close>
   std::size_t place(std::int64_t begin_ns, std::int64_t end_ns, bool may_hold, Close&& close) {
     for (std::size_t lane = 0;; ++lane) {
-      if (lane == lanes_.size()) lanes_.emplace_back();
-      advance(lane, begin_ns, close);
-      std::vector<Open>& open = lanes_[lane];
-      if (!open.empty() && (!open.back().may_hold || open.back().end_ns < end_ns)) continue;
-      open.push_back({end_ns, may_hold});
+      const auto* around = advance(lane, begin_ns, close);
+      if (around != nullptr && (!around->item || around->end_ns < end_ns)) continue;
+      lanes_[lane].open(end_ns, may_hold);
       return lane;
     }
   }
-  // Closes what ended until then in a lane.
+  // Closes what ended until then in a lane; the innermost slice that is still open there.
   template <class Close>
-  void advance(std::size_t lane, std::int64_t until_ns, Close&& close) {
+  const base::Nesting<bool>::Open* advance(std::size_t lane, std::int64_t until_ns, const Close& close) {
     if (lane == lanes_.size()) lanes_.emplace_back();
-    std::vector<Open>& open = lanes_[lane];
-    while (!open.empty() && open.back().end_ns <= until_ns) {
-      close(lane, open.back().end_ns);
-      open.pop_back();
-    }
+    return lanes_[lane].at(until_ns, [&](const auto& ended) { close(lane, ended.end_ns); });
   }
   template <class Close>
   void close_all(Close&& close) {
@@ -39,11 +35,7 @@ class Lanes {
   }
 
  private:
-  struct Open {
-    std::int64_t end_ns;
-    bool may_hold;
-  };
-  std::vector<std::vector<Open>> lanes_;  // [lane], outermost first
+  std::vector<base::Nesting<bool>> lanes_;  // of whether other slices may lie inside
 };
 
 }  // namespace llmprof::exporters

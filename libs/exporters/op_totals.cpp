@@ -88,39 +88,34 @@ Result<void> add_own_work(const Request& request, bool ranges, std::vector<Execu
           "2 * g.m * g.n * g.k * g.batch ELSE 0 END) AS BIGINT) FROM ({1}) AS k LEFT JOIN gemm AS g ON g.id = "
           "k.gemm_id WHERE k.{0} IS NOT NULL GROUP BY 1",
           key, selected_kernels(request.selection))));
-  for (std::size_t row = 0; row < kernels.rows(); ++row) {
-    const auto found = place.find(kernels.values[0][row]);
-    if (found == place.end()) continue;
-    all[found->second].self_device_ns += static_cast<double>(kernels.values[1][row]);
-    all[found->second].flops += static_cast<double>(kernels.values[2][row]);
-  }
+  const auto add = [&](const Columns& work, bool products) {
+    for (std::size_t row = 0; row < work.rows(); ++row) {
+      const auto found = place.find(work.values[0][row]);
+      if (found == place.end()) continue;
+      all[found->second].self_device_ns += static_cast<double>(work.values[1][row]);
+      if (products) all[found->second].flops += static_cast<double>(work.values[2][row]);
+    }
+  };
+  add(kernels, true);
   if (ranges) return {};
   LLMPROF_LET(const Columns copies,
               request.run.columns(fmt::format(
                   "SELECT op_id, CAST(sum(end_ns - begin_ns) AS BIGINT) FROM ({}) WHERE op_id IS NOT NULL GROUP BY 1",
                   selected_rows("copy", request.selection))));
-  for (std::size_t row = 0; row < copies.rows(); ++row) {
-    const auto found = place.find(copies.values[0][row]);
-    if (found != place.end()) all[found->second].self_device_ns += static_cast<double>(copies.values[1][row]);
-  }
+  add(copies, false);
   return {};
 }
 
 using Key = std::tuple<std::string, std::string, std::string>;
 
-void add_to(std::optional<double>& sum, const std::optional<double>& more) {
-  if (more) sum = sum.value_or(0) + *more;
-}
-
 void add(std::map<Key, OpTotal>& totals, const OpTotal& one) {
   OpTotal& sum = totals[{one.kind, one.name, one.shapes}];
   if (sum.kind.empty()) sum.name = one.name, sum.shapes = one.shapes, sum.kind = one.kind;
   sum.calls += one.calls;
-  add_to(sum.self_cpu_ns, one.self_cpu_ns);
-  add_to(sum.cpu_ns, one.cpu_ns);
-  add_to(sum.self_device_ns, one.self_device_ns);
-  add_to(sum.device_ns, one.device_ns);
-  add_to(sum.flops, one.flops);
+  for (const auto value :
+       {&OpTotal::self_cpu_ns, &OpTotal::cpu_ns, &OpTotal::self_device_ns, &OpTotal::device_ns, &OpTotal::flops}) {
+    if (one.*value) sum.*value = (sum.*value).value_or(0) + *(one.*value);
+  }
 }
 
 Result<void> add_executions(const Request& request, bool ranges, bool by_shape, std::map<Key, OpTotal>& totals) {
@@ -226,19 +221,14 @@ std::string note_on(const OpTotals& totals) {
   return "";
 }
 
-Result<std::int64_t> count(const Request& request, const char* what) {
-  LLMPROF_LET(const trace::ResultTable found, request.run.query(fmt::format("SELECT count(*) FROM {}", what)));
-  return found.rows[0][0].as_int();
-}
-
 // By name, and by shapes too if asked.
 Result<OpTotals> op_totals(const Request& request, bool by_shape) {
   OpTotals totals;
   std::map<Key, OpTotal> sums;
-  LLMPROF_LET(const std::int64_t ops, count(request, "op"));
-  LLMPROF_LET(const std::int64_t ranges, count(request, "\"range\""));
-  LLMPROF_LET(const std::int64_t kernels, count(request, "kernel_all"));
-  LLMPROF_LET(const std::int64_t summaries, count(request, "summary"));
+  LLMPROF_LET(const std::int64_t ops, count_rows(request.run, "op"));
+  LLMPROF_LET(const std::int64_t ranges, count_rows(request.run, "\"range\""));
+  LLMPROF_LET(const std::int64_t kernels, count_rows(request.run, "kernel_all"));
+  LLMPROF_LET(const std::int64_t summaries, count_rows(request.run, "summary"));
   totals.source = ops > 0                         ? "operators"
                   : ranges > 0                    ? "ranges"
                   : kernels > 0 || summaries == 0 ? "analysis"

@@ -75,8 +75,7 @@ class Writer {
     for (std::size_t i = thread_tracks_.size(); i <= thread; ++i) {
       const HostThread& row = tracks_.threads[i];
       const std::uint64_t uuid = file_.thread(tracks_.processes[row.process].pid, row.tid, row.name);
-      thread_tracks_.push_back(
-          slices_.add_track(uuid, row.name.empty() ? fmt::format("thread {}", row.tid) : row.name));
+      thread_tracks_.push_back(slices_.add_track(uuid, row.title()));
     }
     return thread_tracks_[thread];
   }
@@ -95,11 +94,8 @@ class Writer {
     if (found == stream_tracks_.end()) {
       const std::size_t device = tracks_.device(device_id);
       device_uuid(device);
-      std::string title = fmt::format("stream {}", stream);
-      if (stream == kNull) {
-        const HostThread& thread = tracks_.threads[tracks_.thread(thread_id)];
-        title = thread.name.empty() ? fmt::format("thread {}", thread.tid) : thread.name;
-      }
+      const std::string title =
+          stream != kNull ? fmt::format("stream {}", stream) : tracks_.threads[tracks_.thread(thread_id)].title();
       const std::int64_t tid = (std::int64_t{1} << 24) + static_cast<std::int64_t>(stream_tracks_.size());
       const std::uint64_t uuid = file_.thread(device_pid(device), tid, title);
       found = stream_tracks_.emplace(key, slices_.add_track(uuid, title)).first;
@@ -108,11 +104,145 @@ class Writer {
     return last_track_ = found->second;
   }
 
-  Result<void> write_steps();
-  Result<void> write_host(const Window& window);
-  Result<void> write_device(const Window& window, Detail detail);
-  Result<void> write_counters();
-  void notes_of(const Row& row);
+  // Steps as slices; stages as slices over the steps of one stage that follow each other.
+  Result<void> write_steps() {
+    LLMPROF_LET(
+        const trace::ResultTable rows,
+        run_.query(fmt::format("SELECT process_id, begin_ns, end_ns, stage, number, batch, tokens, context FROM "
+                               "({}) ORDER BY process_id, begin_ns, end_ns DESC",
+                               selected_steps(request_.selection))));
+    struct Stage {
+      std::int64_t begin_ns, end_ns, name;
+    };
+    for (std::size_t i = 0; i < rows.rows.size();) {
+      const std::int64_t process_id = rows.rows[i][0].as_int();
+      const auto found = tracks_.process_of_id.find(process_id);
+      const std::uint64_t parent = process_uuids_[found != tracks_.process_of_id.end() ? found->second : 0];
+      std::vector<Stage> stages;
+      const std::size_t stage_track = slices_.add_track(file_.track(parent, "stages"), "stages");
+      const std::size_t step_track = slices_.add_track(file_.track(parent, "steps"), "steps");
+      for (; i < rows.rows.size() && rows.rows[i][0].as_int() == process_id; ++i) {
+        const auto& row = rows.rows[i];
+        const std::int64_t begin = row[1].as_int(), end = std::max(begin, row[2].as_int());
+        const std::int64_t stage = file_.name(row[3].is_null() ? "(no stage)" : row[3].text);
+        if (!stages.empty() && stages.back().name == stage)
+          stages.back().end_ns = std::max(stages.back().end_ns, end);
+        else
+          stages.push_back({begin, end, stage});
+        notes_.clear();
+        constexpr std::size_t kOf[] = {note("number"), note("batch"), note("tokens"), note("context")};
+        for (std::size_t k = 0; k < std::size(kOf); ++k)
+          if (!row[4 + k].is_null()) notes_.push_back({kOf[k], false, row[4 + k].as_int()});
+        slices_.slice(step_track, begin, end, true, {.name = stage, .category = "step", .flows = {}, .notes = notes_});
+      }
+      for (const Stage& stage : stages)
+        slices_.slice(stage_track, stage.begin_ns, stage.end_ns, true,
+                      {.name = stage.name, .category = "stage", .flows = {}});
+    }
+    return {};
+  }
+
+  Result<void> write_host(const Window& window) {
+    LLMPROF_TRY(progress());
+    Pending pending;
+    LLMPROF_TRY(each(fmt::format("SELECT thread_id, begin_ns, greatest(begin_ns, end_ns) AS until_ns, name, kind, flow "
+                                 "FROM ({}) WHERE begin_ns >= {} "
+                                 "AND begin_ns < {} ORDER BY thread_id, begin_ns, until_ns DESC, kind",
+                                 host_slices(request_.selection), window.begin_ns, window.end_ns),
+                     [&](const Row& row) {
+                       const auto kind = static_cast<HostKind>(row[4]);
+                       // The call that launched is there twice when calls were recorded too: one slice then, with the
+                       // flow.
+                       const bool joins = pending.is_set && kind == HostKind::kLaunch &&
+                                          pending.kind >= HostKind::kApi && pending.thread_id == row[0] &&
+                                          pending.begin_ns == row[1] && pending.end_ns == row[2];
+                       if (!joins) {
+                         flush(pending);
+                         pending.thread_id = row[0];
+                         pending.begin_ns = row[1];
+                         pending.end_ns = row[2];
+                         pending.name = name(row, 3);
+                         pending.kind = kind;
+                         pending.flows.clear();
+                         pending.is_set = true;
+                       }
+                       if (row[5] != kNull) pending.flows.push_back(static_cast<std::uint64_t>(row[5]));
+                     }));
+    flush(pending);
+    return {};
+  }
+
+  Result<void> write_device(const Window& window, Detail detail) {
+    LLMPROF_TRY(progress());
+    const std::string sql = fmt::format(
+        "SELECT device_id, stream, thread_id, begin_ns, greatest(begin_ns, end_ns) AS until_ns, name, kind, flow, "
+        "estimated{} FROM ({}) WHERE begin_ns >= {} "
+        "AND begin_ns < {} ORDER BY begin_ns, until_ns DESC, kind",
+        detail == Detail::kFull ? ", stage, module, op, grid, block, registers, shared_bytes, m, n, k, batch, "
+                                  "confidence_percent, bytes, graph"
+                                : "",
+        device_slices(request_.selection, detail), window.begin_ns, window.end_ns);
+    const Annotation estimated{note("source"), true, file_.name("estimated")};
+    return each(sql, [&](const Row& row) {
+      constexpr std::string_view kCategories[] = {"graph", "kernel", "copy"};
+      const auto kind = static_cast<DeviceKind>(row[6]);
+      notes_.clear();
+      if (row[8] == 1) notes_.push_back(estimated);
+      notes_of(row);
+      PerfettoFile::Event event{.name = name(row, 5),
+                                .category = kCategories[static_cast<std::size_t>(kind)],
+                                .flows = {},
+                                .ends_flow = row[7] != kNull ? static_cast<std::uint64_t>(row[7]) : 0,
+                                .notes = notes_};
+      slices_.slice(stream_track(row[0], row[1], row[2]), row[3], row[4], kind == DeviceKind::kGraph, event);
+    });
+  }
+
+  Result<void> write_counters() {
+    std::map<std::pair<std::uint64_t, std::int64_t>, PerfettoFile::Sequence> sequences;  // of track and metric
+    const auto count = [&](std::uint64_t parent, std::int64_t metric, std::string_view unit, std::int64_t at_ns,
+                           double value, std::string_view text) {
+      if (!std::isfinite(value)) return;
+      auto found = sequences.find({parent, metric});
+      if (found == sequences.end()) {
+        const std::uint64_t track = file_.counter(parent, text, unit);
+        found = sequences.emplace(std::pair{parent, metric}, file_.sequence(track, at_ns)).first;
+      }
+      file_.count(found->second, at_ns, value);
+      ++counts_;
+    };
+    LLMPROF_TRY(each(fmt::format("SELECT device_id, process_id, metric, unit, ts_ns, value FROM ({}) ORDER BY ts_ns",
+                                 selected_rows("telemetry", request_.selection)),
+                     [&](const Row& row) {
+                       const auto process = tracks_.process_of_id.find(row[1]);
+                       const std::uint64_t parent = process != tracks_.process_of_id.end()
+                                                        ? process_uuids_[process->second]
+                                                        : device_uuid(tracks_.device(row[0]));
+                       count(parent, name(row, 2), row.text(3), row[4], row.real(5), row.text(2));
+                     }));
+    return each(fmt::format("SELECT process_id, ts_ns, CAST(rss_bytes AS DOUBLE) FROM ({}) ORDER BY process_id, ts_ns",
+                            selected_rows("process_usage", request_.selection)),
+                [&](const Row& row) {
+                  const auto process = tracks_.process_of_id.find(row[0]);
+                  if (process == tracks_.process_of_id.end()) return;
+                  count(process_uuids_[process->second], file_.name("rss_bytes"), "B", row[1], row.real(2),
+                        "rss_bytes");
+                });
+  }
+
+  // Columns 9 and on of the detailed device slices.
+  void notes_of(const Row& row) {
+    constexpr std::size_t kOf[] = {note("stage"),     note("module"),       note("op"),    note("grid"), note("block"),
+                                   note("registers"), note("shared_bytes"), note("m"),     note("n"),    note("k"),
+                                   note("batch"),     note("confidence"),   note("bytes"), note("graph")};
+    constexpr std::size_t kTexts = 5;  // the first ones
+    for (std::size_t i = 0; i < std::size(kOf) && 9 + i < row.chunk.values.size(); ++i) {
+      const std::int64_t value = row[9 + i];
+      if (i < kTexts && !row.text(9 + i).empty()) notes_.push_back({kOf[i], true, name(row, 9 + i)});
+      if (i >= kTexts && value != kNull && !(kOf[i] == note("confidence") && value == 100))
+        notes_.push_back({kOf[i], false, value});
+    }
+  }
 
   // A host slice that may still take flows from rows of the same time.
   struct Pending {
@@ -121,7 +251,18 @@ class Writer {
     std::vector<std::uint64_t> flows;
     bool is_set = false;
   };
-  void flush(Pending& pending);
+  void flush(Pending& pending) {
+    if (!pending.is_set) return;
+    pending.is_set = false;
+    constexpr std::string_view kCategories[] = {"range", "range", "op", "api", "launch"};
+    const PerfettoFile::Event event{
+        .name = pending.name, .category = kCategories[static_cast<std::size_t>(pending.kind)], .flows = pending.flows};
+    const std::size_t track = thread_track(tracks_.thread(pending.thread_id));
+    if (pending.kind == HostKind::kMark)
+      slices_.instant(track, pending.begin_ns, event);
+    else
+      slices_.slice(track, pending.begin_ns, pending.end_ns, true, event);
+  }
 
   const trace::Run& run_;
   const Request& request_;
@@ -139,163 +280,12 @@ class Writer {
   double done_ = 0, total_ = 0;
 };
 
-// Steps as slices; stages as slices over the steps of one stage that follow each other.
-Result<void> Writer::write_steps() {
-  LLMPROF_LET(const trace::ResultTable rows,
-              run_.query(fmt::format("SELECT process_id, begin_ns, end_ns, stage, number, batch, tokens, context FROM "
-                                     "({}) ORDER BY process_id, begin_ns, end_ns DESC",
-                                     selected_steps(request_.selection))));
-  struct Stage {
-    std::int64_t begin_ns, end_ns, name;
-  };
-  for (std::size_t i = 0; i < rows.rows.size();) {
-    const std::int64_t process_id = rows.rows[i][0].as_int();
-    const auto found = tracks_.process_of_id.find(process_id);
-    const std::uint64_t parent = process_uuids_[found != tracks_.process_of_id.end() ? found->second : 0];
-    std::vector<Stage> stages;
-    const std::size_t stage_track = slices_.add_track(file_.track(parent, "stages"), "stages");
-    const std::size_t step_track = slices_.add_track(file_.track(parent, "steps"), "steps");
-    for (; i < rows.rows.size() && rows.rows[i][0].as_int() == process_id; ++i) {
-      const auto& row = rows.rows[i];
-      const std::int64_t begin = row[1].as_int(), end = std::max(begin, row[2].as_int());
-      const std::int64_t stage = file_.name(row[3].is_null() ? "(no stage)" : row[3].text);
-      if (!stages.empty() && stages.back().name == stage)
-        stages.back().end_ns = std::max(stages.back().end_ns, end);
-      else
-        stages.push_back({begin, end, stage});
-      notes_.clear();
-      constexpr std::size_t kOf[] = {note("number"), note("batch"), note("tokens"), note("context")};
-      for (std::size_t k = 0; k < std::size(kOf); ++k)
-        if (!row[4 + k].is_null()) notes_.push_back({kOf[k], false, row[4 + k].as_int()});
-      slices_.slice(step_track, begin, end, true, {.name = stage, .category = "step", .flows = {}, .notes = notes_});
-    }
-    for (const Stage& stage : stages)
-      slices_.slice(stage_track, stage.begin_ns, stage.end_ns, true,
-                    {.name = stage.name, .category = "stage", .flows = {}});
-  }
-  return {};
-}
-
-void Writer::flush(Pending& pending) {
-  if (!pending.is_set) return;
-  pending.is_set = false;
-  constexpr std::string_view kCategories[] = {"range", "range", "op", "api", "launch"};
-  const PerfettoFile::Event event{
-      .name = pending.name, .category = kCategories[static_cast<std::size_t>(pending.kind)], .flows = pending.flows};
-  const std::size_t track = thread_track(tracks_.thread(pending.thread_id));
-  if (pending.kind == HostKind::kMark)
-    slices_.instant(track, pending.begin_ns, event);
-  else
-    slices_.slice(track, pending.begin_ns, pending.end_ns, true, event);
-}
-
-Result<void> Writer::write_host(const Window& window) {
-  LLMPROF_TRY(progress());
-  Pending pending;
-  LLMPROF_TRY(each(fmt::format("SELECT thread_id, begin_ns, greatest(begin_ns, end_ns) AS until_ns, name, kind, flow "
-                               "FROM ({}) WHERE begin_ns >= {} "
-                               "AND begin_ns < {} ORDER BY thread_id, begin_ns, until_ns DESC, kind",
-                               host_slices(request_.selection), window.begin_ns, window.end_ns),
-                   [&](const Row& row) {
-                     const auto kind = static_cast<HostKind>(row[4]);
-                     // The call that launched is there twice when calls were recorded too: one slice then, with the
-                     // flow.
-                     const bool joins = pending.is_set && kind == HostKind::kLaunch && pending.kind >= HostKind::kApi &&
-                                        pending.thread_id == row[0] && pending.begin_ns == row[1] &&
-                                        pending.end_ns == row[2];
-                     if (!joins) {
-                       flush(pending);
-                       pending.thread_id = row[0];
-                       pending.begin_ns = row[1];
-                       pending.end_ns = row[2];
-                       pending.name = name(row, 3);
-                       pending.kind = kind;
-                       pending.flows.clear();
-                       pending.is_set = true;
-                     }
-                     if (row[5] != kNull) pending.flows.push_back(static_cast<std::uint64_t>(row[5]));
-                   }));
-  flush(pending);
-  return {};
-}
-
-// Columns 9 and on of the detailed device slices.
-void Writer::notes_of(const Row& row) {
-  constexpr std::size_t kOf[] = {note("stage"),     note("module"),       note("op"),    note("grid"), note("block"),
-                                 note("registers"), note("shared_bytes"), note("m"),     note("n"),    note("k"),
-                                 note("batch"),     note("confidence"),   note("bytes"), note("graph")};
-  constexpr std::size_t kTexts = 5;  // the first ones
-  for (std::size_t i = 0; i < std::size(kOf) && 9 + i < row.chunk.values.size(); ++i) {
-    const std::int64_t value = row[9 + i];
-    if (i < kTexts && !row.text(9 + i).empty()) notes_.push_back({kOf[i], true, name(row, 9 + i)});
-    if (i >= kTexts && value != kNull && !(kOf[i] == note("confidence") && value == 100))
-      notes_.push_back({kOf[i], false, value});
-  }
-}
-
-Result<void> Writer::write_device(const Window& window, Detail detail) {
-  LLMPROF_TRY(progress());
-  const std::string sql = fmt::format(
-      "SELECT device_id, stream, thread_id, begin_ns, greatest(begin_ns, end_ns) AS until_ns, name, kind, flow, "
-      "estimated{} FROM ({}) WHERE begin_ns >= {} "
-      "AND begin_ns < {} ORDER BY begin_ns, until_ns DESC, kind",
-      detail == Detail::kFull ? ", stage, module, op, grid, block, registers, shared_bytes, m, n, k, batch, "
-                                "confidence_percent, bytes, graph"
-                              : "",
-      device_slices(request_.selection, detail), window.begin_ns, window.end_ns);
-  const Annotation estimated{note("source"), true, file_.name("estimated")};
-  return each(sql, [&](const Row& row) {
-    constexpr std::string_view kCategories[] = {"graph", "kernel", "copy"};
-    const auto kind = static_cast<DeviceKind>(row[6]);
-    notes_.clear();
-    if (row[8] == 1) notes_.push_back(estimated);
-    notes_of(row);
-    PerfettoFile::Event event{.name = name(row, 5),
-                              .category = kCategories[static_cast<std::size_t>(kind)],
-                              .flows = {},
-                              .ends_flow = row[7] != kNull ? static_cast<std::uint64_t>(row[7]) : 0,
-                              .notes = notes_};
-    slices_.slice(stream_track(row[0], row[1], row[2]), row[3], row[4], kind == DeviceKind::kGraph, event);
-  });
-}
-
-Result<void> Writer::write_counters() {
-  std::map<std::pair<std::uint64_t, std::int64_t>, PerfettoFile::Sequence> sequences;  // of track and metric
-  const auto count = [&](std::uint64_t parent, std::int64_t metric, std::string_view unit, std::int64_t at_ns,
-                         double value, std::string_view text) {
-    if (!std::isfinite(value)) return;
-    auto found = sequences.find({parent, metric});
-    if (found == sequences.end()) {
-      const std::uint64_t track = file_.counter(parent, text, unit);
-      found = sequences.emplace(std::pair{parent, metric}, file_.sequence(track, at_ns)).first;
-    }
-    file_.count(found->second, at_ns, value);
-    ++counts_;
-  };
-  LLMPROF_TRY(each(fmt::format("SELECT device_id, process_id, metric, unit, ts_ns, value FROM ({}) ORDER BY ts_ns",
-                               selected_rows("telemetry", request_.selection)),
-                   [&](const Row& row) {
-                     const auto process = tracks_.process_of_id.find(row[1]);
-                     const std::uint64_t parent = process != tracks_.process_of_id.end()
-                                                      ? process_uuids_[process->second]
-                                                      : device_uuid(tracks_.device(row[0]));
-                     count(parent, name(row, 2), row.text(3), row[4], row.real(5), row.text(2));
-                   }));
-  return each(fmt::format("SELECT process_id, ts_ns, CAST(rss_bytes AS DOUBLE) FROM ({}) ORDER BY process_id, ts_ns",
-                          selected_rows("process_usage", request_.selection)),
-              [&](const Row& row) {
-                const auto process = tracks_.process_of_id.find(row[0]);
-                if (process == tracks_.process_of_id.end()) return;
-                count(process_uuids_[process->second], file_.name("rss_bytes"), "B", row[1], row.real(2), "rss_bytes");
-              });
-}
-
 Result<Written> write(const Request& request) {
   const trace::Run& run = request.run;
   LLMPROF_LET(Tracks tracks, load_tracks(run));
-  LLMPROF_LET(const trace::ResultTable kernels,
-              run.query(fmt::format("SELECT count(*) FROM ({})", kernels_of(request.selection, Detail::kPlain))));
-  const Detail detail = kernels.rows[0][0].as_int() <= kAnnotatedKernels ? Detail::kFull : Detail::kPlain;
+  LLMPROF_LET(const std::int64_t kernels,
+              count_rows(run, fmt::format("({})", kernels_of(request.selection, Detail::kPlain))));
+  const Detail detail = kernels <= kAnnotatedKernels ? Detail::kFull : Detail::kPlain;
   LLMPROF_LET(const std::vector<Window> host, windows_of(run, host_slices(request.selection), kWindowRows));
   LLMPROF_LET(const std::vector<Window> device,
               windows_of(run, device_slices(request.selection, Detail::kPlain), kWindowRows));
@@ -317,9 +307,7 @@ Result<Written> write(const Request& request) {
   }
   if (origin_ns < 0)
     written.notes.push_back(fmt::format("times are shifted by {} ns: the format has none below 0", -origin_ns));
-  LLMPROF_LET(const trace::ResultTable samples, run.query("SELECT count(*) FROM sample"));
-  if (samples.rows[0][0].as_int() > 0)
-    written.notes.emplace_back("without stack samples; speedscope, pprof and folded have them");
+  LLMPROF_TRY(note_samples(run, written.notes));
   return written;
 }
 

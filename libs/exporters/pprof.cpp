@@ -69,18 +69,18 @@ class Profile {
     values[static_cast<std::size_t>(sum.weight)] = sum.value;
     if (sum.weight == Weight::kGpuTime) values[static_cast<std::size_t>(Weight::kKernels)] = sum.kernels;
     totals_[static_cast<std::size_t>(sum.weight)] += sum.value;
-    const std::size_t body = proto_.begin(profile::kSample);
-    const std::size_t locations = proto_.begin(sample::kLocation);
-    for (auto frame = sum.frames.rbegin(); frame != sum.frames.rend(); ++frame) proto_.varint(*frame + 1);
-    proto_.end(locations);
-    const std::size_t numbers = proto_.begin(sample::kValue);
-    for (const std::int64_t value : values) proto_.varint(static_cast<std::uint64_t>(value));
-    proto_.end(numbers);
-    label("stage", sum.stage);
-    label("module", sum.module);
-    label("device", sum.device);
-    label("thread", sum.thread);
-    proto_.end(body);
+    proto_.message(profile::kSample, [&] {
+      proto_.message(sample::kLocation, [&] {
+        for (auto frame = sum.frames.rbegin(); frame != sum.frames.rend(); ++frame) proto_.varint(*frame + 1);
+      });
+      proto_.message(sample::kValue, [&] {
+        for (const std::int64_t value : values) proto_.varint(static_cast<std::uint64_t>(value));
+      });
+      label("stage", sum.stage);
+      label("module", sum.module);
+      label("device", sum.device);
+      label("thread", sum.thread);
+    });
     ++samples_;
   }
 
@@ -88,17 +88,14 @@ class Profile {
                           std::int64_t duration_ns) {
     for (std::size_t i = 0; i < kWeights; ++i) {
       const WeightName name = name_of(static_cast<Weight>(i));
-      const std::size_t type = proto_.begin(profile::kSampleType);
-      proto_.integer(value_type::kType, texts_.number(name.name));
-      proto_.integer(value_type::kUnit, texts_.number(name.unit));
-      proto_.end(type);
+      texts_message(profile::kSampleType, value_type::kType, name.name, value_type::kUnit, name.unit);
     }
-    const std::size_t body = proto_.begin(profile::kMapping);
-    proto_.integer(mapping::kId, 1);
-    proto_.integer(mapping::kFile, texts_.number(command));
-    for (const std::uint32_t known : {mapping::kHasFunctions, mapping::kHasFiles, mapping::kHasLines})
-      proto_.integer(known, 1);
-    proto_.end(body);
+    proto_.message(profile::kMapping, [&] {
+      proto_.integer(mapping::kId, 1);
+      proto_.integer(mapping::kFile, texts_.number(command));
+      for (const std::uint32_t known : {mapping::kHasFunctions, mapping::kHasFiles, mapping::kHasLines})
+        proto_.integer(known, 1);
+    });
     for (std::size_t i = 0; i < frames.all().size(); ++i) add_frame(static_cast<std::int64_t>(i) + 1, frames.all()[i]);
     if (begin_ns) proto_.integer(profile::kTime, *begin_ns);
     proto_.integer(profile::kDuration, duration_ns);
@@ -110,28 +107,32 @@ class Profile {
   std::int64_t samples() const { return samples_; }
 
  private:
+  // A message of two texts.
+  void texts_message(std::uint32_t field, std::uint32_t first, std::string_view a, std::uint32_t second,
+                     std::string_view b) {
+    proto_.message(field, [&] {
+      proto_.integer(first, texts_.number(a));
+      proto_.integer(second, texts_.number(b));
+    });
+  }
   void label(std::string_view key, std::string_view text) {
-    if (text.empty()) return;
-    const std::size_t body = proto_.begin(sample::kLabel);
-    proto_.integer(sample::kLabelKey, texts_.number(key));
-    proto_.integer(sample::kLabelText, texts_.number(text));
-    proto_.end(body);
+    if (!text.empty()) texts_message(sample::kLabel, sample::kLabelKey, key, sample::kLabelText, text);
   }
   void add_frame(std::int64_t number, const Frame& frame) {
-    const std::size_t place = proto_.begin(profile::kLocation);
-    proto_.integer(location::kId, number);
-    proto_.integer(location::kMapping, 1);
-    const std::size_t line = proto_.begin(location::kLine);
-    proto_.integer(location::kLineFunction, number);
-    if (frame.line > 0) proto_.integer(location::kLineNumber, frame.line);
-    proto_.end(line);
-    proto_.end(place);
-    const std::size_t body = proto_.begin(profile::kFunction);
-    proto_.integer(function::kId, number);
-    proto_.integer(function::kName, texts_.number(frame.name));
-    proto_.integer(function::kSystemName, texts_.number(frame.name));
-    if (!frame.file.empty()) proto_.integer(function::kFile, texts_.number(frame.file));
-    proto_.end(body);
+    proto_.message(profile::kLocation, [&] {
+      proto_.integer(location::kId, number);
+      proto_.integer(location::kMapping, 1);
+      proto_.message(location::kLine, [&] {
+        proto_.integer(location::kLineFunction, number);
+        if (frame.line > 0) proto_.integer(location::kLineNumber, frame.line);
+      });
+    });
+    proto_.message(profile::kFunction, [&] {
+      proto_.integer(function::kId, number);
+      proto_.integer(function::kName, texts_.number(frame.name));
+      proto_.integer(function::kSystemName, texts_.number(frame.name));
+      if (!frame.file.empty()) proto_.integer(function::kFile, texts_.number(frame.file));
+    });
   }
   // What a viewer shows first: the first that there is anything of, GPU time before all.
   Weight default_weight() const {

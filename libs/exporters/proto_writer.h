@@ -49,6 +49,13 @@ class ProtoWriter {
     ++size_;  // one byte for the length: most messages are short
     return size_;
   }
+  // A message inside this one, with what `fill` writes into it.
+  template <class Fill>
+  void message(std::uint32_t field, const Fill& fill) {
+    const std::size_t body = begin(field);
+    fill();
+    end(body);
+  }
   void end(std::size_t body) {
     const std::size_t length = size_ - body;
     if (length >= 128)

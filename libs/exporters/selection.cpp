@@ -27,6 +27,14 @@ std::string during_stage(const Selection& selection, std::string_view begin, std
       trace::sql_literal(selection.stage), begin, end, begin);
 }
 
+// A call that launched something, of the rows of `source`.
+std::string launches(const std::string& source, const char* name, const char* flow, const char* where) {
+  return fmt::format(
+      " UNION ALL SELECT thread_id, launch_begin_ns, coalesce(launch_end_ns, launch_begin_ns), '{}', {}, {} FROM ({}) "
+      "WHERE launch_begin_ns IS NOT NULL{}",
+      name, static_cast<int>(HostKind::kLaunch), flow, source, where);
+}
+
 }  // namespace
 
 // Estimated kernels have no id. The conditions are plain equalities, because anything else makes the engine compare
@@ -34,8 +42,7 @@ std::string during_stage(const Selection& selection, std::string_view begin, std
 std::string selected_kernels(const Selection& selection) {
   return fmt::format(
       "SELECT t.*, coalesce(a.stage, l.stage) AS stage, coalesce(a.module, n.module) AS module, coalesce(a.op, n.op) "
-      "AS "
-      "op, coalesce(a.step_id, l.step_id) AS step_id, coalesce(a.range_id, n.range_id, l.range_id) AS range_id "
+      "AS op, coalesce(a.step_id, l.step_id) AS step_id, coalesce(a.range_id, n.range_id, l.range_id) AS range_id "
       "FROM kernel_all AS t LEFT JOIN attribution AS a ON a.kernel_id = t.id "
       "LEFT JOIN launch_place AS l ON l.graph_launch_id = CASE WHEN t.id IS NULL THEN t.graph_launch_id END "
       "LEFT JOIN node_place AS n ON n.graph_node_id = CASE WHEN t.id IS NULL THEN t.graph_node_id END WHERE {}{}",
@@ -96,18 +103,6 @@ std::string selected_rows(std::string_view table, const Selection& selection) {
   return fmt::format("{} WHERE {}{}", all, window, during_stage(selection, begin, end));
 }
 
-namespace {
-
-// A call that launched something, of the rows of `source`.
-std::string launches(const std::string& source, const char* name, const char* flow, const char* where) {
-  return fmt::format(
-      " UNION ALL SELECT thread_id, launch_begin_ns, coalesce(launch_end_ns, launch_begin_ns), '{}', {}, {} FROM ({}) "
-      "WHERE launch_begin_ns IS NOT NULL{}",
-      name, static_cast<int>(HostKind::kLaunch), flow, source, where);
-}
-
-}  // namespace
-
 std::string kernels_of(const Selection& selection, Detail detail) {
   if (detail == Detail::kFull || !selection.stage.empty()) return selected_kernels(selection);
   std::string sql = "SELECT * FROM kernel_all WHERE true";
@@ -163,12 +158,6 @@ std::string device_slices(const Selection& selection, Detail detail) {
                 "CASE WHEN launch_begin_ns IS NOT NULL THEN id * 4 + 3 END", ", stage, graph");
 }
 
-namespace {
-
-constexpr std::int64_t kBuckets = 4096;
-
-}  // namespace
-
 Result<std::vector<Window>> windows_of(const trace::Run& run, const std::string& sql, std::int64_t rows) {
   LLMPROF_LET(const trace::ResultTable ends,
               run.query(fmt::format("SELECT min(begin_ns), max(begin_ns), count(*) FROM ({})", sql)));
@@ -176,6 +165,7 @@ Result<std::vector<Window>> windows_of(const trace::Run& run, const std::string&
   const std::int64_t count = ends.rows[0][2].as_int();
   if (count == 0) return std::vector<Window>{};
   if (count <= rows) return std::vector<Window>{{first, last + 1}};
+  constexpr std::int64_t kBuckets = 4096;
   const std::int64_t width = (last - first) / kBuckets + 1;
   LLMPROF_LET(const trace::ResultTable buckets,
               run.query(fmt::format("SELECT (begin_ns - {}) // {} AS bucket, count(*) FROM ({}) GROUP BY 1 ORDER BY 1",
@@ -192,6 +182,17 @@ Result<std::vector<Window>> windows_of(const trace::Run& run, const std::string&
     held += row[1].as_int();
   }
   return windows;
+}
+
+Result<std::int64_t> count_rows(const trace::Run& run, std::string_view what) {
+  LLMPROF_LET(const trace::ResultTable found, run.query(fmt::format("SELECT count(*) FROM {}", what)));
+  return found.rows[0][0].as_int();
+}
+
+Result<void> note_samples(const trace::Run& run, std::vector<std::string>& notes) {
+  LLMPROF_LET(const std::int64_t samples, count_rows(run, "sample"));
+  if (samples > 0) notes.emplace_back("without stack samples; speedscope, pprof and folded have them");
+  return {};
 }
 
 }  // namespace llmprof::exporters

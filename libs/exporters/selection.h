@@ -51,6 +51,11 @@ struct Window {
   std::int64_t begin_ns, end_ns;  // end_ns is not in it
 };
 
+// Rows of a table, a view or a SELECT in parentheses.
+Result<std::int64_t> count_rows(const trace::Run& run, std::string_view what);
+// What a format of slices and events says where the run has stack samples.
+Result<void> note_samples(const trace::Run& run, std::vector<std::string>& notes);
+
 // Windows that hold every row of `sql` (a SELECT with begin_ns) and at most about `rows` each, in order of time. More
 // than that only where more than that begin in a thousandth of the whole.
 Result<std::vector<Window>> windows_of(const trace::Run& run, const std::string& sql, std::int64_t rows);

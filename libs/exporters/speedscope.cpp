@@ -137,8 +137,68 @@ class Writer {
     if (blas.count > 0) write_sampled("time of BLAS calls by stack", blas);
     return {};
   }
-  Result<void> write_time_lines();
-  void write_lane(const Track& track, std::size_t lane, std::int64_t origin_ns);
+  Result<void> write_time_lines() {
+    const trace::Run& run = request_.run;
+    const std::string host = host_slices(request_.selection),
+                      device = device_slices(request_.selection, Detail::kPlain);
+    LLMPROF_LET(const trace::ResultTable size,
+                run.query(fmt::format("SELECT count(*), min(begin_ns) FROM (SELECT begin_ns FROM ({}) UNION ALL SELECT "
+                                      "begin_ns FROM ({}))",
+                                      host, device)));
+    if (size.rows[0][0].as_int() > kMostSlices) {
+      written_.notes.push_back(
+          fmt::format("more than {} slices: without time lines; --window brings them", kMostSlices));
+      return {};
+    }
+    const std::int64_t origin_ns = size.rows[0][1].as_int();
+    TimeLines lines(frames_, origin_ns);
+    const auto name = [](const trace::ChunkRow& row, std::size_t column) -> std::string_view {
+      return row[column] == 0 ? "(no name)" : std::string_view(row.text(column));
+    };
+    const auto thread_title = [&](std::int64_t thread_id) {
+      const HostThread& thread = tracks_.threads[tracks_.thread(thread_id)];
+      return fmt::format("{} {}", thread.name.empty() ? "thread" : thread.name, thread.tid);
+    };
+    LLMPROF_TRY(trace::each_row(
+        run,
+        fmt::format(
+            "SELECT thread_id, begin_ns, greatest(begin_ns, end_ns) AS until_ns, name FROM ({}) ORDER BY thread_id, "
+            "begin_ns, until_ns DESC, kind",
+            host),
+        [&](const trace::ChunkRow& row) {
+          lines.slice(lines.track(0, row[0], thread_title(row[0])), row[1], row[2], true, name(row, 3));
+        }));
+    LLMPROF_TRY(trace::each_row(
+        run,
+        fmt::format(
+            "SELECT device_id, stream, thread_id, begin_ns, greatest(begin_ns, end_ns) AS until_ns, name, kind FROM "
+            "({}) ORDER BY begin_ns, until_ns DESC, kind",
+            device),
+        [&](const trace::ChunkRow& row) {
+          const Device& on = tracks_.devices[tracks_.device(row[0])];
+          Track& track = lines.track(1 + row[0], row.known(1) ? row[1] : -1 - row[2],
+                                     row.known(1) ? fmt::format("{}, stream {}", on.title, row[1])
+                                                  : fmt::format("{}, {}", on.title, thread_title(row[2])));
+          lines.slice(track, row[3], row[4], static_cast<DeviceKind>(row[6]) == DeviceKind::kGraph, name(row, 5));
+        }));
+    lines.finish();
+    for (const auto& [key, track] : lines.tracks())
+      for (std::size_t lane = 0; lane < track.written.size(); ++lane) write_lane(track, lane, origin_ns);
+    written_.records += lines.events();
+    return {};
+  }
+
+  void write_lane(const Track& track, std::size_t lane, std::int64_t origin_ns) {
+    const Lane& one = track.written[lane];
+    const std::string title = lane == 0 ? track.title : fmt::format("{} ({})", track.title, lane + 1);
+    out_.write(
+        fmt::format("{}\n{{\"type\": \"evented\", \"name\": {}, \"unit\": \"nanoseconds\", \"startValue\": {}, "
+                    "\"endValue\": {}, \"events\": [",
+                    profiles_++ == 0 ? "" : ",", json_quoted(title), one.begin_ns - origin_ns, one.end_ns - origin_ns));
+    out_.write(one.events);
+    out_.write("]}");
+  }
+
   void write_frames() {
     bool first = true;
     for (const Frame& frame : frames_.all()) {
@@ -158,66 +218,6 @@ class Writer {
   Written written_;
   int profiles_ = 0;
 };
-
-void Writer::write_lane(const Track& track, std::size_t lane, std::int64_t origin_ns) {
-  const Lane& one = track.written[lane];
-  const std::string title = lane == 0 ? track.title : fmt::format("{} ({})", track.title, lane + 1);
-  out_.write(
-      fmt::format("{}\n{{\"type\": \"evented\", \"name\": {}, \"unit\": \"nanoseconds\", \"startValue\": {}, "
-                  "\"endValue\": {}, \"events\": [",
-                  profiles_++ == 0 ? "" : ",", json_quoted(title), one.begin_ns - origin_ns, one.end_ns - origin_ns));
-  out_.write(one.events);
-  out_.write("]}");
-}
-
-Result<void> Writer::write_time_lines() {
-  const trace::Run& run = request_.run;
-  const std::string host = host_slices(request_.selection), device = device_slices(request_.selection, Detail::kPlain);
-  LLMPROF_LET(const trace::ResultTable size,
-              run.query(fmt::format("SELECT count(*), min(begin_ns) FROM (SELECT begin_ns FROM ({}) UNION ALL SELECT "
-                                    "begin_ns FROM ({}))",
-                                    host, device)));
-  if (size.rows[0][0].as_int() > kMostSlices) {
-    written_.notes.push_back(fmt::format("more than {} slices: without time lines; --window brings them", kMostSlices));
-    return {};
-  }
-  const std::int64_t origin_ns = size.rows[0][1].as_int();
-  TimeLines lines(frames_, origin_ns);
-  const auto name = [](const trace::ChunkRow& row, std::size_t column) -> std::string_view {
-    return row[column] == 0 ? "(no name)" : std::string_view(row.text(column));
-  };
-  const auto thread_title = [&](std::int64_t thread_id) {
-    const HostThread& thread = tracks_.threads[tracks_.thread(thread_id)];
-    return fmt::format("{} {}", thread.name.empty() ? "thread" : thread.name, thread.tid);
-  };
-  LLMPROF_TRY(trace::each_row(
-      run,
-      fmt::format(
-          "SELECT thread_id, begin_ns, greatest(begin_ns, end_ns) AS until_ns, name FROM ({}) ORDER BY thread_id, "
-          "begin_ns, until_ns DESC, kind",
-          host),
-      [&](const trace::ChunkRow& row) {
-        lines.slice(lines.track(0, row[0], thread_title(row[0])), row[1], row[2], true, name(row, 3));
-      }));
-  LLMPROF_TRY(trace::each_row(
-      run,
-      fmt::format(
-          "SELECT device_id, stream, thread_id, begin_ns, greatest(begin_ns, end_ns) AS until_ns, name, kind FROM "
-          "({}) ORDER BY begin_ns, until_ns DESC, kind",
-          device),
-      [&](const trace::ChunkRow& row) {
-        const Device& on = tracks_.devices[tracks_.device(row[0])];
-        Track& track = lines.track(1 + row[0], row.known(1) ? row[1] : -1 - row[2],
-                                   row.known(1) ? fmt::format("{}, stream {}", on.title, row[1])
-                                                : fmt::format("{}, {}", on.title, thread_title(row[2])));
-        lines.slice(track, row[3], row[4], static_cast<DeviceKind>(row[6]) == DeviceKind::kGraph, name(row, 5));
-      }));
-  lines.finish();
-  for (const auto& [key, track] : lines.tracks())
-    for (std::size_t lane = 0; lane < track.written.size(); ++lane) write_lane(track, lane, origin_ns);
-  written_.records += lines.events();
-  return {};
-}
 
 Result<Written> write(const Request& request) {
   LLMPROF_LET(Tracks tracks, load_tracks(request.run));

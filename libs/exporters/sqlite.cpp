@@ -89,21 +89,12 @@ class Insert {
  private:
   explicit Insert(const Database& database) : database_(&database) {}
   void bind(int at, const Value& value) const {
-    switch (value.type) {
-      case Value::Type::kNull:
-        sqlite3_bind_null(statement_, at);
-        break;
-      case Value::Type::kInt:
-      case Value::Type::kBool:
-        sqlite3_bind_int64(statement_, at, value.integer);
-        break;
-      case Value::Type::kDouble:
-        sqlite3_bind_double(statement_, at, value.real);
-        break;
-      case Value::Type::kText:  // the row lives until the statement has stepped
-        sqlite3_bind_text64(statement_, at, value.text.data(), value.text.size(), SQLITE_STATIC, SQLITE_UTF8);
-        break;
-    }
+    using Type = Value::Type;
+    if (value.type == Type::kNull) sqlite3_bind_null(statement_, at);
+    if (value.type == Type::kInt || value.type == Type::kBool) sqlite3_bind_int64(statement_, at, value.integer);
+    if (value.type == Type::kDouble) sqlite3_bind_double(statement_, at, value.real);
+    if (value.type == Type::kText)  // the row lives until the statement has stepped
+      sqlite3_bind_text64(statement_, at, value.text.data(), value.text.size(), SQLITE_STATIC, SQLITE_UTF8);
   }
   const Database* database_;
   sqlite3_stmt* statement_ = nullptr;

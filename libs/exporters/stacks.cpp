@@ -19,10 +19,66 @@ class Sums {
        const std::function<void(const StackWeight&)>& take)
       : request_(request), frames_(frames), stacks_(stacks), tracks_(tracks), take_(take) {}
 
-  Result<void> kernels();
-  Result<void> samples();
-  Result<void> copies();
-  Result<void> allocations();
+  Result<void> kernels() {
+    const std::string sql = fmt::format(
+        "SELECT t.stack_id, t.stage, t.module, coalesce(o.name, t.op) AS op, t.name, t.device_id, CAST(sum(t.end_ns - "
+        "t.begin_ns) AS BIGINT), count(*) FROM ({}) AS t LEFT JOIN (SELECT id AS operator, name FROM op) AS o ON "
+        "o.operator = t.op_id GROUP BY ALL ORDER BY ALL",
+        selected_kernels(request_.selection));
+    return trace::each_row(request_.run, sql, [&](const Row& row) {
+      const Device& device = tracks_.devices[tracks_.device(row[5])];
+      StackWeight sum{stack(row[0]), device.is_gpu ? Weight::kGpuTime : Weight::kCpuKernelTime,
+                      row[6],        row[7],
+                      row.text(1),   row.text(2),
+                      device.title,  {}};
+      if (sum.frames.empty()) {
+        for (const std::size_t column : {1, 2})
+          if (!row.text(column).empty()) sum.frames.push_back(frames_.number(row.text(column)));
+      }
+      if (!row.text(3).empty()) sum.frames.push_back(frames_.number(row.text(3)));
+      sum.frames.push_back(frames_.number(fmt::format("{} {}", device.is_gpu ? "[GPU]" : "[CPU]", row.text(4))));
+      take_(sum);
+    });
+  }
+
+  Result<void> samples() {
+    const std::string sql = fmt::format(
+        "SELECT stack_id, stage, thread_id, CAST(sum(weight_ns) AS BIGINT) FROM ({}) GROUP BY ALL ORDER BY ALL",
+        selected_samples(request_.selection));
+    return trace::each_row(request_.run, sql, [&](const Row& row) {
+      const std::string name = tracks_.threads[tracks_.thread(row[2])].title();
+      StackWeight sum{stack(row[0]), Weight::kCpuTime, row[3], 0, row.text(1), {}, {}, name};
+      if (sum.frames.empty()) sum.frames.push_back(frames_.number("(stack could not be read)"));
+      take_(sum);
+    });
+  }
+
+  Result<void> copies() {
+    const std::string sql = fmt::format(
+        "SELECT t.stack_id, o.name, t.direction, t.device_id, CAST(sum(t.bytes) AS BIGINT) FROM ({}) AS t LEFT JOIN "
+        "(SELECT id AS operator, name FROM op) AS o ON o.operator = t.op_id GROUP BY ALL ORDER BY ALL",
+        selected_rows("copy", request_.selection));
+    return trace::each_row(request_.run, sql, [&](const Row& row) {
+      const Device& device = tracks_.devices[tracks_.device(row[3])];
+      StackWeight sum{stack(row[0]), Weight::kCopied, row[4], 0, {}, {}, device.title, {}};
+      if (!row.text(1).empty()) sum.frames.push_back(frames_.number(row.text(1)));
+      sum.frames.push_back(frames_.number(row.text(2) == "fill" ? std::string("[GPU] fill")
+                                                                : fmt::format("[GPU] copy {}", row.text(2))));
+      take_(sum);
+    });
+  }
+
+  Result<void> allocations() {
+    const std::string sql =
+        fmt::format("SELECT stack_id, kind, device_id, CAST(sum(bytes) AS BIGINT) FROM ({}) GROUP BY ALL ORDER BY ALL",
+                    selected_rows("allocation", request_.selection));
+    return trace::each_row(request_.run, sql, [&](const Row& row) {
+      StackWeight sum{stack(row[0]), Weight::kAllocated, row[3], 0, {}, {}, {}, {}};
+      if (row.known(2)) sum.device = tracks_.devices[tracks_.device(row[2])].title;
+      sum.frames.push_back(frames_.number(fmt::format("[allocation] {}", row.text(1))));
+      take_(sum);
+    });
+  }
 
  private:
   std::vector<std::uint32_t> stack(std::int64_t stack_id) {
@@ -38,70 +94,6 @@ class Sums {
   Tracks& tracks_;
   const std::function<void(const StackWeight&)>& take_;
 };
-
-Result<void> Sums::kernels() {
-  const std::string sql = fmt::format(
-      "SELECT t.stack_id, t.stage, t.module, coalesce(o.name, t.op) AS op, t.name, t.device_id, CAST(sum(t.end_ns - "
-      "t.begin_ns) AS BIGINT), count(*) FROM ({}) AS t LEFT JOIN (SELECT id AS operator, name FROM op) AS o ON "
-      "o.operator "
-      "= t.op_id GROUP BY ALL ORDER BY ALL",
-      selected_kernels(request_.selection));
-  return trace::each_row(request_.run, sql, [&](const Row& row) {
-    const Device& device = tracks_.devices[tracks_.device(row[5])];
-    StackWeight sum{stack(row[0]), device.is_gpu ? Weight::kGpuTime : Weight::kCpuKernelTime,
-                    row[6],        row[7],
-                    row.text(1),   row.text(2),
-                    device.title,  {}};
-    if (sum.frames.empty()) {
-      for (const std::size_t column : {1, 2})
-        if (!row.text(column).empty()) sum.frames.push_back(frames_.number(row.text(column)));
-    }
-    if (!row.text(3).empty()) sum.frames.push_back(frames_.number(row.text(3)));
-    sum.frames.push_back(frames_.number(fmt::format("{} {}", device.is_gpu ? "[GPU]" : "[CPU]", row.text(4))));
-    take_(sum);
-  });
-}
-
-Result<void> Sums::samples() {
-  const std::string sql = fmt::format(
-      "SELECT stack_id, stage, thread_id, CAST(sum(weight_ns) AS BIGINT) FROM ({}) GROUP BY ALL ORDER BY ALL",
-      selected_samples(request_.selection));
-  return trace::each_row(request_.run, sql, [&](const Row& row) {
-    const HostThread& thread = tracks_.threads[tracks_.thread(row[2])];
-    const std::string name = thread.name.empty() ? fmt::format("thread {}", thread.tid) : thread.name;
-    StackWeight sum{stack(row[0]), Weight::kCpuTime, row[3], 0, row.text(1), {}, {}, name};
-    if (sum.frames.empty()) sum.frames.push_back(frames_.number("(stack could not be read)"));
-    take_(sum);
-  });
-}
-
-Result<void> Sums::copies() {
-  const std::string sql = fmt::format(
-      "SELECT t.stack_id, o.name, t.direction, t.device_id, CAST(sum(t.bytes) AS BIGINT) FROM ({}) AS t LEFT JOIN "
-      "(SELECT "
-      "id AS operator, name FROM op) AS o ON o.operator = t.op_id GROUP BY ALL ORDER BY ALL",
-      selected_rows("copy", request_.selection));
-  return trace::each_row(request_.run, sql, [&](const Row& row) {
-    const Device& device = tracks_.devices[tracks_.device(row[3])];
-    StackWeight sum{stack(row[0]), Weight::kCopied, row[4], 0, {}, {}, device.title, {}};
-    if (!row.text(1).empty()) sum.frames.push_back(frames_.number(row.text(1)));
-    sum.frames.push_back(
-        frames_.number(row.text(2) == "fill" ? std::string("[GPU] fill") : fmt::format("[GPU] copy {}", row.text(2))));
-    take_(sum);
-  });
-}
-
-Result<void> Sums::allocations() {
-  const std::string sql =
-      fmt::format("SELECT stack_id, kind, device_id, CAST(sum(bytes) AS BIGINT) FROM ({}) GROUP BY ALL ORDER BY ALL",
-                  selected_rows("allocation", request_.selection));
-  return trace::each_row(request_.run, sql, [&](const Row& row) {
-    StackWeight sum{stack(row[0]), Weight::kAllocated, row[3], 0, {}, {}, {}, {}};
-    if (row.known(2)) sum.device = tracks_.devices[tracks_.device(row[2])].title;
-    sum.frames.push_back(frames_.number(fmt::format("[allocation] {}", row.text(1))));
-    take_(sum);
-  });
-}
 
 }  // namespace
 

@@ -26,6 +26,8 @@ struct HostThread {
   std::int64_t tid = 0;  // as pid
   std::string name;      // "" unknown
   std::size_t process = 0;
+
+  std::string title() const { return name.empty() ? "thread " + std::to_string(tid) : name; }
 };
 
 struct Device {

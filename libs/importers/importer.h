@@ -32,6 +32,7 @@ struct Importer {
   // Reads everything. What is damaged is counted by sink.lose(); an error means that nothing can be made of the file.
   // The message begins with the place ("byte 17: …"); the caller puts the name of the file in front.
   Result<void> (*parse)(Input& input, Sink& sink) = nullptr;
+  bool has_timeline = true;  // false: totals, a log without times, kernels that were run one by one
 };
 
 std::span<const Importer* const> importers();

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "base/strings.h"
+
 namespace llmprof::importers {
 namespace {
 
@@ -137,7 +139,7 @@ std::vector<Match> align(const std::vector<Shape>& a, const std::vector<Shape>& 
 }
 
 bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  const auto same = [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x + 32 : x) == y; };
+  const auto same = [](char x, char y) { return base::lowercase(x) == y; };
   return std::any_of(words.begin(), words.end(), [&](std::string_view word) {
     return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
   });
@@ -221,6 +223,15 @@ class Join {
   std::vector<std::int32_t> call_of_;
 };
 
+template <class Row>
+Row row_at(const std::byte* rows, std::size_t place) {
+  Row row;
+  std::memcpy(static_cast<void*>(&row), rows + place * sizeof(Row), sizeof(Row));
+  return row;
+}
+
+std::int64_t launch_of(const trace::KernelRow& row) { return row.launch_begin_ns.value_or(row.begin_ns); }
+
 }  // namespace
 
 bool may_execute_product(std::string_view name) {
@@ -263,19 +274,6 @@ std::vector<std::int32_t> outer_calls(std::span<const LoggedCall> calls) {
 std::vector<std::int32_t> join_calls(std::span<const LoggedCall> calls, std::span<const ProductKernel> kernels) {
   return Join(calls, kernels).run();
 }
-
-namespace {
-
-template <class Row>
-Row row_at(const std::byte* rows, std::size_t place) {
-  Row row;
-  std::memcpy(static_cast<void*>(&row), rows + place * sizeof(Row), sizeof(Row));
-  return row;
-}
-
-std::int64_t launch_of(const trace::KernelRow& row) { return row.launch_begin_ns.value_or(row.begin_ns); }
-
-}  // namespace
 
 bool HeldCalls::may_be_product(trace::Name kernel) {
   if (kernel.id >= product_names_.size()) product_names_.resize(kernel.id + 1024, 0);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "importers/identities.h"
-#include "trace/row_types.h"
+#include "trace/rows.h"
 #include "trace/run_writer.h"
 
 namespace llmprof::importers {

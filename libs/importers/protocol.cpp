@@ -70,13 +70,13 @@ void FrameSink::say_error(const Error& error) {
   send({FrameKind::kError, 0, static_cast<std::int64_t>(error.code), 0}, bytes_of(payload));
 }
 
-void FrameSink::clock_set(FileClock clock) {
+void FrameSink::set_clock(FileClock clock) {
   const bool known = clock.wall_of_zero_ns.has_value();
   send({FrameKind::kClock, 0, clock.wall_of_zero_ns.value_or(0), known ? 1 : 0},
        bytes_of(std::string_view(clock.name).substr(0, kMostMessage)));
 }
 
-void FrameSink::facts_set(FileFacts facts) {
+void FrameSink::set_facts(FileFacts facts) {
   std::string payload;
   for (const std::string* text : {&facts.tool, &facts.command, &facts.host, &facts.model_config, &facts.rank})
     append(payload, *text, text == &facts.model_config ? kMostFact : kMostMessage);
@@ -114,7 +114,7 @@ void FrameSink::take_loss(trace::Loss loss, std::int64_t count, std::string_view
   send({FrameKind::kLoss, 0, static_cast<std::int64_t>(loss), count}, bytes_of(detail.substr(0, kMostMessage)));
 }
 
-bool FrameSink::report_progress(std::uint64_t stored_bytes_done) {
+bool FrameSink::progress(std::uint64_t stored_bytes_done) {
   if (stored_bytes_done >= reported_ + kProgressBytes) {
     reported_ = stored_bytes_done;
     send({FrameKind::kProgress, 0, static_cast<std::int64_t>(stored_bytes_done), 0}, {});

@@ -47,14 +47,14 @@ class FrameSink : public Sink {
   void say_format(std::size_t place) { send({FrameKind::kFormat, 0, static_cast<std::int64_t>(place), 0}, {}); }
   void say_error(const Error& error);
   void say_done() { send({FrameKind::kDone, 0, 0, 0}, {}); }
+  void set_clock(FileClock clock) override;
+  void set_facts(FileFacts facts) override;
+  bool progress(std::uint64_t stored_bytes_done) override;
 
  private:
-  void clock_set(FileClock clock) override;
-  void facts_set(FileFacts facts) override;
   void take_names(trace::Name first, std::span<const std::string_view> texts) override;
   void take_rows(const trace::Table& table, const std::byte* rows, std::size_t count) override;
   void take_loss(trace::Loss loss, std::int64_t count, std::string_view detail) override;
-  bool report_progress(std::uint64_t stored_bytes_done) override;
   void send(Frame frame, std::span<const std::byte> payload);
 
   FrameTaker taker_;

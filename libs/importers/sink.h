@@ -42,8 +42,8 @@ class Sink {
   virtual ~Sink() = default;
 
   // Must be set before the first row with a time.
-  void set_clock(FileClock clock) { clock_set(std::move(clock)); }
-  void set_facts(FileFacts facts) { facts_set(std::move(facts)); }
+  virtual void set_clock(FileClock clock) = 0;
+  virtual void set_facts(FileFacts facts) = 0;
 
   trace::Id new_id() { return ++last_id_; }
   // Bytes that are not UTF-8 become U+FFFD and are counted. "" is a name, not NULL.
@@ -67,19 +67,16 @@ class Sink {
 
   // How far the input was read, and whether to go on: false after Ctrl-C or when the rows cannot be written.
   // Call it at least for every few MB of input; return kInterrupted when it is false.
-  bool progress(std::uint64_t stored_bytes_done) { return report_progress(stored_bytes_done); }
+  virtual bool progress(std::uint64_t stored_bytes_done) = 0;
 
   // Hands over what is buffered. Called by whoever made the sink, after the importer.
   void flush();
 
  protected:
   // Everything below comes in order: a name before the rows that use it.
-  virtual void clock_set(FileClock clock) = 0;
-  virtual void facts_set(FileFacts facts) = 0;
   virtual void take_names(trace::Name first, std::span<const std::string_view> texts) = 0;
   virtual void take_rows(const trace::Table& table, const std::byte* rows, std::size_t count) = 0;
   virtual void take_loss(trace::Loss loss, std::int64_t count, std::string_view detail) = 0;
-  virtual bool report_progress(std::uint64_t stored_bytes_done) = 0;
 
  private:
   struct Buffer {

@@ -2,34 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
+#include "base/numbers.h"
+#include "base/strings.h"
 #include "importers/input.h"
 #include "importers/sink.h"
+#include "wire/primitives.h"
 
 namespace llmprof::importers {
 namespace {
 
-// Bytes of the valid UTF-8 character at the beginning; 0: there is none.
-std::size_t character_bytes(std::string_view text) {
-  const auto at = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
-  const auto follows = [&](std::size_t i, std::uint8_t low = 0x80, std::uint8_t high = 0xBF) {
-    return i < text.size() && at(i) >= low && at(i) <= high;
-  };
-  const std::uint8_t first = at(0);
-  if (first == 0) return 0;
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {  // neither overlong nor a surrogate
-    const bool second = follows(1, first == 0xE0 ? 0xA0 : 0x80, first == 0xED ? 0x9F : 0xBF);
-    return second && follows(2) ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const bool second = follows(1, first == 0xF0 ? 0x90 : 0x80, first == 0xF4 ? 0x8F : 0xBF);
-    return second && follows(2) && follows(3) ? 4 : 0;
-  }
-  return 0;
-}
+constexpr std::size_t kChunkBytes = 256 << 10;
 
 // Most names are ASCII: eight bytes at a time.
 std::size_t plain_prefix(std::string_view text) {
@@ -48,7 +33,7 @@ std::size_t plain_prefix(std::string_view text) {
 bool is_utf8(std::string_view text) {
   text.remove_prefix(plain_prefix(text));
   while (!text.empty()) {
-    const std::size_t bytes = character_bytes(text);
+    const std::size_t bytes = base::utf8_bytes(text);
     if (bytes == 0) return false;
     text.remove_prefix(bytes);
   }
@@ -58,36 +43,36 @@ bool is_utf8(std::string_view text) {
 std::string to_utf8(std::string_view text) {
   std::string out;
   while (!text.empty()) {
-    const std::size_t bytes = character_bytes(text);
-    if (bytes == 0) {
-      out += "\xEF\xBF\xBD";
-    } else {
-      out += text.substr(0, bytes);
-    }
-    text.remove_prefix(bytes == 0 ? 1 : bytes);
+    const std::size_t bytes = base::utf8_bytes(text);
+    out += bytes == 0 ? std::string_view("\xEF\xBF\xBD") : text.substr(0, bytes);
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
   }
   return out;
 }
 
 void append_utf8(std::string& out, std::uint32_t code) {
-  const auto put = [&out](std::uint32_t byte) { out += static_cast<char>(byte); };
   if (code >= 0x110000 || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0 | code >> 6), put(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    put(0xE0 | code >> 12), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
-  } else {
-    put(0xF0 | code >> 18), put(0x80 | (code >> 12 & 0x3F)), put(0x80 | (code >> 6 & 0x3F)), put(0x80 | (code & 0x3F));
-  }
+  char bytes[4];
+  out.append(bytes, wire::put_utf8(bytes, code));
 }
 
-namespace {
+std::optional<std::chrono::year_month_day> date_of(std::string_view year, std::string_view month,
+                                                   std::string_view day) {
+  const auto y = base::parse_number<unsigned>(year), m = base::parse_number<unsigned>(month),
+             d = base::parse_number<unsigned>(day);
+  if (!y || !m || !d || *y < 1970 || *y > 2200 || *m < 1 || *m > 12 || *d < 1 || *d > 31) return std::nullopt;
+  return std::chrono::year_month_day(std::chrono::year(static_cast<int>(*y)), std::chrono::month(*m),
+                                     std::chrono::day(*d));
+}
 
-constexpr std::size_t kChunkBytes = 256 << 10;
-
-}  // namespace
+std::optional<std::int64_t> second_of_day(std::string_view time) {
+  if (time.size() != 8 || time[2] != ':' || time[5] != ':') return std::nullopt;
+  const auto hour = base::parse_number<unsigned>(time.substr(0, 2)),
+             minute = base::parse_number<unsigned>(time.substr(3, 2)),
+             second = base::parse_number<unsigned>(time.substr(6, 2));
+  if (!hour || !minute || !second || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
+  return (*hour * 60 + *minute) * 60 + *second;
+}
 
 std::string_view without_escapes(std::string_view line, std::string& storage) {
   if (line.find('\x1b') == std::string_view::npos) return line;

@@ -1,7 +1,9 @@
 #pragma once
 // Untrusted text: its encoding and its lines.
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +17,11 @@ bool is_utf8(std::string_view text);  // NUL is not: Parquet readers stumble ove
 std::string to_utf8(std::string_view text);
 // Appends a code point; what is none, surrogates included, becomes U+FFFD.
 void append_utf8(std::string& out, std::uint32_t code);
+
+// A date and a time of day (HH:MM:SS, seconds since midnight) as logs write them; nullopt: there is none. Leap seconds
+// are taken.
+std::optional<std::chrono::year_month_day> date_of(std::string_view year, std::string_view month, std::string_view day);
+std::optional<std::int64_t> second_of_day(std::string_view time);
 
 // Untrusted text line by line, in bounded memory. Lines that are too long are skipped and counted. Not
 // thread-safe.

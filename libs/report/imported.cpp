@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/human.h"
+#include "importers/importer.h"
 #include "report/tables.h"
 
 namespace llmprof::report {
@@ -20,8 +21,8 @@ bool is_imported(const Page& page) { return !page.summary.imported.sources.empty
 
 bool has_timeline(const Page& page) {
   const auto timeless = [](const analyze::SourceFile& source) {
-    return source.format == "ncu" || source.format == "cublas" || source.format == "nccl" ||
-           source.format == "key-averages" || source.format == "proton";
+    const importers::Importer* importer = importers::find_importer(source.format);
+    return importer != nullptr && !importer->has_timeline;
   };
   const auto& sources = page.summary.imported.sources;
   return sources.empty() || !std::ranges::all_of(sources, timeless);

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "trace/database.h"
-#include "trace/file_stamp.h"
+#include "trace/table_files.h"
 #include "trace/test_files.h"
 #include "trace/test_run.h"
 

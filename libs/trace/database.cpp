@@ -1,8 +1,13 @@
 #include "trace/database.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <climits>
+#include <vector>
+
+#include "base/file.h"
 
 namespace llmprof::trace {
 namespace {
@@ -31,30 +36,22 @@ Error sql_error(const char* text, Trust trust) {
 }
 
 bool is_plain(duckdb_type type) {
-  switch (type) {
-    case DUCKDB_TYPE_BOOLEAN:
-    case DUCKDB_TYPE_TINYINT:
-    case DUCKDB_TYPE_SMALLINT:
-    case DUCKDB_TYPE_INTEGER:
-    case DUCKDB_TYPE_BIGINT:
-    case DUCKDB_TYPE_UTINYINT:
-    case DUCKDB_TYPE_USMALLINT:
-    case DUCKDB_TYPE_UINTEGER:
-    case DUCKDB_TYPE_UBIGINT:
-    case DUCKDB_TYPE_HUGEINT:
-    case DUCKDB_TYPE_FLOAT:
-    case DUCKDB_TYPE_DOUBLE:
-    case DUCKDB_TYPE_DECIMAL:
-    case DUCKDB_TYPE_VARCHAR:
-      return true;
-    default:
-      return false;
-  }
+  return (type >= DUCKDB_TYPE_BOOLEAN && type <= DUCKDB_TYPE_DOUBLE) || type == DUCKDB_TYPE_HUGEINT ||
+         type == DUCKDB_TYPE_DECIMAL || type == DUCKDB_TYPE_VARCHAR;
 }
 
 Error not_a_select(std::string_view what) {
   return Error{ErrorCode::kPermission, fmt::format("{}: only one SELECT statement is allowed", what),
                "a run is read-only; results go to a file with --csv, --json or --parquet FILE"};
+}
+
+Result<DuckDbApi> load() {
+  const std::vector<std::string> names{library_folder() + "/libduckdb.so"};
+  auto api = base::load_api<DuckDbApi>(names, DuckDbApi::symbols());
+  if (!api) {
+    api.error().hint = "llmprof needs its lib/llmprof folder beside its bin folder; LLMPROF_LIBDIR names another place";
+  }
+  return api;
 }
 
 }  // namespace
@@ -204,6 +201,19 @@ Result<Stream> Connection::stream(const std::string& sql, Trust trust, Types typ
   api_->destroy_pending(&pending);
   LLMPROF_TRY(std::move(state));
   return stream;
+}
+
+std::string library_folder() {
+  if (const std::string folder = base::env_or("LLMPROF_LIBDIR", ""); !folder.empty()) return folder;
+  char path[PATH_MAX];
+  const ssize_t bytes = ::readlink("/proc/self/exe", path, sizeof path);
+  const std::string program(path, bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
+  return program.substr(0, program.rfind('/') + 1) + "../lib/llmprof";
+}
+
+const Result<DuckDbApi>& duckdb_api() {
+  static const Result<DuckDbApi> api = load();
+  return api;
 }
 
 }  // namespace llmprof::trace

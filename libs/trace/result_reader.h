@@ -25,6 +25,21 @@ class RowReader {
   std::vector<Source> sources_;
 };
 
+// Calls take(row) for every row of such a stream, until it answers false. The row may be moved from.
+template <class Take>
+Result<void> read_rows(const Connection& connection, Stream& stream, const Take& take) {
+  const RowReader reader(connection, stream);
+  std::vector<Value> row;
+  while (true) {
+    LLMPROF_LET(duckdb_data_chunk chunk, stream.next());
+    if (chunk == nullptr) return {};
+    for (std::size_t i = 0; i < connection.api().chunk_size(chunk); ++i) {
+      reader.read(chunk, i, row);
+      if (!take(row)) return {};
+    }
+  }
+}
+
 // All rows as columns. Fails on types that are neither numbers, BOOLEAN nor VARCHAR.
 Result<Columns> read_columns(const Connection& connection, Stream& stream);
 // The same piece by piece, with doubles as they are.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/fields_json.h"
 #include "base/json.h"
 #include "trace/table_files.h"
 
@@ -85,16 +86,7 @@ NotedRules rules_from_json(const Json& json) {
   return out;
 }
 
-Json counters_to_json(const std::optional<AskedCounters>& counters) {
-  if (!counters) return nullptr;
-  const auto text = [](const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); };
-  return {{"set", text(counters->set)},
-          {"method", text(counters->method)},
-          {"period_ns", counters->period_ns ? Json(*counters->period_ns) : Json(nullptr)},
-          {"budget", counters->budget ? Json(*counters->budget) : Json(nullptr)},
-          {"replay", counters->replay},
-          {"stalls", text(counters->stalls)}};
-}
+Json counters_to_json(const std::optional<AskedCounters>& counters) { return base::fields_json(counters); }
 
 std::optional<AskedCounters> counters_from_json(const Json& json) {
   if (!json.is_object()) return std::nullopt;
@@ -139,14 +131,13 @@ Result<RunInfo> parse_run_info(std::string_view text, std::string_view where) {
   info.source = text_or(json, "source", "");
   info.window = text_or(json, "window", "");
   info.parallel = text_or(json, "parallel", "");
-  if (const auto cpu = json.find("recorder_cpu_ns"); cpu != json.end() && cpu->is_number_integer()) {
-    info.recorder_cpu_ns = cpu->get<std::int64_t>();
-  }
-  if (const auto rests = json.find("rests"); rests != json.end()) info.rests = rests_from_json(*rests);
-  if (const auto counters = json.find("counters"); counters != json.end())
-    info.counters = counters_from_json(*counters);
-  if (const auto models = json.find("models"); models != json.end()) info.models = models_from_json(*models);
-  if (const auto rules = json.find("range_rules"); rules != json.end()) info.range_rules = rules_from_json(*rules);
+  const auto member = [&](const char* key) { return json.value(key, Json()); };
+  if (const Json cpu = member("recorder_cpu_ns"); cpu.is_number_integer())
+    info.recorder_cpu_ns = cpu.get<std::int64_t>();
+  info.rests = rests_from_json(member("rests"));
+  info.counters = counters_from_json(member("counters"));
+  info.models = models_from_json(member("models"));
+  info.range_rules = rules_from_json(member("range_rules"));
   if (const auto command = json.find("command"); command != json.end() && command->is_array()) {
     for (const Json& word : *command) info.command.push_back(word.is_string() ? word.get<std::string>() : "");
   }
@@ -165,12 +156,12 @@ std::string format_run_info(const RunInfo& info) {
       {"created", info.created},
       {"source", info.source},
       {"clock", info.clock},
-      {"window", info.window.empty() ? Json(nullptr) : Json(info.window)},
-      {"recorder_cpu_ns", info.recorder_cpu_ns ? Json(*info.recorder_cpu_ns) : Json(nullptr)},
+      {"window", base::text_or_null(info.window)},
+      {"recorder_cpu_ns", base::maybe(info.recorder_cpu_ns)},
       {"rests", rests_to_json(info.rests)},
       {"counters", counters_to_json(info.counters)},
       {"models", models_to_json(info.models)},
-      {"parallel", info.parallel.empty() ? Json(nullptr) : Json(info.parallel)},
+      {"parallel", base::text_or_null(info.parallel)},
       {"range_rules", rules_to_json(info.range_rules)},
       {"command", info.command},
       {"environment", card ? *card : Json(info.environment)},

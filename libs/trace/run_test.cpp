@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "trace/database.h"
-#include "trace/file_stamp.h"
+#include "trace/table_files.h"
 #include "trace/test_files.h"
 #include "trace/test_run.h"
 

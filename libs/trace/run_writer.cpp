@@ -31,6 +31,22 @@ Result<void> rename(const std::string& from, const std::string& to) {
   return {};
 }
 
+std::string now_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
+                     parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+bool plain_key(const std::string& key) {
+  return !key.empty() && key.front() != '.' &&
+         key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+             std::string::npos;
+}
+
+}  // namespace
+
 // Rows of any table into a folder that is temporary until somebody renames it.
 class TableSink {
  public:
@@ -104,31 +120,13 @@ class TableSink {
   PartWriter parts_;
 };
 
-std::string now_utc() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                     parts.tm_hour, parts.tm_min, parts.tm_sec);
-}
-
-bool plain_key(const std::string& key) {
-  return !key.empty() && key.front() != '.' &&
-         key.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
-             std::string::npos;
-}
-
-}  // namespace
-
-struct RunWriter::State {
-  std::string folder;
-  TableSink sink;
-};
-
-RunWriter::RunWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
-RunWriter::RunWriter(RunWriter&&) noexcept = default;
-RunWriter& RunWriter::operator=(RunWriter&&) noexcept = default;
-RunWriter::~RunWriter() = default;
+RowWriter::RowWriter(std::string folder, std::unique_ptr<TableSink> sink)
+    : folder_(std::move(folder)), sink_(std::move(sink)) {}
+RowWriter::RowWriter(RowWriter&&) noexcept = default;
+RowWriter& RowWriter::operator=(RowWriter&&) noexcept = default;
+RowWriter::~RowWriter() = default;
+Strings& RowWriter::strings() { return sink_->strings(); }
+void RowWriter::add_bytes(const Table& table, const void* row) { sink_->add(table, row); }
 
 Result<RunWriter> RunWriter::create(const std::string& folder, const WriterLimits& limits) {
   if (base::is_file(folder + "/run.json")) {
@@ -138,37 +136,23 @@ Result<RunWriter> RunWriter::create(const std::string& folder, const WriterLimit
   remove_all(tables);  // of a writer that was killed
   LLMPROF_TRY(base::make_directories(folder));
   LLMPROF_TRY(base::make_directories(tables));
-  return RunWriter(std::unique_ptr<State>(new State{folder, {tables, "tables/", limits}}));
+  return RunWriter(folder, std::make_unique<TableSink>(tables, "tables/", limits));
 }
 
-Strings& RunWriter::strings() { return state_->sink.strings(); }
-
-void RunWriter::add_bytes(const Table& table, const void* row) { state_->sink.add(table, row); }
-
 void RunWriter::add_rows(const Table& table, const void* rows, std::size_t count) {
-  state_->sink.add_rows(table, static_cast<const std::byte*>(rows), count);
+  sink_->add_rows(table, static_cast<const std::byte*>(rows), count);
 }
 
 Result<void> RunWriter::finish(RunInfo info, const base::Progress& progress) {
-  LLMPROF_LET(info.files, state_->sink.finish(progress));
+  LLMPROF_LET(info.files, sink_->finish(progress));
   info.format_version = kRunFormatVersion;
   if (info.llmprof_version.empty()) info.llmprof_version = std::string(base::version());
   if (info.created.empty()) info.created = now_utc();
-  const std::string tables = state_->folder + "/tables";
+  const std::string tables = folder_ + "/tables";
   remove_all(tables);  // of a writer that was killed before it wrote run.json
-  LLMPROF_TRY(rename(state_->sink.folder(), tables));
-  return base::write_file(state_->folder + "/run.json", format_run_info(info));
+  LLMPROF_TRY(rename(sink_->folder(), tables));
+  return base::write_file(folder_ + "/run.json", format_run_info(info));
 }
-
-struct DerivedWriter::State {
-  std::string folder;  // derived/<key>
-  TableSink sink;
-};
-
-DerivedWriter::DerivedWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
-DerivedWriter::DerivedWriter(DerivedWriter&&) noexcept = default;
-DerivedWriter& DerivedWriter::operator=(DerivedWriter&&) noexcept = default;
-DerivedWriter::~DerivedWriter() = default;
 
 Result<DerivedWriter> DerivedWriter::create(const std::string& run_folder, const std::string& key) {
   if (!plain_key(key)) return Error{ErrorCode::kInternal, "derived key " + key + " is not a plain name", ""};
@@ -176,23 +160,19 @@ Result<DerivedWriter> DerivedWriter::create(const std::string& run_folder, const
   remove_all(temporary);
   LLMPROF_TRY(base::make_directories(run_folder + "/derived"));
   LLMPROF_TRY(base::make_directories(temporary));
-  return DerivedWriter(std::unique_ptr<State>(new State{run_folder + "/derived/" + key, {temporary, ""}}));
+  return DerivedWriter(run_folder + "/derived/" + key, std::make_unique<TableSink>(temporary, ""));
 }
 
-Strings& DerivedWriter::strings() { return state_->sink.strings(); }
-
-void DerivedWriter::add_bytes(const Table& table, const void* row) { state_->sink.add(table, row); }
-
 void DerivedWriter::add_block(const Table& table, const void* rows, std::size_t count) {
-  state_->sink.add_block(table, rows, count);
+  sink_->add_block(table, rows, count);
 }
 
 Result<void> DerivedWriter::finish() {
-  LLMPROF_LET(const std::vector<TableFile> files, state_->sink.finish(base::no_progress));
-  LLMPROF_TRY(base::write_file(state_->sink.folder() + "/" + kDerivedIndex, format_table_files(files)));
-  if (rename(state_->sink.folder(), state_->folder)) return {};
-  remove_all(state_->folder);  // a damaged or older one is in the way
-  return rename(state_->sink.folder(), state_->folder);
+  LLMPROF_LET(const std::vector<TableFile> files, sink_->finish(base::no_progress));
+  LLMPROF_TRY(base::write_file(sink_->folder() + "/" + kDerivedIndex, format_table_files(files)));
+  if (rename(sink_->folder(), folder_)) return {};
+  remove_all(folder_);  // a damaged or older one is in the way
+  return rename(sink_->folder(), folder_);
 }
 
 }  // namespace llmprof::trace

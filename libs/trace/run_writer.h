@@ -27,45 +27,45 @@ struct WriterLimits {
   std::size_t all_bytes = SIZE_MAX;    // of all tables; the largest is written when they reach it
 };
 
-class RunWriter {
+class TableSink;
+
+// What both writers below do: rows by their type, names by the dictionary of the run.
+class RowWriter {
  public:
-  static Result<RunWriter> create(const std::string& folder, const WriterLimits& limits = {});
-  RunWriter(RunWriter&&) noexcept;
-  RunWriter& operator=(RunWriter&&) noexcept;
-  ~RunWriter();
+  RowWriter(RowWriter&&) noexcept;
+  RowWriter& operator=(RowWriter&&) noexcept;
+  ~RowWriter();
 
   Strings& strings();
-
   template <class Row>
   void add(const Row& row) {
     add_bytes(table_of<Row>(), &row);
   }
+
+ protected:
+  // Rows go to a temporary folder, which becomes `folder` or a part of it at the end.
+  RowWriter(std::string folder, std::unique_ptr<TableSink> sink);
+  void add_bytes(const Table& table, const void* row);
+  std::string folder_;
+  std::unique_ptr<TableSink> sink_;
+};
+
+class RunWriter : public RowWriter {
+ public:
+  static Result<RunWriter> create(const std::string& folder, const WriterLimits& limits = {});
   // Many at once, copied; `rows` are of the table's row type.
   void add_rows(const Table& table, const void* rows, std::size_t count);
-
   // Writes what is left and run.json (info.files is filled in here). The writer is done afterwards.
   Result<void> finish(RunInfo info, const base::Progress& progress = base::no_progress);
 
  private:
-  struct State;
-  explicit RunWriter(std::unique_ptr<State> state);
-  void add_bytes(const Table& table, const void* row);
-  std::unique_ptr<State> state_;
+  using RowWriter::RowWriter;
 };
 
 // Writes derived tables of an existing run into derived/<key>/, all or nothing (a temporary folder renamed at the end).
-class DerivedWriter {
+class DerivedWriter : public RowWriter {
  public:
   static Result<DerivedWriter> create(const std::string& run_folder, const std::string& key);
-  DerivedWriter(DerivedWriter&&) noexcept;
-  DerivedWriter& operator=(DerivedWriter&&) noexcept;
-  ~DerivedWriter();
-
-  Strings& strings();
-  template <class Row>
-  void add(const Row& row) {
-    add_bytes(table_of<Row>(), &row);
-  }
   // Bulk form for passes over millions of rows: no copy is made, `rows` lives until finish() returned.
   template <class Row>
   void add_all(const std::vector<Row>& rows) {
@@ -74,11 +74,8 @@ class DerivedWriter {
   Result<void> finish();
 
  private:
-  struct State;
-  explicit DerivedWriter(std::unique_ptr<State> state);
-  void add_bytes(const Table& table, const void* row);
+  using RowWriter::RowWriter;
   void add_block(const Table& table, const void* rows, std::size_t count);
-  std::unique_ptr<State> state_;
 };
 
 }  // namespace llmprof::trace

@@ -1,11 +1,12 @@
 #pragma once
-// What a table of a run is: a description made once per row type (trace/rows.h), from which the Parquet writer,
+// What a table of a run is: a description made once per row type (trace/tables.def), from which the Parquet writer,
 // the reader's views, docs/format/run.md and the schema test are made.
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -87,5 +88,10 @@ std::span<const Table* const> tables();
 const Table* find_table(std::string_view name);
 template <class Row>
 const Table& table_of();  // specialised for every row type in rows.h
+
+// The table reference of docs/format/run.md.
+std::string table_reference();
+// A page, its part between the tables markers renewed; unchanged if it has no markers.
+std::string with_current_tables(std::string page);
 
 }  // namespace llmprof::trace

@@ -1,4 +1,4 @@
-#include "trace/schema_page.h"
+#include "trace/schema.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

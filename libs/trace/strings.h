@@ -22,4 +22,8 @@ class Strings {
   std::unordered_map<std::string_view, std::uint32_t> ids_;
 };
 
+// The text with every byte that is no part of valid UTF-8, and every NUL, written as \xNN (four characters): Parquet
+// strings are UTF-8, but names come from untrusted programs and may be any bytes.
+std::string storable(std::string_view text);
+
 }  // namespace llmprof::trace

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "trace/utf8.h"
-
 namespace llmprof::trace {
 namespace {
 

@@ -1,6 +1,7 @@
 #pragma once
 // The list of table files in run.json ("files") and in derived/<key>/index.json: written, read, checked.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,14 @@ Result<std::vector<TableFile>> table_files_from_json(const base::Json& json, std
 std::string format_table_files(const std::vector<TableFile>& files);
 Result<std::vector<TableFile>> parse_table_files(std::string_view text, std::string_view where);
 
+// Size and checksum of a file, as run.json keeps them.
+struct FileStamp {
+  std::int64_t bytes = 0;
+  std::uint32_t crc32c = 0;
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+
+Result<FileStamp> stamp_file(const std::string& path);
 // Sizes and checksums as listed.
 Result<void> check_table_file(const std::string& folder, const TableFile& file);
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/parquet_check.h"
+#include "trace/parquet.h"
 #include "trace/schema.h"
 
 namespace llmprof::trace {

@@ -7,53 +7,56 @@
 
 #include <cstdint>
 
-#include "wire/file_format.h"
 #include "wire/loss_kind.h"
 
 namespace llmprof::wire {
 
 inline constexpr std::uint32_t kWireVersion = 1;
 
-// What one record says. Values are stored in files: never renumber.
+// How a log lies on disk: a FileHeader, then blocks. A block is a BlockHeader and `payload_bytes` of payload. All
+// integers little-endian.
+
+struct FileHeader {
+  char magic[8];               // "LLMPROFW"
+  std::uint32_t version;       // kWireVersion
+  std::uint32_t header_bytes;  // sizeof(FileHeader): an old reader skips what it does not know
+  std::uint64_t pid;
+  std::uint64_t start_ticks;
+  std::uint64_t raw_ns;  // clock pair at creation
+  std::uint64_t wall_ns;
+  std::uint32_t segment;  // 0, or the number of this log among those that continue each other (kSegment)
+  std::uint32_t reserved[2];
+  std::uint32_t crc;  // CRC-32C of all bytes before this field
+};
+static_assert(sizeof(FileHeader) == 64);
+inline constexpr char kFileMagic[8] = {'L', 'L', 'M', 'P', 'R', 'O', 'F', 'W'};
+
+struct BlockHeader {
+  std::uint32_t magic;          // kBlockMagic
+  std::uint32_t sequence;       // 0, 1, 2… in the file; a jump is a gap
+  std::uint32_t payload_bytes;  // at most kMaxPayloadBytes
+  std::uint32_t records;        // in this block
+  std::uint32_t payload_crc;    // CRC-32C of the payload
+  std::uint32_t header_crc;     // CRC-32C of the fields above
+};
+static_assert(sizeof(BlockHeader) == 24);
+inline constexpr std::uint32_t kBlockMagic = 0x314B4C42;  // "BLK1"
+inline constexpr std::uint32_t kMaxPayloadBytes = 1u << 20;
+inline constexpr std::uint32_t kMaxNameBytes = 1u << 16;
+
+inline constexpr std::uint32_t kMaxBlockRecords = 1u << 16;
+inline constexpr std::uint32_t kMaxSectionRecords = 1u << 12;
+
+// The payload is a sequence of sections: varint kind (0 = string definitions, else RecordKind), varint thread
+// (number of the thread in this log, its kThread record gives the tid; 0 = the collector itself), varint count
+// (1 to kMaxSectionRecords), varint bytes (of what follows, so that an unknown kind can be skipped), then the columns
+// of that kind one after the other (wire/fields.h), or `count` definitions: varint id, varint length, the bytes.
+
+// What one record says (wire/records.def).
 enum class RecordKind : std::uint8_t {
   kNone = 0,
-  kRange = 1,      // an NVTX event: push, pop, start, end or mark
-  kGemm = 2,       // one BLAS call
-  kClockSync = 3,  // a pair of clock readings
-  kLoss = 4,       // something was not recorded
-  kThread = 5,     // a thread that has records, with its name
-  kProcess = 6,    // the process image: written once, first; and once more when it ends in order
-  kDomain = 7,     // an NVTX domain and its name
-  kCategory = 8,   // an NVTX category of a domain and its name
-  kLibrary = 9,    // a library the collector found in the process (a BLAS provider, hooked or not)
-  kUsage = 10,     // what a process used so far, read from outside (the recorder's log)
-  kIo = 11,        // the same: I/O, context switches, memory peak
-  kFrame = 12,     // a function on a stack, defined before its first use
-  kStack = 13,     // a stack: a frame called by another stack
-  kSample = 14,    // a thread's stack at a moment
-  kCost = 15,      // what the collector itself cost so far
-  kSegment = 16,   // this log continues the process's log before it; first record after the process
-  // CUDA. What the host did stands in sections of the thread that did it; what the device did in sections of thread 0.
-  kDevice = 17,           // a CUDA device as this process numbers it
-  kLaunch = 18,           // a thread gave the device work: a kernel, a graph, a copy, a memset
-  kKernelShape = 19,      // definition: name and launch configuration of kernels
-  kKernel = 20,           // one execution of a kernel
-  kCopy = 21,             // one copy or memset
-  kGraphLaunch = 22,      // one execution of a graph as a whole
-  kGraphNode = 23,        // a node of a graph came into being: at capture, by hand, or as the clone of another
-  kGemmShape = 24,        // definition: what a GPU matrix product was called with, sizes apart
-  kGpuGemm = 25,          // one call of a GPU BLAS library: host times
-  kDeviceMemory = 26,     // memory of a device or pinned memory was allocated or freed
-  kApi = 27,              // one call of the CUDA API, or a wait
-  kGap = 28,              // a time in which GPU activity was not recorded
-  kTelemetry = 29,        // one reading of a device (the recorder's log)
-  kTelemetryDevice = 30,  // the device a reading is of (the recorder's log)
-  kNote = 31,             // something about the collection that the report should say
-  // Hardware counters. Of a range, graph or kernel in sections of the thread that was measured; samples in the
-  // recorder's log.
-  kCounterWindow = 32,  // counters were read over this stretch; its values follow
-  kCounter = 33,        // one value of a window
-  kStall = 34,          // how often warps were seen at one place of a kernel, for one reason
+#define RECORD(number, name, member) k##name = number,
+#include "wire/records.def"
 };
 
 enum class RangeOp : std::uint8_t { kPush = 1, kPop = 2, kStart = 3, kEnd = 4, kMark = 5 };
@@ -447,40 +450,8 @@ struct StallRecord {
 struct alignas(64) Record {
   RecordKind kind;
   union {
-    RangeRecord range;
-    GemmRecord gemm;
-    ClockSyncRecord clock_sync;
-    LossRecord loss;
-    ThreadRecord thread;
-    ProcessRecord process;
-    DomainRecord domain;
-    CategoryRecord category;
-    LibraryRecord library;
-    UsageRecord usage;
-    IoRecord io;
-    FrameRecord frame;
-    StackRecord stack;
-    SampleRecord sample;
-    CostRecord cost;
-    SegmentRecord segment;
-    DeviceRecord device;
-    LaunchRecord launch;
-    KernelShapeRecord kernel_shape;
-    KernelRecord kernel;
-    CopyRecord copy;
-    GraphLaunchRecord graph_launch;
-    GraphNodeRecord graph_node;
-    GemmShapeRecord gemm_shape;
-    GpuGemmRecord gpu_gemm;
-    DeviceMemoryRecord device_memory;
-    ApiRecord api;
-    GapRecord gap;
-    TelemetryRecord telemetry;
-    TelemetryDeviceRecord telemetry_device;
-    NoteRecord note;
-    CounterWindowRecord counter_window;
-    CounterRecord counter;
-    StallRecord stall;
+#define RECORD(number, name, member) name##Record member;
+#include "wire/records.def"
   };
 };
 static_assert(sizeof(RangeRecord) == 40 && sizeof(Record) == 64);

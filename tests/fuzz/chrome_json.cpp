@@ -6,7 +6,7 @@
 #include "fuzz.h"
 #include "importers/chrome_json/reader.h"
 #include "importers/importer.h"
-#include "importers/memory_sink.h"
+#include "importers/testing_sink.h"
 #include "importers/text.h"
 
 namespace llmprof::fuzz {

@@ -7,7 +7,7 @@
 #include "fuzz.h"
 #include "importers/importer.h"
 #include "importers/input.h"
-#include "importers/memory_sink.h"
+#include "importers/testing_sink.h"
 #include "importers/text.h"
 
 namespace llmprof::fuzz {

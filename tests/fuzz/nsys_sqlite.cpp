@@ -8,7 +8,7 @@
 #include "fuzz.h"
 #include "importers/importer.h"
 #include "importers/input.h"
-#include "importers/memory_sink.h"
+#include "importers/testing_sink.h"
 
 namespace llmprof::fuzz {
 namespace {

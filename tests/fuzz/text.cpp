@@ -7,7 +7,7 @@
 #include "hw/environment.h"
 #include "hw/redact.h"
 #include "record/record.h"
-#include "trace/utf8.h"
+#include "trace/strings.h"
 
 namespace llmprof::fuzz {
 namespace {

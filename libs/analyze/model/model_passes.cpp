@@ -217,7 +217,7 @@ ModelPasses model_passes(const std::vector<Step>& steps, const GraphOfProcess& g
         const auto again = recomputed.find(least.op);
         if (again != recomputed.end()) row.recomputed_flops = again->second * forward[i].flops;
       }
-      if (costs.most[i]) row.flops_most = costs.most[i]->flops, row.bytes_most = costs.most[i]->bytes();
+      if (costs.most[i]) row.flops_most = costs.most[i]->flops, row.most_bytes = costs.most[i]->bytes();
       out.rows.push_back(row);
     }
   }

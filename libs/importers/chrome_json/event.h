@@ -23,13 +23,11 @@ struct Arguments {
   std::array<std::int64_t, 3> grid{kUnknown, kUnknown, kUnknown}, block{kUnknown, kUnknown, kUnknown};
   std::int64_t registers = kUnknown, shared_bytes = kUnknown, bytes = kUnknown;
   std::int64_t graph_node_id = kUnknown, graph_id = kUnknown;
-  std::int64_t python_id = kUnknown, python_parent_id = kUnknown, python_module_id = kUnknown;
-  std::int64_t sequence = kUnknown, forward_thread = kUnknown;
+  std::int64_t sequence = kUnknown;
   std::int64_t address = kUnknown, total_allocated = kUnknown, total_reserved = kUnknown, device_type = kUnknown;
   std::string_view dims, types, concrete,
-      strides;                    // "Input Dims", "Input type", "Concrete Inputs", "Input Strides": raw
-  std::string_view name, labels;  // of metadata events
-  std::int64_t sort_index = kUnknown;
+      strides;            // "Input Dims", "Input type", "Concrete Inputs", "Input Strides": raw
+  std::string_view name;  // of metadata events
   std::string_view collective, process_group, dtype;  // "Collective name", "Process Group Name", "dtype"
   std::string_view group_description, group_ranks;    // "Process Group Description", "Process Group Ranks"
   std::int64_t in_elements = kUnknown, out_elements = kUnknown, group_size = kUnknown;

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/strings.h"
 #include "importers/chrome_json/event.h"
 #include "importers/chrome_json/lanes.h"
 #include "importers/chrome_json/lookup.h"
@@ -93,33 +94,14 @@ class Rows : public EventTaker {
   }
 
   void take(const Event& event) override {
-    switch (event.phase) {
-      case 'X':
-        return take_complete(event);
-      case 'M':
-        return lanes_.take_metadata(event);
-      case 's':
-      case 't':
-      case 'f':
-        return take_flow(event);
-      case 'i':
-      case 'I':
-      case 'R':
-        return take_instant(event);
-      case 'B':
-      case 'E':
-      case 'b':
-      case 'e':
-      case 'n':
-      case 'S':
-      case 'F':
-        return take_open(event);
-      case 'C':
-        if (timed(event)) take_counters(event);
-        return;
-      default:
-        return ignore(event);
-    }
+    const auto is_one_of = [&](std::string_view phases) { return base::contains(phases, {&event.phase, 1}); };
+    if (event.phase == 'X') return take_complete(event);
+    if (event.phase == 'M') return lanes_.take_metadata(event);
+    if (is_one_of("stf")) return take_flow(event);
+    if (is_one_of("iIR")) return take_instant(event);
+    if (is_one_of("BEbenSF")) return take_open(event);
+    if (event.phase != 'C') return ignore(event);
+    if (timed(event)) take_counters(event);
   }
 
   Result<void> finish() {
@@ -154,21 +136,14 @@ class Rows : public EventTaker {
   }
 
   void set_facts() {
-    sink_.set_facts({.tool = origin_.tool,
-                     .command = "",
-                     .host = "",
-                     .model_config = "",
-                     .rank = lanes_.rank() ? std::to_string(*lanes_.rank()) : ""});
+    sink_.set_facts({.tool = origin_.tool, .rank = lanes_.rank() ? std::to_string(*lanes_.rank()) : ""});
   }
 
  private:
   // Counter events (phase C): a name, and any number of series with their values in "args".
   void take_counters(const Event& event) {
     const auto args = base::parse_json(event.args.raw, "args");
-    if (!args || !args->is_object()) {
-      sink_.lose(Loss::kInputDamaged, 1, "counters without values");
-      return;
-    }
+    if (!args || !args->is_object()) return sink_.lose(Loss::kInputDamaged, 1, "counters without values");
     constexpr std::size_t kMaxSeries = 64;
     std::size_t series = 0;
     for (const auto& [key, value] : args->items()) {
@@ -191,36 +166,27 @@ class Rows : public EventTaker {
     const Category category = category_of(event.category);
     if (category == Category::kSpan && event.pid.number == kUnknown) return;  // of the profiler itself
     if (!timed(event)) return;
-    if (event.dur_ns == kUnknown || event.dur_ns < 0 || event.dur_ns > kMaxTimeNs - event.ts_ns) {
-      sink_.lose(Loss::kBadTime, 1, "events without a duration that can be one", fmt::format("byte {}", event.offset));
-      return;
-    }
+    if (event.dur_ns == kUnknown || event.dur_ns < 0 || event.dur_ns > kMaxTimeNs - event.ts_ns)
+      return sink_.lose(Loss::kBadTime, 1, "events without a duration that can be one",
+                        fmt::format("byte {}", event.offset));
     const std::int64_t end_ns = event.ts_ns + event.dur_ns;
     last_ns_ = std::max(last_ns_, end_ns);
-    switch (category) {
-      case Category::kOp:
-        if (!event.args.collective.empty()) lanes_.take_group(event.args);
-        return ops_.take(event, lanes_.thread(event.pid, event.tid, event.ts_ns, end_ns).id, end_ns);
-      case Category::kPython:
-        return take_python(event, end_ns);
-      case Category::kKernel:
-        return launches_.executed(kernel_of(event, end_ns, lanes_, names_, sink_.new_id()), event.args.correlation);
-      case Category::kCopy:
-        return launches_.executed(copy_of(event, end_ns, lanes_, names_, sink_.new_id()), event.args.correlation);
-      case Category::kCall:
-        return take_call(event, end_ns);
-      case Category::kAnnotation:
-        return take_annotation(event, end_ns);
-      case Category::kGpuAnnotation:
-        return take_gpu_annotation(event, end_ns);
-      case Category::kOverhead:
-        ++overheads_, overhead_ns_ += static_cast<double>(event.dur_ns);
-        return;
-      case Category::kSync:
-        return sink_.lose(Loss::kInputIgnored, 1, "cuda_sync: waits of streams and of the host");
-      default:
-        return take_other(event, end_ns);
+    if (category == Category::kOp) {
+      if (!event.args.collective.empty()) lanes_.take_group(event.args);
+      return ops_.take(event, lanes_.thread(event.pid, event.tid, event.ts_ns, end_ns).id, end_ns);
     }
+    if (category == Category::kKernel)
+      return launches_.executed(kernel_of(event, end_ns, lanes_, names_, sink_.new_id()), event.args.correlation);
+    if (category == Category::kCopy)
+      return launches_.executed(copy_of(event, end_ns, lanes_, names_, sink_.new_id()), event.args.correlation);
+    if (category == Category::kPython) return take_python(event, end_ns);
+    if (category == Category::kCall) return take_call(event, end_ns);
+    if (category == Category::kAnnotation) return take_annotation(event, end_ns);
+    if (category == Category::kGpuAnnotation) return take_gpu_annotation(event, end_ns);
+    if (category == Category::kSync)
+      return sink_.lose(Loss::kInputIgnored, 1, "cuda_sync: waits of streams and of the host");
+    if (category != Category::kOverhead) return take_other(event, end_ns);
+    ++overheads_, overhead_ns_ += static_cast<double>(event.dur_ns);
   }
 
   void take_flow(const Event& event) {
@@ -391,7 +357,7 @@ class Rows : public EventTaker {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF", kBlanks = " \t\r\n";
 
-bool has(std::string_view head, std::string_view part) { return head.find(part) != std::string_view::npos; }
+bool has(std::string_view head, std::string_view part) { return base::contains(head, part); }
 
 // Wide text that would be a trace if it were UTF-8: the reader says so.
 bool is_wide(std::string_view head) {

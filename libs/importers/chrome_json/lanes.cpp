@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/numbers.h"
+#include "base/strings.h"
 
 namespace llmprof::importers::chrome_json {
 namespace {
@@ -30,10 +31,22 @@ std::string numbers_in(std::string_view list) {
   std::string numbers;
   for (const char c : list.substr(1, list.size() - 2)) {
     if (c == ' ') continue;
-    if (c != ',' && (c < '0' || c > '9')) return "";
+    if (c != ',' && !base::is_digit(c)) return "";
     numbers += c == ',' ? ' ' : c;
   }
   return numbers;
+}
+
+// Times of day in microseconds: 2001 … 2096. Clocks that begin with the machine do not get there.
+constexpr std::int64_t kEarliestNs = 1'000'000'000'000'000'000, kLatestNs = 4'000'000'000'000'000'000;
+
+std::string kineto_tool(const base::Json& other) {
+  std::string tool = "PyTorch profiler (Kineto)";
+  if (const auto version = integer(other, "cuda_runtime_version"); version && *version > 0) {
+    tool += fmt::format(", CUDA {}.{}", *version / 1000, *version % 1000 / 10);
+  }
+  if (const auto version = integer(other, "cupti_version")) tool += fmt::format(", CUPTI {}", *version);
+  return tool;
 }
 
 }  // namespace
@@ -224,22 +237,6 @@ void Lanes::finish() {
   }
 }
 
-namespace {
-
-// Times of day in microseconds: 2001 … 2096. Clocks that begin with the machine do not get there.
-constexpr std::int64_t kEarliestNs = 1'000'000'000'000'000'000, kLatestNs = 4'000'000'000'000'000'000;
-
-std::string kineto_tool(const base::Json& other) {
-  std::string tool = "PyTorch profiler (Kineto)";
-  if (const auto version = integer(other, "cuda_runtime_version"); version && *version > 0) {
-    tool += fmt::format(", CUDA {}.{}", *version / 1000, *version % 1000 / 10);
-  }
-  if (const auto version = integer(other, "cupti_version")) tool += fmt::format(", CUPTI {}", *version);
-  return tool;
-}
-
-}  // namespace
-
 void take(const Header& header, Origin& origin) {
   if (header.base_time_ns) origin.base_time_ns = header.base_time_ns;
   const auto other = base::parse_json(header.other, "header");
@@ -248,7 +245,6 @@ void take(const Header& header, Origin& origin) {
                   !header.distributed_info.empty() || integer(*other, "schemaVersion").has_value();
   if (!origin.kineto) return;
   origin.with_stack = origin.with_stack || integer(*other, "with_stack").value_or(0) != 0;
-  if (const auto shapes = integer(*other, "record_shapes")) origin.record_shapes = *shapes != 0;
   origin.tool = kineto_tool(*other);
 }
 

@@ -98,7 +98,6 @@ class Lanes {
 struct Origin {
   bool kineto = false;
   bool with_stack = false;
-  std::optional<bool> record_shapes;  // unknown in files that do not say
   std::optional<std::int64_t> base_time_ns;
   std::string tool = "Chrome trace";
 };

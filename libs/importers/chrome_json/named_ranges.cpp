@@ -96,66 +96,24 @@ void Ranges::add(const Range& range) {
 void Ranges::add_module(const Range& range, std::string_view python_function) {
   Range made = range;
   made.module = modules_.module(python_function);
-  if (made.module == Modules::kNone) {
-    sink_.lose(trace::Loss::kInputLimit, 1, "modules beyond the first 200000");
-    return;
-  }
+  if (made.module == Modules::kNone) return sink_.lose(trace::Loss::kInputLimit, 1, "modules beyond the first 200000");
   add(made);
 }
 
-void Ranges::begin(const Range& range) {
-  if (opened_ >= kMaxOpen) {
-    sink_.lose(trace::Loss::kInputLimit, 1, "ranges that were open at once");
-    return;
-  }
-  open_[range.thread.id].push_back(range);
+void Ranges::open(OpenRanges& all, std::int64_t key, const Range& range) {
+  if (opened_ >= kMaxOpen) return sink_.lose(trace::Loss::kInputLimit, 1, "ranges that were open at once");
+  all[key].push_back(range);
   ++opened_;
 }
 
-void Ranges::end(trace::Id thread_id, std::int64_t at_ns) {
-  const auto found = open_.find(thread_id);
-  if (found == open_.end() || found->second.empty()) {
-    sink_.lose(trace::Loss::kUnbalancedPop, 1);
-    return;
-  }
+void Ranges::close(OpenRanges& all, std::int64_t key, std::int64_t at_ns) {
+  const auto found = all.find(key);
+  if (found == all.end()) return sink_.lose(trace::Loss::kUnbalancedPop, 1);
   Range range = found->second.back();
   found->second.pop_back();
+  if (found->second.empty()) all.erase(found);
   --opened_;
-  if (at_ns < range.begin_ns) {
-    sink_.lose(trace::Loss::kBadTime, 1, "ranges that end before they begin");
-    return;
-  }
-  range.end_ns = at_ns;
-  add(range);
-}
-
-std::int64_t Ranges::async_key(std::int64_t id, trace::Name category) {
-  return static_cast<std::int64_t>(static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15U + category.id);
-}
-
-void Ranges::begin_async(const Range& range, std::int64_t id) {
-  if (opened_ >= kMaxOpen) {
-    sink_.lose(trace::Loss::kInputLimit, 1, "ranges that were open at once");
-    return;
-  }
-  open_async_[async_key(id, range.category)].push_back(range);
-  ++opened_;
-}
-
-void Ranges::end_async(std::int64_t id, trace::Name category, std::int64_t at_ns) {
-  const auto found = open_async_.find(async_key(id, category));
-  if (found == open_async_.end()) {
-    sink_.lose(trace::Loss::kUnbalancedPop, 1);
-    return;
-  }
-  Range range = found->second.back();
-  found->second.pop_back();
-  if (found->second.empty()) open_async_.erase(found);
-  --opened_;
-  if (at_ns < range.begin_ns) {
-    sink_.lose(trace::Loss::kBadTime, 1, "ranges that end before they begin");
-    return;
-  }
+  if (at_ns < range.begin_ns) return sink_.lose(trace::Loss::kBadTime, 1, "ranges that end before they begin");
   range.end_ns = at_ns;
   add(range);
 }
@@ -220,20 +178,18 @@ void Ranges::nest() {
 }
 
 // Whatever is still open ends with the file.
-void Ranges::take_open(std::vector<Range>& open, std::int64_t last_ns) {
-  for (Range& range : open) {
-    range.end_ns = std::max(range.begin_ns, last_ns);
-    range.closed = false;
-    sink_.lose(trace::Loss::kOpenRange, 1);
-    add(range);
-  }
-}
-
 void Ranges::finish(std::int64_t last_ns) {
-  for (auto& [thread, open] : open_) take_open(open, last_ns);
-  for (auto& [id, open] : open_async_) take_open(open, last_ns);
-  open_.clear();
-  open_async_.clear();
+  for (OpenRanges* all : {&open_, &open_async_}) {
+    for (auto& [key, open] : *all) {
+      for (Range& range : open) {
+        range.end_ns = std::max(range.begin_ns, last_ns);
+        range.closed = false;
+        sink_.lose(trace::Loss::kOpenRange, 1);
+        add(range);
+      }
+    }
+    all->clear();
+  }
   nest();
 }
 

@@ -73,27 +73,32 @@ class Ranges {
   void add_module(const Range& range, std::string_view python_function);
 
   // Phases B and E, on a thread.
-  void begin(const Range& range);
-  void end(trace::Id thread_id, std::int64_t at_ns);
+  void begin(const Range& range) { open(open_, range.thread.id, range); }
+  void end(trace::Id thread_id, std::int64_t at_ns) { close(open_, thread_id, at_ns); }
   // Phases b and e (S and F), paired by their number and category.
-  void begin_async(const Range& range, std::int64_t id);
-  void end_async(std::int64_t id, trace::Name category, std::int64_t at_ns);
+  void begin_async(const Range& range, std::int64_t id) { open(open_async_, async_key(id, range.category), range); }
+  void end_async(std::int64_t id, trace::Name category, std::int64_t at_ns) {
+    close(open_async_, async_key(id, category), at_ns);
+  }
 
   void finish(std::int64_t last_ns);
 
  private:
   void nest();  // all that wait
   void emit(const std::vector<Range>& ranges, const std::vector<std::int32_t>& parents);
-  void take_open(std::vector<Range>& open, std::int64_t last_ns);
-  static std::int64_t async_key(std::int64_t id, trace::Name category);
+  using OpenRanges = std::unordered_map<std::int64_t, std::vector<Range>>;
+  void open(OpenRanges& all, std::int64_t key, const Range& range);
+  void close(OpenRanges& all, std::int64_t key, std::int64_t at_ns);
+  static std::int64_t async_key(std::int64_t id, trace::Name category) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(id) * 0x9E3779B97F4A7C15U + category.id);
+  }
 
   Sink& sink_;
   Names& names_;
   Modules modules_;
   std::vector<Range> held_;
   std::size_t opened_ = 0;
-  std::unordered_map<trace::Id, std::vector<Range>> open_;
-  std::unordered_map<std::int64_t, std::vector<Range>> open_async_;
+  OpenRanges open_, open_async_;  // by thread; by number and category
 };
 
 }  // namespace llmprof::importers::chrome_json

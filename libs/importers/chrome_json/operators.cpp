@@ -38,6 +38,9 @@ std::string collective_of(const Arguments& args) {
 std::int64_t page_of(std::int64_t external_id) { return external_id >> 6; }
 std::size_t place_of(std::int64_t external_id) { return static_cast<std::size_t>(external_id & 63); }
 
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
+constexpr std::size_t kMaxDevices = 4096;
+
 }  // namespace
 
 Ops::Kind Ops::kind_of(trace::Name name) {
@@ -76,10 +79,7 @@ void Ops::remember(std::int64_t external_id, trace::Id op_id) {
   if (external_id == kUnknown) return;
   const auto fresh = static_cast<std::uint32_t>(pages_.size());
   const std::uint32_t* const page = page_ids_.insert(page_of(external_id), fresh);
-  if (page == nullptr) {
-    sink_.lose(trace::Loss::kInputLimit, 1, "operators that kernels are not joined to");
-    return;
-  }
+  if (page == nullptr) return sink_.lose(trace::Loss::kInputLimit, 1, "operators that kernels are not joined to");
   if (*page == fresh) pages_.push_back({});
   pages_[*page][place_of(external_id)] = static_cast<std::uint32_t>(op_id);
 }
@@ -123,10 +123,8 @@ void Ops::take_candidate(const Event& event, const trace::OpRow& row, Kind kind)
   made.shape = *shape;
   const auto fresh = static_cast<std::uint32_t>(candidates_.size());
   std::uint32_t* const place = candidate_ids_.insert(event.args.external_id, fresh);
-  if (place == nullptr) {
-    sink_.lose(trace::Loss::kInputLimit, 1, "matrix products and attention beyond the first 600,000");
-    return;
-  }
+  if (place == nullptr)
+    return sink_.lose(trace::Loss::kInputLimit, 1, "matrix products and attention beyond the first 600,000");
   *place = fresh;  // a number that is used again is of the latest
   candidates_.push_back(made);
 }
@@ -203,13 +201,6 @@ void Ops::finish() {
   }
   candidates_.clear();
 }
-
-namespace {
-
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 50;
-constexpr std::size_t kMaxDevices = 4096;
-
-}  // namespace
 
 trace::AllocationRow Memory::row_of(const Key& key, std::int64_t bytes, std::int64_t begin_ns,
                                     const Lanes::Thread& thread) {

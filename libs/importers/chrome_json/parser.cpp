@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/strings.h"
 #include "importers/chrome_json/block.h"
 #include "importers/chrome_json/scalars.h"
 #include "importers/text.h"
@@ -46,11 +47,7 @@ inline constexpr ArgumentKey kArgumentKeys[] = {
     {"Bytes", &Arguments::bytes},
     {"graph node id", &Arguments::graph_node_id},
     {"graph id", &Arguments::graph_id},
-    {"Python id", &Arguments::python_id},
-    {"Python parent id", &Arguments::python_parent_id},
-    {"Python module id", &Arguments::python_module_id},
     {"Sequence number", &Arguments::sequence},
-    {"Fwd thread id", &Arguments::forward_thread},
     {"Addr", &Arguments::address},
     {"Total Allocated", &Arguments::total_allocated},
     {"Total Reserved", &Arguments::total_reserved},
@@ -61,8 +58,6 @@ inline constexpr ArgumentKey kArgumentKeys[] = {
     {"Concrete Inputs", &Arguments::concrete, kRawJson},
     {"Input Strides", &Arguments::strides, kRawJson},
     {"name", &Arguments::name},
-    {"labels", &Arguments::labels},
-    {"sort_index", &Arguments::sort_index},
     {"Collective name", &Arguments::collective},
     {"Process Group Name", &Arguments::process_group},
     {"Process Group Description", &Arguments::group_description},
@@ -106,7 +101,6 @@ inline constexpr ArgumentTable kArgumentTable;
 
 namespace {
 
-bool is_digit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 bool ends_scalar(char c) { return static_cast<unsigned char>(c) <= ' ' || c == ',' || c == '}' || c == ']'; }
 
 // Reads from a place that only moves forward and never beyond the end. Functions that return false leave the place
@@ -279,7 +273,7 @@ class Parser {
     ++at_;
     for (std::int64_t& value : values) {
       space();
-      if (!is_digit(*at_) || !read_integer(value)) break;
+      if (!base::is_digit(*at_) || !read_integer(value)) break;
       space();
       if (*at_ != ',') break;
       ++at_;
@@ -294,11 +288,11 @@ class Parser {
     const char* at = begin + (*begin == '-' ? 1 : 0);
     std::uint64_t value = 0;
     const char* const digits = at;
-    for (; is_digit(*at); ++at) value = value * 10 + static_cast<std::uint64_t>(*at - '0');
+    for (; base::is_digit(*at); ++at) value = value * 10 + static_cast<std::uint64_t>(*at - '0');
     const auto whole = at - digits;
     int places = 0;
     if (*at == '.') {
-      for (++at; is_digit(*at) && places < 3; ++at, ++places)
+      for (++at; base::is_digit(*at) && places < 3; ++at, ++places)
         value = value * 10 + static_cast<std::uint64_t>(*at - '0');
     }
     if (!ends_scalar(*at) || whole == 0 || whole > 15 || at > end_) return read_number(ns, 3);
@@ -311,7 +305,7 @@ class Parser {
   bool read_integer(std::int64_t& result) {
     const char* at = at_;
     std::uint64_t value = 0;
-    for (; is_digit(*at); ++at) value = value * 10 + static_cast<std::uint64_t>(*at - '0');
+    for (; base::is_digit(*at); ++at) value = value * 10 + static_cast<std::uint64_t>(*at - '0');
     if (!ends_scalar(*at) || at - at_ > 18 || at == at_ || at > end_) return read_number(result, 0);
     result = static_cast<std::int64_t>(value);
     at_ = at;
@@ -404,7 +398,7 @@ class Parser {
     const char* const begin = at_;
     text = read_scalar();
     if (text.empty()) return false;
-    if (is_digit(text[0]) || (text[0] == '-' && text.size() > 1 && is_digit(text[1]))) return true;
+    if (base::is_digit(text[0]) || (text[0] == '-' && text.size() > 1 && base::is_digit(text[1]))) return true;
     if (text != "null" && text != "true" && text != "false") out_.numbers_repaired.add(where(begin));
     return true;
   }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "importers/chrome_json/scalars.h"
-#include "importers/memory_sink.h"
+#include "importers/testing_sink.h"
 
 namespace llmprof::importers::chrome_json {
 namespace {

@@ -12,7 +12,7 @@
 #include "importers/chrome_json/work.h"
 #include "importers/importer.h"
 #include "importers/input.h"
-#include "importers/memory_sink.h"
+#include "importers/testing_sink.h"
 
 namespace llmprof::importers::chrome_json {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/strings.h"
 #include "importers/text.h"
 
 namespace llmprof::importers::chrome_json {
@@ -13,8 +14,6 @@ struct Digits {
   int exponent = 0;  // of ten
   bool negative = false;
 };
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Digits beyond the 18th only count as places: rounding to integers of 63 bits never needs them, as halves have one.
 void append(Digits& digits, char c, bool fraction) {
@@ -30,9 +29,9 @@ std::optional<Digits> read_digits(std::string_view text) {
   Digits digits;
   std::size_t at = 0, count = 0;
   if (at < text.size() && (text[at] == '-' || text[at] == '+')) digits.negative = text[at++] == '-';
-  for (; at < text.size() && is_digit(text[at]); ++at, ++count) append(digits, text[at], false);
+  for (; at < text.size() && base::is_digit(text[at]); ++at, ++count) append(digits, text[at], false);
   if (at < text.size() && text[at] == '.') {
-    for (++at; at < text.size() && is_digit(text[at]); ++at, ++count) append(digits, text[at], true);
+    for (++at; at < text.size() && base::is_digit(text[at]); ++at, ++count) append(digits, text[at], true);
   }
   if (count == 0) return std::nullopt;
   if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
@@ -57,40 +56,6 @@ std::optional<std::uint64_t> unsigned_digits(std::string_view text, int base) {
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
-
-}  // namespace
-
-std::optional<std::int64_t> scaled(std::string_view text, int scale) {
-  const std::optional<Digits> digits = read_digits(text);
-  if (!digits) return std::nullopt;
-  std::uint64_t value = digits->value;
-  int exponent = digits->exponent + scale;
-  if (value == 0) return 0;
-  for (; exponent > 0; --exponent) {
-    if (value > INT64_MAX / 10) return std::nullopt;
-    value *= 10;
-  }
-  if (exponent < -19) return 0;
-  std::uint64_t divisor = 1;
-  for (; exponent < 0; ++exponent) {
-    if (divisor == 10'000'000'000'000'000'000u) return 0;
-    divisor *= 10;
-  }
-  const std::uint64_t rest = value % divisor;
-  value = value / divisor + (divisor > 1 && rest >= divisor / 2 ? 1 : 0);
-  if (value > INT64_MAX) return std::nullopt;
-  return digits->negative ? -static_cast<std::int64_t>(value) : static_cast<std::int64_t>(value);
-}
-
-std::optional<std::int64_t> integer(std::string_view text) {
-  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
-  if (hexadecimal) text.remove_prefix(2);
-  if (const auto value = unsigned_digits(text, hexadecimal ? 16 : 10)) return static_cast<std::int64_t>(*value);
-  if (hexadecimal) return std::nullopt;
-  return scaled(text, 0);
-}
-
-namespace {
 
 constexpr std::uint32_t kReplacement = 0xFFFD;
 
@@ -128,6 +93,36 @@ char meaning(char letter) {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> scaled(std::string_view text, int scale) {
+  const std::optional<Digits> digits = read_digits(text);
+  if (!digits) return std::nullopt;
+  std::uint64_t value = digits->value;
+  int exponent = digits->exponent + scale;
+  if (value == 0) return 0;
+  for (; exponent > 0; --exponent) {
+    if (value > INT64_MAX / 10) return std::nullopt;
+    value *= 10;
+  }
+  if (exponent < -19) return 0;
+  std::uint64_t divisor = 1;
+  for (; exponent < 0; ++exponent) {
+    if (divisor == 10'000'000'000'000'000'000u) return 0;
+    divisor *= 10;
+  }
+  const std::uint64_t rest = value % divisor;
+  value = value / divisor + (divisor > 1 && rest >= divisor / 2 ? 1 : 0);
+  if (value > INT64_MAX) return std::nullopt;
+  return digits->negative ? -static_cast<std::int64_t>(value) : static_cast<std::int64_t>(value);
+}
+
+std::optional<std::int64_t> integer(std::string_view text) {
+  const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+  if (hexadecimal) text.remove_prefix(2);
+  if (const auto value = unsigned_digits(text, hexadecimal ? 16 : 10)) return static_cast<std::int64_t>(*value);
+  if (hexadecimal) return std::nullopt;
+  return scaled(text, 0);
+}
 
 std::string unescape(std::string_view written, bool& repaired) {
   std::string out;

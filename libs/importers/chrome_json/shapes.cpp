@@ -2,6 +2,7 @@
 #include <charconv>
 #include <utility>
 
+#include "base/strings.h"
 #include "importers/chrome_json/operators.h"
 
 namespace llmprof::importers::chrome_json {
@@ -99,13 +100,6 @@ const auto* find_op(const Table& table, std::string_view name) {
   return found == std::end(table) ? nullptr : found;
 }
 
-void skip_blanks(std::string_view& text) {
-  while (!text.empty() &&
-         (text.front() == ' ' || text.front() == '\n' || text.front() == '\t' || text.front() == '\r')) {
-    text.remove_prefix(1);
-  }
-}
-
 bool sides_ok(const Product& p) {
   for (const std::int64_t side : {p.m, p.n, p.k, p.batch}) {
     if (side <= 0 || side > kMaxSide) return false;
@@ -178,7 +172,7 @@ std::string_view at(const std::vector<std::string_view>& texts, std::size_t i) {
 std::string_view type_c_of(std::string_view op, std::string_view type_a, const Arguments& args) {
   if (op == "aten::_int_mm") return "int32";
   if (op == "aten::_scaled_mm") return scalar_type(at(parse_texts(args.concrete), 6));
-  return op.find("scaled") == std::string_view::npos ? type_a : std::string_view{};
+  return !base::contains(op, "scaled") ? type_a : std::string_view{};
 }
 
 }  // namespace
@@ -187,22 +181,20 @@ Dims parse_dims(std::string_view json) {
   Dims all;
   std::size_t depth = 0;
   while (!json.empty() && all.size() <= kMaxInputs) {
-    skip_blanks(json);
-    if (json.empty()) break;
     const char c = json.front();
     if (c == '[') {
       if (++depth == 2) all.emplace_back();
     } else if (c == ']') {
       if (depth <= 1) break;
       --depth;
-    } else if ((c >= '0' && c <= '9') || c == '-') {
+    } else if (base::is_digit(c) || c == '-') {
       std::int64_t value = 0;
       const auto [end, error] = std::from_chars(json.data(), json.data() + json.size(), value);
       if (error != std::errc{}) return {};
       if (depth == 2 && all.back().size() < kMaxDims) all.back().push_back(value);
       json.remove_prefix(static_cast<std::size_t>(end - json.data()));
       continue;
-    } else if (c != ',') {
+    } else if (c != ',' && !base::is_space(c)) {
       return {};
     }
     json.remove_prefix(1);
@@ -269,7 +261,6 @@ std::optional<Attention> attention_of(std::string_view op, const Arguments& args
                             .keys = dims[1][tokens],
                             .head_size = dims[0][3],
                             .value_size = dims[2][3],
-                            .causal = std::nullopt,
                             .type = type_name(at(parse_texts(args.types), 0))};
   for (const std::int64_t side : {attention.batch, attention.heads, attention.kv_heads, attention.queries,
                                   attention.keys, attention.head_size, attention.value_size}) {

@@ -50,10 +50,8 @@ std::uint32_t Stacks::frame_of(std::string_view function) {
 }
 
 void Stacks::add(trace::Id thread_id, std::int64_t begin_ns, std::int64_t end_ns, std::string_view function) {
-  if (calls_ >= kMaxCalls) {
-    sink_.lose(trace::Loss::kInputLimit, 1, "Python functions: stacks of what they called are not complete");
-    return;
-  }
+  if (calls_ >= kMaxCalls)
+    return sink_.lose(trace::Loss::kInputLimit, 1, "Python functions: stacks of what they called are not complete");
   if (last_ == nullptr || last_thread_ != thread_id) {
     last_ = &threads_[thread_id];
     last_thread_ = thread_id;

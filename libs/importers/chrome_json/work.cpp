@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/numbers.h"
+#include "base/strings.h"
 
 namespace llmprof::importers::chrome_json {
 namespace {
@@ -30,6 +31,43 @@ std::uint64_t key_of(const std::vector<Work>& works) {
     key ^= key >> 29;
   }
   return key & ~(std::uint64_t{1} << 63);
+}
+
+constexpr std::int64_t kMaxDevices = 4096;
+
+trace::OptionalInt32 small(std::int64_t value) {
+  if (value < 0 || value > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+  return static_cast<std::int32_t>(value);
+}
+
+std::int64_t device_of(const Event& event) {
+  if (event.args.device >= 0 && event.args.device < kMaxDevices) return event.args.device;
+  return event.pid.number >= 0 && event.pid.number < kMaxDevices ? event.pid.number : 0;
+}
+
+template <class Row>
+void fill_common(const Event& event, std::int64_t end_ns, Lanes& lanes, trace::Id id, Row& row) {
+  row.id = id;
+  row.begin_ns = event.ts_ns;
+  row.end_ns = end_ns;
+  row.device_id = lanes.device(device_of(event));
+  if (event.args.stream != kUnknown) {
+    row.stream = event.args.stream;
+  } else if (event.tid.number != kUnknown) {
+    row.stream = event.tid.number;
+  }
+}
+
+std::string_view host_memory(std::string_view name) {
+  const auto has = [&](std::string_view part) { return base::contains(name, part); };
+  return has("Pinned") ? "pinned" : has("Pageable") ? "pageable" : has("Managed") ? "managed" : "";
+}
+
+Work work_of(const Event& event) {
+  return {.row = {},
+          .external_id = event.args.external_id,
+          .graph_node = event.args.graph_node_id > 0 ? event.args.graph_node_id : kUnknown,
+          .graph = event.args.graph_id > 0 ? event.args.graph_id : kUnknown};
 }
 
 }  // namespace
@@ -258,49 +296,8 @@ void Launches::finish() {
   graphs_.finish();
 }
 
-namespace {
-
-constexpr std::int64_t kMaxDevices = 4096;
-
-trace::OptionalInt32 small(std::int64_t value) {
-  if (value < 0 || value > std::numeric_limits<std::int32_t>::max()) return std::nullopt;
-  return static_cast<std::int32_t>(value);
-}
-
-std::int64_t device_of(const Event& event) {
-  if (event.args.device >= 0 && event.args.device < kMaxDevices) return event.args.device;
-  return event.pid.number >= 0 && event.pid.number < kMaxDevices ? event.pid.number : 0;
-}
-
-template <class Row>
-void fill_common(const Event& event, std::int64_t end_ns, Lanes& lanes, trace::Id id, Row& row) {
-  row.id = id;
-  row.begin_ns = event.ts_ns;
-  row.end_ns = end_ns;
-  row.device_id = lanes.device(device_of(event));
-  if (event.args.stream != kUnknown) {
-    row.stream = event.args.stream;
-  } else if (event.tid.number != kUnknown) {
-    row.stream = event.tid.number;
-  }
-}
-
-std::string_view host_memory(std::string_view name) {
-  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  return has("Pinned") ? "pinned" : has("Pageable") ? "pageable" : has("Managed") ? "managed" : "";
-}
-
-Work work_of(const Event& event) {
-  return {.row = {},
-          .external_id = event.args.external_id,
-          .graph_node = event.args.graph_node_id > 0 ? event.args.graph_node_id : kUnknown,
-          .graph = event.args.graph_id > 0 ? event.args.graph_id : kUnknown};
-}
-
-}  // namespace
-
 std::string_view copy_direction(std::string_view name) {
-  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  const auto has = [&](std::string_view part) { return base::contains(name, part); };
   if (has("Memset") || has("memset")) return "fill";
   if (has("HtoD") || has("H2D")) return "host_to_device";
   if (has("DtoH") || has("D2H")) return "device_to_host";

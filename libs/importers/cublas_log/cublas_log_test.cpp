@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "importers/cublas_log/call.h"
+#include "importers/cublas_log/names.h"
 #include "importers/testing_files.h"
 
 namespace llmprof::importers {

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "importers/cublas_log/call.h"
+#include "base/strings.h"
+#include "importers/cublas_log/names.h"
 #include "importers/importer.h"
 #include "importers/input.h"
 #include "importers/sink.h"
@@ -36,9 +37,9 @@ std::string_view base_name(std::string_view function) {
 
 // gemm, gemv or symm; "" for what is no matrix product that 2MNK counts.
 std::string_view kind_of(std::string_view base) {
-  if (base.find("Grouped") != std::string_view::npos) return {};  // many shapes, in memory the log does not show
-  if (base.find("gemm") != std::string_view::npos || base.find("Gemm") != std::string_view::npos) return "gemm";
-  if (base.find("gemv") != std::string_view::npos) return "gemv";
+  if (base::contains(base, "Grouped")) return {};  // many shapes, in memory the log does not show
+  if (base::contains(base, "gemm") || base::contains(base, "Gemm")) return "gemm";
+  if (base::contains(base, "gemv")) return "gemv";
   if (base.size() == 5 && (base.ends_with("symm") || base.ends_with("hemm"))) return "symm";
   return {};
 }
@@ -47,130 +48,6 @@ bool is_housekeeping(std::string_view base) {
   constexpr std::string_view kBegins[] = {"Create", "Destroy", "Set", "Get", "Logger"};
   return std::any_of(std::begin(kBegins), std::end(kBegins), [&](std::string_view b) { return base.starts_with(b); });
 }
-
-}  // namespace
-
-// I! cuBLAS (v13.1.0) function cublasStatus_t cublasGemmEx(cublasHandle_t, …) called:
-// i!  m: type=int; val=1536
-// i! Time: 2026-11-15T19:25:56 elapsed from start …
-// i!Process=1846; Thread=140012333318464; GPU=0; Handle=…; MathMode=CUBLAS_DEFAULT_MATH
-std::string_view BlockReader::value(std::string_view name) const {
-  for (const Parameter& parameter : parameters_) {
-    if (parameter.name == name) return parameter.value;
-  }
-  return {};
-}
-
-BlockReader::Took BlockReader::take(std::string_view line) {
-  other_.clear();
-  if (line.starts_with("I! cuBLAS") && line.ends_with("called:")) {
-    const bool torn = open_;
-    begin(line);
-    return torn ? Took::kTorn : Took::kLine;
-  }
-  if (!line.starts_with("i!")) return Took::kNotOurs;
-  if (!open_) return Took::kLine;  // the rest of a block that ended, or of another process
-  if (line.starts_with("i!Process=")) return end(line);
-  if (line.starts_with("i! Time: ")) {
-    if (!time_.empty()) mixed_ = true;
-    time_ = line.substr(9, 19);
-    return Took::kLine;
-  }
-  const std::size_t colon = line.find(": type="), value = line.find("; val=");
-  if (!line.starts_with("i!  ") || colon == std::string_view::npos || value == std::string_view::npos || value < colon)
-    return Took::kLine;
-  const std::string_view name = line.substr(4, colon - 4);
-  if (!this->value(name).empty() || parameters_.size() == kMaxParameters) mixed_ = true;
-  if (parameters_.size() < kMaxParameters)
-    parameters_.push_back({std::string(name), std::string(line.substr(value + 6, 256))});
-  return Took::kLine;
-}
-
-bool BlockReader::finish() {
-  const bool was_open = open_;
-  open_ = false;
-  return was_open;
-}
-
-void BlockReader::begin(std::string_view line) {
-  open_ = true;
-  mixed_ = false;
-  time_.clear();
-  parameters_.clear();
-  if (const std::size_t at = line.find("(v"); at != std::string_view::npos)
-    version_ = line.substr(at + 2, std::min<std::size_t>(line.find(')', at) - at - 2, 32));
-  // "… function cublasStatus_t NAME(types) called:"
-  const std::size_t type = line.find(" function ");
-  std::string_view rest = type == std::string_view::npos ? std::string_view{} : line.substr(type + 10);
-  rest = rest.substr(0, rest.find('('));
-  const std::size_t space = rest.rfind(' ');
-  function_ = rest.substr(space == std::string_view::npos ? 0 : space + 1);
-}
-
-BlockReader::Took BlockReader::end(std::string_view line) {
-  open_ = false;
-  call_ = Call{};
-  const auto pid = integer(entry(line, "Process="));
-  if (mixed_ || !pid || function_.empty()) return Took::kTorn;
-  call_.pid = *pid;
-  call_.thread = integer(entry(line, "Thread=")).value_or(0);
-  call_.function = function_;
-  const std::string_view base = base_name(function_);
-  if (kind_of(base).empty()) {
-    if (!is_housekeeping(base)) other_ = function_;
-    return Took::kLine;
-  }
-  const auto second = second_of(time_);
-  if (!second || !fill_call()) return Took::kTorn;
-  call_.second = *second;
-  if (call_.compute_type.empty()) {
-    const bool tf32 = call_.type_a == "float32" && entry(line, "MathMode=").find("TF32") != std::string_view::npos;
-    call_.compute_type = tf32 ? "tf32" : call_.type_c == "bfloat16" ? "float32" : call_.type_c;
-  }
-  return Took::kCall;
-}
-
-bool BlockReader::fill_call() {
-  const std::string_view base = base_name(function_);
-  if (!fill_shape(kind_of(base))) return false;
-  const std::string of_name = type_of_letter(base.front());
-  const auto type = [&](std::string_view parameter) {
-    const std::string_view written = value(parameter);
-    return written.empty() ? of_name : type_name(written);
-  };
-  call_.type_a = type("Atype");
-  call_.type_b = type("Btype");
-  call_.type_c = type("Ctype");
-  if (!value("computeType").empty()) call_.compute_type = compute_name(value("computeType"));
-  if (const auto batch = integer(value("batchCount")); batch && *batch >= 0) call_.batch = *batch;
-  return true;
-}
-
-bool BlockReader::fill_shape(std::string_view kind) {
-  const auto m = integer(value("m")), n = integer(value("n"));
-  if (!m || !n || *m < 0 || *n < 0) return false;
-  call_.m = *m;
-  call_.n = *n;
-  if (kind == "gemm") {
-    const auto k = integer(value("k"));
-    if (!k || *k < 0) return false;
-    call_.k = *k;
-    call_.transpose_a = transpose_name(value("transa"));
-    call_.transpose_b = transpose_name(value("transb"));
-  } else if (kind == "gemv") {  // y = op(A) x, A of m rows and n columns
-    call_.transpose_a = transpose_name(value("trans"));
-    call_.k = call_.transpose_a == 'n' ? *n : *m;
-    call_.m = call_.transpose_a == 'n' ? *m : *n;
-    call_.n = 1;
-  } else {  // symm: the symmetric matrix stands left (m by m) or right (n by n)
-    call_.k = value("side").find("RIGHT") != std::string_view::npos ? *n : *m;
-  }
-  return true;
-}
-
-// [2026-11-15 19:25:56][cublasLt][1846][Trace][cublasLtMatmul] A=0X… Adesc=[type=R_16BF rows=1024 …] … algo=[…] …
-
-namespace {
 
 // "[text]" at the beginning of `line`, which loses it.
 std::optional<std::string_view> bracket(std::string_view& line) {
@@ -232,7 +109,167 @@ std::string algorithm_name(std::string_view algo) {
   return text;
 }
 
-}  // namespace
+// One matrix product as a log of cuBLAS or cuBLASLt tells it.
+struct Call {
+  std::int64_t pid = 0;
+  std::int64_t thread = 0;  // 0: the log does not say
+  std::int64_t second = 0;  // since 1970, as the log writes it: local time of the machine, taken as UTC
+  std::string function;
+  bool lt = false;
+  std::int64_t m = 0, n = 0, k = 0, batch = 1;
+  std::string type_a, type_b, type_c;
+  char transpose_a = 'n', transpose_b = 'n';
+  bool by_rows = false;
+  std::string epilogue, algorithm, compute_type, scaling;  // "": none or unknown
+};
+
+// The calls of cuBLAS, a block of lines each. Feed every line; a block ends with its Process line.
+class BlockReader {
+ public:
+  enum class Took { kNotOurs, kLine, kCall, kTorn };
+  // kCall: call() is a finished product. kTorn: a block was given up, lines of it are missing or mixed with another's.
+  Took take(std::string_view line) {
+    other_.clear();
+    if (line.starts_with("I! cuBLAS") && line.ends_with("called:")) {
+      const bool torn = open_;
+      begin(line);
+      return torn ? Took::kTorn : Took::kLine;
+    }
+    if (!line.starts_with("i!")) return Took::kNotOurs;
+    if (!open_) return Took::kLine;  // the rest of a block that ended, or of another process
+    if (line.starts_with("i!Process=")) return end(line);
+    if (line.starts_with("i! Time: ")) {
+      if (!time_.empty()) mixed_ = true;
+      time_ = line.substr(9, 19);
+      return Took::kLine;
+    }
+    const std::size_t colon = line.find(": type="), value = line.find("; val=");
+    if (!line.starts_with("i!  ") || colon == std::string_view::npos || value == std::string_view::npos ||
+        value < colon)
+      return Took::kLine;
+    const std::string_view name = line.substr(4, colon - 4);
+    if (!this->value(name).empty() || parameters_.size() == kMaxParameters) mixed_ = true;
+    if (parameters_.size() < kMaxParameters)
+      parameters_.push_back({std::string(name), std::string(line.substr(value + 6, 256))});
+    return Took::kLine;
+  }
+
+  // at the end of the text: true if a block was open
+  bool finish() {
+    const bool was_open = open_;
+    open_ = false;
+    return was_open;
+  }
+
+  const Call& call() const { return call_; }
+  // Of the block that ended without a product: its function, where it computes something; else "".
+  const std::string& other_function() const { return other_; }
+  const std::string& version() const { return version_; }
+
+ private:
+  struct Parameter {
+    std::string name, value;
+  };
+  void begin(std::string_view line) {
+    open_ = true;
+    mixed_ = false;
+    time_.clear();
+    parameters_.clear();
+    if (const std::size_t at = line.find("(v"); at != std::string_view::npos)
+      version_ = line.substr(at + 2, std::min<std::size_t>(line.find(')', at) - at - 2, 32));
+    // "… function cublasStatus_t NAME(types) called:"
+    const std::size_t type = line.find(" function ");
+    std::string_view rest = type == std::string_view::npos ? std::string_view{} : line.substr(type + 10);
+    rest = rest.substr(0, rest.find('('));
+    const std::size_t space = rest.rfind(' ');
+    function_ = rest.substr(space == std::string_view::npos ? 0 : space + 1);
+  }
+
+  Took end(std::string_view line) {
+    open_ = false;
+    call_ = Call{};
+    const auto pid = integer(entry(line, "Process="));
+    if (mixed_ || !pid || function_.empty()) return Took::kTorn;
+    call_.pid = *pid;
+    call_.thread = integer(entry(line, "Thread=")).value_or(0);
+    call_.function = function_;
+    const std::string_view base = base_name(function_);
+    if (kind_of(base).empty()) {
+      if (!is_housekeeping(base)) other_ = function_;
+      return Took::kLine;
+    }
+    const auto second = second_of(time_);
+    if (!second || !fill_call()) return Took::kTorn;
+    call_.second = *second;
+    if (call_.compute_type.empty()) {
+      const bool tf32 = call_.type_a == "float32" && entry(line, "MathMode=").find("TF32") != std::string_view::npos;
+      call_.compute_type = tf32 ? "tf32" : call_.type_c == "bfloat16" ? "float32" : call_.type_c;
+    }
+    return Took::kCall;
+  }
+
+  bool fill_call() {
+    const std::string_view base = base_name(function_);
+    if (!fill_shape(kind_of(base))) return false;
+    const std::string of_name = type_of_letter(base.front());
+    const auto type = [&](std::string_view parameter) {
+      const std::string_view written = value(parameter);
+      return written.empty() ? of_name : type_name(written);
+    };
+    call_.type_a = type("Atype");
+    call_.type_b = type("Btype");
+    call_.type_c = type("Ctype");
+    if (!value("computeType").empty()) call_.compute_type = compute_name(value("computeType"));
+    if (const auto batch = integer(value("batchCount")); batch && *batch >= 0) call_.batch = *batch;
+    return true;
+  }
+
+  bool fill_shape(std::string_view kind) {
+    const auto m = integer(value("m")), n = integer(value("n"));
+    if (!m || !n || *m < 0 || *n < 0) return false;
+    call_.m = *m;
+    call_.n = *n;
+    if (kind == "gemm") {
+      const auto k = integer(value("k"));
+      if (!k || *k < 0) return false;
+      call_.k = *k;
+      call_.transpose_a = transpose_name(value("transa"));
+      call_.transpose_b = transpose_name(value("transb"));
+    } else if (kind == "gemv") {  // y = op(A) x, A of m rows and n columns
+      call_.transpose_a = transpose_name(value("trans"));
+      call_.k = call_.transpose_a == 'n' ? *n : *m;
+      call_.m = call_.transpose_a == 'n' ? *m : *n;
+      call_.n = 1;
+    } else {  // symm: the symmetric matrix stands left (m by m) or right (n by n)
+      call_.k = value("side").find("RIGHT") != std::string_view::npos ? *n : *m;
+    }
+    return true;
+  }
+
+  // I! cuBLAS (v13.1.0) function cublasStatus_t cublasGemmEx(cublasHandle_t, …) called:
+  // i!  m: type=int; val=1536
+  // i! Time: 2026-11-15T19:25:56 elapsed from start …
+  // i!Process=1846; Thread=140012333318464; GPU=0; Handle=…; MathMode=CUBLAS_DEFAULT_MATH
+  std::string_view value(std::string_view name) const {
+    for (const Parameter& parameter : parameters_) {
+      if (parameter.name == name) return parameter.value;
+    }
+    return {};
+  }
+
+  bool open_ = false, mixed_ = false;
+  std::string function_, time_, other_, version_;
+  std::vector<Parameter> parameters_;
+  Call call_;
+};
+
+// A line of cuBLASLt, taken apart as far as every line can be.
+struct LtLine {
+  std::string_view time, level, function, rest;
+  std::int64_t pid = 0;
+};
+
+// [2026-11-15 19:25:56][cublasLt][1846][Trace][cublasLtMatmul] A=0X… Adesc=[type=R_16BF rows=1024 …] … algo=[…] …
 
 std::optional<LtLine> lt_line(std::string_view line) {
   LtLine result;
@@ -244,9 +281,10 @@ std::optional<LtLine> lt_line(std::string_view line) {
   return LtLine{*time, *level, *function, line, *number};
 }
 
+// The product of a [Trace] line of a Matmul function. nullopt: the line is torn, or lacks a shape.
 std::optional<Call> lt_call(const LtLine& line) {
   // Two lines that were written into each other.
-  if (line.rest.find("][cublasLt][") != std::string_view::npos) return std::nullopt;
+  if (base::contains(line.rest, "][cublasLt][")) return std::nullopt;
   const auto a = matrix(field(line.rest, "Adesc")), b = matrix(field(line.rest, "Bdesc"));
   auto d = matrix(field(line.rest, "Ddesc"));
   if (!d) d = matrix(field(line.rest, "Cdesc"));
@@ -276,15 +314,12 @@ std::optional<Call> lt_call(const LtLine& line) {
   return call;
 }
 
-namespace {
-
 constexpr std::string_view kHint =
     "set CUBLAS_LOGINFO_DBG=1 CUBLAS_LOGDEST_DBG=FILE for cuBLAS, CUBLASLT_LOG_LEVEL=5 CUBLASLT_LOG_FILE=FILE for "
     "cuBLASLt";
 
 int sniff(std::string_view head) {
-  const bool ours =
-      head.find("I! cuBLAS (v") != std::string_view::npos || head.find("][cublasLt][") != std::string_view::npos;
+  const bool ours = base::contains(head, "I! cuBLAS (v") || base::contains(head, "][cublasLt][");
   return ours ? 95 : 0;
 }
 
@@ -304,13 +339,12 @@ class Reader {
   void take(std::string_view line) {
     if (line.front() == '[') {
       if (const auto lt = lt_line(line)) return take_lt(*lt);
-      if (line.find("][cublasLt][") != std::string_view::npos) return torn();
+      if (base::contains(line, "][cublasLt][")) return torn();
     }
     using Took = BlockReader::Took;
     switch (blocks_.take(line)) {
       case Took::kNotOurs:
-        if (line.find("][cublasLt][") != std::string_view::npos || line.find("I! cuBLAS (v") != std::string_view::npos)
-          return torn();
+        if (base::contains(line, "][cublasLt][") || base::contains(line, "I! cuBLAS (v")) return torn();
         return sink_.lose(trace::Loss::kInputIgnored, 1, "lines that neither cuBLAS nor cuBLASLt wrote",
                           lines_.where());
       case Took::kLine:
@@ -420,6 +454,6 @@ Result<void> parse(Input& input, Sink& sink) { return Reader(input, sink).read()
 }  // namespace cublas
 
 extern const Importer kCublasLog;
-const Importer kCublasLog{"cublas", "cuBLAS or cuBLASLt log", Role::kLog, cublas::sniff, cublas::parse};
+const Importer kCublasLog{"cublas", "cuBLAS or cuBLASLt log", Role::kLog, cublas::sniff, cublas::parse, false};
 
 }  // namespace llmprof::importers

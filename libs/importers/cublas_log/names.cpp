@@ -1,7 +1,10 @@
+#include "importers/cublas_log/names.h"
+
 #include <span>
 
 #include "base/numbers.h"
-#include "importers/cublas_log/call.h"
+#include "base/strings.h"
+#include "importers/text.h"
 
 namespace llmprof::importers::cublas {
 namespace {
@@ -27,36 +30,16 @@ std::string_view bare(std::string_view text, std::string_view prefix) {
   return text;
 }
 
-bool digits(std::string_view text, std::size_t at, std::size_t count, std::int64_t& value) {
-  value = 0;
-  for (std::size_t i = at; i < at + count; ++i) {
-    if (text[i] < '0' || text[i] > '9') return false;
-    value = value * 10 + (text[i] - '0');
-  }
-  return true;
-}
-
-// Days since 1970-01-01 of a date of the Gregorian calendar.
-std::int64_t days_of(std::int64_t year, std::int64_t month, std::int64_t day) {
-  year -= month <= 2 ? 1 : 0;
-  const std::int64_t era = year / 400, year_of_era = year - era * 400;
-  const std::int64_t day_of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
-}
-
 }  // namespace
 
 std::optional<std::int64_t> integer(std::string_view text) { return base::parse_number<std::int64_t>(text); }
 
 std::optional<std::int64_t> second_of(std::string_view text) {
-  if (text.size() < 19 || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':') return std::nullopt;
-  std::int64_t year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
-  const bool good = digits(text, 0, 4, year) && digits(text, 5, 2, month) && digits(text, 8, 2, day) &&
-                    digits(text, 11, 2, hour) && digits(text, 14, 2, minute) && digits(text, 17, 2, second);
-  if (!good || year < 1970 || year > 2200 || month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 ||
-      minute > 59 || second > 60)
-    return std::nullopt;
-  return ((days_of(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+  if (text.size() < 19 || text[4] != '-' || text[7] != '-') return std::nullopt;
+  const auto date = date_of(text.substr(0, 4), text.substr(5, 2), text.substr(8, 2));
+  const auto second = second_of_day(text.substr(11, 8));
+  if (!date || !second) return std::nullopt;
+  return std::chrono::sys_days(*date).time_since_epoch().count() * std::int64_t{86'400} + *second;
 }
 
 std::string type_name(std::string_view text) {
@@ -102,11 +85,7 @@ std::string compute_name(std::string_view text) {
 std::string epilogue_name(std::string_view text) {
   const std::string_view name = bare(text, "EPILOGUE_");
   if (name == "DEFAULT") return {};
-  std::string lower(name);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  }
-  return lower;
+  return base::lowercase(name);
 }
 
 char transpose_name(std::string_view text) {

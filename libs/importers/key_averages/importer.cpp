@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "base/numbers.h"
+#include "base/strings.h"
 #include "base/text_table.h"
 #include "importers/importer.h"
 #include "importers/input.h"
@@ -59,10 +60,8 @@ std::optional<double> bytes_of(std::string_view text) {
   if (!value || std::fabs(*value) > 1e15) return std::nullopt;
   static constexpr std::pair<std::string_view, double> kUnits[] = {
       {" b", 1}, {" kb", 1024.0}, {" mb", 1048576.0}, {" gb", 1073741824.0}, {" tb", 1099511627776.0}};
-  std::string lower(unit);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   for (const auto& [name, factor] : kUnits) {
-    if (lower == name) return *value * factor;
+    if (base::lowercase(unit) == name) return *value * factor;
   }
   return std::nullopt;
 }
@@ -141,7 +140,7 @@ class Parser {
       if (layout_.columns > 0 && !table_.rows.empty()) layout_.columns = 0;
       return {};
     }
-    if (line.starts_with("Self ") && line.find(" time total: ") != std::string_view::npos) return take_total(line);
+    if (line.starts_with("Self ") && base::contains(line, " time total: ")) return take_total(line);
     if (cells.front() == "Name" && !seen_header_) return take_header(cells);
     if (cells.front() == "Name" && layout_.columns == 0 && cells.back() != "Name") ++table_.further_tables;
     if (layout_.columns == 0) return {};
@@ -163,7 +162,7 @@ class Parser {
     if (title == "Input Shapes") layout_.shapes = from_end;
     if (title == "Source Location") layout_.stacks = true;
     if (const auto factor = flops_factor(title)) layout_.flops = from_end, layout_.flops_factor = *factor;
-    if (percent || title.find("time avg") != std::string_view::npos) return;
+    if (percent || base::contains(title, "time avg")) return;
     const auto add = [&](Kind kind, std::optional<double> MeasuredRow::*into) {
       layout_.cells.push_back({from_end, kind, into});
     };
@@ -247,7 +246,7 @@ namespace key_averages {
 namespace {
 
 int sniff(std::string_view head) {
-  return head.find("# of Calls") != std::string_view::npos && head.find("Self CPU") != std::string_view::npos ? 85 : 0;
+  return base::contains(head, "# of Calls") && base::contains(head, "Self CPU") ? 85 : 0;
 }
 
 bool has_cpu_time(const MeasuredRow& row) { return row.cpu_ns.value_or(0) > 0 || row.self_cpu_ns.value_or(0) > 0; }
@@ -302,7 +301,7 @@ Result<void> parse(Input& input, Sink& sink) {
 }  // namespace key_averages
 
 extern const Importer kKeyAverages;
-const Importer kKeyAverages{"key-averages", "PyTorch profiler, printed table", Role::kSummary, key_averages::sniff,
-                            key_averages::parse};
+const Importer kKeyAverages{
+    "key-averages", "PyTorch profiler, printed table", Role::kSummary, key_averages::sniff, key_averages::parse, false};
 
 }  // namespace llmprof::importers

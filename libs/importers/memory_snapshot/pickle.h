@@ -104,6 +104,7 @@ class PickleHeap {
   PickleValue add(Type type);
   Object& object(Id id) { return objects_[id]; }
   const Object& object(Id id) const { return objects_[id]; }
+  bool is(PickleValue value, Type type) const { return value.is_object() && objects_[value.number()].type == type; }
   void push(Id id, PickleValue member) {
     pool_[objects_[id].payload].members.push_back(member);
     ++members_held_;
@@ -134,23 +135,7 @@ class PickleHeap {
   std::size_t text_bytes_ = 0, members_held_ = 0;
 };
 
-// The opcodes of pickles: what each is, and the texts of protocol 0. Facts from Python's pickletools.
-enum class CodeKind : std::uint8_t {
-  kUnknown,
-  kProtocol,
-  kFrame,
-  kScalar,      // None, bool, int, float in binary
-  kTextNumber,  // the same as a line of text
-  kText,        // text and bytes
-  kContainer,   // marks, lists, tuples, dictionaries, sets
-  kMemo,
-  kRefused,  // calls something, or refers to something outside
-};
-
-CodeKind kind_of(unsigned char code);
-std::string_view name_of_code(unsigned char code);  // of those that are refused: "REDUCE"
-
-std::uint64_t little_endian(std::string_view bytes);        // at most 8
+// Texts of protocol 0, and of messages.
 std::string unescaped(std::string_view text, bool quoted);  // \xNN, \uNNNN, \UNNNNNNNN, \n … as UTF-8
 std::string shown(std::string_view text);                   // short and printable
 
@@ -186,16 +171,23 @@ class PickleReader {
  private:
   using Value = PickleValue;
 
-  Result<void> step(unsigned char code);
+  // What an opcode does, by its number; nullptr: there is none of this number. Facts from Python's pickletools.
+  using Action = Result<void> (PickleReader::*)(unsigned char code);
+  static constexpr std::array<Action, 256> actions();
   Result<void> scalar(unsigned char code);
   Result<void> text_number(unsigned char code);
   Result<void> text(unsigned char code);
   Result<void> container(unsigned char code);
   Result<void> memo(unsigned char code);
-  Result<void> frame();
+  Result<void> protocol(unsigned char code);
+  Result<void> frame(unsigned char code);
   Result<void> refuse(unsigned char code);
   Result<void> corrupt(std::string_view what) const;
 
+  Result<void> push(Value value) {
+    stack_.push_back(value);
+    return {};
+  }
   Result<void> push_long(std::uint64_t bytes);
   Result<void> push_bytes(std::uint64_t bytes, bool text);
   Result<std::uint64_t> length(std::size_t bytes);  // little endian, of so many bytes

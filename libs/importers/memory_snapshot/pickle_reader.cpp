@@ -13,8 +13,51 @@ namespace {
 constexpr std::uint64_t kStepsBetweenChecks = 1 << 14;
 constexpr std::uint64_t kMemoGap = 1024;  // numbers that a writer may skip
 constexpr std::size_t kMaxMarks = 10'000;
+constexpr std::size_t kBufferBytes = 256 << 10;
+
+// Opcodes that call something, or refer to something outside.
+struct Refused {
+  unsigned char code;
+  std::string_view name;
+};
+constexpr Refused kRefused[] = {
+    {'c', "GLOBAL"}, {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},     {'b', "BUILD"},        {'i', "INST"},
+    {'o', "OBJ"},    {0x81, "NEWOBJ"},       {0x92, "NEWOBJ_EX"}, {0x82, "EXT1"},        {0x83, "EXT2"},
+    {0x84, "EXT4"},  {'P', "PERSID"},        {'Q', "BINPERSID"},  {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"},
+};
+
+std::uint64_t little_endian(const char* bytes, std::size_t count) {  // at most 8
+  std::uint64_t value = 0;
+  for (std::size_t i = count; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+double big_endian_double(const char* bytes) {
+  std::uint64_t bits = 0;
+  for (int i = 0; i < 8; ++i) bits = bits << 8 | static_cast<unsigned char>(bytes[i]);
+  double value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
 
 }  // namespace
+
+constexpr std::array<PickleReader::Action, 256> PickleReader::actions() {
+  std::array<Action, 256> all{};
+  const auto set = [&](std::initializer_list<unsigned char> codes, Action action) {
+    for (const unsigned char code : codes) all[code] = action;
+  };
+  set({0x80}, &PickleReader::protocol);
+  set({0x95}, &PickleReader::frame);
+  set({'N', 0x88, 0x89, 'J', 'K', 'M', 'G', 0x8a, 0x8b}, &PickleReader::scalar);  // None, bool, int, float in binary
+  set({'I', 'L', 'F'}, &PickleReader::text_number);                               // the same as a line of text
+  set({'S', 'V', 'T', 'U', 'X', 0x8c, 0x8d, 'B', 'C', 0x8e, 0x96}, &PickleReader::text);
+  set({'(', '0', '1', '2', ']', '}', ')', 'a', 's', 'e', 'u', 'l', 'd', 't', 0x85, 0x86, 0x87, 0x8f, 0x90, 0x91},
+      &PickleReader::container);
+  set({0x94, 'q', 'r', 'h', 'j', 'p', 'g'}, &PickleReader::memo);
+  for (const Refused& refused : kRefused) set({refused.code}, &PickleReader::refuse);
+  return all;
+}
 
 PickleReader::PickleReader(Input& input, Sink& sink, PickleShapes& shapes)
     : bytes_(input), sink_(sink), shapes_(shapes) {}
@@ -25,7 +68,11 @@ Result<PickleValue> PickleReader::read() {
     const char* code = bytes_.take(1);
     if (code == nullptr) return bytes_.error();
     if (*code == '.') break;
-    if (auto done = step(static_cast<unsigned char>(*code)); !done) return std::move(done.error());
+    static constexpr std::array<Action, 256> kActions = actions();
+    const auto number = static_cast<unsigned char>(*code);
+    const Action action = kActions[number];
+    if (action == nullptr) return std::move(corrupt(fmt::format("0x{:02x} is no opcode of a pickle", number)).error());
+    if (auto done = (this->*action)(number); !done) return std::move(done.error());
     if (++steps_ % kStepsBetweenChecks == 0) LLMPROF_TRY(check_limits());
   }
   LLMPROF_TRY(check_limits());
@@ -51,37 +98,13 @@ Result<void> PickleReader::check_limits() {
                "record less: a smaller max_entries of torch.cuda.memory._record_memory_history"};
 }
 
-Result<void> PickleReader::step(unsigned char code) {
-  switch (kind_of(code)) {
-    case CodeKind::kScalar:
-      return scalar(code);
-    case CodeKind::kTextNumber:
-      return text_number(code);
-    case CodeKind::kText:
-      return text(code);
-    case CodeKind::kContainer:
-      return container(code);
-    case CodeKind::kMemo:
-      return memo(code);
-    case CodeKind::kFrame:
-      return frame();
-    case CodeKind::kRefused:
-      return refuse(code);
-    case CodeKind::kProtocol: {
-      const char* version = bytes_.take(1);
-      if (version == nullptr) return bytes_.error();
-      if (*version >= 0 && *version <= 5) return {};
-      return Error{
-          ErrorCode::kUnsupported,
-          fmt::format("byte {}: pickle protocol {}; 0 to 5 are known", at_, static_cast<unsigned char>(*version)), ""};
-    }
-    case CodeKind::kUnknown:
-      break;
-  }
-  return corrupt(fmt::format("0x{:02x} is no opcode of a pickle", code));
+Result<void> PickleReader::protocol(unsigned char) {
+  LLMPROF_LET(const std::uint64_t version, length(1));
+  if (version <= 5) return {};
+  return Error{ErrorCode::kUnsupported, fmt::format("byte {}: pickle protocol {}; 0 to 5 are known", at_, version), ""};
 }
 
-Result<void> PickleReader::frame() {
+Result<void> PickleReader::frame(unsigned char) {
   LLMPROF_LET(const std::uint64_t size, length(8));
   if (bytes_.possible(size)) return {};
   return Error{ErrorCode::kCorruptInput, fmt::format("byte {}: a frame of {} bytes, more than the file has", at_, size),
@@ -91,7 +114,7 @@ Result<void> PickleReader::frame() {
 Result<std::uint64_t> PickleReader::length(std::size_t bytes) {
   const char* text = bytes_.take(bytes);
   if (text == nullptr) return bytes_.error();
-  return little_endian({text, bytes});
+  return little_endian(text, bytes);
 }
 
 Result<std::size_t> PickleReader::pop_mark() {
@@ -168,25 +191,15 @@ Result<void> PickleReader::container(unsigned char code) {
       if (stack_.empty() || (!marks_.empty() && marks_.back() == stack_.size())) return corrupt("nothing to pop");
       stack_.pop_back();
       return {};
-    case '1': {
-      LLMPROF_LET(const std::size_t from, pop_mark());
-      stack_.resize(from);
-      return {};
-    }
     case '2':
-      if (stack_.empty()) return corrupt("nothing to duplicate");
-      stack_.push_back(stack_.back());
-      return {};
+      return stack_.empty() ? corrupt("nothing to duplicate") : push(stack_.back());
     case ']':
     case 0x8f:
-      stack_.push_back(heap_.add(Type::kList));
-      return {};
+      return push(heap_.add(Type::kList));
     case '}':
-      stack_.push_back(heap_.add(Type::kDict));
-      return {};
+      return push(heap_.add(Type::kDict));
     case ')':
-      stack_.push_back(heap_.add(Type::kTuple));
-      return {};
+      return push(heap_.add(Type::kTuple));
     case 'a':
       return stack_.empty() ? corrupt("a list is missing") : extend(at_top(1), Type::kList);
     case 's':
@@ -203,43 +216,24 @@ Result<void> PickleReader::container(unsigned char code) {
       break;
   }
   LLMPROF_LET(const std::size_t from, pop_mark());
-  switch (code) {
-    case 'e':
-    case 0x90:
-      return extend(from, Type::kList);
-    case 'u':
-      return extend(from, Type::kDict);
-    case 'l':
-      return build(Type::kList, from);
-    case 'd':
-      return build(Type::kDict, from);
-    default:
-      return build(Type::kTuple, from);  // 't', and a frozen set
-  }
+  if (code == '1') return stack_.resize(from), Result<void>();
+  if (code == 'e' || code == 0x90) return extend(from, Type::kList);
+  if (code == 'u') return extend(from, Type::kDict);
+  return build(code == 'l' ? Type::kList : code == 'd' ? Type::kDict : Type::kTuple, from);  // 't', and a frozen set
 }
 
 Result<void> PickleReader::memo(unsigned char code) {
-  switch (code) {
-    case 0x94:
-      return store(memo_.size());
-    case 'q':
-    case 'r': {
-      LLMPROF_LET(const std::uint64_t index, length(code == 'q' ? 1 : 4));
-      return store(index);
-    }
-    case 'h':
-    case 'j': {
-      LLMPROF_LET(const std::uint64_t index, length(code == 'h' ? 1 : 4));
-      return load(index);
-    }
-    default:
-      break;
+  if (code == 0x94) return store(memo_.size());
+  const bool stores = code == 'q' || code == 'r' || code == 'p';
+  if (code != 'p' && code != 'g') {
+    LLMPROF_LET(const std::uint64_t index, length(code == 'q' || code == 'h' ? 1 : 4));
+    return stores ? store(index) : load(index);
   }
   std::string_view digits;
   if (!bytes_.line(digits)) return bytes_.error();
-  const auto index = base::parse_number<std::int64_t>(digits);
-  if (!index || *index < 0) return corrupt("a memo number that is no number");
-  return code == 'p' ? store(static_cast<std::uint64_t>(*index)) : load(static_cast<std::uint64_t>(*index));
+  const auto index = base::parse_number<std::uint64_t>(digits);
+  if (!index) return corrupt("a memo number that is no number");
+  return stores ? store(*index) : load(*index);
 }
 
 Result<void> PickleReader::store(std::uint64_t index) {
@@ -252,12 +246,11 @@ Result<void> PickleReader::store(std::uint64_t index) {
 
 Result<void> PickleReader::load(std::uint64_t index) {
   if (index >= memo_.size()) return corrupt(fmt::format("memo number {} was never stored", index));
-  stack_.push_back(memo_[index]);
-  return {};
+  return push(memo_[index]);
 }
 
 Result<void> PickleReader::refuse(unsigned char code) {
-  std::string what(name_of_code(code));
+  std::string what(std::ranges::find(kRefused, code, &Refused::code)->name);
   std::string_view module, name;
   if (code == 'c' || code == 'i') {  // GLOBAL, INST: module and name follow
     if (!bytes_.line(module)) return bytes_.error();
@@ -276,90 +269,45 @@ Result<void> PickleReader::refuse(unsigned char code) {
 }
 
 // The opcodes of a pickle that push one plain value.
-
-namespace {
-
-double big_endian_double(const char* bytes) {
-  std::uint64_t bits = 0;
-  for (int i = 0; i < 8; ++i) bits = bits << 8 | static_cast<unsigned char>(bytes[i]);
-  double value = 0;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
-
-}  // namespace
-
 Result<void> PickleReader::scalar(unsigned char code) {
-  const auto integer = [&](std::size_t bytes) -> Result<void> {
-    LLMPROF_LET(const std::uint64_t value, length(bytes));
-    const auto signed_value =
-        bytes == 4 ? static_cast<std::int64_t>(static_cast<std::int32_t>(value)) : static_cast<std::int64_t>(value);
-    stack_.push_back(Value::integer(signed_value));
-    return {};
-  };
-  switch (code) {
-    case 'N':
-      stack_.emplace_back();
-      return {};
-    case 0x88:
-    case 0x89:
-      stack_.push_back(Value::boolean(code == 0x88));
-      return {};
-    case 'J':
-      return integer(4);
-    case 'K':
-      return integer(1);
-    case 'M':
-      return integer(2);
-    case 'G': {
-      const char* bytes = bytes_.take(8);
-      if (bytes == nullptr) return bytes_.error();
-      stack_.push_back(Value::real(big_endian_double(bytes)));
-      return {};
-    }
-    default:
-      break;  // LONG1, LONG4
+  if (code == 'N') return push({});
+  if (code == 0x88 || code == 0x89) return push(Value::boolean(code == 0x88));
+  if (code == 'G') {
+    const char* bytes = bytes_.take(8);
+    return bytes == nullptr ? Result<void>(bytes_.error()) : push(Value::real(big_endian_double(bytes)));
   }
-  LLMPROF_LET(const std::uint64_t bytes, length(code == 0x8a ? 1 : 4));
-  return push_long(bytes);
+  const bool is_long = code == 0x8a || code == 0x8b;
+  LLMPROF_LET(const std::uint64_t value, length(code == 'K' || code == 0x8a ? 1 : code == 'M' ? 2 : 4));
+  if (is_long) return push_long(value);
+  return push(Value::integer(code == 'J' ? static_cast<std::int32_t>(value) : static_cast<std::int64_t>(value)));
 }
 
 // Two's complement, little endian.
 Result<void> PickleReader::push_long(std::uint64_t bytes) {
   const char* text = bytes_.take(bytes);
   if (text == nullptr) return bytes_.error();
-  if (bytes > 8) {
-    stack_.push_back(Value::other());
-    return {};
-  }
-  std::uint64_t value = little_endian({text, static_cast<std::size_t>(bytes)});
+  if (bytes > 8) return push(Value::other());
+  std::uint64_t value = little_endian(text, static_cast<std::size_t>(bytes));
   if (bytes > 0 && bytes < 8 && (static_cast<unsigned char>(text[bytes - 1]) & 0x80) != 0) {
     value |= ~std::uint64_t{0} << (8 * bytes);
   }
-  stack_.push_back(Value::integer(static_cast<std::int64_t>(value)));
-  return {};
+  return push(Value::integer(static_cast<std::int64_t>(value)));
 }
 
 Result<void> PickleReader::text_number(unsigned char code) {
   std::string_view digits;
   if (!bytes_.line(digits)) return bytes_.error();
-  if (code == 'I' && (digits == "00" || digits == "01")) {
-    stack_.push_back(Value::boolean(digits == "01"));
-    return {};
-  }
+  if (code == 'I' && (digits == "00" || digits == "01")) return push(Value::boolean(digits == "01"));
   if (code == 'F') {
     const auto value = base::parse_number<double>(digits);
-    if (!value) return corrupt("a float that is no number");
-    stack_.push_back(Value::real(*value));
-    return {};
+    return value ? push(Value::real(*value)) : corrupt("a float that is no number");
   }
   if (code == 'L' && digits.ends_with('L')) digits.remove_suffix(1);
   if (digits.find_first_not_of("-0123456789") != std::string_view::npos || digits.empty()) {
     return corrupt("an int that is no number");
   }
   const auto value = base::parse_number<std::int64_t>(digits);
-  stack_.push_back(value ? Value::integer(*value) : Value::other());
-  return {};
+  return push(value ? Value::integer(*value) : Value::other());
 }
 
 Result<void> PickleReader::text(unsigned char code) {
@@ -384,8 +332,7 @@ Result<void> PickleReader::text(unsigned char code) {
     }
     line = line.substr(1, line.size() - 2);
   }
-  stack_.push_back(heap_.add_text(unescaped(line.substr(0, Sink::kMaxNameBytes), code == 'S')));
-  return {};
+  return push(heap_.add_text(unescaped(line.substr(0, Sink::kMaxNameBytes), code == 'S')));
 }
 
 Result<void> PickleReader::push_bytes(std::uint64_t bytes, bool text) {
@@ -393,15 +340,8 @@ Result<void> PickleReader::push_bytes(std::uint64_t bytes, bool text) {
   if (begin == nullptr) return bytes_.error();
   // Longer texts are cut where they become names; nothing of a snapshot is as long.
   const std::size_t kept = std::min<std::size_t>(static_cast<std::size_t>(bytes), Sink::kMaxNameBytes);
-  stack_.push_back(text ? heap_.add_text({begin, kept}) : Value::other());
-  return {};
+  return push(text ? heap_.add_text({begin, kept}) : Value::other());
 }
-
-namespace {
-
-constexpr std::size_t kBufferBytes = 256 << 10;
-
-}  // namespace
 
 ByteReader::ByteReader(Input& input) : input_(input), buffer_(kBufferBytes) {}
 

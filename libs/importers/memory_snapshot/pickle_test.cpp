@@ -3,7 +3,7 @@
 
 #include "importers/importer.h"
 #include "importers/input.h"
-#include "importers/memory_sink.h"
+#include "importers/testing_sink.h"
 #include "importers/memory_snapshot/pickle.h"
 
 namespace llmprof::importers {

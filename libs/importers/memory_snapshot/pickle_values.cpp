@@ -16,6 +16,15 @@ constexpr std::size_t kTextOverheadBytes = 96;  // of the dictionary, per text
 constexpr std::size_t kMemberBytes = 12;        // with what a vector reserves
 constexpr std::size_t kKeysShown = 6;
 
+// Hexadecimal digits after \x, \u, \U: how many there have to be.
+std::size_t digits_after(char letter) { return letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0; }
+
+char plain_escape(char letter) {
+  constexpr std::string_view kLetters = "nrt\\'\"", kMeanings = "\n\r\t\\'\"";
+  const std::size_t at = kLetters.find(letter);
+  return at == std::string_view::npos ? '\0' : kMeanings[at];
+}
+
 }  // namespace
 
 PickleValue PickleValue::integer(std::int64_t value) {
@@ -120,62 +129,6 @@ std::string PickleHeap::describe(PickleValue value) const {
   }
   if (all.size() > 2 * kKeysShown) keys += ", …";
   return all.empty() ? "an empty dict" : fmt::format("a dict with the keys {}", keys);
-}
-
-namespace {
-
-struct Refused {
-  unsigned char code;
-  std::string_view name;
-};
-constexpr Refused kRefused[] = {
-    {'c', "GLOBAL"}, {0x93, "STACK_GLOBAL"}, {'R', "REDUCE"},     {'b', "BUILD"},        {'i', "INST"},
-    {'o', "OBJ"},    {0x81, "NEWOBJ"},       {0x92, "NEWOBJ_EX"}, {0x82, "EXT1"},        {0x83, "EXT2"},
-    {0x84, "EXT4"},  {'P', "PERSID"},        {'Q', "BINPERSID"},  {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"},
-};
-
-constexpr std::array<CodeKind, 256> make_kinds() {
-  std::array<CodeKind, 256> kinds{};
-  const auto set = [&](std::initializer_list<unsigned char> codes, CodeKind kind) {
-    for (const unsigned char code : codes) kinds[code] = kind;
-  };
-  set({0x80}, CodeKind::kProtocol);
-  set({0x95}, CodeKind::kFrame);
-  set({'N', 0x88, 0x89, 'J', 'K', 'M', 'G', 0x8a, 0x8b}, CodeKind::kScalar);
-  set({'I', 'L', 'F'}, CodeKind::kTextNumber);
-  set({'S', 'V', 'T', 'U', 'X', 0x8c, 0x8d, 'B', 'C', 0x8e, 0x96}, CodeKind::kText);
-  set({'(', '0', '1', '2', ']', '}', ')', 'a', 's', 'e', 'u', 'l', 'd', 't', 0x85, 0x86, 0x87, 0x8f, 0x90, 0x91},
-      CodeKind::kContainer);
-  set({0x94, 'q', 'r', 'h', 'j', 'p', 'g'}, CodeKind::kMemo);
-  for (const Refused& refused : kRefused) kinds[refused.code] = CodeKind::kRefused;
-  return kinds;
-}
-constexpr std::array<CodeKind, 256> kKinds = make_kinds();
-
-// Hexadecimal digits after \x, \u, \U: how many there have to be.
-std::size_t digits_after(char letter) { return letter == 'x' ? 2 : letter == 'u' ? 4 : letter == 'U' ? 8 : 0; }
-
-char plain_escape(char letter) {
-  constexpr std::string_view kLetters = "nrt\\'\"", kMeanings = "\n\r\t\\'\"";
-  const std::size_t at = kLetters.find(letter);
-  return at == std::string_view::npos ? '\0' : kMeanings[at];
-}
-
-}  // namespace
-
-CodeKind kind_of(unsigned char code) { return kKinds[code]; }
-
-std::string_view name_of_code(unsigned char code) {
-  for (const Refused& refused : kRefused) {
-    if (refused.code == code) return refused.name;
-  }
-  return "an unknown opcode";
-}
-
-std::uint64_t little_endian(std::string_view bytes) {
-  std::uint64_t value = 0;
-  for (std::size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
 }
 
 std::string unescaped(std::string_view text, bool quoted) {

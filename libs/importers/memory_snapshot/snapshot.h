@@ -1,51 +1,54 @@
 #pragma once
-// A PyTorch memory snapshot: its dictionaries, its events paired to allocations, its rows.
+// The parts of a PyTorch memory snapshot: the fields of its dictionaries, its events paired to allocations.
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/human.h"
 #include "importers/memory_snapshot/pickle.h"
 #include "importers/sink.h"
 
 namespace llmprof::importers {
 
 // The keys that the dictionaries of a snapshot have, and one dictionary by them.
-enum class Key : std::uint8_t {
-  kAction,
-  kAddr,
-  kAddress,
-  kActiveSize,
-  kAllocatedSize,
-  kBlocks,
-  kDevice,
-  kDeviceFree,
-  kExpandable,
-  kFilename,
-  kFrames,
-  kLine,
-  kName,
-  kPoolId,
-  kRequestedSize,
-  kSegmentType,
-  kSize,
-  kStage,
-  kState,
-  kStream,
-  kTime,
-  kTotalSize,
-  kCount,
-  kOther
-};
+// clang-format off
+#define LLMPROF_SNAPSHOT_KEYS(X) \
+  X(kAction, "action") X(kAddr, "addr") X(kAddress, "address") X(kActiveSize, "active_size") \
+  X(kAllocatedSize, "allocated_size") X(kBlocks, "blocks") X(kDevice, "device") X(kDeviceFree, "device_free") \
+  X(kExpandable, "is_expandable") X(kFilename, "filename") X(kFrames, "frames") X(kLine, "line") \
+  X(kName, "name") X(kPoolId, "segment_pool_id") X(kRequestedSize, "requested_size") \
+  X(kSegmentType, "segment_type") X(kSize, "size") X(kStage, "stage") X(kState, "state") X(kStream, "stream") \
+  X(kTime, "time_us") X(kTotalSize, "total_size")
+// clang-format on
+#define LLMPROF_KEY(key, text) key,
+#define LLMPROF_TEXT(key, text) text,
+enum class Key : std::uint8_t { LLMPROF_SNAPSHOT_KEYS(LLMPROF_KEY) kCount, kOther };
+inline constexpr std::array<std::string_view, static_cast<std::size_t>(Key::kCount)> kKeyTexts{
+    LLMPROF_SNAPSHOT_KEYS(LLMPROF_TEXT)};
+#undef LLMPROF_SNAPSHOT_KEYS
+#undef LLMPROF_KEY
+#undef LLMPROF_TEXT
 
 class SnapshotFields {
  public:
-  void read(const PickleHeap& heap, PickleHeap::Id dict);
+  void read(const PickleHeap& heap, PickleHeap::Id dict) {
+    values_.fill(std::nullopt);
+    const std::vector<PickleValue>& pairs = heap.members(dict);
+    for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
+      if (pairs[i].kind() != PickleValue::Kind::kText) continue;
+      const Key key = key_of(heap, pairs[i]);
+      if (key != Key::kOther) values_[at(key)] = pairs[i + 1];
+    }
+  }
 
   bool has(Key key) const { return values_[at(key)].has_value(); }
   std::optional<PickleValue> value(Key key) const { return values_[at(key)]; }
@@ -65,7 +68,21 @@ class SnapshotFields {
 
  private:
   static constexpr std::size_t at(Key key) { return static_cast<std::size_t>(key); }
-  Key key_of(const PickleHeap& heap, PickleValue text);
+  // Texts are numbered by the heap; what a number means is found once.
+  Key key_of(const PickleHeap& heap, PickleValue text) {
+    constexpr std::size_t kMostKnown = 1 << 16;  // keys come early
+    const std::size_t number = text.number();
+    if (number < known_.size() && known_[number] != Key::kCount) return known_[number];
+    Key key = Key::kOther;
+    for (std::size_t i = 0; i < kKeyTexts.size(); ++i) {
+      if (heap.text(text) == kKeyTexts[i]) key = static_cast<Key>(i);
+    }
+    if (number < kMostKnown) {
+      if (known_.size() <= number) known_.resize(number + 1, Key::kCount);
+      known_[number] = key;
+    }
+    return key;
+  }
 
   std::array<std::optional<PickleValue>, static_cast<std::size_t>(Key::kCount)> values_;
   std::vector<Key> known_;  // by number of the text
@@ -88,16 +105,49 @@ class AllocationTrace {
 
   AllocationTrace(Sink& sink, trace::Id device_id) : sink_(sink), device_id_(device_id) {}
 
-  void take(const AllocatorEvent& event);
-  // What the snapshot shows to be there and no event told of: allocated before the first event.
-  void there_at_end(std::int64_t address, std::int64_t bytes, trace::OptionalId stack_id);
-  void segment_at_end(std::int64_t address, std::int64_t bytes, trace::OptionalId stack_id);
-  void finish();  // writes what was never freed
+  void take(const AllocatorEvent& event) {
+    if (!first_ns_) first_ns_ = event.ts_ns;
+    const std::string_view action = event.action;
+    if (action == "alloc") return begin(open_, "tensor", event);
+    if (action == "free_completed" || action == "free") return freed(event);
+    if (action == "free_requested") return;  // its memory waits for a stream
+    if (action == "segment_alloc" || action == "segment_map") return begin(segments_, "segment", event);
+    if (action == "segment_free" || action == "segment_unmap") return unmapped(event);
+    if (action == "oom") return out_of_memory(event);
+    if (action == "snapshot") {
+      snapshot_ns_ = event.ts_ns;
+    } else {
+      sink_.lose(trace::Loss::kInputIgnored, 1, "events of an unknown kind");
+    }
+  }
 
-  trace::Id device_id() const { return device_id_; }
+  // What the snapshot shows to be there and no event told of: allocated before the first event.
+  void there_at_end(std::int64_t address, std::int64_t bytes, trace::OptionalId stack_id) {
+    if (!first_ns_ || open_.contains(address)) return;
+    ++older_;
+    write("tensor", address, {*first_ns_, bytes, stack_id}, {});
+  }
+
+  void segment_at_end(std::int64_t address, std::int64_t bytes, trace::OptionalId stack_id) {
+    if (!first_ns_) return;
+    std::int64_t known = 0;
+    auto at = segments_.upper_bound(address);
+    if (at != segments_.begin()) --at;
+    for (; at != segments_.end() && at->first < address + bytes; ++at) {
+      known += std::max<std::int64_t>(
+          0, std::min(address + bytes, at->first + at->second.bytes) - std::max(address, at->first));
+    }
+    if (known < bytes) write("segment", address, {*first_ns_, bytes - known, stack_id}, {});
+  }
+
+  // Writes what was never freed.
+  void finish() {
+    for (const auto& [address, open] : open_) write("tensor", address, open, {});
+    for (const auto& [address, open] : segments_) write("segment", address, open, {});
+  }
+
   std::optional<std::int64_t> first_ns() const { return first_ns_; }
   std::optional<std::int64_t> snapshot_ns() const { return snapshot_ns_; }
-  std::int64_t events() const { return events_; }
   std::int64_t older() const { return older_; }  // allocations from before the first event
   std::size_t held_bytes() const { return open_.size() * 72 + segments_.size() * 96; }
 
@@ -106,99 +156,86 @@ class AllocationTrace {
     std::int64_t begin_ns = 0, bytes = 0;
     trace::OptionalId stack_id;
   };
+  // Something begins at an address; what was open there has ended without being told.
   template <class Map>
-  void begin(Map& open, std::string_view kind, const AllocatorEvent& event);
-  void freed(const AllocatorEvent& event);
-  void unmapped(const AllocatorEvent& event);
-  void out_of_memory(const AllocatorEvent& event);
-  void write(std::string_view kind, std::int64_t address, const Open& open, trace::OptionalInt end_ns);
+  void begin(Map& open, std::string_view kind, const AllocatorEvent& event) {
+    if (open.size() >= kMaxOpen)
+      return sink_.lose(trace::Loss::kInputLimit, 1,
+                        kind == "tensor" ? "allocations at the same time" : "segments at the same time");
+    const Open begun{event.ts_ns, event.bytes, event.stack_id};
+    const auto [place, added] = open.try_emplace(event.address, begun);
+    if (added) return;
+    sink_.lose(trace::Loss::kInputDamaged, 1,
+               kind == "tensor" ? "allocations whose end is missing" : "segments whose end is missing");
+    write(kind, event.address, place->second, event.ts_ns);
+    place->second = begun;
+  }
+
+  void freed(const AllocatorEvent& event) {
+    const auto found = open_.find(event.address);
+    if (found == open_.end()) {
+      ++older_;
+      return write("tensor", event.address, {*first_ns_, event.bytes, {}}, event.ts_ns);
+    }
+    write("tensor", event.address, found->second, event.ts_ns);
+    open_.erase(found);
+  }
+
+  // What is given back may be a part of what was taken, or several parts of it.
+  void unmapped(const AllocatorEvent& event) {
+    const std::int64_t begin = event.address, end = event.address + event.bytes;
+    std::int64_t known = 0;
+    auto at = segments_.upper_bound(begin);
+    if (at != segments_.begin()) --at;
+    while (at != segments_.end() && at->first < end) {
+      const std::int64_t from = at->first, to = at->first + at->second.bytes;
+      const Open whole = at->second;
+      if (to <= begin) {
+        ++at;
+        continue;
+      }
+      at = segments_.erase(at);
+      const std::int64_t cut_from = std::max(from, begin), cut_to = std::min(to, end);
+      if (from < cut_from) segments_[from] = {whole.begin_ns, cut_from - from, whole.stack_id};
+      if (to > cut_to) at = segments_.insert_or_assign(cut_to, Open{whole.begin_ns, to - cut_to, whole.stack_id}).first;
+      write("segment", cut_from, {whole.begin_ns, cut_to - cut_from, whole.stack_id}, event.ts_ns);
+      known += cut_to - cut_from;
+      if (to > cut_to) break;
+    }
+    if (known < event.bytes) write("segment", begin, {*first_ns_, event.bytes - known, {}}, event.ts_ns);
+  }
+
+  void out_of_memory(const AllocatorEvent& event) {
+    std::string text =
+        fmt::format("PyTorch could not get {} of device memory", base::human_bytes(static_cast<double>(event.bytes)));
+    if (event.device_free_bytes) {
+      text +=
+          fmt::format("; {} were free on the device", base::human_bytes(static_cast<double>(*event.device_free_bytes)));
+    }
+    sink_.note("out of memory", text, event.ts_ns);
+  }
+
+  void write(std::string_view kind, std::int64_t address, const Open& open, trace::OptionalInt end_ns) {
+    if (end_ns && *end_ns < open.begin_ns)
+      return sink_.lose(trace::Loss::kBadTime, 1, "allocations that end before they begin");
+    sink_.add(trace::AllocationRow{.id = sink_.new_id(),
+                                   .begin_ns = open.begin_ns,
+                                   .end_ns = end_ns,
+                                   .bytes = open.bytes,
+                                   .address = address,
+                                   .device_id = device_id_,
+                                   .stack_id = open.stack_id,
+                                   .kind = sink_.name(kind),
+                                   .process_id = 0,  // the snapshot does not say
+                                   .thread_id = {}});
+  }
 
   Sink& sink_;
   trace::Id device_id_;
   std::optional<std::int64_t> first_ns_, snapshot_ns_;
   std::unordered_map<std::int64_t, Open> open_;
   std::map<std::int64_t, Open> segments_;  // disjoint, by address
-  std::int64_t events_ = 0, older_ = 0;
-};
-
-// What the dictionaries of a PyTorch memory snapshot mean: frames, events, blocks, segments, annotations. Taken while
-// the pickle is read, so that events, which are nearly all of a file, are not kept.
-class Snapshot : public PickleShapes {
- public:
-  explicit Snapshot(Sink& sink);
-
-  void dict_done(PickleHeap& heap, PickleHeap::Id dict) override;
-  bool take(PickleHeap& heap, std::span<const PickleValue> stack, const PickleHeap::Object& record) override;
-  std::size_t held_bytes() const override;
-
-  // The pickle is read: writes all that could not be written on the way.
-  Result<void> finish(PickleHeap& heap, PickleValue root);
-
- private:
-  enum Record : std::uint8_t { kFrame, kStack, kEvent, kBlock, kSegment, kAnnotation };
-  struct Block {
-    std::int64_t address = 0, bytes = 0, requested_bytes = -1;
-    std::uint32_t stack = 0, state = 0;  // ids of a stack and of a name; 0 none
-  };
-  struct Segment {
-    std::int64_t device = 0, address = 0, bytes = 0, allocated_bytes = 0, active_bytes = 0;
-    trace::OptionalInt requested_bytes, stream;
-    std::optional<bool> expandable;
-    std::uint32_t stack = 0;
-    trace::Name kind;
-    std::vector<std::uint32_t> blocks;
-  };
-  struct Annotation {
-    std::int64_t ts_ns = 0, device = 0;
-    trace::Name name;
-    bool begins = false;
-  };
-  using Fields = SnapshotFields;
-  // Two hashes of its frames: what is the same stack is told by them alone.
-  struct StackHash {
-    std::uint64_t a = 0, b = 0;
-    friend bool operator==(const StackHash&, const StackHash&) = default;
-  };
-  struct FrameKey {
-    std::uint32_t name = 0, file = 0;  // texts of the heap
-    std::int64_t line = 0;
-    friend bool operator==(const FrameKey&, const FrameKey&) = default;
-  };
-  struct Hash {
-    std::size_t operator()(const StackHash& hash) const { return hash.a; }
-    std::size_t operator()(const FrameKey& key) const {
-      return (std::size_t{key.name} << 32 | key.file) * 0x9e3779b97f4a7c15u ^ static_cast<std::size_t>(key.line);
-    }
-  };
-
-  void frame_done(PickleHeap& heap, PickleHeap::Id dict);
-  void event_done(PickleHeap& heap, PickleHeap::Id dict);
-  void block_done(PickleHeap& heap, PickleHeap::Id dict);
-  void segment_done(PickleHeap& heap, PickleHeap::Id dict);
-  void annotation_done(PickleHeap& heap, PickleHeap::Id dict);
-  std::string kind_of_segment(const PickleHeap& heap) const;
-  std::uint32_t stack_of(PickleHeap& heap);  // of `fields_`
-  AllocationTrace* trace_of(const PickleHeap& heap, std::span<const PickleValue> stack);
-
-  Result<std::vector<std::uint32_t>> find_segments(PickleHeap& heap, PickleValue root) const;
-  trace::Id device_id(std::int64_t ordinal);
-  void write_segments(const std::vector<std::uint32_t>& segments);
-  void write_blocks(const Segment& segment, trace::Id segment_id, AllocationTrace* trace);
-  void write_ranges();
-  void write_notes(PickleHeap& heap, PickleValue root);
-
-  Sink& sink_;
-  Fields fields_;
-  std::unordered_map<FrameKey, std::uint32_t, Hash> frames_;
-  std::unordered_map<StackHash, std::uint32_t, Hash> stacks_;
-  std::vector<Block> blocks_;
-  std::vector<Segment> segments_;
-  std::vector<Annotation> annotations_;
-  std::unordered_map<PickleHeap::Id, std::unique_ptr<AllocationTrace>> traces_;  // by list
-  std::map<std::int64_t, AllocationTrace*> traces_by_device_;
-  std::map<std::int64_t, trace::Id> devices_;
-  AllocatorEvent event_;  // the last, until its list takes it
-  std::uint32_t event_number_ = 0;
+  std::int64_t older_ = 0;
 };
 
 }  // namespace llmprof::importers

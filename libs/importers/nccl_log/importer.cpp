@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/numbers.h"
+#include "base/strings.h"
 #include "importers/importer.h"
 #include "importers/input.h"
 #include "importers/sink.h"
@@ -20,7 +21,7 @@ namespace {
 constexpr std::string_view kMark = " NCCL INFO ";
 
 int sniff(std::string_view head) {
-  return head.find(kMark) != std::string_view::npos || head.find("NCCL version ") != std::string_view::npos ? 60 : 0;
+  return base::contains(head, kMark) || base::contains(head, "NCCL version ") ? 60 : 0;
 }
 
 struct Type {
@@ -70,15 +71,14 @@ class Reader {
 
   // "host:pid:tid [device] NCCL INFO text"
   void take(std::string_view line) {
-    if (line.find(" NCCL WARN ") != std::string_view::npos && ++warnings_ <= 16)
-      sink_.note("nccl", line.substr(0, 1000));
+    if (base::contains(line, " NCCL WARN ") && ++warnings_ <= 16) sink_.note("nccl", line.substr(0, 1000));
     const std::size_t mark = line.find(kMark);
     if (mark == std::string_view::npos) return;
     ++known_lines_;
     const std::string_view text = line.substr(mark + kMark.size());
     const std::int64_t pid = number_behind(line.substr(0, mark), ":");
     if (text.starts_with("NCCL version ")) version_ = text.substr(13, 40);
-    if (text.find(" Init COMPLETE") != std::string_view::npos && pid >= 0) {
+    if (base::contains(text, " Init COMPLETE") && pid >= 0) {
       Process& process = processes_[pid];
       const std::int64_t ranks = number_behind(text, " nranks ");
       if (ranks > process.ranks) process.rank = number_behind(text, " rank "), process.ranks = ranks;
@@ -148,6 +148,6 @@ Result<void> parse(Input& input, Sink& sink) { return Reader(input, sink).read()
 }  // namespace nccl_log
 
 extern const Importer kNcclLog;
-const Importer kNcclLog{"nccl", "NCCL debug log", Role::kSummary, nccl_log::sniff, nccl_log::parse};
+const Importer kNcclLog{"nccl", "NCCL debug log", Role::kSummary, nccl_log::sniff, nccl_log::parse, false};
 
 }  // namespace llmprof::importers

@@ -10,8 +10,7 @@
 #include <unordered_map>
 
 #include "base/numbers.h"
-#include "importers/input.h"
-#include "importers/sink.h"
+#include "base/strings.h"
 
 namespace llmprof::importers::ncu {
 
@@ -165,8 +164,6 @@ Result<CsvReader::Kind> CsvReader::skip_long() {
 
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool is_absent(std::string_view text) {
   return text.empty() || text == "n/a" || text == "N/A" || text == "nan" || text == "-nan" || text == "inf" ||
          text == "-inf";
@@ -177,7 +174,7 @@ bool is_grouped(std::string_view text, char mark) {
   std::size_t run = 0;
   bool first = true;
   for (const char c : text) {
-    if (is_digit(c)) {
+    if (base::is_digit(c)) {
       ++run;
     } else {
       if (c != mark || (first ? run < 1 || run > 3 : run != 3)) return false;
@@ -200,7 +197,7 @@ ValueKind parse_marked(std::string_view text, double& value) {
   const std::string_view sign = text.starts_with('-') || text.starts_with('+') ? text.substr(0, 1) : std::string_view{};
   const std::string_view body = text.substr(sign.size());
   for (const char c : body) {
-    if (!is_digit(c) && c != '.' && c != ',') return exact(text, value);
+    if (!base::is_digit(c) && c != '.' && c != ',') return exact(text, value);
   }
   const std::size_t comma = body.find(','), point = body.find('.');
   const bool several_points = body.find('.', std::min(point, body.size() - 1) + 1) != std::string_view::npos;
@@ -252,7 +249,7 @@ ValueKind parse_value(std::string_view text, double& value) {
   constexpr std::size_t kFitting = 18;  // digits that fit whatever they are
   for (; at < text.size() && at < kFitting; ++at) {
     const char c = text[at];
-    if (is_digit(c)) {
+    if (base::is_digit(c)) {
       whole = whole * 10 + (c - '0');
       ++run;
     } else if (c == ',' && (grouped ? run == 3 : run >= 1 && run <= 3)) {

@@ -7,18 +7,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "importers/input.h"
+#include "importers/sink.h"
 
-namespace llmprof::importers {
+namespace llmprof::importers::ncu {
 
 // Records of a CSV text between lines that are none (what a tool or a program printed), in bounded memory. A record is
 // taken for one when its line begins with a quote; quoted fields may hold commas, newlines and doubled quotes.
 // Not thread-safe.
-class Input;
-class Sink;
-}  // namespace llmprof::importers
-
-namespace llmprof::importers::ncu {
-
 class CsvReader {
  public:
   static constexpr std::size_t kMaxRecordBytes = 100u << 20;
@@ -58,10 +54,6 @@ class CsvReader {
 
 // Numbers and units as Nsight Compute prints them.
 
-}  // namespace llmprof::importers::ncu
-
-namespace llmprof::importers::ncu {
-
 enum class ValueKind : std::uint8_t {
   kNumber,
   kAbsent,        // empty, n/a, nan, inf
@@ -81,16 +73,7 @@ Unit base_unit(std::string_view printed);
 // "(128, 1, 1)"; false if it is not three numbers.
 bool parse_triple(std::string_view text, std::int32_t (&values)[3]);
 
-}  // namespace llmprof::importers::ncu
-
-namespace llmprof::importers {
-
 // What the columns and metrics of a CSV of Nsight Compute are, by their titles.
-
-}  // namespace llmprof::importers
-
-namespace llmprof::importers::ncu {
-
 enum class Column : std::uint8_t {
   kIgnored,
   kMetric,
@@ -114,5 +97,3 @@ enum class Use : std::uint8_t { kNone, kDuration, kPasses, kRegisters, kStaticSh
 Use use_of(std::string_view metric);
 
 }  // namespace llmprof::importers::ncu
-
-namespace llmprof::importers {}  // namespace llmprof::importers

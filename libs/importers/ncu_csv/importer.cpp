@@ -3,7 +3,6 @@
 // between.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -11,6 +10,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/numbers.h"
+#include "base/strings.h"
 #include "base/text_table.h"
 #include "importers/importer.h"
 #include "importers/input.h"
@@ -19,6 +20,7 @@
 
 namespace llmprof::importers {
 namespace ncu {
+namespace {
 
 // Profiled launches as rows: processes, devices, kernels one behind the other, and their counters.
 //
@@ -40,11 +42,7 @@ struct Launch {
   DeviceFacts facts;
 };
 
-namespace {
-
 std::int64_t whole(double value) { return value > 0 && value < 9e18 ? std::llround(value) : 0; }
-
-}  // namespace
 
 class Kernels {
  public:
@@ -139,8 +137,6 @@ class Kernels {
   trace::Name scope_, method_;
 };
 
-namespace {
-
 constexpr std::string_view kHint =
     "write it with: ncu --csv --page raw …, or from a report: ncu --import FILE --csv --page raw";
 
@@ -149,7 +145,7 @@ int sniff(std::string_view head) {
     return head.starts_with(begin) || head.find(fmt::format("\n{}", begin)) != std::string_view::npos;
   };
   if (line("\"ID\",\"Process ID\"") || line("\"Process ID\",\"Process Name\",\"Host Name\"")) return 95;
-  return line("==PROF== ") || line("==ERROR== ") || head.find("ERR_NVGPUCTRPERM") != std::string_view::npos ? 70 : 0;
+  return line("==PROF== ") || line("==ERROR== ") || base::contains(head, "ERR_NVGPUCTRPERM") ? 70 : 0;
 }
 
 struct Metric {
@@ -183,7 +179,7 @@ class Reader {
 
   void take_line(std::string_view line) {
     if (line.empty() || line.starts_with("==PROF==")) return;
-    if (line.find("ERR_NVGPUCTRPERM") != std::string_view::npos && no_permission_.empty()) no_permission_ = place();
+    if (base::contains(line, "ERR_NVGPUCTRPERM") && no_permission_.empty()) no_permission_ = place();
     if (line.starts_with("==ERROR==")) {
       if (first_error_.empty())
         first_error_ =
@@ -283,7 +279,7 @@ class Reader {
     const auto number = [&](const char* name, double& into) {
       if (const auto found = attributes_.find(name); found != attributes_.end()) {
         double value = 0;
-        if (ncu::parse_value(fields[found->second], value) == ValueKind::kNumber) into = value;
+        if (parse_value(fields[found->second], value) == ValueKind::kNumber) into = value;
       }
     };
     if (const auto found = attributes_.find("display_name"); found != attributes_.end())
@@ -307,36 +303,20 @@ class Reader {
   }
 
   void take_leading(Launch& launch, Column column, std::string_view text) {
-    const auto integer = [&](std::int64_t& into) { std::from_chars(text.data(), text.data() + text.size(), into); };
+    trace::KernelRow& row = launch.row;
+    const auto integer = [&] { return base::leading_number<std::int64_t>(text).value_or(0); };
     std::int32_t triple[3] = {};
-    switch (column) {
-      case Column::kPid:
-        return integer(launch.pid);
-      case Column::kDevice:
-        return integer(launch.device);
-      case Column::kProcess:
-        launch.process = text;
-        return;
-      case Column::kCapability:
-        launch.compute_capability = text.substr(0, 16);
-        return;
-      case Column::kKernel:
-        launch.row.name = sink_.name(text);
-        return;
-      case Column::kStream:
-        launch.row.stream = 0;
-        return integer(*launch.row.stream);
-      case Column::kGrid:
-        if (ncu::parse_triple(text, triple))
-          launch.row.grid_x = triple[0], launch.row.grid_y = triple[1], launch.row.grid_z = triple[2];
-        return;
-      case Column::kBlock:
-        if (ncu::parse_triple(text, triple))
-          launch.row.block_x = triple[0], launch.row.block_y = triple[1], launch.row.block_z = triple[2];
-        return;
-      default:
-        return;
-    }
+    if (column == Column::kPid) launch.pid = integer();
+    if (column == Column::kDevice) launch.device = integer();
+    if (column == Column::kStream) row.stream = integer();
+    if (column == Column::kProcess) launch.process = text;
+    if (column == Column::kCapability) launch.compute_capability = text.substr(0, 16);
+    if (column == Column::kKernel) row.name = sink_.name(text);
+    if ((column != Column::kGrid && column != Column::kBlock) || !parse_triple(text, triple)) return;
+    const bool grid = column == Column::kGrid;
+    (grid ? row.grid_x : row.block_x) = triple[0];
+    (grid ? row.grid_y : row.block_y) = triple[1];
+    (grid ? row.grid_z : row.block_z) = triple[2];
   }
 
   Result<void> take_kernel_row() {
@@ -379,7 +359,7 @@ class Reader {
   Result<void> take_value(Launch& launch, Metric& metric, std::string_view title, std::string_view text,
                           bool as_counter) {
     double value = 0;
-    switch (ncu::parse_value(text, value)) {
+    switch (parse_value(text, value)) {
       case ValueKind::kAbsent:
         return {};
       case ValueKind::kText:
@@ -404,25 +384,11 @@ class Reader {
 
   static void apply(Launch& launch, Use use, double value) {
     const bool small = value >= 0 && value < 2e9;
-    switch (use) {
-      case Use::kDuration:
-        if (launch.duration_ns < 0) launch.duration_ns = value;
-        return;
-      case Use::kPasses:
-        if (small) launch.passes = static_cast<std::int32_t>(value);
-        return;
-      case Use::kRegisters:
-        if (small) launch.row.registers = static_cast<std::int32_t>(value);
-        return;
-      case Use::kStaticShared:
-        launch.static_shared = value;
-        return;
-      case Use::kDynamicShared:
-        launch.dynamic_shared = value;
-        return;
-      case Use::kNone:
-        return;
-    }
+    if (use == Use::kDuration && launch.duration_ns < 0) launch.duration_ns = value;
+    if (use == Use::kPasses && small) launch.passes = static_cast<std::int32_t>(value);
+    if (use == Use::kRegisters && small) launch.row.registers = static_cast<std::int32_t>(value);
+    if (use == Use::kStaticShared) launch.static_shared = value;
+    if (use == Use::kDynamicShared) launch.dynamic_shared = value;
   }
 
   Result<void> judge() {
@@ -465,6 +431,6 @@ Result<void> parse(Input& input, Sink& sink) { return Reader(input, sink).read()
 }  // namespace ncu
 
 extern const Importer kNcuCsv;
-const Importer kNcuCsv{"ncu", "Nsight Compute, CSV", Role::kTrace, ncu::sniff, ncu::parse};
+const Importer kNcuCsv{"ncu", "Nsight Compute, CSV", Role::kTrace, ncu::sniff, ncu::parse, false};
 
 }  // namespace llmprof::importers

@@ -9,12 +9,15 @@
 #include <cstring>
 #include <ctime>
 
+#include "trace/run.h"
+
 namespace llmprof::importers::nsys {
+namespace {
 
 // The limits that an untrusted database is read under.
-inline constexpr std::int64_t kHeapBytes = 64 << 20;  // of SQLite, in all
-inline constexpr int kMaxValueBytes = 16 << 20;       // of a row; larger ones are passed over
-inline constexpr std::size_t kMaxTables = 4096;
+constexpr std::int64_t kHeapBytes = 64 << 20;  // of SQLite, in all
+constexpr int kMaxValueBytes = 16 << 20;       // of a row; larger ones are passed over
+constexpr std::size_t kMaxTables = 4096;
 
 struct HeaderFacts {
   std::uint64_t page_bytes = 0;
@@ -22,12 +25,6 @@ struct HeaderFacts {
   bool truncated = false;
   bool wal = false;
 };
-Result<HeaderFacts> check_header(Input& input, std::uint64_t plain_bytes);
-
-// Nothing but reading tables is allowed from now on.
-void harden(sqlite3* connection);
-
-namespace {
 
 constexpr std::size_t kHeaderBytes = 100;
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
@@ -55,7 +52,63 @@ void set_limits(sqlite3* connection) {
   for (const auto& [limit, value] : kLimits) sqlite3_limit(connection, limit, value);
 }
 
-}  // namespace
+constexpr std::size_t kReadAhead = 256 << 10;
+
+struct File {
+  sqlite3_file base;
+  InputVfs* vfs;
+};
+
+int read_file(sqlite3_file* file, void* out, int size, sqlite3_int64 offset) {
+  if (size < 0 || offset < 0) return SQLITE_IOERR_READ;
+  return reinterpret_cast<File*>(file)->vfs->read(static_cast<char*>(out), static_cast<std::size_t>(size),
+                                                  static_cast<std::uint64_t>(offset));
+}
+
+int size_of_file(sqlite3_file* file, sqlite3_int64* size) {
+  *size = static_cast<sqlite3_int64>(reinterpret_cast<File*>(file)->vfs->size());
+  return SQLITE_OK;
+}
+
+// A file that can be read, in a world without other files.
+const sqlite3_io_methods kMethods{
+    .iVersion = 1,  // no shared memory, no mapping
+    .xClose = [](sqlite3_file*) { return SQLITE_OK; },
+    .xRead = read_file,
+    .xWrite = [](sqlite3_file*, const void*, int, sqlite3_int64) { return SQLITE_READONLY; },
+    .xTruncate = [](sqlite3_file*, sqlite3_int64) { return SQLITE_READONLY; },
+    .xSync = [](sqlite3_file*, int) { return SQLITE_OK; },
+    .xFileSize = size_of_file,
+    .xLock = [](sqlite3_file*, int) { return SQLITE_OK; },
+    .xUnlock = [](sqlite3_file*, int) { return SQLITE_OK; },
+    .xCheckReservedLock = [](sqlite3_file*, int* reserved) { return *reserved = 0, SQLITE_OK; },
+    .xFileControl = [](sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; },
+    .xSectorSize = [](sqlite3_file*) { return 4096; },
+    .xDeviceCharacteristics = [](sqlite3_file*) { return SQLITE_IOCAP_IMMUTABLE; },
+};
+
+int open_file(sqlite3_vfs* vfs, const char*, sqlite3_file* file, int flags, int* out_flags) {
+  file->pMethods = nullptr;
+  if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return SQLITE_CANTOPEN;  // journals, temporary files
+  auto* opened = reinterpret_cast<File*>(file);
+  opened->vfs = static_cast<InputVfs*>(vfs->pAppData);
+  opened->base.pMethods = &kMethods;
+  if (out_flags != nullptr) *out_flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB;
+  return SQLITE_OK;
+}
+
+constexpr double kMaxCpuSecondsPerRow = 60;
+constexpr int kInstructionsPerCheck = 200'000;
+
+bool same(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
+}
+
+std::string text_at(sqlite3_stmt* statement, int column) {
+  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
+  if (text == nullptr) return "";
+  return std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
+}
 
 Result<HeaderFacts> check_header(Input& input, std::uint64_t plain_bytes) {
   std::array<char, kHeaderBytes> header{};
@@ -77,6 +130,7 @@ Result<HeaderFacts> check_header(Input& input, std::uint64_t plain_bytes) {
   return facts;
 }
 
+// Nothing but reading tables is allowed from now on.
 void harden(sqlite3* connection) {
   constexpr int kSwitches[][2] = {{SQLITE_DBCONFIG_DEFENSIVE, 1},
                                   {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
@@ -93,85 +147,6 @@ void harden(sqlite3* connection) {
   sqlite3_set_authorizer(connection, allow, nullptr);
 }
 
-namespace {
-
-constexpr std::size_t kReadAhead = 256 << 10;
-
-struct File {
-  sqlite3_file base;
-  InputVfs* vfs;
-};
-
-int close_file(sqlite3_file*) { return SQLITE_OK; }
-int read_file(sqlite3_file* file, void* out, int size, sqlite3_int64 offset) {
-  if (size < 0 || offset < 0) return SQLITE_IOERR_READ;
-  return reinterpret_cast<File*>(file)->vfs->read(static_cast<char*>(out), static_cast<std::size_t>(size),
-                                                  static_cast<std::uint64_t>(offset));
-}
-int write_file(sqlite3_file*, const void*, int, sqlite3_int64) { return SQLITE_READONLY; }
-int truncate_file(sqlite3_file*, sqlite3_int64) { return SQLITE_READONLY; }
-int sync_file(sqlite3_file*, int) { return SQLITE_OK; }
-int size_of_file(sqlite3_file* file, sqlite3_int64* size) {
-  *size = static_cast<sqlite3_int64>(reinterpret_cast<File*>(file)->vfs->size());
-  return SQLITE_OK;
-}
-int lock_file(sqlite3_file*, int) { return SQLITE_OK; }
-int is_reserved(sqlite3_file*, int* reserved) {
-  *reserved = 0;
-  return SQLITE_OK;
-}
-int control_file(sqlite3_file*, int, void*) { return SQLITE_NOTFOUND; }
-int sector_size(sqlite3_file*) { return 4096; }
-int characteristics(sqlite3_file*) { return SQLITE_IOCAP_IMMUTABLE; }
-
-const sqlite3_io_methods kMethods = [] {
-  sqlite3_io_methods methods{};
-  methods.iVersion = 1;  // no shared memory, no mapping
-  methods.xClose = close_file;
-  methods.xRead = read_file;
-  methods.xWrite = write_file;
-  methods.xTruncate = truncate_file;
-  methods.xSync = sync_file;
-  methods.xFileSize = size_of_file;
-  methods.xLock = lock_file;
-  methods.xUnlock = lock_file;
-  methods.xCheckReservedLock = is_reserved;
-  methods.xFileControl = control_file;
-  methods.xSectorSize = sector_size;
-  methods.xDeviceCharacteristics = characteristics;
-  return methods;
-}();
-
-int open_file(sqlite3_vfs* vfs, const char*, sqlite3_file* file, int flags, int* out_flags) {
-  file->pMethods = nullptr;
-  if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return SQLITE_CANTOPEN;  // journals, temporary files
-  auto* opened = reinterpret_cast<File*>(file);
-  opened->vfs = static_cast<InputVfs*>(vfs->pAppData);
-  opened->base.pMethods = &kMethods;
-  if (out_flags != nullptr) *out_flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_MAIN_DB;
-  return SQLITE_OK;
-}
-
-int delete_file(sqlite3_vfs*, const char*, int) { return SQLITE_READONLY; }
-int exists(sqlite3_vfs*, const char*, int, int* answer) {
-  *answer = 0;
-  return SQLITE_OK;
-}
-int full_name(sqlite3_vfs*, const char* name, int room, char* out) {
-  sqlite3_snprintf(room, out, "%s", name);
-  return SQLITE_OK;
-}
-int no_randomness(sqlite3_vfs*, int size, char* out) {
-  std::memset(out, 0, static_cast<std::size_t>(std::max(size, 0)));
-  return size;
-}
-int no_sleep(sqlite3_vfs*, int) { return 0; }
-int no_time(sqlite3_vfs*, double* days) {
-  *days = 0;
-  return SQLITE_OK;
-}
-int no_error(sqlite3_vfs*, int, char*) { return 0; }
-
 }  // namespace
 
 InputVfs::InputVfs(Input& input, std::uint64_t plain_bytes) : input_(input), size_(plain_bytes) {
@@ -181,13 +156,17 @@ InputVfs::InputVfs(Input& input, std::uint64_t plain_bytes) : input_(input), siz
   vfs_.zName = kName;
   vfs_.pAppData = this;
   vfs_.xOpen = open_file;
-  vfs_.xDelete = delete_file;
-  vfs_.xAccess = exists;
-  vfs_.xFullPathname = full_name;
-  vfs_.xRandomness = no_randomness;
-  vfs_.xSleep = no_sleep;
-  vfs_.xCurrentTime = no_time;
-  vfs_.xGetLastError = no_error;
+  vfs_.xDelete = [](sqlite3_vfs*, const char*, int) { return SQLITE_READONLY; };
+  vfs_.xAccess = [](sqlite3_vfs*, const char*, int, int* answer) { return *answer = 0, SQLITE_OK; };
+  vfs_.xFullPathname = [](sqlite3_vfs*, const char* name, int room, char* out) {
+    return sqlite3_snprintf(room, out, "%s", name), SQLITE_OK;
+  };
+  vfs_.xRandomness = [](sqlite3_vfs*, int size, char* out) {
+    return std::memset(out, 0, static_cast<std::size_t>(std::max(size, 0))), size;
+  };
+  vfs_.xSleep = [](sqlite3_vfs*, int) { return 0; };
+  vfs_.xCurrentTime = [](sqlite3_vfs*, double* days) { return *days = 0, SQLITE_OK; };
+  vfs_.xGetLastError = [](sqlite3_vfs*, int, char*) { return 0; };
   sqlite3_config(SQLITE_CONFIG_SINGLETHREAD);  // one thread reads here: no locks, where nothing used SQLite before
   sqlite3_vfs_register(&vfs_, 0);
 }
@@ -237,29 +216,6 @@ int InputVfs::read(char* out, std::size_t size, std::uint64_t offset) {
   std::memset(out + have, 0, size - have);  // as SQLite asks for
   return SQLITE_IOERR_SHORT_READ;
 }
-
-namespace {
-
-constexpr double kMaxCpuSecondsPerRow = 60;
-constexpr int kInstructionsPerCheck = 200'000;
-
-std::string in_quotes(std::string_view name) {
-  std::string text = "\"";
-  for (const char c : name) text.append(c == '"' ? 2 : 1, c);
-  return text + "\"";
-}
-
-bool same(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && sqlite3_strnicmp(a.data(), b.data(), static_cast<int>(a.size())) == 0;
-}
-
-std::string text_at(sqlite3_stmt* statement, int column) {
-  const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
-  if (text == nullptr) return "";
-  return std::string(text, static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
-}
-
-}  // namespace
 
 Database::Database(Input& input, Sink& sink, std::uint64_t plain_bytes)
     : input_(input), sink_(sink), plain_bytes_(plain_bytes), vfs_(input, plain_bytes) {}
@@ -380,7 +336,7 @@ Result<void> Database::refuse_disguises(std::span<const char* const> tables) {
 }
 
 Result<std::vector<std::string>> Database::columns_of(const std::string& table) {
-  sqlite3_stmt* statement = prepare("PRAGMA table_xinfo(" + in_quotes(table) + ")");
+  sqlite3_stmt* statement = prepare("PRAGMA table_xinfo(" + trace::sql_identifier(table) + ")");
   if (statement == nullptr) return damage("table " + table);
   std::vector<std::string> columns;
   bool generated = false;
@@ -408,10 +364,10 @@ Result<Rows> Database::rows(std::string_view table, std::initializer_list<const 
     if (!there && index < needed)
       return Error{ErrorCode::kUnsupported, fmt::format("table {}: it has no column {}", found, column),
                    "export the report again with another version of Nsight Systems"};
-    sql += there ? ", " + in_quotes(column) : ", NULL";
+    sql += there ? ", " + trace::sql_identifier(column) : ", NULL";
     ++index;
   }
-  sql += " FROM " + in_quotes(found) + " NOT INDEXED WHERE _rowid_ > ?1";
+  sql += " FROM " + trace::sql_identifier(found) + " NOT INDEXED WHERE _rowid_ > ?1";
   sqlite3_stmt* statement = prepare(sql);
   if (statement == nullptr) return damage("table " + found);
   sqlite3_bind_int64(statement, 1, INT64_MIN);
@@ -421,7 +377,8 @@ Result<Rows> Database::rows(std::string_view table, std::initializer_list<const 
 std::int64_t Database::size_of(std::string_view table) {
   const std::string found = find_table(table);
   if (found.empty()) return 0;
-  sqlite3_stmt* statement = prepare("SELECT _rowid_ FROM " + in_quotes(found) + " ORDER BY _rowid_ DESC LIMIT 1");
+  sqlite3_stmt* statement =
+      prepare("SELECT _rowid_ FROM " + trace::sql_identifier(found) + " ORDER BY _rowid_ DESC LIMIT 1");
   const bool there = statement != nullptr && sqlite3_step(statement) == SQLITE_ROW;
   const std::int64_t size = there ? sqlite3_column_int64(statement, 0) : 0;
   sqlite3_finalize(statement);
@@ -430,8 +387,8 @@ std::int64_t Database::size_of(std::string_view table) {
 
 std::optional<std::string> Database::text_of(std::string_view table, const char* key_column, std::int64_t key,
                                              const char* column) {
-  const std::string sql =
-      "SELECT " + in_quotes(column) + " FROM " + in_quotes(table) + " WHERE " + in_quotes(key_column) + " = ?1";
+  const std::string sql = "SELECT " + trace::sql_identifier(column) + " FROM " + trace::sql_identifier(table) +
+                          " WHERE " + trace::sql_identifier(key_column) + " = ?1";
   auto [lookup, is_new] = lookups_.try_emplace(sql, nullptr);
   if (is_new) lookup->second = prepare(sql);
   sqlite3_stmt* statement = lookup->second;

@@ -75,6 +75,10 @@ class Database {
   // Rows of a table, columns as given. Those that the table does not have are NULL, except the first `needed`, without
   // which the answer is an error that names them. No such table: no rows.
   Result<Rows> rows(std::string_view table, std::initializer_list<const char*> columns, std::size_t needed = 0);
+  // Calls take(rows) for every row of the same. What `take` answers is not looked at: it may be what Rows::lose() is.
+  template <class Take>
+  Result<void> each(std::string_view table, std::initializer_list<const char*> columns, std::size_t needed,
+                    const Take& take);
   // About how many rows a table has: the largest rowid.
   std::int64_t size_of(std::string_view table);
   // The text in `column` of the row with this `key`; nullopt if there is none. For tables with a primary key.
@@ -149,5 +153,13 @@ class Rows {
   std::int64_t rowid_ = INT64_MIN;
   bool odd_ = false;
 };
+
+template <class Take>
+Result<void> Database::each(std::string_view table, std::initializer_list<const char*> columns, std::size_t needed,
+                            const Take& take) {
+  LLMPROF_LET(Rows found, rows(table, columns, needed));
+  while (found.next()) take(found);
+  return found.finish();
+}
 
 }  // namespace llmprof::importers::nsys

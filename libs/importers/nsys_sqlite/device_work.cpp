@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/strings.h"
 #include "importers/nsys_sqlite/host_calls.h"
 #include "importers/nsys_sqlite/identities.h"
 #include "trace/join.h"
@@ -35,22 +36,19 @@ class Graphs {
 
   // CUDA_GRAPH_NODE_EVENTS: when and by whom nodes were made, and which ones are clones of others.
   Result<void> read_nodes() {
-    LLMPROF_LET(Rows rows, database_.rows("CUDA_GRAPH_NODE_EVENTS",
-                                          {"start", "globalTid", "graphNodeId", "originalGraphNodeId"}, 3));
-    while (rows.next()) {
+    const auto take = [&](Rows& rows) {
       const auto start = rows.integer(0), global = rows.integer(1), number = rows.integer(2);
-      if (!start || !global || !number || !is_time(*start)) {
-        rows.lose(trace::Loss::kInputDamaged, "values that cannot be");
-        continue;
-      }
+      if (!start || !global || !number || !is_time(*start))
+        return rows.lose(trace::Loss::kInputDamaged, "values that cannot be");
       const Actors::Index thread = actors_.thread(*global, *start, *start);
       Node* made = node({actors_.process(*global), *number});
-      if (made == nullptr) continue;
+      if (made == nullptr) return;
       made->created_ns = std::min(made->created_ns.value_or(INT64_MAX), *start);
       made->thread = thread;
       if (const auto original = rows.integer(3)) made->original = *original;
-    }
-    return rows.finish();
+    };
+    return database_.each("CUDA_GRAPH_NODE_EVENTS", {"start", "globalTid", "graphNodeId", "originalGraphNodeId"}, 3,
+                          take);
   }
 
   enum class Kind : std::uint8_t { kUnknown, kKernel, kMemcpy, kMemset };
@@ -175,55 +173,44 @@ class Work {
       : from_(from), sink_(from.sink), graphs_(graphs), launches_(launches), stack_ids_(stack_ids) {}
 
   Result<void> read_kernels() {
-    LLMPROF_LET(Rows rows, from_.database.rows(
-                               "CUPTI_ACTIVITY_KIND_KERNEL",
+    return from_.database.each("CUPTI_ACTIVITY_KIND_KERNEL",
                                {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphNodeId",
                                 "mangledName", "demangledName", "shortName", "registersPerThread", "gridX", "gridY",
                                 "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory"},
-                               kNeeded));
-    while (rows.next()) take_kernel(rows);
-    return rows.finish();
+                               kNeeded, [&](Rows& rows) { take_kernel(rows); });
   }
 
-  // MEMCPY
   Result<void> read_copies() {
-    LLMPROF_LET(Rows rows, from_.database.rows("CUPTI_ACTIVITY_KIND_MEMCPY",
-                                               {"start", "end", "deviceId", "streamId", "correlationId", "globalPid",
-                                                "graphNodeId", "bytes", "copyKind", "srcKind", "dstKind"},
-                                               kNeeded));
-    while (rows.next()) take_copy(rows);
-    return rows.finish();
+    return from_.database.each("CUPTI_ACTIVITY_KIND_MEMCPY",
+                               {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphNodeId",
+                                "bytes", "copyKind", "srcKind", "dstKind"},
+                               kNeeded, [&](Rows& rows) { take_copy(rows); });
   }
 
-  // MEMSET
   Result<void> read_fills() {
-    LLMPROF_LET(Rows rows, from_.database.rows("CUPTI_ACTIVITY_KIND_MEMSET",
-                                               {"start", "end", "deviceId", "streamId", "correlationId", "globalPid",
-                                                "graphNodeId", "bytes"},
-                                               kNeeded));
-    while (rows.next()) {
-      const std::int64_t bytes = rows.integer_or(kBytes, 0);
-      if (const auto work = common(rows)) add_copy(*work, "fill", std::max<std::int64_t>(bytes, 0), "");
-    }
-    return rows.finish();
+    return from_.database.each(
+        "CUPTI_ACTIVITY_KIND_MEMSET",
+        {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphNodeId", "bytes"}, kNeeded,
+        [&](Rows& rows) {
+          const std::int64_t bytes = rows.integer_or(kBytes, 0);
+          if (const auto work = common(rows)) add_copy(*work, "fill", std::max<std::int64_t>(bytes, 0), "");
+        });
   }
 
   Result<void> read_graph_launches() {
     enum Own : int { kGraph = kFirstOwn, kExecutable };
-    LLMPROF_LET(Rows rows, from_.database.rows("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
-                                               {"start", "end", "deviceId", "streamId", "correlationId", "globalPid",
-                                                "graphNodeId", "graphId", "graphExecId"},
-                                               kNeeded));
-    while (rows.next()) {
-      const auto graph = rows.integer(kGraph), executable = rows.integer(kExecutable);
-      const auto work = common(rows);
-      if (!work) continue;
-      trace::GraphLaunchRow row;
-      fill(row, *work);
-      row.graph = graphs_.graph_id(work->process, executable ? *executable : graph.value_or(0));
-      sink_.add(row);
-    }
-    return rows.finish();
+    return from_.database.each(
+        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+        {"start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphNodeId", "graphId", "graphExecId"},
+        kNeeded, [&](Rows& rows) {
+          const auto graph = rows.integer(kGraph), executable = rows.integer(kExecutable);
+          const auto work = common(rows);
+          if (!work) return;
+          trace::GraphLaunchRow row;
+          fill(row, *work);
+          row.graph = graphs_.graph_id(work->process, executable ? *executable : graph.value_or(0));
+          sink_.add(row);
+        });
   }
   bool found_any() const { return found_any_; }
 
@@ -321,7 +308,7 @@ class Work {
     const auto work = common(rows, !migration);
     if (!work) return;
     const std::int64_t host_side = (direction == "device_to_host" ? target : source).value_or(-1);
-    const bool with_host = direction.find("host") != std::string_view::npos;
+    const bool with_host = base::contains(direction, "host");
     add_copy(*work, direction, *bytes, migration ? "managed" : with_host ? host_memory_of(host_side) : "");
   }
 

@@ -11,119 +11,10 @@ namespace {
 
 constexpr std::size_t kNear = 32, kMostLong = 100'000;
 
-}  // namespace
-
-void Launches::expect(std::int64_t count) {
-  entries_.reserve(std::min(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)), kMost));
-}
-
-bool Launches::add(Actors::Index process, std::uint32_t correlation, const Call& call) {
-  if (entries_.size() >= kMost) return false;
-  const std::int64_t duration_ns = call.end_ns - call.begin_ns;
-  const auto kept = static_cast<std::uint32_t>(std::min<std::int64_t>(duration_ns, UINT32_MAX));
-  const Entry entry{call.begin_ns, correlation, kept, call.stack, process, call.thread};
-  if (kept == UINT32_MAX && long_.size() < kMostLong) long_.try_emplace(key(entry), call.end_ns);
-  sorted_ = sorted_ && (entries_.empty() || key(entries_.back()) <= key(entry));
-  entries_.push_back(entry);
-  return true;
-}
-
-void Launches::sort() {
-  if (sorted_) return;
-  std::ranges::sort(entries_, {}, [](const Entry& entry) { return std::pair(key(entry), entry.begin_ns); });
-  sorted_ = true;
-}
-
-std::optional<Launches::Call> Launches::find(Actors::Index process, std::uint32_t correlation) {
-  const std::uint64_t wanted = std::uint64_t{process} << 32 | correlation;
-  std::size_t at = hint_;
-  const std::size_t near = std::min(hint_ + kNear, entries_.size());
-  while (at < near && key(entries_[at]) < wanted) ++at;
-  const bool passed = at == near || (at == hint_ && at > 0 && key(entries_[at - 1]) >= wanted);
-  if (passed) {
-    const auto found = std::ranges::lower_bound(entries_, wanted, {}, key);
-    at = static_cast<std::size_t>(found - entries_.begin());
-  }
-  if (at >= entries_.size() || key(entries_[at]) != wanted) return std::nullopt;
-  hint_ = at;
-  const Entry& entry = entries_[at];
-  std::int64_t end_ns = entry.begin_ns + entry.duration_ns;
-  if (entry.duration_ns == UINT32_MAX) {
-    if (const auto known = long_.find(wanted); known != long_.end()) end_ns = known->second;
-  }
-  return Call{entry.begin_ns, end_ns, entry.thread, entry.stack};
-}
-
-namespace {
-
 constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15u;
   return hash ^ hash >> 29;
 }
-
-}  // namespace
-
-Result<Stacks::ById> Stacks::read(std::string_view table) {
-  ById found;
-  LLMPROF_LET(Rows rows, database_.rows(table, {"id", "symbol", "module", "kernelMode"}));
-  std::optional<std::int64_t> current;
-  while (rows.next()) {
-    const auto id = rows.integer(0);
-    if (!id) continue;
-    if (current && *current != *id) keep(*current, found);
-    current = id;
-    add_frame(rows);
-  }
-  if (current) keep(*current, found);
-  LLMPROF_TRY(rows.finish());
-  return found;
-}
-
-// Nsight puts a frame "[Broken backtraces]" where unwinding failed, and one of module "[Unknown]" before it.
-void Stacks::add_frame(Rows& rows) {
-  const auto symbol = rows.integer(1);
-  if (!symbol) return;
-  const Frame frame{*symbol, rows.integer_or(2, -1), rows.integer_or(3, 0) != 0};
-  const bool broken = strings_.is(frame.symbol, "[Broken backtraces]") || strings_.is(frame.module, "[Unknown]");
-  cut_ = cut_ || broken || frames_.size() >= kMostFrames;
-  if (!cut_) frames_.push_back(frame_id(frame));
-}
-
-trace::Id Stacks::frame_id(const Frame& frame) {
-  const std::uint64_t hash = mix(mix(frame.in_kernel ? 2 : 1, static_cast<std::uint64_t>(frame.symbol)),
-                                 static_cast<std::uint64_t>(frame.module));
-  const auto [known, is_new] = known_frames_.try_emplace(hash, 0);
-  if (!is_new) return known->second;
-  Sink& sink = database_.sink();
-  known->second = sink.new_id();
-  trace::FrameRow row;
-  row.id = known->second;
-  row.kind = sink.name(frame.in_kernel ? "kernel" : "native");
-  row.function = strings_.name(frame.symbol);
-  if (frame.module >= 0) row.file = strings_.name(frame.module);
-  sink.add(row);
-  return row.id;
-}
-
-void Stacks::keep(std::int64_t id, ById& found) {
-  Sink& sink = database_.sink();
-  if (found.size() >= kMostStacks) sink.lose(trace::Loss::kInputLimit, 1, "call stacks beyond a million");
-  if (!frames_.empty() && found.size() < kMostStacks) {
-    std::uint64_t hash = frames_.size();
-    for (const trace::Id frame : frames_) hash = mix(hash, static_cast<std::uint64_t>(frame));
-    const auto [known, is_new] = known_stacks_.try_emplace(hash, 0);
-    if (is_new) {
-      known->second = sink.new_id();
-      std::int32_t depth = 0;
-      for (const trace::Id frame : frames_) sink.add(trace::StackRow{known->second, depth++, frame});
-    }
-    found[id] = {known->second, cut_};
-  }
-  frames_.clear();
-  cut_ = false;
-}
-
-namespace {
 
 constexpr std::int64_t kRuntimeClass = 0;  // of ENUM_NSYS_EVENT_CLASS; 1 is the driver
 
@@ -184,43 +75,6 @@ class Calls {
   CudaCalls functions_{sink_};
   std::int64_t looked_up_ = 0;
 };
-
-}  // namespace
-
-Result<void> read_calls(Export& from, Launches& launches, std::vector<trace::Id>& stack_ids) {
-  stack_ids.assign(1, 0);
-  Stacks stacks(from);
-  LLMPROF_LET(const Stacks::ById by_id, stacks.read("CUDA_CALLCHAINS"));
-  LLMPROF_LET(Rows rows, from.database.rows(
-                             "CUPTI_ACTIVITY_KIND_RUNTIME",
-                             {"start", "end", "globalTid", "nameId", "correlationId", "eventClass", "callchainId"}, 4));
-  launches.expect(from.database.size_of("CUPTI_ACTIVITY_KIND_RUNTIME"));
-  Calls calls(from, launches, stack_ids);
-  while (rows.next()) calls.take(rows, by_id);
-  calls.finish();
-  launches.sort();
-  return rows.finish();
-}
-
-Result<void> read_waits(Export& from) {
-  constexpr std::array<const char*, 5> kNames{"unknown", "event synchronize", "stream wait", "stream synchronize",
-                                              "context synchronize"};
-  LLMPROF_LET(Rows rows, from.database.rows("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-                                            {"start", "end", "syncType", "streamId", "correlationId", "globalPid"}, 3));
-  while (rows.next()) {
-    const auto start = rows.integer(0), end = rows.integer(1), type = rows.integer(2), stream = rows.integer(3),
-               correlation = rows.integer(4), global = rows.integer(5);
-    if (!rows.is_interval(type ? start : std::nullopt, end)) continue;
-    from.actors.saw(from.actors.process(global), *start, *end);
-    const bool named = *type > 0 && *type < static_cast<std::int64_t>(kNames.size());
-    from.sink.add(trace::ApiRow{from.sink.new_id(), *start, *end,
-                                from.sink.name(kNames[named ? static_cast<std::size_t>(*type) : 0]), 0, correlation,
-                                stream, *type != 2});
-  }
-  return rows.finish();
-}
-
-namespace {
 
 constexpr std::int64_t kAllocates = 0, kFrees = 1;  // of ENUM_CUDA_DEV_MEM_EVENT_OPER
 constexpr std::size_t kMostOpen = 1'000'000;
@@ -299,15 +153,144 @@ class Allocations {
 
 }  // namespace
 
+void Launches::expect(std::int64_t count) {
+  entries_.reserve(std::min(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)), kMost));
+}
+
+bool Launches::add(Actors::Index process, std::uint32_t correlation, const Call& call) {
+  if (entries_.size() >= kMost) return false;
+  const std::int64_t duration_ns = call.end_ns - call.begin_ns;
+  const auto kept = static_cast<std::uint32_t>(std::min<std::int64_t>(duration_ns, UINT32_MAX));
+  const Entry entry{call.begin_ns, correlation, kept, call.stack, process, call.thread};
+  if (kept == UINT32_MAX && long_.size() < kMostLong) long_.try_emplace(key(entry), call.end_ns);
+  sorted_ = sorted_ && (entries_.empty() || key(entries_.back()) <= key(entry));
+  entries_.push_back(entry);
+  return true;
+}
+
+void Launches::sort() {
+  if (sorted_) return;
+  std::ranges::sort(entries_, {}, [](const Entry& entry) { return std::pair(key(entry), entry.begin_ns); });
+  sorted_ = true;
+}
+
+std::optional<Launches::Call> Launches::find(Actors::Index process, std::uint32_t correlation) {
+  const std::uint64_t wanted = std::uint64_t{process} << 32 | correlation;
+  std::size_t at = hint_;
+  const std::size_t near = std::min(hint_ + kNear, entries_.size());
+  while (at < near && key(entries_[at]) < wanted) ++at;
+  const bool passed = at == near || (at == hint_ && at > 0 && key(entries_[at - 1]) >= wanted);
+  if (passed) {
+    const auto found = std::ranges::lower_bound(entries_, wanted, {}, key);
+    at = static_cast<std::size_t>(found - entries_.begin());
+  }
+  if (at >= entries_.size() || key(entries_[at]) != wanted) return std::nullopt;
+  hint_ = at;
+  const Entry& entry = entries_[at];
+  std::int64_t end_ns = entry.begin_ns + entry.duration_ns;
+  if (entry.duration_ns == UINT32_MAX) {
+    if (const auto known = long_.find(wanted); known != long_.end()) end_ns = known->second;
+  }
+  return Call{entry.begin_ns, end_ns, entry.thread, entry.stack};
+}
+
+Result<Stacks::ById> Stacks::read(std::string_view table) {
+  ById found;
+  std::optional<std::int64_t> current;
+  LLMPROF_TRY(database_.each(table, {"id", "symbol", "module", "kernelMode"}, 0, [&](Rows& rows) {
+    const auto id = rows.integer(0);
+    if (!id) return;
+    if (current && *current != *id) keep(*current, found);
+    current = id;
+    add_frame(rows);
+  }));
+  if (current) keep(*current, found);
+  return found;
+}
+
+// Nsight puts a frame "[Broken backtraces]" where unwinding failed, and one of module "[Unknown]" before it.
+void Stacks::add_frame(Rows& rows) {
+  const auto symbol = rows.integer(1);
+  if (!symbol) return;
+  const Frame frame{*symbol, rows.integer_or(2, -1), rows.integer_or(3, 0) != 0};
+  const bool broken = strings_.is(frame.symbol, "[Broken backtraces]") || strings_.is(frame.module, "[Unknown]");
+  cut_ = cut_ || broken || frames_.size() >= kMostFrames;
+  if (!cut_) frames_.push_back(frame_id(frame));
+}
+
+trace::Id Stacks::frame_id(const Frame& frame) {
+  const std::uint64_t hash = mix(mix(frame.in_kernel ? 2 : 1, static_cast<std::uint64_t>(frame.symbol)),
+                                 static_cast<std::uint64_t>(frame.module));
+  const auto [known, is_new] = known_frames_.try_emplace(hash, 0);
+  if (!is_new) return known->second;
+  Sink& sink = database_.sink();
+  known->second = sink.new_id();
+  trace::FrameRow row;
+  row.id = known->second;
+  row.kind = sink.name(frame.in_kernel ? "kernel" : "native");
+  row.function = strings_.name(frame.symbol);
+  if (frame.module >= 0) row.file = strings_.name(frame.module);
+  sink.add(row);
+  return row.id;
+}
+
+void Stacks::keep(std::int64_t id, ById& found) {
+  Sink& sink = database_.sink();
+  if (found.size() >= kMostStacks) sink.lose(trace::Loss::kInputLimit, 1, "call stacks beyond a million");
+  if (!frames_.empty() && found.size() < kMostStacks) {
+    std::uint64_t hash = frames_.size();
+    for (const trace::Id frame : frames_) hash = mix(hash, static_cast<std::uint64_t>(frame));
+    const auto [known, is_new] = known_stacks_.try_emplace(hash, 0);
+    if (is_new) {
+      known->second = sink.new_id();
+      std::int32_t depth = 0;
+      for (const trace::Id frame : frames_) sink.add(trace::StackRow{known->second, depth++, frame});
+    }
+    found[id] = {known->second, cut_};
+  }
+  frames_.clear();
+  cut_ = false;
+}
+
+Result<void> read_calls(Export& from, Launches& launches, std::vector<trace::Id>& stack_ids) {
+  stack_ids.assign(1, 0);
+  Stacks stacks(from);
+  LLMPROF_LET(const Stacks::ById by_id, stacks.read("CUDA_CALLCHAINS"));
+  launches.expect(from.database.size_of("CUPTI_ACTIVITY_KIND_RUNTIME"));
+  Calls calls(from, launches, stack_ids);
+  LLMPROF_TRY(from.database.each("CUPTI_ACTIVITY_KIND_RUNTIME",
+                                 {"start", "end", "globalTid", "nameId", "correlationId", "eventClass", "callchainId"},
+                                 4, [&](Rows& rows) { calls.take(rows, by_id); }));
+  calls.finish();
+  launches.sort();
+  return {};
+}
+
+Result<void> read_waits(Export& from) {
+  constexpr std::array<const char*, 5> kNames{"unknown", "event synchronize", "stream wait", "stream synchronize",
+                                              "context synchronize"};
+  const auto take = [&](Rows& rows) {
+    const auto start = rows.integer(0), end = rows.integer(1), type = rows.integer(2), stream = rows.integer(3),
+               correlation = rows.integer(4), global = rows.integer(5);
+    if (!rows.is_interval(type ? start : std::nullopt, end)) return;
+    from.actors.saw(from.actors.process(global), *start, *end);
+    const bool named = *type > 0 && *type < static_cast<std::int64_t>(kNames.size());
+    from.sink.add(trace::ApiRow{from.sink.new_id(), *start, *end,
+                                from.sink.name(kNames[named ? static_cast<std::size_t>(*type) : 0]), 0, correlation,
+                                stream, *type != 2});
+  };
+  return from.database.each("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+                            {"start", "end", "syncType", "streamId", "correlationId", "globalPid"}, 3, take);
+}
+
 Result<void> read_allocations(Export& from, Launches& launches) {
-  LLMPROF_LET(Rows rows, from.database.rows("CUDA_GPU_MEMORY_USAGE_EVENTS",
-                                            {"start", "address", "bytes", "memKind", "memoryOperationType", "globalPid",
-                                             "deviceId", "correlationId", "localMemoryPoolAddress"},
-                                            5));
   Allocations allocations(from, launches);
-  while (rows.next()) allocations.take(rows);
+  LLMPROF_TRY(from.database.each("CUDA_GPU_MEMORY_USAGE_EVENTS",
+                                 {"start", "address", "bytes", "memKind", "memoryOperationType", "globalPid",
+                                  "deviceId", "correlationId", "localMemoryPoolAddress"},
+                                 5, [&](Rows& rows) { allocations.take(rows); }));
   allocations.finish();
-  return rows.finish();
+  return {};
 }
 
 }  // namespace llmprof::importers::nsys

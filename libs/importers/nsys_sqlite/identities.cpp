@@ -16,6 +16,31 @@ std::string_view without_version(std::string_view function) {
   return versioned ? function.substr(0, digits - 1) : function;
 }
 
+constexpr int kPidShift = 24;
+constexpr std::int64_t kIdMask = (1 << kPidShift) - 1;
+constexpr std::size_t kMost = UINT16_MAX;
+constexpr std::size_t kMostNames = 1 << 20;
+
+constexpr std::size_t kMostDevices = 4096;
+
+trace::DeviceRow to_row(Rows& rows, Sink& sink, const std::string& driver) {
+  const auto name_of = [&](int column) { return sink.name_or_null(rows.text(column).value_or("")); };
+  trace::DeviceRow row;
+  row.id = sink.new_id();
+  row.kind = sink.name("gpu");
+  row.name = name_of(1);
+  row.chip = name_of(2);
+  row.units = rows.integer_or(3, 0);
+  row.memory_bytes = rows.integer_or(4, 0);
+  row.cache_bytes = rows.integer_or(5, 0);
+  if (const auto hertz = rows.integer(6); hertz && *hertz > 0) row.clock_mhz = static_cast<double>(*hertz) / 1e6;
+  row.driver = sink.name_or_null(driver);
+  if (const auto uuid = rows.text(7); uuid && !uuid->empty())
+    row.uuid = sink.name(uuid->starts_with("GPU-") ? std::string(*uuid) : "GPU-" + std::string(*uuid));
+  row.ordinal = rows.integer(0);
+  return row;
+}
+
 }  // namespace
 
 std::string Strings::text(std::int64_t number) {
@@ -48,15 +73,6 @@ trace::Name Strings::kernel(std::optional<std::int64_t> mangled, std::optional<s
     return database_.sink().name(bare.empty() ? std::string_view(whole) : bare);
   });
 }
-
-namespace {
-
-constexpr int kPidShift = 24;
-constexpr std::int64_t kIdMask = (1 << kPidShift) - 1;
-constexpr std::size_t kMost = UINT16_MAX;
-constexpr std::size_t kMostNames = 1 << 20;
-
-}  // namespace
 
 Actors::Index Actors::process(std::optional<std::int64_t> global) {
   if (!global) {
@@ -110,13 +126,11 @@ void Actors::saw(Index index, std::int64_t begin_ns, std::int64_t end_ns) {
 
 Result<std::map<std::int64_t, trace::Name>> Actors::process_names() {
   std::map<std::int64_t, trace::Name> names;
-  LLMPROF_LET(Rows rows, database_.rows("PROCESSES", {"globalPid", "name"}));
-  while (rows.next()) {
+  LLMPROF_TRY(database_.each("PROCESSES", {"globalPid", "name"}, 0, [&](Rows& rows) {
     const auto global = rows.integer(0);
-    if (!global || !process_index_.contains(*global >> kPidShift)) continue;
+    if (!global || !process_index_.contains(*global >> kPidShift)) return;
     if (const auto name = rows.text(1)) names[*global >> kPidShift] = database_.sink().name(*name);
-  }
-  LLMPROF_TRY(rows.finish());
+  }));
   return names;
 }
 
@@ -124,17 +138,15 @@ Result<std::map<std::int64_t, trace::Name>> Actors::process_names() {
 Result<std::unordered_map<std::int64_t, trace::Name>> Actors::thread_names() {
   std::unordered_map<std::int64_t, trace::Name> names;
   std::unordered_map<std::int64_t, std::int64_t> priorities;
-  LLMPROF_LET(Rows rows, database_.rows("ThreadNames", {"nameId", "priority", "globalTid"}));
-  while (rows.next()) {
+  LLMPROF_TRY(database_.each("ThreadNames", {"nameId", "priority", "globalTid"}, 0, [&](Rows& rows) {
     const auto global = rows.integer(2), name = rows.integer(0);
     const std::int64_t priority = rows.integer_or(1, 0);
-    if (!global || !name || names.size() > kMostNames || !thread_index_.contains(*global)) continue;
+    if (!global || !name || names.size() > kMostNames || !thread_index_.contains(*global)) return;
     auto [known, is_new] = priorities.try_emplace(*global, priority);
-    if (!is_new && known->second > priority) continue;
+    if (!is_new && known->second > priority) return;
     known->second = priority;
     names[*global] = strings_.name(*name);
-  }
-  LLMPROF_TRY(rows.finish());
+  }));
   return names;
 }
 
@@ -165,51 +177,22 @@ Result<void> Actors::write(const Host& host) {
   return {};
 }
 
-namespace {
-
-constexpr std::size_t kMostDevices = 4096;
-
-trace::DeviceRow to_row(Rows& rows, Sink& sink, const std::string& driver) {
-  const auto name_of = [&](int column) {
-    const auto text = rows.text(column);
-    return text && !text->empty() ? sink.name(*text) : trace::Name{};
-  };
-  trace::DeviceRow row;
-  row.id = sink.new_id();
-  row.kind = sink.name("gpu");
-  row.name = name_of(1);
-  row.chip = name_of(2);
-  row.units = rows.integer_or(3, 0);
-  row.memory_bytes = rows.integer_or(4, 0);
-  row.cache_bytes = rows.integer_or(5, 0);
-  if (const auto hertz = rows.integer(6); hertz && *hertz > 0) row.clock_mhz = static_cast<double>(*hertz) / 1e6;
-  if (!driver.empty()) row.driver = sink.name(driver);
-  if (const auto uuid = rows.text(7); uuid && !uuid->empty())
-    row.uuid = sink.name(uuid->starts_with("GPU-") ? std::string(*uuid) : "GPU-" + std::string(*uuid));
-  row.ordinal = rows.integer(0);
-  return row;
-}
-
-}  // namespace
-
 Result<void> Devices::read(const std::string& driver) {
-  LLMPROF_LET(Rows gpus, database_.rows("TARGET_INFO_GPU", {"id", "name", "chipName", "smCount", "totalMemory",
-                                                            "l2CacheSize", "clockRate", "uuid", "cuDevice"}));
-  while (gpus.next()) {
-    const auto gpu = gpus.integer(0);
-    if (!gpu || by_gpu_.size() >= kMostDevices || by_gpu_.contains(*gpu)) continue;
-    const trace::DeviceRow row = to_row(gpus, database_.sink(), driver);
-    by_gpu_[*gpu] = row.id;
-    if (const auto ordinal = gpus.integer(8)) gpu_of_ordinal_.try_emplace(*ordinal, *gpu);
-    database_.sink().add(row);
-  }
-  LLMPROF_TRY(gpus.finish());
-  LLMPROF_LET(Rows pairs, database_.rows("TARGET_INFO_CUDA_DEVICE", {"gpuId", "cudaId", "pid"}));
-  while (pairs.next() && gpu_of_cuda_.size() < kMostDevices) {
+  LLMPROF_TRY(database_.each(
+      "TARGET_INFO_GPU",
+      {"id", "name", "chipName", "smCount", "totalMemory", "l2CacheSize", "clockRate", "uuid", "cuDevice"}, 0,
+      [&](Rows& gpus) {
+        const auto gpu = gpus.integer(0);
+        if (!gpu || by_gpu_.size() >= kMostDevices || by_gpu_.contains(*gpu)) return;
+        const trace::DeviceRow row = to_row(gpus, database_.sink(), driver);
+        by_gpu_[*gpu] = row.id;
+        if (const auto ordinal = gpus.integer(8)) gpu_of_ordinal_.try_emplace(*ordinal, *gpu);
+        database_.sink().add(row);
+      }));
+  return database_.each("TARGET_INFO_CUDA_DEVICE", {"gpuId", "cudaId", "pid"}, 0, [&](Rows& pairs) {
     const auto gpu = pairs.integer(0), ordinal = pairs.integer(1), pid = pairs.integer(2);
-    if (gpu && ordinal && pid) gpu_of_cuda_[{*pid, *ordinal}] = *gpu;
-  }
-  return pairs.finish();
+    if (gpu && ordinal && pid && gpu_of_cuda_.size() < kMostDevices) gpu_of_cuda_[{*pid, *ordinal}] = *gpu;
+  });
 }
 
 trace::Id Devices::of_cuda(std::int64_t pid, std::int64_t cuda_ordinal) {

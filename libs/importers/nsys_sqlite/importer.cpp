@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/strings.h"
 #include "importers/importer.h"
 #include "importers/input.h"
 #include "importers/nsys_sqlite/host_calls.h"
@@ -50,7 +51,7 @@ constexpr std::array<std::string_view, 11> kAbout{
 
 int sniff(std::string_view head) {
   if (!head.starts_with(std::string_view("SQLite format 3\0", 16))) return 0;
-  const auto has = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
+  const auto has = [&](std::string_view word) { return base::contains(head, word); };
   return has("CUPTI_ACTIVITY_KIND_") || has("META_DATA_EXPORT") || has("NVTX_EVENTS") ? 100 : 50;
 }
 

@@ -7,7 +7,7 @@
 
 #include "importers/importer.h"
 #include "importers/input.h"
-#include "importers/memory_sink.h"
+#include "importers/testing_sink.h"
 
 namespace llmprof::importers {
 namespace {

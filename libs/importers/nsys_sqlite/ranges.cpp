@@ -37,13 +37,10 @@ class Ranges {
   }
 
   Result<void> read() {
-    LLMPROF_LET(Rows rows,
-                database_.rows("NVTX_EVENTS",
+    LLMPROF_TRY(database_.each("NVTX_EVENTS",
                                {"start", "eventType", "globalTid", "end", "text", "textId", "domainId", "category",
                                 "int64Value", "uint64Value", "int32Value", "uint32Value", "doubleValue", "floatValue"},
-                               3));
-    while (rows.next()) take(rows);
-    LLMPROF_TRY(rows.finish());
+                               3, [&](Rows& rows) { take(rows); }));
     settle(waiting_.size());
     return {};
   }
@@ -79,17 +76,9 @@ class Ranges {
   void take(Rows& rows) {
     const auto type = rows.integer(kType);
     if (!type) return rows.lose(trace::Loss::kInputDamaged, "values of a wrong type");
-    switch (*type) {
-      case kCategoryName:
-      case kDomainName:
-        return take_name(rows, *type);
-      case kMark:
-      case kPushPop:
-      case kStartEnd:
-        return take_range(rows, *type);
-      default:
-        return rows.lose(trace::Loss::kInputIgnored, "events other than ranges and marks");
-    }
+    if (*type == kCategoryName || *type == kDomainName) return take_name(rows, *type);
+    if (*type == kMark || *type == kPushPop || *type == kStartEnd) return take_range(rows, *type);
+    rows.lose(trace::Loss::kInputIgnored, "events other than ranges and marks");
   }
 
   void take_name(Rows& rows, std::int64_t type) {

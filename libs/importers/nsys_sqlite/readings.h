@@ -1,11 +1,31 @@
 #pragma once
-// Tables that are read by one function each: GPU metrics, samples of call stacks, ranges.
+// Tables that are read by one function each: what an export says about itself, GPU metrics, samples, ranges.
 
-#include "importers/nsys_sqlite/about.h"
+#include <optional>
+#include <string>
+
 #include "importers/nsys_sqlite/host_calls.h"
 #include "importers/nsys_sqlite/identities.h"
 
 namespace llmprof::importers::nsys {
+
+// What an export says about itself, the machine and the recording.
+struct About {
+  std::string schema;   // "3.20.3"; "" if it does not say
+  std::string product;  // "2025.3.2.0"
+  std::string command, host, driver;
+  trace::OptionalInt rank;
+  std::optional<std::int64_t> sample_period_ns;  // where stacks were sampled by CPU time
+  std::string machine;                           // in words
+  FileClock clock;
+};
+
+// Another major version of the schema is refused.
+Result<About> read_about(Database& database);
+void write_about(Sink& sink, const About& about);
+// DIAGNOSTIC_EVENT and PROFILER_OVERHEAD: what Nsight says it lost, warned of, and took itself.
+Result<void> read_diagnostics(Database& database);
+Result<void> read_overhead(Database& database);
 
 // What was read at intervals: GPU metrics, and samples of the threads' call stacks.
 Result<void> read_gpu_metrics(Export& from);

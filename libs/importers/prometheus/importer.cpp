@@ -1,11 +1,13 @@
 // Prometheus' text format 0.0.4 and OpenMetrics, of any exporter; several scrapes may follow each other.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string_view>
 
 #include "base/numbers.h"
+#include "base/strings.h"
 #include "hw/telemetry_metrics.h"
 #include "importers/importer.h"
 #include "importers/input.h"
@@ -13,6 +15,7 @@
 #include "importers/text.h"
 
 namespace llmprof::importers {
+namespace {
 
 // Metrics of exporters that are readings of a GPU, as we name them: NVIDIA's DCGM exporter and Triton. From their
 // documentation; not tried with a real server.
@@ -21,10 +24,6 @@ struct GpuMetric {
   hw::MetricId metric;
   double factor = 1;  // to the unit of the metric
 };
-
-const GpuMetric* find_gpu_metric(std::string_view name);  // nullptr: none
-
-namespace {
 
 using hw::MetricId;
 
@@ -63,27 +62,20 @@ constexpr GpuMetric kMetrics[] = {
     {"nv_energy_consumption", MetricId::kEnergy},  // J
 };
 
-}  // namespace
-
-const GpuMetric* find_gpu_metric(std::string_view name) {
-  for (const GpuMetric& metric : kMetrics) {
-    if (metric.name == name) return &metric;
-  }
-  return nullptr;
+const GpuMetric* find_gpu_metric(std::string_view name) {  // nullptr: none
+  const auto* found = std::ranges::find(kMetrics, name, &GpuMetric::name);
+  return found == std::end(kMetrics) ? nullptr : found;
 }
-
-namespace {
 
 constexpr std::string_view kBlanks = " \t";
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::size_t name_length(std::string_view text, bool colons) {
   const auto fits = [&](char c) { return is_letter(c) || (colons && c == ':'); };
   if (text.empty() || !fits(text.front())) return 0;
   std::size_t length = 1;
-  while (length < text.size() && (fits(text[length]) || is_digit(text[length]))) ++length;
+  while (length < text.size() && (fits(text[length]) || base::is_digit(text[length]))) ++length;
   return length;
 }
 
@@ -154,6 +146,39 @@ std::optional<std::int64_t> time_ns(double number) {
   return std::llround(seconds * 1e6) * 1000;
 }
 
+using trace::Loss;
+
+constexpr std::string_view kUnits[] = {"seconds", "milliseconds", "microseconds", "bytes", "ratio", "percent", "tokens",
+                                       "joules",  "watts",        "celsius",      "hertz", "volts", "amperes", "flops"};
+
+bool strip(std::string_view& name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return false;
+  name.remove_suffix(suffix.size());
+  return true;
+}
+
+// From the end of the name; values of buckets and counts are plain numbers.
+std::string_view unit_of(std::string_view name) {
+  if (name.ends_with("_bucket") || name.ends_with("_count")) return {};
+  if (!strip(name, "_total")) strip(name, "_sum");
+  for (const std::string_view unit : kUnits) {
+    if (name.ends_with(unit) && name.size() > unit.size() && name[name.size() - unit.size() - 1] == '_') return unit;
+  }
+  return {};
+}
+
+std::string_view kind_word(std::string_view kind) {
+  for (const std::string_view known : {"counter", "gauge", "histogram", "summary"}) {
+    if (kind == known) return known;
+  }
+  return kind == "gaugehistogram" ? "histogram" : "untyped";
+}
+
+std::uint64_t hash_of(const SampleLine& sample) {
+  const std::uint64_t name = std::hash<std::string_view>()(sample.name);
+  return (name ^ std::hash<std::string_view>()(sample.labels) << 1) * 0x9e3779b97f4a7c15u;
+}
+
 }  // namespace
 
 const char* parse_sample(std::string_view line, SampleLine& sample) {
@@ -213,43 +238,6 @@ CommentLine parse_comment(std::string_view line) {
   comment.rest = after_blanks(rest.substr(comment.name.size()));
   return comment;
 }
-
-namespace {
-
-using trace::Loss;
-
-constexpr std::string_view kUnits[] = {"seconds", "milliseconds", "microseconds", "bytes", "ratio", "percent", "tokens",
-                                       "joules",  "watts",        "celsius",      "hertz", "volts", "amperes", "flops"};
-
-bool strip(std::string_view& name, std::string_view suffix) {
-  if (!name.ends_with(suffix)) return false;
-  name.remove_suffix(suffix.size());
-  return true;
-}
-
-// From the end of the name; values of buckets and counts are plain numbers.
-std::string_view unit_of(std::string_view name) {
-  if (name.ends_with("_bucket") || name.ends_with("_count")) return {};
-  if (!strip(name, "_total")) strip(name, "_sum");
-  for (const std::string_view unit : kUnits) {
-    if (name.ends_with(unit) && name.size() > unit.size() && name[name.size() - unit.size() - 1] == '_') return unit;
-  }
-  return {};
-}
-
-std::string_view kind_word(std::string_view kind) {
-  for (const std::string_view known : {"counter", "gauge", "histogram", "summary"}) {
-    if (kind == known) return known;
-  }
-  return kind == "gaugehistogram" ? "histogram" : "untyped";
-}
-
-std::uint64_t hash_of(const SampleLine& sample) {
-  const std::uint64_t name = std::hash<std::string_view>()(sample.name);
-  return (name ^ std::hash<std::string_view>()(sample.labels) << 1) * 0x9e3779b97f4a7c15u;
-}
-
-}  // namespace
 
 void Scrapes::line(std::string_view text, const std::string& where) {
   const std::size_t begin = text.find_first_not_of(" \t");
@@ -423,7 +411,7 @@ Result<void> parse(Input& input, Sink& sink) {
                  "line 1: an HTML page, no metrics" + (title.empty() ? "" : " (\"" + title + "\")"),
                  std::string(kHint)};
   }
-  sink.set_facts({.tool = "Prometheus text", .command = "", .host = "", .model_config = "", .rank = ""});
+  sink.set_facts({.tool = "Prometheus text"});
   Lines lines(input, sink);
   Scrapes scrapes(sink);
   LLMPROF_TRY(lines.each([&](std::string_view line) { scrapes.line(line, lines.where()); }));

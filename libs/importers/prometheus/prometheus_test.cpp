@@ -8,7 +8,7 @@
 
 #include "importers/importer.h"
 #include "importers/input.h"
-#include "importers/memory_sink.h"
+#include "importers/testing_sink.h"
 #include "importers/prometheus/scrape.h"
 
 namespace llmprof::importers {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "importers/telemetry_csv/columns.h"
+#include "importers/telemetry_csv/device_readings.h"
 
 namespace llmprof::importers {
 
@@ -48,7 +48,6 @@ class Scrapes {
   void line(std::string_view text, const std::string& where);
   void finish();
   std::int64_t values() const { return values_; }
-  std::int64_t scrapes() const { return scrape_; }
 
  private:
   struct Family {

@@ -1,5 +1,6 @@
 // Profiles of Triton's Proton (hatchet JSON): an array of a tree of scopes with kernels as leaves, and of the devices.
 #include "importers/importer.h"
+#include "base/strings.h"
 
 #include <fmt/format.h>
 
@@ -23,12 +24,8 @@ constexpr std::string_view kHint = "write it with triton.profiler (output format
 int sniff(std::string_view head) {
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || head[first] != '[') return 0;
-  const bool tree =
-      head.find("\"children\"") != std::string_view::npos && head.find("\"frame\"") != std::string_view::npos;
-  return tree || (head.find("\"frame\"") != std::string_view::npos &&
-                  head.find("\"metrics\"") != std::string_view::npos)
-             ? 85
-             : 0;
+  const bool tree = base::contains(head, "\"children\"") && base::contains(head, "\"frame\"");
+  return tree || (base::contains(head, "\"frame\"") && base::contains(head, "\"metrics\"")) ? 85 : 0;
 }
 
 const Json* member(const Json& object, const char* name) {
@@ -172,6 +169,6 @@ Result<void> parse(Input& input, Sink& sink) {
 }  // namespace proton
 
 extern const Importer kProton;
-const Importer kProton{"proton", "Triton Proton, hatchet JSON", Role::kSummary, proton::sniff, proton::parse};
+const Importer kProton{"proton", "Triton Proton, hatchet JSON", Role::kSummary, proton::sniff, proton::parse, false};
 
 }  // namespace llmprof::importers

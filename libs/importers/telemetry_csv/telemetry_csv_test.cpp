@@ -7,8 +7,8 @@
 
 #include "importers/importer.h"
 #include "importers/input.h"
-#include "importers/memory_sink.h"
-#include "importers/telemetry_csv/columns.h"
+#include "importers/testing_sink.h"
+#include "importers/telemetry_csv/device_readings.h"
 
 namespace llmprof::importers {
 namespace {

@@ -24,6 +24,10 @@ class MemorySink : public Sink {
     return found == losses.end() ? 0 : found->second;
   }
 
+  void set_clock(FileClock c) override { clock = std::move(c); }
+  void set_facts(FileFacts f) override { facts = std::move(f); }
+  bool progress(std::uint64_t done) override { return done < stop_after; }
+
   FileClock clock;
   FileFacts facts;
   std::map<trace::Loss, std::int64_t> losses;
@@ -31,8 +35,6 @@ class MemorySink : public Sink {
   std::uint64_t stop_after = UINT64_MAX;  // progress() is false from this many bytes on
 
  private:
-  void clock_set(FileClock c) override { clock = std::move(c); }
-  void facts_set(FileFacts f) override { facts = std::move(f); }
   void take_names(trace::Name, std::span<const std::string_view>) override {}
   void take_rows(const trace::Table& table, const std::byte* rows, std::size_t count) override {
     std::vector<std::byte>& kept = tables_[std::string(table.name)];
@@ -43,7 +45,6 @@ class MemorySink : public Sink {
     details.push_back(std::string(trace::info_of(loss).name) + " " + std::to_string(count) + ": " +
                       std::string(detail));
   }
-  bool report_progress(std::uint64_t done) override { return done < stop_after; }
   std::map<std::string, std::vector<std::byte>> tables_;
 };
 
