@@ -1,4 +1,4 @@
-#include "workload/reference/reference.h"
+#include "workload/testing/reference.h"
 
 #include <cmath>
 
