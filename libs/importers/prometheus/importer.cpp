@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/numbers.h"
-#include "hw/telemetry_metrics.h"
+#include "hw/telemetry/metrics.h"
 #include "importers/importer.h"
 #include "importers/input.h"
 #include "importers/prometheus/scrape.h"
