@@ -14,37 +14,15 @@ import csv
 import statistics
 import sys
 
+from torch_times import median_times
+
 PREFILL = [(1, 512, 32, 8, 128), (1, 2048, 32, 8, 128), (1, 8192, 32, 8, 128), (8, 4096, 32, 8, 128), (1, 2048, 64, 8, 128),
            (4, 2048, 32, 32, 128), (1, 4096, 32, 32, 64)]
 DECODE = [(1, 1024, 32, 8, 128), (1, 4096, 32, 8, 128), (1, 32768, 32, 8, 128), (16, 1024, 32, 8, 128),
           (16, 4096, 32, 8, 128), (64, 4096, 32, 8, 128), (16, 4096, 64, 8, 128), (16, 4096, 32, 32, 128)]
-CALLS, WARM_UP = 20, 3
+CALLS = 20
 FLUSH_BYTES = 256 << 20
 KEY = ["op", "type", "batch", "tokens", "heads", "kv_heads", "head_dim"]
-
-
-def time_calls(torch, call, flush):
-    """Median of the device times of one call, in us. A marker fill begins each call."""
-    from torch.profiler import ProfilerActivity, profile
-
-    for _ in range(WARM_UP):
-        call()
-    torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as p:
-        for _ in range(CALLS):
-            flush.fill_(1)
-            call()
-        torch.cuda.synchronize()
-    events = [e for e in p.profiler.kineto_results.events() if e.device_type() == torch.autograd.DeviceType.CUDA]
-    calls = []
-    for event in sorted(events, key=lambda e: e.start_ns()):
-        if "FillFunctor" in event.name():
-            calls.append(0)
-        elif calls:
-            calls[-1] += event.duration_ns()
-    if len(calls) != CALLS or not all(calls):
-        sys.exit(f"{CALLS} calls were made, {len(calls)} were seen")
-    return statistics.median(calls) / 1000
 
 
 def measure(cold):
@@ -63,8 +41,8 @@ def measure(cold):
             q = tokens_first(batch, tokens if op == "attention_prefill" else 1, heads, dim)
             k, v = tokens_first(batch, tokens, kv_heads, dim), tokens_first(batch, tokens, kv_heads, dim)
             causal = op == "attention_prefill"
-            us = time_calls(torch, lambda: functional.scaled_dot_product_attention(
-                q, k, v, is_causal=causal, enable_gqa=heads != kv_heads), flush)
+            [(us, _)] = median_times(torch, [lambda: functional.scaled_dot_product_attention(
+                q, k, v, is_causal=causal, enable_gqa=heads != kv_heads)], flush, CALLS)
             print(f"{op},bfloat16,{batch},{tokens},{heads},{kv_heads},{dim},{us:.3f}", flush=True)
 
 

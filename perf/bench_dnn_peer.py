@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+from torch_times import median_times
+
 CONVOLUTIONS = [  # batch, channels, out_channels, height, width, kernel, stride, padding: layers of ResNet-50
     (1, 64, 64, 56, 56, 3, 1, 1), (32, 64, 64, 56, 56, 3, 1, 1), (32, 256, 64, 56, 56, 1, 1, 0),
     (32, 3, 64, 224, 224, 7, 2, 3), (32, 512, 512, 7, 7, 3, 1, 1)]
@@ -23,7 +25,7 @@ LSTMS = [(1, 128, 512, 512, 1), (64, 128, 512, 512, 1), (64, 64, 1024, 1024, 2)]
 CONVOLUTION_AXES = ("batch", "channels", "out_channels", "height", "width", "kernel", "stride", "padding")
 LSTM_AXES = ("batch", "seq", "in", "hidden", "layers")
 TYPES = ("bfloat16", "float16", "tf32", "float32")
-CALLS, WARM_UP = 10, 3
+CALLS = 10
 FLUSH_BYTES = 256 << 20
 
 
@@ -54,31 +56,6 @@ def call_of(torch, op, kind, s):
     return lambda: torch.nn.functional.conv2d(x, w, stride=s["stride"], padding=s["padding"])
 
 
-def median_us(torch, call, flush):
-    """Of all that a call runs on the device. The flush begins a call."""
-    from torch.profiler import ProfilerActivity, profile
-    for _ in range(WARM_UP):
-        call()
-    torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as p:
-        for _ in range(CALLS):
-            flush.fill_(1)
-            call()
-        torch.cuda.synchronize()
-    events = [e for e in p.profiler.kineto_results.events() if e.device_type() == torch.autograd.DeviceType.CUDA]
-    times, kernels = [], []
-    for event in sorted(events, key=lambda e: e.start_ns()):
-        if "FillFunctor<unsigned char>" in event.name():
-            times.append(0)
-            kernels.append(0)
-        elif times:
-            times[-1] += event.duration_ns()
-            kernels[-1] += 1
-    if len(times) != CALLS or not all(times):
-        sys.exit(f"{CALLS} calls were made, {len(times)} were seen")
-    return statistics.median(times) / 1000, kernels[-1]
-
-
 def measure():
     import torch
     flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
@@ -87,11 +64,11 @@ def measure():
         for op, kind, sizes in problems():
             call = call_of(torch, op, kind, sizes)
             torch.backends.cudnn.benchmark = False
-            plain, kernels = median_us(torch, call, flush)
+            [(plain, kernels)] = median_times(torch, [call], flush, CALLS)
             searched = plain
             if op == "conv2d":
                 torch.backends.cudnn.benchmark = True
-                searched, _ = median_us(torch, call, flush)
+                [(searched, _)] = median_times(torch, [call], flush, CALLS)
             print(f"{key(op, kind, sizes)},{plain:.3f},{searched:.3f},{kernels}", flush=True)
 
 

@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+from torch_times import device_times
+
 # Rows n and columns k of weights: Llama 3 8B (qkv, output, gate and up, down), 70B (qkv, output, down), and smaller
 # ones as of sharded and small models.
 WEIGHTS = [(6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (10240, 8192), (8192, 8192), (8192, 28672),
@@ -26,21 +28,7 @@ def shapes():
     return [(m, n, k) for n, k in WEIGHTS for m in ROWS]
 
 
-def device_ns_by_call(profile, torch):
-    """What each call ran on the device, cuBLAS's own memsets with it, in ns. The flush's write begins a call."""
-    events = [e for e in profile.profiler.kineto_results.events() if e.device_type() == torch.autograd.DeviceType.CUDA]
-    calls = []
-    for event in sorted(events, key=lambda e: e.start_ns()):
-        if "FillFunctor" in event.name():
-            calls.append(0)
-        elif calls and "at::native" not in event.name():  # of the flush, too: its read
-            calls[-1] += event.duration_ns()
-    return calls
-
-
 def time_shape(torch, flush, m, n, k):
-    from torch.profiler import ProfilerActivity, profile
-
     x = torch.randn(m, k, dtype=torch.bfloat16, device="cuda")
     w = torch.randn(n, k, dtype=torch.bfloat16, device="cuda")
     y = torch.empty(m, n, dtype=torch.bfloat16, device="cuda")
@@ -50,17 +38,18 @@ def time_shape(torch, flush, m, n, k):
         flush.max()  # read as well, or what was written would leave the cache while the product runs
         torch.matmul(x, w.t(), out=y)
 
-    call()
-    torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as p:
+    def run():
         end = time.monotonic() + WARM_UP_SECONDS
         while time.monotonic() < end:
             call()
             torch.cuda.synchronize()
         for _ in range(CALLS):
             call()
-        torch.cuda.synchronize()
-    calls = device_ns_by_call(p, torch)[-CALLS:]
+
+    call()
+    torch.cuda.synchronize()
+    # "at::native" is the flush's read; cuBLAS's own memsets belong to a call.
+    calls = [ns for ns, _ in device_times(torch, run, "FillFunctor", "at::native")][-CALLS:]
     if len(calls) != CALLS or not all(calls):
         sys.exit(f"m={m} n={n} k={k}: {CALLS} calls were made, {len(calls)} were seen")
     return statistics.median(calls) / 1000

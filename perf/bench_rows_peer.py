@@ -8,12 +8,13 @@ fused operators). The last lines, on stderr, are those where ours is more than 1
 """
 import csv
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 
-CALLS, WARM_UP = 15, 3
+from torch_times import median_times
+
+CALLS = 15
 FLUSH_BYTES = 256 << 20
 ROWS = ("rmsnorm", "layernorm", "layernorm_gelu", "residual_rmsnorm", "residual_add", "gelu", "gelu_tanh", "softmax")
 SWEEPS = [  # operators, types, axes: one process each
@@ -89,38 +90,13 @@ def call_of(torch, op, dtype, s):
             "softmax": lambda: torch.softmax(x, -1)}[op]
 
 
-def theirs(torch, calls, flush):
-    """Median us and kernels of each call; one profile for all of them, because starting one takes long."""
-    from torch.profiler import ProfilerActivity, profile
-    for call in calls:
-        for _ in range(WARM_UP):
-            call()
-    torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CUDA], acc_events=True) as p:
-        for call in calls:
-            for _ in range(CALLS):
-                flush.fill_(1)
-                call()
-        torch.cuda.synchronize()
-    events = [e for e in p.profiler.kineto_results.events() if e.device_type() == torch.autograd.DeviceType.CUDA]
-    seen = []
-    for event in sorted(events, key=lambda e: e.start_ns()):
-        if "FillFunctor<unsigned char>" in event.name():
-            seen.append((0, 0))
-        elif seen:
-            seen[-1] = (seen[-1][0] + event.duration_ns(), seen[-1][1] + 1)
-    if len(seen) != CALLS * len(calls):
-        sys.exit(f"{CALLS * len(calls)} calls were made, {len(seen)} were seen")
-    each = [seen[i * CALLS:(i + 1) * CALLS] for i in range(len(calls))]
-    return [(statistics.median(time for time, _ in one) / 1000, one[-1][1]) for one in each]
-
-
 def main(llmprof):
     import torch
     points = [point for sweep in SWEEPS for point in ours(llmprof, *sweep)]
     flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
     with torch.no_grad():
-        times = theirs(torch, [call_of(torch, op, getattr(torch, dtype), sizes) for op, dtype, sizes, _ in points], flush)
+        calls = [call_of(torch, op, getattr(torch, dtype), sizes) for op, dtype, sizes, _ in points]
+        times = median_times(torch, calls, flush, CALLS)
     slower = []
     print("key,ours_us,ours_gb_per_s,torch_us,torch_kernels,ratio")
     for (op, dtype, sizes, row), (us, kernels) in zip(points, times):

@@ -7,7 +7,7 @@
 #include <deque>
 
 #include "base/text_table.h"
-#include "bench/presets.h"
+#include "bench/sweep/presets.h"
 #include "bench_verb.h"
 #include "model/checkpoint/open_model.h"
 #include "record/open_run.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/bench.h"
-#include "bench/sweep.h"
+#include "bench/sweep/sweep.h"
 #include "report/bench.h"
 #include "verb.h"
 

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/human.h"
 #include "base/text_table.h"
-#include "bench/bench_run.h"
+#include "bench/sweep/run.h"
 #include "bench_verb.h"
 #include "hw/environment.h"
 #include "hw/peaks.h"

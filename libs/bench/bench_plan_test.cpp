@@ -1,4 +1,4 @@
-#include "bench/bench_plan.h"
+#include "bench/bench.h"
 
 #include <gtest/gtest.h>
 

@@ -174,6 +174,11 @@ class Loop {
   std::optional<StoppedBy> stopped_;
 };
 
+double weight(std::size_t count) {
+  const auto c = static_cast<double>(count);
+  return count == 0 ? 0 : c * std::log2(c);
+}
+
 }  // namespace
 
 MeasureWorld real_world() {
@@ -182,35 +187,10 @@ MeasureWorld real_world() {
           .sleep = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }};
 }
 
-std::string_view stopped_by_name(StoppedBy by) {
-  switch (by) {
-    case StoppedBy::kSpread:
-      return "spread";
-    case StoppedBy::kEntropy:
-      return "entropy";
-    case StoppedBy::kTime:
-      return "time limit";
-    case StoppedBy::kSamples:
-      return "samples";
-    case StoppedBy::kUser:
-      return "interrupted";
-  }
-  return "";
-}
-
 Result<Measurement> measure(Sampler& sampler, const MeasureSettings& settings, const std::function<bool()>& go_on,
                             const MeasureWorld& world) {
   return Loop(sampler, settings, go_on, world).run();
 }
-
-namespace {
-
-double weight(std::size_t count) {
-  const auto c = static_cast<double>(count);
-  return count == 0 ? 0 : c * std::log2(c);
-}
-
-}  // namespace
 
 void SpreadCriterion::add(double seconds) {
   ++count_;

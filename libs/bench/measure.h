@@ -53,7 +53,8 @@ struct MeasureWorld {
 MeasureWorld real_world();
 
 enum class StoppedBy : std::uint8_t { kSpread, kEntropy, kTime, kSamples, kUser };
-std::string_view stopped_by_name(StoppedBy by);  // "spread", "entropy", "time limit", "samples", "interrupted"
+inline constexpr std::string_view kStoppedByNames[] = {"spread", "entropy", "time limit", "samples", "interrupted"};
+constexpr std::string_view stopped_by_name(StoppedBy by) { return kStoppedByNames[static_cast<std::size_t>(by)]; }
 
 struct Measurement {
   Statistics time;              // seconds

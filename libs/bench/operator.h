@@ -1,6 +1,6 @@
 #pragma once
-// What an operator is: its axes, its tensors, its work, a reference, and ways to compute it. One file per operator in
-// ops/ defines one Operator; operators.cpp lists them. The engine does everything else from this description: it
+// What an operator is: its axes, its tensors, its work, a reference, and ways to compute it. The files of ops/ define
+// them, operators.cpp lists them. The engine does everything else from this description: it
 // allocates, fills with random data, checks against the reference, rotates buffers, times, and compares with the roof.
 // docs/how-to-add/operator.md walks through one.
 
@@ -31,8 +31,9 @@ struct Problem {
 
   std::int64_t at(std::string_view axis) const;  // an axis of the operator; anything else is a bug
   Problem with(std::string_view axis, std::int64_t value) const;
-  std::string sizes() const;  // "m=1 n=4096 k=4096"
-  std::string key() const;    // "gemm bfloat16 m=1 n=4096 k=4096": names the point in a run
+  Problem with_most(std::string_view axis, std::int64_t most) const;  // as it is, if that is less
+  std::string sizes() const;                                          // "m=1 n=4096 k=4096"
+  std::string key() const;  // "gemm bfloat16 m=1 n=4096 k=4096": names the point in a run
   bool operator==(const Problem&) const = default;
 };
 
@@ -125,7 +126,7 @@ struct Operator {
   std::optional<double> tolerance = std::nullopt;
 };
 
-// Each is defined by its file in ops/.
+// Defined in ops/.
 extern const Operator kGemm, kGroupedGemm, kLinear, kMoe, kResidualAdd, kConv2d, kLstm, kLayernorm, kLayernormGelu,
     kRmsnorm, kResidualRmsnorm, kGelu, kGeluTanh, kSiluMul, kSoftmax, kRope, kKvWrite, kAttentionPrefill,
     kAttentionDecode, kMlaDecode, kCopy, kDequantize, kQuantize, kSampling, kEmbedding;

@@ -4,37 +4,20 @@
 #include <array>
 
 #include "base/assert.h"
+#include "base/errors.h"
 #include "bench/operator.h"
 
 namespace llmprof::bench {
 
 namespace {
 
-constexpr std::array kOperators{&kGemm,
-                                &kGroupedGemm,
-                                &kLinear,
-                                &kMoe,
-                                &kResidualAdd,
-                                &kConv2d,
-                                &kLstm,
-                                &kLayernorm,
-                                &kLayernormGelu,
-                                &kRmsnorm,
-                                &kResidualRmsnorm,
-                                &kGelu,
-                                &kGeluTanh,
-                                &kSiluMul,
-                                &kSoftmax,
-                                &kRope,
-                                &kKvWrite,
-                                &kAttentionPrefill,
-                                &kAttentionDecode,
-                                &kMlaDecode,
-                                &kCopy,
-                                &kDequantize,
-                                &kQuantize,
-                                &kSampling,
-                                &kEmbedding};
+// clang-format off
+constexpr std::array kOperators{
+    &kGemm, &kGroupedGemm, &kLinear, &kMoe, &kResidualAdd, &kConv2d, &kLstm, &kLayernorm, &kLayernormGelu,
+    &kRmsnorm, &kResidualRmsnorm, &kGelu, &kGeluTanh, &kSiluMul, &kSoftmax, &kRope, &kKvWrite,
+    &kAttentionPrefill, &kAttentionDecode, &kMlaDecode, &kCopy, &kDequantize, &kQuantize, &kSampling,
+    &kEmbedding};
+// clang-format on
 
 // The first value of an axis' own values; they are written by us, so they parse.
 std::int64_t first_value(const AxisSpec& axis) {
@@ -69,10 +52,7 @@ Result<Problem> make_problem(const Operator& op, Type type,
     if (spec == op.axes.end()) {
       return Error{ErrorCode::kUsage, fmt::format("{} has no axis {}", op.name, name), "it has " + axis_names(op)};
     }
-    if (value < spec->least) {
-      return Error{ErrorCode::kUsage, fmt::format("{}: {} = {} is less than {}", op.name, name, value, spec->least),
-                   ""};
-    }
+    if (value < spec->least) return usage_error("{}: {} = {} is less than {}", op.name, name, value, spec->least);
     problem = problem.with(name, value);
   }
   if (op.check != nullptr) LLMPROF_TRY(op.check(problem));
@@ -93,6 +73,10 @@ Problem Problem::with(std::string_view axis, std::int64_t value) const {
     if (name == axis) old = value;
   }
   return changed;
+}
+
+Problem Problem::with_most(std::string_view axis, std::int64_t most) const {
+  return with(axis, std::min(at(axis), most));
 }
 
 std::string Problem::sizes() const {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "hw/cpu.h"
+#include "hw/cpu/cpu.h"
 
 namespace llmprof::bench {
 namespace {

@@ -8,7 +8,9 @@
 #include <cmath>
 
 #include "base/asset.h"
+#include "base/errors.h"
 #include "base/json.h"
+#include "base/strings.h"
 #include "hw/roof.h"
 
 namespace llmprof::hw {
@@ -44,22 +46,6 @@ std::vector<std::string> normal_names(const DeviceSpec& spec) {
   return names;
 }
 
-// Letters to insert, delete or replace to get from one to the other.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
 // 0 begins with it, 1 contains it, 2 and more: as many letters differ; nothing: not alike.
 std::optional<std::size_t> distance(const DeviceSpec& spec, const std::string& wanted) {
   std::optional<std::size_t> best;
@@ -67,7 +53,7 @@ std::optional<std::size_t> distance(const DeviceSpec& spec, const std::string& w
   for (const std::string& name : normal_names(spec)) {
     if (name.starts_with(wanted)) take(0);
     if (name.find(wanted) != std::string::npos) take(1);
-    const std::size_t letters = edit_distance(name, wanted);
+    const std::size_t letters = base::edits(name, wanted);
     if (letters <= 2 && letters < wanted.size() / 2 + 1) take(1 + letters);
   }
   return best;
@@ -99,70 +85,7 @@ std::string method(const DeviceSpec& spec, const Figure& figure) {
   return out;
 }
 
-}  // namespace
-
-const Figure* DeviceSpec::figure(std::string_view key) const { return find(figures, key); }
-const Figure* DeviceSpec::peak(std::string_view type) const { return find(peaks, peak_type(type)); }
-
-std::span<const DeviceSpec> catalog() {
-  static const std::vector<DeviceSpec> all = load();
-  return all;
-}
-
-const DeviceSpec* find_device(std::string_view name) {
-  const std::string wanted = normal(name);
-  if (wanted.empty()) return nullptr;
-  for (const DeviceSpec& spec : catalog()) {
-    const std::vector<std::string> names = normal_names(spec);
-    if (std::find(names.begin(), names.end(), wanted) != names.end()) return &spec;
-  }
-  return nullptr;
-}
-
-std::vector<std::string> suggest(std::string_view name) {
-  const std::string wanted = normal(name);
-  if (wanted.empty()) return {};
-  std::vector<std::pair<std::size_t, std::string>> near;
-  for (const DeviceSpec& spec : catalog()) {
-    if (const auto letters = distance(spec, wanted)) near.emplace_back(*letters, spec.short_names.front());
-  }
-  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string> names;
-  for (const auto& [letters, short_name] : near) {
-    // What begins with the name or contains it is meant; misspellings only count if there is none of those.
-    if (names.size() == kMostSuggestions || (letters > 1 && near.front().first <= 1)) break;
-    names.push_back(short_name);
-  }
-  return names;
-}
-
-Device device_of(const DeviceSpec& spec) {
-  const auto integer = [&](const char* key) {
-    const Figure* figure = spec.figure(key);
-    return figure == nullptr ? 0 : static_cast<std::int64_t>(figure->value);
-  };
-  Device device{.kind = "gpu", .name = spec.name, .chip = spec.architecture};
-  device.units = integer("units");
-  device.memory_bytes = integer("memory");
-  device.cache_bytes = integer("cache");
-  if (const Figure* clock = spec.figure("clock")) device.clock_mhz = clock->value;
-  return device;
-}
-
-std::vector<Peak> spec_peaks(const DeviceSpec& spec) {
-  std::vector<Peak> peaks;
-  for (const Figure& figure : spec.peaks) {
-    peaks.push_back({"flops", figure.key, figure.value, figure.unit, "spec", method(spec, figure)});
-  }
-  if (const Figure* bandwidth = spec.figure("bandwidth")) {
-    peaks.push_back({"bandwidth", "read", bandwidth->value, bandwidth->unit, "spec", method(spec, *bandwidth)});
-  }
-  return peaks;
-}
-
 // Reads one file of the catalogue: JSON with the sources by key, and per device [value, source key, note] by quantity.
-
-namespace {
 
 using base::Json;
 
@@ -194,9 +117,7 @@ bool contains(const Array& array, std::string_view value) {
   return std::find(array.begin(), array.end(), value) != array.end();
 }
 
-Error bad(std::string_view where, const std::string& what) {
-  return {ErrorCode::kCorruptInput, fmt::format("{}: {}", where, what), ""};
-}
+Error bad(std::string_view where, const std::string& what) { return corrupt_error("{}: {}", where, what); }
 
 std::string text_of(const Json& object, const char* key) {
   const auto found = object.find(key);
@@ -285,6 +206,65 @@ Result<DeviceSpec> read_device(const Json& json, const Json& file, std::string_v
 }
 
 }  // namespace
+
+const Figure* DeviceSpec::figure(std::string_view key) const { return find(figures, key); }
+const Figure* DeviceSpec::peak(std::string_view type) const { return find(peaks, peak_type(type)); }
+
+std::span<const DeviceSpec> catalog() {
+  static const std::vector<DeviceSpec> all = load();
+  return all;
+}
+
+const DeviceSpec* find_device(std::string_view name) {
+  const std::string wanted = normal(name);
+  if (wanted.empty()) return nullptr;
+  for (const DeviceSpec& spec : catalog()) {
+    const std::vector<std::string> names = normal_names(spec);
+    if (std::find(names.begin(), names.end(), wanted) != names.end()) return &spec;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> suggest(std::string_view name) {
+  const std::string wanted = normal(name);
+  if (wanted.empty()) return {};
+  std::vector<std::pair<std::size_t, std::string>> near;
+  for (const DeviceSpec& spec : catalog()) {
+    if (const auto letters = distance(spec, wanted)) near.emplace_back(*letters, spec.short_names.front());
+  }
+  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> names;
+  for (const auto& [letters, short_name] : near) {
+    // What begins with the name or contains it is meant; misspellings only count if there is none of those.
+    if (names.size() == kMostSuggestions || (letters > 1 && near.front().first <= 1)) break;
+    names.push_back(short_name);
+  }
+  return names;
+}
+
+Device device_of(const DeviceSpec& spec) {
+  const auto integer = [&](const char* key) {
+    const Figure* figure = spec.figure(key);
+    return figure == nullptr ? 0 : static_cast<std::int64_t>(figure->value);
+  };
+  Device device{.kind = "gpu", .name = spec.name, .chip = spec.architecture};
+  device.units = integer("units");
+  device.memory_bytes = integer("memory");
+  device.cache_bytes = integer("cache");
+  if (const Figure* clock = spec.figure("clock")) device.clock_mhz = clock->value;
+  return device;
+}
+
+std::vector<Peak> spec_peaks(const DeviceSpec& spec) {
+  std::vector<Peak> peaks;
+  for (const Figure& figure : spec.peaks) {
+    peaks.push_back({"flops", figure.key, figure.value, figure.unit, "spec", method(spec, figure)});
+  }
+  if (const Figure* bandwidth = spec.figure("bandwidth")) {
+    peaks.push_back({"bandwidth", "read", bandwidth->value, bandwidth->unit, "spec", method(spec, *bandwidth)});
+  }
+  return peaks;
+}
 
 Result<std::vector<DeviceSpec>> parse_catalog(std::string_view json_text, std::string_view where) {
   LLMPROF_LET(const Json file, base::parse_json(json_text, where));

@@ -10,7 +10,6 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
@@ -20,13 +19,13 @@
 
 #include "base/file.h"
 #include "base/human.h"
-#include "hw/cupti_paths.h"
 #include "hw/device.h"
 #include "hw/in_child.h"
-#include "hw/nvml.h"
+#include "hw/gpu/nvml.h"
 #include "hw/peaks.h"
 #include "hw/redact.h"
 #include "hw/system_files.h"
+#include "wire/clock.h"
 
 namespace llmprof::hw {
 
@@ -82,20 +81,82 @@ Finding check_peaks(const SystemFiles& files) {
           "the next record on an idle machine measures again, or: llmprof roofline"};
 }
 
+constexpr const char* kNoGpuNeeded = "nothing to do for a CPU; for an NVIDIA GPU install its driver";
+
+std::string cupti_version(void* handle) {
+  const auto get = reinterpret_cast<int (*)(std::uint32_t*)>(::dlsym(handle, "cuptiGetVersion"));
+  std::uint32_t version = 0;
+  return get != nullptr && get(&version) == 0 ? fmt::format("API version {}", version) : "version unknown";
+}
+
+// What sampling CPU stacks from outside needs: tried, not guessed, because sandboxes forbid it in many ways.
+
+// 0, or the errno of perf_event_open with what the recorder asks for.
+int try_perf_events(bool with_kernel) {
+  perf_event_attr attr{};
+  attr.size = sizeof attr;
+  attr.type = PERF_TYPE_SOFTWARE;
+  attr.config = PERF_COUNT_SW_TASK_CLOCK;
+  attr.sample_period = 10'000'000;
+  attr.sample_type = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+  attr.sample_regs_user = 0xff01ff;
+  attr.sample_stack_user = 8192;
+  attr.disabled = attr.inherit = attr.exclude_hv = attr.use_clockid = 1;
+  attr.exclude_kernel = with_kernel ? 0 : 1;
+  attr.clockid = CLOCK_MONOTONIC_RAW;
+  const long descriptor = ::syscall(SYS_perf_event_open, &attr, ::getpid(), 0, -1, PERF_FLAG_FD_CLOEXEC);
+  if (descriptor < 0) return errno;
+  ::close(static_cast<int>(descriptor));
+  return 0;
+}
+
+// 0, or the errno of reading a word of a child.
+int try_child_memory() {
+  static const std::uint64_t wanted = 0x6c6c6d70726f66;
+  const pid_t child = ::fork();
+  if (child < 0) return errno;
+  if (child == 0) {
+    for (;;) ::pause();
+  }
+  std::uint64_t read = 0;
+  iovec here{&read, sizeof read}, there{const_cast<std::uint64_t*>(&wanted), sizeof wanted};
+  const bool good = ::process_vm_readv(child, &here, 1, &there, 1, 0) == sizeof read && read == wanted;
+  const int error = good ? 0 : errno;
+  ::kill(child, SIGKILL);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return error;
+}
+
+double clock_read_ns() {
+  constexpr int kReads = 2000, kRounds = 20;
+  const auto now = [] { return static_cast<double>(wire::now_ns()); };
+  double best = 1e9;
+  for (int round = 0; round < kRounds; ++round) {
+    const double begin = now();
+    for (int read = 0; read < kReads; ++read) now();
+    best = std::min(best, (now() - begin) / kReads);
+  }
+  return best;
+}
+
+void add_packages(const std::string& library_folder, std::vector<std::string>& paths) {
+  for (const std::string& python : SystemFiles(library_folder).list("")) {
+    if (!python.starts_with("python")) continue;
+    for (const char* packages : {"/site-packages/nvidia/", "/dist-packages/nvidia/"}) {
+      const std::string folder = library_folder + "/" + python + packages;
+      paths.push_back(folder + "cu13/lib/libcupti.so.13");
+      paths.push_back(folder + "cuda_cupti/lib/libcupti.so.12");
+    }
+  }
+}
+
 }  // namespace
 
 std::string_view name_of(Status status) {
-  switch (status) {
-    case Status::kOk:
-      return "ok";
-    case Status::kWarn:
-      return "warn";
-    case Status::kFail:
-      return "fail";
-    case Status::kAbsent:
-      return "absent";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"ok", "warn", "fail", "absent"};
+  return kNames[static_cast<std::size_t>(status)];
 }
 
 std::vector<Finding> examine(const DoctorInput& input) {
@@ -124,18 +185,6 @@ bool can_record(const std::vector<Finding>& findings) {
   return std::none_of(findings.begin(), findings.end(),
                       [](const Finding& finding) { return finding.status == Status::kFail; });
 }
-
-namespace {
-
-constexpr const char* kNoGpuNeeded = "nothing to do for a CPU; for an NVIDIA GPU install its driver";
-
-std::string cupti_version(void* handle) {
-  const auto get = reinterpret_cast<int (*)(std::uint32_t*)>(::dlsym(handle, "cuptiGetVersion"));
-  std::uint32_t version = 0;
-  return get != nullptr && get(&version) == 0 ? fmt::format("API version {}", version) : "version unknown";
-}
-
-}  // namespace
 
 Finding check_driver(const SystemFiles& files) {
   const std::string version = files.value("proc/driver/nvidia/version", "NVRM version");
@@ -183,50 +232,6 @@ Finding check_counters(const SystemFiles& files) {
       "load the driver with NVreg_RestrictProfilingToAdminUsers=0, or run as root (container: --cap-add SYS_ADMIN)"};
 }
 
-// What sampling CPU stacks from outside needs: tried, not guessed, because sandboxes forbid it in many ways.
-
-namespace {
-
-// 0, or the errno of perf_event_open with what the recorder asks for.
-int try_perf_events(bool with_kernel) {
-  perf_event_attr attr{};
-  attr.size = sizeof attr;
-  attr.type = PERF_TYPE_SOFTWARE;
-  attr.config = PERF_COUNT_SW_TASK_CLOCK;
-  attr.sample_period = 10'000'000;
-  attr.sample_type = PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
-  attr.sample_regs_user = 0xff01ff;
-  attr.sample_stack_user = 8192;
-  attr.disabled = attr.inherit = attr.exclude_hv = attr.use_clockid = 1;
-  attr.exclude_kernel = with_kernel ? 0 : 1;
-  attr.clockid = CLOCK_MONOTONIC_RAW;
-  const long descriptor = ::syscall(SYS_perf_event_open, &attr, ::getpid(), 0, -1, PERF_FLAG_FD_CLOEXEC);
-  if (descriptor < 0) return errno;
-  ::close(static_cast<int>(descriptor));
-  return 0;
-}
-
-// 0, or the errno of reading a word of a child.
-int try_child_memory() {
-  static const std::uint64_t wanted = 0x6c6c6d70726f66;
-  const pid_t child = ::fork();
-  if (child < 0) return errno;
-  if (child == 0) {
-    for (;;) ::pause();
-  }
-  std::uint64_t read = 0;
-  iovec here{&read, sizeof read}, there{const_cast<std::uint64_t*>(&wanted), sizeof wanted};
-  const bool good = ::process_vm_readv(child, &here, 1, &there, 1, 0) == sizeof read && read == wanted;
-  const int error = good ? 0 : errno;
-  ::kill(child, SIGKILL);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return error;
-}
-
-}  // namespace
-
 Finding check_cpu_stacks() {
 #if !defined(__x86_64__)
   return {"cpu stacks", Status::kAbsent, "sampled on x86-64 only", "nothing to do: recording does not need them"};
@@ -247,26 +252,6 @@ Finding check_python_frames() {
           "in a container: --cap-add SYS_PTRACE, or a seccomp profile that permits process_vm_readv; else sudo sysctl "
           "kernel.yama.ptrace_scope=1. Without it Python functions are not shown"};
 }
-
-namespace {
-
-double clock_read_ns() {
-  constexpr int kReads = 2000, kRounds = 20;
-  const auto now = [] {
-    timespec time{};
-    ::clock_gettime(CLOCK_MONOTONIC_RAW, &time);
-    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
-  };
-  double best = 1e9;
-  for (int round = 0; round < kRounds; ++round) {
-    const double begin = now();
-    for (int read = 0; read < kReads; ++read) now();
-    best = std::min(best, (now() - begin) / kReads);
-  }
-  return best;
-}
-
-}  // namespace
 
 std::string variable(const SystemFiles& files, std::string_view name) {
   const std::string text = files.text("proc/self/environ");
@@ -324,6 +309,29 @@ Finding check_disk(const std::string& folder) {
   if (free_bytes >= kLittle) return {"disk", Status::kOk, found, ""};
   return {"disk", free_bytes < kTooLittle ? Status::kFail : Status::kWarn, found,
           "free space, or record to another folder with -o"};
+}
+
+// Beside the loader's: the toolkit's folders and the Python package's.
+std::vector<std::string> cupti_paths(const SystemFiles& files) {
+  if (const std::string wanted = variable(files, "LLMPROF_CUPTI"); !wanted.empty()) return {wanted};
+  std::vector<std::string> paths{"libcupti.so.13", "libcupti.so.12"};
+  std::vector<std::string> roots{variable(files, "CUDA_HOME"), variable(files, "CUDA_PATH"),
+                                 files.path("usr/local/cuda")};
+  for (const std::string& name : files.list("usr/local")) {
+    if (name.starts_with("cuda-")) roots.push_back(files.path("usr/local/" + name));
+  }
+  for (const std::string& root : roots) {
+    if (root.empty()) continue;
+    for (const char* folder : {"/extras/CUPTI/lib64/", "/lib64/", "/lib/"}) {
+      for (const char* name : {"libcupti.so.13", "libcupti.so.12"}) paths.push_back(root + folder + name);
+    }
+  }
+  std::vector<std::string> prefixes{variable(files, "VIRTUAL_ENV"), variable(files, "CONDA_PREFIX"),
+                                    files.path("usr/local"), files.path("opt/conda")};
+  for (const std::string& prefix : prefixes) {
+    if (!prefix.empty()) add_packages(prefix + "/lib", paths);
+  }
+  return paths;
 }
 
 }  // namespace llmprof::hw

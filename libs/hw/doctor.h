@@ -51,4 +51,8 @@ Finding check_disk(const std::string& folder);
 bool is_privileged(const SystemFiles& files);                           // CAP_SYS_ADMIN or CAP_PERFMON in effect
 std::string variable(const SystemFiles& files, std::string_view name);  // of this process, "" if unset
 
+// Where CUPTI may be, in the order in which it is tried. LLMPROF_CUPTI names the one to take, and no other is then.
+
+std::vector<std::string> cupti_paths(const SystemFiles& files);
+
 }  // namespace llmprof::hw

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "hw/fake_machine.h"
+#include "hw/testing/fake_machine.h"
 #include "hw/in_child.h"
 
 namespace llmprof::hw {

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/version.h"
-#include "hw/cpu.h"
+#include "hw/cpu/cpu.h"
 #include "hw/redact.h"
 #include "hw/system_files.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
-#include "hw/fake_machine.h"
+#include "hw/testing/fake_machine.h"
 
 namespace llmprof::hw {
 namespace {

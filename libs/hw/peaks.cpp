@@ -8,11 +8,12 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "base/errors.h"
 #include "base/file.h"
 #include "base/human.h"
 #include "base/json.h"
-#include "hw/cpu_load.h"
-#include "hw/cpu_peaks.h"
+#include "hw/cpu/cpu.h"
+#include "hw/cpu/measure.h"
 #include "hw/roof.h"
 #include "hw/system_files.h"
 
@@ -26,63 +27,11 @@ constexpr auto kComputeTime = std::chrono::milliseconds(260);  // per instructio
 constexpr auto kStreamTime = std::chrono::milliseconds(400);   // each of two
 constexpr double kExpectedSeconds = 2;
 
-}  // namespace
-
-Result<std::vector<Peak>> measure_cpu_peaks(const Device& device, const base::Progress& progress) {
-  const CpuTeam team(device.units);
-  const auto begin = PeakClock::now();
-  const GoOn go_on = [&] {
-    const double seconds = std::chrono::duration<double>(PeakClock::now() - begin).count();
-    return progress({"measuring peaks", std::min(seconds, kExpectedSeconds), kExpectedSeconds, "s"});
-  };
-  LLMPROF_LET(Peak float32, measure_multiply_add(team, "float32", kComputeTime, go_on));
-  LLMPROF_LET(Peak float64, measure_multiply_add(team, "float64", kComputeTime, go_on));
-  const StreamLevel memory = stream_levels({}, device, team.size()).back();
-  const PeakBuffer buffer(memory.bytes_per_thread * static_cast<std::size_t>(team.size()));
-  if (buffer.data() == nullptr) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("no {} of memory for the bandwidth measurement",
-                             base::human_bytes(static_cast<double>(buffer.bytes()))),
-                 ""};
-  }
-  LLMPROF_TRY(touch(team, buffer));
-  LLMPROF_LET(Peak read, measure_stream(team, Stream::kRead, memory, buffer, kStreamTime, go_on));
-  LLMPROF_LET(Peak triad, measure_stream(team, Stream::kTriad, memory, buffer, kStreamTime, go_on));
-  return std::vector<Peak>{std::move(float32), std::move(float64), std::move(read), std::move(triad)};
-}
-
-bool cpu_peaks_are_good(const std::vector<Peak>& peaks) {
-  for (const std::string_view stream : {"read", "triad"}) {
-    if (find_peak(peaks, "bandwidth", stream) == nullptr) return false;
-  }
-  if (!measured_while_busy(peaks)) return true;
-  const std::optional<double> busy = busy_share(SystemFiles(), std::chrono::milliseconds(100));
-  return !busy || *busy > kIdle;
-}
-
-namespace {
-
 int rank_of(const Peak& peak) {
   if (peak.quantity == "flops") return principal(peak) ? 0 : 1;
   if (peak.quantity == "bandwidth") return peak.type == "read" ? 2 : is_memory_stream(peak.type) ? 3 : 4;
   return 5;
 }
-
-}  // namespace
-
-bool principal(const Peak& peak) {
-  if (peak.quantity == "bandwidth") return peak.type == "read" || peak.type == "triad";
-  return peak.quantity == "flops" && peak.type.find(',') == std::string::npos;
-}
-
-bool short_of_cpu(const Peak& peak) { return peak.method.find(kShortOfCpu) != std::string::npos; }
-
-bool measured_while_busy(const std::vector<Peak>& peaks) {
-  return std::any_of(peaks.begin(), peaks.end(),
-                     [](const Peak& peak) { return principal(peak) && short_of_cpu(peak); });
-}
-
-namespace {
 
 // Whether a new figure may be worse than what the device can do, for a reason that the stored one need not have.
 bool doubtful(const Peak& peak) {
@@ -91,48 +40,7 @@ bool doubtful(const Peak& peak) {
 
 bool better(const Peak& a, const Peak& b) { return a.quantity == "latency" ? a.value < b.value : a.value > b.value; }
 
-}  // namespace
-
-std::vector<Peak> merged_peaks(const std::vector<Peak>& stored, const std::vector<Peak>& fresh) {
-  std::vector<Peak> all = fresh;
-  for (const Peak& old : stored) {
-    const auto renewed = std::find_if(all.begin(), all.end(), [&](const Peak& peak) {
-      return peak.quantity == old.quantity && peak.type == old.type;
-    });
-    if (renewed == all.end()) {
-      all.push_back(old);
-    } else if (doubtful(*renewed) && old.source == "measured" && better(old, *renewed)) {
-      *renewed = old;
-    }
-  }
-  std::stable_sort(all.begin(), all.end(), [](const Peak& a, const Peak& b) { return rank_of(a) < rank_of(b); });
-  return all;
-}
-
-bool is_memory_stream(std::string_view type) {
-  // On a busy or an odd machine one core may reach more than all of them did.
-  if (constexpr std::string_view kOneCore = ", one core"; type.ends_with(kOneCore)) type.remove_suffix(kOneCore.size());
-  return type == "read" || type == "write" || type == "copy" || type == "triad";
-}
-
-const Peak* find_peak(const std::vector<Peak>& peaks, std::string_view quantity, std::string_view type) {
-  if (quantity == "bandwidth" && type == kMemoryStream) {
-    const Peak* best = nullptr;
-    for (const Peak& peak : peaks) {
-      const bool stream = peak.quantity == quantity && is_memory_stream(peak.type) && peak.value > 0;
-      if (stream && (best == nullptr || better_memory_peak(peak, *best))) best = &peak;
-    }
-    return best;
-  }
-  for (const Peak& peak : peaks) {
-    if (peak.quantity == quantity && (type.empty() || peak.type == peak_type(type))) return &peak;
-  }
-  return nullptr;
-}
-
 // The cache of measured peaks: one JSON file per machine. A damaged or foreign file reads as no file.
-
-namespace {
 
 constexpr const char* kSchema = "llmprof.peaks";
 constexpr int kSchemaVersion = 1;
@@ -170,6 +78,85 @@ bool read_peak(const base::Json& json, Peak& peak) {
 }
 
 }  // namespace
+
+Result<std::vector<Peak>> measure_cpu_peaks(const Device& device, const base::Progress& progress) {
+  const CpuTeam team(device.units);
+  const auto begin = PeakClock::now();
+  const GoOn go_on = [&] {
+    const double seconds = std::chrono::duration<double>(PeakClock::now() - begin).count();
+    return progress({"measuring peaks", std::min(seconds, kExpectedSeconds), kExpectedSeconds, "s"});
+  };
+  LLMPROF_LET(Peak float32, measure_multiply_add(team, "float32", kComputeTime, go_on));
+  LLMPROF_LET(Peak float64, measure_multiply_add(team, "float64", kComputeTime, go_on));
+  const StreamLevel memory = stream_levels({}, device, team.size()).back();
+  const PeakBuffer buffer(memory.bytes_per_thread * static_cast<std::size_t>(team.size()));
+  if (buffer.data() == nullptr) {
+    return unsupported_error("no {} of memory for the bandwidth measurement",
+                             base::human_bytes(static_cast<double>(buffer.bytes())));
+  }
+  LLMPROF_TRY(touch(team, buffer));
+  LLMPROF_LET(Peak read, measure_stream(team, Stream::kRead, memory, buffer, kStreamTime, go_on));
+  LLMPROF_LET(Peak triad, measure_stream(team, Stream::kTriad, memory, buffer, kStreamTime, go_on));
+  return std::vector<Peak>{std::move(float32), std::move(float64), std::move(read), std::move(triad)};
+}
+
+bool cpu_peaks_are_good(const std::vector<Peak>& peaks) {
+  for (const std::string_view stream : {"read", "triad"}) {
+    if (find_peak(peaks, "bandwidth", stream) == nullptr) return false;
+  }
+  if (!measured_while_busy(peaks)) return true;
+  const std::optional<double> busy = busy_share(SystemFiles(), std::chrono::milliseconds(100));
+  return !busy || *busy > kIdle;
+}
+
+bool principal(const Peak& peak) {
+  if (peak.quantity == "bandwidth") return peak.type == "read" || peak.type == "triad";
+  return peak.quantity == "flops" && peak.type.find(',') == std::string::npos;
+}
+
+bool short_of_cpu(const Peak& peak) { return peak.method.find(kShortOfCpu) != std::string::npos; }
+
+bool measured_while_busy(const std::vector<Peak>& peaks) {
+  return std::any_of(peaks.begin(), peaks.end(),
+                     [](const Peak& peak) { return principal(peak) && short_of_cpu(peak); });
+}
+
+std::vector<Peak> merged_peaks(const std::vector<Peak>& stored, const std::vector<Peak>& fresh) {
+  std::vector<Peak> all = fresh;
+  for (const Peak& old : stored) {
+    const auto renewed = std::find_if(all.begin(), all.end(), [&](const Peak& peak) {
+      return peak.quantity == old.quantity && peak.type == old.type;
+    });
+    if (renewed == all.end()) {
+      all.push_back(old);
+    } else if (doubtful(*renewed) && old.source == "measured" && better(old, *renewed)) {
+      *renewed = old;
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Peak& a, const Peak& b) { return rank_of(a) < rank_of(b); });
+  return all;
+}
+
+bool is_memory_stream(std::string_view type) {
+  // On a busy or an odd machine one core may reach more than all of them did.
+  if (constexpr std::string_view kOneCore = ", one core"; type.ends_with(kOneCore)) type.remove_suffix(kOneCore.size());
+  return type == "read" || type == "write" || type == "copy" || type == "triad";
+}
+
+const Peak* find_peak(const std::vector<Peak>& peaks, std::string_view quantity, std::string_view type) {
+  if (quantity == "bandwidth" && type == kMemoryStream) {
+    const Peak* best = nullptr;
+    for (const Peak& peak : peaks) {
+      const bool stream = peak.quantity == quantity && is_memory_stream(peak.type) && peak.value > 0;
+      if (stream && (best == nullptr || better_memory_peak(peak, *best))) best = &peak;
+    }
+    return best;
+  }
+  for (const Peak& peak : peaks) {
+    if (peak.quantity == quantity && (type.empty() || peak.type == peak_type(type))) return &peak;
+  }
+  return nullptr;
+}
 
 std::string fingerprint(const Device& device) {
   // Whole GiB: the size that the kernel reports differs a little between kernels.

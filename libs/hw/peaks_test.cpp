@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "hw/device_card.h"
-#include "hw/fake_machine.h"
-#include "hw/peak_kernels.h"
+#include "hw/testing/fake_machine.h"
+#include "hw/cpu/peak_kernels.h"
 
 namespace llmprof::hw {
 namespace {

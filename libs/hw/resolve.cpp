@@ -44,6 +44,8 @@ Error unknown(const std::string& name) {
                        : hint + "? llmprof devices --all lists the known ones"};
 }
 
+constexpr double kRounding = 1.01;  // sheets round: 989.4 to 989, 66.9 to 67
+
 }  // namespace
 
 std::vector<Peak> with_spec_peaks(const Device& device, std::vector<Peak> measured) {
@@ -88,12 +90,6 @@ Result<DeviceAndPeaks> resolve_device(const std::string& name, const std::vector
   if (spec == nullptr) return unknown(name);
   return DeviceAndPeaks{device_of(*spec), spec_peaks(*spec), spec, false};
 }
-
-namespace {
-
-constexpr double kRounding = 1.01;  // sheets round: 989.4 to 989, 66.9 to 67
-
-}  // namespace
 
 const Figure* spec_of(const Peak& peak, const DeviceSpec* spec) {
   if (spec == nullptr) return nullptr;

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "hw/fake_machine.h"
+#include "hw/testing/fake_machine.h"
 
 namespace llmprof::hw {
 namespace {

@@ -226,6 +226,23 @@ Result<Config> read_model(Fields& fields, Fields& outer) {
   return config;
 }
 
+Result<Number> known(const std::string& type, std::string_view option) {
+  if (const std::optional<Number> number = number_of(type)) return *number;
+  return Error{ErrorCode::kUsage, fmt::format("{}: '{}' is not a type of numbers", option, type),
+               "for example float32, bfloat16, float8, int8, int4, mxfp4, q4_k"};
+}
+
+// Weights narrower than 16 bits are those of the layers' matrices; embeddings, norms and logits keep their type, and
+// activations stay wide. Products of float8 weights run in float8; other narrow weights are widened first.
+void set_weights(Config& config, const Number& number) {
+  config.stored.clear();
+  config.quantization.reset();
+  if (number.bytes >= 2) return config.set_type(number);
+  const bool float8 = number.type.starts_with("float8");
+  config.quantization =
+      Quantization{.method = "--dtype", .weight = number, .arithmetic = float8 ? number.type : "", .ignore = {}};
+}
+
 }  // namespace
 
 Result<Config> parse_config(std::string_view json_text, std::string_view where) {
@@ -255,27 +272,6 @@ void set_layers(Config& config, std::int64_t layers, const LayerKind& kind) {
 }
 
 // ---- the types that a user asks for instead of the config's own ----------------------------------------------------
-
-namespace {
-
-Result<Number> known(const std::string& type, std::string_view option) {
-  if (const std::optional<Number> number = number_of(type)) return *number;
-  return Error{ErrorCode::kUsage, fmt::format("{}: '{}' is not a type of numbers", option, type),
-               "for example float32, bfloat16, float8, int8, int4, mxfp4, q4_k"};
-}
-
-// Weights narrower than 16 bits are those of the layers' matrices; embeddings, norms and logits keep their type, and
-// activations stay wide. Products of float8 weights run in float8; other narrow weights are widened first.
-void set_weights(Config& config, const Number& number) {
-  config.stored.clear();
-  config.quantization.reset();
-  if (number.bytes >= 2) return config.set_type(number);
-  const bool float8 = number.type.starts_with("float8");
-  config.quantization =
-      Quantization{.method = "--dtype", .weight = number, .arithmetic = float8 ? number.type : "", .ignore = {}};
-}
-
-}  // namespace
 
 Result<void> set_types(Config& config, const Types& types) {
   if (!types.weights.empty()) {

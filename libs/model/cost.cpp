@@ -118,6 +118,17 @@ std::vector<std::int64_t> tensors_of_training(const Op& op) {
   return tensors;
 }
 
+// What causal attention sees: all that came before, a window of it, or the query's own chunk.
+
+// 1 + 2 + … + n
+double triangle(double n) { return n * (n + 1) / 2; }
+
+// Sum over the first p queries of ((q - 1) mod s) + 1: whole chunks, and the begun one.
+double chunk_pairs(double p, double s) {
+  const double whole = std::floor(p / s);
+  return whole * triangle(s) + triangle(p - whole * s);
+}
+
 }  // namespace
 
 Amounts::Amounts(const Pass& pass) {
@@ -199,21 +210,6 @@ Costs cost_of(const Op& op, const Config& config, PassKind kind, const Amounts& 
   }
   return inference_cost(op, config, amounts, conditions);
 }
-
-// What causal attention sees: all that came before, a window of it, or the query's own chunk.
-
-namespace {
-
-// 1 + 2 + … + n
-double triangle(double n) { return n * (n + 1) / 2; }
-
-// Sum over the first p queries of ((q - 1) mod s) + 1: whole chunks, and the begun one.
-double chunk_pairs(double p, double s) {
-  const double whole = std::floor(p / s);
-  return whole * triangle(s) + triangle(p - whole * s);
-}
-
-}  // namespace
 
 double attended_pairs(const Attention& attention, double n, double c) {
   if (attention.chunk > 0) {

@@ -84,32 +84,6 @@ void read_cache(Fields& q, Config& config) {
   }
 }
 
-}  // namespace
-
-void read_quantization(Fields& fields, Config& config) {
-  const base::Json* mlx = fields.find("quantization");  // written twice, or under this name only
-  const char* key = fields.has("quantization_config") ? "quantization_config" : "quantization";
-  const base::Json* json = fields.has("quantization_config") ? fields.find(key) : mlx;
-  if (json == nullptr) return;
-  if (!json->is_object()) {
-    fields.reject(ErrorCode::kCorruptInput, fmt::format("{}: not a JSON object", fields.path(key)));
-    return;
-  }
-  Fields q(*json, fields, key);
-  Quantization out{.method = method_of(q), .weight = config.weight, .arithmetic = "", .ignore = {}, .only = {}};
-  read_method(q, out);
-  read_ignored(q, out);
-  read_cache(q, config);
-  fields.adopt(q);
-  config.quantization = std::move(out);
-}
-
-// Which modules a quantisation leaves alone. The methods write their lists differently: full names, last or middle
-// parts of names, "*" for anything, "re:" and a pattern. One rule reads them all: an entry names a run of whole parts
-// of the path ("gate" is "mlp.gate" but not "mlp.gate_proj").
-
-namespace {
-
 // Where checkpoints keep the language model; our paths begin after it.
 constexpr std::string_view kRoots[] = {"model.language_model.", "language_model.model.", "language_model.",
                                        "transformer.", "model."};
@@ -232,6 +206,28 @@ class NameList {
 };
 
 }  // namespace
+
+void read_quantization(Fields& fields, Config& config) {
+  const base::Json* mlx = fields.find("quantization");  // written twice, or under this name only
+  const char* key = fields.has("quantization_config") ? "quantization_config" : "quantization";
+  const base::Json* json = fields.has("quantization_config") ? fields.find(key) : mlx;
+  if (json == nullptr) return;
+  if (!json->is_object()) {
+    fields.reject(ErrorCode::kCorruptInput, fmt::format("{}: not a JSON object", fields.path(key)));
+    return;
+  }
+  Fields q(*json, fields, key);
+  Quantization out{.method = method_of(q), .weight = config.weight, .arithmetic = "", .ignore = {}, .only = {}};
+  read_method(q, out);
+  read_ignored(q, out);
+  read_cache(q, config);
+  fields.adopt(q);
+  config.quantization = std::move(out);
+}
+
+// Which modules a quantisation leaves alone. The methods write their lists differently: full names, last or middle
+// parts of names, "*" for anything, "re:" and a pattern. One rule reads them all: an entry names a run of whole parts
+// of the path ("gate" is "mlp.gate" but not "mlp.gate_proj").
 
 struct Coverage::Lists {
   NameList ignored, only;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/errors.h"
 #include "model/cost.h"
 
 namespace llmprof::model {
@@ -16,12 +17,9 @@ std::int64_t part(std::int64_t whole, std::int64_t ranks, std::int64_t rank) {
 
 Result<void> check(std::string_view what, std::int64_t ranks, std::int64_t rank, std::int64_t most) {
   if (ranks < 1 || ranks > most) {
-    return Error{ErrorCode::kUsage,
-                 fmt::format("{} parallelism of {} is not possible: this model allows 1 to {}", what, ranks, most), ""};
+    return usage_error("{} parallelism of {} is not possible: this model allows 1 to {}", what, ranks, most);
   }
-  if (rank < 0 || rank >= ranks) {
-    return Error{ErrorCode::kUsage, fmt::format("{} rank {} of {} does not exist", what, rank, ranks), ""};
-  }
+  if (rank < 0 || rank >= ranks) return usage_error("{} rank {} of {} does not exist", what, rank, ranks);
   return {};
 }
 

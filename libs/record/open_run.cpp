@@ -9,7 +9,7 @@
 namespace llmprof::record {
 namespace {
 
-// The journal of a benchmark that was killed (libs/bench/journal.h): nothing here makes a run of it.
+// The journal of a benchmark that was killed (libs/bench/sweep/journal.h): nothing here makes a run of it.
 bool is_unfinished_benchmark(const std::string& folder) {
   return !base::is_file(folder + "/run.json") && base::is_file(capture_folder(folder) + "/bench.jsonl");
 }

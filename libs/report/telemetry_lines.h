@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/json_fwd.h"
-#include "hw/telemetry.h"
+#include "hw/telemetry/telemetry.h"
 
 namespace llmprof::report {
 

@@ -9,7 +9,7 @@
 
 #include "workload/generate.h"
 #include "workload/model.h"
-#include "workload/presets.h"
+#include "workload/config.h"
 #include "workload/train/trainer.h"
 
 namespace {

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "workload/generate.h"
-#include "workload/presets.h"
 #include "workload/summary.h"
 
 namespace llmprof::workload {

@@ -12,10 +12,10 @@
 #include "workload/command.h"
 #include "workload/cuda/device_model.h"
 #include "workload/generate.h"
-#include "workload/presets.h"
+#include "workload/config.h"
 #include "workload/ranks.h"
 #include "workload/summary.h"
-#include "workload/weights_file.h"
+#include "workload/weights.h"
 
 namespace llmprof::workload {
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "workload/generate.h"
-#include "workload/presets.h"
-#include "workload/reference/reference.h"
+#include "workload/config.h"
+#include "workload/testing/reference.h"
 
 namespace llmprof::workload {
 namespace {

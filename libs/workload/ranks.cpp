@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/errors.h"
 #include "base/file.h"
 
 namespace llmprof::workload {
@@ -78,8 +79,7 @@ void Ranks::all_reduce(float* values, std::int64_t count) {
 }
 
 Result<int> launch_ranks(std::int64_t count) {
-  if (count < 2 || count > Ranks::Shared::kMost)
-    return Error{ErrorCode::kUsage, fmt::format("--ranks must be 1 to {}", Ranks::Shared::kMost), ""};
+  if (count < 2 || count > Ranks::Shared::kMost) return usage_error("--ranks must be 1 to {}", Ranks::Shared::kMost);
   LLMPROF_LET(const int memory, make_memory(sizeof(Ranks::Shared)));
   auto* const shared = static_cast<Ranks::Shared*>(
       ::mmap(nullptr, sizeof(Ranks::Shared), PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0));
@@ -130,9 +130,7 @@ Result<ModelConfig> part_of(const ModelConfig& whole, std::int64_t ranks) {
   if (whole.family != Family::kLlama) return Error{ErrorCode::kUsage, "only llama can be split among ranks", ""};
   for (const auto field :
        {&ModelConfig::heads, &ModelConfig::kv_heads, &ModelConfig::intermediate, &ModelConfig::vocab}) {
-    if (whole.*field % ranks != 0)
-      return Error{ErrorCode::kUsage, fmt::format("heads, MLP width and vocabulary must divide by {} ranks", ranks),
-                   ""};
+    if (whole.*field % ranks != 0) return usage_error("heads, MLP width and vocabulary must divide by {} ranks", ranks);
     if (field != &ModelConfig::vocab) part.*field /= ranks;
   }
   return part;

@@ -1,4 +1,4 @@
-#include "workload/weights_file.h"
+#include "workload/weights.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "workload/generate.h"
-#include "workload/presets.h"
+#include "workload/config.h"
 
 namespace llmprof::workload {
 namespace {

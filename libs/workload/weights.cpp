@@ -2,13 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <utility>
 
 #include "base/assert.h"
+#include "base/errors.h"
 #include "workload/kernels.h"
-#include "workload/weights_file.h"
 
 namespace llmprof::workload {
+
 namespace {
 
 using Kind = TensorSpec::Kind;
@@ -106,6 +110,62 @@ Weights filled(const ModelConfig& config, Start start, std::uint64_t seed, Threa
   return weights;
 }
 
+const SafetensorsEntry* find_entry(const SafetensorsFile& file, const std::string& name) {
+  for (const char* prefix : {"", "model.", "transformer."}) {
+    if (const SafetensorsEntry* entry = file.find(prefix + name)) return entry;
+  }
+  return nullptr;
+}
+
+std::vector<std::int64_t> stored_shape(const TensorSpec& spec) {
+  if (spec.kind != TensorSpec::Kind::kMatrix) return {spec.columns};
+  if (spec.stored_in_out) return {spec.columns, spec.rows};
+  return {spec.rows, spec.columns};
+}
+
+// in (columns, rows) to out (rows, columns)
+void transpose(const std::vector<float>& in, const TensorSpec& spec, float* out) {
+  for (std::int64_t row = 0; row < spec.rows; ++row) {
+    for (std::int64_t column = 0; column < spec.columns; ++column) {
+      out[row * spec.columns + column] = in[static_cast<std::size_t>(column * spec.rows + row)];
+    }
+  }
+}
+
+Result<void> load_tensor(const SafetensorsFile& file, const std::string& path, const TensorSpec& spec, float* out) {
+  const SafetensorsEntry* const entry = find_entry(file, spec.name);
+  if (entry == nullptr) return corrupt_error("{}: no tensor {}", path, spec.name);
+  const std::vector<std::int64_t> expected = stored_shape(spec);
+  if (entry->shape != expected) {
+    return corrupt_error("{}: {}: shape is [{}], the configuration says [{}]", path, entry->name,
+                         fmt::join(entry->shape, ", "), fmt::join(expected, ", "));
+  }
+  if (!spec.stored_in_out) return file.read(*entry, out);
+  std::vector<float> stored(static_cast<std::size_t>(spec.count()));
+  LLMPROF_TRY(file.read(*entry, stored.data()));
+  transpose(stored, spec, out);
+  return {};
+}
+
+float widen_bf16(std::uint16_t bits) {
+  const std::uint32_t wide = std::uint32_t{bits} << 16;
+  float value = 0;
+  std::memcpy(&value, &wide, sizeof(value));
+  return value;
+}
+
+// 1 sign, 5 exponent (bias 15), 10 mantissa bits.
+float widen_f16(std::uint16_t bits) {
+  const std::uint32_t exponent = bits >> 10 & 0x1F;
+  const std::uint32_t mantissa = bits & 0x3FF;
+  const float sign = (bits & 0x8000) != 0 ? -1.0F : 1.0F;
+  if (exponent == 0) return sign * static_cast<float>(mantissa) * 0x1.0p-24F;
+  const std::uint32_t wide = (exponent == 0x1F ? 0xFFU : exponent + 112) << 23 | mantissa << 13;
+  float value = 0;
+  std::memcpy(&value, &wide, sizeof(value));
+  return sign * value;
+}
+
 }  // namespace
 
 std::vector<TensorSpec> tensor_specs(const ModelConfig& config) {
@@ -158,49 +218,6 @@ Norm Weights::norm(const std::string& path) const {
   return {.weight = tensor(path + ".weight"), .bias = biased ? tensor(path + ".bias") : nullptr};
 }
 
-namespace {
-
-const SafetensorsEntry* find_entry(const SafetensorsFile& file, const std::string& name) {
-  for (const char* prefix : {"", "model.", "transformer."}) {
-    if (const SafetensorsEntry* entry = file.find(prefix + name)) return entry;
-  }
-  return nullptr;
-}
-
-std::vector<std::int64_t> stored_shape(const TensorSpec& spec) {
-  if (spec.kind != TensorSpec::Kind::kMatrix) return {spec.columns};
-  if (spec.stored_in_out) return {spec.columns, spec.rows};
-  return {spec.rows, spec.columns};
-}
-
-// in (columns, rows) to out (rows, columns)
-void transpose(const std::vector<float>& in, const TensorSpec& spec, float* out) {
-  for (std::int64_t row = 0; row < spec.rows; ++row) {
-    for (std::int64_t column = 0; column < spec.columns; ++column) {
-      out[row * spec.columns + column] = in[static_cast<std::size_t>(column * spec.rows + row)];
-    }
-  }
-}
-
-Result<void> load_tensor(const SafetensorsFile& file, const std::string& path, const TensorSpec& spec, float* out) {
-  const SafetensorsEntry* const entry = find_entry(file, spec.name);
-  if (entry == nullptr) return Error{ErrorCode::kCorruptInput, fmt::format("{}: no tensor {}", path, spec.name), ""};
-  const std::vector<std::int64_t> expected = stored_shape(spec);
-  if (entry->shape != expected) {
-    return Error{ErrorCode::kCorruptInput,
-                 fmt::format("{}: {}: shape is [{}], the configuration says [{}]", path, entry->name,
-                             fmt::join(entry->shape, ", "), fmt::join(expected, ", ")),
-                 ""};
-  }
-  if (!spec.stored_in_out) return file.read(*entry, out);
-  std::vector<float> stored(static_cast<std::size_t>(spec.count()));
-  LLMPROF_TRY(file.read(*entry, stored.data()));
-  transpose(stored, spec, out);
-  return {};
-}
-
-}  // namespace
-
 Result<Weights> load_weights(const ModelConfig& config, const std::string& path) {
   LLMPROF_LET(const SafetensorsFile file, SafetensorsFile::open(path));
   Weights weights(config);
@@ -208,6 +225,36 @@ Result<Weights> load_weights(const ModelConfig& config, const std::string& path)
     LLMPROF_TRY(load_tensor(file, path, spec, weights.tensor(spec.name)));
   }
   return weights;
+}
+
+Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
+  LLMPROF_LET(base::RegularFile file, base::RegularFile::open(path));
+  LLMPROF_LET(base::SafetensorsHeader header, base::read_safetensors_header(file));
+  return SafetensorsFile(std::move(file), std::move(header));
+}
+
+SafetensorsFile::SafetensorsFile(base::RegularFile file, base::SafetensorsHeader header)
+    : file_(std::move(file)), header_(std::move(header)) {}
+
+const SafetensorsEntry* SafetensorsFile::find(std::string_view name) const {
+  const auto found = std::find_if(entries().begin(), entries().end(),
+                                  [&](const SafetensorsEntry& entry) { return entry.name == name; });
+  return found != entries().end() ? &*found : nullptr;
+}
+
+Result<void> SafetensorsFile::read(const SafetensorsEntry& entry, float* out) const {
+  const std::uint64_t bytes = entry.end - entry.begin;
+  if (entry.type == "F32") return file_.read_at(header_.data_offset + entry.begin, out, bytes);
+  const bool bf16 = entry.type == "BF16";
+  if (!bf16 && entry.type != "F16") {
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{}: {}: type {} cannot be read as float", file_.path(), entry.name, entry.type),
+                 "F32, F16 and BF16 can"};
+  }
+  std::vector<std::uint16_t> half(bytes / 2);
+  LLMPROF_TRY(file_.read_at(header_.data_offset + entry.begin, half.data(), bytes));
+  std::transform(half.begin(), half.end(), out, bf16 ? widen_bf16 : widen_f16);
+  return {};
 }
 
 }  // namespace llmprof::workload

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
+#include "base/safetensors.h"
 #include "workload/buffer.h"
 #include "workload/config.h"
 #include "workload/linear.h"
@@ -80,6 +82,30 @@ class Weights {
   std::vector<TensorSpec> specs_;
   std::unordered_map<std::string, Place> places_;
   FloatBuffer buffer_;
+};
+
+// Weights from a .safetensors file with Hugging Face tensor names.
+
+// Names may begin with "model." or "transformer."; tensors that the model does not have (attention masks) are ignored.
+Result<Weights> load_weights(const ModelConfig& config, const std::string& path);
+
+// Values out of .safetensors files (base/safetensors.h reads the headers).
+
+using base::SafetensorsEntry;
+
+class SafetensorsFile {
+ public:
+  static Result<SafetensorsFile> open(const std::string& path);
+
+  const std::vector<SafetensorsEntry>& entries() const { return header_.entries; }
+  const SafetensorsEntry* find(std::string_view name) const;
+  // Values as float: F32 as they are, F16 and BF16 widened. out: entry.count() floats.
+  Result<void> read(const SafetensorsEntry& entry, float* out) const;
+
+ private:
+  SafetensorsFile(base::RegularFile file, base::SafetensorsHeader header);
+  base::RegularFile file_;
+  base::SafetensorsHeader header_;
 };
 
 }  // namespace llmprof::workload

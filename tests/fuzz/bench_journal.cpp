@@ -1,7 +1,7 @@
 // Lines of a benchmark's journal, perhaps from a stranger: the sweep first, then finished points.
 
 #include "base/json.h"
-#include "bench/journal.h"
+#include "bench/sweep/journal.h"
 #include "fuzz.h"
 
 namespace llmprof::fuzz {

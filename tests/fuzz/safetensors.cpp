@@ -1,6 +1,6 @@
 // A .safetensors file: the header's rules, then every tensor read.
 
-#include "workload/weights_file.h"
+#include "workload/weights.h"
 
 #include <cstring>
 

@@ -11,7 +11,7 @@
 #include "bench/cuda/cupti.h"
 #include "bench/cuda/events.h"
 #include "bench/cuda/sampler.h"
-#include "hw/gpu_usage.h"
+#include "hw/gpu/usage.h"
 
 namespace llmprof::bench::cuda {
 namespace {

@@ -9,7 +9,7 @@
 #include "analyze/rows_of.h"
 #include "analyze/sections/energy.h"
 #include "analyze/sections/sections.h"
-#include "hw/telemetry_metrics.h"
+#include "hw/telemetry/metrics.h"
 
 namespace llmprof::analyze {
 

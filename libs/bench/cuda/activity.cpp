@@ -12,6 +12,8 @@
 #include <span>
 #include <utility>
 
+#include "base/errors.h"
+
 namespace llmprof::bench::cuda {
 
 namespace {
@@ -38,9 +40,7 @@ std::uint64_t busy_ns(std::span<Activity> call) {
 bool is_service(const Activity& activity) { return activity.name.starts_with(kServicePrefix); }
 
 Result<TimedCall> timed(std::span<Activity> call, std::size_t index) {
-  if (call.empty()) {
-    return Error{ErrorCode::kUnsupported, fmt::format("CUPTI saw no kernel in call {} of a batch", index + 1), ""};
-  }
+  if (call.empty()) return unsupported_error("CUPTI saw no kernel in call {} of a batch", index + 1);
   TimedCall result;
   for (const Activity& activity : call) {
     if (activity.begin_ns == 0 || activity.end_ns <= activity.begin_ns) {
@@ -50,6 +50,18 @@ Result<TimedCall> timed(std::span<Activity> call, std::size_t index) {
   }
   result.seconds = static_cast<double>(busy_ns(call)) * 1e-9;
   return result;
+}
+
+struct Pool {
+  std::mutex mutex;
+  std::size_t made = 0;
+  std::vector<std::uint8_t*> free;
+  std::vector<FilledBuffer> filled;
+};
+
+Pool& pool() {
+  static Pool& leaked = *new Pool;  // callbacks may come after static destructors
+  return leaked;
 }
 
 }  // namespace
@@ -66,27 +78,9 @@ Result<std::vector<TimedCall>> calls_of(std::vector<Activity> activities, std::s
     found.push_back(std::move(call));
     at = end - 1;
   }
-  if (found.size() != calls) {
-    return Error{ErrorCode::kUnsupported, fmt::format("CUPTI saw {} of {} calls", found.size(), calls), ""};
-  }
+  if (found.size() != calls) return unsupported_error("CUPTI saw {} of {} calls", found.size(), calls);
   return found;
 }
-
-namespace {
-
-struct Pool {
-  std::mutex mutex;
-  std::size_t made = 0;
-  std::vector<std::uint8_t*> free;
-  std::vector<FilledBuffer> filled;
-};
-
-Pool& pool() {
-  static Pool& leaked = *new Pool;  // callbacks may come after static destructors
-  return leaked;
-}
-
-}  // namespace
 
 std::uint8_t* request_cupti_buffer() {
   Pool& p = pool();

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/errors.h"
 #include "bench/cuda/blas_library.h"
 
 namespace llmprof::bench::cuda {
@@ -33,24 +34,15 @@ Scalar::Scalar(cudaDataType_t type, int value) {
 }
 
 BlasTypes blas_types(Type type) {
-  switch (type) {
-    case Type::kFloat64:
-      return {CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F};
-    case Type::kTf32:
-      return {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
-    case Type::kFloat16:
-      return {CUDA_R_16F, CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    case Type::kBfloat16:
-      return {CUDA_R_16BF, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    case Type::kFloat8E4m3:
-      return {CUDA_R_8F_E4M3, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F};
-    case Type::kInt8:
-    case Type::kInt32:
-      return {CUDA_R_8I, CUDA_R_32I, CUDA_R_32I, CUBLAS_COMPUTE_32I};
-    case Type::kFloat32:
-      break;
-  }
-  return {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F};
+  constexpr BlasTypes kTypes[] = {{CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F},            // float64
+                                  {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F},            // float32
+                                  {CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32},  // tf32
+                                  {CUDA_R_16F, CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F},            // float16
+                                  {CUDA_R_16BF, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F},          // bfloat16
+                                  {CUDA_R_8F_E4M3, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F},       // float8_e4m3
+                                  {CUDA_R_8I, CUDA_R_32I, CUDA_R_32I, CUBLAS_COMPUTE_32I},             // int8
+                                  {CUDA_R_8I, CUDA_R_32I, CUDA_R_32I, CUBLAS_COMPUTE_32I}};            // int32
+  return kTypes[static_cast<std::size_t>(type)];
 }
 
 MatmulPlan::MatmulPlan(BlasState& blas, const Matmul& matmul)
@@ -85,7 +77,7 @@ Result<void> MatmulPlan::layout(cublasLtMatrixLayout_t* to, cudaDataType_t type,
 Result<void> MatmulPlan::describe_operands() {
   const Matmul& m = matmul_;
   if (m.batch > std::numeric_limits<std::int32_t>::max()) {
-    return Error{ErrorCode::kUnsupported, fmt::format("cuBLASLt counts a batch in 32 bits: {} is more", m.batch), ""};
+    return unsupported_error("cuBLASLt counts a batch in 32 bits: {} is more", m.batch);
   }
   LLMPROF_TRY(blas_.check(blas_.lt.desc_create(&desc_, types_.compute, types_.scale), "cublasLtMatmulDescCreate"));
   const cublasOperation_t transposed = CUBLAS_OP_T;
@@ -123,10 +115,8 @@ Result<std::vector<Algorithm>> MatmulPlan::algorithms(int candidates) const {
   }
   if (!found.empty()) return found;
   const Matmul& m = matmul_;
-  return Error{ErrorCode::kUnsupported,
-               fmt::format("{} has no algorithm for a {} product of m={} n={} k={} batch={}: {}", blas_.version,
-                           type_name(m.type), m.m, m.n, m.k, m.batch, blas_.lt.status_text(status)),
-               ""};
+  return unsupported_error("{} has no algorithm for a {} product of m={} n={} k={} batch={}: {}", blas_.version,
+                           type_name(m.type), m.m, m.n, m.k, m.batch, blas_.lt.status_text(status));
 }
 
 Result<void> MatmulPlan::enqueue_plain(Pointer a, Pointer b, Pointer c) const {

@@ -3,13 +3,18 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <map>
 #include <utility>
 
 #include "base/asset.h"
+#include "base/dynlib.h"
+#include "base/errors.h"
 #include "bench/cuda/driver.h"
+#include "bench/cuda/events.h"
 
 namespace llmprof::bench_kernels {
+
 std::span<const base::Asset> assets();
 }
 
@@ -68,6 +73,25 @@ Result<Properties> read_properties(const DriverApi& api, CUdevice device) {
   api.driver_version(&p.driver_version);
   return p;
 }
+
+Result<DriverApi> load() {
+  const std::string names[] = {"libcuda.so.1"};
+  Result<DriverApi> api = base::load_api<DriverApi>(names, DriverApi::symbols());
+  if (!api) {
+    return Error{ErrorCode::kUnsupported, "no CUDA driver: " + api.error().message,
+                 "on a machine with an NVIDIA GPU install its driver; without one, use --device cpu"};
+  }
+  if (const CUresult result = api->init(0); result != CUDA_SUCCESS) {
+    const char* name = "unknown";
+    api->error_name(result, &name);
+    return Error{ErrorCode::kUnsupported, fmt::format("the CUDA driver does not start: {}", name),
+                 "`nvidia-smi` tells whether the GPU is visible here; without one, use --device cpu"};
+  }
+  return api;
+}
+
+constexpr std::uint64_t kDeadlineNs = 250'000'000;
+constexpr std::size_t kGo = 0, kGaveUp = 16;  // a cache line apart
 
 }  // namespace
 
@@ -129,20 +153,8 @@ Result<void> Context::synchronize() {
   return state_->check(state_->api->stream_synchronize(state_->stream), "cuStreamSynchronize");
 }
 
-Buffer::Buffer(Buffer&& other) noexcept
-    : context_(std::exchange(other.context_, nullptr)),
-      pointer_(std::exchange(other.pointer_, 0)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
-
-Buffer& Buffer::operator=(Buffer&& other) noexcept {
-  std::swap(context_, other.context_);
-  std::swap(pointer_, other.pointer_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
-}
-
 Buffer::~Buffer() {
-  if (context_ != nullptr && !context_->state_->broken) context_->state_->api->free(pointer_);
+  if (*context_ != nullptr && !context_->state_->broken) context_->state_->api->free(pointer_);
 }
 
 Result<Buffer> Context::allocate(std::int64_t bytes) {
@@ -210,17 +222,15 @@ Result<CUfunction> Context::State::function(std::string_view name) {
       return function;
     }
   }
-  return Error{ErrorCode::kUnsupported, fmt::format("this build has no kernel {}", name), ""};
+  return unsupported_error("this build has no kernel {}", name);
 }
 
 Result<void> Context::launch(std::string_view kernel, const Launch& launch, std::initializer_list<Argument> arguments) {
   constexpr std::int64_t kMostBlocksX = 0x7fffffff, kMostBlocksYZ = 65535, kPlainSharedBytes = 48 * 1024;
   if (launch.grid_x < 1 || launch.grid_x > kMostBlocksX || launch.grid_y < 1 || launch.grid_y > kMostBlocksYZ ||
       launch.grid_z < 1 || launch.grid_z > kMostBlocksYZ) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("{}: a grid of {} x {} x {} blocks is more than a GPU takes", kernel, launch.grid_x,
-                             launch.grid_y, launch.grid_z),
-                 ""};
+    return unsupported_error("{}: a grid of {} x {} x {} blocks is more than a GPU takes", kernel, launch.grid_x,
+                             launch.grid_y, launch.grid_z);
   }
   LLMPROF_LET(CUfunction function, state_->function(kernel));
   if (launch.shared_bytes > kPlainSharedBytes) {
@@ -258,24 +268,14 @@ Result<double> Context::time(const std::function<Result<void>()>& enqueue) {
   return milliseconds * 1e-3;
 }
 
-Context::Graph::Graph(Graph&& other) noexcept
-    : context_(std::exchange(other.context_, nullptr)), executable_(std::exchange(other.executable_, nullptr)) {}
-
-Context::Graph& Context::Graph::operator=(Graph&& other) noexcept {
-  std::swap(context_, other.context_);
-  std::swap(executable_, other.executable_);
-  return *this;
-}
-
 Context::Graph::~Graph() {
-  if (context_ != nullptr && !context_->state_->broken) {
-    context_->state_->api->graph_exec_destroy(static_cast<CUgraphExec>(executable_));
-  }
+  if (*context_ == nullptr || context_->state_->broken) return;
+  context_->state_->api->graph_exec_destroy(static_cast<CUgraphExec>(*executable_));
 }
 
 Result<void> Context::Graph::launch() {
   State& s = *context_->state_;
-  return s.check(s.api->graph_launch(static_cast<CUgraphExec>(executable_), s.stream), "cuGraphLaunch");
+  return s.check(s.api->graph_launch(static_cast<CUgraphExec>(*executable_), s.stream), "cuGraphLaunch");
 }
 
 Result<Context::Graph> Context::capture(const std::function<Result<void>()>& enqueue) {
@@ -314,3 +314,119 @@ Result<Dnn*> Context::dnn() {
 }
 
 }  // namespace llmprof::bench::cuda
+
+namespace llmprof::bench::cuda {
+
+const Result<DriverApi>& driver() {
+  static const Result<DriverApi> api = load();
+  return api;
+}
+
+Error cuda_error(CUresult result, std::string_view call) {
+  const char *name = "unknown error", *text = "";
+  if (driver()) {
+    driver()->error_name(result, &name);
+    driver()->error_text(result, &text);
+  }
+  const bool unsupported = result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_NOT_SUPPORTED ||
+                           result == CUDA_ERROR_NO_BINARY_FOR_GPU;
+  return {unsupported ? ErrorCode::kUnsupported : ErrorCode::kInternal, fmt::format("{}: {}, {}", call, name, text),
+          result == CUDA_ERROR_NO_BINARY_FOR_GPU
+              ? "this build has no kernels for this GPU: configure it here, or with -DLLMPROF_CUDA_TARGETS='75;80;90'"
+              : ""};
+}
+
+Result<void> checked(CUresult result, std::string_view call) {
+  if (result == CUDA_SUCCESS) return {};
+  return cuda_error(result, call);
+}
+
+}  // namespace llmprof::bench::cuda
+
+namespace llmprof::bench_kernels {}  // namespace llmprof::bench_kernels
+
+namespace llmprof::bench::cuda {
+
+Result<EventPairs> EventPairs::create(Context& context, std::size_t pairs) {
+  EventPairs created;
+  created.context_ = &context;
+  for (std::size_t i = 0; i < 2 * pairs; ++i) {
+    CUevent event = nullptr;
+    LLMPROF_TRY(checked(driver()->event_create(&event, CU_EVENT_DEFAULT), "cuEventCreate"));
+    (*created.events_).push_back(event);
+  }
+  return created;
+}
+
+EventPairs::~EventPairs() {
+  if ((*events_).empty() || context_->broken()) return;
+  for (void* event : *events_) driver()->event_destroy(static_cast<CUevent>(event));
+}
+
+Result<void> EventPairs::record(std::size_t event) {
+  return checked(driver()->event_record(static_cast<CUevent>((*events_).at(event)),
+                                        reinterpret_cast<CUstream>(context_->stream())),
+                 "cuEventRecord");
+}
+
+Result<double> EventPairs::seconds(std::size_t pair) const {
+  float milliseconds = 0;
+  LLMPROF_TRY(checked(driver()->event_elapsed_ms(&milliseconds, static_cast<CUevent>((*events_).at(2 * pair)),
+                                                 static_cast<CUevent>((*events_).at(2 * pair + 1))),
+                      "cuEventElapsedTime"));
+  return milliseconds * 1e-3;
+}
+
+Result<PinnedBuffer> PinnedBuffer::allocate(std::int64_t bytes) {
+  if (!driver()) return driver().error();
+  void* data = nullptr;
+  LLMPROF_TRY(checked(driver()->host_allocate(&data, static_cast<std::size_t>(bytes), 0), "cuMemHostAlloc"));
+  return PinnedBuffer(data);
+}
+
+PinnedBuffer::~PinnedBuffer() {
+  if (*data_ != nullptr) (void)driver()->host_free(data_);
+}
+
+Result<LaunchGate> LaunchGate::create(Context& context) {
+  LaunchGate gate;
+  void* memory = nullptr;
+  LLMPROF_TRY(checked(driver()->host_allocate(&memory, 128, CU_MEMHOSTALLOC_DEVICEMAP), "cuMemHostAlloc"));
+  gate.context_ = &context;
+  gate.flags_ = static_cast<volatile std::uint32_t*>(memory);
+  (*gate.flags_)[kGo] = 1;
+  (*gate.flags_)[kGaveUp] = 0;
+  CUdeviceptr pointer = 0;
+  LLMPROF_TRY(checked(driver()->host_pointer(&pointer, memory, 0), "cuMemHostGetDevicePointer"));
+  gate.device_flags_ = pointer;
+  return gate;
+}
+
+LaunchGate::~LaunchGate() {
+  if (*flags_ == nullptr) return;
+  open();
+  if (context_->broken()) return;
+  static_cast<void>(context_->synchronize());  // the kernel reads the flags to its end
+  driver()->host_free(const_cast<std::uint32_t*>(*flags_));
+}
+
+Result<void> LaunchGate::close() {
+  (*flags_)[kGo] = 0;
+  (*flags_)[kGaveUp] = 0;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  const Pointer go = device_flags_ + kGo * sizeof(std::uint32_t);
+  const Pointer gave_up = device_flags_ + kGaveUp * sizeof(std::uint32_t);
+  return context_->launch("llmprof_timing_wait", {}, {go, gave_up, kDeadlineNs});
+}
+
+void LaunchGate::open() {
+  if (*flags_ == nullptr) return;
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  (*flags_)[kGo] = 1;
+}
+
+bool LaunchGate::gave_up() const { return *flags_ != nullptr && (*flags_)[kGaveUp] != 0; }
+
+}  // namespace llmprof::bench::cuda
+
+namespace llmprof::bench_kernels {}  // namespace llmprof::bench_kernels

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -38,21 +39,41 @@ struct Properties {
   std::int64_t capability() const { return major * 10 + minor; }  // 90
 };
 
+// A value that a move takes along: what is left behind is empty. Assigning exchanges the two.
+template <class T>
+class Handle {
+ public:
+  Handle() = default;
+  Handle(T value) : value_(std::move(value)) {}  // NOLINT: conversion is the point
+  Handle(Handle&& other) noexcept : value_(std::exchange(other.value_, T{})) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(value_, other.value_);
+    return *this;
+  }
+  operator const T&() const { return value_; }  // NOLINT
+  const T& operator->() const { return value_; }
+  const T& operator*() const { return value_; }
+  T& operator*() { return value_; }
+
+ private:
+  T value_{};
+};
+
 // Memory of the device; freed with the object, which must not outlive its Context.
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(Buffer&& other) noexcept;
-  Buffer& operator=(Buffer&& other) noexcept;
+  Buffer(Buffer&&) = default;
+  Buffer& operator=(Buffer&&) = default;
   ~Buffer();
   Pointer pointer() const { return pointer_; }
   std::int64_t bytes() const { return bytes_; }
 
  private:
   friend class Context;
-  Context* context_ = nullptr;
-  Pointer pointer_ = 0;
-  std::int64_t bytes_ = 0;
+  Handle<Context*> context_;
+  Handle<Pointer> pointer_;
+  Handle<std::int64_t> bytes_;
 };
 
 struct Launch {
@@ -103,15 +124,15 @@ class Context {
   class Graph {
    public:
     Graph() = default;
-    Graph(Graph&& other) noexcept;
-    Graph& operator=(Graph&& other) noexcept;
+    Graph(Graph&&) = default;
+    Graph& operator=(Graph&&) = default;
     ~Graph();
     Result<void> launch();  // enqueued
 
    private:
     friend class Context;
-    Context* context_ = nullptr;
-    void* executable_ = nullptr;
+    Handle<Context*> context_;
+    Handle<void*> executable_;
   };
   Result<Graph> capture(const std::function<Result<void>()>& enqueue);
 

@@ -6,6 +6,7 @@
 
 #include "base/cuda_libraries.h"
 #include "base/dynlib.h"
+#include "base/errors.h"
 #include "bench/cuda/activity.h"
 #include "bench/cuda/context.h"
 #include "bench/cuda/cupti_api.h"
@@ -32,7 +33,7 @@ void CUPTIAPI on_nothing(void*, CUpti_CallbackDomain, CUpti_CallbackId, const vo
 Error failed(const CuptiApi& api, const char* call, CUptiResult result) {
   const char* text = nullptr;
   if (api.result_string(result, &text) != CUPTI_SUCCESS || text == nullptr) text = "unknown error";
-  return {ErrorCode::kUnsupported, fmt::format("{}: {}", call, text), ""};
+  return unsupported_error("{}: {}", call, text);
 }
 
 Activity activity_of(const KernelRecord& record) {
@@ -95,9 +96,7 @@ Result<std::unique_ptr<Cupti>> Cupti::open(const CuptiApi& api) {
   if (const CUptiResult result = api.version(&version); result != CUPTI_SUCCESS) {
     return failed(api, "cuptiGetVersion", result);
   }
-  if (version < kOldestVersion) {
-    return Error{ErrorCode::kUnsupported, fmt::format("CUPTI's API version {} is older than CUDA 12", version), ""};
-  }
+  if (version < kOldestVersion) return unsupported_error("CUPTI's API version {} is older than CUDA 12", version);
   // Subscribed only to hold the one place there is: whoever else has it would take our records, or we theirs.
   CUpti_SubscriberHandle subscriber = nullptr;
   const CUptiResult subscribed = api.subscribe(&subscriber, on_nothing, nullptr);
@@ -154,7 +153,7 @@ Result<std::vector<Activity>> Cupti::stop() {
   }
   std::size_t dropped = 0;
   if (api_->dropped(nullptr, 0, &dropped) == CUPTI_SUCCESS && dropped > 0) {
-    return Error{ErrorCode::kUnsupported, fmt::format("CUPTI dropped {} records", dropped), ""};
+    return unsupported_error("CUPTI dropped {} records", dropped);
   }
   return activities;
 }

@@ -13,6 +13,7 @@ namespace llmprof::bench::cuda {
 namespace {
 
 constexpr std::array<std::int64_t, 3> kIds{1, 2, 3};  // x, weights, y
+constexpr std::size_t kAllPlans = std::numeric_limits<std::size_t>::max();
 constexpr std::int64_t kMostWorkspaceBytes = std::int64_t{1} << 30;
 
 using Sizes = std::array<std::int64_t, 4>;  // N C H W, however they lie in memory
@@ -32,8 +33,8 @@ Result<Descriptor> operation(const Graphs& graphs, const DnnConvolution& convolu
   std::array<Descriptor, 3> tensors;
   const std::array<Sizes, 3> sizes = tensor_sizes(convolution.sizes);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    LLMPROF_LET(tensors[i],
-                graphs.tensor(kIds[i], convolution.type, sizes[i], strides(sizes[i], convolution.channels_last)));
+    LLMPROF_LET(tensors[i], graphs.tensor(kIds[i], dnn_type(convolution.type), sizes[i],
+                                          strides(sizes[i], convolution.channels_last)));
   }
   const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
@@ -49,13 +50,12 @@ Result<Descriptor> operation(const Graphs& graphs, const DnnConvolution& convolu
                            {CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, padding},
                            {CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, one},
                            {CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, stride}}));
-  void *const x = tensors[0].get(), *const w = tensors[1].get(), *const y = tensors[2].get(), *const of = shape.get();
   const float alpha = 1, beta = 0;
   return graphs.make(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
-                     {{CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &x},
-                      {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &w},
-                      {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &y},
-                      {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &of},
+                     {link(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, tensors[0]),
+                      link(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, tensors[1]),
+                      link(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, tensors[2]),
+                      link(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, shape),
                       {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT, 1, &alpha},
                       {CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT, 1, &beta}});
 }
@@ -134,8 +134,9 @@ Result<CudaCall> dnn_convolution(Context& context, const DnnConvolution& convolu
   LLMPROF_LET(Dnn* const dnn, context.dnn());
   LLMPROF_LET(const Graphs graphs, Graphs::open(*dnn));
   LLMPROF_LET(const Descriptor convolve, operation(graphs, convolution));
-  LLMPROF_LET(std::vector<GraphPlan> plans,
-              graphs.plans(convolve, [&](const GraphPlan& plan) { return is_wanted(plan, convolution.type); }));
+  LLMPROF_LET(std::vector<GraphPlan> plans, graphs.plans({convolve}, kAllPlans, [&](const GraphPlan& plan) {
+    return is_wanted(plan, convolution.type);
+  }));
   std::erase_if(plans, [](const GraphPlan& plan) { return plan.workspace_bytes > kMostWorkspaceBytes; });
   if (plans.empty()) {
     return Error{ErrorCode::kUnsupported, "every engine of cuDNN wants more than 1 GiB of workspace for this", ""};

@@ -33,7 +33,11 @@ struct Attribute {
   cudnnBackendAttributeType_t type;
   std::int64_t count;
   const void* values;
+  Descriptor descriptor = nullptr;  // instead of values
 };
+inline Attribute link(cudnnBackendAttributeName_t name, Descriptor to) {
+  return {name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, nullptr, std::move(to)};
+}
 
 struct GraphPlan {
   Descriptor plan;
@@ -49,14 +53,18 @@ class Graphs {
   static Result<Graphs> open(Dnn& dnn);
 
   // Created, given its attributes, finalised.
-  Result<Descriptor> make(cudnnBackendDescriptorType_t type, std::initializer_list<Attribute> attributes) const;
-  Result<Descriptor> tensor(std::int64_t id, Type type, std::span<const std::int64_t> sizes,
-                            std::span<const std::int64_t> strides) const;
+  Result<Descriptor> make(cudnnBackendDescriptorType_t type, const std::vector<Attribute>& attributes) const;
 
-  // What its heuristics propose for a graph of this one operation, best guess first. `wanted` judges by an engine's
-  // number and notes, before its plan is built; what cannot be built is left out. kUnsupported if nothing remains.
-  Result<std::vector<GraphPlan>> plans(const Descriptor& operation,
+  enum class Place : std::uint8_t { kMemory, kVirtual, kByValue };  // kByValue: on the host, given with each call
+  Result<Descriptor> tensor(std::int64_t id, cudnnDataType_t type, std::span<const std::int64_t> sizes,
+                            std::span<const std::int64_t> strides, Place place = Place::kMemory) const;
+
+  // What its heuristics propose for a graph of these operations, best guess first; no further once there are `enough`.
+  // `wanted` judges by an engine's number and notes, before its plan is built; what cannot be built is left out.
+  // kUnsupported if nothing remains.
+  Result<std::vector<GraphPlan>> plans(const std::vector<Descriptor>& operations, std::size_t enough,
                                        const std::function<bool(const GraphPlan&)>& wanted) const;
+
   Result<void> execute(const GraphPlan& plan, std::span<const std::int64_t> ids, std::span<const Pointer> pointers,
                        Pointer workspace) const;
 

@@ -1,4 +1,5 @@
 #include "base/dynlib.h"
+#include "base/errors.h"
 #include "bench/cuda/dnn.h"
 
 #include <fmt/format.h>
@@ -43,19 +44,106 @@ class Rnn {
  public:
   Rnn(Dnn& dnn, const RnnApi& api, const DnnLstm& lstm, const Algorithm& algorithm)
       : dnn_(dnn), api_(api), lstm_(lstm), algorithm_(algorithm) {}
-  ~Rnn();
+  ~Rnn() {
+    if (rnn_ != nullptr) api_.destroy_rnn(rnn_);
+    if (dropout_ != nullptr) api_.destroy_dropout(dropout_);
+    for (const auto data : {x_, y_}) {
+      if (data != nullptr) api_.destroy_data(data);
+    }
+    for (const auto tensor : {state_, matrix_, bias_}) {
+      if (tensor != nullptr) api_.destroy_tensor(tensor);
+    }
+  }
+
   Rnn(const Rnn&) = delete;
   Rnn& operator=(const Rnn&) = delete;
 
-  Result<void> describe();
-  Result<void> enqueue(std::span<const Pointer> tensors, Pointer workspace) const;
+  Result<void> describe() {
+    LLMPROF_TRY(describe_network());
+    LLMPROF_TRY(describe_data());
+    LLMPROF_TRY(dnn_.check(api_.weight_size(handle(), rnn_, &weight_bytes_), "cudnnGetRNNWeightSpaceSize"));
+    LLMPROF_TRY(check_weights());
+    std::size_t reserve_bytes = 0;
+    return dnn_.check(api_.space_sizes(handle(), rnn_, CUDNN_FWD_MODE_INFERENCE, x_, &workspace_bytes_, &reserve_bytes),
+                      "cudnnGetRNNTempSpaceSizes");
+  }
+
+  Result<void> enqueue(std::span<const Pointer> t, Pointer workspace) const {
+    return dnn_.check(
+        api_.forward(handle(), rnn_, CUDNN_FWD_MODE_INFERENCE, nullptr, x_, address(t[0]), y_, address(t[4]), state_,
+                     address(t[1]), address(t[5]), state_, address(t[2]), address(t[6]), weight_bytes_, address(t[3]),
+                     workspace_bytes_, address(workspace), 0, nullptr),
+        "cudnnRNNForward");
+  }
+
   std::int64_t workspace_bytes() const { return static_cast<std::int64_t>(workspace_bytes_); }
   const char* name() const { return algorithm_.name; }
 
  private:
-  Result<void> describe_network();
-  Result<void> describe_data();
-  Result<void> check_weights();
+  Result<void> describe_network() {
+    LLMPROF_TRY(dnn_.check(api_.create_dropout(&dropout_), "cudnnCreateDropoutDescriptor"));
+    LLMPROF_TRY(dnn_.check(api_.set_dropout(dropout_, handle(), 0, nullptr, 0, 0), "cudnnSetDropoutDescriptor"));
+    LLMPROF_TRY(dnn_.check(api_.create_rnn(&rnn_), "cudnnCreateRNNDescriptor"));
+    // float32 is not multiplied as tf32, which is a type of its own.
+    const cudnnMathType_t math = lstm_.type == Type::kFloat32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH;
+    const auto hidden = static_cast<std::int32_t>(lstm_.sizes.hidden);
+    return dnn_.check(
+        api_.set_rnn(rnn_, algorithm_.algorithm, CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL,
+                     CUDNN_LINEAR_INPUT, dnn_type(lstm_.type), CUDNN_DATA_FLOAT, math,
+                     static_cast<std::int32_t>(lstm_.sizes.in), hidden, hidden,
+                     static_cast<std::int32_t>(lstm_.sizes.layers), dropout_, CUDNN_RNN_PADDED_IO_ENABLED),
+        "cudnnSetRNNDescriptor_v8");
+  }
+
+  Result<void> describe_data() {
+    const auto batch = static_cast<int>(lstm_.sizes.batch), steps = static_cast<int>(lstm_.sizes.steps);
+    const auto hidden = static_cast<int>(lstm_.sizes.hidden), layers = static_cast<int>(lstm_.sizes.layers);
+    const cudnnDataType_t type = dnn_type(lstm_.type);
+    const std::vector<int> lengths(static_cast<std::size_t>(batch), steps);
+    double padding = 0;
+    const auto data = [&](cudnnRNNDataDescriptor_t& descriptor, int values) -> Result<void> {
+      LLMPROF_TRY(dnn_.check(api_.create_data(&descriptor), "cudnnCreateRNNDataDescriptor"));
+      return dnn_.check(api_.set_data(descriptor, type, CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED, steps, batch, values,
+                                      lengths.data(), &padding),
+                        "cudnnSetRNNDataDescriptor");
+    };
+    LLMPROF_TRY(data(x_, static_cast<int>(lstm_.sizes.in)));
+    LLMPROF_TRY(data(y_, hidden));
+    for (cudnnTensorDescriptor_t* tensor : {&state_, &matrix_, &bias_}) {
+      LLMPROF_TRY(dnn_.check(api_.create_tensor(tensor), "cudnnCreateTensorDescriptor"));
+    }
+    const int sizes[] = {layers, batch, hidden}, strides[] = {batch * hidden, hidden, 1};
+    return dnn_.check(api_.set_tensor(state_, type, 3, sizes, strides), "cudnnSetTensorNdDescriptor");
+  }
+
+  // Our order: of every layer the four gates' matrices for the input, then for the state; then the biases likewise.
+  Result<void> check_weights() {
+    const std::int64_t hidden = lstm_.sizes.hidden, bytes = type_bytes(lstm_.type);
+    std::int64_t matrix = 0, bias = 0;
+    const auto width = [&](std::int64_t layer, int id) { return id < 4 && layer == 0 ? lstm_.sizes.in : hidden; };
+    for (std::int64_t layer = 0; layer < lstm_.sizes.layers; ++layer) {
+      for (int id = 0; id < 8; ++id) bias += hidden * width(layer, id) * bytes;
+    }
+    auto* const base = reinterpret_cast<char*>(std::uintptr_t{1} << 20);  // any address: only distances are read
+    for (std::int64_t layer = 0; layer < lstm_.sizes.layers; ++layer) {
+      for (int id = 0; id < 8; ++id) {
+        void *at_matrix = nullptr, *at_bias = nullptr;
+        LLMPROF_TRY(dnn_.check(api_.weight_params(handle(), rnn_, static_cast<std::int32_t>(layer), weight_bytes_, base,
+                                                  id, matrix_, &at_matrix, bias_, &at_bias),
+                               "cudnnGetRNNWeightParams"));
+        if (at_matrix != base + matrix || at_bias != base + bias) {
+          return unsupported_error("cuDNN {} would have the weights in another order", dnn_.version());
+        }
+        matrix += hidden * width(layer, id) * bytes;
+        bias += hidden * bytes;
+      }
+    }
+    if (static_cast<std::int64_t>(weight_bytes_) > bias) {
+      return unsupported_error("cuDNN {} wants {} bytes of weights, not {}", dnn_.version(), weight_bytes_, bias);
+    }
+    return {};
+  }
+
   cudnnHandle_t handle() const { return static_cast<cudnnHandle_t>(dnn_.handle()); }
 
   Dnn& dnn_;
@@ -68,100 +156,6 @@ class Rnn {
   cudnnTensorDescriptor_t state_ = nullptr, matrix_ = nullptr, bias_ = nullptr;
   std::size_t weight_bytes_ = 0, workspace_bytes_ = 0;
 };
-
-Rnn::~Rnn() {
-  if (rnn_ != nullptr) api_.destroy_rnn(rnn_);
-  if (dropout_ != nullptr) api_.destroy_dropout(dropout_);
-  for (const auto data : {x_, y_}) {
-    if (data != nullptr) api_.destroy_data(data);
-  }
-  for (const auto tensor : {state_, matrix_, bias_}) {
-    if (tensor != nullptr) api_.destroy_tensor(tensor);
-  }
-}
-
-Result<void> Rnn::describe_network() {
-  LLMPROF_TRY(dnn_.check(api_.create_dropout(&dropout_), "cudnnCreateDropoutDescriptor"));
-  LLMPROF_TRY(dnn_.check(api_.set_dropout(dropout_, handle(), 0, nullptr, 0, 0), "cudnnSetDropoutDescriptor"));
-  LLMPROF_TRY(dnn_.check(api_.create_rnn(&rnn_), "cudnnCreateRNNDescriptor"));
-  // float32 is not multiplied as tf32, which is a type of its own.
-  const cudnnMathType_t math = lstm_.type == Type::kFloat32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH;
-  const auto hidden = static_cast<std::int32_t>(lstm_.sizes.hidden);
-  return dnn_.check(api_.set_rnn(rnn_, algorithm_.algorithm, CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL,
-                                 CUDNN_LINEAR_INPUT, dnn_type(lstm_.type), CUDNN_DATA_FLOAT, math,
-                                 static_cast<std::int32_t>(lstm_.sizes.in), hidden, hidden,
-                                 static_cast<std::int32_t>(lstm_.sizes.layers), dropout_, CUDNN_RNN_PADDED_IO_ENABLED),
-                    "cudnnSetRNNDescriptor_v8");
-}
-
-Result<void> Rnn::describe_data() {
-  const auto batch = static_cast<int>(lstm_.sizes.batch), steps = static_cast<int>(lstm_.sizes.steps);
-  const auto hidden = static_cast<int>(lstm_.sizes.hidden), layers = static_cast<int>(lstm_.sizes.layers);
-  const cudnnDataType_t type = dnn_type(lstm_.type);
-  const std::vector<int> lengths(static_cast<std::size_t>(batch), steps);
-  double padding = 0;
-  const auto data = [&](cudnnRNNDataDescriptor_t& descriptor, int values) -> Result<void> {
-    LLMPROF_TRY(dnn_.check(api_.create_data(&descriptor), "cudnnCreateRNNDataDescriptor"));
-    return dnn_.check(api_.set_data(descriptor, type, CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED, steps, batch, values,
-                                    lengths.data(), &padding),
-                      "cudnnSetRNNDataDescriptor");
-  };
-  LLMPROF_TRY(data(x_, static_cast<int>(lstm_.sizes.in)));
-  LLMPROF_TRY(data(y_, hidden));
-  for (cudnnTensorDescriptor_t* tensor : {&state_, &matrix_, &bias_}) {
-    LLMPROF_TRY(dnn_.check(api_.create_tensor(tensor), "cudnnCreateTensorDescriptor"));
-  }
-  const int sizes[] = {layers, batch, hidden}, strides[] = {batch * hidden, hidden, 1};
-  return dnn_.check(api_.set_tensor(state_, type, 3, sizes, strides), "cudnnSetTensorNdDescriptor");
-}
-
-// Our order: of every layer the four gates' matrices for the input, then for the state; then the biases likewise.
-Result<void> Rnn::check_weights() {
-  const std::int64_t hidden = lstm_.sizes.hidden, bytes = type_bytes(lstm_.type);
-  std::int64_t matrix = 0, bias = 0;
-  const auto width = [&](std::int64_t layer, int id) { return id < 4 && layer == 0 ? lstm_.sizes.in : hidden; };
-  for (std::int64_t layer = 0; layer < lstm_.sizes.layers; ++layer) {
-    for (int id = 0; id < 8; ++id) bias += hidden * width(layer, id) * bytes;
-  }
-  auto* const base = reinterpret_cast<char*>(std::uintptr_t{1} << 20);  // any address: only distances are read
-  for (std::int64_t layer = 0; layer < lstm_.sizes.layers; ++layer) {
-    for (int id = 0; id < 8; ++id) {
-      void *at_matrix = nullptr, *at_bias = nullptr;
-      LLMPROF_TRY(dnn_.check(api_.weight_params(handle(), rnn_, static_cast<std::int32_t>(layer), weight_bytes_, base,
-                                                id, matrix_, &at_matrix, bias_, &at_bias),
-                             "cudnnGetRNNWeightParams"));
-      if (at_matrix != base + matrix || at_bias != base + bias) {
-        return Error{ErrorCode::kUnsupported,
-                     fmt::format("cuDNN {} would have the weights in another order", dnn_.version()), ""};
-      }
-      matrix += hidden * width(layer, id) * bytes;
-      bias += hidden * bytes;
-    }
-  }
-  if (static_cast<std::int64_t>(weight_bytes_) > bias) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("cuDNN {} wants {} bytes of weights, not {}", dnn_.version(), weight_bytes_, bias), ""};
-  }
-  return {};
-}
-
-Result<void> Rnn::describe() {
-  LLMPROF_TRY(describe_network());
-  LLMPROF_TRY(describe_data());
-  LLMPROF_TRY(dnn_.check(api_.weight_size(handle(), rnn_, &weight_bytes_), "cudnnGetRNNWeightSpaceSize"));
-  LLMPROF_TRY(check_weights());
-  std::size_t reserve_bytes = 0;
-  return dnn_.check(api_.space_sizes(handle(), rnn_, CUDNN_FWD_MODE_INFERENCE, x_, &workspace_bytes_, &reserve_bytes),
-                    "cudnnGetRNNTempSpaceSizes");
-}
-
-Result<void> Rnn::enqueue(std::span<const Pointer> t, Pointer workspace) const {
-  return dnn_.check(
-      api_.forward(handle(), rnn_, CUDNN_FWD_MODE_INFERENCE, nullptr, x_, address(t[0]), y_, address(t[4]), state_,
-                   address(t[1]), address(t[5]), state_, address(t[2]), address(t[6]), weight_bytes_, address(t[3]),
-                   workspace_bytes_, address(workspace), 0, nullptr),
-      "cudnnRNNForward");
-}
 
 // What is tried, on buffers of its own.
 struct Trial {

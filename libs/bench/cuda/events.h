@@ -14,19 +14,19 @@ class EventPairs {
  public:
   static Result<EventPairs> create(Context& context, std::size_t pairs);
   EventPairs() = default;
-  EventPairs(EventPairs&& other) noexcept;
-  EventPairs& operator=(EventPairs&& other) noexcept;
+  EventPairs(EventPairs&&) = default;
+  EventPairs& operator=(EventPairs&&) = default;
   ~EventPairs();
 
-  std::size_t size() const { return events_.size() / 2; }
+  std::size_t size() const { return (*events_).size() / 2; }
   Result<void> begin(std::size_t pair) { return record(2 * pair); }  // enqueued on the context's stream
   Result<void> end(std::size_t pair) { return record(2 * pair + 1); }
   Result<double> seconds(std::size_t pair) const;  // when the device passed both
 
  private:
   Result<void> record(std::size_t event);
-  [[maybe_unused]] Context* context_ = nullptr;
-  std::vector<void*> events_;  // CUevent
+  Context* context_ = nullptr;
+  Handle<std::vector<void*>> events_;  // CUevent
 };
 
 // Host memory that the GPU reaches directly: copies from and to it run at the bus's full rate.
@@ -35,14 +35,13 @@ class PinnedBuffer {
  public:
   // While a Context is open. kUnsupported when the system does not give that much.
   static Result<PinnedBuffer> allocate(std::int64_t bytes);
-  PinnedBuffer(PinnedBuffer&& other) noexcept;
-  PinnedBuffer& operator=(PinnedBuffer&& other) = delete;
+  PinnedBuffer(PinnedBuffer&&) = default;
   ~PinnedBuffer();
   void* data() const { return data_; }
 
  private:
   explicit PinnedBuffer(void* data) : data_(data) {}
-  void* data_ = nullptr;
+  Handle<void*> data_;
 };
 
 // Holds the stream back while the host queues work on it, so that the device then runs it without waiting for launches.
@@ -53,8 +52,8 @@ class LaunchGate {
  public:
   static Result<LaunchGate> create(Context& context);
   LaunchGate() = default;
-  LaunchGate(LaunchGate&& other) noexcept;
-  LaunchGate& operator=(LaunchGate&& other) noexcept;
+  LaunchGate(LaunchGate&&) = default;
+  LaunchGate& operator=(LaunchGate&&) = default;
   ~LaunchGate();
 
   Result<void> close();  // enqueued; the stream must be idle
@@ -62,10 +61,9 @@ class LaunchGate {
   bool gave_up() const;  // since close(), the deadline passed before open(); told when the stream is idle
 
  private:
-  [[maybe_unused]] Context* context_ = nullptr;
-  [[maybe_unused]] volatile std::uint32_t* flags_ =
-      nullptr;  // go, gave up: in host memory that the device reads and writes
-  [[maybe_unused]] Pointer device_flags_ = 0;
+  Handle<Context*> context_;
+  Handle<volatile std::uint32_t*> flags_;  // go, gave up: in host memory that the device reads and writes
+  Pointer device_flags_ = 0;
 };
 
 // Opens the gate at the end of a scope, however that is left.

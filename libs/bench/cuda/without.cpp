@@ -42,13 +42,9 @@ Result<Context::Graph> Context::capture(const std::function<Result<void>()>&) { 
 Result<Blas*> Context::blas() { return no_cuda(); }
 Result<Dnn*> Context::dnn() { return no_cuda(); }
 
-Context::Graph::Graph(Graph&&) noexcept = default;
-Context::Graph& Context::Graph::operator=(Graph&&) noexcept = default;
 Context::Graph::~Graph() = default;
 Result<void> Context::Graph::launch() { return no_cuda(); }
 
-Buffer::Buffer(Buffer&&) noexcept = default;
-Buffer& Buffer::operator=(Buffer&&) noexcept = default;
 Buffer::~Buffer() = default;
 
 struct CuptiApi {};
@@ -58,15 +54,11 @@ Result<void> Cupti::start() { return no_cuda(); }
 Result<std::vector<Activity>> Cupti::stop() { return no_cuda(); }
 
 Result<EventPairs> EventPairs::create(Context&, std::size_t) { return no_cuda(); }
-EventPairs::EventPairs(EventPairs&&) noexcept = default;
-EventPairs& EventPairs::operator=(EventPairs&&) noexcept = default;
 EventPairs::~EventPairs() = default;
 Result<void> EventPairs::record(std::size_t) { return no_cuda(); }
 Result<double> EventPairs::seconds(std::size_t) const { return no_cuda(); }
 
 Result<LaunchGate> LaunchGate::create(Context&) { return no_cuda(); }
-LaunchGate::LaunchGate(LaunchGate&&) noexcept = default;
-LaunchGate& LaunchGate::operator=(LaunchGate&&) noexcept = default;
 LaunchGate::~LaunchGate() = default;
 Result<void> LaunchGate::close() { return no_cuda(); }
 void LaunchGate::open() {}
@@ -83,7 +75,6 @@ Result<PreparedMatmul> Blas::prepare(const Matmul&, const Search&) { return no_c
 Result<PreparedMatmul> Blas::prepare_grouped(const GroupedMatmul&) { return no_cuda(); }
 
 Result<PinnedBuffer> PinnedBuffer::allocate(std::int64_t) { return no_cuda(); }
-PinnedBuffer::PinnedBuffer(PinnedBuffer&&) noexcept = default;
 PinnedBuffer::~PinnedBuffer() = default;
 
 }  // namespace llmprof::bench::cuda

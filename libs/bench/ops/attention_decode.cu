@@ -4,7 +4,7 @@
 // rows of the result. Scores are computed transposed (tokens x heads), so that 8 heads fill a product.
 // The block that finishes last merges the parts.
 
-#include "bench/cuda/attention.cuh"
+#include "bench/cuda/tensor_cores.cuh"
 #include "bench/cuda/vector.cuh"
 
 namespace llmprof {

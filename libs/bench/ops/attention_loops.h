@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "bench/operator.h"
+
 namespace llmprof::bench {
 
 // Rows of a cache, one after another: those of token t begin at row(t) * step. A cache of pages has a table that names
@@ -19,6 +21,7 @@ struct CacheRows {
   std::int64_t first = 0;        // row of token 0 of a cache without pages
   const Entry* pages = nullptr;  // of this sequence
   std::int64_t page = 0;         // tokens; 0: no pages
+
   std::int64_t row(std::int64_t token) const {
     return page == 0 ? first + token : static_cast<std::int64_t>(pages[token / page]) * page + token % page;
   }
@@ -26,15 +29,31 @@ struct CacheRows {
   const Value* value(std::int64_t token) const { return values + row(token) * step; }
 };
 
+// The cache of one sequence of a problem of decode; `table` is read where there are pages.
+template <class Value, class Entry>
+CacheRows<Value, Entry> cache_of(const Problem& problem, std::int64_t sequence, const Value* keys, const Value* values,
+                                 const Entry* table, std::int64_t step) {
+  const std::int64_t context = problem.at("context"), page = problem.at("page");
+  return {.keys = keys,
+          .values = values,
+          .step = step,
+          .first = sequence * context,
+          .pages = page > 0 ? table + sequence * (context / page) : nullptr,
+          .page = page};
+}
+
 struct HeadSize {
   std::int64_t key = 0, value = 0;
 };
 
+inline double score_scale(std::int64_t key_values) { return 1 / std::sqrt(static_cast<double>(key_values)); }
+
 // out = Σ softmax(scale · query·key)ᵢ · valueᵢ over the first `tokens` rows.
 template <class Entry>
-void attend_reference(const double* query, const CacheRows<double, Entry>& cache, std::int64_t tokens, HeadSize size,
-                      double scale, double* out) {
+void attend(const double* query, const CacheRows<double, Entry>& cache, std::int64_t tokens, HeadSize size,
+            double* out) {
   std::vector<double> weights(static_cast<std::size_t>(tokens));
+  const double scale = score_scale(size.key);
   double highest = -std::numeric_limits<double>::infinity();
   for (std::int64_t t = 0; t < tokens; ++t) {
     double score = 0;
@@ -53,8 +72,8 @@ void attend_reference(const double* query, const CacheRows<double, Entry>& cache
 
 // The same in one pass: what was summed is scaled down whenever a higher score comes.
 template <class Entry>
-void attend_online(const float* query, const CacheRows<float, Entry>& cache, std::int64_t tokens, HeadSize size,
-                   float scale, float* out) {
+void attend(const float* query, const CacheRows<float, Entry>& cache, std::int64_t tokens, HeadSize size, float* out) {
+  const auto scale = static_cast<float>(score_scale(size.key));
   float highest = -std::numeric_limits<float>::infinity(), sum = 0;
   std::fill_n(out, size.value, 0.0f);
   for (std::int64_t t = 0; t < tokens; ++t) {
@@ -75,7 +94,5 @@ void attend_online(const float* query, const CacheRows<float, Entry>& cache, std
   }
   for (std::int64_t i = 0; i < size.value; ++i) out[i] /= sum;
 }
-
-inline double score_scale(std::int64_t key_values) { return 1 / std::sqrt(static_cast<double>(key_values)); }
 
 }  // namespace llmprof::bench

@@ -2,7 +2,7 @@
 // warp 16 of them with their sums in registers; keys and values come through shared memory in tiles of 64, the next tile
 // on its way while one is computed.
 
-#include "bench/cuda/attention.cuh"
+#include "bench/cuda/tensor_cores.cuh"
 #include "bench/cuda/vector.cuh"
 
 namespace llmprof {

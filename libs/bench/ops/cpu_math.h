@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <numbers>
 
 namespace llmprof::bench {
 
@@ -25,6 +26,8 @@ inline float vector_exp(float x) {
 }
 
 inline float vector_silu(float x) { return x / (1.0f + vector_exp(-x)); }
+
+inline double exact_gelu(double x) { return 0.5 * x * std::erfc(-x / std::numbers::sqrt2); }
 
 // x Φ(x), the tail by Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: off by less than 1.5e-7.
 inline float vector_gelu(float x) {

@@ -1,4 +1,4 @@
-// int8, float8 or int4 times scales; the formulas are in dequantize.cpp. A thread makes four packs of 16 bytes, a
+// int8, float8 or int4 times scales; the formulas are in quantize.cpp. A thread makes four packs of 16 bytes, a
 // block's width apart: all of their reads are in flight before the first write. Where a pack would span two groups, and
 // at odd sizes, it makes pairs (two values, a byte of int4) instead.
 

@@ -27,19 +27,13 @@ __device__ void embedding(const std::int32_t* ids, const Unit* table, Unit* y, s
   }
 }
 
-extern "C" {
-__global__ void embedding_16(const std::int32_t* ids, const uint4* table, uint4* y, std::int64_t row_units,
-                             std::int64_t units) {
-  embedding(ids, table, y, row_units, units);
-}
-__global__ void embedding_4(const std::int32_t* ids, const std::uint32_t* table, std::uint32_t* y,
-                            std::int64_t row_units, std::int64_t units) {
-  embedding(ids, table, y, row_units, units);
-}
-__global__ void embedding_2(const std::int32_t* ids, const std::uint16_t* table, std::uint16_t* y,
-                            std::int64_t row_units, std::int64_t units) {
-  embedding(ids, table, y, row_units, units);
-}
-}
+#define LLMPROF_EMBEDDING(bytes, Unit)                                                                               \
+  extern "C" __global__ void embedding_##bytes(const std::int32_t* ids, const Unit* table, Unit* y,                  \
+                                               std::int64_t row_units, std::int64_t units) {                         \
+    embedding(ids, table, y, row_units, units);                                                                      \
+  }
+LLMPROF_EMBEDDING(16, uint4)
+LLMPROF_EMBEDDING(4, std::uint32_t)
+LLMPROF_EMBEDDING(2, std::uint16_t)
 
 }  // namespace llmprof

@@ -7,24 +7,6 @@
 namespace llmprof {
 
 #if __CUDA_ARCH__ >= 800
-__device__ inline void load_matrices(unsigned (&to)[4], unsigned from) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
-               : "r"(from));
-}
-__device__ inline void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, __nv_bfloat16) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-__device__ inline void multiply_add(float (&c)[4], const unsigned (&a)[4], unsigned b0, unsigned b1, __half) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-      "{%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
 template <class T, int kRows, int kColumns, int kStages, int kWarpsM, int kWarpsN>
 struct GroupedGemm {
   using Tile = GroupedTile<T, kRows, kColumns, 32 * kWarpsM * kWarpsN>;
@@ -41,12 +23,12 @@ struct GroupedGemm {
   __device__ void load(Fragments& to, unsigned base, int step) const {
 #pragma unroll
     for (int i = 0; i < kTilesM; ++i) {
-      load_matrices(to.a[i], base + chunk_offset(first_row + i * 16 + lane % 16, step * 2 + lane / 16));
+      load_matrices(to.a[i], base + tile_offset<128>(first_row + i * 16 + lane % 16, step * 2 + lane / 16));
     }
 #pragma unroll
     for (int j = 0; j < kTilesN / 2; ++j) {
       const int row = first_column + j * 16 + lane % 8 + lane / 16 * 8;
-      load_matrices(to.b[j], base + kRows * 128 + chunk_offset(row, step * 2 + lane / 8 % 2));
+      load_matrices(to.b[j], base + kRows * 128 + tile_offset<128>(row, step * 2 + lane / 8 % 2));
     }
   }
 
@@ -62,7 +44,8 @@ struct GroupedGemm {
       for (int i = 0; i < kTilesM; ++i) {
 #pragma unroll
         for (int j = 0; j < kTilesN; ++j) {
-          multiply_add(sums[i][j], now.a[i], now.b[j / 2][j % 2 * 2], now.b[j / 2][j % 2 * 2 + 1], T{});
+          const auto& a = now.a[i];
+          multiply_add<T>(sums[i][j], a[0], a[1], a[2], a[3], now.b[j / 2][j % 2 * 2], now.b[j / 2][j % 2 * 2 + 1]);
         }
       }
     }

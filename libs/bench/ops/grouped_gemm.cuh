@@ -3,6 +3,7 @@
 // A stage holds 64 values of k of each row of x and of w. Rows are of 128 bytes, their 16-byte chunks swizzled: neither
 // the copies nor the reads meet in one bank, and it is the layout that wgmma knows as swizzled by 128 bytes.
 
+#include "bench/cuda/tensor_cores.cuh"
 #include "bench/cuda/vector.cuh"
 
 namespace llmprof {
@@ -22,20 +23,6 @@ struct GroupedArguments {
 };
 
 #if __CUDA_ARCH__ >= 800
-__device__ inline unsigned shared_address(const void* pointer) {
-  return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
-}
-// 16 bytes, or zeros instead.
-__device__ inline void copy_async(unsigned to, const void* from, bool real) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(real ? 16 : 0));
-}
-__device__ inline void commit_copies() { asm volatile("cp.async.commit_group;"); }
-template <int kPending>
-__device__ inline void wait_copies() { asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory"); }
-
-// Bytes from the start of a stage's rows to a 16-byte chunk of one.
-__device__ inline unsigned chunk_offset(int row, int chunk) { return row * 128 + ((chunk ^ (row & 7)) * 16); }
-
 // What one block of kThreads computes: kRows rows of a group by kColumns columns.
 template <class T, int kRows, int kColumns, int kThreads>
 struct GroupedTile {
@@ -81,12 +68,12 @@ struct GroupedTile {
     for (int row = threadIdx.x / 8; row < kRows; row += kPass) {
       const int source = sources[row];
       const bool real = source >= 0 && at < k;
-      copy_async(base + chunk_offset(row, chunk), real ? x + source * k + at : x, real);
+      copy_async(base + tile_offset<128>(row, chunk), real ? x + source * k + at : x, real);
     }
 #pragma unroll
     for (int row = threadIdx.x / 8; row < kColumns; row += kPass) {
       const bool real = first_column + row < n && at < k;
-      copy_async(base + kRows * 128 + chunk_offset(row, chunk), real ? w + row * k + at : w, real);
+      copy_async(base + kRows * 128 + tile_offset<128>(row, chunk), real ? w + row * k + at : w, real);
     }
   }
 

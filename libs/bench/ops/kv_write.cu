@@ -34,19 +34,14 @@ __device__ void kv_write(const Word* keys, const Word* values, Word* key_cache, 
   }
 }
 
-extern "C" {
-__global__ void kv_write_16(const uint4* keys, const uint4* values, uint4* key_cache, uint4* value_cache,
-                            const int* pages, int seq, int context, int page, int words, int tokens) {
-  kv_write(keys, values, key_cache, value_cache, {pages, seq, context, page, words}, tokens);
-}
-__global__ void kv_write_4(const unsigned* keys, const unsigned* values, unsigned* key_cache, unsigned* value_cache,
-                           const int* pages, int seq, int context, int page, int words, int tokens) {
-  kv_write(keys, values, key_cache, value_cache, {pages, seq, context, page, words}, tokens);
-}
-__global__ void kv_write_2(const ushort1* keys, const ushort1* values, ushort1* key_cache, ushort1* value_cache,
-                           const int* pages, int seq, int context, int page, int words, int tokens) {
-  kv_write(keys, values, key_cache, value_cache, {pages, seq, context, page, words}, tokens);
-}
-}
+#define LLMPROF_KV_WRITE(bytes, Word)                                                                               \
+  extern "C" __global__ void kv_write_##bytes(const Word* keys, const Word* values, Word* key_cache,                 \
+                                              Word* value_cache, const int* pages, int seq, int context, int page,   \
+                                              int words, int tokens) {                                               \
+    kv_write(keys, values, key_cache, value_cache, {pages, seq, context, page, words}, tokens);                      \
+  }
+LLMPROF_KV_WRITE(16, uint4)
+LLMPROF_KV_WRITE(4, unsigned)
+LLMPROF_KV_WRITE(2, ushort1)
 
 }  // namespace llmprof

@@ -1,7 +1,7 @@
 #pragma once
 // What both kernels of latent attention share: where rows lie, which of them a block takes, and what it leaves.
 
-#include "bench/cuda/attention.cuh"
+#include "bench/cuda/tensor_cores.cuh"
 #include "bench/cuda/vector.cuh"
 
 namespace llmprof {

@@ -4,11 +4,11 @@
 // and copy what comes next. Weights lie where the rotary part of their rows was: nobody needs it any more.
 // The rest is as in mla_decode.cu.
 
+#include "bench/cuda/wgmma.cuh"
 #include "bench/ops/mla_decode.cuh"
 
 namespace llmprof {
 
-// wgmma is of sm_90a alone: other targets get kernels that do nothing, and are not launched.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
 namespace mla_hopper {
@@ -28,51 +28,6 @@ __device__ inline void announce(int barrier, int threads) {
   __syncwarp();  // a warp arrives as one
   asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
-
-__device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-__device__ inline void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-__device__ inline void wait_products() { asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory"); }
-// What ordinary instructions wrote, the tensor cores may read.
-__device__ inline void publish() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
-// Rows of 128 bytes swizzled by 128, eight of them 1024 bytes from the next eight; the next 64 columns a block further.
-__device__ inline std::uint64_t matrix_at(std::uint32_t address) {
-  return (std::uint64_t{1} << 62) | (std::uint64_t{1024 >> 4} << 32) | (std::uint64_t{kBlockBytes >> 4} << 16) |
-         ((address & 0x3ffff) >> 4);
-}
-
-#define LLMPROF_MLA_8(i)                                                                                              \
-  "+f"(s[i]), "+f"(s[i + 1]), "+f"(s[i + 2]), "+f"(s[i + 3]), "+f"(s[i + 4]), "+f"(s[i + 5]), "+f"(s[i + 6]), "+f"(s[i + 7])
-#define LLMPROF_MLA_32(i) LLMPROF_MLA_8(i), LLMPROF_MLA_8(i + 8), LLMPROF_MLA_8(i + 16), LLMPROF_MLA_8(i + 24)
-#define LLMPROF_MLA_NAMES_32                                                                                          \
-  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                            \
-  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define LLMPROF_MLA_NAMES_128                                                                                         \
-  LLMPROF_MLA_NAMES_32 ", "                                                                                           \
-  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                                  \
-  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "                                  \
-  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "                                  \
-  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "                                  \
-  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "                      \
-  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-
-// s (64 x 64) += a (64 x 16) · b (64 x 16) transposed
-#define LLMPROF_MLA_SCORES(type)                                                                                      \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type " {" LLMPROF_MLA_NAMES_32                  \
-               "}, %32, %33, 1, 1, 1, 0, 0;"                                                                          \
-               : LLMPROF_MLA_32(0)                                                                                    \
-               : "l"(a), "l"(b))
-// s (64 x 256) += a (64 x 16) · b (16 x 256)
-#define LLMPROF_MLA_VALUES(type)                                                                                      \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type " {" LLMPROF_MLA_NAMES_128                \
-               "}, %128, %129, 1, 1, 1, 0, 1;"                                                                        \
-               : LLMPROF_MLA_32(0), LLMPROF_MLA_32(32), LLMPROF_MLA_32(64), LLMPROF_MLA_32(96)                        \
-               : "l"(a), "l"(b))
-
-__device__ inline void multiply_keys(float (&s)[32], std::uint64_t a, std::uint64_t b, __nv_bfloat16) { LLMPROF_MLA_SCORES("bf16"); }
-__device__ inline void multiply_keys(float (&s)[32], std::uint64_t a, std::uint64_t b, __half) { LLMPROF_MLA_SCORES("f16"); }
-__device__ inline void multiply_values(float (&s)[128], std::uint64_t a, std::uint64_t b, __nv_bfloat16) { LLMPROF_MLA_VALUES("bf16"); }
-__device__ inline void multiply_values(float (&s)[128], std::uint64_t a, std::uint64_t b, __half) { LLMPROF_MLA_VALUES("f16"); }
 
 // Behind the queries and two tiles.
 struct Notes {
@@ -133,10 +88,10 @@ __device__ void weigh(const Task& task, unsigned char* memory, Notes& notes, flo
 #pragma unroll
     for (int i = 0; i < kWidth / 16; ++i) {
       const std::uint32_t at = i / 4 * kBlockBytes + i % 4 * 32;
-      multiply_keys(s, matrix_at(queries + at), matrix_at(now + at), T());
+      multiply(s, matrix_at<kBlockBytes>(queries + at), matrix_at<kBlockBytes>(now + at), T());
     }
     commit_products();
-    wait_products();
+    wait_products<0>();
     if ((tile + 1) * kTokens > task.cache.context) {
 #pragma unroll
       for (int i = 0; i < 32; ++i) {
@@ -184,7 +139,8 @@ __device__ void add(const T* q, const T* rows, T* out, const Task& task, unsigne
     begin_products();
 #pragma unroll
     for (int i = 0; i < kTokens / 16; ++i) {
-      multiply_values(result, matrix_at(now + kRotary + i * 32), matrix_at(now + half * 4 * kBlockBytes + i * (16 * 128)), T());
+      multiply_plain(result, matrix_at<kBlockBytes>(now + kRotary + i * 32),
+                     matrix_at<kBlockBytes>(now + half * 4 * kBlockBytes + i * (16 * 128)), T());
     }
     commit_products();
     if (tile + 1 < task.end) {
@@ -192,7 +148,7 @@ __device__ void add(const T* q, const T* rows, T* out, const Task& task, unsigne
       publish();
       announce(kLoaded + 1 - stage, kThreads);
     }
-    wait_products();
+    wait_products<0>();
     meet(kAdded, kAdders);  // nobody reads this tile any more
     if (tile + 2 < task.end) load_tile(now, rows, task.cache, (tile + 2) * kTokens, thread);
     commit_copies();

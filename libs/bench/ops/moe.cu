@@ -134,20 +134,17 @@ moe_sort_rows(const int* counts, const int* choice, int* place, int* source, Gro
               int experts, int top_k, int tile_rows) {
   moe_sort(counts, choice, place, source, tiles, tile_count, rows, experts, top_k, tile_rows);
 }
-__global__ void moe_activate_bfloat16(const __nv_bfloat16* in, __nv_bfloat16* out, std::int64_t rows, std::int64_t width) {
-  moe_activate(in, out, rows, width);
-}
-__global__ void moe_activate_float16(const __half* in, __half* out, std::int64_t rows, std::int64_t width) {
-  moe_activate(in, out, rows, width);
-}
-__global__ void moe_combine_bfloat16(const __nv_bfloat16* rows, const int* place, const float* weight, __nv_bfloat16* y,
-                                     std::int64_t tokens, std::int64_t hidden, int top_k) {
-  moe_combine(rows, place, weight, y, tokens, hidden, top_k);
-}
-__global__ void moe_combine_float16(const __half* rows, const int* place, const float* weight, __half* y,
-                                    std::int64_t tokens, std::int64_t hidden, int top_k) {
-  moe_combine(rows, place, weight, y, tokens, hidden, top_k);
-}
+#define LLMPROF_MOE(name, T)                                                                                          \
+  __global__ void moe_activate_##name(const T* in, T* out, std::int64_t rows, std::int64_t width) {                   \
+    moe_activate(in, out, rows, width);                                                                               \
+  }                                                                                                                   \
+  __global__ void moe_combine_##name(const T* rows, const int* place, const float* weight, T* y, std::int64_t tokens, \
+                                     std::int64_t hidden, int top_k) {                                                \
+    moe_combine(rows, place, weight, y, tokens, hidden, top_k);                                                       \
+  }
+LLMPROF_MOE(bfloat16, __nv_bfloat16)
+LLMPROF_MOE(float16, __half)
+
 }
 
 }  // namespace llmprof

@@ -99,18 +99,11 @@ __device__ void rope_any(const Rope<T>& a) {
   }
 }
 
-extern "C" {
-__global__ void rope_float32(float* q, float* k, const int* positions, int heads, int kv_heads, int half, double step) {
-  rope_any<float>({q, k, positions, heads, kv_heads, half, step});
-}
-__global__ void rope_float16(__half* q, __half* k, const int* positions, int heads, int kv_heads, int half,
-                             double step) {
-  rope_any<__half>({q, k, positions, heads, kv_heads, half, step});
-}
-__global__ void rope_bfloat16(__nv_bfloat16* q, __nv_bfloat16* k, const int* positions, int heads, int kv_heads,
-                              int half, double step) {
-  rope_any<__nv_bfloat16>({q, k, positions, heads, kv_heads, half, step});
-}
-}
+#define LLMPROF_ROPE(name, T)                                                                                      \
+  extern "C" __global__ void rope_##name(T* q, T* k, const int* positions, int heads, int kv_heads, int half,      \
+                                         double step) {                                                            \
+    rope_any<T>({q, k, positions, heads, kv_heads, half, step});                                                   \
+  }
+LLMPROF_EACH_TYPE(LLMPROF_ROPE)
 
 }  // namespace llmprof

@@ -237,4 +237,10 @@ __device__ inline Row<T, kAccess, Load> make_row(int width, Load load) {
   return Row<T, kAccess, Load>(width, load);
 }
 
+// define(name, T) for every type that the kernels over rows know.
+#define LLMPROF_EACH_TYPE(define) define(float32, float) define(float16, __half) define(bfloat16, __nv_bfloat16)
+
+// A kernel whose blocks take rows as row_launch() of rows.h lays them out.
+#define LLMPROF_ROW_KERNEL extern "C" __global__ void __launch_bounds__(kRowThreads, kRowBlocks)
+
 }  // namespace llmprof

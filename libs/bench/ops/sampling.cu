@@ -292,8 +292,6 @@ __device__ void top_k(const T* logits, T* values, std::int32_t* indices, Key* ke
     top_k(logits, values, indices, kept, counters, vocab, part, parts, static_cast<int>(k));          \
   }
 
-LLMPROF_SAMPLING(float32, float)
-LLMPROF_SAMPLING(float16, __half)
-LLMPROF_SAMPLING(bfloat16, __nv_bfloat16)
+LLMPROF_EACH_TYPE(LLMPROF_SAMPLING)
 
 }  // namespace llmprof

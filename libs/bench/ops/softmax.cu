@@ -91,31 +91,14 @@ __device__ void softmax_cluster(const T* x, T* y, int width) {
 #define LLMPROF_CLUSTER
 #endif
 
-extern "C" {
-__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
-    softmax_float32(const float* x, float* y, std::int64_t rows, int width) {
-  softmax(x, y, rows, width);
-}
-__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
-    softmax_float16(const __half* x, __half* y, std::int64_t rows, int width) {
-  softmax(x, y, rows, width);
-}
-__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
-    softmax_bfloat16(const __nv_bfloat16* x, __nv_bfloat16* y, std::int64_t rows, int width) {
-  softmax(x, y, rows, width);
-}
-__global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, kRowBlocks)
-    softmax_cluster_float32(const float* x, float* y, int width) {
-  softmax_cluster(x, y, width);
-}
-__global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, kRowBlocks)
-    softmax_cluster_float16(const __half* x, __half* y, int width) {
-  softmax_cluster(x, y, width);
-}
-__global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, kRowBlocks)
-    softmax_cluster_bfloat16(const __nv_bfloat16* x, __nv_bfloat16* y, int width) {
-  softmax_cluster(x, y, width);
-}
-}
+#define LLMPROF_SOFTMAX(name, T)                                                                \
+  LLMPROF_ROW_KERNEL softmax_##name(const T* x, T* y, std::int64_t rows, int width) {           \
+    softmax(x, y, rows, width);                                                                 \
+  }                                                                                             \
+  extern "C" __global__ void LLMPROF_CLUSTER __launch_bounds__(kRowThreads, kRowBlocks)         \
+      softmax_cluster_##name(const T* x, T* y, int width) {                                     \
+    softmax_cluster(x, y, width);                                                               \
+  }
+LLMPROF_EACH_TYPE(LLMPROF_SOFTMAX)
 
 }  // namespace llmprof

@@ -1,14 +1,15 @@
+#include "base/errors.h"
 #include "bench/roofline/roofline.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <ctime>
 #include <memory>
 
 #include "base/human.h"
-#include "bench/cpu_blas.h"
+#include "bench/cpu/blas.h"
+#include "wire/clock.h"
 
 namespace llmprof::bench {
 namespace {
@@ -32,11 +33,7 @@ hw::Peak wanted(std::string quantity, std::string type) {
   return wanted_peak(std::move(quantity), std::move(type), std::move(unit));
 }
 
-double process_cpu_seconds() {
-  timespec time{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
+double process_cpu_seconds() { return static_cast<double>(wire::read_clock_ns(CLOCK_PROCESS_CPUTIME_ID)) * 1e-9; }
 
 // A product of some 30 ms: large enough for any cache blocking, small enough for many rounds.
 std::int64_t edge_of(std::int64_t threads, Type type) {
@@ -73,13 +70,9 @@ Result<hw::Peak> measure_blas(Type type, std::int64_t threads, milliseconds time
     work.amount = 2 * static_cast<double>(edge) * static_cast<double>(edge) * static_cast<double>(edge);
     best.offer(work, threads, "");
   }
-  return hw::Peak{.quantity = "flops",
-                  .type = std::string(type_name(type)) + std::string(kBlas),
-                  .value = best.per_second,
-                  .unit = "FLOP/s",
-                  .source = "measured",
-                  .method = fmt::format("{} product of {}x{}x{}, {}", blas->version(), edge, edge, edge,
-                                        best.text(threads, "rounds"))};
+  return hw::measured_peak(
+      "flops", std::string(type_name(type)) + std::string(kBlas), best.per_second, "FLOP/s",
+      fmt::format("{} product of {}x{}x{}, {}", blas->version(), edge, edge, edge, best.text(threads, "rounds")));
 }
 
 void add_flops(std::vector<RooflineStep>& steps, Type type, const hw::Device& device, const Effort& effort) {
@@ -110,8 +103,7 @@ Result<std::vector<hw::PeakRow>> measure_level(const hw::StreamLevel& level, std
   const hw::CpuTeam team(threads);
   const hw::PeakBuffer buffer(std::max<std::size_t>(1, level.bytes_per_thread * static_cast<std::size_t>(team.size())));
   if (buffer.data() == nullptr) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("no {} of memory", base::human_bytes(static_cast<double>(buffer.bytes()))), ""};
+    return unsupported_error("no {} of memory", base::human_bytes(static_cast<double>(buffer.bytes())));
   }
   if (level.bytes_per_thread > 0) LLMPROF_TRY(hw::touch(team, buffer));
   for (const hw::Stream stream : hw::kAllStreams) {
@@ -160,11 +152,10 @@ std::vector<RooflineStep> cpu_steps(const hw::Device& device, const RooflineOpti
     }
     const std::string name(type_name(type));
     steps.push_back({name, 0, wanted("flops", name), [name](const GoOn&) -> Result<std::vector<hw::PeakRow>> {
-                       return Error{ErrorCode::kUnsupported,
-                                    fmt::format("{} is not measured on a CPU: neither the multiply-add loop nor "
-                                                "OpenBLAS computes in it",
-                                                name),
-                                    ""};
+                       return unsupported_error(
+                           "{} is not measured on a CPU: neither the multiply-add loop nor "
+                           "OpenBLAS computes in it",
+                           name);
                      }});
   }
   add_streams(steps, device, effort);

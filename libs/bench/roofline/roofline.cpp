@@ -8,8 +8,8 @@
 
 #include "bench/cuda/context.h"
 #include "bench/roofline/cuda.h"
-#include "hw/cpu_load.h"
-#include "hw/gpu_usage.h"
+#include "hw/cpu/cpu.h"
+#include "hw/gpu/usage.h"
 #include "hw/resolve.h"
 
 namespace llmprof::bench {
@@ -62,6 +62,10 @@ Result<Roofline> measure_gpu(int index, const RooflineOptions& options, const ba
 int gpu_count() {
   const Result<int> count = cuda::Context::device_count();
   return count ? *count : 0;
+}
+
+std::string reason(const Error& error) {
+  return error.hint.empty() ? error.message : error.message + "; " + error.hint;
 }
 
 }  // namespace
@@ -141,16 +145,6 @@ Result<Roofline> measure_roofline(const std::string& name, const RooflineOptions
   out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return out;
 }
-
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-std::string reason(const Error& error) {
-  return error.hint.empty() ? error.message : error.message + "; " + error.hint;
-}
-
-}  // namespace
 
 Result<std::vector<hw::PeakRow>> run_steps(const std::vector<RooflineStep>& steps, const base::Progress& progress) {
   double total = 0, done = 0;

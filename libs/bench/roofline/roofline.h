@@ -10,7 +10,7 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "bench/type.h"
-#include "hw/cpu_peaks.h"
+#include "hw/cpu/measure.h"
 #include "hw/device.h"
 #include "hw/peaks.h"
 

@@ -1,10 +1,16 @@
 #pragma once
-// The part of CUPTI's profiler host interface that we call, declared here: no CUDA headers are needed to build.
+// The parts of CUPTI's profiler host interface and of its PM sampling that we call, declared here: no CUDA headers are
+// needed to build.
 // cupti_host_abi_test.cpp holds these declarations against the real ones. Every structure begins with its own size, up
-// to the last member that the caller knows (`kBytes`).
+// to the last member that the caller knows.
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/dynlib.h"
 
 namespace llmprof::hw::counters::cupti {
 
@@ -20,39 +26,38 @@ inline constexpr int kVirtualInsufficientPrivileges = 40;
 enum class ProfilerType : int { kRange = 0, kPmSampling = 1 };
 enum class MetricType : int { kCounter = 0, kRatio = 1, kThroughput = 2 };
 
+// What every structure begins with: its own size, and what is CUPTI's own.
+#define LLMPROF_CUPTI_HEAD(bytes) \
+  std::size_t size = bytes;       \
+  void* priv = nullptr;
 // Up to and with the last member: without the padding that sizeof counts.
 #define LLMPROF_CUPTI_BYTES(type, last) (offsetof(type, last) + sizeof(type::last))
 
 struct HostInitialize {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(sizeof(HostInitialize))
   ProfilerType profiler;
   const char* chip;
   const std::uint8_t* availability;
   void* host;  // out
 };
 struct HostDeinitialize {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(sizeof(HostDeinitialize))
   void* host;
 };
 struct HostChips {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(sizeof(HostChips))
   std::size_t count;         // out
   const char* const* names;  // out
 };
 struct HostBaseMetrics {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(sizeof(HostBaseMetrics))
   void* host;
   MetricType type;
   const char** names;  // out
   std::size_t count;   // out
 };
 struct HostSubMetrics {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(sizeof(HostSubMetrics))
   void* host;
   MetricType type;
   const char* metric;
@@ -60,8 +65,7 @@ struct HostSubMetrics {
   const char** names;  // out
 };
 struct HostMetricProperties {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(LLMPROF_CUPTI_BYTES(HostMetricProperties, type))
   void* host;
   const char* metric;
   const char* description;  // out
@@ -70,8 +74,7 @@ struct HostMetricProperties {
   MetricType type;          // out
 };
 struct HostEvaluate {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(sizeof(HostEvaluate))
   void* host;
   const std::uint8_t* image;
   std::size_t image_bytes;
@@ -81,57 +84,149 @@ struct HostEvaluate {
   double* values;  // out
 };
 struct HostAddMetrics {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(sizeof(HostAddMetrics))
   void* host;
   const char** metrics;
   std::size_t count;
 };
 struct HostConfigSize {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(sizeof(HostConfigSize))
   void* host;
   std::size_t bytes;  // out
 };
 struct HostConfig {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(sizeof(HostConfig))
   void* host;
   std::size_t bytes;
   std::uint8_t* image;  // out
 };
 struct HostPasses {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(sizeof(HostPasses))
   std::size_t bytes;
   std::uint8_t* image;
   std::size_t passes;  // out
 };
 struct DeviceChipName {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(sizeof(DeviceChipName))
   std::size_t device;
   const char* chip;  // out
 };
 struct ProfilerInitialize {
-  std::size_t size;
-  void* priv;
+  LLMPROF_CUPTI_HEAD(sizeof(ProfilerInitialize))
 };
 
-template <class Params>
-inline constexpr std::size_t kBytes = sizeof(Params);
-template <>
-inline constexpr std::size_t kBytes<HostMetricProperties> = LLMPROF_CUPTI_BYTES(HostMetricProperties, type);
+enum class Trigger : int { kSysclkInterval = 0, kTimeInterval = 1 };
+enum class DecodeStop : int { kOther = 0, kImageFull = 1, kEndOfRecords = 2 };
+enum class Append : int { kKeepOldest = 0, kKeepLatest = 1 };
 
-// Zeros, with the size filled in.
-template <class Params>
-Params make() {
-  Params params{};
-  params.size = kBytes<Params>;
-  return params;
-}
-
-template <class Params>
-using Function = int (*)(Params*);
+struct PmEnable {
+  LLMPROF_CUPTI_HEAD(sizeof(PmEnable))
+  std::size_t device;
+  void* object;  // out
+};
+struct PmObject {  // the parameters of Disable, Start and Stop
+  LLMPROF_CUPTI_HEAD(sizeof(PmObject))
+  void* object;
+};
+struct PmSetConfig {
+  LLMPROF_CUPTI_HEAD(sizeof(PmSetConfig))
+  void* object;
+  std::size_t config_bytes;
+  const std::uint8_t* config;
+  std::size_t hardware_bytes;
+  std::uint64_t interval;  // ns, or cycles of the system clock
+  Trigger trigger;
+  Append append;
+};
+struct PmDataSize {
+  LLMPROF_CUPTI_HEAD(sizeof(PmDataSize))
+  void* object;
+  const char** metrics;
+  std::size_t count;
+  std::uint32_t most_samples;
+  std::size_t bytes;  // out
+};
+struct PmDataInitialize {
+  LLMPROF_CUPTI_HEAD(sizeof(PmDataInitialize))
+  void* object;
+  std::size_t bytes;
+  std::uint8_t* image;
+};
+struct PmDecode {
+  LLMPROF_CUPTI_HEAD(LLMPROF_CUPTI_BYTES(PmDecode, overflow))
+  void* object;
+  std::uint8_t* image;
+  std::size_t bytes;
+  DecodeStop stop;        // out
+  std::uint8_t overflow;  // out
+};
+struct PmDataInfo {
+  LLMPROF_CUPTI_HEAD(sizeof(PmDataInfo))
+  const std::uint8_t* image;
+  std::size_t bytes;
+  std::size_t total, populated, completed;  // out
+};
+struct PmSampleInfo {
+  LLMPROF_CUPTI_HEAD(sizeof(PmSampleInfo))
+  void* object;
+  const std::uint8_t* image;
+  std::size_t bytes;
+  std::size_t sample;
+  std::uint64_t begin_ns, end_ns;  // out, CLOCK_REALTIME
+};
 
 }  // namespace llmprof::hw::counters::cupti
+
+namespace llmprof::hw::counters {
+
+// A call that failed: which, and with what.
+struct CallFailure {
+  const char* call = nullptr;  // null: none
+  int code = 0;
+  explicit operator bool() const { return call != nullptr; }
+};
+
+// Tables of calls: a pointer for each, and the symbols to bind them to. CALLS lists (name, function, parameters).
+#define LLMPROF_CUPTI_FIELD(name, function, Params) int (*name)(cupti::Params*) = nullptr;
+#define LLMPROF_CUPTI_BIND(name, function, Params) base::bind<&Self::name>(#function),
+#define LLMPROF_CUPTI_API(Api, CALLS)                                                 \
+  struct Api {                                                                        \
+    CALLS(LLMPROF_CUPTI_FIELD) static std::span<const base::Binding<Api>> symbols() { \
+      using Self = Api;                                                               \
+      static constexpr base::Binding<Api> kTable[] = {CALLS(LLMPROF_CUPTI_BIND)};     \
+      return kTable;                                                                  \
+    }                                                                                 \
+  };
+
+// clang-format off
+#define LLMPROF_HOST_CALLS(X) \
+  X(initialize, cuptiProfilerHostInitialize, HostInitialize) \
+  X(deinitialize, cuptiProfilerHostDeinitialize, HostDeinitialize) \
+  X(add_metrics, cuptiProfilerHostConfigAddMetrics, HostAddMetrics) \
+  X(config_size, cuptiProfilerHostGetConfigImageSize, HostConfigSize) \
+  X(config, cuptiProfilerHostGetConfigImage, HostConfig) \
+  X(passes, cuptiProfilerHostGetNumOfPasses, HostPasses)
+// clang-format on
+LLMPROF_CUPTI_API(HostApi, LLMPROF_HOST_CALLS)
+
+// One chip as one of CUPTI's profilers sees it, and the metrics that it is to read.
+class ChipHost {
+ public:
+  ChipHost(const HostApi& api, const std::string& chip, cupti::ProfilerType profiler);
+  ~ChipHost();
+  ChipHost(const ChipHost&) = delete;
+  ChipHost& operator=(const ChipHost&) = delete;
+
+  const CallFailure& failure() const { return failure_; }  // of opening it: nothing else may be called then
+  void* get() const { return host_; }
+  int add(const std::vector<const char*>& metrics) const;  // cupti::kSuccess, kInvalidMetricName…
+  // What tells the device which metrics to read, and in how many passes it does.
+  CallFailure read_image(std::vector<std::uint8_t>& image, std::size_t& passes) const;
+
+ private:
+  const HostApi& api_;
+  void* host_ = nullptr;
+  CallFailure failure_;
+};
+
+}  // namespace llmprof::hw::counters

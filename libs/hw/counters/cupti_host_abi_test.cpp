@@ -7,12 +7,10 @@
 #include <cupti_profiler_target.h>
 #include <cupti_target.h>
 
-#include "hw/counters/pm_device.h"
-
 namespace llmprof::hw::counters::cupti {
 namespace {
 
-#define SAME_SIZE(ours, theirs) static_assert(kBytes<ours> == theirs##_STRUCT_SIZE && sizeof(ours) == sizeof(theirs))
+#define SAME_SIZE(ours, theirs) static_assert(ours{}.size == theirs##_STRUCT_SIZE && sizeof(ours) == sizeof(theirs))
 #define SAME(ours, theirs, our_member, their_member)                            \
   static_assert(offsetof(ours, our_member) == offsetof(theirs, their_member) && \
                 sizeof(ours::our_member) == sizeof(theirs::their_member))

@@ -109,7 +109,7 @@ class Parser {
 
   Error wrong(std::string_view expected) const {
     return {ErrorCode::kCorruptInput,
-            fmt::format("formula `{}`: {} expected at character {}", text_, expected, at_ + 1), ""};
+            fmt::format("formula `{}`: {} expected at character {}", text_, expected, at_ + 1)};
   }
 
   std::string_view text_;

@@ -31,26 +31,6 @@ int in_ranges(std::string_view name, std::string_view chip) {
   return passes != row->end() && passes->is_number_integer() ? passes->get<int>() : 1;
 }
 
-}  // namespace
-
-std::optional<int> passes_of(std::string_view set_or_counter, std::string_view chip, Method method) {
-  if (find_set(set_or_counter) == nullptr && find_counter(set_or_counter) == nullptr) return std::nullopt;
-  const Result<Selection> selection = select(set_or_counter);
-  if (!selection || metrics_of(*selection, chip, method).metrics.empty()) return std::nullopt;
-  return method == Method::kSampled ? 1 : in_ranges(set_or_counter, chip);
-}
-
-int passes_version() {
-  const auto version = table().find("cupti");
-  return version != table().end() && version->is_number_integer() ? version->get<int>() : 0;
-}
-
-}  // namespace llmprof::hw::counters
-
-namespace llmprof::hw::counters {
-
-namespace {
-
 constexpr std::string_view kBegin = "<!-- counters: made from the catalogue by `make docs` -->";
 constexpr std::string_view kEnd = "<!-- /counters -->";
 constexpr std::string_view kExample = "GH100";
@@ -111,6 +91,18 @@ std::string reference() {
 
 }  // namespace
 
+std::optional<int> passes_of(std::string_view set_or_counter, std::string_view chip, Method method) {
+  if (find_set(set_or_counter) == nullptr && find_counter(set_or_counter) == nullptr) return std::nullopt;
+  const Result<Selection> selection = select(set_or_counter);
+  if (!selection || metrics_of(*selection, chip, method).metrics.empty()) return std::nullopt;
+  return method == Method::kSampled ? 1 : in_ranges(set_or_counter, chip);
+}
+
+int passes_version() {
+  const auto version = table().find("cupti");
+  return version != table().end() && version->is_number_integer() ? version->get<int>() : 0;
+}
+
 std::string with_current_catalog(std::string page) {
   const std::size_t begin = page.find(kBegin);
   const std::size_t end = page.find(kEnd);
@@ -119,5 +111,3 @@ std::string with_current_catalog(std::string page) {
 }
 
 }  // namespace llmprof::hw::counters
-
-namespace llmprof::hw_counters {}  // namespace llmprof::hw_counters

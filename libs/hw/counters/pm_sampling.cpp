@@ -1,11 +1,19 @@
 #include "hw/counters/pm_sampling.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
+#include "hw/doctor.h"
+
 namespace llmprof::hw::counters {
 namespace {
+
+// As /proc/PID/comm has them: cut at 15 characters.
+constexpr std::string_view kHolders[] = {"nv-hostengine", "dcgm-exporter", "dcgmi",         "ncu",
+                                         "ncu-ui.bin",    "nsys",          "nsys-launcher", "QuadDDaemon"};
 
 constexpr std::size_t kLeastSamples = 64;  // between two starts: else nothing but starting is done
 
@@ -76,6 +84,24 @@ void PmSampler::keep(PmSample sample, std::vector<PmSample>& into) {
 void PmSampler::learn_from_overflow() {
   ++tally_.overflows;
   most_ = std::max(kLeastSamples, std::min(most_, since_start_) / 2);
+}
+
+std::string restriction(const SystemFiles& files) {
+  const std::string setting = files.value("proc/driver/nvidia/params", "RmProfilingAdminOnly");
+  const char* who = is_privileged(files) ? "this process is privileged" : "this process is not privileged";
+  if (setting.empty()) return fmt::format("/proc/driver/nvidia/params cannot be read here; {}", who);
+  return fmt::format("RmProfilingAdminOnly: {} in /proc/driver/nvidia/params; {}", setting, who);
+}
+
+std::string likely_holders(const SystemFiles& files) {
+  std::string found;
+  for (const std::string& entry : files.list("proc")) {
+    if (!to_number(entry)) continue;
+    const std::string name = files.line("proc/" + entry + "/comm");
+    if (std::ranges::find(kHolders, name) == std::end(kHolders)) continue;
+    found += fmt::format("{}{} (pid {})", found.empty() ? "" : ", ", name, entry);
+  }
+  return found;
 }
 
 }  // namespace llmprof::hw::counters

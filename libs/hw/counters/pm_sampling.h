@@ -23,7 +23,10 @@ struct PmSample {
   std::vector<double> values;              // in the order of the metrics; NaN: none
 };
 
+struct CallFailure;  // hw/counters/cupti_host_abi.h
 enum class PmRefusal { kNone, kForbidden, kHeld, kUnsupported, kFailed, kAbsent };
+
+PmRefusal refusal_of(const CallFailure& failure);
 
 // One device that can be sampled: the calls, nothing more.
 class PmDevice {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "hw/counters/pm_device.h"
+#include "hw/counters/cupti_host_abi.h"
 
 namespace llmprof::hw::counters {
 namespace {

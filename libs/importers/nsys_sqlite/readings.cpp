@@ -24,7 +24,7 @@ struct Metric {
   bool dram = false;   // a part of dram_active
 };
 
-// What llmprof itself reads has one name, whoever read it (hw/telemetry_metrics.h); the others keep Nsight's.
+// What llmprof itself reads has one name, whoever read it (hw/telemetry/metrics.h); the others keep Nsight's.
 std::string_view own_name(std::string_view name, std::string_view unit) {
   struct Known {
     std::string_view nsight, unit, own;

@@ -8,7 +8,7 @@
 
 #include "base/numbers.h"
 #include "base/strings.h"
-#include "hw/telemetry_metrics.h"
+#include "hw/telemetry/metrics.h"
 #include "importers/importer.h"
 #include "importers/input.h"
 #include "importers/prometheus/scrape.h"

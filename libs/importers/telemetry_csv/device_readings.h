@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "hw/telemetry_metrics.h"
+#include "hw/telemetry/metrics.h"
 #include "importers/sink.h"
 
 namespace llmprof::importers {

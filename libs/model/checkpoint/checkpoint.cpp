@@ -208,12 +208,6 @@ class Join {
   Checkpoint found_;
 };
 
-}  // namespace
-
-Checkpoint join_checkpoint(TensorList list, Config& config) { return Join(std::move(list), config).run(); }
-
-namespace {
-
 constexpr std::size_t kMostLines = 12;  // a checkpoint of another model differs everywhere
 
 // "layers.3.mlp.up_proj" is "layers.*.mlp.up_proj".
@@ -297,6 +291,8 @@ std::vector<Caveat> of_modules(const std::map<std::string, std::int64_t>& expect
 }
 
 }  // namespace
+
+Checkpoint join_checkpoint(TensorList list, Config& config) { return Join(std::move(list), config).run(); }
 
 std::vector<Caveat> differences(const std::map<std::string, std::int64_t>& expected,
                                 const std::map<std::string, StoredModule>& stored,

@@ -11,6 +11,7 @@
 #include <limits>
 #include <set>
 
+#include "base/errors.h"
 #include "base/file.h"
 #include "base/text_table.h"
 #include "model/checkpoint/tensor_list.h"
@@ -247,18 +248,7 @@ class HeaderReader {
   std::uint64_t data_bytes_ = 0, data_end_ = 0;  // with and without the padding of the last tensor
 };
 
-}  // namespace
-
-Result<GgufHeader> read_gguf_header(const base::RegularFile& file) {
-  LLMPROF_LET(const std::string beginning, file.beginning(64));
-  if (!std::string_view(beginning).starts_with(kMagic))
-    return base::wrong_content(file.path(), beginning, "a GGUF file");
-  return HeaderReader(file).read();
-}
-
 // A GGUF model in one file or in several: NAME-00001-of-00003.gguf. Only the first has the model's metadata.
-
-namespace {
 
 namespace fs = std::filesystem;
 
@@ -308,8 +298,7 @@ Result<void> add(TensorList& list, const GgufHeader& header, const std::string& 
         {tensor.name, std::string(tensor.type->name), static_cast<std::int64_t>(tensor.values), tensor.bytes});
   }
   if (list.tensors.size() > kMostGgufTensors) {
-    return Error{ErrorCode::kCorruptInput,
-                 fmt::format("{}: the parts have more than {} tensors", path, kMostGgufTensors), ""};
+    return corrupt_error("{}: the parts have more than {} tensors", path, kMostGgufTensors);
   }
   if (header.beyond_bytes > 0) {
     list.notes.push_back(fmt::format("{}: {} bytes after the last tensor", name, header.beyond_bytes));
@@ -323,8 +312,7 @@ Result<void> check_names(const TensorList& list, const std::string& path) {
   std::set<std::string_view> names;
   for (const StoredTensor& tensor : list.tensors) {
     if (names.insert(tensor.name).second) continue;
-    return Error{ErrorCode::kCorruptInput,
-                 fmt::format("{}: tensor {} is in two parts", path, base::printable(tensor.name)), ""};
+    return corrupt_error("{}: tensor {} is in two parts", path, base::printable(tensor.name));
   }
   return {};
 }
@@ -349,34 +337,6 @@ Result<void> add_parts(GgufModel& model, const PartName& part) {
   }
   return {};
 }
-
-}  // namespace
-
-Result<GgufModel> list_gguf(const std::string& path) {
-  const std::optional<PartName> part = part_name(path);
-  const bool other_part = part && part->number > 1;
-  const std::string first = other_part ? fmt::format("{}-00001-of-{:05}.gguf", part->stem, part->count) : path;
-  GgufModel model;
-  model.list.format = "GGUF";
-  LLMPROF_LET(model.first, read_header(first));
-  LLMPROF_TRY(add(model.list, model.first, first));
-  const std::int64_t count = whole_or(model.first, "split.count", 1);
-  if (count == 0 || count == 1) return model;
-  if (count < 0 || count > kMostParts) {
-    return Error{ErrorCode::kCorruptInput,
-                 fmt::format("{}: split.count: {} is not from 1 to {}", first, count, kMostParts), ""};
-  }
-  if (!part || part->count != count || whole_or(model.first, "split.no", 0) != 0) {
-    return Error{ErrorCode::kCorruptInput,
-                 fmt::format("{}: is a part of {}, and not named NAME-00001-of-{:05}.gguf", first, count, count),
-                 "the parts of a split model are found by their names"};
-  }
-  LLMPROF_TRY(add_parts(model, *part));
-  LLMPROF_TRY(check_names(model.list, first));
-  return model;
-}
-
-namespace {
 
 // Numbers and block layouts: ggml.h and ggml-common.h of llama.cpp (April 2026). The sums name the parts of a block:
 // scales and minima first, then the packed values. Missing numbers were removed from the format.
@@ -418,6 +378,36 @@ constexpr std::array kTypes{
 };
 
 }  // namespace
+
+Result<GgufHeader> read_gguf_header(const base::RegularFile& file) {
+  LLMPROF_LET(const std::string beginning, file.beginning(64));
+  if (!std::string_view(beginning).starts_with(kMagic))
+    return base::wrong_content(file.path(), beginning, "a GGUF file");
+  return HeaderReader(file).read();
+}
+
+Result<GgufModel> list_gguf(const std::string& path) {
+  const std::optional<PartName> part = part_name(path);
+  const bool other_part = part && part->number > 1;
+  const std::string first = other_part ? fmt::format("{}-00001-of-{:05}.gguf", part->stem, part->count) : path;
+  GgufModel model;
+  model.list.format = "GGUF";
+  LLMPROF_LET(model.first, read_header(first));
+  LLMPROF_TRY(add(model.list, model.first, first));
+  const std::int64_t count = whole_or(model.first, "split.count", 1);
+  if (count == 0 || count == 1) return model;
+  if (count < 0 || count > kMostParts) {
+    return corrupt_error("{}: split.count: {} is not from 1 to {}", first, count, kMostParts);
+  }
+  if (!part || part->count != count || whole_or(model.first, "split.no", 0) != 0) {
+    return Error{ErrorCode::kCorruptInput,
+                 fmt::format("{}: is a part of {}, and not named NAME-00001-of-{:05}.gguf", first, count, count),
+                 "the parts of a split model are found by their names"};
+  }
+  LLMPROF_TRY(add_parts(model, *part));
+  LLMPROF_TRY(check_names(model.list, first));
+  return model;
+}
 
 std::span<const GgmlType> ggml_types() { return kTypes; }
 

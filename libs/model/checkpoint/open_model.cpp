@@ -181,6 +181,22 @@ Error not_found(const std::string& name) {
                fmt::format("{}: not a built-in name, a file, or a model in the local Hugging Face cache", shown), hint};
 }
 
+bool is_word(std::string_view text) {
+  const auto allowed = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
+  return !text.empty() && text.size() <= 96 && text.front() != '.' && text.front() != '-' &&
+         std::ranges::all_of(text, allowed);
+}
+
+std::string trimmed(std::string text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
+  return text;
+}
+
+timespec changed(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 ? status.st_mtim : timespec{};
+}
+
 }  // namespace
 
 Result<OpenedModel> open_model(const std::string& name_or_path) {
@@ -201,28 +217,6 @@ Result<OpenedModel> open_model(const std::string& name_or_path) {
   if (const auto snapshot = find_in_hub_cache(name_or_path)) return open_folder(*snapshot);
   return not_found(name_or_path);
 }
-
-namespace {
-
-namespace fs = std::filesystem;
-
-bool is_word(std::string_view text) {
-  const auto allowed = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
-  return !text.empty() && text.size() <= 96 && text.front() != '.' && text.front() != '-' &&
-         std::ranges::all_of(text, allowed);
-}
-
-std::string trimmed(std::string text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.pop_back();
-  return text;
-}
-
-timespec changed(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 ? status.st_mtim : timespec{};
-}
-
-}  // namespace
 
 bool looks_like_hub_id(std::string_view name) {
   const std::size_t slash = name.find('/');

@@ -72,45 +72,6 @@ void names_only(const SafetensorsIndex& index, TensorList& list) {
   for (const auto& [tensor, file] : index.file_of) list.tensors.push_back({tensor, "", 0, 0});
 }
 
-}  // namespace
-
-Result<TensorList> list_safetensors(const std::string& path) {
-  TensorList list{.format = "safetensors", .files = {fs::path(path).filename()}, .tensors = {}, .notes = {}};
-  LLMPROF_LET(list.tensors, tensors_of(path));
-  return list;
-}
-
-Result<TensorList> list_safetensors_index(const std::string& path) {
-  LLMPROF_LET(const std::string text, base::read_file(path, kMostIndexBytes));
-  if (text.empty() || text.front() != '{') {
-    return base::wrong_content(path, std::string_view(text).substr(0, 64), "an index of safetensors files");
-  }
-  LLMPROF_LET(const SafetensorsIndex index, parse_safetensors_index(text, path));
-  const NamesByFile files = by_file(index);
-  TensorList list{.format = "safetensors", .files = {}, .tensors = {}, .notes = {}};
-  std::size_t missing = 0;
-  for (const auto& [file, names] : files) {
-    list.files.push_back(file);
-    if (!base::is_file(in_folder_of(path, file))) ++missing;
-  }
-  list.announced_bytes = index.total_bytes;
-  if (missing > 0) {
-    list.notes.push_back(fmt::format("{} of the {} files of {} are not here: sizes per module are not known", missing,
-                                     files.size(), fs::path(path).filename().string()));
-    names_only(index, list);
-    return list;
-  }
-  for (const auto& [file, names] : files) {
-    const std::string part = in_folder_of(path, file);
-    LLMPROF_LET(std::vector<StoredTensor> tensors, tensors_of(part));
-    LLMPROF_TRY(check_part(names, part, tensors, list));
-    std::move(tensors.begin(), tensors.end(), std::back_inserter(list.tensors));
-  }
-  return list;
-}
-
-namespace {
-
 std::string shown(std::string_view text) { return base::shorten(base::printable(text), 80); }
 
 bool is_plain_name(std::string_view name) {
@@ -198,6 +159,41 @@ class IndexReader final : public base::Json::json_sax_t {
 };
 
 }  // namespace
+
+Result<TensorList> list_safetensors(const std::string& path) {
+  TensorList list{.format = "safetensors", .files = {fs::path(path).filename()}, .tensors = {}, .notes = {}};
+  LLMPROF_LET(list.tensors, tensors_of(path));
+  return list;
+}
+
+Result<TensorList> list_safetensors_index(const std::string& path) {
+  LLMPROF_LET(const std::string text, base::read_file(path, kMostIndexBytes));
+  if (text.empty() || text.front() != '{') {
+    return base::wrong_content(path, std::string_view(text).substr(0, 64), "an index of safetensors files");
+  }
+  LLMPROF_LET(const SafetensorsIndex index, parse_safetensors_index(text, path));
+  const NamesByFile files = by_file(index);
+  TensorList list{.format = "safetensors", .files = {}, .tensors = {}, .notes = {}};
+  std::size_t missing = 0;
+  for (const auto& [file, names] : files) {
+    list.files.push_back(file);
+    if (!base::is_file(in_folder_of(path, file))) ++missing;
+  }
+  list.announced_bytes = index.total_bytes;
+  if (missing > 0) {
+    list.notes.push_back(fmt::format("{} of the {} files of {} are not here: sizes per module are not known", missing,
+                                     files.size(), fs::path(path).filename().string()));
+    names_only(index, list);
+    return list;
+  }
+  for (const auto& [file, names] : files) {
+    const std::string part = in_folder_of(path, file);
+    LLMPROF_LET(std::vector<StoredTensor> tensors, tensors_of(part));
+    LLMPROF_TRY(check_part(names, part, tensors, list));
+    std::move(tensors.begin(), tensors.end(), std::back_inserter(list.tensors));
+  }
+  return list;
+}
 
 Result<SafetensorsIndex> parse_safetensors_index(std::string_view json_text, std::string_view where) {
   return IndexReader(where).take(json_text);

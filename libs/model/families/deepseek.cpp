@@ -69,9 +69,7 @@ Config read_deepseek_v2(Fields& fields) {
 const Family kDeepseekV2{.name = "deepseek_v2", .model_types = {"deepseek_v2"}, .read = read_deepseek_v2};
 
 // DeepSeek-V3 and R1, Kimi K2: DeepSeek-V2 with a learned offset of each expert's score.
-namespace {
-
-Config read_deepseek_v3(Fields& fields) {
+static Config read_deepseek_v3(Fields& fields) {
   return read_latent(fields, {.decoder = kDeepseekV3Config,
                               .expert_width = 2048,
                               .experts = 256,
@@ -81,38 +79,30 @@ Config read_deepseek_v3(Fields& fields) {
                               .score_offsets = true});
 }
 
-}  // namespace
-
 const Family kDeepseekV3{
     .name = "deepseek_v3", .model_types = {"deepseek_v3", "deepseek_v32", "kimi_k2"}, .read = read_deepseek_v3};
 
 // GLM-4: biases on q, k and v, gate and up in one matrix. The newer glm4 has norms after attention and MLP
 // too; "glm" has not.
-namespace {
-
-Config read_glm4(Fields& fields) {
+static Config read_glm4(Fields& fields) {
   Decoder decoder = read_decoder(fields, kGlm4Config);
   decoder.kind.attention.qkv_bias = fields.flag_or("attention_bias", true);
   return uniform(fields, std::move(decoder));
 }
 
-Structure describe_newer(const Config& config) {
+static Structure describe_newer(const Config& config) {
   return structure(config, {.naming = {.fused_gate_up = true},
                             .after_attention = "post_self_attn_layernorm",
                             .after_mlp = "post_mlp_layernorm"});
 }
 
-Structure describe_older(const Config& config) { return structure(config, {.naming = {.fused_gate_up = true}}); }
-
-}  // namespace
+static Structure describe_older(const Config& config) { return structure(config, {.naming = {.fused_gate_up = true}}); }
 
 const Family kGlm4{.name = "glm4", .model_types = {"glm4"}, .read = read_glm4, .describe = describe_newer};
 const Family kGlm{.name = "glm", .model_types = {"glm"}, .read = read_glm4, .describe = describe_older};
 
 // GLM-4.5 and GLM-4.6: grouped-query attention, experts routed as in DeepSeek-V3.
-namespace {
-
-Config read_glm4_moe(Fields& fields) {
+static Config read_glm4_moe(Fields& fields) {
   Decoder decoder = read_decoder(fields, kGlm4MoeConfig);
   Attention& attention = decoder.kind.attention;
   attention.qkv_bias = fields.flag_or("attention_bias", false);
@@ -126,8 +116,6 @@ Config read_glm4_moe(Fields& fields) {
   const std::int64_t dense_first = fields.zero_or_more("first_k_dense_replace", 1);
   return with_experts(fields, std::move(decoder), sparse, [=](std::int64_t layer) { return layer >= dense_first; });
 }
-
-}  // namespace
 
 const Family kGlm4Moe{.name = "glm4_moe", .model_types = {"glm4_moe", "glm4v_moe_text"}, .read = read_glm4_moe};
 

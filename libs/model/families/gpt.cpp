@@ -3,19 +3,13 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
-namespace {
-
 // Defaults of the config classes in transformers, in the order of the fields of Defaults: hidden, layers, heads,
 // kv_heads (0: as many as heads), head_dim (0: hidden / heads), width, vocab, positions, tied.
 constexpr Defaults kGPTNeoXConfig{6144, 44, 64, 0, 0, 24576, 50432, 2048};
 constexpr Defaults kGptOssConfig{2880, 36, 64, 8, 64, 2880, 201088, 131072};
 
-}  // namespace
-
 // GPT-2: LayerNorm, learned positions, one fused projection for q, k and v, GELU, biases everywhere, tied embeddings.
-namespace {
-
-Config read_gpt2(Fields& fields) {  // defaults: GPT2Config
+static Config read_gpt2(Fields& fields) {  // defaults: GPT2Config
   Config config;
   const std::int64_t layers = fields.size({"n_layer", "num_hidden_layers"}, 12);
   config.hidden = fields.size({"n_embd", "hidden_size"}, 768);
@@ -39,7 +33,7 @@ Config read_gpt2(Fields& fields) {  // defaults: GPT2Config
   return config;
 }
 
-Structure describe_gpt2(const Config& config) {
+static Structure describe_gpt2(const Config& config) {
   return structure(
       config,
       {.naming =
@@ -51,14 +45,10 @@ Structure describe_gpt2(const Config& config) {
        .before_mlp = "ln_2"});
 }
 
-}  // namespace
-
 const Family kGpt2{.name = "gpt2", .model_types = {"gpt2"}, .read = read_gpt2, .describe = describe_gpt2};
 
 // GPT-J: attention and MLP side by side behind one LayerNorm; biases in the MLP and at the logits.
-namespace {
-
-Config read_gptj(Fields& fields) {  // defaults: GPTJConfig
+static Config read_gptj(Fields& fields) {  // defaults: GPTJConfig
   Config config;
   const std::int64_t layers = fields.size({"n_layer", "num_hidden_layers"}, 28);
   config.hidden = fields.size({"n_embd", "hidden_size"}, 4096);
@@ -75,7 +65,7 @@ Config read_gptj(Fields& fields) {  // defaults: GPTJConfig
   return config;
 }
 
-Structure describe_gptj(const Config& config) {
+static Structure describe_gptj(const Config& config) {
   Structure whole =
       structure(config, {.naming = {.attention = "attn", .out = "out_proj", .up = "fc_in", .down = "fc_out"},
                          .prefix = "h",
@@ -89,14 +79,10 @@ Structure describe_gptj(const Config& config) {
   return whole;
 }
 
-}  // namespace
-
 const Family kGptj{.name = "gptj", .model_types = {"gptj"}, .read = read_gptj, .describe = describe_gptj};
 
 // GPT-NeoX and Pythia: LayerNorm, one matrix for q, k and v, rotation of a part of each head, biases everywhere.
-namespace {
-
-Config read_gpt_neox(Fields& fields) {
+static Config read_gpt_neox(Fields& fields) {
   Decoder decoder = read_decoder(fields, kGPTNeoXConfig);
   decoder.config.norm_bias = true;
   decoder.kind.attention.qkv_bias = decoder.kind.attention.out_bias = fields.flag_or("attention_bias", true);
@@ -106,7 +92,7 @@ Config read_gpt_neox(Fields& fields) {
   return uniform(fields, std::move(decoder));
 }
 
-Structure describe_gpt_neox(const Config& config) {
+static Structure describe_gpt_neox(const Config& config) {
   Structure whole = structure(config, {.naming = {.attention = "attention",
                                                   .fused_qkv = true,
                                                   .qkv = "query_key_value",
@@ -121,15 +107,11 @@ Structure describe_gpt_neox(const Config& config) {
   return whole;
 }
 
-}  // namespace
-
 const Family kGptNeox{
     .name = "gpt_neox", .model_types = {"gpt_neox"}, .read = read_gpt_neox, .describe = describe_gpt_neox};
 
 // GPT-OSS: every other layer sees a window, a learned sink per head, biases everywhere, experts in every layer.
-namespace {
-
-Config read_gpt_oss(Fields& fields) {
+static Config read_gpt_oss(Fields& fields) {
   Decoder decoder = read_decoder(fields, kGptOssConfig);
   Attention& attention = decoder.kind.attention;
   attention.qkv_bias = attention.out_bias = fields.flag_or("attention_bias", true);
@@ -146,18 +128,14 @@ Config read_gpt_oss(Fields& fields) {
   return with_views(std::move(decoder), views, window);
 }
 
-Structure describe_gpt_oss(const Config& config) {
+static Structure describe_gpt_oss(const Config& config) {
   return structure(config, {.naming = {.fused_gate_up = true, .router = "router"}});
 }
-
-}  // namespace
 
 const Family kGptOss{.name = "gpt_oss", .model_types = {"gpt_oss"}, .read = read_gpt_oss, .describe = describe_gpt_oss};
 
 // OPT: LayerNorm, learned positions (two rows more than positions), biases everywhere, tied embeddings.
-namespace {
-
-Config read_opt(Fields& fields) {  // defaults: OPTConfig
+static Config read_opt(Fields& fields) {  // defaults: OPTConfig
   Config config;
   const std::int64_t layers = fields.size({"num_hidden_layers"}, 12);
   config.hidden = fields.size({"hidden_size"}, 768);
@@ -189,7 +167,7 @@ Config read_opt(Fields& fields) {  // defaults: OPTConfig
   return config;
 }
 
-Structure describe_opt(const Config& config) {
+static Structure describe_opt(const Config& config) {
   Structure whole = structure(config, {.naming = {.out = "out_proj", .up = "fc1", .down = "fc2"},
                                        .prefix = "decoder.layers",
                                        .embedding = "decoder.embed_tokens",
@@ -205,20 +183,16 @@ Structure describe_opt(const Config& config) {
   return whole;
 }
 
-}  // namespace
-
 const Family kOpt{.name = "opt", .model_types = {"opt"}, .read = read_opt, .describe = describe_opt};
 
 // Falcon: one matrix for q, k and v, one or few key-value heads, attention and MLP side by side, tied embeddings. The
 // newer architecture has a norm for each of the two.
-namespace {
-
-bool has_two_norms(Fields& fields, bool newer) {
+static bool has_two_norms(Fields& fields, bool newer) {
   const std::int64_t norms = fields.count_or("num_ln_in_parallel_attn", newer ? 2 : 1);
   return !fields.flag_or("parallel_attn", true) || norms == 2;
 }
 
-Config read_falcon(Fields& fields) {  // defaults: FalconConfig
+static Config read_falcon(Fields& fields) {  // defaults: FalconConfig
   Config config;
   const std::int64_t layers = fields.size({"num_hidden_layers", "n_layer"}, 32);
   config.hidden = fields.size({"hidden_size"}, 4544);
@@ -248,7 +222,7 @@ Config read_falcon(Fields& fields) {  // defaults: FalconConfig
   return config;
 }
 
-Structure with_norms(const Config& config, const char* before_attention, const char* before_mlp) {
+static Structure with_norms(const Config& config, const char* before_attention, const char* before_mlp) {
   return structure(config, {.naming = {.attention = "self_attention",
                                        .fused_qkv = true,
                                        .qkv = "query_key_value",
@@ -262,10 +236,8 @@ Structure with_norms(const Config& config, const char* before_attention, const c
                             .before_mlp = before_mlp});
 }
 
-Structure describe_one(const Config& config) { return with_norms(config, "input_layernorm", ""); }
-Structure describe_two(const Config& config) { return with_norms(config, "ln_attn", "ln_mlp"); }
-
-}  // namespace
+static Structure describe_one(const Config& config) { return with_norms(config, "input_layernorm", ""); }
+static Structure describe_two(const Config& config) { return with_norms(config, "ln_attn", "ln_mlp"); }
 
 const Family kFalcon{.name = "falcon", .model_types = {"falcon"}, .read = read_falcon, .describe = describe_one};
 const Family kFalconTwoNorms{

@@ -5,8 +5,6 @@
 #include "model/families/standard.h"
 
 namespace llmprof::model {
-namespace {
-
 // Defaults of the config classes in transformers, in the order of the fields of Defaults: hidden, layers, heads,
 // kv_heads (0: as many as heads), head_dim (0: hidden / heads), width, vocab, positions, tied.
 constexpr Defaults kLlamaConfig{4096, 32, 32, 0, 0, 11008, 32000, 2048};  // also GraniteConfig
@@ -20,19 +18,15 @@ constexpr Defaults kStarcoder2Config{3072, 30, 24, 2, 0, 12288, 49152, 4096, tru
 constexpr Defaults kCohereConfig{8192, 40, 64, 0, 0, 22528, 256000, 8192, true};  // also Cohere2Config
 constexpr Defaults kLlama4TextConfig{5120, 48, 40, 8, 128, 8192, 202048, 131072};
 
-}  // namespace
-
 // Llama and its kin: RMSNorm, rotary positions, grouped-query attention, SwiGLU. Mistral adds a window, SmolLM3 layers
 // without rotation.
-namespace {
-
-const Defaults& defaults_of(std::string_view type) {
+static const Defaults& defaults_of(std::string_view type) {
   if (type == "mistral" || type == "ministral") return kMistralConfig;
   return type == "smollm3" ? kSmolLM3Config : kLlamaConfig;
 }
 
 // Mistral's is used wherever it is given, SmolLM3's if use_sliding_window says so.
-std::int64_t read_llama_window(Fields& fields, std::string_view type) {
+static std::int64_t read_llama_window(Fields& fields, std::string_view type) {
   if (type == "mistral" || type == "ministral") {
     return read_window(fields, 4096);  // MistralConfig
   }
@@ -42,7 +36,7 @@ std::int64_t read_llama_window(Fields& fields, std::string_view type) {
 }
 
 // no_rope_layers has a 0 for each layer that does not rotate; else, with `some_do_not`, every fourth does not.
-std::vector<std::int64_t> read_rotating(Fields& fields, std::int64_t layers, bool some_do_not) {
+static std::vector<std::int64_t> read_rotating(Fields& fields, std::int64_t layers, bool some_do_not) {
   std::vector<std::int64_t> rotating = fields.counts("no_rope_layers");
   const std::int64_t interval = fields.count_or("no_rope_layer_interval", 4);
   if (!rotating.empty()) fields.expect_length("no_rope_layers", rotating.size(), layers);
@@ -53,7 +47,7 @@ std::vector<std::int64_t> read_rotating(Fields& fields, std::int64_t layers, boo
   return rotating;
 }
 
-Config read_llama(Fields& fields) {
+static Config read_llama(Fields& fields) {
   const std::string type = fields.text_or("model_type", "llama");
   Decoder decoder = read_decoder(fields, defaults_of(type));
   LayerKind& kind = decoder.kind;
@@ -75,15 +69,11 @@ Config read_llama(Fields& fields) {
   return decoder.config;
 }
 
-}  // namespace
-
 const Family kLlama{
     .name = "llama", .model_types = {"llama", "mistral", "ministral", "granite", "smollm3"}, .read = read_llama};
 
 // Mixtral: Mistral with experts in every layer.
-namespace {
-
-Config read_mixtral(Fields& fields) {
+static Config read_mixtral(Fields& fields) {
   Decoder decoder = read_decoder(fields, kMixtralConfig);
   decoder.kind.mlp.experts = fields.count_or("num_local_experts", 8);
   decoder.kind.mlp.experts_per_token = fields.count_or("num_experts_per_tok", 2);
@@ -92,19 +82,15 @@ Config read_mixtral(Fields& fields) {
   return uniform(fields, std::move(decoder));
 }
 
-Structure describe_mixtral(const Config& config) {
+static Structure describe_mixtral(const Config& config) {
   return structure(config, {.naming = {.mlp = "block_sparse_moe", .gate = "w1", .up = "w3", .down = "w2"}});
 }
-
-}  // namespace
 
 const Family kMixtral{
     .name = "mixtral", .model_types = {"mixtral"}, .read = read_mixtral, .describe = describe_mixtral};
 
 // OLMo 2: norms after attention and MLP instead of before, and over all heads of q and k together.
-namespace {
-
-Config read_olmo2(Fields& fields) {
+static Config read_olmo2(Fields& fields) {
   Decoder decoder = read_decoder(fields, kOlmo2Config);
   Attention& attention = decoder.kind.attention;
   attention.qkv_bias = attention.out_bias = fields.flag_or("attention_bias", false);
@@ -116,21 +102,17 @@ Config read_olmo2(Fields& fields) {
   return with_views(std::move(decoder), views, window);
 }
 
-Structure describe_olmo2(const Config& config) {
+static Structure describe_olmo2(const Config& config) {
   return structure(config, {.before_attention = "",
                             .after_attention = "post_attention_layernorm",
                             .before_mlp = "",
                             .after_mlp = "post_feedforward_layernorm"});
 }
 
-}  // namespace
-
 const Family kOlmo2{.name = "olmo2", .model_types = {"olmo2", "olmo3"}, .read = read_olmo2, .describe = describe_olmo2};
 
 // Phi-1, Phi-1.5, Phi-2: attention and MLP side by side behind one LayerNorm, biases everywhere, the logits' too.
-namespace {
-
-Config read_phi(Fields& fields) {
+static Config read_phi(Fields& fields) {
   Decoder decoder = read_decoder(fields, kPhiConfig);
   decoder.config.norm_bias = true;
   decoder.kind.attention.qkv_bias = decoder.kind.attention.out_bias = true;
@@ -140,7 +122,7 @@ Config read_phi(Fields& fields) {
   return uniform(fields, std::move(decoder));
 }
 
-Structure describe_phi(const Config& config) {
+static Structure describe_phi(const Config& config) {
   Structure whole = structure(
       config,
       {.naming = {.out = "dense", .up = "fc1", .down = "fc2"}, .last_norm = "final_layernorm", .before_mlp = ""});
@@ -150,33 +132,25 @@ Structure describe_phi(const Config& config) {
   return whole;
 }
 
-}  // namespace
-
 const Family kPhi{.name = "phi", .model_types = {"phi"}, .read = read_phi, .describe = describe_phi};
 
 // Phi-3, Phi-3.5 and Phi-4: Llama with q, k and v in one matrix, gate and up in another.
-namespace {
-
-Config read_phi3(Fields& fields) {
+static Config read_phi3(Fields& fields) {
   Decoder decoder = read_decoder(fields, kPhi3Config);
   decoder.kind.attention.window = read_window(fields, 0);
   fields.ignore({"full_attn_mod", "interpolate_factor"});  // 1 in every file
   return uniform(fields, std::move(decoder));
 }
 
-Structure describe_phi3(const Config& config) {
+static Structure describe_phi3(const Config& config) {
   return structure(config, {.naming = {.fused_qkv = true, .fused_gate_up = true}});
 }
-
-}  // namespace
 
 const Family kPhi3{
     .name = "phi3", .model_types = {"phi3", "phi3_v", "phi4mm"}, .read = read_phi3, .describe = describe_phi3};
 
 // StarCoder2: LayerNorm, biases everywhere, a plain MLP, a window.
-namespace {
-
-Config read_starcoder2(Fields& fields) {
+static Config read_starcoder2(Fields& fields) {
   Decoder decoder = read_decoder(fields, kStarcoder2Config);
   const bool bias = fields.flag_or("use_bias", true);
   fields.ignore({"mlp_type"});  // one kind exists
@@ -188,20 +162,16 @@ Config read_starcoder2(Fields& fields) {
   return uniform(fields, std::move(decoder));
 }
 
-Structure describe_starcoder2(const Config& config) {
+static Structure describe_starcoder2(const Config& config) {
   return structure(config, {.naming = {.up = "c_fc", .down = "c_proj"}});
 }
-
-}  // namespace
 
 const Family kStarcoder2{
     .name = "starcoder2", .model_types = {"starcoder2"}, .read = read_starcoder2, .describe = describe_starcoder2};
 
 // Command R: attention and MLP side by side behind one norm (LayerNorm without bias), tied embeddings. Command R7B and
 // A ("cohere2"): three of four layers see a window, the fourth does not rotate.
-namespace {
-
-Config with_windows(Fields& fields, Decoder decoder) {
+static Config with_windows(Fields& fields, Decoder decoder) {
   const std::int64_t window = read_window(fields, 4096);
   const std::int64_t pattern = fields.count_or("sliding_window_pattern", 4);
   const std::vector<View> views = windowed_but_every(fields, decoder.layers, pattern);
@@ -214,7 +184,7 @@ Config with_windows(Fields& fields, Decoder decoder) {
   return std::move(decoder.config);
 }
 
-Config read_cohere(Fields& fields) {
+static Config read_cohere(Fields& fields) {
   Decoder decoder = read_decoder(fields, kCohereConfig);
   Attention& attention = decoder.kind.attention;
   attention.qkv_bias = attention.out_bias = fields.flag_or("attention_bias", false);
@@ -228,18 +198,14 @@ Config read_cohere(Fields& fields) {
   return uniform(fields, std::move(decoder));
 }
 
-Structure describe_cohere(const Config& config) { return structure(config, {.before_mlp = ""}); }
-
-}  // namespace
+static Structure describe_cohere(const Config& config) { return structure(config, {.before_mlp = ""}); }
 
 const Family kCohere{
     .name = "cohere", .model_types = {"cohere", "cohere2"}, .read = read_cohere, .describe = describe_cohere};
 
 // Llama 4: layers with rotation see their own chunk only, every fourth has none and sees everything; one routed and one
 // shared expert per token in some or all layers.
-namespace {
-
-std::vector<bool> read_sparse(Fields& fields, std::int64_t layers) {
+static std::vector<bool> read_sparse(Fields& fields, std::int64_t layers) {
   std::vector<bool> sparse(static_cast<std::size_t>(layers), false);
   const bool listed = fields.has("moe_layers");
   for (const std::int64_t layer : fields.counts("moe_layers")) {
@@ -251,7 +217,7 @@ std::vector<bool> read_sparse(Fields& fields, std::int64_t layers) {
   return sparse;
 }
 
-Config read_llama4(Fields& fields) {
+static Config read_llama4(Fields& fields) {
   Decoder decoder = read_decoder(fields, kLlama4TextConfig);
   Attention& attention = decoder.kind.attention;
   attention.qkv_bias = attention.out_bias = fields.flag_or("attention_bias", false);
@@ -280,11 +246,9 @@ Config read_llama4(Fields& fields) {
   return decoder.config;
 }
 
-Structure describe_llama4(const Config& config) {
+static Structure describe_llama4(const Config& config) {
   return structure(config, {.naming = {.mlp = "feed_forward", .router = "router", .shared = "shared_expert"}});
 }
-
-}  // namespace
 
 const Family kLlama4{
     .name = "llama4", .model_types = {"llama4_text", "llama4"}, .read = read_llama4, .describe = describe_llama4};

@@ -8,17 +8,15 @@
 namespace llmprof::model {
 
 // A decoder whose model_type nobody described: what the keys that most share say, with Llama's layers around them.
-namespace {
-
 // The first of several spellings that is there.
-std::int64_t first_of(Fields& fields, std::initializer_list<std::string_view> keys, std::int64_t fallback) {
+static std::int64_t first_of(Fields& fields, std::initializer_list<std::string_view> keys, std::int64_t fallback) {
   for (const std::string_view key : keys) {
     if (fields.has(key)) return fields.zero_or_more(key, fallback);
   }
   return fallback;
 }
 
-Attention read_attention(Fields& fields, std::int64_t hidden) {
+static Attention read_attention(Fields& fields, std::int64_t hidden) {
   Attention attention;
   attention.heads = fields.size({"num_attention_heads", "n_head", "num_heads", "n_heads"}, 0);
   const std::int64_t kv_heads =
@@ -34,7 +32,7 @@ Attention read_attention(Fields& fields, std::int64_t hidden) {
   return attention;
 }
 
-Mlp read_dense(Fields& fields, std::int64_t hidden) {
+static Mlp read_dense(Fields& fields, std::int64_t hidden) {
   Mlp mlp{.width = first_of(fields, {"intermediate_size", "ffn_hidden_size", "ffn_dim", "n_inner", "d_ff"}, 0),
           .bias = fields.flag_or("mlp_bias", false)};
   if (mlp.width == 0 && !fields.error()) {
@@ -44,7 +42,7 @@ Mlp read_dense(Fields& fields, std::int64_t hidden) {
   return mlp;
 }
 
-Mlp read_sparse(Fields& fields, const Mlp& dense) {
+static Mlp read_sparse(Fields& fields, const Mlp& dense) {
   Mlp mlp{.width = first_of(fields, {"moe_intermediate_size", "expert_intermediate_size"}, dense.width),
           .bias = dense.bias,
           .experts = first_of(fields, {"num_experts", "num_local_experts", "n_routed_experts"}, 0)};
@@ -59,7 +57,7 @@ Mlp read_sparse(Fields& fields, const Mlp& dense) {
   return mlp;
 }
 
-Config read_generic(Fields& fields) {
+static Config read_generic(Fields& fields) {
   Config config;
   const std::int64_t layers = fields.size({"num_hidden_layers", "n_layer", "num_layers", "n_layers"}, 0);
   config.hidden = fields.size({"hidden_size", "n_embd", "d_model", "dim"}, 0);
@@ -80,16 +78,12 @@ Config read_generic(Fields& fields) {
   return config;
 }
 
-}  // namespace
-
 const Family kGeneric{.name = "generic", .model_types = {}, .read = read_generic};
 
 // A transformer that no config describes: what the shapes of a run's products say (analyze/infer_model.cpp writes it).
 // Widths are exact. Norms and activations are taken as Llama's or, with biases, as GPT-2's.
-namespace {
-
 // "adapters": {"self_attn.q_proj": 16}: low-rank products beside the matrix of the operator.
-void read_adapters(Fields& fields, Config& config) {
+static void read_adapters(Fields& fields, Config& config) {
   const base::Json* adapters = fields.find("adapters");
   if (adapters == nullptr) return;
   if (!adapters->is_object()) return fields.reject(ErrorCode::kCorruptInput, "adapters: not an object");
@@ -100,7 +94,7 @@ void read_adapters(Fields& fields, Config& config) {
   }
 }
 
-Config read_inferred(Fields& fields) {
+static Config read_inferred(Fields& fields) {
   Config config;
   const std::int64_t layers = fields.count("num_hidden_layers");
   config.hidden = fields.count("hidden_size");
@@ -127,7 +121,7 @@ Config read_inferred(Fields& fields) {
   return config;
 }
 
-Structure describe_inferred(const Config& config) {
+static Structure describe_inferred(const Config& config) {
   Structure whole = structure(config, {});
   for (std::vector<Op>& ops : whole.kinds) {
     std::vector<Op> with;
@@ -149,8 +143,6 @@ Structure describe_inferred(const Config& config) {
   std::ranges::for_each(whole.kinds, freeze);
   return whole;
 }
-
-}  // namespace
 
 const Family kInferred{
     .name = "inferred", .model_types = {"inferred"}, .read = read_inferred, .describe = describe_inferred};

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "host/host_log.h"
-#include "hw/telemetry_metrics.h"
+#include "hw/telemetry/metrics.h"
 #include "record/log/cuda_counters.h"
 
 namespace llmprof::record {

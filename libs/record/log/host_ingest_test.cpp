@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "host/host_log.h"
-#include "hw/telemetry_metrics.h"
+#include "hw/telemetry/metrics.h"
 #include "record/log/reader.h"
 #include "record/open_run.h"
 #include "record/run/capture.h"

@@ -8,7 +8,7 @@
 #include "base/numbers.h"
 #include "hw/environment.h"
 #include "hw/resolve.h"
-#include "hw/telemetry.h"
+#include "hw/telemetry/telemetry.h"
 #include "record/log/cuda_losses.h"
 
 namespace llmprof::record {

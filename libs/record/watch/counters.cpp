@@ -12,7 +12,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "hw/telemetry.h"
+#include "hw/telemetry/telemetry.h"
 
 namespace llmprof::record {
 namespace {

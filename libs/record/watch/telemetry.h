@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "host/host_log.h"
-#include "hw/telemetry.h"
+#include "hw/telemetry/telemetry.h"
 #include "record/run/capture.h"
 #include "record/watch/watch_child.h"
 #include "wire/clock.h"

@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "hw/nvml.h"
+#include "hw/gpu/nvml.h"
 
 namespace llmprof::record {
 namespace {

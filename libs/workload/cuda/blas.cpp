@@ -11,6 +11,7 @@
 
 #include "base/cuda_libraries.h"
 #include "base/dynlib.h"
+#include "base/errors.h"
 
 namespace llmprof::workload::cuda {
 namespace {
@@ -51,9 +52,7 @@ Result<Api> load() {
   Api api;
   for (const auto& binding : Api::symbols()) {
     void* const address = ::dlsym(RTLD_DEFAULT, binding.symbol);
-    if (address == nullptr) {
-      return Error{ErrorCode::kUnsupported, fmt::format("cuBLASLt has no {}", binding.symbol), ""};
-    }
+    if (address == nullptr) return unsupported_error("cuBLASLt has no {}", binding.symbol);
     binding.store(api, address);
   }
   return api;
@@ -103,18 +102,92 @@ class Lt final : public Blas {
     return checked(api_.create(&handle_), "cublasLtCreate");
   }
   const std::string& version() const override { return version_; }
-  Result<void> multiply(const Product& product) override;
+  Result<void> multiply(const Product& p) override {
+    LLMPROF_LET(const Plan* const plan, plan_of(p));
+    if (p.bias != 0) {
+      LLMPROF_TRY(set(plan->description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(p.bias)));
+    }
+    const float one = 1, beta = p.accumulate ? 1 : 0;
+    auto* const out = reinterpret_cast<void*>(p.out.data);
+    return checked(api_.matmul(handle_, plan->description, &one, reinterpret_cast<const void*>(p.b.data), plan->b,
+                               reinterpret_cast<const void*>(p.a.data), plan->a, &beta, out, plan->out, out, plan->out,
+                               &plan->algorithm, reinterpret_cast<void*>(workspace_.pointer()),
+                               static_cast<std::size_t>(kWorkspaceBytes), stream_),
+                   "cublasLtMatmul");
+  }
 
  private:
   Result<void> checked(cublasStatus_t status, const char* what) const {
     if (status == CUBLAS_STATUS_SUCCESS) return {};
     return Error{ErrorCode::kInternal, fmt::format("{}: {} ({})", what, api_.status_text(status), version_), ""};
   }
-  Result<Plan*> plan_of(const Product& product);
-  Result<void> describe(const Product& product, Plan& plan) const;
+  Result<Plan*> plan_of(const Product& product) {
+    std::unique_ptr<Plan>& known = plans_[key_of(product)];
+    if (known == nullptr) {
+      auto plan = std::make_unique<Plan>(api_);
+      LLMPROF_TRY(describe(product, *plan));
+      LLMPROF_TRY(choose(product, *plan));
+      known = std::move(plan);
+    }
+    return known.get();
+  }
+
+  Result<void> describe(const Product& p, Plan& plan) const {
+    // No TF32: float32 shall agree with the CPU.
+    LLMPROF_TRY(checked(api_.description_create(&plan.description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+                        "cublasLtMatmulDescCreate"));
+    LLMPROF_TRY(set(plan.description, CUBLASLT_MATMUL_DESC_TRANSA, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
+    LLMPROF_TRY(set(plan.description, CUBLASLT_MATMUL_DESC_TRANSB, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
+    if (p.bias != 0) {
+      LLMPROF_TRY(set(plan.description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS));
+      LLMPROF_TRY(set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(p.bias)));
+    }
+    LLMPROF_TRY(layout(p.a, p.m, p.k, p.batch, &plan.a));
+    LLMPROF_TRY(layout(p.b, p.k, p.n, p.batch, &plan.b));
+    return layout(p.out, p.m, p.n, p.batch, &plan.out);
+  }
+
+  // Row-major (rows, columns) is column-major (columns, rows).
   Result<void> layout(const Matrix& matrix, std::int64_t rows, std::int64_t columns, std::int64_t batch,
-                      cublasLtMatrixLayout_t* to) const;
-  Result<void> choose(const Product& product, Plan& plan) const;
+                      cublasLtMatrixLayout_t* to) const {
+    if (matrix.transposed) std::swap(rows, columns);
+    LLMPROF_TRY(checked(api_.layout_create(to, data_type(matrix.type), static_cast<std::uint64_t>(columns),
+                                           static_cast<std::uint64_t>(rows), matrix.stride),
+                        "cublasLtMatrixLayoutCreate"));
+    if (batch == 1) return {};
+    const auto count = static_cast<std::int32_t>(batch);
+    LLMPROF_TRY(checked(api_.layout_set(*to, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), "batch count"));
+    return checked(api_.layout_set(*to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &matrix.batch_stride,
+                                   sizeof matrix.batch_stride),
+                   "batch stride");
+  }
+
+  // The heuristic's first choice.
+  Result<void> choose(const Product& p, Plan& plan) const {
+    cublasLtMatmulPreference_t preference = nullptr;
+    LLMPROF_TRY(checked(api_.preference_create(&preference), "cublasLtMatmulPreferenceCreate"));
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+      return api_.preference_set(preference, attribute, &value, sizeof value) == CUBLAS_STATUS_SUCCESS;
+    };
+    const bool preferred =
+        prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspaceBytes)) &&
+        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.b.data)) &&
+        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.a.data)) &&
+        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.out.data)) &&
+        prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.out.data));
+    cublasLtMatmulHeuristicResult_t found{};
+    int count = 0;
+    const cublasStatus_t status =
+        api_.heuristic(handle_, plan.description, plan.b, plan.a, plan.out, plan.out, preference, 1, &found, &count);
+    api_.preference_destroy(preference);
+    if (!preferred || status != CUBLAS_STATUS_SUCCESS || count == 0) {
+      return unsupported_error("{} has no algorithm for a product of {} x {} x {}, batch {}, in {}: {}", version_, p.m,
+                               p.n, p.k, p.batch, name_of(p.a.type), api_.status_text(status));
+    }
+    plan.algorithm = found.algo;
+    return {};
+  }
+
   template <class T>
   Result<void> set(cublasLtMatmulDesc_t description, cublasLtMatmulDescAttributes_t attribute, T value) const {
     return checked(api_.description_set(description, attribute, &value, sizeof value), "describing a product");
@@ -127,89 +200,6 @@ class Lt final : public Blas {
   std::string version_;
   std::map<Key, std::unique_ptr<Plan>> plans_;
 };
-
-// Row-major (rows, columns) is column-major (columns, rows).
-Result<void> Lt::layout(const Matrix& matrix, std::int64_t rows, std::int64_t columns, std::int64_t batch,
-                        cublasLtMatrixLayout_t* to) const {
-  if (matrix.transposed) std::swap(rows, columns);
-  LLMPROF_TRY(checked(api_.layout_create(to, data_type(matrix.type), static_cast<std::uint64_t>(columns),
-                                         static_cast<std::uint64_t>(rows), matrix.stride),
-                      "cublasLtMatrixLayoutCreate"));
-  if (batch == 1) return {};
-  const auto count = static_cast<std::int32_t>(batch);
-  LLMPROF_TRY(checked(api_.layout_set(*to, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), "batch count"));
-  return checked(api_.layout_set(*to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &matrix.batch_stride,
-                                 sizeof matrix.batch_stride),
-                 "batch stride");
-}
-
-Result<void> Lt::describe(const Product& p, Plan& plan) const {
-  // No TF32: float32 shall agree with the CPU.
-  LLMPROF_TRY(
-      checked(api_.description_create(&plan.description, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate"));
-  LLMPROF_TRY(set(plan.description, CUBLASLT_MATMUL_DESC_TRANSA, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
-  LLMPROF_TRY(set(plan.description, CUBLASLT_MATMUL_DESC_TRANSB, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N));
-  if (p.bias != 0) {
-    LLMPROF_TRY(set(plan.description, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS));
-    LLMPROF_TRY(set(plan.description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(p.bias)));
-  }
-  LLMPROF_TRY(layout(p.a, p.m, p.k, p.batch, &plan.a));
-  LLMPROF_TRY(layout(p.b, p.k, p.n, p.batch, &plan.b));
-  return layout(p.out, p.m, p.n, p.batch, &plan.out);
-}
-
-// The heuristic's first choice.
-Result<void> Lt::choose(const Product& p, Plan& plan) const {
-  cublasLtMatmulPreference_t preference = nullptr;
-  LLMPROF_TRY(checked(api_.preference_create(&preference), "cublasLtMatmulPreferenceCreate"));
-  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
-    return api_.preference_set(preference, attribute, &value, sizeof value) == CUBLAS_STATUS_SUCCESS;
-  };
-  const bool preferred =
-      prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<std::uint64_t>(kWorkspaceBytes)) &&
-      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.b.data)) &&
-      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.a.data)) &&
-      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.out.data)) &&
-      prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.out.data));
-  cublasLtMatmulHeuristicResult_t found{};
-  int count = 0;
-  const cublasStatus_t status =
-      api_.heuristic(handle_, plan.description, plan.b, plan.a, plan.out, plan.out, preference, 1, &found, &count);
-  api_.preference_destroy(preference);
-  if (!preferred || status != CUBLAS_STATUS_SUCCESS || count == 0) {
-    return Error{ErrorCode::kUnsupported,
-                 fmt::format("{} has no algorithm for a product of {} x {} x {}, batch {}, in {}: {}", version_, p.m,
-                             p.n, p.k, p.batch, name_of(p.a.type), api_.status_text(status)),
-                 ""};
-  }
-  plan.algorithm = found.algo;
-  return {};
-}
-
-Result<Plan*> Lt::plan_of(const Product& product) {
-  std::unique_ptr<Plan>& known = plans_[key_of(product)];
-  if (known == nullptr) {
-    auto plan = std::make_unique<Plan>(api_);
-    LLMPROF_TRY(describe(product, *plan));
-    LLMPROF_TRY(choose(product, *plan));
-    known = std::move(plan);
-  }
-  return known.get();
-}
-
-Result<void> Lt::multiply(const Product& p) {
-  LLMPROF_LET(const Plan* const plan, plan_of(p));
-  if (p.bias != 0) {
-    LLMPROF_TRY(set(plan->description, CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(p.bias)));
-  }
-  const float one = 1, beta = p.accumulate ? 1 : 0;
-  auto* const out = reinterpret_cast<void*>(p.out.data);
-  return checked(api_.matmul(handle_, plan->description, &one, reinterpret_cast<const void*>(p.b.data), plan->b,
-                             reinterpret_cast<const void*>(p.a.data), plan->a, &beta, out, plan->out, out, plan->out,
-                             &plan->algorithm, reinterpret_cast<void*>(workspace_.pointer()),
-                             static_cast<std::size_t>(kWorkspaceBytes), stream_),
-                 "cublasLtMatmul");
-}
 
 }  // namespace
 

@@ -12,7 +12,7 @@
 #include "workload/cuda/device_model.h"
 #include "workload/cuda/device_trainer.h"
 #include "workload/cuda/testing/test_device.h"
-#include "workload/presets.h"
+#include "workload/config.h"
 #include "workload/train/train.h"
 
 namespace llmprof::workload::cuda {

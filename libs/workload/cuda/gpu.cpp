@@ -71,33 +71,132 @@ Error driver_error(const Driver& driver, CUresult result, std::string_view call)
 
 class Gpu final : public Device {
  public:
-  static Result<std::shared_ptr<Device>> open();
-  ~Gpu() override;
+  static Result<std::shared_ptr<Device>> open() {
+    LLMPROF_LET(const Driver driver, load_driver());
+    std::shared_ptr<Gpu> gpu(new Gpu(driver));
+    LLMPROF_TRY(gpu->start());
+    return std::shared_ptr<Device>(std::move(gpu));
+  }
+
+  ~Gpu() override {
+    if (stream_ != nullptr) driver_.stream_synchronize(stream_);
+    blas_.reset();
+    for (CUmodule module : modules_) driver_.module_unload(module);
+    if (stream_ != nullptr) driver_.stream_destroy(stream_);
+    if (retained_) driver_.context_release(device_);
+  }
 
   std::string name() const override { return name_; }
   bool has_bfloat16() const override { return major_ >= 8; }
-  Pointer allocate(std::int64_t bytes) override;
+  Pointer allocate(std::int64_t bytes) override {
+    if (failure_ || bytes <= 0) return 0;
+    CUdeviceptr pointer = 0;
+    check(driver_.allocate(&pointer, static_cast<std::size_t>(bytes)), fmt::format("cuMemAlloc of {} bytes", bytes));
+    return pointer;
+  }
+
   void release(Pointer pointer) override { driver_.free(pointer); }
-  void copy_in(Pointer to, const void* from, std::int64_t bytes) override;
-  void copy_out(void* to, Pointer from, std::int64_t bytes) override;
-  void copy(Pointer to, Pointer from, std::int64_t bytes) override;
-  void clear(Pointer to, std::int64_t bytes) override;
-  void launch(const std::string& kernel, const Launch& launch, std::initializer_list<Argument> arguments) override;
-  void multiply(const Product& product) override;
+  // From pageable memory the driver has taken the bytes when it returns.
+  void copy_in(Pointer to, const void* from, std::int64_t bytes) override {
+    if (failure_ || bytes <= 0) return;
+    check(driver_.copy_in(to, from, static_cast<std::size_t>(bytes), stream_), "cuMemcpyHtoD");
+  }
+
+  void copy_out(void* to, Pointer from, std::int64_t bytes) override {
+    if (failure_ || bytes <= 0) return;
+    check(driver_.copy_out(to, from, static_cast<std::size_t>(bytes), stream_), "cuMemcpyDtoH");
+    check(driver_.stream_synchronize(stream_), "cuStreamSynchronize");
+  }
+
+  void copy(Pointer to, Pointer from, std::int64_t bytes) override {
+    if (failure_ || bytes <= 0) return;
+    check(driver_.copy(to, from, static_cast<std::size_t>(bytes), stream_), "cuMemcpyDtoD");
+  }
+
+  void clear(Pointer to, std::int64_t bytes) override {
+    if (failure_ || bytes <= 0) return;
+    check(driver_.set_bytes(to, 0, static_cast<std::size_t>(bytes), stream_), "cuMemsetD8");
+  }
+
+  void launch(const std::string& kernel, const Launch& l, std::initializer_list<Argument> arguments) override {
+    if (failure_) return;
+    constexpr std::int64_t kPlainSharedBytes = 48 * 1024;
+    CUfunction const entry = function(kernel);
+    std::array<void*, 16> pointers{};
+    if (entry == nullptr || arguments.size() > pointers.size()) {
+      failure_ = Error{ErrorCode::kInternal,
+                       fmt::format("this build has no kernel {} of {} arguments", kernel, arguments.size())};
+      return;
+    }
+    if (l.shared_bytes > kPlainSharedBytes) {
+      check(driver_.function_attribute(entry, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                       static_cast<int>(l.shared_bytes)),
+            kernel);
+    }
+    std::size_t count = 0;
+    for (const Argument& argument : arguments) pointers[count++] = const_cast<void*>(argument.data);
+    const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
+    check(driver_.launch(entry, size(l.grid_x), size(l.grid_y), size(l.grid_z), size(l.block_x), size(l.block_y), 1,
+                         size(l.shared_bytes), stream_, pointers.data(), nullptr),
+          kernel);
+  }
+
+  void multiply(const Product& product) override {
+    if (failure_) return;
+    if (Result<void> done = blas_->multiply(product); !done) failure_ = std::move(done.error());
+  }
+
   std::unique_ptr<Graph> capture(const std::function<void()>& enqueue) override;
   Result<void> status() const override {
     if (failure_) return *failure_;
     return {};
   }
-  Result<void> finish() override;
+  Result<void> finish() override {
+    if (!failure_) check(driver_.stream_synchronize(stream_), "cuStreamSynchronize");
+    return status();
+  }
 
  private:
   class Captured;
 
   explicit Gpu(const Driver& driver) : driver_(driver) {}
-  Result<void> start();
-  Result<void> load_modules();
-  CUfunction function(const std::string& kernel);
+  Result<void> start() {
+    int count = 0;
+    LLMPROF_TRY(checked(driver_.device_count(&count), "cuDeviceGetCount"));
+    if (count == 0) return Error{ErrorCode::kUnsupported, "the CUDA driver reports no GPU", "use --device cpu"};
+    LLMPROF_TRY(checked(driver_.device(&device_, 0), "cuDeviceGet"));
+    std::array<char, 128> name{};
+    LLMPROF_TRY(checked(driver_.device_name(name.data(), static_cast<int>(name.size()), device_), "cuDeviceGetName"));
+    LLMPROF_TRY(checked(driver_.device_attribute(&major_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_),
+                        "cuDeviceGetAttribute"));
+    CUcontext context = nullptr;  // the primary one: cuBLASLt works in the same
+    LLMPROF_TRY(checked(driver_.context_retain(&context, device_), "cuDevicePrimaryCtxRetain"));
+    retained_ = true;
+    LLMPROF_TRY(checked(driver_.context_set_current(context), "cuCtxSetCurrent"));
+    LLMPROF_TRY(checked(driver_.stream_create(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate"));
+    LLMPROF_LET(blas_, Blas::open(*this, stream_));
+    name_ = fmt::format("{}, {}", name.data(), blas_->version());
+    return load_modules();
+  }
+
+  Result<void> load_modules() {
+    for (const base::Asset& asset : workload_kernels::assets()) {
+      CUmodule module = nullptr;
+      LLMPROF_TRY(checked(driver_.module_load(&module, asset.bytes.data()), fmt::format("loading {}", asset.path)));
+      modules_.push_back(module);
+    }
+    return {};
+  }
+
+  CUfunction function(const std::string& kernel) {
+    if (const auto found = functions_.find(kernel); found != functions_.end()) return found->second;
+    CUfunction function = nullptr;
+    for (CUmodule module : modules_) {
+      if (driver_.module_function(&function, module, kernel.c_str()) == CUDA_SUCCESS) break;
+    }
+    return functions_[kernel] = function;
+  }
+
   Result<void> checked(CUresult result, std::string_view call) const {
     if (result == CUDA_SUCCESS) return {};
     return driver_error(driver_, result, call);
@@ -118,115 +217,6 @@ class Gpu final : public Device {
   std::unique_ptr<Blas> blas_;
   std::optional<Error> failure_;
 };
-
-Result<std::shared_ptr<Device>> Gpu::open() {
-  LLMPROF_LET(const Driver driver, load_driver());
-  std::shared_ptr<Gpu> gpu(new Gpu(driver));
-  LLMPROF_TRY(gpu->start());
-  return std::shared_ptr<Device>(std::move(gpu));
-}
-
-Result<void> Gpu::start() {
-  int count = 0;
-  LLMPROF_TRY(checked(driver_.device_count(&count), "cuDeviceGetCount"));
-  if (count == 0) return Error{ErrorCode::kUnsupported, "the CUDA driver reports no GPU", "use --device cpu"};
-  LLMPROF_TRY(checked(driver_.device(&device_, 0), "cuDeviceGet"));
-  std::array<char, 128> name{};
-  LLMPROF_TRY(checked(driver_.device_name(name.data(), static_cast<int>(name.size()), device_), "cuDeviceGetName"));
-  LLMPROF_TRY(checked(driver_.device_attribute(&major_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device_),
-                      "cuDeviceGetAttribute"));
-  CUcontext context = nullptr;  // the primary one: cuBLASLt works in the same
-  LLMPROF_TRY(checked(driver_.context_retain(&context, device_), "cuDevicePrimaryCtxRetain"));
-  retained_ = true;
-  LLMPROF_TRY(checked(driver_.context_set_current(context), "cuCtxSetCurrent"));
-  LLMPROF_TRY(checked(driver_.stream_create(&stream_, CU_STREAM_NON_BLOCKING), "cuStreamCreate"));
-  LLMPROF_LET(blas_, Blas::open(*this, stream_));
-  name_ = fmt::format("{}, {}", name.data(), blas_->version());
-  return load_modules();
-}
-
-Result<void> Gpu::load_modules() {
-  for (const base::Asset& asset : workload_kernels::assets()) {
-    CUmodule module = nullptr;
-    LLMPROF_TRY(checked(driver_.module_load(&module, asset.bytes.data()), fmt::format("loading {}", asset.path)));
-    modules_.push_back(module);
-  }
-  return {};
-}
-
-Gpu::~Gpu() {
-  if (stream_ != nullptr) driver_.stream_synchronize(stream_);
-  blas_.reset();
-  for (CUmodule module : modules_) driver_.module_unload(module);
-  if (stream_ != nullptr) driver_.stream_destroy(stream_);
-  if (retained_) driver_.context_release(device_);
-}
-
-Pointer Gpu::allocate(std::int64_t bytes) {
-  if (failure_ || bytes <= 0) return 0;
-  CUdeviceptr pointer = 0;
-  check(driver_.allocate(&pointer, static_cast<std::size_t>(bytes)), fmt::format("cuMemAlloc of {} bytes", bytes));
-  return pointer;
-}
-
-// From pageable memory the driver has taken the bytes when it returns.
-void Gpu::copy_in(Pointer to, const void* from, std::int64_t bytes) {
-  if (failure_ || bytes <= 0) return;
-  check(driver_.copy_in(to, from, static_cast<std::size_t>(bytes), stream_), "cuMemcpyHtoD");
-}
-
-void Gpu::copy_out(void* to, Pointer from, std::int64_t bytes) {
-  if (failure_ || bytes <= 0) return;
-  check(driver_.copy_out(to, from, static_cast<std::size_t>(bytes), stream_), "cuMemcpyDtoH");
-  check(driver_.stream_synchronize(stream_), "cuStreamSynchronize");
-}
-
-void Gpu::copy(Pointer to, Pointer from, std::int64_t bytes) {
-  if (failure_ || bytes <= 0) return;
-  check(driver_.copy(to, from, static_cast<std::size_t>(bytes), stream_), "cuMemcpyDtoD");
-}
-
-void Gpu::clear(Pointer to, std::int64_t bytes) {
-  if (failure_ || bytes <= 0) return;
-  check(driver_.set_bytes(to, 0, static_cast<std::size_t>(bytes), stream_), "cuMemsetD8");
-}
-
-CUfunction Gpu::function(const std::string& kernel) {
-  if (const auto found = functions_.find(kernel); found != functions_.end()) return found->second;
-  CUfunction function = nullptr;
-  for (CUmodule module : modules_) {
-    if (driver_.module_function(&function, module, kernel.c_str()) == CUDA_SUCCESS) break;
-  }
-  return functions_[kernel] = function;
-}
-
-void Gpu::launch(const std::string& kernel, const Launch& l, std::initializer_list<Argument> arguments) {
-  if (failure_) return;
-  constexpr std::int64_t kPlainSharedBytes = 48 * 1024;
-  CUfunction const entry = function(kernel);
-  std::array<void*, 16> pointers{};
-  if (entry == nullptr || arguments.size() > pointers.size()) {
-    failure_ = Error{ErrorCode::kInternal,
-                     fmt::format("this build has no kernel {} of {} arguments", kernel, arguments.size()), ""};
-    return;
-  }
-  if (l.shared_bytes > kPlainSharedBytes) {
-    check(driver_.function_attribute(entry, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                     static_cast<int>(l.shared_bytes)),
-          kernel);
-  }
-  std::size_t count = 0;
-  for (const Argument& argument : arguments) pointers[count++] = const_cast<void*>(argument.data);
-  const auto size = [](std::int64_t value) { return static_cast<unsigned>(value); };
-  check(driver_.launch(entry, size(l.grid_x), size(l.grid_y), size(l.grid_z), size(l.block_x), size(l.block_y), 1,
-                       size(l.shared_bytes), stream_, pointers.data(), nullptr),
-        kernel);
-}
-
-void Gpu::multiply(const Product& product) {
-  if (failure_) return;
-  if (Result<void> done = blas_->multiply(product); !done) failure_ = std::move(done.error());
-}
 
 class Gpu::Captured final : public Graph {
  public:
@@ -254,11 +244,6 @@ std::unique_ptr<Graph> Gpu::capture(const std::function<void()>& enqueue) {
     if (captured != nullptr) driver_.graph_destroy(captured);
   }
   return std::make_unique<Captured>(*this, executable);
-}
-
-Result<void> Gpu::finish() {
-  if (!failure_) check(driver_.stream_synchronize(stream_), "cuStreamSynchronize");
-  return status();
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ float scale(const ModelConfig& config) { return 1.0F / std::sqrt(static_cast<flo
 
 std::int64_t decode_blocks(std::int64_t capacity) { return (capacity + kAttentionThreads - 1) / kAttentionThreads; }
 
+constexpr std::int64_t kAlignment = 256;
+constexpr std::int64_t kMostStaged = std::int64_t{1} << 24;  // values on their way to another type
+
 }  // namespace
 
 Launch over_elements(std::int64_t count) {
@@ -127,13 +130,6 @@ void Operators::fill_random(const RandomTensor& random, std::int64_t count, Poin
 void Operators::convert(Pointer from_float32, std::int64_t count, Pointer out) const {
   device_.launch("convert" + suffix_, over_elements(count), {from_float32, count, out});
 }
-
-namespace {
-
-constexpr std::int64_t kAlignment = 256;
-constexpr std::int64_t kMostStaged = std::int64_t{1} << 24;  // values on their way to another type
-
-}  // namespace
 
 DeviceWeights::DeviceWeights(Device& device, const ModelConfig& config, ElementType type)
     : device_(device), config_(config), type_(type), specs_(tensor_specs(config)) {

@@ -23,57 +23,6 @@ void sum_rows(const float* y, std::int64_t rows, std::int64_t columns, float* ou
   });
 }
 
-}  // namespace
-
-void linear_backward(const Linear& linear, const float* x, const float* dy, std::int64_t rows,
-                     const LinearGradient& gradient, float* dx, ThreadPool& pool) {
-  const auto count = static_cast<blasint>(rows);
-  const auto in = static_cast<blasint>(linear.in);
-  const auto out = static_cast<blasint>(linear.out);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, count, in, out, 1.0F, dy, out, linear.weight, in, 0.0F, dx,
-              in);
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, out, in, count, 1.0F, dy, out, x, in, 0.0F, gradient.weight, in);
-  if (gradient.bias != nullptr) {
-    sum_rows(dy, rows, linear.out, gradient.bias, pool);
-  }
-}
-
-void gelu_backward(const float* x, float* dy, std::int64_t count, ThreadPool& pool) {
-  pool.parallel_for(count, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
-    kernels().gelu_backward(x + begin, dy + begin, end - begin);
-  });
-}
-
-double cross_entropy(std::span<const Token> targets, std::int64_t vocab, float* logits, ThreadPool& pool) {
-  const std::int64_t rows = std::ssize(targets);
-  std::vector<double> losses(targets.size());
-  pool.parallel_for(rows, worthwhile_rows(vocab), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      float* const p = logits + row * vocab;
-      kernels().softmax(p, 1.0F, vocab);
-      losses[static_cast<std::size_t>(row)] = -std::log(static_cast<double>(p[targets[static_cast<std::size_t>(row)]]));
-    }
-  });
-  double sum = 0;
-  for (const double loss : losses) sum += loss;
-  return sum / static_cast<double>(rows);
-}
-
-void cross_entropy_backward(std::span<const Token> targets, std::int64_t vocab, float* probabilities,
-                            ThreadPool& pool) {
-  const std::int64_t rows = std::ssize(targets);
-  const float share = 1.0F / static_cast<float>(rows);
-  pool.parallel_for(rows, worthwhile_rows(vocab), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t row = begin; row < end; ++row) {
-      float* const p = probabilities + row * vocab;
-      kernels().multiply(p, share, vocab);
-      p[targets[static_cast<std::size_t>(row)]] -= share;
-    }
-  });
-}
-
-namespace {
-
 struct Matrix {
   const float* data;
   std::int64_t stride;
@@ -130,7 +79,58 @@ void for_each_row(const CausalAttention& a, float* squares, Body&& body) {
   });
 }
 
+float correction(double beta, std::int64_t step) {
+  return static_cast<float>(1 / (1 - std::pow(beta, static_cast<double>(step))));
+}
+
 }  // namespace
+
+void linear_backward(const Linear& linear, const float* x, const float* dy, std::int64_t rows,
+                     const LinearGradient& gradient, float* dx, ThreadPool& pool) {
+  const auto count = static_cast<blasint>(rows);
+  const auto in = static_cast<blasint>(linear.in);
+  const auto out = static_cast<blasint>(linear.out);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, count, in, out, 1.0F, dy, out, linear.weight, in, 0.0F, dx,
+              in);
+  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, out, in, count, 1.0F, dy, out, x, in, 0.0F, gradient.weight, in);
+  if (gradient.bias != nullptr) {
+    sum_rows(dy, rows, linear.out, gradient.bias, pool);
+  }
+}
+
+void gelu_backward(const float* x, float* dy, std::int64_t count, ThreadPool& pool) {
+  pool.parallel_for(count, 1 << 14, [&](std::int64_t begin, std::int64_t end) {
+    kernels().gelu_backward(x + begin, dy + begin, end - begin);
+  });
+}
+
+double cross_entropy(std::span<const Token> targets, std::int64_t vocab, float* logits, ThreadPool& pool) {
+  const std::int64_t rows = std::ssize(targets);
+  std::vector<double> losses(targets.size());
+  pool.parallel_for(rows, worthwhile_rows(vocab), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      float* const p = logits + row * vocab;
+      kernels().softmax(p, 1.0F, vocab);
+      losses[static_cast<std::size_t>(row)] = -std::log(static_cast<double>(p[targets[static_cast<std::size_t>(row)]]));
+    }
+  });
+  double sum = 0;
+  for (const double loss : losses) sum += loss;
+  return sum / static_cast<double>(rows);
+}
+
+void cross_entropy_backward(std::span<const Token> targets, std::int64_t vocab, float* probabilities,
+                            ThreadPool& pool) {
+  const std::int64_t rows = std::ssize(targets);
+  const float share = 1.0F / static_cast<float>(rows);
+  pool.parallel_for(rows, worthwhile_rows(vocab), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row) {
+      float* const p = probabilities + row * vocab;
+      kernels().multiply(p, share, vocab);
+      p[targets[static_cast<std::size_t>(row)]] -= share;
+    }
+  });
+}
 
 void attend_forward(const CausalAttention& a, float* out) {
   const std::int64_t t = a.tokens;
@@ -164,14 +164,6 @@ void attend_backward(const CausalAttention& a, const float* dout, FloatBuffer& s
     multiply({t, d, t, {dp + at.square, t, CblasTrans}, {a.qkv + at.q, row}, dqkv + at.k, row});  // dK = dSᵀ Q
   });
 }
-
-namespace {
-
-float correction(double beta, std::int64_t step) {
-  return static_cast<float>(1 / (1 - std::pow(beta, static_cast<double>(step))));
-}
-
-}  // namespace
 
 AdamWStep adamw_step(const AdamWOptions& options, std::int64_t step, bool decays) {
   return {.learning_rate = static_cast<float>(options.learning_rate),

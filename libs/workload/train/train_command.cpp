@@ -11,7 +11,7 @@
 #include "workload/command.h"
 #include "workload/cuda/device_trainer.h"
 #include "workload/generate.h"
-#include "workload/presets.h"
+#include "workload/config.h"
 #include "workload/summary.h"
 #include "workload/train/train.h"
 

@@ -8,8 +8,8 @@
 
 #include "workload/generate.h"
 #include "workload/linear.h"
-#include "workload/presets.h"
-#include "workload/reference/reference.h"
+#include "workload/config.h"
+#include "workload/testing/reference.h"
 #include "workload/train/train.h"
 
 namespace llmprof::workload {
