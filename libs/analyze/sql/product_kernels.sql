@@ -20,7 +20,7 @@ done AS (
   FROM work_product AS w JOIN gemm AS g ON g.id = w.gemm_id
   WHERE w.in_step
   GROUP BY ALL)
-SELECT d.stage, d.m, d.n, d.k, d.batch, d.type, d.compute_type, d.name, d.executions, d.time_ns,
+SELECT d.stage, d.m, d.n, d.k, d.batch, d.type, d.compute_type, d.name AS kernel, d.executions, d.time_ns,
   coalesce(l.blocks, 0) AS blocks, coalesce(l.threads, 0) AS threads, coalesce(l.registers, 0) AS registers,
   coalesce(l.shared_bytes, 0) AS shared_bytes
 FROM done AS d LEFT JOIN launched AS l
