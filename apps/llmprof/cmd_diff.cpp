@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "analyze/diff/baseline.h"
+#include "analyze/diff/diff.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "diff_verb.h"

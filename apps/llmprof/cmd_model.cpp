@@ -1,6 +1,6 @@
 // llmprof model: what a model must cost, from its config alone.
 
-#include "analyze/design/diff.h"
+#include "analyze/design/design.h"
 #include "analyze/design/sweep.h"
 #include "base/axis.h"
 #include "base/file.h"

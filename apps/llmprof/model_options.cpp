@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "analyze/design/sequences.h"
+#include "analyze/design/sweep.h"
 #include "base/axis.h"
 #include "hw/resolve.h"
 #include "model/checkpoint/open_model.h"

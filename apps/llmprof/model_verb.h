@@ -2,7 +2,6 @@
 // What `llmprof model` was asked for, from its options.
 
 #include "analyze/design/design.h"
-#include "analyze/design/measured.h"
 #include "model/config.h"
 #include "verb.h"
 

@@ -10,23 +10,17 @@
 #include <set>
 #include <unordered_map>
 
-#include "analyze/graph_facts.h"
 #include "analyze/model/efficiency.h"
-#include "analyze/model/match_run.h"
 #include "analyze/model/model_passes.h"
 #include "analyze/model/work_reader.h"
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/classify.h"
-#include "analyze/passes/idle_time.h"
-#include "analyze/passes/range_time.h"
-#include "analyze/passes/sampled_training.h"
 #include "analyze/passes/step_time.h"
 #include "analyze/passes/sums.h"
 #include "analyze/questions.h"
 #include "analyze/steps/infer_steps.h"
 #include "analyze/steps/sampled_loops.h"
 #include "analyze/steps/step_windows.h"
-#include "analyze/steps/waterfall_feed.h"
 #include "trace/run_writer.h"
 
 namespace llmprof::analyze {
@@ -47,13 +41,6 @@ Result<Ranges> read_ranges(const trace::Run& run) {
 Result<GemmOfKernel> read_gemms(const trace::Run& run) {
   LLMPROF_LET(trace::Columns columns, ask_columns(run, "pass_gemms"));
   return GemmOfKernel{std::move(columns.values[0]), std::move(columns.values[1])};
-}
-
-Result<std::unordered_map<std::int64_t, std::int64_t>> read_threads(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "pass_threads"));
-  std::unordered_map<std::int64_t, std::int64_t> process_of_thread;
-  for (const auto& row : table.rows) process_of_thread[row[0].as_int()] = row[1].as_int();
-  return process_of_thread;
 }
 
 struct Pass {  // over what devices executed
@@ -272,9 +259,8 @@ std::vector<ModelPart> parts_to_match(const AnalysisContext& analysis) {
 }
 
 // Steps and modules that no range declares: from the shapes of a known model, else from the rhythm of the launches.
-Result<RunMatch> infer(const trace::Run& run, const AnalysisContext& analysis,
-                       const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Classified& classified,
-                       trace::Strings& strings) {
+Result<RunMatch> infer(const trace::Run& run, const AnalysisContext& analysis, const ProcessOfThread& process_of_thread,
+                       Classified& classified, trace::Strings& strings) {
   RunMatch match;
   LLMPROF_TRY(set_aside_what_was_captured(run, classified));
   const auto has_passes = [&] {  // steps by the program's own names are steps, whatever else launches could tell

@@ -45,7 +45,6 @@ Result<std::string> known_sql(std::string_view name) {
 }  // namespace
 
 std::string_view sql_of(std::string_view name) {
-  if (name.starts_with("sql/")) name.remove_prefix(4);
   const auto found = all_questions().find(name);
   return found == all_questions().end() ? std::string_view() : found->second;
 }

@@ -72,6 +72,11 @@ Result<std::vector<T>> ask_rows(const trace::Run& run, std::string_view name) {
   LLMPROF_LET(const trace::ResultTable table, ask(run, name));
   return rows_as<T>(table);
 }
+// The one number that a statement asks for; 0 where it is NULL.
+inline Result<std::int64_t> ask_number(const trace::Run& run, const std::string& sql) {
+  LLMPROF_LET(const trace::ResultTable table, run.query(sql));
+  return table.rows[0][0].as_int();
+}
 // Of a question whose answer is one row.
 template <class T>
 Result<T> ask_row(const trace::Run& run, std::string_view name) {

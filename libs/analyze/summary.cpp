@@ -7,15 +7,14 @@
 #include <set>
 
 #include "analyze/context.h"
-#include "analyze/counters/work.h"
+#include "analyze/counters/stages.h"
 #include "analyze/derive.h"
 #include "analyze/model/efficiency.h"
 #include "analyze/model/model_passes.h"
-#include "analyze/model/shapes.h"
 #include "analyze/passes/busy.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
-#include "analyze/rules/diagnose.h"
+#include "analyze/rules/rule.h"
 #include "analyze/sections/sections.h"
 #include "analyze/steps/waterfall.h"
 #include "base/human.h"

@@ -1,6 +1,6 @@
 #pragma once
-// A struct, or a vector of structs, as JSON with the names of its fields as keys. Unknown (nullopt, an empty text)
-// is null. An enum needs a function json_name(Enum) beside it.
+// A struct, or a vector of structs, as JSON with the names of its fields as keys, and back. Unknown (nullopt, an empty
+// text) is null. An enum needs a function json_name(Enum) beside it.
 
 #include <optional>
 #include <string>
@@ -51,6 +51,47 @@ Json fields_json(const T& value) {
     Json out = Json::object();
     add_fields(out, value);
     return out;
+  }
+}
+
+// Reads what fields_json wrote; false if it is of another type. What is missing or of another type is left as it is, so
+// that files of other versions stay readable.
+template <class T>
+bool read_fields(const Json& from, T& into);
+
+template <class T>
+bool read_fields(const Json& from, std::optional<T>& into) {
+  T value{};
+  const bool known = read_fields(from, value);
+  if (known) into = std::move(value);
+  return known;
+}
+
+template <class T>
+bool read_fields(const Json& from, std::vector<T>& into) {
+  if (!from.is_array()) return false;
+  for (const Json& each : from) {
+    T value{};
+    if (read_fields(each, value)) into.push_back(std::move(value));
+  }
+  return true;
+}
+
+template <class T>
+bool read_fields(const Json& from, T& into) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    if (from.is_string()) into = from.get<std::string>();
+    return from.is_string();
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    if (from.is_number() || from.is_boolean()) into = from.get<T>();
+    return from.is_number() || from.is_boolean();
+  } else {
+    if (!from.is_object()) return false;
+    for_each_field(into, [&](std::string_view name, auto& field) {
+      const auto found = from.find(name);
+      if (found != from.end()) read_fields(*found, field);
+    });
+    return true;
   }
 }
 

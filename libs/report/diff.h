@@ -4,9 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "analyze/diff/baseline.h"
 #include "analyze/diff/diff.h"
-#include "analyze/diff/gate.h"
 #include "base/json_fwd.h"
 
 namespace llmprof::report {

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-#include "analyze/rules/stage_view.h"
-#include "analyze/rules/wording.h"
+#include "analyze/rules/tools.h"
 #include "base/human.h"
 #include "report/tables.h"
 

@@ -1,20 +1,21 @@
-#include "analyze/sections/sections.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
-#include "analyze/counters/evidence.h"
 #include "analyze/counters/readings.h"
-#include "analyze/counters/sampled.h"
 #include "analyze/counters/stages.h"
-#include "analyze/counters/stalls.h"
+#include "analyze/model/kernel_roofline.h"
 #include "analyze/rows_of.h"
-#include "analyze/rules/facts/subjects.h"
+#include "analyze/rules/facts.h"
+#include "analyze/sections/sections.h"
 #include "base/human.h"
+#include "base/strings.h"
 #include "hw/counters/catalog.h"
+#include "hw/roof.h"
 
 namespace llmprof::analyze {
+
 namespace {
 
 constexpr std::size_t kKernels = 12;  // whose occupancy is told though it was not counted
@@ -28,20 +29,25 @@ std::string chip_name(const std::string& chip) {
   return found == nullptr ? chip : found->name;
 }
 
+struct WindowTotals {
+  std::string scope, method;
+  std::int64_t windows = 0, cost_ns = 0;
+  double length_ns = 0;
+};
+
 Result<void> fill_totals(const trace::Run& run, Counters& counters) {
   LLMPROF_LET(const trace::ResultTable table, run.query(R"(
 SELECT scope, coalesce(method, '') AS method, count(*) AS windows, sum(cost_ns)::BIGINT AS cost_ns,
   median(end_ns - begin_ns)::DOUBLE AS length_ns
 FROM counter_window GROUP BY ALL ORDER BY scope, method)"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    const bool sample = row.text("scope") == "sample";
-    (sample ? counters.samples : counters.windows) += row.integer("windows");
-    counters.cost_ns += row.integer("cost_ns");
-    if (sample) counters.period_ns = row.real("length_ns");
-    const std::string method = row.text("method");
-    if (counters.method.find(method) == counters.method.npos)
-      counters.method += (counters.method.empty() ? "" : ", ") + method;
+  LLMPROF_LET(const std::vector<WindowTotals> rows, rows_as<WindowTotals>(table));
+  for (const WindowTotals& row : rows) {
+    const bool sample = row.scope == "sample";
+    (sample ? counters.samples : counters.windows) += row.windows;
+    counters.cost_ns += row.cost_ns;
+    if (sample) counters.period_ns = row.length_ns;
+    if (!base::contains(counters.method, row.method))
+      counters.method += (counters.method.empty() ? "" : ", ") + row.method;
   }
   return {};
 }
@@ -60,8 +66,7 @@ void note_measured_steps(Summary& summary) {
 Result<void> note_untimed(const trace::Run& run, Counters& counters) {
   LLMPROF_LET(const trace::ResultTable table, run.query(R"(
 SELECT count(*) AS launches, count(time_ns) AS timed FROM counted_kernel WHERE kernel_id IS NULL)"));
-  const RowView row{table, 0};
-  const std::int64_t launches = row.integer("launches"), untimed = launches - row.integer("timed");
+  const std::int64_t launches = table.rows[0][0].as_int(), untimed = launches - table.rows[0][1].as_int();
   if (launches == 0) return {};
   std::string note = fmt::format(
       "CUPTI gave no times of {} launches that counters were read of; it does not of kernels that --replay executes "
@@ -78,7 +83,7 @@ SELECT count(*) AS launches, count(time_ns) AS timed FROM counted_kernel WHERE k
 
 // Of the kernels that took most time and of every kernel that was counted.
 Result<void> fill_occupancy(const trace::Run& run, Summary& summary) {
-  LLMPROF_LET(const std::vector<LaunchShape> shapes, launch_shapes(run));
+  LLMPROF_LET(const std::vector<LaunchShape> shapes, ask_rows<LaunchShape>(run, "launch_shapes"));
   std::size_t listed = 0;
   for (const LaunchShape& shape : shapes) {
     const auto counted = std::ranges::find(summary.imported.counted, shape.kernel, &CountedKernel::name);
@@ -127,3 +132,112 @@ Result<void> fill_counters(const trace::Run& run, const AnalysisContext& analysi
 }
 
 }  // namespace llmprof::analyze
+
+namespace llmprof::analyze::counters {
+
+namespace {
+
+constexpr std::size_t kPlaces = 5;
+constexpr const char* kUnknownCode = "<unknown code>";  // as the collector names it
+
+constexpr const char* kReasons = R"(
+SELECT coalesce(kernel, '') AS kernel, coalesce(reason, 'unknown') AS reason, sum(samples)::BIGINT AS samples
+FROM stall GROUP BY ALL ORDER BY samples DESC, kernel, reason)";
+
+// Per kernel the places with most samples, each with the reason that most of them have.
+constexpr const char* kPlacesSql = R"(
+WITH by_reason AS (
+  SELECT kernel, offset_bytes, coalesce(file, '') AS file, line, coalesce(reason, 'unknown') AS reason,
+    sum(samples)::BIGINT AS samples
+  FROM stall WHERE kernel IS NOT NULL GROUP BY ALL),
+place AS (
+  SELECT kernel, offset_bytes, file, line, sum(samples)::BIGINT AS samples, arg_max(reason, samples) AS reason
+  FROM by_reason GROUP BY ALL)
+SELECT * RENAME (offset_bytes AS pc_offset) FROM place
+QUALIFY row_number() OVER (PARTITION BY kernel ORDER BY samples DESC, offset_bytes) <= 5
+ORDER BY kernel, samples DESC, offset_bytes)";
+
+struct ReasonRow {
+  std::string kernel, reason;
+  std::int64_t samples = 0;
+};
+
+}  // namespace
+
+Result<void> fill_stalls(const trace::Run& run, Counters& counters) {
+  std::map<std::string, KernelStalls> kernels;
+  LLMPROF_LET(const trace::ResultTable reasons, run.query(kReasons));
+  LLMPROF_LET(const std::vector<ReasonRow> reason_rows, rows_as<ReasonRow>(reasons));
+  for (const ReasonRow& row : reason_rows) {
+    counters.stall_samples += row.samples;
+    if (row.kernel == kUnknownCode || row.kernel.empty()) {
+      counters.stall_unknown += row.samples;
+      continue;
+    }
+    KernelStalls& kernel = kernels[row.kernel];
+    kernel.samples += row.samples;
+    kernel.reasons.push_back({row.reason, static_cast<double>(row.samples)});
+  }
+  LLMPROF_LET(const trace::ResultTable places, run.query(kPlacesSql));
+  LLMPROF_LET(const std::vector<StallPlace> place_rows, rows_as<StallPlace>(places));
+  for (const StallPlace& place : place_rows) {
+    const auto kernel = kernels.find(place.kernel);
+    if (kernel == kernels.end() || kernel->second.places.size() == kPlaces) continue;
+    kernel->second.places.push_back(place);
+    kernel->second.places.back().share = hw::share(place.samples, kernel->second.samples).value_or(0);
+  }
+  for (auto& [name, kernel] : kernels) {
+    kernel.kernel = name;
+    kernel.share = hw::share(kernel.samples, counters.stall_samples).value_or(0);
+    for (auto& [reason, samples] : kernel.reasons)
+      samples /= static_cast<double>(std::max<std::int64_t>(1, kernel.samples));
+    counters.stalls.push_back(std::move(kernel));
+  }
+  std::ranges::stable_sort(counters.stalls, std::greater{}, &KernelStalls::samples);
+  return {};
+}
+
+namespace {
+
+std::optional<double> ratio(const std::optional<double>& a, const std::optional<double>& b) {
+  return a && b && *b > 0 ? std::optional(*a / *b) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<hw::Peak> peaks_of(const AnalysisContext& analysis, std::int64_t device_id) {
+  std::vector<hw::Peak> peaks;
+  for (const PeakRate& peak : analysis.peaks) {
+    if (peak.device_id == device_id)
+      peaks.push_back({peak.quantity, peak.type, peak.value, "", peak.source, peak.method});
+  }
+  return peaks;
+}
+
+std::optional<double> l1_bytes(const Metrics& metrics) {
+  const std::optional<double> asked = value_of("l1_bytes", metrics);
+  return asked ? std::optional(*asked + value_of("tma_read_bytes", metrics).value_or(0)) : std::nullopt;
+}
+
+CountedWork work_of(const Metrics& metrics, double time_ns, const std::vector<hw::Peak>& peaks) {
+  const KernelRoofline point = kernel_roofline({time_ns, metrics}, peaks);
+  CountedWork work;
+  work.flops = point.flops, work.tensor_flops = point.tensor_flops;
+  work.dram_bytes = point.dram_bytes;
+  work.l2_bytes = value_of("l2_bytes", metrics);
+  work.l1_bytes = l1_bytes(metrics);
+  if (time_ns > 0) work.time_ns = time_ns;
+  work.dram_intensity = point.flops_per_byte;
+  work.l2_intensity = ratio(work.flops, work.l2_bytes), work.l1_intensity = ratio(work.flops, work.l1_bytes);
+  work.flops_per_s = point.flops_per_s, work.dram_bytes_per_s = point.bytes_per_s;
+  work.type = point.type, work.bound = point.bound, work.of_roof = point.share_of_roof;
+  return work;
+}
+
+std::optional<double> flops_of_peak(const CountedWork& work, const std::vector<hw::Peak>& peaks) {
+  if (!work.flops_per_s) return std::nullopt;
+  const hw::Peak* peak = peak_of_arithmetic(work.type, peaks);
+  return peak != nullptr && peak->value > 0 ? std::optional(*work.flops_per_s / peak->value) : std::nullopt;
+}
+
+}  // namespace llmprof::analyze::counters

@@ -6,12 +6,10 @@
 
 #include <cmath>
 
-#include "analyze/counters/evidence.h"
-#include "analyze/counters/fold.h"
-#include "analyze/counters/place.h"
-#include "analyze/counters/sampled.h"
+#include "analyze/counters/readings.h"
+#include "analyze/counters/stages.h"
 #include "analyze/measures/measures.h"
-#include "analyze/rules/rule_run.h"
+#include "analyze/rules/testing/rule_run.h"
 
 namespace llmprof::analyze {
 namespace {

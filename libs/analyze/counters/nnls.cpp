@@ -1,4 +1,4 @@
-#include "analyze/counters/nnls.h"
+#include "analyze/counters/unmix.h"
 
 #include <algorithm>
 #include <cmath>

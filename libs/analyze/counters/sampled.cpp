@@ -1,4 +1,4 @@
-#include "analyze/counters/sampled.h"
+#include "analyze/counters/stages.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,8 @@
 #include <span>
 #include <utility>
 
-#include "analyze/counters/align.h"
-#include "analyze/counters/fold.h"
-#include "analyze/counters/residency.h"
+#include "analyze/counters/readings.h"
+#include "analyze/counters/unmix.h"
 #include "base/human.h"
 
 namespace llmprof::analyze::counters {
@@ -69,7 +68,7 @@ double cache_error_per_s(const hw::counters::Counter& counter, const UnmixedRate
                          std::int64_t cache_bytes) {
   if (!counter.name.starts_with("dram_") || counter.unit != "bytes" || rate.time_ns <= 0) return 0;
   const double seconds = static_cast<double>(rate.time_ns) * 1e-9;
-  return kCacheShare * static_cast<double>(cache_bytes) * static_cast<double>(launches) / seconds;
+  return kCacheShare * cache_bytes * static_cast<double>(launches) / seconds;
 }
 
 CounterValue unmixed_value(const hw::counters::Counter& counter, const UnmixedRate& rate, double cache_error,
@@ -141,7 +140,7 @@ Metrics within(const SampleSet& samples, std::int64_t begin_ns, std::int64_t end
     }
   }
   Metrics out;
-  const auto length = static_cast<double>(end_ns - begin_ns);
+  const double length = end_ns - begin_ns;
   if (sampled < 0.5 * length) return out;
   for (std::size_t m = 0; m < sums.size(); ++m) {
     if (weights[m] <= 0) continue;
@@ -198,15 +197,14 @@ void fill_unmixed(const SampleSet& samples, const Timeline& timeline, std::int64
   }
   const std::vector<Unmixed> unmixed = unmix(input, series);
   std::vector<std::int64_t> launches(timeline.names.size());
-  for (const Interval& interval : timeline.intervals) ++launches[static_cast<std::size_t>(interval.kind)];
+  for (const Interval& interval : timeline.intervals) ++launches[interval.kind];
   std::map<std::int32_t, UnmixedClass> classes;
   for (std::size_t m = 0; m < unmixed.size(); ++m) {
     for (const UnmixedRate& rate : unmixed[m].kinds) {
       UnmixedClass& each = classes[rate.kind];
-      each.name = timeline.names[static_cast<std::size_t>(rate.kind)];
+      each.name = timeline.names[rate.kind];
       each.time_ns = std::max(each.time_ns, rate.time_ns);
-      const double cache =
-          cache_error_per_s(*told[m], rate, launches[static_cast<std::size_t>(rate.kind)], cache_bytes);
+      const double cache = cache_error_per_s(*told[m], rate, launches[rate.kind], cache_bytes);
       each.values.push_back(unmixed_value(*told[m], rate, cache, unmixed[m].samples));
     }
   }
@@ -238,7 +236,7 @@ std::vector<std::int64_t> grid(double most_ns, int steps) {
 // Of fits on such a grid: the best, refined by the parabola through it and its neighbours.
 double top_of(const std::vector<double>& fits, double most_ns) {
   const auto top = static_cast<std::size_t>(std::ranges::max_element(fits) - fits.begin());
-  const auto middle = static_cast<double>(fits.size() / 2);
+  const double middle = fits.size() / 2;
   const double step = most_ns / middle;
   const double shift = (static_cast<double>(top) - middle) * step;
   if (top == 0 || top + 1 >= fits.size()) return shift;
@@ -258,7 +256,7 @@ class Search {
     for (const Sample& sample : samples_) {
       if (!std::isfinite(sample.count)) continue;
       // As parts of the sample's length, which may vary.
-      const auto length = static_cast<double>(sample.end_ns - sample.begin_ns);
+      const double length = sample.end_ns - sample.begin_ns;
       const double ran = running(sample.begin_ns + shift, sample.end_ns + shift, from) / length;
       const double count = sample.count / length;
       n += 1, x += ran, y += count, xx += ran * ran, yy += count * count, xy += ran * count;
@@ -330,7 +328,7 @@ Alignment align_by_classes(const UnmixInput& input, const UnmixSeries& metric, s
   const std::size_t all = std::min(input.samples.size(), metric.counts.size());
   if (all < kLeast || !std::ranges::is_sorted(input.samples, {}, &Sample::begin_ns)) return alignment;
   const std::size_t count = std::min(all, kMost), from = (all - count) / 2;
-  const auto most = static_cast<double>(most_ns);
+  const double most = most_ns;
   const auto fits_of = [&](std::size_t begin, std::size_t size, const std::vector<std::int64_t>& shifts) {
     UnmixSeries values = metric;
     const UnmixInput part = part_of(input, values, begin, size);
@@ -377,7 +375,7 @@ Alignment align(const std::vector<Sample>& activity, const std::vector<Interval>
   const std::vector<Sample> samples = usable(activity, busy);
   Alignment alignment;
   if (samples.size() < 16) return alignment;
-  const auto most = static_cast<double>(most_ns);
+  const double most = most_ns;
   const Search whole(samples, busy);
   alignment.fit_unshifted = whole.fit(0);
   alignment.fit = alignment.fit_unshifted;

@@ -5,10 +5,8 @@
 #include <numeric>
 #include <utility>
 
-#include "analyze/counters/nnls.h"
-#include "analyze/counters/residency.h"
-
 namespace llmprof::analyze::counters {
+
 namespace {
 
 constexpr std::size_t kMostBlocks = 200, kLeastBlock = 8;  // of samples: noise of neighbours is not independent
@@ -47,9 +45,9 @@ class Residuals {
       if (!std::isfinite(counts[i])) continue;
       if (used_++ % block == 0) scores_.emplace_back(rates.size(), 0.0);
       double off = counts[i];
-      for (const Share& share : residency.of(i)) off -= share.seconds * rates[static_cast<std::size_t>(share.column)];
+      for (const Share& share : residency.of(i)) off -= share.seconds * rates[share.column];
       for (const Share& share : residency.of(i)) {
-        scores_.back()[static_cast<std::size_t>(share.column)] += share.seconds * off;
+        scores_.back()[share.column] += share.seconds * off;
       }
       left += off * off;
       all += (counts[i] - mean) * (counts[i] - mean);
@@ -62,7 +60,7 @@ class Residuals {
 
   // Of the estimate that is `weights` times the right sides of `columns`.
   double deviation(const std::vector<double>& weights, const std::vector<std::size_t>& columns) const {
-    const auto blocks = static_cast<double>(scores_.size());
+    const double blocks = scores_.size();
     const double free = std::max(1.0, blocks - static_cast<double>(columns.size()) / kLeastBlock);
     double sum = 0;
     for (const std::vector<double>& score : scores_) {
@@ -203,7 +201,7 @@ void Unmixer::choose_columns(std::int32_t kinds) {
   if (heavy_.size() > static_cast<std::size_t>(kMostKinds)) heavy_.resize(kMostKinds);
   column_of_.assign(static_cast<std::size_t>(kinds), static_cast<std::int32_t>(heavy_.size()));
   for (std::size_t i = 0; i < heavy_.size(); ++i) {
-    column_of_[static_cast<std::size_t>(heavy_[i])] = static_cast<std::int32_t>(i);
+    column_of_[heavy_[i]] = static_cast<std::int32_t>(i);
   }
   column_of_.push_back(static_cast<std::int32_t>(heavy_.size()));  // the rest has a column even where there is none
 }
@@ -212,7 +210,7 @@ void Unmixer::choose_columns(std::int32_t kinds) {
 std::int64_t Unmixer::doubt_ns(const UnmixInput& input) const {
   if (!input.estimated || intervals_.empty()) return input.clock_error_ns;
   double sum = 0;
-  for (const Interval& interval : intervals_) sum += static_cast<double>(interval.end_ns - interval.begin_ns);
+  for (const Interval& interval : intervals_) sum += interval.end_ns - interval.begin_ns;
   return std::max(input.clock_error_ns, static_cast<std::int64_t>(sum / static_cast<double>(intervals_.size())));
 }
 
@@ -303,6 +301,104 @@ Unmixed unmix(const UnmixInput& input) {
   UnmixSeries series;
   for (const Sample& sample : input.samples) series.counts.push_back(sample.count);
   return Unmixer(input).run(series);
+}
+
+namespace {
+
+// Calls `take(sample, seconds)` for every sample that the interval reaches into. Intervals come in order of their
+// begin, so `from` only moves on.
+template <class Take>
+void over_samples(std::span<const Sample> samples, const Interval& interval, std::int64_t shift_ns, std::size_t& from,
+                  Take&& take) {
+  const std::int64_t begin = interval.begin_ns - shift_ns, end = interval.end_ns - shift_ns;
+  while (from < samples.size() && samples[from].end_ns <= begin) ++from;
+  for (std::size_t i = from; i < samples.size() && samples[i].begin_ns < end; ++i) {
+    const std::int64_t ran = std::min(end, samples[i].end_ns) - std::max(begin, samples[i].begin_ns);
+    if (ran > 0) take(i, static_cast<double>(ran) * 1e-9);
+  }
+}
+
+struct Entry {
+  std::uint32_t sample = 0;
+  Share share;
+};
+
+std::vector<Entry> entries_of(std::span<const Sample> samples, std::span<const Interval> intervals,
+                              std::span<const std::int32_t> column_of, std::int64_t shift_ns) {
+  std::vector<Entry> entries;
+  entries.reserve(intervals.size() + samples.size());
+  std::size_t from = 0;
+  for (const Interval& interval : intervals) {
+    const std::int32_t column = column_of[interval.kind];
+    over_samples(samples, interval, shift_ns, from, [&](std::size_t sample, double seconds) {
+      entries.push_back({static_cast<std::uint32_t>(sample), {column, seconds}});
+    });
+  }
+  return entries;
+}
+
+std::vector<double> busy_seconds(std::span<const Sample> samples, std::span<const Interval> intervals,
+                                 std::int64_t shift_ns) {
+  std::vector<double> busy(samples.size(), 0);
+  std::size_t from = 0;
+  for (const Interval& interval : merged(intervals)) {
+    over_samples(samples, interval, shift_ns, from, [&](std::size_t i, double seconds) { busy[i] += seconds; });
+  }
+  return busy;
+}
+
+double seconds_of(const Sample& sample) { return static_cast<double>(sample.end_ns - sample.begin_ns) * 1e-9; }
+
+}  // namespace
+
+std::vector<Interval> merged(std::span<const Interval> intervals) {
+  std::vector<Interval> busy;
+  for (const Interval& interval : intervals) {
+    if (busy.empty() || interval.begin_ns > busy.back().end_ns) {
+      busy.push_back(interval);
+    } else {
+      busy.back().end_ns = std::max(busy.back().end_ns, interval.end_ns);
+    }
+  }
+  return busy;
+}
+
+std::vector<double> seconds_by_kind(std::span<const Sample> samples, std::span<const Interval> intervals,
+                                    std::int32_t kinds) {
+  std::vector<double> seconds(static_cast<std::size_t>(kinds), 0);
+  std::size_t from = 0;
+  for (const Interval& interval : intervals) {
+    double& sum = seconds[interval.kind];
+    over_samples(samples, interval, 0, from, [&](std::size_t, double ran) { sum += ran; });
+  }
+  return seconds;
+}
+
+Residency::Residency(std::span<const Sample> samples, std::span<const Interval> intervals,
+                     std::span<const std::int32_t> column_of, std::int64_t shift_ns) {
+  const std::int32_t idle = column_of.empty() ? 0 : *std::ranges::max_element(column_of) + 1;
+  totals_.assign(static_cast<std::size_t>(idle) + 1, 0);
+  const std::vector<Entry> entries = entries_of(samples, intervals, column_of, shift_ns);
+  std::vector<std::size_t> next(samples.size() + 1, 0);
+  for (const Entry& entry : entries) ++next[entry.sample + 1];
+  for (std::size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
+  std::vector<Share> ordered(entries.size());
+  const std::vector<std::size_t> begins = next;
+  for (const Entry& entry : entries) ordered[next[entry.sample]++] = entry.share;
+  const std::vector<double> busy = busy_seconds(samples, intervals, shift_ns);
+  std::vector<double> sums(totals_.size(), 0);
+  first_.push_back(0);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    for (std::size_t j = begins[i]; j < begins[i + 1]; ++j) sums[ordered[j].column] += ordered[j].seconds;
+    sums.back() += std::max(0.0, seconds_of(samples[i]) - busy[i]);
+    for (std::size_t column = 0; column < sums.size(); ++column) {
+      if (sums[column] <= 0) continue;
+      shares_.push_back({static_cast<std::int32_t>(column), sums[column]});
+      totals_[column] += sums[column];
+      sums[column] = 0;
+    }
+    first_.push_back(shares_.size());
+  }
 }
 
 }  // namespace llmprof::analyze::counters

@@ -7,9 +7,6 @@
 #include <cmath>
 #include <random>
 
-#include "analyze/counters/align.h"
-#include "analyze/counters/nnls.h"
-
 namespace llmprof::analyze::counters {
 namespace {
 

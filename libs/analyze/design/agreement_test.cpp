@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "analyze/design/measured.h"
+#include "analyze/design/design.h"
 #include "analyze/design/testing/small_model.h"
 #include "analyze/summary.h"
 #include "base/file.h"

@@ -4,9 +4,9 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "analyze/design/memory.h"
 #include "analyze/design/stage.h"
 #include "model/checkpoint/checkpoint.h"
 
@@ -80,5 +80,40 @@ Result<Design> make_design(const Subject& subject, const Options& options, const
 // With the defaults of the model filled in; an error names the option that is out of bounds.
 Result<Options> complete(Options options, const model::Config& config);
 model::Conditions conditions_of(const Options& options, const Roof& roof);
+
+// Two designs side by side.
+
+struct DiffRow {
+  std::string part;       // "model", "memory", "prefill", …
+  std::string name;       // "KV cache per token"
+  std::string_view unit;  // "", "B", "FLOP", "ns", "tokens/s", "FLOP/B"
+  std::optional<double> a, b;
+  std::optional<double> ratio() const { return a && b && *a > 0 ? std::optional(*b / *a) : std::nullopt; }
+};
+
+// Quantities that neither of them knows are left out.
+std::vector<DiffRow> diff(const Design& a, const Design& b);
+
+// Model-level efficiency from one measured number: tokens/s, TTFT or TPOT. No profile is needed for it.
+
+struct Measurement {
+  std::optional<double> tokens_per_s;  // of all sequences: in decode, or of training
+  std::optional<double> ttft_ns, tpot_ns;
+};
+
+struct Reached {
+  std::string stage;                        // "prefill", "decode", "training step"
+  std::string from;                         // "--measured-tps 1200"
+  double time_ns = 0;                       // of one pass
+  double flops_per_s = 0, bytes_per_s = 0;  // on each device
+  std::optional<double> mfu;                // model FLOPs / time / peak: sum over types of FLOPs / peak, by the time
+  std::optional<double> hfu;                // training: with what is computed again
+  std::optional<double> mbu;                // bytes that must move / time / bandwidth
+  std::optional<double> floor_ns;           // of tokens/s: with a batch in every stage of a pipeline
+  std::optional<double> floor_share;        // floor / time
+  std::string why;                          // of what is unknown, or above 1
+};
+
+Result<std::vector<Reached>> reached(const Design& design, const Measurement& measurement);
 
 }  // namespace llmprof::analyze::design

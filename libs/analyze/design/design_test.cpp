@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "analyze/design/diff.h"
-#include "analyze/design/measured.h"
 #include "analyze/design/sweep.h"
 #include "analyze/design/testing/small_model.h"
 

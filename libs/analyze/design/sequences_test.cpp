@@ -1,4 +1,4 @@
-#include "analyze/design/sequences.h"
+#include "analyze/design/sweep.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

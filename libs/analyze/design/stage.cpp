@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <tuple>
 
+#include "base/numbers.h"
+
 namespace llmprof::analyze::design {
+
 namespace {
 
 Row row_of(std::string name, const model::Costs& costs, const Floor& floor) {
@@ -81,10 +83,7 @@ std::vector<Bucket> buckets_of(const model::Graph& graph) {
 std::optional<std::int64_t> layer_of(std::string_view module, std::string_view prefix) {
   if (!module.starts_with(prefix) || module.size() <= prefix.size() || module[prefix.size()] != '.')
     return std::nullopt;
-  std::int64_t number = 0;
-  const char* begin = module.data() + prefix.size() + 1;
-  const auto [end, error] = std::from_chars(begin, module.data() + module.size(), number);
-  return error == std::errc{} && end != begin ? std::optional(number) : std::nullopt;
+  return base::leading_number<std::int64_t>(module.substr(prefix.size() + 1));
 }
 
 // Layers of a group cost the same: the first of them stands for all.
@@ -212,6 +211,99 @@ Stage cost_stage(const Graphs& graphs, const NamedPass& named, const model::Cond
   stage.operators = operator_rows(graphs, named.pass, conditions, roofline);
   stage.layers = layer_rows(graphs, named.pass, conditions, roofline);
   return stage;
+}
+
+Result<Graphs> make_graphs(const model::Config& config, const model::Parallel& parallel) {
+  Graphs graphs{.whole = model::Graph(config), .stages = {}, .parallel = parallel};
+  if (parallel.tensor == 1 && parallel.pipeline == 1 && parallel.expert == 1) {
+    graphs.stages.push_back(graphs.whole);
+    return graphs;
+  }
+  // What does not divide evenly goes to the last ranks: theirs is the largest part.
+  model::Rank rank{.tensor = parallel.tensor - 1, .pipeline = 0, .expert = parallel.expert - 1};
+  for (; rank.pipeline < std::max<std::int64_t>(1, parallel.pipeline); ++rank.pipeline) {
+    LLMPROF_LET(const model::Config part, model::shard(config, parallel, rank));
+    graphs.stages.emplace_back(part);
+  }
+  return graphs;
+}
+
+model::PassCosts device_costs(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions) {
+  model::PassCosts sum;
+  for (const model::Graph& graph : graphs.stages) {
+    const model::PassCosts part = model::total(graph, pass, conditions);
+    sum += part;
+    for (const auto& [type, flops] : part.flops_by_type) sum.flops_by_type[type] += flops;
+  }
+  return sum;
+}
+
+namespace {
+
+Memory parts_of(const model::Graph& graph, const Load& load) {
+  Memory memory;
+  memory.weights = model::weights_bytes(graph);
+  memory.kv_per_token = model::kv_bytes_per_token(graph);
+  memory.kv = model::kv_cache_bytes(graph, load.batch, load.context);
+  memory.activations = std::max(model::activation_bytes(graph, model::prefill(load.batch, load.prompt)),
+                                model::activation_bytes(graph, model::decode(load.batch, load.context)));
+  return memory;
+}
+
+Memory largest_stage(const Graphs& graphs, const Load& load) {
+  Memory largest;
+  for (const model::Graph& graph : graphs.stages) {
+    const Memory memory = parts_of(graph, load);
+    if (memory.needed() >= largest.needed()) largest = memory;
+  }
+  return largest;
+}
+
+// The largest value for which `fits`, which turns false once and for all; 0 if it never holds.
+template <class Fits>
+std::int64_t largest_that(Fits fits, std::int64_t most) {
+  std::int64_t good = 0, bad = most + 1;
+  while (bad - good > 1) {
+    const std::int64_t middle = good + (bad - good) / 2;
+    (fits(middle) ? good : bad) = middle;
+  }
+  return good;
+}
+
+}  // namespace
+
+double needed_bytes(const Graphs& graphs, const Load& load) { return largest_stage(graphs, load).needed(); }
+
+Memory memory_of(const Graphs& graphs, const Load& load, double device_bytes) {
+  Memory memory = largest_stage(graphs, load);
+  if (!(device_bytes > 0)) return memory;
+  memory.device = device_bytes;
+  memory.left_for_kv = device_bytes - memory.weights - memory.activations;
+  memory.fits = memory.needed() <= device_bytes;
+  const auto context_fits = [&](std::int64_t context) {
+    return needed_bytes(graphs, {load.batch, load.prompt, context}) <= device_bytes;
+  };
+  const auto batch_fits = [&](std::int64_t batch) {
+    return needed_bytes(graphs, {batch, load.prompt, load.context}) <= device_bytes;
+  };
+  const std::int64_t positions = graphs.whole.config().positions;
+  const std::int64_t longest = largest_that(context_fits, kMost);
+  memory.context_ends_with_model = positions > 0 && longest > positions;
+  memory.longest_context = memory.context_ends_with_model ? positions : longest;
+  memory.largest_batch = largest_that(batch_fits, kMost);
+  return memory;
+}
+
+model::TrainingMemory training_memory_of(const Graphs& graphs, const Load& load, model::Recompute recompute) {
+  model::TrainingMemory largest;
+  double recomputed_flops = 0;
+  for (const model::Graph& graph : graphs.stages) {
+    const model::TrainingMemory memory = model::training_memory(graph, load.batch, load.prompt, recompute);
+    recomputed_flops += memory.recomputed_flops;
+    if (memory.total() >= largest.total()) largest = memory;
+  }
+  largest.recomputed_flops = recomputed_flops;
+  return largest;
 }
 
 }  // namespace llmprof::analyze::design

@@ -1,14 +1,68 @@
 #pragma once
 // What one pass over a model costs, as a whole, by operator and by layer, and its least time on a device.
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "analyze/design/graphs.h"
 #include "hw/roof.h"
+#include "model/memory.h"
+#include "model/model.h"
+#include "model/shard.h"
 
 namespace llmprof::analyze::design {
+
+// The operator graphs of a design: the whole model, and what one device holds of it.
+
+struct Graphs {
+  model::Graph whole;
+  std::vector<model::Graph> stages;  // of the pipeline, for the rank that holds most; one without a pipeline
+  model::Parallel parallel;
+
+  // More expert than tensor ranks: each of these groups of tensor ranks runs a batch of its own.
+  std::int64_t groups() const { return std::max<std::int64_t>(1, parallel.expert / parallel.tensor); }
+  std::int64_t devices() const { return parallel.ranks() * groups(); }
+};
+
+Result<Graphs> make_graphs(const model::Config& config, const model::Parallel& parallel);
+
+// The sum over the stages of the pipeline.
+model::PassCosts device_costs(const Graphs& graphs, const model::Pass& pass, const model::Conditions& conditions);
+
+// What a design occupies on one device, and what still fits beside it.
+
+struct Load {
+  std::int64_t batch = 1, prompt = 1, context = 1;
+};
+
+// Bytes on the device of a pipeline that needs most.
+struct Memory {
+  double weights = 0;
+  double kv_per_token = 0;  // of one sequence, while no window is full
+  double kv = 0;            // of the batch at the context
+  double activations = 0;   // of the larger of prefill and decode, at least
+  double needed() const { return weights + kv + activations; }
+
+  // Unknown without a device, or while its memory is unknown.
+  std::optional<double> device;
+  std::optional<double> left_for_kv;  // beside weights and activations; negative: they do not fit
+  std::optional<bool> fits;
+  // What would still fit with everything else as it is; 0: nothing. Bounded by the context the model was made for, if
+  // it says one, and by kMost.
+  std::optional<std::int64_t> longest_context, largest_batch;
+  bool context_ends_with_model = false;  // memory would allow more than the model's positions
+};
+
+inline constexpr std::int64_t kMost = std::int64_t{1} << 31;
+
+Memory memory_of(const Graphs& graphs, const Load& load, double device_bytes);
+// Only the sum, for sweeps.
+double needed_bytes(const Graphs& graphs, const Load& load);
+
+// One device's share, the largest over the pipeline.
+model::TrainingMemory training_memory_of(const Graphs& graphs, const Load& load, model::Recompute recompute);
 
 using hw::Floor;
 using hw::UsedPeak;

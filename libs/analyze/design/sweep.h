@@ -3,10 +3,13 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/design/design.h"
 #include "base/axis.h"
+#include "base/result.h"
+#include "model/pass.h"
 
 namespace llmprof::analyze::design {
 
@@ -35,5 +38,10 @@ struct Sweep {
 };
 
 Result<Sweep> sweep(const Subject& subject, const Options& options, const Roof& roof, std::vector<base::Axis> axes);
+
+// The sequences of a mixed pass as the user types them: "8x1@2048,1x512" is eight sequences that decode at a context of
+// 2048 and one that prefills 512 tokens.
+
+Result<std::vector<model::Sequences>> parse_sequences(std::string_view text);
 
 }  // namespace llmprof::analyze::design

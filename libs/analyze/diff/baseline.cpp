@@ -1,4 +1,4 @@
-#include "analyze/diff/baseline.h"
+#include "analyze/diff/diff.h"
 
 #include <fmt/format.h>
 

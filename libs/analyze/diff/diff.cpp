@@ -7,8 +7,6 @@
 #include <map>
 #include <set>
 
-#include "analyze/diff/causes.h"
-#include "analyze/diff/reasons.h"
 #include "base/human.h"
 #include "base/kernel_name.h"
 #include "bench/statistics.h"
@@ -18,6 +16,293 @@ namespace llmprof::analyze {
 namespace {
 
 constexpr double kNs = 1e-9;
+
+// How the kernel time of a part changed; the three add up to the change.
+struct KernelChange {
+  double count_ns = 0;  // other numbers of the same kernels
+  double other_ns = 0;  // kernels of one side only
+  double speed_ns = 0;  // the same kernels, faster or slower
+  double calls_before = 0, calls_after = 0;
+  std::string gone, come;  // the longest kernel of one side only
+
+  void add(const KernelChange& more) {
+    count_ns += more.count_ns;
+    other_ns += more.other_ns;
+    speed_ns += more.speed_ns;
+    calls_before += more.calls_before;
+    calls_after += more.calls_after;
+  }
+};
+
+KernelChange kernel_change(const PartDigest& before, const PartDigest& after) {
+  KernelChange change{.calls_before = before.calls, .calls_after = after.calls};
+  std::map<std::string, std::pair<KernelUse, KernelUse>> both;
+  for (const KernelUse& kernel : before.kernels) both[kernel.name].first = kernel;
+  for (const KernelUse& kernel : after.kernels) both[kernel.name].second = kernel;
+  double gone_ns = 0, come_ns = 0;
+  for (const auto& [name, uses] : both) {
+    const auto& [a, b] = uses;
+    if (a.executions > 0 && b.executions > 0) {
+      const double each_ns = a.ns / a.executions;
+      change.count_ns += (b.executions - a.executions) * each_ns;
+      change.speed_ns += b.ns - b.executions * each_ns;
+      continue;
+    }
+    change.other_ns += b.ns - a.ns;
+    if (a.ns > gone_ns) change.gone = name, gone_ns = a.ns;
+    if (b.ns > come_ns) change.come = name, come_ns = b.ns;
+  }
+  return change;
+}
+
+std::string count_text(double count) {
+  return std::fabs(count - std::round(count)) < 0.005 ? fmt::format("{:.0f}", count) : fmt::format("{:.2f}", count);
+}
+
+std::string short_name(const std::string& kernel) {
+  const std::string name = base::kernel_name(kernel);
+  return name.size() <= 60 ? name : name.substr(0, 57) + "...";
+}
+
+bool differs(double a, double b, double least) {
+  return std::fabs(b - a) > least * std::max(std::fabs(a), std::fabs(b));
+}
+
+void add_kernel_reasons(const KernelChange& change, const std::string& where, std::vector<Reason>& reasons) {
+  const double more = change.calls_after - change.calls_before;
+  // New kernels beside others that stayed are more kernels; new ones in place of others are another algorithm.
+  const bool counted = differs(change.calls_before, change.calls_after, 0.001);
+  const bool replaced = !change.gone.empty() && !change.come.empty();
+  if (counted) {
+    reasons.push_back(
+        {"kernels",
+         fmt::format("{} {} kernels a step ({} -> {}){}", count_text(std::fabs(more)), more > 0 ? "more" : "fewer",
+                     count_text(change.calls_before), count_text(change.calls_after), where),
+         change.count_ns + (replaced ? 0 : change.other_ns)});
+  }
+  if (replaced) {
+    reasons.push_back({"algorithm",
+                       fmt::format("another algorithm for the same work{}: {} instead of {}", where,
+                                   short_name(change.come), short_name(change.gone)),
+                       change.other_ns + (counted ? 0 : change.count_ns)});
+  }
+}
+
+// What can make the same kernels slower: a lower clock, more work.
+void add_speed_reasons(double speed_ns, double kernel_ns, const StageDigest* before, const StageDigest* after,
+                       std::vector<Reason>& reasons) {
+  std::string cause;
+  if (before != nullptr && after != nullptr && before->sm_clock_hz && after->sm_clock_hz &&
+      differs(*before->sm_clock_hz, *after->sm_clock_hz, 0.005)) {
+    const double at_most_ns = kernel_ns * (*before->sm_clock_hz / *after->sm_clock_hz - 1);
+    reasons.push_back({"clock",
+                       fmt::format("{} clock ({:.0f} -> {:.0f} MHz): {} at most, if arithmetic bounds the kernels",
+                                   *after->sm_clock_hz < *before->sm_clock_hz ? "lower" : "higher",
+                                   *before->sm_clock_hz / 1e6, *after->sm_clock_hz / 1e6, base::human_ns(at_most_ns)),
+                       std::fabs(at_most_ns) < std::fabs(speed_ns) ? at_most_ns : speed_ns});
+  }
+  reasons.push_back(
+      {"same kernels", speed_ns > 0 ? "the same kernels take longer" : "the same kernels take less time", speed_ns});
+}
+
+void add_work(std::string_view what, const std::optional<double>& before, const std::optional<double>& after,
+              std::string (*text)(double), std::string& out) {
+  if (!before || !after || !differs(*before, *after, 0.002)) return;
+  out += fmt::format("{}{} {} -> {}", out.empty() ? "" : ", ", what, text(*before), text(*after));
+}
+std::string flops_text(double value) { return base::human_rate(value, "FLOP"); }
+
+// The largest first; what explains less than a twentieth of the change is left out, but for the first.
+std::vector<Reason> ordered(std::vector<Reason> reasons, double change_ns) {
+  const auto explains = [&](const Reason& reason) { return change_ns < 0 ? -reason.ns : reason.ns; };
+  std::ranges::stable_sort(reasons, std::greater{}, explains);
+  std::erase_if(reasons, [&](const Reason& r) { return std::fabs(r.ns) < 0.05 * std::fabs(change_ns) || r.ns == 0; });
+  return reasons;
+}
+
+std::string term_text(std::string_view name) {
+  if (name == "between_steps") return "time between steps";
+  if (name == "gaps") return "idle, nothing launched";
+  if (name == "queued") return "idle though work is queued";
+  if (name == "waits") return "host waiting for the device, which idles";
+  if (name == "copies") return "copies";
+  return "kernels of others";
+}
+
+double term_of(const StageDigest& stage, std::string_view name) {
+  for (const auto& [term, ns] : stage.terms) {
+    if (term == name) return ns;
+  }
+  return 0;
+}
+
+void add_terms(const StageDigest& before, const StageDigest& after, std::vector<Reason>& reasons) {
+  std::map<std::string, bool> names;
+  for (const auto& [name, ns] : before.terms) names[name] = true;
+  for (const auto& [name, ns] : after.terms) names[name] = true;
+  for (const auto& [name, there] : names) {
+    const double a = term_of(before, name), b = term_of(after, name);
+    reasons.push_back(
+        {"idle", fmt::format("{}: {} -> {} a step", term_text(name), base::human_ns(a), base::human_ns(b)), b - a});
+  }
+}
+
+// The size of the steps: what they must compute and move, and what follows at peak rates.
+void add_size(const StageDigest& before, const StageDigest& after, std::vector<Reason>& reasons) {
+  std::string text;
+  add_work("bytes", before.bytes, after.bytes, base::human_bytes, text);
+  add_work("FLOPs", before.flops, after.flops, flops_text, text);
+  if (text.empty()) return;
+  std::string size;
+  const auto count = [](double value) { return base::human_count(std::round(value * 10) / 10); };
+  add_work("batch", before.batch, after.batch, count, size);
+  add_work("context", before.context, after.context, count, size);
+  add_work("tokens", before.tokens, after.tokens, count, size);
+  const double ns = before.floor_ns && after.floor_ns ? *after.floor_ns - *before.floor_ns : 0;
+  reasons.push_back({"work", fmt::format("other work a step: {}{}", text, size.empty() ? "" : " (" + size + ")"), ns});
+}
+
+std::vector<Reason> reasons_of(const PartDigest& before, const PartDigest& after, const StageDigest* stage_before,
+                               const StageDigest* stage_after) {
+  std::vector<Reason> reasons;
+  const KernelChange change = kernel_change(before, after);
+  add_kernel_reasons(change, "", reasons);
+  add_speed_reasons(change.speed_ns, before.ns.value, stage_before, stage_after, reasons);
+  std::string work;
+  add_work("bytes", before.bytes, after.bytes, base::human_bytes, work);
+  add_work("FLOPs", before.flops, after.flops, flops_text, work);
+  const double change_ns = after.ns.value - before.ns.value;
+  const double host_ns = change_ns - change.count_ns - change.other_ns - change.speed_ns;
+  reasons.push_back({"host", "the rest: host code, kernels of little time", host_ns});
+  reasons = ordered(std::move(reasons), change_ns);
+  if (!work.empty()) reasons.push_back({"work", "other work a step: " + work, 0});
+  return reasons;
+}
+
+std::vector<Reason> reasons_of(const StageDigest& before, const StageDigest& after, const Digest& run_before,
+                               const Digest& run_after) {
+  std::vector<Reason> reasons;
+  add_terms(before, after, reasons);
+  KernelChange all;
+  const PartDigest none;
+  double most_ns = 0, most_other_ns = 0;
+  std::string where, where_other;
+  const auto add = [&](const PartDigest& a, const PartDigest& b) {
+    const KernelChange change = kernel_change(a, b);
+    all.add(change);
+    const std::string& name = a.name.empty() ? b.name : a.name;
+    if (differs(a.calls, b.calls, 0.001) && std::fabs(change.count_ns + change.other_ns) > most_ns) {
+      most_ns = std::fabs(change.count_ns + change.other_ns);
+      where = ", most of them in " + name;
+    }
+    if (!change.gone.empty() && !change.come.empty() && std::fabs(change.other_ns) > most_other_ns) {
+      most_other_ns = std::fabs(change.other_ns);
+      where_other = " (" + name + ")";
+      all.gone = change.gone;
+      all.come = change.come;
+    }
+  };
+  for (const PartDigest& part : run_before.parts) {
+    if (part.kind != "operator" || part.stage != before.name) continue;
+    const PartDigest* other = find_part(run_after, part);
+    add(part, other == nullptr ? none : *other);
+  }
+  for (const PartDigest& part : run_after.parts) {
+    if (part.kind == "operator" && part.stage == after.name && find_part(run_before, part) == nullptr) add(none, part);
+  }
+  KernelChange counts = all, others = all;
+  counts.gone.clear();
+  counts.other_ns = all.gone.empty() ? all.other_ns : 0;
+  add_kernel_reasons(counts, where, reasons);
+  others.calls_after = others.calls_before;
+  others.count_ns = 0;
+  add_kernel_reasons(others, where_other, reasons);
+  add_speed_reasons(all.speed_ns, before.kernel_ns, &before, &after, reasons);
+  add_size(before, after, reasons);
+  return ordered(std::move(reasons), after.ns.value - before.ns.value);
+}
+
+// After - before; what is not there takes no time.
+double moved(const DiffRow& row) { return row.after.value_or(0) - row.before.value_or(0); }
+
+bool inside(std::string_view path, std::string_view outer) {
+  return path.size() > outer.size() && path.starts_with(outer) && path[outer.size()] == '.';
+}
+
+// From a module inwards as long as one module inside it makes most of its change.
+std::size_t innermost(const Diff& diff, std::size_t start) {
+  std::size_t at = start;
+  for (bool deeper = true; deeper;) {
+    deeper = false;
+    for (std::size_t i = 0; i < diff.rows.size(); ++i) {
+      const DiffRow& row = diff.rows[i];
+      if (row.kind != "module" || row.stage != diff.rows[at].stage || !inside(row.name, diff.rows[at].name)) continue;
+      if (moved(row) / moved(diff.rows[at]) < 0.8) continue;
+      at = i;
+      deeper = true;
+      break;
+    }
+  }
+  return at;
+}
+
+void find_causes(Diff& diff) {
+  for (const std::string_view kind : {"module", "operator"}) {
+    for (std::size_t i = 0; i < diff.rows.size(); ++i) {
+      const DiffRow& row = diff.rows[i];
+      if (row.stage == "load" || row.stage == "warm-up") continue;  // other work every time
+      if (row.kind != kind || !(row.significant || (!row.note.empty() && row.note.starts_with("only")))) continue;
+      const bool outermost = std::none_of(diff.rows.begin(), diff.rows.end(), [&](const DiffRow& other) {
+        return other.kind == kind && other.stage == row.stage && other.significant && inside(row.name, other.name);
+      });
+      if (kind == "module" && !outermost) continue;
+      const std::size_t cause = kind == "module" ? innermost(diff, i) : i;
+      if (std::find(diff.causes.begin(), diff.causes.end(), cause) == diff.causes.end()) diff.causes.push_back(cause);
+    }
+    if (!diff.causes.empty()) break;
+  }
+  // Those of stages that changed first, then those that changed most of a step.
+  const auto rank = [&](std::size_t index) {
+    const DiffRow& row = diff.rows[index];
+    const DiffRow* stage = find_row(diff, "stage", row.stage, row.stage);
+    const double step = stage != nullptr && stage->before ? *stage->before : 1;
+    return std::pair(stage != nullptr && stage->significant, std::fabs(moved(row)) / step);
+  };
+  std::ranges::stable_sort(diff.causes, std::greater{}, rank);
+}
+
+std::string headline(const Diff& diff) {
+  const DiffRow* most = nullptr;
+  std::int64_t changed = 0, compared = 0;
+  for (const DiffRow& row : diff.rows) {
+    if (row.kind == "measure") continue;
+    compared += row.change.ratio ? 1 : 0;
+    changed += row.significant ? 1 : 0;
+    if (row.kind != "stage" || !row.significant) continue;
+    if (most == nullptr || std::fabs(*row.change.ratio) > std::fabs(*most->change.ratio)) most = &row;
+  }
+  if (compared == 0) return "Nothing in the two can be compared by stage; see the measures.";
+  if (changed == 0) return fmt::format("No significant change in {} stages and parts.", compared);
+  std::string text;
+  if (most != nullptr) {
+    text =
+        fmt::format("{} is {} {}: {} instead of {} a step", most->name,
+                    base::human_percent(std::fabs(*most->change.ratio)), *most->change.ratio > 0 ? "slower" : "faster",
+                    base::human_ns(*most->after / kNs), base::human_ns(*most->before / kNs));
+  } else {
+    text = "No stage changed significantly, but parts did";
+  }
+  for (const std::size_t index : diff.causes) {
+    const DiffRow& cause = diff.rows[index];
+    if (most != nullptr && (cause.stage != most->name || (moved(cause) > 0) != (moved(*most) > 0))) continue;
+    const bool most_of_it = most != nullptr && moved(cause) / moved(*most) >= 0.5;
+    const char* share = most_of_it ? "most of it" : "first of all";
+    text += fmt::format("; {} in {} ({}{} a step{})", share, cause.name, moved(cause) > 0 ? "+" : "",
+                        base::human_ns(moved(cause) / kNs), cause.why.empty() ? "" : ": " + cause.why.front().text);
+    break;
+  }
+  return text + ".";
+}
 
 // The same thing in every run of a side that has it.
 template <class Find>
@@ -270,302 +555,6 @@ const DiffRow* find_row(const Diff& diff, std::string_view kind, std::string_vie
   const auto is = [&](const DiffRow& row) { return row.kind == kind && row.stage == stage && row.name == name; };
   const auto found = std::find_if(diff.rows.begin(), diff.rows.end(), is);
   return found == diff.rows.end() ? nullptr : &*found;
-}
-
-namespace {
-
-bool inside(std::string_view path, std::string_view outer) {
-  return path.size() > outer.size() && path.starts_with(outer) && path[outer.size()] == '.';
-}
-
-// From a module inwards as long as one module inside it makes most of its change.
-std::size_t innermost(const Diff& diff, std::size_t start) {
-  std::size_t at = start;
-  for (bool deeper = true; deeper;) {
-    deeper = false;
-    for (std::size_t i = 0; i < diff.rows.size(); ++i) {
-      const DiffRow& row = diff.rows[i];
-      if (row.kind != "module" || row.stage != diff.rows[at].stage || !inside(row.name, diff.rows[at].name)) continue;
-      if (moved(row) / moved(diff.rows[at]) < 0.8) continue;
-      at = i;
-      deeper = true;
-      break;
-    }
-  }
-  return at;
-}
-
-}  // namespace
-
-double moved(const DiffRow& row) { return row.after.value_or(0) - row.before.value_or(0); }
-
-void find_causes(Diff& diff) {
-  for (const std::string_view kind : {"module", "operator"}) {
-    for (std::size_t i = 0; i < diff.rows.size(); ++i) {
-      const DiffRow& row = diff.rows[i];
-      if (row.stage == "load" || row.stage == "warm-up") continue;  // other work every time
-      if (row.kind != kind || !(row.significant || (!row.note.empty() && row.note.starts_with("only")))) continue;
-      const bool outermost = std::none_of(diff.rows.begin(), diff.rows.end(), [&](const DiffRow& other) {
-        return other.kind == kind && other.stage == row.stage && other.significant && inside(row.name, other.name);
-      });
-      if (kind == "module" && !outermost) continue;
-      const std::size_t cause = kind == "module" ? innermost(diff, i) : i;
-      if (std::find(diff.causes.begin(), diff.causes.end(), cause) == diff.causes.end()) diff.causes.push_back(cause);
-    }
-    if (!diff.causes.empty()) break;
-  }
-  // Those of stages that changed first, then those that changed most of a step.
-  const auto rank = [&](std::size_t index) {
-    const DiffRow& row = diff.rows[index];
-    const DiffRow* stage = find_row(diff, "stage", row.stage, row.stage);
-    const double step = stage != nullptr && stage->before ? *stage->before : 1;
-    return std::pair(stage != nullptr && stage->significant, std::fabs(moved(row)) / step);
-  };
-  std::stable_sort(diff.causes.begin(), diff.causes.end(),
-                   [&](std::size_t a, std::size_t b) { return rank(a) > rank(b); });
-}
-
-std::string headline(const Diff& diff) {
-  const DiffRow* most = nullptr;
-  std::int64_t changed = 0, compared = 0;
-  for (const DiffRow& row : diff.rows) {
-    if (row.kind == "measure") continue;
-    compared += row.change.ratio ? 1 : 0;
-    changed += row.significant ? 1 : 0;
-    if (row.kind != "stage" || !row.significant) continue;
-    if (most == nullptr || std::fabs(*row.change.ratio) > std::fabs(*most->change.ratio)) most = &row;
-  }
-  if (compared == 0) return "Nothing in the two can be compared by stage; see the measures.";
-  if (changed == 0) return fmt::format("No significant change in {} stages and parts.", compared);
-  std::string text;
-  if (most != nullptr) {
-    text =
-        fmt::format("{} is {} {}: {} instead of {} a step", most->name,
-                    base::human_percent(std::fabs(*most->change.ratio)), *most->change.ratio > 0 ? "slower" : "faster",
-                    base::human_ns(*most->after / kNs), base::human_ns(*most->before / kNs));
-  } else {
-    text = "No stage changed significantly, but parts did";
-  }
-  for (const std::size_t index : diff.causes) {
-    const DiffRow& cause = diff.rows[index];
-    if (most != nullptr && (cause.stage != most->name || (moved(cause) > 0) != (moved(*most) > 0))) continue;
-    const bool most_of_it = most != nullptr && moved(cause) / moved(*most) >= 0.5;
-    const char* share = most_of_it ? "most of it" : "first of all";
-    text += fmt::format("; {} in {} ({}{} a step{})", share, cause.name, moved(cause) > 0 ? "+" : "",
-                        base::human_ns(moved(cause) / kNs), cause.why.empty() ? "" : ": " + cause.why.front().text);
-    break;
-  }
-  return text + ".";
-}
-
-namespace {
-
-// How the kernel time of a part changed; the three add up to the change.
-struct KernelChange {
-  double count_ns = 0;  // other numbers of the same kernels
-  double other_ns = 0;  // kernels of one side only
-  double speed_ns = 0;  // the same kernels, faster or slower
-  double calls_before = 0, calls_after = 0;
-  std::string gone, come;  // the longest kernel of one side only
-
-  void add(const KernelChange& more) {
-    count_ns += more.count_ns;
-    other_ns += more.other_ns;
-    speed_ns += more.speed_ns;
-    calls_before += more.calls_before;
-    calls_after += more.calls_after;
-  }
-};
-
-KernelChange kernel_change(const PartDigest& before, const PartDigest& after) {
-  KernelChange change{.calls_before = before.calls, .calls_after = after.calls};
-  std::map<std::string, std::pair<KernelUse, KernelUse>> both;
-  for (const KernelUse& kernel : before.kernels) both[kernel.name].first = kernel;
-  for (const KernelUse& kernel : after.kernels) both[kernel.name].second = kernel;
-  double gone_ns = 0, come_ns = 0;
-  for (const auto& [name, uses] : both) {
-    const auto& [a, b] = uses;
-    if (a.executions > 0 && b.executions > 0) {
-      const double each_ns = a.ns / a.executions;
-      change.count_ns += (b.executions - a.executions) * each_ns;
-      change.speed_ns += b.ns - b.executions * each_ns;
-      continue;
-    }
-    change.other_ns += b.ns - a.ns;
-    if (a.ns > gone_ns) change.gone = name, gone_ns = a.ns;
-    if (b.ns > come_ns) change.come = name, come_ns = b.ns;
-  }
-  return change;
-}
-
-std::string count_text(double count) {
-  return std::fabs(count - std::round(count)) < 0.005 ? fmt::format("{:.0f}", count) : fmt::format("{:.2f}", count);
-}
-
-std::string short_name(const std::string& kernel) {
-  const std::string name = base::kernel_name(kernel);
-  return name.size() <= 60 ? name : name.substr(0, 57) + "...";
-}
-
-bool differs(double a, double b, double least) {
-  return std::fabs(b - a) > least * std::max(std::fabs(a), std::fabs(b));
-}
-
-void add_kernel_reasons(const KernelChange& change, const std::string& where, std::vector<Reason>& reasons) {
-  const double more = change.calls_after - change.calls_before;
-  // New kernels beside others that stayed are more kernels; new ones in place of others are another algorithm.
-  const bool counted = differs(change.calls_before, change.calls_after, 0.001);
-  const bool replaced = !change.gone.empty() && !change.come.empty();
-  if (counted) {
-    reasons.push_back(
-        {"kernels",
-         fmt::format("{} {} kernels a step ({} -> {}){}", count_text(std::fabs(more)), more > 0 ? "more" : "fewer",
-                     count_text(change.calls_before), count_text(change.calls_after), where),
-         change.count_ns + (replaced ? 0 : change.other_ns)});
-  }
-  if (replaced) {
-    reasons.push_back({"algorithm",
-                       fmt::format("another algorithm for the same work{}: {} instead of {}", where,
-                                   short_name(change.come), short_name(change.gone)),
-                       change.other_ns + (counted ? 0 : change.count_ns)});
-  }
-}
-
-// What can make the same kernels slower: a lower clock, more work.
-void add_speed_reasons(double speed_ns, double kernel_ns, const StageDigest* before, const StageDigest* after,
-                       std::vector<Reason>& reasons) {
-  std::string cause;
-  if (before != nullptr && after != nullptr && before->sm_clock_hz && after->sm_clock_hz &&
-      differs(*before->sm_clock_hz, *after->sm_clock_hz, 0.005)) {
-    const double at_most_ns = kernel_ns * (*before->sm_clock_hz / *after->sm_clock_hz - 1);
-    reasons.push_back({"clock",
-                       fmt::format("{} clock ({:.0f} -> {:.0f} MHz): {} at most, if arithmetic bounds the kernels",
-                                   *after->sm_clock_hz < *before->sm_clock_hz ? "lower" : "higher",
-                                   *before->sm_clock_hz / 1e6, *after->sm_clock_hz / 1e6, base::human_ns(at_most_ns)),
-                       std::fabs(at_most_ns) < std::fabs(speed_ns) ? at_most_ns : speed_ns});
-  }
-  reasons.push_back(
-      {"same kernels", speed_ns > 0 ? "the same kernels take longer" : "the same kernels take less time", speed_ns});
-}
-
-void add_work(std::string_view what, const std::optional<double>& before, const std::optional<double>& after,
-              std::string (*text)(double), std::string& out) {
-  if (!before || !after || !differs(*before, *after, 0.002)) return;
-  out += fmt::format("{}{} {} -> {}", out.empty() ? "" : ", ", what, text(*before), text(*after));
-}
-std::string flops_text(double value) { return base::human_rate(value, "FLOP"); }
-
-// The largest first; what explains less than a twentieth of the change is left out, but for the first.
-std::vector<Reason> ordered(std::vector<Reason> reasons, double change_ns) {
-  const auto explains = [&](const Reason& reason) { return change_ns < 0 ? -reason.ns : reason.ns; };
-  std::stable_sort(reasons.begin(), reasons.end(),
-                   [&](const Reason& a, const Reason& b) { return explains(a) > explains(b); });
-  std::erase_if(reasons, [&](const Reason& r) { return std::fabs(r.ns) < 0.05 * std::fabs(change_ns) || r.ns == 0; });
-  return reasons;
-}
-
-std::string term_text(std::string_view name) {
-  if (name == "between_steps") return "time between steps";
-  if (name == "gaps") return "idle, nothing launched";
-  if (name == "queued") return "idle though work is queued";
-  if (name == "waits") return "host waiting for the device, which idles";
-  if (name == "copies") return "copies";
-  return "kernels of others";
-}
-
-double term_of(const StageDigest& stage, std::string_view name) {
-  for (const auto& [term, ns] : stage.terms) {
-    if (term == name) return ns;
-  }
-  return 0;
-}
-
-void add_terms(const StageDigest& before, const StageDigest& after, std::vector<Reason>& reasons) {
-  std::map<std::string, bool> names;
-  for (const auto& [name, ns] : before.terms) names[name] = true;
-  for (const auto& [name, ns] : after.terms) names[name] = true;
-  for (const auto& [name, there] : names) {
-    const double a = term_of(before, name), b = term_of(after, name);
-    reasons.push_back(
-        {"idle", fmt::format("{}: {} -> {} a step", term_text(name), base::human_ns(a), base::human_ns(b)), b - a});
-  }
-}
-
-// The size of the steps: what they must compute and move, and what follows at peak rates.
-void add_size(const StageDigest& before, const StageDigest& after, std::vector<Reason>& reasons) {
-  std::string text;
-  add_work("bytes", before.bytes, after.bytes, base::human_bytes, text);
-  add_work("FLOPs", before.flops, after.flops, flops_text, text);
-  if (text.empty()) return;
-  std::string size;
-  const auto count = [](double value) { return base::human_count(std::round(value * 10) / 10); };
-  add_work("batch", before.batch, after.batch, count, size);
-  add_work("context", before.context, after.context, count, size);
-  add_work("tokens", before.tokens, after.tokens, count, size);
-  const double ns = before.floor_ns && after.floor_ns ? *after.floor_ns - *before.floor_ns : 0;
-  reasons.push_back({"work", fmt::format("other work a step: {}{}", text, size.empty() ? "" : " (" + size + ")"), ns});
-}
-
-}  // namespace
-
-std::vector<Reason> reasons_of(const PartDigest& before, const PartDigest& after, const StageDigest* stage_before,
-                               const StageDigest* stage_after) {
-  std::vector<Reason> reasons;
-  const KernelChange change = kernel_change(before, after);
-  add_kernel_reasons(change, "", reasons);
-  add_speed_reasons(change.speed_ns, before.ns.value, stage_before, stage_after, reasons);
-  std::string work;
-  add_work("bytes", before.bytes, after.bytes, base::human_bytes, work);
-  add_work("FLOPs", before.flops, after.flops, flops_text, work);
-  const double change_ns = after.ns.value - before.ns.value;
-  const double host_ns = change_ns - change.count_ns - change.other_ns - change.speed_ns;
-  reasons.push_back({"host", "the rest: host code, kernels of little time", host_ns});
-  reasons = ordered(std::move(reasons), change_ns);
-  if (!work.empty()) reasons.push_back({"work", "other work a step: " + work, 0});
-  return reasons;
-}
-
-std::vector<Reason> reasons_of(const StageDigest& before, const StageDigest& after, const Digest& run_before,
-                               const Digest& run_after) {
-  std::vector<Reason> reasons;
-  add_terms(before, after, reasons);
-  KernelChange all;
-  const PartDigest none;
-  double most_ns = 0, most_other_ns = 0;
-  std::string where, where_other;
-  const auto add = [&](const PartDigest& a, const PartDigest& b) {
-    const KernelChange change = kernel_change(a, b);
-    all.add(change);
-    const std::string& name = a.name.empty() ? b.name : a.name;
-    if (differs(a.calls, b.calls, 0.001) && std::fabs(change.count_ns + change.other_ns) > most_ns) {
-      most_ns = std::fabs(change.count_ns + change.other_ns);
-      where = ", most of them in " + name;
-    }
-    if (!change.gone.empty() && !change.come.empty() && std::fabs(change.other_ns) > most_other_ns) {
-      most_other_ns = std::fabs(change.other_ns);
-      where_other = " (" + name + ")";
-      all.gone = change.gone;
-      all.come = change.come;
-    }
-  };
-  for (const PartDigest& part : run_before.parts) {
-    if (part.kind != "operator" || part.stage != before.name) continue;
-    const PartDigest* other = find_part(run_after, part);
-    add(part, other == nullptr ? none : *other);
-  }
-  for (const PartDigest& part : run_after.parts) {
-    if (part.kind == "operator" && part.stage == after.name && find_part(run_before, part) == nullptr) add(none, part);
-  }
-  KernelChange counts = all, others = all;
-  counts.gone.clear();
-  counts.other_ns = all.gone.empty() ? all.other_ns : 0;
-  add_kernel_reasons(counts, where, reasons);
-  others.calls_after = others.calls_before;
-  others.count_ns = 0;
-  add_kernel_reasons(others, where_other, reasons);
-  add_speed_reasons(all.speed_ns, before.kernel_ns, &before, &after, reasons);
-  add_size(before, after, reasons);
-  return ordered(std::move(reasons), after.ns.value - before.ns.value);
 }
 
 }  // namespace llmprof::analyze

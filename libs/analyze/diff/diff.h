@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analyze/diff/digest.h"
@@ -52,5 +53,47 @@ struct DiffOptions {
 Diff compare(const Side& before, const Side& after, const DiffOptions& options = {});
 
 const DiffRow* find_row(const Diff& diff, std::string_view kind, std::string_view stage, std::string_view name);
+
+// Limits that a comparison has to keep: "decode.tpot_p50 < +3%" (against before), "decode.mbu > 0.70" (of after).
+
+struct Gate {
+  std::string text;     // as given, spaces tidied
+  std::string measure;  // "decode.tpot_p50"
+  std::string_view op;  // "<", "<=", ">", ">="; a literal
+  double limit = 0;     // fraction of before, or in the measure's base unit
+  bool relative = false;
+};
+
+// One or more expressions, separated by ';'. Unknown measures and units are usage errors that name near ones.
+Result<std::vector<Gate>> parse_gates(std::string_view text);
+
+struct GateResult {
+  Gate gate;
+  bool passed = false;
+  std::string unit;
+  std::optional<double> before, after;
+  Change change;             // of relative gates
+  bool significant = false;  // the change
+  std::string why;           // why it failed, or what was compared
+};
+
+// `before` may have no runs where no gate is relative.
+std::vector<GateResult> check_gates(const std::vector<Gate>& gates, const Side& before, const Side& after,
+                                    const Diff& diff);
+
+// Named baselines: digests of runs in the user's data folder, which outlive the runs.
+
+// $XDG_DATA_HOME/llmprof/baselines, else ~/.local/share/llmprof/baselines.
+Result<std::string> baseline_folder();
+
+Result<std::string> save_baseline(const std::string& name, const std::vector<Digest>& runs);  // the file it wrote
+Result<Side> load_baseline(const std::string& name);
+
+struct BaselineEntry {
+  std::string name, created;  // created: of its first run
+  std::string model, device;
+  std::vector<std::string> folders;
+};
+Result<std::vector<BaselineEntry>> list_baselines();
 
 }  // namespace llmprof::analyze

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "analyze/rules/rule_run.h"
+#include "analyze/rules/testing/rule_run.h"
 #include "base/json.h"
 
 namespace llmprof::analyze {

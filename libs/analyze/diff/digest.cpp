@@ -7,12 +7,12 @@
 #include <map>
 #include <tuple>
 
-#include "analyze/diff/digest_parts.h"
 #include "analyze/measures/measures.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
+#include "analyze/rules/facts.h"
+#include "base/fields_json.h"
 #include "base/human.h"
-#include "base/json.h"
 
 namespace llmprof::analyze {
 
@@ -27,17 +27,17 @@ struct StepSamples {
 using Samples = std::map<std::string, StepSamples>;
 
 Result<Samples> read_samples(const trace::Run& run) {
-  LLMPROF_LET(const trace::Columns steps, ask_columns(run, "sql/diff_steps"));
+  LLMPROF_LET(const trace::Columns steps, ask_columns(run, "diff_steps"));
   Samples samples;
   for (std::size_t i = 0; i < steps.rows(); ++i) {
-    StepSamples& stage = samples[steps.names[static_cast<std::size_t>(steps.values[1][i])]];
+    StepSamples& stage = samples[steps.names[steps.values[1][i]]];
     stage.lasted.push_back(static_cast<double>(steps.values[2][i]));
     if (steps.values[3][i] != trace::Columns::kNull) stage.tpot.push_back(static_cast<double>(steps.values[3][i]));
     if (steps.values[4][i] == trace::Columns::kNull || steps.values[6][i] == trace::Columns::kNull) continue;
     ++stage.sized;
-    stage.batch += static_cast<double>(steps.values[4][i]);
-    stage.context += static_cast<double>(std::max<std::int64_t>(steps.values[5][i], 0));
-    stage.tokens += static_cast<double>(steps.values[4][i] * steps.values[6][i]);
+    stage.batch += steps.values[4][i];
+    stage.context += std::max<std::int64_t>(steps.values[5][i], 0);
+    stage.tokens += steps.values[4][i] * steps.values[6][i];
   }
   return samples;
 }
@@ -48,8 +48,7 @@ double quantile_of(std::string_view name) { return name.ends_with("p50") ? 0.5 :
 bool is_exact(const MeasureKind& kind) {
   static constexpr std::string_view kComputed[] = {"flops", "bytes",      "intensity",
                                                    "floor", "parameters", "weights_read"};
-  return kind.source == "counted" ||
-         std::find(std::begin(kComputed), std::end(kComputed), kind.name) != std::end(kComputed);
+  return kind.source == "counted" || std::ranges::count(kComputed, kind.name) > 0;
 }
 
 Estimate estimate_of(const Measure& measure, const Samples& samples) {
@@ -97,8 +96,8 @@ void fill_terms(const Summary& summary, StageDigest& stage) {
     for (const WaterfallTerm& term : waterfall.terms) {
       static constexpr std::string_view kOutside[] = {"between_steps", "gaps",   "queued",
                                                       "waits",         "copies", "other_kernels"};
-      if (!term.ns || std::find(std::begin(kOutside), std::end(kOutside), term.name) == std::end(kOutside)) continue;
-      stage.terms.emplace_back(term.name, waterfall.mean_ns(*term.ns));
+      if (term.ns && std::ranges::count(kOutside, term.name) > 0)
+        stage.terms.push_back({term.name, waterfall.mean_ns(*term.ns)});
     }
   }
 }
@@ -115,14 +114,14 @@ StageDigest stage_digest(const Summary& summary, const Stage& stage, const StepS
   }
   fill_terms(summary, digest);
   if (tpot) digest.quantity = "TPOT";
-  const auto steps = static_cast<double>(std::max<std::int64_t>(stage.steps, 1));
+  const double steps = std::max<std::int64_t>(stage.steps, 1);
   digest.kernels = static_cast<double>(stage.kernels) / steps;
   digest.kernel_ns = static_cast<double>(stage.kernel_ns) / steps;
   if (stage.kernel_ns > 0) {
     digest.estimated = static_cast<double>(stage.estimated_ns) / static_cast<double>(stage.kernel_ns);
   }
   if (samples.sized == static_cast<std::int64_t>(samples.lasted.size()) && samples.sized > 0) {
-    const auto sized = static_cast<double>(samples.sized);
+    const double sized = samples.sized;
     digest.batch = samples.batch / sized;
     digest.context = samples.context / sized;
     digest.tokens = samples.tokens / sized;
@@ -163,48 +162,6 @@ void fill_notes(const Summary& summary, Digest& digest) {
     digest.notes.emplace_back("it has no stages: only measures of the whole run can be compared");
 }
 
-}  // namespace
-
-Result<Digest> digest_of(const trace::Run& run, const Summary& summary) {
-  Digest digest{.name = run.folder(), .folder = run.folder(), .created = run.info().created};
-  for (const std::string& word : run.info().command) digest.command += (digest.command.empty() ? "" : " ") + word;
-  digest.model = model_text(summary);
-  digest.device = summary.devices.empty() ? "" : summary.devices.front().name;
-  digest.kernels = summary.coverage.kernels;
-  LLMPROF_LET(const Samples samples, read_samples(run));
-  fill_measures(summary, samples, digest);
-  for (const Stage& stage : summary.stages) {
-    const auto found = samples.find(stage.name);
-    digest.steps += stage.steps;
-    digest.stages.push_back(stage_digest(summary, stage, found == samples.end() ? StepSamples{} : found->second));
-  }
-  LLMPROF_LET(digest.parts, part_digests(run, summary));
-  fill_notes(summary, digest);
-  return digest;
-}
-
-const StageDigest* find_stage(const Digest& digest, std::string_view name) {
-  const auto is = [&](const StageDigest& stage) { return stage.name == name; };
-  const auto found = std::find_if(digest.stages.begin(), digest.stages.end(), is);
-  return found == digest.stages.end() ? nullptr : &*found;
-}
-
-const MeasureDigest* find_measure(const Digest& digest, std::string_view name) {
-  const auto is = [&](const MeasureDigest& measure) { return measure.name == name; };
-  const auto found = std::find_if(digest.measures.begin(), digest.measures.end(), is);
-  return found == digest.measures.end() ? nullptr : &*found;
-}
-
-const PartDigest* find_part(const Digest& digest, const PartDigest& like) {
-  const auto is = [&](const PartDigest& p) {
-    return p.kind == like.kind && p.stage == like.stage && p.name == like.name;
-  };
-  const auto found = std::find_if(digest.parts.begin(), digest.parts.end(), is);
-  return found == digest.parts.end() ? nullptr : &*found;
-}
-
-namespace {
-
 constexpr const char* kNoModule = "not matched to the model";
 
 struct Key {
@@ -217,6 +174,11 @@ struct Sums {
   std::map<std::string, KernelUse> kernels;    // by name
   double steady_ns = 0;                        // over the steps that are compared, measured
   std::map<std::size_t, double> batches;       // ns per step, by batch of these
+
+  void add(std::int64_t batch, double batch_ns, double steps) {
+    batches[batch] += batch_ns / steps;
+    steady_ns += batch_ns;
+  }
 };
 using Parts = std::map<Key, Sums>;
 
@@ -230,49 +192,50 @@ void each_module(std::string path, const std::function<void(const std::string&)>
   }
 }
 
-std::string shape_name(const RowView& row, std::string_view products) {
-  const std::int64_t count = row.integer(products);
-  return fmt::format("[{}, {}] x [{}, {}]{} {}", row.integer("m"), row.integer("k"), row.integer("k"), row.integer("n"),
-                     count > 1 ? fmt::format(" x {}", count) : "", row.text("type"));
+// Of kernels (sql/diff_kernels), or of those of a batch of steps (sql/diff_part_batches).
+struct PartRow {
+  std::string stage, module, op, name, type;
+  std::optional<std::int64_t> m;
+  std::int64_t n = 0, k = 0, products = 0, batch = 0;
+  double steps = 0, executions = 0, time_ns = 0, estimated_ns = 0;
+};
+
+struct RangeBatchRow {
+  std::string stage, module, op;
+  std::int64_t batch = 0;
+  double steps = 0, total_ns = 0, self_ns = 0;
+};
+
+std::string shape_name(const PartRow& row) {
+  return fmt::format("[{}, {}] x [{}, {}]{} {}", *row.m, row.k, row.k, row.n,
+                     row.products > 1 ? fmt::format(" x {}", row.products) : "", row.type);
 }
 
 // What a row of a kernel counts for.
 template <class Visit>
-void each_part(const RowView& row, std::string_view products, const Visit& visit) {
-  const std::string stage = row.text("stage"), op = row.text("op");
-  each_module(row.text("module"), [&](const std::string& path) { visit(Key{"module", stage, path}); });
-  visit(Key{"operator", stage, op.empty() ? kNoModule : op});
-  if (!row.value("m").is_null()) visit(Key{"shape", stage, shape_name(row, products)});
+void each_part(const PartRow& row, const Visit& visit) {
+  each_module(row.module, [&](const std::string& path) { visit(Key{"module", row.stage, path}); });
+  visit(Key{"operator", row.stage, row.op.empty() ? kNoModule : row.op});
+  if (row.m) visit(Key{"shape", row.stage, shape_name(row)});
 }
 
 Result<void> add_kernels(const trace::Run& run, Parts& parts) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/diff_kernels"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    each_part(row, "batch", [&](const Key& key) {
+  LLMPROF_LET(const std::vector<PartRow> rows, ask_rows<PartRow>(run, "diff_kernels"));
+  for (const PartRow& row : rows) {
+    each_part(row, [&](const Key& key) {
       Sums& part = parts[key];
-      part.ns += row.real("time_ns");
-      part.estimated_ns += row.real("estimated_ns");
-      part.calls += row.real("executions");
-      KernelUse& kernel = part.kernels[row.text("name")];
-      kernel.name = row.text("name");
-      kernel.executions += row.real("executions");
-      kernel.ns += row.real("time_ns");
+      part.ns += row.time_ns, part.estimated_ns += row.estimated_ns, part.calls += row.executions;
+      KernelUse& kernel = part.kernels[row.name];
+      kernel.executions += row.executions, kernel.ns += row.time_ns;
     });
   }
   return {};
 }
 
 Result<void> add_kernel_batches(const trace::Run& run, Parts& parts) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/diff_part_batches"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    const auto batch = static_cast<std::size_t>(row.integer("batch"));
-    each_part(row, "products", [&](const Key& key) {
-      parts[key].batches[batch] += row.real("time_ns") / row.real("steps");
-      parts[key].steady_ns += row.real("time_ns");
-    });
-  }
+  LLMPROF_LET(const std::vector<PartRow> rows, ask_rows<PartRow>(run, "diff_part_batches"));
+  for (const PartRow& row : rows)
+    each_part(row, [&](const Key& key) { parts[key].add(row.batch, row.time_ns, row.steps); });
   return {};
 }
 
@@ -283,21 +246,12 @@ Result<void> use_ranges(const trace::Run& run, const Summary& summary, Parts& pa
     part.ns = part.steady_ns = 0;
     part.batches.clear();
   }
-  for (const Part& module : summary.modules) {
-    parts[{"module", module.stage, module.name}].ns += static_cast<double>(module.time_ns);
-  }
-  for (const Part& op : summary.ops) parts[{"operator", op.stage, op.name}].ns += static_cast<double>(op.self_ns);
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/diff_range_batches"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    const auto batch = static_cast<std::size_t>(row.integer("batch"));
-    const double steps = row.real("steps");
-    const auto add = [&](Sums& part, double ns) {
-      part.batches[batch] += ns / steps;
-      part.steady_ns += ns;
-    };
-    add(parts[{"module", row.text("stage"), row.text("module")}], row.real("total_ns"));
-    add(parts[{"operator", row.text("stage"), row.text("op")}], row.real("self_ns"));
+  for (const Part& module : summary.modules) parts[{"module", module.stage, module.name}].ns += module.time_ns;
+  for (const Part& op : summary.ops) parts[{"operator", op.stage, op.name}].ns += op.self_ns;
+  LLMPROF_LET(const std::vector<RangeBatchRow> rows, ask_rows<RangeBatchRow>(run, "diff_range_batches"));
+  for (const RangeBatchRow& row : rows) {
+    parts[{"module", row.stage, row.module}].add(row.batch, row.total_ns, row.steps);
+    parts[{"operator", row.stage, row.op}].add(row.batch, row.self_ns, row.steps);
   }
   return {};
 }
@@ -320,7 +274,7 @@ Result<std::map<std::string, std::int64_t>> steady_steps(const trace::Run& run) 
 }
 
 PartDigest finished(const Key& key, const Sums& sums, const Stage& stage, std::int64_t steady) {
-  const auto steps = static_cast<double>(std::max<std::int64_t>(stage.steps, 1));
+  const double steps = std::max<std::int64_t>(stage.steps, 1);
   PartDigest part{.kind = key.kind, .name = key.name, .stage = key.stage};
   const bool measured = sums.estimated_ns <= 0 && !sums.batches.empty();
   if (measured) {
@@ -339,14 +293,11 @@ PartDigest finished(const Key& key, const Sums& sums, const Stage& stage, std::i
   for (const auto& [name, kernel] : sums.kernels) {
     part.kernels.push_back({name, kernel.executions / steps, kernel.ns / steps});
   }
-  std::sort(part.kernels.begin(), part.kernels.end(),
-            [](const KernelUse& a, const KernelUse& b) { return std::tie(b.ns, a.name) < std::tie(a.ns, b.name); });
+  std::ranges::sort(part.kernels, {}, [](const KernelUse& kernel) { return std::tuple(-kernel.ns, kernel.name); });
   constexpr std::size_t kMostKernels = 40;
   if (part.kernels.size() > kMostKernels) part.kernels.resize(kMostKernels);
   return part;
 }
-
-}  // namespace
 
 Result<std::vector<PartDigest>> part_digests(const trace::Run& run, const Summary& summary) {
   Parts parts;
@@ -363,194 +314,54 @@ Result<std::vector<PartDigest>> part_digests(const trace::Run& run, const Summar
       digests.push_back(std::move(part));
     }
   }
-  std::sort(digests.begin(), digests.end(), [](const PartDigest& a, const PartDigest& b) {
-    return std::tie(a.kind, b.ns.value, a.stage, a.name) < std::tie(b.kind, a.ns.value, b.stage, b.name);
-  });
+  std::ranges::sort(
+      digests, {}, [](const PartDigest& part) { return std::tuple(part.kind, -part.ns.value, part.stage, part.name); });
   return digests;
-}
-
-// Digests as JSON: what a baseline file holds.
-
-namespace {
-
-using base::Json;
-
-Json to_json(const Estimate& estimate) {
-  return {{"value", estimate.value},
-          {"error", base::maybe(estimate.error)},
-          {"freedom", estimate.freedom},
-          {"samples", estimate.samples}};
-}
-
-Json to_json(const MeasureDigest& measure) {
-  return {{"name", measure.name},     {"unit", measure.unit},
-          {"better", measure.better}, {"of", measure.of},
-          {"why", measure.why},       {"value", measure.value ? to_json(*measure.value) : Json(nullptr)}};
-}
-
-Json to_json(const PartDigest& part) {
-  Json kernels = Json::array();
-  for (const KernelUse& kernel : part.kernels) {
-    kernels.push_back({{"name", kernel.name}, {"executions", kernel.executions}, {"ns", kernel.ns}});
-  }
-  return {{"kind", part.kind},
-          {"name", part.name},
-          {"stage", part.stage},
-          {"ns", to_json(part.ns)},
-          {"calls", part.calls},
-          {"estimated", part.estimated},
-          {"flops", base::maybe(part.flops)},
-          {"bytes", base::maybe(part.bytes)},
-          {"kernels", std::move(kernels)}};
-}
-
-Json to_json(const StageDigest& stage) {
-  Json terms = Json::array();
-  for (const auto& [name, ns] : stage.terms) terms.push_back({{"name", name}, {"ns", ns}});
-  return {{"name", stage.name},
-          {"quantity", stage.quantity},
-          {"steps", stage.steps},
-          {"ns", to_json(stage.ns)},
-          {"mean_ns", stage.mean_ns},
-          {"ranges", stage.ranges ? 1 : 0},
-          {"kernels", stage.kernels},
-          {"kernel_ns", stage.kernel_ns},
-          {"estimated", stage.estimated},
-          {"batch", base::maybe(stage.batch)},
-          {"context", base::maybe(stage.context)},
-          {"tokens", base::maybe(stage.tokens)},
-          {"flops", base::maybe(stage.flops)},
-          {"bytes", base::maybe(stage.bytes)},
-          {"floor_ns", base::maybe(stage.floor_ns)},
-          {"sm_clock_hz", base::maybe(stage.sm_clock_hz)},
-          {"terms", std::move(terms)}};
-}
-
-template <class T>
-Json list(const std::vector<T>& rows) {
-  Json out = Json::array();
-  for (const T& row : rows) out.push_back(to_json(row));
-  return out;
-}
-
-// Reading: what is missing or of another type is left as it is; files of other versions stay readable.
-template <class T>
-void read(const Json& from, const char* key, T& into) {
-  const auto found = from.is_object() ? from.find(key) : from.end();
-  if (!from.is_object() || found == from.end()) return;
-  if constexpr (std::is_same_v<T, std::string>) {
-    if (found->is_string()) into = found->get<std::string>();
-  } else {
-    if (found->is_number()) into = found->get<T>();
-  }
-}
-
-void read(const Json& from, const char* key, std::optional<double>& into) {
-  if (from.is_object() && from.contains(key) && from[key].is_number()) into = from[key].get<double>();
-}
-
-Estimate read_estimate(const Json& from) {
-  Estimate estimate;
-  read(from, "value", estimate.value);
-  read(from, "error", estimate.error);
-  read(from, "freedom", estimate.freedom);
-  read(from, "samples", estimate.samples);
-  return estimate;
-}
-
-const Json& member(const Json& from, const char* key) {
-  static const Json nothing;
-  return from.is_object() && from.contains(key) ? from[key] : nothing;
-}
-
-MeasureDigest read_measure(const Json& from) {
-  MeasureDigest measure;
-  read(from, "name", measure.name);
-  read(from, "unit", measure.unit);
-  read(from, "better", measure.better);
-  read(from, "of", measure.of);
-  read(from, "why", measure.why);
-  if (member(from, "value").is_object()) measure.value = read_estimate(member(from, "value"));
-  return measure;
-}
-
-StageDigest read_stage(const Json& from) {
-  StageDigest stage;
-  read(from, "name", stage.name);
-  read(from, "quantity", stage.quantity);
-  read(from, "steps", stage.steps);
-  stage.ns = read_estimate(member(from, "ns"));
-  read(from, "mean_ns", stage.mean_ns);
-  int ranges = 0;
-  read(from, "ranges", ranges);
-  stage.ranges = ranges != 0;
-  read(from, "kernels", stage.kernels);
-  read(from, "kernel_ns", stage.kernel_ns);
-  read(from, "estimated", stage.estimated);
-  read(from, "batch", stage.batch);
-  read(from, "context", stage.context);
-  read(from, "tokens", stage.tokens);
-  read(from, "flops", stage.flops);
-  read(from, "bytes", stage.bytes);
-  read(from, "floor_ns", stage.floor_ns);
-  read(from, "sm_clock_hz", stage.sm_clock_hz);
-  for (const Json& term : member(from, "terms")) {
-    auto& [name, ns] = stage.terms.emplace_back();
-    read(term, "name", name);
-    read(term, "ns", ns);
-  }
-  return stage;
-}
-
-PartDigest read_part(const Json& from) {
-  PartDigest part;
-  read(from, "kind", part.kind);
-  read(from, "name", part.name);
-  read(from, "stage", part.stage);
-  part.ns = read_estimate(member(from, "ns"));
-  read(from, "calls", part.calls);
-  read(from, "estimated", part.estimated);
-  read(from, "flops", part.flops);
-  read(from, "bytes", part.bytes);
-  for (const Json& use : member(from, "kernels")) {
-    KernelUse& kernel = part.kernels.emplace_back();
-    read(use, "name", kernel.name);
-    read(use, "executions", kernel.executions);
-    read(use, "ns", kernel.ns);
-  }
-  return part;
 }
 
 }  // namespace
 
-Json to_json(const Digest& digest) {
-  return {{"name", digest.name},           {"folder", digest.folder},
-          {"created", digest.created},     {"command", digest.command},
-          {"model", digest.model},         {"device", digest.device},
-          {"notes", digest.notes},         {"steps", digest.steps},
-          {"kernels", digest.kernels},     {"measures", list(digest.measures)},
-          {"stages", list(digest.stages)}, {"parts", list(digest.parts)}};
+Result<Digest> digest_of(const trace::Run& run, const Summary& summary) {
+  Digest digest{.name = run.folder(), .folder = run.folder(), .created = run.info().created};
+  for (const std::string& word : run.info().command) digest.command += (digest.command.empty() ? "" : " ") + word;
+  digest.model = model_text(summary);
+  digest.device = summary.devices.empty() ? "" : summary.devices.front().name;
+  digest.kernels = summary.coverage.kernels;
+  LLMPROF_LET(const Samples samples, read_samples(run));
+  fill_measures(summary, samples, digest);
+  for (const Stage& stage : summary.stages) {
+    const auto found = samples.find(stage.name);
+    digest.steps += stage.steps;
+    digest.stages.push_back(stage_digest(summary, stage, found == samples.end() ? StepSamples{} : found->second));
+  }
+  LLMPROF_LET(digest.parts, part_digests(run, summary));
+  fill_notes(summary, digest);
+  return digest;
 }
 
-Result<Digest> digest_from_json(const Json& json, std::string_view where) {
-  if (!json.is_object() || !json.contains("measures")) {
-    return Error{ErrorCode::kCorruptInput, std::string(where) + " holds no run", "save it again"};
-  }
+const StageDigest* find_stage(const Digest& digest, std::string_view name) {
+  return find_by(digest.stages, name, &StageDigest::name);
+}
+
+const MeasureDigest* find_measure(const Digest& digest, std::string_view name) {
+  return find_by(digest.measures, name, &MeasureDigest::name);
+}
+
+const PartDigest* find_part(const Digest& digest, const PartDigest& like) {
+  const auto is = [&](const PartDigest& p) {
+    return p.kind == like.kind && p.stage == like.stage && p.name == like.name;
+  };
+  const auto found = std::find_if(digest.parts.begin(), digest.parts.end(), is);
+  return found == digest.parts.end() ? nullptr : &*found;
+}
+
+// What a baseline file holds.
+base::Json to_json(const Digest& digest) { return base::fields_json(digest); }
+
+Result<Digest> digest_from_json(const base::Json& json, std::string_view where) {
   Digest digest;
-  read(json, "name", digest.name);
-  read(json, "folder", digest.folder);
-  read(json, "created", digest.created);
-  read(json, "command", digest.command);
-  read(json, "model", digest.model);
-  read(json, "device", digest.device);
-  read(json, "steps", digest.steps);
-  read(json, "kernels", digest.kernels);
-  for (const Json& note : member(json, "notes")) {
-    if (note.is_string()) digest.notes.push_back(note.get<std::string>());
-  }
-  for (const Json& row : member(json, "measures")) digest.measures.push_back(read_measure(row));
-  for (const Json& row : member(json, "stages")) digest.stages.push_back(read_stage(row));
-  for (const Json& row : member(json, "parts")) digest.parts.push_back(read_part(row));
+  if (!json.is_object() || !json.contains("measures") || !base::read_fields(json, digest))
+    return Error{ErrorCode::kCorruptInput, std::string(where) + " holds no run", "save it again"};
   return digest;
 }
 

@@ -4,16 +4,55 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "analyze/diff/estimate.h"
 #include "analyze/summary.h"
 #include "base/json_fwd.h"
 #include "base/progress.h"
 
 namespace llmprof::analyze {
+
+// Means with their uncertainty, and what they say about two sides. Samples of successive steps are correlated, so the
+// error of a mean comes from means of batches, not from single samples. Pure functions.
+
+// A number and how well it is known.
+struct Estimate {
+  double value = 0;
+  std::optional<double> error;  // standard error; 0: counted, not measured; nullopt: nothing tells it
+  double freedom = 0;           // degrees of freedom of `error`
+  std::int64_t samples = 0;     // steps, or runs, that it is made from
+};
+
+inline constexpr std::size_t kLeastBatches = 8;  // fewer do not tell an error
+inline constexpr std::size_t kMostBatches = 32;
+
+// The mean of batches of (nearly) equal weight in order of time. Neighbours are joined, down to kLeastBatches, as long
+// as they are correlated; what correlation is left makes the error larger.
+Estimate mean_of_batches(std::vector<double> batches);
+// The same of samples in order of time, any number of them.
+Estimate mean_of_samples(std::span<const double> samples);
+// The q-quantile (as quantile_disc) of samples in order of time, its error from the quantiles of batches. Without error
+// where a batch would hold too few samples for that quantile.
+Estimate quantile_of_samples(std::span<const double> samples, double q);
+
+// Of repeated runs: the mean, its error from the spread between runs or from that within them, whichever is larger.
+Estimate mean_of_runs(std::span<const Estimate> runs);
+
+struct Change {
+  std::optional<double> ratio;      // after / before - 1; nullopt where before is 0
+  std::optional<double> low, high;  // 95 % interval of it
+  std::optional<double> p;          // two-sided: that it is chance; 0 where both are counted and differ
+};
+// Welch's test on the logarithms. A side of one run among repeats takes over the spread of the other.
+Change change_between(std::span<const Estimate> before, std::span<const Estimate> after);
+
+// Student's t: the two-sided probability of |t| or more, and the t that 95 % lie within.
+double student_p(double t, double freedom);
+double student_t95(double freedom);
+
+// ---- what is compared
 
 struct MeasureDigest {
   std::string name, unit, better, of, why;  // "decode.tpot_p50"; better: "lower", "higher", "neither"
@@ -36,6 +75,11 @@ struct PartDigest {
   std::vector<KernelUse> kernels;      // most time first
 };
 
+struct TermDigest {  // of the waterfall, per sample
+  std::string name;
+  double ns = 0;
+};
+
 struct StageDigest {
   std::string name, quantity;  // what a sample is: "TTFT", "TPOT", "step time"
   std::int64_t steps = 0;
@@ -45,8 +89,7 @@ struct StageDigest {
   double kernels = 0, kernel_ns = 0, estimated = 0;  // per step; share of kernel_ns that is estimated
   std::optional<double> batch, context, tokens;      // means per step
   std::optional<double> flops, bytes, floor_ns, sm_clock_hz;  // per step
-  std::vector<std::pair<std::string, double>>
-      terms;  // of the waterfall, ns per sample; known ones that are not kernels
+  std::vector<TermDigest> terms;                              // known ones that are not kernels
 };
 
 struct Digest {

@@ -1,4 +1,4 @@
-#include "analyze/diff/estimate.h"
+#include "analyze/diff/digest.h"
 
 #include <algorithm>
 #include <cmath>
@@ -43,7 +43,7 @@ void set_error(std::vector<double> batches, Estimate& estimate) {
     join_neighbours(batches);
     neighbours = correlation(batches);
   }
-  const double count = static_cast<double>(batches.size());
+  const double count = batches.size();
   // An estimated correlation of n values is 1/n too low on average; of n that are not correlated it is -1/n.
   const double left = std::clamp(neighbours + 1 / count, 0.0, kMost);
   estimate.error = std::sqrt(variance(batches) / count * (1 + left) / (1 - left));
@@ -161,7 +161,7 @@ Estimate mean_of_runs(std::span<const Estimate> runs) {
     within += run.error.value_or(0) * run.error.value_or(0);
     counted = counted && run.error == 0.0;
   }
-  const double count = static_cast<double>(runs.size());
+  const double count = runs.size();
   const double between = variance(values) / count;
   Estimate estimate{mean(values), std::nullopt, count - 1, std::ssize(runs)};
   // Two or three runs may agree by chance: the mean cannot be known better than its runs were.

@@ -1,4 +1,4 @@
-#include "analyze/diff/estimate.h"
+#include "analyze/diff/digest.h"
 
 #include <gtest/gtest.h>
 

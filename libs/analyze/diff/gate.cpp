@@ -1,4 +1,4 @@
-#include "analyze/diff/gate.h"
+#include "analyze/diff/diff.h"
 
 #include <fmt/format.h>
 
@@ -12,56 +12,27 @@
 namespace llmprof::analyze {
 namespace {
 
-struct Unit {
-  std::string_view name, base;  // base: the unit of the measure that it fits
+// What a prefix multiplies a unit by: "GB/s" is "B/s" with "G".
+struct Prefix {
+  std::string_view name;
   double factor;
 };
-constexpr Unit kUnits[] = {
-    {"ns", "s", 1e-9},
-    {"us", "s", 1e-6},
-    {"ms", "s", 1e-3},
-    {"s", "s", 1},
-    {"min", "s", 60},
-    {"B", "B", 1},
-    {"kB", "B", 1e3},
-    {"MB", "B", 1e6},
-    {"GB", "B", 1e9},
-    {"TB", "B", 1e12},
-    {"KiB", "B", 1024},
-    {"MiB", "B", 1048576},
-    {"GiB", "B", 1073741824},
-    {"B/s", "B/s", 1},
-    {"MB/s", "B/s", 1e6},
-    {"GB/s", "B/s", 1e9},
-    {"TB/s", "B/s", 1e12},
-    {"FLOP", "FLOP", 1},
-    {"GFLOP", "FLOP", 1e9},
-    {"TFLOP", "FLOP", 1e12},
-    {"GFLOP/s", "FLOP/s", 1e9},
-    {"TFLOP/s", "FLOP/s", 1e12},
-    {"PFLOP/s", "FLOP/s", 1e15},
-    {"J", "J", 1},
-    {"mJ", "J", 1e-3},
-    {"kJ", "J", 1e3},
-    {"W", "W", 1},
-    {"kW", "W", 1e3},
-    {"Hz", "Hz", 1},
-    {"MHz", "Hz", 1e6},
-    {"GHz", "Hz", 1e9},
-    {"%", "1", 0.01},
-    {"FLOP/B", "FLOP/B", 1},
-    {"1/s", "1/s", 1},
-    {"/s", "1/s", 1},
-    {"degC", "degC", 1},
-};
+constexpr Prefix kPrefixes[] = {{"", 1},     {"n", 1e-9},  {"u", 1e-6},     {"m", 1e-3},
+                                {"k", 1e3},  {"M", 1e6},   {"G", 1e9},      {"T", 1e12},
+                                {"P", 1e15}, {"Ki", 1024}, {"Mi", 1048576}, {"Gi", 1073741824}};
+
+// How many of the measure's unit one of these is; nullopt: it is none of it.
+std::optional<double> factor_of(std::string_view unit, std::string_view base) {
+  if (unit == "min" && base == "s") return 60;
+  if (unit == "%" && base == "1") return 0.01;
+  if (unit == "/s" && base == "1/s") return 1;
+  if (base.empty() || base == "1" || !unit.ends_with(base)) return std::nullopt;
+  const auto* const found = std::ranges::find(kPrefixes, unit.substr(0, unit.size() - base.size()), &Prefix::name);
+  return found == std::end(kPrefixes) ? std::nullopt : std::optional(found->factor);
+}
+
 constexpr std::string_view kScopes[] = {"run",  "prefill", "decode",  "mixed",    "draft",     "verify", "encode",
                                         "load", "warm-up", "forward", "backward", "optimizer", "other"};
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
-}
 
 Error wrong(std::string_view gate, std::string message, std::string hint) {
   return {ErrorCode::kUsage, fmt::format("gate '{}': {}", gate, message), std::move(hint)};
@@ -89,7 +60,7 @@ Result<void> check_name(const Gate& gate) {
   }
   const std::string_view scope = std::string_view(gate.measure).substr(0, dot);
   const std::string_view name = std::string_view(gate.measure).substr(dot + 1);
-  if (std::find(std::begin(kScopes), std::end(kScopes), scope) == std::end(kScopes)) {
+  if (std::ranges::count(kScopes, scope) == 0) {
     return wrong(gate.text, fmt::format("'{}' is no stage", scope), "near: " + near(scope, kScopes));
   }
   std::vector<std::string> names;
@@ -110,7 +81,7 @@ Result<void> parse_limit(std::string_view text, Gate& gate) {
   if (error != std::errc{} || !std::isfinite(gate.limit)) {
     return wrong(gate.text, fmt::format("'{}' is no number", text), "for example +3%, 0.70, 12ms, 5GB");
   }
-  const std::string_view unit = trimmed(digits.substr(static_cast<std::size_t>(end - digits.data())));
+  const std::string_view unit = base::trimmed(digits.substr(static_cast<std::size_t>(end - digits.data())));
   const MeasureKind& kind = *find_measure_kind(gate.measure);
   gate.relative = sign && unit == "%";
   if (gate.relative) {
@@ -118,14 +89,13 @@ Result<void> parse_limit(std::string_view text, Gate& gate) {
     return {};
   }
   if (unit.empty()) return {};
-  const auto found =
-      std::find_if(std::begin(kUnits), std::end(kUnits), [&](const Unit& each) { return each.name == unit; });
-  if (found == std::end(kUnits) || found->base != kind.unit) {
+  const std::optional<double> factor = factor_of(unit, kind.unit);
+  if (!factor) {
     return wrong(gate.text, fmt::format("'{}' is no unit of {}", unit, gate.measure),
                  unit == "%" ? "a change against before has a sign: +3%, -5%"
                              : fmt::format("it is in {}", kind.unit.empty() ? "plain numbers" : kind.unit));
   }
-  gate.limit *= found->factor;
+  gate.limit *= *factor;
   return {};
 }
 
@@ -137,9 +107,9 @@ Result<Gate> parse_gate(std::string_view text) {
   }
   const std::size_t length = at + 1 < text.size() && text[at + 1] == '=' ? 2 : 1;
   gate.op = text[at] == '<' ? (length == 2 ? "<=" : "<") : (length == 2 ? ">=" : ">");
-  gate.measure = trimmed(text.substr(0, at));
+  gate.measure = base::trimmed(text.substr(0, at));
   LLMPROF_TRY(check_name(gate));
-  LLMPROF_TRY(parse_limit(trimmed(text.substr(at + length)), gate));
+  LLMPROF_TRY(parse_limit(base::trimmed(text.substr(at + length)), gate));
   return gate;
 }
 
@@ -173,10 +143,8 @@ Known known_of(const Side& side, const std::string& measure) {
 
 Result<std::vector<Gate>> parse_gates(std::string_view text) {
   std::vector<Gate> gates;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(';'), text.size());
-    const std::string_view one = trimmed(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (const std::string_view part : base::split(text, ';')) {
+    const std::string_view one = base::trimmed(part);
     if (one.empty()) continue;
     LLMPROF_LET(Gate gate, parse_gate(one));
     gates.push_back(std::move(gate));

@@ -1,4 +1,4 @@
-#include "analyze/diff/gate.h"
+#include "analyze/diff/diff.h"
 
 #include <gtest/gtest.h>
 

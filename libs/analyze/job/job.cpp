@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "analyze/job/job_said.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
 
@@ -61,26 +60,26 @@ bool are_one_rank(const JobRank& a, const JobRank& b) {
   return a.rank && a.rank == b.rank && !elsewhere && std::ranges::any_of(a.devices, shares);
 }
 
+struct RankRow {  // what a process executed on a device
+  std::int64_t process_id = 0, pid = 0, device_id = 0, kernel_ns = 0;
+  std::string host;
+  std::optional<std::int64_t> rank;
+};
+
 Result<std::vector<JobRank>> read_processes(const trace::Run& run, const std::vector<std::int64_t>& busy_devices) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/job_ranks"));
+  LLMPROF_LET(const std::vector<RankRow> rows, ask_rows<RankRow>(run, "job_ranks"));
   std::map<std::int64_t, std::map<std::int64_t, std::int64_t>> times;  // by process and device
   std::vector<JobRank> processes;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    const std::int64_t id = row.integer("process_id"), device = row.integer("device_id");
-    if (std::ranges::find(busy_devices, device) == busy_devices.end()) continue;
-    if (!times.contains(id)) {
-      JobRank process{.processes = {id}, .pid = row.integer("pid"), .rank = row.maybe_integer("rank")};
-      process.host = row.text("host");
-      processes.push_back(std::move(process));
-    }
-    times[id][device] += row.integer("kernel_ns");
+  for (const RankRow& row : rows) {
+    if (std::ranges::count(busy_devices, row.device_id) == 0) continue;
+    if (!times.contains(row.process_id))
+      processes.push_back({.processes = {row.process_id}, .pid = row.pid, .rank = row.rank, .host = row.host});
+    times[row.process_id][row.device_id] += row.kernel_ns;
   }
   for (JobRank& process : processes) {
     for (const auto& [device, ns] : times[process.processes.front()]) process.kernel_ns += ns;
     for (const auto& [device, ns] : times[process.processes.front()]) {
-      if (static_cast<double>(ns) >= kNegligible * static_cast<double>(process.kernel_ns))
-        process.devices.push_back(device);
+      if (ns >= kNegligible * process.kernel_ns) process.devices.push_back(device);
     }
   }
   return processes;
@@ -103,9 +102,7 @@ Result<std::vector<JobRank>> read_ranks(const trace::Run& run, const std::vector
       if (std::ranges::find(same->devices, device) == same->devices.end()) same->devices.push_back(device);
     }
   }
-  std::erase_if(ranks, [&](const JobRank& rank) {
-    return static_cast<double>(rank.kernel_ns) < kNegligible * static_cast<double>(most);
-  });
+  std::erase_if(ranks, [&](const JobRank& rank) { return rank.kernel_ns < kNegligible * most; });
   return ranks;
 }
 
@@ -167,7 +164,7 @@ Result<SaidSizes> said_sizes(const trace::Run& run, const std::vector<std::strin
 
 // How often a rank made logits, and the product that ends a layer.
 struct LayerCalls {
-  std::int64_t logits = 0, layers = 0;
+  std::int64_t process_id = 0, logits = 0, layers = 0;
 };
 
 Result<std::vector<LayerCalls>> read_layer_calls(const trace::Run& run, const JobSources& sources, std::int64_t parts,
@@ -180,12 +177,11 @@ Result<std::vector<LayerCalls>> read_layer_calls(const trace::Run& run, const Jo
           "AS t ON t.id = g.thread_id WHERE g.batch = 1 GROUP BY ALL",
           sources.hidden, sources.vocab / parts, (sources.vocab + parts - 1) / parts, sources.width / parts)));
   std::vector<LayerCalls> calls(ranks.size());
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
+  LLMPROF_LET(const std::vector<LayerCalls> rows, rows_as<LayerCalls>(table));
+  for (const LayerCalls& row : rows) {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      if (std::ranges::find(ranks[rank].processes, row.integer("process_id")) == ranks[rank].processes.end()) continue;
-      calls[rank].logits += row.integer("logits");
-      calls[rank].layers += row.integer("layers");
+      if (std::ranges::count(ranks[rank].processes, row.process_id) == 0) continue;
+      calls[rank].logits += row.logits, calls[rank].layers += row.layers;
     }
   }
   return calls;
@@ -222,23 +218,23 @@ Result<std::string> why_not_whole(const trace::Run& run, const JobSources& sourc
   constexpr double kMostOfThem = 0.75;
   for (const LayerCalls& of : calls) {
     const std::int64_t all = sources.layers * of.logits;
-    if (of.layers > 0 && static_cast<double>(of.layers) < kMostOfThem * static_cast<double>(all))
+    if (of.layers > 0 && of.layers < kMostOfThem * all)
       return fmt::format("a rank computes {:.1f} of {} layers for each time it computes logits",
                          static_cast<double>(of.layers) / static_cast<double>(of.logits), sources.layers);
   }
   if (with_logits > 0) return std::string();
-  LLMPROF_LET(const trace::ResultTable sends,
-              run.query("SELECT count(*) FROM (SELECT 1 FROM kernel WHERE name LIKE '%nccl%SendRecv%' LIMIT 1)"));
-  const bool sent = sends.rows[0][0].as_int() > 0;
-  return std::string(sent ? "no logits were seen, and ranks send each other rows, as stages of a pipeline do" : "");
+  LLMPROF_LET(const std::int64_t sent,
+              ask_number(run, "SELECT count(*) FROM (SELECT 1 FROM kernel WHERE name LIKE '%nccl%SendRecv%' LIMIT 1)"));
+  return std::string(sent > 0 ? "no logits were seen, and ranks send each other rows, as stages of a pipeline do" : "");
 }
 
 Result<bool> has_collectives(const trace::Run& run) {
   LLMPROF_LET(
-      const trace::ResultTable table,
-      run.query("SELECT count(*) FROM (SELECT 1 FROM kernel WHERE name LIKE '%nccl%' OR name LIKE '%rccl%' OR name "
-                "LIKE '%all_reduce%' OR name LIKE '%cross_device_reduce%' LIMIT 1)"));
-  return table.rows[0][0].as_int() > 0;
+      const std::int64_t any,
+      ask_number(run,
+                 "SELECT count(*) FROM (SELECT 1 FROM kernel WHERE name LIKE '%nccl%' OR name LIKE '%rccl%' OR name "
+                 "LIKE '%all_reduce%' OR name LIKE '%cross_device_reduce%' LIMIT 1)"));
+  return any > 0;
 }
 
 void set_unknown(std::string_view reason, Job& job) {
@@ -249,17 +245,19 @@ void set_unknown(std::string_view reason, Job& job) {
       plural(job.world, "rank"), reason.empty() ? "" : ", as ", reason);
 }
 
+struct CollectiveRow {
+  bool forward = false, reduces = false;
+  std::int64_t kernels = 0;
+};
+
 // Ranks that share matrices add up their parts on the way forward; copies of a model only add up gradients, on the way
 // back. What is gathered on the way forward may be weights or parts of rows, which tells nothing.
 Result<void> infer_by_collectives(const trace::Run& run, Job& job) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/job_collectives"));
+  LLMPROF_LET(const std::vector<CollectiveRow> rows, ask_rows<CollectiveRow>(run, "job_collectives"));
   std::int64_t forward = 0, forward_reduces = 0, backward = 0;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    const std::int64_t kernels = row.integer("kernels");
-    if (row.integer("forward") == 0) backward += kernels;
-    if (row.integer("forward") != 0) forward += kernels;
-    if (row.integer("forward") != 0 && row.integer("reduces") != 0) forward_reduces += kernels;
+  for (const CollectiveRow& row : rows) {
+    (row.forward ? forward : backward) += row.kernels;
+    if (row.forward && row.reduces) forward_reduces += row.kernels;
   }
   if (forward == 0 && backward > 0) {
     job.origin = "its collectives, which all lie in backward passes and updates: each rank computes the whole model";
@@ -321,7 +319,6 @@ void place_ranks(Job& job) {
     rank.counts_tokens = led.insert(rank.place.data).second;
   }
 }
-
 
 void add_note(std::string_view text, Job& job) {
   if (!text.empty()) job.note += fmt::format("{}{}", job.note.empty() ? "" : "; ", text);

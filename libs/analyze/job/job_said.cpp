@@ -1,9 +1,8 @@
-#include "analyze/job/job_said.h"
+#include "analyze/job/job.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
 #include <iterator>
 #include <map>
@@ -13,6 +12,7 @@
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
 #include "base/json.h"
+#include "base/numbers.h"
 
 namespace llmprof::analyze {
 
@@ -21,10 +21,8 @@ namespace {
 constexpr std::int64_t kMostRanks = 1'000'000;
 
 std::optional<std::int64_t> number_in(std::string_view text) {
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value < 1 || value > kMostRanks) return std::nullopt;
-  return value;
+  const std::optional<std::int64_t> value = base::parse_number<std::int64_t>(text);
+  return value && *value >= 1 && *value <= kMostRanks ? value : std::nullopt;
 }
 
 std::vector<std::string_view> split(std::string_view text, std::string_view at) {
@@ -270,10 +268,9 @@ Result<SaidSizes> said_by_communicators(const trace::Run& run, const std::vector
                                     "AND size > 0 AND process_id IN ({}) ORDER BY description, size",
                                     id_list(ranks))));
   SaidSizes said{.data_before_pipeline = true};  // as both of them count ranks
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    const std::string description = row.text("description");
-    const std::int64_t size = row.integer("size");
+  for (const auto& row : table.rows) {
+    const std::string& description = row[0].text;
+    const std::int64_t size = row[1].as_int();
     const auto dimension = std::ranges::find(kDimensions, description, &Dimension::description);
     if (dimension == std::end(kDimensions)) continue;
     if (said.*dimension->size && said.*dimension->size != size)
@@ -289,10 +286,9 @@ Result<SaidWorld> said_world(const trace::Run& run, const std::vector<JobRank>& 
   LLMPROF_LET(const trace::ResultTable told,
               run.query(fmt::format("SELECT DISTINCT world FROM process WHERE world > 0 AND id IN ({}) ORDER BY world",
                                     id_list(ranks))));
-  LLMPROF_LET(const trace::ResultTable largest, run.query(fmt::format("SELECT max(size) FROM communicator WHERE "
-                                                                      "process_id IN ({})",
-                                                                      id_list(ranks))));
-  const std::int64_t communicator = largest.rows[0][0].is_null() ? 0 : largest.rows[0][0].as_int();
+  LLMPROF_LET(
+      const std::int64_t communicator,
+      ask_number(run, fmt::format("SELECT max(size) FROM communicator WHERE process_id IN ({})", id_list(ranks))));
   SaidWorld world;
   if (told.rows.empty()) {
     world.size = std::max({world_around(run), communicator, std::int64_t{1}});

@@ -7,8 +7,7 @@
 #include "analyze/context.h"
 #include "analyze/derive.h"
 #include "analyze/job/job.h"
-#include "analyze/job/job_said.h"
-#include "analyze/rules/rule_run.h"
+#include "analyze/rules/testing/rule_run.h"
 
 namespace llmprof::analyze {
 

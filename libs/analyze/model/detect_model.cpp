@@ -7,11 +7,11 @@
 #include <set>
 #include <unordered_map>
 
-#include "analyze/steps/infer_steps.h"
+#include "analyze/model/work_reader.h"
 #include "analyze/passes/repeated_products.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
-#include "analyze/model/run_calls.h"
+#include "analyze/steps/infer_steps.h"
 #include "model/checkpoint/open_model.h"
 #include "model/shard.h"
 
@@ -28,18 +28,22 @@ struct CalledSizes {
   std::string type;  // of most FLOPs
 };
 
+struct GemmSizeRow {
+  std::int64_t m = 0, n = 0, k = 0;
+  std::string type, layout;
+  std::int64_t calls = 0;
+};
+
 Result<CalledSizes> called_sizes(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/gemm_sizes"));
+  LLMPROF_LET(const std::vector<GemmSizeRow> rows, ask_rows<GemmSizeRow>(run, "gemm_sizes"));
   CalledSizes called;
   std::map<std::string, double> flops;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    const std::int64_t m = row.integer("m"), n = row.integer("n"), k = row.integer("k"), calls = row.integer("calls");
-    called.usual[{k, row.text("layout") == "row" ? n : m}] += calls;
+  for (const auto& [m, n, k, type, layout, calls] : rows) {
+    called.usual[{k, layout == "row" ? n : m}] += calls;
     called.either[{k, n}] += calls;
     if (m != n) called.either[{k, m}] += calls;
     called.all.push_back({m, n, k, calls});
-    flops[row.text("type")] += model::gemm_flops(m, n, k, calls);
+    flops[type] += model::gemm_flops(m, n, k, calls);
   }
   const auto most =
       std::max_element(flops.begin(), flops.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -93,7 +97,7 @@ bool find_given(const trace::Run& run, FoundModel& found) {
 }
 
 Result<bool> find_declared(const trace::Run& run, FoundModel& found) {
-  LLMPROF_LET(const trace::ResultTable mark, ask(run, "sql/model_mark"));
+  LLMPROF_LET(const trace::ResultTable mark, ask(run, "model_mark"));
   if (mark.rows.empty()) return false;
   const trace::NotedModel noted{"declared", "declared by the program", mark.rows[0][0].text, {}};
   use(noted, model::parse_config(noted.text, "the model the run declares"), found);
@@ -166,7 +170,7 @@ void add_passes(const Calls& calls, const Matches& matches, SeenPasses& seen) {
   std::vector<std::vector<PassProduct>> passes(matches.passes.size());
   for (std::size_t i = 0; i < calls.size(); ++i) {
     const std::int32_t pass = matches.calls[i].pass;
-    if (pass != kNone) add_product(calls.shapes[calls.shape[i]], passes[static_cast<std::size_t>(pass)], seen.rotates);
+    if (pass != kNone) add_product(calls.shapes[calls.shape[i]], passes[pass], seen.rotates);
   }
   for (std::size_t i = 0; i < passes.size(); ++i) {  // encoders and models that draft are others
     if (matches.passes[i].of == MatchedPass::Of::kModel) seen.passes.push_back(std::move(passes[i]));
@@ -196,9 +200,7 @@ void add_training(const Calls& calls, const std::vector<TrainingPass>& training,
 
 // Of the first calls: what repeats is there.
 Result<SeenPasses> seen_passes(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable threads, ask(run, "sql/pass_threads"));
-  std::unordered_map<std::int64_t, std::int64_t> process_of_thread;
-  for (const auto& row : threads.rows) process_of_thread[row[0].as_int()] = row[1].as_int();
+  LLMPROF_LET(const ProcessOfThread process_of_thread, read_threads(run));
   LLMPROF_LET(RunCalls direct, read_calls(run, process_of_thread, 1));
   LLMPROF_LET(const RunCalls captured, read_captured_calls(run));
   LLMPROF_LET(const std::vector<TrainingPass> training, find_training(run, direct.calls, process_of_thread));
@@ -234,12 +236,12 @@ std::vector<PassProduct> usual_pass(const std::vector<std::vector<PassProduct>>&
 Result<std::optional<double>> updated_parameters(const trace::Run& run, std::int64_t updates) {
   constexpr double kBlockValues = 65536;
   if (updates == 0) return std::optional<double>{};
-  LLMPROF_LET(const trace::ResultTable table,
-              run.query("SELECT mode(blocks) FROM (SELECT sum(grid_x)::BIGINT AS blocks FROM kernel WHERE name LIKE "
-                        "'%multi_tensor_apply%' GROUP BY name)"));
-  const std::optional<std::int64_t> blocks = table.rows[0][0].maybe_int();
-  if (!blocks) return std::optional<double>{};
-  return std::optional(static_cast<double>(*blocks) / static_cast<double>(updates) * kBlockValues);
+  LLMPROF_LET(const std::int64_t blocks,
+              ask_number(run,
+                         "SELECT mode(blocks) FROM (SELECT sum(grid_x)::BIGINT AS blocks FROM kernel WHERE name LIKE "
+                         "'%multi_tensor_apply%' GROUP BY name)"));
+  if (blocks == 0) return std::optional<double>{};
+  return std::optional(static_cast<double>(blocks) / static_cast<double>(updates) * kBlockValues);
 }
 
 // Heads, biases, whether logits and embeddings share their matrix: none of it changes what products cost.
@@ -250,8 +252,8 @@ Result<void> add_details(const trace::Run& run, const SeenPasses& seen, const st
     if (const std::int64_t dim = head_dim_of_kernel(row[0].text); dim > 0) dims.insert(dim);
   }
   if (dims.size() == 1 && model.q % *dims.begin() == 0 && model.kv % *dims.begin() == 0) model.head_dim = *dims.begin();
-  LLMPROF_LET(const trace::ResultTable biased, run.query("SELECT count(*) FROM gemm WHERE epilogue ILIKE '%bias%'"));
-  model.bias = biased.rows[0][0].as_int() > 0;
+  LLMPROF_LET(const std::int64_t biased, ask_number(run, "SELECT count(*) FROM gemm WHERE epilogue ILIKE '%bias%'"));
+  model.bias = biased > 0;
   model.rope = seen.rotates || model.gated;
   if (model::number_of(type)) model.type = type;
   const auto is_gradient = [&](const CallShape& s) {

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyze/counters/work.h"
+#include "analyze/counters/stages.h"
+#include "analyze/questions.h"
+#include "analyze/rows_of.h"
 #include "base/human.h"
+#include "hw/roof.h"
 #include "model/model.h"
 
 namespace llmprof::analyze {
@@ -41,9 +44,9 @@ Denominators denominators(const AnalysisContext& analysis, const std::string& ty
     return over == Over::kDevice ? one->value : over == Over::kRank ? share * all->value : all->value;
   };
   const std::optional<hw::UsedPeak> used =
-      analysis.devices.empty()
-          ? std::nullopt
-          : hw::flops_peak(counters::peaks_of(analysis, analysis.device_ids.front()), type, analysis.devices.front().name);
+      analysis.devices.empty() ? std::nullopt
+                               : hw::flops_peak(counters::peaks_of(analysis, analysis.device_ids.front()), type,
+                                                analysis.devices.front().name);
   const std::string peak_type = used ? used->peak_type : type;
   by.peak_flops = value_of("flops", peak_type);
   if (used) by.note = used->note;
@@ -51,7 +54,7 @@ Denominators denominators(const AnalysisContext& analysis, const std::string& ty
     by.devices = *by.peak_flops / one->value;
   by.peak_bandwidth = value_of("bandwidth", hw::kMemoryStream);
   if (analysis.model) {
-    const auto cache_bytes = static_cast<double>(analysis.cache_bytes());
+    const double cache_bytes = analysis.cache_bytes();
     by.weights_fit_cache = by.training_fits_cache = true;
     for (const model::Graph& part : analysis.parts) {
       by.weights_fit_cache = by.weights_fit_cache && model::weights_read_bytes(part) <= cache_bytes;
@@ -152,6 +155,54 @@ void complete(Efficiency& e, double time_ns, const Denominators& by) {
     add_why(e.why, by.measured ? "faster than the measured peak: the peak was measured under load or the cache helped"
                                : "faster than the device's peak: the cache helped");
   }
+}
+
+namespace {
+
+// Operands that a library rounds before it multiplies are multiplied in that type: float32 as tf32 or bfloat16. Narrow
+// operands whose products are added up in float32 still are products of narrow operands.
+std::string peak_type_of(const std::string& type, const std::string& compute_type) {
+  constexpr std::string_view kFast = "float32_fast_";
+  if (type != "float32") return type;
+  if (compute_type.starts_with(kFast)) return compute_type.substr(kFast.size());
+  return compute_type == "tf32" ? compute_type : type;
+}
+
+Shape shape_of(GemmShape gemm_row, const AnalysisContext& analysis) {
+  Shape shape{.gemm = std::move(gemm_row)};
+  GemmShape& gemm = shape.gemm;
+  gemm.peak_type = peak_type_of(gemm.type, gemm.compute_type);
+  const double calls = gemm.calls;
+  const double seconds = static_cast<double>(gemm.time_ns) * 1e-9;
+  shape.flops = calls * model::gemm_flops(gemm.m, gemm.n, gemm.k, gemm.batch);
+  gemm.why = "no time, or no peak FLOP/s is known for this device and type";
+  if (gemm.time_ns <= 0) return shape;
+  gemm.flops_per_s = shape.flops / seconds;
+  if (const auto bytes = element_bytes(gemm.type)) {
+    gemm.bytes_per_s = calls * model::gemm_bytes(gemm.m, gemm.n, gemm.k, gemm.batch, *bytes) / seconds;
+  }
+  if (const PeakRate* peak = analysis.peak("flops", gemm.peak_type)) {
+    gemm.of_peak = hw::efficiency(shape.flops, static_cast<double>(gemm.time_ns), peak->value);
+    if (gemm.of_peak) gemm.why.clear();
+  }
+  return shape;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> element_bytes(std::string_view type) {
+  if (type == "float32" || type == "tf32") return 4;
+  if (type == "float64" || type == "complex64") return 8;
+  if (type == "float16" || type == "bfloat16") return 2;
+  if (type == "int8" || type.starts_with("float8")) return 1;
+  return std::nullopt;
+}
+
+Result<std::vector<Shape>> gemm_shapes(const trace::Run& run, const AnalysisContext& analysis) {
+  LLMPROF_LET(std::vector<GemmShape> rows, ask_rows<GemmShape>(run, "gemm_shapes"));
+  std::vector<Shape> shapes;
+  for (GemmShape& row : rows) shapes.push_back(shape_of(std::move(row), analysis));
+  return shapes;
 }
 
 }  // namespace llmprof::analyze

@@ -3,6 +3,7 @@
 // FLOPs and bytes are those of libs/model, peaks and floors those of hw/roof.h.
 
 #include <string>
+#include <vector>
 
 #include "analyze/context.h"
 #include "analyze/summary.h"
@@ -43,5 +44,18 @@ std::optional<double> floor_ns(double flops, double bytes, const Denominators& b
                                std::optional<double> compute_ns = std::nullopt);
 
 void add_why(std::string& why, std::string_view reason);
+
+// Matrix products by shape, with the rates they reached.
+
+struct Shape {
+  GemmShape gemm;
+  double flops = 0;  // of all its calls
+};
+
+// The costliest first.
+Result<std::vector<Shape>> gemm_shapes(const trace::Run& run, const AnalysisContext& analysis);
+
+// Bytes of one element; nullopt for a type we do not know.
+std::optional<std::int64_t> element_bytes(std::string_view type);
 
 }  // namespace llmprof::analyze

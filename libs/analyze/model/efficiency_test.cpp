@@ -1,12 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <array>
 #include <gmock/gmock.h>
+#include <array>
 #include <map>
 
 #include "analyze/model/efficiency.h"
 #include "analyze/model/model_passes.h"
-#include "analyze/model/shapes.h"
 
 namespace llmprof::analyze {
 
@@ -229,8 +228,8 @@ TEST(AnalysisContext, KeyFollowsWhatTheResultDependsOn) {
 TEST(AnalysisContext, PeaksAreThoseOfTheBusiestDevice) {
   AnalysisContext analysis{.device_ids = {7, 1}};
   analysis.peaks = {{.device_id = 1, .quantity = "flops", .type = "float32", .value = 1},
-                 {.device_id = 7, .quantity = "flops", .type = "float64", .value = 2},
-                 {.device_id = 7, .quantity = "bandwidth", .type = "read", .value = 3}};
+                    {.device_id = 7, .quantity = "flops", .type = "float64", .value = 2},
+                    {.device_id = 7, .quantity = "bandwidth", .type = "read", .value = 3}};
   EXPECT_EQ(analysis.peak("flops", "float32"), nullptr);
   EXPECT_EQ(analysis.peak("flops", "float64")->value, 2);
   EXPECT_EQ(analysis.peak("bandwidth", "")->value, 3);
@@ -239,9 +238,9 @@ TEST(AnalysisContext, PeaksAreThoseOfTheBusiestDevice) {
 TEST(AnalysisContext, BytesAreMeasuredByTheFastestStreamThroughMemory) {
   AnalysisContext analysis{.devices = {{.kind = "cpu"}}, .device_ids = {7}};
   analysis.peaks = {{7, "bandwidth", "read", 20e9, "measured", ""},
-                 {7, "bandwidth", "read, L3", 90e9, "measured", ""},
-                 {7, "bandwidth", "triad", 25e9, "measured", ""},
-                 {7, "bandwidth", "copy", 24e9, "measured", ""}};
+                    {7, "bandwidth", "read, L3", 90e9, "measured", ""},
+                    {7, "bandwidth", "triad", 25e9, "measured", ""},
+                    {7, "bandwidth", "copy", 24e9, "measured", ""}};
   EXPECT_EQ(*denominators(analysis, "float32", Over::kJob).peak_bandwidth, 25e9);
   EXPECT_EQ(analysis.memory_peak_in_words(7), "triad, the fastest of 3 streams");
   // A triad as fast as the one that was measured is at 100 %, not at 125.

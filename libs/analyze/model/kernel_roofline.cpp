@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/strings.h"
 #include "hw/roof.h"
 
 namespace llmprof::analyze {
@@ -78,8 +79,8 @@ std::string type_name(const std::string& source) {
 
 // The same operations are counted in total, by sparsity and by instruction: the most general that is there counts.
 int detail_of(std::string_view counter) {
-  if (counter.find("tensor_op_") != std::string_view::npos) return 2;
-  return counter.find("_sparsity_") != std::string_view::npos ? 1 : 0;
+  if (base::contains(counter, "tensor_op_")) return 2;
+  return base::contains(counter, "_sparsity_") ? 1 : 0;
 }
 
 std::vector<Arithmetic> tensor_arithmetic(const KernelMetrics& counters) {
@@ -100,17 +101,16 @@ std::vector<Arithmetic> tensor_arithmetic(const KernelMetrics& counters) {
       auto& flops = sums.flops[static_cast<std::size_t>(detail_of(counter))];
       flops = flops.value_or(0) + *total;
     }
-    const bool dense = counter.find("sparsity_off") != std::string::npos;
-    if (counter.find("sparsity_on") != std::string::npos) sums.has_sparse = true;
-    if (const auto peak = counters.peak(counter); peak && counter.find("sparsity_on") == std::string::npos) {
+    const bool dense = base::contains(counter, "sparsity_off");
+    if (base::contains(counter, "sparsity_on")) sums.has_sparse = true;
+    if (const auto peak = counters.peak(counter); peak && !base::contains(counter, "sparsity_on")) {
       auto& into = dense ? sums.dense_peak : sums.other_peak;
       into = std::max(into.value_or(0), *peak);
     }
   }
   std::vector<Arithmetic> result;
   for (const auto& [source, sums] : types) {
-    const auto counted =
-        std::find_if(sums.flops.begin(), sums.flops.end(), [](const auto& f) { return f.has_value(); });
+    const auto counted = std::ranges::find_if(sums.flops, [](const auto& flops) { return flops.has_value(); });
     if (counted == sums.flops.end()) continue;
     Arithmetic arithmetic{type_name(source), true, **counted, sums.dense_peak, "ncu"};
     // The peak of a total is the one with sparsity, twice the dense one, where the type has such a mode.

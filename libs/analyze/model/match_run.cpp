@@ -1,4 +1,4 @@
-#include "analyze/model/match_run.h"
+#include "analyze/model/work_reader.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "analyze/model/model_passes.h"
-#include "analyze/model/run_calls.h"
 #include "analyze/passes/match.h"
 #include "analyze/passes/match_stages.h"
 #include "analyze/passes/repeated_products.h"
@@ -58,7 +57,7 @@ void size_steps(const Matches& matches, Classified& classified, std::map<std::in
   }
   std::map<std::int64_t, std::int64_t> square_of_thread;
   for (const auto& [segment, pass] : held) {
-    Step& step = classified.steps[static_cast<std::size_t>(segment)];
+    Step& step = classified.steps[segment];
     if (pass == nullptr || step.size.batch || step.size.tokens) continue;
     std::int64_t& square = square_of_thread[pass->thread_id];
     if (pass->square > 0) square = pass->square;
@@ -73,12 +72,7 @@ void size_steps(const Matches& matches, Classified& classified, std::map<std::in
 // Kernels that look up rows of a table, by thread, then by time of launch.
 Result<std::map<std::int64_t, std::vector<std::int64_t>>> read_lookups(const trace::Run& run) {
   std::map<std::int64_t, std::vector<std::int64_t>> of_thread;
-  LLMPROF_LET(const trace::ResultTable names, run.query("SELECT DISTINCT name FROM kernel WHERE name IS NOT NULL"));
-  std::string list;
-  for (const auto& row : names.rows) {
-    const std::string name = row[0].text;
-    if (class_of_kernel(name) == KernelClass::kEmbedding) list += (list.empty() ? "" : ", ") + trace::sql_literal(name);
-  }
+  LLMPROF_LET(const std::string list, kernel_names(run, [](KernelClass is) { return is == KernelClass::kEmbedding; }));
   if (list.empty()) return of_thread;
   LLMPROF_LET(
       const trace::Columns columns,
@@ -132,8 +126,7 @@ struct PartSteps {
 // The step of each matched pass: the declared one it lies in, or one of its own, which is added by merge_parts().
 Result<PartSteps> steps_of(const trace::Run& run, bool declared, const Matches& captured,
                            const std::vector<MatchedPass>& drafts, Matches matches,
-                           const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
-                           Classified& classified, trace::Strings& strings,
+                           const ProcessOfThread& process_of_thread, Classified& classified, trace::Strings& strings,
                            std::map<std::int32_t, std::int64_t>& logits_rows) {
   PartSteps steps;
   for (const MatchedPass& pass : matches.passes) steps.step_of_pass.push_back(pass.segment);
@@ -219,9 +212,9 @@ std::map<std::string, double> recomputed_share(const Products& products, const M
     const auto slot = static_cast<std::size_t>(match.slot);
     share[products.slots[slot].op] += 1;
     const std::int32_t core = slot > 0 ? products.slots[slot - 1].core : kNone;
-    if (core != kNone) share[products.cores[static_cast<std::size_t>(core)].op] += 1;
+    if (core != kNone) share[products.cores[core].op] += 1;
   }
-  const auto passes = static_cast<double>(std::ranges::count(matches.passes, true, &MatchedPass::backward));
+  const double passes = std::ranges::count(matches.passes, true, &MatchedPass::backward);
   for (const Slot& slot : products.slots) layers[slot.op] += 1;
   for (const Core& core : products.cores) layers[core.op] += 1;
   for (auto& [op, part] : share) part = std::min(1.0, part / std::max(1.0, passes * layers[op]));
@@ -229,7 +222,7 @@ std::map<std::string, double> recomputed_share(const Products& products, const M
 }
 
 ShapeMatches sorted_by_call(std::vector<Named> named) {
-  std::stable_sort(named.begin(), named.end(), [](const Named& a, const Named& b) { return a.gemm_id < b.gemm_id; });
+  std::ranges::stable_sort(named, {}, &Named::gemm_id);
   ShapeMatches out;
   for (const Named& call : named) {
     if (!out.gemm_id.empty() && out.gemm_id.back() == call.gemm_id) continue;  // in several graphs
@@ -280,8 +273,7 @@ struct MatchedPart {
 }  // namespace
 
 Result<RunMatch> match_run(const trace::Run& run, const std::vector<ModelPart>& model,
-                           const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
-                           Classified& classified, trace::Strings& strings) {
+                           const ProcessOfThread& process_of_thread, Classified& classified, trace::Strings& strings) {
   LLMPROF_LET(RunCalls direct, read_calls(run, process_of_thread));
   LLMPROF_LET(RunCalls captured, read_captured_calls(run));
   if (model.size() > 1) LLMPROF_TRY(find_processes_of_graphs(run, captured.calls));

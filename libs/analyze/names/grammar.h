@@ -25,7 +25,7 @@ inline constexpr double kPassConfidence = 0.95;     // the call of a model, by i
 inline constexpr double kPatternConfidence = 0.9;   // a plain name that matches a pattern
 inline constexpr double kWordConfidence = 0.8;      // words of a plain name (range_words.h)
 inline constexpr double kRepeatedConfidence = 0.7;  // outermost ranges that come again and again: steps of some kind
-inline constexpr double kSampledConfidence = 0.6;   // functions on stack samples (passes/sampled_training.h)
+inline constexpr double kSampledConfidence = 0.6;   // functions on stack samples (steps/sampled_loops.h)
 inline constexpr double kInferredConfidence = 0.5;  // by time alone: a thread without steps of its own
 
 struct StepSize {

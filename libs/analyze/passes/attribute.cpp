@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
+
+#include "analyze/passes/classify.h"
 
 namespace llmprof::analyze {
 
@@ -30,9 +33,7 @@ std::int32_t StepWindows::containing(std::int64_t id, std::int64_t at_ns) const 
 }
 
 Attribution::Attribution(const Ranges& ranges, const Classified& classified, const GemmOfKernel& gemms,
-                         const ShapeMatches& matches,
-                         const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
-                         trace::Strings& strings)
+                         const ShapeMatches& matches, const ProcessOfThread& process_of_thread, trace::Strings& strings)
     : range_kernel_ns(ranges.size()),
       step_kernels(classified.steps.size()),
       step_kernel_ns(classified.steps.size()),
@@ -54,7 +55,7 @@ Attribution::Attribution(const Ranges& ranges, const Classified& classified, con
     matched_.push_back(stage == "prefill" || stage == "decode" || stage == "mixed" || stage == "verify");
   }
   for (const std::int32_t step : matches.step) {
-    if (step != kNone) matched_[static_cast<std::size_t>(step)] = true;
+    if (step != kNone) matched_[step] = true;
   }
 }
 
@@ -128,11 +129,10 @@ void Attribution::use_positions(const Kernels& kernels, std::vector<trace::Attri
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const trace::AttributionRow& row = rows[first + i];
     const bool core = matches_.launched.is_core(row.module);
-    if (!row.step_id || !matched_[static_cast<std::size_t>(*row.step_id - 1)]) continue;
+    if (!row.step_id || !matched_[*row.step_id - 1]) continue;
     if (kernels.node(i) != kNull || kernels.launch_begin_ns[i] == kNull) continue;
     if (row.module.id != 0 && !core) continue;
-    asked.push_back(
-        {kernels.thread_id[i], kernels.launch_begin_ns[i], classes[static_cast<std::size_t>(kernels.name[i])], core});
+    asked.push_back({kernels.thread_id[i], kernels.launch_begin_ns[i], classes[kernels.name[i]], core});
     row_of.push_back(first + i);
   }
   const std::vector<Positions::Place> places = matches_.launched.place(asked);
@@ -279,11 +279,110 @@ void Attribution::place_launches(const GraphLaunches& launches, const SharesOfGr
     describe(where, row);
     rows.push_back(row);
     if (launches.nodes_recorded[i] > 0) continue;  // its kernels were counted themselves
-    const auto duration_ns = static_cast<double>(launches.end_ns[i] - launches.begin_ns[i]);
+    const double duration_ns = launches.end_ns[i] - launches.begin_ns[i];
     const auto graph = shares.find(launches.graph[i]);
     const bool known = graph != shares.end();
     count(where, known ? graph->second.kernels : 0,
           std::llround(known ? duration_ns * graph->second.kernel_time : duration_ns));
+  }
+}
+
+namespace {
+
+struct Outermost {  // modules of one thread that lie in no other, by begin
+  std::vector<std::int64_t> begin_ns;
+  std::vector<std::size_t> rank;  // by the first time that its name was seen: the order of a pass
+};
+
+class Thread {
+ public:
+  Thread(const Ranges& ranges, Classified& classified, std::size_t begin, std::size_t end)
+      : ranges_(ranges), classified_(classified), begin_(begin), end_(end) {
+    for (std::size_t i = 0; i < classified.steps.size(); ++i) {
+      if (classified.steps[i].thread_id == ranges.thread_id[begin] && !classified.steps[i].declared())
+        steps_.push_back(static_cast<std::int32_t>(i));
+    }
+  }
+
+  void adopt() {
+    if (steps_.empty()) return;
+    find_outermost();
+    for (std::size_t i = 0; i < steps_.size(); ++i) begin_with_first_module(i);
+    for (std::size_t i = begin_; i < end_; ++i) take_in(i);
+  }
+
+ private:
+  Step& step(std::size_t i) { return classified_.steps[steps_[i]]; }
+
+  void find_outermost() {
+    std::map<std::uint32_t, std::size_t> ranks;
+    for (std::size_t i = begin_; i < end_; ++i) {
+      const RangePlace& place = classified_.places[i];
+      if (place.kind != RangeKind::kModule) continue;
+      if (place.parent != kNone && classified_.places[place.parent].module.id != 0) continue;
+      outermost_.begin_ns.push_back(ranges_.begin_ns[i]);
+      outermost_.rank.push_back(ranks.try_emplace(place.module.id, ranks.size()).first->second);
+    }
+  }
+
+  // From the module that holds the first product back to those before it, as long as they come in the order of a pass.
+  void begin_with_first_module(std::size_t i) {
+    const std::int64_t earliest = i > 0 ? step(i - 1).begin_ns : INT64_MIN;
+    const auto after = std::ranges::upper_bound(outermost_.begin_ns, step(i).begin_ns);
+    auto at = static_cast<std::size_t>(after - outermost_.begin_ns.begin());
+    if (at == 0 || outermost_.begin_ns[at - 1] <= earliest) return;
+    --at;
+    while (at > 0 && outermost_.rank[at - 1] < outermost_.rank[at] && outermost_.begin_ns[at - 1] > earliest) --at;
+    step(i).begin_ns = std::min(step(i).begin_ns, outermost_.begin_ns[at]);
+    if (i > 0) step(i - 1).end_ns = std::min(step(i - 1).end_ns, step(i).begin_ns);
+  }
+
+  void take_in(std::size_t i) {
+    RangePlace& place = classified_.places[i];
+    if (place.step != kNone || place.kind == RangeKind::kStage || place.kind == RangeKind::kStep) return;
+    const std::int64_t at_ns = ranges_.begin_ns[i];
+    const auto after = std::upper_bound(steps_.begin(), steps_.end(), at_ns, [&](std::int64_t ns, std::int32_t index) {
+      return ns < classified_.steps[index].begin_ns;
+    });
+    if (after == steps_.begin()) return;
+    const Step& found = classified_.steps[static_cast<std::size_t>(*std::prev(after))];
+    if (at_ns >= found.end_ns) return;
+    place.step = *std::prev(after);
+    place.stage = found.stage;
+  }
+
+  const Ranges& ranges_;
+  Classified& classified_;
+  std::size_t begin_, end_;
+  std::vector<std::int32_t> steps_;  // inferred ones of the thread, by begin
+  Outermost outermost_;
+};
+
+// A thread without steps works for those of others: PyTorch's engine runs the backward pass that another thread waits
+// for. Its ranges belong to the step of the process that lasts then.
+void adopt_by_time(const Ranges& ranges, const StepWindows& windows, std::size_t begin, std::size_t end,
+                   Classified& classified) {
+  for (std::size_t i = begin; i < end; ++i) {
+    RangePlace& place = classified.places[i];
+    if (place.step != kNone || place.kind != RangeKind::kModule) continue;
+    place.step = windows.containing(ranges.process_id[i], ranges.begin_ns[i]);
+    if (place.step != kNone) place.stage = classified.steps[place.step].stage;
+  }
+}
+
+}  // namespace
+
+void adopt_ranges(const Ranges& ranges, Classified& classified) {
+  for (std::size_t begin = 0, end = 0; begin < ranges.size(); begin = end) {
+    for (end = begin; end < ranges.size() && ranges.thread_id[end] == ranges.thread_id[begin];) ++end;
+    Thread(ranges, classified, begin, end).adopt();
+  }
+  const StepWindows windows(classified.steps);
+  std::set<std::int64_t> own;  // threads with steps
+  for (const Step& step : classified.steps) own.insert(step.thread_id);
+  for (std::size_t begin = 0, end = 0; begin < ranges.size(); begin = end) {
+    for (end = begin; end < ranges.size() && ranges.thread_id[end] == ranges.thread_id[begin];) ++end;
+    if (!own.contains(ranges.thread_id[begin])) adopt_by_time(ranges, windows, begin, end, classified);
   }
 }
 

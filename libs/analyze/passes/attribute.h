@@ -12,9 +12,8 @@
 
 #include "analyze/passes/classify.h"
 #include "analyze/passes/graphs.h"
-#include "analyze/passes/operator_names.h"
 #include "analyze/passes/positions.h"
-#include "analyze/passes/timeline.h"
+#include "analyze/passes/ranges.h"
 #include "trace/rows.h"
 
 namespace llmprof::analyze {
@@ -69,8 +68,7 @@ class StepWindows {
 class Attribution {
  public:
   Attribution(const Ranges& ranges, const Classified& classified, const GemmOfKernel& gemms,
-              const ShapeMatches& matches, const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
-              trace::Strings& strings);
+              const ShapeMatches& matches, const ProcessOfThread& process_of_thread, trace::Strings& strings);
 
   // Before any kernel: what the nodes of graphs stand for.
   std::vector<trace::NodePlaceRow> place_nodes(const GraphNodes& nodes);
@@ -122,7 +120,7 @@ class Attribution {
   const Classified& classified_;
   const GemmOfKernel& gemms_;
   const ShapeMatches& matches_;
-  const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread_;
+  const ProcessOfThread& process_of_thread_;
   Timelines timelines_;
   StepWindows windows_;
   std::unordered_map<std::int64_t, trace::NodePlaceRow> nodes_;

@@ -5,7 +5,7 @@
 namespace llmprof::analyze {
 
 std::vector<Window> union_of(std::vector<Window> windows) {
-  std::sort(windows.begin(), windows.end(), [](Window a, Window b) { return a.begin_ns < b.begin_ns; });
+  std::ranges::sort(windows, {}, &Window::begin_ns);
   std::vector<Window> merged;
   for (const Window& window : windows) {
     if (!merged.empty() && window.begin_ns <= merged.back().end_ns) {

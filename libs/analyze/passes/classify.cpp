@@ -310,25 +310,13 @@ class Classifier {
 
   // The program's own step around the call of a model: the call knows its size, if both are of the same stage.
   void tell_size(std::int32_t i) {
-    Step& around = out_.steps[static_cast<std::size_t>(out_.places[i].step)];
+    Step& around = out_.steps[out_.places[i].step];
     if (around.stage != own_[i].stage || around.size.batch || around.size.tokens || ranges_.payload[i] == kNull) return;
     around.size = unpack(ranges_.payload[i]);
   }
 
   void sort_steps() {
-    std::vector<Step>& steps = out_.steps;
-    std::vector<std::int32_t> order(steps.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return steps[a].begin_ns < steps[b].begin_ns; });
-    std::vector<Step> sorted;
-    std::vector<std::int32_t> place_of(steps.size());
-    std::map<std::pair<std::int64_t, std::uint32_t>, std::int64_t> count;
-    for (const std::int32_t old : order) {
-      place_of[old] = static_cast<std::int32_t>(sorted.size());
-      sorted.push_back(steps[old]);
-      sorted.back().number = count[{steps[old].process_id, steps[old].stage.id}]++;
-    }
-    steps = std::move(sorted);
+    const std::vector<std::int32_t> place_of = number_by_time(out_.steps);
     for (RangePlace& here : out_.places) {
       if (here.step != kNone) here.step = place_of[here.step];
     }
@@ -391,6 +379,20 @@ Classified classify(const Ranges& ranges, const std::vector<RangePattern>& patte
   return Classifier(ranges, patterns, strings).run();
 }
 
+std::vector<std::int32_t> number_by_time(std::vector<Step>& steps) {
+  std::vector<std::uint32_t> order(steps.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return steps[i].begin_ns; });
+  permute(steps, order);
+  std::vector<std::int32_t> place_of(steps.size());
+  std::map<std::pair<std::int64_t, std::uint32_t>, std::int64_t> count;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    place_of[order[i]] = static_cast<std::int32_t>(i);
+    steps[i].number = count[{steps[i].process_id, steps[i].stage.id}]++;
+  }
+  return place_of;
+}
+
 void set_calls_aside(Classified& classified) {
   std::vector<std::int32_t> place_of(classified.steps.size(), kNone);
   std::vector<Step> kept;
@@ -401,7 +403,7 @@ void set_calls_aside(Classified& classified) {
   }
   for (RangePlace& place : classified.places) {
     if (place.step == kNone) continue;
-    place.step = place_of[static_cast<std::size_t>(place.step)];
+    place.step = place_of[place.step];
     if (place.step != kNone) continue;
     place.stage = {};
     if (place.kind == RangeKind::kStep) place.kind = RangeKind::kPlain;

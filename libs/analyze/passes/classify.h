@@ -43,6 +43,9 @@ struct Classified {
 // `ranges` in sweep order. Names of stages and modules are interned into `strings`.
 Classified classify(const Ranges& ranges, const std::vector<RangePattern>& patterns, trace::Strings& strings);
 
+// Sorts steps by begin and numbers those of each stage and process. Returns where each went.
+std::vector<std::int32_t> number_by_time(std::vector<Step>& steps);
+
 // Takes out the steps that are calls of a model, where most of the work is done by other means.
 void set_calls_aside(Classified& classified);
 
@@ -53,5 +56,23 @@ std::vector<std::int32_t> add_steps(std::vector<Step> steps, Classified& classif
 // runs in, and a step begins with the first module of its pass, not only with the first matrix product, which tells it:
 // embeddings and the first norm come before. `ranges` in sweep order.
 void adopt_ranges(const Ranges& ranges, Classified& classified);
+
+// The operator of a module (grammar.h), asked for every range and kernel: worked out once per module.
+
+class OperatorNames {
+ public:
+  explicit OperatorNames(trace::Strings& strings) : strings_(strings) {}
+
+  trace::Name of(trace::Name module) {
+    if (module.id == 0) return {};
+    if (module.id >= names_.size()) names_.resize(module.id + 1);
+    if (names_[module.id].id == 0) names_[module.id] = strings_.intern(operator_of(strings_.text(module)));
+    return names_[module.id];
+  }
+
+ private:
+  trace::Strings& strings_;
+  std::vector<trace::Name> names_;  // by id of the module's name; id 0: not asked yet
+};
 
 }  // namespace llmprof::analyze

@@ -1,4 +1,4 @@
-#include "analyze/passes/eager_times.h"
+#include "analyze/passes/graphs.h"
 
 #include <gtest/gtest.h>
 

@@ -35,7 +35,7 @@ struct NodeTimes {
 };
 
 // Where a share is known from: launches of the same graph, of another executable of the same capture, or the same
-// kernels launched one by one or in other graphs (passes/eager_times.h).
+// kernels launched one by one or in other graphs (eager_times).
 enum class ShareBasis : std::uint8_t { kSameGraph, kSameCapture, kKernelsOutside, kOtherGraphs };
 
 struct NodeShare {
@@ -81,5 +81,25 @@ using Mix = std::vector<MixPart>;
 // `op_of_node` by node id. Of nodes that execute at the same time the one that began first owns it.
 Mix mix_of(const GraphShares& shares, const GraphNodes& nodes,
            const std::unordered_map<std::int64_t, trace::Name>& op_of_node);
+
+// How long the kernels of a CUDA graph take, told from the same kernels launched one by one: programs run a step that
+// way before they capture it. Without a launch recorded node by node this is what a graph's time is divided by.
+
+// Kernels outside graphs, of one process, in order of their launch. Names as codes.
+struct EagerKernels {
+  std::vector<std::uint32_t> name;
+  std::vector<std::int64_t> duration_ns;
+  std::size_t size() const { return name.size(); }
+};
+
+struct EagerTimes {
+  std::vector<double> duration_ns;  // of each kernel of the graph; 0: unknown
+  std::int64_t sequences = 0;       // times that all kernels were seen in the order of the graph
+  double known = 0;                 // part of the graph's kernels whose duration is known
+};
+
+// `graph`: names of the kernels of a graph, in the order they were captured. Where the whole sequence was seen, each
+// kernel has its mean over the last of them; else the mean of all kernels of its name.
+EagerTimes eager_times(const std::vector<std::uint32_t>& graph, const EagerKernels& kernels);
 
 }  // namespace llmprof::analyze

@@ -68,8 +68,8 @@ class Matcher {
   void match(std::size_t begin, std::size_t end) {
     segment_ = calls_.segment[begin];
     thread_id_ = calls_.thread_id[begin];
-    may_go_back_ = expect_[static_cast<std::size_t>(segment_)] != Expect::kForward;
-    may_go_forward_ = expect_[static_cast<std::size_t>(segment_)] != Expect::kBackward;
+    may_go_back_ = expect_[segment_] != Expect::kForward;
+    may_go_forward_ = expect_[segment_] != Expect::kBackward;
     pass_ = last_forward_ = kNone;
     if (!may_go_forward_) open_backward(rows_back(begin, end));
     candidates_.clear();
@@ -125,7 +125,7 @@ class Matcher {
     std::vector<std::int64_t> forward(calls_.shapes.size()), back(calls_.shapes.size());
     for (std::size_t i = 0; i < calls_.size(); ++i) {
       if (calls_.segment[i] == kNone) continue;
-      const Expect expect = expect_[static_cast<std::size_t>(calls_.segment[i])];
+      const Expect expect = expect_[calls_.segment[i]];
       if (expect == Expect::kForward) ++forward[calls_.shape[i]];
       if (expect == Expect::kBackward) ++back[calls_.shape[i]];
     }
@@ -344,8 +344,8 @@ class Matcher {
     out_.calls[call] = {.pass = pass_, .slot = slot, .recomputed = again};
     if (again) return;
     const auto most = [&](std::size_t i) { return !pass.backward || (!frozen_.empty() && frozen_[i]) ? 1 : 2; };
-    if (found_[static_cast<std::size_t>(slot)] < most(static_cast<std::size_t>(slot))) {
-      ++found_[static_cast<std::size_t>(slot)];
+    if (found_[slot] < most(static_cast<std::size_t>(slot))) {
+      ++found_[slot];
       ++found_count_;
     }
     const auto frozen = static_cast<std::size_t>(pass.backward ? std::ranges::count(frozen_, true) : 0);
@@ -409,15 +409,7 @@ Matches match_calls(const Products& products, const Calls& calls, const std::vec
   Matches out;
   out.calls.resize(calls.size());
   Matcher matcher(products, calls, expect, out);
-  for (std::size_t begin = 0; begin < calls.size();) {
-    std::size_t end = begin + 1;
-    while (end < calls.size() && calls.thread_id[end] == calls.thread_id[begin] &&
-           calls.segment[end] == calls.segment[begin]) {
-      ++end;
-    }
-    if (calls.segment[begin] != kNone) matcher.match(begin, end);
-    begin = end;
-  }
+  for_each_segment(calls, [&](std::size_t begin, std::size_t end) { matcher.match(begin, end); });
   match_cores(products, calls, out);
   return out;
 }

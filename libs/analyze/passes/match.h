@@ -37,6 +37,17 @@ struct Calls {
   std::size_t size() const { return shape.size(); }
 };
 
+// Calls visit(begin, end) for the calls of each thread and segment that are matched.
+template <class Visit>
+void for_each_segment(const Calls& calls, Visit visit) {
+  for (std::size_t begin = 0, end = 0; begin < calls.size(); begin = end) {
+    while (end < calls.size() && calls.thread_id[end] == calls.thread_id[begin] &&
+           calls.segment[end] == calls.segment[begin])
+      ++end;
+    if (calls.segment[begin] != kNone) visit(begin, end);
+  }
+}
+
 // What the calls of a segment can be.
 enum class Expect : std::uint8_t { kAny, kForward, kBackward };
 

@@ -20,8 +20,6 @@ struct InferredSteps {
 
 double confidence_of(const MatchedPass& pass);
 
-InferredSteps infer_steps(const Matches& matches,
-                          const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread,
-                          trace::Strings& strings);
+InferredSteps infer_steps(const Matches& matches, const ProcessOfThread& process_of_thread, trace::Strings& strings);
 
 }  // namespace llmprof::analyze

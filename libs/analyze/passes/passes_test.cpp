@@ -8,8 +8,8 @@
 #include "analyze/passes/attribute.h"
 #include "analyze/passes/busy.h"
 #include "analyze/passes/classify.h"
-#include "analyze/passes/range_time.h"
-#include "analyze/passes/timeline.h"
+#include "analyze/passes/ranges.h"
+#include "analyze/passes/sums.h"
 
 namespace llmprof::analyze {
 namespace {

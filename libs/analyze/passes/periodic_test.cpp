@@ -1,4 +1,4 @@
-#include "analyze/passes/periodic.h"
+#include "analyze/passes/repeated_products.h"
 
 #include <gtest/gtest.h>
 

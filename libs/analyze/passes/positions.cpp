@@ -105,8 +105,7 @@ Positions::Gap Positions::between(std::int32_t from, std::int32_t to) const {
 Positions::Gap Positions::before_recomputation(std::int32_t from, std::int32_t to) const {
   Gap gap;
   gap.backward = true;
-  const std::vector<Between>&back = products_.before[static_cast<std::size_t>(from)],
-        &again = products_.before[static_cast<std::size_t>(to)];
+  const std::vector<Between>&back = products_.before[from], &again = products_.before[to];
   gap.items.assign(back.rbegin(), back.rend());
   gap.items.insert(gap.items.end(), again.begin(), again.end());
   const std::string around = block_of(static_cast<std::size_t>(to));
@@ -136,9 +135,7 @@ const Positions::Gap& Positions::gap_after(const std::vector<Call>& calls, std::
   const bool from_product = next > 0, to_product = next < calls.size();
   const bool same = from_product && to_product && calls[next - 1].pass == calls[next].pass;
   const auto end_of = [&](bool there, std::size_t call) {
-    return !there                                                  ? End::kNowhere
-           : backward_[static_cast<std::size_t>(calls[call].pass)] ? End::kBackward
-                                                                   : End::kForward;
+    return !there ? End::kNowhere : backward_[calls[call].pass] ? End::kBackward : End::kForward;
   };
   const End from = end_of(from_product, next - 1), to = end_of(to_product, next);
   const bool begins_again = same && calls[next].recomputed && !calls[next - 1].recomputed;
@@ -175,12 +172,12 @@ class Positions::Filler {
 
   trace::Name module(std::size_t i) const {
     const std::int32_t found = at_[i] != kOpen ? at_[i] : from_neighbours(i);
-    if (found == kSum) return gap_.sum;
-    return found == kOpen ? gap_.around : gap_.names[static_cast<std::size_t>(found)];
+    if (found == kSumOfBlock) return gap_.sum;
+    return found == kOpen ? gap_.around : gap_.names[found];
   }
 
  private:
-  static constexpr std::int32_t kOpen = -1, kSum = -2;
+  static constexpr std::int32_t kOpen = -1, kSumOfBlock = -2;
 
   std::int32_t first_of(OpClass op_class) const {
     const auto found = std::ranges::find(gap_.items, op_class, &Between::op_class);
@@ -207,30 +204,17 @@ class Positions::Filler {
   }
 
   std::int32_t anchor(const Kernel& kernel) const {
+    using enum KernelClass;
+    static constexpr std::pair<KernelClass, OpClass> kAnchors[] = {
+        {kAttention, OpClass::kAttention},    {kCacheWrite, OpClass::kAttention},
+        {kSoftmax, OpClass::kAttention},      {kRope, OpClass::kRope},
+        {kActivation, OpClass::kElementwise}, {kEmbedding, OpClass::kEmbedding},
+        {kSampling, OpClass::kSampling},      {kLoss, OpClass::kLoss}};
     if (kernel.core) return first_of(OpClass::kAttention);
-    switch (kernel.is) {
-      case KernelClass::kAttention:
-      case KernelClass::kCacheWrite:
-        return first_of(OpClass::kAttention);
-      case KernelClass::kSoftmax: {
-        const std::int32_t core = first_of(OpClass::kAttention);
-        return core != kOpen ? core : first_of(OpClass::kSampling);
-      }
-      case KernelClass::kRope:
-        return first_of(OpClass::kRope);
-      case KernelClass::kActivation:
-        return first_of(OpClass::kElementwise);
-      case KernelClass::kEmbedding:
-        return first_of(OpClass::kEmbedding);
-      case KernelClass::kSampling:
-        return first_of(OpClass::kSampling);
-      case KernelClass::kLoss:
-        return first_of(OpClass::kLoss);
-      case KernelClass::kSum:
-        return gap_.sum.id != 0 ? kSum : kOpen;
-      default:
-        return kOpen;
-    }
+    if (kernel.is == kSum) return gap_.sum.id != 0 ? kSumOfBlock : kOpen;
+    const auto* const found = std::ranges::find(kAnchors, kernel.is, [](const auto& anchor) { return anchor.first; });
+    const std::int32_t item = found == std::end(kAnchors) ? kOpen : first_of(found->second);
+    return item == kOpen && kernel.is == kSoftmax ? first_of(OpClass::kSampling) : item;
   }
 
   std::int32_t from_neighbours(std::size_t i) const {
@@ -244,8 +228,8 @@ class Positions::Filler {
     if (behind == kOpen && gap_.before_gradients && is_loss(before)) return before;
     if (before == kOpen && behind == kOpen) return alone();
     if (before == behind) return is_one_kernel(before) ? kOpen : before;
-    if (before == kSum) return behind;  // the sum itself is one kernel
-    if (behind == kSum) return before == kOpen ? kSum : before;
+    if (before == kSumOfBlock) return behind;  // the sum itself is one kernel
+    if (behind == kSumOfBlock) return before == kOpen ? kSumOfBlock : before;
     if (before == kOpen) return gap_.in_pass && behind == 0 && gap_.sum.id == 0 ? behind : kOpen;
     if (behind == kOpen) return gap_.before_product && before == last ? before : kOpen;
     return kOpen;
@@ -253,32 +237,18 @@ class Positions::Filler {
 
   // It says what it is, and that does not stand here: recomputed on the way back, or not of the model.
   static bool names_another(KernelClass is) {
-    switch (is) {
-      case KernelClass::kAttention:
-      case KernelClass::kCollective:
-      case KernelClass::kLoss:
-      case KernelClass::kSampling:
-      case KernelClass::kSoftmax:
-      case KernelClass::kNorm:
-      case KernelClass::kRope:
-      case KernelClass::kCacheWrite:
-      case KernelClass::kActivation:
-        return true;
-      default:
-        return false;
-    }
+    using enum KernelClass;
+    static constexpr KernelClass kNaming[] = {kAttention, kCollective, kLoss,       kSampling,  kSoftmax,
+                                              kNorm,      kRope,       kCacheWrite, kActivation};
+    return std::ranges::count(kNaming, is) > 0;
   }
 
-  bool is_loss(std::int32_t item) const {
-    return item >= 0 && gap_.items[static_cast<std::size_t>(item)].op_class == OpClass::kLoss;
-  }
+  bool is_loss(std::int32_t item) const { return item >= 0 && gap_.items[item].op_class == OpClass::kLoss; }
 
-  bool is_core(std::int32_t item) const {
-    return item >= 0 && gap_.items[static_cast<std::size_t>(item)].op_class == OpClass::kAttention;
-  }
+  bool is_core(std::int32_t item) const { return item >= 0 && gap_.items[item].op_class == OpClass::kAttention; }
 
   bool is_one_kernel(std::int32_t item) const {
-    return item != kSum && gap_.items[static_cast<std::size_t>(item)].op_class == OpClass::kEmbedding;
+    return item != kSumOfBlock && gap_.items[item].op_class == OpClass::kEmbedding;
   }
 
   std::int32_t alone() const {
@@ -287,7 +257,7 @@ class Positions::Filler {
 
   const Gap& gap_;
   std::vector<const Kernel*> kernels_;
-  std::vector<std::int32_t> at_;               // by kernel: an item of the gap, kSum or kOpen
+  std::vector<std::int32_t> at_;               // by kernel: an item of the gap, kSumOfBlock or kOpen
   std::vector<std::int32_t> before_, behind_;  // by kernel: the anchors around it, itself included
 };
 

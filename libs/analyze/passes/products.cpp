@@ -138,8 +138,7 @@ void pad_logits(Products& products, const SizeCounts& counts) {
     const auto wider = counts.upper_bound(slot.size);  // by in, then out
     if (wider == counts.end() || wider->first.first != in) continue;
     const std::int64_t padded = wider->first.second;
-    if (padded % 8 == 0 && static_cast<double>(padded - out) <= kMostPadding * static_cast<double>(out))
-      slot.size.second = padded;
+    if (padded % 8 == 0 && static_cast<double>(padded - out) <= kMostPadding * out) slot.size.second = padded;
   }
 }
 

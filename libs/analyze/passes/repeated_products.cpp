@@ -4,8 +4,10 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <unordered_map>
 
 namespace llmprof::analyze {
+
 namespace {
 
 constexpr std::int64_t kLeastRepetitions = 3;
@@ -171,14 +173,14 @@ std::int64_t passes_by_counts(const Counts& counts) {
   double all = 0;
   for (const auto& [size, times] : counts) {
     if (times >= kLeastRepetitions) tried.insert(times);
-    all += static_cast<double>(times);
+    all += times;
   }
   for (const std::int64_t passes : tried) {
     double explained = 0;
     for (const auto& [size, times] : counts) {
       const double each = static_cast<double>(times) / static_cast<double>(passes);
       const double off = std::abs(each - std::max(1.0, std::round(each)));
-      if (off <= kOff * each) explained += static_cast<double>(times);
+      if (off <= kOff * each) explained += times;
     }
     if (explained >= kNearly * all) return passes;
   }
@@ -196,7 +198,7 @@ std::optional<MatrixSize> last_of_pass(const Calls& calls, const Counts& counts,
   std::optional<MatrixSize> best;
   std::int64_t longest = -1;
   for (auto& [size, times] : pauses) {
-    std::ranges::nth_element(times, times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2));
+    std::ranges::nth_element(times, times.begin() + std::ssize(times) / 2);
     const std::int64_t median = times[times.size() / 2];
     if (median > longest) longest = median, best = size;
   }
@@ -236,27 +238,119 @@ std::optional<MatrixSize> separating_matrix(const Calls& calls, const Calls& cap
 Matches repeated_passes(const Calls& calls, const MatrixSize& separator) {
   const std::set<MatrixSize> drafts = drafts_of(calls, separator);
   std::vector<Found> found;
-  for (std::size_t begin = 0; begin < calls.size();) {
-    std::size_t end = begin;
-    while (end < calls.size() && calls.thread_id[end] == calls.thread_id[begin] &&
-           calls.segment[end] == calls.segment[begin]) {
-      ++end;
-    }
-    if (calls.segment[begin] != kNone) find_passes(calls, separator, drafts, begin, end, found);
-    begin = end;
-  }
+  for_each_segment(
+      calls, [&](std::size_t begin, std::size_t end) { find_passes(calls, separator, drafts, begin, end, found); });
   std::map<MatchedPass::Of, std::map<std::int64_t, std::int64_t>> sizes;
   for (const Found& pass : found) ++sizes[pass.pass.of][static_cast<std::int64_t>(pass.products)];
   Matches out;
   out.calls.resize(calls.size());
   for (const Found& pass : found) {
     const std::int64_t usual = most_common(sizes[pass.pass.of]);
-    if (usual < 2 || static_cast<double>(pass.products) < kLeastOfUsual * static_cast<double>(usual)) continue;
+    if (usual < 2 || pass.products < kLeastOfUsual * usual) continue;
     for (std::size_t i = pass.first_call; i < pass.end_call; ++i) {
       out.calls[i].pass = static_cast<std::int32_t>(out.passes.size());
     }
     out.passes.push_back(pass.pass);
   }
+  return out;
+}
+
+namespace {
+
+constexpr std::size_t kContext = 4;      // launches that name a place in the sequence
+constexpr std::size_t kCandidates = 32;  // periods that are tried
+constexpr double kLeastMatch = 0.5;
+constexpr double kAsGood = 0.01;  // of two periods that match alike the shorter one is taken
+constexpr std::size_t kLeastSteps = 3;
+
+std::vector<std::uint64_t> places_of(const std::vector<std::uint32_t>& symbols) {
+  std::vector<std::uint64_t> places;
+  for (std::size_t i = 0; i + kContext <= symbols.size(); ++i) {
+    std::uint64_t place = 0;
+    for (std::size_t j = 0; j < kContext; ++j) place = (place ^ symbols[i + j]) * 0x9E3779B97F4A7C15u + j;
+    places.push_back(place);
+  }
+  return places;
+}
+
+// Distances at which places come again, those first that would explain most of the sequence.
+std::vector<std::size_t> candidates(const std::vector<std::uint64_t>& places) {
+  std::unordered_map<std::uint64_t, std::size_t> last;
+  std::unordered_map<std::size_t, std::size_t> votes;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const auto [entry, fresh] = last.try_emplace(places[i], i);
+    if (!fresh) ++votes[i - entry->second];
+    entry->second = i;
+  }
+  std::vector<std::pair<std::size_t, std::size_t>> ranked;  // launches explained, distance
+  for (const auto& [distance, count] : votes) ranked.emplace_back(count * distance, distance);
+  std::sort(ranked.rbegin(), ranked.rend());
+  ranked.resize(std::min(ranked.size(), kCandidates));
+  std::vector<std::size_t> distances;
+  for (const auto& [explained, distance] : ranked) distances.push_back(distance);
+  std::sort(distances.begin(), distances.end());
+  return distances;
+}
+
+double match_of(const LaunchSequence& sequence, std::size_t period) {
+  double matched = 0, all = 0;
+  for (std::size_t i = 0; i < sequence.size(); ++i) {
+    const double weight = std::max<std::int64_t>(sequence.device_ns[i], 1);
+    all += weight;
+    if (i + period < sequence.size() && sequence.symbol[i] == sequence.symbol[i + period]) matched += weight;
+  }
+  return all > 0 ? matched / all : 0;
+}
+
+bool is_near(std::size_t distance, std::size_t period) {
+  return distance * 10 >= period * 9 && distance * 10 <= period * 11;
+}
+
+// The host pauses between steps: of the places that come once a period, the one with the longest pause before it.
+std::vector<std::size_t> find_starts(const LaunchSequence& sequence, const std::vector<std::uint64_t>& places,
+                                     std::size_t period) {
+  struct Place {
+    std::vector<std::size_t> at;
+    std::size_t near = 0;
+    double pause_ns = 0;
+  };
+  std::unordered_map<std::uint64_t, Place> found;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    Place& place = found[places[i]];
+    if (!place.at.empty() && is_near(i - place.at.back(), period)) ++place.near;
+    if (i > 0) place.pause_ns += sequence.begin_ns[i] - sequence.begin_ns[i - 1];
+    place.at.push_back(i);
+  }
+  std::vector<std::size_t> best;
+  double longest = -1;
+  for (std::size_t i = 0; i < places.size(); ++i) {  // in order of time, so that equal ones do not depend on the hash
+    const Place& place = found[places[i]];
+    if (place.at.front() != i || place.near * 10 < place.at.size() * 8 || place.near + 1 < kLeastSteps) continue;
+    const double pause = place.pause_ns / static_cast<double>(place.at.size());
+    if (pause > longest) longest = pause, best = place.at;
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<Periodicity> find_period(const LaunchSequence& sequence) {
+  const std::vector<std::uint64_t> places = places_of(sequence.symbol);
+  Periodicity out;
+  for (const std::size_t period : candidates(places)) {
+    const double match = match_of(sequence, period);
+    if (match > out.match + kAsGood) out.period = period, out.match = match;
+  }
+  if (out.match < kLeastMatch) return {};
+  const std::vector<std::size_t> starts = find_starts(sequence, places, out.period);
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const bool followed = i + 1 < starts.size() && is_near(starts[i + 1] - starts[i], out.period);
+    const std::size_t last = std::min(starts[i] + out.period, sequence.size()) - 1;
+    if (!followed && last + 1 - starts[i] < out.period) continue;  // recording ended inside it
+    out.steps.push_back(
+        {sequence.begin_ns[starts[i]], followed ? sequence.begin_ns[starts[i + 1]] : sequence.done_ns[last]});
+  }
+  if (out.steps.size() < kLeastSteps) return {};
   return out;
 }
 

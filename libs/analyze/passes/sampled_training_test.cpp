@@ -1,4 +1,4 @@
-#include "analyze/passes/sampled_training.h"
+#include "analyze/steps/sampled_loops.h"
 
 #include <gtest/gtest.h>
 

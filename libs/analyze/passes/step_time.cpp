@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
+
+#include "analyze/names/range_words.h"
 
 namespace llmprof::analyze {
 
@@ -20,9 +24,8 @@ void set_turns(std::vector<Step>& steps) {
   }
 }
 
-StepTimes::StepTimes(const Ranges& ranges, const Classified& classified,
-                     const std::unordered_map<std::int64_t, std::int64_t>& process_of_thread, Devices devices,
-                     trace::Strings& strings, Emit emit, IdleTime* idle)
+StepTimes::StepTimes(const Ranges& ranges, const Classified& classified, const ProcessOfThread& process_of_thread,
+                     Devices devices, trace::Strings& strings, Emit emit, IdleTime* idle)
     : ranges_(ranges),
       classified_(classified),
       process_of_thread_(process_of_thread),
@@ -66,15 +69,14 @@ void StepTimes::make_lanes(const trace::Name decode, const trace::Name prefill) 
   }
   for (Lane& lane : lanes_) {
     lane.alone = lanes_of_process_[lane.process_id].size() == 1;
-    std::stable_sort(lane.spans.begin(), lane.spans.end(),
-                     [](const Span& a, const Span& b) { return a.window.begin_ns < b.window.begin_ns; });
+    std::ranges::stable_sort(lane.spans, {}, [](const Span& span) { return span.window.begin_ns; });
   }
 }
 
 std::size_t StepTimes::lane_of_step(std::int64_t step_id) {
   if (step_id != last_step_id_) {
     last_step_id_ = step_id;
-    last_lane_ = lane_of_thread_.at(classified_.steps[static_cast<std::size_t>(step_id - 1)].thread_id);
+    last_lane_ = lane_of_thread_.at(classified_.steps[step_id - 1].thread_id);
   }
   return last_lane_;
 }
@@ -239,6 +241,125 @@ void StepTimes::close(std::int32_t step) {
     emit_(row);
   }
   accounts_.erase(step);
+}
+
+namespace {
+
+constexpr std::int64_t kMuchLonger = 2;  // times the usual time
+constexpr std::size_t kManySteps = 8, kNormalAgain = 3;
+
+// How many steps at the begin are warming up.
+std::size_t warming(const std::vector<std::int64_t>& lasted, bool prefill) {
+  const std::size_t steps = lasted.size();
+  if (steps < kManySteps) {
+    if (!prefill || steps < 2) return 0;
+    return lasted[0] > kMuchLonger * quantile(std::vector(lasted.begin() + 1, lasted.end()), 0.5) ? 1 : 0;
+  }
+  const std::vector<std::int64_t> later(lasted.begin() + static_cast<std::ptrdiff_t>(steps / 2), lasted.end());
+  const std::int64_t usual = quantile(later, 0.5);
+  const std::int64_t longest = std::max(usual + usual / 4, quantile(later, 0.98));
+  std::size_t warm = 0, normal = 0;
+  for (std::size_t i = 0; i < steps / 4 && normal < kNormalAgain; ++i) {
+    normal = lasted[i] > longest ? 0 : normal + 1;
+    if (normal == 0) warm = i + 1;
+  }
+  return warm;
+}
+
+}  // namespace
+
+std::vector<bool> warm_up_steps(const std::vector<Step>& steps, const trace::Strings& strings) {
+  using Size = std::tuple<std::int64_t, std::int64_t>;
+  std::map<std::tuple<std::int64_t, std::uint32_t, Size>, std::vector<std::size_t>> alike;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    if (const std::string_view stage = strings.text(step.stage); stage == "compile" || stage == "load") continue;
+    const Size size{step.size.batch.value_or(0), step.size.tokens.value_or(step.size.rows.value_or(0))};
+    alike[{step.thread_id, step.stage.id, size}].push_back(i);
+  }
+  std::vector<bool> out(steps.size());
+  for (const auto& [kind, places] : alike) {
+    const bool prefill = strings.text(steps[places.front()].stage) == "prefill";
+    std::vector<std::int64_t> lasted;
+    for (const std::size_t i : places)
+      lasted.push_back(std::max<std::int64_t>(0, steps[i].end_ns - (prefill ? steps[i].begin_ns : steps[i].turn())));
+    // A prefill of unknown size may be longer because its prompt is.
+    const bool sized = std::get<1>(std::get<2>(kind)) > 0;
+    for (std::size_t i = 0; i < warming(lasted, prefill && sized); ++i) out[places[i]] = true;
+  }
+  return out;
+}
+
+namespace {
+
+constexpr std::size_t kMostPlaces = 20'000;  // a program may give every range a name of its own
+
+}  // namespace
+
+IdleTime::IdleTime(const Ranges& ranges, const Classified& classified, const std::vector<bool>& warm_up,
+                   trace::Strings& strings)
+    : ranges_(ranges),
+      classified_(classified),
+      warm_up_(warm_up),
+      strings_(strings),
+      operators_(strings),
+      gap_(strings.intern("gap")),
+      between_(strings.intern("between")),
+      shapes_(ranges.texts.size()) {}
+
+void IdleTime::add_sample(std::int64_t process_id, std::int64_t at_ns, std::int64_t id) {
+  samples_[process_id].all.emplace_back(at_ns, id);
+}
+
+void IdleTime::mark(const IdleStretch& stretch) {
+  const auto found = samples_.find(stretch.process_id);
+  if (found == samples_.end()) return;
+  Samples& of = found->second;
+  if (!of.sorted) std::sort(of.all.begin(), of.all.end());
+  of.sorted = true;
+  const auto before = [](const auto& sample, std::int64_t ns) { return sample.first < ns; };
+  const auto at = of.all.begin() + static_cast<std::ptrdiff_t>(of.next);
+  // Stretches come nearly in order: mostly the next sample lies far ahead.
+  const bool here = (at == of.all.begin() || std::prev(at)->first < stretch.window.begin_ns) &&
+                    (at == of.all.end() || at->first >= stretch.window.begin_ns);
+  auto each = here ? at : std::lower_bound(of.all.begin(), of.all.end(), stretch.window.begin_ns, before);
+  for (; each != of.all.end() && each->first < stretch.window.end_ns; ++each) step_of_[each->second] = stretch.step;
+  of.next = static_cast<std::size_t>(each - of.all.begin());
+}
+
+trace::Name IdleTime::place_of(std::int32_t range) {
+  if (range == kNone) return {};
+  if (const trace::Name module = classified_.places[range].module; module.id != 0) return operators_.of(module);
+  const auto code = static_cast<std::size_t>(ranges_.name[range]);
+  if (shapes_[code].id == 0) shapes_[code] = strings_.intern(shape_of(ranges_.texts[code]));
+  return shapes_[code];
+}
+
+void IdleTime::add(const IdleStretch& stretch, Timelines& timelines) {
+  mark(stretch);
+  if (!stretch.of_gpu) return;
+  const trace::Name stage = classified_.steps[stretch.step].stage;
+  const bool warm_up = warm_up_[stretch.step];
+  timelines.divide(
+      stretch.thread_id, stretch.window.begin_ns, stretch.window.end_ns, [&](std::int64_t ns, std::int32_t range) {
+        const trace::Name place = rows_.size() < kMostPlaces ? place_of(range) : trace::Name{};
+        const std::array<std::uint64_t, 2> kind{static_cast<std::uint64_t>(stage.id) << 32 | place.id,
+                                                (warm_up ? 2u : 0u) | (stretch.after ? 1u : 0u)};
+        const auto [found, first] = places_.try_emplace(kind, rows_.size());
+        if (first)
+          rows_.push_back(
+              {.stage = stage, .warm_up = warm_up, .owner = stretch.after ? between_ : gap_, .place = place});
+        trace::IdlePlaceRow& row = rows_[found->second];
+        ++row.stretches;
+        row.time_ns += ns;
+      });
+}
+
+std::vector<trace::IdlePlaceRow> IdleTime::finish() { return std::move(rows_); }
+
+trace::OptionalId IdleTime::step_of(std::int64_t sample_id) const {
+  const auto found = step_of_.find(sample_id);
+  return found == step_of_.end() ? std::nullopt : trace::OptionalId(found->second + 1);
 }
 
 }  // namespace llmprof::analyze

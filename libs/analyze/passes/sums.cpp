@@ -1,10 +1,13 @@
 #include "analyze/passes/sums.h"
 
 #include <algorithm>
+#include <array>
 
 #include "analyze/names/range_words.h"
+#include "analyze/passes/classify.h"
 
 namespace llmprof::analyze {
+
 namespace {
 
 constexpr std::size_t kMostKinds = 1u << 18;  // at once: some 80 MB
@@ -20,7 +23,7 @@ void KernelSums::add(const Kernels& kernels, const std::vector<trace::Attributio
   for (std::size_t i = 1; i < names.size(); ++i) names[i] = strings_.intern(kernels.texts[i]);
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     const trace::AttributionRow& place = places[i];
-    const trace::Name name = names[static_cast<std::size_t>(kernels.name[i])];
+    const trace::Name name = names[kernels.name[i]];
     const bool in_step = place.step_id.has_value();
     const bool estimated = !kernels.estimated.empty() && kernels.estimated[i] == 1;
     const Kind kind{both(place.stage, (in_step ? 1 : 0) | (estimated ? 2 : 0)),
@@ -122,8 +125,8 @@ std::int32_t RangeTree::place(std::int32_t parent, std::uint32_t name) {
 }
 
 trace::Id RangeTree::add(std::size_t range, const trace::RangeTimeRow& time) {
-  trace::Name& shape = shapes_[static_cast<std::size_t>(ranges_.name[range])];
-  if (shape.id == 0) shape = strings_.intern(shape_of(ranges_.texts[static_cast<std::size_t>(ranges_.name[range])]));
+  trace::Name& shape = shapes_[ranges_.name[range]];
+  if (shape.id == 0) shape = strings_.intern(shape_of(ranges_.texts[ranges_.name[range]]));
   const std::int32_t outer = classified_.places[range].parent;
   const std::int32_t parent = outer == kNone ? kNone : place_of_[outer];
   const std::int32_t here = place_of_[range] = place(parent, shape.id);
@@ -143,6 +146,44 @@ std::vector<trace::RangeTreeRow> RangeTree::finish() {
     if (rows_[i].parent_id) rows_[*rows_[i].parent_id - 1].kernel_ns += rows_[i].kernel_ns;
   }
   return std::move(rows_);
+}
+
+namespace {
+
+// Of each range, the time that ranges directly inside it cover; start_end ranges beside each other may overlap.
+std::vector<std::int64_t> time_inside(const Ranges& ranges, const Classified& classified) {
+  std::vector<std::int64_t> inside_ns(ranges.size());
+  std::vector<std::int64_t> covered_until_ns = ranges.begin_ns;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const std::int32_t parent = classified.places[i].parent;
+    if (parent == kNone) continue;
+    std::int64_t& covered = covered_until_ns[parent];
+    inside_ns[parent] += std::max<std::int64_t>(0, ranges.end_ns[i] - std::max(ranges.begin_ns[i], covered));
+    covered = std::max(covered, ranges.end_ns[i]);
+  }
+  return inside_ns;
+}
+
+}  // namespace
+
+void for_each_range_time(const Ranges& ranges, const Classified& classified, const std::vector<std::int64_t>& kernel_ns,
+                         trace::Strings& strings, const std::function<void(const trace::RangeTimeRow&)>& emit) {
+  const std::array<trace::Name, 4> kinds{trace::Name{}, strings.intern("stage"), strings.intern("step"),
+                                         strings.intern("module")};
+  const std::vector<std::int64_t> inside_ns = time_inside(ranges, classified);
+  OperatorNames operators(strings);
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const RangePlace& place = classified.places[i];
+    trace::RangeTimeRow row{.range_id = ranges.id[i], .kind = kinds[static_cast<std::size_t>(place.kind)]};
+    if (place.step != kNone) row.step_id = place.step + 1;
+    row.stage = place.stage;
+    row.module = place.module;
+    row.op = operators.of(place.module);
+    row.total_ns = ranges.end_ns[i] - ranges.begin_ns[i];
+    row.self_ns = row.total_ns - inside_ns[i];
+    row.kernel_ns = kernel_ns[i];
+    emit(row);
+  }
 }
 
 }  // namespace llmprof::analyze

@@ -1,12 +1,10 @@
-#include "analyze/passes/training.h"
+#include "analyze/passes/repeated_products.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 #include <tuple>
-
-#include "analyze/passes/repeated_products.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -105,7 +103,7 @@ class Process {  // the calls of one process, by time
       if (role(i) == Role::kGradient) places.push_back(i), before.push_back(products);
       if (role(i) == Role::kPass) ++products;
     }
-    if (static_cast<double>(places.size()) < kLeastGradients * static_cast<double>(products + places.size())) return {};
+    if (places.size() < kLeastGradients * static_cast<double>(products + places.size())) return {};
     std::vector<std::size_t> gaps;
     for (std::size_t i = 1; i < places.size(); ++i) gaps.push_back(before[i] - before[i - 1]);
     if (gaps.empty()) return {};

@@ -1,4 +1,4 @@
-#include "analyze/passes/training.h"
+#include "analyze/passes/repeated_products.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

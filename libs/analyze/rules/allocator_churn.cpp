@@ -1,12 +1,8 @@
 // Device memory that is taken and given back inside steps, and memory that an allocator cannot give back.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace allocator_churn {
+namespace llmprof::analyze::allocator_churn {
 namespace {
 
 constexpr double kLeastSteps = 0.1;  // of a stage, with an allocation after the first
@@ -19,42 +15,34 @@ constexpr const char* kAllocate =
 std::string rows_of(const std::string& stage) {
   return fmt::format(
       "SELECT s.number, a.begin_ns, a.end_ns, a.bytes, a.kind FROM allocation AS a JOIN step AS s ON a.process_id = "
-      "s.process_id AND "
-      "a.begin_ns >= s.begin_ns AND a.begin_ns < s.end_ns WHERE s.stage = {} AND a.device_id IS NOT NULL ORDER BY "
-      "a.begin_ns",
+      "s.process_id AND a.begin_ns >= s.begin_ns AND a.begin_ns < s.end_ns WHERE s.stage = {} AND a.device_id IS NOT "
+      "NULL ORDER BY a.begin_ns",
       sql_literal(stage));
 }
 
 Finding in_steps(const StageAllocations& seen, const Stage& stage) {
-  Finding out{.rule = "allocator_churn", .stage = stage.name};
+  Finding out{.stage = stage.name};
   out.title = fmt::format("Device memory is allocated or freed in {} of {} {}", seen.steps_allocating, seen.steps,
                           step_word(stage.name, "steps"));
   out.text =
       "Allocating and freeing device memory waits for the driver and often for the device; a step that does it cannot "
       "run ahead.";
   const std::string rows = rows_of(stage.name);
-  out.evidence.push_back(fraction(stage.name + ".allocating_steps",
-                                  "steps with an allocation or release of device memory, after the first",
-                                  static_cast<double>(seen.steps_allocating) / static_cast<double>(seen.steps),
-                                  fmt::format("{} steps", seen.steps), "measured", rows));
-  out.evidence.push_back(number(stage.name + ".allocations", "allocations in them",
-                                static_cast<double>(seen.allocations), "", "measured", rows));
-  out.evidence.push_back(
-      number(stage.name + ".releases", "releases in them", static_cast<double>(seen.releases), "", "measured", rows));
-  out.evidence.push_back(number(stage.name + ".allocated_bytes", "bytes allocated in them",
-                                static_cast<double>(seen.bytes), "B", "measured", rows));
+  out.add_fraction("allocating_steps", "steps with an allocation or release of device memory, after the first",
+                   ratio(seen.steps_allocating, seen.steps), fmt::format("{} steps", seen.steps), "measured", rows);
+  out.add_number("allocations", "allocations in them", seen.allocations, "", "measured", rows);
+  out.add_number("releases", "releases in them", seen.releases, "", "measured", rows);
+  out.add_number("allocated_bytes", "bytes allocated in them", seen.bytes, "B", "measured", rows);
   out.advice = {
       kAllocate,
       "<torch>Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True where sizes grow from step to step.</torch>"};
   if (seen.calls_ns) {
-    out.evidence.push_back(time_of(stage.name + ".allocation_calls", "host time in calls that allocate or free",
-                                   static_cast<double>(*seen.calls_ns), "measured",
-                                   "SELECT name, count(*) AS calls, sum(end_ns - begin_ns) AS ns FROM api WHERE "
-                                   "regexp_matches(name, 'Malloc|MemAlloc|Free') GROUP BY 1"));
-    set_gain(
-        out, static_cast<double>(*seen.calls_ns), static_cast<double>(stage.time_ns),
-        fmt::format("{} in {} calls that allocate or free, of {}", base::human_ns(static_cast<double>(*seen.calls_ns)),
-                    seen.allocations + seen.releases, base::human_ns(static_cast<double>(stage.time_ns))));
+    out.add_time("allocation_calls", "host time in calls that allocate or free", *seen.calls_ns, "measured",
+                 "SELECT name, count(*) AS calls, sum(end_ns - begin_ns) AS ns FROM api WHERE regexp_matches(name, "
+                 "'Malloc|MemAlloc|Free') GROUP BY 1");
+    out.set_gain(*seen.calls_ns, stage.time_ns,
+                 fmt::format("{} in {} calls that allocate or free, of {}", human_ns(*seen.calls_ns),
+                             seen.allocations + seen.releases, human_ns(stage.time_ns)));
     out.next = "llmprof diff RUN CHANGED_RUN";
   } else {
     out.verdict = Verdict::kInconclusive;
@@ -67,25 +55,26 @@ Finding in_steps(const StageAllocations& seen, const Stage& stage) {
 std::optional<Finding> fragmentation(const DeviceAllocator& device) {
   double held = 0, between = 0, in_use = 0;
   for (const AllocatorPool& pool : device.pools) {
-    held += static_cast<double>(pool.bytes), between += static_cast<double>(pool.between_bytes);
-    in_use += static_cast<double>(pool.allocated_bytes);
+    held += pool.bytes, between += pool.between_bytes, in_use += pool.allocated_bytes;
   }
   if (between < kLeastStuckBytes || between < kLeastStuck * held) return std::nullopt;
-  Finding out{.rule = "allocator_churn", .part = "fragmentation", .severity = Severity::kNote};
-  out.title = fmt::format("{} of the {} that the allocator holds lie unused between tensors",
-                          base::human_bytes(between), base::human_bytes(held));
+  Finding out{.part = "fragmentation"};
+  out.title = fmt::format("{} of the {} that the allocator holds lie unused between tensors", human_bytes(between),
+                          human_bytes(held));
   out.text = "They can neither be given back to the device nor hold anything larger than the pieces they are in.";
   const std::string rows = fmt::format(
       "SELECT s.id, s.bytes, s.allocated_bytes, b.bytes, b.state FROM memory_segment AS s JOIN memory_block AS b ON "
       "b.memory_segment_id = s.id WHERE s.device_id = {} ORDER BY s.id, b.address",
       device.device_id);
-  out.evidence.push_back(fraction("allocator.between", "free between tensors of segments in use", between / held,
-                                  base::human_bytes(held) + " held", "measured", rows));
-  out.evidence.push_back(number("allocator.in_use", "given to the program", in_use, "B", "measured", rows));
+  out.add_fraction("allocator.between", "free between tensors of segments in use", between / held,
+                   human_bytes(held) + " held", "measured", rows);
+  out.add_number("allocator.in_use", "given to the program", in_use, "B", "measured", rows);
   out.advice = {"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow instead of leaving pieces behind.",
                 "Allocate what lives long (weights, KV cache) before what lives short."};
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   RuleResult out;
@@ -93,23 +82,21 @@ RuleResult check(const RuleInput& run) {
   for (const StageAllocations& seen : facts.stages) {
     const Stage* stage = stage_named(run.summary, seen.stage);
     if (stage == nullptr || seen.steps == 0) continue;
-    if (static_cast<double>(seen.steps_allocating) >= kLeastSteps * static_cast<double>(seen.steps) &&
-        seen.steps_allocating >= 2) {
+    if (seen.steps_allocating >= 2 && seen.steps_allocating >= kLeastSteps * seen.steps) {
       out.findings.push_back(in_steps(seen, *stage));
     } else {
-      out.why += fmt::format("{}{}: {} of {} steps after the first allocate or free device memory",
-                             out.why.empty() ? "" : "; ", seen.stage, seen.steps_allocating, seen.steps);
+      out.add_why(seen.stage, fmt::format("{} of {} steps after the first allocate or free device memory",
+                                          seen.steps_allocating, seen.steps));
     }
   }
   std::int64_t pools = 0;
   for (const DeviceAllocator& device : run.summary.allocators.devices) {
-    pools += static_cast<std::int64_t>(device.pools.size());
+    pools += std::ssize(device.pools);
     if (auto found = fragmentation(device)) out.findings.push_back(std::move(*found));
   }
   if (pools > 0)
-    out.why += fmt::format(
-        "{}{} pools of the memory snapshot: less than 20 % or 1 GB of what is held lies unused between tensors",
-        out.why.empty() ? "" : "; ", pools);
+    out.add_why(fmt::format("{} pools of the memory snapshot", pools),
+                "less than 20 % or 1 GB of what is held lies unused between tensors");
   if (facts.recorded == 0 && pools == 0)
     return not_applicable("0 allocations of device memory were recorded; llmprof record --gpu memory,api would");
   if (out.why.empty())
@@ -118,20 +105,4 @@ RuleResult check(const RuleInput& run) {
   return out;
 }
 
-}  // namespace
-}  // namespace allocator_churn
-
-extern const Rule kAllocatorChurn;
-const Rule kAllocatorChurn = {.name = "allocator_churn",
-                              .title = "Device memory allocated in steps",
-                              .meaning =
-                                  "Looks at device memory that is taken from the driver or given back in steps, the "
-                                  "first step of each stage left out (a caching "
-                                  "allocator fills up there). Found where at least 10 % of the other steps, and two of "
-                                  "them, do so; gain: the host time "
-                                  "in these calls, where calls were recorded (--gpu api). A note where a memory "
-                                  "snapshot shows that 20 % of what the "
-                                  "allocator holds, and 1 GB of it, lies unused between tensors.",
-                              .check = allocator_churn::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::allocator_churn

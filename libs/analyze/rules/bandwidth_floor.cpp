@@ -1,15 +1,8 @@
 // Memory-bound stages: near the floor only fewer bytes help, far from it kernels do.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-
-#include "analyze/rules/weight_reads.h"
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace bandwidth_floor {
+namespace llmprof::analyze::bandwidth_floor {
 namespace {
 
 constexpr double kNear = 0.7;        // of the bandwidth, while kernels execute
@@ -17,7 +10,7 @@ constexpr double kAchievable = 0.9;  // of the peak: what the best kernels for l
 constexpr double kLeastGain = 0.02;  // of the stage
 
 std::string peak_text(const Summary& summary) {
-  std::string text = base::human_rate(summary.peak_bandwidth.value_or(0), "B/s");
+  std::string text = human_rate(summary.peak_bandwidth.value_or(0), "B/s");
   if (summary.devices.empty()) return text;
   const DeviceCard& device = summary.devices.front();
   if (!device.peak_bandwidth_name.empty()) text += " " + device.peak_bandwidth_name;
@@ -38,12 +31,12 @@ Finding near_floor(const RuleInput& run, const StageView& view, double reached) 
   const std::string& stage = view.stage->name;
   Finding out{.stage = stage};
   out.title = fmt::format("{} moves its bytes at {} of the bandwidth: bytes, not kernels, are the lever", stage,
-                          base::human_percent(reached));
+                          human_percent(reached));
   out.text = fmt::format("Better kernels for the same bytes are worth {} of its kernels' time at most.",
-                         base::human_percent(1 - std::min(1.0, reached)));
-  out.evidence = {fraction(stage + ".kernel_bandwidth", "bytes that must move / time with kernels executing", reached,
-                           peak_text(run.summary), "measured")};
-  add_counted_bytes(run.summary, stage, out.evidence);
+                         human_percent(1 - std::min(1.0, reached)));
+  out.add_fraction("kernel_bandwidth", "bytes that must move / time with kernels executing", reached,
+                   peak_text(run.summary), "measured");
+  add_counted_bytes(run.summary, out);
   if (!makes_tokens(stage)) {
     out.advice = {"Move fewer bytes: narrower types."};
     return out;
@@ -64,7 +57,7 @@ Finding far_from_floor(const RuleInput& run, const StageView& view, double reach
     gain += std::max(0.0, read.time_ns * (1 - read.of_floor / rate));
   }
   Finding out{.stage = stage};
-  out.title = fmt::format("{}'s kernels move bytes at {} of the bandwidth", stage, base::human_percent(reached));
+  out.title = fmt::format("{}'s kernels move bytes at {} of the bandwidth", stage, human_percent(reached));
   out.text = fmt::format("They take {} where the bytes need {} at least.", view.per_step(busy), view.per_step(floor));
   out.lever = "better kernels for its matrix products";
   if (reads.empty()) gain = std::max(0.0, busy - floor);
@@ -74,26 +67,26 @@ Finding far_from_floor(const RuleInput& run, const StageView& view, double reach
           : fmt::format(
                 "products that read weights take {}; each at {} of the speed that its bytes and FLOPs permit ({}) they "
                 "would take {}",
-                view.per_step(time), base::human_percent(rate),
+                view.per_step(time), human_percent(rate),
                 rate == kAchievable || rate == kNear ? "what good kernels reach" : "what the best of them reaches here",
                 view.per_step(time - gain));
   if (view.held_by_launches()) {
     out.text += hidden_by_launches(view);
   } else if (gain >= kLeastGain * view.total_ns) {
-    out.gain = Gain{.ns = gain, .of_ns = view.total_ns, .upper_bound = true, .how = how};
+    out.set_gain(gain, view.total_ns, how);
   }
-  out.evidence = {fraction(stage + ".kernel_bandwidth", "bytes that must move / time with kernels executing", reached,
-                           peak_text(run.summary), "measured")};
+  out.add_fraction("kernel_bandwidth", "bytes that must move / time with kernels executing", reached,
+                   peak_text(run.summary), "measured");
   for (const WeightRead& read : reads) {
     if (out.evidence.size() > 4) break;
-    out.evidence.push_back(fraction(
-        stage + "." + read.op + ".bandwidth", fmt::format("{} of kernel time", base::human_ns(read.time_ns)),
-        read.bandwidth, peak_text(run.summary), "measured",
+    out.add_fraction(
+        stage + "." + read.op + ".bandwidth", fmt::format("{} of kernel time", human_ns(read.time_ns)), read.bandwidth,
+        peak_text(run.summary), "measured",
         fmt::format(
             "SELECT name, executions, time_ns, source FROM work WHERE stage = {} AND op = {} ORDER BY time_ns DESC",
-            sql_literal(stage), sql_literal(read.op))));
+            sql_literal(stage), sql_literal(read.op)));
   }
-  add_counted_bytes(run.summary, stage, out.evidence);
+  add_counted_bytes(run.summary, out);
   if (stage == "optimizer") {
     out.lever = "a fused optimizer";
     out.advice = {"Update all parameters with one kernel, or a few (a fused or multi-tensor optimizer).",
@@ -113,35 +106,33 @@ Finding from_totals(const TotalsFacts& totals) {
   const MeasuredFindings& f = totals.findings;
   const double reached = *f.linear_share_of_bandwidth;
   Finding out;
-  const std::string rates = fmt::format("{} of {}", base::human_rate(*f.linear_bytes_per_s, "B/s"),
-                                        base::human_rate(f.bandwidth->per_second, "B/s"));
-  out.evidence = {
-      fraction("totals.linear_bandwidth", "weights of the linear layers / their time on the device", reached,
-               fmt::format("{}, {}", base::human_rate(f.bandwidth->per_second, "B/s"), f.bandwidth->source),
-               f.type_inferred ? "inferred" : "analytic"),
-      time_of("totals.linear_per_pass", "linear layers of one pass, on the device", f.linear_ns.value_or(0),
-              "measured")};
+  const std::string rates =
+      fmt::format("{} of {}", human_rate(*f.linear_bytes_per_s, "B/s"), human_rate(f.bandwidth->per_second, "B/s"));
+  out.add_fraction("totals.linear_bandwidth", "weights of the linear layers / their time on the device", reached,
+                   fmt::format("{}, {}", human_rate(f.bandwidth->per_second, "B/s"), f.bandwidth->source),
+                   f.type_inferred ? "inferred" : "analytic");
+  out.add_time("totals.linear_per_pass", "linear layers of one pass, on the device", f.linear_ns.value_or(0),
+               "measured");
   if (reached >= kNear) {
     out.title = fmt::format("Decode's linear layers reach {} of the bandwidth: bytes, not kernels, are the lever",
-                            base::human_percent(reached));
+                            human_percent(reached));
     out.text = fmt::format(
         "They read their weights at {}: better kernels for the same bytes are worth {} of their time at most.", rates,
-        base::human_percent(1 - std::min(1.0, reached)));
+        human_percent(1 - std::min(1.0, reached)));
     out.advice = {"Move fewer bytes: narrower weights.", "Share them among more sequences: a larger batch."};
     return out;
   }
-  out.title = fmt::format("The linear layers read their weights at {} of the bandwidth", base::human_percent(reached));
+  out.title = fmt::format("The linear layers read their weights at {} of the bandwidth", human_percent(reached));
   out.text = fmt::format("That is {}: kernels made for few rows would be faster.", rates);
-  const double passes = static_cast<double>(f.passes.value_or(1));
+  const double passes = f.passes.value_or(1);
   const double time = f.linear_ns.value_or(0) * passes;
-  out.gain = Gain{.ns = time * (1 - reached),
-                  .of_ns = f.cpu_total_ns.value_or(time),
-                  .upper_bound = true,
-                  .how = fmt::format("{} in linear layers, at the full bandwidth {}", base::human_ns(time),
-                                     base::human_ns(time * reached))};
+  out.set_gain(time * (1 - reached), f.cpu_total_ns.value_or(time),
+               fmt::format("{} in linear layers, at the full bandwidth {}", human_ns(time), human_ns(time * reached)));
   out.advice = {"Try kernels made for few rows, of another BLAS<torch> (torch.compile with max-autotune)</torch>."};
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   if (run.facts.totals) {
@@ -167,22 +158,4 @@ RuleResult check(const RuleInput& run) {
   return out;
 }
 
-}  // namespace
-}  // namespace bandwidth_floor
-
-extern const Rule kBandwidthFloor;
-const Rule kBandwidthFloor = {
-    .name = "bandwidth_floor",
-    .title = "How near a memory-bound stage is to the bandwidth's floor",
-    .meaning =
-        "For stages bound by memory: bytes that must move / time with kernels executing, of the peak bandwidth. From "
-        "70 % on it "
-        "is a note: only fewer bytes help. Below, the gain is what the products that read weights would save if each "
-        "came as near to its own floor as the best large one of the stage does (70 % at least, 90 % at most); "
-        "without "
-        "measured products, the kernels' time above the floor. Idle time is left to launch_bound and idle_gaps. In "
-        "another "
-        "tool's totals: the weights of the linear layers / their device time.",
-    .check = bandwidth_floor::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::bandwidth_floor

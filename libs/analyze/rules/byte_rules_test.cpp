@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "analyze/rules/diagnose.h"
-#include "analyze/rules/tiles.h"
-#include "analyze/rules/wording.h"
+#include "analyze/rules/rule.h"
+#include "analyze/rules/tools.h"
 
 namespace llmprof::analyze {
 namespace {

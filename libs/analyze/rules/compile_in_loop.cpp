@@ -1,15 +1,8 @@
 // Kernels or code are compiled, or tuned, in steps that should only execute them.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-
-#include "analyze/rules/stage_view.h"
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace compile_in_loop {
+namespace llmprof::analyze::compile_in_loop {
 namespace {
 
 constexpr double kLeastShare = 0.03;  // of the stage
@@ -17,7 +10,7 @@ constexpr std::int64_t kLeastSamples = 5;
 
 void advise(Finding& out, const std::string& what) {
   out.lever = "compiling once";
-  if (what.find("cuDNN") != std::string::npos)
+  if (base::contains(what, "cuDNN"))
     out.advice.emplace_back(
         "cuDNN builds a plan for each new shape: use attention of another library<torch> "
         "(torch.nn.attention.sdpa_kernel)</torch>, or pad lengths to a few sizes and keep the plans.");
@@ -29,7 +22,7 @@ void advise(Finding& out, const std::string& what) {
     out.advice.emplace_back(
         "See what is compiled (jax.config jax_log_compiles), pad shapes to a few sizes, and keep the persistent "
         "compilation cache.");
-  if (what.find("PTX") != std::string::npos || what.find("linker") != std::string::npos)
+  if (base::contains(what, "PTX") || base::contains(what, "linker"))
     out.advice.emplace_back("Ship code for this chip, not PTX only, or let the driver cache what it compiled.");
   out.advice.emplace_back("Compile every shape that will come before the first request: fewer shapes, fewer kernels.");
 }
@@ -39,25 +32,21 @@ Finding finding_of(const StageView& view, const StageIdle& idle, const IdleWork&
   const std::string& stage = view.stage->name;
   const std::string who = work.what.empty() ? "a compiler" : work.what;
   Finding out{.stage = stage, .part = work.what};
-  out.title = fmt::format("{} of {} is spent compiling ({})", base::human_percent(ns / view.total_ns), stage, who);
+  out.title = fmt::format("{} of {} is spent compiling ({})", human_percent(ns / view.total_ns), stage, who);
   out.text = fmt::format("Steps after the warm-up still compile{}: {}, while the device has nothing to do.",
                          work.where.empty() ? "" : " (in " + work.where + ")", view.per_step(ns));
-  set_gain(out, ns, view.total_ns,
-           fmt::format("{} of CPU time in compilers, by {} of the thread that makes the steps",
-                       base::human_ns(static_cast<double>(idle.cpu_ns(Work::kCompiling) + idle.cpu_ns(Work::kTuning))),
-                       count_of(static_cast<double>(samples), "stack samples")));
-  out.evidence = {fraction(
-      stage + ".compiling",
-      fmt::format("CPU time in {}, by {}", who, count_of(static_cast<double>(samples), "stack samples")),
-      ns / view.total_ns, base::human_ns(view.total_ns) + " of " + stage, "sampled",
-      fmt::format(
-          "SELECT s.* FROM sample s JOIN sample_place p ON p.sample_id = s.id JOIN step t ON t.id = p.idle_in_step AND "
-          "t.thread_id = s.thread_id WHERE t.stage = {} AND NOT t.warm_up ORDER BY s.ts_ns",
-          sql_literal(stage)))};
+  out.set_gain(ns, view.total_ns,
+               fmt::format("{} of CPU time in compilers, by {} of the thread that makes the steps",
+                           human_ns(idle.cpu_ns(Work::kCompiling) + idle.cpu_ns(Work::kTuning)),
+                           count_of(samples, "stack samples")));
+  out.add_fraction("compiling", fmt::format("CPU time in {}, by {}", who, count_of(samples, "stack samples")),
+                   ns / view.total_ns, human_ns(view.total_ns) + " of " + stage, "sampled", idle_sample_rows(stage));
   advise(out, work.what);
   out.next = "llmprof record --stacks python -o again -- PROGRAM";
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   RuleResult out;
@@ -75,31 +64,15 @@ RuleResult check(const RuleInput& run) {
       cpu_ns += work.cpu_ns, samples += work.samples;
       if (main == nullptr) main = &work;
     }
-    const double ns = std::min(
-        view.total_ns, steady <= 0 ? 0 : static_cast<double>(cpu_ns) * view.steps / static_cast<double>(steady));
+    const double ns = std::min(view.total_ns, steady <= 0 ? 0 : cpu_ns * view.steps / steady);
     if (main != nullptr && samples >= kLeastSamples && ns >= kLeastShare * view.total_ns) {
       out.findings.push_back(finding_of(view, *idle, *main, ns, samples));
     } else {
-      out.why += fmt::format("{}{}: {} of {} in compilers", out.why.empty() ? "" : "; ", stage.name, samples,
-                             count_of(static_cast<double>(idle->samples), "stack samples"));
+      out.add_why(stage.name, fmt::format("{} of {} in compilers", samples, count_of(idle->samples, "stack samples")));
     }
   }
   if (!any) return not_applicable("no stack was sampled in steps");
   return out;
 }
 
-}  // namespace
-}  // namespace compile_in_loop
-
-extern const Rule kCompileInLoop;
-const Rule kCompileInLoop = {
-    .name = "compile_in_loop",
-    .title = "Steps compile kernels",
-    .meaning =
-        "Looks at the stacks of the thread that makes the steps, sampled while the device has nothing to do, warm-up "
-        "left out, "
-        "for compilers and tuners (nvrtc, PTX, Triton, Inductor, Dynamo, XLA). Found from 3 % of the stage and 5 "
-        "samples on, in any stage. Gain: their CPU time.",
-    .check = compile_in_loop::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::compile_in_loop

@@ -1,6 +1,6 @@
 // The engine, on rules made for it.
 
-#include "analyze/rules/diagnose.h"
+#include "analyze/rules/rule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

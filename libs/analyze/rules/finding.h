@@ -51,6 +51,16 @@ struct Finding {
   std::vector<Evidence> evidence;   // the most telling first
   std::vector<std::string> advice;  // what to change in the model or the runtime, the most promising first
   std::string next;                 // the command that would settle it, or measure the change; "" none
+
+  // Of `of_ns`, the stage's time.
+  void set_gain(double ns, double of_ns, std::string how, bool upper_bound = true);
+  // Evidence; a name without a dot is that of a number of the stage. `unknown`: why, where there is no value.
+  void add_number(std::string name, std::string what, std::optional<double> value, std::string unit, std::string source,
+                  std::string rows = "", std::string unknown = "");
+  // A fraction and its denominator.
+  void add_fraction(std::string name, std::string what, std::optional<double> value, std::string of, std::string source,
+                    std::string rows = "", std::string unknown = "");
+  void add_time(std::string name, std::string what, double ns, std::string source, std::string rows = "");
 };
 
 // What became of each rule: a reader sees what was looked for.
@@ -62,7 +72,7 @@ struct RuleOutcome {
 
 struct Diagnosis {
   std::string headline;            // one sentence: what holds the model back, and how much that costs
-  std::vector<Finding> findings;   // as rank() in diagnose.h; their gains overlap: never add them up
+  std::vector<Finding> findings;   // as rank() in rule.h; their gains overlap: never add them up
   std::vector<RuleOutcome> rules;  // all, in the order of the registry
 };
 

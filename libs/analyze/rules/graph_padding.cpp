@@ -1,15 +1,10 @@
 // CUDA graphs that were captured for more sequences than they are launched for.
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <map>
 
-#include "analyze/rules/wording.h"
-#include "base/human.h"
+#include "analyze/rules/tools.h"
 
-namespace llmprof::analyze {
-namespace graph_padding {
+namespace llmprof::analyze::graph_padding {
 namespace {
 
 constexpr double kLeastPadding = 0.1;  // of the rows that are computed
@@ -51,41 +46,38 @@ std::map<std::string, Padding> by_stage(const std::vector<GraphBucket>& buckets)
 }
 
 Finding finding_of(const Padding& padding, const Stage& stage) {
-  Finding out{.rule = "graph_padding", .stage = stage.name};
-  out.title = fmt::format("{} of the rows that {} graphs compute are padding", base::human_percent(padding.share()),
-                          stage.name);
+  Finding out{.stage = stage.name};
+  out.title =
+      fmt::format("{} of the rows that {} graphs compute are padding", human_percent(padding.share()), stage.name);
   out.text = fmt::format("{:.0f} of {:.0f} launches are of a graph captured for more sequences than the step has.",
                          padding.padded, padding.launches);
   const std::string rows = fmt::format(
       "SELECT s.number, s.batch, s.tokens, l.graph, l.end_ns - l.begin_ns AS ns FROM graph_launch AS l JOIN "
-      "launch_place AS p ON p.graph_launch_id = l.id JOIN "
-      "step AS s ON s.id = p.step_id WHERE s.stage = {} ORDER BY s.number",
+      "launch_place AS p ON p.graph_launch_id = l.id JOIN step AS s ON s.id = p.step_id WHERE s.stage = {} ORDER BY "
+      "s.number",
       sql_literal(stage.name));
-  out.evidence.push_back(fraction(stage.name + ".padding", "rows that no sequence needs", padding.share(),
-                                  fmt::format("{:.0f} rows computed by graphs", padding.computed), "counted", rows));
-  out.evidence.push_back(fraction(stage.name + ".padded_launches", "launches with padding",
-                                  padding.padded / padding.launches, fmt::format("{:.0f} launches", padding.launches),
-                                  "counted", rows));
+  out.add_fraction("padding", "rows that no sequence needs", padding.share(),
+                   fmt::format("{:.0f} rows computed by graphs", padding.computed), "counted", rows);
+  out.add_fraction("padded_launches", "launches with padding", padding.padded / padding.launches,
+                   fmt::format("{:.0f} launches", padding.launches), "counted", rows);
   out.advice = {
       "Capture graphs for more sizes (vLLM: cudagraph_capture_sizes; SGLang: cuda-graph-bs), or admit requests up to a "
       "captured size."};
-  const double of_stage = static_cast<double>(stage.time_ns);
+  const double of_stage = stage.time_ns;
   if (const auto per_row = padding.per_row_ns()) {
     const double gain = *per_row * padding.extra_row_launches;
-    out.evidence.push_back(time_of(stage.name + ".time_per_row",
-                                   "what one more row costs, between the smallest and the largest graph", *per_row,
-                                   "inferred", rows));
-    set_gain(out, gain, of_stage,
-             fmt::format("{:.0f} padded rows at {} each, by the times of graphs of {} sizes: {} of {}",
-                         padding.extra_row_launches, base::human_ns(*per_row), padding.time_by_size.size(),
-                         base::human_ns(gain), base::human_ns(of_stage)),
-             false);
+    out.add_time("time_per_row", "what one more row costs, between the smallest and the largest graph", *per_row,
+                 "inferred", rows);
+    out.set_gain(gain, of_stage,
+                 fmt::format("{:.0f} padded rows at {} each, by the times of graphs of {} sizes: {} of {}",
+                             padding.extra_row_launches, human_ns(*per_row), padding.time_by_size.size(),
+                             human_ns(gain), human_ns(of_stage)),
+                 false);
   } else if (stage.efficiency.bound == "compute") {
-    set_gain(out, padding.proportional_ns, of_stage,
-             fmt::format("time of padded launches in proportion to their padded rows: {} of {}",
-                         base::human_ns(padding.proportional_ns), base::human_ns(of_stage)));
+    out.set_gain(padding.proportional_ns, of_stage,
+                 fmt::format("time of padded launches in proportion to their padded rows: {} of {}",
+                             human_ns(padding.proportional_ns), human_ns(of_stage)));
   } else {
-    out.severity = Severity::kNote;
     out.text +=
         " Weights are read once whatever the rows are, so where memory bounds the stage padding costs little; graphs "
         "of one size alone do not tell how much.";
@@ -93,6 +85,8 @@ Finding finding_of(const Padding& padding, const Stage& stage) {
   out.next = "llmprof diff RUN CHANGED_RUN";
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   if (run.facts.graph_buckets.empty())
@@ -102,33 +96,17 @@ RuleResult check(const RuleInput& run) {
     const Stage* stage = stage_named(run.summary, name);
     if (stage == nullptr) continue;
     const auto per_row = padding.per_row_ns();
-    const bool cheap =
-        per_row && *per_row * padding.extra_row_launches < kLeastShare * static_cast<double>(stage->time_ns);
+    const bool cheap = per_row && *per_row * padding.extra_row_launches < kLeastShare * stage->time_ns;
     if (padding.share() >= kLeastPadding && !cheap) {
       out.findings.push_back(finding_of(padding, *stage));
     } else {
-      out.why += fmt::format(
-          "{}{}: {} of the rows in {:.0f} launches are padding{}", out.why.empty() ? "" : "; ", name,
-          base::human_percent(padding.share()), padding.launches,
-          cheap ? fmt::format(", which costs {}", base::human_ns(*per_row * padding.extra_row_launches)) : "");
+      out.add_why(
+          name, fmt::format(
+                    "{} of the rows in {:.0f} launches are padding{}", human_percent(padding.share()), padding.launches,
+                    cheap ? fmt::format(", which costs {}", human_ns(*per_row * padding.extra_row_launches)) : ""));
     }
   }
   return out;
 }
 
-}  // namespace
-}  // namespace graph_padding
-
-extern const Rule kGraphPadding;
-const Rule kGraphPadding = {
-    .name = "graph_padding",
-    .title = "Graphs captured for more sequences than they serve",
-    .meaning =
-        "Compares the rows of the matrix products that a CUDA graph was captured with and the size (batch x tokens) of "
-        "the steps that launch it, for steps that launch one graph. Found "
-        "where 10 % of the rows or more are padding. Gain: padded rows x what one more row costs, by the median times "
-        "of the smallest and the largest graph; with "
-        "graphs of one size only, in proportion to the padded rows where arithmetic bounds the stage, and else a note.",
-    .check = graph_padding::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::graph_padding

@@ -1,15 +1,8 @@
 // The host waits for the device in every step, so neither works ahead of the other.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-
-#include "analyze/rules/stage_view.h"
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace host_sync {
+namespace llmprof::analyze::host_sync {
 namespace {
 
 constexpr double kOftenEnough = 0.5;  // of the steps
@@ -17,8 +10,8 @@ constexpr double kLeastSteps = 4;     // fewer end the run, or are waited for by
 
 std::string rows_of(const std::string& stage) {
   return fmt::format(
-      "SELECT a.* FROM (SELECT * FROM api WHERE waits OR contains(name, 'Synchronize')) a ASOF JOIN step s "
-      "ON a.thread_id = s.thread_id AND a.begin_ns >= s.begin_ns WHERE s.stage = {} ORDER BY a.begin_ns",
+      "SELECT a.* FROM (SELECT * FROM api WHERE waits OR contains(name, 'Synchronize')) a ASOF JOIN step s ON "
+      "a.thread_id = s.thread_id AND a.begin_ns >= s.begin_ns WHERE s.stage = {} ORDER BY a.begin_ns",
       sql_literal(stage));
 }
 
@@ -40,7 +33,7 @@ void advise(Finding& out) {
 
 Finding finding_of(const StageView& view, const StageWaits& waits) {
   const std::string& stage = view.stage->name;
-  const auto waiting = static_cast<double>(waits.time_ns);
+  const double waiting = waits.time_ns;
   // Without waiting the host takes what it took less the waiting, and the device what it worked: the longer one counts.
   const double busy = view.busy_ns() + view.term("copies").value_or(0);
   const double without = std::max(busy, view.total_ns - waiting);
@@ -52,22 +45,19 @@ Finding finding_of(const StageView& view, const StageWaits& waits) {
       "It waits {} ({}), and can prepare the next step only afterwards: until that is launched, the device idles.",
       view.per_step(waiting), waits.function);
   if (gain >= 0.005 * view.total_ns) {
-    out.gain = Gain{
-        .ns = gain,
-        .of_ns = view.total_ns,
-        .upper_bound = true,
-        .how = fmt::format("{}, less the longer of the device's work, {}, and the host's without waiting, {}",
-                           view.per_step(view.total_ns), view.per_step(busy), view.per_step(view.total_ns - waiting))};
+    out.set_gain(
+        gain, view.total_ns,
+        fmt::format("{}, less the longer of the device's work, {}, and the host's without waiting, {}",
+                    view.per_step(view.total_ns), view.per_step(busy), view.per_step(view.total_ns - waiting)));
   } else {
     out.text += view.held_by_launches()
                     ? " Here launches cost more: the device has finished before the host waits for it."
                     : " Here that costs next to nothing: the device has work all the time.";
   }
-  out.evidence = {
-      number(stage + ".waits_per_step", "calls that wait for the device", static_cast<double>(waits.calls) / view.steps,
-             "", "counted", rows_of(stage)),
-      time_of(stage + ".waiting", "host time in these calls, over all steps", waiting, "measured", rows_of(stage)),
-      time_of(stage + ".device_work", "device time of the stage, kernels and copies", busy, "measured")};
+  out.add_number("waits_per_step", "calls that wait for the device", static_cast<double>(waits.calls) / view.steps, "",
+                 "counted", rows_of(stage));
+  out.add_time("waiting", "host time in these calls, over all steps", waiting, "measured", rows_of(stage));
+  out.add_time("device_work", "device time of the stage, kernels and copies", busy, "measured");
   advise(out);
   return out;
 }
@@ -78,10 +68,9 @@ Finding unknown(const StageView& view) {
   out.title = fmt::format("Whether {} waits for the device in every step was not recorded", view.stage->name);
   out.text =
       fmt::format("The device idles {} of the stage; calls in which the host waits would tell whether that is why.",
-                  base::human_percent(idle / view.total_ns));
-  out.evidence = {fraction(view.stage->name + ".idle", "time in which the device idles, in and between steps",
-                           idle / view.total_ns, base::human_ns(view.total_ns) + " of " + view.stage->name,
-                           "measured")};
+                  human_percent(idle / view.total_ns));
+  out.add_fraction("idle", "time in which the device idles, in and between steps", idle / view.total_ns,
+                   human_ns(view.total_ns) + " of " + view.stage->name, "measured");
   out.next = "llmprof record --gpu waits -o waits -- PROGRAM";
   return out;
 }
@@ -89,7 +78,7 @@ Finding unknown(const StageView& view) {
 // Another tool's totals: calls that wait for each pass, or host time in copies that the device did not need for them.
 std::optional<Finding> from_totals(const TotalsFacts& totals) {
   if (!totals.findings.passes || totals.sync_calls + totals.copy_wait_ns <= 0) return std::nullopt;
-  const auto passes = static_cast<double>(*totals.findings.passes);
+  const double passes = *totals.findings.passes;
   Finding out;
   advise(out);
   out.next = "llmprof record --gpu waits -o waits -- PROGRAM";
@@ -99,7 +88,7 @@ std::optional<Finding> from_totals(const TotalsFacts& totals) {
                             each < 1.5 ? "once" : fmt::format("{:.1f} times", each));
     out.text = fmt::format("{} was called {} in {}.", totals.sync_name, count_of(totals.sync_calls, "times"),
                            count_of(passes, "passes"));
-    out.evidence = {number("totals.waits_per_pass", "calls of " + totals.sync_name, each, "", "counted")};
+    out.add_number("totals.waits_per_pass", "calls of " + totals.sync_name, each, "", "counted");
     return out;
   }
   // Who waits for a pass in a copy spends the pass's device time in it.
@@ -108,14 +97,14 @@ std::optional<Finding> from_totals(const TotalsFacts& totals) {
   out.title = "The host waits for the device about once per token";
   out.text = fmt::format(
       "It spends {} in aten::copy_ that no copy needed: {} per pass, about what the device works for a pass ({}).",
-      base::human_ns(totals.copy_wait_ns), base::human_ns(totals.copy_wait_ns / passes),
-      base::human_ns(totals.device_work_ns / passes));
-  out.evidence = {
-      time_of("totals.copy_wait", "host time in aten::copy_, less the device's time for copies", totals.copy_wait_ns,
-              "inferred"),
-      number("totals.waits_per_pass", "that time / the device's time without copies", each, "", "inferred")};
+      human_ns(totals.copy_wait_ns), human_ns(totals.copy_wait_ns / passes), human_ns(totals.device_work_ns / passes));
+  out.add_time("totals.copy_wait", "host time in aten::copy_, less the device's time for copies", totals.copy_wait_ns,
+               "inferred");
+  out.add_number("totals.waits_per_pass", "that time / the device's time without copies", each, "", "inferred");
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   if (run.facts.totals) {
@@ -128,40 +117,20 @@ RuleResult check(const RuleInput& run) {
   for (const StageView& view : steady_stages(run.summary)) {
     if (view.waterfall == nullptr) continue;
     any = true;
-    const StageWaits* waits = run.facts.waits.of(view.stage->name);
+    const StageWaits* waits = find_by(run.facts.waits.stages, view.stage->name, &StageWaits::stage);
     const double idle = view.idle_launching() + view.term("between_steps").value_or(0) / view.total_ns;
     if (!run.facts.waits.recorded) {
       if (idle >= 0.1 && view.steps >= kLeastSteps) out.findings.push_back(unknown(view));
-    } else if (waits != nullptr && static_cast<double>(waits->steps) >= kOftenEnough * view.steps &&
-               view.steps >= kLeastSteps) {
+    } else if (waits != nullptr && waits->steps >= kOftenEnough * view.steps && view.steps >= kLeastSteps) {
       out.findings.push_back(finding_of(view, *waits));
     }
-    out.why += fmt::format(
-        "{}{}: {}", out.why.empty() ? "" : "; ", view.stage->name,
-        run.facts.waits.recorded
-            ? fmt::format("the host waited in {} of {} steps", waits == nullptr ? 0 : waits->steps, view.stage->steps)
-            : "waits were not recorded, but the device hardly idles");
+    out.add_why(view.stage->name, run.facts.waits.recorded
+                                      ? fmt::format("the host waited in {} of {} steps",
+                                                    waits == nullptr ? 0 : waits->steps, view.stage->steps)
+                                      : "waits were not recorded, but the device hardly idles");
   }
   if (!any) return not_applicable("no stage whose time is taken apart");
   return out;
 }
 
-}  // namespace
-}  // namespace host_sync
-
-extern const Rule kHostSync;
-const Rule kHostSync = {.name = "host_sync",
-                        .title = "The host waits for the device in every step",
-                        .meaning =
-                            "Counts the calls in which the host waits for the device (record --gpu waits) by the step "
-                            "they follow. Found where at "
-                            "least half of the steps have one. Gain: the stage's time, less the longer of the device's "
-                            "work and the host's time "
-                            "without waiting. Not recorded, and the device idles 10 % or more: inconclusive. In "
-                            "another tool's totals: calls "
-                            "that wait per pass over the model, or host time in aten::copy_ beyond the device's time "
-                            "for copies, by the device's "
-                            "time for everything else: about 1 is one wait per token.",
-                        .check = host_sync::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::host_sync

@@ -2,8 +2,8 @@
 
 #include <gmock/gmock.h>
 
-#include "analyze/rules/rule_run.h"
-#include "analyze/rules/stage_view.h"
+#include "analyze/rules/testing/rule_run.h"
+#include "analyze/rules/tools.h"
 
 namespace llmprof::analyze {
 namespace {
@@ -164,8 +164,9 @@ TEST(IdleTime, SamplesThatAddUpToMoreAreSharesOfThemselves) {
                 {.work = Work::kCollecting, .samples = 6, .cpu_ns = 60}};
   idle.samples = 15;
   summary.idle.push_back(idle);
-  std::vector<Evidence> evidence;
-  add_idle_causes(summary, view_of(summary, summary.stages.front()), evidence);
+  Finding finding{.stage = "decode"};
+  add_idle_causes(summary, finding);
+  const std::vector<Evidence>& evidence = finding.evidence;
   ASSERT_EQ(evidence.size(), 2u);
   EXPECT_DOUBLE_EQ(evidence[0].value.value(), 0.6);
   EXPECT_DOUBLE_EQ(evidence[1].value.value(), 0.4);

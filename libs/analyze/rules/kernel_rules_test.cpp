@@ -1,7 +1,7 @@
 // Rules about the order of kernels and copies: chains, overlap, logits. Every run is written by hand; the arithmetic
 // stands beside it.
 
-#include "analyze/rules/rule_run.h"
+#include "analyze/rules/testing/rule_run.h"
 
 namespace llmprof::analyze {
 namespace {

@@ -1,32 +1,18 @@
 // Steps in which the device waits for the host to launch the next kernel.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-
-#include "analyze/rules/stage_view.h"
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace launch_bound {
+namespace llmprof::analyze::launch_bound {
 namespace {
 
 constexpr double kLeastShare = 0.1;     // of the stage
 constexpr double kSlowLaunchNs = 15e3;  // host time per launch beyond which it is not the launching call that takes it
 constexpr double kGraphedShare = 0.9;   // of a stage's kernels
 
-const StageLaunches* launches_of(const Facts& facts, std::string_view stage) {
-  for (const StageLaunches& each : facts.launches) {
-    if (each.stage == stage) return &each;
-  }
-  return nullptr;
-}
-
 std::string idle_rows(const std::string& stage) {
   return fmt::format(
-      "SELECT s.id, s.begin_ns, t.owner, t.time_ns FROM step_time t JOIN step s ON s.id = t.step_id "
-      "WHERE s.stage = {} AND t.owner IN ('gap', 'queued') ORDER BY t.time_ns DESC",
+      "SELECT s.id, s.begin_ns, t.owner, t.time_ns FROM step_time t JOIN step s ON s.id = t.step_id WHERE s.stage = {} "
+      "AND t.owner IN ('gap', 'queued') ORDER BY t.time_ns DESC",
       sql_literal(stage));
 }
 
@@ -41,16 +27,15 @@ void advise(Finding& out, double single, double per_launch_ns, double call_ns, b
   }
   out.lever = "a CUDA graph";
   out.advice = {
-      "Capture the step as a CUDA graph<torch> (torch.compile(mode=\"reduce-overhead\"), torch.cuda.graphs, or "
-      "the engine's graph option)</torch> and replay it.",
+      "Capture the step as a CUDA graph<torch> (torch.compile(mode=\"reduce-overhead\"), torch.cuda.graphs, or the "
+      "engine's graph option)</torch> and replay it.",
       "Fuse small kernels<torch> (torch.compile, fused norms and rotary embeddings)</torch>: fewer launches do the "
-      "same "
-      "work."};
+      "same work."};
   if (per_launch_ns > kSlowLaunchNs && per_launch_ns > 2 * call_ns)
     out.advice.insert(
         out.advice.begin() + 1,
-        "Most of the time between launches is the program's own code, not the launching calls: <torch>take "
-        "Python out of the loop (torch.compile, C++ runtime), or </torch>batch more work per launch.");
+        "Most of the time between launches is the program's own code, not the launching calls: <torch>take Python out "
+        "of the loop (torch.compile, C++ runtime), or </torch>batch more work per launch.");
   if (single < 1) out.advice.pop_back();
 }
 
@@ -66,11 +51,9 @@ Finding finding_of(const Summary& summary, const StageView& view, const StageLau
   const double all = std::max(single, static_cast<double>(view.stage->kernels));
   const bool graphs = view.stage->graph_launches > 0 && single < (1 - kGraphedShare) * all;
   const double per_launch = single > 0 ? idle / single : 0;
-  const double call = launched != nullptr && launched->timed > 0
-                          ? static_cast<double>(launched->call_ns) / static_cast<double>(launched->timed)
-                          : 0;
+  const double call = launched != nullptr && launched->timed > 0 ? ratio(launched->call_ns, launched->timed) : 0;
   Finding out{.stage = stage};
-  out.title = fmt::format("The GPU waits for launches {} of {}", base::human_percent(idle / view.total_ns), stage);
+  out.title = fmt::format("The GPU waits for launches {} of {}", human_percent(idle / view.total_ns), stage);
   out.text = fmt::format(
       "A step launches {} one by one; the device is done with each before the next one comes, and idles {}.",
       count_of(single / view.steps, "kernels"), view.per_step(idle));
@@ -81,31 +64,25 @@ Finding finding_of(const Summary& summary, const StageView& view, const StageLau
     out.text += fmt::format(" It idles another {} while the host does something else, which graphs would not change.",
                             view.per_step(others));
   if (!waits_recorded) out.text += " Calls that wait for the device were not recorded: some of it may be waiting.";
-  out.gain = Gain{
-      .ns = idle,
-      .of_ns = view.total_ns,
-      .upper_bound = true,
-      .how = fmt::format("idle with nothing launched {} and between launch and begin {}{}, of {}",
-                         view.per_step(view.term("gaps").value_or(0)), view.per_step(view.term("queued").value_or(0)),
-                         others > 0 ? ", less other work of the host " + view.per_step(others) : "",
-                         view.per_step(view.total_ns))};
-  out.evidence = {
-      fraction(stage + ".idle_launching",
-               "time in which the device idles because the host is on its way to the next launch", idle / view.total_ns,
-               base::human_ns(view.total_ns) + " of " + stage, "measured", idle_rows(stage)),
-      number(stage + ".launches_per_step", "kernels launched one by one", single / view.steps, "", "counted"),
-      number(stage + ".graph_launches_per_step", "graph launches",
-             static_cast<double>(view.stage->graph_launches) / view.steps, "", "counted")};
-  if (single > 0)
-    out.evidence.push_back(
-        time_of(stage + ".idle_per_launch", "idle time for each of these launches", per_launch, "measured"));
-  if (call > 0)
-    out.evidence.push_back(time_of(stage + ".launch_call", "host time inside one launching call", call, "measured"));
-  add_idle_causes(summary, view, out.evidence);
+  out.set_gain(idle, view.total_ns,
+               fmt::format("idle with nothing launched {} and between launch and begin {}{}, of {}",
+                           view.per_step(view.term("gaps").value_or(0)), view.per_step(view.term("queued").value_or(0)),
+                           others > 0 ? ", less other work of the host " + view.per_step(others) : "",
+                           view.per_step(view.total_ns)));
+  out.add_fraction("idle_launching", "time in which the device idles because the host is on its way to the next launch",
+                   idle / view.total_ns, human_ns(view.total_ns) + " of " + stage, "measured", idle_rows(stage));
+  out.add_number("launches_per_step", "kernels launched one by one", single / view.steps, "", "counted");
+  out.add_number("graph_launches_per_step", "graph launches",
+                 static_cast<double>(view.stage->graph_launches) / view.steps, "", "counted");
+  if (single > 0) out.add_time("idle_per_launch", "idle time for each of these launches", per_launch, "measured");
+  if (call > 0) out.add_time("launch_call", "host time inside one launching call", call, "measured");
+  add_idle_causes(summary, out);
   advise(out, single, per_launch, call, graphs);
   out.next = graphs ? "llmprof plot RUN timeline -o timeline.svg" : "llmprof diff RUN RUN_WITH_GRAPHS";
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   if (!run.summary.on_gpu) return not_applicable("no GPU executed anything: nothing was launched");
@@ -116,33 +93,15 @@ RuleResult check(const RuleInput& run) {
     any = true;
     const double share = launching_ns(run.summary, view) / view.total_ns;
     if (share >= kLeastShare) {
-      out.findings.push_back(
-          finding_of(run.summary, view, launches_of(run.facts, view.stage->name), run.facts.waits.recorded));
+      out.findings.push_back(finding_of(run.summary, view,
+                                        find_by(run.facts.launches, view.stage->name, &StageLaunches::stage),
+                                        run.facts.waits.recorded));
     } else {
-      out.why += fmt::format("{}{}: the device waits for launches {}", out.why.empty() ? "" : "; ", view.stage->name,
-                             base::human_percent(share));
+      out.add_why(view.stage->name, fmt::format("the device waits for launches {}", human_percent(share)));
     }
   }
   if (!any) return not_applicable("no stage whose time is taken apart");
   return out;
 }
 
-}  // namespace
-}  // namespace launch_bound
-
-extern const Rule kLaunchBound;
-const Rule kLaunchBound = {
-    .name = "launch_bound",
-    .title = "The device waits for launches",
-    .meaning =
-        "Looks at the time in which a GPU idles inside a step although the host does not wait for it: nothing is "
-        "launched, or it was launched just now and has not begun. Found from 10 % of the stage on. Gain: that time, at "
-        "most: a CUDA graph launches a whole step at once. Where most kernels run in graphs already, the advice is to "
-        "launch them earlier. Compilation, garbage collection and the like that stacks show in that time (from 10 "
-        "samples on) "
-        "are left out of it. Time in which the host waits for the device is that of host_sync, time between steps "
-        "that of "
-        "idle_gaps.",
-    .check = launch_bound::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::launch_bound

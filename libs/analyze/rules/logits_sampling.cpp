@@ -1,16 +1,10 @@
 // What logits and the choice of the next token cost.
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <cmath>
+#include "analyze/rules/tools.h"
 
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace logits_sampling {
+namespace llmprof::analyze::logits_sampling {
 namespace {
 
 constexpr double kLeastShare = 0.01;  // of the stage's time, to gain
@@ -26,20 +20,18 @@ std::string rows_of(const std::string& stage) {
 
 void add_evidence(Finding& out, const StageLogits& logits, const Stage& stage) {
   const std::string rows = rows_of(stage.name);
-  out.evidence.push_back(time_of(stage.name + ".lm_head_per_step",
-                                 "kernels of the product that makes the logits, per step",
-                                 logits.head_ns / logits.steps, "measured", rows));
-  out.evidence.push_back(time_of(stage.name + ".after_logits_per_step", "kernels behind it in the step, per step",
-                                 logits.after_ns / logits.steps, "measured", rows));
-  out.evidence.push_back(fraction(stage.name + ".logits_share", "both, of the kernels of the stage",
-                                  (logits.head_ns + logits.after_ns) / logits.kernels_ns,
-                                  base::human_ns(logits.kernels_ns) + " of kernels in the stage", "measured", rows));
+  out.add_time("lm_head_per_step", "kernels of the product that makes the logits, per step",
+               logits.head_ns / logits.steps, "measured", rows);
+  out.add_time("after_logits_per_step", "kernels behind it in the step, per step", logits.after_ns / logits.steps,
+               "measured", rows);
+  out.add_fraction("logits_share", "both, of the kernels of the stage",
+                   (logits.head_ns + logits.after_ns) / logits.kernels_ns,
+                   human_ns(logits.kernels_ns) + " of kernels in the stage", "measured", rows);
   if (logits.rows_per_step > 0)
-    out.evidence.push_back(number(
-        stage.name + ".logit_rows_per_step", "rows of logits made, per step", logits.rows_per_step, "", "counted",
-        fmt::format("SELECT DISTINCT g.m, g.n, g.k FROM work AS w JOIN gemm AS g ON g.id = w.gemm_id "
-                    "WHERE w.stage = {} AND w.op LIKE '%lm_head'",
-                    sql_literal(stage.name))));
+    out.add_number("logit_rows_per_step", "rows of logits made, per step", logits.rows_per_step, "", "counted",
+                   fmt::format("SELECT DISTINCT g.m, g.n, g.k FROM work AS w JOIN gemm AS g ON g.id = w.gemm_id WHERE "
+                               "w.stage = {} AND w.op LIKE '%lm_head'",
+                               sql_literal(stage.name)));
 }
 
 // Logits of every position although one per sequence is read.
@@ -50,15 +42,15 @@ std::optional<Finding> all_positions(const StageLogits& logits, const Stage& sta
   const double needed = logits.batch / logits.rows_per_step;
   const double gain = (logits.head_ns + logits.after_ns) * (1 - needed);
   if (gain < kLeastShare * of_stage) return std::nullopt;
-  Finding out{.rule = "logits_sampling", .stage = stage.name, .part = "lm_head"};
+  Finding out{.stage = stage.name, .part = "lm_head"};
   out.title =
       fmt::format("Prefill makes logits for {:.0f} positions, {:.0f} are needed", logits.rows_per_step, logits.batch);
   out.text = "Only the last position of each sequence decides the next token; the others are computed and thrown away.";
   add_evidence(out, logits, stage);
-  set_gain(out, gain, of_stage,
-           fmt::format("{} for {:.0f} rows a step; {:.0f} of them are needed: {} of {}",
-                       base::human_ns(logits.head_ns + logits.after_ns), logits.rows_per_step, logits.batch,
-                       base::human_ns(gain), base::human_ns(of_stage)));
+  out.set_gain(gain, of_stage,
+               fmt::format("{} for {:.0f} rows a step; {:.0f} of them are needed: {} of {}",
+                           human_ns(logits.head_ns + logits.after_ns), logits.rows_per_step, logits.batch,
+                           human_ns(gain), human_ns(of_stage)));
   out.lever = "logits of the last positions only";
   out.advice = {"Take the last position of each sequence before lm_head (logits_to_keep=1, hidden[:, -1:])."};
   out.next = "llmprof diff RUN CHANGED_RUN";
@@ -71,28 +63,27 @@ std::optional<Finding> sampling(const Summary& summary, const StageLogits& logit
   if (logits.rows_per_step <= 0 || !summary.peak_bandwidth) return std::nullopt;
   double bytes = 0;
   for (const GemmShape& gemm : summary.gemms) {
-    if (gemm.stage != stage.name || gemm.ops.find("lm_head") == std::string::npos) continue;
-    const double width = gemm.type.find("32") != std::string::npos ? 4 : 2;
+    if (gemm.stage != stage.name || !base::contains(gemm.ops, "lm_head")) continue;
+    const double width = base::contains(gemm.type, "32") ? 4 : 2;
     bytes = std::max(bytes, width * static_cast<double>(std::max(gemm.m, gemm.n)) * logits.rows_per_step);
   }
   if (bytes <= 0) return std::nullopt;
   const double pass = std::max(bytes / *summary.peak_bandwidth * 1e9, logits.shortest_ns);
   const double gain = logits.after_ns - pass * logits.steps;
   if (gain < kLeastShare * of_stage) return std::nullopt;
-  Finding out{.rule = "logits_sampling", .stage = stage.name, .part = "sampling"};
+  Finding out{.stage = stage.name, .part = "sampling"};
   out.title = fmt::format("Choosing tokens takes {} of a {} step, where one kernel over the logits would take {}",
-                          base::human_ns(logits.after_ns / logits.steps), stage.name, base::human_ns(pass));
+                          human_ns(logits.after_ns / logits.steps), stage.name, human_ns(pass));
   out.text = fmt::format("{} behind lm_head in each step: {}.",
                          count_of(logits.after_kernels / logits.steps, "kernels"), fmt::join(logits.names, ", "));
   add_evidence(out, logits, stage);
-  out.evidence.push_back(number(stage.name + ".logit_bytes_per_step", "logits of a step", bytes, "B", "analytic"));
-  set_gain(
-      out, gain, of_stage,
-      fmt::format("{} behind lm_head, less {} a step for one kernel (one pass over {} of logits at {} or, if that is "
-                  "longer, the shortest kernel of the stage, {}): {} of {}",
-                  base::human_ns(logits.after_ns), base::human_ns(pass), base::human_bytes(bytes),
-                  base::human_rate(*summary.peak_bandwidth, "B/s"), base::human_ns(logits.shortest_ns),
-                  base::human_ns(gain), base::human_ns(of_stage)));
+  out.add_number("logit_bytes_per_step", "logits of a step", bytes, "B", "analytic");
+  out.set_gain(gain, of_stage,
+               fmt::format("{} behind lm_head, less {} a step for one kernel (one pass over {} of logits at {} or, if "
+                           "that is longer, the shortest kernel of the stage, {}): {} of {}",
+                           human_ns(logits.after_ns), human_ns(pass), human_bytes(bytes),
+                           human_rate(*summary.peak_bandwidth, "B/s"), human_ns(logits.shortest_ns), human_ns(gain),
+                           human_ns(of_stage)));
   out.lever = "a faster kernel for sampling";
   out.advice = {"Split the vocabulary over many blocks: a reduction by one block per sequence leaves the GPU idle."};
   if (logits.after_kernels > 2 * logits.steps)
@@ -101,6 +92,8 @@ std::optional<Finding> sampling(const Summary& summary, const StageLogits& logit
   out.next = "llmprof diff RUN CHANGED_RUN";
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   RuleResult out;
@@ -111,12 +104,12 @@ RuleResult check(const RuleInput& run) {
     const Stage* stage = stage_named(run.summary, logits.stage);
     if (stage == nullptr || stage->time_ns <= 0 || !makes_tokens(stage->name)) continue;
     const double share = (logits.head_ns + logits.after_ns) / logits.kernels_ns;
-    out.why += fmt::format("{}{}: lm_head takes {} and what follows it {} a step, {} of its kernels",
-                           out.why.empty() ? "" : "; ", stage->name, base::human_ns(logits.head_ns / logits.steps),
-                           base::human_ns(logits.after_ns / logits.steps), base::human_percent(share));
+    out.add_why(stage->name, fmt::format("lm_head takes {} and what follows it {} a step, {} of its kernels",
+                                         human_ns(logits.head_ns / logits.steps),
+                                         human_ns(logits.after_ns / logits.steps), human_percent(share)));
     if (busy_share(*stage).value_or(0) < kLeastBusy) {
       out.why += fmt::format(" (the GPU is busy for {} of the stage, so they do not set its pace)",
-                             base::human_percent(busy_share(*stage)));
+                             human_percent(busy_share(*stage)));
       continue;
     }
     const double of_stage = stage->at_pace_ns();
@@ -130,26 +123,4 @@ RuleResult check(const RuleInput& run) {
   return out;
 }
 
-}  // namespace
-}  // namespace logits_sampling
-
-extern const Rule kLogitsSampling;
-const Rule kLogitsSampling = {.name = "logits_sampling",
-                              .title = "Cost of logits and sampling",
-                              .meaning =
-                                  "Looks at the product that makes the logits (operator lm_head) and at the kernels "
-                                  "that begin behind it in the same step, "
-                                  "in stages whose GPU is busy for half of the time or more. Found in prefill where "
-                                  "logits are made for at least twice as "
-                                  "many rows as there are sequences; gain, at most: the time of lm_head and what "
-                                  "follows it, in proportion to the rows that "
-                                  "nobody reads. Found in stages that choose tokens (prefill, decode, mixed, "
-                                  "generation) where the kernels behind lm_head take longer than "
-                                  "one kernel that reads the logits once "
-                                  "(at peak bandwidth, but no less than the shortest kernel of the stage), by 1 % of "
-                                  "the stage's time or more; gain, at "
-                                  "most: the difference.",
-                              .check = logits_sampling::check,
-                              .stages = "prefill decode mixed generation"};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::logits_sampling

@@ -1,14 +1,8 @@
 // Copies and communication that nothing runs beside.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace missing_overlap {
+namespace llmprof::analyze::missing_overlap {
 namespace {
 
 constexpr double kLeastShare = 0.02;  // of the stage's time
@@ -20,8 +14,7 @@ std::string copy_rows() {
 
 std::string collective_rows() {
   return "SELECT begin_ns, end_ns - begin_ns AS ns, name, device_id, stream FROM kernel WHERE name LIKE '%nccl%' OR "
-         "name "
-         "LIKE '%rccl%' OR name LIKE '%all_reduce%' OR name LIKE '%cross_device_reduce%' ORDER BY begin_ns";
+         "name LIKE '%rccl%' OR name LIKE '%all_reduce%' OR name LIKE '%cross_device_reduce%' ORDER BY begin_ns";
 }
 
 struct Kind {
@@ -43,30 +36,25 @@ Finding finding_of(const Kind& kind, const Stage& stage) {
   const Transfers& moved = kind.transfers;
   const double of_stage = static_cast<double>(stage.time_ns), gain = overlappable(kind, stage);
   const char* what = kind.copies ? "copies" : "collectives";
-  Finding out{.rule = "missing_overlap", .stage = stage.name, .part = what};
-  out.title =
-      fmt::format("{} of {} in {} run while no kernel computes", base::human_ns(exposed(kind)), what, stage.name);
+  Finding out{.stage = stage.name, .part = what};
+  out.title = fmt::format("{} of {} in {} run while no kernel computes", human_ns(exposed(kind)), what, stage.name);
   out.text = fmt::format("{} take {} per device; the GPU could compute for other work in {} of that.",
-                         count_of(static_cast<double>(moved.count), what),
-                         base::human_ns(static_cast<double>(moved.time_ns) / kind.devices), base::human_ns(gain));
+                         count_of(moved.count, what), human_ns(static_cast<double>(moved.time_ns) / kind.devices),
+                         human_ns(gain));
   const std::string rows = kind.copies ? copy_rows() : collective_rows();
   const std::string name = stage.name + (kind.copies ? ".exposed_copies" : ".exposed_collectives");
-  out.evidence.push_back(
-      time_of(name, fmt::format("{} with no kernel beside them, per device", what), exposed(kind), "measured", rows));
-  out.evidence.push_back(
-      fraction(name + "_share", "the same, of all of them",
-               static_cast<double>(moved.exposed_ns) / static_cast<double>(std::max<std::int64_t>(1, moved.time_ns)),
-               base::human_ns(static_cast<double>(moved.time_ns)) + fmt::format(" of {}", what), "measured", rows));
-  if (kind.copies)
-    out.evidence.push_back(
-        number(stage.name + ".copied_bytes", "bytes copied", static_cast<double>(moved.bytes), "B", "measured", rows));
-  out.evidence.push_back(time_of(stage.name + ".device_busy", "time of the stage with a kernel executing, per device",
-                                 static_cast<double>(stage.device_busy_ns) / kind.devices, "measured"));
-  set_gain(out, gain, of_stage,
-           fmt::format(
-               "the less of {} without a kernel beside them and {} of kernels that could run beside them: {} of {}",
-               base::human_ns(exposed(kind)), base::human_ns(static_cast<double>(stage.device_busy_ns) / kind.devices),
-               base::human_ns(gain), base::human_ns(of_stage)));
+  out.add_time(name, fmt::format("{} with no kernel beside them, per device", what), exposed(kind), "measured", rows);
+  out.add_fraction(name + "_share", "the same, of all of them",
+                   ratio(moved.exposed_ns, std::max<std::int64_t>(1, moved.time_ns)),
+                   human_ns(moved.time_ns) + fmt::format(" of {}", what), "measured", rows);
+  if (kind.copies) out.add_number("copied_bytes", "bytes copied", moved.bytes, "B", "measured", rows);
+  out.add_time("device_busy", "time of the stage with a kernel executing, per device",
+               static_cast<double>(stage.device_busy_ns) / kind.devices, "measured");
+  out.set_gain(
+      gain, of_stage,
+      fmt::format("the less of {} without a kernel beside them and {} of kernels that could run beside them: {} of {}",
+                  human_ns(exposed(kind)), human_ns(static_cast<double>(stage.device_busy_ns) / kind.devices),
+                  human_ns(gain), human_ns(of_stage)));
   out.lever = fmt::format("running {} beside kernels", what);
   if (kind.copies) {
     if (moved.pageable > 0)
@@ -84,43 +72,30 @@ Finding finding_of(const Kind& kind, const Stage& stage) {
   return out;
 }
 
+}  // namespace
+
 RuleResult check(const RuleInput& run) {
   RuleResult out;
   if (run.facts.overlaps.empty())
     return not_applicable("0 copies between host and device and 0 collectives in steps of the model");
-  const double devices = static_cast<double>(std::max<std::int64_t>(1, run.summary.busy_devices));
+  const double devices = std::max<std::int64_t>(1, run.summary.busy_devices);
   for (const StageOverlap& overlap : run.facts.overlaps) {
     const Stage* stage = stage_named(run.summary, overlap.stage);
     if (stage == nullptr || stage->time_ns <= 0) continue;
     for (const Kind& kind : {Kind{overlap.copies, true, devices}, Kind{overlap.collectives, false, devices}}) {
       if (kind.transfers.count == 0) continue;
-      if (overlappable(kind, *stage) >= kLeastShare * static_cast<double>(stage->time_ns)) {
+      if (overlappable(kind, *stage) >= kLeastShare * stage->time_ns) {
         out.findings.push_back(finding_of(kind, *stage));
         continue;
       }
-      out.why +=
-          fmt::format("{}{}: {} of {} without a kernel beside them, of {}; {} could be computed meanwhile",
-                      out.why.empty() ? "" : "; ", stage->name, base::human_ns(exposed(kind)),
-                      count_of(static_cast<double>(kind.transfers.count), kind.copies ? "copies" : "collectives"),
-                      base::human_ns(static_cast<double>(stage->time_ns)), base::human_ns(overlappable(kind, *stage)));
+      out.add_why(
+          stage->name,
+          fmt::format("{} of {} without a kernel beside them, of {}; {} could be computed meanwhile",
+                      human_ns(exposed(kind)), count_of(kind.transfers.count, kind.copies ? "copies" : "collectives"),
+                      human_ns(stage->time_ns), human_ns(overlappable(kind, *stage))));
     }
   }
   return out;
 }
 
-}  // namespace
-}  // namespace missing_overlap
-
-extern const Rule kMissingOverlap;
-const Rule kMissingOverlap = {
-    .name = "missing_overlap",
-    .title = "Copies and communication that nothing runs beside",
-    .meaning =
-        "Looks at copies between host and device or devices, and at kernels of communication libraries (nccl, rccl, "
-        "all_reduce), in steps, and at how much of their time no other kernel executed on that device. Found where the "
-        "lesser of that time and the kernel time of the stage is at least 2 % of the stage's time. That is also the "
-        "gain, at most: "
-        "some of it may depend on what it would run beside.",
-    .check = missing_overlap::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::missing_overlap

@@ -1,14 +1,8 @@
 // Kernels of which too few warps fit a multiprocessor to hide the latency of memory.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace occupancy_limit {
+namespace llmprof::analyze::occupancy_limit {
 namespace {
 
 constexpr double kLow = 0.5;         // occupancy
@@ -31,9 +25,9 @@ std::string advice(const std::string& limiter) {
 
 Finding finding_of(const Seen& seen) {
   const LaunchShape& shape = seen.shape;
-  Finding out{.rule = "occupancy_limit", .part = short_kernel(shape.kernel)};
+  Finding out{.part = short_kernel(shape.kernel)};
   out.title = fmt::format("{}: {} limits the occupancy to {}", short_kernel(shape.kernel), seen.occupancy.limiter,
-                          base::human_percent(seen.occupancy.occupancy));
+                          human_percent(seen.occupancy.occupancy));
   out.text = fmt::format(
       "{} blocks of {} threads fit a multiprocessor; the kernel is no matrix product, so warps in flight are what "
       "hides the latency of memory.",
@@ -42,16 +36,13 @@ Finding finding_of(const Seen& seen) {
       "SELECT DISTINCT grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, shared_bytes FROM kernel WHERE "
       "name = {}",
       sql_literal(shape.kernel));
-  out.evidence.push_back(fraction("kernel.theoretical_occupancy", "warps that fit at once with these resources",
-                                  seen.occupancy.occupancy, "warps of a multiprocessor", "analytic", rows));
-  out.evidence.push_back(
-      number("kernel.registers", "registers per thread", static_cast<double>(shape.registers), "", "measured", rows));
-  out.evidence.push_back(number("kernel.shared_bytes", "shared memory per block",
-                                static_cast<double>(shape.shared_bytes), "B", "measured", rows));
-  out.evidence.push_back(
-      number("kernel.threads", "threads per block", static_cast<double>(shape.threads), "", "measured", rows));
-  out.evidence.push_back(fraction("kernel.gpu_share", "its time", seen.time_ns / seen.gpu_ns,
-                                  base::human_ns(seen.gpu_ns) + " of kernels", "measured"));
+  out.add_fraction("kernel.theoretical_occupancy", "warps that fit at once with these resources",
+                   seen.occupancy.occupancy, "warps of a multiprocessor", "analytic", rows);
+  out.add_number("kernel.registers", "registers per thread", shape.registers, "", "measured", rows);
+  out.add_number("kernel.shared_bytes", "shared memory per block", shape.shared_bytes, "B", "measured", rows);
+  out.add_number("kernel.threads", "threads per block", shape.threads, "", "measured", rows);
+  out.add_fraction("kernel.gpu_share", "its time", seen.time_ns / seen.gpu_ns, human_ns(seen.gpu_ns) + " of kernels",
+                   "measured");
   out.advice = {advice(seen.occupancy.limiter)};
   out.next = "llmprof advise ncu -- PROGRAM";
   if (seen.counted == nullptr || !seen.counted->of_roof) {
@@ -59,13 +50,12 @@ Finding finding_of(const Seen& seen) {
     out.text += " Whether that slows it down, hardware counters would tell.";
     return out;
   }
-  out.evidence.push_back(fraction("kernel.of_roof", "least time at the device's roofs, of its time",
-                                  seen.counted->of_roof, base::human_ns(static_cast<double>(seen.counted->time_ns)),
-                                  "counted"));
+  out.add_fraction("kernel.of_roof", "least time at the device's roofs, of its time", seen.counted->of_roof,
+                   human_ns(seen.counted->time_ns), "counted");
   const double gain = seen.time_ns * (1 - *seen.counted->of_roof);
-  set_gain(out, gain, seen.gpu_ns,
-           fmt::format("{} at {} of the roof: {} above it", base::human_ns(seen.time_ns),
-                       base::human_percent(seen.counted->of_roof), base::human_ns(gain)));
+  out.set_gain(gain, seen.gpu_ns,
+               fmt::format("{} at {} of the roof: {} above it", human_ns(seen.time_ns),
+                           human_percent(seen.counted->of_roof), human_ns(gain)));
   return out;
 }
 
@@ -73,13 +63,15 @@ Finding finding_of(const Seen& seen) {
 double time_of_kernel(const Summary& summary, const std::string& name, const LaunchShape& shape) {
   double sum = 0;
   for (const KernelTime& kernel : summary.gpu.kernels) {
-    if (kernel.name == name) sum += static_cast<double>(kernel.time_ns);
+    if (kernel.name == name) sum += kernel.time_ns;
   }
   return sum > 0 ? sum : static_cast<double>(shape.time_ns);
 }
 
+}  // namespace
+
 RuleResult check(const RuleInput& run) {
-  const double gpu_ns = static_cast<double>(run.summary.coverage.gpu_ns);
+  const double gpu_ns = run.summary.coverage.gpu_ns;
   int looked = 0, unknown = 0, products = 0, small = 0, low = 0;
   RuleResult out;
   for (const LaunchShape& shape : run.facts.launch_shapes) {
@@ -108,26 +100,10 @@ RuleResult check(const RuleInput& run) {
                                       run.facts.launch_shapes.size()));
   out.why = fmt::format(
       "of {} kernels with 5 % of the GPU time or more {} have an occupancy below 50 %: {} are matrix products, "
-      "attention or collectives, which need few warps, and {} have "
-      "too few blocks to fill the device; of {} the device's limits are unknown",
+      "attention or collectives, which need few warps, and {} have too few blocks to fill the device; of {} the "
+      "device's limits are unknown",
       looked, low, products, small, unknown);
   return out;
 }
 
-}  // namespace
-}  // namespace occupancy_limit
-
-extern const Rule kOccupancyLimit;
-const Rule kOccupancyLimit = {.name = "occupancy_limit",
-                              .title = "Too few warps fit a multiprocessor",
-                              .meaning =
-                                  "Computes from registers, shared memory and block size how many warps of a kernel "
-                                  "fit a multiprocessor at once, for kernels with 5 % of the GPU time "
-                                  "or more. Matrix products, attention and collectives are left out: they hide latency "
-                                  "by other means; and so are kernels whose blocks do not fill the device. "
-                                  "Below 50 % it is found if counters show that the kernel reaches less than 60 % of "
-                                  "its roof; gain, at most: its time above "
-                                  "the roof. Without counters it is inconclusive.",
-                              .check = occupancy_limit::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::occupancy_limit

@@ -1,15 +1,8 @@
 // Copies between device and memory that is not pinned.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-
-#include "analyze/rules/stage_view.h"
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace pageable_copies {
+namespace llmprof::analyze::pageable_copies {
 namespace {
 
 constexpr double kLeastShare = 0.01;  // of the stage
@@ -26,8 +19,7 @@ const std::vector<std::string>& advice() {
 std::string rows_of(const std::string& stage) {
   return fmt::format(
       "SELECT c.* FROM copy c ASOF JOIN step s ON c.thread_id = s.thread_id AND coalesce(c.launch_begin_ns, "
-      "c.begin_ns) >= s.begin_ns "
-      "WHERE s.stage = {} AND c.host_memory = 'pageable' ORDER BY c.bytes DESC",
+      "c.begin_ns) >= s.begin_ns WHERE s.stage = {} AND c.host_memory = 'pageable' ORDER BY c.bytes DESC",
       sql_literal(stage));
 }
 
@@ -36,48 +28,39 @@ Finding finding_of(const RuleInput& run, const StageView& view, const StageCopie
   const auto time = static_cast<double>(copies.time_ns), bytes = static_cast<double>(copies.bytes);
   // What of it delays the stage: time with a copy and no kernel executing. The host may wait longer than that.
   const double exposed = std::min(time, view.term("copies").value_or(time));
-  const auto pinned = run.facts.copies.pinned_rate.find(copies.direction);
+  const auto known = run.facts.copies.pinned_rate.find(copies.direction);
+  const std::optional<double> pinned =
+      known == run.facts.copies.pinned_rate.end() ? std::nullopt : std::optional(known->second);
   const double rate = bytes / time * 1e9;
   Finding out{.stage = stage, .part = copies.direction};
-  out.title =
-      fmt::format("{} copies {} per step {} pageable memory at {}", stage, base::human_bytes(bytes / view.steps),
-                  copies.direction == "host_to_device" ? "from" : "to", base::human_rate(rate, "B/s"));
+  out.title = fmt::format("{} copies {} per step {} pageable memory at {}", stage, human_bytes(bytes / view.steps),
+                          copies.direction == "host_to_device" ? "from" : "to", human_rate(rate, "B/s"));
   out.text = fmt::format(
       "That takes {}, {} of the stage with nothing else on the device; the driver copies through a pinned buffer of "
       "its own, and the host waits.",
-      view.per_step(time), base::human_percent(exposed / view.total_ns));
+      view.per_step(time), human_percent(exposed / view.total_ns));
   out.lever = "pinned memory";
-  if (pinned != run.facts.copies.pinned_rate.end() && pinned->second > rate) {
-    const double kept = rate / pinned->second;
-    out.gain =
-        Gain{.ns = exposed * (1 - kept),
-             .of_ns = view.total_ns,
-             .upper_bound = false,
-             .how = fmt::format("{} exposed; at {}, the fastest pinned copy of the run, {}", view.per_step(exposed),
-                                base::human_rate(pinned->second, "B/s"), view.per_step(exposed * kept))};
+  if (pinned && *pinned > rate) {
+    const double kept = rate / *pinned;
+    out.set_gain(exposed * (1 - kept), view.total_ns,
+                 fmt::format("{} exposed; at {}, the fastest pinned copy of the run, {}", view.per_step(exposed),
+                             human_rate(*pinned, "B/s"), view.per_step(exposed * kept)),
+                 false);
   } else {
-    out.gain = Gain{.ns = exposed,
-                    .of_ns = view.total_ns,
-                    .upper_bound = true,
-                    .how = fmt::format("{} exposed, all of it at most: how fast pinned copies are here is unknown, and "
-                                       "they can overlap with kernels",
-                                       view.per_step(exposed))};
+    out.set_gain(exposed, view.total_ns,
+                 fmt::format("{} exposed, all of it at most: how fast pinned copies are here is unknown, and they can "
+                             "overlap with kernels",
+                             view.per_step(exposed)));
   }
-  out.evidence = {time_of(stage + ".pageable_time", fmt::format("{} copies, {}", copies.copies, copies.direction), time,
-                          "measured", rows_of(stage)),
-                  number(stage + ".pageable_bytes", "copied", bytes, "B", "measured", rows_of(stage)),
-                  number(stage + ".pageable_rate", "rate of these copies", rate, "B/s", "measured"),
-                  time_of(stage + ".copies_exposed", "time with a copy and no kernel executing",
-                          view.term("copies").value_or(time), "measured"),
-                  time_of(stage + ".copy_calls", "host time inside the calls that asked for them",
-                          static_cast<double>(copies.call_ns), "measured")};
-  Evidence best = number("run.pinned_rate", "fastest pinned copy of 1 MB or more in this direction", std::nullopt,
-                         "B/s", "measured");
-  if (pinned != run.facts.copies.pinned_rate.end())
-    best.value = pinned->second;
-  else
-    best.why = "the run has no large pinned copy in this direction";
-  out.evidence.push_back(std::move(best));
+  out.add_time("pageable_time", fmt::format("{} copies, {}", copies.copies, copies.direction), time, "measured",
+               rows_of(stage));
+  out.add_number("pageable_bytes", "copied", bytes, "B", "measured", rows_of(stage));
+  out.add_number("pageable_rate", "rate of these copies", rate, "B/s", "measured");
+  out.add_time("copies_exposed", "time with a copy and no kernel executing", view.term("copies").value_or(time),
+               "measured");
+  out.add_time("copy_calls", "host time inside the calls that asked for them", copies.call_ns, "measured");
+  out.add_number("run.pinned_rate", "fastest pinned copy of 1 MB or more in this direction", pinned, "B/s", "measured",
+                 "", "the run has no large pinned copy in this direction");
   out.advice = advice();
   out.next = "llmprof diff RUN RUN_WITH_PINNED_MEMORY";
   return out;
@@ -86,28 +69,28 @@ Finding finding_of(const RuleInput& run, const StageView& view, const StageCopie
 Finding from_totals(const TotalsFacts& totals, double share) {
   Finding out;
   const MeasuredFindings& f = totals.findings;
-  out.title = fmt::format("Copies from pageable memory take {} of the GPU's time", base::human_percent(share));
+  out.title = fmt::format("Copies from pageable memory take {} of the GPU's time", human_percent(share));
   out.text = fmt::format("{} take {}. The driver copies through a pinned buffer of its own, and the host waits for it.",
-                         count_of(totals.pageable_copies, "copies"), base::human_ns(totals.pageable_ns));
+                         count_of(totals.pageable_copies, "copies"), human_ns(totals.pageable_ns));
   out.lever = "pinned memory";
-  out.gain = Gain{.ns = totals.pageable_ns,
-                  .of_ns = f.cpu_total_ns.value_or(*f.device_total_ns),
-                  .upper_bound = true,
-                  .how = fmt::format("all of the {} at most: totals tell neither bytes nor what they overlap with",
-                                     base::human_ns(totals.pageable_ns))};
-  out.evidence = {fraction("totals.pageable_share", "copies of pageable memory", share,
-                           base::human_ns(*f.device_total_ns) + " of device time", "measured"),
-                  number("totals.pageable_copies", "copies", totals.pageable_copies, "", "counted")};
+  out.set_gain(totals.pageable_ns, f.cpu_total_ns.value_or(*f.device_total_ns),
+               fmt::format("all of the {} at most: totals tell neither bytes nor what they overlap with",
+                           human_ns(totals.pageable_ns)));
+  out.add_fraction("totals.pageable_share", "copies of pageable memory", share,
+                   human_ns(*f.device_total_ns) + " of device time", "measured");
+  out.add_number("totals.pageable_copies", "copies", totals.pageable_copies, "", "counted");
   out.advice = advice();
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   if (run.facts.totals) {
     const double all = run.facts.totals->findings.device_total_ns.value_or(0);
     const double share = all > 0 ? run.facts.totals->pageable_ns / all : 0;
     if (share >= kOfDevice) return {.findings = {from_totals(*run.facts.totals, share)}};
-    return not_found(fmt::format("copies of pageable memory take {} of the device's time", base::human_percent(share)));
+    return not_found(fmt::format("copies of pageable memory take {} of the device's time", human_percent(share)));
   }
   if (!run.summary.on_gpu) return not_applicable("no GPU executed anything: nothing was copied to one");
   RuleResult out;
@@ -120,26 +103,10 @@ RuleResult check(const RuleInput& run) {
       share += exposed / view.total_ns;
       if (exposed >= kLeastShare * view.total_ns) out.findings.push_back(finding_of(run, view, copies));
     }
-    out.why += fmt::format("{}{}: {}", out.why.empty() ? "" : "; ", view.stage->name,
-                           share > 0 ? "they delay it by " + base::human_percent(share) : "no pageable copies");
+    out.add_why(view.stage->name, share > 0 ? "they delay it by " + human_percent(share) : "no pageable copies");
   }
   if (out.why.empty()) return not_applicable("no stage that repeats");
   return out;
 }
 
-}  // namespace
-}  // namespace pageable_copies
-
-extern const Rule kPageableCopies;
-const Rule kPageableCopies = {
-    .name = "pageable_copies",
-    .title = "Copies of memory that is not pinned",
-    .meaning =
-        "Copies between host and device in prefill, decode and training whose host memory is pageable. Found where "
-        "they take 1 % of the "
-        "stage with no kernel executing. Gain: that time, less what it would be at the rate of the fastest pinned copy "
-        "of 1 MB or more of the "
-        "run; without one, all of it, at most. In another tool's totals: from 5 % of the device's time on.",
-    .check = pageable_copies::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::pageable_copies

@@ -1,17 +1,15 @@
 // Tokens that wait for the prefill of other requests.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace prefill_interference {
+namespace llmprof::analyze::prefill_interference {
 namespace {
 
 constexpr std::int64_t kLeastInterrupted = 3;
 constexpr double kLeastExtra = 0.03;  // of the time of all intervals
 constexpr double kLeastTimes = 1.5;   // interrupted to other intervals
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   const InterferenceFacts& seen = run.facts.interference;
@@ -23,32 +21,27 @@ RuleResult check(const RuleInput& run) {
   const std::string numbers = fmt::format(
       "{} of {} times between tokens have the prefill of another request in them{}; the median of the others is {}",
       seen.interrupted, seen.intervals,
-      seen.interrupted == 0
-          ? ""
-          : fmt::format(", {} at the median", base::human_ns(static_cast<double>(seen.interrupted_p50_ns))),
-      base::human_ns(clean));
+      seen.interrupted == 0 ? "" : fmt::format(", {} at the median", human_ns(seen.interrupted_p50_ns)),
+      human_ns(clean));
   if (seen.interrupted < kLeastInterrupted || extra < kLeastExtra * all ||
-      static_cast<double>(seen.interrupted_p50_ns) < kLeastTimes * clean)
+      seen.interrupted_p50_ns < kLeastTimes * clean)
     return not_found(numbers);
-  Finding out{.rule = "prefill_interference", .stage = "decode"};
-  out.title =
-      fmt::format("{} of the time between tokens is prefill of other requests", base::human_percent(extra / all));
+  Finding out{.stage = "decode"};
+  out.title = fmt::format("{} of the time between tokens is prefill of other requests", human_percent(extra / all));
   out.text = numbers + ".";
   const std::string rows =
       "SELECT id, thread_id, stage, begin_ns, end_ns, batch, tokens, context FROM step WHERE stage IN ('prefill', "
       "'mixed', 'decode') ORDER BY thread_id, begin_ns";
-  out.evidence.push_back(fraction("decode.interrupted", "times between tokens with a prefill in or beside them",
-                                  static_cast<double>(seen.interrupted) / static_cast<double>(seen.intervals),
-                                  fmt::format("{} times between tokens", seen.intervals), "measured", rows));
-  out.evidence.push_back(
-      time_of("decode.clean_interval_p50", "median time between tokens without one", clean, "measured", rows));
-  out.evidence.push_back(time_of("decode.interrupted_interval_p50", "median time between tokens with one",
-                                 static_cast<double>(seen.interrupted_p50_ns), "measured", rows));
-  out.evidence.push_back(
-      time_of("decode.interval_p99", "99 % of all are shorter", static_cast<double>(seen.p99_ns), "measured", rows));
-  set_gain(out, extra, all,
-           fmt::format("what {} interrupted times took above the median of the others, {}: {} of {}", seen.interrupted,
-                       base::human_ns(clean), base::human_ns(extra), base::human_ns(all)));
+  out.add_fraction("decode.interrupted", "times between tokens with a prefill in or beside them",
+                   ratio(seen.interrupted, seen.intervals), fmt::format("{} times between tokens", seen.intervals),
+                   "measured", rows);
+  out.add_time("decode.clean_interval_p50", "median time between tokens without one", clean, "measured", rows);
+  out.add_time("decode.interrupted_interval_p50", "median time between tokens with one", seen.interrupted_p50_ns,
+               "measured", rows);
+  out.add_time("decode.interval_p99", "99 % of all are shorter", seen.p99_ns, "measured", rows);
+  out.set_gain(extra, all,
+               fmt::format("what {} interrupted times took above the median of the others, {}: {} of {}",
+                           seen.interrupted, human_ns(clean), human_ns(extra), human_ns(all)));
   out.advice = {
       "Cut prefills into chunks that fit beside decode (chunked prefill, a smaller max_num_batched_tokens): the same "
       "work, shorter pauses.",
@@ -57,20 +50,4 @@ RuleResult check(const RuleInput& run) {
   return {.findings = {std::move(out)}};
 }
 
-}  // namespace
-}  // namespace prefill_interference
-
-extern const Rule kPrefillInterference;
-const Rule kPrefillInterference = {
-    .name = "prefill_interference",
-    .title = "Tokens that wait for the prefill of other requests",
-    .meaning =
-        "Compares times between tokens (end to end of successive decode or mixed steps of a thread) with a prefill "
-        "between or beside them, or in a mixed "
-        "step, with the others. A thread that begins anew with shorter sequences is left out. Found where 3 or more "
-        "are interrupted, take 1.5 times the "
-        "median of the others or more, and the extra time is 3 % of all. Gain, at most: the extra time.",
-    .check = prefill_interference::check,
-    .stages = "decode"};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::prefill_interference

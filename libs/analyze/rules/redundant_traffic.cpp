@@ -1,15 +1,8 @@
 // Stages that move more bytes than they must, by hardware counters.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-
-#include "analyze/rules/stage_view.h"
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace redundant_traffic {
+namespace llmprof::analyze::redundant_traffic {
 namespace {
 
 constexpr double kLeast = 1.25;  // bytes moved, of those that must move
@@ -20,7 +13,7 @@ Finding finding_of(const RuleInput& run, const StageView& view, const CountedSta
   Finding out{.stage = stage};
   out.title = fmt::format("{} moves {:.2f} times the bytes that it must", stage, *counted.redundancy);
   out.text = fmt::format("Counters saw {} per step, of which weights, KV cache and activations explain {}.",
-                         base::human_bytes(moved), base::human_bytes(must));
+                         human_bytes(moved), human_bytes(must));
   out.lever = "fewer bytes through memory";
   const auto why = std::ranges::find_if(run.summary.counters.evidence, [&](const QuantityEvidence& each) {
     return each.stage == stage && each.quantity == "bytes";
@@ -32,20 +25,18 @@ Finding finding_of(const RuleInput& run, const StageView& view, const CountedSta
     out.text += hidden_by_launches(view);
   } else if (run.summary.peak_bandwidth && counted.work.bound != "compute") {
     const double gain = vain * view.steps / *run.summary.peak_bandwidth * 1e9;
-    set_gain(out, std::min(gain, view.total_ns), view.total_ns,
-             fmt::format("{} per step more than must move; at {} they take {}", base::human_bytes(vain),
-                         base::human_rate(*run.summary.peak_bandwidth, "B/s"), view.per_step(gain)),
-             false);
+    out.set_gain(std::min(gain, view.total_ns), view.total_ns,
+                 fmt::format("{} per step more than must move; at {} they take {}", human_bytes(vain),
+                             human_rate(*run.summary.peak_bandwidth, "B/s"), view.per_step(gain)),
+                 false);
   }
   const std::string rows =
       "SELECT w.name, w.begin_ns, c.metric, c.value, c.unit FROM counter AS c JOIN counter_window AS w ON w.id = "
       "c.scope_id WHERE c.scope <> 'kernel' AND c.metric LIKE 'dram__bytes%' ORDER BY w.begin_ns LIMIT 1000";
-  out.evidence = {
-      number(stage + ".redundancy", "bytes moved for each that must move", counted.redundancy, "", "counted", rows),
-      number(stage + ".dram_bytes_per_step", "bytes that the device's memory moved in a step", moved, "B", "counted",
-             rows),
-      number(stage + ".must_move_per_step", "weights, KV cache, activations that cannot stay on chip", must, "B",
-             "analytic")};
+  out.add_number("redundancy", "bytes moved for each that must move", counted.redundancy, "", "counted", rows);
+  out.add_number("dram_bytes_per_step", "bytes that the device's memory moved in a step", moved, "B", "counted", rows);
+  out.add_number("must_move_per_step", "weights, KV cache, activations that cannot stay on chip", must, "B",
+                 "analytic");
   out.advice = {"Fuse kernels that pass large results through memory<torch> (torch.compile)</torch>: attention, MLP.",
                 "Read the KV cache only as far as it is used: attention kernels that take lengths, not a padded cache.",
                 "See which kernels move the bytes: record again with --counters memory --counters-method kernel."};
@@ -53,6 +44,8 @@ Finding finding_of(const RuleInput& run, const StageView& view, const CountedSta
       "llmprof record --counters memory --counters-method kernel --counters-hot 10 --counters-from RUN -- PROGRAM";
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   if (run.summary.counters.stages.empty()) return not_applicable("0 stages with hardware counters");
@@ -73,18 +66,4 @@ RuleResult check(const RuleInput& run) {
   return out;
 }
 
-}  // namespace
-}  // namespace redundant_traffic
-
-extern const Rule kRedundantTraffic;
-const Rule kRedundantTraffic = {
-    .name = "redundant_traffic",
-    .title = "More bytes moved than must move",
-    .meaning =
-        "For stages with hardware counters and a known model: bytes that the device's memory moved in a step / bytes "
-        "that must move in it. Found from 1.25 on. Gain: the bytes in vain at the peak bandwidth; none where "
-        "arithmetic "
-        "bounds the stage or launches hold it back.",
-    .check = redundant_traffic::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::redundant_traffic

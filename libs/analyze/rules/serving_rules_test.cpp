@@ -1,6 +1,6 @@
 // Rules about several requests, devices and processes, on runs written by hand.
 
-#include "analyze/rules/rule_run.h"
+#include "analyze/rules/testing/rule_run.h"
 
 namespace llmprof::analyze {
 namespace {

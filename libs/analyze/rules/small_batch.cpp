@@ -1,16 +1,8 @@
 // Decode with few sequences: every weight is read for a handful of tokens.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "analyze/rules/stage_view.h"
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace small_batch {
+namespace llmprof::analyze::small_batch {
 namespace {
 
 struct Throughput {
@@ -49,26 +41,25 @@ Finding finding_of(const RuleInput& run, const StageView& view, const StageBytes
       "That is throughput: a single sequence gets no faster, so it saves no time of this run.",
       count_of(costs.batch, "tokens"), more.batch, more.tokens_per_s, now);
   out.lever = "a larger batch";
-  out.evidence = {number(stage + ".batch", "sequences per step, mean", costs.batch, "", "measured",
-                         fmt::format("SELECT id, batch, context FROM step WHERE stage = {}", sql_literal(stage))),
-                  number(stage + ".tokens_per_s", "now", now, "1/s", "measured")};
+  out.add_number("batch", "sequences per step, mean", costs.batch, "", "measured",
+                 fmt::format("SELECT id, batch, context FROM step WHERE stage = {}", sql_literal(stage)));
+  out.add_number("tokens_per_s", "now", now, "1/s", "measured");
   if (more.batch < ridge.batch) {
-    out.evidence.push_back(
-        number(stage + fmt::format(".tokens_per_s_at_{:.0f}", more.batch),
-               fmt::format("with {:.0f} sequences: the step's floor grows, the rest stays", more.batch),
-               more.tokens_per_s, "1/s", "analytic"));
+    out.add_number(stage + fmt::format(".tokens_per_s_at_{:.0f}", more.batch),
+                   fmt::format("with {:.0f} sequences: the step's floor grows, the rest stays", more.batch),
+                   more.tokens_per_s, "1/s", "analytic");
   }
-  out.evidence.push_back(number(stage + ".ridge_batch",
-                                "sequences at which arithmetic takes as long as the weights' bytes", ridge_batch, "",
-                                "analytic"));
-  out.evidence.push_back(number(stage + ".tokens_per_s_at_ridge",
-                                "with that many: the step's floor grows, the rest stays", ridge.tokens_per_s, "1/s",
-                                "analytic"));
+  out.add_number("ridge_batch", "sequences at which arithmetic takes as long as the weights' bytes", ridge_batch, "",
+                 "analytic");
+  out.add_number("tokens_per_s_at_ridge", "with that many: the step's floor grows, the rest stays", ridge.tokens_per_s,
+                 "1/s", "analytic");
   out.advice = {"Serve more sequences at once (continuous batching): the weights are read for all of them together.",
                 "For one sequence: speculative decoding checks several tokens with one reading of the weights."};
   out.next = fmt::format("llmprof record -o batch -- PROGRAM with {:.0f} sequences", more.batch);
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   if (!run.facts.model.known || !run.summary.peak_bandwidth || !run.summary.peak_flops)
@@ -76,7 +67,7 @@ RuleResult check(const RuleInput& run) {
   RuleResult out;
   bool any = false;
   for (const StageView& view : steady_stages(run.summary)) {
-    const StageBytes* costs = find_stage(run.facts.bytes, view.stage->name);
+    const StageBytes* costs = find_by(run.facts.bytes, view.stage->name, &StageBytes::stage);
     if (view.stage->name != "decode" || costs == nullptr || costs->batch <= 0) continue;
     const OperatorBytes all = costs->all();
     if (all.weight_bytes <= 0 || all.flops <= 0) continue;
@@ -95,22 +86,4 @@ RuleResult check(const RuleInput& run) {
   return out;
 }
 
-}  // namespace
-}  // namespace small_batch
-
-extern const Rule kSmallBatch;
-const Rule kSmallBatch = {
-    .name = "small_batch",
-    .title = "Few sequences per decode step",
-    .meaning =
-        "Found where decode is bound by memory and its batch is less than a quarter of the ridge batch: the one at "
-        "which the "
-        "FLOPs take as long as reading the weights (weight bytes / bandwidth = FLOPs per sequence x batch / peak). A "
-        "note, "
-        "as it saves no time of the run: it predicts tokens/s for more sequences, where weights are read once per "
-        "step, cache, "
-        "activations and FLOPs grow with the batch, and idle time and everything above the floor stay per step.",
-    .check = small_batch::check,
-    .stages = "decode generation"};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::small_batch

@@ -1,15 +1,10 @@
 // What warps wait for, by hardware counters.
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <array>
 
-#include "analyze/rules/wording.h"
-#include "base/human.h"
+#include "analyze/rules/tools.h"
 
-namespace llmprof::analyze {
-namespace stall_reasons {
+namespace llmprof::analyze::stall_reasons {
 namespace {
 
 constexpr double kLeastTime = 0.1;   // of the counted kernels' time
@@ -44,9 +39,7 @@ const Words* words_of(std::string_view reason) {
 std::string rows_of(const std::string& kernel) {
   return fmt::format(
       "SELECT k.id, c.metric, c.value, c.unit FROM counter AS c JOIN counted_kernel AS k ON k.id = c.scope_id WHERE "
-      "c.scope = "
-      "'kernel' AND "
-      "c.metric LIKE 'smsp__%warps_issue_stalled_%' AND k.name = {} ORDER BY k.id, c.value DESC",
+      "c.scope = 'kernel' AND c.metric LIKE 'smsp__%warps_issue_stalled_%' AND k.name = {} ORDER BY k.id, c.value DESC",
       sql_literal(kernel));
 }
 
@@ -58,26 +51,26 @@ double all_stalled(const CountedKernel& kernel) {
 }
 
 Finding finding_of(const CountedKernel& kernel, const CountedKernel::Stall& stall, const Words& words, double of) {
-  Finding out{.rule = "stall_reasons", .part = short_kernel(kernel.name)};
+  Finding out{.part = short_kernel(kernel.name)};
   out.title = fmt::format("{} waits for {}", short_kernel(kernel.name), words.waits_for);
   out.text = fmt::format("Of the warps that wait{}, {} wait for that; the kernel reaches {} of its roof.",
                          kernel.stalls_of_resident ? "" : " when an instruction issues",
-                         base::human_percent(stall.warps / all_stalled(kernel)), base::human_percent(kernel.of_roof));
+                         human_percent(stall.warps / all_stalled(kernel)), human_percent(kernel.of_roof));
   const std::string rows = rows_of(kernel.name);
-  out.evidence.push_back(fraction(
-      "kernel.stall_" + stall.reason, fmt::format("warps that wait for {}", words.waits_for),
-      stall.warps / all_stalled(kernel),
-      kernel.stalls_of_resident ? base::human_percent(all_stalled(kernel)) + " of the resident warps wait"
-                                : fmt::format("{:.1f} waiting warps per issued instruction", all_stalled(kernel)),
-      "counted", rows));
-  out.evidence.push_back(fraction("kernel.of_roof", "least time at the device's roofs, of its time", kernel.of_roof,
-                                  base::human_ns(static_cast<double>(kernel.time_ns)) + " in all launches", "counted"));
+  out.add_fraction("kernel.stall_" + stall.reason, fmt::format("warps that wait for {}", words.waits_for),
+                   stall.warps / all_stalled(kernel),
+                   kernel.stalls_of_resident
+                       ? human_percent(all_stalled(kernel)) + " of the resident warps wait"
+                       : fmt::format("{:.1f} waiting warps per issued instruction", all_stalled(kernel)),
+                   "counted", rows);
+  out.add_fraction("kernel.of_roof", "least time at the device's roofs, of its time", kernel.of_roof,
+                   human_ns(kernel.time_ns) + " in all launches", "counted");
   if (kernel.occupancy)
-    out.evidence.push_back(fraction("kernel.occupancy", "active warps", kernel.occupancy, "warps that fit", "counted"));
+    out.add_fraction("kernel.occupancy", "active warps", kernel.occupancy, "warps that fit", "counted");
   const double time = static_cast<double>(kernel.time_ns), gain = time * (1 - *kernel.of_roof);
-  set_gain(out, gain, of,
-           fmt::format("{} at {} of the roof: {} above it", base::human_ns(time), base::human_percent(kernel.of_roof),
-                       base::human_ns(gain)));
+  out.set_gain(
+      gain, of,
+      fmt::format("{} at {} of the roof: {} above it", human_ns(time), human_percent(kernel.of_roof), human_ns(gain)));
   out.advice = {std::string(words.advice)};
   out.next = "llmprof advise ncu -- PROGRAM";
   return out;
@@ -98,24 +91,22 @@ std::optional<Finding> from_samples(const RuleInput& run, const KernelStalls& ke
   const bool known = counted != run.summary.imported.counted.end() && counted->of_roof;
   if (known && *counted->of_roof >= kNearRoof) return std::nullopt;
   const Words& words = *words_of(top->reason);
-  Finding out{.rule = "stall_reasons", .part = short_kernel(kernel.kernel)};
+  Finding out{.part = short_kernel(kernel.kernel)};
   out.title = fmt::format("{} waits for {}", short_kernel(kernel.kernel), words.waits_for);
-  out.text = fmt::format("{} of its samples of waiting warps say so.", base::human_percent(top->share / waiting));
+  out.text = fmt::format("{} of its samples of waiting warps say so.", human_percent(top->share / waiting));
   if (!kernel.places.empty() && !kernel.places.front().file.empty())
     out.text += fmt::format(" Most of its samples are at {}:{}.", kernel.places.front().file,
                             kernel.places.front().line.value_or(0));
   const std::string rows = fmt::format(
       "SELECT offset_bytes, file, line, reason, sum(samples) AS samples FROM stall WHERE kernel = {} GROUP BY ALL "
-      "ORDER "
-      "BY samples DESC",
+      "ORDER BY samples DESC",
       sql_literal(kernel.kernel));
-  out.evidence.push_back(fraction(
-      "kernel.sampled_" + top->reason, fmt::format("warps that wait for {}", words.waits_for), top->share / waiting,
-      fmt::format("{:.0f} samples of its waiting warps", waiting * static_cast<double>(kernel.samples)), "measured",
-      rows));
-  out.evidence.push_back(fraction("kernel.samples", "samples of warps in this kernel", kernel.share,
-                                  fmt::format("{} samples of warps in the run", run.summary.counters.stall_samples),
-                                  "measured", rows));
+  out.add_fraction("kernel.sampled_" + top->reason, fmt::format("warps that wait for {}", words.waits_for),
+                   top->share / waiting,
+                   fmt::format("{:.0f} samples of its waiting warps", waiting * static_cast<double>(kernel.samples)),
+                   "measured", rows);
+  out.add_fraction("kernel.samples", "samples of warps in this kernel", kernel.share,
+                   fmt::format("{} samples of warps in the run", run.summary.counters.stall_samples), "measured", rows);
   out.advice = {std::string(words.advice)};
   if (!known) {
     out.verdict = Verdict::kInconclusive;
@@ -136,6 +127,8 @@ RuleResult check_samples(const RuleInput& run) {
   return out;
 }
 
+}  // namespace
+
 RuleResult check(const RuleInput& run) {
   const auto& counted = run.summary.imported.counted;
   if (std::ranges::none_of(counted, [](const CountedKernel& kernel) { return !kernel.stalls.empty(); })) {
@@ -144,14 +137,14 @@ RuleResult check(const RuleInput& run) {
         fmt::format("{} kernels with hardware counters, 0 of them with stall reasons", counted.size()));
   }
   double total = 0;
-  for (const CountedKernel& kernel : counted) total += static_cast<double>(kernel.time_ns);
+  for (const CountedKernel& kernel : counted) total += kernel.time_ns;
   RuleResult out;
   int small = 0, short_of_time = 0, near = 0, spread = 0;
   for (const CountedKernel& kernel : counted) {
-    const LaunchShape* shape = find_shape(run.facts.launch_shapes, kernel.name);
+    const LaunchShape* shape = find_by(run.facts.launch_shapes, kernel.name, &LaunchShape::kernel);
     const auto top =
         std::ranges::find_if(kernel.stalls, [](const auto& stall) { return words_of(stall.reason) != nullptr; });
-    if (static_cast<double>(kernel.time_ns) < kLeastTime * total)
+    if (kernel.time_ns < kLeastTime * total)
       ++short_of_time;
     else if (shape != nullptr && shape->blocks < shape->units)
       ++small;
@@ -164,28 +157,10 @@ RuleResult check(const RuleInput& run) {
   }
   out.why = fmt::format(
       "of {} counted kernels {} take less than 10 % of the time, {} have fewer blocks than the device has "
-      "multiprocessors (too small for stalls to matter), "
-      "{} are at 60 % of their roof or more or have none, {} have no reason above 30 %",
+      "multiprocessors (too small for stalls to matter), {} are at 60 % of their roof or more or have none, {} have no "
+      "reason above 30 %",
       counted.size(), short_of_time, small, near, spread);
   return out;
 }
 
-}  // namespace
-}  // namespace stall_reasons
-
-extern const Rule kStallReasons;
-const Rule kStallReasons = {
-    .name = "stall_reasons",
-    .title = "What warps wait for",
-    .meaning =
-        "Looks at kernels with hardware counters (recorded, or of Nsight Compute) that take 10 % of the counted time "
-        "or "
-        "more, fill the "
-        "device with at least a block per multiprocessor and reach less than 60 % of their roof. Found where one "
-        "stall reason has 30 % or more of the waiting warps. Gain, at most: the kernel's time above its roof. Without "
-        "such "
-        "counters, samples of warps (record --stalls) take their place: then it is inconclusive unless the roof is "
-        "known.",
-    .check = stall_reasons::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::stall_reasons

@@ -1,14 +1,8 @@
 // One rank of a job that all others wait for.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace straggling_rank {
+namespace llmprof::analyze::straggling_rank {
 namespace {
 
 constexpr std::int64_t kLeastSteps = 3;
@@ -18,35 +12,32 @@ constexpr double kLeastSlowest = 0.6;  // of the steps, the same rank
 Finding finding_of(const StageRanks& seen, const RankTime& slowest, const Stage& stage) {
   const double gain = seen.slowest_ns - seen.mean_ns, steps = static_cast<double>(seen.steps),
                of_stage = static_cast<double>(stage.time_ns);
-  Finding out{.rule = "straggling_rank", .stage = stage.name, .part = fmt::format("rank {}", slowest.rank)};
+  Finding out{.stage = stage.name, .part = fmt::format("rank {}", slowest.rank)};
   out.title = fmt::format("Rank {} is the slowest in {} of {} {}; the others wait for it", slowest.rank,
                           slowest.slowest_in, seen.steps, step_word(stage.name, "steps"));
   out.text = fmt::format(
       "Its own work takes {} a step, that of a mean rank {}; the difference is time in collectives of the others.",
-      base::human_ns(slowest.own_ns / steps), base::human_ns(seen.mean_ns / steps));
+      human_ns(slowest.own_ns / steps), human_ns(seen.mean_ns / steps));
   const std::string rows = fmt::format(
       "SELECT p.rank, s.number, s.begin_ns, s.end_ns - s.begin_ns AS ns, s.kernel_ns FROM step AS s JOIN process AS p "
-      "ON p.id = s.process_id WHERE s.stage = {} ORDER BY "
-      "s.number, p.rank",
+      "ON p.id = s.process_id WHERE s.stage = {} ORDER BY s.number, p.rank",
       sql_literal(stage.name));
-  out.evidence.push_back(fraction(
-      stage.name + ".slowest_steps", fmt::format("steps in which rank {} took longest for its own work", slowest.rank),
-      static_cast<double>(slowest.slowest_in) / steps,
-      fmt::format("{} steps that all {} ranks made, after the first", seen.steps, seen.ranks.size()), "measured",
-      rows));
+  out.add_fraction("slowest_steps", fmt::format("steps in which rank {} took longest for its own work", slowest.rank),
+                   static_cast<double>(slowest.slowest_in) / steps,
+                   fmt::format("{} steps that all {} ranks made, after the first", seen.steps, seen.ranks.size()),
+                   "measured", rows);
   for (const RankTime& rank : seen.ranks) {
     if (out.evidence.size() > 16) break;
-    out.evidence.push_back(time_of(fmt::format("{}.rank_{}_own", stage.name, rank.rank),
-                                   fmt::format("rank {} outside collectives, per step", rank.rank), rank.own_ns / steps,
-                                   "measured", rows));
-    out.evidence.push_back(time_of(fmt::format("{}.rank_{}_collectives", stage.name, rank.rank),
-                                   fmt::format("rank {} in collectives, waiting included, per step", rank.rank),
-                                   rank.collective_ns / steps, "measured", rows));
+    out.add_time(fmt::format("{}.rank_{}_own", stage.name, rank.rank),
+                 fmt::format("rank {} outside collectives, per step", rank.rank), rank.own_ns / steps, "measured",
+                 rows);
+    out.add_time(fmt::format("{}.rank_{}_collectives", stage.name, rank.rank),
+                 fmt::format("rank {} in collectives, waiting included, per step", rank.rank),
+                 rank.collective_ns / steps, "measured", rows);
   }
-  set_gain(out, gain, of_stage,
-           fmt::format("own work of the slowest rank of each step, {}, less that of a mean one, {}: {} of {}",
-                       base::human_ns(seen.slowest_ns), base::human_ns(seen.mean_ns), base::human_ns(gain),
-                       base::human_ns(of_stage)));
+  out.set_gain(gain, of_stage,
+               fmt::format("own work of the slowest rank of each step, {}, less that of a mean one, {}: {} of {}",
+                           human_ns(seen.slowest_ns), human_ns(seen.mean_ns), human_ns(gain), human_ns(of_stage)));
   out.advice = {fmt::format("Look at rank {} alone: clocks and temperature of its device, processes beside it, the CPU "
                             "and NUMA node it runs on.",
                             slowest.rank),
@@ -54,6 +45,8 @@ Finding finding_of(const StageRanks& seen, const RankTime& slowest, const Stage&
   out.next = fmt::format("llmprof query RUN \"{}\"", rows);
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   if (run.facts.ranks.empty())
@@ -64,31 +57,19 @@ RuleResult check(const RuleInput& run) {
     if (stage == nullptr || seen.ranks.size() < 2) continue;
     const RankTime& slowest = *std::ranges::max_element(seen.ranks, {}, &RankTime::slowest_in);
     const double gain = seen.slowest_ns - seen.mean_ns;
-    if (seen.steps >= kLeastSteps && gain >= kLeastShare * static_cast<double>(stage->time_ns) &&
-        static_cast<double>(slowest.slowest_in) >= kLeastSlowest * static_cast<double>(seen.steps)) {
+    if (seen.steps >= kLeastSteps && gain >= kLeastShare * stage->time_ns &&
+        slowest.slowest_in >= kLeastSlowest * seen.steps) {
       out.findings.push_back(finding_of(seen, slowest, *stage));
     } else {
-      out.why += fmt::format(
-          "{}{}: over {} steps of {} ranks the slowest is {} above a mean one, of {}; rank {} is it most often, in {}",
-          out.why.empty() ? "" : "; ", seen.stage, seen.steps, seen.ranks.size(), base::human_ns(gain),
-          base::human_ns(static_cast<double>(stage->time_ns)), slowest.rank, slowest.slowest_in);
+      out.add_why(
+          seen.stage,
+          fmt::format(
+              "over {} steps of {} ranks the slowest is {} above a mean one, of {}; rank {} is it most often, in {}",
+              seen.steps, seen.ranks.size(), human_ns(gain), human_ns(stage->time_ns), slowest.rank,
+              slowest.slowest_in));
     }
   }
   return out;
 }
 
-}  // namespace
-}  // namespace straggling_rank
-
-extern const Rule kStragglingRank;
-const Rule kStragglingRank = {
-    .name = "straggling_rank",
-    .title = "One rank that the others wait for",
-    .meaning =
-        "Compares the own time of each rank (a step, less its collectives) in steps that all ranks made, the first of "
-        "a stage left out. Found where over 3 steps or more the same rank is the slowest in 60 % of "
-        "them and that costs 3 % of the stage. Gain, at most: own time of the slowest rank of each step, less that of "
-        "a mean rank.",
-    .check = straggling_rank::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::straggling_rank

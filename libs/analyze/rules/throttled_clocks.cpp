@@ -1,14 +1,8 @@
 // Clocks below what the device can do: times of a slower device.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace throttled_clocks {
+namespace llmprof::analyze::throttled_clocks {
 namespace {
 
 constexpr double kLeastSlow = 0.1;  // of the readings
@@ -25,44 +19,38 @@ std::optional<double> reference_mhz(const Summary& summary) {
 std::string reasons(const StageTelemetry& state) {
   std::string out;
   for (const ClockLimitShare& limit : state.clock_limits)
-    out +=
-        fmt::format("{}{} in {} of the readings", out.empty() ? "" : ", ", limit.why, base::human_percent(limit.share));
+    out += fmt::format("{}{} in {} of the readings", out.empty() ? "" : ", ", limit.why, human_percent(limit.share));
   return out.empty() ? "the driver named no reason" : out;
 }
 
 Finding finding_of(const Summary& summary, const StageTelemetry& state, const Stage& stage) {
-  Finding out{.rule = "throttled_clocks", .stage = stage.name, .severity = Severity::kNote};
+  Finding out{.stage = stage.name};
   const std::optional<double> reference = reference_mhz(summary);
   out.title = fmt::format("In {} the clock was more than {:.0f} % below its highest in {} of the readings", stage.name,
-                          100 * (1 - kSlowClock), base::human_percent(state.slow_clock_share));
+                          100 * (1 - kSlowClock), human_percent(state.slow_clock_share));
   out.text = fmt::format(
       "The times are those of a slower device: {}. Compare no run with this one before the clocks are alike.",
       reasons(state));
   const std::string rows =
       "SELECT ts_ns, device_id, metric, value, unit FROM telemetry WHERE metric LIKE '%clock%' OR metric LIKE "
       "'%limit%' ORDER BY ts_ns";
-  out.evidence.push_back(fraction(stage.name + ".slow_share", "readings with the clock below 90 % of its highest",
-                                  state.slow_clock_share, fmt::format("{} readings", state.clock_readings), "measured",
-                                  rows));
+  out.add_fraction("slow_share", "readings with the clock below 90 % of its highest", state.slow_clock_share,
+                   fmt::format("{} readings", state.clock_readings), "measured", rows);
   if (state.sm_clock_mhz)
-    out.evidence.push_back(number(stage.name + ".sm_clock", "mean clock of the multiprocessors",
-                                  *state.sm_clock_mhz * 1e6, "Hz", "measured", rows));
+    out.add_number("sm_clock", "mean clock of the multiprocessors", *state.sm_clock_mhz * 1e6, "Hz", "measured", rows);
   if (reference)
-    out.evidence.push_back(
-        number("device.reference_clock", "highest clock of the device", *reference * 1e6, "Hz", "measured"));
+    out.add_number("device.reference_clock", "highest clock of the device", *reference * 1e6, "Hz", "measured");
   if (state.highest_temperature_c)
-    out.evidence.push_back(number(stage.name + ".highest_temperature", "highest temperature",
-                                  state.highest_temperature_c, "°C", "measured", rows));
+    out.add_number("highest_temperature", "highest temperature", state.highest_temperature_c, "°C", "measured", rows);
   const bool computes = stage.efficiency.bound == "compute";
   if (reference && state.sm_clock_mhz && computes && *state.sm_clock_mhz < *reference) {
-    const double devices = static_cast<double>(std::max<std::int64_t>(1, summary.busy_devices));
+    const double devices = std::max<std::int64_t>(1, summary.busy_devices);
     const double busy = static_cast<double>(stage.device_busy_ns) / devices,
                  gain = busy * (1 - *state.sm_clock_mhz / *reference);
-    out.evidence.push_back(time_of(stage.name + ".excess_at_low_clock",
-                                   fmt::format("at most so much less at {:.0f} MHz: {} of kernels bound by arithmetic, "
-                                               "at {:.0f} MHz",
-                                               *reference, base::human_ns(busy), *state.sm_clock_mhz),
-                                   gain, "inferred"));
+    out.add_time("excess_at_low_clock",
+                 fmt::format("at most so much less at {:.0f} MHz: {} of kernels bound by arithmetic, at {:.0f} MHz",
+                             *reference, human_ns(busy), *state.sm_clock_mhz),
+                 gain, "inferred");
   }
   out.advice = {"Cool the machine, raise the power limit or lock the clocks (nvidia-smi -lgc), and record again.",
                 computes
@@ -71,6 +59,8 @@ Finding finding_of(const Summary& summary, const StageTelemetry& state, const St
   out.next = "llmprof record --telemetry-hz 20 -o again -- PROGRAM";
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   RuleResult out;
@@ -83,8 +73,8 @@ RuleResult check(const RuleInput& run) {
       out.findings.push_back(finding_of(run.summary, state, *stage));
       continue;
     }
-    out.why += fmt::format("{}{}: {} of {} readings of the clock were low", out.why.empty() ? "" : "; ", state.stage,
-                           base::human_percent(state.slow_clock_share), state.clock_readings);
+    out.add_why(state.stage, fmt::format("{} of {} readings of the clock were low",
+                                         human_percent(state.slow_clock_share), state.clock_readings));
   }
   if (readings == 0)
     return not_applicable(
@@ -92,21 +82,4 @@ RuleResult check(const RuleInput& run) {
   return out;
 }
 
-}  // namespace
-}  // namespace throttled_clocks
-
-extern const Rule kThrottledClocks;
-const Rule kThrottledClocks = {
-    .name = "throttled_clocks",
-    .title = "Clocks below what the device can do",
-    .meaning =
-        "Looks at the readings of the multiprocessors' clock in each stage. A note where 10 "
-        "% of them or more are below "
-        "90 % of the device's highest clock, with the reasons that the driver gave (power, "
-        "temperature, a set limit): the "
-        "times are those of a slower device, which no change of the program helps. Where arithmetic bounds the stage, "
-        "it says "
-        "how much less it would take at most: its busy time x (1 - mean clock / highest clock).",
-    .check = throttled_clocks::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::throttled_clocks

@@ -1,17 +1,8 @@
 // Products whose size fills the device's last wave of tiles badly, and the neighbouring size that costs a wave less.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-#include <cmath>
-
-#include "analyze/rules/stage_view.h"
-#include "analyze/rules/tiles.h"
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace tile_waves {
+namespace llmprof::analyze::tile_waves {
 namespace {
 
 constexpr double kLeastLoss = 0.1;        // of the product's time
@@ -31,42 +22,35 @@ std::int64_t blocks_per_unit(const DeviceCard& device, const ProductKernel& prod
 
 Finding finding_of(const StageView& view, const ProductKernel& product, const Tiling& tiling) {
   const std::string& stage = view.stage->name;
-  const auto time = static_cast<double>(product.time_ns);
+  const double time = product.time_ns;
   const std::optional<Neighbour> less = cheaper_neighbour(product, tiling);
-  const std::string shape = fmt::format("[{}, {}] x [{}, {}]", product.m, product.k, product.k, product.n);
-  const std::string rows = fmt::format(
-      "SELECT k.* FROM kernel k JOIN gemm g ON g.id = k.gemm_id WHERE g.m = {} AND g.n = {} AND g.k = {} ORDER BY "
-      "k.begin_ns",
-      product.m, product.n, product.k);
+  const std::string shape = shape_text(product), rows = product_rows(product);
   Finding out{.stage = stage, .part = shape};
   out.title = fmt::format("{} computes {} more than it needs: {} tiles of {} x {} in {} waves", shape,
-                          base::human_percent(tiling.loss() / (1 - tiling.loss())), tiling.tiles, tiling.tile.m,
+                          human_percent(tiling.loss() / (1 - tiling.loss())), tiling.tiles, tiling.tile.m,
                           tiling.tile.n, tiling.waves());
-  out.text =
-      fmt::format("{} execute at once, so the last wave leaves {} of them idle.",
-                  count_of(static_cast<double>(tiling.slots), "tiles"), base::human_percent(1 - tiling.last_wave()));
+  out.text = fmt::format("{} execute at once, so the last wave leaves {} of them idle.",
+                         count_of(tiling.slots, "tiles"), human_percent(1 - tiling.last_wave()));
   if (less)
     out.text += fmt::format(" {} = {} instead of {} needs {} waves.", less->side, less->size, less->was, less->waves);
   out.lever = "a size that fills whole waves";
-  out.gain = Gain{.ns = time * tiling.loss(),
-                  .of_ns = view.total_ns,
-                  .upper_bound = true,
-                  .how = fmt::format("{} of it, {} useful of {} computed in {} waves of {}", view.per_step(time),
-                                     base::human_count(tiling.useful),
-                                     base::human_count(static_cast<double>(tiling.waves() * tiling.slots)),
-                                     tiling.waves(), tiling.slots)};
-  out.evidence = {fraction(stage + ".tile_loss", "tiles and parts of tiles that compute nothing", tiling.loss(),
-                           "waves x tiles at once", "inferred", rows),
-                  number(stage + ".tiles", "of the result, by the kernel's name " + short_kernel(product.kernel),
-                         static_cast<double>(tiling.tiles), "", "inferred"),
-                  time_of(stage + ".product_time", "kernels of this product", time, "measured", rows)};
+  out.set_gain(time * tiling.loss(), view.total_ns,
+               fmt::format("{} of it, {} useful of {} computed in {} waves of {}", view.per_step(time),
+                           human_count(tiling.useful), human_count(tiling.waves() * tiling.slots), tiling.waves(),
+                           tiling.slots));
+  out.add_fraction("tile_loss", "tiles and parts of tiles that compute nothing", tiling.loss(), "waves x tiles at once",
+                   "inferred", rows);
+  out.add_number("tiles", "of the result, by the kernel's name " + short_kernel(product.kernel), tiling.tiles, "",
+                 "inferred");
+  out.add_time("product_time", "kernels of this product", time, "measured", rows);
   out.advice = {less ? fmt::format("Choose {} = {}, if the model or the batch allows.", less->side, less->size)
                      : "Choose sizes that are multiples of the tile.",
                 "Let the library choose among more kernels (cublasLt heuristics<torch>, torch.compile with "
-                "max-autotune</torch>): "
-                "smaller tiles, or split-K."};
+                "max-autotune</torch>): smaller tiles, or split-K."};
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   if (!run.summary.on_gpu) return not_applicable("no GPU executed anything");
@@ -91,25 +75,8 @@ RuleResult check(const RuleInput& run) {
   if (looked_at == 0)
     return not_applicable("no large product whose kernel names its tile, in a stage that does not wait for launches");
   out.why = fmt::format("{} of products whose kernels name their tile waste less than {} by tiles and waves",
-                        count_of(static_cast<double>(looked_at), "kinds"), base::human_percent(kLeastLoss));
+                        count_of(looked_at, "kinds"), human_percent(kLeastLoss));
   return out;
 }
 
-}  // namespace
-}  // namespace tile_waves
-
-extern const Rule kTileWaves;
-const Rule kTileWaves = {.name = "tile_waves",
-                         .title = "Sizes that fill tiles and waves badly",
-                         .meaning =
-                             "For products of two or more waves, 128 or more on both sides, whose kernel names its "
-                             "tile: tiles of the result / "
-                             "tiles that execute at once "
-                             "(multiprocessors x blocks that fit one), rounded up, are waves. Loss: 1 - useful part of "
-                             "the tiles / (waves x tiles at once). "
-                             "Found from 10 % of the product's and 0.5 % of the stage's time on. Gain: that share of "
-                             "its time, at most. Names the nearest "
-                             "smaller size that needs a wave less.",
-                         .check = tile_waves::check};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::tile_waves

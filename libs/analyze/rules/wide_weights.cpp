@@ -1,15 +1,8 @@
 // Weights in a wider type than needed.
 
-#include <fmt/format.h>
+#include "analyze/rules/tools.h"
 
-#include <algorithm>
-
-#include "analyze/rules/weight_reads.h"
-#include "analyze/rules/wording.h"
-#include "base/human.h"
-
-namespace llmprof::analyze {
-namespace wide_weights {
+namespace llmprof::analyze::wide_weights {
 namespace {
 
 constexpr double kWeightBound = 0.3;  // of its floor: slower products wait for something else than their weights
@@ -32,9 +25,7 @@ std::vector<std::string> advice_for(const Narrower& to) {
   if (to.whole_model)
     return {
         "Load the model in bfloat16<torch> (torch_dtype=torch.bfloat16)</torch>, float16 on GPUs before Ampere: "
-        "decoders lose no "
-        "quality that "
-        "tests show.",
+        "decoders lose no quality that tests show.",
         "8-bit or 4-bit weights save more, but need a check of the quality."};
   return {
       "Quantise the weights to fp8 or int8: half the bytes. Quality depends on model and method: check it on your "
@@ -45,17 +36,12 @@ std::vector<std::string> advice_for(const Narrower& to) {
 // Time of one product when its weights get narrower: the same share of the floor is reached.
 double saved_ns(const RuleInput& run, const WeightRead& read, const Narrower& to, double from_bytes) {
   const double bandwidth = *run.summary.peak_bandwidth;
-  const auto peak = [&](std::string_view type) {
-    for (const DevicePeak& each : run.facts.peaks) {
-      if (each.type == type) return each.per_second;
-    }
-    return run.summary.peak_flops.value_or(0);
-  };
+  const double peak = run.facts.peak(to.peak_type, run.summary.peak_flops.value_or(0));
   const double bytes = to.whole_model ? read.bytes * to.bytes / from_bytes
                                       : read.bytes - read.weight_bytes * (1 - to.bytes / from_bytes);
   const double now =
       std::max(read.bytes / bandwidth, run.summary.peak_flops ? read.flops / *run.summary.peak_flops : 0);
-  const double flops_time = peak(to.peak_type) > 0 ? read.flops / peak(to.peak_type) : 0;
+  const double flops_time = peak > 0 ? read.flops / peak : 0;
   if (flops_time > bytes / bandwidth) return 0;  // not its weights' bytes, but arithmetic
   return read.time_ns * (1 - std::min(1.0, std::max(bytes / bandwidth, flops_time) / now));
 }
@@ -90,33 +76,30 @@ std::optional<Finding> finding_of(const RuleInput& run, const StageView& view) {
   if (saving.ns <= 0 || (view.held_by_launches() && !to->whole_model)) return std::nullopt;
   const std::string& stage = view.stage->name;
   Finding out{.stage = stage};
-  out.title = fmt::format("{} reads {} of {} weights per step", stage,
-                          base::human_bytes(saving.weight_bytes / view.steps), model.weight_type);
-  out.text =
-      fmt::format("In {} it would be {}: the products that wait for them take {}.", to->type,
-                  base::human_bytes(saving.weight_bytes / view.steps * (1 - factor)), view.per_step(saving.time_ns));
+  out.title = fmt::format("{} reads {} of {} weights per step", stage, human_bytes(saving.weight_bytes / view.steps),
+                          model.weight_type);
+  out.text = fmt::format("In {} it would be {}: the products that wait for them take {}.", to->type,
+                         human_bytes(saving.weight_bytes / view.steps * (1 - factor)), view.per_step(saving.time_ns));
   out.lever = to->whole_model ? "bfloat16 weights" : "8-bit weights (if the quality allows)";
   if (view.held_by_launches()) {
     out.text += hidden_by_launches(view);
   } else {
-    out.gain = Gain{.ns = saving.ns + others,
-                    .of_ns = view.total_ns,
-                    .upper_bound = false,  // half the bytes may save more: other kernels are chosen, too
-                    .how = fmt::format(
-                        "products that read weights: {} less of {}, at the bandwidth they reach now{}",
-                        view.per_step(saving.ns), view.per_step(saving.time_ns),
-                        others > 0 ? fmt::format("; other kernels, whose values get half as wide too: at most {} of {}",
-                                                 view.per_step(others), view.per_step(saving.others_ns))
-                                   : "")};
+    out.set_gain(
+        saving.ns + others, view.total_ns,
+        fmt::format("products that read weights: {} less of {}, at the bandwidth they reach now{}",
+                    view.per_step(saving.ns), view.per_step(saving.time_ns),
+                    others > 0 ? fmt::format("; other kernels, whose values get half as wide too: at most {} of {}",
+                                             view.per_step(others), view.per_step(saving.others_ns))
+                               : ""),
+        false);
   }
-  out.evidence = {
-      number(stage + ".weight_bytes_per_step", "weights that products read", saving.weight_bytes / view.steps, "B",
-             "analytic",
-             "SELECT DISTINCT op, weight_bytes FROM model_op WHERE weight_bytes > 0 ORDER BY weight_bytes DESC"),
-      number("model.bytes_per_weight", model.weight_type, model.weight_bytes_each, "B", "analytic"),
-      time_of(stage + ".weight_time", "kernel time of the products that wait for weights", saving.time_ns, "measured"),
-      time_of(stage + ".weight_saving", "of that, saved by narrower weights", saving.ns, "analytic")};
-  add_counted_bytes(run.summary, stage, out.evidence);
+  out.add_number("weight_bytes_per_step", "weights that products read", saving.weight_bytes / view.steps, "B",
+                 "analytic",
+                 "SELECT DISTINCT op, weight_bytes FROM model_op WHERE weight_bytes > 0 ORDER BY weight_bytes DESC");
+  out.add_number("model.bytes_per_weight", model.weight_type, model.weight_bytes_each, "B", "analytic");
+  out.add_time("weight_time", "kernel time of the products that wait for weights", saving.time_ns, "measured");
+  out.add_time("weight_saving", "of that, saved by narrower weights", saving.ns, "analytic");
+  add_counted_bytes(run.summary, out);
   out.advice = advice_for(*to);
   out.next = "llmprof diff RUN RUN_WITH_NARROWER_WEIGHTS";
   return out;
@@ -129,26 +112,23 @@ std::optional<Finding> from_totals(const TotalsFacts& totals) {
   const double time = *f.linear_ns * static_cast<double>(*f.passes);
   const double saved = time * (1 - to->bytes / f.type_bytes);
   Finding out;
-  out.title = fmt::format("Every token reads {} of {} weights", base::human_bytes(f.linear_bytes), f.stored_type);
+  out.title = fmt::format("Every token reads {} of {} weights", human_bytes(f.linear_bytes), f.stored_type);
   out.text = fmt::format("The linear layers are bound by that: in {} they would read half.",
                          to->whole_model ? "float16" : to->type);
   out.lever = to->whole_model ? "16-bit weights" : "8-bit weights (if the quality allows)";
-  out.gain = Gain{.ns = saved,
-                  .of_ns = f.cpu_total_ns.value_or(f.device_total_ns.value_or(time)),
-                  .upper_bound = true,
-                  .how = fmt::format("linear layers {}; half the bytes at the same bandwidth {}", base::human_ns(time),
-                                     base::human_ns(time - saved))};
-  Evidence each = number("totals.bytes_per_parameter", "memory taken by the weights / parameters",
-                         f.bytes_per_parameter, "B", "inferred");
-  if (!f.bytes_per_parameter)
-    each.why = "the memory that the weights take is not in the run; their type is the config's";
-  out.evidence = {
-      std::move(each),
-      number("totals.linear_bytes", "weights of the linear layers, read by each pass", f.linear_bytes, "B", "analytic"),
-      time_of("totals.linear_time", "linear layers on the device, all passes", time, "measured")};
+  out.set_gain(
+      saved, f.cpu_total_ns.value_or(f.device_total_ns.value_or(time)),
+      fmt::format("linear layers {}; half the bytes at the same bandwidth {}", human_ns(time), human_ns(time - saved)));
+  out.add_number("totals.bytes_per_parameter", "memory taken by the weights / parameters", f.bytes_per_parameter, "B",
+                 "inferred", "", "the memory that the weights take is not in the run; their type is the config's");
+  out.add_number("totals.linear_bytes", "weights of the linear layers, read by each pass", f.linear_bytes, "B",
+                 "analytic");
+  out.add_time("totals.linear_time", "linear layers on the device, all passes", time, "measured");
   out.advice = advice_for(*to);
   return out;
 }
+
+}  // namespace
 
 RuleResult check(const RuleInput& run) {
   if (run.facts.totals) {
@@ -169,23 +149,4 @@ RuleResult check(const RuleInput& run) {
   return out;
 }
 
-}  // namespace
-}  // namespace wide_weights
-
-extern const Rule kWideWeights;
-const Rule kWideWeights = {.name = "wide_weights",
-                           .title = "Weights in a wider type than needed",
-                           .meaning =
-                               "For the products of prefill and decode that wait for their weights (30 % of their "
-                               "floor or more): the bytes of the next "
-                               "narrower type, bfloat16 for float32, 8 bits for 16 (quality depends on the model). "
-                               "Gain: each product keeps the share of "
-                               "its floor that it reaches now, and the floor gets lower; from float32 on, other "
-                               "kernels save the same share at most, as "
-                               "their values get narrower too. Where launches hold the stage back, it is a note. In "
-                               "another tool's totals: half "
-                               "the time of the linear layers.",
-                           .check = wide_weights::check,
-                           .stages = "prefill decode mixed generation"};
-
-}  // namespace llmprof::analyze
+}  // namespace llmprof::analyze::wide_weights

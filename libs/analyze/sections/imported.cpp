@@ -5,11 +5,10 @@
 #include <map>
 
 #include "analyze/context.h"
-#include "analyze/counters/fold.h"
 #include "analyze/counters/readings.h"
-#include "analyze/counters/work.h"
+#include "analyze/counters/stages.h"
+#include "analyze/model/efficiency.h"
 #include "analyze/model/kernel_roofline.h"
-#include "analyze/model/shapes.h"
 #include "analyze/questions.h"
 #include "analyze/rows_of.h"
 #include "analyze/sections/imported_summary.h"

@@ -80,7 +80,7 @@ done AS (
   FROM work_product AS w JOIN gemm AS g ON g.id = w.gemm_id
   WHERE w.in_step
   GROUP BY ALL)
-SELECT d.stage, d.m, d.n, d.k, d.batch, d.type, d.compute_type, d.name, d.executions, d.time_ns,
+SELECT d.stage, d.m, d.n, d.k, d.batch, d.type, d.compute_type, d.name AS kernel, d.executions, d.time_ns,
   coalesce(l.blocks, 0) AS blocks, coalesce(l.threads, 0) AS threads, coalesce(l.registers, 0) AS registers,
   coalesce(l.shared_bytes, 0) AS shared_bytes
 FROM done AS d LEFT JOIN launched AS l
@@ -138,8 +138,7 @@ ORDER BY s.stage, o.op;
 -- question: stage_sizes
 -- How large the steps of each stage are.
 -- Means over the steps that say it; largest_context is the longest.
-SELECT stage, avg(batch) AS batch, avg(tokens) AS tokens, avg(context) AS context, max(context) AS largest_context,
-  count(batch) AS sized
+SELECT stage, avg(batch) AS batch, avg(tokens) AS tokens, avg(context) AS context, max(context) AS largest_context
 FROM step
 GROUP BY stage
 ORDER BY stage;
@@ -186,3 +185,139 @@ FROM executed AS e
 JOIN chosen AS c ON c.id = e.step_id
 JOIN device AS d ON d.id = e.device_id
 WHERE d.kind = 'gpu';
+
+-- question: computing
+-- When devices compute.
+-- Kernels but for collectives, and launches of graphs that were not recorded node by node.
+SELECT k.device_id, k.begin_ns, k.end_ns FROM kernel AS k JOIN device AS d ON d.id = k.device_id
+WHERE d.kind = 'gpu' AND k.name NOT LIKE '%nccl%' AND k.name NOT LIKE '%rccl%' AND k.name NOT LIKE '%all_reduce%'
+  AND k.name NOT LIKE '%cross_device_reduce%'
+UNION ALL
+SELECT device_id, begin_ns, end_ns FROM graph_launch WHERE NOT coalesce(nodes_recorded, false)
+ORDER BY 1, 2;
+
+-- question: load
+-- How a program spends the time before the model is ready.
+-- The longest step of stage load, or what passed before the first step of the process that makes most of them. function: the
+-- innermost one with a name that most samples of the loading thread are in, Python's where there is one, as it tells which
+-- line to change.
+WITH busiest AS (SELECT process_id FROM step WHERE stage <> 'load' GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 1),
+first AS (
+  SELECT s.process_id, s.thread_id, s.begin_ns FROM step AS s JOIN busiest USING (process_id)
+  WHERE s.stage <> 'load' ORDER BY s.begin_ns LIMIT 1),
+load AS (
+  SELECT 1 AS declared, process_id, thread_id, begin_ns, end_ns FROM (
+    SELECT * FROM step WHERE stage = 'load' ORDER BY end_ns - begin_ns DESC LIMIT 1)
+  UNION ALL
+  SELECT 0, f.process_id, f.thread_id, p.begin_ns, f.begin_ns FROM first AS f JOIN process_life AS p USING (process_id)
+  ORDER BY 1 DESC LIMIT 1),
+usage AS (
+  SELECT CAST(max(u.user_ns + u.system_ns) - min(u.user_ns + u.system_ns) AS BIGINT) AS process_cpu_ns,
+    CAST(max(u.read_bytes) - min(u.read_bytes) AS BIGINT) AS read_bytes,
+    CAST(max(u.major_faults) - min(u.major_faults) AS BIGINT) AS major_faults,
+    CAST(max(u.involuntary_switches) - min(u.involuntary_switches) AS BIGINT) AS involuntary_switches
+  FROM process_usage AS u JOIN load AS l ON u.process_id = l.process_id AND u.ts_ns BETWEEN l.begin_ns AND l.end_ns
+  HAVING count(*) >= 2),
+own AS (
+  SELECT s.id, s.stack_id, s.weight_ns
+  FROM sample AS s JOIN load AS l ON s.thread_id = l.thread_id AND s.ts_ns BETWEEN l.begin_ns AND l.end_ns),
+named AS (
+  SELECT o.id, o.weight_ns,
+    arg_min(f.function, CASE WHEN f.kind = 'python' THEN st.depth ELSE 1000000 + st.depth END) AS function
+  FROM own AS o LEFT JOIN stack AS st ON st.stack_id = o.stack_id LEFT JOIN frame AS f ON f.id = st.frame_id GROUP BY ALL),
+sampled AS (
+  SELECT coalesce(function, '') AS function, sum(weight_ns) AS ns, CAST(sum(sum(weight_ns)) OVER () AS BIGINT) AS thread_cpu_ns
+  FROM named GROUP BY 1 ORDER BY ns DESC, 1 LIMIT 1),
+copied AS (
+  SELECT count(*) AS copies, coalesce(CAST(sum(c.bytes) AS BIGINT), 0) AS copied_bytes,
+    coalesce(CAST(sum(c.bytes) FILTER (c.host_memory = 'pageable') AS BIGINT), 0) AS pageable_bytes,
+    coalesce(CAST(sum(c.end_ns - c.begin_ns) AS BIGINT), 0) AS copy_ns,
+    max(c.bytes * 1e9 / (c.end_ns - c.begin_ns)) FILTER (c.bytes >= 1000000 AND c.end_ns > c.begin_ns) AS best_copy_rate
+  FROM copy AS c JOIN load AS l ON c.begin_ns BETWEEN l.begin_ns AND l.end_ns WHERE c.direction = 'host_to_device')
+SELECT l.*, u.*, s.function, s.thread_cpu_ns, s.ns / nullif(s.thread_cpu_ns, 0) AS function_share, c.*
+FROM load AS l CROSS JOIN copied AS c LEFT JOIN usage AS u ON true LEFT JOIN sampled AS s ON true;
+
+-- question: logit_rows
+-- Rows of logits that the steps of each stage make.
+-- Per step, with its mean size. The rows are the side of the product that is not the vocabulary, the larger of the two.
+SELECT w.stage, sum(least(g.m, g.n) * g.batch * w.gemm_calls) / any_value(s.steps) AS rows_per_step,
+  any_value(s.batch) AS batch, any_value(s.tokens) AS tokens
+FROM work_sum AS w JOIN gemm AS g ON g.id = w.gemm_id
+JOIN (SELECT stage, count(*) AS steps, avg(batch) AS batch, avg(tokens) AS tokens FROM step GROUP BY stage) AS s USING (stage)
+WHERE w.in_step AND w.gemm_calls > 0 AND (w.op = 'lm_head' OR w.op LIKE '%.lm_head' OR w.op = 'logits')
+GROUP BY w.stage;
+
+-- question: rank_steps
+-- Steps of the ranks of a job, with and without their collectives.
+-- A step begins where the one before it on its thread has ended, if that is later.
+WITH ordered AS (
+  SELECT s.*, p.rank, greatest(s.begin_ns, coalesce(lag(s.end_ns) OVER (PARTITION BY s.thread_id ORDER BY s.begin_ns), 0)) AS from_ns
+  FROM step AS s JOIN process AS p ON p.id = s.process_id
+  WHERE p.rank IS NOT NULL),
+collective AS (
+  SELECT a.step_id, sum(k.end_ns - k.begin_ns) AS ns
+  FROM kernel AS k JOIN attribution AS a ON a.kernel_id = k.id
+  WHERE a.step_id IS NOT NULL AND (k.name LIKE '%nccl%' OR k.name LIKE '%rccl%' OR k.name LIKE '%all_reduce%' OR k.name LIKE '%cross_device_reduce%')
+  GROUP BY a.step_id)
+SELECT o.stage, o.number, o.rank, CAST(coalesce(c.ns, 0) AS BIGINT) AS collective_ns,
+  CAST(greatest(o.end_ns - o.from_ns - coalesce(c.ns, 0), 0) AS BIGINT) AS own_ns
+FROM ordered AS o LEFT JOIN collective AS c ON c.step_id = o.id
+WHERE o.stage NOT IN ('load', 'warm-up')
+ORDER BY ALL;
+
+-- question: stage_allocations
+-- Device memory that is allocated and freed inside steps.
+-- A caching allocator takes what it needs in the first steps: these do not count. Memory of pools is not given back to the
+-- device, so it is cheap.
+WITH later AS (SELECT * FROM step WHERE number > 0 AND stage NOT IN ('load', 'warm-up')),
+moments AS (
+  SELECT process_id, begin_ns AS at_ns, bytes, 1 AS taken FROM allocation
+  WHERE kind IN ('device', 'managed', 'segment') AND device_id IS NOT NULL
+  UNION ALL
+  SELECT process_id, end_ns, 0, 0 FROM allocation
+  WHERE kind IN ('device', 'managed', 'segment') AND device_id IS NOT NULL AND end_ns IS NOT NULL),
+placed AS (
+  SELECT s.id, s.stage, m.taken, m.bytes
+  FROM moments AS m ASOF JOIN later AS s ON m.process_id = s.process_id AND m.at_ns >= s.begin_ns
+  WHERE m.at_ns < s.end_ns),
+sums AS (
+  SELECT stage, count(DISTINCT id) AS steps_allocating, CAST(sum(taken) AS BIGINT) AS allocations,
+         CAST(sum(1 - taken) AS BIGINT) AS releases, CAST(sum(bytes) AS BIGINT) AS bytes
+  FROM placed GROUP BY stage),
+calls AS (
+  SELECT s.stage, CAST(sum(a.end_ns - a.begin_ns) AS BIGINT) AS ns
+  FROM (SELECT * FROM api WHERE regexp_matches(name, '(cudaMalloc|cuMemAlloc|cudaFree|cuMemFree|hipMalloc|hipFree)')
+          AND NOT contains(name, 'Async') AND NOT contains(name, 'Host')) AS a
+  ASOF JOIN later AS s ON a.thread_id = s.thread_id AND a.begin_ns >= s.begin_ns
+  WHERE a.begin_ns < s.end_ns GROUP BY s.stage)
+SELECT l.stage, count(*) AS steps, coalesce(any_value(x.steps_allocating), 0) AS steps_allocating,
+  coalesce(any_value(x.allocations), 0) AS allocations, coalesce(any_value(x.releases), 0) AS releases,
+  coalesce(any_value(x.bytes), 0) AS bytes, any_value(c.ns) AS calls_ns
+FROM later AS l LEFT JOIN sums AS x ON x.stage = l.stage LEFT JOIN calls AS c ON c.stage = l.stage
+GROUP BY l.stage ORDER BY min(l.begin_ns);
+
+-- question: step_transfers
+-- Copies and collectives of steps.
+-- A copy belongs to the latest step of its thread that had begun when it was asked for, if that was still open.
+WITH asked AS (
+  SELECT c.begin_ns, c.end_ns, c.device_id, c.bytes, c.thread_id, coalesce(c.launch_begin_ns, c.begin_ns) AS at_ns,
+         CAST(coalesce(c.host_memory = 'pageable', false) AS BIGINT) AS pageable
+  FROM copy AS c
+  WHERE c.direction IN ('host_to_device', 'device_to_host', 'peer')),
+own AS (SELECT * FROM step)
+SELECT s.stage, a.device_id, a.begin_ns, a.end_ns, a.bytes, a.pageable, CAST(0 AS BIGINT) AS collective
+FROM asked AS a ASOF JOIN own AS s ON a.thread_id = s.thread_id AND a.at_ns >= s.begin_ns
+WHERE a.at_ns <= s.end_ns AND s.stage NOT IN ('load', 'warm-up')
+UNION ALL
+SELECT p.stage, k.device_id, k.begin_ns, k.end_ns, 0, 0, 1
+FROM kernel AS k JOIN attribution AS p ON p.kernel_id = k.id
+WHERE p.step_id IS NOT NULL AND p.stage NOT IN ('load', 'warm-up')
+  AND (k.name LIKE '%nccl%' OR k.name LIKE '%rccl%' OR k.name LIKE '%all_reduce%' OR k.name LIKE '%cross_device_reduce%')
+ORDER BY 2, 3;
+
+-- question: token_steps
+-- Steps of each thread in order, by whether they make tokens.
+-- kind: 0 decode, 1 mixed, 2 prefill, 3 another stage.
+SELECT thread_id, begin_ns, end_ns, coalesce(batch, 0) AS batch, coalesce(context, 0) AS context,
+  CAST(CASE stage WHEN 'decode' THEN 0 WHEN 'mixed' THEN 1 WHEN 'prefill' THEN 2 ELSE 3 END AS BIGINT) AS kind
+FROM step ORDER BY thread_id, begin_ns;

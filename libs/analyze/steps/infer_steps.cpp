@@ -8,11 +8,10 @@
 #include <map>
 #include <set>
 
-#include "analyze/model/run_calls.h"
+#include "analyze/model/work_reader.h"
 #include "analyze/passes/busy.h"
 #include "analyze/passes/kernel_class.h"
 #include "analyze/passes/match_stages.h"
-#include "analyze/passes/periodic.h"
 #include "analyze/passes/repeated_products.h"
 #include "analyze/questions.h"
 
@@ -22,8 +21,6 @@ namespace {
 
 constexpr double kTrainingConfidence = 0.8;
 constexpr double kPeriodicConfidence = 0.4;  // of a sequence that repeats without exception
-
-using ProcessOfThread = std::unordered_map<std::int64_t, std::int64_t>;
 
 struct Repeated {
   std::vector<Step> steps;
@@ -76,7 +73,7 @@ void name_honestly(Repeated& found, trace::Strings& strings) {
 
 // What each thread launched, in order of time.
 Result<std::map<std::int64_t, LaunchSequence>> read_launches(const trace::Run& run) {
-  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "sql/pass_launch_sequence"));
+  LLMPROF_LET(const trace::Columns columns, ask_columns(run, "pass_launch_sequence"));
   std::map<std::int64_t, LaunchSequence> of_thread;
   for (std::size_t i = 0; i < columns.rows(); ++i) {
     LaunchSequence& sequence = of_thread[columns.values[0][i]];
@@ -96,20 +93,17 @@ Result<std::vector<Step>> from_sequence(const trace::Run& run, const ProcessOfTh
   for (const auto& [thread, sequence] : launches) {
     const std::optional<Periodicity> periodicity = find_period(sequence);
     if (!periodicity) continue;
-    const auto process = process_of_thread.find(thread);
     for (const PeriodicStep& found : periodicity->steps) {
       Step step{.begin_ns = found.begin_ns,
                 .end_ns = found.end_ns,
                 .thread_id = thread,
-                .process_id = process == process_of_thread.end() ? 0 : process->second,
+                .process_id = process_of(process_of_thread, thread),
                 .stage = other};
       step.confidence = kPeriodicConfidence * periodicity->match;
       steps.push_back(step);
     }
   }
-  std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.begin_ns < b.begin_ns; });
-  std::map<std::int64_t, std::int64_t> count;
-  for (Step& step : steps) step.number = count[step.process_id]++;
+  number_by_time(steps);
   return steps;
 }
 
@@ -140,12 +134,8 @@ Result<ThreadLaunches> read_launches_of(const trace::Run& run, const std::set<st
 // ThreadLaunches of kernels of some classes.
 Result<ThreadLaunches> read_launches_of(const trace::Run& run, const std::set<std::int64_t>& threads,
                                         std::initializer_list<KernelClass> classes) {
-  LLMPROF_LET(const trace::ResultTable names, run.query("SELECT DISTINCT name FROM kernel WHERE name IS NOT NULL"));
-  std::string list;
-  for (const auto& row : names.rows) {
-    if (std::ranges::find(classes, class_of_kernel(row[0].text)) != classes.end())
-      list += (list.empty() ? "" : ", ") + trace::sql_literal(row[0].text);
-  }
+  LLMPROF_LET(const std::string list,
+              kernel_names(run, [&](KernelClass is) { return std::ranges::find(classes, is) != classes.end(); }));
   if (list.empty()) return ThreadLaunches{};
   return read_launches_of(run, threads, fmt::format("name IN ({})", list));
 }
@@ -205,13 +195,9 @@ struct AttentionGrid {
 
 // ThreadLaunches of attention kernels, by time.
 Result<std::vector<AttentionGrid>> read_attention_grids(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable names,
-              run.query("SELECT DISTINCT name FROM kernel WHERE name IS NOT NULL AND (grid_y > 1 OR grid_z > 1)"));
-  std::string list;
-  for (const auto& row : names.rows) {
-    if (class_of_kernel(row[0].text) == KernelClass::kAttention)
-      list += (list.empty() ? "" : ", ") + trace::sql_literal(row[0].text);
-  }
+  LLMPROF_LET(const std::string list,
+              kernel_names(
+                  run, [](KernelClass is) { return is == KernelClass::kAttention; }, "grid_y > 1 OR grid_z > 1"));
   std::vector<AttentionGrid> grids;
   if (list.empty()) return grids;
   LLMPROF_LET(
@@ -247,12 +233,10 @@ bool lacks_size(const Step& step) { return step.declared() && !step.size.batch &
 Result<std::vector<TrainingPass>> find_training(const trace::Run& run, const Calls& calls,
                                                 const ProcessOfThread& process_of_thread) {
   if (calls.size() == 0) return std::vector<TrainingPass>{};
-  LLMPROF_LET(trace::Columns columns, ask_columns(run, "sql/pass_updates"));
+  LLMPROF_LET(trace::Columns columns, ask_columns(run, "pass_updates"));
   Updates updates{{}, std::move(columns.values[1]), std::move(columns.values[2])};
-  for (const std::int64_t thread : columns.values[0]) {
-    const auto process = process_of_thread.find(thread);
-    updates.process_id.push_back(process == process_of_thread.end() ? 0 : process->second);
-  }
+  for (const std::int64_t thread : columns.values[0])
+    updates.process_id.push_back(process_of(process_of_thread, thread));
   return training_passes(calls, updates);
 }
 
@@ -263,7 +247,6 @@ Result<std::vector<Step>> infer_training(const trace::Run& run, const ProcessOfT
   LLMPROF_TRY(widen_passes(run, passes));
   constexpr std::array<std::string_view, 4> kStages{"forward", "backward", "optimizer", "forward only"};
   std::vector<Step> steps;
-  std::map<std::pair<std::int64_t, std::uint32_t>, std::int64_t> count;
   for (const TrainingPass& pass : passes) {
     Step step{.begin_ns = pass.begin_ns,
               .end_ns = pass.end_ns,
@@ -272,11 +255,10 @@ Result<std::vector<Step>> infer_training(const trace::Run& run, const ProcessOfT
               .stage = strings.intern(kStages[static_cast<std::size_t>(pass.kind)])};
     if (pass.rows > 0) step.size.rows = pass.rows;
     if (pass.tokens > 0) step.size = {.batch = pass.rows / pass.tokens, .tokens = pass.tokens, .context = pass.tokens};
-    step.number = count[{step.process_id, step.stage.id}]++;
     step.confidence = kTrainingConfidence;
     steps.push_back(step);
   }
-  std::ranges::stable_sort(steps, {}, &Step::begin_ns);
+  number_by_time(steps);
   return steps;
 }
 

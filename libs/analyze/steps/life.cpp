@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <span>
 #include <unordered_map>
 
 #include "analyze/questions.h"
@@ -106,7 +107,7 @@ class Story {
  private:
   struct Tally {
     std::string name;
-    std::int64_t ns[std::size(kHow)] = {}, counts[std::size(kHow)] = {};
+    std::map<How, std::int64_t> ns, counts;
     std::int64_t bytes = 0;
     std::int64_t cpu_ns = 0;                     // that samples stand for
     std::map<std::string, std::int64_t> labels;  // by time
@@ -116,7 +117,7 @@ class Story {
   std::vector<std::int64_t> paint(const std::vector<LifePiece>& pieces, How how);
   void paint(const std::vector<Sample>& samples, bool told, const std::string& otherwise);
   void copies(const trace::Columns& rows);
-  std::string evidence(const Tally& tally, How how) const;
+  std::string evidence(Tally& tally, How how) const;
 
   Life& life_;
   LifePainter painter_;
@@ -136,8 +137,8 @@ std::vector<std::int64_t> Story::paint(const std::vector<LifePiece>& pieces, How
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (got[i] == 0) continue;
     Tally& tally = tallies_[pieces[i].phase];
-    tally.ns[static_cast<std::size_t>(how)] += got[i];
-    ++tally.counts[static_cast<std::size_t>(how)];
+    tally.ns[how] += got[i];
+    ++tally.counts[how];
   }
   return got;
 }
@@ -147,7 +148,7 @@ void Story::steps(const trace::Columns& rows, bool compile) {
   std::vector<LifePiece> pieces;
   std::vector<std::size_t> of_row;
   const auto text = [&](std::size_t column, std::size_t row) -> const std::string& {
-    return rows.names[static_cast<std::size_t>(rows.values[column][row])];
+    return rows.names[rows.values[column][row]];
   };
   for (std::size_t i = 0; i < rows.rows(); ++i) {
     const std::string& stage = text(3, i);
@@ -163,7 +164,7 @@ void Story::steps(const trace::Columns& rows, bool compile) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     Tally& tally = tallies_[pieces[i].phase];
     if (got[i] > 0) tally.labels[text(tally.name == "warm_up" ? 3 : 5, of_row[i])] += got[i];
-    if (got[i] == 0) ++tally.counts[static_cast<std::size_t>(How::kSteps)];  // beside another one
+    if (got[i] == 0) ++tally.counts[How::kSteps];  // beside another one
   }
 }
 
@@ -224,7 +225,7 @@ void Story::copies(const trace::Columns& rows) {
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (got[i] == 0) continue;
     Tally& tally = tallies_[pieces[i].phase];
-    tally.counts[static_cast<std::size_t>(How::kCopies)] += rows.values[3][of_row[i]] - 1;
+    tally.counts[How::kCopies] += rows.values[3][of_row[i]] - 1;
     tally.bytes += rows.values[4][of_row[i]];
   }
 }
@@ -270,7 +271,7 @@ void Story::readings(const trace::Columns& rows, std::optional<std::int64_t> fir
   for (std::size_t i = 0; i < rows.rows(); ++i) {
     if (rows.values[0][i] != life_.process_id) continue;
     const std::int64_t begin_ns = rows.values[1][i], end_ns = rows.values[2][i];
-    if (static_cast<double>(rows.values[3][i]) >= kBusyCore * static_cast<double>(end_ns - begin_ns))
+    if (rows.values[3][i] >= kBusyCore * static_cast<double>(end_ns - begin_ns))
       busy.push_back({begin_ns, end_ns, phase("unsampled")});
   }
   paint(busy, How::kReadings);
@@ -303,8 +304,8 @@ std::string counted_as(std::int64_t count, std::string_view one, std::string_vie
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
-std::string Story::evidence(const Tally& tally, How how) const {
-  const std::int64_t count = tally.counts[static_cast<std::size_t>(how)];
+std::string Story::evidence(Tally& tally, How how) const {
+  const std::int64_t count = tally.counts[how];
   std::string out;
   const auto join = [&](const std::string& text) {
     if (!text.empty()) out += (out.empty() ? "" : "; ") + text;
@@ -312,24 +313,23 @@ std::string Story::evidence(const Tally& tally, How how) const {
   if (how == How::kSteps) {
     const bool one = tally.labels.size() == 1 && tally.name != "warm_up";
     join(counted_as(count, "step", "steps") + (one ? ", " + tally.labels.begin()->first : ""));
-    if (tally.name == "warm_up") join(shares(tally.labels, tally.ns[static_cast<std::size_t>(how)]));
+    if (tally.name == "warm_up") join(shares(tally.labels, tally.ns[how]));
     return out;
   }
-  if (const std::int64_t copies = tally.counts[static_cast<std::size_t>(How::kCopies)]; copies > 0)
+  if (const std::int64_t copies = tally.counts[How::kCopies]; copies > 0)
     join(fmt::format("{}, {}", counted_as(copies, "copy", "copies"),
                      base::human_bytes(static_cast<double>(tally.bytes))));
-  if (const std::int64_t samples = tally.counts[static_cast<std::size_t>(How::kSamples)]; samples > 0) {
-    const std::int64_t ns = tally.ns[static_cast<std::size_t>(How::kSamples)];
-    const bool waits = static_cast<double>(tally.cpu_ns) < kMostlyOnCpu * static_cast<double>(ns);
+  if (const std::int64_t samples = tally.counts[How::kSamples]; samples > 0) {
+    const std::int64_t ns = tally.ns[How::kSamples];
+    const bool waits = tally.cpu_ns < kMostlyOnCpu * ns;
     join(counted_as(samples, "sample", "samples") +
          (waits ? fmt::format(", {} CPU", base::human_ns(static_cast<double>(tally.cpu_ns))) : ""));
-    if (tally.name != "exit") join(shares(tally.labels, tally.ns[static_cast<std::size_t>(How::kSamples)]));
+    if (tally.name != "exit") join(shares(tally.labels, tally.ns[How::kSamples]));
   }
   if (how == How::kCalls) join(counted_as(count, "call that waits", "calls that wait"));
   if (tally.name == "start") join("before the first sample");
-  if (tally.name == "exit" && tally.ns[static_cast<std::size_t>(How::kProcess)] > 0)
-    join(fmt::format("{} behind the handlers",
-                     base::human_ns(static_cast<double>(tally.ns[static_cast<std::size_t>(How::kProcess)]))));
+  if (tally.name == "exit" && tally.ns[How::kProcess] > 0)
+    join(fmt::format("{} behind the handlers", base::human_ns(static_cast<double>(tally.ns[How::kProcess]))));
   if (tally.name == "between_steps") join("shorter than two samples are apart");
   if (tally.name == "idle") join("no thread of it on a CPU");
   if (tally.name == "unsampled") join("CPU time without a sample");
@@ -347,11 +347,12 @@ void Story::finish() {
   std::ranges::stable_sort(order, {},
                            [&](std::size_t i) { return std::pair(filler(i), painter_.phases()[i].first_ns); });
   for (const std::size_t i : order) {
-    const Tally& tally = tallies_[i];
-    const auto most = static_cast<std::size_t>(std::ranges::max_element(tally.ns) - std::begin(tally.ns));
+    Tally& tally = tallies_[i];
+    const auto by_time = [](const auto& entry) { return entry.second; };
+    const How most = tally.ns.empty() ? How::kSteps : std::ranges::max_element(tally.ns, {}, by_time)->first;
     life_.phases.push_back({.name = tally.name,
-                            .source = kHow[most],
-                            .evidence = evidence(tally, static_cast<How>(most)),
+                            .source = kHow[static_cast<std::size_t>(most)],
+                            .evidence = evidence(tally, most),
                             .time_ns = painter_.phases()[i].time_ns,
                             .count = tally.counts[most],
                             .bytes = tally.bytes});
@@ -393,21 +394,31 @@ std::string program_name(const std::string& executable, const std::string& argum
   return name;
 }
 
+struct ProcessRow {
+  std::int64_t process_id = 0, pid = 0;
+  std::optional<std::int64_t> parent_pid;
+  std::string executable, arguments;
+  std::int64_t begin_ns = 0, end_ns = 0;
+  bool ended = false;
+  std::optional<std::int64_t> first_reading_ns, last_reading_ns, collector_end_ns;
+  std::int64_t step_ns = 0, cpu_ns = 0;
+  bool root = false;
+  std::optional<std::int64_t> exit_status;
+};
+
 // Those that ran at the same time. Returns the names of those that began within the life, by id.
-std::map<std::int64_t, std::string> fill_companions(const trace::ResultTable& table, Life& life) {
+std::map<std::int64_t, std::string> fill_companions(const std::vector<ProcessRow>& processes, Life& life) {
   std::map<std::int64_t, std::string> later;
   std::map<std::string, Companion> by_name;
-  for (std::size_t i = 1; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    const std::int64_t begin_ns = row.integer("begin_ns"), end_ns = row.integer("end_ns");
-    const std::string name = program_name(row.text("executable"), row.text("arguments"));
-    if (row.integer("pid") == life.pid || begin_ns > life.end_ns || end_ns < life.begin_ns) continue;
-    if (begin_ns >= life.begin_ns) later[row.integer("process_id")] = name;
+  for (const ProcessRow& row : std::span(processes).subspan(1)) {
+    const std::string name = program_name(row.executable, row.arguments);
+    if (row.pid == life.pid || row.begin_ns > life.end_ns || row.end_ns < life.begin_ns) continue;
+    if (row.begin_ns >= life.begin_ns) later[row.process_id] = name;
     Companion& companion = by_name[name];
     companion.name = name;
     ++companion.processes;
-    companion.life_ns += end_ns - begin_ns;
-    companion.cpu_ns += row.integer("cpu_ns");
+    companion.life_ns += row.end_ns - row.begin_ns;
+    companion.cpu_ns += row.cpu_ns;
   }
   for (auto& [name, companion] : by_name) life.concurrent.push_back(companion);
   std::ranges::stable_sort(life.concurrent, std::greater{}, &Companion::life_ns);
@@ -432,18 +443,17 @@ using LifeFrames = std::unordered_map<std::int64_t, LifeFrame>;  // by id
 // A model that is moved without a single copy to a device stays where it is.
 Result<LifeFrames> read_frames(const trace::Run& run) {
   LLMPROF_LET(const trace::Columns rows, run.columns("SELECT id, kind, function, file FROM frame"));
-  LLMPROF_LET(const trace::ResultTable copies,
-              run.query("SELECT EXISTS (SELECT 1 FROM copy WHERE direction = 'host_to_device')::BIGINT"));
-  const bool copied = copies.rows[0][0].as_int() != 0;
+  LLMPROF_LET(const std::int64_t copied,
+              ask_number(run, "SELECT EXISTS (SELECT 1 FROM copy WHERE direction = 'host_to_device')::BIGINT"));
   LifeFrames frames;
   for (std::size_t i = 0; i < rows.rows(); ++i) {
     const auto text = [&](std::size_t column) {
       const std::int64_t code = rows.values[column][i];
-      return code > 0 ? rows.names[static_cast<std::size_t>(code)] : std::string();
+      return code > 0 ? rows.names[code] : std::string();
     };
     LifeFrame frame{.frame = {text(1), text(2), text(3)}, .tells = {}};
     frame.tells = phase_of(frame.frame);
-    if (frame.frame.function.starts_with("Module.") && frame.tells.phase == "host_to_device" && !copied)
+    if (frame.frame.function.starts_with("Module.") && frame.tells.phase == "host_to_device" && copied == 0)
       frame.tells = {};
     frames.emplace(rows.values[0][i], std::move(frame));
   }
@@ -496,7 +506,7 @@ SaidPhase phase_of_stack(const std::vector<const LifeFrame*>& stack) {
 
 Result<std::unordered_map<std::int64_t, SaidPhase>> read_phases(const trace::Run& run) {
   LLMPROF_LET(const LifeFrames frames, read_frames(run));
-  LLMPROF_LET(const trace::Columns rows, ask_columns(run, "sql/life_stacks"));
+  LLMPROF_LET(const trace::Columns rows, ask_columns(run, "life_stacks"));
   std::unordered_map<std::int64_t, SaidPhase> phases;
   std::vector<const LifeFrame*> stack;
   for (std::size_t i = 0; i < rows.rows(); ++i) {
@@ -510,7 +520,7 @@ Result<std::unordered_map<std::int64_t, SaidPhase>> read_phases(const trace::Run
 
 Result<Samples> read_samples(const trace::Run& run, const Life& life,
                              const std::map<std::int64_t, std::string>& later) {
-  LLMPROF_LET(const trace::Columns rows, ask_of(run, "sample", "sql/life_samples"));
+  LLMPROF_LET(const trace::Columns rows, ask_of(run, "sample", "life_samples"));
   Samples out;
   if (rows.rows() == 0) return out;
   LLMPROF_LET(const auto phases, read_phases(run));
@@ -536,36 +546,31 @@ Result<Samples> read_samples(const trace::Run& run, const Life& life,
 Result<Life> life_of(const trace::Run& run) {
   Life life;
   if (run.info().source != "record") return life;
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/life_process"));
-  if (table.rows.empty()) return life;
-  const RowView row{table, 0};
-  life.process_id = row.integer("process_id"), life.pid = row.integer("pid");
-  life.executable = row.text("executable"), life.arguments = row.text("arguments");
-  life.begin_ns = row.integer("begin_ns"), life.end_ns = row.integer("end_ns");
-  life.ended = row.integer("ended") != 0;
-  life.exit_status = row.maybe_integer("exit_status");
-  life.root = row.integer("root") != 0;
-  for (std::size_t i = 1; i < table.rows.size(); ++i) {
-    const RowView other{table, i};
-    life.root = life.root || (other.integer("root") != 0 && other.integer("pid") == life.pid);
-  }
-  const auto later = fill_companions(table, life);
+  LLMPROF_LET(const std::vector<ProcessRow> processes, ask_rows<ProcessRow>(run, "life_process"));
+  if (processes.empty()) return life;
+  const ProcessRow& own = processes.front();
+  life.process_id = own.process_id, life.pid = own.pid;
+  life.executable = own.executable, life.arguments = own.arguments;
+  life.begin_ns = own.begin_ns, life.end_ns = own.end_ns;
+  life.ended = own.ended, life.exit_status = own.exit_status;
+  life.root = std::ranges::any_of(processes, [&](const ProcessRow& row) { return row.root && row.pid == own.pid; });
+  const auto later = fill_companions(processes, life);
   LLMPROF_LET(const Samples samples, read_samples(run, life, later));
-  LLMPROF_LET(const trace::Columns steps, ask_columns(run, "sql/life_steps"));
-  LLMPROF_LET(const trace::Columns copies, ask_of(run, "copy", "sql/life_copies"));
-  LLMPROF_LET(const trace::Columns waits, ask_of(run, "api", "sql/life_waits"));
-  LLMPROF_LET(const trace::Columns readings, ask_of(run, "process_usage", "sql/life_readings"));
-  LLMPROF_LET(const trace::ResultTable unsampled,
-              run.query("SELECT count(*) FROM loss WHERE name = 'no_stack_samples'"));
-  life.sampled = !samples.main.empty() || unsampled.rows[0][0].as_int() == 0;
+  LLMPROF_LET(const trace::Columns steps, ask_columns(run, "life_steps"));
+  LLMPROF_LET(const trace::Columns copies, ask_of(run, "copy", "life_copies"));
+  LLMPROF_LET(const trace::Columns waits, ask_of(run, "api", "life_waits"));
+  LLMPROF_LET(const trace::Columns readings, ask_of(run, "process_usage", "life_readings"));
+  LLMPROF_LET(const std::int64_t unsampled,
+              ask_number(run, "SELECT count(*) FROM loss WHERE name = 'no_stack_samples'"));
+  life.sampled = !samples.main.empty() || unsampled == 0;
   Story story(life);
   story.steps(steps, false);
   story.steps(steps, true);
-  story.exit_handlers(row.maybe_integer("collector_end_ns"));
+  story.exit_handlers(own.collector_end_ns);
   story.samples(samples, copies);
   story.waits(waits);
   story.between_steps();
-  story.readings(readings, row.maybe_integer("first_reading_ns"), row.maybe_integer("last_reading_ns"));
+  story.readings(readings, own.first_reading_ns, own.last_reading_ns);
   story.finish();
   for (LifePhase& phase : life.phases) {
     phase.label = phase_label(phase.name);

@@ -103,7 +103,7 @@ void StepBusy::add(const WorkBlock& block, const SharesOfGraphs& shares) {
     if (l == launches.size() || launches.nodes_recorded[l] > 0) continue;
     const auto graph = shares.find(launches.graph[l]);
     const double busy = graph == shares.end() ? 1 : graph->second.busy;
-    const auto duration_ns = static_cast<double>(launches.end_ns[l] - launches.begin_ns[l]);
+    const double duration_ns = launches.end_ns[l] - launches.begin_ns[l];
     add(launches.device_id[l], {launches.begin_ns[l], launches.begin_ns[l] + std::llround(busy * duration_ns)});
   }
 }
@@ -114,6 +114,26 @@ void StepBusy::finish() {
     std::vector<std::int64_t>& target = lane < threads_ ? device_ns : stage_ns;
     for (std::size_t i = 0; i < steps_[lane].size(); ++i) target[steps_[lane][i]] = lanes[lane].busy_ns()[i];
   }
+}
+
+StepTimes::Devices step_time_devices(const AnalysisContext& analysis) {
+  StepTimes::Devices devices{.busiest_is_cpu = analysis.devices.empty() || analysis.devices.front().kind == "cpu"};
+  for (std::size_t i = 0; i < analysis.devices.size(); ++i) {
+    if (analysis.devices[i].kind == "cpu") {
+      devices.cpus.push_back(analysis.device_ids[i]);
+    } else if (analysis.devices[i].kernel_ns > 0) {
+      devices.others_worked = true;
+    }
+  }
+  return devices;
+}
+
+void add_copies_and_waits(const CopiesAndWaits& read, StepTimes& times) {
+  const auto& [copies, waits] = read;
+  for (std::size_t i = 0; i < copies.rows(); ++i)
+    times.add_copy(copies.values[2][i], {copies.values[0][i], copies.values[1][i]});
+  for (std::size_t i = 0; i < waits.rows(); ++i)
+    times.add_wait(waits.values[2][i], {waits.values[0][i], waits.values[1][i]});
 }
 
 }  // namespace llmprof::analyze

@@ -1,6 +1,7 @@
 #pragma once
 // The time that steps take on devices: how long each lasts there, and how much of it a device was busy.
 
+#include "analyze/context.h"
 #include "analyze/job/job.h"
 #include "analyze/model/work_reader.h"
 #include "analyze/passes/attribute.h"
@@ -35,5 +36,9 @@ class StepBusy {
   std::vector<std::vector<std::size_t>> steps_;  // of each window of each lane
   std::size_t threads_ = 0;                      // lanes before this are threads, the others stages
 };
+
+StepTimes::Devices step_time_devices(const AnalysisContext& analysis);
+
+void add_copies_and_waits(const CopiesAndWaits& read, StepTimes& times);
 
 }  // namespace llmprof::analyze

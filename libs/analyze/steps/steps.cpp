@@ -14,7 +14,7 @@
 namespace llmprof::analyze {
 
 Result<std::vector<StepSeries>> training_series(const trace::Run& run) {
-  LLMPROF_LET(const std::vector<TrainingStep> steps, ask_rows<TrainingStep>(run, "sql/training_steps"));
+  LLMPROF_LET(const std::vector<TrainingStep> steps, ask_rows<TrainingStep>(run, "training_steps"));
   std::vector<StepSeries> all;
   for (const TrainingStep& step : steps) {
     if (all.empty() || all.back().process_id != step.process_id || all.back().thread_id != step.thread_id)
@@ -75,10 +75,10 @@ void thin(StepCurve& curve, std::size_t most) {
 }
 
 Result<std::vector<StepCurve>> step_curves(const trace::Run& run) {
-  LLMPROF_LET(const trace::Columns steps, ask_columns(run, "sql/step_curves"));
+  LLMPROF_LET(const trace::Columns steps, ask_columns(run, "step_curves"));
   std::vector<StepCurve> curves;
   for (std::size_t i = 0; i < steps.rows(); ++i) {
-    StepCurve& curve = curve_of(steps.names[static_cast<std::size_t>(steps.values[0][i])], curves);
+    StepCurve& curve = curve_of(steps.names[steps.values[0][i]], curves);
     curve.begin_ns.push_back(steps.values[1][i]);
     curve.duration_ns.push_back(steps.values[2][i]);
     curve.batch.push_back(steps.values[3][i]);
@@ -91,16 +91,24 @@ Result<std::vector<StepCurve>> step_curves(const trace::Run& run) {
   return curves;
 }
 
+namespace {
+
+struct BlockRow {
+  std::string module, stage;
+  std::int64_t calls = 0, total_ns = 0;
+  bool layer = false;
+};
+
+}  // namespace
+
 Result<std::vector<Block>> blocks_of(const trace::Run& run, bool on_gpu) {
-  LLMPROF_LET(const trace::ResultTable table, ask(run, on_gpu ? "sql/gpu_blocks" : "sql/blocks"));
+  LLMPROF_LET(const std::vector<BlockRow> rows, ask_rows<BlockRow>(run, on_gpu ? "gpu_blocks" : "blocks"));
   std::vector<Block> blocks;
   bool layers = false;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    const std::string name = row.text("module");
-    if (blocks.empty() || blocks.back().name != name) blocks.push_back({.name = name});
-    blocks.back().stages.push_back({row.text("stage"), row.integer("calls"), row.integer("total_ns")});
-    layers = layers || row.integer("layer") != 0;
+  for (const BlockRow& row : rows) {
+    if (blocks.empty() || blocks.back().name != row.module) blocks.push_back({.name = row.module});
+    blocks.back().stages.push_back({row.stage, row.calls, row.total_ns});
+    layers = layers || row.layer;
   }
   if (!layers) blocks.clear();
   return blocks;
@@ -118,7 +126,7 @@ std::string understood(std::string_view kind, std::string_view stage) {
 }  // namespace
 
 Result<std::vector<RangeNode>> range_tree(const trace::Run& run) {
-  LLMPROF_LET(std::vector<RangeNode> rows, ask_rows<RangeNode>(run, "sql/range_tree"));
+  LLMPROF_LET(std::vector<RangeNode> rows, ask_rows<RangeNode>(run, "range_tree"));
   std::map<std::int64_t, std::vector<std::size_t>> inside;  // rows by the row around them; they come in order
   for (std::size_t i = 0; i < rows.size(); ++i) inside[rows[i].parent_id].push_back(i);
   std::vector<RangeNode> out;
@@ -136,7 +144,7 @@ Result<std::vector<RangeNode>> range_tree(const trace::Run& run) {
 }
 
 Result<std::vector<NameMeaning>> name_meanings(const trace::Run& run) {
-  LLMPROF_LET(std::vector<NameMeaning> out, ask_rows<NameMeaning>(run, "sql/range_meanings"));
+  LLMPROF_LET(std::vector<NameMeaning> out, ask_rows<NameMeaning>(run, "range_meanings"));
   for (NameMeaning& meaning : out) meaning.understood = understood(meaning.kind, meaning.stage);
   return out;
 }

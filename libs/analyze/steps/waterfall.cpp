@@ -1,8 +1,14 @@
 #include "analyze/steps/waterfall.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "analyze/model/model_passes.h"
+#include "analyze/questions.h"
+#include "analyze/rows_of.h"
 
 namespace llmprof::analyze {
 
@@ -184,5 +190,176 @@ class Builder {
 }  // namespace
 
 Waterfall waterfall_of(const WaterfallFacts& facts) { return Builder(facts).build(); }
+
+namespace {
+
+struct OpCosts {
+  OpFloor op;  // its floor is of one pass
+  double flops = 0, bytes = 0, layers = 0;
+  std::optional<double> compute_ns;
+};
+
+struct CostRow {
+  std::int64_t pass_id = 0;
+  std::string op;
+  bool in_layer = false;
+  double flops = 0, bytes = 0, layers = 0;
+  std::optional<double> compute_ns;
+};
+
+struct PassOfStage {
+  std::string stage;
+  bool sample = false;
+  std::optional<std::int64_t> pass_id;
+  std::int64_t steps = 0, first_ns = 0;
+};
+
+struct TimeRow {
+  std::string stage;
+  bool sample = false;
+  std::string owner, op;
+  std::int64_t time_ns = 0, after_ns = 0;
+};
+
+std::map<std::string, model::OpClass> classes_of(const model::Graph& graph) {
+  std::map<std::string, model::OpClass> classes;
+  const auto add = [&](const model::Graph::Group& group) {
+    for (const model::Op& op : group.ops) classes[op.name] = op.op_class;
+  };
+  add(graph.first());
+  for (const model::Graph::Group& group : graph.groups()) add(group);
+  add(graph.last());
+  return classes;
+}
+
+Result<std::map<std::int64_t, std::vector<OpCosts>>> costs_by_pass(const trace::Run& run,
+                                                                   const AnalysisContext& analysis) {
+  std::map<std::int64_t, std::vector<OpCosts>> passes;
+  if (!analysis.model) return passes;
+  const std::map<std::string, model::OpClass> classes = classes_of(*analysis.model);
+  LLMPROF_LET(const std::vector<CostRow> rows, ask_rows<CostRow>(run, "waterfall_costs"));
+  for (const CostRow& row : rows) {
+    OpCosts costs{.op = {.op = row.op, .in_layer = row.in_layer},
+                  .flops = row.flops,
+                  .bytes = row.bytes,
+                  .layers = row.layers,
+                  .compute_ns = row.compute_ns};
+    // What the graph does not name are several projections that one product did.
+    const auto found = classes.find(costs.op.op);
+    costs.op.op_class = found != classes.end() ? found->second : model::OpClass::kProjection;
+    passes[row.pass_id].push_back(std::move(costs));
+  }
+  return passes;
+}
+
+void add_floor(const OpFloor& op, double floor_ns, std::vector<OpFloor>& operators) {
+  const auto same =
+      std::find_if(operators.begin(), operators.end(), [&](const OpFloor& other) { return other.op == op.op; });
+  if (same != operators.end()) {
+    same->floor_ns += floor_ns;
+  } else {
+    operators.push_back(op);
+    operators.back().floor_ns = floor_ns;
+  }
+}
+
+// Floors of the operators and of the steps as a whole; unknown if they are unknown for one step.
+void add_floors(const std::vector<PassOfStage>& passes, const std::map<std::int64_t, std::vector<OpCosts>>& costs,
+                const Denominators& by, WaterfallFacts& facts) {
+  std::int64_t unknown = 0;
+  double floor = 0;
+  for (const PassOfStage& pass : passes) {
+    const auto found = pass.pass_id ? costs.find(*pass.pass_id) : costs.end();
+    if (found == costs.end()) {
+      unknown += pass.steps;
+      continue;
+    }
+    const double steps = pass.steps;
+    double flops = 0, bytes = 0;
+    std::optional<double> compute = 0.0;
+    for (const OpCosts& op : found->second) {
+      flops += op.layers * op.flops;
+      bytes += op.layers * op.bytes;
+      compute = compute && op.compute_ns ? std::optional(*compute + op.layers * *op.compute_ns) : std::nullopt;
+      const std::optional<double> least = floor_ns(op.flops, op.bytes, by, op.compute_ns);
+      add_floor(op.op, steps * op.layers * least.value_or(0), facts.operators);
+    }
+    floor += steps * floor_ns(flops, bytes, by, compute).value_or(0);
+  }
+  if (!by.cost_why.empty()) {
+    facts.floor_why = by.cost_why;
+  } else if (unknown > 0) {
+    facts.floor_why = fmt::format("{} of {} steps do not say their batch, tokens and context", unknown, facts.samples);
+  } else if (!by.peak_flops || !by.peak_bandwidth) {
+    facts.floor_why = "no peak FLOP/s or bandwidth is known for this device and type";
+  } else {
+    facts.floor_ns = floor;
+  }
+}
+
+std::optional<Owner> owner_of(const std::string& name) {
+  for (std::size_t i = 0; i < kOwners; ++i) {
+    if (owner_name(static_cast<Owner>(i)) == name) return static_cast<Owner>(i);
+  }
+  return std::nullopt;
+}
+
+// Stages that have formulas, and others that repeat, by whatever name.
+bool is_taken_apart(const std::vector<PassOfStage>& passes, const std::string& stage) {
+  constexpr std::int64_t kLeastSteps = 3;
+  if (has_formula(stage)) return true;
+  if (stage == "load" || stage == "compile" || stage == "warm-up") return false;
+  std::int64_t steps = 0;
+  for (const PassOfStage& pass : passes) steps += pass.stage == stage ? pass.steps : 0;
+  return steps >= kLeastSteps;
+}
+
+// In order of time.
+std::vector<WaterfallFacts> stages_of(const std::vector<PassOfStage>& passes, const AnalysisContext& analysis,
+                                      bool calls_recorded) {
+  const bool on_cpu = analysis.devices.empty() || analysis.devices.front().kind == "cpu";
+  std::vector<WaterfallFacts> stages;
+  for (const PassOfStage& pass : passes) {
+    const std::string& stage = pass.stage;
+    if (!is_taken_apart(passes, stage) || (!stages.empty() && stages.back().stage == stage)) continue;
+    WaterfallFacts facts{.stage = stage, .quantity = stage == "prefill" ? "TTFT" : "step time"};
+    facts.on_cpu = on_cpu;
+    facts.waits_known = on_cpu || calls_recorded;  // nobody waits for a CPU
+    if (analysis.model) facts.layer_prefix = analysis.model->layer_prefix();
+    stages.push_back(std::move(facts));
+  }
+  return stages;
+}
+
+}  // namespace
+
+Result<std::vector<Waterfall>> waterfalls(const trace::Run& run, const AnalysisContext& analysis,
+                                          const Denominators& by) {
+  LLMPROF_LET(const auto costs, costs_by_pass(run, analysis));
+  LLMPROF_LET(const std::vector<PassOfStage> passes, ask_rows<PassOfStage>(run, "waterfall_passes"));
+  LLMPROF_LET(const std::vector<TimeRow> times, ask_rows<TimeRow>(run, "waterfall_times"));
+  LLMPROF_LET(const std::int64_t calls, ask_number(run, "SELECT count(*) FROM (SELECT 1 FROM api LIMIT 1)"));
+  std::vector<WaterfallFacts> stages = stages_of(passes, analysis, calls > 0);
+  std::vector<Waterfall> out;
+  for (WaterfallFacts& facts : stages) {
+    std::vector<PassOfStage> sampled, all;
+    for (const PassOfStage& pass : passes) {
+      if (pass.stage != facts.stage) continue;
+      all.push_back(pass);
+      if (pass.sample) sampled.push_back(pass);
+    }
+    if (!sampled.empty()) facts.quantity = "TPOT";
+    const std::vector<PassOfStage>& counted = sampled.empty() ? all : sampled;
+    for (const PassOfStage& pass : counted) facts.samples += pass.steps;
+    for (const TimeRow& row : times) {
+      const std::optional<Owner> owner = owner_of(row.owner);
+      if (row.stage != facts.stage || !owner || (!sampled.empty() && !row.sample)) continue;
+      facts.times.push_back({*owner, row.op, row.time_ns + row.after_ns});
+    }
+    add_floors(counted, costs, for_stage(by, facts.stage), facts);
+    if (facts.samples > 0) out.push_back(waterfall_of(facts));
+  }
+  return out;
+}
 
 }  // namespace llmprof::analyze

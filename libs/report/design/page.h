@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "analyze/design/design.h"
-#include "analyze/design/diff.h"
-#include "analyze/design/measured.h"
 #include "analyze/design/sweep.h"
 #include "base/json_fwd.h"
 #include "report/plot.h"

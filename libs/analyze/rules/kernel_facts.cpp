@@ -8,9 +8,9 @@
 
 #include "analyze/passes/kernel_class.h"
 #include "analyze/questions.h"
-#include "analyze/rows_of.h"
-#include "analyze/rules/facts/subjects.h"
-#include "analyze/rules/wording.h"
+#include "analyze/rules/facts.h"
+#include "analyze/rules/tools.h"
+#include "base/strings.h"
 
 namespace llmprof::analyze {
 
@@ -20,25 +20,13 @@ bool is_product(std::string_view kernel) { return class_of_kernel(kernel) == Ker
 
 bool moves_elements(std::string_view kernel) {
   using enum KernelClass;
-  switch (class_of_kernel(kernel)) {
-    case kNorm:
-    case kRope:
-    case kCacheWrite:
-    case kActivation:
-    case kEmbedding:
-    case kBeforeMean:
-    case kMean:
-    case kAfterMean:
-    case kSum:
-    case kMoves:
-      return true;
-    default:
-      return false;
-  }
+  static constexpr KernelClass kMoving[] = {kNorm,       kRope, kCacheWrite, kActivation, kEmbedding,
+                                            kBeforeMean, kMean, kAfterMean,  kSum,        kMoves};
+  return std::ranges::count(kMoving, class_of_kernel(kernel)) > 0;
 }
 
 Result<StepKernels> read_step_kernels(const trace::Run& run) {
-  LLMPROF_LET(trace::Columns columns, ask_columns(run, "sql/step_kernels"));
+  LLMPROF_LET(trace::Columns columns, ask_columns(run, "step_kernels"));
   StepKernels read;
   const auto& v = columns.values;
   read.kernels.reserve(columns.rows());
@@ -53,7 +41,7 @@ Result<StepKernels> read_step_kernels(const trace::Run& run) {
                             .op = v[7][i],
                             .product = v[8][i] != 0,
                             .estimated = v[9][i] != 0});
-    const std::string& stage = columns.names[static_cast<std::size_t>(v[0][i])];
+    const std::string& stage = columns.names[v[0][i]];
     if (read.of.contains(stage)) continue;
     read.of[stage] = v[11][i];
     read.scale[stage] = static_cast<double>(v[10][i]) / static_cast<double>(v[11][i]);
@@ -63,16 +51,6 @@ Result<StepKernels> read_step_kernels(const trace::Run& run) {
     return std::tuple(kernel.step_id, kernel.device_id, kernel.stream, kernel.begin_ns, kernel.end_ns, kernel.name);
   });
   return read;
-}
-
-Result<std::vector<StageLaunches>> stage_launches(const trace::Run& run) {
-  std::vector<StageLaunches> out;
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/stage_launches"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    out.push_back({row.text("stage"), row.integer("launches"), row.integer("timed"), row.integer("call_ns")});
-  }
-  return out;
 }
 
 namespace {
@@ -144,43 +122,6 @@ Occupancy occupancy_of(const LaunchShape& shape, const SmLimits& limits) {
           .limiter = least.second};
 }
 
-Result<std::vector<LaunchShape>> launch_shapes(const trace::Run& run) {
-  LLMPROF_LET(const trace::ResultTable table, run.query(R"(
-WITH launched AS (
-  SELECT name, device_id, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, shared_bytes, count(*) AS launches,
-    sum(end_ns) - sum(begin_ns) AS ns
-  FROM kernel WHERE registers IS NOT NULL AND grid_x IS NOT NULL AND block_x IS NOT NULL GROUP BY ALL),
-shapes AS (
-  SELECT name, device_id, CAST(grid_x AS BIGINT) * grid_y * grid_z AS blocks,
-    CAST(block_x AS BIGINT) * block_y * block_z AS threads, registers, shared_bytes, CAST(sum(launches) AS BIGINT) AS launches,
-    CAST(sum(ns) AS BIGINT) AS ns
-  FROM launched GROUP BY ALL)
-SELECT s.*, d.units, coalesce(d.chip, '') AS chip FROM shapes AS s JOIN device AS d ON d.id = s.device_id
-WHERE d.kind = 'gpu'
-QUALIFY row_number() OVER (PARTITION BY s.name ORDER BY s.ns DESC, s.blocks DESC, s.threads DESC) = 1
-ORDER BY s.ns DESC, s.name LIMIT 200)"));
-  std::vector<LaunchShape> out;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    out.push_back({.kernel = row.text("name"),
-                   .device_id = row.integer("device_id"),
-                   .units = row.integer("units"),
-                   .chip = row.text("chip"),
-                   .launches = row.integer("launches"),
-                   .time_ns = row.integer("ns"),
-                   .blocks = row.integer("blocks"),
-                   .threads = row.integer("threads"),
-                   .registers = row.integer("registers"),
-                   .shared_bytes = row.integer("shared_bytes")});
-  }
-  return out;
-}
-
-const LaunchShape* find_shape(const std::vector<LaunchShape>& shapes, std::string_view kernel) {
-  const auto found = std::ranges::find(shapes, kernel, &LaunchShape::kernel);
-  return found == shapes.end() ? nullptr : &*found;
-}
-
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -194,33 +135,10 @@ std::int64_t number_at(std::string_view text, std::size_t& at) {
 
 template <std::size_t N>
 bool holds_any(std::string_view text, const std::array<std::string_view, N>& words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.find(word) != text.npos; });
+  return std::ranges::any_of(words, [&](std::string_view word) { return base::contains(text, word); });
 }
 
 }  // namespace
-
-Result<std::vector<ProductKernel>> product_kernels(const trace::Run& run) {
-  std::vector<ProductKernel> out;
-  LLMPROF_LET(const trace::ResultTable table, ask(run, "sql/product_kernels"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    out.push_back({.stage = row.text("stage"),
-                   .type = row.text("type"),
-                   .compute_type = row.text("compute_type"),
-                   .kernel = row.text("name"),
-                   .m = row.integer("m"),
-                   .n = row.integer("n"),
-                   .k = row.integer("k"),
-                   .batch = row.integer("batch"),
-                   .executions = row.integer("executions"),
-                   .time_ns = row.integer("time_ns"),
-                   .blocks = row.integer("blocks"),
-                   .threads = row.integer("threads"),
-                   .registers = row.integer("registers"),
-                   .shared_bytes = row.integer("shared_bytes")});
-  }
-  return out;
-}
 
 std::optional<Tile> tile_of(std::string_view kernel) {
   for (std::size_t at = 0; at < kernel.size(); ++at) {
@@ -261,19 +179,19 @@ void add_step(const StepKernels& all, std::size_t begin, std::size_t end, Sums& 
   std::int64_t ready = INT64_MAX;
   for (std::size_t i = begin; i < end; ++i) {
     const StepKernel& kernel = all.kernels[i];
-    const auto time = static_cast<double>(kernel.time_ns());
+    const double time = kernel.time_ns();
     sums.all += time;
     sums.shortest = sums.shortest == 0 ? time : std::min(sums.shortest, time);
     if (!kernel.product || !makes_logits(all.text(kernel.op))) continue;
-    sums.head += static_cast<double>(kernel.time_ns());
+    sums.head += kernel.time_ns();
     ready = ready == INT64_MAX ? kernel.end_ns : std::max(ready, kernel.end_ns);
   }
   for (std::size_t i = begin; i < end; ++i) {
     const StepKernel& kernel = all.kernels[i];
     if (kernel.begin_ns < ready || kernel.product || is_collective(all.text(kernel.name))) continue;
-    sums.after += static_cast<double>(kernel.time_ns());
+    sums.after += kernel.time_ns();
     ++sums.count;
-    sums.names[short_kernel(all.text(kernel.name))] += static_cast<double>(kernel.time_ns());
+    sums.names[short_kernel(all.text(kernel.name))] += kernel.time_ns();
   }
 }
 
@@ -302,27 +220,163 @@ std::vector<StageLogits> logits_of(const StepKernels& kernels) {
   return out;
 }
 
-Result<void> fill_logit_rows(const trace::Run& run, std::vector<StageLogits>& stages) {
-  if (stages.empty()) return {};
-  // The rows are the side of the product that is not the vocabulary, the larger of the two.
-  LLMPROF_LET(
-      const trace::ResultTable table,
-      run.query(
-          "SELECT w.stage, sum(least(g.m, g.n) * g.batch * w.gemm_calls) AS rows, "
-          "(SELECT count(*) FROM step AS s WHERE s.stage = w.stage) AS steps, "
-          "(SELECT avg(batch) FROM step AS s WHERE s.stage = w.stage) AS batch, "
-          "(SELECT avg(tokens) FROM step AS s WHERE s.stage = w.stage) AS tokens "
-          "FROM work_sum AS w JOIN gemm AS g ON g.id = w.gemm_id "
-          "WHERE w.in_step AND w.gemm_calls > 0 AND (w.op = 'lm_head' OR w.op LIKE '%.lm_head' OR w.op = 'logits') "
-          "GROUP BY w.stage"));
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const RowView row{table, i};
-    const auto stage = std::ranges::find(stages, row.text("stage"), &StageLogits::stage);
-    if (stage == stages.end() || row.integer("steps") == 0) continue;
-    stage->rows_per_step = row.real("rows") / row.real("steps");
-    stage->batch = row.real("batch"), stage->tokens = row.real("tokens");
+namespace {
+
+std::string label(const StepKernels& all, const StepKernel& kernel) {
+  if (is_attention(all.text(kernel.name))) return "attention";
+  if (kernel.op != 0) return all.text(kernel.op);
+  if (is_collective(all.text(kernel.name))) return "communication";
+  return kernel.product || is_product(all.text(kernel.name)) ? "a matrix product" : "another kernel";
+}
+
+bool same_queue(const StepKernel& a, const StepKernel& b) {
+  return a.step_id == b.step_id && a.device_id == b.device_id && a.stream == b.stream;
+}
+
+class Finder {
+ public:
+  explicit Finder(const StepKernels& all) : all_(all), moves_(all.names.size()) {
+    for (std::size_t name = 0; name < moves_.size(); ++name) moves_[name] = moves_elements(all.names[name]);
   }
-  return {};
+
+  std::vector<StageChains> find() {
+    for (std::size_t i = 0; i < all_.kernels.size(); ++i) {
+      const StepKernel& kernel = all_.kernels[i];
+      StageChains& stage = stages_[all_.text(kernel.stage)];
+      ++stage.kernels;
+      stage.estimated = stage.estimated || kernel.estimated;
+      const bool moves = !kernel.product && moves_[kernel.name];
+      if (moves) ++stage.element_kernels;
+      if (moves && follows(i)) {
+        last_ = i;
+      } else {
+        close();
+        first_ = last_ = moves ? i : kNone;
+      }
+    }
+    close();
+    return finished();
+  }
+
+ private:
+  static constexpr std::size_t kNone = SIZE_MAX;
+  using Key = std::pair<std::string, std::string>;
+
+  bool follows(std::size_t i) const {
+    return last_ != kNone && same_queue(all_.kernels[last_], all_.kernels[i]) &&
+           all_.kernels[i].begin_ns - all_.kernels[last_].end_ns <= kChainGapNs;
+  }
+
+  void close() {
+    if (first_ != kNone && last_ > first_) add();
+    first_ = last_ = kNone;
+  }
+
+  void add() {
+    const StepKernel &first = all_.kernels[first_], &last = all_.kernels[last_];
+    Key key;
+    if (first_ > 0 && same_queue(all_.kernels[first_ - 1], first)) key.first = label(all_, all_.kernels[first_ - 1]);
+    if (last_ + 1 < all_.kernels.size() && same_queue(all_.kernels[last_ + 1], last))
+      key.second = label(all_, all_.kernels[last_ + 1]);
+    ChainGroup& group = groups_[all_.text(first.stage)][key];
+    ++group.chains;
+    std::int64_t longest = 0, covered_until = first.begin_ns;
+    for (std::size_t i = first_; i <= last_; ++i) {
+      const StepKernel& kernel = all_.kernels[i];
+      ++group.kernels;
+      group.time_ns += kernel.time_ns();
+      longest = std::max(longest, kernel.time_ns());
+      group.idle_ns += std::max<std::int64_t>(0, kernel.begin_ns - covered_until);
+      covered_until = std::max(covered_until, kernel.end_ns);
+    }
+    group.longest_ns += longest;
+  }
+
+  std::vector<StageChains> finished() {
+    std::vector<StageChains> out;
+    for (auto& [name, stage] : stages_) {
+      const double scale = all_.scale.at(name);
+      stage.stage = name;
+      stage.steps_read = all_.of.at(name);
+      stage.steps = scale * static_cast<double>(stage.steps_read);
+      stage.kernels *= scale, stage.element_kernels *= scale;
+      for (auto& [key, group] : groups_[name]) {
+        group.after = key.first, group.before = key.second;
+        for (double* value : {&group.chains, &group.kernels, &group.time_ns, &group.longest_ns, &group.idle_ns})
+          *value *= scale;
+        stage.groups.push_back(group);
+      }
+      std::ranges::stable_sort(stage.groups, std::greater{}, &ChainGroup::gain_ns);
+      out.push_back(std::move(stage));
+    }
+    return out;
+  }
+
+  const StepKernels& all_;
+  std::vector<bool> moves_;  // by name
+  std::size_t first_ = kNone, last_ = kNone;
+  std::map<std::string, StageChains> stages_;
+  std::map<std::string, std::map<Key, ChainGroup>> groups_;
+};
+
+}  // namespace
+
+ChainGroup StageChains::total() const {
+  ChainGroup sum;
+  for (const ChainGroup& group : groups) {
+    sum.chains += group.chains, sum.kernels += group.kernels, sum.time_ns += group.time_ns;
+    sum.longest_ns += group.longest_ns, sum.idle_ns += group.idle_ns;
+  }
+  return sum;
+}
+
+std::vector<StageChains> chains_of(const StepKernels& kernels) { return Finder(kernels).find(); }
+
+namespace {
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::int64_t count_tiles(std::int64_t m, std::int64_t n, std::int64_t batch, Tile tile) {
+  return ceil_div(m, tile.m) * ceil_div(n, tile.n) * batch;
+}
+
+}  // namespace
+
+std::optional<Tiling> tiling_of(const ProductKernel& product, std::int64_t units, std::int64_t blocks_per_unit) {
+  std::optional<Tile> tile = tile_of(product.kernel);
+  if (!tile || units <= 0 || splits_inner(product.kernel)) return std::nullopt;
+  // Some libraries name rows first, some columns: the number of blocks tells, where it is one block per tile.
+  const Tile turned{tile->n, tile->m};
+  const bool fits = count_tiles(product.m, product.n, product.batch, *tile) == product.blocks;
+  const bool turned_fits = count_tiles(product.m, product.n, product.batch, turned) == product.blocks;
+  if (!fits && turned_fits) tile = turned;
+  Tiling out{.tile = *tile, .tiles = count_tiles(product.m, product.n, product.batch, *tile)};
+  if (product.blocks > out.tiles) return std::nullopt;  // several blocks for each tile
+  // Fewer blocks than tiles: blocks that stay and take one tile after another.
+  out.slots = product.blocks > 0 && product.blocks < out.tiles ? product.blocks : units * blocks_per_unit;
+  out.useful = static_cast<double>(product.m) * static_cast<double>(product.n) * static_cast<double>(product.batch) /
+               static_cast<double>(tile->m * tile->n);
+  return out;
+}
+
+std::optional<Neighbour> cheaper_neighbour(const ProductKernel& product, const Tiling& tiling) {
+  std::optional<Neighbour> best;
+  double best_cut = 1.0 / 8;
+  for (const bool rows : {true, false}) {
+    const std::int64_t size = rows ? product.m : product.n, step = rows ? tiling.tile.m : tiling.tile.n;
+    for (std::int64_t smaller = (size - 1) / step * step; smaller > 0; smaller -= step) {
+      const double cut = 1 - static_cast<double>(smaller) / static_cast<double>(size);
+      if (cut > best_cut) break;
+      const std::int64_t tiles = rows ? count_tiles(smaller, product.n, product.batch, tiling.tile)
+                                      : count_tiles(product.m, smaller, product.batch, tiling.tile);
+      const std::int64_t waves = ceil_div(tiles, tiling.slots);
+      if (waves >= tiling.waves()) continue;
+      best = Neighbour{rows ? "m" : "n", smaller, size, waves};
+      best_cut = cut;
+      break;
+    }
+  }
+  return best;
 }
 
 }  // namespace llmprof::analyze
