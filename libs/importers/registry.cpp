@@ -1,4 +1,5 @@
 // Every format: a folder with an Importer, found by the build, and a line here.
+#include <algorithm>
 #include <array>
 
 #include "importers/importer.h"
@@ -29,20 +30,14 @@ std::span<const Importer* const> importers() {
 }
 
 const Importer* find_importer(std::string_view name) {
-  for (const Importer* importer : importers()) {
-    if (importer->name == name) return importer;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(importers(), name, &Importer::name);
+  return found == importers().end() ? nullptr : *found;
 }
 
 const Importer* sniff(std::string_view head) {
-  const Importer* best = nullptr;
-  int surest = 0;
-  for (const Importer* importer : importers()) {
-    const int sure = importer->sniff(head);
-    if (sure > surest) best = importer, surest = sure;
-  }
-  return best;
+  const auto sure = [&](const Importer* importer) { return importer->sniff(head); };
+  const Importer* surest = *std::ranges::max_element(importers(), {}, sure);  // the first of equals
+  return sure(surest) > 0 ? surest : nullptr;
 }
 
 }  // namespace llmprof::importers

@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
 
 #include "base/assert.h"
 #include "base/file.h"
+#include "base/strings.h"
 #include "trace/answers.h"
 #include "trace/database.h"
 #include "trace/parquet.h"
@@ -113,20 +113,9 @@ std::string lock_statement(const std::vector<OpenFile>& files) {
 
 // Table functions a query may call: they make rows from their arguments, or describe the tables. The others read files,
 // take raw addresses or switch things on (enable_logging is a table function, and no setting forbids it).
-constexpr std::array<std::string_view, 14> kTableFunctions{"duckdb_columns",
-                                                           "duckdb_functions",
-                                                           "duckdb_keywords",
-                                                           "duckdb_tables",
-                                                           "duckdb_types",
-                                                           "duckdb_views",
-                                                           "generate_series",
-                                                           "json_each",
-                                                           "json_tree",
-                                                           "pragma_version",
-                                                           "pragma_table_info",
-                                                           "range",
-                                                           "repeat",
-                                                           "unnest"};
+constexpr std::string_view kTableFunctions =
+    "duckdb_columns duckdb_functions duckdb_keywords duckdb_tables duckdb_types duckdb_views generate_series json_each "
+    "json_tree pragma_version pragma_table_info range repeat unnest";
 
 // What the parser makes of the statement, asked before it is prepared: preparing runs the bind step of functions.
 struct Parsed {
@@ -149,13 +138,12 @@ Result<Parsed> parse(const Connection& connection, const std::string& sql) {
 }
 
 Result<void> allow_functions(std::string_view names) {
-  while (!names.empty()) {
-    const std::string_view name = names.substr(0, names.find(','));
-    if (std::ranges::find(kTableFunctions, name) == kTableFunctions.end()) {
+  if (names.empty()) return {};
+  const std::vector<std::string_view> allowed = base::split(kTableFunctions, ' ');
+  for (const std::string_view name : base::split(names, ',')) {
+    if (std::ranges::find(allowed, name) == allowed.end())
       return Error{ErrorCode::kPermission, fmt::format("SQL: table function {} is not allowed", name),
                    "queries read the tables of this run and nothing else"};
-    }
-    names.remove_prefix(std::min(names.size(), name.size() + 1));
   }
   return {};
 }
@@ -165,57 +153,51 @@ class UserEngine {
  public:
   // Checks the files and makes the views, then locks: `files` are the only paths, nothing can be loaded, written or
   // set. It may use `memory` ("2GB"); nothing is spilled to disk.
-  static Result<UserEngine> create(const std::vector<OpenFile>& files, const std::string& memory);
+  static Result<UserEngine> create(const std::vector<OpenFile>& files, const std::string& memory) {
+    LLMPROF_LET(Database database, Database::open({{"memory_limit", memory}}));
+    LLMPROF_LET(Connection connection, database.connect());
+    LLMPROF_LET(const ColumnsOfTables columns, check_parquet(connection, files));
+    for (const std::string& view : view_statements(files, columns)) LLMPROF_TRY(connection.run(view));
+    LLMPROF_TRY(connection.run(lock_statement(files)));
+    return UserEngine(std::move(database), std::move(connection));
+  }
 
-  Result<void> each(const std::string& sql, const ColumnSink& columns, const RowSink& row) const;
+  Result<void> each(const std::string& sql, const ColumnSink& columns, const RowSink& row) const {
+    LLMPROF_LET(Stream stream, open(sql, Types::kPlain));
+    columns(stream.names());
+    return read_rows(connection_, stream, row);
+  }
+
   // Rows written. The file is written by a second engine that never sees the SQL.
-  Result<std::int64_t> to_parquet(const std::string& sql, const std::string& file) const;
+  Result<std::int64_t> to_parquet(const std::string& sql, const std::string& file) const {
+    LLMPROF_LET(Stream stream, open(sql, Types::kAll));
+    LLMPROF_LET(const Database outside, Database::open({{"threads", "1"}}));
+    LLMPROF_LET(const Connection writer, outside.connect());
+    LLMPROF_TRY(register_chunk_source(writer));
+    StreamSource source(connection_.api(), stream);
+    const std::string beside = fmt::format("{}.{}.tmp", file, ::getpid());
+    LLMPROF_TRY(copy_to_parquet(writer, source, beside));
+    if (::rename(beside.c_str(), file.c_str()) != 0) {
+      const Error error = base::errno_error(ErrorCode::kIo, file, errno);
+      ::unlink(beside.c_str());
+      return error;
+    }
+    return source.rows();
+  }
 
  private:
-  Result<Stream> open(const std::string& sql, Types types) const;
+  // A statement that the parser cannot show us is no SELECT, or not SQL: it is only asked what is wrong with it.
+  Result<Stream> open(const std::string& sql, Types types) const {
+    LLMPROF_LET(const Parsed parsed, parse(connection_, sql));
+    LLMPROF_TRY(allow_functions(parsed.table_functions));
+    return connection_.stream(sql, parsed.is_select ? Trust::kUser : Trust::kRefused, types);
+  }
+
   UserEngine(Database database, Connection connection)
       : database_(std::move(database)), connection_(std::move(connection)) {}
   Database database_;
   Connection connection_;
 };
-
-// A statement that the parser cannot show us is no SELECT, or not SQL: it is only asked what is wrong with it.
-Result<Stream> UserEngine::open(const std::string& sql, Types types) const {
-  LLMPROF_LET(const Parsed parsed, parse(connection_, sql));
-  LLMPROF_TRY(allow_functions(parsed.table_functions));
-  return connection_.stream(sql, parsed.is_select ? Trust::kUser : Trust::kRefused, types);
-}
-
-Result<UserEngine> UserEngine::create(const std::vector<OpenFile>& files, const std::string& memory) {
-  LLMPROF_LET(Database database, Database::open({{"memory_limit", memory}}));
-  LLMPROF_LET(Connection connection, database.connect());
-  LLMPROF_LET(const ColumnsOfTables columns, check_parquet(connection, files));
-  for (const std::string& view : view_statements(files, columns)) LLMPROF_TRY(connection.run(view));
-  LLMPROF_TRY(connection.run(lock_statement(files)));
-  return UserEngine(std::move(database), std::move(connection));
-}
-
-Result<void> UserEngine::each(const std::string& sql, const ColumnSink& columns, const RowSink& row) const {
-  LLMPROF_LET(Stream stream, open(sql, Types::kPlain));
-  columns(stream.names());
-  return read_rows(connection_, stream, row);
-}
-
-Result<std::int64_t> UserEngine::to_parquet(const std::string& sql, const std::string& file) const {
-  LLMPROF_LET(Stream stream, open(sql, Types::kAll));
-  LLMPROF_LET(const Database outside, Database::open({{"threads", "1"}}));
-  LLMPROF_LET(const Connection writer, outside.connect());
-  LLMPROF_TRY(register_chunk_source(writer));
-  StreamSource source(connection_.api(), stream);
-  const std::string beside = fmt::format("{}.{}.tmp", file, ::getpid());
-  LLMPROF_TRY(copy_to_parquet(writer, source, beside));
-  if (::rename(beside.c_str(), file.c_str()) != 0) {
-    const Error error = base::errno_error(ErrorCode::kIo, file, errno);
-    ::unlink(beside.c_str());
-    return error;
-  }
-  return source.rows();
-}
 
 }  // namespace
 

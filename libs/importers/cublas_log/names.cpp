@@ -96,10 +96,8 @@ char transpose_name(std::string_view text) {
 std::string type_of_letter(char letter) {
   static constexpr Pair kTypes[] = {{"S", "float32"},   {"D", "float64"},    {"H", "float16"},
                                     {"C", "complex64"}, {"Z", "complex128"}, {"T", "bfloat16"}};
-  for (const Pair& type : kTypes) {
-    if (type.log.front() == letter) return std::string(type.ours);
-  }
-  return {};
+  const std::string name = look_up(kTypes, {&letter, 1});
+  return name.size() > 1 ? name : "";
 }
 
 }  // namespace llmprof::importers::cublas

@@ -104,21 +104,14 @@ constexpr Column kDmon[] = {
     {"fb", ColumnRole::kMetric, MetricId::kMemoryUsed, kMiB},
 };
 
-const Column* find(std::span<const Column> table, std::string_view name) {
-  for (const Column& column : table) {
-    if (column.name == name) return &column;
-  }
-  return nullptr;
-}
-
 // Column by column; a name that is not in the table is kIgnored, a metric that was there already, too. Units in
 // brackets are taken off.
 std::vector<Column> match_columns(const std::vector<std::string_view>& header, std::span<const Column> table) {
   std::vector<Column> columns;
   for (std::string_view name : header) {
     name = base::trimmed(name.substr(0, name.find('[')));
-    const Column* known = find(table, name);
-    Column column = known != nullptr ? *known : Column{name, ColumnRole::kIgnored};
+    const auto known = std::ranges::find(table, name, &Column::name);
+    Column column = known != table.end() ? *known : Column{name, ColumnRole::kIgnored};
     for (const Column& before : columns) {
       const bool same = before.role == column.role && before.metric == column.metric;
       if (same && column.role != ColumnRole::kIgnored) column.role = ColumnRole::kIgnored;
