@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cuda.h>
 #include <array>
 #include <atomic>
 #include <map>
@@ -10,15 +11,110 @@
 #include "base/asset.h"
 #include "base/dynlib.h"
 #include "base/errors.h"
-#include "bench/cuda/driver.h"
+#include "base/result.h"
 #include "bench/cuda/events.h"
 
 namespace llmprof::bench_kernels {
-
-std::span<const base::Asset> assets();
+std::span<const base::Asset> assets();  // made by llmprof_embed_kernels
 }
 
 namespace llmprof::bench::cuda {
+
+// The functions of CUDA's driver library that are called, by the names that both CUDA 12 and 13 drivers export.
+
+// clang-format off
+#define LLMPROF_DRIVER_CALLS(X) \
+  X(init, cuInit) X(driver_version, cuDriverGetVersion) X(error_name, cuGetErrorName) \
+  X(error_text, cuGetErrorString) X(device_count, cuDeviceGetCount) X(device, cuDeviceGet) \
+  X(device_name, cuDeviceGetName) X(device_memory, cuDeviceTotalMem_v2) X(device_attribute, cuDeviceGetAttribute) \
+  X(device_bus_id, cuDeviceGetPCIBusId) X(context_retain, cuDevicePrimaryCtxRetain) \
+  X(context_release, cuDevicePrimaryCtxRelease_v2) X(context_reset, cuDevicePrimaryCtxReset_v2) \
+  X(context_set_current, cuCtxSetCurrent) X(memory_info, cuMemGetInfo_v2) X(allocate, cuMemAlloc_v2) \
+  X(free, cuMemFree_v2) X(host_allocate, cuMemHostAlloc) X(host_free, cuMemFreeHost) \
+  X(host_pointer, cuMemHostGetDevicePointer_v2) X(copy_in, cuMemcpyHtoDAsync_v2) X(copy_out, cuMemcpyDtoHAsync_v2) \
+  X(copy, cuMemcpyDtoDAsync_v2) X(set_bytes, cuMemsetD8Async) X(stream_create, cuStreamCreate) \
+  X(stream_destroy, cuStreamDestroy_v2) X(stream_synchronize, cuStreamSynchronize) X(event_create, cuEventCreate) \
+  X(event_destroy, cuEventDestroy_v2) X(event_record, cuEventRecord) X(event_synchronize, cuEventSynchronize) \
+  X(event_elapsed_ms, cuEventElapsedTime) X(module_load, cuModuleLoadData) X(module_unload, cuModuleUnload) \
+  X(module_function, cuModuleGetFunction) X(function_attribute, cuFuncSetAttribute) X(launch, cuLaunchKernel) \
+  X(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor) X(capture_begin, cuStreamBeginCapture_v2) \
+  X(capture_end, cuStreamEndCapture) X(graph_instantiate, cuGraphInstantiateWithFlags) \
+  X(graph_launch, cuGraphLaunch) X(graph_exec_destroy, cuGraphExecDestroy) X(graph_destroy, cuGraphDestroy)
+// clang-format on
+LLMPROF_API(DriverApi, LLMPROF_DRIVER_CALLS)
+
+namespace {
+
+Result<DriverApi> load_driver() {
+  const std::string names[] = {"libcuda.so.1"};
+  Result<DriverApi> api = base::load_api<DriverApi>(names, DriverApi::symbols());
+  if (!api) {
+    return Error{ErrorCode::kUnsupported, "no CUDA driver: " + api.error().message,
+                 "on a machine with an NVIDIA GPU install its driver; without one, use --device cpu"};
+  }
+  if (const CUresult result = api->init(0); result != CUDA_SUCCESS) {
+    const char* name = "unknown";
+    api->error_name(result, &name);
+    return Error{ErrorCode::kUnsupported, fmt::format("the CUDA driver does not start: {}", name),
+                 "`nvidia-smi` tells whether the GPU is visible here; without one, use --device cpu"};
+  }
+  return api;
+}
+
+// Loaded and initialised once; the same answer every time.
+const Result<DriverApi>& driver() {
+  static const Result<DriverApi> api = load_driver();
+  return api;
+}
+
+// "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY, out of memory"
+Error cuda_error(CUresult result, std::string_view call) {
+  const char *name = "unknown error", *text = "";
+  if (driver()) {
+    driver()->error_name(result, &name);
+    driver()->error_text(result, &text);
+  }
+  const bool unsupported = result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_NOT_SUPPORTED ||
+                           result == CUDA_ERROR_NO_BINARY_FOR_GPU;
+  return {unsupported ? ErrorCode::kUnsupported : ErrorCode::kInternal, fmt::format("{}: {}, {}", call, name, text),
+          result == CUDA_ERROR_NO_BINARY_FOR_GPU
+              ? "this build has no kernels for this GPU: configure it here, or with -DLLMPROF_CUDA_TARGETS='75;80;90'"
+              : ""};
+}
+
+Result<void> checked(CUresult result, std::string_view call) {
+  if (result == CUDA_SUCCESS) return {};
+  return cuda_error(result, call);
+}
+
+Result<Properties> read_properties(const DriverApi& api, CUdevice device) {
+  Properties p;
+  std::array<char, 128> name{};
+  LLMPROF_TRY(checked(api.device_name(name.data(), name.size(), device), "cuDeviceGetName"));
+  p.name = name.data();
+  if (api.device_bus_id(name.data(), name.size(), device) == CUDA_SUCCESS) p.bus_id = name.data();
+  std::size_t bytes = 0;
+  LLMPROF_TRY(checked(api.device_memory(&bytes, device), "cuDeviceTotalMem"));
+  p.memory_bytes = static_cast<std::int64_t>(bytes);
+  const auto attribute = [&](CUdevice_attribute which) {
+    int value = 0;
+    return api.device_attribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
+  };
+  p.major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  p.minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  p.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  p.l2_bytes = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  p.shared_bytes_per_block = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  p.shared_bytes_per_multiprocessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+  p.clock_mhz = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000.0;
+  api.driver_version(&p.driver_version);
+  return p;
+}
+
+constexpr std::uint64_t kDeadlineNs = 250'000'000;
+constexpr std::size_t kGo = 0, kGaveUp = 16;  // a cache line apart
+
+}  // namespace
 
 struct Context::State {
   const DriverApi* api = nullptr;
@@ -47,53 +143,6 @@ struct Context::State {
   Result<CUfunction> function(std::string_view name);
   Result<void> load_modules();
 };
-
-namespace {
-
-Result<Properties> read_properties(const DriverApi& api, CUdevice device) {
-  Properties p;
-  std::array<char, 128> name{};
-  LLMPROF_TRY(checked(api.device_name(name.data(), name.size(), device), "cuDeviceGetName"));
-  p.name = name.data();
-  if (api.device_bus_id(name.data(), name.size(), device) == CUDA_SUCCESS) p.bus_id = name.data();
-  std::size_t bytes = 0;
-  LLMPROF_TRY(checked(api.device_memory(&bytes, device), "cuDeviceTotalMem"));
-  p.memory_bytes = static_cast<std::int64_t>(bytes);
-  const auto attribute = [&](CUdevice_attribute which) {
-    int value = 0;
-    return api.device_attribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
-  };
-  p.major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
-  p.minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-  p.multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  p.l2_bytes = attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
-  p.shared_bytes_per_block = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  p.shared_bytes_per_multiprocessor = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
-  p.clock_mhz = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / 1000.0;
-  api.driver_version(&p.driver_version);
-  return p;
-}
-
-Result<DriverApi> load() {
-  const std::string names[] = {"libcuda.so.1"};
-  Result<DriverApi> api = base::load_api<DriverApi>(names, DriverApi::symbols());
-  if (!api) {
-    return Error{ErrorCode::kUnsupported, "no CUDA driver: " + api.error().message,
-                 "on a machine with an NVIDIA GPU install its driver; without one, use --device cpu"};
-  }
-  if (const CUresult result = api->init(0); result != CUDA_SUCCESS) {
-    const char* name = "unknown";
-    api->error_name(result, &name);
-    return Error{ErrorCode::kUnsupported, fmt::format("the CUDA driver does not start: {}", name),
-                 "`nvidia-smi` tells whether the GPU is visible here; without one, use --device cpu"};
-  }
-  return api;
-}
-
-constexpr std::uint64_t kDeadlineNs = 250'000'000;
-constexpr std::size_t kGo = 0, kGaveUp = 16;  // a cache line apart
-
-}  // namespace
 
 Result<int> Context::device_count() {
   if (!driver()) return driver().error();
@@ -313,40 +362,6 @@ Result<Dnn*> Context::dnn() {
   return state_->dnn.get();
 }
 
-}  // namespace llmprof::bench::cuda
-
-namespace llmprof::bench::cuda {
-
-const Result<DriverApi>& driver() {
-  static const Result<DriverApi> api = load();
-  return api;
-}
-
-Error cuda_error(CUresult result, std::string_view call) {
-  const char *name = "unknown error", *text = "";
-  if (driver()) {
-    driver()->error_name(result, &name);
-    driver()->error_text(result, &text);
-  }
-  const bool unsupported = result == CUDA_ERROR_OUT_OF_MEMORY || result == CUDA_ERROR_NOT_SUPPORTED ||
-                           result == CUDA_ERROR_NO_BINARY_FOR_GPU;
-  return {unsupported ? ErrorCode::kUnsupported : ErrorCode::kInternal, fmt::format("{}: {}, {}", call, name, text),
-          result == CUDA_ERROR_NO_BINARY_FOR_GPU
-              ? "this build has no kernels for this GPU: configure it here, or with -DLLMPROF_CUDA_TARGETS='75;80;90'"
-              : ""};
-}
-
-Result<void> checked(CUresult result, std::string_view call) {
-  if (result == CUDA_SUCCESS) return {};
-  return cuda_error(result, call);
-}
-
-}  // namespace llmprof::bench::cuda
-
-namespace llmprof::bench_kernels {}  // namespace llmprof::bench_kernels
-
-namespace llmprof::bench::cuda {
-
 Result<EventPairs> EventPairs::create(Context& context, std::size_t pairs) {
   EventPairs created;
   created.context_ = &context;
@@ -428,5 +443,3 @@ void LaunchGate::open() {
 bool LaunchGate::gave_up() const { return *flags_ != nullptr && (*flags_)[kGaveUp] != 0; }
 
 }  // namespace llmprof::bench::cuda
-
-namespace llmprof::bench_kernels {}  // namespace llmprof::bench_kernels

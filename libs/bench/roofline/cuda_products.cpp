@@ -109,8 +109,7 @@ Result<std::vector<Product>> try_shapes(cuda::Context& context, Type type, const
     products.push_back(std::move(product));
   }
   if (products.empty()) return last;
-  std::sort(products.begin(), products.end(),
-            [](const Product& a, const Product& b) { return a.flops_per_second > b.flops_per_second; });
+  std::ranges::sort(products, std::greater(), &Product::flops_per_second);
   return products;
 }
 
@@ -123,9 +122,7 @@ Result<Product> winner_of(cuda::Context& context, std::vector<Product> products,
     LLMPROF_LET(const Sustained run, sustain(context, operands.load(context, product, seconds), go_on));
     product.flops_per_second = product.flops() / run.seconds;
   }
-  return std::move(*std::max_element(products.begin(), products.end(), [](const Product& a, const Product& b) {
-    return a.flops_per_second < b.flops_per_second;
-  }));
+  return std::move(*std::ranges::max_element(products, {}, &Product::flops_per_second));
 }
 
 hw::Peak product_peak(Type type, std::string_view suffix, double flops_per_second, std::string method) {
