@@ -6,11 +6,13 @@
 #include <algorithm>
 
 #include "base/dynlib.h"
-#include "hw/counters/cupti_host_abi.h"
 #include "hw/cupti_paths.h"
+#include "wire/cupti_host_abi.h"
 
 namespace llmprof::hw::counters {
 namespace {
+
+namespace cupti = wire::cupti;
 
 using base::bind;
 using cupti::make;

@@ -7,16 +7,11 @@
 #include <vector>
 
 #include "base/result.h"
-#include "hw/counters/cupti_host_abi.h"
 #include "hw/counters/pm_sampling.h"
-
-namespace llmprof::hw::counters {
+#include "wire/cupti_host_abi.h"
 
 // CUPTI's PM sampling, declared here as in cupti_host_abi.h.
-
-}  // namespace llmprof::hw::counters
-
-namespace llmprof::hw::counters::cupti {
+namespace llmprof::wire::cupti {
 
 enum class Trigger : int { kSysclkInterval = 0, kTimeInterval = 1 };
 enum class DecodeStop : int { kOther = 0, kImageFull = 1, kEndOfRecords = 2 };
@@ -89,9 +84,11 @@ struct PmSampleInfo {
 template <>
 inline constexpr std::size_t kBytes<PmDecode> = LLMPROF_CUPTI_BYTES(PmDecode, overflow);
 
-}  // namespace llmprof::hw::counters::cupti
+}  // namespace llmprof::wire::cupti
 
 namespace llmprof::hw::counters {
+
+namespace cupti = wire::cupti;
 
 struct PmLibrary {
   cupti::Function<cupti::ProfilerInitialize> initialize = nullptr;

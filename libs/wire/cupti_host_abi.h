@@ -1,12 +1,12 @@
 #pragma once
-// The part of CUPTI's profiler host interface that we call, declared here: no CUDA headers are needed to build.
-// cupti_host_abi_test.cpp holds these declarations against the real ones. Every structure begins with its own size, up
-// to the last member that the caller knows (`kBytes`).
+// The part of CUPTI's profiler host interface that the collector and the recorder call, declared here: no CUDA headers
+// are needed to build. hw/counters/cupti_host_abi_test.cpp holds these declarations against the real ones. Every
+// structure begins with its own size, up to the last member that the caller knows (`kBytes`).
 
 #include <cstddef>
 #include <cstdint>
 
-namespace llmprof::hw::counters::cupti {
+namespace llmprof::wire::cupti {
 
 inline constexpr int kSuccess = 0;
 inline constexpr int kInvalidOperation = 7;
@@ -134,4 +134,4 @@ Params make() {
 template <class Params>
 using Function = int (*)(Params*);
 
-}  // namespace llmprof::hw::counters::cupti
+}  // namespace llmprof::wire::cupti
