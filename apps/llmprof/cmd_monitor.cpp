@@ -15,9 +15,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "record/control/window_options.h"
 #include "record/open_run.h"
 #include "record/watch/telemetry.h"
-#include "record/control/window_options.h"
 #include "report/telemetry_lines.h"
 #include "report/telemetry_replay.h"
 #include "verb.h"
@@ -26,7 +26,7 @@ namespace llmprof::app {
 namespace monitor_verb {
 namespace {
 
-using Kind = record::TelemetryEvent::Kind;
+using Kind = record::WatchEvent::Kind;
 using report::TelemetryNow;
 
 constexpr Option kOptions[] = {
@@ -146,10 +146,10 @@ class Monitor {
   Result<void> start(bool cpu) {
     record::TelemetryRates rates;
     rates.power_hz = rates.state_hz = 1e9 / static_cast<double>(wanted_.interval_ns);
-    const record::TelemetryChild::Open cpu_source = []() -> Result<std::unique_ptr<hw::TelemetrySource>> {
+    const record::TelemetryOpen cpu_source = []() -> Result<std::unique_ptr<hw::TelemetrySource>> {
       return hw::open_cpu_source();
     };
-    LLMPROF_LET(child_, record::TelemetryChild::start(cpu ? cpu_source : hw::open_nvml_source, rates));
+    LLMPROF_LET(child_, record::start_telemetry(cpu ? cpu_source : hw::open_nvml_source, rates));
     const std::uint64_t until = hw::raw_now_ns() + kPatienceNs;
     for (ready_ = false; !ready_ && !child_->ended(); receive()) {
       if (ended_by_signal != 0) return Error{ErrorCode::kInterrupted, "interrupted", ""};
@@ -190,14 +190,15 @@ class Monitor {
   }
 
   void receive() {
-    for (const record::TelemetryEvent& event : child_->receive()) take(event);
+    for (const record::WatchEvent& event : child_->receive()) take(event);
   }
 
-  void take(const record::TelemetryEvent& event) {
+  void take(const record::WatchEvent& event) {
     switch (event.kind) {
       case Kind::kDevice:
-        all_ += fmt::format("{}{} ({})", all_.empty() ? "" : ", ", event.device.device, event.device.name);
-        if (!wanted_.gpu || *wanted_.gpu == event.device.device) now_.add(event.device);
+        all_ += fmt::format("{}{} ({})", all_.empty() ? "" : ", ", event.device, event.text);
+        if (!wanted_.gpu || *wanted_.gpu == event.device)
+          now_.add({event.device, event.is_gpu ? "gpu" : "cpu", event.text, event.uuid_high, event.uuid_low});
         break;
       case Kind::kReady:
         ready_ = true;
@@ -215,12 +216,16 @@ class Monitor {
       case Kind::kSlowed:
         fmt::print(stderr, "llmprof: {}\n", event.text);
         break;
+      case Kind::kLoss:
+      case Kind::kMetric:
+      case Kind::kSample:
+        break;
     }
   }
 
   const Wanted& wanted_;
   Printer printer_;
-  std::unique_ptr<record::TelemetryChild> child_;
+  std::unique_ptr<record::WatchChild> child_;
   TelemetryNow now_;
   bool ready_ = false;
   std::string why_;  // there is no device

@@ -3,6 +3,7 @@
 // Rows of SQL are read into structs and structs become JSON through this, so that a number is named once, where it is
 // declared. Works for aggregates without base classes, of at most 64 fields.
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <tuple>
@@ -112,6 +113,21 @@ void for_each_field(T& object, Visit&& visit) {
   const auto fields = fields_detail::tie_fields<kFieldCount<T>>(object);
   [&]<std::size_t... I>(std::index_sequence<I...>) { (visit(kFieldNames<T>[I], std::get<I>(fields)), ...); }
   (std::make_index_sequence<kFieldCount<T>>());
+}
+
+// visit(to, from) for the fields that two structs have by the same name.
+template <class To, class From, class Visit>
+void for_each_shared_field(To& to, const From& from, Visit&& visit) {
+  const auto targets = fields_detail::tie_fields<kFieldCount<To>>(to);
+  const auto sources = fields_detail::tie_fields<kFieldCount<From>>(from);
+  const auto look_for = [&]<std::size_t I>() {
+    constexpr const auto& kNames = kFieldNames<From>;
+    constexpr auto kAt =
+        static_cast<std::size_t>(std::find(kNames.begin(), kNames.end(), kFieldNames<To>[I]) - kNames.begin());
+    if constexpr (kAt < kNames.size()) visit(std::get<I>(targets), std::get<kAt>(sources));
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...>) { (look_for.template operator()<I>(), ...); }
+  (std::make_index_sequence<kFieldCount<To>>());
 }
 
 }  // namespace llmprof::base

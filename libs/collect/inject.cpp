@@ -275,56 +275,14 @@ void name_thread(std::uint32_t tid, wire::StringId name) {
 }
 
 // The functions that clients call, in NVTX's shapes. `What`: attributes, or a name in one of the two character types.
-template <class What>
-void mark_default(What what) {
-  mark(0, what);
-}
-template <class What>
-nvtx::RangeId start_default(What what) {
-  return start(0, what);
-}
-template <class What>
-int push_default(What what) {
-  return push(0, what);
-}
-void end_default(nvtx::RangeId id) { end(0, id); }
-int pop_default() { return pop(0); }
-
 wire::StringId intern_any(const char* text) { return intern(text); }
 wire::StringId intern_any(const wchar_t* text) { return intern_wide(text); }
 
-template <class Char>
-void name_category(std::uint32_t category, const Char* name) {
-  define_category(0, category, intern_any(name));
+// What NVTX hands us back as its handles are our numbers.
+template <class Handle>
+Handle handle_of(std::uint32_t number) {
+  return reinterpret_cast<Handle>(static_cast<std::uintptr_t>(number));
 }
-template <class Char>
-void name_os_thread(std::uint32_t tid, const Char* name) {
-  name_thread(tid, intern_any(name));
-}
-
-void domain_mark(nvtx::Domain domain, const EventAttributes* event) { mark(number_of(domain), event); }
-nvtx::RangeId domain_start(nvtx::Domain domain, const EventAttributes* event) {
-  return start(number_of(domain), event);
-}
-void domain_end(nvtx::Domain domain, nvtx::RangeId id) { end(number_of(domain), id); }
-int domain_push(nvtx::Domain domain, const EventAttributes* event) { return push(number_of(domain), event); }
-int domain_pop(nvtx::Domain domain) { return pop(number_of(domain)); }
-void* resource_create(nvtx::Domain, void*) { return nullptr; }
-void resource_destroy(void*) {}
-template <class Char>
-void domain_category(nvtx::Domain domain, std::uint32_t category, const Char* name) {
-  define_category(number_of(domain), category, intern_any(name));
-}
-template <class Char>
-nvtx::String register_string(nvtx::Domain, const Char* text) {
-  return reinterpret_cast<nvtx::String>(static_cast<std::uintptr_t>(intern_any(text)));
-}
-template <class Char>
-nvtx::Domain domain_create(const Char* name) {
-  return reinterpret_cast<nvtx::Domain>(static_cast<std::uintptr_t>(define_domain(intern_any(name))));
-}
-void domain_destroy(nvtx::Domain) {}
-void initialize(const void*) {}
 
 // What Python's functions need of the interpreter: PyLong_AsVoidPtr, Py_IncRef and None.
 struct Python {
@@ -348,10 +306,33 @@ struct Row {
   std::uint32_t callback;
   nvtx::Function function;
 };
-template <class F>
-nvtx::Function erase(F* function) {
-  return reinterpret_cast<nvtx::Function>(function);
+template <class Lambda>
+nvtx::Function erase(Lambda lambda) {
+  return reinterpret_cast<nvtx::Function>(+lambda);
 }
+
+// The functions of NVTX that take a name come in three: with attributes, with bytes, with wide characters.
+template <class What>
+constexpr auto mark_default = [](What what) { mark(0, what); };
+template <class What>
+constexpr auto start_default = [](What what) { return start(0, what); };
+template <class What>
+constexpr auto push_default = [](What what) { return push(0, what); };
+template <class Char>
+constexpr auto name_category =
+    [](std::uint32_t category, const Char* name) { define_category(0, category, intern_any(name)); };
+template <class Char>
+constexpr auto name_os_thread = [](std::uint32_t tid, const Char* name) { name_thread(tid, intern_any(name)); };
+template <class Char>
+constexpr auto domain_category = [](nvtx::Domain domain, std::uint32_t category, const Char* name) {
+  define_category(number_of(domain), category, intern_any(name));
+};
+template <class Char>
+constexpr auto register_string =
+    [](nvtx::Domain, const Char* text) { return handle_of<nvtx::String>(intern_any(text)); };
+template <class Char>
+constexpr auto domain_create =
+    [](const Char* name) { return handle_of<nvtx::Domain>(define_domain(intern_any(name))); };
 
 int fill(const nvtx::CallbackTable* callbacks, nvtx::Module module, const Row* rows, std::uint32_t size) {
   nvtx::FunctionTable table = nullptr;
@@ -370,39 +351,42 @@ int attach_nvtx(nvtx::GetExportTable get_export_table) {
   if (get_export_table == nullptr || !enabled()) return 0;
   const auto* callbacks = static_cast<const nvtx::CallbackTable*>(get_export_table(nvtx::kCallbacks));
   if (callbacks == nullptr || callbacks->struct_size < sizeof(*callbacks)) return 0;
+  using Event = const EventAttributes*;
   const Row core[] = {
-      {nvtx::kMarkEx, erase(mark_default<const EventAttributes*>)},
+      {nvtx::kMarkEx, erase(mark_default<Event>)},
       {nvtx::kMarkA, erase(mark_default<const char*>)},
       {nvtx::kMarkW, erase(mark_default<const wchar_t*>)},
-      {nvtx::kRangeStartEx, erase(start_default<const EventAttributes*>)},
+      {nvtx::kRangeStartEx, erase(start_default<Event>)},
       {nvtx::kRangeStartA, erase(start_default<const char*>)},
       {nvtx::kRangeStartW, erase(start_default<const wchar_t*>)},
-      {nvtx::kRangeEnd, erase(end_default)},
-      {nvtx::kRangePushEx, erase(push_default<const EventAttributes*>)},
+      {nvtx::kRangeEnd, erase([](nvtx::RangeId id) { end(0, id); })},
+      {nvtx::kRangePushEx, erase(push_default<Event>)},
       {nvtx::kRangePushA, erase(push_default<const char*>)},
       {nvtx::kRangePushW, erase(push_default<const wchar_t*>)},
-      {nvtx::kRangePop, erase(pop_default)},
+      {nvtx::kRangePop, erase([] { return pop(0); })},
       {nvtx::kNameCategoryA, erase(name_category<char>)},
       {nvtx::kNameCategoryW, erase(name_category<wchar_t>)},
       {nvtx::kNameOsThreadA, erase(name_os_thread<char>)},
       {nvtx::kNameOsThreadW, erase(name_os_thread<wchar_t>)},
   };
   const Row core2[] = {
-      {nvtx::kDomainMarkEx, erase(domain_mark)},
-      {nvtx::kDomainRangeStartEx, erase(domain_start)},
-      {nvtx::kDomainRangeEnd, erase(domain_end)},
-      {nvtx::kDomainRangePushEx, erase(domain_push)},
-      {nvtx::kDomainRangePop, erase(domain_pop)},
-      {nvtx::kDomainResourceCreate, erase(resource_create)},
-      {nvtx::kDomainResourceDestroy, erase(resource_destroy)},
+      {nvtx::kDomainMarkEx, erase([](nvtx::Domain domain, Event event) { mark(number_of(domain), event); })},
+      {nvtx::kDomainRangeStartEx,
+       erase([](nvtx::Domain domain, Event event) { return start(number_of(domain), event); })},
+      {nvtx::kDomainRangeEnd, erase([](nvtx::Domain domain, nvtx::RangeId id) { end(number_of(domain), id); })},
+      {nvtx::kDomainRangePushEx,
+       erase([](nvtx::Domain domain, Event event) { return push(number_of(domain), event); })},
+      {nvtx::kDomainRangePop, erase([](nvtx::Domain domain) { return pop(number_of(domain)); })},
+      {nvtx::kDomainResourceCreate, erase([](nvtx::Domain, void*) -> void* { return nullptr; })},
+      {nvtx::kDomainResourceDestroy, erase([](void*) {})},
       {nvtx::kDomainNameCategoryA, erase(domain_category<char>)},
       {nvtx::kDomainNameCategoryW, erase(domain_category<wchar_t>)},
       {nvtx::kDomainRegisterStringA, erase(register_string<char>)},
       {nvtx::kDomainRegisterStringW, erase(register_string<wchar_t>)},
       {nvtx::kDomainCreateA, erase(domain_create<char>)},
       {nvtx::kDomainCreateW, erase(domain_create<wchar_t>)},
-      {nvtx::kDomainDestroy, erase(domain_destroy)},
-      {nvtx::kInitialize, erase(initialize)},
+      {nvtx::kDomainDestroy, erase([](nvtx::Domain) {})},
+      {nvtx::kInitialize, erase([](const void*) {})},
   };
   static_assert(sizeof(core) / sizeof(Row) + 1 == nvtx::kCoreSize &&
                 sizeof(core2) / sizeof(Row) + 1 == nvtx::kCore2Size);

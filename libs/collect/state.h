@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kMaxCategories = 1024;
 inline constexpr std::uint32_t kMaxLibraries = 64;
 inline constexpr std::uint32_t kNameCacheSlots = 64;
 inline constexpr std::uint32_t kBlockBytes = 256u << 10;
-inline constexpr std::uint32_t kLossKinds = 48;
+inline constexpr auto kLossKinds = static_cast<std::uint32_t>(wire::LossKind::kCount);
 inline constexpr std::uint32_t kMaxFacts = 4096;
 inline constexpr std::uint32_t kDeviceBatch = 512;  // records of the device that are encoded together
 

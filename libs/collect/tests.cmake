@@ -90,8 +90,8 @@ target_compile_options(collect_stack_probe PRIVATE -O2 -fno-sanitize=all -fvisib
 target_link_options(collect_stack_probe PRIVATE -fno-sanitize=all -static-libgcc)
 collect_test_binary(collect_stack_probe)
 
-set(tests pieces_test.cpp walk_objects_test.cpp images.cpp writer/selection_parts_test.cpp writer/selection_test.cpp stacks/launch_stack_test.cpp ../host/stacks/testing/pythons.cpp writer/open_ranges.cpp nvtx_test.cpp blas_test.cpp cublas_test.cpp robustness_test.cpp testing/test_log.cpp
-    settings.cpp tables.cpp os.cpp)
+set(tests pieces_test.cpp walk_objects_test.cpp images.cpp writer/selection_parts_test.cpp writer/selection_test.cpp stacks/launch_stack_test.cpp ../host/stacks/testing/pythons.cpp nvtx_test.cpp blas_test.cpp cublas_test.cpp robustness_test.cpp testing/test_log.cpp
+    tables.cpp os.cpp)
 if(LLMPROF_HAVE_NVTX3)
   list(APPEND tests nvtx_abi_test.cpp)
 endif()

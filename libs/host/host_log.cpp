@@ -76,15 +76,9 @@ wire::StringId HostLog::name(std::string_view text) {
   return id;
 }
 
-void HostLog::add(const wire::Record& record) {
-  if (!pending_.empty() && (pending_.front().kind != record.kind || pending_.size() == kSectionRecords)) add_pending();
-  pending_.push_back(record);
-}
-
-void HostLog::loss(wire::LossKind kind, std::uint64_t count) {
-  wire::Record record = make(wire::RecordKind::kLoss);
-  record.loss = {wire::now_ns(), count, 0, kind};
-  add(record);
+wire::Record& HostLog::add(wire::RecordKind kind) {
+  if (!pending_.empty() && (pending_.front().kind != kind || pending_.size() == kSectionRecords)) add_pending();
+  return pending_.emplace_back(wire::blank(kind));
 }
 
 void HostLog::add_pending() {

@@ -26,15 +26,12 @@ class HostLog {
 
   // The id of a name, defined in the log at its first use. Cut at wire::kMaxNameBytes.
   wire::StringId name(std::string_view text);
-  void add(const wire::Record& record);
-  void loss(wire::LossKind kind, std::uint64_t count);
+  // A new record, to be filled at once: log.add(wire::RecordKind::kNote).note = {…}.
+  wire::Record& add(wire::RecordKind kind);
 
   // Writes what is buffered; to be called at least once a second. After an error nothing more is written.
   Result<void> flush();
   std::uint64_t bytes() const { return bytes_; }
-
-  // A record of zeros of this kind.
-  static wire::Record make(wire::RecordKind kind) { return wire::blank(kind); }
 
  private:
   explicit HostLog(int descriptor);

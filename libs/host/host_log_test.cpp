@@ -34,9 +34,8 @@ TEST(HostLog, IsOnDiskAfterAFlush) {
   const std::string path = fresh_path("flushed.log");
   auto log = HostLog::create(path);
   ASSERT_TRUE(log);
-  wire::Record record = HostLog::make(wire::RecordKind::kSample);
-  record.sample = {.ts_ns = 5, .weight_ns = 1, .pid = 2, .tid = 3, .stack = 0, .truncated = 1};
-  for (int i = 0; i < 10'000; ++i) log->add(record);
+  const wire::SampleRecord sample = {.ts_ns = 5, .weight_ns = 1, .pid = 2, .tid = 3, .stack = 0, .truncated = 1};
+  for (int i = 0; i < 10'000; ++i) log->add(wire::RecordKind::kSample).sample = sample;
   ASSERT_TRUE(log->flush());
   EXPECT_EQ(log->bytes(), std::filesystem::file_size(path));
   EXPECT_GT(log->bytes(), sizeof(wire::FileHeader));

@@ -2,12 +2,12 @@
 
 #include <dirent.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/strings.h"
 #include "host/proc.h"
 
 namespace llmprof::host {
@@ -19,13 +19,6 @@ constexpr std::size_t kMostFiles = 64;         // of one recording; sharded weig
 constexpr std::size_t kMostDescriptors = 512;  // of one process, at each look
 constexpr std::size_t kMostWords = 64;         // of a command line that are looked for as files
 constexpr std::size_t kMostMapsBytes = 8 << 20;
-
-std::string link_target(const std::string& path) {
-  std::string target(4096, '\0');
-  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
-  target.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
-  return target;
-}
 
 // As the process would find it.
 std::string resolved(pid_t pid, std::string_view path) {
@@ -59,18 +52,14 @@ std::string hub_cache(pid_t pid) {
 }  // namespace
 
 bool is_model_file(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  const std::string_view name = base::base_name(path);
   return name == "config.json" || name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json") ||
          name.ends_with(".gguf");
 }
 
 std::vector<std::string> mapped_model_files(std::string_view maps) {
   std::vector<std::string> paths;
-  while (!maps.empty()) {
-    const std::size_t end = std::min(maps.find('\n'), maps.size());
-    const std::string_view line = maps.substr(0, end);
-    maps.remove_prefix(std::min(end + 1, maps.size()));
+  for (const std::string_view line : base::split(maps, '\n')) {
     const std::size_t path = line.find('/');  // no field before it has one
     if (path == std::string_view::npos || !is_model_file(line)) continue;
     if (paths.empty() || paths.back() != line.substr(path)) paths.emplace_back(line.substr(path));
@@ -99,10 +88,8 @@ void ModelFiles::add_cached(pid_t pid, std::string_view name) {
 
 void ModelFiles::look_at_arguments(pid_t pid, std::string_view arguments) {
   std::size_t looked = 0;
-  for (std::size_t begin = 0; begin < arguments.size() && looked < kMostWords;) {
-    const std::size_t end = std::min(arguments.find('\0', begin), arguments.size());
-    std::string_view word = arguments.substr(begin, end - begin);
-    begin = end + 1;
+  for (std::string_view word : base::split(arguments, '\0')) {
+    if (looked == kMostWords) return;
     if (word.starts_with("--") && word.find('=') != std::string_view::npos) word.remove_prefix(word.find('=') + 1);
     if (word.empty() || word.starts_with('-') || word.size() > 2048) continue;
     ++looked;

@@ -249,12 +249,14 @@ pid_t newest_id() {
   return at == std::string_view::npos ? 0 : static_cast<pid_t>(number(text.substr(at)));
 }
 
-std::string executable(pid_t pid) {
-  std::string path(4096, '\0');
-  const ssize_t length = ::readlink(Path("/proc/{}/exe", pid).text, path.data(), path.size());
-  path.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
-  return path;
+std::string link_target(const std::string& path) {
+  std::string target(4096, '\0');
+  const ssize_t length = ::readlink(path.c_str(), target.data(), target.size());
+  target.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+  return target;
 }
+
+std::string executable(pid_t pid) { return link_target(Path("/proc/{}/exe", pid).text); }
 
 std::string arguments(pid_t pid) {
   std::string text = read_long(Path("/proc/{}/cmdline", pid).text, kMaxArgumentBytes);

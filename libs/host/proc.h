@@ -85,6 +85,7 @@ std::vector<pid_t> threads(pid_t pid);  // of one process
 // The id that was given out last: while it stays the same, no process and no thread was made. 0: unknown.
 pid_t newest_id();
 
+std::string link_target(const std::string& path);        // "" if it cannot be read
 std::string executable(pid_t pid);                       // "" if it cannot be read
 std::string arguments(pid_t pid);                        // joined by '\0', the first 4 KiB
 bool has_variable(pid_t pid, std::string_view setting);  // whether it was started with "NAME=value" in its environment
@@ -118,6 +119,13 @@ class ProcessTree {
   pid_t newest_ = 0;           // id given out last, at the last look
   std::vector<pid_t> unborn_;  // given out, but not there at the last look
   std::vector<pid_t> found_;
+};
+
+// Whether the machine had cores for the program.
+struct Contention {
+  std::uint64_t waited_ns = 0,
+                lived_ns = 0;     // of the main thread that waited longest for a core, while it was followed
+  double others = 0, stolen = 0;  // of the machine's CPU time: other programs, and its hypervisor
 };
 
 }  // namespace llmprof::host

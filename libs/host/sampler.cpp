@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "host/pace.h"
 #include "host/proc.h"
+#include "host/usage.h"
 
 namespace llmprof::host {
 namespace {

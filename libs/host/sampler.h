@@ -14,8 +14,8 @@
 #include "base/result.h"
 #include "host/host_log.h"
 #include "host/model_files.h"
+#include "host/proc.h"
 #include "host/stacks/stack_sampler.h"
-#include "host/usage.h"
 #include "wire/clock.h"
 
 namespace llmprof::host {

@@ -1,7 +1,6 @@
 #include "record/record.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <chrono>
@@ -21,6 +20,7 @@
 #include "record/run/capture.h"
 #include "record/run/model_notes.h"
 #include "trace/run.h"
+#include "wire/clock.h"
 
 namespace llmprof::record {
 namespace {
@@ -64,14 +64,7 @@ std::optional<EventCost> find_event_cost(const hw::Device& cpu, const RecordOpti
   return *measured;
 }
 
-std::int64_t own_cpu_ns() {
-  rusage usage{};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto ns = [](const timeval& time) {
-    return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_usec * std::int64_t{1000};
-  };
-  return ns(usage.ru_utime) + ns(usage.ru_stime);
-}
+std::int64_t own_cpu_ns() { return static_cast<std::int64_t>(wire::read_clock_ns(CLOCK_PROCESS_CPUTIME_ID)); }
 
 void note(CaptureInfo& info, trace::Loss loss, const std::string& detail) { info.losses.push_back({loss, 1, detail}); }
 

@@ -1,5 +1,6 @@
 """Modules of PyTorch models as ranges named by their path in the model, and calls of whole models as steps. Nothing here
 imports torch: instrument() uses the model's methods, install() is handed the module once it has been imported."""
+import contextlib
 import json
 import threading
 import weakref
@@ -32,22 +33,9 @@ def _compiling_of(torch):
     return getattr(compiler, "is_compiling", None) or _never
 
 
-class _Handles:
-    """What instrument() returns: remove() takes the hooks out again."""
-
-    def __init__(self, handles):
-        self._handles = handles
-
-    def remove(self):
-        for handle in self._handles:
-            handle.remove()
-        self._handles = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.remove()
+class _Handles(contextlib.ExitStack):
+    """What instrument() returns: remove() takes the hooks out again, and so does the end of a `with`."""
+    remove = contextlib.ExitStack.close
 
 
 def instrument(model):
@@ -55,17 +43,17 @@ def instrument(model):
     from . import _attach, _nvtx
     tool = _attach()
     if tool is None:
-        return _Handles([])
+        return _Handles()
     import sys
     compiling = _compiling_of(sys.modules.get("torch"))
-    handles = []
+    handles = _Handles()
     for name, module in model.named_modules():
         path = clean_name(name)
         if path:
             before, after = _pair(tool.enter(_nvtx.MODULE, path), tool.leave, compiling)
-            handles.append(module.register_forward_pre_hook(before))
-            handles.append(_register(module.register_forward_hook, after))
-    return _Handles(handles)
+            handles.callback(module.register_forward_pre_hook(before).remove)
+            handles.callback(_register(module.register_forward_hook, after).remove)
+    return handles
 
 
 def _register(register, hook):

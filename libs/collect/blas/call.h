@@ -57,16 +57,20 @@ Function function_of(const char* name, Function first = Function{});
 // Whether some library of this process but our own has a function of this name, or may have one.
 bool is_defined_elsewhere(const char* name);
 
-// One place in the program that calls one hooked symbol. Never changes once published, but for what is atomic.
-struct Site {
-  std::uintptr_t address;  // that the call returns to
-  Function function;
+// What does the work of a call.
+struct Answer {
   void* target;         // null: no library of this process defines the function
   const char* library;  // path, in memory of ours
   bool told;            // false: several libraries define it and the caller depends on none of them
+  bool from_library;    // what calls there has hooked functions of its own, or is not known
+  void* helpers[3];  // functions of cuBLAS in the same library: what a call means is asked of them. Null: it has none
+  bool operator==(const Answer&) const = default;
+};
+// One place in the program that calls one hooked symbol. Never changes once published, but for what is atomic.
+struct Site : Answer {
+  std::uintptr_t address;  // that the call returns to
+  Function function;
   bool is_mkl;
-  bool from_library;  // what calls there has hooked functions of its own, or is not known
-  void* helpers[3];   // functions of cuBLAS in the same library: what a call means is asked of them. Null: it has none
   std::atomic<wire::StringId> library_id;  // 0: not asked for yet
   std::atomic<wire::StringId> function_id;
   std::atomic<std::uint32_t> generation;  // in which it was found right
@@ -144,5 +148,16 @@ void* handle_hook(Function function);
 
 // What dlsym() should answer instead of `found`, for a name that begins as those of cuBLAS do.
 void* hook_for(const char* name, void* found);
+
+// Programs refer weakly to functions of BLAS to learn whether there is one. Our hooks have the names, so the loader
+// would tell them yes. Where no other library of the process has such a name, the reference is set back to what it
+// would be without us: nothing.
+
+// Looks at objects that were loaded since it was last called: cheap if there are none. Called as we are loaded, before
+// constructors of the program, and when a program asks a library that it has opened for a function.
+void clear_weak_references();
+
+// An object was unloaded: another one may be where it was.
+void forget_objects();
 
 }  // namespace llmprof::collect::blas

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "collect/blas/call.h"
+#include "collect/images.h"
 #include "collect/os.h"
-#include "collect/unhooked.h"
 
 namespace llmprof::collect::blas {
 

@@ -2,16 +2,12 @@
 
 #include <string.h>
 
+#include "collect/blas/call.h"
+
 namespace llmprof::collect::blas {
 
 namespace {
 
-struct GpuShape {
-  std::int32_t type_a = -1, type_b = -1, type_c = -1, compute = -1;
-  wire::StringId algorithm = 0, epilogue = 0, scaling = 0;
-  wire::Layout layout = wire::Layout::kColumnMajor;
-  wire::Transpose trans_a = wire::Transpose::kNo, trans_b = wire::Transpose::kNo;
-};
 struct GpuSize {
   std::int64_t m, n, k, batch;
 };
@@ -22,26 +18,19 @@ wire::Transpose cublas_transpose(std::int64_t operation) {
   return operation == 2 ? wire::Transpose::kConjugate : wire::Transpose::kNo;
 }
 
-void record_gemm(const llmprof_collector_table* table, const GpuCall& call, const GpuShape& shape, GpuSize size) {
+// The shape of a call, as the log defines it: so far only who was called.
+wire::Record shape_of(const GpuCall& call) {
   wire::Record record = wire::blank(wire::RecordKind::kGemmShape);
-  wire::GemmShapeRecord& text = record.gemm_shape;
-  text.function = call.site->function_id.load(std::memory_order_relaxed);
-  text.library = call.site->library_id.load(std::memory_order_relaxed);
-  text.algorithm = shape.algorithm;
-  text.epilogue = shape.epilogue;
-  text.scaling = shape.scaling;
-  text.type_a = type_id(table, shape.type_a);
-  text.type_b = type_id(table, shape.type_b);
-  text.type_c = type_id(table, shape.type_c);
-  text.compute_type = compute_id(table, shape.compute);
-  text.layout = shape.layout;
-  text.trans_a = shape.trans_a;
-  text.trans_b = shape.trans_b;
-  const wire::DefinitionId id = table->define(&record);
-  record.kind = wire::RecordKind::kGpuGemm;
-  const std::int64_t batch = size.batch < 0 ? 0 : size.batch;
-  record.gpu_gemm = {
-      call.begin_ns, call.end_ns, size.m, size.n, size.k, batch > ~0u ? ~0u : static_cast<std::uint32_t>(batch), id};
+  record.gemm_shape.function = call.site->function_id.load(std::memory_order_relaxed);
+  record.gemm_shape.library = call.site->library_id.load(std::memory_order_relaxed);
+  return record;
+}
+
+void record_gemm(const llmprof_collector_table* table, const GpuCall& call, const wire::Record& shape, GpuSize size) {
+  const std::int64_t batch = size.batch < 0 ? 0 : size.batch > ~0u ? ~0u : size.batch;
+  wire::Record record = wire::blank(wire::RecordKind::kGpuGemm);
+  record.gpu_gemm = {call.begin_ns,        call.end_ns, size.m, size.n, size.k, static_cast<std::uint32_t>(batch),
+                     table->define(&shape)};
   table->record(&record);
 }
 
@@ -66,27 +55,17 @@ std::int32_t number_at(const GpuCall& call, std::uint8_t position, std::int32_t 
 }
 
 // Single precision may be computed in less: the handle says.
-std::int32_t with_math_mode(const GpuCall& call, const GpuShape& shape) {
+std::int32_t with_math_mode(const GpuCall& call, std::int32_t type, std::int32_t compute) {
   using GetMathMode = int (*)(Word handle, std::int32_t * mode);
   const auto ask = reinterpret_cast<GetMathMode>(call.site->helpers[0]);
-  const bool single = shape.type_a == kReal32 || shape.type_a == kComplex32;
+  const bool single = type == kReal32 || type == kComplex32;
   std::int32_t mode = 0;
-  if (!single || shape.compute != kCompute32 || ask == nullptr || ask(call.words[0], &mode) != 0) return shape.compute;
-  return (mode & kMathModeMask) == kMathModeTf32 ? kComputeTf32 : shape.compute;
+  if (!single || compute != kCompute32 || ask == nullptr || ask(call.words[0], &mode) != 0) return compute;
+  return (mode & kMathModeMask) == kMathModeTf32 ? kComputeTf32 : compute;
 }
 
-GpuShape shape_of(const GpuCall& call) {
-  const Signature& at = *call.signature;
-  GpuShape shape;
-  shape.type_a = number_at(call, at.type_a, call.types.a);
-  shape.type_b = number_at(call, at.type_b, call.types.a);
-  shape.type_c = number_at(call, at.type_c, call.types.c);
-  shape.compute = number_at(call, at.compute, call.types.compute);
-  shape.compute = with_math_mode(call, shape);
-  return shape;
-}
-
-void record_one(const llmprof_collector_table* table, const GpuCall& call, GpuShape shape, std::int64_t group) {
+void record_one(const llmprof_collector_table* table, const GpuCall& call, wire::Record record, std::int64_t group) {
+  wire::GemmShapeRecord& shape = record.gemm_shape;
   const Signature& at = *call.signature;
   const std::int64_t m = argument(call, at.m, group, call.bits), n = argument(call, at.n, group, call.bits);
   shape.trans_a = cublas_transpose(argument(call, at.trans_a, group, 32));
@@ -100,15 +79,21 @@ void record_one(const llmprof_collector_table* table, const GpuCall& call, GpuSh
   }
   if (at.batch != 0) size.batch = as_number(call.words[at.batch], call.bits);
   if (at.group_sizes != 0) size.batch = element(call.words[at.group_sizes], group, call.bits);
-  record_gemm(table, call, shape, size);
+  record_gemm(table, call, record, size);
 }
 
 }  // namespace
 
 void record_cublas(const llmprof_collector_table* table, const GpuCall& call) {
-  const GpuShape shape = shape_of(call);
-  const std::uint8_t groups = call.signature->groups;
-  const std::int64_t count = groups != 0 ? as_number(call.words[groups], call.bits) : 1;
+  const Signature& at = *call.signature;
+  const std::int32_t type_a = number_at(call, at.type_a, call.types.a);
+  wire::Record shape = shape_of(call);
+  shape.gemm_shape.type_a = type_id(table, type_a);
+  shape.gemm_shape.type_b = type_id(table, number_at(call, at.type_b, call.types.a));
+  shape.gemm_shape.type_c = type_id(table, number_at(call, at.type_c, call.types.c));
+  const std::int32_t compute = number_at(call, at.compute, call.types.compute);
+  shape.gemm_shape.compute_type = compute_id(table, with_math_mode(call, type_a, compute));
+  const std::int64_t count = at.groups != 0 ? as_number(call.words[at.groups], call.bits) : 1;
   for (std::int64_t group = 0; group < count; ++group) record_one(table, call, shape, group);
 }
 
@@ -234,11 +219,12 @@ void record_cublas_lt(const llmprof_collector_table* table, const GpuCall& call)
   }
   const Matrices matrices = matrices_of(table, call);
   const void* const descriptor = pointer(call.words[kLtDescriptor]);
-  GpuShape shape;
-  shape.type_a = matrices.type_a;
-  shape.type_b = matrices.type_b;
-  shape.type_c = matrices.type_d;
-  shape.compute = ask(get, descriptor, kLtCompute, -1);
+  wire::Record record = shape_of(call);
+  wire::GemmShapeRecord& shape = record.gemm_shape;
+  shape.type_a = type_id(table, matrices.type_a);
+  shape.type_b = type_id(table, matrices.type_b);
+  shape.type_c = type_id(table, matrices.type_d);
+  shape.compute_type = compute_id(table, ask(get, descriptor, kLtCompute, -1));
   shape.algorithm = matrices.algorithm;
   shape.epilogue = epilogue_id(table, ask(get, descriptor, kLtEpilogue, 1));
   if (has_scales(matrices.type_a) || has_scales(matrices.type_b)) {
@@ -249,9 +235,112 @@ void record_cublas_lt(const llmprof_collector_table* table, const GpuCall& call)
   shape.trans_a = cublas_transpose(ask(get, descriptor, kLtTransA, 0));
   shape.trans_b = cublas_transpose(ask(get, descriptor, kLtTransB, 0));
   const std::uint64_t k = shape.trans_a == wire::Transpose::kNo ? matrices.columns_a : matrices.rows_a;
-  record_gemm(table, call, shape,
+  record_gemm(table, call, record,
               {static_cast<std::int64_t>(matrices.m), static_cast<std::int64_t>(matrices.n),
                static_cast<std::int64_t>(k), matrices.batch});
+}
+
+// The hooked functions of cuBLAS and cuBLASLt. Each call is passed on unchanged, its status returned as it is, and each
+// call that succeeded becomes one kGpuGemm record with its times on the host. Every function stands here twice: under
+// its own name for callers that were linked with it, and hidden for those that asked for its address
+// (hook_for).
+
+namespace {
+
+constexpr Word kNotInitialized = 1;  // a status of cuBLAS
+
+[[gnu::noinline]] void record_call(const llmprof_collector_table* table, const GpuCall& call) {
+  if (call.signature == &kLtMatmul) return record_cublas_lt(table, call);
+  record_cublas(table, call);
+}
+
+template <class Forward>
+[[gnu::always_inline]] inline Word pass_on_gpu(Site* site, const Call& from, GpuCall call, Forward forward) {
+  const std::uintptr_t frame = from.frame;
+  const llmprof_collector_table* table = is_nested(*site, frame) ? nullptr : collector();
+  if (table == nullptr || site->target == nullptr) [[unlikely]] {
+    if (site->target != nullptr) return forward(site->target);
+    if (!refers_weakly(from.function, from.return_address)) end_unresolved(from.function);
+    return kNotInitialized;
+  }
+  before_recording(table, site);
+  outer_frame = frame;
+  call.site = site;
+  call.begin_ns = table->now();
+  const Word status = forward(site->target);
+  call.end_ns = table->now();
+  if (static_cast<std::int32_t>(status) == 0) record_call(table, call);
+  outer_frame = 0;
+  return status;
+}
+
+Site* site_of(const Call& call) { return const_cast<Site*>(find_site(call.function, call.return_address)); }
+
+}  // namespace
+}  // namespace llmprof::collect::blas
+
+using namespace llmprof::collect::blas;  // the hooks themselves stand outside: their names are C's
+
+#define LLMPROF_GPU_HOOK(entry, site, name, signature, types, bits)                                                \
+  extern "C" Word entry(LLMPROF_PER_SIGNATURE(PARAMETERS, signature)) {                                            \
+    const Call call = LLMPROF_CALL(name);                                                                          \
+    const Word words[] = {LLMPROF_PER_SIGNATURE(WORDS, signature)};                                                \
+    return pass_on_gpu(site, call, {nullptr, words, 0, 0, &k##signature, kTypes##types, bits}, [&](void* target) { \
+      return reinterpret_cast<decltype(&entry)>(target)(LLMPROF_PER_SIGNATURE(WORDS, signature));                  \
+    });                                                                                                            \
+  }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-declarations"
+#pragma GCC visibility push(default)
+#define LLMPROF_BLAS_CUDA(name, signature, types, bits) \
+  LLMPROF_GPU_HOOK(name, site_of(call), name, signature, types, bits)
+#include "collect/blas/functions.def"
+#pragma GCC visibility pop
+
+#define LLMPROF_BLAS_CUDA(name, signature, types, bits) \
+  LLMPROF_GPU_HOOK(llmprof_by_handle_##name, handle_site(call.function), name, signature, types, bits)
+#include "collect/blas/functions.def"
+#pragma GCC diagnostic pop
+
+namespace llmprof::collect::blas {
+
+void* handle_hook(Function function) {
+  switch (function) {
+#define LLMPROF_BLAS_CUDA(name, signature, types, bits) \
+  case k_##name:                                        \
+    return reinterpret_cast<void*>(&llmprof_by_handle_##name);
+#include "collect/blas/functions.def"
+    default:
+      return nullptr;
+  }
+}
+
+namespace {
+
+constinit std::atomic<Site*> handle_sites[kFunctions]{};
+
+}  // namespace
+
+Site* handle_site(Function function) { return handle_sites[function].load(std::memory_order_acquire); }
+
+// One library for each function: the first that was asked. The same name in another library keeps its own address, so
+// that no call ever ends in a library it was not meant for; the search for libraries that are not hooked tells of it.
+void* hook_for(const char* name, void* found) {
+  const Function function = function_of(name, kFirstGpu);
+  void* const hook = function != kFunctions ? handle_hook(function) : nullptr;
+  const llmprof_collector_table* table = hook != nullptr ? collector() : nullptr;
+  if (table == nullptr) return found;
+  Site* site = handle_sites[function].load(std::memory_order_acquire);
+  // A library that was closed gives its place to what is asked now.
+  if (site == nullptr || (site->target != found && !is_loaded(site->target))) {
+    Site* const mine = make_handle_site(function, found);
+    if (mine == nullptr) return found;
+    if (handle_sites[function].compare_exchange_strong(site, mine, std::memory_order_acq_rel)) site = mine;
+  }
+  if (site->target != found) return found;
+  table->note_library(site->library, 1);
+  return hook;
 }
 
 }  // namespace llmprof::collect::blas

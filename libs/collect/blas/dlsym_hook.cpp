@@ -7,7 +7,6 @@
 #include <link.h>
 
 #include "collect/blas/call.h"
-#include "collect/blas/weak_references.h"
 #include "collect/images.h"
 #include "collect/os.h"
 

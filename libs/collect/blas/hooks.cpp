@@ -22,7 +22,7 @@ std::int64_t number(const void* value) {
   return number<Bits>(result);
 }
 
-Transpose cblas_transpose(Word value) {
+Transpose transpose_of(Word value) {
   switch (static_cast<std::int32_t>(value)) {  // CBLAS_TRANSPOSE
     case 112:
       return Transpose::kYes;
@@ -32,7 +32,7 @@ Transpose cblas_transpose(Word value) {
       return Transpose::kNo;
   }
 }
-Transpose fortran_transpose(const char* value) {
+Transpose transpose_of(const char* value) {
   switch (*value) {
     case 't':
     case 'T':
@@ -62,8 +62,8 @@ GemmRecord gemv(ElementType type, Layout layout, Transpose a, std::int64_t m, st
 
 // ---- where there is no library ------------------------------------------------------------------------------------
 //
-// A program that has seen our name in a weak reference before that could be cleared (weak_references.h) believes that
-// there is a BLAS. It is given what it asks for, as slow as that may be.
+// A program that has seen our name in a weak reference before that could be cleared (blas/weak_references.cpp) believes
+// that there is a BLAS. It is given what it asks for, as slow as that may be.
 
 template <class Real>
 struct Operand {
@@ -82,6 +82,20 @@ struct Vector {
   std::int64_t step;
   Real& at(std::int64_t i, std::int64_t length) const { return data[(step < 0 ? i - length + 1 : i) * step]; }
 };
+
+template <class Real>
+Vector<Real> vector(Real* data, std::int64_t step) {
+  return {data, step};
+}
+
+template <class Real>
+Real scalar(Real value) {
+  return value;
+}
+template <class Real>
+Real scalar(const Real* value) {
+  return *value;
+}
 
 template <class Real>
 Real blend(Real alpha, Real sum, Real beta, Real before) {
@@ -143,80 +157,49 @@ template <class Describe, class Forward, class Compute>
 
 using namespace llmprof::collect::blas;  // the hooks themselves stand outside: their names are C's
 
-#define LLMPROF_CblasGemm(symbol, name, real, bits)                                                                  \
-  extern "C" void symbol(Word layout, Word ta, Word tb, Word m, Word n, Word k, real alpha, const real* a, Word lda, \
-                         const real* b, Word ldb, real beta, real* c, Word ldc) {                                    \
-    pass_on(                                                                                                         \
-        LLMPROF_CALL(name),                                                                                          \
-        [&] {                                                                                                        \
-          return gemm(type_of(real{}), cblas_layout(layout), cblas_transpose(ta), cblas_transpose(tb),               \
-                      number<bits>(m), number<bits>(n), number<bits>(k));                                            \
-        },                                                                                                           \
-        [&](void* target) {                                                                                          \
-          reinterpret_cast<decltype(&symbol)>(target)(layout, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc); \
-        },                                                                                                           \
-        [&](const GemmRecord& shape) {                                                                               \
-          multiply(shape, alpha, operand(shape, a, number<bits>(lda), shape.trans_a),                                \
-                   operand(shape, b, number<bits>(ldb), shape.trans_b), beta, c, number<bits>(ldc));                 \
-        });                                                                                                          \
+// A hook: how the function is declared, what of a call is recorded, how it is passed on, and what it computes where
+// nobody else does.
+#define LLMPROF_HOOK(symbol, name, parameters, arguments, described, computed)        \
+  extern "C" void symbol parameters {                                                 \
+    pass_on(                                                                          \
+        LLMPROF_CALL(name), [&] { return described; },                                \
+        [&](void* target) { reinterpret_cast<decltype(&symbol)>(target) arguments; }, \
+        [&](const GemmRecord& shape) { computed; });                                  \
   }
+#define LLMPROF_GEMM(symbol, name, real, bits, layout, parameters, arguments)                                      \
+  LLMPROF_HOOK(symbol, name, parameters, arguments,                                                                \
+               gemm(type_of(real{}), layout, transpose_of(ta), transpose_of(tb), number<bits>(m), number<bits>(n), \
+                    number<bits>(k)),                                                                              \
+               multiply(shape, scalar(alpha), operand(shape, a, number<bits>(lda), shape.trans_a),                 \
+                        operand(shape, b, number<bits>(ldb), shape.trans_b), scalar(beta), c, number<bits>(ldc)))
+#define LLMPROF_GEMV(symbol, name, real, bits, layout, parameters, arguments)                      \
+  LLMPROF_HOOK(symbol, name, parameters, arguments,                                                \
+               gemv(type_of(real{}), layout, transpose_of(ta), number<bits>(m), number<bits>(n)),  \
+               multiply(shape, scalar(alpha), operand(shape, a, number<bits>(lda), shape.trans_a), \
+                        vector(x, number<bits>(incx)), scalar(beta), vector(y, number<bits>(incy))))
 
+// C hands over values, Fortran addresses and, behind everything else, the lengths of its texts.
+#define LLMPROF_CblasGemm(symbol, name, real, bits)                                                         \
+  LLMPROF_GEMM(symbol, name, real, bits, cblas_layout(layout),                                              \
+               (Word layout, Word ta, Word tb, Word m, Word n, Word k, real alpha, const real* a, Word lda, \
+                const real* b, Word ldb, real beta, real* c, Word ldc),                                     \
+               (layout, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc))
 #define LLMPROF_CblasGemv(symbol, name, real, bits)                                                                  \
-  extern "C" void symbol(Word layout, Word ta, Word m, Word n, real alpha, const real* a, Word lda, const real* x,   \
-                         Word incx, real beta, real* y, Word incy) {                                                 \
-    pass_on(                                                                                                         \
-        LLMPROF_CALL(name),                                                                                          \
-        [&] {                                                                                                        \
-          return gemv(type_of(real{}), cblas_layout(layout), cblas_transpose(ta), number<bits>(m), number<bits>(n)); \
-        },                                                                                                           \
-        [&](void* target) {                                                                                          \
-          reinterpret_cast<decltype(&symbol)>(target)(layout, ta, m, n, alpha, a, lda, x, incx, beta, y, incy);      \
-        },                                                                                                           \
-        [&](const GemmRecord& shape) {                                                                               \
-          multiply(shape, alpha, operand(shape, a, number<bits>(lda), shape.trans_a),                                \
-                   Vector<const real>{x, number<bits>(incx)}, beta, Vector<real>{y, number<bits>(incy)});            \
-        });                                                                                                          \
-  }
-
-// Fortran compilers append the lengths of character arguments; C callers do not. Two more words are passed on either
-// way: if nobody sent them they are some bytes of the caller's frame, which the callee does not look at.
-#define LLMPROF_FortranGemm(symbol, name, real, bits)                                                                 \
-  extern "C" void symbol(const char* ta, const char* tb, const void* m, const void* n, const void* k,                 \
-                         const real* alpha, const real* a, const void* lda, const real* b, const void* ldb,           \
-                         const real* beta, real* c, const void* ldc, Word length_a, Word length_b) {                  \
-    pass_on(                                                                                                          \
-        LLMPROF_CALL(name),                                                                                           \
-        [&] {                                                                                                         \
-          return gemm(type_of(real{}), Layout::kColumnMajor, fortran_transpose(ta), fortran_transpose(tb),            \
-                      number<bits>(m), number<bits>(n), number<bits>(k));                                             \
-        },                                                                                                            \
-        [&](void* target) {                                                                                           \
-          reinterpret_cast<decltype(&symbol)>(target)(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length_a, \
-                                                      length_b);                                                      \
-        },                                                                                                            \
-        [&](const GemmRecord& shape) {                                                                                \
-          multiply(shape, *alpha, operand(shape, a, number<bits>(lda), shape.trans_a),                                \
-                   operand(shape, b, number<bits>(ldb), shape.trans_b), *beta, c, number<bits>(ldc));                 \
-        });                                                                                                           \
-  }
-
-#define LLMPROF_FortranGemv(symbol, name, real, bits)                                                                  \
-  extern "C" void symbol(const char* ta, const void* m, const void* n, const real* alpha, const real* a,               \
-                         const void* lda, const real* x, const void* incx, const real* beta, real* y,                  \
-                         const void* incy, Word length_a) {                                                            \
-    pass_on(                                                                                                           \
-        LLMPROF_CALL(name),                                                                                            \
-        [&] {                                                                                                          \
-          return gemv(type_of(real{}), Layout::kColumnMajor, fortran_transpose(ta), number<bits>(m), number<bits>(n)); \
-        },                                                                                                             \
-        [&](void* target) {                                                                                            \
-          reinterpret_cast<decltype(&symbol)>(target)(ta, m, n, alpha, a, lda, x, incx, beta, y, incy, length_a);      \
-        },                                                                                                             \
-        [&](const GemmRecord& shape) {                                                                                 \
-          multiply(shape, *alpha, operand(shape, a, number<bits>(lda), shape.trans_a),                                 \
-                   Vector<const real>{x, number<bits>(incx)}, *beta, Vector<real>{y, number<bits>(incy)});             \
-        });                                                                                                            \
-  }
+  LLMPROF_GEMV(symbol, name, real, bits, cblas_layout(layout),                                                       \
+               (Word layout, Word ta, Word m, Word n, real alpha, const real* a, Word lda, const real* x, Word incx, \
+                real beta, real* y, Word incy),                                                                      \
+               (layout, ta, m, n, alpha, a, lda, x, incx, beta, y, incy))
+#define LLMPROF_FortranGemm(symbol, name, real, bits)                                                           \
+  LLMPROF_GEMM(symbol, name, real, bits, Layout::kColumnMajor,                                                  \
+               (const char* ta, const char* tb, const void* m, const void* n, const void* k, const real* alpha, \
+                const real* a, const void* lda, const real* b, const void* ldb, const real* beta, real* c,      \
+                const void* ldc, Word length_a, Word length_b),                                                 \
+               (ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, length_a, length_b))
+#define LLMPROF_FortranGemv(symbol, name, real, bits)                                                            \
+  LLMPROF_GEMV(symbol, name, real, bits, Layout::kColumnMajor,                                                   \
+               (const char* ta, const void* m, const void* n, const real* alpha, const real* a, const void* lda, \
+                const real* x, const void* incx, const real* beta, real* y, const void* incy, Word length_a),    \
+               (ta, m, n, alpha, a, lda, x, incx, beta, y, incy, length_a))
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-declarations"

@@ -7,11 +7,10 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 
-#include "collect/blas/weak_references.h"
-
 namespace llmprof::collect::blas {
 void note_opened(const char* path);
 void find_next_endings();
+void clear_weak_references();
 }  // namespace llmprof::collect::blas
 using llmprof::collect::blas::note_opened;
 

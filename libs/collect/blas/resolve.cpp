@@ -7,7 +7,6 @@
 #include "collect/blas/call.h"
 #include "collect/images.h"
 #include "collect/os.h"
-#include "collect/unhooked.h"
 
 namespace llmprof::collect::blas {
 
@@ -89,17 +88,11 @@ const char* wanted_file(const Image& image, const char* function) {
   return nullptr;
 }
 
-struct Question {
+struct Question : Answer {
   Function function;
   std::uintptr_t caller;
   const char* wanted;  // file that the caller's own tables name for the function; null: they do not
-  // the answer
-  std::uintptr_t target;
-  const char* library;
   bool is_ifunc;
-  bool told;
-  bool from_library;
-  void* helpers[3];
 };
 
 void find_helpers(const Image& image, Question* question) {
@@ -121,7 +114,7 @@ bool answer(ImageList list, std::size_t i, Question* question) {
   if (symbol == nullptr) return false;
   if (question->wanted != nullptr && (image.soname == nullptr || strcmp(image.soname, question->wanted) != 0))
     return false;
-  question->target = image.base + symbol->st_value;
+  question->target = reinterpret_cast<void*>(image.base + symbol->st_value);
   question->is_ifunc = (symbol->st_info & 0xf) == STT_GNU_IFUNC;
   question->library = image.path;
   if (is_gpu(question->function)) find_helpers(image, question);
@@ -210,21 +203,15 @@ void resolve(ImageList list, Question* question) {
 
 void fill(Site* site, Function function, std::uintptr_t address) {
   const Undisturbed undisturbed;  // a handler that jumped out would leave the loader's lock behind
-  Question question{function, address, nullptr, 0, "", false, false, false, {}};
+  Question question{{.library = ""}, function, address, nullptr, false};
   const std::uint32_t now = generation.load(std::memory_order_acquire);
   with_images([&](ImageList list) { resolve(list, &question); });
-  void* target = reinterpret_cast<void*>(question.target);
-  // There was no memory to look, or there are too many objects: the loader is asked, whatever it waits for.
-  if (target == nullptr) target = dlsym(RTLD_NEXT, kNames[function]);
-  if (question.is_ifunc) target = reinterpret_cast<void* (*)()>(question.target)();
+  if (question.is_ifunc) question.target = reinterpret_cast<void* (*)()>(question.target)();
+  if (question.target == nullptr) question.target = dlsym(RTLD_NEXT, kNames[function]);
+  static_cast<Answer&>(*site) = question;
   site->address = address;
   site->function = function;
-  site->target = target;
-  site->library = question.library;
-  site->told = question.told;
-  site->from_library = question.from_library;
   site->is_mkl = strstr(base_name(question.library), "mkl") != nullptr;
-  memcpy(site->helpers, question.helpers, sizeof(site->helpers));
   site->generation.store(now, std::memory_order_relaxed);
 }
 
@@ -239,17 +226,12 @@ const Site* add_site(Function function, std::uintptr_t address) {
   return site;
 }
 
-bool is_same(const Site& one, const Site& other) {
-  return one.target == other.target && one.library == other.library && one.told == other.told &&
-         one.from_library == other.from_library && memcmp(one.helpers, other.helpers, sizeof(one.helpers)) == 0;
-}
-
 // Mostly nothing has changed for a place. Else it gets a site of its own in the slot of the old one, which stays: other
 // threads may be reading it.
 const Site* look_again(std::atomic<Site*>& slot, Site* site) {
   Site fresh{};
   fill(&fresh, site->function, site->address);
-  if (is_same(*site, fresh)) {
+  if (static_cast<const Answer&>(*site) == fresh) {
     site->generation.store(fresh.generation.load(std::memory_order_relaxed), std::memory_order_release);
     return site;
   }
@@ -314,9 +296,10 @@ const Site* find_site(Function function, std::uintptr_t address) {
 
 Site* make_handle_site(Function function, void* target) {
   const Undisturbed undisturbed;
-  Question question{function, 0, nullptr, reinterpret_cast<std::uintptr_t>(target), "", false, false, true, {}};
+  // Anybody may have asked for its address: it counts as called from a library.
+  Question question{{.target = target, .library = "", .from_library = true}, function, 0, nullptr, false};
   with_images([&](ImageList list) {
-    const std::size_t at = image_at(list, question.target);
+    const std::size_t at = image_at(list, reinterpret_cast<std::uintptr_t>(target));
     if (at == list.count || !is_cublas(list.images[at])) return;
     question.library = paths.keep(list.images[at].path);
     question.told = true;
@@ -325,12 +308,8 @@ Site* make_handle_site(Function function, void* target) {
   const std::uint32_t index = question.told ? used_sites.fetch_add(1, std::memory_order_relaxed) : kMaxSites;
   if (index >= kMaxSites) return nullptr;
   Site* const site = &sites[index];
+  static_cast<Answer&>(*site) = question;
   site->function = function;
-  site->target = target;
-  site->library = question.library;
-  site->told = true;
-  site->from_library = true;  // anybody may have asked for its address
-  memcpy(site->helpers, question.helpers, sizeof(site->helpers));
   return site;
 }
 

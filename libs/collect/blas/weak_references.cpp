@@ -1,4 +1,4 @@
-#include "collect/blas/weak_references.h"
+#include "collect/blas/call.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -6,7 +6,6 @@
 
 #include <atomic>
 
-#include "collect/blas/call.h"
 #include "collect/images.h"
 #include "collect/os.h"
 

@@ -102,50 +102,42 @@ constexpr Pair<const char*> kOverheads[] = {{0, "overhead: other"},
 
 void convert_kernel(const KernelActivity& kernel, ShapeCache* shapes, Record* record) {
   clear(record, RecordKind::kKernel);
-  wire::KernelRecord& out = record->kernel;
-  out.begin_ns = kernel.start;
-  out.end_ns = kernel.end;
-  out.graph_node = kernel.graph_node;
-  out.correlation = kernel.correlation;
-  out.shape = shapes->shape_of(kernel);
-  out.stream = kernel.stream;
-  out.graph = kernel.graph;
-  out.context = kernel.context;
-  out.device = narrow<std::uint16_t>(kernel.device);
+  record->kernel = {kernel.start,
+                    kernel.end,
+                    kernel.graph_node,
+                    kernel.correlation,
+                    shapes->shape_of(kernel),
+                    kernel.stream,
+                    kernel.graph,
+                    kernel.context,
+                    narrow<std::uint16_t>(kernel.device)};
 }
 
 // Copies between devices and memsets have the same members elsewhere.
 template <class CopyLike>
-void convert_common(const CopyLike& copy, Record* record) {
+void convert_copy(const CopyLike& copy, wire::CopyKind kind, std::uint32_t memory, Record* record) {
   clear(record, RecordKind::kCopy);
-  wire::CopyRecord& out = record->copy;
-  out.begin_ns = copy.start;
-  out.end_ns = copy.end;
-  out.bytes = copy.bytes;
-  out.graph_node = copy.graph_node;
-  out.correlation = copy.correlation;
-  out.stream = copy.stream;
-  out.graph = copy.graph;
-  out.device = narrow<std::uint16_t>(copy.device);
-}
-
-void convert_copy(const CopyActivity& copy, Record* record) {
-  convert_common(copy, record);
-  record->copy.kind = translate(kCopyKinds, copy.copy_kind);
-  const bool to_host = copy.copy_kind == kCopyDeviceToHost || copy.copy_kind == kCopyArrayToHost;
-  record->copy.host_memory = translate(kHostMemories, to_host ? copy.target_kind : copy.source_kind);
+  record->copy = {copy.start,
+                  copy.end,
+                  copy.bytes,
+                  copy.graph_node,
+                  copy.correlation,
+                  copy.stream,
+                  copy.graph,
+                  narrow<std::uint16_t>(copy.device),
+                  kind,
+                  translate(kHostMemories, memory)};
 }
 
 void convert_graph(const GraphActivity& graph, Record* record) {
   clear(record, RecordKind::kGraphLaunch);
-  wire::GraphLaunchRecord& out = record->graph_launch;
-  out.begin_ns = graph.start;
-  out.end_ns = graph.end;
-  out.correlation = graph.correlation;
-  out.graph = graph.graph;
-  out.stream = graph.stream;
-  out.context = graph.context;
-  out.device = narrow<std::uint16_t>(graph.device);
+  record->graph_launch = {graph.start,
+                          graph.end,
+                          graph.correlation,
+                          graph.graph,
+                          graph.stream,
+                          graph.context,
+                          narrow<std::uint16_t>(graph.device)};
 }
 
 void convert_overhead(const OverheadActivity& overhead, Record* record) {
@@ -181,19 +173,18 @@ Converted convert(const Activity* activity, ShapeCache* shapes, Record* record) 
       convert_kernel(kernel, shapes, record);
       return Converted::kRecord;
     }
-    case kMemcpy:
-      convert_copy(*reinterpret_cast<const CopyActivity*>(activity), record);
+    case kMemcpy: {
+      const auto& copy = *reinterpret_cast<const CopyActivity*>(activity);
+      const bool to_host = copy.copy_kind == kCopyDeviceToHost || copy.copy_kind == kCopyArrayToHost;
+      convert_copy(copy, translate(kCopyKinds, copy.copy_kind), to_host ? copy.target_kind : copy.source_kind, record);
       break;
+    }
     case kMemcpyPeer:
-      convert_common(*reinterpret_cast<const PeerCopyActivity*>(activity), record);
-      record->copy.kind = wire::CopyKind::kPeer;
-      record->copy.host_memory = wire::HostMemory::kDevice;
+      convert_copy(*reinterpret_cast<const PeerCopyActivity*>(activity), wire::CopyKind::kPeer, kMemoryDevice, record);
       break;
     case kMemset: {
-      const auto& memset_activity = *reinterpret_cast<const MemsetActivity*>(activity);
-      convert_common(memset_activity, record);
-      record->copy.kind = wire::CopyKind::kMemset;
-      record->copy.host_memory = translate(kHostMemories, memset_activity.memory_kind);
+      const auto& fill = *reinterpret_cast<const MemsetActivity*>(activity);
+      convert_copy(fill, wire::CopyKind::kMemset, fill.memory_kind, record);
       break;
     }
     case kGraphTrace:
@@ -302,5 +293,3 @@ void GpuDrain::flush() {
 }
 
 }  // namespace llmprof::collect
-
-namespace llmprof::collect::cupti {}  // namespace llmprof::collect::cupti

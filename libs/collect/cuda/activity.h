@@ -59,5 +59,3 @@ class GpuDrain {
 };
 
 }  // namespace llmprof::collect
-
-namespace llmprof::collect::cupti {}  // namespace llmprof::collect::cupti

@@ -93,6 +93,7 @@ void wake_gpu_thread();
 
 // CUDA calls as the program makes them, on its threads: launches, allocations, waits. Called by CUPTI around each call.
 
+std::uint32_t device_of(void* context);  // its number; 0 where CUPTI does not say
 void on_driver_call(std::uint32_t id, const cupti::CallbackData& data);
 void on_runtime_call(const cupti::CallbackData& data);  // only when all API calls are recorded
 

@@ -78,12 +78,8 @@ void record_made_node() {
   record_node(made, 0, nullptr, made.stack);
 }
 
-wire::DefinitionId stack_here() {
-  if (g.settings.stacks == 0 || tl.instantiating || enter() == nullptr) return 0;
-  const wire::DefinitionId stack = launch_stack();
-  leave();
-  return stack;
-}
+// An instantiation has the stack of its call.
+wire::DefinitionId stack_of_change() { return tl.instantiating != 0 ? 0 : stack_here(); }
 
 MadeNode made_node(const cupti::GraphData& data) {
   const std::uint32_t graph = data.executable != nullptr ? id_of_executable(data.executable) : id_of_graph(data.graph);
@@ -101,7 +97,7 @@ void node_created(const cupti::GraphData& data) {
   if (made.id == 0) return count_loss(LossKind::kGraphUnknown);
   ++tl.launch.nodes;
   if (tl.launch.inside) return record_node(made, 0, tl.launch.symbol, tl.launch.stack);
-  made.stack = stack_here();
+  made.stack = stack_of_change();
   tl.made = made;
 }
 
@@ -330,7 +326,7 @@ void kernel_is_set(std::uint64_t executable, std::uint64_t node, const NodeDescr
   const SetKernels::Was was = set_kernels.set(graph, id, handles.any());
   if (was == SetKernels::Was::kSame) return;
   if (was == SetKernels::Was::kOther && graph != 0) sampling.changed(graph, true);
-  record_update({now_ns(), id, 0, 0, graph, stack_here(), GraphNodeKind::kUpdate},
+  record_update({now_ns(), id, 0, 0, graph, stack_of_change(), GraphNodeKind::kUpdate},
                 name_of_kernel(handles.function, handles.kernel));
 }
 
@@ -339,7 +335,7 @@ void graph_is_updated(std::uint64_t executable, std::uint64_t graph) {
   const std::uint32_t source = id_of_graph(reinterpret_cast<void*>(graph));
   if (id == 0) return;
   sampling.changed(id, false);
-  record_update({now_ns(), 0, source, 0, id, stack_here(), GraphNodeKind::kUpdate}, nullptr);
+  record_update({now_ns(), 0, source, 0, id, stack_of_change(), GraphNodeKind::kUpdate}, nullptr);
 }
 
 void start_graphs() { sampling.watch_first(g.settings.graphs_after_ms * 1000000); }

@@ -10,6 +10,8 @@ namespace llmprof::collect {
 // leave(): no lock, no allocation but for its own memory the first time. Makes no event: the caller's reserved record
 // stays the next one.
 wire::DefinitionId launch_stack();
+// The same from outside of an event: 0 inside of one.
+wire::DefinitionId stack_here();
 
 // Why stacks are missing, for the loss record of kStacksOff; 0: they are not.
 wire::StringId stacks_off_reason();

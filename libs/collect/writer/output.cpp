@@ -244,29 +244,11 @@ void Output::losses(bool final) {
   }
 }
 
-std::uint64_t Output::detail_of(LossKind kind) const {
-  if (kind == LossKind::kWriteFailed) return static_cast<std::uint64_t>(last_error_);
-  return g.loss_details[static_cast<std::uint32_t>(kind)].load(std::memory_order_acquire);
-}
-
 // The last detail of this kind. Some are names. To be asked once a record: the next one may have another detail by now.
 std::uint64_t Output::define_detail(LossKind kind) {
-  const std::uint64_t detail = detail_of(kind);
-  switch (kind) {
-    case LossKind::kCuptiMissing:
-    case LossKind::kCuptiHeld:
-    case LossKind::kZeroTimes:
-    case LossKind::kStacksOff:
-    case LossKind::kCountersForbidden:
-    case LossKind::kCountersHeld:
-    case LossKind::kCounterUnknown:
-    case LossKind::kCountersSkipped:
-    case LossKind::kCountersShort:
-      define_name(static_cast<wire::StringId>(detail));
-      break;
-    default:
-      break;
-  }
+  if (kind == LossKind::kWriteFailed) return static_cast<std::uint64_t>(last_error_);
+  const std::uint64_t detail = g.loss_details[static_cast<std::uint32_t>(kind)].load(std::memory_order_acquire);
+  if (wire::detail_of(kind) == wire::LossDetail::kText) define_name(static_cast<wire::StringId>(detail));
   return detail;
 }
 

@@ -2,8 +2,10 @@
 // Records into blocks, blocks into the log. Owned by the writer thread. Names, domains, categories and libraries are
 // defined in the log just before they are first used, so only what occurs is written, and a log stands on its own.
 
+#include <cstdint>
+
 #include "collect/state.h"
-#include "collect/writer/range_names.h"
+#include "collect/writer/selection.h"
 #include "collect/writer/switches.h"
 #include "wire/encode.h"
 
@@ -11,6 +13,84 @@ namespace llmprof::collect {
 
 // Counts events that came after recording stopped, under the reason it stopped for.
 void count_dropped(std::uint64_t events);
+
+// What names of ranges mean to the writer, and which logs of a flight recorder it deletes.
+
+// What the names of ranges mean to the collector: whether one is a step, opens the window, or declares what holds for
+// the whole run. Each name is compared once. Used by the writer alone.
+class RangeNames {
+ public:
+  explicit RangeNames(Shared* shared) : shared_(shared) {}
+
+  // Looks for new domains and categories. Before every batch.
+  void refresh();
+
+  bool is_step(const wire::RangeRecord& event) const {
+    const bool declared = is_declared(event);
+    if (declared && event.category == step_category_) return true;
+    return (verdict(event.name) & (declared ? kStep : kStep | kPlainStep)) != 0;
+  }
+  bool is_awaited(const wire::RangeRecord& event) const { return (verdict(event.name) & kAwaited) != 0; }
+  // Which declaration a mark makes: what the model is, or how ranks divide it.
+  Declares declares(const wire::RangeRecord& event) const {
+    if (!is_declared(event)) return Declares::kNothing;
+    if (event.category == model_category_) return Declares::kModel;
+    return event.category == parallel_category_ ? Declares::kParallel : Declares::kNothing;
+  }
+
+ private:
+  enum : std::uint8_t { kKnown = 1, kStep = 2, kPlainStep = 4, kAwaited = 8 };
+
+  bool is_declared(const wire::RangeRecord& event) const { return event.domain != 0 && event.domain == domain_; }
+  std::uint8_t verdict(wire::StringId name) const {
+    if (name == 0 || name >= StringTable::kMaxNames) return 0;
+    if (shared_->name_verdicts[name] == 0) shared_->name_verdicts[name] = compare(name);
+    return shared_->name_verdicts[name];
+  }
+  std::uint8_t compare(wire::StringId name) const;
+
+  Shared* shared_;
+  std::uint32_t definitions_seen_ = ~0u;
+  std::uint32_t domain_ = 0;  // "llmprof"
+  std::uint32_t step_category_ = ~0u;
+  std::uint32_t model_category_ = ~0u;
+  std::uint32_t parallel_category_ = ~0u;
+};
+
+// Which logs of a process to delete when only the end of a recording is kept. Plain arithmetic; the writer asks.
+class Segments {
+ public:
+  // The log with this number was begun. Numbers follow each other.
+  void begun(std::uint32_t number, std::uint64_t ts_ns) {
+    Begun& log = logs_[number % kMost];
+    log = {ts_ns, 0};
+    last_ = number;
+  }
+  void closed(std::uint64_t bytes) { logs_[last_ % kMost].bytes = bytes; }
+
+  // The number of a log to delete, oldest first; kNone: all others are needed. A log is needed as long as the one
+  // behind it began less than `keep_ns` ago, unless there is too much of them.
+  static constexpr std::uint32_t kNone = ~0u;
+  std::uint32_t expired(std::uint64_t now_ns, std::uint64_t keep_ns, std::uint64_t most_bytes) {
+    if (first_ == last_) return kNone;
+    const std::uint64_t next_begun_ns = logs_[(first_ + 1) % kMost].ts_ns;
+    const bool old = now_ns > keep_ns && next_begun_ns < now_ns - keep_ns;
+    const bool many = last_ - first_ + 1 >= kMost;
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = first_; i != last_; ++i) bytes += logs_[i % kMost].bytes;
+    if (!old && !many && bytes <= most_bytes) return kNone;
+    return first_++;
+  }
+
+ private:
+  static constexpr std::uint32_t kMost = 64;
+  struct Begun {
+    std::uint64_t ts_ns, bytes;
+  };
+  Begun logs_[kMost] = {};
+  std::uint32_t first_ = 0;
+  std::uint32_t last_ = 0;
+};
 
 class Output {
  public:
@@ -64,7 +144,6 @@ class Output {
   void count_refused(const wire::Record* records, std::uint32_t count);
   void count_refused(std::uint64_t events);
   void loss(wire::LossKind kind, std::uint64_t count, std::uint64_t detail, std::uint64_t ts_ns);
-  std::uint64_t detail_of(wire::LossKind kind) const;
   std::uint64_t define_detail(wire::LossKind kind);
   bool write_block();
 

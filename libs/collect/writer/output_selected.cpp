@@ -1,16 +1,22 @@
 // The parts of Output that a plain recording passes through untouched: windows, segments, and what recording cost.
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "collect/cuda/gpu.h"
 #include "collect/lifecycle.h"
 #include "collect/names.h"
 #include "collect/os.h"
+#include "collect/state.h"
+#include "collect/writer/glob.h"
 #include "collect/writer/log_file.h"
 #include "collect/writer/output.h"
+#include "collect/writer/switches.h"
 
 namespace llmprof::collect {
+
 namespace {
 
 using wire::LossKind;
@@ -222,6 +228,121 @@ void Output::repeat_losses(std::uint64_t ts_ns) {
     make_room(wire::section_bound(RecordKind::kLoss, 1));
     loss(static_cast<LossKind>(kind), reported_[kind], detail, ts_ns);
   }
+}
+
+namespace {
+
+constexpr const char kStepCategory[] = "@step";  // a line of the patterns: ranges of category step in domain llmprof
+
+bool has_line(const char* lines, const char* wanted) {
+  const std::size_t length = strlen(wanted);
+  for (const char* at = lines; at != nullptr; at = strchr(at, '\n')) {
+    if (*at == '\n') ++at;
+    if (strncmp(at, wanted, length) == 0 && (at[length] == '\n' || at[length] == '\0')) return true;
+  }
+  return false;
+}
+
+// Lines that begin with '!' hold everywhere but in domain llmprof, which says itself what its ranges are.
+bool matches_any(const char* lines, const char* text, bool plain) {
+  while (*lines != '\0') {
+    const std::size_t length = strcspn(lines, "\n");
+    const std::size_t mark = *lines == '!' ? 1 : 0;
+    if (length > mark && (mark == 1) == plain && matches(lines + mark, length - mark, text)) return true;
+    lines += length + (lines[length] == '\n' ? 1 : 0);
+  }
+  return false;
+}
+
+}  // namespace
+
+void RangeNames::refresh() {
+  const std::uint32_t definitions = g.definitions.load(std::memory_order_acquire);
+  if (definitions == definitions_seen_) return;
+  definitions_seen_ = definitions;
+  const auto text = [&](wire::StringId id) { return shared_->strings.text(id); };
+  for (std::uint32_t i = 1; i < kMaxDomains && domain_ == 0; ++i) {
+    const wire::StringId name = shared_->domains[i].name.load(std::memory_order_acquire);
+    if (name != 0 && strcmp(text(name), "llmprof") == 0) domain_ = i;
+  }
+  const bool counts_steps = has_line(g.settings.step_patterns, kStepCategory);
+  for (const Category& category : shared_->categories) {
+    if (category.ready.load(std::memory_order_acquire) != 2 || category.domain != domain_ || domain_ == 0) continue;
+    if (counts_steps && strcmp(text(category.name), "step") == 0) step_category_ = category.category;
+    if (strcmp(text(category.name), "model") == 0) model_category_ = category.category;
+    if (strcmp(text(category.name), "parallel") == 0) parallel_category_ = category.category;
+  }
+}
+
+std::uint8_t RangeNames::compare(wire::StringId name) const {
+  if (!shared_->strings.valid(name)) return kKnown;
+  const char* text = shared_->strings.text(name);
+  std::uint8_t verdict = kKnown;
+  if (matches_any(g.settings.step_patterns, text, false)) verdict |= kStep;
+  if (matches_any(g.settings.step_patterns, text, true)) verdict |= kPlainStep;
+  const char* awaited = g.settings.window_range;
+  if (*awaited != '\0' && matches(awaited, strlen(awaited), text)) verdict |= kAwaited;
+  return verdict;
+}
+
+namespace {
+
+constexpr char kFile[] = "/control";
+
+// Times with the switch in their lowest bit; 0 is a slot that is being written.
+constexpr std::uint32_t kSlots = 256;
+constinit std::atomic<std::uint64_t> slots[kSlots]{};
+constinit std::atomic<std::uint32_t> noted{0};
+constinit std::uint32_t seen = 0;  // writer only; a forked child goes on from here
+
+// Opened for each look: a program may close descriptors that are not its own.
+std::uint64_t read_from(std::uint64_t offset, char* out, std::uint64_t capacity) {
+  char path[kMaxFolderBytes + sizeof(kFile)];
+  const std::size_t length = strlen(g.settings.folder);
+  memcpy(path, g.settings.folder, length);
+  memcpy(path + length, kFile, sizeof(kFile));
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (file < 0) return 0;
+  const ssize_t count = pread(file, out, capacity, static_cast<off_t>(offset));
+  close(file);
+  return count > 0 ? static_cast<std::uint64_t>(count) : 0;
+}
+
+}  // namespace
+
+void note_switch(bool on) {
+  const std::uint64_t value = (now_ns() & ~1ull) | (on ? 1 : 0);
+  slots[noted.fetch_add(1, std::memory_order_acq_rel) % kSlots].store(value, std::memory_order_release);
+}
+
+bool Switches::next_of_program(Switch* out) {
+  if (seen == noted.load(std::memory_order_acquire)) return false;
+  const std::uint64_t value = slots[seen % kSlots].exchange(0, std::memory_order_acq_rel);
+  if (value == 0) return false;  // next time
+  ++seen;
+  *out = {value & ~1ull, (value & 1) != 0};
+  return true;
+}
+
+void Switches::refill() {
+  at_ = size_ = 0;
+  if (g.settings.control != 0) size_ = read_from(offset_, buffer_, sizeof(buffer_));
+}
+
+bool Switches::next_of_file(Switch* out) {
+  while (at_ < size_) {
+    const void* end = memchr(buffer_ + at_, '\n', size_ - at_);
+    if (end == nullptr) {
+      if (size_ - at_ == sizeof(buffer_)) offset_ += sizeof(buffer_);  // no line is so long
+      return false;
+    }
+    const std::uint64_t length = static_cast<std::uint64_t>(static_cast<const char*>(end) - (buffer_ + at_));
+    const bool good = parse_switch(buffer_ + at_, length, out);
+    at_ += length + 1;
+    offset_ += length + 1;
+    if (good) return true;
+  }
+  return false;
 }
 
 }  // namespace llmprof::collect

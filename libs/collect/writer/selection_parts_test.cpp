@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "collect/writer/glob.h"
-#include "collect/writer/range_names.h"
+#include "collect/writer/output.h"
 #include "collect/writer/switches.h"
 
 namespace llmprof::collect {

@@ -10,7 +10,6 @@
 #include "collect/names.h"
 #include "collect/os.h"
 #include "collect/stress_point.h"
-#include "collect/unhooked.h"
 #include "collect/writer/log_file.h"
 #include "collect/writer/output.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "host/stacks/address_space.h"
-#include "host/stacks/sampled_stack.h"
+#include "host/stacks/remote_memory.h"
 
 namespace llmprof::host {
 
@@ -68,7 +68,6 @@ class PerfEvents {
   std::vector<int> descriptors() const;
   // No samples, until it does not rest any more. Holds for all threads that it is inherited by.
   void rest(bool rests) const;
-  bool sees_kernel() const { return sees_kernel_; }  // time in system calls is sampled too
   // Hands over all that waits, by time over all CPUs. Records are valid during their call only.
   void read(const std::function<void(const PerfRecord&)>& visit);
 

@@ -58,9 +58,7 @@ class StackTable {
       }
       if (stacks_.size() >= kMaxStacks) return 0;
       const auto id = static_cast<std::uint32_t>(stacks_.size() + 1);
-      wire::Record record = HostLog::make(wire::RecordKind::kStack);
-      record.stack = {id, parent, frames[i]};
-      log_.add(record);
+      log_.add(wire::RecordKind::kStack).stack = {id, parent, frames[i]};
       parent = stacks_[key] = id;
     }
     return parent;
@@ -69,9 +67,7 @@ class StackTable {
  private:
   std::uint32_t define(wire::FrameKind kind, std::string_view function, std::string_view file, std::uint32_t line) {
     if (frames_ >= kMaxDistinctFrames) return 0;
-    wire::Record record = HostLog::make(wire::RecordKind::kFrame);
-    record.frame = {++frames_, log_.name(function), log_.name(file), line, kind, 0};
-    log_.add(record);
+    log_.add(wire::RecordKind::kFrame).frame = {++frames_, log_.name(function), log_.name(file), line, kind, 0};
     return frames_;
   }
 
@@ -177,13 +173,12 @@ class PerfStackSampler final : public StackSampler {
     Process& of = process(record.pid);
     if (of.python != nullptr) of.python->begin_sample();
     ++stats_.samples;
-    wire::Record out = HostLog::make(wire::RecordKind::kSample);
-    out.sample = {.ts_ns = record.ts_ns,
-                  .weight_ns = sample.period_ns * stands_for,
-                  .pid = record.pid,
-                  .tid = record.tid,
-                  .stack = 0,
-                  .truncated = 1};
+    wire::SampleRecord out = {.ts_ns = record.ts_ns,
+                              .weight_ns = sample.period_ns * stands_for,
+                              .pid = record.pid,
+                              .tid = record.tid,
+                              .stack = 0,
+                              .truncated = 1};
     if (sample.registers.has(kRip)) {
       const std::uint64_t begin = sample.registers.value[kRsp];
       const std::size_t copied = sample.stack.size(), wanted = std::max<std::size_t>(copied, options_.stack_bytes);
@@ -192,11 +187,11 @@ class PerfStackSampler final : public StackSampler {
       const StackMemory stack(begin, sample.stack, &tail);
       unwind(sample.registers, stack, of.space, record.ts_ns, native_);
       name_frames(of, stack, sample.in_kernel);
-      out.sample.stack = table_.stack(frames_);
-      out.sample.truncated = native_.truncated ? 1 : 0;
+      out.stack = table_.stack(frames_);
+      out.truncated = native_.truncated ? 1 : 0;
     }
-    stats_.truncated += out.sample.truncated;
-    log_.add(out);
+    stats_.truncated += out.truncated;
+    log_.add(wire::RecordKind::kSample).sample = out;
   }
 
   void name_frames(Process& process, const StackMemory& stack, bool in_kernel) {

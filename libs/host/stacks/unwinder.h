@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "host/stacks/address_space.h"
-#include "host/stacks/sampled_stack.h"
+#include "host/stacks/remote_memory.h"
 
 namespace llmprof::host {
 

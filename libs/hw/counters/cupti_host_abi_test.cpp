@@ -1,13 +1,13 @@
 // Our declarations of CUPTI's profiler host interface and PM sampling against the real headers.
 
-#include "hw/counters/cupti_host_abi.h"
+#include "wire/cupti_host_abi.h"
 
 #include <cupti_pmsampling.h>
 #include <cupti_profiler_host.h>
 #include <cupti_profiler_target.h>
 #include <cupti_target.h>
 
-namespace llmprof::hw::counters::cupti {
+namespace llmprof::wire::cupti {
 namespace {
 
 #define SAME_SIZE(ours, theirs) static_assert(ours{}.size == theirs##_STRUCT_SIZE && sizeof(ours) == sizeof(theirs))
@@ -116,4 +116,4 @@ static_assert(kInvalidOperation == CUPTI_ERROR_INVALID_OPERATION && kOutOfMemory
               kVirtualInsufficientPrivileges == CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES);
 
 }  // namespace
-}  // namespace llmprof::hw::counters::cupti
+}  // namespace llmprof::wire::cupti

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/dynlib.h"
-#include "hw/counters/cupti_host_abi.h"
+#include "hw/counters/chip_host.h"
 #include "hw/doctor.h"
 
 namespace llmprof::hw::counters {

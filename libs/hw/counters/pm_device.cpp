@@ -10,7 +10,7 @@
 
 #include "base/dynlib.h"
 #include "hw/counters/catalog.h"
-#include "hw/counters/cupti_host_abi.h"
+#include "hw/counters/chip_host.h"
 #include "hw/counters/pm_sampling.h"
 #include "hw/doctor.h"
 #include "hw/system_files.h"

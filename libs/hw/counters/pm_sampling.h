@@ -23,7 +23,7 @@ struct PmSample {
   std::vector<double> values;              // in the order of the metrics; NaN: none
 };
 
-struct CallFailure;  // hw/counters/cupti_host_abi.h
+struct CallFailure;  // hw/counters/chip_host.h
 enum class PmRefusal { kNone, kForbidden, kHeld, kUnsupported, kFailed, kAbsent };
 
 PmRefusal refusal_of(const CallFailure& failure);

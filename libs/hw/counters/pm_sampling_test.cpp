@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "hw/counters/cupti_host_abi.h"
+#include "hw/counters/chip_host.h"
 
 namespace llmprof::hw::counters {
 namespace {

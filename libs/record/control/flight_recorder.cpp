@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/numbers.h"
+#include "host/proc.h"
 #include "record/launch/injection.h"
 #include "record/run/capture.h"
 #include "trace/run.h"
@@ -108,25 +109,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMaxEnvironmentBytes = 8u << 20;
-
-bool is_number(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 std::string parent_of(const std::string& path) { return fs::path(path).parent_path().string(); }
 
 // A recorded process knows its capture folder by a variable; the recorder holds the lock in it open.
-std::optional<std::string> run_of_process(const std::string& pid) {
-  const auto environment = base::read_file("/proc/" + pid + "/environ", kMaxEnvironmentBytes);
-  const std::string variable = std::string(1, '\0') + kCaptureVariable + "=";
-  const std::string text = std::string(1, '\0') + (environment ? *environment : "");
-  if (const std::size_t at = text.find(variable); at != std::string::npos) {
-    const std::size_t begin = at + variable.size();
-    return parent_of(text.substr(begin, text.find('\0', begin) - begin));
-  }
+std::optional<std::string> run_of_process(pid_t pid) {
+  if (const std::string folder = host::variable(pid, kCaptureVariable); !folder.empty()) return parent_of(folder);
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator("/proc/" + pid + "/fd", ignored)) {
+  for (const auto& entry : fs::directory_iterator(fmt::format("/proc/{}/fd", pid), ignored)) {
     const std::string target = fs::read_symlink(entry.path(), ignored).string();
     if (target.ends_with(".llmprof/capture/lock")) return parent_of(parent_of(target));
   }
@@ -136,8 +125,8 @@ std::optional<std::string> run_of_process(const std::string& pid) {
 Result<std::string> find_recording(const std::string& recording) {
   const std::string named = trace::run_folder(recording);
   if (base::is_file(record_json(capture_folder(named)))) return named;
-  if (is_number(recording)) {
-    if (const auto folder = run_of_process(recording); folder && base::is_file(record_json(capture_folder(*folder)))) {
+  if (const auto pid = base::parse_number<pid_t>(recording); pid && *pid > 0) {
+    if (const auto folder = run_of_process(*pid); folder && base::is_file(record_json(capture_folder(*folder)))) {
       return *folder;
     }
   }

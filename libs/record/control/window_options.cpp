@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/human.h"
 #include "base/numbers.h"
+#include "base/strings.h"
 #include "record/record.h"
 
 namespace llmprof::record {
@@ -18,6 +20,19 @@ constexpr std::int64_t kSegments = 8;  // logs that the kept end is cut into: on
 constexpr std::size_t kMaxNameBytes = 2000;
 
 Error usage(std::string message, std::string hint) { return {ErrorCode::kUsage, std::move(message), std::move(hint)}; }
+
+struct Unit {
+  std::string_view name;
+  double size;
+};
+
+// "1.5GB": the number times the size of its unit. None: it is no number with one of these units.
+std::optional<double> in_units(std::string_view text, std::span<const Unit> units) {
+  std::string_view rest;
+  const auto value = base::leading_number<double>(text, rest);
+  const auto unit = std::ranges::find(units, rest, &Unit::name);
+  return value && unit != units.end() ? std::optional(*value * unit->size) : std::nullopt;
+}
 
 std::string span(std::int64_t ns) { return base::human_ns(static_cast<double>(ns)); }
 
@@ -122,17 +137,9 @@ std::string describe(const WindowOptions& options) {
 }
 
 Result<std::int64_t> parse_moment(std::string_view text) {
-  struct Unit {
-    std::string_view name;
-    double ns;
-  };
   constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"m", 60e9}, {"h", 3600e9}};
-  std::string_view unit;
-  const double value = base::leading_number<double>(text, unit).value_or(-1);
-  for (const Unit& known : kUnits) {
-    if (unit != known.name || !(value >= 0) || !(value * known.ns < 1e18)) continue;
-    return static_cast<std::int64_t>(std::round(value * known.ns));
-  }
+  const double ns = in_units(text, kUnits).value_or(-1);
+  if (ns >= 0 && ns < 1e18) return static_cast<std::int64_t>(std::round(ns));
   return usage(fmt::format("'{}' is not a time", text), "write it as 0s, 250us, 500ms, 1.5s, 5m or 1h");
 }
 
@@ -155,35 +162,14 @@ Result<StepSpan> parse_steps(std::string_view text) {
   return span;
 }
 
-namespace {
-
-struct Unit {
-  std::string_view name;
-  double bytes;
-};
-constexpr Unit kUnits[] = {
-    {"", 1},       {"b", 1},         {"kb", 1e3},         {"mb", 1e6},           {"gb", 1e9},
-    {"tb", 1e12},  {"kib", 1024.0},  {"mib", 1048576.0},  {"gib", 1073741824.0}, {"tib", 1099511627776.0},
-    {"k", 1024.0}, {"m", 1048576.0}, {"g", 1073741824.0}, {"t", 1099511627776.0}};
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;
-  return result;
-}
-
-}  // namespace
-
 Result<std::uint64_t> parse_bytes(std::string_view text) {
-  const Error error{ErrorCode::kUsage, "'" + std::string(text) + "' is not a size", "write it as 500MB or 10GiB"};
-  std::string_view rest;
-  const double value = base::leading_number<double>(text, rest).value_or(0);
-  if (!(value > 0)) return error;
-  const std::string unit = lower(rest);
-  for (const Unit& known : kUnits) {
-    if (unit == known.name && value * known.bytes < 9e18) return static_cast<std::uint64_t>(value * known.bytes);
-  }
-  return error;
+  constexpr double kKi = 1024, kMi = kKi * kKi, kGi = kMi * kKi, kTi = kGi * kKi;
+  constexpr Unit kUnits[] = {{"", 1},      {"b", 1},     {"kb", 1e3},  {"mb", 1e6},  {"gb", 1e9},
+                             {"tb", 1e12}, {"kib", kKi}, {"mib", kMi}, {"gib", kGi}, {"tib", kTi},
+                             {"k", kKi},   {"m", kMi},   {"g", kGi},   {"t", kTi}};
+  const double bytes = in_units(base::lowercase(text), kUnits).value_or(0);
+  if (bytes > 0 && bytes < 9e18) return static_cast<std::uint64_t>(bytes);
+  return usage(fmt::format("'{}' is not a size", text), "write it as 500MB or 10GiB");
 }
 
 }  // namespace llmprof::record

@@ -1,27 +1,26 @@
 #include "record/launch/injection.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/strings.h"
 #include "base/version.h"
 #include "hw/peaks.h"
 #include "llmprof/annotate.h"
 #include "record/control/window_options.h"
+#include "record/watch/device_watch.h"
+#include "wire/clock.h"
 #include "wire/collector_v1.h"
 
 extern char** environ;
@@ -38,9 +37,7 @@ class Environment {
   explicit Environment(std::vector<std::string> lines) : lines_(std::move(lines)) {}
 
   std::string* find(std::string_view name) {
-    const auto line = std::find_if(lines_.begin(), lines_.end(), [&](const std::string& text) {
-      return text.size() > name.size() && text.starts_with(name) && text[name.size()] == '=';
-    });
+    const auto line = std::ranges::find_if(lines_, [&](const std::string& text) { return is_of(text, name); });
     return line == lines_.end() ? nullptr : &*line;
   }
   bool is_set(std::string_view name) {
@@ -56,13 +53,15 @@ class Environment {
     }
   }
   void remove(std::string_view name) {
-    std::erase_if(lines_, [&](const std::string& line) {
-      return line.size() > name.size() && line.starts_with(name) && line[name.size()] == '=';
-    });
+    std::erase_if(lines_, [&](const std::string& line) { return is_of(line, name); });
   }
   std::vector<std::string> take() { return std::move(lines_); }
 
  private:
+  static bool is_of(std::string_view line, std::string_view name) {
+    return line.size() > name.size() && line.starts_with(name) && line[name.size()] == '=';
+  }
+
   std::vector<std::string> lines_;
 };
 
@@ -136,16 +135,12 @@ Result<void> check_libraries(const InjectionOptions& options) {
 
 Result<std::uint64_t> parse_stacks(std::string_view text) {
   std::uint64_t stacks = 0;
-  for (std::string_view rest = text;;) {
-    const std::size_t comma = rest.find(',');
-    const std::string_view word = rest.substr(0, comma);
-    if (word != "python" && word != "native") {
+  for (const std::string_view word : base::split(text, ',')) {
+    if (word != "python" && word != "native")
       return Error{ErrorCode::kUsage, fmt::format("--stacks {}: not python, native or python,native", text), ""};
-    }
     stacks |= word == "python" ? 1 : 2;
-    if (comma == std::string_view::npos) return stacks;
-    rest.remove_prefix(comma + 1);
   }
+  return stacks;
 }
 
 std::optional<std::string> why_no_modules(const std::vector<std::string>& command) {
@@ -204,23 +199,14 @@ std::vector<std::string> own_environment() {
   return lines;
 }
 
-}  // namespace llmprof::record
-
-namespace llmprof::record {
 namespace {
 
 constexpr const char* kSchema = "llmprof.event_cost";
 constexpr int kRounds = 15;
-constexpr int kEvents = 1000;       // of one round: far below what the collector's buffers hold
-constexpr int kPauseUs = 3000;      // lets the writer catch up, so that it does not share the core with the loop
-constexpr int kLimitMs = 3000;      // then it is given up
-constexpr double kMostNs = 100000;  // more is not a measurement
-
-double now_ns() {
-  timespec time{};
-  ::clock_gettime(CLOCK_MONOTONIC_RAW, &time);
-  return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
-}
+constexpr int kEvents = 1000;   // of one round: far below what the collector's buffers hold
+constexpr int kPauseUs = 3000;  // lets the writer catch up, so that it does not share the core with the loop
+constexpr auto kPatience = std::chrono::seconds(3);  // then it is given up
+constexpr double kMostNs = 100000;                   // more is not a measurement
 
 // What one call of `work` takes, less what the loop takes: the lower quartile of the rounds, because other programs
 // only ever add to it.
@@ -230,21 +216,25 @@ double typical_ns(Work work) {
   for (double& round : rounds) {
     ::usleep(kPauseUs);
     for (int i = 0; i < 50; ++i) work();  // warm after the pause
-    const double begin = now_ns();
+    const std::uint64_t begin = wire::now_ns();
     for (int i = 0; i < kEvents; ++i) {
       work();
       asm volatile("" ::: "memory");
     }
-    const double middle = now_ns();
+    const std::uint64_t middle = wire::now_ns();
     for (int i = 0; i < kEvents; ++i) asm volatile("" ::: "memory");
-    round = ((middle - begin) - (now_ns() - middle)) / kEvents;
+    const std::uint64_t end = wire::now_ns();
+    round = (static_cast<double>(middle - begin) - static_cast<double>(end - middle)) / kEvents;
   }
   std::nth_element(rounds.begin(), rounds.begin() + kRounds / 4, rounds.end());
   return rounds[kRounds / 4];
 }
 
 // In the process of its own.
-std::optional<EventCost> measure_here(const std::string& library) {
+std::optional<EventCost> measure_here(const std::string& library, const std::string& folder) {
+  for (const std::string& name : window_variable_names()) ::unsetenv(name.c_str());
+  ::setenv(kCaptureVariable, folder.c_str(), 1);
+  ::setenv("NVTX_INJECTION64_PATH", library.c_str(), 1);
   void* handle = ::dlopen(library.c_str(), RTLD_NOW);
   void* entry = handle != nullptr ? ::dlsym(handle, "llmprof_collector_v1") : nullptr;
   if (entry == nullptr) return std::nullopt;
@@ -266,23 +256,6 @@ std::optional<EventCost> measure_here(const std::string& library) {
   });
   table->end();
   return cost;
-}
-
-[[noreturn]] void child(const std::string& library, const std::string& folder, int out) {
-  for (const std::string& name : window_variable_names()) ::unsetenv(name.c_str());
-  ::setenv("LLMPROF_CAPTURE_DIR", folder.c_str(), 1);
-  ::setenv("NVTX_INJECTION64_PATH", library.c_str(), 1);
-  const std::optional<EventCost> cost = measure_here(library);
-  const bool told = cost && ::write(out, &*cost, sizeof *cost) == sizeof *cost;
-  ::_exit(told ? 0 : 1);
-}
-
-bool read_in_time(int in, EventCost& cost) {
-  pollfd wait{in, POLLIN, 0};
-  int ready = 0;
-  do ready = ::poll(&wait, 1, kLimitMs);
-  while (ready < 0 && errno == EINTR);
-  return ready == 1 && ::read(in, &cost, sizeof cost) == sizeof cost;
 }
 
 bool plausible(double ns) { return std::isfinite(ns) && ns > 0 && ns < kMostNs; }
@@ -324,24 +297,16 @@ Result<EventCost> measure_event_cost(const std::string& library_folder) {
   std::error_code ignored;
   std::string folder = (std::filesystem::temp_directory_path(ignored) / "llmprof-event-cost-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr) return base::errno_error(ErrorCode::kIo, folder, errno);
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return base::errno_error(ErrorCode::kIo, "pipe", errno);
-  const pid_t pid = ::fork();
-  if (pid == 0) child(library_folder + "/libllmprof_inject.so", folder, ends[1]);
-  ::close(ends[1]);
-  EventCost cost;
-  const bool told = pid > 0 && read_in_time(ends[0], cost);
-  ::close(ends[0]);
-  if (pid > 0) {
-    if (!told) ::kill(pid, SIGKILL);
-    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
+  const auto child = WatchChild::start([&](WatchSender& sender, int) {
+    const auto cost = measure_here(fmt::format("{}/{}", library_folder, kInjectLibrary), folder);
+    if (cost) sender.add({{}, "", {cost->range_ns, cost->gemm_ns}});
+  });
+  std::vector<WatchEvent> told;
+  if (child && (*child)->stop(kPatience)) told = (*child)->receive();
   std::filesystem::remove_all(folder, ignored);
-  if (!told || !plausible(cost.range_ns) || !plausible(cost.gemm_ns)) {
+  if (told.empty() || !plausible(told[0].values[0]) || !plausible(told[0].values[1]))
     return Error{ErrorCode::kUnsupported, "what recording an event costs could not be measured", ""};
-  }
-  return cost;
+  return EventCost{told[0].values[0], told[0].values[1]};
 }
 
 }  // namespace llmprof::record

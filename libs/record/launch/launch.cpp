@@ -7,12 +7,15 @@
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
+#include <iterator>
+#include <sstream>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "base/file.h"
+#include "base/strings.h"
 
 namespace llmprof::record {
 namespace {
@@ -39,13 +42,10 @@ Access access_of(const std::string& path) {
 std::vector<std::string> candidates(const std::string& command, std::string_view search_path) {
   if (command.find('/') != std::string::npos) return {command};
   std::vector<std::string> paths;
-  while (true) {
-    const std::size_t colon = search_path.find(':');
-    const std::string_view folder = search_path.substr(0, colon);
+  for (const std::string_view folder : base::split(search_path, ':')) {
     paths.push_back(folder.empty() ? "./" + command : fmt::format("{}/{}", folder, command));
-    if (colon == std::string_view::npos) return paths;
-    search_path.remove_prefix(colon + 1);
   }
+  return paths;
 }
 
 // First runnable candidate; else why not.
@@ -109,18 +109,9 @@ std::vector<std::string> interpreter_words(int fd) {
   char line[256] = {};
   const ssize_t count = ::pread(fd, line, sizeof line - 1, 2);
   if (count <= 0) return {};
-  std::string_view rest(line, static_cast<std::size_t>(count));
-  rest = rest.substr(0, rest.find('\n'));
-  std::vector<std::string> words;
-  while (true) {
-    const std::size_t begin = rest.find_first_not_of(" \t\r");
-    if (begin == std::string_view::npos) return words;
-    rest.remove_prefix(begin);
-    const std::size_t end = rest.find_first_of(" \t\r");
-    words.emplace_back(rest.substr(0, end));
-    if (end == std::string_view::npos) return words;
-    rest.remove_prefix(end);
-  }
+  const std::string_view text(line, static_cast<std::size_t>(count));
+  std::istringstream words(std::string(text.substr(0, text.find('\n'))));
+  return {std::istream_iterator<std::string>(words), std::istream_iterator<std::string>()};
 }
 
 // The program that "env" starts: the first word that is neither an option nor a variable.

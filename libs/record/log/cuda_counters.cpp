@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "record/log/ledger.h"
+#include "record/log/names.h"
 #include "trace/run_writer.h"
 
 namespace llmprof::record {
@@ -15,10 +16,6 @@ namespace {
 using wire::CounterScope;
 
 constexpr std::size_t kMostNamed = 64;  // of those that a loss is told of
-
-std::int64_t number(std::uint64_t value) {
-  return static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX / 4));
-}
 
 std::string_view scope_name(CounterScope scope) {
   switch (scope) {
@@ -53,7 +50,7 @@ void CudaCounters::window(const wire::CounterWindowRecord& record, trace::Name n
   }
   Measurement& measurement = open(record.measurement);
   const bool again = std::any_of(measurement.windows.begin(), measurement.windows.end(),
-                                 [&](const Window& window) { return window.pass == record.pass; });
+                                 [&](const Window& window) { return window.row.pass == record.pass; });
   const bool other = measurement.scope != record.scope || measurement.passes != record.passes;
   if (!measurement.windows.empty() && (again || other)) {
     ++unknown_;
@@ -61,8 +58,13 @@ void CudaCounters::window(const wire::CounterWindowRecord& record, trace::Name n
   }
   measurement.scope = record.scope;
   measurement.passes = record.passes;
-  measurement.windows.push_back({number(record.begin_ns), number(record.end_ns), number(record.cost_ns), place, name,
-                                 record.correlation, record.pass});
+  Window& window = measurement.windows.emplace_back();
+  fill(window.row, record);
+  window.row.name = name;
+  window.row.process_id = place.process_id;
+  window.row.thread_id = place.thread_id;
+  window.row.device_id = place.device_id;
+  window.correlation = record.correlation;
   ++kept_;
   const bool waits = record.scope == CounterScope::kKernel || record.scope == CounterScope::kGraph;
   if (waits && record.correlation != 0) wanted_.try_emplace(record.correlation);
@@ -103,44 +105,35 @@ void CudaCounters::write(Measurement& measurement) {
     if (!measurement.dropped) without_window_ += static_cast<std::int64_t>(measurement.values.size());
     return;
   }
-  std::sort(measurement.windows.begin(), measurement.windows.end(),
-            [](const Window& a, const Window& b) { return a.pass < b.pass; });
+  std::ranges::sort(measurement.windows, {}, [](const Window& window) { return window.row.pass; });
   trace::OptionalId kernel_id;
   const trace::Id window_id = write_windows(measurement, kernel_id);
   if (measurement.values.empty()) {
-    count(in_vain_, measurement.windows.front().name);
+    count(in_vain_, measurement.windows.front().row.name);
   } else {
     // A kernel that CUPTI executed again, or lost, has no row: its window has its name.
     write_values(measurement, kernel_id.value_or(window_id));
   }
 }
 
-trace::Id CudaCounters::write_windows(const Measurement& measurement, trace::OptionalId& kernel_id) {
-  trace::CounterWindowRow row;
-  row.scope = writer_.strings().intern(scope_name(measurement.scope));
-  row.method = writer_.strings().intern(method_name(measurement.scope));
-  row.passes = measurement.passes;
-  row.counter_window_id = next_id_;
-  for (const Window& window : measurement.windows) {
+trace::Id CudaCounters::write_windows(Measurement& measurement, trace::OptionalId& kernel_id) {
+  const trace::Name scope = writer_.strings().intern(scope_name(measurement.scope));
+  const trace::Name method = writer_.strings().intern(method_name(measurement.scope));
+  const trace::Id first_id = next_id_;
+  for (Window& window : measurement.windows) {
     const Execution* execution = find(window.correlation);
+    trace::CounterWindowRow& row = window.row;
     row.id = next_id_++;
-    row.begin_ns = window.begin_ns;
-    row.end_ns = window.end_ns;
-    row.process_id = window.place.process_id;
-    row.thread_id = window.place.thread_id;
-    row.device_id = window.place.device_id;
-    row.kernel_id = row.graph_launch_id = {};
+    row.counter_window_id = first_id;
+    row.scope = scope;
+    row.method = method;
     if (execution != nullptr && measurement.scope == CounterScope::kKernel) row.kernel_id = execution->kernel_id;
-    if (execution != nullptr && measurement.scope == CounterScope::kGraph) {
+    if (execution != nullptr && measurement.scope == CounterScope::kGraph)
       row.graph_launch_id = execution->graph_launch_id;
-    }
-    row.name = window.name;
-    row.pass = window.pass;
-    row.cost_ns = window.cost_ns;
     writer_.add(row);
     if (!kernel_id) kernel_id = row.kernel_id;
   }
-  return row.counter_window_id;
+  return first_id;
 }
 
 void CudaCounters::write_values(const Measurement& measurement, trace::Id scope_id) {
@@ -214,8 +207,7 @@ namespace {
 
 // Sums stop at the largest number: a log may claim any count.
 void add_up(std::int64_t& sum, std::uint64_t more) {
-  const auto count = static_cast<std::int64_t>(std::min<std::uint64_t>(more, INT64_MAX / 4));
-  if (__builtin_add_overflow(sum, count, &sum)) sum = INT64_MAX;
+  if (__builtin_add_overflow(sum, bounded(more), &sum)) sum = INT64_MAX;
 }
 
 }  // namespace

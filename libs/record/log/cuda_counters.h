@@ -59,11 +59,8 @@ class CudaCounters {
   static constexpr std::size_t kMostValues = 4096;  // of one measurement
 
   struct Window {
-    std::int64_t begin_ns, end_ns, cost_ns;
-    CounterPlace place;
-    trace::Name name;
+    trace::CounterWindowRow row;
     std::uint32_t correlation;
-    std::uint8_t pass;
   };
   struct Value {
     trace::Name metric;
@@ -88,7 +85,7 @@ class CudaCounters {
   Measurement& open(std::uint32_t number);
   void write_oldest();
   void write(Measurement& measurement);
-  trace::Id write_windows(const Measurement& measurement, trace::OptionalId& kernel_id);
+  trace::Id write_windows(Measurement& measurement, trace::OptionalId& kernel_id);
   void write_values(const Measurement& measurement, trace::Id scope_id);
   trace::Name unit_of(trace::Name metric);
   void count(std::map<trace::Id, std::int64_t>& counts, trace::Name name);
@@ -111,9 +108,6 @@ std::string_view metric_unit(std::string_view metric);
 // Where warps were seen, and why they waited: what a process's log says bit by bit, added up to one row a place and
 // reason.
 class RunWriter;
-}  // namespace llmprof::record
-
-namespace llmprof::record {
 
 class CudaStalls {
  public:

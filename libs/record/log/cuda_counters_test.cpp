@@ -6,7 +6,7 @@
 
 #include "host/host_log.h"
 #include "record/log/cuda_counters.h"
-#include "record/log/cuda_losses.h"
+#include "record/log/ledger.h"
 #include "record/testing/cuda_log_builder.h"
 #include "record/testing/recording.h"
 

@@ -20,9 +20,10 @@ CudaIngest::CudaIngest(RunRows& rows, LogNames& names, trace::Id process_id, con
     : rows_(rows),
       names_(names),
       process_id_(process_id),
-      window_(window),
+      times_{window},
       ranges_(ranges),
       stacks_(rows, names),
+      layouts_(rows.writer.strings()),
       gemms_(rows.writer),
       memory_(rows.writer, process_id, rows.next_id),
       counters_(rows.writer, rows.next_id) {
@@ -66,9 +67,9 @@ void CudaIngest::take_one(RecordKind kind, trace::Id thread_id, const wire::Reco
     case RecordKind::kGraphNode:
       return take_node(record.graph_node, thread_id);
     case RecordKind::kKernelShape:
-      return kernel_shapes_.define(record.kernel_shape.id, to_shape(record.kernel_shape, names_));
+      return kernel_shapes_.define(record.kernel_shape.id, to_row(record.kernel_shape, names_));
     case RecordKind::kGemmShape:
-      return gemm_shapes_.define(record.gemm_shape.id, to_shape(record.gemm_shape, names_));
+      return gemm_shapes_.define(record.gemm_shape.id, to_row(record.gemm_shape, names_, layouts_));
     case RecordKind::kFrame:
       return stacks_.take(record.frame);
     case RecordKind::kStack:
@@ -112,17 +113,12 @@ void CudaIngest::finish() {
   counts_.graph_unknown -= nodes_.adopt_nested(graphs_);
   nodes_.write(rows_.writer, graphs_, rows_.next_id);
   memory_.finish();
+  counts_.bad_times += times_.bad_times;
+  counts_.too_old += times_.too_old;
 }
 
 bool CudaIngest::in_time(std::uint64_t begin_ns, std::uint64_t end_ns) {
-  if (!window_.holds(begin_ns) || !window_.holds(end_ns) || end_ns < begin_ns) {
-    ++counts_.bad_times;
-    return false;
-  }
-  if (window_.is_too_old(end_ns)) {
-    ++counts_.too_old;
-    return false;
-  }
+  if (!times_.keeps(begin_ns, end_ns)) return false;
   last_ns_ = std::max(last_ns_, static_cast<std::int64_t>(end_ns));
   return true;
 }
@@ -151,10 +147,7 @@ trace::Id CudaIngest::device_id(std::uint32_t number) {
 void CudaIngest::take_launch(const wire::LaunchRecord& record, trace::Id thread_id) {
   if (record.captured != 0) return;  // nothing ran: its nodes tell
   const std::uint64_t end_ns = record.end_ns != 0 ? record.end_ns : record.begin_ns;
-  if (!window_.holds(record.begin_ns) || !window_.holds(end_ns) || end_ns < record.begin_ns) {
-    ++counts_.bad_times;
-    return;
-  }
+  if (!times_.accepts(record.begin_ns, end_ns)) return;
   CudaLaunch launch;
   launch.begin_ns = static_cast<std::int64_t>(record.begin_ns);
   if (record.end_ns != 0) launch.end_ns = static_cast<std::int64_t>(record.end_ns);
@@ -162,7 +155,8 @@ void CudaIngest::take_launch(const wire::LaunchRecord& record, trace::Id thread_
   launch.stack_id = stacks_.id(record.stack).value_or(0);
   launch.correlation = record.correlation;
   launch.number = record.number;
-  if (record.op == wire::LaunchOp::kGraph) graphs_.launch_called(record.graph, launch.begin_ns, rows_.next_id);
+  CudaGraph* graph = record.op == wire::LaunchOp::kGraph ? graphs_.of(record.graph, rows_.next_id) : nullptr;
+  if (graph != nullptr) graph->launch_called(launch.begin_ns);
   launches_.add(launch);
   if (record.number == 0) return;
   estimates_.launched(launch, record.end_ns == 0);
@@ -186,10 +180,7 @@ void CudaIngest::take_memory(const wire::DeviceMemoryRecord& record, trace::Id t
     ++counts_.unknown;
     return;
   }
-  if (!window_.holds(record.ts_ns)) {
-    ++counts_.bad_times;
-    return;
-  }
+  if (!times_.accepts(record.ts_ns)) return;
   const bool on_host = record.kind == wire::MemoryKind::kPinned;
   memory_.take(record, on_host ? trace::OptionalId() : device_id(record.device), thread_id, stacks_.id(record.stack));
 }
@@ -198,24 +189,18 @@ void CudaIngest::take_api(const wire::ApiRecord& record, trace::Id thread_id) {
   if (!in_time(record.begin_ns, record.end_ns)) return;
   trace::ApiRow row;
   row.id = rows_.next_id++;
-  row.begin_ns = static_cast<std::int64_t>(record.begin_ns);
-  row.end_ns = static_cast<std::int64_t>(record.end_ns);
-  row.name = names_.name(record.name);
+  fill(row, record, &names_);
   row.thread_id = thread_id;
-  if (record.correlation != 0) row.correlation = record.correlation;
-  if (record.stream != 0) row.stream = record.stream;
-  row.waits = record.waits != 0;
+  if (record.correlation == 0) row.correlation.reset();
+  if (record.stream == 0) row.stream.reset();
   rows_.writer.add(row);
 }
 
 void CudaIngest::take_gap(const wire::GapRecord& record) {
   const trace::Name why = names_.name(record.why);
   if (said_.size() >= kMostSaid || !said_.insert({record.begin_ns, why.id, 0}).second) return;
-  if (!window_.holds(record.begin_ns) || record.end_ns < record.begin_ns) {
-    ++counts_.bad_times;
-    return;
-  }
-  const auto end_ns = std::min(record.end_ns, static_cast<std::uint64_t>(window_.end_ns));
+  const auto end_ns = std::min(record.end_ns, static_cast<std::uint64_t>(times_.end_ns));
+  if (!times_.accepts(record.begin_ns, end_ns)) return;
   rows_.writer.add(
       trace::GapRow{static_cast<std::int64_t>(record.begin_ns), static_cast<std::int64_t>(end_ns), process_id_, why});
 }
@@ -223,10 +208,7 @@ void CudaIngest::take_gap(const wire::GapRecord& record) {
 void CudaIngest::take_note(const wire::NoteRecord& record) {
   const trace::Name subject = names_.name(record.subject), text = names_.name(record.text);
   if (said_.size() >= kMostSaid || !said_.insert({record.ts_ns, subject.id, text.id}).second) return;
-  if (!window_.holds(record.ts_ns)) {
-    ++counts_.bad_times;
-    return;
-  }
+  if (!times_.accepts(record.ts_ns)) return;
   rows_.writer.add(trace::NoteRow{static_cast<std::int64_t>(record.ts_ns), process_id_, subject, text});
 }
 

@@ -39,7 +39,7 @@ class CudaIngest {
   static bool takes(wire::RecordKind kind);
   // `thread_id`: of the thread whose section it is; 0 for the collector's own.
   void take(wire::RecordKind kind, trace::Id thread_id, std::span<const wire::Record> records);
-  void set_window(const TimeWindow& window) { window_ = window; }
+  void set_window(const TimeWindow& window) { static_cast<TimeWindow&>(times_) = window; }
   // Numbers of definitions belong to one log.
   void next_log();
   void finish();
@@ -59,9 +59,9 @@ class CudaIngest {
       wire::GraphLaunchRecord graph_launch;
       wire::GraphNodeRecord node;
     };
-    const KernelShape* shape = nullptr;  // of a kernel
-    CudaLaunch launch;                   // of an execution; thread_id 0: not found yet
-    trace::Name name;                    // of the kernel that an update sets
+    const trace::KernelRow* shape = nullptr;  // of a kernel
+    CudaLaunch launch;                        // of an execution; thread_id 0: not found yet
+    trace::Name name;                         // of the kernel that an update sets
     std::uint64_t arrived = 0;
     Waiting() : kind(wire::RecordKind::kNone), kernel{} {}
     const CudaLaunch* found_launch() const { return launch.thread_id != 0 ? &launch : nullptr; }
@@ -94,9 +94,9 @@ class CudaIngest {
                                    const Work& work, const CudaLaunch* launch);
   template <class Row, class Record>
   void join_graph(Row& row, const Record& record, const Waiting& waiting, trace::Name name, wire::GraphNodeKind kind);
-  bool is_profilers_own(const KernelShape* shape) const;
+  bool is_profilers_own(const trace::KernelRow* shape) const;
   void write_kernel(Waiting& waiting);
-  trace::KernelRow row_of(const wire::KernelRecord& record, const KernelShape* shape);
+  trace::KernelRow row_of(const wire::KernelRecord& record, const trace::KernelRow* shape);
   void write_estimates(std::int64_t before_ns = INT64_MIN);
   void add_kernel(trace::KernelRow& row, const CudaLaunch& launch);
   void write_copy(Waiting& waiting);
@@ -107,11 +107,12 @@ class CudaIngest {
   RunRows& rows_;
   LogNames& names_;
   trace::Id process_id_;
-  TimeWindow window_;
+  TimeCheck times_;
   const RangePairing& ranges_;  // of the same process
   LogStacks stacks_;
-  ShapeTable<KernelShape> kernel_shapes_;
-  ShapeTable<GemmShape> gemm_shapes_;
+  LayoutNames layouts_;
+  ShapeTable<trace::KernelRow> kernel_shapes_;
+  ShapeTable<trace::GemmRow> gemm_shapes_;
   CudaLaunches launches_;
   CudaEstimates estimates_;
   CudaGemms gemms_;

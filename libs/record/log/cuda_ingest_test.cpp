@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "record/log/cuda_losses.h"
+#include "record/log/ledger.h"
 #include "record/testing/cuda_log_builder.h"
 #include "record/testing/recording.h"
 

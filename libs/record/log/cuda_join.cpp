@@ -74,11 +74,12 @@ bool CudaIngest::after_launch(const Waiting& waiting) {
 template <class Work>
 trace::GraphLaunch& CudaIngest::graph_launch(std::uint32_t correlation, std::uint32_t graph, std::uint32_t version,
                                              const Work& work, const CudaLaunch* launch) {
-  const trace::Id graph_id = graphs_.launched(graph, version, rows_.next_id);
+  CudaGraph::Version* known = graphs_.version(graph, version, rows_.next_id);
+  if (known != nullptr) known->launched = true;
   trace::GraphLaunch* found = graph_launches_.find(correlation);
   if (found == nullptr) {
     if (graph_launches_.full()) graph_launches_.write_oldest(rows_.writer);
-    found = &graph_launches_.add(correlation, {rows_.next_id++, graph_id, work, launch});
+    found = &graph_launches_.add(correlation, {rows_.next_id++, known != nullptr ? known->id : 0, work, launch});
   }
   counters_.graph_ran(correlation, found->row.id);
   return *found;
@@ -87,10 +88,8 @@ trace::GraphLaunch& CudaIngest::graph_launch(std::uint32_t correlation, std::uin
 void CudaIngest::write_graph_launch(Waiting& waiting) {
   const wire::GraphLaunchRecord& record = waiting.graph_launch;
   trace::GraphLaunchRow work;
-  work.begin_ns = time(record.begin_ns);
-  work.end_ns = time(record.end_ns);
+  fill(work, record);
   work.device_id = device_id(record.device);
-  work.stream = record.stream;
   const std::uint32_t version = version_of(record.graph, waiting.found_launch(), work.begin_ns);
   graph_launch(record.correlation, record.graph, version, work, waiting.found_launch())
       .set_whole(work.begin_ns, work.end_ns);
@@ -130,24 +129,15 @@ void CudaIngest::join_graph(Row& row, const Record& record, const Waiting& waiti
 
 // Profilers of CUPTI run a kernel of their own, of one thread and 80 us, before what they measure (seen with
 // CUDA 13.0).
-bool CudaIngest::is_profilers_own(const KernelShape* shape) const {
+bool CudaIngest::is_profilers_own(const trace::KernelRow* shape) const {
   const bool single = shape != nullptr && shape->grid_x == 1 && shape->grid_y == 1 && shape->block_x == 1;
   return single && rows_.writer.strings().text(shape->name) == "WaitNs";
 }
 
-trace::KernelRow CudaIngest::row_of(const wire::KernelRecord& record, const KernelShape* shape) {
-  trace::KernelRow row;
-  row.begin_ns = time(record.begin_ns);
-  row.end_ns = time(record.end_ns);
+trace::KernelRow CudaIngest::row_of(const wire::KernelRecord& record, const trace::KernelRow* shape) {
+  trace::KernelRow row = shape != nullptr ? *shape : trace::KernelRow();
+  fill(row, record);
   row.device_id = device_id(record.device);
-  row.stream = record.stream;
-  if (shape != nullptr) {
-    row.name = shape->name;
-    row.grid_x = shape->grid_x, row.grid_y = shape->grid_y, row.grid_z = shape->grid_z;
-    row.block_x = shape->block_x, row.block_y = shape->block_y, row.block_z = shape->block_z;
-    row.registers = shape->registers;
-    row.shared_bytes = shape->shared_bytes;
-  }
   return row;
 }
 
@@ -186,13 +176,11 @@ void CudaIngest::add_kernel(trace::KernelRow& row, const CudaLaunch& launch) {
 void CudaIngest::write_copy(Waiting& waiting) {
   const wire::CopyRecord& record = waiting.copy;
   trace::CopyRow row;
-  row.begin_ns = time(record.begin_ns);
-  row.end_ns = time(record.end_ns);
-  row.direction = directions_[std::min<std::size_t>(static_cast<std::size_t>(record.kind) % 7, 6)];
+  fill(row, record);
   row.bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(record.bytes, INT64_MAX / 2));
+  row.direction = directions_[std::min<std::size_t>(static_cast<std::size_t>(record.kind) % 7, 6)];
   row.host_memory = host_memories_[static_cast<std::size_t>(record.host_memory) % 5];
   row.device_id = device_id(record.device);
-  row.stream = record.stream;
   trace::set_launch(row, waiting.found_launch());
   const bool fills = record.kind == wire::CopyKind::kMemset;
   join_graph(row, record, waiting, {}, fills ? wire::GraphNodeKind::kMemset : wire::GraphNodeKind::kCopy);
@@ -204,11 +192,8 @@ void CudaIngest::write_copy(Waiting& waiting) {
 void CudaIngest::take_node(const wire::GraphNodeRecord& record, trace::Id thread_id) {
   if (record.kind == wire::GraphNodeKind::kUpdate) return take_update(record, thread_id);
   CudaGraphNodes::Node* node = nodes_.take(record.node, 0, rows_.next_id);
-  if (node == nullptr || !window_.holds(record.ts_ns)) {
-    ++(node == nullptr ? counts_.graph_unknown : counts_.bad_times);
-    return;
-  }
-  if (node->announced) return;
+  if (node == nullptr) ++counts_.graph_unknown;
+  if (node == nullptr || !times_.accepts(record.ts_ns) || node->announced) return;
   node->announced = true;
   node->cloned_from = node->made_from = record.cloned_from;
   node->created_ns = time(record.ts_ns);
@@ -217,8 +202,7 @@ void CudaIngest::take_node(const wire::GraphNodeRecord& record, trace::Id thread
   node->path = ranges_.path_at(thread_id, node->created_ns);
   node->kind = record.kind;
   if (node->graph == 0) nodes_.place(*node, record.graph);
-  if (record.cloned_from != 0)
-    graphs_.id(record.graph, 0, rows_.next_id);  // it may be an executable: its launches count
+  if (record.cloned_from != 0) graphs_.of(record.graph, rows_.next_id);  // it may be an executable: its launches count
   if (node->name.id == 0) node->name = names_.gpu_kernel_name(record.name);
   if (node->name.id == 0 && record.cloned_from != 0) nodes_.inherit_name(*node);
   if (record.cloned_from != 0) return;
@@ -245,10 +229,7 @@ void CudaIngest::join_node(const wire::GraphNodeRecord& record, trace::Id thread
 // An update waits like executions do: until the products of what was captured before it are known. Names belong to the
 // log and are taken at once.
 void CudaIngest::take_update(const wire::GraphNodeRecord& record, trace::Id thread_id) {
-  if (!window_.holds(record.ts_ns)) {
-    ++counts_.bad_times;
-    return;
-  }
+  if (!times_.accepts(record.ts_ns)) return;
   Waiting waiting;
   waiting.name = names_.gpu_kernel_name(record.name);
   if (record.graph == 0) {
@@ -268,7 +249,8 @@ void CudaIngest::apply_update(const Waiting& waiting) {
   --waiting_updates_;
   const wire::GraphNodeRecord& record = waiting.node;
   const std::int64_t at_ns = time(record.ts_ns);
-  if (!graphs_.takes_update(record.graph, at_ns, rows_.next_id)) return;
+  CudaGraph* graph = graphs_.of(record.graph, rows_.next_id);
+  if (graph == nullptr || !graph->takes_update(at_ns)) return;
   // No program needs so much; a log that is made to may take hours.
   constexpr std::uint64_t kMostWork = 1u << 30;
   const auto source = static_cast<std::uint32_t>(record.cloned_from);
@@ -277,25 +259,24 @@ void CudaIngest::apply_update(const Waiting& waiting) {
     ++counts_.graph_unknown;
     return;
   }
-  const std::uint32_t from = graphs_.newest(record.graph);
+  const std::uint32_t from = graph->version_at(INT64_MAX);
   std::vector<CudaGraphNodes::Change> changes = record.node != 0
                                                     ? nodes_.set_kernel(record.graph, from, record.node, waiting.name)
                                                     : nodes_.update(record.graph, source);
   if (changes.empty()) return;
-  if (!graphs_.provenance(record.graph, from))
-    graphs_.set_provenance(record.graph, from, nodes_.provenance(record.graph, from, {}));
+  if (!graph->version(from)->provenance) graph->version(from)->provenance = nodes_.provenance(record.graph, from, {});
   std::uint64_t provenance = nodes_.provenance(record.graph, from, changes);
-  std::optional<std::uint32_t> known = graphs_.version_with(record.graph, provenance);
-  if (!known && graphs_.is_almost_full(record.graph)) {
+  std::optional<std::uint32_t> known = graph->version_with(provenance);
+  if (!known && graph->is_almost_full()) {
     changes = nodes_.forget(record.graph);
     provenance = nodes_.provenance(record.graph, from, changes);
-    known = graphs_.version_with(record.graph, provenance);
+    known = graph->version_with(provenance);
   }
-  if (known) return graphs_.go_back(record.graph, *known, at_ns);
-  const std::uint32_t to = graphs_.version_for_update(record.graph, at_ns, rows_.next_id);
+  if (known) return graph->go_back(*known, at_ns);
+  const std::uint32_t to = graph->version_for_update(at_ns, rows_.next_id);
   nodes_.apply(changes, record.graph, from, to, {at_ns, waiting.launch.thread_id, waiting.launch.stack_id},
                rows_.next_id);
-  graphs_.set_provenance(record.graph, to, provenance);
+  graph->version(to)->provenance = provenance;
 }
 
 }  // namespace llmprof::record

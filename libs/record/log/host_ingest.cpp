@@ -1,5 +1,8 @@
 #include "record/log/host_ingest.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -16,7 +19,7 @@ namespace llmprof::record {
 // The process images of a run by pid and time, from both sides.
 class HostImages final : public LogSink {
  public:
-  HostImages(RunRows& rows, HostFacts facts) : rows_(rows), facts_(std::move(facts)), names_(rows.writer.strings()) {}
+  HostImages(RunRows& rows, const HostFacts& facts) : rows_(rows), facts_(facts), names_(rows.writer.strings()) {}
 
   void define(wire::StringId id, std::string_view text) override { names_.define(id, text); }
 
@@ -132,7 +135,7 @@ class HostImages final : public LogSink {
   }
 
   trace::Id write_process(const Seen& seen, bool last) {
-    const bool root = static_cast<std::int64_t>(seen.record.pid) == facts_.root_pid;
+    const bool root = static_cast<std::int64_t>(seen.record.pid) == facts_.info.root_pid;
     trace::ProcessRow row;
     row.id = rows_.next_id++;
     row.pid = static_cast<std::int64_t>(seen.record.pid);
@@ -142,14 +145,14 @@ class HostImages final : public LogSink {
     if (seen.record.arguments != 0) {
       row.arguments = rows_.writer.strings().intern(command_line(names_.text(seen.record.arguments)));
     }
-    if (root && seen.record.executable == 0 && !facts_.root_executable.empty()) {  // it ended before it could be asked
-      row.executable = rows_.writer.strings().intern(facts_.root_executable);
-      row.arguments = rows_.writer.strings().intern(facts_.root_arguments);
+    if (root && seen.record.executable == 0 && !facts_.info.executable.empty()) {  // it ended before it could be asked
+      row.executable = rows_.writer.strings().intern(facts_.info.executable);
+      row.arguments = rows_.writer.strings().intern(fmt::format("{}", fmt::join(facts_.info.command, " ")));
     }
     row.begin_ns = static_cast<std::int64_t>(seen.record.ts_ns);
     if (seen.ended) row.end_ns = std::max(seen.end_ns, row.begin_ns);
-    if (root && last) row.exit_status = facts_.root_exit_status;
-    row.injected = root && facts_.root_injectable;  // it had no event to write a log for
+    if (root && last) row.exit_status = facts_.info.exit_status;
+    row.injected = root && facts_.info.injectable;  // it had no event to write a log for
     rows_.process_rows.push_back(row);
     ++rows_.counts.processes;
     return row.id;
@@ -169,7 +172,7 @@ class HostImages final : public LogSink {
   }
 
   RunRows& rows_;
-  HostFacts facts_;
+  const HostFacts& facts_;
   LogNames names_;
   std::map<std::int64_t, std::vector<Seen>> seen_;     // by pid, in order of time
   std::map<std::int64_t, std::vector<Since>> by_pid_;  // in order of time
@@ -179,12 +182,8 @@ class HostImages final : public LogSink {
 
 namespace {
 
-std::int64_t number(std::uint64_t value) {
-  return static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX / 4));
-}
-
 trace::OptionalInt unless_unreadable(std::uint64_t value) {
-  return value == host::kUnreadable ? trace::OptionalInt() : number(value);
+  return value == host::kUnreadable ? trace::OptionalInt() : bounded(value);
 }
 
 }  // namespace
@@ -194,9 +193,7 @@ class HostIngest final : public LogSink {
   HostIngest(RunRows& rows, HostImages& images, const HostFacts& facts)
       : rows_(rows),
         images_(images),
-        window_(facts.window),
-        root_pid_(facts.root_pid),
-        root_end_ns_(facts.root_end_ns),
+        facts_(facts),
         names_(rows.writer.strings()),
         stacks_(rows, names_),
         counters_(rows.writer, rows.next_id) {}
@@ -263,20 +260,16 @@ class HostIngest final : public LogSink {
     trace::ProcessUsageRow& row = found->second;
     if (!first) rows_.writer.add(row);
     row = {};
+    fill(row, record);
     row.ts_ns = reading_ns(record.pid, record.ts_ns);
     row.process_id = images_.process_at(record.pid, row.ts_ns);
-    row.rss_bytes = number(record.rss_bytes);
-    row.threads = record.threads;
-    row.user_ns = number(record.user_ns);
-    row.system_ns = number(record.system_ns);
-    row.minor_faults = number(record.minor_faults);
-    row.major_faults = number(record.major_faults);
   }
 
   // The last numbers of the program are read after its end: they are those of its end.
   std::int64_t reading_ns(std::uint32_t pid, std::uint64_t ts_ns) const {
-    const std::int64_t time_ns = number(ts_ns);
-    return root_end_ns_ && static_cast<std::int64_t>(pid) == root_pid_ ? std::min(time_ns, *root_end_ns_) : time_ns;
+    const std::int64_t time_ns = bounded(ts_ns);
+    const bool ended = facts_.root_end_ns && static_cast<std::int64_t>(pid) == facts_.info.root_pid;
+    return ended ? std::min(time_ns, *facts_.root_end_ns) : time_ns;
   }
 
   // These come less often: they join the reading before them.
@@ -287,20 +280,18 @@ class HostIngest final : public LogSink {
     trace::ProcessUsageRow& row = found->second;
     row.read_bytes = unless_unreadable(record.read_bytes);
     row.written_bytes = unless_unreadable(record.written_bytes);
-    row.voluntary_switches = number(record.voluntary_switches);
-    row.involuntary_switches = number(record.involuntary_switches);
-    if (record.peak_rss_bytes != 0) row.peak_rss_bytes = number(record.peak_rss_bytes);
+    row.voluntary_switches = bounded(record.voluntary_switches);
+    row.involuntary_switches = bounded(record.involuntary_switches);
+    if (record.peak_rss_bytes != 0) row.peak_rss_bytes = bounded(record.peak_rss_bytes);
   }
 
   void take_sample(const wire::SampleRecord& record) {
     if (!in_time(record.ts_ns)) return;
     trace::SampleRow row;
     row.id = rows_.next_id++;
-    row.ts_ns = number(record.ts_ns);
+    fill(row, record);
     row.thread_id = images_.thread_at(record.pid, record.tid, row.ts_ns);
     row.stack_id = stacks_.id(record.stack);
-    row.truncated = record.truncated != 0;
-    row.weight_ns = number(record.weight_ns);
     rows_.writer.add(row);
   }
 
@@ -325,10 +316,8 @@ class HostIngest final : public LogSink {
       return;
     }
     trace::TelemetryRow row;
-    row.ts_ns = number(record.ts_ns);
+    fill(row, record, &names_);
     row.device_id = device->second;
-    row.metric = names_.name(record.metric);
-    row.value = record.value;
     row.unit = rows_.writer.strings().intern(metric->unit);
     if (record.pid != 0 && !images_.knows(record.pid)) return;
     if (record.pid != 0) row.process_id = images_.process_at(record.pid, row.ts_ns);
@@ -337,7 +326,7 @@ class HostIngest final : public LogSink {
 
   void take_note(const wire::NoteRecord& record) {
     if (!in_time(record.ts_ns)) return;
-    rows_.writer.add(trace::NoteRow{number(record.ts_ns), {}, names_.name(record.subject), names_.name(record.text)});
+    rows_.writer.add(trace::NoteRow{bounded(record.ts_ns), {}, names_.name(record.subject), names_.name(record.text)});
   }
 
   void take_counter_window(const wire::CounterWindowRecord& record) {
@@ -357,17 +346,15 @@ class HostIngest final : public LogSink {
   }
 
   bool in_time(std::uint64_t ts_ns) {
-    if (window_.is_too_old(ts_ns)) return false;  // only the end was to be kept
-    if (window_.holds(ts_ns)) return true;
+    if (facts_.window.is_too_old(ts_ns)) return false;  // only the end was to be kept
+    if (facts_.window.holds(ts_ns)) return true;
     ++bad_times_;
     return false;
   }
 
   RunRows& rows_;
   HostImages& images_;
-  TimeWindow window_;
-  std::int64_t root_pid_;
-  trace::OptionalInt root_end_ns_;
+  const HostFacts& facts_;
   LogNames names_;
   LogStacks stacks_;
   CudaCounters counters_;                                               // samples of devices
@@ -392,7 +379,7 @@ Result<HostRead> ingest_host_log(const std::string& path, const HostFacts& facts
   LLMPROF_LET(const LogStats stats, reader->read(ingest, progress));
   ingest.finish(stats, std::string(host::kHostLogName));
   images.write_threads();
-  read.root_known = images.knows(facts.root_pid);
+  read.root_known = images.knows(facts.info.root_pid);
   read.bytes = reader->bytes();
   return read;
 }

@@ -6,17 +6,15 @@
 #include <cstdint>
 
 #include "record/log/ingest.h"
+#include "record/run/capture.h"
 
 namespace llmprof::record {
 
 // What the recorder knows about the run.
 struct HostFacts {
+  const CaptureInfo& info;
   TimeWindow window;
-  std::int64_t root_pid = 0;
-  std::string root_executable, root_arguments;
-  bool root_injectable = true;
-  trace::OptionalInt root_begin_ns, root_end_ns;
-  trace::OptionalInt root_exit_status;
+  trace::OptionalInt root_end_ns;
 };
 
 // Reads the recorder's log of a capture folder, if there is one. Afterwards `rows` holds a row for every process.

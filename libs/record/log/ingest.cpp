@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/fields.h"
 #include "base/numbers.h"
+#include "base/strings.h"
 #include "hw/environment.h"
 #include "hw/resolve.h"
 #include "hw/telemetry/telemetry.h"
-#include "record/log/cuda_losses.h"
+#include "record/log/cuda_ingest.h"
+#include "record/log/ledger.h"
 
 namespace llmprof::record {
 namespace {
@@ -65,25 +68,23 @@ void CudaDevices::write(trace::RunWriter& writer) const {
 
 void write_device(trace::RunWriter& writer, trace::Id id, const hw::Device& device, const std::vector<hw::Peak>& peaks,
                   const std::string& uuid) {
-  trace::Strings& strings = writer.strings();
-  const auto optional_text = [&](const std::string& text) {
-    return text.empty() ? trace::Name{} : strings.intern(text);
+  const auto copy = [&]<class To>(To& to, const auto& from) {
+    if constexpr (std::is_same_v<To, trace::Name>) {
+      to = from.empty() ? trace::Name{} : writer.strings().intern(from);
+    } else {
+      to = from;
+    }
   };
   trace::DeviceRow row;
+  base::for_each_shared_field(row, device, copy);
   row.id = id;
-  row.kind = strings.intern(device.kind.empty() ? "cpu" : device.kind);
-  row.name = optional_text(device.name);
-  row.chip = optional_text(device.chip);
-  row.units = device.units;
-  row.memory_bytes = device.memory_bytes;
-  row.cache_bytes = device.cache_bytes;
-  row.clock_mhz = device.clock_mhz;
-  row.driver = optional_text(device.driver);
-  row.uuid = optional_text(uuid);
+  if (device.kind.empty()) row.kind = writer.strings().intern("cpu");
+  copy(row.uuid, uuid);
   writer.add(row);
   for (const hw::Peak& peak : peaks) {
-    writer.add(trace::PeakRow{id, strings.intern(peak.quantity), strings.intern(peak.type), peak.value,
-                              strings.intern(peak.unit), strings.intern(peak.source), strings.intern(peak.method)});
+    trace::PeakRow peak_row{.device_id = id};
+    base::for_each_shared_field(peak_row, peak, copy);
+    writer.add(peak_row);
   }
 }
 
@@ -91,12 +92,10 @@ namespace {
 
 // How many ranks the launcher of a process has started. Of several the innermost: torchrun under srun, MPI in a pod.
 trace::OptionalInt world_in(std::string_view variables) {
+  const std::vector<std::string_view> words = base::split(variables, ' ');
   for (const std::string_view name : {"WORLD_SIZE=", "OMPI_COMM_WORLD_SIZE=", "SLURM_STEP_NUM_TASKS=", "PMI_SIZE="}) {
-    for (std::string_view rest = variables; !rest.empty();) {
-      const std::size_t end = std::min(rest.find(' '), rest.size());
-      const std::string_view word = rest.substr(0, end);
+    for (const std::string_view word : words) {
       if (word.starts_with(name)) return base::parse_number<std::int64_t>(word.substr(name.size()));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }
   return {};
@@ -105,13 +104,8 @@ trace::OptionalInt world_in(std::string_view variables) {
 }  // namespace
 
 std::string command_line(std::string_view joined) {
-  std::vector<std::string> words;
-  while (!joined.empty()) {
-    const std::size_t end = std::min(joined.find('\0'), joined.size());
-    words.emplace_back(joined.substr(0, end));
-    joined.remove_prefix(std::min(end + 1, joined.size()));
-  }
-  return fmt::format("{}", fmt::join(hw::redact(words), " "));
+  const std::vector<std::string_view> words = base::split(joined, '\0');
+  return fmt::format("{}", fmt::join(hw::redact({words.begin(), words.end()}), " "));
 }
 
 LogIngest::LogIngest(RunRows& rows, LogFacts facts, const wire::FileHeader& header)
@@ -121,15 +115,19 @@ LogIngest::LogIngest(RunRows& rows, LogFacts facts, const wire::FileHeader& head
       names_(rows.writer.strings()),
       process_id_(rows.next_id++),
       ranges_(rows.writer, names_, process_id_, facts_.window, rows.next_id),
+      times_{facts_.window},
       layouts_(rows.writer.strings()) {
   trace::Strings& strings = rows.writer.strings();
   constexpr const char* kTypes[] = {nullptr, "float32", "float64", "complex64", "complex128"};
   for (std::size_t i = 1; i < std::size(types_); ++i) types_[i] = strings.intern(kTypes[i]);
 }
 
+LogIngest::~LogIngest() = default;
+
 void LogIngest::update(LogFacts facts) {
   facts_ = std::move(facts);
   ranges_.set_window(facts_.window);
+  static_cast<TimeWindow&>(times_) = facts_.window;
   if (cuda_ != nullptr) cuda_->set_window(facts_.window);
 }
 
@@ -202,18 +200,10 @@ void LogIngest::take_gemms(std::uint32_t number, std::span<const wire::Record> r
   const trace::Id thread_id = thread(number, records.front().gemm.begin_ns).id;
   for (const wire::Record& record : records) {
     const wire::GemmRecord& call = record.gemm;
-    if (!facts_.window.holds(call.begin_ns) || !facts_.window.holds(call.end_ns) || call.end_ns < call.begin_ns) {
-      ++bad_times_;
-      continue;
-    }
-    if (facts_.window.is_too_old(call.end_ns)) {
-      ++too_old_;
-      continue;
-    }
+    if (!times_.keeps(call.begin_ns, call.end_ns)) continue;
     trace::KernelRow kernel;
     kernel.id = rows_.next_id++;
-    kernel.begin_ns = static_cast<std::int64_t>(call.begin_ns);
-    kernel.end_ns = static_cast<std::int64_t>(call.end_ns);
+    fill(kernel, call);
     kernel.name = names_.kernel_name(call.function);
     kernel.device_id = rows_.cpu_id;
     kernel.thread_id = thread_id;
@@ -221,19 +211,12 @@ void LogIngest::take_gemms(std::uint32_t number, std::span<const wire::Record> r
 
     trace::GemmRow gemm;
     gemm.id = rows_.next_id++;
-    gemm.begin_ns = kernel.begin_ns;
-    gemm.end_ns = kernel.end_ns;
     gemm.kernel_id = kernel.id;
     gemm.thread_id = thread_id;
-    gemm.library = names_.name(call.library);
-    gemm.function = names_.name(call.function);
-    gemm.m = call.m;
-    gemm.n = call.n;
-    gemm.k = call.k;
-    gemm.batch = call.batch;
+    fill(gemm, call, &names_);
     const auto type = static_cast<std::size_t>(call.type);
     gemm.type_a = gemm.type_b = gemm.type_c = type < std::size(types_) ? types_[type] : trace::Name{};
-    layouts_.set(gemm, call.layout, call.trans_a, call.trans_b);
+    layouts_.set(gemm, call);
     rows_.writer.add(gemm);
     ++rows_.counts.kernels;
     ++rows_.counts.gemms;
@@ -261,46 +244,27 @@ void LogIngest::take_process(const wire::ProcessRecord& record) {
 }
 
 void LogIngest::take_clock(const wire::ClockSyncRecord& record) {
-  if (!facts_.window.holds(record.raw_ns)) {
-    ++bad_times_;
-    return;
-  }
-  trace::ClockSyncRow row;
-  row.ts_ns = static_cast<std::int64_t>(record.raw_ns);
-  row.wall_ns = static_cast<std::int64_t>(record.wall_ns);
-  row.error_ns = static_cast<std::int64_t>(record.error_ns);
-  row.process_id = process_id_;
-  rows_.writer.add(row);
+  if (!times_.accepts(record.raw_ns)) return;
+  rows_.writer.add(trace::ClockSyncRow{static_cast<std::int64_t>(record.raw_ns),
+                                       static_cast<std::int64_t>(record.wall_ns),
+                                       static_cast<std::int64_t>(record.error_ns), process_id_});
 }
 
 void LogIngest::take_library(const wire::LibraryRecord& record) {
   constexpr std::size_t kMostFiles = 256;  // of all logs
-  if (record.hooked != wire::kLibraryIsModelFile) {
-    hooked_libraries_ += record.hooked;
-  } else if (rows_.model_files.size() < kMostFiles) {
+  if (record.hooked == wire::kLibraryIsModelFile && rows_.model_files.size() < kMostFiles) {
     rows_.model_files.push_back({std::string(rows_.writer.strings().text(names_.name(record.path))),
                                  fmt::format("opened by process {}", header_.pid)});
   }
 }
 
 void LogIngest::take_cost(const wire::CostRecord& record) {
-  if (!facts_.window.holds(record.ts_ns)) {
-    ++bad_times_;
-    return;
-  }
-  const auto number = [](std::uint64_t value) {
-    return static_cast<std::int64_t>(std::min<std::uint64_t>(value, INT64_MAX));
-  };
+  if (!times_.accepts(record.ts_ns)) return;
   trace::CollectorCostRow row;
-  row.ts_ns = static_cast<std::int64_t>(record.ts_ns);
+  fill(row, record);
   row.process_id = process_id_;
-  row.range_events = number(record.range_events);
-  row.gemm_events = number(record.gemm_events);
-  row.log_bytes = number(record.log_bytes);
-  row.writer_cpu_ns = number(record.writer_cpu_ns);
   row.range_event_ns = rows_.range_event_ns;
   row.gemm_event_ns = rows_.gemm_event_ns;
-  row.gpu_events = number(record.gpu_events);
   rows_.writer.add(row);
 }
 
@@ -405,7 +369,7 @@ void LogIngest::write_losses(const LogStats& stats) {
   add(trace::Loss::kOpenRange, static_cast<std::uint64_t>(ranges.open));
   add(trace::Loss::kUnbalancedPop, static_cast<std::uint64_t>(ranges.unbalanced));
   const CudaCounts cuda = cuda_ != nullptr ? cuda_->counts() : CudaCounts();
-  add(trace::Loss::kBadTime, static_cast<std::uint64_t>(ranges.bad_times + bad_times_ + cuda.bad_times));
+  add(trace::Loss::kBadTime, static_cast<std::uint64_t>(ranges.bad_times + times_.bad_times + cuda.bad_times));
   add(trace::Loss::kUnknownRecord,
       stats.unknown_records + static_cast<std::uint64_t>(unknown_ + ranges.unknown + cuda.unknown));
   add(trace::Loss::kLaunchLost, static_cast<std::uint64_t>(cuda.launch_lost));
@@ -414,7 +378,7 @@ void LogIngest::write_losses(const LogStats& stats) {
   if (cuda_ != nullptr) add(trace::Loss::kLostName, cuda_->lost_stacks(), "stacks of launches");
   if (cuda_ != nullptr) cuda_->add_losses(rows_.ledger);
   add(trace::Loss::kLostName, names_.lost_names());
-  add(trace::Loss::kOutsideWindow, static_cast<std::uint64_t>(ranges.too_old + too_old_ + cuda.too_old));
+  add(trace::Loss::kOutsideWindow, static_cast<std::uint64_t>(ranges.too_old + times_.too_old + cuda.too_old));
   add(trace::Loss::kDamagedBlock, stats.damaged_bytes, facts_.name);
   // With damage in the file, the missing blocks are what was damaged.
   if (stats.damaged_bytes == 0) add(trace::Loss::kMissingBlock, stats.missing_blocks, facts_.name);

@@ -11,7 +11,6 @@
 #include "host/model_files.h"
 #include "hw/device.h"
 #include "hw/peaks.h"
-#include "record/log/cuda_ingest.h"
 #include "record/log/ledger.h"
 #include "record/log/names.h"
 #include "record/log/ranges.h"
@@ -58,10 +57,6 @@ void write_device(trace::RunWriter& writer, trace::Id id, const hw::Device& devi
 // One capture log to rows: process, threads, ranges, BLAS calls as kernels, clock pairs, losses. What is of GPUs is for
 // CudaIngest.
 
-}  // namespace llmprof::record
-
-namespace llmprof::record {
-
 // The process image of one log, for those who saw it from outside.
 struct LogImage {
   std::int64_t pid = 0, start_ticks = 0;
@@ -94,9 +89,12 @@ struct LogFacts {
   bool still_running = false;
 };
 
+class CudaIngest;
+
 class LogIngest final : public LogSink {
  public:
   LogIngest(RunRows& rows, LogFacts facts, const wire::FileHeader& header);
+  ~LogIngest() override;
 
   void define(wire::StringId id, std::string_view text) override { names_.define(id, text); }
   void receive(wire::RecordKind kind, std::uint32_t thread, std::span<const wire::Record> records) override;
@@ -147,12 +145,10 @@ class LogIngest final : public LogSink {
   wire::ProcessRecord process_{};
   std::uint64_t process_end_ns_ = 0;  // 0: no orderly end was seen
   std::int64_t last_ns_ = 0;
-  std::int64_t bad_times_ = 0;
   std::int64_t unknown_ = 0;
-  std::int64_t hooked_libraries_ = 0;
   bool continued_ = false;        // the log before this one was read
   std::uint64_t segment_ns_ = 0;  // when this log continued the one before it; 0: it did not
-  std::int64_t too_old_ = 0;
+  TimeCheck times_;
   std::set<std::string> not_hooked_;  // said again by every log
 
   // Names used by every BLAS row.
@@ -164,5 +160,3 @@ class LogIngest final : public LogSink {
 std::string command_line(std::string_view joined);
 
 }  // namespace llmprof::record
-
-namespace llmprof::trace {}  // namespace llmprof::trace

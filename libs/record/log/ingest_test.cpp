@@ -455,7 +455,7 @@ TEST(CaptureInfo, SurvivesTheFile) {
   ASSERT_EQ(read->peaks.size(), 1u);
   EXPECT_EQ(read->peaks[0].value, 1e11);
   ASSERT_EQ(read->losses.size(), 1u);
-  EXPECT_EQ(read->losses[0].loss, trace::Loss::kExistingInjection);
+  EXPECT_EQ(read->losses[0].name, trace::Loss::kExistingInjection);
   folder.write("record.json", "[1]");
   EXPECT_EQ(read_capture_info(folder.path()).error().code, ErrorCode::kCorruptInput);
   folder.write("record.json", R"({"command": 5, "peaks": [1, {}], "begin": "x", "losses": [{"name": "made up"}]})");

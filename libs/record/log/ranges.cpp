@@ -74,8 +74,8 @@ bool RangePairing::is_repeated(const wire::RangeRecord& event, const Thread& thr
   if (static_cast<std::int64_t>(event.ts_ns) > continued_ns_) return false;
   const trace::Name name = names_.name(event.name);
   return std::any_of(thread.stack.begin(), thread.stack.end(), [&](const Open& range) {
-    return range.domain == event.domain && range.level == event.level && range.name.id == name.id &&
-           range.begin_ns == static_cast<std::int64_t>(event.ts_ns);
+    return range.domain == event.domain && range.level == event.level && range.row.name.id == name.id &&
+           range.row.begin_ns == static_cast<std::int64_t>(event.ts_ns);
   });
 }
 
@@ -90,7 +90,8 @@ void RangePairing::take_mark(const wire::RangeRecord& event, const Thread& threa
   if (declares && !declarations_.insert(ts_ns).second) return;
   const std::int64_t keep_from_ns = window_.keep_from_ns;
   if (declares) window_.keep_from_ns = INT64_MIN;
-  close(open(event, thread, thread_id), ts_ns, mark_, true);
+  Open range = open(event, thread, thread_id);
+  close(range.row, ts_ns, mark_, true);
   window_.keep_from_ns = keep_from_ns;
 }
 
@@ -116,16 +117,16 @@ void RangePairing::take_nesting(const wire::RangeRecord& event, Thread& thread, 
   if (!is_push) return pop(event, thread, bad_time);
   const std::uint64_t around = thread.stack.empty() ? 0 : thread.stack.back().path;
   thread.stack.push_back(open(event, thread, thread_id));
-  thread.stack.back().path = mixed(around, thread.stack.back().name.id);
+  thread.stack.back().path = mixed(around, thread.stack.back().row.name.id);
   if (!bad_time) return;
-  thread.stack.back().begin_ns = std::max(thread.last_ns, window_.begin_ns);
+  thread.stack.back().row.begin_ns = std::max(thread.last_ns, window_.begin_ns);
   thread.stack.back().bad_time = true;
 }
 
 // Ranges of the domain deeper than this level are over, though their pops were lost: they end at the last event seen.
 void RangePairing::drop_deeper(const wire::RangeRecord& event, Thread& thread, int level) {
   for (std::size_t i = thread.stack.size(); i > 0; --i) {
-    const Open& range = thread.stack[i - 1];
+    Open& range = thread.stack[i - 1];
     if (range.domain != event.domain) continue;
     if (range.level == wire::kNoLevel || range.level <= level) return;
     close_open(range, thread.last_ns, push_pop_);
@@ -134,20 +135,25 @@ void RangePairing::drop_deeper(const wire::RangeRecord& event, Thread& thread, i
 }
 
 RangePairing::Open RangePairing::open(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id) {
-  return {.id = next_id_++,
-          .begin_ns = static_cast<std::int64_t>(event.ts_ns),
-          .payload = event.payload,
-          .dropped = event.correlation,
-          .parent_id = thread.stack.empty() ? trace::OptionalId{} : trace::OptionalId{thread.stack.back().id},
-          .thread_id = thread_id,
-          .name = names_.name(event.name),
-          .category = names_.category(event.domain, event.category),
-          .domain_name = names_.domain(event.domain),
-          .domain = event.domain,
-          .depth = static_cast<std::int32_t>(thread.stack.size()),
-          .level = event.level,
-          .payload_type = event.payload_type,
-          .bad_time = false};
+  Open range{.row = {.id = next_id_++,
+                     .begin_ns = static_cast<std::int64_t>(event.ts_ns),
+                     .name = names_.name(event.name),
+                     .process_id = process_id_,
+                     .thread_id = thread_id,
+                     .depth = static_cast<std::int32_t>(thread.stack.size()),
+                     .domain = names_.domain(event.domain),
+                     .category = names_.category(event.domain, event.category),
+                     .source = source_},
+             .dropped = event.correlation,
+             .domain = event.domain,
+             .level = event.level};
+  if (!thread.stack.empty()) range.row.parent_id = thread.stack.back().row.id;
+  if (event.payload_type == wire::PayloadType::kDouble) {
+    range.row.payload_double = __builtin_bit_cast(double, event.payload);
+  } else if (event.payload_type != wire::PayloadType::kNone) {
+    range.row.payload = static_cast<std::int64_t>(event.payload);
+  }
+  return range;
 }
 
 // Every domain has its own stack on a thread; ours is one, because parents are asked across domains.
@@ -159,23 +165,23 @@ void RangePairing::pop(const wire::RangeRecord& event, Thread& thread, bool bad_
     ++counts_.unbalanced;
     return;
   }
-  const bool backwards = !bad_time && thread.last_ns < found->begin_ns;
+  const bool backwards = !bad_time && thread.last_ns < found->row.begin_ns;
   if (backwards) ++counts_.bad_times;
   const bool good = !bad_time && !backwards && !found->bad_time;
   // Records were lost in between: perhaps the range's own pop and the push of another one at its level.
   const bool certain = found->dropped == event.correlation;
   if (!certain) ++counts_.open;
-  close(*found, good ? thread.last_ns : found->begin_ns, push_pop_, good && certain);
+  close(found->row, good ? thread.last_ns : found->row.begin_ns, push_pop_, good && certain);
   thread.stack.erase(std::next(found).base());
 }
 
 void RangePairing::start(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id) {
-  const Open range = open(event, thread, thread_id);
+  Open range = open(event, thread, thread_id);
   if (const auto early = early_ends_.find(event.correlation); early != early_ends_.end()) {
-    close(range, early->second, start_end_, true);
+    close(range.row, early->second, start_end_, true);
     early_ends_.erase(early);
   } else if (const auto [known, fresh] = starts_.emplace(event.correlation, range);
-             !fresh && known->second.begin_ns != range.begin_ns) {
+             !fresh && known->second.row.begin_ns != range.row.begin_ns) {
     ++counts_.unbalanced;  // two starts of one number; at the same time it is one start, said again by the next log
   }
 }
@@ -183,7 +189,7 @@ void RangePairing::start(const wire::RangeRecord& event, const Thread& thread, t
 void RangePairing::end(const wire::RangeRecord& event) {
   const auto found = starts_.find(event.correlation);
   if (found != starts_.end()) {
-    close(found->second, static_cast<std::int64_t>(event.ts_ns), start_end_, true);
+    close(found->second.row, static_cast<std::int64_t>(event.ts_ns), start_end_, true);
     starts_.erase(found);
   } else if (early_ends_.size() >= kMaxEarlyEnds ||
              !early_ends_.emplace(event.correlation, static_cast<std::int64_t>(event.ts_ns)).second) {
@@ -191,8 +197,8 @@ void RangePairing::end(const wire::RangeRecord& event) {
   }
 }
 
-void RangePairing::close(const Open& range, std::int64_t end_ns, trace::Name kind, bool closed) {
-  if (end_ns < range.begin_ns) {  // never a push_pop range: others have no children that would lose their parent
+void RangePairing::close(trace::RangeRow& row, std::int64_t end_ns, trace::Name kind, bool closed) {
+  if (end_ns < row.begin_ns) {  // never a push_pop range: others have no children that would lose their parent
     ++counts_.bad_times;
     return;
   }
@@ -200,37 +206,21 @@ void RangePairing::close(const Open& range, std::int64_t end_ns, trace::Name kin
     counts_.too_old += kind == mark_ ? 1 : 2;
     return;
   }
-  trace::RangeRow row;
-  row.id = range.id;
-  row.begin_ns = range.begin_ns;
   row.end_ns = end_ns;
-  row.name = range.name;
   row.kind = kind;
-  row.process_id = process_id_;
-  row.thread_id = range.thread_id;
-  row.parent_id = range.parent_id;
-  row.depth = range.depth;
-  row.domain = range.domain_name;
-  row.category = range.category;
-  if (range.payload_type == wire::PayloadType::kDouble) {
-    row.payload_double = __builtin_bit_cast(double, range.payload);
-  } else if (range.payload_type != wire::PayloadType::kNone) {
-    row.payload = static_cast<std::int64_t>(range.payload);
-  }
   row.closed = closed;
-  row.source = source_;
   writer_.add(row);
   ++counts_.ranges;
 }
 
-void RangePairing::close_open(const Open& range, std::int64_t end_ns, trace::Name kind) {
-  close(range, range.bad_time ? range.begin_ns : std::max(end_ns, range.begin_ns), kind, false);
+void RangePairing::close_open(Open& range, std::int64_t end_ns, trace::Name kind) {
+  close(range.row, range.bad_time ? range.row.begin_ns : std::max(end_ns, range.row.begin_ns), kind, false);
   ++counts_.open;
 }
 
 void RangePairing::close_stacks(std::int64_t last_ns) {
   for (auto& [number, thread] : threads_) {
-    for (const Open& range : thread.stack) close_open(range, last_ns != 0 ? last_ns : thread.last_ns, push_pop_);
+    for (Open& range : thread.stack) close_open(range, last_ns != 0 ? last_ns : thread.last_ns, push_pop_);
     thread.stack.clear();
   }
 }
@@ -239,7 +229,7 @@ void RangePairing::gap() { close_stacks(0); }
 
 void RangePairing::finish(std::int64_t last_ns) {
   close_stacks(last_ns);
-  for (const auto& [correlation, range] : starts_) close_open(range, last_ns, start_end_);
+  for (auto& [correlation, range] : starts_) close_open(range, last_ns, start_end_);
   starts_.clear();
   counts_.unbalanced += static_cast<std::int64_t>(early_ends_.size());
   early_ends_.clear();

@@ -47,6 +47,25 @@ struct TimeWindow {
   }
 };
 
+// The window, and how many records were outside of it.
+struct TimeCheck : TimeWindow {
+  std::int64_t bad_times = 0, too_old = 0;
+
+  bool accepts(std::uint64_t first_ns, std::uint64_t last_ns) {
+    const bool good = holds(first_ns) && holds(last_ns) && last_ns >= first_ns;
+    bad_times += good ? 0 : 1;
+    return good;
+  }
+  bool accepts(std::uint64_t ts_ns) { return accepts(ts_ns, ts_ns); }
+  // The same of what is not kept if it ended too early.
+  bool keeps(std::uint64_t first_ns, std::uint64_t last_ns) {
+    if (!accepts(first_ns, last_ns)) return false;
+    const bool old = is_too_old(last_ns);
+    too_old += old ? 1 : 0;
+    return !old;
+  }
+};
+
 class RangePairing {
  public:
   RangePairing(trace::RunWriter& writer, LogNames& names, trace::Id process_id, TimeWindow window, trace::Id& next_id);
@@ -71,18 +90,11 @@ class RangePairing {
 
  private:
   struct Open {
-    trace::Id id;
-    std::int64_t begin_ns;
-    std::uint64_t payload;
-    std::uint64_t dropped;  // records of its thread that were lost before it
-    trace::OptionalId parent_id;
-    trace::Id thread_id;
-    trace::Name name, category, domain_name;  // resolved when it begins: ids belong to one log, a range to several
-    std::uint32_t domain;
-    std::int32_t depth;
-    std::uint16_t level;
-    wire::PayloadType payload_type;
-    bool bad_time;
+    trace::RangeRow row;        // names resolved when it begins: ids belong to one log, a range to several
+    std::uint64_t dropped = 0;  // records of its thread that were lost before it
+    std::uint32_t domain = 0;   // number in the log
+    std::uint16_t level = 0;
+    bool bad_time = false;
     std::uint64_t path = 0;  // of it and those around it
   };
   struct PathChange {
@@ -108,9 +120,9 @@ class RangePairing {
   void drop_deeper(const wire::RangeRecord& event, Thread& thread, int level);
   void start(const wire::RangeRecord& event, const Thread& thread, trace::Id thread_id);
   void end(const wire::RangeRecord& event);
-  void close_open(const Open& range, std::int64_t end_ns, trace::Name kind);
+  void close_open(Open& range, std::int64_t end_ns, trace::Name kind);
   void close_stacks(std::int64_t last_ns);
-  void close(const Open& range, std::int64_t end_ns, trace::Name kind, bool closed);
+  void close(trace::RangeRow& row, std::int64_t end_ns, trace::Name kind, bool closed);
 
   trace::RunWriter& writer_;
   LogNames& names_;

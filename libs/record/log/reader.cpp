@@ -9,12 +9,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <unordered_set>
+#include <utility>
 
 #include "base/file.h"
+#include "base/strings.h"
 
 namespace llmprof::record {
 namespace {
@@ -221,42 +223,23 @@ Result<void> follow_log(const std::string& path, LogPosition& position, LogSink&
 
 namespace {
 
-constexpr const char* kKindNames[] = {"none",
-                                      "range",
-                                      "gemm",
-                                      "clock_sync",
-                                      "loss",
-                                      "thread",
-                                      "process",
-                                      "domain",
-                                      "category",
-                                      "library",
-                                      "usage",
-                                      "io",
-                                      "frame",
-                                      "stack",
-                                      "sample",
-                                      "cost",
-                                      "segment",
-                                      "device",
-                                      "launch",
-                                      "kernel_shape",
-                                      "kernel",
-                                      "copy",
-                                      "graph_launch",
-                                      "graph_node",
-                                      "gemm_shape",
-                                      "gpu_gemm",
-                                      "device_memory",
-                                      "api",
-                                      "gap",
-                                      "telemetry",
-                                      "telemetry_device",
-                                      "note",
-                                      "counter_window",
-                                      "counter",
-                                      "stall"};
-static_assert(std::size(kKindNames) == wire::kRecordKinds);
+// "graph_launch" of RecordKind::kGraphLaunch, which is the last name in the compiler's own text of this function.
+template <wire::RecordKind kKind>
+std::string kind_name() {
+  std::string_view text = __PRETTY_FUNCTION__;
+  text = text.substr(text.find("RecordKind::k") + std::string_view("RecordKind::k").size());
+  std::string name;
+  for (const char c : text.substr(0, text.find_first_of(";]"))) {
+    if (c >= 'A' && c <= 'Z' && !name.empty()) name += '_';
+    name += base::lowercase({&c, 1});
+  }
+  return name;
+}
+
+constexpr auto kKindNames = []<std::size_t... I>(std::index_sequence<I...>) {
+  return std::array{&kind_name<static_cast<wire::RecordKind>(I)>...};
+}
+(std::make_index_sequence<wire::kRecordKinds>());
 
 class Counter final : public LogSink {
  public:
@@ -276,7 +259,7 @@ class Counter final : public LogSink {
 
   void finish() {
     for (std::size_t kind = 1; kind < counts_.size(); ++kind) {
-      if (counts_[kind] != 0) check_.records.emplace_back(kKindNames[kind], counts_[kind]);
+      if (counts_[kind] != 0) check_.records.emplace_back(kKindNames[kind](), counts_[kind]);
     }
     check_.lost_names = static_cast<std::int64_t>(lost_names_.size());
     check_.lost_definitions = static_cast<std::int64_t>(lost_definitions_.size());
@@ -288,17 +271,12 @@ class Counter final : public LogSink {
       case wire::RecordKind::kRange:
         return note_time(record.range.ts_ns, record.range.ts_ns);
       case wire::RecordKind::kGemm:
-        return note_time(record.gemm.begin_ns, record.gemm.end_ns);
       case wire::RecordKind::kLaunch:
-        return note_time(record.launch.begin_ns, record.launch.end_ns);
       case wire::RecordKind::kKernel:
-        return note_time(record.kernel.begin_ns, record.kernel.end_ns);
       case wire::RecordKind::kCopy:
-        return note_time(record.copy.begin_ns, record.copy.end_ns);
       case wire::RecordKind::kGraphLaunch:
-        return note_time(record.graph_launch.begin_ns, record.graph_launch.end_ns);
-      case wire::RecordKind::kGpuGemm:
-        return note_time(record.gpu_gemm.begin_ns, record.gpu_gemm.end_ns);
+      case wire::RecordKind::kGpuGemm:  // all of these begin with their times
+        return note_time(record.kernel.begin_ns, record.kernel.end_ns);
       case wire::RecordKind::kFrame:
       case wire::RecordKind::kStack:
       case wire::RecordKind::kKernelShape:
@@ -336,13 +314,9 @@ class Counter final : public LogSink {
   void add_loss(const wire::LossRecord& record) {
     if (!trace::is_of_collector(static_cast<std::size_t>(record.kind))) return;
     const auto loss = static_cast<trace::Loss>(record.kind);
-    for (LossTotal& total : check_.losses) {
-      if (total.loss == loss) {
-        total.count += static_cast<std::int64_t>(record.count);
-        return;
-      }
-    }
-    check_.losses.push_back({loss, static_cast<std::int64_t>(record.count), ""});
+    auto total = std::ranges::find(check_.losses, loss, &LossTotal::loss);
+    if (total == check_.losses.end()) total = check_.losses.insert(total, {loss, 0, ""});
+    total->count += static_cast<std::int64_t>(record.count);
   }
 
   LogCheck& check_;
@@ -366,12 +340,9 @@ Result<LogCheck> check_log(const std::string& path, const base::Progress& progre
 }
 
 bool is_log(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "rb");
-  if (file == nullptr) return false;
+  std::ifstream file(path, std::ios::binary);
   char magic[sizeof wire::kFileMagic] = {};
-  const bool read = std::fread(magic, sizeof magic, 1, file) == 1;
-  std::fclose(file);
-  return read && std::memcmp(magic, wire::kFileMagic, sizeof magic) == 0;
+  return file.read(magic, sizeof magic) && std::memcmp(magic, wire::kFileMagic, sizeof magic) == 0;
 }
 
 }  // namespace llmprof::record

@@ -14,9 +14,11 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/fields.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/numbers.h"
+#include "host/proc.h"
+#include "wire/clock.h"
 
 namespace llmprof::record {
 namespace {
@@ -124,104 +126,28 @@ CaptureLock::~CaptureLock() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-namespace {
-
-struct ProcessState {
-  char state = 'X';
-  std::int64_t ticks = 0;
-};
-
-ProcessState state_of(std::int64_t pid) {
-  const auto stat = base::read_file(fmt::format("/proc/{}/stat", pid), 65536);
-  if (!stat) return {};
-  // The name in parentheses may hold anything; after its last ')' come fields 3, 4, …, so 22 is the 20th word.
-  std::size_t at = stat->rfind(')');
-  if (at == std::string::npos || at + 2 >= stat->size()) return {};
-  ProcessState result{(*stat)[at + 2], 0};
-  for (int field = 0; field < 20 && at != std::string::npos; ++field) at = stat->find(' ', at + 1);
-  if (at != std::string::npos)
-    result.ticks = base::leading_number<std::int64_t>(std::string_view(*stat).substr(at + 1)).value_or(0);
-  return result;
+std::int64_t start_ticks(std::int64_t pid) {
+  const auto stat = host::read_stat(static_cast<pid_t>(pid));
+  return stat ? static_cast<std::int64_t>(stat->start_ticks) : 0;
 }
-
-}  // namespace
-
-std::int64_t start_ticks(std::int64_t pid) { return state_of(pid).ticks; }
 
 bool is_alive(std::int64_t pid, std::int64_t ticks) {
   if (pid <= 0 || ticks == 0) return false;
-  const ProcessState found = state_of(pid);
-  return found.ticks == ticks && found.state != 'Z' && found.state != 'X';  // Z: ended, not collected by its parent yet
+  const auto found = host::read_stat(static_cast<pid_t>(pid));
+  return found && found->start_ticks == static_cast<std::uint64_t>(ticks) && found->state != 'Z' &&
+         found->state != 'X';  // Z: ended, not collected by its parent yet
 }
 
 namespace {
 
 using base::Json;
 
-std::int64_t now_ns(clockid_t clock) {
-  timespec time{};
-  ::clock_gettime(clock, &time);
-  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
-}
-
-struct Writer {
-  Json json = Json::object();
-  template <class T>
-  void operator()(const char* key, const T& value);
-};
-// Members of the wrong type read as absent: record.json may come from an untrusted folder.
-struct Reader {
-  const Json& json;
-  template <class T>
-  void operator()(const char* key, T& value);
-};
-template <class Io, class T>
-using Member = std::conditional_t<std::is_same_v<Io, Writer>, const T, T>;
-
-// The members of record.json, each once: `io` writes them, or reads them.
-template <class Io>
-void each_member(Io& io, Member<Io, ClockPair>& pair) {
-  io("raw_ns", pair.raw_ns), io("wall_ns", pair.wall_ns), io("error_ns", pair.error_ns);
-}
-template <class Io>
-void each_member(Io& io, Member<Io, hw::Device>& device) {
-  io("kind", device.kind), io("name", device.name), io("chip", device.chip), io("units", device.units);
-  io("memory_bytes", device.memory_bytes), io("cache_bytes", device.cache_bytes), io("clock_mhz", device.clock_mhz);
-  io("driver", device.driver), io("uuid", device.uuid);
-}
-template <class Io>
-void each_member(Io& io, Member<Io, hw::Peak>& peak) {
-  io("quantity", peak.quantity), io("type", peak.type), io("value", peak.value);
-  io("unit", peak.unit), io("source", peak.source), io("method", peak.method);
-}
-template <class Io>
-void each_member(Io& io, Member<Io, DevicePeaks>& gpu) {
-  io("device", gpu.device), io("peaks", gpu.peaks);
-}
-template <class Io>
-void each_member(Io& io, Member<Io, NotedLoss>& loss) {
-  io("name", loss.loss), io("count", loss.count), io("detail", loss.detail);
-}
-template <class Io>
-void each_member(Io& io, Member<Io, NotedText>& note) {
-  io("subject", note.subject), io("text", note.text);
-}
-template <class Io>
-void each_member(Io& io, Member<Io, CaptureInfo>& info) {
-  io("llmprof_version", info.llmprof_version), io("command", info.command), io("executable", info.executable);
-  io("environment", info.environment);
-  io("root_pid", info.root_pid), io("root_start_ticks", info.root_start_ticks);
-  io("root_begin_ns", info.root_begin_ns), io("root_end_ns", info.root_end_ns);
-  io("begin", info.begin), io("end", info.end);
-  io("exit_status", info.exit_status), io("injectable", info.injectable);
-  io("cpu", info.cpu), io("peaks", info.peaks), io("gpus", info.gpus);
-  io("losses", info.losses), io("notes", info.notes);
-  io("window", info.window), io("last_ns", info.last_ns);
-  io("range_event_ns", info.range_event_ns), io("gemm_event_ns", info.gemm_event_ns);
-  io("counters", info.counters), io("rests", info.rests), io("models", info.models);
-  io("parallel", info.parallel), io("range_rules", info.range_rules), io("recorder_cpu_ns", info.recorder_cpu_ns);
-}
-
+// record.json has the fields of CaptureInfo, by their names. Those of the wrong type read as absent: it may come from
+// an untrusted folder.
+template <class T>
+Json written(const std::optional<T>& value);
+template <class T>
+Json written(const std::vector<T>& values);
 Json written(trace::Loss loss) { return trace::info_of(loss).name; }
 Json written(const std::optional<trace::AskedCounters>& counters) { return trace::counters_to_json(counters); }
 Json written(const std::optional<trace::NotedRests>& rests) { return trace::rests_to_json(rests); }
@@ -232,9 +158,10 @@ Json written(const T& value) {
   if constexpr (requires { Json(value); }) {
     return value;
   } else {
-    Writer writer;
-    each_member(writer, value);
-    return std::move(writer.json);
+    Json json = Json::object();
+    base::for_each_field(value,
+                         [&](std::string_view name, const auto& field) { json[std::string(name)] = written(field); });
+    return json;
   }
 }
 template <class T>
@@ -247,12 +174,12 @@ Json written(const std::vector<T>& values) {
   for (const T& value : values) json.push_back(written(value));
   return json;
 }
-template <class T>
-void Writer::operator()(const char* key, const T& value) {
-  json[key] = written(value);
-}
 
 // False: it is of another type, and stays as it was.
+template <class T>
+bool read(const Json& json, std::optional<T>& to);
+template <class T>
+bool read(const Json& json, std::vector<T>& to);
 bool read(const Json& json, trace::Loss& loss) {
   const std::string name = json.is_string() ? json.get<std::string>() : "";
   for (std::size_t i = 0; i < trace::kLossInfo.size(); ++i) {
@@ -276,9 +203,11 @@ bool read(const Json& json, T& to) {
     if (fits) to = json.get<T>();
     return fits;
   } else {
-    Reader reader{json};
-    if (json.is_object()) each_member(reader, to);
-    return json.is_object();
+    if (!json.is_object()) return false;
+    base::for_each_field(to, [&](std::string_view name, auto& field) {
+      if (const auto at = json.find(std::string(name)); at != json.end()) read(*at, field);
+    });
+    return true;
   }
 }
 template <class T>
@@ -296,17 +225,13 @@ bool read(const Json& json, std::vector<T>& to) {
   }
   return true;
 }
-template <class T>
-void Reader::operator()(const char* key, T& value) {
-  if (const auto at = json.find(key); at != json.end()) read(*at, value);
-}
 
 }  // namespace
 
 ClockPair read_clocks() {
-  const std::int64_t before = now_ns(CLOCK_MONOTONIC_RAW);
-  const std::int64_t wall = now_ns(CLOCK_REALTIME);
-  const std::int64_t after = now_ns(CLOCK_MONOTONIC_RAW);
+  const auto before = static_cast<std::int64_t>(wire::now_ns());
+  const auto wall = static_cast<std::int64_t>(wire::read_clock_ns(CLOCK_REALTIME));
+  const auto after = static_cast<std::int64_t>(wire::now_ns());
   return {before + (after - before) / 2, wall, (after - before + 1) / 2};
 }
 

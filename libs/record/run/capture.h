@@ -66,7 +66,7 @@ struct ClockPair {
 ClockPair read_clocks();
 
 struct NotedLoss {
-  trace::Loss loss = trace::Loss::kNone;
+  trace::Loss name = trace::Loss::kNone;
   std::int64_t count = 0;
   std::string detail;
 };

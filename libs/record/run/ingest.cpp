@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/fields.h"
 #include "base/file.h"
 #include "base/numbers.h"
 #include "base/version.h"
@@ -45,17 +46,11 @@ Result<IngestTally> write_tables(const std::string& run_folder, const IngestOpti
 
 trace::RunInfo run_info(const CaptureInfo& info, const IngestTally& tally) {
   trace::RunInfo run;
+  base::for_each_shared_field(run, info, [](auto& to, const auto& from) { to = from; });
   run.llmprof_version = base::version();
   run.created = iso_time(info.begin.wall_ns);
-  run.command = info.command;
-  run.environment = info.environment.empty() ? "{}" : info.environment;
-  run.window = info.window;
-  run.counters = info.counters;
-  run.rests = info.rests;
+  if (run.environment.empty()) run.environment = "{}";
   run.models = tally.models;
-  run.parallel = info.parallel;
-  run.range_rules = info.range_rules;
-  run.recorder_cpu_ns = info.recorder_cpu_ns;
   return run;
 }
 

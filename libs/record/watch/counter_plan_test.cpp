@@ -149,7 +149,7 @@ TEST(CounterOptions, ThatContradictAreRefused) {
   EXPECT_THAT(refusal(options), HasSubstr("ranges are named"));
 }
 
-// As libs/collect/cuda/counters/plan.cpp matches.
+// As libs/collect/cuda/counters/hooks.cpp matches.
 bool matches(const char* pattern, const char* text) {
   if (*pattern == '\0') return *text == '\0';
   if (*pattern == '*') return matches(pattern + 1, text) || (*text != '\0' && matches(pattern, text + 1));

@@ -6,21 +6,13 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "base/result.h"
-#include "host/host_log.h"
 #include "hw/counters/pm_sampling.h"
-#include "record/run/capture.h"
 #include "record/watch/counter_plan.h"
-#include "record/watch/watch_child.h"
-#include "trace/loss.h"
+#include "record/watch/device_watch.h"
 
 namespace llmprof::record {
 
@@ -88,95 +80,40 @@ class CounterPacer {
   std::uint64_t shortest_ns_, longest_ns_, wait_ns_, rest_ns_ = 0;
 };
 
-// A process of its own that samples the hardware counters of the devices (hw/counters/pm_sampling.h) and tells this one
-// through a pipe. The CUDA driver is loaded there only.
-//
-// What the child tells; the pipe carries it as it is.
-struct CounterHead {
-  enum class Kind : std::uint32_t {
-    kDevice,  // there is this device; before its first sample
-    kMetric,  // the next metric of a device, by the chip's own name
-    kSample,  //
-    kLoss,    // `loss`, `count` and `text` are to be noted
-    kNote,    // `text` is for people
-  };
-  Kind kind = Kind::kSample;
-  std::uint32_t device = 0;
-  std::uint64_t begin_ns = 0, end_ns = 0;     // sample: CLOCK_MONOTONIC_RAW
-  std::uint64_t uuid_high = 0, uuid_low = 0;  // device
-  trace::Loss loss = trace::Loss::kNone;
-  std::uint64_t count = 0;
-};
-
-struct CounterEvent : CounterHead {
-  std::string text;
-  std::vector<double> values;  // sample: in the order of the metrics
-};
-
 struct CounterPace {
   double share = 0.12;                                     // of one core, for all devices
   std::chrono::milliseconds shortest{500}, longest{2000};  // between two readings
 };
 
-class CounterChild {
- public:
-  // What to sample, opened in the child. An error's code says why there is nothing: kForbidden and so on are told as
-  // losses in the events of what it returns.
-  using Open = std::function<hw::counters::PmDevices()>;
+// What to sample, opened in the child: what cannot be is told as losses.
+using CounterOpen = std::function<hw::counters::PmDevices()>;
 
-  // Forks; to be called while this process has one thread.
-  static Result<std::unique_ptr<CounterChild>> start(const Open& open, const CounterPace& pace);
+// A process of its own that samples the hardware counters of the devices (hw/counters/pm_sampling.h). The CUDA driver
+// is loaded there only. To be called while this process has one thread.
+Result<std::unique_ptr<WatchChild>> start_counters(const CounterOpen& open, const CounterPace& pace);
 
-  std::vector<CounterEvent> receive();  // events that came by now; does not wait
-  int descriptor() const { return child_->descriptor(); }
-  bool ended() const { return child_->ended(); }
-  // Takes the last samples and ends. False: it did not answer in time and was abandoned.
-  bool stop(std::chrono::milliseconds patience = std::chrono::seconds(3)) { return child_->stop(patience); }
-
- private:
-  explicit CounterChild(std::unique_ptr<WatchChild> child) : child_(std::move(child)) {}
-  std::unique_ptr<WatchChild> child_;
-};
-
-// What goes through the pipe between the counter child and its parent: a head, then text and values.
-
-void append(std::string& bytes, const CounterEvent& event);
-// The first event of `bytes`, which then begins behind it. False: there is no whole one (yet).
-bool take(std::string_view& bytes, CounterEvent& event);
+CounterOpen open_sampled_devices(const CounterOptions& options);
 
 // Hardware counters sampled beside a launch, by a child process, into the recorder's log: a kCounterWindow (scope
 // kSample) per sample with its values. What cannot be sampled is noted as a loss. Works where
 // CounterOptions::method is kSampled; else nothing happens.
-
-CounterChild::Open open_sampled_devices(const CounterOptions& options);
-
-class CounterSampler {
+class CounterSampler : public DeviceWatch {
  public:
   explicit CounterSampler(const CounterOptions& options) : CounterSampler(options, open_sampled_devices(options)) {}
-  CounterSampler(const CounterOptions& options, CounterChild::Open open) : options_(options), open_(std::move(open)) {}
-
+  // Its devices have numbers beside those that telemetry gives its own.
+  CounterSampler(const CounterOptions& options, CounterOpen open)
+      : DeviceWatch({.subject = "counters",
+                     .failed = trace::Loss::kCountersFailed,
+                     .patience = std::chrono::seconds(3),
+                     .may_be_silent = std::chrono::seconds(0),
+                     .first_device = 1000}),
+        options_(options),
+        open_(std::move(open)) {}
   void start();  // before this process has other threads
-  // Takes what came; true: there is something to write. One thread at a time.
-  bool receive();
-  void write(host::HostLog& log);  // what was received
-  void stop();                     // the program ended, or the recording reached its size
-  void finish(CaptureInfo& info);  // notes the losses
-  // The devices' counters may not be read here, or are held by others: NVML's activity is what is left.
-  bool refused();
 
  private:
-  void take(std::vector<CounterEvent> events);
-  void write_samples(std::vector<const CounterEvent*>& samples, host::HostLog& log);  // and forgets them
-
   CounterOptions options_;
-  CounterChild::Open open_;
-  std::mutex mutex_;  // the sampler's thread receives, the main thread stops
-  std::unique_ptr<CounterChild> child_;
-  std::vector<CounterEvent> received_;
-  std::map<std::uint32_t, std::vector<std::string>> metrics_;  // of each device
-  std::vector<NotedLoss> losses_;
-  bool refused_ = false;
-  std::uint32_t measurement_ = 0;
+  CounterOpen open_;
 };
 
 }  // namespace llmprof::record

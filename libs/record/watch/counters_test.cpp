@@ -25,7 +25,7 @@ using hw::counters::PmSampler;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
-using Kind = CounterEvent::Kind;
+using Kind = WatchEvent::Kind;
 using std::chrono::milliseconds;
 
 constexpr std::uint64_t kMs = 1'000'000;
@@ -73,14 +73,14 @@ PmDevices one_device(bool hangs = false, int failures = 0) {
 constexpr CounterPace kQuick{.share = 0.9, .shortest = milliseconds(1), .longest = milliseconds(2)};
 constexpr milliseconds kPatient{60'000};
 
-std::vector<CounterEvent> of_kind(const std::vector<CounterEvent>& events, Kind kind) {
-  std::vector<CounterEvent> found;
-  std::ranges::copy_if(events, std::back_inserter(found), [&](const CounterEvent& e) { return e.kind == kind; });
+std::vector<WatchEvent> of_kind(const std::vector<WatchEvent>& events, Kind kind) {
+  std::vector<WatchEvent> found;
+  std::ranges::copy_if(events, std::back_inserter(found), [&](const WatchEvent& e) { return e.kind == kind; });
   return found;
 }
 
-std::vector<CounterEvent> wait_for(CounterChild& child, Kind kind, std::size_t enough) {
-  std::vector<CounterEvent> events;
+std::vector<WatchEvent> wait_for(WatchChild& child, Kind kind, std::size_t enough) {
+  std::vector<WatchEvent> events;
   while (of_kind(events, kind).size() < enough) {
     pollfd wait{child.descriptor(), POLLIN, 0};
     ::poll(&wait, 1, -1);
@@ -90,7 +90,7 @@ std::vector<CounterEvent> wait_for(CounterChild& child, Kind kind, std::size_t e
 }
 
 TEST(CounterChild, TellsItsDeviceAndMetricsThenItsSamplesOnOurClock) {
-  auto child = CounterChild::start([] { return one_device(); }, kQuick);
+  auto child = start_counters([] { return one_device(); }, kQuick);
   ASSERT_TRUE(child);
   const auto before = static_cast<std::uint64_t>(read_clocks().raw_ns);
   const auto events = wait_for(**child, Kind::kSample, 10);
@@ -102,7 +102,7 @@ TEST(CounterChild, TellsItsDeviceAndMetricsThenItsSamplesOnOurClock) {
   EXPECT_EQ(events[2].text, "sm__active.avg");
   const auto samples = of_kind(events, Kind::kSample);
   EXPECT_THAT(samples[0].values, ElementsAre(2, 0.5));  // the very first was dropped
-  for (const CounterEvent& sample : samples) {
+  for (const WatchEvent& sample : samples) {
     // The fake's times are of the wall's clock; they must be ours now, up to what reading two clocks may be off.
     EXPECT_GT(sample.end_ns + kMs, before);
     EXPECT_LT(sample.end_ns, after + kMs);
@@ -113,11 +113,11 @@ TEST(CounterChild, TellsItsDeviceAndMetricsThenItsSamplesOnOurClock) {
 }
 
 TEST(CounterChild, OneThatHangsIsAbandoned) {
-  auto child = CounterChild::start([] { return one_device(true); }, kQuick);
+  auto child = start_counters([] { return one_device(true); }, kQuick);
   ASSERT_TRUE(child);
   wait_for(**child, Kind::kSample, 1);
   EXPECT_FALSE((*child)->stop(milliseconds(20)));
-  auto never = CounterChild::start(
+  auto never = start_counters(
       [] {
         ::sleep(3600);
         return PmDevices{};
@@ -128,7 +128,7 @@ TEST(CounterChild, OneThatHangsIsAbandoned) {
 }
 
 TEST(CounterChild, AReadingThatFailsIsSaidAndTheNextOnesAreTaken) {
-  auto child = CounterChild::start([] { return one_device(false, 2); }, kQuick);
+  auto child = start_counters([] { return one_device(false, 2); }, kQuick);
   ASSERT_TRUE(child);
   const auto events = wait_for(**child, Kind::kSample, 10);
   const auto losses = of_kind(events, Kind::kLoss);
@@ -137,7 +137,7 @@ TEST(CounterChild, AReadingThatFailsIsSaidAndTheNextOnesAreTaken) {
   EXPECT_EQ(losses[0].text, "broken");
   EXPECT_TRUE((*child)->stop(kPatient));
   // Again and again is too much.
-  auto useless = CounterChild::start([] { return one_device(false, 1000); }, kQuick);
+  auto useless = start_counters([] { return one_device(false, 1000); }, kQuick);
   ASSERT_TRUE(useless);
   const auto said = wait_for(**useless, Kind::kLoss, 4);
   EXPECT_THAT(of_kind(said, Kind::kLoss)[3].text, HasSubstr("samples of GPU 2: broken"));
@@ -145,12 +145,12 @@ TEST(CounterChild, AReadingThatFailsIsSaidAndTheNextOnesAreTaken) {
 }
 
 TEST(CounterMessage, AWholeEventOrNone) {
-  CounterEvent sample;
+  WatchEvent sample;
   sample.device = 3;
   sample.begin_ns = 5;
   sample.end_ns = 6;
   sample.values = {1, std::numeric_limits<double>::infinity()};
-  CounterEvent loss;
+  WatchEvent loss;
   loss.kind = Kind::kLoss;
   loss.loss = trace::Loss::kCountersHeld;
   loss.count = 9;
@@ -160,13 +160,13 @@ TEST(CounterMessage, AWholeEventOrNone) {
   append(bytes, loss);
   for (std::size_t cut = 0; cut < bytes.size(); ++cut) {
     std::string_view left(bytes.data(), cut);
-    CounterEvent event;
+    WatchEvent event;
     int whole = 0;
     while (take(left, event)) ++whole;
     EXPECT_LE(whole, 1);
   }
   std::string_view left = bytes;
-  CounterEvent event;
+  WatchEvent event;
   ASSERT_TRUE(take(left, event));
   EXPECT_EQ(event.end_ns, 6u);
   EXPECT_THAT(event.values, ElementsAre(1, std::numeric_limits<double>::infinity()));
@@ -282,7 +282,7 @@ TEST(CounterSampler, WritesWindowsAndTheirValues) {
   EXPECT_TRUE(info.losses.empty());
 }
 
-CounterChild::Open refuses(PmRefusal refusal, std::string text) {
+CounterOpen refuses(PmRefusal refusal, std::string text) {
   return [=] {
     PmDevices devices;
     devices.problems.push_back({refusal, text});
@@ -306,13 +306,13 @@ TEST(CounterSampler, WhatIsForbiddenIsSaidAndAsksForNvml) {
   CaptureInfo info;
   sampler.finish(info);
   ASSERT_THAT(info.losses, SizeIs(4));
-  EXPECT_EQ(info.losses[0].loss, trace::Loss::kCountersForbidden);
+  EXPECT_EQ(info.losses[0].name, trace::Loss::kCountersForbidden);
   EXPECT_EQ(info.losses[0].detail, "RmProfilingAdminOnly: 1");
-  EXPECT_EQ(info.losses[1].loss, trace::Loss::kCounterUnknown);
+  EXPECT_EQ(info.losses[1].name, trace::Loss::kCounterUnknown);
   EXPECT_EQ(info.losses[1].detail, "nonsense__cycles.sum");
   EXPECT_EQ(info.losses[2].count, 2);
   EXPECT_EQ(info.losses[2].detail, "samples do not offer l2_bytes, flops");
-  EXPECT_EQ(info.losses[3].loss, trace::Loss::kCountersSkipped);
+  EXPECT_EQ(info.losses[3].name, trace::Loss::kCountersSkipped);
   EXPECT_THAT(info.losses[3].detail, HasSubstr("l1tex__hits.sum: needs a pass of its own"));
 }
 

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::SizeIs;
-using Kind = TelemetryEvent::Kind;
+using Kind = WatchEvent::Kind;
 using std::chrono::milliseconds;
 
 // One GPU. A reading takes as much CPU time as it is told.
@@ -52,19 +52,19 @@ class HangingSource : public FakeSource {
 };
 
 template <class Source, class... Arguments>
-TelemetryChild::Open opens(Arguments... arguments) {
+TelemetryOpen opens(Arguments... arguments) {
   return [=]() -> Result<std::unique_ptr<hw::TelemetrySource>> { return {std::make_unique<Source>(arguments...)}; };
 }
 
-std::vector<TelemetryEvent> of_kind(const std::vector<TelemetryEvent>& events, Kind kind) {
-  std::vector<TelemetryEvent> found;
-  std::ranges::copy_if(events, std::back_inserter(found), [&](const TelemetryEvent& e) { return e.kind == kind; });
+std::vector<WatchEvent> of_kind(const std::vector<WatchEvent>& events, Kind kind) {
+  std::vector<WatchEvent> found;
+  std::ranges::copy_if(events, std::back_inserter(found), [&](const WatchEvent& e) { return e.kind == kind; });
   return found;
 }
 
 // Events until `enough` of a kind came. The tests have no other limit than that of the test runner.
-std::vector<TelemetryEvent> wait_for(TelemetryChild& child, Kind kind, std::size_t enough) {
-  std::vector<TelemetryEvent> events;
+std::vector<WatchEvent> wait_for(WatchChild& child, Kind kind, std::size_t enough) {
+  std::vector<WatchEvent> events;
   while (of_kind(events, kind).size() < enough) {
     pollfd wait{child.descriptor(), POLLIN, 0};
     ::poll(&wait, 1, -1);
@@ -74,17 +74,17 @@ std::vector<TelemetryEvent> wait_for(TelemetryChild& child, Kind kind, std::size
 }
 
 TEST(TelemetryChild, TellsItsDevicesThenReadsThem) {
-  auto child = TelemetryChild::start(opens<FakeSource>(), {.power_hz = 1000});
+  auto child = start_telemetry(opens<FakeSource>(), {.power_hz = 1000});
   ASSERT_TRUE(child);
-  const std::vector<TelemetryEvent> events = wait_for(**child, Kind::kReading, 20);
+  const std::vector<WatchEvent> events = wait_for(**child, Kind::kReading, 20);
   ASSERT_EQ(events[0].kind, Kind::kDevice);
-  EXPECT_EQ(events[0].device.name, "Toy GPU");
-  EXPECT_EQ(events[0].device.kind, "gpu");
-  EXPECT_EQ(events[0].device.device, 3u);
-  EXPECT_EQ(events[0].device.uuid_high, 7u);
-  EXPECT_EQ(events[0].device.uuid_low, 8u);
+  EXPECT_EQ(events[0].text, "Toy GPU");
+  EXPECT_TRUE(events[0].is_gpu);
+  EXPECT_EQ(events[0].device, 3u);
+  EXPECT_EQ(events[0].uuid_high, 7u);
+  EXPECT_EQ(events[0].uuid_low, 8u);
   std::uint64_t before = 0;
-  for (const TelemetryEvent& event : of_kind(events, Kind::kReading)) {
+  for (const WatchEvent& event : of_kind(events, Kind::kReading)) {
     EXPECT_EQ(event.reading.device, 3u);
     EXPECT_GE(event.reading.ts_ns, before);  // in order of time
     before = event.reading.ts_ns;
@@ -93,7 +93,7 @@ TEST(TelemetryChild, TellsItsDevicesThenReadsThem) {
     }
   }
   EXPECT_TRUE((*child)->stop(milliseconds(60'000)));
-  const std::vector<TelemetryEvent> last = (*child)->receive();
+  const std::vector<WatchEvent> last = (*child)->receive();
   ASSERT_FALSE(of_kind(last, Kind::kReading).empty());  // a last one
   EXPECT_GE(of_kind(last, Kind::kReading).back().reading.ts_ns, before);
 }
@@ -102,7 +102,7 @@ TEST(TelemetryChild, WithoutADeviceItSaysWhyAndIsGone) {
   const auto none = []() -> Result<std::unique_ptr<hw::TelemetrySource>> {
     return Error{ErrorCode::kNotFound, "no driver", ""};
   };
-  auto child = TelemetryChild::start(none, {});
+  auto child = start_telemetry(none, {});
   ASSERT_TRUE(child);
   const auto events = wait_for(**child, Kind::kNone, 1);
   EXPECT_EQ(events[0].text, "no driver");
@@ -110,7 +110,7 @@ TEST(TelemetryChild, WithoutADeviceItSaysWhyAndIsGone) {
 }
 
 TEST(TelemetryChild, ADriverThatHangsIsAbandoned) {
-  auto hangs = TelemetryChild::start(opens<HangingSource>(), {});
+  auto hangs = start_telemetry(opens<HangingSource>(), {});
   ASSERT_TRUE(hangs);
   wait_for(**hangs, Kind::kDevice, 1);
   EXPECT_FALSE((*hangs)->stop(milliseconds(20)));
@@ -119,15 +119,14 @@ TEST(TelemetryChild, ADriverThatHangsIsAbandoned) {
     ::sleep(3600);
     return Error{};
   };
-  auto opens_never = TelemetryChild::start(never, {});
+  auto opens_never = start_telemetry(never, {});
   ASSERT_TRUE(opens_never);
   EXPECT_FALSE((*opens_never)->stop(milliseconds(20)));
 }
 
 // 20 ms of CPU time per reading at half of 30 % of a core: 7.5 readings a second are affordable, not 100.
 TEST(TelemetryChild, ReadingsThatCostMuchComeLessOftenAndThatIsSaid) {
-  auto child =
-      TelemetryChild::start(opens<FakeSource>(20'000'000), {.power_hz = 100, .state_hz = 0.001, .share = 0.30});
+  auto child = start_telemetry(opens<FakeSource>(20'000'000), {.power_hz = 100, .state_hz = 0.001, .share = 0.30});
   ASSERT_TRUE(child);
   const auto events = wait_for(**child, Kind::kReading, 6);
   ASSERT_TRUE((*child)->stop(milliseconds(60'000)));
@@ -185,7 +184,7 @@ TEST(TelemetryWatch, AHangingDriverIsALoss) {
   CaptureInfo info;
   watch.finish(info);
   ASSERT_THAT(info.losses, SizeIs(1));
-  EXPECT_EQ(info.losses[0].loss, trace::Loss::kTelemetryStopped);
+  EXPECT_EQ(info.losses[0].name, trace::Loss::kTelemetryStopped);
   EXPECT_EQ(info.losses[0].detail, "the driver did not answer at the end");
 }
 

@@ -1,13 +1,27 @@
 #pragma once
 // What is measured, and how often: the budget, the choice of ranges, the choice of kernels. No CUPTI, no clock.
 
+#include <stdio.h>
+#include <string.h>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "collect/cuda/counters/plan.h"
+#include "collect/names.h"
 
 namespace llmprof::collect::counters {
+
+inline std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
+  hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+  return hash ^ (hash >> 32);
+}
+
+// "cuLaunchKernel", or that with what the driver appends: "_ptsz".
+inline bool is_call(const char* function, const char* name) {
+  const std::size_t length = strlen(name);
+  return strncmp(function, name, length) == 0 && (function[length] == '\0' || function[length] == '_');
+}
 
 // How much of the program's time measuring may take. A measured window pays for itself: the next one waits until the
 // time since the set-up has grown enough. Plain arithmetic, no clock.
@@ -17,12 +31,14 @@ class Budget {
   void begin(std::uint64_t now_ns, std::uint64_t ppm, std::uint64_t credit_ns) {
     begin_ns_ = now_ns, ppm_ = ppm, credit_ns_ = credit_ns, spent_ns_ = 0;
   }
+
   // Whether something that costs about `cost_ns` may be done now.
   bool allows(std::uint64_t now_ns, std::uint64_t cost_ns) const {
     if (ppm_ == 0) return true;
     const std::uint64_t elapsed_us = now_ns > begin_ns_ ? (now_ns - begin_ns_) / 1000 : 0;
     return spent_ns_ + cost_ns <= credit_ns_ + elapsed_us * ppm_ / 1000;
   }
+
   void spend(std::uint64_t ns) { spent_ns_ += ns; }
   std::uint64_t spent_ns() const { return spent_ns_; }
 
@@ -88,6 +104,7 @@ class WindowChoice {
     name->empty = worked ? 0 : name->empty + 1;
     if (passes_ <= 1) ++name->measured;
   }
+
   // What else measuring took: starting, reading.
   void spent(std::uint64_t cost_ns) { budget_.spend(cost_ns); }
 
@@ -101,12 +118,14 @@ class WindowChoice {
     if (Name* name = current_ != 0 ? find(current_) : nullptr) ++name->measured;
     current_ = 0;
   }
+
   // Several passes: the chosen name does not come, the others do; or it is not to be measured any more.
   bool is_stuck() {
     const Name* name = current_ != 0 ? find(current_) : nullptr;
     if (name == nullptr) return false;
     return name->outer || name->empty >= kEmptyEnough || others_ > 16 + 8 * std::uint64_t{name->seen};
   }
+
   void give_up() {
     if (Name* name = current_ != 0 ? find(current_) : nullptr) name->not_before = 4 * name->seen;
     current_ = 0;
@@ -173,14 +192,47 @@ class KernelChoice {
   static constexpr std::size_t kNone = kMost;
 
   // A launch of a kernel that was asked for: its number; kNone: there are too many. `is_new`: the first of its kind.
-  std::size_t saw(std::uint64_t signature, std::uint64_t now_ns, bool* is_new);
+  std::size_t saw(std::uint64_t signature, std::uint64_t now_ns, bool* is_new) {
+    now_ns_ = now_ns;
+    ++launches_;
+    std::size_t at = mix(0, signature) % kSlots;
+    while (slots_[at] != 0 && signatures_[slots_[at] - 1].id != signature) at = (at + 1) % kSlots;
+    *is_new = slots_[at] == 0;
+    if (*is_new) {
+      if (count_ == kMost) return kNone;
+      slots_[at] = static_cast<std::uint16_t>(++count_);
+      signatures_[count_ - 1] = {signature, 0, 0, 0};
+    }
+    Signature& seen = signatures_[slots_[at] - 1];
+    seen.seen_ns = now_ns;
+    seen.seen_launch = launches_;
+    return slots_[at] - 1u;
+  }
+
   // Whether this launch, the last one seen, is to be measured. `gave_up`: the measurement under way ended without its
   // passes; its signature does not come any more.
-  bool wants(std::size_t number, bool* gave_up);
+  bool wants(std::size_t number, bool* gave_up) {
+    *gave_up = false;
+    if (current_ == number) return true;
+    if (current_ != kNone) {
+      if (comes(signatures_[current_])) return false;
+      *gave_up = true;
+      threw_away();
+    }
+    return signatures_[number].tries <= fewest_tries();
+  }
+
   // A pass of it was made; `all`: the last one.
-  void measured(std::size_t number, bool all);
+  void measured(std::size_t number, bool all) {
+    current_ = all ? kNone : number;
+    if (all) ++signatures_[number].tries;
+  }
+
   // A pass of it, and with it all before, are thrown away.
-  void threw_away();
+  void threw_away() {
+    if (current_ != kNone) ++signatures_[current_].tries;
+    current_ = kNone;
+  }
   bool is_under_way() const { return current_ != kNone; }
   bool is_under_way(std::size_t number) const { return current_ == number && is_under_way(); }
 
@@ -196,7 +248,14 @@ class KernelChoice {
   bool comes(const Signature& signature) const {
     return now_ns_ <= signature.seen_ns + kPatienceNs && launches_ <= signature.seen_launch + kPatienceLaunches;
   }
-  std::uint32_t fewest_tries() const;
+
+  std::uint32_t fewest_tries() const {
+    std::uint32_t fewest = ~0u;
+    for (std::size_t i = 0; i < count_; ++i) {
+      if (comes(signatures_[i]) && signatures_[i].tries < fewest) fewest = signatures_[i].tries;
+    }
+    return fewest;
+  }
 
   static constexpr std::size_t kSlots = 2 * kMost;
   std::uint16_t slots_[kSlots]{};  // open addressing: number + 1
@@ -210,12 +269,40 @@ class KernelChoice {
 struct LaunchShape {
   std::uint32_t grid[3], block[3];
 };
-LaunchShape shape_of(const char* function, const void* arguments);
-std::uint64_t signature_of(const char* symbol, const LaunchShape& shape);
+inline LaunchShape shape_of(const char* function, const void* arguments) {
+  LaunchShape shape{};
+  if (function == nullptr || arguments == nullptr) return shape;
+  const char* at = static_cast<const char*>(arguments);
+  if (is_call(function, "cuLaunchKernelEx")) {  // the first argument points to the configuration, which begins with it
+    memcpy(&at, at, sizeof(void*));
+    if (at != nullptr) memcpy(&shape, at, sizeof(shape));
+  } else if (is_call(function, "cuLaunchKernel") || is_call(function, "cuLaunchCooperativeKernel")) {
+    memcpy(&shape, at + sizeof(void*), sizeof(shape));  // after the function
+  }
+
+  return shape;
+}
+inline std::uint64_t signature_of(const char* symbol, const LaunchShape& shape) {
+  std::uint64_t hash = mix(0x6b65726e, reinterpret_cast<std::uintptr_t>(symbol));
+  for (int i = 0; i < 3; ++i) hash = mix(hash, std::uint64_t{shape.grid[i]} << 32 | shape.block[i]);
+  return hash;
+}
 
 // The values of one kernel from the ranges that were found: one, or one a pass, each with the metrics of its pass.
 // False: there is no range, or another kernel was counted too. `ranges` values follow each other, `metrics` of each.
-bool merge_ranges(const double* values, std::size_t ranges, std::size_t metrics, double* merged);
+inline bool merge_ranges(const double* values, std::size_t ranges, std::size_t metrics, double* merged) {
+  for (std::size_t metric = 0; metric < metrics; ++metric) {
+    merged[metric] = __builtin_nan("");
+    for (std::size_t range = 0; range < ranges; ++range) {
+      const double value = values[range * metrics + metric];
+      if (value != value) continue;
+      if (merged[metric] == merged[metric]) return false;
+      merged[metric] = value;
+    }
+  }
+
+  return ranges != 0;
+}
 
 // Which kernels were asked for, remembered by the address of their name: other launches cost one look. And which
 // patterns no launch has met: kernels that only ever run inside graphs cannot be counted one by one.
@@ -233,14 +320,43 @@ class KernelVerdicts {
   }
 
   // A launch that could be counted. One thread at a time, as unseen() and say_unseen().
-  void was_launched(const List& patterns, const char* symbol);
+  void was_launched(const List& patterns, const char* symbol) {
+    List one{};
+    one.count = 1;
+    for (std::size_t i = 0; i < patterns.count; ++i) {
+      one.words[0] = patterns.words[i];
+      seen_[i] = seen_[i] || matches(one, symbol);
+    }
+  }
+
   // Names that no launch has met in any of their spellings: how many, and the first of them (null: none).
   struct Unseen {
     const char* first;
     std::size_t count;
   };
-  Unseen unseen(const List& patterns) const;
-  void say_unseen(const List& patterns) const;
+  // Spellings of one name stand one after the other.
+  Unseen unseen(const List& patterns) const {
+    Unseen found{nullptr, 0};
+    for (std::size_t i = 0; i < patterns.count;) {
+      const char* const name = patterns.names[i] != nullptr ? patterns.names[i] : patterns.words[i];
+      bool seen = false;
+      do seen = seen || seen_[i];
+      while (++i < patterns.count && patterns.names[i] == name);
+      if (!seen && found.count++ == 0) found.first = name;
+    }
+    return found;
+  }
+
+  void say_unseen(const List& patterns) const {
+    const Unseen names = unseen(patterns);
+    if (names.count == 0) return;
+    char others[48] = "";
+    if (names.count > 1) snprintf(others, sizeof(others), " (and %zu more)", names.count - 1);
+    note("counters",
+         "no kernel %.256s%s was launched by itself. Kernels of CUDA graphs are counted with "
+         "--counters-method sampled.",
+         names.first, others);
+  }
 
  private:
   static constexpr std::size_t kSlots = 4096;

@@ -11,7 +11,7 @@
 
 #include "collect/cuda/counters/choice.h"
 #include "collect/cuda/counters/plan.h"
-#include "collect/cuda/counters/profiler_lock.h"
+#include "collect/cuda/counters/windows.h"
 
 namespace llmprof::collect::counters {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "collect/cuda/counters/choice.h"
 #include "collect/cuda/counters/hooks.h"
-#include "collect/cuda/counters/profiler_lock.h"
 #include "collect/cuda/counters/session.h"
 #include "collect/cuda/gpu.h"
 #include "collect/event.h"
@@ -70,18 +69,17 @@ void end_for_good() {
 void put_window(Thread* thread, const CallbackData& data, std::uint64_t end_ns) {
   wire::Record* record = reserve(thread, wire::RecordKind::kCounterWindow);
   if (record == nullptr) return;
-  const std::uint32_t passes = w.plan.replay ? 1 : w.session.passes();
-  wire::CounterWindowRecord& window = record->counter_window;
-  window.begin_ns = w.window.begin_ns;
-  window.end_ns = end_ns;
-  window.cost_ns = w.window.cost_ns;
-  window.measurement = w.measurement;
-  window.correlation = data.correlation;
-  window.name = intern_cached(thread, data.symbol);
-  window.device = w.device;
-  window.scope = wire::CounterScope::kKernel;
-  window.pass = static_cast<std::uint8_t>(w.passes_made < 255 ? w.passes_made : 255);
-  window.passes = static_cast<std::uint8_t>(passes < 255 ? passes : 255);
+  const auto narrow = [](std::uint32_t number) { return static_cast<std::uint8_t>(number < 255 ? number : 255); };
+  record->counter_window = {.begin_ns = w.window.begin_ns,
+                            .end_ns = end_ns,
+                            .cost_ns = w.window.cost_ns,
+                            .measurement = w.measurement,
+                            .correlation = data.correlation,
+                            .name = intern_cached(thread, data.symbol),
+                            .device = w.device,
+                            .scope = wire::CounterScope::kKernel,
+                            .pass = narrow(w.passes_made),
+                            .passes = narrow(w.plan.replay ? 1 : w.session.passes())};
   commit(thread);
 }
 
@@ -109,8 +107,7 @@ void state(const CallbackData& data, std::uint64_t end_ns, bool with_values) {
 // False: the session is of no use any more.
 bool open_session(void* context) {
   const std::uint64_t begin_ns = now_ns();
-  std::uint32_t device = 0;
-  if (gpu.library.get_device_id != nullptr) gpu.library.get_device_id(context, &device);
+  const std::uint32_t device = device_of(context);
   w.device = static_cast<std::uint16_t>(device);
   const bool first = w.context.exchange(context) == nullptr;
   w.is_used = false;

@@ -17,7 +17,7 @@ namespace {
   static_assert(offsetof(ours, our_member) == offsetof(theirs, their_member) && \
                 sizeof(ours::our_member) == sizeof(theirs::their_member))
 #define SAME_SIZE(ours, theirs)                                                      \
-  static_assert(kParamBytes<ours> == theirs##_STRUCT_SIZE);                          \
+  static_assert(ours{}.size == theirs##_STRUCT_SIZE);                               \
   static_assert(sizeof(ours) == sizeof(theirs) && alignof(ours) == alignof(theirs)); \
   SAME(ours, theirs, size, structSize);                                              \
   SAME(ours, theirs, priv, pPriv)
@@ -30,7 +30,7 @@ SAME(DeviceChipName, CUpti_Device_GetChipName_Params, device, deviceIndex);
 SAME(DeviceChipName, CUpti_Device_GetChipName_Params, chip, pChipName);
 
 SAME_SIZE(HostInitialize, CUpti_Profiler_Host_Initialize_Params);
-SAME(HostInitialize, CUpti_Profiler_Host_Initialize_Params, kind, profilerType);
+SAME(HostInitialize, CUpti_Profiler_Host_Initialize_Params, profiler, profilerType);
 SAME(HostInitialize, CUpti_Profiler_Host_Initialize_Params, chip, pChipName);
 SAME(HostInitialize, CUpti_Profiler_Host_Initialize_Params, availability, pCounterAvailabilityImage);
 SAME(HostInitialize, CUpti_Profiler_Host_Initialize_Params, host, pHostObject);
@@ -43,24 +43,24 @@ SAME(HostAddMetrics, CUpti_Profiler_Host_ConfigAddMetrics_Params, host, pHostObj
 SAME(HostAddMetrics, CUpti_Profiler_Host_ConfigAddMetrics_Params, metrics, ppMetricNames);
 SAME(HostAddMetrics, CUpti_Profiler_Host_ConfigAddMetrics_Params, count, numMetrics);
 
-SAME_SIZE(HostImageSize, CUpti_Profiler_Host_GetConfigImageSize_Params);
-SAME(HostImageSize, CUpti_Profiler_Host_GetConfigImageSize_Params, host, pHostObject);
-SAME(HostImageSize, CUpti_Profiler_Host_GetConfigImageSize_Params, image_bytes, configImageSize);
+SAME_SIZE(HostConfigSize, CUpti_Profiler_Host_GetConfigImageSize_Params);
+SAME(HostConfigSize, CUpti_Profiler_Host_GetConfigImageSize_Params, host, pHostObject);
+SAME(HostConfigSize, CUpti_Profiler_Host_GetConfigImageSize_Params, bytes, configImageSize);
 
-SAME_SIZE(HostImage, CUpti_Profiler_Host_GetConfigImage_Params);
-SAME(HostImage, CUpti_Profiler_Host_GetConfigImage_Params, host, pHostObject);
-SAME(HostImage, CUpti_Profiler_Host_GetConfigImage_Params, image_bytes, configImageSize);
-SAME(HostImage, CUpti_Profiler_Host_GetConfigImage_Params, image, pConfigImage);
+SAME_SIZE(HostConfig, CUpti_Profiler_Host_GetConfigImage_Params);
+SAME(HostConfig, CUpti_Profiler_Host_GetConfigImage_Params, host, pHostObject);
+SAME(HostConfig, CUpti_Profiler_Host_GetConfigImage_Params, bytes, configImageSize);
+SAME(HostConfig, CUpti_Profiler_Host_GetConfigImage_Params, image, pConfigImage);
 
 SAME_SIZE(HostPasses, CUpti_Profiler_Host_GetNumOfPasses_Params);
-SAME(HostPasses, CUpti_Profiler_Host_GetNumOfPasses_Params, image_bytes, configImageSize);
+SAME(HostPasses, CUpti_Profiler_Host_GetNumOfPasses_Params, bytes, configImageSize);
 SAME(HostPasses, CUpti_Profiler_Host_GetNumOfPasses_Params, image, pConfigImage);
 SAME(HostPasses, CUpti_Profiler_Host_GetNumOfPasses_Params, passes, numOfPasses);
 
 SAME_SIZE(HostEvaluate, CUpti_Profiler_Host_EvaluateToGpuValues_Params);
 SAME(HostEvaluate, CUpti_Profiler_Host_EvaluateToGpuValues_Params, host, pHostObject);
-SAME(HostEvaluate, CUpti_Profiler_Host_EvaluateToGpuValues_Params, data, pCounterDataImage);
-SAME(HostEvaluate, CUpti_Profiler_Host_EvaluateToGpuValues_Params, data_bytes, counterDataImageSize);
+SAME(HostEvaluate, CUpti_Profiler_Host_EvaluateToGpuValues_Params, image, pCounterDataImage);
+SAME(HostEvaluate, CUpti_Profiler_Host_EvaluateToGpuValues_Params, image_bytes, counterDataImageSize);
 SAME(HostEvaluate, CUpti_Profiler_Host_EvaluateToGpuValues_Params, range, rangeIndex);
 SAME(HostEvaluate, CUpti_Profiler_Host_EvaluateToGpuValues_Params, metrics, ppMetricNames);
 SAME(HostEvaluate, CUpti_Profiler_Host_EvaluateToGpuValues_Params, count, numMetrics);
@@ -137,8 +137,8 @@ TEST(ProfilerAbi, NumbersAreTheHeaders) {
   EXPECT_EQ(static_cast<int>(kForbidden), CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
   EXPECT_EQ(static_cast<int>(kOldProfilerInUse), CUPTI_ERROR_OLD_PROFILER_API_INITIALIZED);
   EXPECT_EQ(static_cast<int>(kForbiddenOnVirtualDevice), CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES);
-  EXPECT_EQ(static_cast<int>(kRangeProfiler), CUPTI_PROFILER_TYPE_RANGE_PROFILER);
-  EXPECT_EQ(static_cast<int>(kPmSampling), CUPTI_PROFILER_TYPE_PM_SAMPLING);
+  EXPECT_EQ(static_cast<int>(ProfilerType::kRange), CUPTI_PROFILER_TYPE_RANGE_PROFILER);
+  EXPECT_EQ(static_cast<int>(ProfilerType::kPmSampling), CUPTI_PROFILER_TYPE_PM_SAMPLING);
   EXPECT_EQ(static_cast<int>(kAutomaticRanges), CUPTI_AutoRange);
   EXPECT_EQ(static_cast<int>(kUserRanges), CUPTI_UserRange);
   EXPECT_EQ(static_cast<int>(kKernelReplay), CUPTI_KernelReplay);

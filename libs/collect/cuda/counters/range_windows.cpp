@@ -5,7 +5,6 @@
 #include "collect/cuda/counters/choice.h"
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/measurements.h"
-#include "collect/cuda/counters/profiler_lock.h"
 #include "collect/cuda/driver.h"
 #include "collect/cuda/gpu.h"
 #include "collect/names.h"
@@ -177,23 +176,14 @@ void open_window(const Window& window, void* context, std::uint32_t domain, int 
   tl.counted = {state.lock.open_window(), domain, level};
 }
 
-void end_own_window() {
+// `outer`: another range that matches is opened inside the one that is being measured.
+void end_own_window(bool outer) {
   const std::uint32_t number = tl.counted.number;
   tl.counted = {};
   if (!state.lock.try_acquire_window(number)) return;  // somebody had to end it
   const Measuring measuring;
-  if (!close_window(true)) return die();
-  state.lock.release();
-}
-
-// Another range that matches is opened inside the one that is being measured.
-void end_outer_window() {
-  const std::uint32_t number = tl.counted.number;
-  tl.counted = {};
-  if (!state.lock.try_acquire_window(number)) return;
-  const Measuring measuring;
-  state.choice.is_outer(state.measurements.window().key);
-  if (!close_window(false)) return die();
+  if (outer) state.choice.is_outer(state.measurements.window().key);
+  if (!close_window(!outer)) return die();
   state.lock.release();
 }
 
@@ -249,7 +239,7 @@ void start_range_windows(const Plan& plan) { state.plan = &plan; }
 void range_window_opens(wire::StringId name, std::uint32_t domain, int level) {
   if (level < 0 || !is_wanted(name)) return;
   state.ranges_seen.store(true, std::memory_order_relaxed);
-  if (tl.counted.number != 0) end_outer_window();
+  if (tl.counted.number != 0) end_own_window(true);
   void* context = current_context();
   if (context == nullptr) return;
   const std::uint64_t key = std::uint64_t{1} << 32 | name;
@@ -257,7 +247,7 @@ void range_window_opens(wire::StringId name, std::uint32_t domain, int level) {
 }
 
 void range_window_closes(std::uint32_t domain, int level) {
-  if (tl.counted.number != 0 && tl.counted.domain == domain && tl.counted.level == level) end_own_window();
+  if (tl.counted.number != 0 && tl.counted.domain == domain && tl.counted.level == level) end_own_window(false);
 }
 
 void graph_window_begins(const cupti::CallbackData& data) {

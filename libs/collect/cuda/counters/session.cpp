@@ -1,12 +1,11 @@
 #include "collect/cuda/counters/session.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-
-#include <new>
+#include <atomic>
 
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/profiler_library.h"
@@ -15,34 +14,16 @@
 #include "collect/os.h"
 
 namespace llmprof::collect::counters {
+
 namespace {
 
-using cupti::params;
-using cupti::succeeded;
 using cupti::ProfilerCall;
+using cupti::succeeded;
 using wire::LossKind;
 
-struct Image {
-  std::uint8_t* bytes;
-  std::size_t size;
-};
-
 // The functions, and whether the interface as a whole was initialised: once in a process.
-struct Profilers {
-  cupti::ProfilerLibrary calls{};
-  bool found = false, initialized = false;
-};
-constinit Profilers profilers;
-
-bool map_image(std::size_t size, Image* image) {
-  *image = {static_cast<std::uint8_t*>(map_memory(size)), size};
-  return image->bytes != nullptr || succeeded(ProfilerCall::kMemory, static_cast<std::uint32_t>(errno));
-}
-
-void unmap(Image* image) {
-  if (image->bytes != nullptr) munmap(image->bytes, image->size);
-  *image = {};
-}
+constinit cupti::ProfilerLibrary profilers{};
+constinit bool are_found = false, are_initialized = false;
 
 bool not_counted(const char* why) {
   skip(why);
@@ -57,65 +38,37 @@ bool may_call() {
 }
 
 bool prepare() {
-  if (!profilers.found) {
-    if (const char* missing = cupti::find_profilers(gpu.library, &profilers.calls)) {
+  if (!are_found) {
+    if (const char* missing = cupti::find_profilers(gpu.library, &profilers)) {
       char why[128];
       snprintf(why, sizeof(why), "this CUPTI has no %s (CUDA 12.6 and later have it)", missing);
       return not_counted(why);
     }
-    profilers.found = true;
+    are_found = true;
   }
-  if (profilers.initialized) return true;
-  if (!may_call()) return false;
-  auto start = params<cupti::ProfilerInitialize>();
-  profilers.initialized = succeeded(ProfilerCall::kInitialize, profilers.calls.initialize(&start));
-  return profilers.initialized;
+  cupti::ProfilerInitialize start{};
+  if (!are_initialized) are_initialized = may_call() && profilers.initialize(start);
+  return are_initialized;
 }
 
 void* make_host(const char* chip) {
-  auto make = params<cupti::HostInitialize>();
-  make.kind = cupti::kRangeProfiler;
-  make.chip = chip;
-  if (!succeeded(ProfilerCall::kHostInitialize, profilers.calls.host_initialize(&make))) return nullptr;
-  return make.host;
+  cupti::HostInitialize make{.profiler = cupti::ProfilerType::kRange, .chip = chip};
+  return profilers.host_initialize(make) ? make.host : nullptr;
 }
 
 void end_host(void* host) {
-  auto end = params<cupti::HostDeinitialize>();
-  end.host = host;
-  if (host != nullptr) profilers.calls.host_deinitialize(&end);
+  cupti::HostDeinitialize end{.size = sizeof(end), .host = host};
+  if (host != nullptr) profilers.host_deinitialize_found(&end);
 }
 
 std::uint32_t add_metrics(void* host, const char** metrics, std::size_t count) {
-  auto add = params<cupti::HostAddMetrics>();
-  add.host = host;
-  add.metrics = metrics;
-  add.count = count;
-  return profilers.calls.host_add_metrics(&add);
+  cupti::HostAddMetrics add{.size = sizeof(add), .host = host, .metrics = metrics, .count = count};
+  return profilers.host_add_metrics_found(&add);
 }
 
-}  // namespace
-
-// What lives from open() to close().
-struct Session::State {
-  SessionOptions options;
-  void* host;
-  void* profiler;
-  Image config, data;
-  // Chip, then everything that the host's side knows without the device.
-  bool configure(List* metrics, const char* chip, std::uint32_t* passes);
-  bool make_config(std::uint32_t* passes);
-  bool add_known(List* metrics, const char* chip);
-  bool enable(List* metrics);
-  bool set_config();
-};
-
-namespace {
-
 bool chip_of(std::uint32_t device, char (&chip)[32]) {
-  auto name = params<cupti::DeviceChipName>();
-  name.device = device;
-  if (!succeeded(ProfilerCall::kChipName, profilers.calls.chip_name(&name))) return false;
+  cupti::DeviceChipName name{.device = device};
+  if (!profilers.chip_name(name)) return false;
   snprintf(chip, sizeof(chip), "%s", name.chip != nullptr ? name.chip : "");
   return true;
 }
@@ -140,85 +93,77 @@ bool is_known(const char* chip, const char* metric, bool* failed) {
 
 }  // namespace
 
-bool Session::State::add_known(List* metrics, const char* chip) {
+bool Session::map(std::size_t size, Image* image) {
+  *image = {static_cast<std::uint8_t*>(map_memory(size)), size};
+  return image->bytes != nullptr || succeeded(ProfilerCall::kMemory, static_cast<std::uint32_t>(errno));
+}
+
+void Session::unmap(Image* image) {
+  if (image->bytes != nullptr) munmap(image->bytes, image->size);
+  *image = {};
+}
+
+bool Session::add_known(const char* chip) {
   List known{};
-  for (std::size_t i = 0; i < metrics->count; ++i) {
+  for (std::size_t i = 0; i < metrics_.count; ++i) {
     bool failed = false;
-    if (is_known(chip, metrics->words[i], &failed)) known.words[known.count++] = metrics->words[i];
+    if (is_known(chip, metrics_.words[i], &failed)) known.words[known.count++] = metrics_.words[i];
     if (failed) return false;
   }
-  *metrics = known;
+  metrics_ = known;
   if (known.count == 0) return not_counted("no metric of the plan is known to this chip");
-  end_host(host);
-  host = make_host(chip);
-  return host != nullptr &&
-         succeeded(ProfilerCall::kHostAddMetrics, add_metrics(host, metrics->words, metrics->count));
+  end_host(host_);
+  host_ = make_host(chip);
+  return host_ != nullptr &&
+         succeeded(ProfilerCall::kHostAddMetrics, add_metrics(host_, metrics_.words, metrics_.count));
 }
 
-bool Session::State::configure(List* metrics, const char* chip, std::uint32_t* passes) {
-  host = make_host(chip);
-  if (host == nullptr) return false;
-  const std::uint32_t result = add_metrics(host, metrics->words, metrics->count);
-  const bool added =
-      is_refused(result) ? add_known(metrics, chip) : succeeded(ProfilerCall::kHostAddMetrics, result);
-  return added && make_config(passes);
-}
-
-bool Session::State::make_config(std::uint32_t* passes) {
-  auto size = params<cupti::HostImageSize>();
-  size.host = host;
-  if (!succeeded(ProfilerCall::kHostImageSize, profilers.calls.host_image_size(&size))) return false;
-  if (!map_image(size.image_bytes, &config)) return false;
-  auto image = params<cupti::HostImage>();
-  image.host = host;
-  image.image_bytes = config.size;
-  image.image = config.bytes;
-  if (!succeeded(ProfilerCall::kHostImage, profilers.calls.host_image(&image))) return false;
-  auto count = params<cupti::HostPasses>();
-  count.image_bytes = config.size;
-  count.image = config.bytes;
-  if (!succeeded(ProfilerCall::kHostPasses, profilers.calls.host_passes(&count))) return false;
-  *passes = static_cast<std::uint32_t>(count.passes);
+bool Session::configure(const char* chip) {
+  host_ = make_host(chip);
+  if (host_ == nullptr) return false;
+  const std::uint32_t result = add_metrics(host_, metrics_.words, metrics_.count);
+  if (is_refused(result) ? !add_known(chip) : !succeeded(ProfilerCall::kHostAddMetrics, result)) return false;
+  cupti::HostConfigSize size{.host = host_};
+  if (!profilers.host_image_size(size) || !map(size.bytes, &config_)) return false;
+  cupti::HostConfig image{.host = host_, .bytes = config_.size, .image = config_.bytes};
+  cupti::HostPasses count{.bytes = config_.size, .image = config_.bytes};
+  if (!profilers.host_image(image) || !profilers.host_passes(count)) return false;
+  passes_ = static_cast<std::uint32_t>(count.passes);
   return true;
 }
 
-bool Session::State::enable(List* metrics) {
-  if (!may_call()) return false;
-  auto on = params<cupti::RangeEnable>();
-  on.context = options.context;
-  if (!succeeded(ProfilerCall::kRangeEnable, profilers.calls.enable(&on))) return false;
-  profiler = on.profiler;
-  auto size = params<cupti::RangeDataSize>();
-  size.profiler = profiler;
-  size.metrics = metrics->words;
-  size.count = metrics->count;
-  size.most_ranges = options.most_ranges;
-  size.most_nodes = options.most_ranges;
-  if (!succeeded(ProfilerCall::kRangeDataSize, profilers.calls.data_size(&size))) return false;
-  return map_image(size.data_bytes, &data) && set_config();
+bool Session::enable() {
+  cupti::RangeEnable on{.context = options_.context};
+  if (!may_call() || !profilers.enable(on)) return false;
+  profiler_ = on.profiler;
+  cupti::RangeDataSize size{.profiler = profiler_,
+                            .metrics = metrics_.words,
+                            .count = metrics_.count,
+                            .most_ranges = options_.most_ranges,
+                            .most_nodes = options_.most_ranges};
+  if (!profilers.data_size(size) || !map(size.data_bytes, &data_)) return false;
+  open_ = true;
+  return renew();
 }
 
-bool Session::State::set_config() {
-  if (!may_call()) return false;
-  auto clear = params<cupti::RangeDataInitialize>();
-  clear.profiler = profiler;
-  clear.data_bytes = data.size;
-  clear.data = data.bytes;
-  if (!succeeded(ProfilerCall::kRangeDataInitialize, profilers.calls.data_initialize(&clear))) return false;
-  const bool automatic = options.ranges == Ranges::kAutomatic;
-  auto set = params<cupti::RangeConfig>();
-  set.profiler = profiler;
-  set.image_bytes = config.size;
-  set.image = config.bytes;
-  set.data_bytes = data.size;
-  set.data = data.bytes;
-  set.range = automatic ? cupti::kAutomaticRanges : cupti::kUserRanges;
-  set.replay = options.replay ? cupti::kKernelReplay : cupti::kUserReplay;
-  set.most_ranges = options.most_ranges;
-  set.nesting_levels = 1;
-  set.first_level = 1;
-  set.target_level = automatic ? 0 : 1;
-  return succeeded(ProfilerCall::kRangeSetConfig, profilers.calls.set_config(&set));
+bool Session::renew() {
+  if (!open_ || !may_call()) return false;
+  cupti::RangeDataInitialize clear{.profiler = profiler_, .data_bytes = data_.size, .data = data_.bytes};
+  const bool automatic = options_.ranges == Ranges::kAutomatic;
+  cupti::RangeConfig set{
+      .profiler = profiler_,
+      .image_bytes = config_.size,
+      .image = config_.bytes,
+      .data_bytes = data_.size,
+      .data = data_.bytes,
+      .range = automatic ? cupti::kAutomaticRanges : cupti::kUserRanges,
+      .replay = options_.replay ? cupti::kKernelReplay : cupti::kUserReplay,
+      .most_ranges = options_.most_ranges,
+      .nesting_levels = 1,
+      .first_level = 1,
+      .target_level = static_cast<std::uint16_t>(automatic ? 0 : 1),
+  };
+  return profilers.data_initialize(clear) && profilers.set_config(set);
 }
 
 bool Session::open(const Plan& plan, const SessionOptions& options) {
@@ -230,106 +175,78 @@ bool Session::open(const Plan& plan, const SessionOptions& options) {
     snprintf(why, sizeof(why), "the plan has no metric for the chip %s", chip);
     return not_counted(why);
   }
-  Image image{};
-  if (!map_image(sizeof(State), &image)) return false;
-  state_ = new (image.bytes) State{};
-  state_->options = options;
-  open_ = state_->configure(&metrics_, chip, &passes_);
-  if (passes_ > 1 && options.most_ranges_of_several != 0) state_->options.most_ranges = options.most_ranges_of_several;
-  open_ = open_ && state_->enable(&metrics_);
-  if (!open_) close();
-  return open_;
+  options_ = options;
+  bool good = configure(chip);
+  if (passes_ > 1 && options.most_ranges_of_several != 0) options_.most_ranges = options.most_ranges_of_several;
+  good = good && enable();
+  if (!good) close();
+  return good;
 }
 
 void Session::close() {
-  open_ = false;
-  if (state_ == nullptr) return;
-  auto end = params<cupti::RangeCall>();
-  end.profiler = state_->profiler;
   if (capture_has_begun()) return abandon();
-  if (state_->profiler != nullptr) profilers.calls.disable(&end);
-  end_host(state_->host);
-  unmap(&state_->config);
-  unmap(&state_->data);
-  Image self = {reinterpret_cast<std::uint8_t*>(state_), sizeof(State)};
-  state_ = nullptr;
-  unmap(&self);
+  cupti::RangeCall end{.size = sizeof(end), .profiler = profiler_};
+  if (profiler_ != nullptr) profilers.disable_found(&end);
+  end_host(host_);
+  unmap(&config_);
+  unmap(&data_);
+  abandon();
 }
 
 void Session::abandon() {
   open_ = false;
-  state_ = nullptr;
+  host_ = profiler_ = nullptr;
+  config_ = data_ = {};
 }
 
 bool Session::start() {
-  if (!open_ || !may_call()) return false;
-  auto call = params<cupti::RangeCall>();
-  call.profiler = state_->profiler;
-  return succeeded(ProfilerCall::kRangeStart, profilers.calls.start(&call));
+  cupti::RangeCall call{.profiler = profiler_};
+  return open_ && may_call() && profilers.start(call);
 }
 
 bool Session::push(const char* name) {
-  if (!open_ || !may_call()) return false;
-  auto call = params<cupti::RangePush>();
-  call.profiler = state_->profiler;
-  call.name = name;
-  return succeeded(ProfilerCall::kRangePush, profilers.calls.push(&call));
+  cupti::RangePush call{.profiler = profiler_, .name = name};
+  return open_ && may_call() && profilers.push(call);
 }
 
 bool Session::pop() {
-  if (!open_ || !may_call()) return false;
-  auto call = params<cupti::RangeCall>();
-  call.profiler = state_->profiler;
-  return succeeded(ProfilerCall::kRangePop, profilers.calls.pop(&call));
+  cupti::RangeCall call{.profiler = profiler_};
+  return open_ && may_call() && profilers.pop(call);
 }
 
 bool Session::stop(bool* all) {
-  *all = false;
-  if (!open_ || !may_call()) return false;
-  auto call = params<cupti::RangeStop>();
-  call.profiler = state_->profiler;
-  if (!succeeded(ProfilerCall::kRangeStop, profilers.calls.stop(&call))) return false;
-  *all = call.all_passes != 0;
-  return true;
+  cupti::RangeStop call{.profiler = profiler_};
+  const bool stopped = open_ && may_call() && profilers.stop(call);
+  *all = stopped && call.all_passes != 0;
+  return stopped;
 }
 
 bool Session::read(std::uint32_t* found) {
   *found = 0;
-  if (!open_ || !may_call()) return false;
-  auto decode = params<cupti::RangeDecode>();
-  decode.profiler = state_->profiler;
-  if (!succeeded(ProfilerCall::kRangeDecode, profilers.calls.decode(&decode))) return false;
+  cupti::RangeDecode decode{.profiler = profiler_};
+  if (!open_ || !may_call() || !profilers.decode(decode)) return false;
   if (decode.dropped != 0) skip("CUPTI dropped ranges", decode.dropped);
-  auto info = params<cupti::RangeDataInfo>();
-  info.data = state_->data.bytes;
-  info.data_bytes = state_->data.size;
-  if (!succeeded(ProfilerCall::kRangeDataInfo, profilers.calls.data_info(&info))) return false;
+  cupti::RangeDataInfo info{.data = data_.bytes, .data_bytes = data_.size};
+  if (!profilers.data_info(info)) return false;
   *found = static_cast<std::uint32_t>(info.ranges);
   return true;
 }
 
 bool Session::values(std::uint32_t index, double* values) {
-  if (!open_) return false;
   for (std::size_t i = 0; i < metrics_.count; ++i) values[i] = __builtin_nan("");
-  auto call = params<cupti::HostEvaluate>();
-  call.host = state_->host;
-  call.data = state_->data.bytes;
-  call.data_bytes = state_->data.size;
-  call.range = index;
-  call.metrics = metrics_.words;
-  call.count = metrics_.count;
-  call.values = values;
-  return succeeded(ProfilerCall::kHostEvaluate, profilers.calls.host_evaluate(&call));
+  cupti::HostEvaluate call{.host = host_,
+                           .image = data_.bytes,
+                           .image_bytes = data_.size,
+                           .range = index,
+                           .metrics = metrics_.words,
+                           .count = metrics_.count,
+                           .values = values};
+  return open_ && profilers.host_evaluate(call);
 }
 
 bool Session::number_of(std::uint32_t index, std::uint32_t* number) {
-  if (!open_) return false;
-  auto call = params<cupti::RangeInfo>();
-  call.data = state_->data.bytes;
-  call.data_bytes = state_->data.size;
-  call.range = index;
-  call.delimiter = "/";
-  if (!succeeded(ProfilerCall::kRangeInfo, profilers.calls.range_info(&call))) return false;
+  cupti::RangeInfo call{.data = data_.bytes, .data_bytes = data_.size, .range = index, .delimiter = "/"};
+  if (!open_ || !profilers.range_info(call)) return false;
   char* end = nullptr;
   const unsigned long value = call.name != nullptr ? strtoul(call.name, &end, 10) : 0;
   const bool is_number = end != nullptr && end != call.name && *end == '\0' && value < kNoNumber;
@@ -337,6 +254,75 @@ bool Session::number_of(std::uint32_t index, std::uint32_t* number) {
   return true;
 }
 
-bool Session::renew() { return open_ && state_->set_config(); }
-
 }  // namespace llmprof::collect::counters
+
+namespace llmprof::collect::cupti {
+
+namespace {
+
+using wire::LossKind;
+
+// One word a way to fail: what was said is not said again.
+bool first_time(LossKind kind) {
+  static constinit std::atomic<std::uint64_t> said;
+  const std::uint64_t bit = std::uint64_t{1} << static_cast<std::uint32_t>(kind);
+  return (said.fetch_or(bit, std::memory_order_relaxed) & bit) == 0;
+}
+
+void state_forbidden(const char* name, std::uint32_t result) {
+  const char* setting = result == kForbiddenOnVirtualDevice
+                            ? "profiling is not enabled for this virtual GPU"
+                            : "NVreg_RestrictProfilingToAdminUsers of the NVIDIA driver (RmProfilingAdminOnly)";
+  count_loss_about(LossKind::kCountersForbidden, 1, intern(setting));
+  if (!first_time(LossKind::kCountersForbidden)) return;
+  note("counters", "hardware counters may not be read: %s. %s answered %u.", setting, name, result);
+}
+
+void state_held(const char* name, std::uint32_t result) {
+  const char* who = result == kOldProfilerInUse ? "a client of CUPTI's older profilers in this process"
+                                                : "another profiler, which CUPTI does not name";
+  count_loss_about(LossKind::kCountersHeld, 1, intern(who));
+  if (!first_time(LossKind::kCountersHeld)) return;
+  note("counters", "hardware counters are held by %s. %s answered %u.", who, name, result);
+}
+
+void state_failed(ProfilerCall call, const char* name, std::uint32_t result) {
+  count_loss_about(LossKind::kCountersFailed, 1, std::uint64_t{result} | static_cast<std::uint64_t>(call) << 32);
+  if (!first_time(LossKind::kCountersFailed)) return;
+  note("counters", "%s answered %u: what it was to measure is missing.", name, result);
+}
+
+}  // namespace
+
+const char* find_profilers(const Library& library, ProfilerLibrary* profilers) {
+  const char* missing = nullptr;
+#define LLMPROF_PROFILER_LOAD(member, call, Params)                                                    \
+  profilers->member##_found =                                                                          \
+      reinterpret_cast<Result (*)(Params*)>(dlsym(library.handle, wire::name_of(ProfilerCall::call))); \
+  if (profilers->member##_found == nullptr) missing = wire::name_of(ProfilerCall::call);
+  LLMPROF_PROFILER_FUNCTIONS(LLMPROF_PROFILER_LOAD)
+#undef LLMPROF_PROFILER_LOAD
+  return missing;
+}
+
+bool succeeded(ProfilerCall call, std::uint32_t result) {
+  const char* const name = wire::name_of(call);
+  switch (result) {
+    case kSuccess:
+      return true;
+    case kForbidden:
+    case kForbiddenOnVirtualDevice:
+      state_forbidden(name, result);
+      return false;
+    case kHardwareBusy:
+    case kOldProfilerInUse:
+    case kHeldByAnother:
+      state_held(name, result);
+      return false;
+    default:
+      state_failed(call, name, result);
+      return false;
+  }
+}
+
+}  // namespace llmprof::collect::cupti

@@ -59,11 +59,24 @@ class Session {
   bool renew();
 
  private:
+  struct Image {
+    std::uint8_t* bytes = nullptr;
+    std::size_t size = 0;
+  };
+  static bool map(std::size_t size, Image* image);
+  static void unmap(Image* image);
+  // Everything that the host's side knows without the device, then the device's.
+  bool configure(const char* chip);
+  bool add_known(const char* chip);
+  bool enable();
+
   bool open_ = false;
   std::uint32_t passes_ = 0;
   List metrics_{};
-  struct State;
-  State* state_ = nullptr;
+  SessionOptions options_{};
+  void* host_ = nullptr;
+  void* profiler_ = nullptr;
+  Image config_, data_;
 };
 
 }  // namespace llmprof::collect::counters

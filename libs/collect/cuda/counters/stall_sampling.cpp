@@ -9,7 +9,6 @@
 
 #include "collect/cuda/counters/hooks.h"
 #include "collect/cuda/counters/profiler_library.h"
-#include "collect/cuda/counters/profiler_lock.h"
 #include "collect/cuda/counters/stalls.h"
 #include "collect/cuda/gpu.h"
 #include "collect/event.h"
@@ -129,18 +128,17 @@ bool fetch_all() {
 bool put(Thread* thread, const StallTable::Entry& entry, std::uint64_t now) {
   wire::Record* record = reserve(thread, wire::RecordKind::kStall);
   if (record == nullptr) return false;
-  wire::StallRecord& stall = record->stall;
-  stall.ts_ns = now;
-  stall.samples = entry.samples;
-  stall.cubin = entry.key.cubin;
-  stall.pc_offset = entry.key.pc_offset;
-  stall.function = entry.key.function;
-  stall.reason = s.reason_ids[entry.key.reason];
-  stall.device = s.device;
-  stall.issued = entry.key.issued ? 1 : 0;
   const Source source = s.sources.of(entry.key);
-  stall.file = source.file;
-  stall.line = source.line;
+  record->stall = {now,
+                   entry.samples,
+                   entry.key.cubin,
+                   entry.key.pc_offset,
+                   entry.key.function,
+                   s.reason_ids[entry.key.reason],
+                   source.file,
+                   source.line,
+                   s.device,
+                   static_cast<std::uint8_t>(entry.key.issued ? 1 : 0)};
   commit(thread);
   return true;
 }
@@ -206,9 +204,7 @@ bool begin(void* context) {
     end_call();
     return false;
   }
-  std::uint32_t device = 0;
-  if (gpu.library.get_device_id != nullptr) gpu.library.get_device_id(context, &device);
-  s.device = static_cast<std::uint16_t>(device);
+  s.device = static_cast<std::uint16_t>(device_of(context));
   const bool runs = map_table() && s.sampler.start(context);
   if (runs) name_reasons();
   s.stated_ns = now_ns();

@@ -320,14 +320,12 @@ bool PcSampler::configure() {
 bool PcSampler::start(void* context) {
   context_ = context;
   if (!load()) return false;
-  pc::ContextParams params = context_params();
+  pc::ContextParams params = {sizeof(params), nullptr, context_};
   if (!cupti::succeeded(ProfilerCall::kSamplingEnable, library_.enable(&params))) return false;
   // In this order: the reasons are known once it is enabled.
-  if (read_reasons() && map_buffers() && configure()) {
-    params = context_params();
-    if (cupti::succeeded(ProfilerCall::kSamplingStart, library_.start(&params))) return true;
-  }
-  params = context_params();
+  if (read_reasons() && map_buffers() && configure() &&
+      cupti::succeeded(ProfilerCall::kSamplingStart, library_.start(&params)))
+    return true;
   library_.disable(&params);
   return false;
 }
@@ -356,7 +354,7 @@ bool PcSampler::fetch(Fetched* fetched) {
 }
 
 bool PcSampler::stop() {
-  pc::ContextParams params = context_params();
+  pc::ContextParams params = {sizeof(params), nullptr, context_};
   return cupti::succeeded(ProfilerCall::kSamplingStop, library_.stop(&params));
 }
 

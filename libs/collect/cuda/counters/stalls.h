@@ -191,7 +191,6 @@ class PcSampler {
   bool map_buffers();
   bool configure();
   std::uint32_t configure_with(std::uint32_t exponent);
-  pc::ContextParams context_params() const { return {sizeof(pc::ContextParams), nullptr, context_}; }
 
   void* context_ = nullptr;
   pc::Library library_{};
