@@ -71,7 +71,7 @@ Json operator_json(const Operator& op) {
 
 }  // namespace
 
-int list_operators(const Arguments& arguments) {
+Result<int> list_operators(const Arguments& arguments) {
   if (arguments.on("--json")) {
     Json json = json_head("llmprof.bench_operators");
     json["operators"] = Json::array();

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <cfloat>
 #include <deque>
 
-#include "base/text_table.h"
+#include "base/strings.h"
 #include "bench/sweep/presets.h"
 #include "bench_verb.h"
 #include "model/checkpoint/open_model.h"
 #include "record/open_run.h"
+#include "report_verb.h"
 
 namespace llmprof::app {
 namespace {
@@ -19,16 +20,6 @@ constexpr std::string_view kPassAxes[] = {"batch", "seq", "context"};  // what -
 
 Error usage(std::string message, std::string hint = "") {
   return {ErrorCode::kUsage, std::move(message), std::move(hint)};
-}
-
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
 }
 
 // The axis with its operators: "sequences, of attention_decode, conv2d and 12 more".
@@ -75,22 +66,6 @@ Result<std::vector<base::Axis>> given_axes(const Arguments& arguments) {
   return axes;
 }
 
-Result<std::vector<bench::Type>> given_types(const Arguments& arguments) {
-  std::vector<bench::Type> types;
-  if (!arguments.given("--dtype")) return types;
-  for (const std::string& word : split(arguments.get("--dtype"))) {
-    if (const auto type = bench::parse_type(word)) {
-      types.push_back(*type);
-      continue;
-    }
-    std::string known;
-    for (const bench::Type type : bench::kAllTypes)
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", type_name(type));
-    return usage(fmt::format("--dtype: there is no type '{}'", word), "there are " + known);
-  }
-  return types;
-}
-
 Result<bench::Variants> given_variants(const Arguments& arguments) {
   bench::Variants variants;
   variants.implementation = arguments.get("--impl");
@@ -113,11 +88,7 @@ Result<std::int64_t> count_of(const Arguments& arguments, std::string_view flag,
 }
 
 Result<double> number_of(const Arguments& arguments, std::string_view flag, double most) {
-  const std::string text = arguments.get(flag);
-  double value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure == std::errc{} && end == text.data() + text.size() && value > 0 && value <= most) return value;
-  return usage(fmt::format("{} wants a number above 0 and up to {}, not '{}'", flag, most, text));
+  return number_in<double>(arguments, flag, fmt::format("a number above 0 and up to {}", most), DBL_MIN, most);
 }
 
 Result<BenchPlan> plan_like(const Arguments& arguments, bench::LikeRequest request) {
@@ -159,6 +130,23 @@ Result<BenchPlan> plan_from(const Arguments& arguments, bench::FromRunRequest re
 }
 
 }  // namespace
+
+Result<std::vector<bench::Type>> types_in(const Arguments& arguments) {
+  std::vector<bench::Type> types;
+  const std::string list = arguments.get("--dtype");
+  if (list.empty()) return types;
+  for (const std::string_view word : base::split(list, ',')) {
+    const auto type = bench::parse_type(word);
+    if (!type || *type == bench::Type::kInt32) {  // int32 is what products of int8 are added up in
+      std::string known;
+      for (const bench::Type each : bench::kAllTypes)
+        known += fmt::format("{}{}", known.empty() ? "" : ", ", type_name(each));
+      return usage(fmt::format("--dtype {}: unknown type '{}'", list, word), "known: " + known);
+    }
+    if (std::ranges::find(types, *type) == types.end()) types.push_back(*type);
+  }
+  return types;
+}
 
 std::string axis_flag(std::string_view axis) {
   std::string flag = "--" + std::string(axis);
@@ -204,7 +192,7 @@ Result<bench::BenchOptions> bench_options(const Arguments& arguments) {
 
 Result<BenchPlan> bench_plan(const Arguments& arguments) {
   LLMPROF_LET(const bench::Variants variants, given_variants(arguments));
-  LLMPROF_LET(const std::vector<bench::Type> types, given_types(arguments));
+  LLMPROF_LET(const std::vector<bench::Type> types, types_in(arguments));
   const bench::DeviceKind device = bench::kind_of_device(arguments.get("--device"));
   if (arguments.given("--like")) {
     return plan_like(arguments,

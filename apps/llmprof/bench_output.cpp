@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <filesystem>
 
 #include "base/file.h"
@@ -12,6 +11,7 @@
 #include "record_verb.h"
 #include "report/page.h"
 #include "report/roofline.h"
+#include "report_verb.h"
 
 namespace llmprof::app {
 namespace {
@@ -80,11 +80,8 @@ Result<void> write_plots(const BenchPage& page, const std::string& file) {
 }
 
 Result<double> threshold_of(const Arguments& arguments) {
-  const std::string text = arguments.get("--threshold");
-  double value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure == std::errc{} && end == text.data() + text.size() && value >= 0 && value <= 1000) return value / 100;
-  return Error{ErrorCode::kUsage, fmt::format("--threshold wants a number of percent, not '{}'", text), ""};
+  LLMPROF_LET(const double percent, number_in<double>(arguments, "--threshold", "a number of percent", 0, 1000));
+  return percent / 100;
 }
 
 Result<report::BenchComparePage> compare_page(const Arguments& arguments) {
@@ -103,13 +100,7 @@ Result<report::BenchComparePage> compare_page(const Arguments& arguments) {
 
 Result<void> show_bench(const Arguments& arguments, const std::string& run_folder) {
   LLMPROF_LET(const BenchPage page, bench_page(run_folder));
-  if (arguments.on("--json")) {
-    base::Json json = json_head("llmprof.bench");
-    report::to_json(page, json);
-    print(base::to_text(json));
-  } else {
-    print(report::to_text(page, colour_wanted()));
-  }
+  print(laid_out(page, arguments, "llmprof.bench"));
   if (arguments.given("--csv")) {
     LLMPROF_TRY(base::write_file(arguments.get("--csv"), report::to_csv(page), base::Readers::kAsTheUmaskSays));
   }
@@ -117,16 +108,9 @@ Result<void> show_bench(const Arguments& arguments, const std::string& run_folde
   return {};
 }
 
-int compare_runs(const Arguments& arguments) {
-  const Result<report::BenchComparePage> page = compare_page(arguments);
-  if (!page) return fail(page.error());
-  if (arguments.on("--json")) {
-    base::Json json = json_head("llmprof.bench_compare");
-    report::to_json(*page, json);
-    print(base::to_text(json));
-  } else {
-    print(report::to_text(*page, colour_wanted()));
-  }
+Result<int> compare_runs(const Arguments& arguments) {
+  LLMPROF_LET(const report::BenchComparePage page, compare_page(arguments));
+  print(laid_out(page, arguments, "llmprof.bench_compare"));
   return 0;
 }
 

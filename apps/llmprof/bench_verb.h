@@ -14,6 +14,7 @@ namespace llmprof::app {
 // A flag for every axis of every operator: "--kv-heads" for kv_heads.
 std::span<const Option> axis_options();
 std::string axis_flag(std::string_view axis);
+Result<std::vector<bench::Type>> types_in(const Arguments& arguments);  // --dtype; empty if it is not given
 
 // Limits, checks, threads and seed; cache and implementation are those of the points.
 Result<bench::BenchOptions> bench_options(const Arguments& arguments);
@@ -27,7 +28,7 @@ Result<BenchPlan> bench_plan(const Arguments& arguments);
 
 // Prints the table or JSON of a run of benchmarks, and writes --csv and --plot.
 Result<void> show_bench(const Arguments& arguments, const std::string& run_folder);
-int compare_runs(const Arguments& arguments);    // --compare A B
-int list_operators(const Arguments& arguments);  // --list
+Result<int> compare_runs(const Arguments& arguments);    // --compare A B
+Result<int> list_operators(const Arguments& arguments);  // --list
 
 }  // namespace llmprof::app

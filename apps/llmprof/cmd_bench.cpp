@@ -172,16 +172,15 @@ Result<Done> measure(const Arguments& arguments) {
   return done;
 }
 
-int run(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   if (arguments.on("--list")) return list_operators(arguments);
   if (arguments.on("--compare")) return compare_runs(arguments);
-  if (const auto fine = check(arguments); !fine) return fail(fine.error());
-  const Result<Done> done = arguments.given("--resume") ? resume(arguments) : measure(arguments);
-  if (!done) return fail(done.error());
-  if (const auto shown = show_bench(arguments, done->folder); !shown) return fail(shown.error());
-  const std::string path = short_path(done->folder);
-  if (done->outcome.interrupted) {
-    say(fmt::format("interrupted: {} of {} points are in {}", done->outcome.done, done->outcome.points, path));
+  LLMPROF_TRY(check(arguments));
+  LLMPROF_LET(const Done done, arguments.given("--resume") ? resume(arguments) : measure(arguments));
+  LLMPROF_TRY(show_bench(arguments, done.folder));
+  const std::string path = short_path(done.folder);
+  if (done.outcome.interrupted) {
+    say(fmt::format("interrupted: {} of {} points are in {}", done.outcome.done, done.outcome.points, path));
     fmt::print(stderr, "hint: llmprof bench --resume {} goes on\n", path);
     return kInterrupted;
   }

@@ -114,20 +114,9 @@ Result<Verdict> check_log(const std::string& path) {
   json["coverage"] = nullptr;
   json["losses"] = Json::array();
   for (const record::LossTotal& total : log.losses) {
-    const trace::LossInfo& info = trace::info_of(total.loss);
-    verdict.losses.push_back(trace::describe({.name = info.name,
-                                              .severity = trace::name_of(info.severity),
-                                              .count = total.count,
-                                              .unit = info.unit,
-                                              .meaning = info.meaning,
-                                              .remedy = info.remedy,
-                                              .detail = {}}));
-    json["losses"].push_back({{"name", info.name},
-                              {"severity", trace::name_of(info.severity)},
-                              {"count", total.count},
-                              {"unit", info.unit},
-                              {"meaning", info.meaning},
-                              {"remedy", info.remedy}});
+    const trace::LossEntry entry = loss_entry(total.loss, total.count);
+    verdict.losses.push_back(trace::describe(entry));
+    json["losses"].push_back(base::fields_json(entry));
   }
   std::string kinds;
   Json records = Json::object();
@@ -174,12 +163,12 @@ void show_text(const Verdict& verdict) {
 
 bool is_damage(ErrorCode code) { return code == ErrorCode::kCorruptInput || code == ErrorCode::kIo; }
 
-int run(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   const std::string& path = arguments.positionals.at(0);
   Result<Verdict> verdict = record::is_log(path) ? check_log(path) : check_run(path);
   if (!verdict && arguments.on("--json") && is_damage(verdict.error().code))
     verdict = broken_run(path, verdict.error());
-  if (!verdict) return fail(verdict.error());
+  LLMPROF_TRY(verdict);
   if (arguments.on("--json")) {
     show_json(*verdict);
   } else {

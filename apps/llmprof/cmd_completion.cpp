@@ -8,10 +8,10 @@ namespace {
 
 constexpr Positional kPositionals[] = {{"SHELL"}};
 
-int run(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   const std::string& shell = arguments.positionals[0];
   if (shell != "bash" && shell != "zsh" && shell != "fish") {
-    return fail({ErrorCode::kUsage, "no completion for shell '" + shell + "'", "known: bash, zsh, fish"});
+    return Error{ErrorCode::kUsage, "no completion for shell '" + shell + "'", "known: bash, zsh, fish"};
   }
   print(completion_script(shell));
   return 0;

@@ -21,15 +21,14 @@ std::string sentence(const base::Json& answer) {
                      ns("recorded_seconds"), ns("elapsed_seconds"), base::human_bytes(answer.value("log_bytes", 0.0)));
 }
 
-int run(const Arguments& arguments) {
-  const auto line = record::ask_control(arguments.positionals[0], arguments.positionals[1]);
-  if (!line) return fail(line.error());
-  const base::Json answer = base::Json::parse(*line, nullptr, false);
-  if (!answer.is_object()) return fail({ErrorCode::kIo, arguments.positionals[0] + ": no recording answers there", ""});
+Result<int> run(const Arguments& arguments) {
+  LLMPROF_LET(const std::string line, record::ask_control(arguments.positionals[0], arguments.positionals[1]));
+  const base::Json answer = base::Json::parse(line, nullptr, false);
+  if (!answer.is_object()) return Error{ErrorCode::kIo, arguments.positionals[0] + ": no recording answers there", ""};
   base::Json json = json_head("llmprof.control");
   json.update(answer);
   if (arguments.on("--json")) print(base::to_line(json) + "\n");
-  if (!answer.value("ok", false)) return fail({ErrorCode::kUsage, answer.value("why", "refused"), ""});
+  if (!answer.value("ok", false)) return Error{ErrorCode::kUsage, answer.value("why", "refused"), ""};
   if (!arguments.on("--json")) print(sentence(answer) + "\n");
   return 0;
 }

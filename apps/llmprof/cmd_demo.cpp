@@ -39,13 +39,12 @@ Result<std::string> find_workload() {
   return path;
 }
 
-int report(const std::string& folder, bool json) {
+Result<int> report(const std::string& folder, bool json) {
   const Verb* verb = find_verb("report");
-  if (verb == nullptr) return fail({ErrorCode::kInternal, "this build has no report", ""});
   std::vector<std::string> words{folder};
   if (json) words.push_back("--json");
-  const auto arguments = parse_arguments(*verb, words);
-  return arguments ? verb->run(*arguments) : fail(arguments.error());
+  LLMPROF_LET(const Arguments arguments, parse_arguments(*verb, words));
+  return verb->run(arguments);
 }
 
 // What is run, without the program's name.
@@ -58,12 +57,11 @@ std::vector<std::string> workload_arguments(const Arguments& arguments) {
   return words;
 }
 
-int run(const Arguments& arguments) {
-  const auto workload = find_workload();
-  if (!workload) return fail(workload.error());
+Result<int> run(const Arguments& arguments) {
+  LLMPROF_LET(const std::string workload, find_workload());
   const std::vector<std::string> words = workload_arguments(arguments);
   record::RecordOptions options;
-  options.command = {*workload};
+  options.command = {workload};
   options.command.insert(options.command.end(), words.begin(), words.end());
   options.output = arguments.get("--output");
   options.force = arguments.on("--force") || options.output == kName;
@@ -74,7 +72,7 @@ int run(const Arguments& arguments) {
   const Recorded recorded = record_and_tell(options, Tally::kNone);
   if (recorded.exit_status != 0 || !recorded.complete) return recorded.exit_status != 0 ? recorded.exit_status : 2;
   const std::string path = short_path(recorded.folder);
-  const int status = report(path, arguments.on("--json"));
+  const Result<int> status = report(path, arguments.on("--json"));
   fmt::print(stderr,
              "\nThe run is in {0}. Go on with:\n"
              "  llmprof query {0} \"SELECT name, count(*) AS calls FROM kernel GROUP BY name\"\n"

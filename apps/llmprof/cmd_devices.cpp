@@ -30,21 +30,20 @@ Result<std::vector<hw::Peak>> peaks_of(const hw::Device& device, bool measure) {
   return peaks;
 }
 
-int show_here(const Arguments& arguments) {
+Result<int> show_here(const Arguments& arguments) {
   base::Json json = json_head("llmprof.devices");
   json["devices"] = base::Json::array();
   std::string text;
   for (const hw::Device& device : hw::devices_here()) {
-    const Result<std::vector<hw::Peak>> peaks = peaks_of(device, arguments.on("--measure"));
-    if (!peaks) return fail(peaks.error());
-    json["devices"].push_back(hw::device_json(device, *peaks));
-    text += (text.empty() ? "" : "\n") + hw::device_card(device, *peaks);
+    LLMPROF_LET(const std::vector<hw::Peak> peaks, peaks_of(device, arguments.on("--measure")));
+    json["devices"].push_back(hw::device_json(device, peaks));
+    text += (text.empty() ? "" : "\n") + hw::device_card(device, peaks);
   }
   print(arguments.on("--json") ? base::to_text(json) : text);
   return 0;
 }
 
-int show_catalog(const Arguments& arguments) {
+Result<int> show_catalog(const Arguments& arguments) {
   if (!arguments.on("--json")) {
     print(hw::catalog_table(hw::catalog()) + "\n" + kTableNotes);
     return 0;
@@ -56,30 +55,29 @@ int show_catalog(const Arguments& arguments) {
   return 0;
 }
 
-int show_one(const Arguments& arguments) {
-  const Result<hw::DeviceAndPeaks> found = hw::resolve_device(arguments.positionals.front());
-  if (!found) return fail(found.error());
+Result<int> show_one(const Arguments& arguments) {
+  LLMPROF_LET(const hw::DeviceAndPeaks found, hw::resolve_device(arguments.positionals.front()));
   if (!arguments.on("--json")) {
     std::string text;
-    if (found->here) text = hw::device_card(found->device, found->peaks);
-    if (found->spec != nullptr) text += (text.empty() ? "" : "\nIn the catalogue: ") + hw::spec_card(*found->spec);
+    if (found.here) text = hw::device_card(found.device, found.peaks);
+    if (found.spec != nullptr) text += (text.empty() ? "" : "\nIn the catalogue: ") + hw::spec_card(*found.spec);
     print(text);
     return 0;
   }
   base::Json json = json_head("llmprof.devices");
-  json["devices"] = {hw::device_json(found->device, found->peaks)};
-  json["here"] = found->here;
+  json["devices"] = {hw::device_json(found.device, found.peaks)};
+  json["here"] = found.here;
   json["catalogue"] = base::Json::array();
-  if (found->spec != nullptr) json["catalogue"].push_back(hw::spec_json(*found->spec));
+  if (found.spec != nullptr) json["catalogue"].push_back(hw::spec_json(*found.spec));
   print(base::to_text(json));
   return 0;
 }
 
-int run(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   const bool named = !arguments.positionals.empty();
   const int wishes = (named ? 1 : 0) + (arguments.on("--all") ? 1 : 0) + (arguments.on("--measure") ? 1 : 0);
   if (wishes > 1) {
-    return fail({ErrorCode::kUsage, "NAME, --all and --measure ask for different things", "give one of them"});
+    return Error{ErrorCode::kUsage, "NAME, --all and --measure ask for different things", "give one of them"};
   }
   if (named) return show_one(arguments);
   return arguments.on("--all") ? show_catalog(arguments) : show_here(arguments);

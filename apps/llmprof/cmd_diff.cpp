@@ -9,7 +9,6 @@
 #include "analyze/diff/diff.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "diff_verb.h"
 #include "record/open_run.h"
 #include "report/diff.h"
 #include "report_verb.h"
@@ -90,7 +89,7 @@ Result<std::vector<std::string>> take_gates(const Arguments& arguments, Wanted& 
 Result<Wanted> wanted_of(const Arguments& arguments) {
   Wanted wanted;
   LLMPROF_LET(wanted.least, parse_percent(arguments.get("--least")));
-  LLMPROF_LET(wanted.top, parse_top(arguments.get("--top")));
+  LLMPROF_LET(wanted.top, top_in(arguments));
   LLMPROF_LET(std::vector<std::string> words, take_gates(arguments, wanted));
   for (const std::string& word : arguments.all("--before")) add_runs(word, wanted.before);
   for (const std::string& word : arguments.all("--after")) add_runs(word, wanted.after);
@@ -119,15 +118,11 @@ Result<analyze::Side> read_side(const std::vector<std::string>& names, const Arg
                                 const base::Progress& progress) {
   analyze::Side side;
   for (const std::string& name : names) {
-    LLMPROF_LET(trace::Run run, record::open_run(name, progress));
-    const analyze::Options options{.model = arguments.get("--model"),
-                                   .parallel = arguments.get("--parallel"),
-                                   .sections = analyze::kDigestSections};
-    LLMPROF_LET(const analyze::Summary summary, analyze::summarise(run, options, progress));
-    LLMPROF_LET(analyze::Digest digest, analyze::digest_of(run, summary));
+    LLMPROF_LET(const OpenedRun opened, open_page(arguments, name, progress, analyze::kDigestSections));
+    LLMPROF_LET(analyze::Digest digest, analyze::digest_of(opened.run, opened.page.summary));
     digest.name = name;
     std::error_code error;
-    const std::filesystem::path whole = std::filesystem::absolute(run.folder(), error);
+    const std::filesystem::path whole = std::filesystem::absolute(opened.run.folder(), error);
     if (!error) digest.folder = whole.lexically_normal().string();
     side.name += (side.name.empty() ? "" : ", ") + name;
     side.runs.push_back(std::move(digest));
@@ -146,7 +141,7 @@ Result<int> save(const Arguments& arguments, const Wanted& wanted, const base::P
   return 0;
 }
 
-Result<int> run_diff(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   if (arguments.on("--list-baselines")) {
     LLMPROF_LET(const std::vector<analyze::BaselineEntry> entries, analyze::list_baselines());
     print(report::to_text(entries));
@@ -176,20 +171,8 @@ Result<int> run_diff(const Arguments& arguments) {
     const std::string first = wanted.before.empty() ? "" : wanted.before.front();
     LLMPROF_TRY(write_diff_page(arguments, first, wanted.after.front(), page));
   }
-  if (arguments.on("--json")) {
-    base::Json json = json_head("llmprof.diff");
-    report::to_json(page, json);
-    print(base::to_text(json));
-  } else {
-    print(report::to_text(page, colour_wanted()));
-  }
-  const bool failed = std::any_of(page.gates.begin(), page.gates.end(), [](const auto& gate) { return !gate.passed; });
-  return failed ? kGateFailed : 0;
-}
-
-int run(const Arguments& arguments) {
-  const Result<int> status = run_diff(arguments);
-  return status ? *status : fail(status.error());
+  print(laid_out(page, arguments, "llmprof.diff"));
+  return std::ranges::all_of(page.gates, &analyze::GateResult::passed) ? 0 : kGateFailed;
 }
 
 }  // namespace

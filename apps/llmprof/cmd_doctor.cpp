@@ -58,7 +58,7 @@ base::Json json_of(const std::vector<hw::Finding>& findings) {
   return json;
 }
 
-int run(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   const std::vector<hw::Finding> findings = hw::examine({.library_folder = record::library_folder()});
   print(arguments.on("--json") ? base::to_text(json_of(findings)) : text_of(findings));
   return hw::can_record(findings) ? 0 : 2;

@@ -199,10 +199,10 @@ Result<void> export_run(const Arguments& arguments) {
   return move_to_stdout(output);
 }
 
-int run(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error with a message, as a full disk is
-  const Result<void> done = export_run(arguments);
-  return done ? 0 : fail(done.error());
+  LLMPROF_TRY(export_run(arguments));
+  return 0;
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "record/record.h"
 #include "record/run/capture.h"
 #include "record/run/model_notes.h"
+#include "run_head.h"
 #include "verb.h"
 
 namespace llmprof::app {
@@ -139,11 +140,6 @@ Result<Imported> import_beside(const std::vector<std::string>& files, const std:
   return imported;
 }
 
-trace::LossEntry entry_of(const ImportLoss& lost, const std::string& detail) {
-  const trace::LossInfo& info = trace::info_of(lost.loss);
-  return {info.name, trace::name_of(info.severity), lost.count, info.unit, info.meaning, info.remedy, detail};
-}
-
 std::string detail_of(const ImportLoss& lost) {
   const std::string name = fs::path(lost.file).filename().string();
   return lost.detail.empty() ? name : name + ": " + lost.detail;
@@ -161,7 +157,8 @@ void tell_text(const Imported& imported, double seconds) {
                       imported.ops, imported.gemms);
   if (imported.calls_joined > 0) text += fmt::format(", {} calls joined to kernels", imported.calls_joined);
   text += fmt::format("; {} in {}\n", base::human_bytes(bytes), base::human_ns(seconds * 1e9));
-  for (const ImportLoss& lost : imported.losses) text += trace::describe(entry_of(lost, detail_of(lost))) + "\n";
+  for (const ImportLoss& lost : imported.losses)
+    text += trace::describe(loss_entry(lost.loss, lost.count, detail_of(lost))) + "\n";
   std::string shown;
   for (std::size_t at = 0; at < text.size();) {  // names are strangers' text
     const std::size_t end = text.find('\n', at);
@@ -169,14 +166,6 @@ void tell_text(const Imported& imported, double seconds) {
     at = end + 1;
   }
   fmt::print(stderr, "{}{}\nllmprof report {}\n", shown, imported.folder, imported.folder);
-}
-
-base::Json loss_json(const ImportLoss& lost) {
-  const trace::LossInfo& info = trace::info_of(lost.loss);
-  return {{"name", info.name},       {"severity", trace::name_of(info.severity)},
-          {"count", lost.count},     {"unit", info.unit},
-          {"meaning", info.meaning}, {"remedy", base::text_or_null(std::string(info.remedy))},
-          {"file", lost.file},       {"detail", base::text_or_null(lost.detail)}};
 }
 
 void tell_json(const Imported& imported, double seconds, int exit_status) {
@@ -188,7 +177,10 @@ void tell_json(const Imported& imported, double seconds, int exit_status) {
                       {"gemms", imported.gemms},
                       {"calls_joined", imported.calls_joined}};
   json["losses"] = base::Json::array();
-  for (const ImportLoss& lost : imported.losses) json["losses"].push_back(loss_json(lost));
+  for (const ImportLoss& lost : imported.losses) {
+    json["losses"].push_back(base::fields_json(loss_entry(lost.loss, lost.count, lost.detail)));
+    json["losses"].back()["file"] = lost.file;
+  }
   json["files"] = base::Json::array();
   for (const ImportedFile& file : imported.files) {
     json["files"].push_back({{"name", file.name},
@@ -220,26 +212,24 @@ Result<importers::ImportOptions> options_of(const Arguments& arguments) {
   return options;
 }
 
-int run(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   if (arguments.on("--formats")) return list_formats(arguments.on("--json"));
   if (arguments.positionals.empty())
-    return fail({ErrorCode::kUsage, "no file to import", "llmprof import FILE…; --formats lists what can be read"});
-  const auto options = options_of(arguments);
-  if (!options) return fail(options.error());
+    return Error{ErrorCode::kUsage, "no file to import", "llmprof import FILE…; --formats lists what can be read"};
+  LLMPROF_LET(const importers::ImportOptions options, options_of(arguments));
   const std::string folder = run_folder_of(arguments);
-  if (const auto free = check_place(folder, arguments.on("--force")); !free) return fail(free.error());
+  LLMPROF_TRY(check_place(folder, arguments.on("--force")));
   const auto begin = std::chrono::steady_clock::now();
-  const auto imported = import_beside(arguments.positionals, folder, *options);
-  if (!imported) return fail(imported.error());
+  LLMPROF_LET(const Imported imported, import_beside(arguments.positionals, folder, options));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const bool lossy = std::ranges::any_of(imported->losses, [](const ImportLoss& lost) {
+  const bool lossy = std::ranges::any_of(imported.losses, [](const ImportLoss& lost) {
     return trace::info_of(lost.loss).severity != trace::Severity::kInfo;
   });
   const int exit_status = lossy ? kLossy : 0;
   if (arguments.on("--json")) {
-    tell_json(*imported, seconds, exit_status);
+    tell_json(imported, seconds, exit_status);
   } else if (!arguments.on("--quiet")) {
-    tell_text(*imported, seconds);
+    tell_text(imported, seconds);
   }
   return exit_status;
 }

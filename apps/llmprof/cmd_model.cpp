@@ -4,9 +4,9 @@
 #include "analyze/design/sweep.h"
 #include "base/axis.h"
 #include "base/file.h"
-#include "base/json.h"
 #include "model_verb.h"
 #include "report/design/page.h"
+#include "report_verb.h"
 
 namespace llmprof::app {
 namespace model_verb {
@@ -49,17 +49,13 @@ constexpr Option kOptions[] = {
     {"--measured-weights", "", "", "SIZE", "", "memory that the weights took, as in 4714.27MiB: tells their type"},
     {"--list", "", "", "", "", "list the built-in names"},
     {"--csv", "", "", "", "", "print the operators, layers, sweep or comparison as CSV"},
-    {"--json", "", "", "", "", "print everything as JSON (docs/format/json.md)"},
+    {"--json", "", "", "", "", "print everything as JSON (docs/format/json-model.md)"},
 };
 constexpr Positional kPositionals[] = {{"MODEL", false}};
 
 template <class Page>
-std::string laid_out(const Page& page, const Arguments& arguments, std::string_view schema) {
-  if (arguments.on("--csv")) return report::to_csv(page);
-  if (!arguments.on("--json")) return report::to_text(page, colour_wanted());
-  base::Json json = json_head(schema);
-  report::to_json(page, json);
-  return base::to_text(json);
+std::string as_asked(const Page& page, const Arguments& arguments, std::string_view schema) {
+  return arguments.on("--csv") ? report::to_csv(page) : laid_out(page, arguments, schema);
 }
 
 Result<std::string> sweep_page(const Arguments& arguments, const design::Subject& subject,
@@ -72,7 +68,7 @@ Result<std::string> sweep_page(const Arguments& arguments, const design::Subject
     LLMPROF_TRY(base::write_file(arguments.get("--plot"), report::plot_svg(report::to_plot(page)),
                                  base::Readers::kAsTheUmaskSays));
   }
-  return laid_out(page, arguments, "llmprof.model_sweep");
+  return as_asked(page, arguments, "llmprof.model_sweep");
 }
 
 Result<std::string> diff_page(const Arguments& arguments, const design::Subject& subject,
@@ -89,7 +85,7 @@ Result<std::string> diff_page(const Arguments& arguments, const design::Subject&
   LLMPROF_LET(design::Design b, design::make_design(other, options, other_roof));
   std::vector<design::DiffRow> rows = design::diff(a, b);
   const report::DesignDiffPage page{.a = std::move(a), .b = std::move(b), .rows = std::move(rows)};
-  return laid_out(page, arguments, "llmprof.model_diff");
+  return as_asked(page, arguments, "llmprof.model_diff");
 }
 
 Result<std::string> design_page(const Arguments& arguments, const design::Subject& subject,
@@ -104,7 +100,7 @@ Result<std::string> design_page(const Arguments& arguments, const design::Subjec
                                 .per_op = !per_layer || arguments.on("--per-op"),
                                 .per_layer = per_layer,
                                 .top = static_cast<std::size_t>(top)};
-  return laid_out(page, arguments, "llmprof.model");
+  return as_asked(page, arguments, "llmprof.model");
 }
 
 bool compares(const Arguments& arguments) {
@@ -132,11 +128,10 @@ Result<std::string> make_page(const Arguments& arguments) {
   return design_page(arguments, subject, options, roof);
 }
 
-int run(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   if (arguments.positionals.empty() || arguments.on("--list")) return list_models(arguments);
-  const Result<std::string> page = make_page(arguments);
-  if (!page) return fail(page.error());
-  print(*page);
+  LLMPROF_LET(const std::string page, make_page(arguments));
+  print(page);
   return 0;
 }
 

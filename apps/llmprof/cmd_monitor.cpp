@@ -19,7 +19,6 @@
 #include "record/open_run.h"
 #include "record/watch/telemetry.h"
 #include "report/telemetry_lines.h"
-#include "report/telemetry_replay.h"
 #include "verb.h"
 
 namespace llmprof::app {
@@ -270,19 +269,17 @@ Result<Wanted> wanted_of(const Arguments& arguments) {
   return wanted;
 }
 
-int run(const Arguments& arguments) {
-  const auto wanted = wanted_of(arguments);
-  if (!wanted) return fail(wanted.error());
-  auto lines = Lines::open(arguments.get("--output"));
-  if (!lines) return fail(lines.error());
+Result<int> run(const Arguments& arguments) {
+  LLMPROF_LET(const Wanted wanted, wanted_of(arguments));
+  LLMPROF_LET(Lines lines, Lines::open(arguments.get("--output")));
   if (const std::string name = arguments.get("--from"); !name.empty()) {
-    const auto printed = print_run(name, *wanted, *lines);
-    return printed ? 0 : fail(printed.error());
+    LLMPROF_TRY(print_run(name, wanted, lines));
+    return 0;
   }
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, on_end);
   ::signal(SIGPIPE, SIG_IGN);
-  const auto done = Monitor(*wanted, *lines).run();
-  return done ? 0 : fail(done.error());
+  LLMPROF_TRY(Monitor(wanted, lines).run());
+  return 0;
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include "analyze/summary.h"
 #include "base/file.h"
@@ -14,6 +13,7 @@
 #include "pictures/plots.h"
 #include "record/control/window_options.h"
 #include "record/open_run.h"
+#include "report_verb.h"
 #include "verb.h"
 
 namespace llmprof::app {
@@ -49,12 +49,7 @@ Result<std::string> picture_in(const Arguments& arguments) {
 }
 
 Result<int> width_in(const Arguments& arguments) {
-  const std::string text = arguments.get("--width");
-  int width = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), width);
-  if (error == std::errc{} && end == text.data() + text.size() && width >= 360 && width <= 10'000) return width;
-  return Error{ErrorCode::kUsage, fmt::format("--width wants 360 to 10000 pixels, not '{}'", base::printable(text)),
-               ""};
+  return number_in<int>(arguments, "--width", "360 to 10000 pixels", 360, 10'000);
 }
 
 Result<std::optional<pictures::Window>> window_in(const Arguments& arguments) {
@@ -86,44 +81,31 @@ Result<pictures::PictureOptions> options_in(const Arguments& arguments) {
   return options;
 }
 
-Result<void> check_stage(const report::Page& page, const std::string& stage) {
-  std::string names;
-  for (const analyze::Stage& each : page.summary.stages) {
-    if (each.name == stage) return {};
-    names += (names.empty() ? "" : ", ") + each.name;
-  }
-  if (stage.empty()) return {};
-  return Error{ErrorCode::kUsage, fmt::format("the run has no stage '{}'", base::printable(stage)),
-               names.empty() ? "it has no stages at all" : "it has " + names};
-}
-
 Result<void> check_file(const std::string& file) {
   if (file.empty() || file.ends_with(".svg") || file.ends_with(".png")) return {};
   return Error{ErrorCode::kUsage, fmt::format("-o {}: the name says which picture", base::printable(file)),
                "end it in .svg or .png"};
 }
 
-Result<void> plot(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   LLMPROF_LET(const std::string picture, picture_in(arguments));
   LLMPROF_LET(const pictures::PictureOptions options, options_in(arguments));
   const std::string file = arguments.get("--output");
   LLMPROF_TRY(check_file(file));
   const base::Progress progress = progress_line();
-  LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
-  const analyze::Options analysis{.model = arguments.get("--model"),
-                                  .parallel = arguments.get("--parallel"),
-                                  .sections = pictures::kPlottedSections};
-  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, analysis, progress));
-  const report::Page page{
-      .run = run.folder(), .info = run.info(), .summary = std::move(summary), .stage = options.stage};
-  LLMPROF_TRY(check_stage(page, options.stage));
+  LLMPROF_LET(OpenedRun opened,
+              open_page(arguments, arguments.positionals.at(0), progress, pictures::kPlottedSections));
+  const trace::Run& run = opened.run;
+  report::Page& page = opened.page;
+  page.stage = options.stage;
+  LLMPROF_TRY(check_stage(page));
   if (arguments.on("--json")) {
     base::Json json = json_head("llmprof.plot");
     json["run"] = page.run;
     json["picture"] = picture;
     LLMPROF_LET(json["data"], pictures::picture_data(picture, run, page, options));
     print(base::to_text(json));
-    if (file.empty()) return {};
+    if (file.empty()) return 0;
   }
   LLMPROF_LET(const report::Plot drawn, pictures::picture_plot(picture, run, page, options));
   if (!file.empty()) {
@@ -131,20 +113,16 @@ Result<void> plot(const Arguments& arguments) {
                                .height = std::max(320, options.width * 9 / 16),
                                .theme = arguments.on("--dark") ? report::Theme::kDark : report::Theme::kLight};
     LLMPROF_LET(const std::string bytes, report::plot_bytes(drawn, file, size));
-    return base::write_file(file, bytes, base::Readers::kAsTheUmaskSays);
+    LLMPROF_TRY(base::write_file(file, bytes, base::Readers::kAsTheUmaskSays));
+    return 0;
   }
   // A terminal has no room for the names in the boxes, and without them these two say nothing.
   if (picture != "timeline" && picture != "flame") {
     print(report::plot_text(drawn, {.unicode = unicode_wanted(), .colour = colour_wanted()}));
-    return {};
+    return 0;
   }
   return Error{ErrorCode::kUsage, fmt::format("a {} cannot be drawn in a terminal", picture),
                fmt::format("llmprof plot {} {} -o {}.svg", page.run, picture, picture)};
-}
-
-int run(const Arguments& arguments) {
-  const Result<void> done = plot(arguments);
-  return done ? 0 : fail(done.error());
 }
 
 }  // namespace

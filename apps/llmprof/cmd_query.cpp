@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <regex>
 
 #include "analyze/context.h"
@@ -15,6 +14,7 @@
 #include "base/strings.h"
 #include "base/text_table.h"
 #include "record/open_run.h"
+#include "report_verb.h"
 #include "run_head.h"
 #include "trace/schema.h"
 #include "verb.h"
@@ -42,14 +42,8 @@ constexpr std::int64_t kTableRows = 1000;
 constexpr std::uint64_t kMaxSqlBytes = 1u << 20;
 
 Result<std::int64_t> row_limit(const Arguments& arguments) {
-  const std::string text = arguments.get("--limit");
-  if (text.empty()) return std::int64_t{-1};
-  std::int64_t limit = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
-  if (error != std::errc{} || end != text.data() + text.size() || limit < 0) {
-    return Error{ErrorCode::kUsage, fmt::format("--limit wants a number of rows, not '{}'", text), ""};
-  }
-  return limit;
+  if (arguments.get("--limit").empty()) return std::int64_t{-1};
+  return number_in<std::int64_t>(arguments, "--limit", "a number of rows");
 }
 
 Result<std::string> sql_text(const Arguments& arguments) {
@@ -223,7 +217,7 @@ Result<void> print_columns(const std::string& name) {
   return {};
 }
 
-Result<void> print_tables(const trace::Run& run) {
+void print_tables(const trace::Run& run) {
   base::TextTable out({{"table", base::Align::kLeft}, {"rows"}, {"one row is", base::Align::kLeft, true}});
   for (const trace::Table* table : trace::tables()) {
     const bool derived = table->kind == trace::TableKind::kDerived;
@@ -237,7 +231,6 @@ Result<void> print_tables(const trace::Run& run) {
       {"counted_kernel", "(view)", "a launch of a kernel that counters were read of, with its time and its source"});
   out.add({"process_life", "(view)", "a process image from exec to exit, with when its collector began and ended"});
   print(out.render(output_width(), 0));
-  return {};
 }
 
 Result<void> write_parquet(const trace::Run& run, const std::string& sql, const std::string& file, std::int64_t limit) {
@@ -268,20 +261,22 @@ Result<void> show(const Arguments& arguments, const trace::Run& run, const std::
   return {};
 }
 
-Result<void> query(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   const base::Progress progress = progress_line();
-  if (arguments.on("--tables") && arguments.positionals.size() > 1) return print_columns(arguments.positionals[1]);
+  if (arguments.on("--tables") && arguments.positionals.size() > 1) {
+    LLMPROF_TRY(print_columns(arguments.positionals[1]));
+    return 0;
+  }
   LLMPROF_LET(const std::string sql, arguments.on("--tables") ? Result<std::string>("") : sql_text(arguments));
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
-  if (arguments.on("--tables")) return print_tables(run);
+  if (arguments.on("--tables")) {
+    print_tables(run);
+    return 0;
+  }
   LLMPROF_TRY(derive_if_named(sql, run, progress));
   run.limit_user_memory(arguments.get("--memory"));
-  return show(arguments, run, sql);
-}
-
-int run(const Arguments& arguments) {
-  const Result<void> done = query(arguments);
-  return done ? 0 : fail(done.error());
+  LLMPROF_TRY(show(arguments, run, sql));
+  return 0;
 }
 
 }  // namespace

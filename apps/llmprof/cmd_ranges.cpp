@@ -24,7 +24,7 @@ constexpr Option kOptions[] = {
 constexpr Positional kPositionals[] = {{"RUN"}};
 
 Result<std::string> show(const Arguments& arguments) {
-  LLMPROF_LET(const std::size_t top, parse_top(arguments.get("--top")));
+  LLMPROF_LET(const std::size_t top, top_in(arguments));
   const base::Progress progress = progress_line();
   LLMPROF_LET(trace::Run run, record::open_run(arguments.positionals.at(0), progress));
   LLMPROF_LET(const analyze::AnalysisContext analysis,
@@ -45,10 +45,9 @@ Result<std::string> show(const Arguments& arguments) {
          report::range_tree_table(tree, top);
 }
 
-int run(const Arguments& arguments) {
-  const Result<std::string> text = show(arguments);
-  if (!text) return fail(text.error());
-  print(*text);
+Result<int> run(const Arguments& arguments) {
+  LLMPROF_LET(const std::string text, show(arguments));
+  print(text);
   return 0;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <filesystem>
 #include <memory>
 
@@ -14,6 +13,8 @@
 #include "record/control/flight_recorder.h"
 #include "record/watch/counter_plan.h"
 #include "record_verb.h"
+#include "report_verb.h"
+#include "run_head.h"
 #include "verb.h"
 
 namespace llmprof::app {
@@ -120,11 +121,7 @@ constexpr Option kOptions[] = {
 };
 
 Result<std::uint32_t> parse_hz(const Arguments& arguments, std::string_view flag) {
-  const std::string text = arguments.get(flag);
-  std::uint32_t hz = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), hz);
-  if (error == std::errc{} && end == text.data() + text.size() && hz >= 1 && hz <= 10'000) return hz;
-  return Error{ErrorCode::kUsage, fmt::format("{} {}: not a number from 1 to 10000", flag, text), ""};
+  return number_in<std::uint32_t>(arguments, flag, "a number from 1 to 10000", 1, 10'000);
 }
 
 Result<record::HostOptions> host_options(const Arguments& arguments) {
@@ -155,17 +152,6 @@ base::Progress phased_progress() {
   };
 }
 
-std::string loss_text(const record::LossTotal& total) {
-  const trace::LossInfo& info = trace::info_of(total.loss);
-  return trace::describe({.name = info.name,
-                          .severity = trace::name_of(info.severity),
-                          .count = total.count,
-                          .unit = info.unit,
-                          .meaning = info.meaning,
-                          .remedy = info.remedy,
-                          .detail = total.detail});
-}
-
 void tell_text(const record::Outcome& outcome) {
   const std::string path = short_path(outcome.folder);
   if (!outcome.tally) {
@@ -184,20 +170,11 @@ void tell_text(const record::Outcome& outcome) {
                   count(tally.ranges, "range", "ranges"), count(tally.threads, "thread", "threads"),
                   count(tally.processes, "process", "processes"),
                   base::human_bytes(static_cast<double>(tally.run_bytes)), path));
-  for (const record::LossTotal& total : tally.losses) fmt::print(stderr, "  {}\n", base::printable(loss_text(total)));
+  for (const record::LossTotal& lost : tally.losses) {
+    const std::string line = trace::describe(loss_entry(lost.loss, lost.count, lost.detail));
+    fmt::print(stderr, "  {}\n", base::printable(line));
+  }
   say(fmt::format("next: llmprof report {}", path));
-}
-
-base::Json text_or_null(std::string_view text) { return text.empty() ? base::Json(nullptr) : base::Json(text); }
-
-base::Json loss_json(const record::LossTotal& total) {
-  const trace::LossInfo& info = trace::info_of(total.loss);
-  base::Json json{
-      {"name", info.name}, {"severity", trace::name_of(info.severity)}, {"count", total.count}, {"unit", info.unit}};
-  json["meaning"] = info.meaning;
-  json["remedy"] = text_or_null(info.remedy);
-  json["detail"] = text_or_null(total.detail);
-  return json;
 }
 
 void tell_json(const record::Outcome& outcome, int exit_status, const record::CounterOptions& counters = {}) {
@@ -210,7 +187,8 @@ void tell_json(const record::Outcome& outcome, int exit_status, const record::Co
     const record::IngestTally& tally = *outcome.tally;
     json["coverage"] = {{"processes", tally.processes}, {"threads", tally.threads}, {"kernels", tally.kernels},
                         {"ranges", tally.ranges},       {"gemms", tally.gemms},     {"records", tally.records}};
-    for (const record::LossTotal& total : tally.losses) json["losses"].push_back(loss_json(total));
+    for (const record::LossTotal& lost : tally.losses)
+      json["losses"].push_back(base::fields_json(loss_entry(lost.loss, lost.count, lost.detail)));
   }
   json["exit_status"] = exit_status;
   json["elapsed_ns"] = outcome.elapsed_ns;
@@ -227,18 +205,17 @@ int status_of(const record::Outcome& outcome) {
   return outcome.problem->code == ErrorCode::kInterrupted ? kInterrupted : 2;
 }
 
-int dump(const Arguments& arguments) {
+Result<int> dump(const Arguments& arguments) {
   if (!arguments.command.empty()) {
-    return fail({ErrorCode::kUsage, "--dump takes no command", "llmprof record --dump RECORDING -o NAME"});
+    return Error{ErrorCode::kUsage, "--dump takes no command", "llmprof record --dump RECORDING -o NAME"};
   }
-  const auto dumped = record::dump(
-      {.recording = arguments.get("--dump"), .output = arguments.get("--output"), .force = arguments.on("--force")},
-      phased_progress());
-  if (!dumped) return fail(dumped.error());
+  const record::DumpOptions options{
+      .recording = arguments.get("--dump"), .output = arguments.get("--output"), .force = arguments.on("--force")};
+  LLMPROF_LET(const auto dumped, record::dump(options, phased_progress()));
   record::Outcome outcome;
-  outcome.folder = dumped->folder;
-  outcome.tally = dumped->tally;
-  outcome.log_bytes = static_cast<std::uint64_t>(dumped->tally.log_bytes);
+  outcome.folder = dumped.folder;
+  outcome.tally = dumped.tally;
+  outcome.log_bytes = static_cast<std::uint64_t>(dumped.tally.log_bytes);
   if (arguments.on("--json")) {
     tell_json(outcome, 0);
   } else if (!arguments.on("--quiet")) {
@@ -247,45 +224,29 @@ int dump(const Arguments& arguments) {
   return 0;
 }
 
-int run(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   if (!arguments.get("--dump").empty()) return dump(arguments);
   if (arguments.command.empty()) {
-    return fail({ErrorCode::kUsage, "no command to record", "llmprof record -- COMMAND ARGS…"});
+    return Error{ErrorCode::kUsage, "no command to record", "llmprof record -- COMMAND ARGS…"};
   }
-  const auto max_bytes = record::parse_bytes(arguments.get("--max-size"));
-  if (!max_bytes) return fail(max_bytes.error());
-  const auto host = host_options(arguments);
-  if (!host) return fail(host.error());
-  const auto window = window_options(arguments);
-  if (!window) return fail(window.error());
-  const auto telemetry_hz = parse_hz(arguments, "--telemetry-hz");
-  if (!telemetry_hz) return fail(telemetry_hz.error());
   record::RecordOptions options;
-  const auto collector = collector_settings(arguments);
-  if (!collector) return fail(collector.error());
-  options.collector = *collector;
-  const auto rests = rest_option(arguments);
-  if (!rests) return fail(rests.error());
-  options.rests = *rests;
-  const auto counters = counter_options(arguments);
-  if (!counters) return fail(counters.error());
-  options.counters = *counters;
+  LLMPROF_LET(options.max_bytes, record::parse_bytes(arguments.get("--max-size")));
+  LLMPROF_LET(options.host, host_options(arguments));
+  LLMPROF_LET(options.window, window_options(arguments));
+  LLMPROF_LET(const std::int64_t telemetry_hz, parse_hz(arguments, "--telemetry-hz"));
+  options.telemetry = {!arguments.on("--no-telemetry"), static_cast<double>(telemetry_hz)};
+  LLMPROF_LET(options.collector, collector_settings(arguments));
+  LLMPROF_LET(options.rests, rest_option(arguments));
+  LLMPROF_LET(options.counters, counter_options(arguments));
   options.modules = arguments.on("--modules");
-  options.host = *host;
-  options.telemetry = {!arguments.on("--no-telemetry"), static_cast<double>(*telemetry_hz)};
-  options.window = *window;
   options.model = arguments.get("--model");
   options.parallel = arguments.get("--parallel");
-  if (!options.parallel.empty()) {
-    if (const auto groups = analyze::parse_groups(options.parallel); !groups) return fail(groups.error());
-  }
-  const auto rules = analyze::read_range_rules(arguments.get("--ranges"));
-  if (!rules) return fail(rules.error());
-  options.range_rules = analyze::noted(*rules);
+  if (!options.parallel.empty()) LLMPROF_TRY(analyze::parse_groups(options.parallel));
+  LLMPROF_LET(const auto rules, analyze::read_range_rules(arguments.get("--ranges")));
+  options.range_rules = analyze::noted(rules);
   options.command = arguments.command;
   options.output = arguments.get("--output");
   options.force = arguments.on("--force");
-  options.max_bytes = *max_bytes;
   options.peaks = !arguments.on("--no-peaks");
   options.blas = !arguments.on("--no-blas");
   options.nvtx = !arguments.on("--no-nvtx");

@@ -1,7 +1,5 @@
 // llmprof report: stages, efficiency, operators, modules and matrix products of a run, as text or JSON.
 
-#include <charconv>
-
 #include "analyze/bench.h"
 #include "analyze/measures/totals_findings.h"
 #include "analyze/summary.h"
@@ -45,17 +43,6 @@ constexpr Option kOptions[] = {
      "rows of each table, and findings of the diagnosis (as many as fit a screen unless given)"},
 };
 constexpr Positional kPositionals[] = {{"RUN", false}};  // --explain can do without
-
-Result<void> check_stage(const report::Page& page) {
-  std::string names;
-  for (const analyze::Stage& stage : page.summary.stages) {
-    if (stage.name == page.stage) return {};
-    names += (names.empty() ? "" : ", ") + stage.name;
-  }
-  if (page.stage.empty()) return {};
-  return Error{ErrorCode::kUsage, "the run has no stage '" + page.stage + "'",
-               names.empty() ? "it has no stages at all" : "it has " + names};
-}
 
 analyze::Options options_of(const Arguments& arguments, std::string by) {
   return {.model = arguments.get("--model"),
@@ -110,27 +97,38 @@ Result<std::string> make_report(const Arguments& arguments) {
   return base::to_text(json);
 }
 
-int run(const Arguments& arguments) {
-  const Result<std::string> text = make_report(arguments);
-  if (!text) return fail(text.error());
-  print(*text);
+Result<int> run(const Arguments& arguments) {
+  LLMPROF_LET(const std::string text, make_report(arguments));
+  print(text);
   return 0;
 }
 
 }  // namespace
 }  // namespace report_verb
 
-Result<std::size_t> parse_top(const std::string& text) {
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || value == 0) {
-    return Error{ErrorCode::kUsage, "--top wants a number of rows, not '" + text + "'", ""};
+Result<void> check_stage(const report::Page& page) {
+  std::string names;
+  for (const analyze::Stage& stage : page.summary.stages) {
+    if (stage.name == page.stage) return {};
+    names += (names.empty() ? "" : ", ") + stage.name;
   }
-  return value;
+  if (page.stage.empty()) return {};
+  return Error{ErrorCode::kUsage, "the run has no stage '" + page.stage + "'",
+               names.empty() ? "it has no stages at all" : "it has " + names};
+}
+
+Result<OpenedRun> open_page(const Arguments& arguments, const std::string& name, const base::Progress& progress,
+                            const std::vector<analyze::Section>& sections) {
+  LLMPROF_LET(trace::Run run, record::open_run(name, progress));
+  const analyze::Options options{
+      .model = arguments.get("--model"), .parallel = arguments.get("--parallel"), .sections = sections};
+  LLMPROF_LET(analyze::Summary summary, analyze::summarise(run, options, progress));
+  report::Page page{.run = run.folder(), .info = run.info(), .summary = std::move(summary)};
+  return OpenedRun{std::move(run), std::move(page)};
 }
 
 Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, const base::Progress& progress) {
-  LLMPROF_LET(const std::size_t top, parse_top(arguments.get("--top")));
+  LLMPROF_LET(const std::size_t top, top_in(arguments));
   const std::string by = arguments.get("--by");
   if (!by.empty() && by != "line" && by != "function" && by != "stack") {
     return Error{ErrorCode::kUsage, "--by wants line, function or stack, not '" + by + "'", ""};
@@ -147,7 +145,7 @@ Result<report::Page> make_page(const Arguments& arguments, trace::Run& run, cons
                     .waterfall = arguments.on("--waterfall"),
                     .unicode = unicode_wanted(),
                     .verbose = arguments.on("--verbose")};
-  LLMPROF_TRY(report_verb::check_stage(page));
+  LLMPROF_TRY(check_stage(page));
   return page;
 }
 
@@ -156,11 +154,7 @@ Result<base::Json> report_json(const Arguments& arguments, const trace::Run& run
   LLMPROF_LET(const analyze::BenchResults bench, analyze::bench_results(run));
   base::Json json = json_head("llmprof.report");
   report::to_json(page, json);
-  if (measured) {
-    base::Json found;
-    report::to_json(*measured, found);
-    json["measured"] = std::move(found);
-  }
+  if (measured) report::to_json(*measured, json["measured"]);
   if (!bench.points.empty()) json["bench"] = report::bench_points_json(bench.points);
   json["tables"] = report::descriptions_json();
   return json;

@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "base/human.h"
 #include "base/json.h"
 #include "bench/roofline/roofline.h"
+#include "bench_verb.h"
 #include "hw/resolve.h"
+#include "report/layout.h"
 #include "report/roofline.h"
-#include "verb.h"
 
 namespace llmprof::app {
 namespace roofline_verb {
@@ -26,24 +26,6 @@ constexpr Option kOptions[] = {
     {"--plot", "", "", "FILE", "", "the roofline as a picture: FILE.svg or FILE.png"},
     {"--json", "", "", "", "", "print as JSON (docs/format/json-roofline.md)"},
 };
-
-Result<std::vector<bench::Type>> types_in(const std::string& list) {
-  std::vector<bench::Type> types;
-  for (std::size_t begin = 0; begin <= list.size() && !list.empty();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    const std::string name = list.substr(begin, end - begin);
-    const std::optional<bench::Type> type = bench::parse_type(name);
-    if (!type || *type == bench::Type::kInt32) {
-      std::string known;
-      for (const bench::Type each : bench::kAllTypes)
-        known += (known.empty() ? "" : ", ") + std::string(type_name(each));
-      return Error{ErrorCode::kUsage, fmt::format("--dtype {}: unknown type '{}'", list, name), "known: " + known};
-    }
-    if (std::find(types.begin(), types.end(), *type) == types.end()) types.push_back(*type);
-    begin = end + 1;
-  }
-  return types;
-}
 
 Result<void> check_plot(const Arguments& arguments) {
   const std::string file = arguments.get("--plot");
@@ -80,9 +62,7 @@ Result<report::RooflinePage> stored_page(const std::string& device) {
 
 // "float32 (stored 130 GFLOP/s, now 101 GFLOP/s)": where the store did not take the new figure.
 std::string better_stored(const std::vector<hw::Peak>& merged, const std::vector<hw::Peak>& fresh) {
-  const auto text = [](const hw::Peak& peak) {
-    return peak.unit == "s" ? base::human_ns(peak.value * 1e9) : base::human_rate(peak.value, peak.unit.c_str());
-  };
+  const auto text = [](const hw::Peak& peak) { return report::with_unit(peak.value, peak.unit); };
   constexpr int kMostNamed = 4;
   std::string out;
   int count = 0;
@@ -130,10 +110,10 @@ std::string picture_name(const std::string& file, std::size_t index) {
   return fmt::format("{}-{}{}", file.substr(0, file.size() - 4), index, file.substr(file.size() - 4));
 }
 
-Result<void> show(const Arguments& arguments) {
+Result<int> run(const Arguments& arguments) {
   LLMPROF_TRY(check_plot(arguments));
   bench::RooflineOptions options{.quick = arguments.on("--quick")};
-  LLMPROF_LET(options.types, types_in(arguments.get("--dtype")));
+  LLMPROF_LET(options.types, types_in(arguments));
   LLMPROF_LET(const std::vector<std::string> devices, devices_of(arguments));
   base::Json json = json_head("llmprof.roofline");
   json["devices"] = base::Json::array();
@@ -152,12 +132,7 @@ Result<void> show(const Arguments& arguments) {
       text += "\n" + report::plot_text(plot, {.unicode = unicode_wanted(), .colour = colour_wanted()});
   }
   print(arguments.on("--json") ? base::to_text(json) : text);
-  return {};
-}
-
-int run(const Arguments& arguments) {
-  const Result<void> done = show(arguments);
-  return done ? 0 : fail(done.error());
+  return 0;
 }
 
 }  // namespace

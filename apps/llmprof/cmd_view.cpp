@@ -5,15 +5,13 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 
-#include "base/json.h"
-#include "verb.h"
+#include "report_verb.h"
 #include "view/view.h"
 
 extern char** environ;
@@ -40,22 +38,13 @@ void on_signal(int) {
   if (stop.exchange(true)) ::_exit(130);
 }
 
-template <class T>
-Result<T> number(const Arguments& arguments, std::string_view flag) {
-  const std::string text = arguments.get(flag);
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc{} && end == text.data() + text.size() && value >= 0) return value;
-  return Error{ErrorCode::kUsage, fmt::format("{} wants a number, not '{}'", flag, text), ""};
-}
-
 Result<view::Settings> settings_of(const Arguments& arguments) {
   view::Settings settings{.runs = arguments.positionals,
                           .listen = arguments.get("--listen"),
                           .understood = arguments.on("--i-understand"),
                           .allow_sql = arguments.on("--allow-sql")};
-  LLMPROF_LET(settings.port, number<std::uint16_t>(arguments, "--port"));
-  LLMPROF_LET(settings.idle_seconds, number<std::int64_t>(arguments, "--idle"));
+  LLMPROF_LET(settings.port, number_in<std::uint16_t>(arguments, "--port", "a number"));
+  LLMPROF_LET(settings.idle_seconds, number_in<std::int64_t>(arguments, "--idle", "a number"));
   return settings;
 }
 
@@ -115,14 +104,14 @@ void announce(const Arguments& arguments, const view::Ready& ready) {
   if (!arguments.on("--no-open") && has_display()) open_browser(ready.url);
 }
 
-int run(const Arguments& arguments) {
-  const auto settings = settings_of(arguments);
-  if (!settings) return fail(settings.error());
+Result<int> run(const Arguments& arguments) {
+  LLMPROF_LET(const view::Settings settings, settings_of(arguments));
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, on_signal);
   const auto served = view::serve(
-      *settings, [&](const view::Ready& ready) { announce(arguments, ready); }, stop);
+      settings, [&](const view::Ready& ready) { announce(arguments, ready); }, stop);
   private_page.reset();
-  return served ? 0 : fail(served.error());
+  LLMPROF_TRY(served);
+  return 0;
 }
 
 }  // namespace

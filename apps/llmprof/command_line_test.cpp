@@ -13,7 +13,7 @@ constexpr Option kOptions[] = {
     {"--json", "", "", "", "", "machine-readable output."},
 };
 constexpr Positional kOne[] = {{"RUN"}};
-int nothing(const Arguments&) { return 0; }
+Result<int> nothing(const Arguments&) { return 0; }
 constexpr Verb kVerb{"test", "a verb for this test", kOptions, kOne, false, nothing};
 constexpr Verb kCommandVerb{"run", "takes a command", kOptions, {}, true, nothing};
 

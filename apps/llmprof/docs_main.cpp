@@ -8,9 +8,7 @@
 
 #include "base/file.h"
 #include "hw/counters/passes.h"
-#include "report/diagnosis_json.h"
-#include "report/measures_json.h"
-#include "report/table.h"
+#include "report/reference.h"
 #include "trace/schema.h"
 #include "verb.h"
 
@@ -37,8 +35,8 @@ Result<void> renew_all(const std::string& root) {
       renew(root + "/docs/format/run.md", [](const std::string& page) { return trace::with_current_tables(page); }));
   LLMPROF_TRY(renew(root + "/docs/format/diagnosis.md",
                     [](const std::string& page) { return report::with_current_rules(page); }));
-  LLMPROF_TRY(renew(root + "/docs/format/json.md",
-                    [](const std::string& page) { return report::with_current_descriptions(page); }));
+  for (const char* page : {"json", "json-bench", "json-diff", "json-model", "json-roofline", "json-counters"})
+    LLMPROF_TRY(renew(fmt::format("{}/docs/format/{}.md", root, page), report::with_current_descriptions));
   LLMPROF_TRY(renew(root + "/docs/format/measures.md",
                     [](const std::string& page) { return report::with_current_measures(page); }));
   LLMPROF_TRY(renew(root + "/docs/format/counters.md",

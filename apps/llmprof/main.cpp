@@ -36,7 +36,8 @@ int run(const std::vector<std::string>& words) {
   }
   const Result<app::Arguments> arguments = app::parse_arguments(*verb, rest);
   if (!arguments) return app::fail(arguments.error());
-  return verb->run(*arguments);
+  const Result<int> status = verb->run(*arguments);
+  return status ? *status : app::fail(status.error());
 }
 
 }  // namespace

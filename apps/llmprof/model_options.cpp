@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cfloat>
 #include <charconv>
 
 #include "analyze/design/sweep.h"
@@ -9,6 +10,7 @@
 #include "hw/resolve.h"
 #include "model/checkpoint/open_model.h"
 #include "model_verb.h"
+#include "report_verb.h"
 
 namespace llmprof::app {
 namespace {
@@ -51,14 +53,6 @@ Result<double> time_of(const Arguments& arguments, std::string_view flag) {
   return Error{ErrorCode::kUsage, fmt::format("{}: '{}' is not a time", flag, text), "write it as 180ms, 21.5us or 1s"};
 }
 
-Result<double> rate_of(const Arguments& arguments, std::string_view flag) {
-  const std::string text = arguments.get(flag);
-  double value = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failure == std::errc{} && end == text.data() + text.size() && value > 0 && value < 1e15) return value;
-  return Error{ErrorCode::kUsage, fmt::format("{} wants tokens per second, not '{}'", flag, text), ""};
-}
-
 design::Roof without_peaks(const std::string& name) {
   design::Roof roof;
   roof.why = fmt::format("{} has no known peaks, so there are no floors: llmprof roofline, or --device NAME",
@@ -88,7 +82,8 @@ Result<design::Options> design_options(const Arguments& arguments) {
 Result<design::Measurement> measurement(const Arguments& arguments) {
   design::Measurement measured;
   if (arguments.given("--measured-tps")) {
-    LLMPROF_LET(measured.tokens_per_s, rate_of(arguments, "--measured-tps"));
+    LLMPROF_LET(measured.tokens_per_s,
+                number_in<double>(arguments, "--measured-tps", "tokens per second", DBL_MIN, 1e15));
   }
   if (arguments.given("--measured-ttft")) {
     LLMPROF_LET(measured.ttft_ns, time_of(arguments, "--measured-ttft"));

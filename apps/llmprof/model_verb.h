@@ -21,6 +21,6 @@ Result<std::string> measured_page(const Arguments& arguments, const analyze::des
                                   const analyze::design::Roof& roof);
 
 // Every built-in name.
-int list_models(const Arguments& arguments);
+Result<int> list_models(const Arguments& arguments);
 
 }  // namespace llmprof::app

@@ -1,8 +1,9 @@
 #pragma once
 // What every JSON about a run says first: which run, how much of it there is, and what was lost.
 
-#include "base/json.h"
+#include "base/fields_json.h"
 #include "base/result.h"
+#include "trace/loss.h"
 #include "trace/run.h"
 #include "verb.h"
 
@@ -22,6 +23,12 @@ inline base::Json run_json(const trace::Run& run) {
           {"clock", info.clock},
           {"format_version", info.format_version},
           {"recorded_by", info.llmprof_version}};
+}
+
+// A loss of the ledger and how often it happened: for trace::describe(), and as JSON by its fields.
+inline trace::LossEntry loss_entry(trace::Loss loss, std::int64_t count, std::string_view detail = {}) {
+  const trace::LossInfo& info = trace::info_of(loss);
+  return {info.name, trace::name_of(info.severity), count, info.unit, info.meaning, info.remedy, detail};
 }
 
 inline Result<trace::ResultTable> losses_of(const trace::Run& run) {

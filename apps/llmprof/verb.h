@@ -54,7 +54,7 @@ struct Verb {
   std::span<const Option> options;
   std::span<const Positional> positionals;
   bool takes_command = false;                           // accepts "-- cmd args…"
-  int (*run)(const Arguments&) = nullptr;               // returns the exit status
+  Result<int> (*run)(const Arguments&) = nullptr;       // the exit status; main() tells errors
   std::span<const Option> (*made_options)() = nullptr;  // further ones, made from other tables; nullptr: none
 
   std::vector<Option> all_options() const;

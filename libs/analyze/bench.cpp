@@ -181,7 +181,7 @@ BenchChange change_of(const BenchPoint& a, const BenchPoint& b, const Samples& o
 
 }  // namespace
 
-std::string_view verdict_name(BenchVerdict verdict) {
+std::string_view json_name(BenchVerdict verdict) {
   return verdict == BenchVerdict::kSame ? "same" : verdict == BenchVerdict::kFaster ? "faster" : "slower";
 }
 
@@ -204,7 +204,7 @@ Result<BenchComparison> compare_benches(const trace::Run& run_a, const trace::Ru
     if (both) {
       comparison.changes.push_back(change_of(point, other, a.samples, b.samples));
     } else {
-      comparison.open.emplace_back(point, why_open(point, other));
+      comparison.not_compared.push_back({point, why_open(point, other)});
     }
   }
   for (const BenchPoint& point : b.results.points) {

@@ -50,7 +50,7 @@ struct BenchResults {
 Result<BenchResults> bench_results(const trace::Run& run);
 
 enum class BenchVerdict : std::uint8_t { kSame, kFaster, kSlower };
-std::string_view verdict_name(BenchVerdict verdict);
+std::string_view json_name(BenchVerdict verdict);
 
 struct BenchChange {
   BenchPoint a, b;
@@ -61,11 +61,15 @@ struct BenchChange {
 
 struct BenchComparison {
   double threshold = 0.01;
-  std::vector<BenchChange> changes;                      // in the order of a
-  std::optional<double> ratio;                           // geometric mean of the ratios
-  std::vector<BenchPoint> only_a, only_b;                // points the other run does not have
-  std::vector<std::pair<BenchPoint, std::string>> open;  // in both, not measured in one: why
-  std::vector<std::string> confounders;  // what else differs and may be the reason: the device, its clocks, versions
+  std::vector<BenchChange> changes;        // in the order of a
+  std::optional<double> ratio;             // geometric mean of the ratios
+  std::vector<BenchPoint> only_a, only_b;  // points the other run does not have
+  struct NotCompared {
+    BenchPoint point;
+    std::string why;
+  };
+  std::vector<NotCompared> not_compared;  // in both, not measured in one
+  std::vector<std::string> confounders;   // what else differs and may be the reason: the device, its clocks, versions
 };
 
 Result<BenchComparison> compare_benches(const trace::Run& a, const trace::Run& b, double threshold);

@@ -36,8 +36,13 @@ void read_format(std::string_view text, ColumnDescription& column) {
       column.estimate = word.substr(1);
     } else if (word.starts_with("±")) {
       column.error = word.substr(std::string_view("±").size());
-    } else if (word == "wide" || word == "nonzero") {
-      (word == "wide" ? column.wide : column.nonzero) = true;
+    } else if (word.starts_with('=')) {
+      column.place = word.substr(1);
+    } else if (word == "wide" || word == "nonzero" || word == "terminal" || word == "left") {
+      (word == "wide"      ? column.wide
+       : word == "nonzero" ? column.nonzero
+       : word == "left"    ? column.left
+                           : column.terminal) = true;
     } else if (word == "of" || word == "if" || word == "unless") {
       (word == "of" ? column.of : word == "if" ? column.only_if : column.unless) = next_part(text, ' ');
     } else if (!word.empty()) {
@@ -124,10 +129,14 @@ class Reader {
     if (const std::size_t hash = table.path.find('#'); hash != std::string::npos) {
       const TableDescription* shown = find(std::string_view(table.path).substr(0, hash));
       const ColumnDescription* same = shown == nullptr ? nullptr : shown->column(key);
+      if (const std::size_t dot = key.find('.'); same == nullptr && dot != std::string_view::npos) {
+        const TableDescription* inside = find(fmt::format("{}.{}", table.path.substr(0, hash), key.substr(0, dot)));
+        same = inside == nullptr ? nullptr : inside->column(key.substr(dot + 1));
+      }
       if (same == nullptr) return wrong(line, "the table that is shown has no such column");
       const std::string title = column.title;
       column = *same;
-      column.title = title;
+      column.key = key, column.title = title;
       if (!format.empty()) read_format(column.format + " " + std::string(format), column);
     } else {
       read_format(format, column);

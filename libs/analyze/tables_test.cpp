@@ -73,6 +73,21 @@ TEST(Questions, AreFoundInTablesAndInFilesOfSql) {
   EXPECT_EQ(sql_of("no such question"), "");
 }
 
+TEST(Tables, ValuesMayStandElsewhereAndViewsMayShowThoseOfObjectsInside) {
+  const auto tables = parse_descriptions(
+      "## llmprof.x.rows[]\n| ns | | ns =floor.ns | Floor. |\n| how | | text terminal left | Made of others. |\n"
+      "## llmprof.x.rows[].work\n| flops | | amount FLOP | F. |\n"
+      "## llmprof.x.rows[]#view\n| work.flops | FLOPs |\n| ns | floor |\n",
+      "file");
+  ASSERT_TRUE(tables) << tables.error().message;
+  const TableDescription& rows = tables->front();
+  EXPECT_EQ(rows.columns[0].place, "floor.ns");
+  EXPECT_TRUE(rows.columns[1].terminal && rows.columns[1].left && !rows.columns[0].terminal);
+  const ColumnDescription& inside = tables->back().columns.front();
+  EXPECT_EQ(inside.key, "work.flops");
+  EXPECT_EQ(inside.title + " " + inside.format, "FLOPs amount");
+}
+
 TEST(Tables, WhatIsMissingIsAnError) {
   EXPECT_FALSE(parse_descriptions("## a[]\n| x | x | | no format |\n", "f"));
   EXPECT_FALSE(parse_descriptions("## a[]#view\n| x | x |\n", "f"));

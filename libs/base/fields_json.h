@@ -1,10 +1,13 @@
 #pragma once
 // A struct, or a vector of structs, as JSON with the names of its fields as keys, and back. Unknown (nullopt, an empty
-// text) is null. An enum needs a function json_name(Enum) beside it.
+// text) is null. An enum needs a function json_name(Enum) beside it. A struct that says more than its fields, or has a
+// base class, has a function fields_json(const Struct&) beside it.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/fields.h"
@@ -27,6 +30,18 @@ Json fields_json(const std::vector<T>& values) {
   return out;
 }
 
+// Names and their values are an object.
+template <class T>
+Json fields_json(const std::map<std::string, T>& values) {
+  return Json(values);
+}
+template <class T>
+Json fields_json(const std::vector<std::pair<std::string, T>>& values) {
+  Json out = Json::object();
+  for (const auto& [name, value] : values) out[name] = value;
+  return out;
+}
+
 template <class T>
 void add_fields(Json& out, const T& object) {
   for_each_field(object, [&](std::string_view name, const auto& field) {
@@ -41,8 +56,10 @@ void add_fields(Json& out, const T& object) {
 
 template <class T>
 Json fields_json(const T& value) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    return text_or_null(value);
+  if constexpr (std::is_convertible_v<T, std::string_view>) {
+    return text_or_null(std::string(value));
+  } else if constexpr (std::is_pointer_v<T>) {
+    return value == nullptr ? Json(nullptr) : fields_json(*value);
   } else if constexpr (std::is_enum_v<T>) {
     return Json(json_name(value));
   } else if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, Json>) {

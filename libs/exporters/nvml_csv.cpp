@@ -1,7 +1,7 @@
 // Power, clocks, temperature, memory and utilisation over time, with the columns of `llmprof monitor --csv`.
 #include "exporters/exporter.h"
 #include "exporters/output_file.h"
-#include "report/telemetry_replay.h"
+#include "report/telemetry_lines.h"
 
 namespace llmprof::exporters {
 namespace nvml_csv {

@@ -1,5 +1,5 @@
 // The pictures as JSON: columns instead of objects, because they are long. docs/format/page.md.
-#include "base/json.h"
+#include "base/fields_json.h"
 
 #include <array>
 #include <cmath>
@@ -124,12 +124,6 @@ Json to_json(const Timeline& timeline) {
 }
 
 Json to_json(const Roofline& roofline) {
-  const auto roof_json = [](const Roof& roof) -> Json {
-    return {{"name", roof.name},
-            {"flops_per_s", base::maybe(roof.flops_per_s)},
-            {"bytes_per_s", base::maybe(roof.bytes_per_s)},
-            {"source", roof.source}};
-  };
   const auto point_json = [](const RooflinePoint& point) -> Json {
     return {{"kind", point.kind},
             {"name", point.name},
@@ -143,21 +137,11 @@ Json to_json(const Roofline& roofline) {
   };
   return {{"device", roofline.device},
           {"why", base::text_or_null(roofline.why)},
-          {"roofs", column(roofline.roofs, roof_json)},
+          {"roofs", base::fields_json(roofline.roofs)},
           {"points", column(roofline.points, point_json)}};
 }
 
-Json to_json(const std::vector<analyze::StepCurve>& curves) {
-  Json out = Json::array();
-  for (const analyze::StepCurve& curve : curves)
-    out.push_back({{"stage", curve.stage},
-                   {"steps", curve.steps},
-                   {"begin_ns", curve.begin_ns},
-                   {"duration_ns", curve.duration_ns},
-                   {"batch", curve.batch},
-                   {"context", curve.context}});
-  return out;
-}
+Json to_json(const std::vector<analyze::StepCurve>& curves) { return base::fields_json(curves); }
 
 Json to_json(const Flame& flame) {
   Columns columns;
@@ -170,7 +154,7 @@ Json to_json(const Flame& flame) {
   columns.put(out);
   out["self"] = std::move(self.columns);
   out["total"] = whole(flame.total);
-  out["put_together"] = whole(flame.aggregated);
+  out["merged"] = whole(flame.aggregated);
   out["why"] = base::text_or_null(flame.why);
   return out;
 }

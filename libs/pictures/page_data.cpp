@@ -168,7 +168,7 @@ Result<std::vector<StepDetail>> step_details(TimelineReader& reader, const std::
 
 Result<Json> run_data(const trace::Run& run, const report::Page& page, Json report, std::size_t most_bytes) {
   report::to_json(page, report);
-  report["tables"] = report::descriptions_json();
+  report["tables"] = report::descriptions_json(&report);
   Pictures pictures;
   LLMPROF_LET(TimelineReader reader, TimelineReader::open(run));
   LLMPROF_LET(pictures.timeline, reader.read({.window = {}, .width = kWidth, .stage = ""}));

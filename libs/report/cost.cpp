@@ -1,10 +1,9 @@
-#include "report/cost.h"
+#include "report/sections.h"
 
 #include <fmt/format.h>
 
 #include "analyze/sections/sections.h"
 #include "base/human.h"
-#include "report/tables.h"
 
 namespace llmprof::report {
 namespace {

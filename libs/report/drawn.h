@@ -3,14 +3,14 @@
 
 #include <concepts>
 
+#include "report/sections.h"
 #include "report/table.h"
-#include "report/tables.h"
 
 namespace llmprof::report {
 
 template <class Section>
-  requires std::invocable<Section, const Page&, const Style&, const TableText&>
-std::string drawn(const Section& section, const Page& page) {
+requires std::invocable<Section, const Page&, const Style&, const TableText&> std::string drawn(const Section& section,
+                                                                                                const Page& page) {
   const base::Json report = report_json(page);
   return section(page, Style{}, TableText(report, flags_of(page), page.top));
 }

@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "analyze/measures/measures.h"
 #include "analyze/rules/rule.h"
-#include "base/json.h"
 #include "base/strings.h"
 #include "base/text_table.h"
-#include "report/diagnosis_text.h"
-#include "report/explain_rows.h"
-#include "report/measures_json.h"
-#include "report/with_unit.h"
+#include "report/diagnosis.h"
+#include "report/layout.h"
+#include "report/table.h"
 
 namespace llmprof::report {
 namespace {
@@ -22,6 +21,71 @@ using analyze::Measure;
 using analyze::MeasureKind;
 using analyze::Rule;
 using analyze::RuleOutcome;
+using base::Json;
+
+// {} is the stage.
+struct Behind {
+  std::string_view names;  // of measures, between spaces
+  std::string_view sql;
+};
+
+constexpr std::string_view kSteps =
+    "SELECT number, begin_ns, end_ns, batch, tokens, context FROM step WHERE stage = '{}' ORDER BY begin_ns";
+constexpr std::string_view kReadingsSql =
+    "SELECT ts_ns, metric, value FROM telemetry, step WHERE stage = '{}' AND ts_ns BETWEEN begin_ns AND end_ns ORDER "
+    "BY "
+    "ts_ns";
+
+constexpr std::array<Behind, 8> kOfStage{{
+    {" time share_of_wall steps tokens tokens_per_s step_mean step_p50 step_p90 step_p99 ttft tpot_p50 tpot_p90 "
+     "tpot_p99 "
+     "joules_per_token ",
+     kSteps},
+    {" busy idle ", "SELECT number, begin_ns, end_ns, stage_busy_ns FROM step WHERE stage = '{}' ORDER BY begin_ns"},
+    {" kernels_per_step kernel_time kernel_time_per_step estimated ",
+     "SELECT name, count(*) AS kernels, sum(end_ns - begin_ns) AS ns FROM kernel JOIN attribution ON kernel_id = "
+     "kernel.id "
+     "WHERE stage = '{}' GROUP BY name ORDER BY ns DESC"},
+    {" graphs_per_step ", "SELECT * FROM launch_place WHERE stage = '{}'"},
+    {" mfu mbu flops bytes flops_per_s bytes_per_s intensity floor of_floor ",
+     "SELECT o.* FROM model_op o WHERE pass_id IN (SELECT pass_id FROM step WHERE stage = '{}')"},
+    {" flops_shapes ",
+     "SELECT g.m, g.n, g.k, g.batch, count(*) AS calls FROM gemm g JOIN attribution USING (kernel_id) WHERE stage = "
+     "'{}' "
+     "GROUP BY ALL ORDER BY calls DESC"},
+    {" between_steps gaps queued waits copies ",
+     "SELECT t.* FROM step_time t JOIN step ON step_id = step.id WHERE stage = '{}'"},
+    {" energy power sm_clock memory_clock slow_clock temperature sm_active sm_occupancy tensor_active dram_active ",
+     kReadingsSql},
+}};
+
+constexpr std::array<Behind, 7> kOfRun{{
+    {" in_stages ", "SELECT stage, begin_ns, end_ns FROM step ORDER BY begin_ns"},
+    {" gpu_time placed estimated kernels ",
+     "SELECT name, count(*) AS kernels, sum(end_ns - begin_ns) AS ns FROM kernel GROUP BY name ORDER BY ns DESC"},
+    {" losses ", "SELECT * FROM loss"},
+    {" device_memory_peak ", "SELECT * FROM allocation ORDER BY bytes DESC"},
+    {" host_memory_peak host_cpu_time ", "SELECT * FROM process_usage ORDER BY ts_ns"},
+    {" energy power highest_power ", "SELECT * FROM telemetry WHERE metric IN ('power_w', 'energy_j') ORDER BY ts_ns"},
+    {" recording_delay ", "SELECT * FROM collector_cost"},
+}};
+
+template <std::size_t kCount>
+std::string_view sql_of(const std::array<Behind, kCount>& all, std::string_view name) {
+  const std::string word = fmt::format(" {} ", name);
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const Behind& each) { return each.names.find(word) != each.names.npos; });
+  return found == all.end() ? std::string_view() : found->sql;
+}
+
+// A SELECT that lists the rows of the run which a measure was made from (llmprof query); "" where no table has them.
+std::string rows_behind(const analyze::Measure& measure) {
+  std::string sql(measure.scope == "run" ? sql_of(kOfRun, measure.kind->name) : sql_of(kOfStage, measure.kind->name));
+  std::string stage;
+  for (const char c : measure.scope) stage += c == '\'' ? "''" : std::string(1, c);
+  if (const std::size_t place = sql.find("{}"); place != std::string::npos) sql.replace(place, 2, stage);
+  return sql;
+}
 
 // What a name stands for: measures of one kind, or one rule, or nothing.
 struct Meant {
@@ -106,7 +170,7 @@ std::string kind_text(const MeasureKind& kind, const Style& style) {
   std::string out = style.heading(kind.name) + wrapped(fmt::format("{}.", kind.meaning));
   out += wrapped(fmt::format("formula: {}", kind.formula));
   const std::string_view unit = kind.unit == "1" ? "a share, shown in %" : kind.unit.empty() ? "a number" : kind.unit;
-  out += wrapped(fmt::format("unit: {}; source: {}; better: {}", unit, kind.source, better_text(kind.better)));
+  out += wrapped(fmt::format("unit: {}; source: {}; better: {}", unit, kind.source, json_name(kind.better)));
   return out;
 }
 
@@ -141,45 +205,27 @@ std::string rule_text(std::string_view name, const Page* page, const Meant& mean
   return out;
 }
 
+Json measures_rows(const std::vector<Measure>& measures) {
+  Json all = base::fields_json(measures);
+  for (std::size_t i = 0; i < measures.size(); ++i) all[i]["name"] = measures[i].full_name();
+  return described("measures[]", all);
+}
+
+Json rule_json(const Rule& rule, const Page* page) {
+  Json all = {{"name", rule.name}, {"title", rule.title}, {"meaning", rule.meaning}, {"stages", rule.stages}};
+  const RuleOutcome* outcome = meant_by(rule.name, page).outcome;
+  all["outcome"] = outcome == nullptr ? Json(nullptr) : Json(outcome->outcome);
+  all["why"] = outcome == nullptr ? Json(nullptr) : base::text_or_null(outcome->why);
+  return described("llmprof.explain.rules[]", all);
+}
+
 std::string list_text(const Page* page, const Style& style) {
-  std::string out = style.heading("Measures").substr(1);
-  if (page == nullptr) {
-    base::TextTable table({{"name", base::Align::kLeft}, {"meaning", base::Align::kLeft, true}});
-    for (const MeasureKind& kind : analyze::measure_kinds())
-      table.add({std::string(kind.name), std::string(kind.meaning)});
-    out += table.render(kWidth);
-  } else {
-    base::TextTable table({{"name", base::Align::kLeft}, {"value"}, {"meaning", base::Align::kLeft, true}});
-    for (const Measure& measure : measures_of(page)) {
-      table.add({measure.full_name(), measure.value ? with_unit(*measure.value, measure.kind->unit) : "-",
-                 std::string(measure.kind->meaning)});
-    }
-    out += table.render(kWidth);
-  }
-  out += style.heading("Rules");
-  base::TextTable table(
-      {{"name", base::Align::kLeft}, {"outcome", base::Align::kLeft}, {"title", base::Align::kLeft, true}});
-  for (const Rule* rule : analyze::rules()) {
-    const Meant meant = meant_by(rule->name, page);
-    table.add(
-        {std::string(rule->name), meant.outcome != nullptr ? meant.outcome->outcome : "-", std::string(rule->title)});
-  }
-  return out + (table.rows() > 0 ? table.render(kWidth) : wrapped("none"));
-}
-
-base::Json kind_json(const MeasureKind& kind) {
-  return {{"name", kind.name},       {"unit", kind.unit},
-          {"source", kind.source},   {"better", better_text(kind.better)},
-          {"meaning", kind.meaning}, {"formula", kind.formula}};
-}
-
-base::Json rule_json(const Rule& rule, const RuleOutcome* outcome) {
-  return {{"rule", rule.name},
-          {"title", rule.title},
-          {"meaning", rule.meaning},
-          {"stages", rule.stages},
-          {"outcome", outcome == nullptr ? base::Json(nullptr) : base::Json(outcome->outcome)},
-          {"why", outcome == nullptr ? base::Json(nullptr) : base::text_or_null(outcome->why)}};
+  Json document;
+  (void)explain("list", page, document);
+  const TableText tables(document);
+  return style.heading("Measures").substr(1) +
+         tables.rows(page == nullptr ? "llmprof.explain.measures[]" : "measures[]", document["measures"]) +
+         style.heading("Rules") + tables.rows("llmprof.explain.rules[]#list", document["rules"]);
 }
 
 }  // namespace
@@ -191,28 +237,33 @@ Result<std::string> explain(std::string_view name, const Page* page, const Style
   return meant.kind != nullptr ? measure_text(page, meant, style) : rule_text(name, page, meant, style);
 }
 
-Result<void> explain(std::string_view name, const Page* page, base::Json& out) {
+Result<void> explain(std::string_view name, const Page* page, Json& out) {
   const bool all = name == "list";
   const Meant meant = all ? Meant{} : meant_by(name, page);
   if (!all && !meant.any()) return unknown(name, page);
-  out["measures"] = base::Json::array();
-  out["rules"] = base::Json::array();
+  out["measures"] = Json::array();
+  out["rules"] = Json::array();
   if (page == nullptr) {
     for (const MeasureKind& kind : analyze::measure_kinds()) {
-      if (all || &kind == meant.kind || (meant.kind != nullptr && kind.name == meant.kind->name))
-        out["measures"].push_back(kind_json(kind));
+      if (all || (meant.kind != nullptr && kind.name == meant.kind->name))
+        out["measures"].push_back(described_fields("llmprof.explain.measures[]", kind));
     }
   } else {
-    for (const Measure& measure : all ? measures_of(page) : meant.measures) {
-      base::Json one = measure_json(measure);
-      one["rows"] = base::text_or_null(rows_behind(measure));
-      out["measures"].push_back(std::move(one));
-    }
+    const std::vector<Measure> measures = all ? measures_of(page) : meant.measures;
+    out["measures"] = measures_rows(measures);
+    for (std::size_t i = 0; i < measures.size(); ++i)
+      out["measures"][i]["rows"] = base::text_or_null(rows_behind(measures[i]));
   }
   for (const Rule* rule : analyze::rules()) {
-    if (all || rule == meant.rule) out["rules"].push_back(rule_json(*rule, meant_by(rule->name, page).outcome));
+    if (all || rule == meant.rule) out["rules"].push_back(rule_json(*rule, page));
   }
   return {};
+}
+
+Json measures_json(const analyze::Summary& summary, const std::string& stage) {
+  std::vector<Measure> measures = analyze::measures(summary);
+  std::erase_if(measures, [&](const Measure& m) { return !stage.empty() && m.scope != stage && m.scope != "run"; });
+  return measures_rows(measures);
 }
 
 }  // namespace llmprof::report

@@ -17,4 +17,7 @@ Result<std::string> explain(std::string_view name, const Page* page, const Style
 // Adds "measures" and "rules" of that name behind what `out` already holds: docs/format/json.md.
 Result<void> explain(std::string_view name, const Page* page, base::Json& out);
 
+// The numbers of a run by name, "measures" of the report; "" all stages, else that one and "run".
+base::Json measures_json(const analyze::Summary& summary, const std::string& stage = "");
+
 }  // namespace llmprof::report

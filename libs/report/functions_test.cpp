@@ -1,4 +1,4 @@
-#include "report/functions.h"
+#include "report/sections.h"
 
 #include <gtest/gtest.h>
 

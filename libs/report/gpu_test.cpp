@@ -1,4 +1,4 @@
-#include "report/gpu.h"
+#include "report/sections.h"
 
 #include <gtest/gtest.h>
 

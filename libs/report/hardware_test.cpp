@@ -1,4 +1,4 @@
-#include "report/hardware.h"
+#include "report/sections.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "base/file.h"
-#include "report/drawn.h"
 #include "base/text_table.h"
-#include "report/hardware_parts.h"
+#include "report/drawn.h"
+#include "report/page.h"
 
 namespace llmprof::report {
 namespace {
@@ -205,6 +205,20 @@ TEST(Hardware, JsonHasAllOfItAndEveryKeyIsDocumented) {
   EXPECT_TRUE(json["stages"][0]["work"]["l1_bytes"].is_null());
   EXPECT_EQ(json["unmixed"][0]["values"][0]["error"], 0.034);
   EXPECT_EQ(json["stalls"][0]["places"][1]["pc_offset"], 0x2b0);
+  // What the page draws beside what must be.
+  const Json& stage = json["stages"][0];
+  EXPECT_EQ(stage["must_move"], 5e9);
+  EXPECT_EQ(stage["of_bandwidth"], 0.75);  // 3 of 4 TB/s
+  EXPECT_EQ(stage["spread"], 0.031);       // the widest
+  EXPECT_EQ(stage["mfu"], 0.0119);
+  EXPECT_DOUBLE_EQ(stage["tensor_active"].get<double>(), 0.0325);
+  EXPECT_TRUE(json["ranges"][0]["occupancy"].is_null());  // not counted is not 0
+  EXPECT_EQ(json["evidence"][0]["ratio"], 1.2);
+  EXPECT_TRUE(json["evidence"][2]["ratio"].is_null());
+  EXPECT_EQ(json["stalls"][0]["places"][0]["place"], "gemm.cu:42");
+  Page without_peak = page_with_counters();
+  without_peak.summary.devices.clear();
+  EXPECT_TRUE(report_json(without_peak)["hardware_counters"]["stages"][0]["of_bandwidth"].is_null());
   const Result<std::string> document = base::read_file(LLMPROF_SOURCE_DIR "/docs/format/json.md", 1 << 20);
   ASSERT_TRUE(document) << document.error().message;
   const std::string part = document->substr(document->find("## hardware_counters"));

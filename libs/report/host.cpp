@@ -1,15 +1,18 @@
-#include "report/host.h"
-
 #include <fmt/format.h>
 
+#include <string.h>
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cstdlib>
 
 #include "base/human.h"
-#include "report/sparkline.h"
-#include "report/tables.h"
+#include "base/text_table.h"
+#include "report/layout.h"
+#include "report/sections.h"
 
 namespace llmprof::report {
+
 namespace {
 
 using analyze::Host;
@@ -94,6 +97,188 @@ std::string host_section(const Page& page, const Style& style, const TableText& 
   if (host.readings_per_s) title += fmt::format(" {} times a second", base::three_digits(*host.readings_per_s));
   return style.heading(title) + tables.rows(kTable, tables.report()["host"]["processes"]) + tables.notes(kTable) +
          memory_lines(page) + gain_table(page, style, tables);
+}
+
+namespace {
+
+using analyze::SampledStage;
+using analyze::StackCoverage;
+using base::Json;
+
+double share(std::int64_t part, std::int64_t of) {
+  return of > 0 ? static_cast<double>(part) / static_cast<double>(of) : 0;
+}
+
+}  // namespace
+
+std::string stack_coverage(const Page& page) {
+  const StackCoverage& stacks = page.summary.host.stacks;
+  if (stacks.samples == 0) {
+    return stacks.why.empty() ? "" : wrapped(fmt::format("CPU stacks were not sampled: {}.", stacks.why));
+  }
+  std::string line = fmt::format("{} of CPU time in {}; {} of the stacks are truncated (outer frames missing)",
+                                 base::human_ns(static_cast<double>(stacks.sampled_ns)),
+                                 counted(stacks.samples, "stack sample"), base::human_percent(stacks.truncated_share));
+  if (stacks.without_stack > 0) line += fmt::format(", {} could not be read", stacks.without_stack);
+  if (stacks.lost > 0) line += fmt::format(", {} more were lost", stacks.lost);
+  if (page.info.rests) {
+    const auto time = [](std::uint64_t ns) { return base::human_ns(static_cast<double>(ns)); };
+    line += fmt::format("; none were taken in rests of recording, {} of every {}, so the CPU time of these is missing",
+                        time(page.info.rests->when.lasts_ns), time(page.info.rests->when.every_ns));
+  }
+  return wrapped(line + ".");
+}
+
+// What stack samples tell of a training loop whose matrix products are compiled into the program.
+std::string sampled_section(const Page& page, const Style& style, const TableText& tables) {
+  const std::vector<SampledStage>& stages = page.summary.host.sampled_stages;
+  if (stages.empty()) return "";
+  std::int64_t uncounted = 0, samples = 0, sampled_ns = 0;
+  for (const SampledStage& stage : stages) {
+    samples += stage.samples;
+    sampled_ns += stage.time_ns;
+    uncounted += shown(page, stage.stage) && stage.stage != "forward only" && !stage.passes ? 1 : 0;
+  }
+  Json rows = Json::array();
+  for (const Json& stage : tables.report()["sampled_stages"]) {
+    rows.push_back(stage);
+    std::size_t parts = 0;
+    for (Json part : stage["parts"]) {
+      if (part["name"] == stage["function"] || ++parts > page.top) continue;
+      part["function"] = "  " + part["name"].get<std::string>(), part["below"] = true;
+      rows.push_back(std::move(part));
+    }
+  }
+  const double period_ns = share(sampled_ns, samples);
+  std::string out = style.heading(tables.title("sampled_stages[]"));
+  out += wrapped(fmt::format(
+      "{} calls functions in turn whose names say forward and backward: from the one to the other {} times, in {} of "
+      "its thread, one for every {} of CPU time.",
+      stages.front().caller, stages.front().changes, counted(samples, "stack sample"), base::human_ns(period_ns)));
+  out += tables.rows("sampled_stages[]", rows, SIZE_MAX) + tables.notes("sampled_stages[]");
+  if (uncounted > 0) {
+    out += wrapped(
+        "passes: unknown where one takes less time than two samples, or where they differ so much that two may have "
+        "been "
+        "taken for one. A higher --sample-hz may tell. Forward passes that nothing is learned from (validation) may "
+        "then "
+        "be among the others.");
+  } else {
+    out += wrapped(
+        fmt::format("passes: by the changes between the functions. Begin and end of each are known to {} of CPU time.",
+                    base::human_ns(period_ns / 2)));
+  }
+  if (page.summary.coverage.gemms == 0) {
+    out += wrapped(
+        "Shapes, tokens and FLOPs are unknown: the matrix products are compiled into the program, so that no call of a "
+        "library tells them. Annotations (include/llmprof/annotate.h, NVTX) would tell steps and sizes exactly.");
+  }
+  return out;
+}
+
+namespace {
+
+using analyze::Companion;
+using analyze::Life;
+using analyze::LifePhase;
+using base::Json;
+
+constexpr double kLeastPhase = 0.001;  // of the life: phases with less are one row
+
+// One sign for each phase: a letter of its label that no longer one has, time without work as '.'.
+std::vector<std::string> signs(const Life& life) {
+  std::vector<std::string> out(life.phases.size());
+  std::vector<std::size_t> order(life.phases.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, std::greater{}, [&](std::size_t i) { return life.phases[i].time_ns; });
+  std::string used;
+  const auto take = [&](char sign) {
+    const bool fresh = used.find(sign) == std::string::npos;
+    if (fresh) used += sign;
+    return fresh;
+  };
+  for (const std::size_t phase_number : order) {
+    const LifePhase& phase = life.phases[phase_number];
+    char sign = phase.name == "idle" ? '.' : phase.name == "unknown" ? '?' : ' ';
+    const std::string letters = phase.label + "abcdefghijklmnopqrstuvwxyz0123456789";
+    for (std::size_t i = 0; i < letters.size() && sign == ' '; ++i) {
+      const auto upper = static_cast<char>(std::toupper(static_cast<unsigned char>(letters[i])));
+      if (std::isalnum(static_cast<unsigned char>(upper)) != 0 && take(upper)) sign = upper;
+    }
+    out[phase_number] = sign;
+  }
+  return out;
+}
+
+// Without the folder of the program: what follows says more.
+std::string whose(const Life& life) {
+  std::string command = life.arguments.empty() ? life.executable : life.arguments;
+  const std::size_t folder = command.substr(0, command.find(' ')).rfind('/');
+  if (folder != std::string::npos) command.erase(0, folder + 1);
+  return fmt::format("{} (process {})", cut_off(base::printable(command), 60), life.pid);
+}
+
+std::string phase_table(const Life& life, const std::vector<std::string>& sign, const TableText& tables) {
+  Json rows = Json::array();
+  std::int64_t small = 0, small_ns = 0;
+  for (std::size_t i = 0; i < life.phases.size(); ++i) {
+    if (life.phases[i].share < kLeastPhase) {
+      ++small, small_ns += life.phases[i].time_ns;
+      continue;
+    }
+    rows.push_back(tables.report()["life"]["phases"][i]);
+    rows.back()["sign"] = sign[i];
+  }
+  if (small > 0) {
+    rows.push_back({{"label", counted(small, "phase") + " below 0.1 %"},
+                    {"time_ns", small_ns},
+                    {"share", static_cast<double>(small_ns) / static_cast<double>(life.time_ns())}});
+  }
+  return tables.rows("life.phases[]", rows, SIZE_MAX);
+}
+
+std::string companion_line(const Life& life) {
+  constexpr std::size_t kMost = 5;
+  if (life.concurrent.empty()) return "";
+  std::string names;
+  for (std::size_t i = 0; i < std::min(kMost, life.concurrent.size()); ++i) {
+    const Companion& c = life.concurrent[i];
+    names += fmt::format("{}{} {} ({}, CPU {})", names.empty() ? "" : ", ", c.processes, base::printable(c.name),
+                         base::human_ns(static_cast<double>(c.life_ns)), base::human_ns(static_cast<double>(c.cpu_ns)));
+  }
+  const auto left = static_cast<std::int64_t>(life.concurrent.size() - std::min(kMost, life.concurrent.size()));
+  if (left > 0) names += ", " + counted(left, "other program");
+  return wrapped(fmt::format("At the same time ran, not in the bar, lives and CPU times added up: {}.", names));
+}
+
+std::string how_it_ended(const Life& life) {
+  if (!life.exit_status) return "";
+  if (*life.exit_status <= 128) return fmt::format(", status {}", *life.exit_status);
+  const auto signal = static_cast<int>(*life.exit_status - 128);
+  const char* name = ::sigabbrev_np(signal);
+  return fmt::format(", status {}{}", *life.exit_status,
+                     name != nullptr ? fmt::format(" (as by signal SIG{})", name) : "");
+}
+
+}  // namespace
+
+std::string life_section(const Page& page, const Style& style, const TableText& tables) {
+  const Life& life = page.summary.life;
+  if (life.process_id == 0 || life.time_ns() <= 0) return "";
+  const std::vector<std::string> sign = signs(life);
+  std::string out = style.heading("Life of the program");
+  out += wrapped(fmt::format("{}: {} from {} to {}{}.", whose(life),
+                             base::human_ns(static_cast<double>(life.time_ns())), life.root ? "exec" : "its start",
+                             life.ended ? "exit" : "what was seen last of it", how_it_ended(life)));
+  std::string bar;
+  for (const std::size_t phase : life.strip) bar += sign[phase];
+  out += fmt::format("  {}\n", bar) + phase_table(life, sign, tables);
+  out += wrapped(
+      "Each letter is 1/64 of the life and stands for the phase that took most of it. Phases come from steps; "
+      "elsewhere from stack samples of the main thread, from copies, and where it waits from other threads and "
+      "processes.");
+  if (!life.sampled) out += wrapped("No stacks were sampled: what the host did outside of steps is not known.");
+  return out + companion_line(life);
 }
 
 }  // namespace llmprof::report

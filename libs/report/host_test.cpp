@@ -1,4 +1,4 @@
-#include "report/host.h"
+#include "report/sections.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,13 +3,11 @@
 
 #include "base/json.h"
 
-#include "report/diagnosis_json.h"
-#include "report/environment_line.h"
-#include "report/hardware.h"
-#include "report/measures_json.h"
+#include "report/diagnosis.h"
+#include "report/explain.h"
 #include "report/page.h"
+#include "report/sections.h"
 #include "report/table.h"
-#include "report/tables.h"
 #include "report/waterfall.h"
 
 namespace llmprof::report {
@@ -41,14 +39,6 @@ Json rows_by_name(const Page& page, std::string_view path, const std::vector<Row
     if (shown(page, row.name)) all.push_back(fields_json(row));
   }
   return described(path, all);
-}
-
-Json run_json(const Page& page) {
-  Json all = {
-      {"path", page.run}, {"window", text_or_null(page.info.window)}, {"recorded_by", page.info.llmprof_version}};
-  all["created"] = page.info.created, all["command"] = page.info.command, all["source"] = page.info.source;
-  all["clock"] = page.info.clock, all["format_version"] = page.info.format_version;
-  return described("run", all);
 }
 
 Json cost_json(const Page& page) {
@@ -188,19 +178,14 @@ Json counters_json(const std::vector<analyze::CountedKernel>& kernels) {
   return described("counters[]", all);
 }
 
-Json hardware_json(const Page& page) {
-  if (!has_hardware(page)) return nullptr;
-  const analyze::Counters& counters = page.summary.counters;
-  Json all = fields_json(counters);
-  all["set"] = text_or_null(asked_set(page));
-  all["ranges"] = all["modules"];
-  Json out = described("hardware_counters", all);
-  out["stages"] = rows_of(page, "hardware_counters.stages[]", counters.stages);
-  out["evidence"] = rows_of(page, "hardware_counters.evidence[]", counters.evidence);
-  return out;
-}
-
 }  // namespace
+
+Json run_facts(const std::string& run, const trace::RunInfo& info) {
+  Json all = {{"path", run}, {"window", text_or_null(info.window)}, {"recorded_by", info.llmprof_version}};
+  all["created"] = info.created, all["command"] = info.command, all["source"] = info.source;
+  all["clock"] = info.clock, all["format_version"] = info.format_version;
+  return all;
+}
 
 // The rows that the terminal draws: all that it needs, and made often.
 Json tables_json(const Page& page) {
@@ -234,52 +219,30 @@ Json tables_json(const Page& page) {
 
 void to_json(const Page& page, base::Json& out) {
   const analyze::Summary& s = page.summary;
-  Json tables = tables_json(page);
-  const auto move = [&](const char* key) {
-    if (const auto found = tables.find(key); found != tables.end()) out[key] = std::move(*found);
-  };
-  out["run"] = run_json(page);
-  move("coverage");
-  out["losses"] = described_fields("losses[]", s.losses);
-  out["recording_cost"] = cost_json(page);
+  Json all = tables_json(page);
+  all["run"] = described("run", run_facts(page.run, page.info));
+  all["losses"] = described_fields("losses[]", s.losses);
+  all["recording_cost"] = cost_json(page);
   Result<Json> environment = base::parse_json(page.info.environment, "environment");
-  out["environment"] = environment ? *environment : Json(nullptr);
-  out["devices"] = described_fields("devices[]", s.devices);
-  out["model"] = model_json(s);
-  move("stages");
-  out["measures"] = measures_json(s, page.stage);
-  out["diagnosis"] = diagnosis_json(s.diagnosis, page.stage);
-  out["waterfalls"] = waterfall_json(page);
-  out["idle"] = rows_of(page, "idle[]", s.idle);
-  move("modules");
-  move("operators");
-  move("unmatched");
-  out["ridge"] = maybe(s.ridge);
-  move("gemms");
-  move("kernels");
-  move("gpu_by_source");
-  out["gaps"] = described_fields("gaps[]", s.gpu.gaps);
-  out["notes"] = described_fields("notes[]", s.gpu.notes);
-  move("peaks_together");
-  out["job"] = job_json(s);
-  move("telemetry");
-  move("device_memory");
-  move("allocators");
-  move("metrics");
-  move("host");
-  move("life");
-  move("functions");
-  move("sampled_stages");
-  out["stacks"] = described_fields("stacks", s.host.stacks);
-  out["blocks"] = blocks_json(page);
-  out["ranges"] = described_fields("ranges[]", s.range_tree);
-  out["training"] = training_json(s.training);
-  out["sources"] = described_fields("sources[]", s.imported.sources);
-  move("framework_operators");
-  move("attention");
-  move("counters");
-  out["hardware_counters"] = hardware_json(page);
-  move("totals");
+  all["environment"] = environment ? *environment : Json(nullptr);
+  all["devices"] = described_fields("devices[]", s.devices);
+  all["model"] = model_json(s);
+  all["measures"] = measures_json(s, page.stage);
+  all["diagnosis"] = diagnosis_json(s.diagnosis, page.stage);
+  all["waterfalls"] = waterfall_json(page);
+  all["idle"] = rows_of(page, "idle[]", s.idle);
+  all["ridge"] = maybe(s.ridge);
+  all["gaps"] = described_fields("gaps[]", s.gpu.gaps);
+  all["notes"] = described_fields("notes[]", s.gpu.notes);
+  all["job"] = job_json(s);
+  all["stacks"] = described_fields("stacks", s.host.stacks);
+  all["blocks"] = blocks_json(page);
+  all["ranges"] = described_fields("ranges[]", s.range_tree);
+  all["training"] = training_json(s.training);
+  all["sources"] = described_fields("sources[]", s.imported.sources);
+  all["hardware_counters"] = hardware_json(page);
+  all["flags"] = flags_of(page);
+  out.update(described("llmprof.report", all));
 }
 
 base::Json report_json(const Page& page) {

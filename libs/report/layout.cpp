@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
 #include "base/human.h"
 #include "base/text_table.h"
 #include "report/page.h"
@@ -63,8 +68,70 @@ std::string giga_cell(std::optional<double> amount) {
 
 std::string amount_cell(std::optional<double> amount) { return amount ? base::human_count(*amount) : "-"; }
 
+std::string grouped(std::int64_t count) {
+  std::string digits = fmt::format("{}", count);
+  for (std::size_t end = digits.size(); end > (count < 0 ? 4u : 3u); end -= 3) digits.insert(end - 3, ",");
+  return digits;
+}
+
 std::string counted(std::int64_t count, std::string_view one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : one.ends_with('s') || one.ends_with("ch") ? "es" : "s");
+}
+
+namespace {
+
+// Numbers of things: whole ones in full as long as one can read them.
+std::string number(double value) {
+  if (std::fabs(value) >= 1e6) return base::human_count(value);
+  if (value == std::floor(value)) return fmt::format("{:.0f}", value);
+  return std::fabs(value) < 0.1 ? fmt::format("{:.3g}", value) : base::three_digits(value);
+}
+
+}  // namespace
+
+std::string with_unit(double value, std::string_view unit) {
+  if (!std::isfinite(value)) return "unknown";
+  if (value < 0) return "-" + with_unit(-value, unit);
+  if (unit == "s") return base::human_ns(value * 1e9);
+  if (unit == "ns") return base::human_ns(value);
+  if (unit == "B") return base::human_bytes(value);
+  if (unit == "1") return base::human_percent(value);
+  if (unit == "%") return fmt::format("{:.1f} %", value);
+  if (unit == "bytes" || unit == "byte") return base::human_bytes(value);
+  if (unit == "bytes/s" || unit == "byte/s") return base::human_rate(value, "B/s");
+  if (unit.empty()) return number(value);
+  if (unit.starts_with("B/") || unit.starts_with("FLOP") || value >= 1e6)
+    return base::human_rate(value, std::string(unit).c_str());
+  return fmt::format("{} {}", number(value), unit);
+}
+
+namespace {
+
+constexpr std::array<std::string_view, 8> kBars{"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+constexpr std::array<std::string_view, 8> kAscii{"_", ".", "-", "~", "=", "+", "*", "#"};
+
+}  // namespace
+
+std::string sparkline(const std::vector<std::int64_t>& values, std::size_t width, bool unicode, SparkRange range) {
+  if (values.empty() || width == 0) return "";
+  const std::size_t bars = std::min(width, values.size());
+  const double whole = static_cast<double>(range.high) - static_cast<double>(range.low);
+  std::string out;
+  for (std::size_t bar = 0; bar < bars; ++bar) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(bar * values.size() / bars);
+    const auto end = values.begin() + static_cast<std::ptrdiff_t>((bar + 1) * values.size() / bars);
+    const double above = static_cast<double>(*std::max_element(begin, end)) - static_cast<double>(range.low);
+    const double part = whole > 0 ? std::clamp(above / whole, 0.0, 1.0) : 0;
+    const std::size_t level = std::min<std::size_t>(7, static_cast<std::size_t>(part * 8));
+    out += unicode ? kBars[level] : kAscii[level];
+  }
+  return out;
+}
+
+std::string sparkline(const std::vector<std::int64_t>& values, std::size_t width, bool unicode) {
+  if (values.empty()) return "";
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  return sparkline(values, width, unicode, {*low, *high});
 }
 
 }  // namespace llmprof::report

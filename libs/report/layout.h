@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace llmprof::report {
 
@@ -25,6 +26,26 @@ std::string percent_cell(std::optional<double> fraction);       // "42.3", the u
 std::string time_cell(std::optional<std::int64_t> ns);          // "1.53 ms"
 std::string giga_cell(std::optional<double> amount);            // in units of 1e9: "93.0"
 std::string amount_cell(std::optional<double> amount);          // "4.00 k", "93.0 G"
+std::string grouped(std::int64_t count);                        // "1,235,814,400"
 std::string counted(std::int64_t count, std::string_view one);  // "1 thread", "2 threads"; "process" -> "processes"
+
+// Numbers of any measure as people read them.
+
+// `value` in base units, as measures and evidence have it: with_unit(0.00206, "s") = "2.06 ms", (0.42, "1") =
+// "42.0 %", (17, "") = "17".
+std::string with_unit(double value, std::string_view unit);
+
+// Values over time in one line of text.
+
+// A row of bars between the smallest and the largest value, at most `width` of them: with more values each bar is the
+// largest of several neighbours, so that no peak is lost. Without `unicode` bars are ASCII characters of growing
+// weight.
+std::string sparkline(const std::vector<std::int64_t>& values, std::size_t width, bool unicode = true);
+
+// The same between two given ends; values beyond them are drawn as these.
+struct SparkRange {
+  std::int64_t low = 0, high = 0;
+};
+std::string sparkline(const std::vector<std::int64_t>& values, std::size_t width, bool unicode, SparkRange range);
 
 }  // namespace llmprof::report

@@ -3,10 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/human.h"
-#include "base/json.h"
-#include "base/text_table.h"
-#include "report/layout.h"
-#include "report/page.h"
+#include "report/table.h"
 
 namespace llmprof::report {
 namespace {
@@ -18,13 +15,7 @@ using base::human_ns;
 using base::human_percent;
 using base::human_rate;
 using base::Json;
-using base::maybe;
-
-std::string grouped(std::int64_t count) {
-  std::string text = std::to_string(count);
-  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
-  return text;
-}
+using base::text_or_null;
 
 std::string sourced(const UsedPeak& peak) {
   return peak.source + (peak.method.empty() ? "" : ": " + peak.method) + (peak.note.empty() ? "" : "; " + peak.note);
@@ -73,14 +64,10 @@ std::string device_lines(const MeasuredFindings& f) {
       f.busy ? wrapped(fmt::format("Busy {}: {} of {} (Self CPU time total, what the profiler saw).",
                                    human_percent(f.busy), human_ns(*f.device_total_ns), human_ns(*f.cpu_total_ns)))
              : wrapped("How busy it was is unknown: the text does not have both totals.");
-  base::TextTable table(
-      {{"device time of", base::Align::kLeft}, {"row", base::Align::kLeft, true}, {"time"}, {"device %"}});
-  for (const MeasuredFindings::Share& share : f.shares)
-    table.add({share.what, share.name, human_ns(share.ns), percent_cell(share.of_device)});
-  if (table.rows() > 0) {
-    out += table.render(kWidth);
-    if (f.device_total_ns) out += wrapped(fmt::format("device %: of {}, measured.", human_ns(*f.device_total_ns)));
-  }
+  if (f.shares.empty()) return out;
+  const Json rows = described_fields("llmprof.model_measured.device_time[]", f.shares);
+  out += TableText(rows).rows("llmprof.model_measured.device_time[]", rows);
+  if (f.device_total_ns) out += wrapped(fmt::format("device %: of {}, measured.", human_ns(*f.device_total_ns)));
   return out;
 }
 
@@ -88,27 +75,6 @@ std::string sentences(const std::vector<std::string>& lines) {
   std::string out;
   for (const std::string& line : lines) out += wrapped(line);
   return out;
-}
-
-Json peak_json(const std::optional<UsedPeak>& peak) {
-  if (!peak) return nullptr;
-  return {{"type", peak->peak_type.empty() ? Json(nullptr) : Json(peak->peak_type)},
-          {"per_second", peak->per_second},
-          {"source", peak->source},
-          {"method", peak->method}};
-}
-
-Json linear_json(const MeasuredFindings& f) {
-  return {{"time_ns", maybe(f.linear_ns)},
-          {"weight_bytes", f.linear_bytes},
-          {"flops", f.linear_flops},
-          {"bytes_per_s", maybe(f.linear_bytes_per_s)},
-          {"share_of_bandwidth", maybe(f.linear_share_of_bandwidth)},
-          {"floor_ns", maybe(f.linear_floor_ns)},
-          {"bound", f.linear_bound.empty() ? Json(nullptr) : Json(f.linear_bound)},
-          {"bandwidth", peak_json(f.bandwidth)},
-          {"arithmetic", peak_json(f.arithmetic)},
-          {"why", f.floor_why.empty() ? Json(nullptr) : Json(f.floor_why)}};
 }
 
 }  // namespace
@@ -128,28 +94,14 @@ std::string to_text(const MeasuredPage& page, bool colour) {
 }
 
 void to_json(const MeasuredPage& page, Json& out) {
-  const MeasuredFindings& f = page.findings;
-  out["model"] = page.model;
-  out["device"] = page.device.empty() ? Json(nullptr) : Json(page.device);
-  out["file"] = page.file;
-  out["weights"] = {{"parameters", f.parameters},
-                    {"bytes", maybe(f.weights_bytes)},
-                    {"bytes_per_parameter", maybe(f.bytes_per_parameter)},
-                    {"type", f.stored_type},
-                    {"type_source", f.type_inferred ? "inferred" : "config"}};
-  out["passes"] = {{"row", f.linear_name.empty() ? Json(nullptr) : Json(f.linear_name)},
-                   {"calls", f.linear_calls},
-                   {"linear_layers", f.linears_per_pass},
-                   {"count", f.passes ? Json(*f.passes) : Json(nullptr)}};
-  out["linear_layers_per_pass"] = linear_json(f);
-  out["busy"] = {{"share", maybe(f.busy)}, {"device_ns", maybe(f.device_total_ns)}, {"cpu_ns", maybe(f.cpu_total_ns)}};
-  out["device_time"] = Json::array();
-  for (const MeasuredFindings::Share& share : f.shares) {
-    out["device_time"].push_back(
-        {{"what", share.what}, {"row", share.name}, {"time_ns", share.ns}, {"share", maybe(share.of_device)}});
-  }
-  out["caveats"] = f.caveats;
-  out["follows"] = f.follows;
+  Json all = base::fields_json(page.findings);
+  all["type_source"] = page.findings.type_inferred ? "inferred" : "config";
+  // The findings are one struct; the document groups them.
+  const Json findings = all;
+  for (const char* part : {"weights", "linear_layers_per_pass"}) all[part] = findings;
+  all["passes"] = findings, all["busy"] = findings;
+  all["model"] = page.model, all["device"] = text_or_null(page.device), all["file"] = page.file;
+  out.update(described("llmprof.model_measured", all));
 }
 
 }  // namespace llmprof::report

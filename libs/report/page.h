@@ -32,6 +32,8 @@ std::string to_text(const Page& page, bool colour);
 // Adds run, coverage, losses and the payload behind what `out` already holds. docs/format/json.md describes every key.
 void to_json(const Page& page, base::Json& out);
 base::Json report_json(const Page& page);  // these alone
+base::Json run_facts(const std::string& run, const trace::RunInfo& info);
+std::string loss_words(const analyze::Loss& loss);
 base::Json tables_json(const Page& page);  // of these, the rows that the terminal draws as tables
 
 }  // namespace llmprof::report

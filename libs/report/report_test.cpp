@@ -7,9 +7,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text_table.h"
-#include "report/environment_line.h"
 #include "report/layout.h"
 #include "report/page.h"
+#include "report/sections.h"
 
 namespace llmprof::report {
 namespace {
@@ -246,13 +246,13 @@ TEST(Json, HasTheContractKeys) {
   to_json(full_page(), out);
   std::vector<std::string> top;
   for (const auto& [key, value] : out.items()) top.push_back(key);
-  EXPECT_THAT(
-      top, testing::ElementsAre("schema", "schema_version", "llmprof_version", "run", "coverage", "losses",
-                                "recording_cost", "environment", "devices", "model", "stages", "measures", "diagnosis",
-                                "waterfalls", "idle", "modules", "operators", "unmatched", "ridge", "gemms", "kernels",
-                                "gpu_by_source", "gaps", "notes", "peaks_together", "job", "telemetry", "device_memory",
-                                "host", "functions", "stacks", "blocks", "ranges", "training", "sources",
-                                "framework_operators", "attention", "counters", "hardware_counters", "totals"));
+  EXPECT_THAT(top, testing::ElementsAre("schema", "schema_version", "llmprof_version", "run", "coverage", "losses",
+                                        "recording_cost", "environment", "devices", "model", "stages", "measures",
+                                        "diagnosis", "waterfalls", "idle", "modules", "operators", "unmatched", "ridge",
+                                        "gemms", "kernels", "gpu_by_source", "gaps", "notes", "peaks_together", "job",
+                                        "telemetry", "device_memory", "host", "functions", "stacks", "blocks", "ranges",
+                                        "training", "sources", "framework_operators", "attention", "counters",
+                                        "hardware_counters", "totals", "flags"));
   const Json& prefill = out["stages"][0];
   for (const char* key : {"name", "steps", "time_ns", "device_busy_ns", "flops", "bytes", "mfu", "mbu", "ttft_ns"}) {
     EXPECT_TRUE(prefill.contains(key)) << key;

@@ -1,4 +1,4 @@
-#include "report/steps.h"
+#include "report/sections.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,7 @@
 #include "analyze/sections/sections.h"
 #include "base/human.h"
 #include "base/text_table.h"
-#include "report/sparkline.h"
-#include "report/tables.h"
+#include "report/layout.h"
 
 namespace llmprof::report {
 namespace {

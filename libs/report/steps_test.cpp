@@ -1,11 +1,10 @@
-#include "report/steps.h"
+#include "report/sections.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "report/drawn.h"
-#include "report/sparkline.h"
-#include "report/tables.h"
+#include "report/layout.h"
 
 namespace llmprof::report {
 namespace {

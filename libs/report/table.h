@@ -23,20 +23,29 @@ base::Json described_fields(std::string_view path, const T& value) {
   return described(path, base::fields_json(value));
 }
 
-// All descriptions, for whoever draws the JSON: {"kernels[]": {"title", "meaning", "rows", "columns": […], "notes"}}.
-base::Json descriptions_json();
+// "coverage.gpu_ns" in an object; null where there is nothing. What follows "[" or "#" does not count.
+const base::Json& value_at(const base::Json& object, std::string_view path);
+std::string text_at(const base::Json& object, std::string_view path);  // "" where it is null
+
+// The descriptions of a report, for whoever draws its JSON: {"kernels[]": {"title", "columns": […], "notes", …}}. With
+// a report only those of what it holds, and of these only what is said.
+base::Json descriptions_json(const base::Json* report = nullptr);
 
 using Flags = std::set<std::string, std::less<>>;
 
 class TableText {
  public:
   // `report` answers the {places} in notes. `flags` are what columns ask for ("gpu").
-  TableText(const base::Json& report, Flags flags, std::size_t top)
-      : report_(report), flags_(std::move(flags)), top_(top) {}
+  TableText(const base::Json& report, Flags flags = {}, std::size_t top = SIZE_MAX, std::size_t indent = 2,
+            std::size_t width = 100)
+      : report_(report), flags_(std::move(flags)), top_(top), indent_(indent), width_(width) {}
 
   // Title and at most top rows, then how many more there are. A key that a row does not have leaves its cell empty.
   std::string rows(std::string_view path, const base::Json& rows) const { return this->rows(path, rows, top_); }
-  std::string rows(std::string_view path, const base::Json& rows, std::size_t top) const;
+  // Columns before and behind the described ones, where they depend on the rows (the sizes that a sweep varies).
+  using Columns = std::vector<analyze::ColumnDescription>;
+  std::string rows(std::string_view path, const base::Json& rows, std::size_t top, const Columns& before = {},
+                   const Columns& behind = {}) const;
   std::string above(std::string_view path) const;
   std::string notes(std::string_view path) const;
   std::string title(std::string_view path) const;
@@ -52,14 +61,13 @@ class TableText {
 
   const base::Json& report_;
   Flags flags_;
-  std::size_t top_;
+  std::size_t top_, indent_, width_;
 };
 
 bool is_text(const analyze::ColumnDescription& column);  // aligned to the left
-// docs/format/json.md with what the descriptions say between its marks.
-std::string with_current_descriptions(std::string page);
 
-// With a header line; every described column, numbers as in the JSON.
+// With a header line; every described column, or those of these keys ("time.mean_ns"). Unknown is an empty cell.
 std::string to_csv(std::string_view path, const base::Json& rows);
+std::string to_csv(const std::vector<std::string>& keys, const base::Json& rows);
 
 }  // namespace llmprof::report

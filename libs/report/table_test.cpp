@@ -108,5 +108,43 @@ TEST(Described, EveryKeyIsThere) {
   expect_keys("host", report["host"]);
 }
 
+// The conditions that the page reads: as the terminal decides them.
+TEST(Described, FlagsSayWhichConditionsHold) {
+  const auto flags = [](const Page& page) { return report_json(page)["flags"].get<std::set<std::string>>(); };
+  Page page;
+  page.summary.stages.push_back({.name = "decode"});
+  EXPECT_EQ(flags(page), (std::set<std::string>{"inference", "only_tokens"}));
+  page.summary.stages.push_back({.name = "encode", .steps = 2});
+  EXPECT_EQ(flags(page), (std::set<std::string>{"inference", "tokens_and_steps"}));
+  page.summary.stages.clear();
+  page.summary.gemms.emplace_back().shared_ns = 1;
+  page.summary.gpu.by = "function";
+  page.summary.on_gpu = true;
+  EXPECT_EQ(flags(page), (std::set<std::string>{"functions", "gpu", "shared"}));
+}
+
+// For the page: only what the report holds something of, and of that only what is said.
+TEST(Described, DescriptionsOfAReportAreThoseOfItsRows) {
+  Page page;
+  page.summary.gpu.kernels.emplace_back();
+  const Json report = report_json(page);
+  const Json some = descriptions_json(&report), all = descriptions_json();
+  EXPECT_TRUE(some.contains("kernels[]") && some.contains("coverage") && !some.contains("gemms[]"));
+  EXPECT_TRUE(all.contains("gemms[]#time") && !all.contains("llmprof.diff.rows[]"));
+  EXPECT_EQ(some["kernels[]"]["columns"][0].contains("unless"), false);
+  EXPECT_TRUE(all["kernels[]"]["columns"][0]["unless"].is_null());
+}
+
+TEST(Described, AValueMayStandElsewhereInItsStruct) {
+  const Json rows =
+      Json::array({{{"a", {{"op", "gemm"}, {"median_ns", 5}}}, {"b", {{"median_ns", 6}}}, {"ratio", 1.2}}});
+  const Json point = described("llmprof.bench_compare.points[]", rows)[0];
+  EXPECT_EQ(point["op"], "gemm");
+  EXPECT_EQ(point["b_median_ns"], 6);
+  EXPECT_EQ(point["type"], "");  // a word is never null
+  EXPECT_TRUE(point["name"].is_null());
+  EXPECT_FALSE(point.contains("interval"));  // of the terminal alone
+}
+
 }  // namespace
 }  // namespace llmprof::report

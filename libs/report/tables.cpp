@@ -1,4 +1,4 @@
-#include "report/tables.h"
+#include "report/sections.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,6 @@
 
 #include "analyze/names/grammar.h"
 #include "base/human.h"
-#include "report/gpu.h"
-#include "report/idle.h"
-#include "report/steps.h"
 #include "report/table.h"
 
 namespace llmprof::report {

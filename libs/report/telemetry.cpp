@@ -1,4 +1,4 @@
-#include "report/telemetry.h"
+#include "report/sections.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,7 @@
 #include <cmath>
 
 #include "base/human.h"
-#include "report/imported.h"
-#include "report/sparkline.h"
-#include "report/tables.h"
+#include "report/layout.h"
 
 namespace llmprof::report {
 namespace {

@@ -5,13 +5,16 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json_fwd.h"
+#include "base/result.h"
 #include "hw/telemetry/telemetry.h"
+#include "trace/run.h"
 
 namespace llmprof::report {
 
@@ -45,5 +48,19 @@ std::string telemetry_table(const TelemetryNow& now);
 
 // "power limit, too hot": what keeps the clock down, of the bits of clock_limits; "" nothing.
 std::string clock_limit_words(double bits);
+
+// What was read of devices while a run was recorded, as if it were read now.
+
+// A line per reading of the power, which is read most often. `wall_s`: seconds since 1970, or of the run's clock where
+// that is not known. False: no more lines are wanted.
+using TelemetryLine = std::function<bool(const TelemetryNow& now, double wall_s)>;
+
+struct ReplayPart {
+  std::optional<std::uint32_t> device;           // as nvidia-smi counts them; none: all
+  std::optional<std::int64_t> begin_ns, end_ns;  // on the clock of the run
+};
+
+// kNotFound if the run has no readings.
+Result<void> replay_telemetry(const trace::Run& run, const ReplayPart& part, const TelemetryLine& line);
 
 }  // namespace llmprof::report

@@ -1,32 +1,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "base/human.h"
+#include "base/json.h"
 #include "base/text_table.h"
-#include "report/allocator.h"
-#include "report/cost.h"
-#include "report/device_memory.h"
-#include "report/diagnosis_text.h"
-#include "report/environment_line.h"
-#include "report/functions.h"
-#include "report/gpu.h"
-#include "report/hardware.h"
-#include "report/host.h"
-#include "report/idle.h"
-#include "report/imported.h"
+#include "report/diagnosis.h"
 #include "report/layout.h"
-#include "report/life.h"
-#include "report/metrics.h"
 #include "report/page.h"
 #include "report/ranges.h"
-#include "report/steps.h"
-#include "report/tables.h"
-#include "report/telemetry.h"
+#include "report/sections.h"
 #include "report/waterfall.h"
 #include "trace/loss.h"
 
 namespace llmprof::report {
+
 namespace {
 
 using analyze::Coverage;
@@ -48,13 +38,7 @@ std::string title(const Page& page, const Style& style) {
 std::string losses(const Page& page, const Style& style) {
   std::string out;
   for (const analyze::Loss& loss : page.summary.losses) {
-    const std::string line = trace::describe({.name = loss.name,
-                                              .severity = loss.severity,
-                                              .count = loss.count,
-                                              .unit = loss.unit,
-                                              .meaning = loss.meaning,
-                                              .remedy = loss.remedy,
-                                              .detail = loss.detail});
+    const std::string line = loss_words(loss);
     const bool bad = loss.severity == trace::name_of(trace::Severity::kDataLoss);
     out += bad ? style.warning(wrapped(line, 4)) : wrapped(line, 4);
   }
@@ -221,6 +205,16 @@ std::string without_stages(const Page& page, const Style& style) {
 
 }  // namespace
 
+std::string loss_words(const analyze::Loss& loss) {
+  return trace::describe({.name = loss.name,
+                          .severity = loss.severity,
+                          .count = loss.count,
+                          .unit = loss.unit,
+                          .meaning = loss.meaning,
+                          .remedy = loss.remedy,
+                          .detail = loss.detail});
+}
+
 Flags flags_of(const Page& page) {
   const analyze::Summary& s = page.summary;
   const auto any_shown = [&](const auto& rows, const auto& what) {
@@ -243,6 +237,7 @@ Flags flags_of(const Page& page) {
                                                        [](const auto& group) { return !group.function.empty(); });
                           }),
       "allocation_stacks");
+  set(std::ranges::any_of(s.range_tree, [](const auto& range) { return range.kernel_ns > 0; }), "range_kernels");
   set(any_shown(s.gemms, [](const auto& gemm) { return gemm.shared_ns > 0; }), "shared");
   return flags;
 }
@@ -285,6 +280,49 @@ std::string to_text(const Page& page, bool colour) {
                    "holds).");
   }
   return out;
+}
+
+// The card (libs/hw/environment.h) may come from another version of llmprof: what is not there is not said.
+std::string environment_line(std::string_view card_json) {
+  const Result<base::Json> card = base::parse_json(card_json, "environment");
+  if (!card || !card->is_object()) return "";
+  struct Field {
+    const char *section, *key, *label;
+  };
+  static constexpr std::array<Field, 8> kFields{{{"system", "distribution", ""},
+                                                 {"system", "kernel", "kernel "},
+                                                 {"system", "hypervisor", "virtual machine "},
+                                                 {"system", "container", "container "},
+                                                 {"cpu", "cores", "cores "},
+                                                 {"cpu", "threads_per_core", "threads per core "},
+                                                 {"cpu", "quota_cpus", "CPU quota "},
+                                                 {"cpu", "governor", "governor "}}};
+  std::string out;
+  for (const Field& field : kFields) {
+    const auto section = card->find(field.section);
+    if (section == card->end() || !section->is_object() || !section->contains(field.key)) continue;
+    const base::Json& value = (*section)[field.key];
+    if (value.is_null()) continue;
+    out += (out.empty() ? "" : ", ") + std::string(field.label) +
+           (value.is_string() ? value.get<std::string>() : base::to_line(value));
+  }
+  return out;
+}
+
+std::string job_words(const analyze::Summary& summary) {
+  const analyze::Job& job = summary.job;
+  const std::int64_t ranks = std::ssize(job.ranks);
+  const bool divided = job.groups.parts() > 1 || job.groups.expert > 1;
+  if (ranks < 2 && job.world < 2 && !divided) return job.note.empty() ? "" : job.note + ".";
+  if (!job.known) return job.why + ". Tokens/s and whatever else depends on it are not stated.";
+  std::string line =
+      fmt::format("{} on {}{}: {}.", counted(ranks, "rank"), counted(job.devices, summary.on_gpu ? "GPU" : "CPU"),
+                  ranks > job.devices ? ", shared" : "", job.groups.words());
+  if (ranks < job.world) line += fmt::format(" {} of {} were recorded.", ranks, counted(job.world, "rank"));
+  if (!job.origin.empty())
+    line += fmt::format(" Known by: {}{}{}.", job.origin, job.note.empty() ? "" : "; ", job.note);
+  if (ranks > 1) line += " Findings and waterfalls are of a mean rank, stages and their rates of all together.";
+  return line;
 }
 
 }  // namespace llmprof::report

@@ -9,8 +9,8 @@
 
 #include "base/human.h"
 #include "base/text_table.h"
+#include "report/sections.h"
 #include "report/table.h"
-#include "report/tables.h"
 
 namespace llmprof::report {
 namespace {
@@ -130,16 +130,19 @@ std::string notes(const std::vector<const Waterfall*>& waterfalls) {
   return out;
 }
 
+// Classes of operators, of one sample.
 std::string class_table(const Waterfall& waterfall) {
-  base::TextTable table({{"operators", Align::kLeft}, {"measured"}, {"in kernels"}, {"floor"}, {"measured/floor"}});
+  Json rows = Json::array();
   for (const WaterfallTerm& term : waterfall.terms) {
     if (!term.measured_ns || !term.floor_ns) continue;
-    const double floor = waterfall.mean_ns(*term.floor_ns);
-    table.add({label_of(waterfall, term), mean_cell(waterfall, *term.measured_ns),
-               mean_cell(waterfall, term.kernel_ns.value_or(0)), base::human_ns(floor),
-               floor > 0 ? base::three_digits(waterfall.mean_ns(*term.measured_ns) / floor) : "-"});
+    const double measured = waterfall.mean_ns(*term.measured_ns), floor = waterfall.mean_ns(*term.floor_ns);
+    rows.push_back({{"label", label_of(waterfall, term)},
+                    {"measured_ns", measured},
+                    {"kernel_ns", waterfall.mean_ns(term.kernel_ns.value_or(0))},
+                    {"floor_ns", floor},
+                    {"of_floor", floor > 0 ? Json(measured / floor) : Json(nullptr)}});
   }
-  return table.rows() == 0 ? "" : table.render(kWidth);
+  return rows.empty() ? "" : TableText(rows).rows("waterfalls[].terms[]", rows);
 }
 
 Json term_json(const Waterfall& waterfall, const WaterfallTerm& term) {

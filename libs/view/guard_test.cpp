@@ -1,4 +1,4 @@
-// W2, W3, W4 and W6 of docs/format/view-api.md, one test per rule: each fails without its guard.
+// The rules of docs/format/view-api.md about hosts, tokens, origins and headers: each test fails without its guard.
 
 #include "view/guard.h"
 
@@ -37,7 +37,7 @@ int status_of_host(const std::string& host) {
   return status_of(request);
 }
 
-TEST(Guard, W2OnlyOurOwnNamesWithOurPort) {
+TEST(Guard, HostOnlyOurOwnNamesWithOurPort) {
   for (const char* host : {"127.0.0.1:8080", "localhost:8080", "[::1]:8080"})
     EXPECT_EQ(status_of_host(host), 0) << host;
   for (const char* host :
@@ -47,7 +47,7 @@ TEST(Guard, W2OnlyOurOwnNamesWithOurPort) {
     EXPECT_EQ(status_of_host(host), 421) << host;
 }
 
-TEST(Guard, W2MissingOrSecondHostAndAbsoluteForm) {
+TEST(Guard, HostMissingOrSecondHostAndAbsoluteForm) {
   Request missing = get("/");
   missing.headers.clear();
   EXPECT_EQ(status_of(missing), 421);
@@ -56,7 +56,7 @@ TEST(Guard, W2MissingOrSecondHostAndAbsoluteForm) {
   EXPECT_EQ(status_of(get("http://127.0.0.1:8080/")), 421);
 }
 
-TEST(Guard, W2ComesBeforeEverythingElseForEveryMethod) {
+TEST(Guard, HostComesBeforeEverythingElseForEveryMethod) {
   for (const char* method : {"GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "TRACE", "CONNECT"}) {
     Request request = get("/api/runs", {kCookie, kJson});
     request.method = method;
@@ -66,7 +66,7 @@ TEST(Guard, W2ComesBeforeEverythingElseForEveryMethod) {
   EXPECT_EQ(status_of(get("/", {{"upgrade", "websocket"}, {"host", "evil.com"}})), 421);
 }
 
-TEST(Guard, W1AnotherAddressIsOneMoreNameAndNoMore) {
+TEST(Guard, AnotherAddressIsOneMoreNameAndNoMore) {
   Site site = kSite;
   site.address = "192.168.1.5";
   Request request = get("/");
@@ -75,7 +75,7 @@ TEST(Guard, W1AnotherAddressIsOneMoreNameAndNoMore) {
   EXPECT_EQ(status_of(request), 421);
 }
 
-TEST(Guard, W3EverythingUnderApiNeedsTheCookie) {
+TEST(Guard, TokenEverythingUnderApiNeedsTheCookie) {
   EXPECT_EQ(status_of(get("/")), 0);  // the page itself holds no data
   for (const char* path : {"/api/runs", "/api/run/0", "/api/", "/api/session?x", "/api/nothing"})
     EXPECT_EQ(status_of(get(path)), 401) << path;
@@ -86,11 +86,11 @@ TEST(Guard, W3EverythingUnderApiNeedsTheCookie) {
     EXPECT_EQ(status_of(get("/api/runs", {{"cookie", cookie}})), 401) << cookie;
 }
 
-TEST(Guard, W3ASessionWithoutASecretLetsNobodyIn) {
+TEST(Guard, TokenASessionWithoutASecretLetsNobodyIn) {
   EXPECT_EQ(status_of(get("/api/runs", {{"cookie", "llmprof_8080="}}), Site{.port = 8080}), 401);
 }
 
-TEST(Guard, W3TheCookieIsOutOfReachOfScriptsAndOtherSites) {
+TEST(Guard, TokenTheCookieIsOutOfReachOfScriptsAndOtherSites) {
   const std::string cookie = kSite.set_cookie();
   EXPECT_THAT(cookie, HasSubstr("; HttpOnly"));
   EXPECT_THAT(cookie, HasSubstr("; SameSite=Strict"));
@@ -98,7 +98,7 @@ TEST(Guard, W3TheCookieIsOutOfReachOfScriptsAndOtherSites) {
   EXPECT_THAT(cookie, Not(HasSubstr("Domain")));
 }
 
-TEST(Guard, W4OriginMustBeOurs) {
+TEST(Guard, OriginMustBeOurs) {
   EXPECT_EQ(status_of(get("/", {{"origin", "http://127.0.0.1:8080"}})), 0);
   for (const char* origin : {"http://evil.com", "null", "https://127.0.0.1:8080", "http://127.0.0.1:8081",
                              "http://localhost:8080", "http://127.0.0.1"})
@@ -106,14 +106,14 @@ TEST(Guard, W4OriginMustBeOurs) {
   EXPECT_EQ(status_of(get("/", {{"origin", "http://127.0.0.1:8080"}, {"origin", "http://evil.com"}})), 403);
 }
 
-TEST(Guard, W4SecFetchSiteMustBeOursOrTheUser) {
+TEST(Guard, OriginSecFetchSiteMustBeOursOrTheUser) {
   for (const char* from : {"same-origin", "none"}) EXPECT_EQ(status_of(get("/", {{"sec-fetch-site", from}})), 0);
   for (const char* from : {"cross-site", "same-site", "", "NONE"})
     EXPECT_EQ(status_of(get("/", {{"sec-fetch-site", from}})), 403) << from;
   EXPECT_EQ(status_of(get("/", {{"sec-fetch-site", "none"}, {"sec-fetch-site", "cross-site"}})), 403);
 }
 
-TEST(Guard, W4OnlyThreeMethods) {
+TEST(Guard, OriginOnlyThreeMethods) {
   for (const char* method : {"PUT", "DELETE", "OPTIONS", "PATCH", "TRACE", "CONNECT", "get"}) {
     Request request = get("/");
     request.method = method;
@@ -121,7 +121,7 @@ TEST(Guard, W4OnlyThreeMethods) {
   }
 }
 
-TEST(Guard, W4PostNeedsJsonAndTheCookie) {
+TEST(Guard, OriginPostNeedsJsonAndTheCookie) {
   EXPECT_EQ(status_of(post("/api/run/0/query", {kCookie, kJson})), 0);
   EXPECT_EQ(status_of(post("/api/run/0/query", {kJson})), 401);
   EXPECT_EQ(status_of(post("/", {kJson})), 401);
@@ -131,7 +131,7 @@ TEST(Guard, W4PostNeedsJsonAndTheCookie) {
     EXPECT_EQ(status_of(post("/api/session", {{"content-type", type}})), 415) << type;
 }
 
-TEST(Guard, W5TargetsBeginWithASlash) {
+TEST(Guard, PathsTargetsBeginWithASlash) {
   EXPECT_EQ(status_of(get("api/runs")), 400);
   EXPECT_EQ(status_of(get("*")), 400);
 }
@@ -142,8 +142,8 @@ TEST(Guard, ABodyComesWithPostOnly) {
   EXPECT_EQ(status_of(request), 400);
 }
 
-// The policy as rule W6 of docs/format/view-api.md spells it.
-TEST(Response, W6HeadersStandInEveryAnswer) {
+// The policy as docs/format/view-api.md spells it.
+TEST(Response, HeadersStandInEveryAnswer) {
   for (const int status : {200, 401, 404, 421, 431}) {
     const std::string bytes = to_bytes(refusal(status, "x"), false, true);
     EXPECT_THAT(bytes,

@@ -1,4 +1,4 @@
-// Paths and their parameters: what reaches the runs, and that nothing else does (W5, W7).
+// Paths and their parameters: what reaches the runs, and that nothing else does.
 
 #include "view/routes.h"
 
@@ -57,7 +57,7 @@ TEST(Routes, EveryPathThatExists) {
   EXPECT_EQ(asked("/api/run/1/timeline").body, "timeline 1 1500 ");
 }
 
-// The page may only hold scripts and styles from files: the policy of W6 refuses inline ones.
+// The page may only hold scripts and styles from files: the policy refuses inline ones.
 TEST(Routes, TheIndexHasNothingInline) {
   const std::string page = asked("/").body;
   EXPECT_EQ(page.find("<style"), std::string::npos);
@@ -66,7 +66,7 @@ TEST(Routes, TheIndexHasNothingInline) {
   EXPECT_NE(page.find("></script>"), std::string::npos);
 }
 
-TEST(Routes, W5NothingElseIsThere) {
+TEST(Routes, NothingElseIsThere) {
   for (const char* path : {"/..",
                            "/../app.js",
                            "/%2e%2e/app.js",
@@ -112,7 +112,7 @@ TEST(Routes, ParametersAreChecked) {
     EXPECT_EQ(asked(std::string("/api/run/0/rows?") + query).status, 400) << query;
 }
 
-TEST(Routes, W3TheTokenMakesTheCookie) {
+TEST(Routes, TheTokenMakesTheCookie) {
   const Response good = asked("/api/session", "POST", R"({"token": "t0ken"})");
   EXPECT_EQ(good.status, 200);
   EXPECT_EQ(good.cookie, kSite.set_cookie());
@@ -126,7 +126,7 @@ TEST(Routes, W3TheTokenMakesTheCookie) {
   EXPECT_EQ(asked("/api/session").status, 405);
 }
 
-TEST(Routes, W7OwnSqlIsOffUnlessAllowed) {
+TEST(Routes, SqlIsOffUnlessAllowed) {
   const std::string body = R"({"sql": "SELECT 1"})";
   EXPECT_EQ(asked("/api/run/0/query", "POST", body).status, 403);
   EXPECT_EQ(asked("/api/run/0/query", "POST", body, true).body, "query 0 SELECT 1");

@@ -1,6 +1,6 @@
 #pragma once
 // The page served on loopback with the full data of runs behind it. Nothing but this machine's own browser, with the
-// token, gets an answer; no path of a request reaches the file system (docs/format/view-api.md, W1 to W8).
+// token, gets an answer; no path of a request reaches the file system (docs/format/view-api.md).
 
 #include <atomic>
 #include <cstdint>

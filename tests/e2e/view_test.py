@@ -1,5 +1,5 @@
-"""llmprof view as clients meet it: raw sockets, so that every byte is ours. Names of tests say which rule of RELIABILITY
-4d they hold; each fails when its guard is taken out (docs/format/view-api.md lists guards and tests)."""
+"""llmprof view as clients meet it: raw sockets, so that every byte is ours. Every rule of
+docs/format/view-api.md has its tests; each fails when its guard is taken out."""
 import json
 import os
 import pathlib
@@ -114,7 +114,7 @@ class ViewCase(Case):
 
 
 class Loopback(ViewCase):
-    def test_w1_only_loopback_and_both_families(self):
+    def test_only_loopback_and_both_families(self):
         server = Server(self, "run")
         self.assertTrue(server.ready["url"].startswith(f"http://127.0.0.1:{server.port}/#token="))
         listening = set()
@@ -131,7 +131,7 @@ class Loopback(ViewCase):
                 client.sendall(f"GET / HTTP/1.1\r\nHost: [::1]:{server.port}\r\nConnection: close\r\n\r\n".encode())
                 self.assertEqual(Answer(read_all(client)).status, 200)
 
-    def test_w1_other_addresses_need_consent(self):
+    def test_other_addresses_need_consent(self):
         for address in ("192.0.2.1", "0.0.0.0", "::"):
             done = self.llmprof("view", "run", "--listen", address, status=1)
             self.assertIn("--listen", done.stderr)
@@ -150,7 +150,7 @@ class Guards(ViewCase):
         super().setUp()
         self.server = Server(self, "run")
 
-    def test_w2_host(self):
+    def test_host(self):
         port = self.server.port
         for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}"):
             self.assertEqual(self.server.ask("/", host=host).status, 200, host)
@@ -165,7 +165,7 @@ class Guards(ViewCase):
                      f"GET / HTTP/1.1\r\nHost: evil.com\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"):
             self.assertEqual(Answer(self.server.send(f"{head}Connection: close\r\n\r\n".encode())).status, 421, head)
 
-    def test_w3_token_and_cookie(self):
+    def test_token_and_cookie(self):
         server = self.server
         self.assertRegex(server.token, r"^[0-9a-f]{32}$")
         for path in ("/api/runs", "/api/run/0", "/api/run/0/timeline", "/api/diffs", "/api/anything"):
@@ -182,7 +182,7 @@ class Guards(ViewCase):
         self.assertNotIn(server.token, cookie)
         self.assertEqual(server.ask("/api/runs", headers=["Cookie: " + cookie.partition(";")[0]]).status, 200)
 
-    def test_w3_no_token_on_a_command_line(self):
+    def test_no_token_on_a_command_line(self):
         """The browser is handed a file of this user's own, which leads to the URL and goes with the server."""
         opener, words, runtime = self.folder / "xdg-open", self.folder / "words", self.folder / "runtime"
         opener.write_text(f'#!/bin/sh\necho "$@" > {words}.new; cat "${{1#file://}}" >> {words}.new; mv {words}.new {words}\n')
@@ -206,7 +206,7 @@ class Guards(ViewCase):
         process.wait()
         self.assertEqual(list(runtime.iterdir()), [])
 
-    def test_w4_other_sites(self):
+    def test_other_sites(self):
         session = self.server.session()
         for header in ("Origin: http://evil.com", "Origin: null", f"Origin: http://localhost:{self.server.port}",
                        "Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site"):
@@ -222,7 +222,7 @@ class Guards(ViewCase):
         for method in ("PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"):
             self.assertEqual(self.server.ask("/", method).status, 405, method)
 
-    def test_w5_no_path_reaches_the_files(self):
+    def test_no_path_reaches_the_files(self):
         secret = self.folder / "run.llmprof" / "secret"
         secret.symlink_to("/etc/passwd")
         session = self.server.session()
@@ -236,7 +236,7 @@ class Guards(ViewCase):
         plain, odd = self.server.ask("/"), self.server.ask("/?raw??/../../etc/passwd")
         self.assertEqual((odd.status, odd.body), (200, plain.body))
 
-    def test_w6_headers_everywhere(self):
+    def test_headers_everywhere(self):
         for answer in (self.server.ask("/"), self.server.ask("/api/runs"), self.server.ask("/", host="evil.com"),
                        self.server.ask("/nothing"), Answer(self.server.send(b"nonsense\r\n\r\n"))):
             self.assertEqual(answer.headers["Content-Security-Policy"], POLICY)
@@ -245,12 +245,12 @@ class Guards(ViewCase):
             self.assertEqual(answer.headers["Cross-Origin-Resource-Policy"], "same-origin")
             self.assertEqual(answer.headers["Cache-Control"], "no-store")
 
-    def test_w7_own_sql_is_off(self):
+    def test_own_sql_is_off(self):
         answer = self.server.ask("/api/run/0/query", "POST", [self.server.session(), "Content-Type: application/json"],
                                  b'{"sql": "SELECT 1"}')
         self.assertEqual(answer.status, 403)
 
-    def test_w8_limits(self):
+    def test_limits(self):
         own = f"Host: {self.server.host}\r\n"
         cases = {
             f"GET /{'a' * 5000} HTTP/1.1\r\n{own}\r\n": 414,
@@ -264,7 +264,7 @@ class Guards(ViewCase):
         for raw, status in cases.items():
             self.assertEqual(Answer(self.server.send(raw.encode())).status, status, raw[:60])
 
-    def test_w8_slow_clients_lock_nobody_out(self):
+    def test_slow_clients_lock_nobody_out(self):
         slow = []
         for _ in range(64):  # every connection there is, none of which says a whole request
             client = self.server.connect()
@@ -330,7 +330,7 @@ class Data(ViewCase):
                                      min(1000, len(self.query("run", evidence["rows"]))))
         self.assertEqual(server.api(f"/api/run/0/rows?finding={len(findings)}&evidence=0").status, 404)
 
-    def test_w7_allowed_sql_can_read_and_do_nothing_else(self):
+    def test_allowed_sql_can_read_and_do_nothing_else(self):
         server = Server(self, "run", "--allow-sql")
         headers = [server.session(), "Content-Type: application/json"]
 
@@ -377,7 +377,7 @@ class Life(ViewCase):
         self.assertEqual(server.process.wait(20), 0)
         self.assertNotIn("token", server.process.stderr.read())
 
-    def test_w8_idle_ends_it_and_strangers_do_not_keep_it(self):
+    def test_idle_ends_it_and_strangers_do_not_keep_it(self):
         server = Server(self, "run", "--idle", "2")
         stop = threading.Event()
 

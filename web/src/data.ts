@@ -46,7 +46,7 @@ export interface Flame {
   // Columns; parent[i] < i, -1 the root. kind and name are indices into `names`.
   names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[];
   self: [number[], number[], number[]];  // by flameWeights
-  total: [number, number, number]; put_together: [number, number, number]; why: string | null;
+  total: [number, number, number]; merged: [number, number, number]; why: string | null;
 }
 export interface FlameDiff {
   names: string[]; short_names?: (string | null)[]; parent: number[]; name: number[]; kind: number[];

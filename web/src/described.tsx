@@ -1,13 +1,17 @@
 // Tables as the report itself describes them (libs/analyze/tables/): titles, formats, meanings and notes come with the data.
-import { list, onGpu, type Report, type Row } from "./data";
+import { list, type Report, type Row } from "./data";
 import { Empty } from "./parts";
 import { cellText, type Column, type Description, TitledTable } from "./table";
 
+// What is not said is not there.
 interface DescribedColumn {
-  key: string; title: string | null; format: string; unit: string | null; of: string | null; estimate: string | null; error: string | null;
-  if: string | null; unless: string | null; meaning: string;
+  key: string; title?: string; format: string; unit?: string; of?: string; estimate?: string; error?: string;
+  if?: string; unless?: string; nonzero?: boolean; meaning: string;
 }
-interface Described { title: string | null; meaning: string | null; rows: string | null; columns: DescribedColumn[]; notes: string[] }
+interface Described {
+  title?: string; titles?: string[]; meaning?: string; rows?: string; order?: string; columns: DescribedColumn[];
+  above?: string[]; notes?: string[];
+}
 
 const descriptions = (report: Report): Record<string, Described> => report["tables"] ?? {};
 
@@ -15,19 +19,8 @@ const descriptions = (report: Report): Record<string, Described> => report["tabl
 export const at = (report: Report, path: string): unknown =>
   path.replace(/[[#].*/, "").split(".").reduce<Row | undefined>((place, key) => place?.[key], report);
 
-// What columns and notes ask for, as the terminal decides it (flags_of of libs/report/text.cpp).
-export function flags(report: Report): Record<string, boolean> {
-  const stages = list(report["stages"]), tokens = ({ name }: Row): boolean => name === "prefill" || name === "decode";
-  const inference = stages.some(tokens), steps = stages.some((stage) => !tokens(stage) && stage["steps"] > 1);
-  const any = (path: string, key: string): boolean => list(at(report, path)).some((row) => row[key] > 0);
-  return {
-    gpu: onGpu(report), inference, tokens_and_steps: inference && steps, only_tokens: inference && !steps,
-    functions: report["gpu_by_source"]?.["by"] === "function", framework_gpu: any("framework_operators[]", "self_device_ns"),
-    shared: any("gemms[]", "shared_ns"), range_kernels: any("ranges[]", "kernel_ns"),
-    allocation_stacks: list(report["device_memory"]?.["devices"])
-      .some((device) => list(device["allocations"]?.["at_peak"]).some((row) => row["function"])),
-  };
-}
+// Conditions of columns and notes that hold for this run.
+const holds = (report: Report, flag: string): boolean => (report["flags"] as string[] | undefined)?.includes(flag) ?? false;
 
 // Markdown as plain text.
 const plain = (text: string): string => text.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replaceAll("`", "");
@@ -43,8 +36,10 @@ function filled(report: Report, text: string): string {
 // "(if gpu) stage %: GPU time" without its condition; "" where that does not hold.
 function ifApplies(report: Report, line: string): string {
   const [, word, flag = "", text = ""] = /^\((if|unless) (\w+)\) (.*)$/s.exec(line) ?? [null, "if", "", line];
-  return flag && Boolean(flags(report)[flag]) !== (word === "if") ? "" : filled(report, text);
+  return flag && holds(report, flag) !== (word === "if") ? "" : filled(report, text);
 }
+
+const applying = (report: Report, lines: string[] = []): string[] => lines.map((line) => ifApplies(report, line)).filter(Boolean);
 
 function columnOf(report: Report, described: DescribedColumn | undefined, first: boolean): Column | undefined {
   if (!described) return undefined;
@@ -58,16 +53,18 @@ export type Own = Record<string, string | Partial<Column>>;
 
 // The columns with a title of all `paths`, each key once, then those of the page; null where the report describes nothing.
 export function described(report: Report, paths: string[], own: Own = {}): Description | null {
-  const tables = paths.map((path) => descriptions(report)[path]).filter((table) => table !== undefined), set = flags(report);
+  const tables = paths.map((path) => descriptions(report)[path]).filter((table) => table !== undefined);
   if (tables.length === 0) return null;
-  const all = tables.flatMap((table) => table.columns).filter((each) => (!each.if || set[each.if]) && !(each.unless && set[each.unless]));
+  const all = tables.flatMap((table) => table.columns)
+    .filter((each) => (!each.if || holds(report, each.if)) && !(each.unless && holds(report, each.unless)));
   const changes = (key: string): Partial<Column> => (typeof own[key] === "string" ? { title: own[key] } : own[key] ?? {});
   const keys = new Set([...all.filter(({ title }) => title).map(({ key }) => key), ...Object.keys(own).filter((key) => changes(key).title)]);
   return {
-    name: paths[0]!, title: filled(report, tables[0]!.title ?? ""),
+    name: paths[0]!, title: applying(report, tables[0]!.titles)[0] ?? filled(report, tables[0]!.title ?? ""),
+    ...(tables[0]!.order ? { order: `-${tables[0]!.order}` } : {}),
     columns: [...keys].map((key, index) =>
       ({ key, title: "", format: "text", ...columnOf(report, all.find((each) => each.key === key), index === 0), ...changes(key) })),
-    note: tables.flatMap((table) => table.notes).map((line) => ifApplies(report, line)).filter(Boolean).join(" "),
+    note: tables.flatMap((table) => [...applying(report, table.above), ...applying(report, table.notes)]).join(" "),
   };
 }
 

@@ -14,6 +14,7 @@ export interface Column {
   meaning?: string;  // with its denominator
   why?: string;      // the key that says why a value is unknown
   estimate?: string | null; error?: string | null;  // keys of what is estimated of it, and of its error
+  nonzero?: boolean; // 0 is unknown
   bar?: boolean;     // a fraction with a bar beside it
   show?: (row: Row) => ComponentChildren;  // what no format can draw
 }
@@ -49,9 +50,11 @@ const numbers: Record<string, (value: number, row: Row, column: Column) => strin
   number: threeDigits,
   giga: (value) => (value > 0 && value < 5e6 ? "<0.01" : threeDigits(value / 1e9)),
   tera: (value) => threeDigits(value / 1e12),
-  ratio: (value) => value.toFixed(1),
+  ratio: (value) => value.toFixed(1), times: (value) => `${value.toFixed(2)} x`,
   gauge: (value, { unit }) => (unit === "share" ? shareText(value) : digits(value)),
   measure: (value, row, { unit }) => measureText(value, unit ?? String(row["unit"] ?? "")),
+  value: (value, row) => measureText(value, String(row["unit"] ?? "")),
+  ratio3: (value) => value.toFixed(3),
 };
 const unknowns: Record<string, string> = {
   stage: "(none)", stack: "(no stack)", ranges: "(no range)", unknown: "unknown", name: "", sentence: "", first: "", first_and_more: "", file: "",
@@ -71,15 +74,18 @@ function text(format: string, value: string): string {
   return format === "bound" && value === "unknown" ? unknown : value;
 }
 
+// "work.flops": of an object inside the row.
+const valueOf = (row: Row, key: string): unknown => (key in row ? row[key] : key.split(".").reduce<Row | undefined>((at, part) => at?.[part], row));
+
 // What is not there at all is blank; null is unknown.
 export function cellText(row: Row, column: Column): string {
-  const { key, format, estimate, error } = column, value: unknown = row[key];
+  const { key, format, estimate, error } = column, value = valueOf(row, key);
   if (value === undefined) return "";
   if (value === null) return unknowns[format] ?? unknown;
   if (typeof value === "boolean") return value ? "yes" : "no";
   if (typeof value === "object" && format === "quantile") return quantileText(value as Row);
   if (typeof value !== "number") return text(format, String(value));
-  if (!Number.isFinite(value)) return unknown;
+  if (!Number.isFinite(value) || (column.nonzero && value === 0)) return unknown;
   const beside = (other: string | null | undefined): number => Number((other && row[other]) || 0);
   if (beside(error) > 0) return withError(value, beside(error));
   return (beside(estimate) > 0 ? "~" : "") + (isNumber(column) ? (numbers[format] ?? threeDigits)(value, row, column) : String(value));
@@ -95,12 +101,12 @@ function cell(row: Row, column: Column): ComponentChildren {
   if (column.show) return column.show(row);
   const drawn = cellText(row, column);
   switch (texts[column.format]) {
-    case "name": return <Name text={drawn} full={row[column.key]} />;
+    case "name": return <Name text={drawn} full={valueOf(row, column.key)} />;
     case "word": return <span class="word">{shown(drawn)}</span>;
     case "text": return shown(drawn);
     case "sentence": return <span class="long">{shown(drawn)}</span>;
     default:
-      if (column.bar) return <><ShareBar share={row[column.key]} /><span class="percent">{drawn}</span></>;
+      if (column.bar) return <><ShareBar share={valueOf(row, column.key) as number} /><span class="percent">{drawn}</span></>;
       return <Value text={drawn} why={column.why ? row[column.why] : null} />;
   }
 }
@@ -193,7 +199,7 @@ const orderOf = (text: string | undefined): Order | null =>
 export function matching(rows: Row[], columns: Column[], text: string): Row[] {
   const wanted = text.trim().toLowerCase();
   if (!wanted) return rows;
-  return rows.filter((row) => columns.some((column) => !isNumber(column) && String(row[column.key] ?? "").toLowerCase().includes(wanted)));
+  return rows.filter((row) => columns.some((column) => !isNumber(column) && String(valueOf(row, column.key) ?? "").toLowerCase().includes(wanted)));
 }
 
 // Unknown values come last, whichever way it is sorted.
@@ -201,7 +207,7 @@ export function sorted(rows: Row[], order: Order | null): Row[] {
   if (!order) return rows;
   const sign = order.down ? -1 : 1;
   return [...rows].sort((one, other) => {
-    const a: unknown = one[order.key] ?? null, b: unknown = other[order.key] ?? null;
+    const a = valueOf(one, order.key) ?? null, b = valueOf(other, order.key) ?? null;
     if (a === null || b === null) return a === b ? 0 : a === null ? 1 : -1;
     if (typeof a === "number" && typeof b === "number") return sign * (a - b);
     return sign * String(a).localeCompare(String(b), "en", { numeric: true });

@@ -42,7 +42,7 @@ TEST(Design, RowsAddUpToTheStage) {
   for (const Stage& stage : design.stages) {
     for (const std::vector<Row>* rows : {&stage.operators, &stage.layers}) {
       model::Costs sum;
-      for (const Row& row : *rows) sum += row;
+      for (const Row& row : *rows) sum += row.costs;
       EXPECT_NEAR(sum.flops, stage.costs.flops, 1e-6 * stage.costs.flops);
       EXPECT_NEAR(sum.bytes(), stage.costs.bytes(), 1e-6 * stage.costs.bytes());
     }

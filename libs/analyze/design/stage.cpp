@@ -13,7 +13,7 @@ namespace {
 
 Row row_of(std::string name, const model::Costs& costs, const Floor& floor) {
   Row row;
-  static_cast<model::Costs&>(row) = costs;
+  row.costs = costs;
   row.name = std::move(name);
   row.intensity = flops_per_byte(costs);
   row.floor = floor;
@@ -143,7 +143,7 @@ std::vector<Row> operator_rows(const Graphs& graphs, const model::Pass& pass, co
   }
   add_shares(rows);
   std::ranges::stable_sort(rows, [](const Row& a, const Row& b) {
-    const auto weight = [](const Row& r) { return std::tuple(r.floor.ns.value_or(0), r.flops, r.bytes()); };
+    const auto weight = [](const Row& r) { return std::tuple(r.floor.ns.value_or(0), r.costs.flops, r.costs.bytes()); };
     return weight(a) > weight(b);
   });
   return rows;

@@ -81,7 +81,8 @@ struct Roof {
 };
 
 // An operator of all layers, or everything in a range of equal layers.
-struct Row : model::Costs {
+struct Row {
+  model::Costs costs;
   std::string name;                 // "mlp.up_proj", "layers 0-15"
   std::string arithmetic;           // "" where several types meet
   std::int64_t layers = 0;          // that it stands for; 0: outside of them

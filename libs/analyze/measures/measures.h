@@ -13,6 +13,9 @@
 namespace llmprof::analyze {
 
 enum class Better : std::uint8_t { kLower, kHigher, kNeither };
+inline const char* json_name(Better better) {
+  return better == Better::kLower ? "lower" : better == Better::kHigher ? "higher" : "neither";
+}
 
 // One row of the catalogue.
 struct MeasureKind {

@@ -2,6 +2,7 @@
 // What a diagnosis says: findings with their evidence, what they cost, and what to do. Filled by the rules, laid out by
 // report.
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -37,6 +38,12 @@ enum class Verdict : std::uint8_t {
 // Set by the engine, by the gain: kHigh from 20 % of the stage on, kMedium from 5 %, kLow below; kNote, without a gain:
 // to be known (a confounder, a stage that is already at its floor).
 enum class Severity : std::uint8_t { kHigh, kMedium, kLow, kNote };
+
+inline const char* json_name(Verdict verdict) { return verdict == Verdict::kFound ? "found" : "inconclusive"; }
+inline const char* json_name(Severity severity) {
+  constexpr const char* kNames[] = {"high", "medium", "low", "note"};
+  return kNames[static_cast<std::size_t>(severity)];
+}
 
 struct Finding {
   std::string rule;   // "wide_weights"

@@ -8,8 +8,8 @@
 
 #include "analyze/design/design.h"
 #include "analyze/design/sweep.h"
-#include "base/json_fwd.h"
 #include "report/plot.h"
+#include "report/table.h"
 
 namespace llmprof::report {
 
@@ -35,7 +35,7 @@ std::string to_text(const DesignPage& page, bool colour);
 std::string to_text(const SweepPage& page, bool colour);
 std::string to_text(const DesignDiffPage& page, bool colour);
 
-// Adds the payload behind what `out` already holds. docs/format/json.md describes every key.
+// Adds the payload behind what `out` already holds. docs/format/json-model.md describes every key.
 void to_json(const DesignPage& page, base::Json& out);
 void to_json(const SweepPage& page, base::Json& out);
 void to_json(const DesignDiffPage& page, base::Json& out);
@@ -48,5 +48,12 @@ std::string to_csv(const DesignDiffPage& page);
 // The last axis to the right, a line for each value of the others: tokens/s over the batch, TPOT over the context, TTFT
 // over the prompt; memory where there are no floors.
 Plot to_plot(const SweepPage& page);
+
+// What these pages begin with.
+std::string head_section(const analyze::design::Design& design, const Style& style);
+base::Json head_facts(const analyze::design::Design& design);
+// Which peaks the floors and percentages rest on; "" if there are none.
+std::string peaks_sentence(const analyze::design::Design& design);
+std::string model_name(const analyze::design::Design& design);
 
 }  // namespace llmprof::report

@@ -6,7 +6,6 @@
 #include "analyze/design/testing/small_model.h"
 #include "base/json.h"
 #include "base/text_table.h"
-#include "report/design/parts.h"
 #include "report/page.h"
 
 namespace llmprof::report {
@@ -45,8 +44,10 @@ TEST(DesignPage, CellsOfNumbers) {
   EXPECT_EQ(grouped(999), "999");
   EXPECT_EQ(grouped(1'235'814'400), "1,235,814,400");
   EXPECT_EQ(grouped(-1'000), "-1,000");
-  EXPECT_EQ(number_cell(std::nullopt), "-");
-  EXPECT_EQ(number_cell(12'345), "12.3 k");
+  const base::Json rates = {{"tokens_per_s", 12'345}, {"tokens_per_s_per_sequence", nullptr}};
+  EXPECT_EQ(TableText(rates).rows("llmprof.model.speeds#table", base::Json::array({rates})),
+            "  TTFT  TPOT  tokens/s per sequence  tokens/s in total\n"
+            "                                  -             12.3 k\n");
 }
 
 TEST(DesignPage, CaveatsComeBeforeNumbers) {

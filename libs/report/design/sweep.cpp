@@ -2,79 +2,41 @@
 
 #include <algorithm>
 
-#include "base/human.h"
-#include "base/text_table.h"
 #include "report/design/page.h"
-#include "report/design/parts.h"
 #include "report/page.h"
+
+namespace llmprof::hw {
+base::Json fields_json(const Floor& floor);
+}
+
+namespace llmprof::analyze::design {
+base::Json fields_json(const SweepPoint::Pass& pass) {
+  base::Json all = base::fields_json<SweepPoint::Pass>(pass);
+  all["flops_per_byte"] = base::maybe(pass.intensity());
+  return all;
+}
+}  // namespace llmprof::analyze::design
 
 namespace llmprof::report {
 namespace {
 
 using analyze::design::Sweep;
 using analyze::design::SweepPoint;
-using base::Align;
-using base::TextTable;
-
-std::string fits_cell(const SweepPoint& p) { return p.fits ? (*p.fits ? "yes" : "no") : "-"; }
+using base::Json;
 
 std::int64_t value_of(const SweepPoint& p, std::string_view axis) {
   return axis == "batch" ? p.load.batch : axis == "prompt" ? p.load.prompt : p.load.context;
 }
 
-// A column for each axis, then those of the kind of sweep.
-TextTable table_of(const Sweep& sweep, std::vector<TextTable::Column> columns,
-                   std::vector<std::string> (*cells_of)(const SweepPoint&)) {
-  for (auto axis = sweep.axes.rbegin(); axis != sweep.axes.rend(); ++axis)
-    columns.insert(columns.begin(), {axis->name});
-  TextTable table(std::move(columns));
-  for (const SweepPoint& p : sweep.points) {
-    std::vector<std::string> cells = cells_of(p);
-    for (auto axis = sweep.axes.rbegin(); axis != sweep.axes.rend(); ++axis) {
-      cells.insert(cells.begin(), std::to_string(value_of(p, axis->name)));
-    }
-    table.add(std::move(cells));
+Json points_json(const Sweep& sweep) {
+  Json points = base::fields_json(sweep.points);
+  for (Json& point : points) {
+    point.update(Json(point["load"]));
+    point[sweep.train ? "step" : "prefill"] = std::move(point["first"]);
+    if (!sweep.train) continue;
+    for (const char* key : {"context", "decode", "tokens_per_s_per_sequence"}) point.erase(key);
   }
-  return table;
-}
-
-TextTable inference_table(const Sweep& sweep) {
-  return table_of(sweep,
-                  {{"memory"},
-                   {"fits", Align::kLeft},
-                   {"TTFT"},
-                   {"by", Align::kLeft},
-                   {"TPOT"},
-                   {"by", Align::kLeft},
-                   {"FLOP/B"},
-                   {"tok/s/seq"},
-                   {"tokens/s"}},
-                  [](const SweepPoint& p) {
-                    return std::vector<std::string>{
-                        base::human_bytes(p.memory_bytes), fits_cell(p),
-                        floor_cell(p.first.floor.ns),      bound_cell(p.first.floor),
-                        floor_cell(p.decode.floor.ns),     bound_cell(p.decode.floor),
-                        number_cell(p.decode.intensity()), number_cell(p.tokens_per_s_per_sequence),
-                        number_cell(p.tokens_per_s)};
-                  });
-}
-
-TextTable training_table(const Sweep& sweep) {
-  return table_of(sweep,
-                  {{"memory"},
-                   {"fits", Align::kLeft},
-                   {"FLOPs"},
-                   {"bytes"},
-                   {"FLOP/B"},
-                   {"step"},
-                   {"by", Align::kLeft},
-                   {"tokens/s"}},
-                  [](const SweepPoint& p) {
-                    return std::vector<std::string>{base::human_bytes(p.memory_bytes), fits_cell(p),
-                                                    amount_cell(p.first.flops),        base::human_bytes(p.first.bytes),
-                                                    number_cell(p.first.intensity()),  floor_cell(p.first.floor.ns),
-                                                    bound_cell(p.first.floor),         number_cell(p.tokens_per_s)};
-                  });
+  return described("llmprof.model_sweep.points[]", points);
 }
 
 // "batch 1, prompt 1024": what the axes leave alone.
@@ -154,17 +116,41 @@ void add_guide(const Sweep& sweep, Plot& plot) {
 
 std::string to_text(const SweepPage& page, bool colour) {
   const Style style{colour};
+  const Sweep& sweep = page.sweep;
   const std::string fixed = held_fixed(page);
+  const Json points = points_json(sweep);
+  std::vector<analyze::ColumnDescription> axes;
+  for (const base::Axis& axis : sweep.axes) axes.push_back({.key = axis.name, .title = axis.name, .format = "count"});
   std::string out = head_section(page.design, style) + style.heading(fixed.empty() ? "Sweep" : "Sweep with " + fixed);
-  out += (page.sweep.train ? training_table(page.sweep) : inference_table(page.sweep)).render(kWidth);
-  out += wrapped((page.sweep.train
-                      ? "Times are floors, tokens/s what they allow; by: what bounds them. "
-                      : "Times are floors, tokens/s what they allow; by: what bounds them. FLOP/B: of decode. ") +
-                 peaks_sentence(page.design));
-  if (page.sweep.axes.back().values.size() > 1) {
+  out += TableText(points).rows(
+      sweep.train ? "llmprof.model_sweep.points[]#training" : "llmprof.model_sweep.points[]#inference", points,
+      SIZE_MAX, axes);
+  out += wrapped(fmt::format("Times are floors, tokens/s what they allow; by: what bounds them. {}{}",
+                             sweep.train ? "" : "FLOP/B: of decode. ", peaks_sentence(page.design)));
+  if (sweep.axes.back().values.size() > 1) {
     out += "\n" + plot_text(to_plot(page), {.width = kWidth, .height = 16, .unicode = true, .colour = colour});
   }
   return out;
+}
+
+void to_json(const SweepPage& page, Json& out) {
+  out.update(described("llmprof.model", head_facts(page.design)));
+  out["axes"] = described_fields("llmprof.model_sweep.axes[]", page.sweep.axes);
+  out["points"] = points_json(page.sweep);
+}
+
+std::string to_csv(const SweepPage& page) {
+  const bool train = page.sweep.train;
+  std::vector<std::string> keys = {"batch", "prompt", "memory_bytes", "fits", "tokens_per_s"};
+  if (!train)
+    keys = {"batch", "prompt", "context", "memory_bytes", "fits", "tokens_per_s", "tokens_per_s_per_sequence"};
+  const std::vector<std::string> passes =
+      train ? std::vector<std::string>{"step"} : std::vector<std::string>{"prefill", "decode"};
+  for (const std::string& pass : passes) {
+    for (const auto& column : analyze::find_description("llmprof.model_sweep.points[]." + pass)->columns)
+      keys.push_back(pass + "." + column.key);
+  }
+  return to_csv(keys, points_json(page.sweep));
 }
 
 Plot to_plot(const SweepPage& page) {

@@ -9,7 +9,7 @@ import { RooflineChart } from "./roofline";
 const hostile = "<img src=x onerror=alert(1)>\u202e";
 const flame: Flame = {
   names: ["all", "root", hostile, "kernel"], parent: [-1, 0], name: [0, 2], kind: [1, 3],
-  self: [[0, 5], [0, 0], [0, 0]], total: [5, 0, 0], put_together: [0, 0, 0], why: null,
+  self: [[0, 5], [0, 0], [0, 0]], total: [5, 0, 0], merged: [0, 0, 0], why: null,
 };
 const roofline: Roofline = {
   device: hostile, why: null, roofs: [{ name: hostile, flops_per_s: 1e12, bytes_per_s: null, source: "spec" }],

@@ -2,7 +2,7 @@
 import { render } from "preact-render-to-string";
 import { describe, expect, it, vi } from "vitest";
 import type { Report, Row } from "../../src/data";
-import { described, DescribedTable, drawable, flags } from "../../src/described";
+import { described, DescribedTable, drawable } from "../../src/described";
 import { cellText } from "../../src/table";
 
 vi.stubGlobal("matchMedia", () => ({ matches: false }));
@@ -11,7 +11,7 @@ const column = (key: string, title: string | null, format: string, more: Row = {
   ({ key, title, format, unit: null, of: null, estimate: null, error: null, if: null, unless: null, meaning: `Of \`${key}\`.`, ...more });
 const table = (title: string | null, columns: Row[], notes: string[] = []) => ({ title, meaning: null, rows: null, columns, notes });
 const report: Report = {
-  devices: [{ kind: "gpu" }], coverage: { gpu_ns: 2e6 }, gpu_by_source: { by: "line" }, stages: [{ name: "decode", steps: 2 }],
+  flags: ["gpu"], devices: [{ kind: "gpu" }], coverage: { gpu_ns: 2e6 }, gpu_by_source: { by: "line" }, stages: [{ name: "decode", steps: 2 }],
   kernels: [{ name: "gemm", time_ns: 1e6, estimated_ns: 5, share: 0.5, ops: "mlp.up, mlp.gate" }, { name: "<img>", time_ns: 1e6, share: null, why: "lost" }],
   tables: {
     coverage: table(null, [column("gpu_ns", null, "ns")]), gpu_by_source: table(null, [column("by", null, "text")]),
@@ -51,10 +51,20 @@ describe("a described table", () => {
 });
 
 describe("conditions", () => {
-  it("are those of the terminal", () => {
-    expect(flags({ stages: [{ name: "decode" }] })).toMatchObject({ gpu: false, inference: true, only_tokens: true, tokens_and_steps: false });
-    expect(flags({ stages: [{ name: "decode" }, { name: "encode", steps: 2 }] })).toMatchObject({ only_tokens: false, tokens_and_steps: true });
-    expect(flags({ gemms: [{ shared_ns: 1 }], gpu_by_source: { by: "function" } })).toMatchObject({ inference: false, shared: true, functions: true });
+  const conditional = (...flags: string[]): Report => ({
+    flags, stages: [{ name: "decode" }],
+    tables: { "stages[]": { ...table("Stages", [column("name", "all", "text"), column("tokens", "tokens", "count", { if: "inference" }),
+                                                column("steps", "steps", "count", { unless: "inference" })]),
+                            titles: ["(if gpu) Stages by GPU time"], above: ["(unless gpu) On a CPU."], order: "steps" } },
+  });
+  it("are those that the report says hold", () => {
+    const titles = (...flags: string[]) => described(conditional(...flags), ["stages[]"])!.columns.map(({ title }) => title);
+    expect(titles("inference")).toEqual(["all", "tokens"]);
+    expect(titles()).toEqual(["all", "steps"]);
+  });
+  it("choose the title, the lines above and the order as well", () => {
+    expect(described(conditional("gpu"), ["stages[]"])).toMatchObject({ title: "Stages by GPU time", note: "", order: "-steps" });
+    expect(described(conditional(), ["stages[]"])).toMatchObject({ title: "Stages", note: "On a CPU." });
   });
 });
 
@@ -64,6 +74,7 @@ describe("cells", () => {
     expect([cell("percent", 0.1234), cell("percent", 0.0001), cell("giga", 1e6), cell("giga", 2.5e9), cell("tera", 9.89e14), cell("gain", 1e6),
             cell("gain", -1e6), cell("whole", 12.6), cell("ratio", 4), cell("s", 0.5), cell("amount", 2e9), cell("number", 0.25)])
       .toEqual(["12.3", "<0.1", "<0.01", "2.5", "989", "+1 MB", "-1 MB", "13", "4.0", "500 ms", "2 G", "0.25"]);
+    expect([cell("times", 1.2), cellText({ value: 0 }, { key: "value", title: "", format: "ns", nonzero: true })]).toEqual(["1.20 x", "–"]);
     expect([cell("gauge", 0.5, { unit: "share" }), cell("gauge", 7, { unit: "" })]).toEqual(["50 %", "7"]);
     expect(cell("number", 12.34, { error: 0.4 })).toBe("12.3 ± 0.4");
     expect(cell("quantile", { value_s: 1, low_s: 0.5, high_s: 2 })).toBe("1 s (500 ms to 2 s)");

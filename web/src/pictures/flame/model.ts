@@ -174,7 +174,7 @@ export function modelOf(flame: Flame): FlameModel {
   const weights = weighAll(rooted, flame.self);
   return {
     tree: rooted.tree, differential: false, usable: usableOf([weights]), weights: (weight) => weights[weight]!, change: () => null,
-    aggregated: (weight) => flame.put_together[weight] ?? 0, why: flame.why,
+    aggregated: (weight) => flame.merged[weight] ?? 0, why: flame.why,
   };
 }
 
