@@ -112,8 +112,8 @@ TEST_F(BenchTest, WhatCannotBeComparedIsListed) {
   EXPECT_EQ(comparison->only_a[0].sizes(), "m=1 n=2 k=3");
   ASSERT_THAT(comparison->only_b, SizeIs(1));
   EXPECT_EQ(comparison->only_b[0].sizes(), "m=4 n=2 k=3");
-  ASSERT_THAT(comparison->open, SizeIs(1));
-  EXPECT_EQ(comparison->open[0].second, "failed in B: no memory");
+  ASSERT_THAT(comparison->not_compared, SizeIs(1));
+  EXPECT_EQ(comparison->not_compared[0].why, "failed in B: no memory");
   EXPECT_THAT(comparison->changes, SizeIs(1));
   EXPECT_THAT(comparison->confounders, Contains(HasSubstr("the clock differed by more than 3 % in 1 of 1 points")));
 }

@@ -44,6 +44,12 @@ Result<std::string> known_sql(std::string_view name) {
 
 }  // namespace
 
+std::vector<std::string_view> question_names() {
+  std::vector<std::string_view> names;
+  for (const auto& [name, sql] : all_questions()) names.push_back(name);
+  return names;
+}
+
 std::string_view sql_of(std::string_view name) {
   const auto found = all_questions().find(name);
   return found == all_questions().end() ? std::string_view() : found->second;
