@@ -141,7 +141,7 @@ Result<std::vector<bench::Type>> types_in(const Arguments& arguments) {
       std::string known;
       for (const bench::Type each : bench::kAllTypes)
         known += fmt::format("{}{}", known.empty() ? "" : ", ", type_name(each));
-      return usage(fmt::format("--dtype {}: unknown type '{}'", list, word), "known: " + known);
+      return usage(fmt::format("--dtype: there is no type '{}'", word), "there are " + known);
     }
     if (std::ranges::find(types, *type) == types.end()) types.push_back(*type);
   }

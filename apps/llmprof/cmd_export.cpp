@@ -109,6 +109,11 @@ Result<std::string> output_of(const Arguments& arguments, const Exporter& export
     output = std::filesystem::path(run.folder()).stem().string() +
              (exporter.extension.empty() ? "." + std::string(exporter.name) : std::string(exporter.extension));
   }
+  std::error_code none;
+  if (std::filesystem::is_other(output, none)) {  // a finished file takes its name: a device or pipe would be gone
+    return Error{ErrorCode::kUsage, fmt::format("{} is not a regular file", base::printable(output)),
+                 "-o - writes to standard output"};
+  }
   const bool there = base::is_file(output) || base::is_directory(output);
   if (there && !arguments.on("--force")) {
     return Error{ErrorCode::kUsage, fmt::format("{} is there already", base::printable(output)),
@@ -176,7 +181,7 @@ Result<void> export_run(const Arguments& arguments) {
   LLMPROF_LET(const analyze::AnalysisContext analysis, analyze::find_context(run, {}));
   LLMPROF_TRY(analyze::ensure_derived(run, analysis, progress));
   LLMPROF_LET(const exporters::Selection selection, selection_of(arguments, run));
-  const bool to_stdout = arguments.get("--output") == "-";
+  const bool to_stdout = arguments.get("--output") == "-" || arguments.get("--output") == "/dev/stdout";
   if (to_stdout && exporter->extension.empty()) {
     return Error{ErrorCode::kUsage, fmt::format("{} writes several files: it needs a folder", exporter->name),
                  "-o FOLDER"};

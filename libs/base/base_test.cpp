@@ -89,6 +89,10 @@ TEST(File, WritesAtomicallyAndReadsBack) {
   const mode_t before = ::umask(022);
   ASSERT_TRUE(write_file(dir + "/picture", "hello", Readers::kAsTheUmaskSays));
   ::umask(before);
+  std::filesystem::create_symlink("picture", dir + "/link");
+  ASSERT_TRUE(write_file(dir + "/link", "through it", Readers::kAsTheUmaskSays));
+  EXPECT_TRUE(std::filesystem::is_symlink(dir + "/link"));
+  EXPECT_EQ(*read_file(dir + "/picture", 100), "through it");
   const auto mode_of = [&](const char* name) { return std::filesystem::status(dir + name).permissions(); };
   EXPECT_EQ(mode_of("/a"), std::filesystem::perms(0600));
   EXPECT_EQ(mode_of("/picture"), std::filesystem::perms(0644));

@@ -100,8 +100,13 @@ bool read_fields(const Json& from, T& into) {
     if (from.is_string()) into = from.get<std::string>();
     return from.is_string();
   } else if constexpr (std::is_arithmetic_v<T>) {
-    if (from.is_number() || from.is_boolean()) into = from.get<T>();
-    return from.is_number() || from.is_boolean();
+    if (!from.is_number() && !from.is_boolean()) return false;
+    if constexpr (std::is_same_v<T, bool>) {  // earlier versions wrote 0 and 1
+      into = from.is_boolean() ? from.get<bool>() : from.get<double>() != 0;
+    } else {
+      into = from.get<T>();
+    }
+    return true;
   } else {
     if (!from.is_object()) return false;
     for_each_field(into, [&](std::string_view name, auto& field) {

@@ -57,21 +57,27 @@ Result<std::string> read_file(const std::string& path, std::uint64_t max_bytes) 
 }
 
 Result<void> write_file(const std::string& path, std::string_view bytes, Readers readers) {
-  const std::string beside = fmt::format("{}.{}.tmp", path, ::getpid());
+  // A finished file takes its name. What the user names may be a link or a device (/dev/stdout), which must stay: these
+  // are written to.
+  std::error_code none;
+  const fs::file_status there = fs::symlink_status(path, none);
+  const bool in_place = readers != Readers::kOwner && fs::exists(there) && !fs::is_regular_file(there);
+  const std::string beside = in_place ? path : fmt::format("{}.{}.tmp", path, ::getpid());
   const mode_t mode = readers == Readers::kOwner ? 0600 : 0666;
-  const Descriptor file{::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode)};
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | (in_place ? 0 : O_NOFOLLOW);
+  const Descriptor file{::open(beside.c_str(), flags, mode)};
   if (file.fd < 0) return errno_error(code_of_errno(errno), beside, errno);
   for (std::size_t done = 0; done < bytes.size();) {
     const ssize_t count = ::write(file.fd, bytes.data() + done, bytes.size() - done);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) {
       const Error error = errno_error(ErrorCode::kIo, beside, errno);
-      ::unlink(beside.c_str());
+      if (!in_place) ::unlink(beside.c_str());
       return error;
     }
     done += static_cast<std::size_t>(count);
   }
-  if (::rename(beside.c_str(), path.c_str()) != 0) return errno_error(ErrorCode::kIo, path, errno);
+  if (!in_place && ::rename(beside.c_str(), path.c_str()) != 0) return errno_error(ErrorCode::kIo, path, errno);
   return {};
 }
 

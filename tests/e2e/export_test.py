@@ -1,6 +1,7 @@
 """llmprof export: tables and operators, read back by readers that are not ours. A real run of an H200 (tests/runs)."""
 import csv
 import json
+import os
 import pathlib
 import shutil
 import sqlite3
@@ -72,6 +73,12 @@ class Tables(Case):
         begin, end = names.index("begin_ns"), names.index("end_ns")
         self.assertEqual((len(kernel["rows"]), sum(r[end] - r[begin] for r in kernel["rows"])), self.kernels())
         self.assertTrue(all(len(r) == len(names) for r in kernel["rows"]))
+
+    def test_what_is_no_regular_file_stays_what_it_is(self):
+        os.mkfifo(self.folder / "pipe")
+        done = self.llmprof("export", "run", "-t", "json", "-f", "-o", "pipe", status=2)
+        self.assertIn("pipe is not a regular file", done.stderr)
+        self.assertTrue((self.folder / "pipe").is_fifo())
 
     def test_a_window_keeps_what_overlaps_it(self):
         begin = self.query("run", """SELECT least((SELECT min(begin_ns) FROM kernel), (SELECT min(begin_ns) FROM graph_launch),

@@ -206,6 +206,10 @@ TEST(Digest, SurvivesItsFile) {
   ASSERT_TRUE(read);
   EXPECT_EQ(base::to_line(to_json(*read)), base::to_line(json));
   EXPECT_FALSE(digest_from_json(base::Json::array(), "file"));
+  const auto earlier =
+      digest_from_json({{"measures", base::Json::array()}, {"stages", {{{"name", "decode"}, {"ranges", 1}}}}}, "file");
+  ASSERT_TRUE(earlier && earlier->stages.size() == 1);  // written before truth values were true and false
+  EXPECT_TRUE(earlier->stages[0].ranges);
   EXPECT_TRUE(digest_from_json(base::Json{{"measures", 3}, {"stages", "x"}, {"parts", {1, nullptr}}}, "file"));
 }
 
