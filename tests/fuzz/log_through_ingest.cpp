@@ -10,26 +10,28 @@
 // The real writer makes Parquet files with threads and DuckDB; this one looks at each row and forgets it.
 namespace llmprof::trace {
 
-struct RunWriter::State {
+class TableSink {
+ public:
   Strings strings;
 };
-RunWriter::RunWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
-RunWriter::RunWriter(RunWriter&&) noexcept = default;
-RunWriter& RunWriter::operator=(RunWriter&&) noexcept = default;
-RunWriter::~RunWriter() = default;
+RowWriter::RowWriter(std::string folder, std::unique_ptr<TableSink> sink)
+    : folder_(std::move(folder)), sink_(std::move(sink)) {}
+RowWriter::RowWriter(RowWriter&&) noexcept = default;
+RowWriter& RowWriter::operator=(RowWriter&&) noexcept = default;
+RowWriter::~RowWriter() = default;
+Strings& RowWriter::strings() { return sink_->strings; }
 Result<RunWriter> RunWriter::create(const std::string&, const WriterLimits&) {
-  return RunWriter(std::make_unique<State>());
+  return RunWriter("", std::make_unique<TableSink>());
 }
-Strings& RunWriter::strings() { return state_->strings; }
 
-void RunWriter::add_bytes(const Table& table, const void* row) {
+void RowWriter::add_bytes(const Table& table, const void* row) {
   const auto* bytes = static_cast<const char*>(row);
   std::int64_t begin_ns = 0, end_ns = 0;
   for (const Column& column : table.columns) {
     if (column.type == ColumnType::kName) {
       Name name;
       std::memcpy(&name, bytes + column.offset, sizeof name);
-      fuzz::require(name.id <= state_->strings.size());
+      fuzz::require(name.id <= sink_->strings.size());
     }
     if (column.name == "begin_ns") std::memcpy(&begin_ns, bytes + column.offset, sizeof begin_ns);
     if (column.name == "end_ns" && !column.nullable) std::memcpy(&end_ns, bytes + column.offset, sizeof end_ns);
