@@ -76,7 +76,7 @@ class Tables(Case):
 
     def test_what_is_no_regular_file_stays_what_it_is(self):
         os.mkfifo(self.folder / "pipe")
-        done = self.llmprof("export", "run", "-t", "json", "-f", "-o", "pipe", status=2)
+        done = self.llmprof("export", "run", "-t", "json", "-f", "-o", "pipe", status=1)
         self.assertIn("pipe is not a regular file", done.stderr)
         self.assertTrue((self.folder / "pipe").is_fifo())
 
