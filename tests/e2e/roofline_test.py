@@ -171,7 +171,7 @@ class Roofline(Case):
         for words, status, expected in ((("--device", "tpu"), 1, "unknown device tpu"),
                                         (("--device", "cuda:x"), 1, "cuda:x"),
                                         (("--device", "cuda:7"), 2, "CUDA"),
-                                        (("--dtype", "float5"), 1, "unknown type 'float5'"),
+                                        (("--dtype", "float5"), 1, "no type 'float5'"),
                                         (("--dtype", "bf16,"), 1, "unknown type ''"),
                                         (("--plot", "roof.gif"), 1, "roof.gif"),
                                         (("--all", "--device", "cpu"), 1, "--all and --device")):
