@@ -172,7 +172,7 @@ class Roofline(Case):
                                         (("--device", "cuda:x"), 1, "cuda:x"),
                                         (("--device", "cuda:7"), 2, "CUDA"),
                                         (("--dtype", "float5"), 1, "no type 'float5'"),
-                                        (("--dtype", "bf16,"), 1, "unknown type ''"),
+                                        (("--dtype", "bf16,"), 1, "no type ''"),
                                         (("--plot", "roof.gif"), 1, "roof.gif"),
                                         (("--all", "--device", "cpu"), 1, "--all and --device")):
             done = self.llmprof("roofline", *words, status=status)
