@@ -1,5 +1,5 @@
 #pragma once
-// Rows of a query result: by column name, or as structs whose fields are named as the columns are.
+// Rows of a query result as structs whose fields are named as the columns are.
 
 #include <algorithm>
 #include <array>
@@ -14,18 +14,6 @@
 
 namespace llmprof::analyze {
 
-struct RowView {
-  const trace::ResultTable& table;
-  std::size_t row = 0;
-
-  const trace::Value& value(std::string_view column) const { return table.rows[row][table.column(column)]; }
-  std::string text(std::string_view column) const { return value(column).text; }
-  std::int64_t integer(std::string_view column) const { return value(column).as_int(); }
-  double real(std::string_view column) const { return value(column).as_double(); }
-  std::optional<std::int64_t> maybe_integer(std::string_view column) const { return value(column).maybe_int(); }
-  std::optional<double> maybe_real(std::string_view column) const { return value(column).maybe_double(); }
-};
-
 namespace detail {
 inline void read(const trace::Value& value, std::string& out) { out = value.text; }
 inline void read(const trace::Value& value, double& out) { out = value.as_double(); }
@@ -34,7 +22,8 @@ void read(const trace::Value& value, T& out) {
   out = static_cast<T>(value.as_int());
 }
 template <class T>
-  requires(std::integral<T> || std::floating_point<T> || std::same_as<T, std::string>)
+concept Plain = std::integral<T> || std::floating_point<T> || std::same_as<T, std::string>;
+template <Plain T>
 void read(const trace::Value& value, std::optional<T>& out) {
   if (value.is_null()) return out.reset();
   read(value, out.emplace());

@@ -50,44 +50,6 @@ TEST(Schema, HasEveryTableOnceFactsFirst) {
   EXPECT_EQ(find_table("no_such_table"), nullptr);
 }
 
-// Converts to any member type: a row type is initialisable by as many of these as it has members, and by no more.
-struct AnyMember {
-  template <class Member>
-  operator Member() const;  // NOLINT: only named in a requirement
-};
-
-template <class Row, class... Members>
-constexpr std::size_t member_count() {
-  if constexpr (requires { Row{Members{}..., AnyMember{}}; }) {
-    return member_count<Row, Members..., AnyMember>();
-  } else {
-    return sizeof...(Members);
-  }
-}
-
-template <class Row>
-void expect_members_described() {
-  EXPECT_EQ(table_of<Row>().columns.size(), member_count<Row>()) << table_of<Row>().name;
-}
-
-template <class... Rows>
-void expect_every_member_described() {
-  (expect_members_described<Rows>(), ...);
-  EXPECT_EQ(sizeof...(Rows), tables().size());
-}
-
-TEST(Schema, EveryMemberIsAColumn) {
-  EXPECT_EQ(member_count<ThreadRow>(), 6u);  // counted by hand: the counting itself is tested too
-  expect_every_member_described<
-      ProcessRow, ThreadRow, DeviceRow, PeakRow, KernelRow, GraphLaunchRow, GraphNodeRow, CopyRow, ApiRow, OpRow,
-      RangeRow, GemmRow, AllocationRow, GapRow, SampleRow, StackRow, FrameRow, ProcessUsageRow, CollectorCostRow,
-      TelemetryRow, CounterRow, CounterWindowRow, StallRow, RequestRow, LossRow, NoteRow, ClockSyncRow, BenchRow,
-      BenchAxisRow, BenchSampleRow, StepRow, AttributionRow, RangeTimeRow, SamplePlaceRow, ModelOpRow, LaunchPlaceRow,
-      NodePlaceRow, NodeShareRow, StepTimeRow, KernelSumRow, RangeSumRow, RangeMeaningRow, RangeTreeRow, IdlePlaceRow,
-      SampledStageRow, SourceRow, AttentionRow, SummaryRow, MetricRow, MemorySegmentRow, MemoryBlockRow,
-      CommunicatorRow>();
-}
-
 TEST(Schema, ColumnsDoNotOverlap) {
   for (const Table* table : tables()) {
     std::vector<bool> covered(table->row_bytes, false);

@@ -58,7 +58,7 @@ def seen(form, name, content):
         if words is None:
             return None, ""
         done = subprocess.run([LLMPROF, "import", *words, "-o", "out"], cwd=folder, env=environment,
-                              capture_output=True, timeout=200)
+                              capture_output=True, timeout=600)
         text = done.stderr.decode("utf-8", "replace")
         text = re.sub(r" in [0-9.]+ (ns|us|µs|ms|s|min)\n", " in TIME\n", text).replace(str(folder) + "/", "")
         text = text.replace(f"llmprof reads {FORMATS} (", "llmprof reads FORMATS (")
@@ -67,7 +67,7 @@ def seen(form, name, content):
             wrong = f"exit status {done.returncode}"
         elif done.returncode in (0, 3):
             check = subprocess.run([LLMPROF, "check", "out", "--json"], cwd=folder, env=environment,
-                                   capture_output=True, text=True, timeout=200)
+                                   capture_output=True, text=True, timeout=600)
             if check.returncode != 0 or json.loads(check.stdout)["findings"]:
                 wrong = f"the run it makes: {check.stdout}{check.stderr}"
         elif left := [p.name for p in folder.iterdir() if p.name.startswith((".out", "out"))]:

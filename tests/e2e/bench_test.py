@@ -52,7 +52,7 @@ class Bench(Case):
         running = self.start(*words, "-o", name)
         self.wait_for_points(name, after)
         running.send_signal(signal.SIGKILL)
-        running.communicate(timeout=60)
+        running.communicate(timeout=600)
         return [json.loads(line) for line in self.journal(name).read_text().splitlines(keepends=True)
                 if line.endswith("\n")]
 
@@ -167,7 +167,7 @@ class Outputs(Bench):
         except OSError:  # the terminal is gone with the program
             pass
         os.close(ours)
-        running.communicate(timeout=60)
+        running.communicate(timeout=600)
         if b"points" in seen:  # shown once it takes over a second
             self.assertRegex(seen.decode(), r"residual_add .*seq=\d+ hidden=4096: \d+ of 12 points, .* left")
 
@@ -211,7 +211,7 @@ class Stopped(Bench):
         running = self.start(*LONG, "-o", "x")
         self.wait_for_points("x", 2)
         running.send_signal(signal.SIGINT)
-        out, error = running.communicate(timeout=60)
+        out, error = running.communicate(timeout=600)
         self.assertEqual(running.returncode, 130, error)
         self.assertIn("of 12 points are in x.llmprof", error)
         self.assertIn("residual_add", out)

@@ -32,7 +32,7 @@ class Control(Case):
 
     def end(self, name, process):
         (self.folder / (name + ".ready.stop")).touch()
-        out, errors = process.communicate(timeout=120)
+        out, errors = process.communicate(timeout=600)
         self.assertEqual((process.returncode, out), (0, "done\n"), errors)
         return errors
 

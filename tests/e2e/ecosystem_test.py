@@ -24,7 +24,7 @@ class EcosystemTest(Case):
         if importlib.util.find_spec("ensurepip") is None:
             self.skipTest("this Python cannot make a venv")
         done = self.run_command([sys.executable, str(ECOSYSTEM / "run.py"), "--build", str(BIN.parent), "--venv",
-                                 str(self.folder / "venv")], env=environment, timeout=220)
+                                 str(self.folder / "venv")], env=environment, timeout=600)
         self.assertIn("ecosystem: SKIPPED, no package index can be reached", done.stdout)
         self.assertRegex(done.stdout, r"\n0 passed, 0 failed, \d+ skipped\n$")
         self.assertFalse((self.folder / "venv").exists())

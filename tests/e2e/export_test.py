@@ -161,7 +161,7 @@ class Tables(Case):
 
     def test_a_reader_that_goes_leaves_nothing_behind(self):
         subprocess.run(["bash", "-c", '"$0" export run -t json -o - | head -c 100 >/dev/null', LLMPROF], cwd=self.folder,
-                       env=self.environment, check=True, timeout=120)
+                       env=self.environment, check=True, timeout=600)
         self.assertEqual([p.name for p in (self.folder / "run.llmprof").iterdir() if "export" in p.name], [])
 
     def test_what_cannot_be_done_is_said(self):

@@ -20,7 +20,7 @@ class Case(unittest.TestCase):
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("LLMPROF_")}
         self.environment["LLMPROF_CACHE_DIR"] = str(self.folder / "cache")
 
-    def run_command(self, words, status=0, timeout=120, **options):
+    def run_command(self, words, status=0, timeout=600, **options):
         done = subprocess.run(words, cwd=self.folder, env=options.pop("env", self.environment), capture_output=True,
                               text=True, timeout=timeout, **options)
         if status is not None:

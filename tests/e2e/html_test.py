@@ -114,9 +114,9 @@ class Page(Case):
 
     def test_hostile_names_stay_names(self):
         run = self.folder / "<img src=x onerror=window.hostile_ran=99>.llmprof"
-        subprocess.run([MAKE_HOSTILE, run], check=True, timeout=60)
+        subprocess.run([MAKE_HOSTILE, run], check=True, timeout=600)
         names = [json.loads(line) for line in
-                 subprocess.run([MAKE_HOSTILE, "--names"], check=True, capture_output=True, text=True, timeout=60).stdout.strip().split("\n")]
+                 subprocess.run([MAKE_HOSTILE, "--names"], check=True, capture_output=True, text=True, timeout=600).stdout.strip().split("\n")]
         self.assertEqual(len(names), 40)
         text, data = self.page(str(run))
         for name in names:

@@ -197,7 +197,7 @@ class ImportTest(Case):
                                    stderr=subprocess.PIPE, start_new_session=True)
         time.sleep(0.3)
         os.killpg(process.pid, signal.SIGINT)  # as the terminal does: the child hears it, too
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         self.assertEqual(process.returncode, 130)
         self.assertEqual([p.name for p in self.folder.iterdir()], ["big.json"])
 

